@@ -1,4 +1,4 @@
-"""The page of a player in a real browser: the frame of the demo, alive, and a hall where nothing moves by itself."""
+"""The page of a player in a real browser: the running frame of the demo, and a hall whose item does not change."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -17,7 +17,7 @@ def opened(watched: Watched, demo: str, player: str = "frame") -> Page:
 
 @pytest.fixture
 def hall(demo: str, watched: Watched) -> Page:
-    """The page of a player that shows record 1 of channel a until somebody says otherwise."""
+    """The page of a player that shows record 1 of channel a until a command changes it."""
     api = f"{demo}/api/v1/playback"
     ask = watched.page.request
     if ask.get(f"{api}/hall/now").status == 404:
@@ -31,14 +31,14 @@ def hall(demo: str, watched: Watched) -> Page:
     return opened(watched, demo, "hall")
 
 
-def test_the_frame_plays_before_the_eyes(demo: str, watched: Watched) -> None:
+def test_the_frame_is_live(demo: str, watched: Watched) -> None:
     page = opened(watched, demo)
     before = page.get_by_test_id("on-id").inner_text()
 
     expect(page.get_by_test_id("on-id")).not_to_have_text(before)
 
     expect(page.get_by_test_id("title")).to_have_text("Playback")
-    # By now others may have come and gone after it.
+    # More items may have been shown since.
     expect(page.get_by_test_id("before").locator("button", has_text=before).first).to_be_visible()
     expect(page.get_by_test_id("coming").locator("svg").first).to_be_visible()
     expect(page.get_by_test_id("exposure").locator("[data-channel]")).to_have_count(3)
@@ -69,12 +69,12 @@ def test_the_buttons_move_the_player(hall: Page, watched: Watched) -> None:
     assert watched.errors == []
 
 
-def test_an_item_that_is_wished_for_comes_next_and_says_so(hall: Page, watched: Watched) -> None:
+def test_a_requested_item_is_shown_next(hall: Page, watched: Watched) -> None:
     coming = hall.get_by_test_id("coming").locator("button")
     expect(coming.nth(2)).to_contain_text("12")
 
     coming.nth(2).click()
-    expect(hall.get_by_test_id("panel-wishes")).to_contain_text("About 12 of b")
+    expect(hall.get_by_test_id("panel-viewer-controls")).to_contain_text("Item 12 of b")
     hall.get_by_test_id("do-pin").click()
     expect(coming.first).to_have_attribute("data-origin", "pinned")
     expect(coming.first).to_contain_text("12")
@@ -82,10 +82,10 @@ def test_an_item_that_is_wished_for_comes_next_and_says_so(hall: Page, watched: 
     hall.get_by_test_id("why-now").click()
 
     expect(hall.get_by_test_id("on-id")).to_have_text("12")
-    expect(hall.get_by_test_id("screen")).to_contain_text("somebody wanted to see it")
+    expect(hall.get_by_test_id("screen")).to_contain_text("requested by a viewer")
     why = hall.get_by_test_id("panel-why-item")
     expect(why.get_by_test_id("reason").first).to_have_attribute("data-code", "pinned")
-    # Nobody's turn was taken for it.
+    # It does not use up the turn of a channel.
     expect(coming.first).to_contain_text("11")
     assert watched.errors == []
 
@@ -102,7 +102,7 @@ def test_a_banned_artwork_leaves_every_channel_until_the_ban_is_lifted(hall: Pag
     expect(coming.locator("button").first).to_be_visible()
     expect(coming.get_by_text("11", exact=True)).to_have_count(0)
     hall.get_by_test_id("do-pin").click()
-    expect(hall.get_by_test_id("panel-wishes").get_by_role("alert")).to_contain_text("Artwork 11 is banned")
+    expect(hall.get_by_test_id("panel-viewer-controls").get_by_role("alert")).to_contain_text("Artwork 11 is banned")
 
     hall.get_by_test_id("lift-11").click()
 
@@ -110,38 +110,38 @@ def test_a_banned_artwork_leaves_every_channel_until_the_ban_is_lifted(hall: Pag
     assert [error for error in watched.errors if "422" not in error and "409" not in error] == []
 
 
-def test_a_channel_rests_and_its_share_goes_to_the_other(hall: Page, watched: Watched) -> None:
+def test_the_share_of_a_paused_channel_goes_to_the_other(hall: Page, watched: Watched) -> None:
     shares = hall.get_by_test_id("exposure")
-    rest = hall.get_by_test_id("rest-b")
-    expect(shares.locator("[data-channel=a]")).to_contain_text("should be 50.0 %")
+    pause = hall.get_by_test_id("channel-b")
+    expect(shares.locator("[data-channel=a]")).to_contain_text("target 50.0 %")
 
-    rest.click()
-    expect(rest).to_have_attribute("aria-pressed", "true")
+    pause.click()
+    expect(pause).to_have_attribute("aria-pressed", "true")
     expect(shares.locator("[data-channel=b]")).to_contain_text("paused")
-    expect(shares.locator("[data-channel=a]")).to_contain_text("should be 100.0 %")
+    expect(shares.locator("[data-channel=a]")).to_contain_text("target 100.0 %")
     hall.get_by_test_id("do-next").click()
     expect(hall.get_by_test_id("on-channel")).to_have_text("a")
     expect(hall.get_by_test_id("coming").locator("button", has_text="b")).to_have_count(0)
 
-    rest.click()
+    pause.click()
 
-    expect(rest).to_have_text("Pause")
-    expect(shares.locator("[data-channel=b]")).to_contain_text("should be 50.0 %")
+    expect(pause).to_have_text("Pause")
+    expect(shares.locator("[data-channel=b]")).to_contain_text("target 50.0 %")
     assert watched.errors == []
 
 
-def test_the_past_cannot_be_wished_for(hall: Page, watched: Watched) -> None:
+def test_viewer_controls_are_disabled_in_the_past(hall: Page, watched: Watched) -> None:
     expect(hall.get_by_test_id("time-slider-input")).to_be_enabled()
     hall.get_by_test_id("time-slider-input").focus()
     hall.keyboard.press("Home")
     expect(hall.get_by_test_id("past-banner")).to_be_visible()
 
-    for button in ("do-pin", "do-ban-artwork", "rest-a", "rest-b"):
+    for button in ("do-pin", "do-ban-artwork", "channel-a", "channel-b"):
         expect(hall.get_by_test_id(button)).to_be_disabled()
     assert watched.errors == []
 
 
-def test_an_item_that_is_clicked_explains_itself(hall: Page, watched: Watched) -> None:
+def test_a_selected_item_shows_why(hall: Page, watched: Watched) -> None:
     reasons = hall.get_by_test_id("panel-why-item").get_by_test_id("reason")
     expect(reasons.first).to_have_attribute("data-code", "turn_of_channel")
     expect(reasons.first).to_be_hidden()
@@ -166,7 +166,7 @@ def test_the_slider_shows_the_past_of_the_player(hall: Page, watched: Watched) -
     hall.keyboard.press("Home")
 
     expect(hall.get_by_test_id("past-banner")).to_be_visible()
-    expect(hall.get_by_test_id("screen")).to_contain_text("What was on")
+    expect(hall.get_by_test_id("screen")).to_contain_text("Shown then")
     expect(hall.get_by_test_id("on-id")).to_have_text("1")
     expect(hall.get_by_test_id("do-next")).to_be_disabled()
     hall.get_by_test_id("back-to-live").click()

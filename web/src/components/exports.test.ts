@@ -28,11 +28,11 @@ test("exports have the titles of the page, and empty tables are left out", () =>
 test("layered canvases are one file, and a chart has its short name", () => {
   const page = document.createElement("main");
   page.innerHTML =
-    '<section><h2>Who owes whom</h2><div><canvas width="9" height="9"></canvas><canvas width="9" height="9"></canvas></div>' +
+    '<section><h2>Network</h2><div><canvas width="9" height="9"></canvas><canvas width="9" height="9"></canvas></div>' +
     '<svg role="img" data-title="debt" aria-label="debt, 0:00 to 1:00: now 3"></svg></section>';
 
   expect(exportsOf(page).map(({ kind, title }) => [kind, title])).toEqual([
-    ["PNG", "Who owes whom"],
+    ["PNG", "Network"],
     ["SVG", "debt"],
   ]);
 });

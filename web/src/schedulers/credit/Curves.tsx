@@ -1,4 +1,4 @@
-/** How a run goes over time: payments made, refusals by cause, debt, what was cleared and how near that was to the best. */
+/** Metrics of a run over time: successful payments, served demand, debt, clearing, refusals by cause. */
 
 import type { DemandView, MetricsView } from "../../api/types";
 import type { CurvePoint } from "../../charts/Curve";
@@ -12,39 +12,39 @@ interface CurvesProps {
   readonly metrics: MetricsView | null;
   readonly counts: Counts;
   readonly equivalent: string;
-  /** What was wanted and paid in the whole run; null while it is not known. */
+  /** Demand and served demand of the whole run; `null` while loading. */
   readonly demand: DemandView | null;
 }
 
 const percent = (value: number) => `${Math.round(value)} %`;
 const tick = (at: number) => `tick ${integer(Math.round(at))}`;
-const CAUSES_MOST = 4;
+const MAX_CAUSES = 4;
 const WINDOW = 10;
 
 export function Curves({ metrics, counts, equivalent, demand }: CurvesProps) {
   const causes = causesOf(counts);
   return (
     <section class="panel" aria-labelledby="credit-curves" data-testid="panel-curves">
-      <h2 id="credit-curves">How it goes</h2>
+      <h2 id="credit-curves">Metrics</h2>
       <div class="curves">
         <Curve
-          name="payments made"
+          name="successful payments"
           points={smoothed(seriesOf(metrics, "success_rate"))}
           writeValue={percent}
           writeAt={simTime}
           max={100}
-          note="of those tried"
-          empty="Nothing was tried yet."
+          note="of attempts"
+          empty="No attempts yet."
           testId="curve-made"
         />
         <Curve
-          name="paid of what was wanted"
+          name="served demand"
           points={servedShare(metrics)}
           writeValue={percent}
           writeAt={simTime}
           max={100}
           note={servedNote(demand)}
-          empty="Nothing was wanted yet."
+          empty="No demand yet."
           testId="curve-served"
         />
         <Curve
@@ -53,37 +53,37 @@ export function Curves({ metrics, counts, equivalent, demand }: CurvesProps) {
           writeValue={short}
           writeAt={simTime}
           note={equivalent}
-          empty="Nobody owes anything yet."
+          empty="No debt yet."
           testId="curve-debt"
         />
         <Curve
           name="cleared"
-          points={seriesOf(metrics, "clearing_volume").map((point) => (point.value === 0 ? nothing(point) : point))}
+          points={seriesOf(metrics, "clearing_volume").map((point) => (point.value === 0 ? gapAt(point) : point))}
           writeValue={short}
           writeAt={simTime}
           note={equivalent}
           bars
-          empty="Nothing was cleared yet."
+          empty="Nothing cleared yet."
           testId="curve-cleared"
         />
         <Curve
-          name="of the best clearing"
-          points={nearnessOf(counts)}
+          name="clearing efficiency"
+          points={efficiencyOf(counts)}
           writeValue={percent}
           writeAt={tick}
           max={100}
           bars
-          empty="No clearing was measured against the best one since this page was opened."
+          empty="No clearing compared with its optimum since this page was opened."
           testId="curve-optimum"
         />
-        {causes.slice(0, CAUSES_MOST).map(([code, count]) => (
+        {causes.slice(0, MAX_CAUSES).map(([code, count]) => (
           <Curve
             key={code}
             name={`refused: ${cause(code)}`}
             points={counts.ticks.map(({ tick: at, refused }) => ({ at, value: refused[code] ?? 0 }))}
             writeValue={short}
             writeAt={tick}
-            note={`a tick, ${integer(count)} in all`}
+            note={`per tick, ${integer(count)} in total`}
             empty=""
             testId={`curve-${code}`}
           />
@@ -93,41 +93,41 @@ export function Curves({ metrics, counts, equivalent, demand }: CurvesProps) {
   );
 }
 
-function nothing({ at }: CurvePoint): CurvePoint {
+function gapAt({ at }: CurvePoint): CurvePoint {
   return { at, value: null };
 }
 
-/** The clearings among the ticks that were counted, so that all curves by tick have one axis. */
-export function nearnessOf({ ticks, nearness }: Counts): CurvePoint[] {
-  const ends = [ticks[0], ticks.at(-1)].flatMap((one) => (one === undefined ? [] : [{ at: one.tick, value: null }]));
-  return [...ends, ...nearness.map(({ tick: at, percent: value }) => ({ at, value }))];
+/** Clearing efficiency with the first and last counted tick, so that all curves by tick share one axis. */
+export function efficiencyOf({ ticks, efficiency }: Counts): CurvePoint[] {
+  const ends = [ticks[0], ticks.at(-1)].flatMap((end) => (end === undefined ? [] : [{ at: end.tick, value: null }]));
+  return [...ends, ...efficiency.map(({ tick: at, percent: value }) => ({ at, value }))];
 }
 
 export function seriesOf(metrics: MetricsView | null, key: string): CurvePoint[] {
-  const found = metrics?.series.find((one) => one.key === key);
-  return (found?.points ?? []).map(({ t_ms, v }) => ({ at: t_ms, value: v === null ? null : Number(v) }));
+  const series = metrics?.series.find((candidate) => candidate.key === key);
+  return (series?.points ?? []).map(({ t_ms, v }) => ({ at: t_ms, value: v === null ? null : Number(v) }));
 }
 
-/** Of what was wanted in the last ten points, how many per cent were paid: single ticks want too little. */
+/** Served demand in percent over the last ten points; the demand of single ticks is too small. */
 export function servedShare(metrics: MetricsView | null): CurvePoint[] {
-  const [wanted, served] = [seriesOf(metrics, "wanted"), seriesOf(metrics, "served")];
-  const sum = (points: readonly CurvePoint[], place: number) =>
-    points.slice(Math.max(0, place + 1 - WINDOW), place + 1).reduce((total, { value }) => total + (value ?? 0), 0);
-  return wanted.map(({ at }, place) => {
-    const whole = sum(wanted, place);
-    return { at, value: whole === 0 ? null : (100 * sum(served, place)) / whole };
+  const [demand, served] = [seriesOf(metrics, "wanted"), seriesOf(metrics, "served")];
+  const sum = (points: readonly CurvePoint[], index: number) =>
+    points.slice(Math.max(0, index + 1 - WINDOW), index + 1).reduce((total, { value }) => total + (value ?? 0), 0);
+  return demand.map(({ at }, index) => {
+    const whole = sum(demand, index);
+    return { at, value: whole === 0 ? null : (100 * sum(served, index)) / whole };
   });
 }
 
 function servedNote(demand: DemandView | null): string {
   const share = demand?.served_share ?? null;
-  return share === null ? "before the ledger capped it" : `${percent(Number(share))} in all`;
+  return share === null ? "before caps" : `${percent(Number(share))} in total`;
 }
 
-/** The mean of the last ten points: what a single tick does says little. */
+/** The moving mean over ten points, since single ticks vary too much. */
 export function smoothed(points: readonly CurvePoint[]): CurvePoint[] {
-  return points.map(({ at }, place) => {
-    const window = points.slice(Math.max(0, place + 1 - WINDOW), place + 1).flatMap(({ value }) => value ?? []);
+  return points.map(({ at }, index) => {
+    const window = points.slice(Math.max(0, index + 1 - WINDOW), index + 1).flatMap(({ value }) => value ?? []);
     return { at, value: window.length === 0 ? null : window.reduce((sum, value) => sum + value, 0) / window.length };
   });
 }

@@ -1,4 +1,4 @@
-/** Where a run stands, and the buttons that steer it: pause, go on, stop, begin again, how much is paid. */
+/** The state of a run and its controls: pause, resume, stop, continue, restart, intensity. */
 
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
@@ -17,14 +17,14 @@ interface RunControlsProps {
   readonly status: RunStatusView;
   readonly details: RunDetails | null;
   readonly onStatus: (status: RunStatusView) => void;
-  /** A run that goes on where this one has ended. */
+  /** Open the run that continues this one. */
   readonly onOther: (runId: string) => void;
 }
 
 const RUN = "/api/v1/simulator/runs/{run_id}";
-/** The source of a stop that no caller asked for. */
+/** The stop source of runs that the server stopped itself. */
 const SERVER = "server";
-const WORDS: Readonly<Record<string, string>> = {
+const STATE_LABELS: Readonly<Record<string, string>> = {
   idle: "○ idle",
   running: "▶ running",
   paused: "⏸ paused",
@@ -35,52 +35,54 @@ const WORDS: Readonly<Record<string, string>> = {
 
 export function RunControls({ status, details, onStatus, onOther }: RunControlsProps) {
   const { busy, error, work } = useWork();
-  const names = { run_id: status.run_id };
+  const path = { run_id: status.run_id };
   const call = (change: () => Promise<RunStatusView>) => work(async () => onStatus(await change()));
-  const goOn = () =>
+  const continueRun = () =>
     work(async () => {
-      const { run_id } = await api.post(`${RUN}/continue`, names);
+      const { run_id } = await api.post(`${RUN}/continue`, path);
       if (run_id !== null) onOther(run_id);
     });
-  const steer = (verb: Verb) => call(() => api.post(`${RUN}/${verb}`, names));
-  const closed = busy.value || !canCommand.value;
+  const control = (verb: Verb) => call(() => api.post(`${RUN}/${verb}`, path));
+  const isDisabled = busy.value || !canCommand.value;
   const ended = status.state === "stopped" || status.state === "error";
   return (
-    <section class="panel run-controls" aria-label="The run" data-testid="run-controls" data-state={status.state}>
+    <section class="panel run-controls" aria-label="Run" data-testid="run-controls" data-state={status.state}>
       <div class="run-head">
         <span class="run-state" data-state={status.state} data-testid="run-state">
-          {WORDS[status.state] ?? status.state}
+          {STATE_LABELS[status.state] ?? status.state}
         </span>
         <span class="count">
           {status.scenario_id}
           {details !== null && `, seed ${details.seed}, tick ${integer(details.tick_index)}`}
         </span>
-        <div class="run-buttons" role="group" aria-label="Steer the run">
+        <div class="run-buttons" role="group" aria-label="Run controls">
           {status.state === "paused" ? (
-            <Steer name="resume" word="Go on" closed={closed} onPress={() => steer("resume")} />
+            <ControlButton name="resume" label="Resume" disabled={isDisabled} onPress={() => control("resume")} />
           ) : (
-            <Steer name="pause" word="Pause" closed={closed || ended} onPress={() => steer("pause")} />
+            <ControlButton name="pause" label="Pause" disabled={isDisabled || ended} onPress={() => control("pause")} />
           )}
-          <Steer name="stop" word="Stop" closed={closed || ended} onPress={() => steer("stop")} />
-          {ended && <Steer name="continue" word="Go on as a new run" closed={closed} onPress={goOn} />}
-          <Steer name="restart" word="Begin again" closed={closed} onPress={() => steer("restart")} />
+          <ControlButton name="stop" label="Stop" disabled={isDisabled || ended} onPress={() => control("stop")} />
+          {ended && (
+            <ControlButton name="continue" label="Continue as a new run" disabled={isDisabled} onPress={continueRun} />
+          )}
+          <ControlButton name="restart" label="Restart" disabled={isDisabled} onPress={() => control("restart")} />
         </div>
         <Intensity
           value={status.intensity_percent}
-          closed={closed || ended}
-          onChange={(percent) => call(() => api.post(`${RUN}/intensity`, names, { intensity_percent: percent }))}
+          disabled={isDisabled || ended}
+          onChange={(percent) => call(() => api.post(`${RUN}/intensity`, path, { intensity_percent: percent }))}
         />
       </div>
       <Readouts>
         <Readout name="time" value={simTime(status.sim_time_ms)} />
-        <Readout name="tried" value={integer(status.attempts_total)} />
-        <Readout name="made" value={integer(status.committed_total)} unit={share(status)} />
+        <Readout name="attempts" value={integer(status.attempts_total)} />
+        <Readout name="committed" value={integer(status.committed_total)} unit={share(status)} />
         <Readout name="refused" value={integer(status.rejected_total)} />
         {status.errors_total > 0 && <Readout name="errors" value={integer(status.errors_total)} alarm />}
       </Readouts>
       {status.state === "stopped" && status.stop_source === SERVER && (
         <p class="note" data-testid="run-stopped">
-          Stopped by the server: {status.stop_reason ?? "it does not say why"}.
+          Stopped by the server: {status.stop_reason ?? "no reason given"}.
         </p>
       )}
       {status.last_error !== null && (
@@ -93,29 +95,29 @@ export function RunControls({ status, details, onStatus, onOther }: RunControlsP
   );
 }
 
-interface SteerProps {
+interface ControlButtonProps {
   readonly name: Verb | "continue";
-  readonly word: string;
-  readonly closed: boolean;
+  readonly label: string;
+  readonly disabled: boolean;
   readonly onPress: () => void;
 }
 
-function Steer({ name, word, closed, onPress }: SteerProps) {
+function ControlButton({ name, label, disabled, onPress }: ControlButtonProps) {
   return (
-    <button type="button" class="button" disabled={closed} onClick={onPress} data-testid={`run-${name}`}>
-      {word}
+    <button type="button" class="button" disabled={disabled} onClick={onPress} data-testid={`run-${name}`}>
+      {label}
     </button>
   );
 }
 
 interface IntensityProps {
   readonly value: number;
-  readonly closed: boolean;
+  readonly disabled: boolean;
   readonly onChange: (percent: number) => void;
 }
 
-/** What is being dragged is shown at once and sent when it is let go. */
-function Intensity({ value, closed, onChange }: IntensityProps) {
+/** The intensity slider; the value is sent when the slider is released. */
+function Intensity({ value, disabled, onChange }: IntensityProps) {
   const id = useId();
   const dragged = useSignal<number | null>(null);
   return (
@@ -128,7 +130,7 @@ function Intensity({ value, closed, onChange }: IntensityProps) {
         max={100}
         step={5}
         value={dragged.value ?? value}
-        disabled={closed}
+        disabled={disabled}
         onInput={(event) => (dragged.value = Number(event.currentTarget.value))}
         onChange={(event) => {
           onChange(Number(event.currentTarget.value));

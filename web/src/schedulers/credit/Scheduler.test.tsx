@@ -6,75 +6,75 @@ import { beforeEach, expect, test, vi } from "vitest";
 import { ApiError } from "../../api/client";
 import { api, session } from "../../api/server";
 import { draw, find, interact, texts } from "../../testing/drawing";
-import { ByHand } from "./ByHand";
-import { Curves, nearnessOf, seriesOf, servedShare, smoothed } from "./Curves";
-import { causesOf, counted, NOTHING } from "./counts";
-import { Happened } from "./Happened";
-import { forgetPlaces } from "./network/layout";
-import { happeningOf, withNames } from "./network/model";
-import { NetworkView, readingOrder, sentenceOf, stepped } from "./network/NetworkView";
+import { Bottlenecks } from "./Bottlenecks";
+import { Curves, efficiencyOf, seriesOf, servedShare, smoothed } from "./Curves";
+import { addEvents, causesOf, NO_COUNTS } from "./counts";
+import { ManualPayment } from "./ManualPayment";
+import { clearPositions } from "./network/layout";
+import { runEventOf, withNames } from "./network/model";
+import { NetworkView, nextNode, readingOrder, sentenceOf } from "./network/NetworkView";
+import { RunSlider } from "./PastRun";
 import { RunControls } from "./RunControls";
-import { RunSlider } from "./RunPast";
-import { bodyOf, documentIn } from "./StartRun";
-import { Stuck } from "./Stuck";
+import { RunEvents } from "./RunEvents";
+import { bodyOf, parseDocument } from "./StartRun";
 import { cleared, link, network, node, paid, refused, status } from "./testing";
 import { rowsOf, verdictOf } from "./WhatIf";
 
 beforeEach(() => {
-  forgetPlaces();
+  clearPositions();
   session.value = { kind: "open", session: { name: "local", role: "operator", tokens_required: false } };
 });
 
-function happenings(...events: Parameters<typeof happeningOf>[0][]) {
-  return events.map(happeningOf).filter((one) => one !== null);
+function runEvents(...events: Parameters<typeof runEventOf>[0][]) {
+  return events.map(runEventOf).filter((event) => event !== null);
 }
 
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 5; turn += 1) await Promise.resolve();
+  for (let round = 0; round < 5; round += 1) await Promise.resolve();
   interact(() => undefined);
 }
 
-test("a participant is told with its position and how it is trusted", () => {
+test("a participant is described with its net position and its lines", () => {
   const nodes = [node("ann", { net_balance: "-12345.00", net_sign: -1 }), node("bob"), node("cid")];
   const links = [link("bob", "ann", { used: "10.00", available: "0.00" }), link("ann", "cid")];
-  const here = network({ nodes, links });
+  const drawn = network({ nodes, links });
 
-  expect(sentenceOf(here, { kind: "node", id: "ann" })).toBe(
-    "ANN (person) owes 12\u202f345.00 HOUR more than it is owed. Trusted by 1, one line of these is full; trusts 1.",
+  expect(sentenceOf(drawn, { kind: "node", id: "ann" })).toBe(
+    "ANN (person) owes 12\u202f345.00 HOUR net. Trusted by 1 (1 line full), trusts 1.",
   );
-  expect(sentenceOf(here, { kind: "node", id: "bob" })).toContain("owes as much as it is owed");
-  expect(sentenceOf(here, { kind: "node", id: "zoe" })).toBe("zoe is not here any more.");
+  expect(sentenceOf(drawn, { kind: "node", id: "bob" })).toContain("has a net position of zero");
+  expect(sentenceOf(drawn, { kind: "node", id: "zoe" })).toBe("zoe is no longer in the network.");
 });
 
-test("a line is told with what is owed on it and what is left", () => {
-  const here = network({ links: [link("ann", "bob", { used: "4.00", available: "6.00" })] });
+test("a line is described with its debt and what is left", () => {
+  const drawn = network({ links: [link("ann", "bob", { used: "4.00", available: "6.00" })] });
 
-  expect(sentenceOf(here, { kind: "line", from: "ann", to: "bob" })).toBe(
-    "ANN trusts BOB with 10.00 HOUR; 4.00 is owed (40 %), 6.00 is left.",
+  expect(sentenceOf(drawn, { kind: "line", from: "ann", to: "bob" })).toBe(
+    "ANN trusts BOB up to 10.00 HOUR; 4.00 owed (40 %), 6.00 left.",
   );
-  expect(sentenceOf(here, { kind: "line", from: "bob", to: "ann" })).toBe("BOB trusts ANN with nothing now.");
+  expect(sentenceOf(drawn, { kind: "line", from: "bob", to: "ann" })).toBe("BOB has no line to ANN now.");
 });
 
-test("arrow keys pass everybody once, in the order of reading", () => {
-  const places = new Map([
+test("arrow keys visit every participant once, in reading order", () => {
+  const positions = new Map([
     ["ann", { x: 0.9, y: 0.02 }],
     ["bob", { x: 0.1, y: 0.05 }],
     ["cid", { x: 0.5, y: 0.9 }],
   ]);
-  const order = readingOrder(network(), places);
+  const order = readingOrder(network(), positions);
   const at = (id: string) => ({ kind: "node", id }) as const;
 
   expect(order).toEqual(["bob", "ann", "cid"]);
-  expect([stepped(order, null, "ArrowRight"), stepped(order, null, "ArrowLeft")]).toEqual(["bob", "cid"]);
-  expect([stepped(order, at("cid"), "ArrowDown"), stepped(order, at("ann"), "ArrowUp")]).toEqual(["bob", "bob"]);
-  expect([stepped(order, at("ann"), "Home"), stepped(order, at("ann"), "End")]).toEqual(["bob", "cid"]);
-  expect([stepped(order, at("ann"), "Escape"), stepped(order, at("ann"), "x")]).toEqual([null, undefined]);
+  expect([nextNode(order, null, "ArrowRight"), nextNode(order, null, "ArrowLeft")]).toEqual(["bob", "cid"]);
+  expect([nextNode(order, at("cid"), "ArrowDown"), nextNode(order, at("ann"), "ArrowUp")]).toEqual(["bob", "bob"]);
+  expect([nextNode(order, at("ann"), "Home"), nextNode(order, at("ann"), "End")]).toEqual(["bob", "cid"]);
+  expect([nextNode(order, at("ann"), "Escape"), nextNode(order, at("ann"), "x")]).toEqual([null, undefined]);
 });
 
-test("the picture can be left for tables, which choose as the picture does", () => {
+test("the tables select like the graph does", () => {
   const choose = vi.fn();
   const page = draw(
-    <NetworkView name="three" network={network()} lights={signal([])} chosen={null} onChoose={choose} />,
+    <NetworkView name="three" network={network()} highlights={signal([])} chosen={null} onChoose={choose} />,
   );
   expect(page.querySelector("[data-testid=participants]")).toBeNull();
 
@@ -89,30 +89,30 @@ test("the picture can be left for tables, which choose as the picture does", () 
   expect(choose).toHaveBeenCalledWith({ kind: "line", from: "ann", to: "bob" });
 });
 
-test("the buttons follow the state of the run and tell what comes of them", async () => {
+test("the buttons depend on the state of the run and report the new status", async () => {
   const post = vi.spyOn(api, "post").mockResolvedValue(status({ state: "paused" }) as never);
-  const told = vi.fn();
+  const onStatus = vi.fn();
   const shown = (state: string) =>
-    draw(<RunControls status={status({ state })} details={null} onStatus={told} onOther={vi.fn()} />);
+    draw(<RunControls status={status({ state })} details={null} onStatus={onStatus} onOther={vi.fn()} />);
 
   interact(() => find(shown("running"), "[data-testid=run-pause]").click());
   await settle();
 
   expect(post).toHaveBeenCalledWith("/api/v1/simulator/runs/{run_id}/pause", { run_id: "run_1" });
-  expect(told).toHaveBeenCalledWith(expect.objectContaining({ state: "paused" }));
-  expect(find(shown("paused"), "[data-testid=run-resume]").textContent).toBe("Go on");
+  expect(onStatus).toHaveBeenCalledWith(expect.objectContaining({ state: "paused" }));
+  expect(find(shown("paused"), "[data-testid=run-resume]").textContent).toBe("Resume");
   expect(find<HTMLButtonElement>(shown("stopped"), "[data-testid=run-stop]").disabled).toBe(true);
-  expect(find(shown("stopped"), "[data-testid=run-continue]").textContent).toBe("Go on as a new run");
+  expect(find(shown("stopped"), "[data-testid=run-continue]").textContent).toBe("Continue as a new run");
 });
 
-test("who may only look finds the buttons closed", () => {
+test("the buttons are disabled for viewers", () => {
   session.value = { kind: "open", session: { name: "vi", role: "viewer", tokens_required: true } };
   const page = draw(<RunControls status={status()} details={null} onStatus={vi.fn()} onOther={vi.fn()} />);
 
   expect([...page.querySelectorAll("button")].map(({ disabled }) => disabled)).toEqual([true, true, true]);
 });
 
-test("a refused payment says why, in names, and shows its line", async () => {
+test("a refused payment shows the reason with names, and its bottleneck line", async () => {
   const details = { bottleneck: { from: "bob", to: "ann" } };
   const reason = {
     code: "bottleneck",
@@ -121,11 +121,11 @@ test("a refused payment says why, in names, and shows its line", async () => {
     because: [],
   };
   const post = vi.spyOn(api, "post");
-  post.mockRejectedValueOnce(new ApiError("ROUTING_NO_CAPACITY", "Only 10.00 of 40.00 found a way", 409, details));
+  post.mockRejectedValueOnce(new ApiError("ROUTING_NO_CAPACITY", "No route for 30.00 of 40.00", 409, details));
   post.mockResolvedValueOnce({ code: "ROUTING_NO_CAPACITY", sentence: "…", facts: {}, because: [reason] } as never);
   const choose = vi.fn();
   const page = draw(
-    <ByHand runId="run_1" network={network()} active chosen={{ kind: "node", id: "bob" }} onChoose={choose} />,
+    <ManualPayment runId="run_1" network={network()} active chosen={{ kind: "node", id: "bob" }} onChoose={choose} />,
   );
   const payee = find<HTMLSelectElement>(page, "[data-testid=pay-to]");
   interact(() => {
@@ -137,7 +137,9 @@ test("a refused payment says why, in names, and shows its line", async () => {
   await settle();
 
   expect(find<HTMLSelectElement>(page, "[data-testid=pay-from]").value).toBe("bob");
-  expect(find(page, "[data-testid=refused]").textContent).toContain("Refused, no capacity: Only 10.00 of 40.00");
+  expect(find(page, "[data-testid=refused]").textContent).toContain(
+    "Refused (no capacity): No route for 30.00 of 40.00",
+  );
   expect(find(page, "[data-testid=refused-because]").textContent).toBe(
     "It would pass if ANN trusted BOB with 30.00 more.",
   );
@@ -145,26 +147,26 @@ test("a refused payment says why, in names, and shows its line", async () => {
   expect(choose).toHaveBeenCalledWith({ kind: "line", from: "ann", to: "bob" });
 });
 
-test("names stand where sentences have ids, and other words stay", () => {
+test("ids in sentences are replaced by names, other words stay", () => {
   expect(withNames(network(), "ann, bob's and anna: 3")).toBe("ANN, BOB's and anna: 3");
 });
 
-test("a bottleneck selects its line, and lets go of it", () => {
+test("a bottleneck selects and deselects its line", () => {
   const choose = vi.fn();
-  const one = {
+  const bottleneck = {
     target: { kind: "edge", from: "ann", to: "bob" },
     score: 0.75,
     reason_code: "FREQUENT_ABORTS",
     label: "bob → ann: 3 of 4 attempts failed",
     suggested_action: null,
   };
-  const shown = (chosen: Parameters<typeof Stuck>[0]["chosen"]) =>
-    draw(<Stuck bottlenecks={[one]} network={network()} chosen={chosen} onChoose={choose} />);
+  const shown = (chosen: Parameters<typeof Bottlenecks>[0]["chosen"]) =>
+    draw(<Bottlenecks bottlenecks={[bottleneck]} network={network()} chosen={chosen} onChoose={choose} />);
 
   interact(() => find(shown(null), "button").click());
   expect(choose).toHaveBeenLastCalledWith({ kind: "line", from: "ann", to: "bob" });
   const pressed = find(shown({ kind: "line", from: "ann", to: "bob" }), "button");
-  expect([pressed.getAttribute("aria-pressed"), texts(pressed, ".stuck-told")[0]]).toEqual([
+  expect([pressed.getAttribute("aria-pressed"), texts(pressed, ".bottleneck-count")[0]]).toEqual([
     "true",
     "3 of 4 attempts failed",
   ]);
@@ -172,23 +174,23 @@ test("a bottleneck selects its line, and lets go of it", () => {
   expect(choose).toHaveBeenLastCalledWith(null);
 });
 
-test("a refusal because of a closed line says so, whatever is left on the line", () => {
+test("a refusal because of a closed line says so, even if the line has capacity left", () => {
   const closed = (change: string, limited_by = "policy") => ({
     code: "ROUTING_NO_CAPACITY",
     message: "Only 0.00 of 40.00 found a route",
     details: { limited_by, bottleneck: { from: "bob", to: "ann", available: "702.50", change } },
   });
   const refusals = [closed("allow_mediation"), closed("unblock"), closed("raise_limit", "capacity")];
-  const happened = happenings(...refusals.map((error, place) => refused({ error, tick_index: place })));
+  const events = runEvents(...refusals.map((error, index) => refused({ error, tick_index: index })));
   const choose = vi.fn();
-  const page = draw(<Happened happened={happened} network={network()} onChoose={choose} />);
+  const page = draw(<RunEvents events={events} network={network()} onChoose={choose} />);
 
   expect(texts(page, "ol li")).toEqual([
     "2BOB → ANN 40.00 refused: no capacity from BOB to ANN",
-    "1BOB → ANN 40.00 refused: the line of ANN to BOB blocks a participant on the way",
-    "0BOB → ANN 40.00 refused: the line of ANN to BOB lets no payments pass through ANN",
+    "1BOB → ANN 40.00 refused: line ANN → BOB blocks a participant on the route",
+    "0BOB → ANN 40.00 refused: line ANN → BOB does not forward payments through ANN",
   ]);
-  expect(causesOf(counted(NOTHING, happened))).toEqual([
+  expect(causesOf(addEvents(NO_COUNTS, events))).toEqual([
     ["LINE_CLOSED", 2],
     ["ROUTING_NO_CAPACITY", 1],
   ]);
@@ -196,34 +198,34 @@ test("a refusal because of a closed line says so, whatever is left on the line",
   expect(choose).toHaveBeenCalledWith({ kind: "line", from: "ann", to: "bob" });
 });
 
-test("of what was wanted in ten points, the share that was paid is drawn", () => {
-  const points = (...values: (string | null)[]) => values.map((v, place) => ({ t_ms: 1000 * place, v }));
+test("served demand is averaged over ten points", () => {
+  const points = (...values: (string | null)[]) => values.map((v, index) => ({ t_ms: 1000 * index, v }));
   const series = [
     { key: "wanted", unit: "amount", points: points(null, "100.00", "300.00") },
     { key: "served", unit: "amount", points: points(null, "50.00", "50.00") },
   ];
   const metrics = { api_version: "", run_id: "", equivalent: "HOUR", from_ms: 0, to_ms: 2000, step_ms: 1000, series };
   const demand = { wanted: "400.00", served: "100.00", volume: "110.00", served_share: "25.00000000" };
-  const page = draw(<Curves metrics={metrics} counts={NOTHING} equivalent="HOUR" demand={demand} />);
+  const page = draw(<Curves metrics={metrics} counts={NO_COUNTS} equivalent="HOUR" demand={demand} />);
 
   expect(servedShare(metrics).map(({ value }) => value)).toEqual([null, 50, 25]);
-  expect(find(page, "[data-testid=curve-served]").textContent).toContain("25 % in all");
+  expect(find(page, "[data-testid=curve-served]").textContent).toContain("25 % in total");
 });
 
-test("what happens is told newest first, and refusals alone on demand", () => {
-  const happened = happenings(paid({ seq: null }), refused(), cleared());
-  const page = draw(<Happened happened={happened} network={network()} onChoose={vi.fn()} />);
+test("events are listed newest first and filtered by kind", () => {
+  const events = runEvents(paid({ seq: null }), refused(), cleared());
+  const page = draw(<RunEvents events={events} network={network()} onChoose={vi.fn()} />);
 
   expect(texts(page, "ol li")).toEqual([
-    "25Cleared 1\u00a0circle: debts less by 6.00 of at most 8.00",
+    "25Cleared 1\u00a0cycle: debt reduced by 6.00 of at most 8.00",
     "3BOB → ANN 40.00 refused: no capacity from BOB to ANN",
-    "3BOB → ANN 4.00, by hand",
+    "3BOB → ANN 4.00, manual",
   ]);
-  interact(() => find(page, "[data-testid=happened-refusal]").click());
+  interact(() => find(page, "[data-testid=events-refusal]").click());
   expect(texts(page, "ol li")).toHaveLength(1);
 });
 
-test("curves are drawn of what is measured, and what is not there is said", () => {
+test("curves show measured values, or a text when there are none", () => {
   const series = [
     {
       key: "total_debt",
@@ -235,19 +237,19 @@ test("curves are drawn of what is measured, and what is not there is said", () =
     },
   ];
   const metrics = { api_version: "", run_id: "", equivalent: "HOUR", from_ms: 0, to_ms: 1000, step_ms: 1000, series };
-  const counts = counted(NOTHING, happenings(refused(), refused({ tick_index: 4 })));
+  const counts = addEvents(NO_COUNTS, runEvents(refused(), refused({ tick_index: 4 })));
   const page = draw(<Curves metrics={metrics} counts={counts} equivalent="HOUR" demand={null} />);
 
   expect(find(page, "[data-testid=curve-debt] svg").getAttribute("aria-label")).toContain("now 20k");
-  expect(find(page, "[data-testid=curve-cleared]").textContent).toContain("Nothing was cleared yet.");
-  expect(find(page, "[data-testid=curve-ROUTING_NO_CAPACITY]").textContent).toContain("2 in all");
+  expect(find(page, "[data-testid=curve-cleared]").textContent).toContain("Nothing cleared yet.");
+  expect(find(page, "[data-testid=curve-ROUTING_NO_CAPACITY]").textContent).toContain("2 in total");
   expect(seriesOf(metrics, "success_rate")).toEqual([]);
 });
 
-test("clearings lie on the axis of all ticks, and single ticks do not shake the curve", () => {
-  const counts = counted(NOTHING, happenings(paid(), cleared(), paid({ tick_index: 30 })));
+test("clearing efficiency shares the axis of all ticks, and curves are smoothed", () => {
+  const counts = addEvents(NO_COUNTS, runEvents(paid(), cleared(), paid({ tick_index: 30 })));
 
-  expect(nearnessOf(counts)).toEqual([
+  expect(efficiencyOf(counts)).toEqual([
     { at: 3, value: null },
     { at: 30, value: null },
     { at: 25, value: 75 },
@@ -265,23 +267,23 @@ test("clearings lie on the axis of all ticks, and single ticks do not shake the 
   ]);
 });
 
-test("a run is asked for with what was chosen and nothing else", () => {
-  const wish = { scenario: "three", seed: "", cap: "500", policy: "static", intensity: 70 };
+test("the request for a run has only the chosen settings", () => {
+  const settings = { scenario: "three", seed: "", cap: "500", policy: "static", intensity: 70 };
 
-  expect(bodyOf(wish)).toEqual({
+  expect(bodyOf(settings)).toEqual({
     scenario_id: "three",
     mode: "real",
     intensity_percent: 70,
     settings: { clearing_policy: "static", clearing_yardstick: "on", amount_cap: "500" },
   });
-  expect(bodyOf({ ...wish, seed: "9", cap: "", policy: "off" })).toMatchObject({
+  expect(bodyOf({ ...settings, seed: "9", cap: "", policy: "off" })).toMatchObject({
     seed: 9,
     settings: { clearing_enabled: "off", clearing_yardstick: "on" },
   });
 });
 
-test("two ways are told side by side, and what parts them in a sentence", () => {
-  const way = {
+test("two branches are compared in a table and summarised in a sentence", () => {
+  const branch = {
     attempts: 10,
     committed: 5,
     rejected: 5,
@@ -291,17 +293,17 @@ test("two ways are told side by side, and what parts them in a sentence", () => 
     tried_by_tick: [10],
     made_by_tick: [5],
   };
-  const found = {
+  const comparison = {
     api_version: "",
     run_id: "r",
     tick_index: 7,
     ticks: 1,
     settings: {},
     first_difference: 7,
-    original: way,
+    original: branch,
   };
 
-  expect(rowsOf(way, { ...way, committed: 8 }, "HOUR").map((row) => [row.original, row.fork])).toEqual([
+  expect(rowsOf(branch, { ...branch, committed: 8 }, "HOUR").map((row) => [row.original, row.fork])).toEqual([
     ["10", "10"],
     ["5 (50 %)", "8 (80 %)"],
     ["5", "5"],
@@ -309,19 +311,19 @@ test("two ways are told side by side, and what parts them in a sentence", () => 
     ["6.00", "6.00"],
     ["12.50", "12.50"],
   ]);
-  expect(verdictOf({ ...found, fork: { ...way, committed: 8 } })).toBe(
-    "The ways part at tick 7; 3 more payments would be made.",
+  expect(verdictOf({ ...comparison, fork: { ...branch, committed: 8 } })).toBe(
+    "The runs diverge at tick 7; 3 more payments with the change.",
   );
-  expect(verdictOf({ ...found, fork: { ...way, committed: 4 } })).toContain("1 fewer");
-  expect(verdictOf({ ...found, first_difference: null, fork: way })).toBe("Nothing would differ.");
+  expect(verdictOf({ ...comparison, fork: { ...branch, committed: 4 } })).toContain("1 fewer");
+  expect(verdictOf({ ...comparison, first_difference: null, fork: branch })).toBe("No difference.");
 });
 
-test("a file that is no JSON is refused by its name before anything is sent", () => {
-  expect(documentIn('{"a": 1}', "village.json")).toEqual({ a: 1 });
-  expect(() => documentIn("participants:", "village.yaml")).toThrow(/^village.yaml is not JSON: /);
+test("an invalid scenario file is rejected with its name before the upload", () => {
+  expect(parseDocument('{"a": 1}', "village.json")).toEqual({ a: 1 });
+  expect(() => parseDocument("participants:", "village.yaml")).toThrow(/^village.yaml is not JSON: /);
 });
 
-test("a run that has ended has a slider over its journal, and asks for its ends once", async () => {
+test("a finished run has a slider over its journal and fetches its ends once", async () => {
   vi.useFakeTimers();
   const moments = vi.spyOn(api, "moments").mockResolvedValue({
     moments: [
@@ -338,18 +340,18 @@ test("a run that has ended has a slider over its journal, and asks for its ends 
   vi.useRealTimers();
 });
 
-test("a run that the server stopped says why", () => {
-  const words = "the demonstration makes way for another run";
+test("a run stopped by the server shows the reason", () => {
+  const reason = "another run was started";
   const drawn = (stop_source: string) =>
     draw(
       <RunControls
-        status={status({ state: "stopped", stop_source, stop_reason: words })}
+        status={status({ state: "stopped", stop_source, stop_reason: reason })}
         details={null}
         onStatus={vi.fn()}
         onOther={vi.fn()}
       />,
     );
 
-  expect(find(drawn("server"), "[data-testid=run-stopped]").textContent).toBe(`Stopped by the server: ${words}.`);
+  expect(find(drawn("server"), "[data-testid=run-stopped]").textContent).toBe(`Stopped by the server: ${reason}.`);
   expect(drawn("ui").querySelector("[data-testid=run-stopped]")).toBeNull();
 });

@@ -1,4 +1,4 @@
-/** The page of the credit scheduler: one run, its network alive, how it goes, where it sticks, and what one may do to it. */
+/** The page of the credit scheduler: one run with its network, metrics, bottlenecks, events and controls. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
@@ -15,29 +15,29 @@ import type { RunsSchedulerProps } from "../../registry";
 import { replaceAddress, schedulerHref } from "../../route";
 import { useLiveStream, useMoment } from "../shared/engine_hooks";
 import { useSelection } from "../shared/selection";
-import { ByHand } from "./ByHand";
+import { Bottlenecks } from "./Bottlenecks";
 import { Curves } from "./Curves";
-import { Happened } from "./Happened";
 import { LiveRun } from "./live_run";
-import type { Chosen } from "./network/model";
-import { chosenFrom, nameOfChosen, networkOf } from "./network/model";
+import { ManualPayment } from "./ManualPayment";
+import type { Selection } from "./network/model";
+import { formatSelection, networkOf, parseSelection } from "./network/model";
 import { NetworkView } from "./network/NetworkView";
+import { PastRunView, RunSlider, tickLabel } from "./PastRun";
 import { RunControls } from "./RunControls";
-import { PastRunView, RunSlider, tickWords } from "./RunPast";
+import { RunEvents } from "./RunEvents";
 import { StartRun } from "./StartRun";
-import { Stuck } from "./Stuck";
 import { WhatIf } from "./WhatIf";
 import "./credit.css";
 import { simTime } from "./wording";
 
-const LOOK_MS = 5_000;
+const POLL_MS = 5_000;
 
 export function CreditScheduler({ scheduler, run, at, on }: RunsSchedulerProps) {
-  const { runs, error, look } = useRuns();
+  const { runs, error, refresh } = useRuns();
   const shown = run ?? runs?.find(({ state }) => isActive(state))?.run_id ?? runs?.[0]?.run_id ?? null;
   const open = (runId: string) => {
     location.hash = schedulerHref(scheduler.name, runId);
-    look();
+    refresh();
   };
   return (
     <SchedulerFrame
@@ -49,7 +49,7 @@ export function CreditScheduler({ scheduler, run, at, on }: RunsSchedulerProps) 
     >
       {runs !== null && runs.length > 1 && <RunPicker runs={runs} shown={shown} onOpen={open} />}
       {shown !== null && (
-        <OneRun
+        <RunPage
           key={shown}
           runId={shown}
           at={at}
@@ -64,30 +64,30 @@ export function CreditScheduler({ scheduler, run, at, on }: RunsSchedulerProps) 
   );
 }
 
-interface OneRunProps {
+interface RunPageProps {
   readonly runId: string;
-  /** The record looked at; `null` is live. */
+  /** The record shown; `null` is live. */
   readonly at: number | null;
-  /** Whom or which line the address points out. */
+  /** The participant or line selected in the URL. */
   readonly on: string | null;
   readonly onMove: (at: number | null) => void;
   readonly onOther: (runId: string) => void;
 }
 
-function OneRun({ runId, at, on, onMove, onOther }: OneRunProps) {
+function RunPage({ runId, at, on, onMove, onOther }: RunPageProps) {
   const equivalent = useSignal<string | null>(null);
   const live = useLiveRun(runId, equivalent.value);
   const equivalents = useEquivalents(live.status.value?.scenario_id);
-  const [named, choose] = useSelection(on, runId);
-  const chosen = useMemo(() => chosenFrom(named), [named]);
+  const [selection, choose] = useSelection(on, runId);
+  const chosen = useMemo(() => parseSelection(selection), [selection]);
   const [status, network] = [live.status.value, live.network.value];
-  const past = useMoment(at, (n, signal) =>
+  const moment = useMoment(at, (n, signal) =>
     api.get("/api/v1/simulator/runs/{run_id}/past", { run_id: runId }, { at: n, equivalent: equivalent.value }, signal),
   );
-  const then = past.value.value;
-  const thenNetwork = useMemo(() => (then === null ? null : networkOf(then.graph)), [then]);
+  const past = moment.value.value;
+  const pastNetwork = useMemo(() => (past === null ? null : networkOf(past.graph)), [past]);
   const present = useMemo(() => (status === null ? null : { status, network }), [status, network]);
-  useExportedState(at === null ? present : then);
+  useExportedState(at === null ? present : past);
   if (status === null || network === null) {
     const { error } = live;
     return (
@@ -96,18 +96,18 @@ function OneRun({ runId, at, on, onMove, onOther }: OneRunProps) {
       </SchedulerFrame>
     );
   }
-  const shared = { network, chosen, onChoose: (next: Chosen) => choose(nameOfChosen(next)) };
+  const shared = { network, chosen, onChoose: (next: Selection) => choose(formatSelection(next)) };
   const slider = (
-    <RunSlider runId={runId} active={isActive(status.state)} at={at} busy={past.busy.value} onMove={onMove} />
+    <RunSlider runId={runId} active={isActive(status.state)} at={at} busy={moment.busy.value} onMove={onMove} />
   );
   if (at !== null) {
     return (
       <>
         {slider}
-        <PastBanner at={at} time={then === null ? null : tickWords(then.tick_index)} onLive={() => onMove(null)} />
-        {past.error.value !== null && <ErrorNote error={past.error.value} />}
-        {then !== null && thenNetwork !== null && (
-          <PastRunView then={then} name={status.scenario_id} {...shared} network={thenNetwork} />
+        <PastBanner at={at} time={past === null ? null : tickLabel(past.tick_index)} onLive={() => onMove(null)} />
+        {moment.error.value !== null && <ErrorNote error={moment.error.value} />}
+        {past !== null && pastNetwork !== null && (
+          <PastRunView past={past} name={status.scenario_id} {...shared} network={pastNetwork} />
         )}
       </>
     );
@@ -118,7 +118,7 @@ function OneRun({ runId, at, on, onMove, onOther }: OneRunProps) {
       <RunControls
         status={status}
         details={live.details.value}
-        onStatus={(next) => live.take(next)}
+        onStatus={(next) => live.setStatus(next)}
         onOther={onOther}
       />
       {equivalents.length > 1 && (
@@ -132,10 +132,10 @@ function OneRun({ runId, at, on, onMove, onOther }: OneRunProps) {
         />
       )}
       <div class="credit-columns">
-        <NetworkView name={status.scenario_id} lights={live.lights} {...shared} />
+        <NetworkView name={status.scenario_id} highlights={live.highlights} {...shared} />
         <div class="credit-column">
-          <ByHand runId={runId} active={isActive(status.state)} {...shared} />
-          <Stuck bottlenecks={live.bottlenecks.value} {...shared} />
+          <ManualPayment runId={runId} active={isActive(status.state)} {...shared} />
+          <Bottlenecks bottlenecks={live.bottlenecks.value} {...shared} />
         </div>
       </div>
       <Curves
@@ -145,7 +145,7 @@ function OneRun({ runId, at, on, onMove, onOther }: OneRunProps) {
         demand={live.details.value?.demand?.[network.equivalent] ?? null}
       />
       <WhatIf runId={runId} equivalent={network.equivalent} active={isActive(status.state)} />
-      <Happened happened={live.happened.value} {...shared} />
+      <RunEvents events={live.events.value} {...shared} />
     </>
   );
 }
@@ -156,7 +156,7 @@ interface EquivalentsProps {
   readonly onChange: (code: string) => void;
 }
 
-/** Networks of several equivalents are looked at one at a time. */
+/** A switch between the equivalents of a network, which are shown one at a time. */
 function Equivalents({ all, shown, onChange }: EquivalentsProps) {
   return (
     <div class="segmented equivalents" role="group" aria-label="Equivalent" data-testid="equivalents">
@@ -185,9 +185,9 @@ function RunPicker({ runs, shown, onOpen }: RunPickerProps) {
         onChange={(event) => onOpen(event.currentTarget.value)}
         data-testid="run-picker"
       >
-        {runs.map((one) => (
-          <option key={one.run_id} value={one.run_id}>
-            {one.run_id}: {one.scenario_id}, {one.state}, {simTime(one.sim_time_ms)}
+        {runs.map(({ run_id, scenario_id, state, sim_time_ms }) => (
+          <option key={run_id} value={run_id}>
+            {run_id}: {scenario_id}, {state}, {simTime(sim_time_ms)}
           </option>
         ))}
       </select>
@@ -195,11 +195,11 @@ function RunPicker({ runs, shown, onOpen }: RunPickerProps) {
   );
 }
 
-/** The runs that we may see, the newest first, looked up every few seconds. */
+/** The visible runs, newest first, polled every few seconds. */
 function useRuns() {
   const runs = useSignal<readonly RunStatusView[] | null>(null);
   const error = useSignal<ApiError | null>(null);
-  const look = async () => {
+  const poll = async () => {
     try {
       runs.value = (await api.get("/api/v1/simulator/admin/runs", {})).items;
       error.value = null;
@@ -208,29 +208,29 @@ function useRuns() {
     }
   };
   useEffect(() => {
-    void look();
+    void poll();
     const timer = setInterval(() => {
-      if (document.visibilityState === "visible") void look();
-    }, LOOK_MS);
+      if (document.visibilityState === "visible") void poll();
+    }, POLL_MS);
     return () => clearInterval(timer);
   }, []);
-  return { runs: runs.value, error: error.value, look: () => void look() };
+  return { runs: runs.value, error: error.value, refresh: () => void poll() };
 }
 
-/** The equivalents of a scenario; none where the scenario is not known any more. */
+/** The equivalents of a scenario; empty when the scenario does not exist any more. */
 function useEquivalents(scenario: string | undefined): readonly string[] {
-  const found = useSignal<readonly string[]>([]);
+  const codes = useSignal<readonly string[]>([]);
   useEffect(() => {
     if (scenario === undefined) return;
     api.get("/api/v1/simulator/scenarios/{scenario_id}", { scenario_id: scenario }).then(
-      ({ equivalents }) => (found.value = equivalents),
-      () => (found.value = []),
+      ({ equivalents }) => (codes.value = equivalents),
+      () => (codes.value = []),
     );
   }, [scenario]);
-  return found.value;
+  return codes.value;
 }
 
-/** The run followed as long as the page shows it; its stream is what the connection badge speaks of. */
+/** Follow a run while the page shows it; the connection badge shows its stream. */
 function useLiveRun(runId: string, equivalent: string | null): LiveRun {
   const live = useMemo(() => new LiveRun(api, runId, equivalent), [runId, equivalent]);
   useLiveStream(live);

@@ -1,4 +1,4 @@
-/** Begin a run: choose a scenario or bring one, say how much is paid and how debts are cleared. */
+/** The form to start a run: scenario or upload, clearing policy, limits. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useId } from "preact/hooks";
@@ -17,7 +17,7 @@ interface StartRunProps {
   readonly onStarted: (runId: string) => void;
 }
 
-export interface Wish {
+export interface RunSettings {
   readonly scenario: string;
   readonly seed: string;
   readonly cap: string;
@@ -25,32 +25,32 @@ export interface Wish {
   readonly intensity: number;
 }
 
-const FIRST: Wish = { scenario: "village-100", seed: "", cap: "500", policy: "static", intensity: 70 };
+const DEFAULTS: RunSettings = { scenario: "village-100", seed: "", cap: "500", policy: "static", intensity: 70 };
 const OWN_RUN = "owner_active_exists";
 const EXISTS = "SCENARIO_EXISTS";
 
 export function StartRun({ open, onStarted }: StartRunProps) {
   const id = useId();
   const scenarios = useSignal<readonly Summary[]>([]);
-  const wish = useSignal<Wish>(FIRST);
+  const settings = useSignal<RunSettings>(DEFAULTS);
   const { busy, error, work } = useWork();
-  const set = (change: Partial<Wish>) => (wish.value = { ...wish.value, ...change });
+  const set = (change: Partial<RunSettings>) => (settings.value = { ...settings.value, ...change });
 
   const load = async () => {
     scenarios.value = (await api.get("/api/v1/simulator/scenarios", {})).items;
   };
   const start = async () => {
-    const { run_id } = await api.post("/api/v1/simulator/runs", {}, bodyOf(wish.value));
+    const { run_id } = await api.post("/api/v1/simulator/runs", {}, bodyOf(settings.value));
     if (run_id !== null) onStarted(run_id);
   };
   const upload = async (file: File) => {
-    const document = documentIn(await file.text(), file.name);
+    const document = parseDocument(await file.text(), file.name);
     try {
-      const kept = await api.post("/api/v1/simulator/scenarios", {}, document);
+      const stored = await api.post("/api/v1/simulator/scenarios", {}, document);
       await load();
-      set({ scenario: kept.scenario_id });
+      set({ scenario: stored.scenario_id });
     } catch (thrown) {
-      // One of this id is there: that is told, and it is the one that was probably meant.
+      // The scenario exists: select it, since it is probably the one meant, and show the error.
       const known = thrown instanceof ApiError && thrown.code === EXISTS ? thrown.details["scenario_id"] : undefined;
       if (typeof known === "string") set({ scenario: known });
       throw thrown;
@@ -73,20 +73,20 @@ export function StartRun({ open, onStarted }: StartRunProps) {
           Scenario
           <select
             id={`${id}scenario`}
-            value={wish.value.scenario}
+            value={settings.value.scenario}
             onChange={(event) => set({ scenario: event.currentTarget.value })}
             data-testid="scenario"
           >
-            {scenarios.value.map((one) => (
-              <option key={one.scenario_id} value={one.scenario_id}>
-                {one.name ?? one.scenario_id} ({counted(one.participants_count, "participant")},{" "}
-                {counted(one.trustlines_count, "line")})
+            {scenarios.value.map(({ scenario_id, name, participants_count, trustlines_count }) => (
+              <option key={scenario_id} value={scenario_id}>
+                {name ?? scenario_id} ({counted(participants_count, "participant")}, {counted(trustlines_count, "line")}
+                )
               </option>
             ))}
           </select>
         </label>
         <label for={`${id}upload`}>
-          or bring a scenario file
+          or upload a scenario file
           <input
             id={`${id}upload`}
             type="file"
@@ -100,15 +100,15 @@ export function StartRun({ open, onStarted }: StartRunProps) {
           />
         </label>
         <label for={`${id}policy`}>
-          Debts are cleared
+          Clearing
           <select
             id={`${id}policy`}
-            value={wish.value.policy}
+            value={settings.value.policy}
             onChange={(event) => set({ policy: event.currentTarget.value })}
             data-testid="policy"
           >
             <option value="static">every 25 ticks</option>
-            <option value="adaptive">when payments find no capacity</option>
+            <option value="adaptive">when capacity is short</option>
             <option value="off">never</option>
           </select>
         </label>
@@ -117,7 +117,7 @@ export function StartRun({ open, onStarted }: StartRunProps) {
           <input
             id={`${id}cap`}
             inputMode="decimal"
-            value={wish.value.cap}
+            value={settings.value.cap}
             onInput={(event) => set({ cap: event.currentTarget.value })}
             data-testid="cap"
           />
@@ -128,8 +128,8 @@ export function StartRun({ open, onStarted }: StartRunProps) {
             id={`${id}seed`}
             inputMode="numeric"
             pattern="\d{0,15}"
-            placeholder="the scenario's"
-            value={wish.value.seed}
+            placeholder="from the scenario"
+            value={settings.value.seed}
             onInput={(event) => set({ seed: event.currentTarget.value })}
             data-testid="seed"
           />
@@ -141,15 +141,14 @@ export function StartRun({ open, onStarted }: StartRunProps) {
             type="number"
             min={0}
             max={100}
-            value={wish.value.intensity}
+            value={settings.value.intensity}
             onInput={(event) => set({ intensity: Number(event.currentTarget.value) })}
             data-testid="first-intensity"
           />
         </label>
         {schedulerList.value?.demo === true && (
-          <p class="quiet" data-testid="demo-makes-way">
-            This stops the run of the demonstration. It stays in the list of runs, and begins again when no other run is
-            active.
+          <p class="quiet" data-testid="demo-stops">
+            This stops the demo run. It stays in the list and restarts when no other run is active.
           </p>
         )}
         <button type="submit" class="button button-main" disabled={busy.value || !canCommand.value} data-testid="start">
@@ -176,8 +175,8 @@ export function StartRun({ open, onStarted }: StartRunProps) {
   );
 }
 
-/** The document that a file holds; throws an `ApiError` that names the file. */
-export function documentIn(text: string, name: string): Json {
+/** Parse a scenario file; throws an `ApiError` that names the file. */
+export function parseDocument(text: string, name: string): Json {
   try {
     return parseJson(text);
   } catch (thrown) {
@@ -186,10 +185,10 @@ export function documentIn(text: string, name: string): Json {
   }
 }
 
-/** A wish as the server takes it; every clearing is measured against the best one, which the curves show. */
-export function bodyOf({ scenario, seed, cap, policy, intensity }: Wish): JsonObject {
+/** The request body of a run; the optimum of each clearing is computed for the efficiency curve. */
+export function bodyOf({ scenario, seed, cap, policy, intensity }: RunSettings): JsonObject {
   const clearing: JsonObject = policy === "off" ? { clearing_enabled: "off" } : { clearing_policy: policy };
-  const settings = { ...clearing, clearing_yardstick: "on", ...(cap.trim() === "" ? {} : { amount_cap: cap.trim() }) };
+  const options = { ...clearing, clearing_yardstick: "on", ...(cap.trim() === "" ? {} : { amount_cap: cap.trim() }) };
   const chosen = seed.trim() === "" ? {} : { seed: Number(seed) };
-  return { scenario_id: scenario, mode: "real", intensity_percent: intensity, settings, ...chosen };
+  return { scenario_id: scenario, mode: "real", intensity_percent: intensity, settings: options, ...chosen };
 }

@@ -1,4 +1,4 @@
-/** What if: the run as it stands goes on twice, as it is and with another policy, and both are told side by side. */
+/** Forks the run with another policy and compares it with the unchanged run. */
 
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
@@ -22,20 +22,20 @@ interface WhatIfProps {
 
 interface Choice {
   readonly name: string;
-  readonly word: string;
+  readonly label: string;
   readonly settings: Readonly<Record<string, string>>;
 }
 
 const ADAPTIVE = { clearing_enabled: "on", clearing_policy: "adaptive" };
 const CHOICES: readonly Choice[] = [
-  { name: "off", word: "debts were never cleared", settings: { clearing_enabled: "off" } },
+  { name: "off", label: "never clear debts", settings: { clearing_enabled: "off" } },
   {
     name: "often",
-    word: "debts were cleared every 5 ticks",
+    label: "clear debts every 5 ticks",
     settings: { clearing_enabled: "on", clearing_policy: "static", clearing_every_n_ticks: "5" },
   },
-  { name: "adaptive", word: "debts were cleared when capacity is short", settings: ADAPTIVE },
-  { name: "small", word: "no payment were above 50", settings: { amount_cap: "50" } },
+  { name: "adaptive", label: "clear debts when capacity is short", settings: ADAPTIVE },
+  { name: "small", label: "limit payments to 50", settings: { amount_cap: "50" } },
 ];
 const TICKS = [30, 60, 120] as const;
 
@@ -44,12 +44,12 @@ export function WhatIf({ runId, equivalent, active }: WhatIfProps) {
   const chosen = useSignal("often");
   const ticks = useSignal(60);
   const { busy, error, work } = useWork();
-  const answer = useSignal<WhatIfView | null>(null);
-  const ask = () =>
+  const result = useSignal<WhatIfView | null>(null);
+  const compare = () =>
     work(async () => {
       const settings = CHOICES.find(({ name }) => name === chosen.value)?.settings ?? {};
-      const names = { run_id: runId };
-      answer.value = await api.post("/api/v1/simulator/runs/{run_id}/what-if", names, { settings, ticks: ticks.value });
+      const path = { run_id: runId };
+      result.value = await api.post("/api/v1/simulator/runs/{run_id}/what-if", path, { settings, ticks: ticks.value });
     });
   return (
     <section class="panel" aria-labelledby={`${id}title`} data-testid="panel-what-if">
@@ -58,26 +58,26 @@ export function WhatIf({ runId, equivalent, active }: WhatIfProps) {
         class="credit-form"
         onSubmit={(event) => {
           event.preventDefault();
-          void ask();
+          void compare();
         }}
       >
         <label for={`${id}what`}>
-          From now on, what if
+          Change
           <select
             id={`${id}what`}
             value={chosen.value}
             onChange={(event) => (chosen.value = event.currentTarget.value)}
             data-testid="what-if"
           >
-            {CHOICES.map(({ name, word }) => (
+            {CHOICES.map(({ name, label }) => (
               <option key={name} value={name}>
-                {word}
+                {label}
               </option>
             ))}
           </select>
         </label>
         <label for={`${id}ticks`}>
-          for
+          Duration
           <select
             id={`${id}ticks`}
             value={ticks.value}
@@ -97,40 +97,40 @@ export function WhatIf({ runId, equivalent, active }: WhatIfProps) {
       </form>
       {error.value !== null && <ErrorNote error={error.value} />}
       <div aria-live="polite">
-        {answer.value !== null && error.value === null && <Answer found={answer.value} equivalent={equivalent} />}
+        {result.value !== null && error.value === null && <Comparison result={result.value} equivalent={equivalent} />}
       </div>
     </section>
   );
 }
 
-function Answer({ found, equivalent }: { readonly found: WhatIfView; readonly equivalent: string }) {
-  const { original, fork, tick_index, ticks } = found;
+function Comparison({ result, equivalent }: { readonly result: WhatIfView; readonly equivalent: string }) {
+  const { original, fork, tick_index, ticks } = result;
   return (
-    <div class="what-if-answer" data-testid="what-if-answer">
+    <div class="comparison" data-testid="comparison">
       <p class="verdict" data-testid="verdict">
-        {verdictOf(found)}
+        {verdictOf(result)}
       </p>
       <DataTable
-        caption={`What comes of ${ticks} ticks from tick ${tick_index} on`}
+        caption={`Outcome of ${ticks} ticks from tick ${tick_index}`}
         columns={[
-          { key: "what", title: `${ticks} ticks from ${integer(tick_index)} on`, cell: (row: Row) => row.what },
-          { key: "original", title: "as it is", numeric: true, cell: (row: Row) => row.original },
-          { key: "fork", title: "what if", numeric: true, cell: (row: Row) => row.fork },
+          { key: "metric", title: `${ticks} ticks from ${integer(tick_index)}`, cell: (row: Row) => row.metric },
+          { key: "original", title: "unchanged", numeric: true, cell: (row: Row) => row.original },
+          { key: "fork", title: "changed", numeric: true, cell: (row: Row) => row.fork },
         ]}
         rows={rowsOf(original, fork, equivalent)}
-        rowKey={({ what }) => what}
+        rowKey={({ metric }) => metric}
         empty=""
         testId="what-if-table"
       />
       <Curve
-        name="payments made, what if"
-        note="(dashes: as it is)"
+        name="successful payments, changed"
+        note="(dashed: unchanged)"
         points={ratesOf(fork, tick_index)}
         other={ratesOf(original, tick_index)}
         writeValue={(value) => `${Math.round(value)} %`}
         writeAt={(at) => `tick ${integer(at)}`}
         max={100}
-        empty="Nothing would be tried."
+        empty="No attempts."
         testId="what-if-curve"
       />
     </div>
@@ -138,35 +138,35 @@ function Answer({ found, equivalent }: { readonly found: WhatIfView; readonly eq
 }
 
 interface Row {
-  readonly what: string;
+  readonly metric: string;
   readonly original: string;
   readonly fork: string;
 }
 
-/** The two ways side by side, in the order in which one asks. */
+/** The two branches side by side. */
 export function rowsOf(original: WhatIfBranch, fork: WhatIfBranch, equivalent: string): Row[] {
-  const row = (what: string, told: (branch: WhatIfBranch) => string): Row => ({
-    what,
-    original: told(original),
-    fork: told(fork),
+  const row = (metric: string, format: (branch: WhatIfBranch) => string): Row => ({
+    metric,
+    original: format(original),
+    fork: format(fork),
   });
   return [
-    row("payments tried", ({ attempts }) => integer(attempts)),
-    row("made", (branch) => `${integer(branch.committed)} (${Math.round(rateOf(branch))} %)`),
+    row("payment attempts", ({ attempts }) => integer(attempts)),
+    row("committed", (branch) => `${integer(branch.committed)} (${Math.round(rateOf(branch))} %)`),
     row("refused", ({ rejected }) => integer(rejected)),
     row("clearings", ({ clearings }) => integer(clearings)),
-    row("debts cleared", ({ debt_reduction }) => amount(debt_reduction)),
+    row("debt reduction", ({ debt_reduction }) => amount(debt_reduction)),
     row("debt at the end", ({ metrics }) => amount(metrics[equivalent]?.["total_debt"] ?? "–")),
   ];
 }
 
-/** What differs, in one sentence. */
+/** The difference in one sentence. */
 export function verdictOf({ original, fork, first_difference }: WhatIfView): string {
-  if (first_difference === null) return "Nothing would differ.";
+  if (first_difference === null) return "No difference.";
   const more = fork.committed - original.committed;
-  const part = `The ways part at tick ${integer(first_difference)}`;
-  if (more === 0) return `${part}; as many payments would be made.`;
-  return `${part}; ${integer(Math.abs(more))} ${more > 0 ? "more" : "fewer"} payments would be made.`;
+  const start = `The runs diverge at tick ${integer(first_difference)}`;
+  if (more === 0) return `${start}; the same number of payments.`;
+  return `${start}; ${integer(Math.abs(more))} ${more > 0 ? "more" : "fewer"} payments with the change.`;
 }
 
 function rateOf({ attempts, committed }: WhatIfBranch): number {
@@ -174,9 +174,9 @@ function rateOf({ attempts, committed }: WhatIfBranch): number {
 }
 
 function ratesOf({ tried_by_tick, made_by_tick }: WhatIfBranch, first: number): CurvePoint[] {
-  const points = tried_by_tick.map((tried, place) => ({
-    at: first + place,
-    value: tried === 0 ? null : (100 * (made_by_tick[place] ?? 0)) / tried,
+  const points = tried_by_tick.map((attempts, index) => ({
+    at: first + index,
+    value: attempts === 0 ? null : (100 * (made_by_tick[index] ?? 0)) / attempts,
   }));
   return smoothed(points);
 }

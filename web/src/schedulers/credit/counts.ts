@@ -1,58 +1,58 @@
-/** Refusals by cause and clearings beside the best one, tick by tick, as the events tell of them. */
+/** Refusals by cause and clearing efficiency per tick, counted from events. */
 
-import type { Happening } from "./network/model";
+import type { RunEvent } from "./network/model";
 
-export const TICKS_KEPT = 600;
+export const MAX_TICKS = 600;
 
-/** What is counted of one tick. */
+/** The counts of one tick. */
 export interface TickCount {
   readonly tick: number;
-  readonly made: number;
+  readonly committed: number;
   readonly refused: Readonly<Record<string, number>>;
 }
 
-/** One clearing beside what the best one would have done, in per cent. */
-export interface Nearness {
+/** The debt reduction of one clearing in percent of its optimum. */
+export interface Efficiency {
   readonly tick: number;
   readonly percent: number;
 }
 
 export interface Counts {
   readonly ticks: readonly TickCount[];
-  readonly nearness: readonly Nearness[];
+  readonly efficiency: readonly Efficiency[];
 }
 
-export const NOTHING: Counts = { ticks: [], nearness: [] };
+export const NO_COUNTS: Counts = { ticks: [], efficiency: [] };
 
-/** The counts with what else has happened; a tick before the last one is a run that has begun anew. */
-export function counted(counts: Counts, happenings: readonly Happening[]): Counts {
-  if (happenings.length === 0) return counts;
+/** Add events to the counts. Ticks that go backwards mean that the run was restarted; counting starts again. */
+export function addEvents(counts: Counts, events: readonly RunEvent[]): Counts {
+  if (events.length === 0) return counts;
   let ticks = [...counts.ticks];
-  let nearness = [...counts.nearness];
-  for (const one of happenings) {
+  let efficiency = [...counts.efficiency];
+  for (const event of events) {
     const last = ticks.at(-1);
-    if (last !== undefined && one.tick < last.tick - 1) {
+    if (last !== undefined && event.tick < last.tick - 1) {
       ticks = [];
-      nearness = [];
+      efficiency = [];
     }
-    if (one.kind === "clearing") {
-      const percent = percentOf(one.reduction, one.optimum);
-      if (percent !== null) nearness.push({ tick: one.tick, percent });
+    if (event.kind === "clearing") {
+      const percent = percentOf(event.reduction, event.optimum);
+      if (percent !== null) efficiency.push({ tick: event.tick, percent });
       continue;
     }
-    const place = ticks.findLastIndex(({ tick }) => tick === one.tick);
-    const before = ticks[place] ?? { tick: one.tick, made: 0, refused: {} };
+    const index = ticks.findLastIndex(({ tick }) => tick === event.tick);
+    const before = ticks[index] ?? { tick: event.tick, committed: 0, refused: {} };
     const after =
-      one.kind === "payment"
-        ? { ...before, made: before.made + 1 }
-        : { ...before, refused: { ...before.refused, [one.cause]: (before.refused[one.cause] ?? 0) + 1 } };
-    if (place < 0) ticks.push(after);
-    else ticks[place] = after;
+      event.kind === "payment"
+        ? { ...before, committed: before.committed + 1 }
+        : { ...before, refused: { ...before.refused, [event.cause]: (before.refused[event.cause] ?? 0) + 1 } };
+    if (index < 0) ticks.push(after);
+    else ticks[index] = after;
   }
-  return { ticks: ticks.slice(-TICKS_KEPT), nearness: nearness.slice(-TICKS_KEPT) };
+  return { ticks: ticks.slice(-MAX_TICKS), efficiency: efficiency.slice(-MAX_TICKS) };
 }
 
-/** All causes, the most frequent first, then by name. */
+/** All causes with their counts, most frequent first, then by name. */
 export function causesOf({ ticks }: Counts): (readonly [string, number])[] {
   const sums = new Map<string, number>();
   for (const { refused } of ticks)

@@ -1,8 +1,8 @@
-/** A run followed live: where it stands, its network, what happened in it, what is measured, where payments stick.
+/** The live view of a run: status, network, events, metrics and bottlenecks.
  *
- * The stream goes on after the newest event that is known, so that nothing is missed between what was asked for and what
- * is told, and every event is taken in once, whichever way it came. Events come many at a time and are taken in together.
- * After a pause in the stream everything is asked for anew, and what came meanwhile is put on top of the answer.
+ * The stream resumes after the newest known event, so no event is missed between a fetch and the stream, and each event
+ * is applied once. Events are applied in batches. After a lost connection everything is fetched again, and events that
+ * arrived during the fetch are applied on top of the response.
  */
 
 import type { ReadonlySignal } from "@preact/signals";
@@ -15,16 +15,16 @@ import type { StreamOptions } from "../../api/stream";
 import { EventStream } from "../../api/stream";
 import type { BottleneckView, MetricsView, RunDetails, RunStatusView } from "../../api/types";
 import type { Counts } from "./counts";
-import { counted, NOTHING } from "./counts";
-import type { Light } from "./network/lit";
-import { lightsOf, plannedLights, shining } from "./network/lit";
-import type { Happening, Network } from "./network/model";
-import { happeningOf, networkOf, patched } from "./network/model";
+import { addEvents, NO_COUNTS } from "./counts";
+import type { Highlight } from "./network/highlights";
+import { activeHighlights, highlightsOf, plannedHighlights } from "./network/highlights";
+import type { Network, RunEvent } from "./network/model";
+import { applyPatches, networkOf, runEventOf } from "./network/model";
 
-export const HAPPENED_MOST = 150;
-const RECALLED = 500;
-const GATHER_MS = 120;
-const LOOK_MS = 3_000;
+export const MAX_EVENTS = 150;
+const RECENT_EVENTS = 500;
+const BATCH_MS = 120;
+const POLL_MS = 3_000;
 const POINTS = 240;
 const ENDED = ["stopped", "error"];
 const EVENT_GONE = "EVENT_ID_GONE";
@@ -36,9 +36,9 @@ export class LiveRun {
   readonly runId: string;
   readonly status = signal<RunStatusView | null>(null);
   readonly network = signal<Network | null>(null);
-  readonly happened = signal<readonly Happening[]>([]);
-  readonly counts = signal<Counts>(NOTHING);
-  readonly lights = signal<readonly Light[]>([]);
+  readonly events = signal<readonly RunEvent[]>([]);
+  readonly counts = signal<Counts>(NO_COUNTS);
+  readonly highlights = signal<readonly Highlight[]>([]);
   readonly metrics = signal<MetricsView | null>(null);
   readonly bottlenecks = signal<readonly BottleneckView[]>([]);
   readonly details = signal<RunDetails | null>(null);
@@ -48,14 +48,14 @@ export class LiveRun {
   readonly #api: Api;
   readonly #open: StreamOptions["open"];
   readonly #equivalent: string | null;
-  #gathered: JsonObject[] = [];
-  /** The newest event that is known. */
+  #pending: JsonObject[] = [];
+  /** The id of the newest known event. */
   #last: string | null = null;
-  /** For every question under way, what was taken in since it was asked: its answer may be older than that. */
-  readonly #asking = new Set<JsonObject[]>();
-  #gathering: ReturnType<typeof setTimeout> | null = null;
-  #looking: ReturnType<typeof setInterval> | null = null;
-  #beginning = false;
+  /** For each running fetch, the events since it started: its response may be older than these. */
+  readonly #fetches = new Set<JsonObject[]>();
+  #batchTimer: ReturnType<typeof setTimeout> | null = null;
+  #pollTimer: ReturnType<typeof setInterval> | null = null;
+  #isStarting = false;
   #unfollow: (() => void) | null = null;
   #stopped = false;
 
@@ -68,30 +68,30 @@ export class LiveRun {
   }
 
   async start(): Promise<void> {
-    this.#looking = setInterval(() => {
-      if (document.visibilityState === "visible") void this.#lookAgain();
-    }, LOOK_MS);
-    await this.#begin();
+    this.#pollTimer = setInterval(() => {
+      if (document.visibilityState === "visible") void this.#poll();
+    }, POLL_MS);
+    await this.#startFollowing();
   }
 
-  async #begin(): Promise<void> {
-    if (this.#beginning) return;
-    this.#beginning = true;
-    const older = this.happened.value.length === 0 ? await this.#newest() : [];
-    // What is recalled comes first: every event after it is then in the picture, or told by the stream.
+  async #startFollowing(): Promise<void> {
+    if (this.#isStarting) return;
+    this.#isStarting = true;
+    const older = this.events.value.length === 0 ? await this.#recentEvents() : [];
+    // Events are loaded before the snapshot, so each later event is in the snapshot or on the stream.
     await this.#catchUp(older);
-    this.#beginning = false;
+    this.#isStarting = false;
     if (this.error.value === null) this.#follow();
   }
 
-  /** Measure a run that is followed, try again what failed at first, and see whether an ended run was begun again. */
-  async #lookAgain(): Promise<void> {
+  /** Fetch the metrics of an active run, retry a failed start, and check whether a finished run was restarted. */
+  async #poll(): Promise<void> {
     if (this.status.value === null && this.error.value?.status === NOT_FOUND) return;
-    if (this.#stream.value === null && (this.active || this.status.value === null)) return this.#begin();
-    if (this.active) return this.measure();
-    // What is shown of an ended run stays true, whether this is answered or not.
-    const found = await this.#api.get(RUN, { run_id: this.runId }).catch(() => null);
-    if (!this.#stopped && found !== null && !ENDED.includes(found.state)) this.take(found);
+    if (this.#stream.value === null && (this.active || this.status.value === null)) return this.#startFollowing();
+    if (this.active) return this.fetchMetrics();
+    // Errors are ignored: the data of a finished run stays valid.
+    const status = await this.#api.get(RUN, { run_id: this.runId }).catch(() => null);
+    if (!this.#stopped && status !== null && !ENDED.includes(status.state)) this.setStatus(status);
   }
 
   stop(): void {
@@ -99,8 +99,8 @@ export class LiveRun {
     this.#unfollow?.();
     this.#stream.value?.close();
     this.#stream.value = null;
-    if (this.#gathering !== null) clearTimeout(this.#gathering);
-    if (this.#looking !== null) clearInterval(this.#looking);
+    if (this.#batchTimer !== null) clearTimeout(this.#batchTimer);
+    if (this.#pollTimer !== null) clearInterval(this.#pollTimer);
   }
 
   get active(): boolean {
@@ -108,21 +108,21 @@ export class LiveRun {
     return state !== undefined && !ENDED.includes(state);
   }
 
-  /** Everything as it stands, asked for anew; a run that has begun again is followed again. */
+  /** Fetch status, network and metrics. */
   async refresh(): Promise<void> {
-    const names = { run_id: this.runId };
+    const path = { run_id: this.runId };
     const query = { equivalent: this.#equivalent };
     const since: JsonObject[] = [];
-    this.#asking.add(since);
+    this.#fetches.add(since);
     try {
-      const [status, picture] = await Promise.all([
-        this.#api.get(RUN, names),
-        this.#api.get(`${RUN}/graph/snapshot`, names, query),
+      const [status, snapshot] = await Promise.all([
+        this.#api.get(RUN, path),
+        this.#api.get(`${RUN}/graph/snapshot`, path, query),
       ]);
       if (this.#stopped) return;
       batch(() => {
         this.status.value = status;
-        this.network.value = networkOf(picture);
+        this.network.value = networkOf(snapshot);
         this.#apply(since);
         this.error.value = null;
       });
@@ -130,28 +130,28 @@ export class LiveRun {
       this.#failed(thrown);
       return;
     } finally {
-      this.#asking.delete(since);
+      this.#fetches.delete(since);
     }
-    await this.measure();
+    await this.fetchMetrics();
   }
 
-  /** What is measured and counted by the server: curves, bottlenecks, details. */
-  async measure(): Promise<void> {
-    const names = { run_id: this.runId };
+  /** Fetch metrics, bottlenecks and details. */
+  async fetchMetrics(): Promise<void> {
+    const path = { run_id: this.runId };
     const last = this.status.value?.sim_time_ms ?? 0;
     const equivalent = this.network.value?.equivalent ?? null;
     const step = Math.max(1000, 1000 * Math.ceil(last / 1000 / POINTS));
     try {
       const [metrics, bottlenecks, details] = await Promise.all([
-        this.#api.get(`${RUN}/metrics`, names, {
+        this.#api.get(`${RUN}/metrics`, path, {
           equivalent,
           from_ms: 0,
           to_ms: last,
           step_ms: step,
           extended: "true",
         }),
-        this.#api.get(`${RUN}/bottlenecks`, names, { equivalent, limit: 12 }),
-        this.#api.get(`${RUN}/details`, names),
+        this.#api.get(`${RUN}/bottlenecks`, path, { equivalent, limit: 12 }),
+        this.#api.get(`${RUN}/details`, path),
       ]);
       if (this.#stopped) return;
       batch(() => {
@@ -164,47 +164,47 @@ export class LiveRun {
     }
   }
 
-  /** Take in a status that a call was answered with; an ended run that lives again is followed again. */
-  take(status: RunStatusView): void {
+  /** Set the status from a response; a restarted run is followed again. */
+  setStatus(status: RunStatusView): void {
     const before = this.active;
     this.status.value = status;
-    if (!before && this.active) void this.#begin();
+    if (!before && this.active) void this.#startFollowing();
   }
 
-  /** What happened since the newest event that is known, and then everything as it stands. */
+  /** Fetch the events after the newest known one, then everything else. */
   async #catchUp(older: readonly JsonObject[] = []): Promise<void> {
-    const events = await this.#cameAfter(this.#last);
+    const events = await this.#eventsAfter(this.#last);
     if (this.#stopped) return;
     const first = events[0] === undefined ? Infinity : numberOf(String(events[0]["event_id"]));
-    // These are only shown: the stream cannot go on after an event that it keeps no longer.
+    // Older events are only shown; the stream cannot resume after an event it has dropped.
     const before = older.filter((event) => numberOf(String(event["event_id"])) < first);
-    const news = events.filter((event) => this.#isNews(String(event["event_id"])));
-    this.#note([...before, ...news].map(happeningOf).filter((one) => one !== null));
+    const fresh = events.filter((event) => this.#isNew(String(event["event_id"])));
+    this.#addEvents([...before, ...fresh].map(runEventOf).filter((event) => event !== null));
     await this.refresh();
   }
 
-  /** The newest events, also those that streams keep no longer; none where they cannot be had. */
-  async #newest(): Promise<readonly JsonObject[]> {
-    const query = { equivalent: this.#equivalent, limit: RECALLED };
+  /** The newest events, including those the stream has dropped; empty on errors. */
+  async #recentEvents(): Promise<readonly JsonObject[]> {
+    const query = { equivalent: this.#equivalent, limit: RECENT_EVENTS };
     return this.#api.get(`${RUN}/events/last`, { run_id: this.runId }, query).catch(() => []);
   }
 
-  /** What came after an event, as far as the server still tells of it. */
-  async #cameAfter(after: string | null): Promise<readonly JsonObject[]> {
+  /** The events after a given one that the server still has. */
+  async #eventsAfter(after: string | null): Promise<readonly JsonObject[]> {
     const equivalent = this.network.value?.equivalent ?? this.#equivalent;
     try {
       return await this.#api.get(`${RUN}/events/poll`, { run_id: this.runId }, { equivalent, after });
     } catch (thrown) {
-      // The past is no condition for the present: what comes from now on is told all the same.
+      // Missing past events do not prevent following the stream.
       if (after === null || asApiError(thrown).code !== EVENT_GONE) return [];
-      const kept = await this.#cameAfter(null);
+      const remaining = await this.#eventsAfter(null);
       if (this.#last === after) this.#last = null;
-      return kept;
+      return remaining;
     }
   }
 
-  /** Whether an event is newer than all that are known; it is known from then on. */
-  #isNews(id: string): boolean {
+  /** Whether an event is newer than all known events; it becomes the newest known one. */
+  #isNew(id: string): boolean {
     if (this.#last !== null && numberOf(id) <= numberOf(this.#last)) return false;
     this.#last = id;
     return true;
@@ -225,9 +225,9 @@ export class LiveRun {
       after: this.#last,
       eventType: "simulator.event",
       onEvent: (id, body) => {
-        if (this.#isNews(id)) this.#gather(body);
+        if (this.#isNew(id)) this.#enqueue(body);
       },
-      // Nothing may be left to be told after the newest event that is known: what can still be asked for is the start.
+      // The server may have dropped the newest known event: load what it still has.
       onRefused: () => void this.#catchUp(),
       ...(this.#open === undefined ? {} : { open: this.#open }),
     });
@@ -242,38 +242,39 @@ export class LiveRun {
     });
   }
 
-  #gather(event: JsonObject): void {
-    this.#gathered.push(event);
-    // The end is taken in at once: the server closes the stream after it, which is no loss.
-    if (event["type"] === "run_status" && ENDED.includes(String(event["state"]))) this.#takeIn();
-    else this.#gathering ??= setTimeout(() => this.#takeIn(), GATHER_MS);
+  #enqueue(event: JsonObject): void {
+    this.#pending.push(event);
+    // The end of a run is applied at once, because the server then closes the stream.
+    if (event["type"] === "run_status" && ENDED.includes(String(event["state"]))) this.#applyPending();
+    else this.#batchTimer ??= setTimeout(() => this.#applyPending(), BATCH_MS);
   }
 
-  #takeIn(): void {
-    if (this.#gathering !== null) clearTimeout(this.#gathering);
-    this.#gathering = null;
-    const events = this.#gathered;
-    this.#gathered = [];
+  #applyPending(): void {
+    if (this.#batchTimer !== null) clearTimeout(this.#batchTimer);
+    this.#batchTimer = null;
+    const events = this.#pending;
+    this.#pending = [];
     const now = performance.now();
-    const happenings = events.map(happeningOf).filter((one) => one !== null);
-    for (const since of this.#asking) since.push(...events);
-    const wasAt = this.status.value?.sim_time_ms ?? 0;
+    const runEvents = events.map(runEventOf).filter((event) => event !== null);
+    for (const since of this.#fetches) since.push(...events);
+    const timeBefore = this.status.value?.sim_time_ms ?? 0;
     batch(() => {
       this.#apply(events);
-      const lights = [...lightsOf(happenings, now), ...events.flatMap((event) => plannedLights(event, now))];
-      if (lights.length > 0) this.lights.value = shining([...this.lights.value, ...lights], now);
-      this.#note(happenings);
+      const highlights = [...highlightsOf(runEvents, now), ...events.flatMap((event) => plannedHighlights(event, now))];
+      if (highlights.length > 0)
+        this.highlights.value = activeHighlights([...this.highlights.value, ...highlights], now);
+      this.#addEvents(runEvents);
     });
-    const begunAnew = (this.status.value?.sim_time_ms ?? 0) < wasAt;
-    if (begunAnew || events.some((event) => event["type"] === "topology.changed")) void this.refresh();
+    const wasRestarted = (this.status.value?.sim_time_ms ?? 0) < timeBefore;
+    if (wasRestarted || events.some((event) => event["type"] === "topology.changed")) void this.refresh();
     if (!this.active) this.#ended();
   }
 
-  /** What events change of where the run stands and of its network. */
+  /** Apply events to the status and the network. */
   #apply(events: readonly JsonObject[]): void {
     const [network, status] = [this.network.value, this.status.value];
     const last = events.findLast((event) => event["type"] === "run_status");
-    if (network !== null) this.network.value = patched(network, events);
+    if (network !== null) this.network.value = applyPatches(network, events);
     if (last !== undefined && status !== null)
       this.status.value = { ...status, ...(last as unknown as Partial<RunStatusView>) };
   }
@@ -285,11 +286,11 @@ export class LiveRun {
     void this.refresh();
   }
 
-  #note(happenings: readonly Happening[]): void {
-    if (happenings.length === 0) return;
+  #addEvents(events: readonly RunEvent[]): void {
+    if (events.length === 0) return;
     batch(() => {
-      this.counts.value = counted(this.counts.value, happenings);
-      this.happened.value = [...this.happened.value, ...happenings].slice(-HAPPENED_MOST);
+      this.counts.value = addEvents(this.counts.value, events);
+      this.events.value = [...this.events.value, ...events].slice(-MAX_EVENTS);
     });
   }
 
@@ -298,7 +299,7 @@ export class LiveRun {
   }
 }
 
-/** The number of an event: its id is `evt_<run>_<number>`. */
+/** The number of an event with the id `evt_<run>_<number>`. */
 function numberOf(id: string): number {
   return Number(id.slice(id.lastIndexOf("_") + 1));
 }

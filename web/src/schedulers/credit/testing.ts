@@ -1,4 +1,4 @@
-/** Small networks and events for the tests of this scheduler. */
+/** Small networks and events for tests. */
 
 import type { JsonObject } from "../../api/json";
 import type { Link, Node, RunStatusView, Snapshot } from "../../api/types";
@@ -38,7 +38,7 @@ export function link(source: string, target: string, change: Partial<Link> = {})
   };
 }
 
-/** ann, bob and cid, each of whom trusts the next. */
+/** ann, bob and cid, each trusting the next. */
 export function snapshot(change: Partial<Snapshot> = {}): Snapshot {
   return {
     equivalent: "HOUR",
@@ -55,7 +55,7 @@ export function network(change: Partial<Snapshot> = {}): Network {
   return networkOf(snapshot(change));
 }
 
-/** bob pays ann 4 over the line in which ann trusts him. */
+/** bob pays ann 4 over the line from ann to bob. */
 export function paid(change: JsonObject = {}): JsonObject {
   return {
     type: "tx.updated",
@@ -85,7 +85,7 @@ export function refused(change: JsonObject = {}): JsonObject {
     amount: "40.00",
     error: {
       code: "ROUTING_NO_CAPACITY",
-      message: "Only 6.00 of 40.00 found a way",
+      message: "No route for 34.00 of 40.00",
       details: { bottleneck: { from: "bob", to: "ann", available: "6.00" } },
     },
     ...change,

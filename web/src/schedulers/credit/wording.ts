@@ -1,8 +1,8 @@
-/** How amounts, causes and states of runs are written on the page of the credit scheduler. */
+/** Formatting of amounts, causes and times on the page of the credit scheduler. */
 
 const NARROW_SPACE = "\u202f";
 
-/** An amount as the ledger writes it, without needless zeros, its whole digits in groups of three from five on. */
+/** An amount with at least two decimals and no further trailing zeros, grouped from five digits on. */
 export function amount(text: string): string {
   const [whole = "", part] = text.replace(/(\.\d\d)(\d*?)0+$/, "$1$2").split(".");
   const grouped = whole.replace("-", "").length < 5 ? whole : whole.replace(/\B(?=(\d{3})+$)/g, NARROW_SPACE);
@@ -12,31 +12,31 @@ export function amount(text: string): string {
 const CAUSES: Readonly<Record<string, string>> = {
   ROUTING_NO_CAPACITY: "no capacity",
   ROUTING_NO_ROUTE: "no route",
-  LINE_CLOSED: "a line lets no payments pass",
-  CAPACITY_AND_LINE_CLOSED: "no capacity, and a line lets no payments pass",
+  LINE_CLOSED: "line closed to payments",
+  CAPACITY_AND_LINE_CLOSED: "no capacity, and a line closed to payments",
   TRUST_LIMIT_EXCEEDED: "over the limit",
-  PAYMENT_TIMEOUT: "took too long",
-  INTERNAL_ERROR: "technical",
+  PAYMENT_TIMEOUT: "timeout",
+  INTERNAL_ERROR: "internal error",
 };
 
-/** The cause of a refusal in a few words; codes without words of their own are written as they are, in small letters. */
+/** The cause of a refusal in a few words; unknown codes in lower case. */
 export function cause(code: string): string {
   return CAUSES[code] ?? code.toLowerCase().replaceAll("_", " ");
 }
 
-/** What a line would have to change for a refused payment: `debtor` and `creditor` are names as they are shown. */
-export function standsInTheWay(change: string, debtor: string, creditor: string): string {
+/** What a line would have to change for a refused payment; `debtor` and `creditor` are display names. */
+export function obstacle(change: string, debtor: string, creditor: string): string {
   switch (change) {
     case "allow_mediation":
-      return `the line of ${creditor} to ${debtor} lets no payments pass through ${creditor}`;
+      return `line ${creditor} → ${debtor} does not forward payments through ${creditor}`;
     case "unblock":
-      return `the line of ${creditor} to ${debtor} blocks a participant on the way`;
+      return `line ${creditor} → ${debtor} blocks a participant on the route`;
     default:
       return `no capacity from ${debtor} to ${creditor}`;
   }
 }
 
-/** Virtual time: minutes and seconds, hours from one hour on. */
+/** Virtual time as `1:01`, or `1:02:05` from one hour on. */
 export function simTime(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   const two = (value: number) => String(value).padStart(2, "0");
@@ -44,7 +44,7 @@ export function simTime(ms: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
 }
 
-/** A number in as few digits as an axis has room for. */
+/** A short number for axis labels. */
 export function short(value: number): string {
   const size = Math.abs(value);
   if (size >= 1_000_000) return `${(value / 1_000_000).toFixed(1)}M`;

@@ -1,4 +1,4 @@
-/** The picture of an item, drawn from what it carries. */
+/** The picture of an item, generated from its payload. */
 
 import { useMemo } from "preact/hooks";
 
@@ -8,23 +8,23 @@ import { bytesOf, HEIGHT, shapesOf, WIDTH } from "./picture";
 interface PictureProps {
   readonly payload: string;
   readonly id: number | bigint;
-  /** What a reader hears; nothing where the words beside it say it all. */
+  /** Text for screen readers; omit it where the text beside the picture is enough. */
   readonly title?: string;
 }
 
 export function Picture({ payload, id, title }: PictureProps) {
   const shapes = useMemo(() => shapesOf(bytesOf(payload, id)), [payload, id]);
-  const named = title === undefined ? { "aria-hidden": true as const } : { role: "img" as const, "aria-label": title };
+  const label = title === undefined ? { "aria-hidden": true as const } : { role: "img" as const, "aria-label": title };
   return (
-    <svg class="picture" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="xMidYMid slice" {...named}>
-      {shapes.map((shape, place) => (
-        <Drawn key={place} shape={shape} />
+    <svg class="picture" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="xMidYMid slice" {...label}>
+      {shapes.map((shape, index) => (
+        <ShapeElement key={index} shape={shape} />
       ))}
     </svg>
   );
 }
 
-function Drawn({ shape: { kind, at, fill } }: { readonly shape: Shape }) {
+function ShapeElement({ shape: { kind, at, fill } }: { readonly shape: Shape }) {
   switch (kind) {
     case "rect":
       return <rect {...at} fill={fill} />;

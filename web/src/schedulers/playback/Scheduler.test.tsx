@@ -10,14 +10,14 @@ import { Screen } from "./Screen";
 import { Pool, Shares } from "./Shares";
 import { Strip } from "./Strip";
 import { exposure, item, player } from "./testing";
+import { ViewerControls } from "./ViewerControls";
 import { WhyItem } from "./WhyItem";
-import { Wishes } from "./Wishes";
 
 beforeEach(() => {
   session.value = { kind: "open", session: { name: "local", role: "operator", tokens_required: false } };
 });
 
-test("the progress of an item follows the player's clock and stands while it is paused", () => {
+test("the progress of an item follows the player's clock and stops while it is paused", () => {
   const now = player();
   const paused = player({ paused: true, ends_at: null, left_ms: 3000 });
 
@@ -27,7 +27,7 @@ test("the progress of an item follows the player's clock and stands while it is 
   expect(progressAt(player({ item: null }), 0)).toBe(0);
 });
 
-test("times and shares are written in words", () => {
+test("times and shares are formatted", () => {
   expect([1, 4000, 60_000, 125_000, 5_400_000].map(duration)).toEqual(["1 s", "4 s", "1 min", "2 min 05", "1 h 30"]);
   expect([percent(333_333), percent(1_000_000)]).toEqual(["33.3 %", "100.0 %"]);
   expect([originOf(item({ origin: "nae" })), channelOf(item({ channel: null }))]).toEqual([
@@ -37,9 +37,9 @@ test("times and shares are written in words", () => {
   expect(keyOf(item({ epoch_id: 2n ** 64n - 1n, ordinal: 5 }))).toBe("18446744073709551615.5");
 });
 
-test("the same bytes are the same picture, and every pattern stays within reach of the frame", () => {
+test("pictures are deterministic, and every pattern is valid", () => {
   const pictures = Array.from({ length: 6 }, (_, pattern) => {
-    const bytes = Array.from({ length: 32 }, (_, place) => (place === 3 ? pattern : (place * 37) % 256));
+    const bytes = Array.from({ length: 32 }, (_, index) => (index === 3 ? pattern : (index * 37) % 256));
     expect(shapesOf(bytes)).toEqual(shapesOf([...bytes]));
     return shapesOf(bytes);
   });
@@ -52,31 +52,31 @@ test("the same bytes are the same picture, and every pattern stays within reach 
   }
 });
 
-test("an item that carries nothing gets a picture of its own out of its id", () => {
+test("an item with an empty payload gets a picture from its id", () => {
   const empty = encoded(new Array(32).fill(0));
-  const [one, same, other, huge] = [1, 1, 2, 2n ** 64n - 1n].map((id) => bytesOf(empty, id));
+  const [first, same, other, huge] = [1, 1, 2, 2n ** 64n - 1n].map((id) => bytesOf(empty, id));
 
-  expect(one).toEqual(same);
-  expect(one).not.toEqual(other);
-  expect([one, huge].map((bytes) => bytes?.length)).toEqual([32, 32]);
-  expect(bytesOf("not base64!", 1)).toEqual(one);
+  expect(first).toEqual(same);
+  expect(first).not.toEqual(other);
+  expect([first, huge].map((bytes) => bytes?.length)).toEqual([32, 32]);
+  expect(bytesOf("not base64!", 1)).toEqual(first);
   expect(bytesOf(item().payload, 1)[5]).toBe(5);
 });
 
-test("a media file is called by its name, other payloads are not taken for one", () => {
-  const named = encoded([...new TextEncoder().encode("sea/wave.jpg"), ...new Array(20).fill(0)]);
+test("the caption is the name of a media file, other payloads have none", () => {
+  const payload = encoded([...new TextEncoder().encode("sea/wave.jpg"), ...new Array(20).fill(0)]);
 
-  expect(captionOf(named, 1)).toBe("sea/wave.jpg");
-  expect(captionOf(named, 0)).toBeNull();
+  expect(captionOf(payload, 1)).toBe("sea/wave.jpg");
+  expect(captionOf(payload, 0)).toBeNull();
   expect(captionOf(item().payload, 1)).toBeNull();
 });
 
-test("the screen shows what is on and sends what its buttons say", () => {
+test("the screen shows the current item, and its buttons send commands", () => {
   const command = vi.fn(async () => undefined);
-  const page = draw(<Screen now={player({ before: [item()] })} toldAt={Date.now()} onCommand={command} />);
+  const page = draw(<Screen now={player({ before: [item()] })} fetchedAt={Date.now()} onCommand={command} />);
 
   expect(find(page, ".screen-frame svg").getAttribute("aria-label")).toBe("Item 11 of dawn");
-  expect(find(page, "figcaption").textContent).toContain("its channel's turn, item 3 of epoch 0");
+  expect(find(page, "figcaption").textContent).toContain("channel turn, item 3 of epoch 0");
   expect(find(page, "[data-testid=dwell]").textContent).toContain("3 s left");
   expect(find(page, "[data-testid=do-ban]").textContent).toBe("Hide until the channel changes");
   for (const name of ["prev", "pause", "next", "ban"]) interact(() => find(page, `[data-testid=do-${name}]`).click());
@@ -87,45 +87,47 @@ test("the screen shows what is on and sends what its buttons say", () => {
   );
 });
 
-test("in the past, and for those who only look, the buttons are closed", () => {
+test("the buttons are disabled in the past and for viewers", () => {
   const disabled = (page: HTMLElement) =>
     [...page.querySelectorAll<HTMLButtonElement>(".screen-buttons button")].map((button) => button.disabled);
 
-  expect(disabled(draw(<Screen now={player()} toldAt={null} onCommand={vi.fn()} />))).toEqual(new Array(5).fill(true));
+  expect(disabled(draw(<Screen now={player()} fetchedAt={null} onCommand={vi.fn()} />))).toEqual(
+    new Array(5).fill(true),
+  );
   session.value = { kind: "open", session: { name: "ann", role: "viewer", tokens_required: true } };
-  expect(disabled(draw(<Screen now={player()} toldAt={1} onCommand={vi.fn()} />))).toEqual(new Array(5).fill(true));
+  expect(disabled(draw(<Screen now={player()} fetchedAt={1} onCommand={vi.fn()} />))).toEqual(new Array(5).fill(true));
 });
 
-test("a player with nothing to show says so, a paused one offers to go on", () => {
-  const blank = draw(<Screen now={player({ item: null })} toldAt={1} onCommand={vi.fn()} />);
+test("a player without an item says so, a paused one can be resumed", () => {
+  const blank = draw(<Screen now={player({ item: null })} fetchedAt={1} onCommand={vi.fn()} />);
   expect(find(blank, "[data-testid=blank]").textContent).toContain("Nothing to show");
   const paused = draw(
-    <Screen now={player({ paused: true, ends_at: null, left_ms: 2500 })} toldAt={1} onCommand={vi.fn()} />,
+    <Screen now={player({ paused: true, ends_at: null, left_ms: 2500 })} fetchedAt={1} onCommand={vi.fn()} />,
   );
 
   expect(texts(paused, "[data-testid=do-resume]")).toEqual(["Resume"]);
   expect(find(paused, "[data-testid=dwell]").textContent).toBe("paused 3 s left");
 });
 
-test("an item of an earlier epoch has no reasons left, and nobody is asked for them", () => {
+test("reasons of an item of an earlier epoch are not requested", () => {
   const read = vi.spyOn(api, "get").mockReturnValue(new Promise(() => undefined));
   const address = { scheduler: "playback", engine: "hall", base: "/api/v1/playback/hall", stream: () => "" };
   const why = (epoch: number | bigint) => (
     <WhyItem item={item({ epoch_id: 1 })} address={address} epoch={epoch} at={null} chosen onBack={vi.fn()} />
   );
 
-  expect(find(draw(why(2n)), "p").textContent).toBe("The weights of that epoch are gone.");
+  expect(find(draw(why(2n)), "p").textContent).toBe("The weights of that epoch are no longer stored.");
   expect(read).not.toHaveBeenCalled();
   expect(draw(why(1n)).querySelector("p")).toBeNull();
   expect(read).toHaveBeenCalledTimes(1);
   read.mockRestore();
 });
 
-test("items in a row are chosen to be explained", () => {
+test("items in a strip can be selected", () => {
   const choose = vi.fn();
   const items = [item(), item({ id: 900, channel: null, origin: "nae", ordinal: 4 })];
   const page = draw(
-    <Strip name="coming" title="What comes" items={items} empty="Nothing." chosen="0.4" onChoose={choose} />,
+    <Strip name="coming" title="Up next" items={items} empty="Nothing." chosen="0.4" onChoose={choose} />,
   );
 
   expect(texts(page, ".thumb")).toEqual(["dawn11", "new artwork900"]);
@@ -137,19 +139,19 @@ test("items in a row are chosen to be explained", () => {
   expect(choose).toHaveBeenCalledWith(items[0]);
 });
 
-test("shares are drawn against what they should be", () => {
+test("shares are shown with their targets", () => {
   const shares = [
     exposure(),
     exposure({ channel: "tide", target_ppm: 250_000, actual_ppm: null, shown: 0, banned: 1, readable: false }),
   ];
   const page = draw(<Shares exposure={shares} newShown={2} open onCommand={vi.fn()} />);
 
-  expect(texts(page, ".share-told")).toEqual(["50.0 %", "0.0 %", "50.0 %"]);
-  expect(texts(page, ".share-facts")[0]).toContain("66.7 % of the channels' turns, should be 75.0 %");
+  expect(texts(page, ".share-percent")).toEqual(["50.0 %", "0.0 %", "50.0 %"]);
+  expect(texts(page, ".share-facts")[0]).toContain("66.7 % of channel turns, target 75.0 %");
   expect(texts(page, ".share-facts")[1]).toContain("1 banned, unreadable");
 });
 
-test("bars are to scale: together they are the whole screen, new artwork included", () => {
+test("the bars add up to the whole screen, including new artwork", () => {
   const shares = [exposure({ shown: 3 }), exposure({ channel: "tide", target_ppm: 250_000, shown: 1 })];
   const page = draw(<Shares exposure={shares} newShown={4} open onCommand={vi.fn()} />);
 
@@ -159,28 +161,28 @@ test("bars are to scale: together they are the whole screen, new artwork include
   expect(lines).toEqual(["37.5%", "12.5%"]);
 });
 
-test("a channel is paused and let play again where its share is drawn", () => {
+test("a channel is paused and resumed beside its share", () => {
   const command = vi.fn(async () => undefined);
   const shares = [exposure(), exposure({ channel: "tide", paused: true })];
   const page = draw(<Shares exposure={shares} newShown={0} open onCommand={command} />);
 
   expect(texts(page, ".share-facts")[1]).toContain("paused");
-  for (const name of ["dawn", "tide"]) interact(() => find(page, `[data-testid=rest-${name}]`).click());
+  for (const name of ["dawn", "tide"]) interact(() => find(page, `[data-testid=channel-${name}]`).click());
   expect(command.mock.calls).toEqual([
     [{ type: "pause_channel", channel: "dawn" }],
     [{ type: "resume_channel", channel: "tide" }],
   ]);
-  const closed = draw(<Shares exposure={shares} newShown={0} open={false} onCommand={command} />);
-  expect((find(closed, "[data-testid=rest-dawn]") as HTMLButtonElement).disabled).toBe(true);
+  const disabled = draw(<Shares exposure={shares} newShown={0} open={false} onCommand={command} />);
+  expect((find(disabled, "[data-testid=channel-dawn]") as HTMLButtonElement).disabled).toBe(true);
 });
 
-test("an item is pinned whole, banned by its id, and lifted", () => {
+test("an item is pinned as a whole record, banned by id, and the ban is lifted", () => {
   const command = vi.fn(async () => undefined);
   const bans = [
     { id: 2n ** 64n - 1n, until: null },
     { id: 7, until: 71_000 },
   ];
-  const page = draw(<Wishes item={item()} now={{ bans, clock: 11_000 }} open onCommand={command} />);
+  const page = draw(<ViewerControls item={item()} now={{ bans, clock: 11_000 }} open onCommand={command} />);
 
   expect(texts(page, "[data-testid=bans] li")).toEqual(["18446744073709551615 Lift", "7 for 1 minLift"]);
   for (const name of ["do-pin", "do-ban-artwork", "lift-7"])
@@ -194,26 +196,29 @@ test("an item is pinned whole, banned by its id, and lifted", () => {
   ]);
 });
 
-test("nothing can be wished for in the past, or while nothing is on", () => {
+test("viewer controls are disabled in the past and without an item", () => {
   const disabled = (page: HTMLElement) =>
     [...page.querySelectorAll<HTMLButtonElement>(".screen-buttons button")].map((button) => button.disabled);
   const now = { bans: [], clock: 0 };
 
-  expect(disabled(draw(<Wishes item={item()} now={now} open={false} onCommand={vi.fn()} />))).toEqual([true, true]);
-  expect(disabled(draw(<Wishes item={null} now={now} open onCommand={vi.fn()} />))).toEqual([true, true]);
+  expect(disabled(draw(<ViewerControls item={item()} now={now} open={false} onCommand={vi.fn()} />))).toEqual([
+    true,
+    true,
+  ]);
+  expect(disabled(draw(<ViewerControls item={null} now={now} open onCommand={vi.fn()} />))).toEqual([true, true]);
 });
 
-test("what is pinned has a key of its own and says so", () => {
+test("a pinned item has its own key and label", () => {
   const pinned = item({ ordinal: 0, channel: null, origin: "pinned" });
 
   expect(keyOf(pinned)).not.toBe(keyOf(item({ ordinal: 0, channel: null, origin: "pinned", id: 12 })));
-  expect([channelOf(pinned), originOf(pinned)]).toEqual(["pinned", "somebody wanted to see it"]);
+  expect([channelOf(pinned), originOf(pinned)]).toEqual(["pinned", "requested by a viewer"]);
 });
 
-test("new artwork waits with its priority", () => {
+test("the pool lists new artwork with its priority", () => {
   const pool = [{ id: 900, number: 0, priority_64: 32, ts: 0, payload: item().payload }];
   const page = draw(<Pool now={{ pool, probability_64: 32 }} />);
 
-  expect(find(page, "[data-testid=panel-pool]").textContent).toContain("a chance of 50.0 %");
+  expect(find(page, "[data-testid=panel-pool]").textContent).toContain("shown next: 50.0 %");
   expect(texts(find(page, "[data-testid=pool]"), "tbody td").slice(1)).toEqual(["900", " 50.0 %"]);
 });

@@ -1,4 +1,4 @@
-/** The page of a player: what is on, what comes, what was, who gets how much and why, at any moment of its journal. */
+/** The page of a player: the current item with the reason, next and previous items, and shares, at any moment. */
 
 import { useSignal } from "@preact/signals";
 
@@ -21,29 +21,29 @@ import { useSelection } from "../shared/selection";
 import { Screen } from "./Screen";
 import { Pool, Shares } from "./Shares";
 import { Strip } from "./Strip";
-import type { OnCommand } from "./sending";
+import type { OnCommand } from "./use_command";
+import { ViewerControls } from "./ViewerControls";
 import { WhyItem } from "./WhyItem";
-import { Wishes } from "./Wishes";
 import "./playback.css";
 import { duration, keyOf } from "./model";
 
 interface Moment {
   readonly n: number;
   readonly now: PlayerNow;
-  /** When it was told, by the clock of this page; null in the past, where time stands. */
-  readonly toldAt: number | null;
+  /** `Date.now()` of the response; `null` in the past. */
+  readonly fetchedAt: number | null;
 }
 
 export function PlaybackScheduler(props: EngineSchedulerProps) {
   const { engine, at, on } = props;
-  const { live, past, busy, source, frame } = useEngine(props, presentOf, momentAt);
+  const { live, past, busy, source, frame } = useEngine(props, fetchNow, fetchMoment);
   const [chosenKey, chooseKey] = useSelection(on, engine);
-  const held = useSignal<ItemView | null>(null);
+  const selected = useSignal<ItemView | null>(null);
   const shown = at === null ? live.state.value : past;
   useExportedState(shown === null ? null : shown.now);
-  const command = async (wish: JsonObject) => {
+  const command = async (body: JsonObject) => {
     try {
-      await api.command(live.address, wish);
+      await api.command(live.address, body);
     } finally {
       void live.refresh();
     }
@@ -55,13 +55,13 @@ export function PlaybackScheduler(props: EngineSchedulerProps) {
       {shown !== null && (
         <Player
           now={shown.now}
-          toldAt={shown.toldAt}
+          fetchedAt={shown.fetchedAt}
           at={at}
           busy={busy}
           address={live.address}
-          chosen={chosenIn(shown.now, chosenKey, held.value)}
+          chosen={findItem(shown.now, chosenKey, selected.value)}
           onChoose={(item) => {
-            held.value = item;
+            selected.value = item;
             chooseKey(item === null ? null : keyOf(item));
           }}
           onCommand={command}
@@ -72,20 +72,20 @@ export function PlaybackScheduler(props: EngineSchedulerProps) {
   );
 }
 
-/** The item that the address names, where it is on, comes or was, or is held since it was chosen. */
-function chosenIn(now: PlayerNow, key: string | null, held: ItemView | null): ItemView | null {
+/** The item in the URL: the current, a next or a previous one, or the one last selected. */
+function findItem(now: PlayerNow, key: string | null, selected: ItemView | null): ItemView | null {
   const known = [
     ...(now.item === null ? [] : [now.item]),
     ...now.coming,
     ...now.before,
-    ...(held === null ? [] : [held]),
+    ...(selected === null ? [] : [selected]),
   ];
   return known.find((item) => keyOf(item) === key) ?? null;
 }
 
 interface PlayerProps {
   readonly now: PlayerNow;
-  readonly toldAt: number | null;
+  readonly fetchedAt: number | null;
   readonly at: number | null;
   readonly busy: boolean;
   readonly address: EngineAddress;
@@ -94,15 +94,15 @@ interface PlayerProps {
   readonly onCommand: OnCommand;
 }
 
-function Player({ now, toldAt, at, busy, address, chosen, onChoose, onCommand }: PlayerProps) {
-  const asked = chosen ?? now.item;
-  const key = asked === null ? null : keyOf(asked);
+function Player({ now, fetchedAt, at, busy, address, chosen, onChoose, onCommand }: PlayerProps) {
+  const item = chosen ?? now.item;
+  const key = item === null ? null : keyOf(item);
   const open = at === null && canCommand.value;
   return (
     <div class="player" aria-busy={busy}>
       <Figures now={now} />
       <div class="player-columns">
-        <Screen now={now} toldAt={toldAt} onCommand={onCommand} />
+        <Screen now={now} fetchedAt={fetchedAt} onCommand={onCommand} />
         <div class="player-column">
           <Shares exposure={now.exposure} newShown={now.new_shown} open={open} onCommand={onCommand} />
           <Pool now={now} />
@@ -110,81 +110,86 @@ function Player({ now, toldAt, at, busy, address, chosen, onChoose, onCommand }:
       </div>
       <Strip
         name="coming"
-        title={at === null ? "What comes" : "What was to come"}
+        title="Up next"
         items={now.coming}
-        empty="Nothing is chosen yet; the next item is."
+        empty="The next item is not chosen yet."
         chosen={key}
         onChoose={onChoose}
       />
       <Strip
         name="before"
-        title="What was"
+        title="Previously shown"
         items={now.before}
-        empty="Nothing was on before in this epoch."
+        empty="Nothing else was shown in this epoch."
         chosen={key}
         onChoose={onChoose}
       />
       <WhyItem
-        item={asked}
+        item={item}
         address={address}
         epoch={now.epoch_id}
         at={at}
         chosen={chosen !== null}
         onBack={() => onChoose(null)}
       />
-      <Wishes item={asked} now={now} open={open} onCommand={onCommand} />
-      {now.diagnostics.length > 0 && <Troubles diagnostics={now.diagnostics} />}
+      <ViewerControls item={item} now={now} open={open} onCommand={onCommand} />
+      {now.diagnostics.length > 0 && <Diagnostics diagnostics={now.diagnostics} />}
     </div>
   );
 }
 
 function Figures({ now }: { readonly now: PlayerNow }) {
-  const shown = now.exposure.reduce((sum, one) => sum + one.shown, 0);
+  const shown = now.exposure.reduce((sum, channel) => sum + channel.shown, 0);
   return (
     <Readouts>
       <Readout name="time" value={duration(now.t)} />
-      <Readout name="epoch" value={integer(now.epoch_id)} unit={now.last_reset ?? ""} />
+      <Readout name="epoch" value={integer(now.epoch_id)} unit={now.last_reset === null ? "" : `(${now.last_reset})`} />
       <Readout name="turns" value={integer(shown)} />
       <Readout name="dwell" value={duration(now.dwell_ms)} />
-      {now.day_part !== null && <Readout name="part of the day" value={now.day_part} />}
+      {now.day_part !== null && <Readout name="day part" value={now.day_part} />}
       <Readout name="record" value={integer(now.n)} />
       {now.broken.length > 0 && <Readout name="invariants" value={now.broken.join(", ")} alarm />}
     </Readouts>
   );
 }
 
-function Troubles({ diagnostics }: { readonly diagnostics: readonly DiagnosticView[] }) {
+function Diagnostics({ diagnostics }: { readonly diagnostics: readonly DiagnosticView[] }) {
   return (
-    <section class="panel" aria-labelledby="troubles" data-testid="panel-troubles">
-      <h2 id="troubles">
-        What went wrong <span class="count">{integer(diagnostics.length)}</span>
+    <section class="panel" aria-labelledby="diagnostics" data-testid="panel-diagnostics">
+      <h2 id="diagnostics">
+        Diagnostics <span class="count">{integer(diagnostics.length)}</span>
       </h2>
       <DataTable
-        caption="What went wrong and stopped nothing, newest first"
-        columns={TROUBLES}
-        rows={diagnostics.map((one, place) => ({ one, place })).reverse()}
-        rowKey={({ place }) => place}
+        caption="Diagnostics, newest first"
+        columns={DIAGNOSTIC_COLUMNS}
+        rows={diagnostics.map((diagnostic, index) => ({ diagnostic, index })).reverse()}
+        rowKey={({ index }) => index}
         empty=""
-        testId="troubles"
+        testId="diagnostics"
       />
     </section>
   );
 }
 
-const TROUBLES: readonly Column<{ readonly one: DiagnosticView; readonly place: number }>[] = [
-  { key: "code", title: "code", cell: ({ one }) => <code class="code-badge">{one.code}</code> },
-  { key: "what", title: "what", wide: true, cell: ({ one }) => `${one.sentence} ${inOneLine(one.facts)}` },
+const DIAGNOSTIC_COLUMNS: readonly Column<{ readonly diagnostic: DiagnosticView; readonly index: number }>[] = [
+  { key: "code", title: "code", cell: ({ diagnostic }) => <code class="code-badge">{diagnostic.code}</code> },
+  {
+    key: "message",
+    title: "message",
+    wide: true,
+    cell: ({ diagnostic: { sentence, facts } }) => `${sentence} ${inOneLine(facts)}`,
+  },
 ];
 
-async function presentOf(address: EngineAddress): Promise<Moment> {
-  const now = await playerAt(address);
-  return { n: now.n, now, toldAt: Date.now() };
+async function fetchNow(address: EngineAddress): Promise<Moment> {
+  const now = await fetchPlayer(address);
+  return { n: now.n, now, fetchedAt: Date.now() };
 }
 
-async function momentAt(address: EngineAddress, n: number, signal: AbortSignal): Promise<Moment> {
-  return { n, now: await playerAt(address, n, signal), toldAt: null };
+async function fetchMoment(address: EngineAddress, n: number, signal: AbortSignal): Promise<Moment> {
+  return { n, now: await fetchPlayer(address, n, signal), fetchedAt: null };
 }
 
-function playerAt(address: EngineAddress, at: number | null = null, signal?: AbortSignal): Promise<PlayerNow> {
+function fetchPlayer(address: EngineAddress, at: number | null = null, signal?: AbortSignal): Promise<PlayerNow> {
   return api.get("/api/v1/playback/{player}/now", { player: address.engine }, { at }, signal);
 }

@@ -1,4 +1,4 @@
-/** What is on: the picture, where it comes from, how much of its time is over, and the buttons of a player. */
+/** The current item: its picture, origin and elapsed time, and the player's buttons. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -11,24 +11,24 @@ import { integer } from "../../wording";
 import { channelOf, duration, leftAt, originOf, progressAt, timeOfDay } from "./model";
 import { Picture } from "./Picture";
 import { captionOf, encoded, PAYLOAD_BYTES } from "./picture";
-import type { OnCommand } from "./sending";
-import { useSending } from "./sending";
+import type { OnCommand } from "./use_command";
+import { useCommand } from "./use_command";
 
 const TICK_MS = 100;
 
 interface ScreenProps {
   readonly now: PlayerNow;
-  /** When `now` was told, by the clock of this page; null in the past, where time stands. */
-  readonly toldAt: number | null;
+  /** `Date.now()` of the response; `null` in the past. */
+  readonly fetchedAt: number | null;
   readonly onCommand: OnCommand;
 }
 
-export function Screen({ now, toldAt, onCommand }: ScreenProps) {
+export function Screen({ now, fetchedAt, onCommand }: ScreenProps) {
   const { item } = now;
   const caption = item === null ? null : captionOf(item.payload, item.kind);
   return (
     <section class="panel screen" aria-labelledby="screen" data-testid="screen">
-      <h2 id="screen">{toldAt === null ? "What was on" : "What is on"}</h2>
+      <h2 id="screen">{fetchedAt === null ? "Shown then" : "Now showing"}</h2>
       {item === null ? (
         <p class="screen-blank" data-testid="blank">
           Nothing to show. Follow a channel, or insert a new artwork.
@@ -40,7 +40,7 @@ export function Screen({ now, toldAt, onCommand }: ScreenProps) {
             <strong data-testid="on-channel">{channelOf(item)}</strong>{" "}
             <span data-testid="on-id">{String(item.id)}</span>
             {caption !== null && <span class="quiet"> {caption}</span>}
-            <span class="screen-told">
+            <span class="screen-origin">
               {originOf(item)}
               {item.ordinal > 0 && `, item ${integer(item.ordinal)} of epoch ${integer(item.epoch_id)}`}
               {now.started_utc !== null && `, since ${timeOfDay(now.started_utc)}`}
@@ -48,19 +48,19 @@ export function Screen({ now, toldAt, onCommand }: ScreenProps) {
           </figcaption>
         </figure>
       )}
-      <Dwell now={now} toldAt={toldAt} />
-      <Buttons now={now} live={toldAt !== null} onCommand={onCommand} />
+      <Dwell now={now} fetchedAt={fetchedAt} />
+      <Buttons now={now} live={fetchedAt !== null} onCommand={onCommand} />
     </section>
   );
 }
 
-function Dwell({ now, toldAt }: Pick<ScreenProps, "now" | "toldAt">) {
-  const clock = useClock(now, toldAt);
+function Dwell({ now, fetchedAt }: Pick<ScreenProps, "now" | "fetchedAt">) {
+  const clock = useClock(now, fetchedAt);
   const left = leftAt(now, clock);
   if (now.item === null) return null;
   return (
     <div class="dwell" data-paused={now.paused} data-testid="dwell">
-      <progress max={1} value={progressAt(now, clock)} aria-label="How much of its time is over" />
+      <progress max={1} value={progressAt(now, clock)} aria-label="Elapsed display time" />
       <span class="dwell-left">
         {now.paused ? "paused" : ""} {left === null ? "" : `${duration(left)} left`}
       </span>
@@ -68,16 +68,16 @@ function Dwell({ now, toldAt }: Pick<ScreenProps, "now" | "toldAt">) {
   );
 }
 
-/** The player's clock, counted on while it is live. */
-function useClock(now: PlayerNow, toldAt: number | null): number {
+/** The player's clock, advanced while it is live. */
+function useClock(now: PlayerNow, fetchedAt: number | null): number {
   const present = useSignal(Date.now());
-  const runs = toldAt !== null && now.ends_at !== null;
+  const isRunning = fetchedAt !== null && now.ends_at !== null;
   useEffect(() => {
-    if (!runs) return;
+    if (!isRunning) return;
     const timer = setInterval(() => (present.value = Date.now()), TICK_MS);
     return () => clearInterval(timer);
-  }, [runs]);
-  return toldAt === null ? now.clock : now.clock + Math.max(0, present.value - toldAt);
+  }, [isRunning]);
+  return fetchedAt === null ? now.clock : now.clock + Math.max(0, present.value - fetchedAt);
 }
 
 interface ButtonsProps extends Pick<ScreenProps, "now" | "onCommand"> {
@@ -85,13 +85,13 @@ interface ButtonsProps extends Pick<ScreenProps, "now" | "onCommand"> {
 }
 
 function Buttons({ now, live, onCommand }: ButtonsProps) {
-  const { error, send } = useSending(onCommand);
-  const closed = !live || !canCommand.value;
+  const { error, send } = useCommand(onCommand);
+  const isDisabled = !live || !canCommand.value;
   const button = (name: string, title: string, command: () => JsonObject, off = false) => (
     <button
       type="button"
       class={name === "next" ? "button button-main" : "button"}
-      disabled={closed || off}
+      disabled={isDisabled || off}
       onClick={() => void send(command())}
       data-testid={`do-${name}`}
     >
@@ -109,16 +109,16 @@ function Buttons({ now, live, onCommand }: ButtonsProps) {
         {button("ban", "Hide until the channel changes", () => ({ type: "ban" }), now.item === null)}
         {button("insert", "New artwork", newArtwork)}
       </div>
-      {!live && <p class="quiet">Go back to live to use the buttons: the past cannot be changed.</p>}
-      {live && closed && <p class="quiet">Your role may look but not command.</p>}
+      {!live && <p class="quiet">Go back to live to use the controls.</p>}
+      {live && isDisabled && <p class="quiet">Read-only: needs the operator role.</p>}
       {error.value !== null && <ErrorNote error={error.value} />}
     </>
   );
 }
 
-/** An artwork that nobody has seen before. */
+/** A command that inserts a random new artwork. */
 function newArtwork(): JsonObject {
-  const drawn = crypto.getRandomValues(new Uint8Array(PAYLOAD_BYTES));
+  const bytes = crypto.getRandomValues(new Uint8Array(PAYLOAD_BYTES));
   const [id = 0] = crypto.getRandomValues(new Uint32Array(1));
-  return { type: "insert", id, ts: Math.floor(Date.now() / 1000), payload: encoded(drawn) };
+  return { type: "insert", id, ts: Math.floor(Date.now() / 1000), payload: encoded(bytes) };
 }

@@ -1,4 +1,4 @@
-/** Who gets how much of the screen: each channel's share as it should be and as it is, and new artwork that waits. */
+/** Shares of the screen: actual and target share of each channel, and the pool of new artwork. */
 
 import type { ExposureView, PlayerNow, PooledView } from "../../api/types";
 import type { Column } from "../../components/DataTable";
@@ -7,39 +7,46 @@ import { ErrorNote } from "../../components/ErrorNote";
 import { counted, integer } from "../../wording";
 import { percent } from "./model";
 import { Picture } from "./Picture";
-import type { OnCommand } from "./sending";
-import { useSending } from "./sending";
+import type { OnCommand } from "./use_command";
+import { useCommand } from "./use_command";
 
 const MILLION = 1_000_000;
 
 interface SharesProps {
   readonly exposure: readonly ExposureView[];
-  /** How often new artwork was on in this epoch. */
+  /** The turns of new artwork in this epoch. */
   readonly newShown: number;
-  /** Whether the buttons can be used: not in the past, and not by those who only look. */
+  /** Whether the buttons are enabled: live, and for operators. */
   readonly open: boolean;
   readonly onCommand: OnCommand;
 }
 
 export function Shares({ exposure, newShown, open, onCommand }: SharesProps) {
-  const { error, send } = useSending(onCommand);
+  const { error, send } = useCommand(onCommand);
   const turns = exposure.reduce((sum, { shown }) => sum + shown, 0);
   const whole = turns + newShown;
   return (
     <section class="panel" aria-labelledby="shares" data-testid="panel-exposure">
-      <h2 id="shares">Who gets how much</h2>
+      <h2 id="shares">Shares</h2>
       {exposure.length === 0 && newShown === 0 ? (
         <p class="quiet">This player follows no channel.</p>
       ) : (
         <ul class="shares" data-testid="exposure">
-          {exposure.map((one) => (
-            <Share key={one.channel} one={one} turns={turns} whole={whole} open={open} onCommand={send} />
+          {exposure.map((channel) => (
+            <ChannelShare
+              key={channel.channel}
+              exposure={channel}
+              turns={turns}
+              whole={whole}
+              open={open}
+              onCommand={send}
+            />
           ))}
           {newShown > 0 && <NewShare shown={newShown} whole={whole} />}
         </ul>
       )}
       <p class="quiet">
-        All bars together are the screen in this epoch. The line is where the bar of a channel should end, beside new
+        The bars add up to the screen time of this epoch. The line marks the target of a channel, less the time of new
         artwork.
       </p>
       {error.value !== null && <ErrorNote error={error.value} />}
@@ -47,20 +54,20 @@ export function Shares({ exposure, newShown, open, onCommand }: SharesProps) {
   );
 }
 
-interface ShareProps extends Pick<SharesProps, "open" | "onCommand"> {
-  readonly one: ExposureView;
-  /** The turns of all channels, and those with new artwork. */
+interface ChannelShareProps extends Pick<SharesProps, "open" | "onCommand"> {
+  readonly exposure: ExposureView;
+  /** The turns of all channels, and with those of new artwork. */
   readonly turns: number;
   readonly whole: number;
 }
 
-function Share({ one, turns, whole, open, onCommand }: ShareProps) {
-  const { channel, target_ppm, actual_ppm, shown, records, banned, readable, paused } = one;
-  const ofChannels = whole === 0 ? 1 : turns / whole;
+function ChannelShare({ exposure, turns, whole, open, onCommand }: ChannelShareProps) {
+  const { channel, target_ppm, actual_ppm, shown, records, banned, readable, paused } = exposure;
+  const channelPart = whole === 0 ? 1 : turns / whole;
   const facts = [
     counted(shown, "turn"),
-    ...(actual_ppm === null ? [] : [`${percent(actual_ppm)} of the channels' turns`]),
-    `should be ${percent(target_ppm)}`,
+    ...(actual_ppm === null ? [] : [`${percent(actual_ppm)} of channel turns`]),
+    `target ${percent(target_ppm)}`,
     counted(records, "record"),
     ...(banned > 0 ? [`${integer(banned)} banned`] : []),
     ...(readable ? [] : ["unreadable"]),
@@ -69,20 +76,20 @@ function Share({ one, turns, whole, open, onCommand }: ShareProps) {
   return (
     <li class="share" data-channel={channel} data-readable={readable}>
       <span class="share-name">{channel}</span>
-      <span class="share-told">{whole === 0 ? "not yet" : percent((MILLION * shown) / whole)}</span>
+      <span class="share-percent">{whole === 0 ? "none yet" : percent((MILLION * shown) / whole)}</span>
       <span class="share-bar" aria-hidden="true">
         <span class="share-actual" style={{ width: part(shown, whole) }} />
-        <span class="share-target" style={{ left: `${rounded((target_ppm / 10_000) * ofChannels)}%` }} />
+        <span class="share-target" style={{ left: `${rounded((target_ppm / 10_000) * channelPart)}%` }} />
       </span>
       <span class="share-facts quiet">{facts.join(", ")}</span>
       <button
         type="button"
-        class="button button-quiet share-rest"
+        class="button button-quiet share-pause"
         disabled={!open}
         aria-pressed={paused}
-        aria-label={paused ? `Let ${channel} play again` : `Pause ${channel}`}
+        aria-label={paused ? `Resume ${channel}` : `Pause ${channel}`}
         onClick={() => void onCommand({ type: paused ? "resume_channel" : "pause_channel", channel })}
-        data-testid={`rest-${channel}`}
+        data-testid={`channel-${channel}`}
       >
         {paused ? "Resume" : "Pause"}
       </button>
@@ -90,12 +97,12 @@ function Share({ one, turns, whole, open, onCommand }: ShareProps) {
   );
 }
 
-/** New artwork has no share that it should have: it comes up by chance, and less and less. */
+/** The share of new artwork, which has no target: it is drawn at random, ever less often. */
 function NewShare({ shown, whole }: { readonly shown: number; readonly whole: number }) {
   return (
     <li class="share" data-testid="share-new">
       <span class="share-name">new artwork</span>
-      <span class="share-told">{percent((MILLION * shown) / whole)}</span>
+      <span class="share-percent">{percent((MILLION * shown) / whole)}</span>
       <span class="share-bar" aria-hidden="true">
         <span class="share-actual share-new" style={{ width: part(shown, whole) }} />
       </span>
@@ -120,12 +127,12 @@ export function Pool({ now: { pool, probability_64 } }: { readonly now: Pick<Pla
       </h2>
       <p class="quiet">
         {pool.length === 0
-          ? "None waits. One that is inserted comes up soon, and then less and less."
-          : `One of these comes up next with a chance of ${percent((probability_64 * MILLION) / 64)}.`}
+          ? "None. Inserted artwork is shown soon, then ever less often."
+          : `Chance that one of these is shown next: ${percent((probability_64 * MILLION) / 64)}.`}
       </p>
       {pool.length > 0 && (
         <DataTable
-          caption="New artwork that may come up"
+          caption="Pool of new artwork"
           columns={COLUMNS}
           rows={pool}
           rowKey={({ number }) => number}

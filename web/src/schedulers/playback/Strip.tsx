@@ -1,4 +1,4 @@
-/** Items in a row, what comes or what was: each with its picture, to be asked why it came up. */
+/** A strip of next or previous items; selecting one explains why it was chosen. */
 
 import type { ItemView } from "../../api/types";
 import { integer } from "../../wording";
@@ -30,7 +30,7 @@ export function Strip({ name, title, items, empty, chosen, onChoose }: StripProp
                 type="button"
                 class="thumb"
                 aria-pressed={keyOf(item) === chosen}
-                title={`${originOf(item)}: ask why`}
+                title={`${originOf(item)}: show why`}
                 onClick={() => onChoose(item)}
                 data-origin={item.origin}
                 data-ordinal={item.ordinal}

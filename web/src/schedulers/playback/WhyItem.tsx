@@ -1,4 +1,4 @@
-/** Why an item came up: the step that chose it, with weights, credits, draws and the pool of that moment. */
+/** Why an item was chosen: the selection step with weights, credits, draws and the pool at that moment. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -17,27 +17,27 @@ interface WhyItemProps {
   readonly address: EngineAddress;
   /** The epoch at that moment. */
   readonly epoch: number | bigint;
-  /** The record looked at; `null` is live. */
+  /** The record shown; `null` is live. */
   readonly at: number | null;
-  /** Whether the item was chosen, or is what is on. */
+  /** Whether the item was selected; otherwise it is the current one. */
   readonly chosen: boolean;
   readonly onBack: () => void;
 }
 
 export function WhyItem({ item, address, epoch, at, chosen, onBack }: WhyItemProps) {
-  const told = useSignal<ItemWhy | null>(null);
+  const response = useSignal<ItemWhy | null>(null);
   const error = useSignal<ApiError | null>(null);
   const key = item === null ? null : keyOf(item);
-  // Numbers begin anew with each epoch: the same number is another item now.
-  const earlier = item !== null && String(item.epoch_id) !== String(epoch);
+  // Ordinals restart with each epoch, so the same ordinal may be another item.
+  const isOldEpoch = item !== null && String(item.epoch_id) !== String(epoch);
   useEffect(() => {
-    if (item === null || earlier) return;
+    if (item === null || isOldEpoch) return;
     const abort = new AbortController();
-    const names = { player: address.engine, ordinal: item.ordinal };
-    api.get("/api/v1/playback/{player}/items/{ordinal}", names, { at }, abort.signal).then(
+    const path = { player: address.engine, ordinal: item.ordinal };
+    api.get("/api/v1/playback/{player}/items/{ordinal}", path, { at }, abort.signal).then(
       (answer) => {
         if (abort.signal.aborted) return;
-        told.value = answer;
+        response.value = answer;
         error.value = null;
       },
       (thrown: unknown) => {
@@ -45,8 +45,8 @@ export function WhyItem({ item, address, epoch, at, chosen, onBack }: WhyItemPro
       },
     );
     return () => abort.abort();
-  }, [key, at, earlier]);
-  const answer = told.value;
+  }, [key, at, isOldEpoch]);
+  const answer = response.value;
   const same = answer?.item !== null && answer?.item !== undefined && keyOf(answer.item) === key;
   return (
     <section class="panel" aria-labelledby="why-item" data-testid="panel-why-item">
@@ -54,14 +54,14 @@ export function WhyItem({ item, address, epoch, at, chosen, onBack }: WhyItemPro
         <h2 id="why-item">Why {titleOf(item)}</h2>
         {chosen && (
           <button type="button" class="button button-quiet" onClick={onBack} data-testid="why-now">
-            What is on
+            Back to the current item
           </button>
         )}
       </div>
       {error.value !== null && <ErrorNote error={error.value} />}
-      {item === null && <p class="quiet">Nothing is on. Choose an item below.</p>}
-      {earlier && <p class="quiet">The weights of that epoch are gone.</p>}
-      {item !== null && !earlier && answer !== null && (same || answer.item === null) && (
+      {item === null && <p class="quiet">Nothing is showing. Select an item.</p>}
+      {isOldEpoch && <p class="quiet">The weights of that epoch are no longer stored.</p>}
+      {item !== null && !isOldEpoch && answer !== null && (same || answer.item === null) && (
         <FoldedReason reason={answer.why} />
       )}
     </section>

@@ -1,13 +1,13 @@
-/** A player as the server tells it, and how its times and shares are written. Times are milliseconds of the player. */
+/** Labels, times and shares of a player. Times are milliseconds of the player's clock. */
 
 import type { JsonObject } from "../../api/json";
 import type { ItemView, PlayerNow } from "../../api/types";
 
 const ORIGINS: Readonly<Record<string, string>> = {
-  base: "its channel's turn",
+  base: "channel turn",
   nae: "new artwork",
-  nae_fallback: "instead of new artwork",
-  pinned: "somebody wanted to see it",
+  nae_fallback: "in place of new artwork",
+  pinned: "requested by a viewer",
 };
 
 export function originOf({ origin }: ItemView): string {
@@ -18,17 +18,17 @@ export function channelOf({ channel, origin }: ItemView): string {
   return channel ?? (origin === "pinned" ? "pinned" : "new artwork");
 }
 
-/** One item among all that were ever shown: numbers begin anew with each epoch, and what is pinned has none. */
+/** A unique key of a shown item. Ordinals restart with each epoch, and pinned items have none. */
 export function keyOf({ epoch_id, ordinal, id }: ItemView): string {
   return ordinal === 0 ? `${epoch_id}.pin.${id}` : `${epoch_id}.${ordinal}`;
 }
 
-/** The wish to see an item next. */
+/** The command that shows an item next. */
 export function showNext({ id, ts, kind, format, flags, dwell_ms, storage_key, payload }: ItemView): JsonObject {
   return { type: "show_next", id, ts, kind, format, flags, dwell_ms, storage_key, payload };
 }
 
-/** How much of its time an item has had at a moment of the player's clock, from 0 to 1. */
+/** The elapsed part of the current item's time, from 0 to 1. */
 export function progressAt(now: PlayerNow, clock: number): number {
   if (now.item === null) return 0;
   const whole = now.item.dwell_ms;
@@ -36,7 +36,7 @@ export function progressAt(now: PlayerNow, clock: number): number {
   return Math.min(1, Math.max(0, 1 - left / whole));
 }
 
-/** What is left of an item's time, in milliseconds; null where it stays until somebody says otherwise. */
+/** The remaining milliseconds of the current item; `null` when it has no end. */
 export function leftAt(now: PlayerNow, clock: number): number | null {
   return now.ends_at === null ? now.left_ms : Math.max(0, now.ends_at - clock);
 }
@@ -57,7 +57,7 @@ export function percent(ppm: number): string {
   return `${(ppm / 10_000).toFixed(1)} %`;
 }
 
-/** The time of day of a wall-clock moment, to the second; nothing where it is not known. */
+/** The local time of day, to the second; empty for `null`. */
 export function timeOfDay(utc: string | null): string {
   return utc === null ? "" : new Date(utc).toLocaleTimeString("en-GB");
 }

@@ -1,7 +1,7 @@
-/** A small picture out of the 32 bytes that an item carries: the same bytes, the same picture.
+/** A picture generated deterministically from the 32 bytes of a payload.
  *
- * Two bytes of hue, one of a second hue, one of the pattern, the rest for the shapes. Any 32 bytes are a picture; an
- * item that carries none gets one out of its id.
+ * Two bytes are the hue, one a second hue, one the pattern, the rest the shapes. Any 32 bytes are valid; for an empty
+ * payload the bytes are derived from the id.
  */
 
 export const WIDTH = 96;
@@ -17,13 +17,13 @@ export interface Shape {
 type Bytes = readonly number[];
 type Pattern = (bytes: Bytes, hue: number, second: number) => Shape[];
 
-/** The bytes of a payload; out of the id where the payload is empty or no 32 bytes. */
+/** The bytes of a payload; derived from the id if the payload is empty or does not have 32 bytes. */
 export function bytesOf(payload: string, id: number | bigint): number[] {
   const bytes = decoded(payload);
   return bytes.length === PAYLOAD_BYTES && bytes.some((byte) => byte !== 0) ? bytes : fromId(id);
 }
 
-/** The shapes of a picture, from the back to the front. */
+/** The shapes of a picture, back to front. */
 export function shapesOf(bytes: Bytes): Shape[] {
   const hue = (byte(bytes, 0) + byte(bytes, 1) * 256) % 360;
   const second = (hue + 15 + Math.floor((byte(bytes, 2) * 40) / 256)) % 360;
@@ -34,7 +34,7 @@ export function shapesOf(bytes: Bytes): Shape[] {
   ];
 }
 
-/** The beginning of the file's name, where an item is a media file: its payload holds it. */
+/** The start of a media file's name, which is in the payload; `null` for other items. */
 export function captionOf(payload: string, kind: number): string | null {
   if (kind === 0) return null;
   const bytes = decoded(payload);
@@ -67,13 +67,13 @@ function fromId(id: number | bigint): number[] {
   });
 }
 
-function byte(bytes: Bytes, place: number): number {
-  return bytes[place % bytes.length] ?? 0;
+function byte(bytes: Bytes, index: number): number {
+  return bytes[index % bytes.length] ?? 0;
 }
 
-/** A byte spread over a span of whole numbers. */
-function within(bytes: Bytes, place: number, least: number, most: number): number {
-  return least + Math.floor((byte(bytes, place) * (most - least + 1)) / 256);
+/** A byte scaled to an integer from `min` to `max`. */
+function within(bytes: Bytes, index: number, min: number, max: number): number {
+  return min + Math.floor((byte(bytes, index) * (max - min + 1)) / 256);
 }
 
 function colour(hue: number, saturation: number, lightness: number): string {
@@ -81,7 +81,7 @@ function colour(hue: number, saturation: number, lightness: number): string {
 }
 
 function count(length: number): number[] {
-  return Array.from({ length }, (_, place) => place);
+  return Array.from({ length }, (_, i) => i);
 }
 
 /** A sun above a horizon of hills. */
@@ -93,7 +93,7 @@ const sunrise: Pattern = (bytes, hue, second) => [
   },
   ...count(4).map((row): Shape => {
     const top = 30 + row * 9;
-    const bend = (place: number) => top + within(bytes, 3 + row * 3 + place, -8, 8);
+    const bend = (i: number) => top + within(bytes, 3 + row * 3 + i, -8, 8);
     return {
       kind: "path",
       at: { d: `M0 ${bend(0)} Q${WIDTH / 2} ${bend(1)} ${WIDTH} ${bend(2)} V${HEIGHT} H0 Z` },
@@ -118,16 +118,16 @@ const waves: Pattern = (bytes, hue, second) =>
 
 /** Blades of grass, some in flower. */
 const meadow: Pattern = (bytes, hue, second) =>
-  count(14).flatMap((place): Shape[] => {
-    const x = 3 + place * 7;
-    const top = within(bytes, place, 10, 48);
-    const lean = x + within(bytes, place + 9, -9, 9);
+  count(14).flatMap((i): Shape[] => {
+    const x = 3 + i * 7;
+    const top = within(bytes, i, 10, 48);
+    const lean = x + within(bytes, i + 9, -9, 9);
     const half = (HEIGHT + top) / 2;
     const outline = `M${x - 2} ${HEIGHT} Q${x} ${half} ${lean} ${top} Q${x + 3} ${half} ${x + 3} ${HEIGHT} Z`;
-    const blade: Shape = { kind: "path", at: { d: outline }, fill: colour(hue, 40, 34 + (place % 3) * 9) };
-    const r = within(bytes, place + 5, 2, 4);
+    const blade: Shape = { kind: "path", at: { d: outline }, fill: colour(hue, 40, 34 + (i % 3) * 9) };
+    const r = within(bytes, i + 5, 2, 4);
     const flower: Shape = { kind: "circle", at: { cx: lean, cy: top, r }, fill: colour(second, 75, 60) };
-    return byte(bytes, place + 13) % 2 === 0 ? [blade, flower] : [blade];
+    return byte(bytes, i + 13) % 2 === 0 ? [blade, flower] : [blade];
   });
 
 /** Rings around a centre. */
@@ -142,10 +142,10 @@ const rings: Pattern = (bytes, hue, second) => {
 
 /** Tiles. */
 const mosaic: Pattern = (bytes, hue, second) =>
-  count(24).map((place) => ({
+  count(24).map((i) => ({
     kind: "rect",
-    at: { x: (place % 6) * 16 + 1, y: Math.floor(place / 6) * 16 + 1, width: 14, height: 14 },
-    fill: colour(byte(bytes, place) % 3 === 0 ? second : hue, 55, within(bytes, place, 35, 78)),
+    at: { x: (i % 6) * 16 + 1, y: Math.floor(i / 6) * 16 + 1, width: 14, height: 14 },
+    fill: colour(byte(bytes, i) % 3 === 0 ? second : hue, 55, within(bytes, i, 35, 78)),
   }));
 
 /** Rays from a corner. */

@@ -1,4 +1,4 @@
-/** A small player and its items, to draw pages with. */
+/** A player and its items, for tests. */
 
 import type { ExposureView, ItemView, PlayerNow } from "../../api/types";
 
@@ -15,7 +15,7 @@ export function item(changes: Partial<ItemView> = {}): ItemView {
     flags: 0,
     dwell_ms: 4000,
     storage_key: "",
-    payload: btoa(String.fromCharCode(...Array.from({ length: 32 }, (_, place) => place))),
+    payload: btoa(String.fromCharCode(...Array.from({ length: 32 }, (_, index) => index))),
     at: 0,
     ...changes,
   };
@@ -37,7 +37,7 @@ export function exposure(changes: Partial<ExposureView> = {}): ExposureView {
   };
 }
 
-/** A player that shows an item since a second. */
+/** A player that has shown its item for one second. */
 export function player(changes: Partial<PlayerNow> = {}): PlayerNow {
   return {
     n: 7,

@@ -1,4 +1,4 @@
-/** The network as tables: everybody with where they stand, and every line with how far it is used. */
+/** The network as tables: participants with their positions, lines with their use. */
 
 import { useSignal } from "@preact/signals";
 
@@ -6,13 +6,13 @@ import type { Link, Node } from "../../../api/types";
 import type { Column } from "../../../components/DataTable";
 import { DataTable } from "../../../components/DataTable";
 import { amount } from "../wording";
-import type { Chosen, Network } from "./model";
+import type { Network, Selection } from "./model";
 import { nameOf, usedShare } from "./model";
 
 interface NetworkTablesProps {
   readonly network: Network;
-  readonly chosen: Chosen;
-  readonly onChoose: (chosen: Chosen) => void;
+  readonly chosen: Selection;
+  readonly onChoose: (chosen: Selection) => void;
 }
 
 export function NetworkTables({ network, chosen, onChoose }: NetworkTablesProps) {
@@ -23,8 +23,8 @@ export function NetworkTables({ network, chosen, onChoose }: NetworkTablesProps)
       data-testid="network-tables"
       onToggle={(event) => (open.value = (event.currentTarget as HTMLDetailsElement).open)}
     >
-      <summary>The same as tables</summary>
-      {/* Hundreds of rows that follow every payment: only while somebody looks at them. */}
+      <summary>Show as tables</summary>
+      {/* Hundreds of rows are updated on every payment, so they are rendered only while open. */}
       {open.value && (
         <div class="network-tables">
           <DataTable
@@ -33,7 +33,7 @@ export function NetworkTables({ network, chosen, onChoose }: NetworkTablesProps)
             rows={[...network.nodes.values()]}
             rowKey={({ id }) => id}
             current={({ id }) => chosen?.kind === "node" && chosen.id === id}
-            empty="Nobody is in this network."
+            empty="No participants."
             testId="participants"
           />
           <DataTable
@@ -42,7 +42,7 @@ export function NetworkTables({ network, chosen, onChoose }: NetworkTablesProps)
             rows={[...network.links.values()]}
             rowKey={({ source, target }) => `${source}\u0000${target}`}
             current={({ source, target }) => chosen?.kind === "line" && chosen.from === source && chosen.to === target}
-            empty="Nobody trusts anybody in this network."
+            empty="No lines."
             testId="lines"
           />
         </div>
@@ -51,7 +51,7 @@ export function NetworkTables({ network, chosen, onChoose }: NetworkTablesProps)
   );
 }
 
-function nodeColumns(onChoose: (chosen: Chosen) => void): Column<Node>[] {
+function nodeColumns(onChoose: (chosen: Selection) => void): Column<Node>[] {
   return [
     {
       key: "participant",
@@ -76,11 +76,11 @@ function nodeColumns(onChoose: (chosen: Chosen) => void): Column<Node>[] {
   ];
 }
 
-function lineColumns(network: Network, onChoose: (chosen: Chosen) => void): Column<Link>[] {
+function lineColumns(network: Network, onChoose: (chosen: Selection) => void): Column<Link>[] {
   return [
     {
       key: "line",
-      title: "who trusts whom",
+      title: "creditor → debtor",
       by: ({ source, target }) => `${source} ${target}`,
       cell: ({ source, target }) => (
         <button type="button" class="link-button" onClick={() => onChoose({ kind: "line", from: source, to: target })}>

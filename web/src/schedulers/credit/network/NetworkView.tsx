@@ -1,5 +1,5 @@
-/** The network, drawn: colour by position, width by use, lights as things happen. Mouse and arrow keys choose a
- * participant; what is chosen is told in words below, and the same is there as tables. */
+/** The network graph: colour by position, width by use, highlights for events. Mouse and arrow keys select a participant,
+ * which is described below the graph; the same data is available as tables. */
 
 import type { ReadonlySignal } from "@preact/signals";
 import { useComputed, useSignal } from "@preact/signals";
@@ -12,46 +12,46 @@ import { paletteOf } from "../../../canvas/palette";
 import { theme } from "../../../theme";
 import { counted } from "../../../wording";
 import { amount } from "../wording";
-import type { Places } from "./layout";
-import { placesOf } from "./layout";
-import type { Light } from "./lit";
-import type { Chosen, Network } from "./model";
-import { nameOf, usedShare } from "./model";
+import type { Highlight } from "./highlights";
+import type { Positions } from "./layout";
+import { positionsOf } from "./layout";
+import type { Network, Selection } from "./model";
+import { formatSelection, nameOf, usedShare } from "./model";
 import { NetworkTables } from "./NetworkTables";
 import type { Scene, Size } from "./paint";
-import { nodeAt, paintLights, paintNetwork } from "./paint";
+import { nodeAt, paintHighlights, paintNetwork } from "./paint";
 
 interface NetworkViewProps {
-  /** What the places are kept under: the scenario. */
+  /** The scenario; positions are cached by it. */
   readonly name: string;
   readonly network: Network;
-  readonly lights: ReadonlySignal<readonly Light[]>;
-  readonly chosen: Chosen;
-  readonly onChoose: (chosen: Chosen) => void;
+  readonly highlights: ReadonlySignal<readonly Highlight[]>;
+  readonly chosen: Selection;
+  readonly onChoose: (chosen: Selection) => void;
 }
 
 const STEPS: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
-export function NetworkView({ name, network, lights, chosen, onChoose }: NetworkViewProps) {
+export function NetworkView({ name, network, highlights, chosen, onChoose }: NetworkViewProps) {
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = useWidth(frame);
   const pointed = useSignal<string | null>(null);
   const dark = useDarkScheme();
   const id = useId();
-  const places = placesOf(`${name} ${network.equivalent}`, network);
+  const positions = positionsOf(`${name} ${network.equivalent}`, network);
   const size = useMemo(() => sizeFor(width.value), [width.value]);
-  const shown: Chosen = pointed.value === null ? chosen : { kind: "node", id: pointed.value };
-  const order = useMemo(() => readingOrder(network, places), [places, network.nodes.size]);
+  const shown: Selection = pointed.value === null ? chosen : { kind: "node", id: pointed.value };
+  const order = useMemo(() => readingOrder(network, positions), [positions, network.nodes.size]);
 
   useLayoutEffect(() => {
     const context = resizeCanvas(canvas.current, size);
     if (context === null || frame.current === null) return;
-    paintNetwork(context, { network, places, size, chosen: shown }, paletteOf(frame.current));
-  }, [network, places, size, keyOf(shown), theme.value, dark.value]);
+    paintNetwork(context, { network, positions, size, chosen: shown }, paletteOf(frame.current));
+  }, [network, positions, size, selectionKey(shown), theme.value, dark.value]);
 
   const onKey = (event: KeyboardEvent) => {
-    const next = stepped(order, chosen, event.key);
+    const next = nextNode(order, chosen, event.key);
     if (next === undefined) return;
     event.preventDefault();
     onChoose(next === null ? null : { kind: "node", id: next });
@@ -60,7 +60,7 @@ export function NetworkView({ name, network, lights, chosen, onChoose }: Network
   return (
     <section class="panel credit-network" aria-labelledby={`${id}title`} data-testid="panel-network">
       <div class="panel-head">
-        <h2 id={`${id}title`}>Who owes whom</h2>
+        <h2 id={`${id}title`}>Network</h2>
         <span class="count">
           {counted(network.nodes.size, "participant")}, {counted(network.links.size, "line")}, in {network.equivalent}
         </span>
@@ -70,26 +70,28 @@ export function NetworkView({ name, network, lights, chosen, onChoose }: Network
         class="network-frame"
         tabIndex={0}
         role="group"
-        aria-label="Picture of the network. Arrow keys choose a participant, Escape lets go. Tables follow."
-        aria-describedby={`${id}told`}
+        aria-label="Network graph. Arrow keys select a participant, Escape clears the selection. Tables follow."
+        aria-describedby={`${id}status`}
         onKeyDown={onKey}
         data-testid="network"
       >
         <canvas ref={canvas} aria-hidden="true" />
-        <Lights scene={{ network, places, size, chosen }} lights={lights} frame={frame} />
+        <Highlights scene={{ network, positions, size, chosen }} highlights={highlights} frame={frame} />
         <div
           class="network-touch"
           aria-hidden="true"
           style={{ height: `${size.height}px` }}
-          onPointerMove={(event) => (pointed.value = nodeAt({ network, places, size }, event.offsetX, event.offsetY))}
+          onPointerMove={(event) =>
+            (pointed.value = nodeAt({ network, positions, size }, event.offsetX, event.offsetY))
+          }
           onPointerLeave={() => (pointed.value = null)}
           onClick={(event) => {
-            const found = nodeAt({ network, places, size }, event.offsetX, event.offsetY);
-            onChoose(found === null ? null : { kind: "node", id: found });
+            const hit = nodeAt({ network, positions, size }, event.offsetX, event.offsetY);
+            onChoose(hit === null ? null : { kind: "node", id: hit });
           }}
         />
       </div>
-      <p class="network-told" id={`${id}told`} aria-live="polite" data-testid="network-told">
+      <p class="network-status" id={`${id}status`} aria-live="polite" data-testid="network-status">
         {shown === null ? <Legend /> : sentenceOf(network, shown)}
       </p>
       <NetworkTables network={network} chosen={chosen} onChoose={onChoose} />
@@ -97,33 +99,40 @@ export function NetworkView({ name, network, lights, chosen, onChoose }: Network
   );
 }
 
-interface LightsProps {
+interface HighlightsProps {
   readonly scene: Scene;
-  readonly lights: ReadonlySignal<readonly Light[]>;
+  readonly highlights: ReadonlySignal<readonly Highlight[]>;
   readonly frame: RefObject<HTMLDivElement | null>;
 }
 
-/** The lights have a canvas of their own: the network below is not drawn again for each step of theirs. */
-function Lights({ scene, lights, frame }: LightsProps) {
+/** Highlights are animated on their own canvas, so that the network is not redrawn for each frame. */
+function Highlights({ scene, highlights, frame }: HighlightsProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const latest = useRef(scene);
   latest.current = scene;
   const { width, height } = scene.size;
-  const some = useComputed(() => lights.value.length);
+  const count = useComputed(() => highlights.value.length);
   useEffect(() => {
     const context = resizeCanvas(canvas.current, { width, height });
     if (context === null || frame.current === null) return;
     const colours = paletteOf(frame.current);
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    let step = 0;
+    const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    let frameId = 0;
     const paint = () => {
-      const left = paintLights(context, latest.current, lights.value, performance.now(), colours, still);
-      step = left ? requestAnimationFrame(paint) : 0;
+      const isActive = paintHighlights(
+        context,
+        latest.current,
+        highlights.value,
+        performance.now(),
+        colours,
+        reducedMotion,
+      );
+      frameId = isActive ? requestAnimationFrame(paint) : 0;
     };
     paint();
-    return () => cancelAnimationFrame(step);
-  }, [width, height, lights.value, some.value, theme.value]);
-  return <canvas ref={canvas} class="network-lights" aria-hidden="true" />;
+    return () => cancelAnimationFrame(frameId);
+  }, [width, height, highlights.value, count.value, theme.value]);
+  return <canvas ref={canvas} class="network-highlights" aria-hidden="true" />;
 }
 
 function Legend() {
@@ -137,7 +146,7 @@ function Legend() {
       </span>
       <span class="legend-item">○ person, □ business, ◇ hub</span>
       <span class="legend-item">
-        <span class="net-line" data-kind="used" aria-hidden="true" /> the wider, the more is used
+        <span class="net-line" data-kind="used" aria-hidden="true" /> wider: more used
       </span>
       <span class="legend-item">
         <span class="net-line" data-kind="full" aria-hidden="true" /> full
@@ -149,67 +158,66 @@ function Legend() {
         <span class="net-line" data-kind="clearing" aria-hidden="true" /> clearing
       </span>
       <span class="legend-item">
-        <span class="net-line" data-kind="refusal" aria-hidden="true" /> stuck here
+        <span class="net-line" data-kind="refusal" aria-hidden="true" /> refused here
       </span>
     </span>
   );
 }
 
-/** What is chosen, in words. */
-export function sentenceOf(network: Network, chosen: NonNullable<Chosen>): string {
+/** The description of the selection. */
+export function sentenceOf(network: Network, chosen: NonNullable<Selection>): string {
   const { equivalent } = network;
   if (chosen.kind === "line") {
     const link = network.links.get(`${chosen.from}\u0000${chosen.to}`);
     const [creditor, debtor] = [nameOf(network, chosen.from), nameOf(network, chosen.to)];
-    if (link === undefined) return `${creditor} trusts ${debtor} with nothing now.`;
+    if (link === undefined) return `${creditor} has no line to ${debtor} now.`;
     const percent = Math.round(100 * usedShare(link));
-    return `${creditor} trusts ${debtor} with ${amount(link.trust_limit)} ${equivalent}; ${amount(link.used)} is owed (${percent} %), ${amount(link.available)} is left.`;
+    return `${creditor} trusts ${debtor} up to ${amount(link.trust_limit)} ${equivalent}; ${amount(link.used)} owed (${percent} %), ${amount(link.available)} left.`;
   }
   const node = network.nodes.get(chosen.id);
-  if (node === undefined) return `${chosen.id} is not here any more.`;
+  if (node === undefined) return `${chosen.id} is no longer in the network.`;
   const lines = [...network.links.values()];
   const trusted = lines.filter(({ target }) => target === chosen.id);
   const trusts = lines.filter(({ source }) => source === chosen.id);
   const full = trusted.filter((link) => usedShare(link) >= 1).length;
-  const stands =
+  const position =
     node.net_sign === 0
-      ? "owes as much as it is owed"
+      ? "has a net position of zero"
       : node.net_sign > 0
-        ? `is owed ${amount(node.net_balance)} ${equivalent} more than it owes`
-        : `owes ${amount(node.net_balance.replace("-", ""))} ${equivalent} more than it is owed`;
+        ? `is owed ${amount(node.net_balance)} ${equivalent} net`
+        : `owes ${amount(node.net_balance.replace("-", ""))} ${equivalent} net`;
   const status = node.status === "active" ? "" : `, ${node.status}`;
-  const who = `${nameOf(network, chosen.id)} (${node.type}${status})`;
-  return `${who} ${stands}. Trusted by ${trusted.length}, ${fullLines(full)}; trusts ${trusts.length}.`;
+  const participant = `${nameOf(network, chosen.id)} (${node.type}${status})`;
+  return `${participant} ${position}. Trusted by ${trusted.length}${fullLines(full)}, trusts ${trusts.length}.`;
 }
 
 function fullLines(count: number): string {
-  if (count === 0) return "no line of these is full";
-  return count === 1 ? "one line of these is full" : `${count} lines of these are full`;
+  return count === 0 ? "" : ` (${count} ${count === 1 ? "line" : "lines"} full)`;
 }
 
 function sizeFor(width: number): Size {
   return { width, height: Math.round(Math.min(560, Math.max(300, width * (width < 560 ? 0.95 : 0.66)))) };
 }
 
-/** From the top to the bottom, as one reads; so that arrow keys pass everybody once. */
-export function readingOrder(network: Network, places: Places): string[] {
-  const row = (id: string) => Math.floor(10 * (places.get(id)?.y ?? 0));
-  const across = (id: string) => places.get(id)?.x ?? 0;
+/** Participants from top to bottom and left to right, for the arrow keys. */
+export function readingOrder(network: Network, positions: Positions): string[] {
+  const row = (id: string) => Math.floor(10 * (positions.get(id)?.y ?? 0));
+  const across = (id: string) => positions.get(id)?.x ?? 0;
   return [...network.nodes.keys()].sort((a, b) => row(a) - row(b) || across(a) - across(b) || (a < b ? -1 : 1));
 }
 
-/** Who is chosen after a key: null is nobody, undefined a key that means nothing here. */
-export function stepped(order: readonly string[], chosen: Chosen, key: string): string | null | undefined {
+/** The selected participant after a key; `null` clears the selection, `undefined` is an unrelated key. */
+export function nextNode(order: readonly string[], chosen: Selection, key: string): string | null | undefined {
   if (key === "Escape") return null;
   if (key === "Home") return order[0] ?? null;
   if (key === "End") return order.at(-1) ?? null;
   const step = STEPS[key];
   if (step === undefined || order.length === 0) return undefined;
-  const at = chosen?.kind === "node" ? order.indexOf(chosen.id) : -1;
-  if (at < 0) return (step > 0 ? order[0] : order.at(-1)) ?? null;
-  return order[(at + step + order.length) % order.length] ?? null;
+  const index = chosen?.kind === "node" ? order.indexOf(chosen.id) : -1;
+  if (index < 0) return (step > 0 ? order[0] : order.at(-1)) ?? null;
+  return order[(index + step + order.length) % order.length] ?? null;
 }
 
-function keyOf(chosen: Chosen): string {
-  return chosen === null ? "" : chosen.kind === "node" ? chosen.id : `${chosen.from}\u0000${chosen.to}`;
+function selectionKey(chosen: Selection): string {
+  return formatSelection(chosen) ?? "";
 }

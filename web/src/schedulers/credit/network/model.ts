@@ -1,42 +1,42 @@
-/** A credit network as the page knows it: who stands where, which line is used how far, and what has just happened.
+/** A credit network and its events.
  *
- * Nothing here computes money: positions and uses come from the server, in the picture and in the patches of events.
+ * No amounts are computed here: positions and uses come from the server, in snapshots and in the patches of events.
  */
 
 import type { Json, JsonObject } from "../../../api/json";
 import { isList, isObject } from "../../../api/json";
 import type { Link, Node, Snapshot } from "../../../api/types";
 
-/** A line is named by its ends: the creditor, who trusts, and the debtor. */
+/** A line: `from` is the creditor, `to` the debtor. */
 export interface LineEnds {
   readonly from: string;
   readonly to: string;
 }
 
-export type Chosen = { readonly kind: "node"; readonly id: string } | ({ readonly kind: "line" } & LineEnds) | null;
+export type Selection = { readonly kind: "node"; readonly id: string } | ({ readonly kind: "line" } & LineEnds) | null;
 
-const TO = ">";
+const SEPARATOR = ">";
 
-/** What is chosen as the address names it: a participant, or a line as `creditor>debtor`. */
-export function nameOfChosen(chosen: Chosen): string | null {
+/** The selection for the URL: the id of a participant, or `creditor>debtor` for a line. */
+export function formatSelection(chosen: Selection): string | null {
   if (chosen === null) return null;
-  return chosen.kind === "node" ? chosen.id : `${chosen.from}${TO}${chosen.to}`;
+  return chosen.kind === "node" ? chosen.id : `${chosen.from}${SEPARATOR}${chosen.to}`;
 }
 
-export function chosenFrom(name: string | null): Chosen {
+export function parseSelection(name: string | null): Selection {
   if (name === null) return null;
-  const [from = "", to] = name.split(TO, 2);
+  const [from = "", to] = name.split(SEPARATOR, 2);
   return to === undefined ? { kind: "node", id: from } : { kind: "line", from, to };
 }
 
-/** The network of one equivalent; a new object whenever anything in it has changed. */
+/** The network of one equivalent; immutable, replaced on every change. */
 export interface Network {
   readonly equivalent: string;
   readonly nodes: ReadonlyMap<string, Node>;
   readonly links: ReadonlyMap<string, Link>;
 }
 
-export type Happening =
+export type RunEvent =
   | {
       readonly kind: "payment";
       readonly id: string;
@@ -45,7 +45,7 @@ export type Happening =
       readonly to: string;
       readonly amount: string;
       readonly hops: readonly LineEnds[];
-      readonly byHand: boolean;
+      readonly manual: boolean;
     }
   | {
       readonly kind: "refusal";
@@ -56,10 +56,10 @@ export type Happening =
       readonly amount: string;
       readonly code: string;
       readonly message: string;
-      /** What it is counted under: its code, or what the details say more exactly. */
+      /** The code, or a more specific cause from the details. */
       readonly cause: string;
       readonly bottleneck: Bottleneck | null;
-      readonly byHand: boolean;
+      readonly manual: boolean;
     }
   | {
       readonly kind: "clearing";
@@ -69,12 +69,12 @@ export type Happening =
       readonly cycles: number;
       readonly cleared: string;
       readonly reduction: string;
-      /** What the best clearing would have taken off; null where nobody asked for it. */
+      /** The largest possible debt reduction; `null` if it was not computed. */
       readonly optimum: string | null;
       readonly edges: readonly LineEnds[];
     };
 
-/** The line whose change would let a refused payment pass, and which change that is; empty where none is named. */
+/** The line whose change would let a refused payment pass, and that change; empty if it is unknown. */
 export interface Bottleneck extends LineEnds {
   readonly change: string;
 }
@@ -91,8 +91,8 @@ export function networkOf({ equivalent, nodes, links }: Snapshot): Network {
   };
 }
 
-/** The network after the patches of some events; the same one where they had none. */
-export function patched(network: Network, events: readonly JsonObject[]): Network {
+/** Apply the patches of events; returns the same network if there are none. */
+export function applyPatches(network: Network, events: readonly JsonObject[]): Network {
   const nodes = new Map(network.nodes);
   const links = new Map(network.links);
   let changed = false;
@@ -114,20 +114,20 @@ export function patched(network: Network, events: readonly JsonObject[]): Networ
   return changed ? { ...network, nodes, links } : network;
 }
 
-/** What an event of the stream tells; null for those that tell of no payment and no clearing. */
-export function happeningOf(event: JsonObject): Happening | null {
+/** Convert an event of the stream; `null` for events other than payments, refusals and clearings. */
+export function runEventOf(event: JsonObject): RunEvent | null {
   const [id, tick] = [text(event["event_id"]), whole(event["tick_index"])];
   const ends = { from: text(event["from"]), to: text(event["to"]), amount: text(event["amount"]) };
-  const byHand = event["seq"] === null;
+  const manual = event["seq"] === null;
   switch (event["type"]) {
     case "tx.updated":
-      return { kind: "payment", id, tick, ...ends, hops: endsOf(event["edges"]), byHand };
+      return { kind: "payment", id, tick, ...ends, hops: endsOf(event["edges"]), manual };
     case "tx.failed": {
       const error = isObject(event["error"]) ? event["error"] : {};
       const [code, message] = [text(error["code"]), text(error["message"])];
       const details = error["details"];
-      const told = { code, message, cause: causeOf(code, details), bottleneck: bottleneckOf(details) };
-      return { kind: "refusal", id, tick, ...ends, ...told, byHand };
+      const failure = { code, message, cause: causeOf(code, details), bottleneck: bottleneckOf(details) };
+      return { kind: "refusal", id, tick, ...ends, ...failure, manual };
     }
     case "clearing.done":
       return {
@@ -146,14 +146,14 @@ export function happeningOf(event: JsonObject): Happening | null {
   }
 }
 
-/** The line at which a refusal says that value got stuck: a hop goes from the debtor, the line from the creditor. */
+/** The bottleneck in the details of a refusal. A hop points from debtor to creditor, a line from creditor to debtor. */
 export function bottleneckOf(details: Json | undefined): Bottleneck | null {
   const hop = isObject(details) ? details["bottleneck"] : undefined;
   if (!isObject(hop) || typeof hop["from"] !== "string" || typeof hop["to"] !== "string") return null;
   return { from: hop["to"], to: hop["from"], change: text(hop["change"]) };
 }
 
-/** The code of a refusal, or what its details say more exactly: a line that is closed has capacity enough. */
+/** The cause of a refusal: its code, or from the details that a line with capacity is closed. */
 export function causeOf(code: string, details: Json | undefined): string {
   if (!isObject(details)) return code;
   const [limit, hop] = [details["limited_by"], bottleneckOf(details)];
@@ -162,31 +162,31 @@ export function causeOf(code: string, details: Json | undefined): string {
   return code;
 }
 
-/** How far a line is used, from 0 to 1; a line without a limit that somebody owes on is full. */
+/** The use of a line from 0 to 1; a line with limit 0 and debt is full. */
 export function usedShare({ used, trust_limit }: Pick<Link, "used" | "trust_limit">): number {
   const [owed, limit] = [Number(used), Number(trust_limit)];
   if (limit <= 0) return owed > 0 ? 1 : 0;
   return Math.min(1, Math.max(0, owed / limit));
 }
 
-/** How far a participant stands from zero beside the one who stands farthest, from -1 to 1; 0 where nobody owes. */
-export function standings(network: Network): Map<string, number> {
+/** Net positions relative to the largest one, from -1 to 1; all 0 when there is no debt. */
+export function relativePositions(network: Network): Map<string, number> {
   const balances = [...network.nodes.values()].map(({ id, net_balance }) => [id, Number(net_balance)] as const);
-  const most = Math.max(0, ...balances.map(([, balance]) => Math.abs(balance)));
-  return new Map(balances.map(([id, balance]) => [id, most === 0 ? 0 : balance / most]));
+  const largest = Math.max(0, ...balances.map(([, balance]) => Math.abs(balance)));
+  return new Map(balances.map(([id, balance]) => [id, largest === 0 ? 0 : balance / largest]));
 }
 
 export function nameOf(network: Network, id: string): string {
   return network.nodes.get(id)?.name ?? id;
 }
 
-/** A sentence of the engine with the names of participants where it has their ids. */
+/** Replace the ids of participants in a sentence by their names. */
 export function withNames(network: Network, sentence: string): string {
   return sentence.replace(/[\p{L}\p{N}_-]+/gu, (word) => nameOf(network, word));
 }
 
-/** The lines that a choice stands for: those of a participant, or the one that is chosen. */
-export function chosenLines(network: Network, chosen: Chosen): ReadonlySet<string> {
+/** The keys of the selected lines: all lines of a participant, or the selected one. */
+export function selectedLines(network: Network, chosen: Selection): ReadonlySet<string> {
   if (chosen === null) return new Set();
   if (chosen.kind === "line") return new Set([lineKey(chosen)]);
   const own = [...network.links].filter(([, { source, target }]) => source === chosen.id || target === chosen.id);

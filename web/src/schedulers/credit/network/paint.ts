@@ -1,13 +1,13 @@
-/** How a network is drawn: lines as wide as they are used, participants coloured by where they stand, lights above.
+/** Painting of a network: line width by use, participants by type and position, highlights on top.
  *
- * Shape says what somebody is, colour and filling where they stand: who is owed is full, who owes is hollow.
+ * The shape is the type of a participant; colour and filling are its position: creditors are solid, debtors hollow.
  */
 
 import type { Palette } from "../../../canvas/palette";
-import type { Places } from "./layout";
-import type { Light } from "./lit";
-import type { Chosen, LineEnds, Network } from "./model";
-import { chosenLines, lineKey, nameOf, standings, usedShare } from "./model";
+import type { Highlight } from "./highlights";
+import type { Positions } from "./layout";
+import type { LineEnds, Network, Selection } from "./model";
+import { lineKey, nameOf, relativePositions, selectedLines, usedShare } from "./model";
 
 export interface Size {
   readonly width: number;
@@ -21,34 +21,34 @@ interface Point {
 
 export interface Scene {
   readonly network: Network;
-  readonly places: Places;
+  readonly positions: Positions;
   readonly size: Size;
-  readonly chosen: Chosen;
+  readonly chosen: Selection;
 }
 
 const MARGIN = 26;
 const BEND = 0.12;
 const FULL = 0.995;
-const NAMES_MOST = 14;
+const MAX_NAMES = 14;
 
-/** The pixel at which a participant stands. */
-export function spotOf(places: Places, { width, height }: Size, id: string): Point {
-  const { x, y } = places.get(id) ?? { x: 0.5, y: 0.5 };
+/** The pixel of a participant. */
+export function pixelOf(positions: Positions, { width, height }: Size, id: string): Point {
+  const { x, y } = positions.get(id) ?? { x: 0.5, y: 0.5 };
   return { x: MARGIN + x * (width - 2 * MARGIN), y: MARGIN + y * (height - 2 * MARGIN) };
 }
 
-/** The participant under a pixel, or the nearest within reach; null where nobody is. */
-export function nodeAt(scene: Pick<Scene, "network" | "places" | "size">, x: number, y: number): string | null {
-  let [found, nearest] = [null as string | null, 16];
+/** The participant nearest to a pixel within 16 pixels, or `null`. */
+export function nodeAt(scene: Pick<Scene, "network" | "positions" | "size">, x: number, y: number): string | null {
+  let [hit, nearest] = [null as string | null, 16];
   for (const id of scene.network.nodes.keys()) {
-    const spot = spotOf(scene.places, scene.size, id);
-    const distance = Math.hypot(spot.x - x, spot.y - y);
-    if (distance < nearest) [found, nearest] = [id, distance];
+    const pixel = pixelOf(scene.positions, scene.size, id);
+    const distance = Math.hypot(pixel.x - x, pixel.y - y);
+    if (distance < nearest) [hit, nearest] = [id, distance];
   }
-  return found;
+  return hit;
 }
 
-/** The middle of the bend of a line: each bends to its left, so that two between the same two lie apart. */
+/** The control point of a line; each line bends to its left, so that opposite lines do not overlap. */
 function bend(from: Point, to: Point): Point {
   const [dx, dy] = [to.x - from.x, to.y - from.y];
   return { x: (from.x + to.x) / 2 + dy * BEND, y: (from.y + to.y) / 2 - dx * BEND };
@@ -57,7 +57,7 @@ function bend(from: Point, to: Point): Point {
 export function paintNetwork(context: CanvasRenderingContext2D, scene: Scene, colours: Palette): void {
   const { network, size, chosen } = scene;
   context.clearRect(0, 0, size.width, size.height);
-  const marked = chosenLines(network, chosen);
+  const marked = selectedLines(network, chosen);
   const full = mixed(colours.ink, colours.bad, 0.75);
   for (const strong of [false, true]) {
     for (const [key, link] of network.links) {
@@ -68,7 +68,7 @@ export function paintNetwork(context: CanvasRenderingContext2D, scene: Scene, co
       context.strokeStyle = strong && chosen?.kind === "line" ? colours.accent : colour;
       context.lineWidth = (strong ? 1 : 0.5) + 3.2 * use + (strong && chosen?.kind === "line" ? 1.5 : 0);
       context.setLineDash(link.status === "active" ? [] : [3, 3]);
-      curve(context, scene, { from: link.source, to: link.target });
+      strokeLine(context, scene, { from: link.source, to: link.target });
     }
   }
   context.setLineDash([]);
@@ -76,8 +76,8 @@ export function paintNetwork(context: CanvasRenderingContext2D, scene: Scene, co
   paintNodes(context, scene, marked, colours);
 }
 
-function curve(context: CanvasRenderingContext2D, { places, size }: Scene, { from, to }: LineEnds): void {
-  const [start, end] = [spotOf(places, size, from), spotOf(places, size, to)];
+function strokeLine(context: CanvasRenderingContext2D, { positions, size }: Scene, { from, to }: LineEnds): void {
+  const [start, end] = [pixelOf(positions, size, from), pixelOf(positions, size, to)];
   const middle = bend(start, end);
   context.beginPath();
   context.moveTo(start.x, start.y);
@@ -91,7 +91,7 @@ function paintNodes(
   marked: ReadonlySet<string>,
   colours: Palette,
 ): void {
-  const { network, places, size, chosen } = scene;
+  const { network, positions, size, chosen } = scene;
   const near = new Set(
     [...marked].flatMap((key) => {
       const link = network.links.get(key);
@@ -99,18 +99,18 @@ function paintNodes(
     }),
   );
   if (chosen?.kind === "node") near.add(chosen.id);
-  const stands = standings(network);
+  const relative = relativePositions(network);
   for (const [id, node] of network.nodes) {
-    const at = stands.get(id) ?? 0;
-    const { x, y } = spotOf(places, size, id);
-    const radius = radiusOf(network, at);
-    const colour = mixed(colours["line-strong"], at < 0 ? colours.bad : colours.accent, strength(at));
+    const position = relative.get(id) ?? 0;
+    const { x, y } = pixelOf(positions, size, id);
+    const radius = radiusOf(network, position);
+    const colour = mixed(colours["line-strong"], position < 0 ? colours.bad : colours.accent, strength(position));
     context.globalAlpha = chosen === null || near.has(id) ? 1 : 0.35;
     shapePath(context, node.type, { x, y }, radius);
-    context.fillStyle = at < 0 ? mixed(colours.surface, colour, 0.25) : colour;
+    context.fillStyle = position < 0 ? mixed(colours.surface, colour, 0.25) : colour;
     context.fill();
-    context.strokeStyle = at < 0 ? colour : colours.surface;
-    context.lineWidth = at < 0 ? 2.5 : 1;
+    context.strokeStyle = position < 0 ? colour : colours.surface;
+    context.lineWidth = position < 0 ? 2.5 : 1;
     context.stroke();
     if (chosen?.kind === "node" && chosen.id === id) {
       shapePath(context, node.type, { x, y }, radius + 4);
@@ -120,19 +120,19 @@ function paintNodes(
     }
   }
   context.globalAlpha = 1;
-  const few = network.nodes.size <= NAMES_MOST;
+  const few = network.nodes.size <= MAX_NAMES;
   const named = few
     ? [...network.nodes.keys()]
-    : near.size <= 2 * NAMES_MOST
+    : near.size <= 2 * MAX_NAMES
       ? [...near]
       : chosen?.kind === "node"
         ? [chosen.id]
         : [];
-  for (const id of named) nameTag(context, scene, id, radiusOf(network, stands.get(id) ?? 0), colours);
+  for (const id of named) nameTag(context, scene, id, radiusOf(network, relative.get(id) ?? 0), colours);
 }
 
 function nameTag(context: CanvasRenderingContext2D, scene: Scene, id: string, radius: number, colours: Palette): void {
-  const { x, y } = spotOf(scene.places, scene.size, id);
+  const { x, y } = pixelOf(scene.positions, scene.size, id);
   const chosen = scene.chosen?.kind === "node" && scene.chosen.id === id;
   context.font = `${chosen ? "600 13px" : "12px"} ${colours.font}`;
   context.textBaseline = "middle";
@@ -149,14 +149,14 @@ function nameTag(context: CanvasRenderingContext2D, scene: Scene, id: string, ra
   context.fillText(name, left, y);
 }
 
-function radiusOf(network: Network, standing: number): number {
-  const least = network.nodes.size <= NAMES_MOST ? 9 : network.nodes.size <= 200 ? 4.5 : 3;
-  return least * (1 + 1.1 * Math.sqrt(Math.abs(standing)));
+function radiusOf(network: Network, position: number): number {
+  const base = network.nodes.size <= MAX_NAMES ? 9 : network.nodes.size <= 200 ? 4.5 : 3;
+  return base * (1 + 1.1 * Math.sqrt(Math.abs(position)));
 }
 
-/** Small positions must be told from none, so that the colour comes quickly and then grows slowly. */
-function strength(standing: number): number {
-  return standing === 0 ? 0 : 0.35 + 0.65 * Math.sqrt(Math.abs(standing));
+/** Colour strength: a minimum for small positions, so that they differ from zero. */
+function strength(position: number): number {
+  return position === 0 ? 0 : 0.35 + 0.65 * Math.sqrt(Math.abs(position));
 }
 
 function shapePath(context: CanvasRenderingContext2D, type: string, { x, y }: Point, radius: number): void {
@@ -171,34 +171,35 @@ function shapePath(context: CanvasRenderingContext2D, type: string, { x, y }: Po
   } else context.arc(x, y, radius, 0, 2 * Math.PI);
 }
 
-/** Paint what shines at `now`; returns whether anything still does. Without motion nothing travels. */
-export function paintLights(
+/** Paint the highlights at time `now`; returns whether any is still active. With reduced motion nothing moves. */
+export function paintHighlights(
   context: CanvasRenderingContext2D,
   scene: Scene,
-  lights: readonly Light[],
+  highlights: readonly Highlight[],
   now: number,
   colours: Palette,
-  still: boolean,
+  reducedMotion: boolean,
 ): boolean {
   context.clearRect(0, 0, scene.size.width, scene.size.height);
-  let left = false;
-  for (const light of lights) {
-    if (light.until <= now) continue;
-    left = true;
-    if (light.since > now) continue;
-    const along = (now - light.since) / (light.until - light.since);
-    const colour = light.glow === "payment" ? colours.accent : light.glow === "clearing" ? colours.brass : colours.bad;
-    const way = wayOf(scene, light);
+  let isActive = false;
+  for (const highlight of highlights) {
+    if (highlight.until <= now) continue;
+    isActive = true;
+    if (highlight.since > now) continue;
+    const progress = (now - highlight.since) / (highlight.until - highlight.since);
+    const colour =
+      highlight.kind === "payment" ? colours.accent : highlight.kind === "clearing" ? colours.brass : colours.bad;
+    const curve = curveOf(scene, highlight);
     context.strokeStyle = colour;
-    context.globalAlpha = still ? 0.8 : 0.85 * (1 - along);
-    context.lineWidth = light.glow === "clearing" ? 3.5 : 2.5;
-    context.setLineDash(light.glow === "refusal" ? [5, 4] : []);
+    context.globalAlpha = reducedMotion ? 0.8 : 0.85 * (1 - progress);
+    context.lineWidth = highlight.kind === "clearing" ? 3.5 : 2.5;
+    context.setLineDash(highlight.kind === "refusal" ? [5, 4] : []);
     context.beginPath();
-    context.moveTo(way.start.x, way.start.y);
-    context.quadraticCurveTo(way.middle.x, way.middle.y, way.end.x, way.end.y);
+    context.moveTo(curve.start.x, curve.start.y);
+    context.quadraticCurveTo(curve.middle.x, curve.middle.y, curve.end.x, curve.end.y);
     context.stroke();
-    if (light.glow === "payment" && !still) {
-      const { x, y } = onCurve(way, along);
+    if (highlight.kind === "payment" && !reducedMotion) {
+      const { x, y } = pointOn(curve, progress);
       context.globalAlpha = 1;
       context.fillStyle = colour;
       context.beginPath();
@@ -208,32 +209,34 @@ export function paintLights(
   }
   context.globalAlpha = 1;
   context.setLineDash([]);
-  return left;
+  return isActive;
 }
 
-interface Way {
+interface Curve {
   readonly start: Point;
   readonly middle: Point;
   readonly end: Point;
 }
 
-/** The way between two, over the line that joins them: value goes against a line, or along it when it is paid back. */
-function wayOf({ network, places, size }: Scene, { from, to, glow }: Light): Way {
-  const [start, end] = [spotOf(places, size, from), spotOf(places, size, to)];
-  const [there, back] = [lineKey({ from, to }), lineKey({ from: to, to: from })].map((key) => network.links.has(key));
-  const along = there && (glow === "clearing" || !back);
-  return { start, middle: along ? bend(start, end) : bend(end, start), end };
+/** The curve of a highlight over its line. Payments go against the direction of a line, clearings along it. */
+function curveOf({ network, positions, size }: Scene, { from, to, kind }: Highlight): Curve {
+  const [start, end] = [pixelOf(positions, size, from), pixelOf(positions, size, to)];
+  const [forward, backward] = [lineKey({ from, to }), lineKey({ from: to, to: from })].map((key) =>
+    network.links.has(key),
+  );
+  const isForward = forward && (kind === "clearing" || !backward);
+  return { start, middle: isForward ? bend(start, end) : bend(end, start), end };
 }
 
-export function onCurve({ start, middle, end }: Way, along: number): Point {
-  const [a, b, c] = [(1 - along) ** 2, 2 * along * (1 - along), along ** 2];
+export function pointOn({ start, middle, end }: Curve, t: number): Point {
+  const [a, b, c] = [(1 - t) ** 2, 2 * t * (1 - t), t ** 2];
   return { x: a * start.x + b * middle.x + c * end.x, y: a * start.y + b * middle.y + c * end.y };
 }
 
-/** A colour between two that are written as `rgb(…)`. */
-export function mixed(one: string, other: string, part: number): string {
-  const [from, to] = [one, other].map((colour) => (colour.match(/[\d.]+/g) ?? []).map(Number));
-  const channel = (place: number) =>
-    Math.round((from?.[place] ?? 0) + part * ((to?.[place] ?? 0) - (from?.[place] ?? 0)));
+/** Mix two `rgb(…)` colours. */
+export function mixed(first: string, second: string, part: number): string {
+  const [from, to] = [first, second].map((colour) => (colour.match(/[\d.]+/g) ?? []).map(Number));
+  const channel = (index: number) =>
+    Math.round((from?.[index] ?? 0) + part * ((to?.[index] ?? 0) - (from?.[index] ?? 0)));
   return `rgb(${channel(0)}, ${channel(1)}, ${channel(2)})`;
 }

@@ -1,4 +1,4 @@
-/** Buttons that ask something of a player: what was refused is shown until the next wish comes through. */
+/** Sending commands from buttons; an error is shown until the next command succeeds. */
 
 import type { Signal } from "@preact/signals";
 import { useSignal } from "@preact/signals";
@@ -9,7 +9,7 @@ import type { JsonObject } from "../../api/json";
 
 export type OnCommand = (command: JsonObject) => Promise<void>;
 
-export function useSending(onCommand: OnCommand): {
+export function useCommand(onCommand: OnCommand): {
   readonly error: Signal<ApiError | null>;
   readonly send: (command: JsonObject) => Promise<void>;
 } {

@@ -1,4 +1,4 @@
-/** A run as it was: the slider over its journal, and its counts and network at a moment. */
+/** A run at a past moment: the slider over its journal, its counts and its network. */
 
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
@@ -9,22 +9,21 @@ import { JournalSlider } from "../../components/JournalSlider";
 import { Readout, Readouts } from "../../components/Readout";
 import { integer } from "../../wording";
 import { EngineJournal } from "../shared/journal_source";
-import type { Light } from "./network/lit";
-import type { Chosen, Network } from "./network/model";
+import type { Highlight } from "./network/highlights";
+import type { Network, Selection } from "./network/model";
 import { NetworkView } from "./network/NetworkView";
 import { simTime } from "./wording";
 
-const LOOK_MS = 5_000;
-/** Nothing lights up in what is over. */
-const DARK = signal<readonly Light[]>([]);
+const POLL_MS = 5_000;
+const NO_HIGHLIGHTS = signal<readonly Highlight[]>([]);
 
-export function tickWords(tick: number): string {
+export function tickLabel(tick: number): string {
   return `tick ${integer(tick)}`;
 }
 
 interface RunSliderProps {
   readonly runId: string;
-  /** Whether the run is open: the journal of one that has ended grows no more. */
+  /** Whether the journal of the run can still grow. */
   readonly active: boolean;
   readonly at: number | null;
   readonly busy: boolean;
@@ -48,55 +47,55 @@ export function RunSlider({ runId, active, at, busy, onMove }: RunSliderProps) {
       onMove={onMove}
       source={source}
       busy={busy}
-      time={at === null ? tickWords(t) : null}
-      formatTime={(stop) => tickWords(stop.t ?? 0)}
+      time={at === null ? tickLabel(t) : null}
+      formatTime={(stop) => tickLabel(stop.t ?? 0)}
     />
   );
 }
 
-/** The first and the last record of the journal, looked up every few seconds while the run is open, and once after. */
+/** The first and last record of the journal, polled while the run is active. */
 function useEnds(source: EngineJournal, active: boolean) {
   const ends = useSignal<{ readonly first: number; readonly last: number; readonly t: number } | null>(null);
   useEffect(() => {
-    const look = () =>
+    const poll = () =>
       source.sample(2).then(
         (stops) => {
           const [first, last] = [stops[0], stops.at(-1)];
           if (first !== undefined && last !== undefined) ends.value = { first: first.n, last: last.n, t: last.t ?? 0 };
         },
-        // Of a run that has ended long ago there is no journal any more.
+        // The journals of old runs are deleted.
         () => {
           if (!active) ends.value = null;
         },
       );
-    void look();
+    void poll();
     if (!active) return;
     const timer = setInterval(() => {
-      if (document.visibilityState === "visible") void look();
-    }, LOOK_MS);
+      if (document.visibilityState === "visible") void poll();
+    }, POLL_MS);
     return () => clearInterval(timer);
   }, [source, active]);
   return ends.value;
 }
 
 interface PastRunViewProps {
-  readonly then: PastRun;
+  readonly past: PastRun;
   readonly name: string;
   readonly network: Network;
-  readonly chosen: Chosen;
-  readonly onChoose: (chosen: Chosen) => void;
+  readonly chosen: Selection;
+  readonly onChoose: (chosen: Selection) => void;
 }
 
-export function PastRunView({ then, name, network, chosen, onChoose }: PastRunViewProps) {
+export function PastRunView({ past, name, network, chosen, onChoose }: PastRunViewProps) {
   return (
     <div class="past-run" data-testid="past-run">
       <Readouts>
-        <Readout name="time" value={simTime(then.sim_time_ms)} unit={tickWords(then.tick_index)} />
-        <Readout name="tried" value={integer(then.attempts_total)} />
-        <Readout name="made" value={integer(then.committed_total)} />
-        <Readout name="refused" value={integer(then.rejected_total)} />
+        <Readout name="time" value={simTime(past.sim_time_ms)} unit={tickLabel(past.tick_index)} />
+        <Readout name="attempts" value={integer(past.attempts_total)} />
+        <Readout name="committed" value={integer(past.committed_total)} />
+        <Readout name="refused" value={integer(past.rejected_total)} />
       </Readouts>
-      <NetworkView name={name} network={network} chosen={chosen} onChoose={onChoose} lights={DARK} />
+      <NetworkView name={name} network={network} chosen={chosen} onChoose={onChoose} highlights={NO_HIGHLIGHTS} />
     </div>
   );
 }

@@ -1,4 +1,4 @@
-/** Pay and clear by hand: what was done is told, and where a payment is refused, why, and the line where it stuck. */
+/** Manual payments and clearing, with the result, and for a refused payment the reason and its bottleneck. */
 
 import type { Signal } from "@preact/signals";
 import { useSignal } from "@preact/signals";
@@ -10,26 +10,26 @@ import type { ClearingDoneView, PaymentDone, Reason } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { ReasonChain } from "../../components/ReasonChain";
 import { counted } from "../../wording";
-import type { Chosen, LineEnds, Network } from "./network/model";
+import type { LineEnds, Network, Selection } from "./network/model";
 import { bottleneckOf, causeOf, nameOf, withNames } from "./network/model";
 import { amount, cause } from "./wording";
 
 const RUN = "/api/v1/simulator/runs/{run_id}";
 
-interface ByHandProps {
+interface ManualPaymentProps {
   readonly runId: string;
   readonly network: Network;
   readonly active: boolean;
-  readonly chosen: Chosen;
-  readonly onChoose: (chosen: Chosen) => void;
+  readonly chosen: Selection;
+  readonly onChoose: (chosen: Selection) => void;
 }
 
-type Answer =
+type Result =
   | { readonly kind: "paid"; readonly done: PaymentDone }
   | { readonly kind: "cleared"; readonly done: ClearingDoneView }
   | { readonly kind: "reason"; readonly reason: Reason }
   | { readonly kind: "refused"; readonly error: ApiError; readonly reason: Reason | null }
-  | { readonly kind: "trouble"; readonly error: ApiError };
+  | { readonly kind: "failed"; readonly error: ApiError };
 
 interface Payment {
   readonly from: string;
@@ -37,52 +37,52 @@ interface Payment {
   readonly amount: string;
 }
 
-export function ByHand({ runId, network, active, chosen, onChoose }: ByHandProps) {
+export function ManualPayment({ runId, network, active, chosen, onChoose }: ManualPaymentProps) {
   const id = useId();
-  const wish = useSignal<Payment>({ from: "", to: "", amount: "10" });
-  const answer = useSignal<Answer | null>(null);
+  const payment = useSignal<Payment>({ from: "", to: "", amount: "10" });
+  const result = useSignal<Result | null>(null);
   const busy = useSignal(false);
-  const names = { run_id: runId };
+  const path = { run_id: runId };
   const { equivalent } = network;
   useEffect(() => {
-    if (chosen?.kind === "node") wish.value = { ...wish.value, from: chosen.id };
+    if (chosen?.kind === "node") payment.value = { ...payment.value, from: chosen.id };
   }, [chosen?.kind === "node" ? chosen.id : ""]);
 
-  const act = async (task: () => Promise<Answer>) => {
+  const act = async (task: () => Promise<Result>) => {
     busy.value = true;
     try {
-      answer.value = await task();
+      result.value = await task();
     } catch (thrown) {
-      answer.value = { kind: "trouble", error: asApiError(thrown) };
+      result.value = { kind: "failed", error: asApiError(thrown) };
     } finally {
       busy.value = false;
     }
   };
-  const ask = () => api.post(`${RUN}/why`, names, { question: { ...wish.value, equivalent } });
+  const explain = () => api.post(`${RUN}/why`, path, { question: { ...payment.value, equivalent } });
   const pay = () =>
     act(async () => {
-      const { from, to, amount: sum } = wish.value;
+      const { from, to, amount: sum } = payment.value;
       try {
         const body = { from_pid: from, to_pid: to, equivalent, amount: sum };
-        return { kind: "paid", done: await api.post(`${RUN}/actions/payment-real`, names, body) };
+        return { kind: "paid", done: await api.post(`${RUN}/actions/payment-real`, path, body) };
       } catch (thrown) {
-        // That a payment finds no way is what one wants to know; anything else is trouble.
+        // 409 is a refused payment, which is a result; anything else is an error.
         if (!(thrown instanceof ApiError) || thrown.status !== 409) throw thrown;
-        const reason = await ask().catch(() => null);
+        const reason = await explain().catch(() => null);
         return { kind: "refused", error: thrown, reason };
       }
     });
   const clear = () =>
     act(async () => ({
       kind: "cleared",
-      done: await api.post(`${RUN}/actions/clearing-real`, names, { equivalent }),
+      done: await api.post(`${RUN}/actions/clearing-real`, path, { equivalent }),
     }));
-  const closed = busy.value || !active || !canCommand.value;
-  const unready = wish.value.from === "" || wish.value.to === "" || wish.value.amount.trim() === "";
+  const isDisabled = busy.value || !active || !canCommand.value;
+  const isIncomplete = payment.value.from === "" || payment.value.to === "" || payment.value.amount.trim() === "";
 
   return (
-    <section class="panel" aria-labelledby={`${id}title`} data-testid="panel-by-hand">
-      <h2 id={`${id}title`}>By hand</h2>
+    <section class="panel" aria-labelledby={`${id}title`} data-testid="panel-manual-payment">
+      <h2 id={`${id}title`}>Manual payment</h2>
       <form
         class="credit-form"
         onSubmit={(event) => {
@@ -90,64 +90,64 @@ export function ByHand({ runId, network, active, chosen, onChoose }: ByHandProps
           void pay();
         }}
       >
-        <Who name="from" word="Payer" network={network} wish={wish} />
-        <Who name="to" word="Payee" network={network} wish={wish} />
+        <ParticipantSelect name="from" label="Payer" network={network} payment={payment} />
+        <ParticipantSelect name="to" label="Payee" network={network} payment={payment} />
         <label for={`${id}amount`}>
           Amount, {equivalent}
           <input
             id={`${id}amount`}
             inputMode="decimal"
             required
-            value={wish.value.amount}
-            onInput={(event) => (wish.value = { ...wish.value, amount: event.currentTarget.value })}
+            value={payment.value.amount}
+            onInput={(event) => (payment.value = { ...payment.value, amount: event.currentTarget.value })}
             data-testid="pay-amount"
           />
         </label>
         <div class="credit-buttons">
-          <button type="submit" class="button button-main" disabled={closed || unready} data-testid="pay">
+          <button type="submit" class="button button-main" disabled={isDisabled || isIncomplete} data-testid="pay">
             Pay
           </button>
           <button
             type="button"
             class="button"
-            disabled={busy.value || unready}
-            onClick={() => void act(async () => ({ kind: "reason", reason: await ask() }))}
+            disabled={busy.value || isIncomplete}
+            onClick={() => void act(async () => ({ kind: "reason", reason: await explain() }))}
             data-testid="ask-why"
           >
-            Could it be paid?
+            Check this payment
           </button>
-          <button type="button" class="button" disabled={closed} onClick={() => void clear()} data-testid="clear">
+          <button type="button" class="button" disabled={isDisabled} onClick={() => void clear()} data-testid="clear">
             Clear debts now
           </button>
         </div>
       </form>
       <div aria-live="polite">
-        {answer.value !== null && <Told answer={answer.value} network={network} onChoose={onChoose} />}
+        {result.value !== null && <ResultNote result={result.value} network={network} onChoose={onChoose} />}
       </div>
     </section>
   );
 }
 
-interface WhoProps {
+interface ParticipantSelectProps {
   readonly name: "from" | "to";
-  readonly word: string;
+  readonly label: string;
   readonly network: Network;
-  readonly wish: Signal<Payment>;
+  readonly payment: Signal<Payment>;
 }
 
-function Who({ name, word, network, wish }: WhoProps) {
+function ParticipantSelect({ name, label, network, payment }: ParticipantSelectProps) {
   const id = useId();
   return (
     <label for={id}>
-      {word}
+      {label}
       <select
         id={id}
         required
-        value={wish.value[name]}
-        onChange={(event) => (wish.value = { ...wish.value, [name]: event.currentTarget.value })}
+        value={payment.value[name]}
+        onChange={(event) => (payment.value = { ...payment.value, [name]: event.currentTarget.value })}
         data-testid={`pay-${name}`}
       >
-        <option value="">choose</option>
+        <option value="">select …</option>
         {[...network.nodes.keys()].map((pid) => (
           <option key={pid} value={pid}>
             {nameOf(network, pid)}
@@ -158,16 +158,16 @@ function Who({ name, word, network, wish }: WhoProps) {
   );
 }
 
-interface ToldProps {
-  readonly answer: Answer;
+interface ResultNoteProps {
+  readonly result: Result;
   readonly network: Network;
-  readonly onChoose: (chosen: Chosen) => void;
+  readonly onChoose: (chosen: Selection) => void;
 }
 
-function Told({ answer, network, onChoose }: ToldProps) {
-  switch (answer.kind) {
+function ResultNote({ result, network, onChoose }: ResultNoteProps) {
+  switch (result.kind) {
     case "paid": {
-      const { from_pid, to_pid, amount: sum, equivalent } = answer.done;
+      const { from_pid, to_pid, amount: sum, equivalent } = result.done;
       return (
         <p class="note note-done" data-testid="paid">
           {nameOf(network, from_pid)} paid {amount(sum)} {equivalent} to {nameOf(network, to_pid)}.
@@ -175,17 +175,17 @@ function Told({ answer, network, onChoose }: ToldProps) {
       );
     }
     case "cleared":
-      return <Cleared done={answer.done} network={network} />;
+      return <Cleared done={result.done} network={network} />;
     case "reason":
       return (
-        <div class="note" data-testid="could-be-paid">
-          <ReasonChain reason={answer.reason} />
+        <div class="note" data-testid="payment-check">
+          <ReasonChain reason={result.reason} />
         </div>
       );
     case "refused":
-      return <Refused error={answer.error} reason={answer.reason} network={network} onChoose={onChoose} />;
-    case "trouble":
-      return <ErrorNote error={answer.error} />;
+      return <Refused error={result.error} reason={result.reason} network={network} onChoose={onChoose} />;
+    case "failed":
+      return <ErrorNote error={result.error} />;
   }
 }
 
@@ -193,7 +193,7 @@ interface RefusedProps {
   readonly error: ApiError;
   readonly reason: Reason | null;
   readonly network: Network;
-  readonly onChoose: (chosen: Chosen) => void;
+  readonly onChoose: (chosen: Selection) => void;
 }
 
 function Refused({ error, reason, network, onChoose }: RefusedProps) {
@@ -201,7 +201,7 @@ function Refused({ error, reason, network, onChoose }: RefusedProps) {
   return (
     <div class="note note-refused" data-testid="refused" data-code={error.code}>
       <p>
-        Refused, {cause(causeOf(error.code, error.details))}: {withNames(network, error.message)}.
+        Refused ({cause(causeOf(error.code, error.details))}): {withNames(network, error.message)}.
       </p>
       {reason?.because.map(({ sentence }) => (
         <p key={sentence} data-testid="refused-because">
@@ -216,7 +216,7 @@ function Refused({ error, reason, network, onChoose }: RefusedProps) {
 interface ShowLineProps {
   readonly line: LineEnds;
   readonly network: Network;
-  readonly onChoose: (chosen: Chosen) => void;
+  readonly onChoose: (chosen: Selection) => void;
 }
 
 export function ShowLine({ line, network, onChoose }: ShowLineProps) {
@@ -232,29 +232,29 @@ export function ShowLine({ line, network, onChoose }: ShowLineProps) {
   );
 }
 
-const CIRCLES_MOST = 5;
+const MAX_CYCLES = 5;
 
 function Cleared({ done, network }: { readonly done: ClearingDoneView; readonly network: Network }) {
   if (done.cleared_cycles === 0) {
     return (
       <p class="note" data-testid="cleared">
-        Nothing to clear: no debts go round in a circle.
+        Nothing to clear: there are no debt cycles.
       </p>
     );
   }
   return (
     <div class="note note-done" data-testid="cleared">
       <p>
-        Cleared {counted(done.cleared_cycles, "circle")}, {amount(done.total_cleared_amount)} {done.equivalent} in all.
+        Cleared {counted(done.cleared_cycles, "cycle")}, {amount(done.total_cleared_amount)} {done.equivalent} in total.
       </p>
       <ul>
-        {done.cycles.slice(0, CIRCLES_MOST).map((circle, place) => (
-          <li key={place}>
-            {amount(circle.cleared_amount)} round {circle.edges.map(({ from }) => nameOf(network, from)).join(" → ")}
+        {done.cycles.slice(0, MAX_CYCLES).map((cycle, index) => (
+          <li key={index}>
+            {amount(cycle.cleared_amount)}: {cycle.edges.map(({ from }) => nameOf(network, from)).join(" → ")}
           </li>
         ))}
       </ul>
-      {done.cycles.length > CIRCLES_MOST && <p class="quiet">… and {done.cycles.length - CIRCLES_MOST} more</p>}
+      {done.cycles.length > MAX_CYCLES && <p class="quiet">… and {done.cycles.length - MAX_CYCLES} more</p>}
     </div>
   );
 }

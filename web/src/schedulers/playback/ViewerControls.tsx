@@ -1,34 +1,34 @@
-/** What a viewer can wish for about one item: to see it next, or from no channel any more; and what is banned now. */
+/** Viewer controls for one item: show it next, or ban it; and the current bans. */
 
 import type { ItemView, PlayerNow } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { integer } from "../../wording";
 import { channelOf, duration, showNext } from "./model";
-import type { OnCommand } from "./sending";
-import { useSending } from "./sending";
+import type { OnCommand } from "./use_command";
+import { useCommand } from "./use_command";
 
-interface WishesProps {
+interface ViewerControlsProps {
   readonly item: ItemView | null;
   readonly now: Pick<PlayerNow, "bans" | "clock">;
-  /** Whether the buttons can be used: not in the past, and not by those who only look. */
+  /** Whether the buttons are enabled: live, and for operators. */
   readonly open: boolean;
   readonly onCommand: OnCommand;
 }
 
-export function Wishes({ item, now: { bans, clock }, open, onCommand }: WishesProps) {
-  const { error, send } = useSending(onCommand);
-  const closed = !open || item === null;
+export function ViewerControls({ item, now: { bans, clock }, open, onCommand }: ViewerControlsProps) {
+  const { error, send } = useCommand(onCommand);
+  const isDisabled = !open || item === null;
   return (
-    <section class="panel" aria-labelledby="wishes" data-testid="panel-wishes">
-      <h2 id="wishes">Wishes</h2>
+    <section class="panel" aria-labelledby="viewer-controls" data-testid="panel-viewer-controls">
+      <h2 id="viewer-controls">Viewer controls</h2>
       <p class="quiet">
-        {item === null ? "Choose an item." : `About ${String(item.id)} of ${channelOf(item)}; choose another above.`}
+        {item === null ? "Select an item." : `Item ${String(item.id)} of ${channelOf(item)}; select another above.`}
       </p>
-      <div class="screen-buttons" role="group" aria-label="Wishes">
+      <div class="screen-buttons" role="group" aria-label="Viewer controls">
         <button
           type="button"
           class="button"
-          disabled={closed}
+          disabled={isDisabled}
           onClick={() => item !== null && void send(showNext(item))}
           data-testid="do-pin"
         >
@@ -37,11 +37,11 @@ export function Wishes({ item, now: { bans, clock }, open, onCommand }: WishesPr
         <button
           type="button"
           class="button"
-          disabled={closed}
+          disabled={isDisabled}
           onClick={() => item !== null && void send({ type: "ban_artwork", id: item.id })}
           data-testid="do-ban-artwork"
         >
-          Never, from any channel
+          Ban everywhere
         </button>
       </div>
       {error.value !== null && <ErrorNote error={error.value} />}
@@ -58,7 +58,7 @@ export function Wishes({ item, now: { bans, clock }, open, onCommand }: WishesPr
                   type="button"
                   class="button button-quiet"
                   disabled={!open}
-                  aria-label={`Let ${String(id)} come again`}
+                  aria-label={`Lift the ban of ${String(id)}`}
                   onClick={() => void send({ type: "lift", id })}
                   data-testid={`lift-${String(id)}`}
                 >

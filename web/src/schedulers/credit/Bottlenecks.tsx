@@ -1,44 +1,44 @@
-/** Where payments get stuck: the worst lines first; each selects its line in the picture. */
+/** The lines that limit payments, worst first; each selects its line in the graph. */
 
 import type { BottleneckView } from "../../api/types";
-import type { Chosen, LineEnds, Network } from "./network/model";
+import type { LineEnds, Network, Selection } from "./network/model";
 import { nameOf } from "./network/model";
 
-interface StuckProps {
+interface BottlenecksProps {
   readonly bottlenecks: readonly BottleneckView[];
   readonly network: Network;
-  readonly chosen: Chosen;
-  readonly onChoose: (chosen: Chosen) => void;
+  readonly chosen: Selection;
+  readonly onChoose: (chosen: Selection) => void;
 }
 
-export function Stuck({ bottlenecks, network, chosen, onChoose }: StuckProps) {
+export function Bottlenecks({ bottlenecks, network, chosen, onChoose }: BottlenecksProps) {
   return (
-    <section class="panel" aria-labelledby="credit-stuck" data-testid="panel-stuck">
-      <h2 id="credit-stuck">Where payments get stuck</h2>
+    <section class="panel" aria-labelledby="credit-bottlenecks" data-testid="panel-bottlenecks">
+      <h2 id="credit-bottlenecks">Bottlenecks</h2>
       {bottlenecks.length === 0 ? (
-        <p class="quiet">No payment got stuck at a line so far.</p>
+        <p class="quiet">No bottlenecks so far.</p>
       ) : (
-        <ol class="stuck" data-testid="bottlenecks">
-          {bottlenecks.map((one) => {
-            const line = lineOf(one);
+        <ol class="bottlenecks" data-testid="bottlenecks">
+          {bottlenecks.map((bottleneck) => {
+            const line = lineOf(bottleneck);
             const pressed = chosen?.kind === "line" && chosen.from === line.from && chosen.to === line.to;
-            const score = Number(one.score);
+            const score = Number(bottleneck.score);
             return (
               <li key={`${line.from} ${line.to}`}>
                 <button
                   type="button"
-                  class="stuck-line"
+                  class="bottleneck"
                   aria-pressed={pressed}
-                  title={one.suggested_action ?? undefined}
+                  title={bottleneck.suggested_action ?? undefined}
                   onClick={() => onChoose(pressed ? null : { kind: "line", ...line })}
                 >
-                  <span class="stuck-name">
+                  <span class="bottleneck-name">
                     {nameOf(network, line.to)} → {nameOf(network, line.from)}
                   </span>
-                  <span class="stuck-bar" aria-hidden="true">
+                  <span class="bottleneck-bar" aria-hidden="true">
                     <span style={{ width: `${Math.round(100 * score)}%` }} />
                   </span>
-                  <span class="stuck-told">{toldOf(one)}</span>
+                  <span class="bottleneck-count">{countOf(bottleneck)}</span>
                 </button>
               </li>
             );
@@ -49,8 +49,8 @@ export function Stuck({ bottlenecks, network, chosen, onChoose }: StuckProps) {
   );
 }
 
-/** What the server counted, without the names that stand above. */
-export function toldOf({ label, score }: BottleneckView): string {
+/** The count in the server's label, without the names, which are shown above it. */
+export function countOf({ label, score }: BottleneckView): string {
   const counts = label?.split(": ").at(-1);
   return counts === undefined || counts === "" ? `${Math.round(100 * Number(score))} % failed` : counts;
 }
