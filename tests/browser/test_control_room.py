@@ -144,7 +144,7 @@ def test_what_is_shown_is_saved_as_table_picture_and_state(demo: str, watched: W
             page.get_by_test_id(f"export-{kind}").first.click()
         files[kind] = told.value.path().read_bytes()
 
-    assert files["CSV"].startswith(b"truck,is,why,task,speed,waits\r\n")
+    assert files["CSV"].startswith(b"truck,state,why,task,speed,waiting\r\n")
     assert files["PNG"].startswith(b"\x89PNG")
     assert {truck["robot_id"] for truck in json.loads(files["JSON"])["trucks"]} == {"R1", "R2", "R3", "R4"}
     assert watched.errors == []

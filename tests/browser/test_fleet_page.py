@@ -1,4 +1,4 @@
-"""The page of a fleet in a real browser: a hall that lives, a truck stopped, explained and sent on, and its past."""
+"""The page of a fleet in a real browser: a running hall, a truck paused, explained and resumed, and its past."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,10 +12,10 @@ from tests.server.schedulers.fleet.halls import HALL
 
 @pytest.fixture(scope="module")
 def fleets(plain: str, browser: Browser) -> Iterator[str]:
-    """Three fleets: the trucks of `hall` drive ten times as fast as in life, of `silent` nothing is heard, and those of
-    `paused` drive until a test holds them.
+    """Three fleets: `hall` runs at ten times real time, the trucks of `silent` do not report, and `paused` runs until a
+    test pauses it.
 
-    It is made before anybody needs it, since that is noticed only after seconds.
+    They are created early, since silent trucks go offline only after seconds.
     """
     context = browser.new_context()
     ask, scheduler = context.request, f"{plain}/api/v1/fleet"
@@ -26,7 +26,7 @@ def fleets(plain: str, browser: Browser) -> Iterator[str]:
         silence = {"robotId": robot, "type": "SILENCE", "forMs": 3_600_000}
         assert ask.post(f"{scheduler}/silent/faults", data=silence).ok
     yield f"{plain}/#/schedulers/fleet"
-    # Trucks that nobody looks at would drive on beside the tests of others.
+    # Running fleets would slow down the tests of other modules.
     for name in ("hall", "silent", "paused"):
         assert ask.post(f"{scheduler}/{name}/close").ok
     context.close()
@@ -55,27 +55,25 @@ def row_of(page: Page, robot: str) -> Locator:
     return page.get_by_test_id("trucks").locator("tbody tr", has=page.get_by_test_id(f"truck-{robot}"))
 
 
-def act(page: Page, deed: str, reason: str) -> None:
-    page.get_by_test_id(f"do-{deed}").click()
+def act(page: Page, action: str, reason: str) -> None:
+    page.get_by_test_id(f"do-{action}").click()
     page.get_by_test_id("truck-reason").fill(reason)
-    page.get_by_test_id("truck-yes").click()
+    page.get_by_test_id("truck-send").click()
 
 
-def test_a_truck_is_stopped_explained_and_sent_on_and_the_moment_before_is_there_to_look_at(
-    fleet: Page, watched: Watched
-) -> None:
+def test_a_truck_is_paused_explained_and_resumed_and_the_slider_shows_the_past(fleet: Page, watched: Watched) -> None:
     before = fleet.request.get(f"{fleet.url.split('#')[0]}api/v1/fleet/hall/now").json()
     fleet.get_by_test_id("truck-R1").click()
     act(fleet, "PAUSE_ROBOT", "floor cleaning")
-    expect(fleet.get_by_test_id("truck-told")).to_have_text("R1 is paused")
+    expect(fleet.get_by_test_id("truck-status")).to_have_text("R1 is paused")
     expect(fleet.get_by_test_id("truck-why")).to_have_text("R1 stops: an operator paused it.")
     expect(row_of(fleet, "R1")).to_contain_text("paused")
 
-    # The others come to where it stands, and say for whom they wait.
+    # The other trucks reach it and wait.
     waiting = fleet.get_by_test_id("trucks").locator("tbody tr", has_text="waits")
     expect(waiting.first).to_be_visible()
     act(fleet, "RESUME_ROBOT", "dry again")
-    expect(fleet.get_by_test_id("truck-told")).to_have_text("R1 may go on")
+    expect(fleet.get_by_test_id("truck-status")).to_have_text("R1 may go on")
     expect(row_of(fleet, "R1")).to_contain_text("drives")
 
     fleet.goto(f"{fleet.url.split('?')[0]}?at={before['n']}")
@@ -84,22 +82,22 @@ def test_a_truck_is_stopped_explained_and_sent_on_and_the_moment_before_is_there
     assert watched.errors == []
 
 
-def test_a_task_is_held_and_goes_on_from_the_page(fleet: Page, watched: Watched) -> None:
+def test_a_task_is_held_and_resumed_from_the_page(fleet: Page, watched: Watched) -> None:
     scheduler = f"{fleet.url.split('#')[0]}api/v1/fleet/hall"
-    # While all stand nobody takes the task away from under the mouse.
+    # With a paused fleet no truck takes the task during the test.
     fleet.request.post(f"{scheduler}/actions", data={"type": "PAUSE_FLEET", "reason": "fire drill"})
     fleet.request.post(f"{scheduler}/tasks", data={"taskId": "mine", "pickNodeId": "WEST", "dropNodeId": "EAST"})
     fleet.get_by_test_id("task-mine").click()
-    for deed, told in (("HOLD_TASK", "No truck begins task"), ("RESUME_TASK", "goes on")):
-        fleet.get_by_test_id(f"do-{deed}").click()
+    for action, status in (("HOLD_TASK", "No truck begins task"), ("RESUME_TASK", "goes on")):
+        fleet.get_by_test_id(f"do-{action}").click()
         fleet.get_by_test_id("task-reason").fill("the goods are blocked")
-        fleet.get_by_test_id("task-yes").click()
-        expect(fleet.get_by_test_id("task-told")).to_contain_text(told)
+        fleet.get_by_test_id("task-send").click()
+        expect(fleet.get_by_test_id("task-status")).to_contain_text(status)
     fleet.request.post(f"{scheduler}/actions", data={"type": "RESUME_FLEET", "reason": "over"})
     assert watched.errors == []
 
 
-def test_the_hall_is_drawn_and_a_truck_chosen_by_keyboard(fleet: Page, watched: Watched) -> None:
+def test_the_map_is_drawn_and_a_truck_selected_by_keyboard(fleet: Page, watched: Watched) -> None:
     hall = fleet.get_by_test_id("hall")
     hall.focus()
     fleet.keyboard.press("ArrowRight")
@@ -129,12 +127,12 @@ def test_nothing_is_wider_than_the_screen(fleet: Page) -> None:
 def truck_now(page: Page, robot: str) -> dict[str, Any]:
     origin, _, place = page.url.partition("/#/schedulers/")
     trucks = page.request.get(f"{origin}/api/v1/{place.partition('?')[0]}/now").json()["trucks"]
-    found: dict[str, Any] = next(one for one in trucks if one["robot_id"] == robot)
-    return found
+    truck: dict[str, Any] = next(truck for truck in trucks if truck["robot_id"] == robot)
+    return truck
 
 
 def paused_before_a_lane(page: Page) -> str:
-    """Holds the fleet at a moment at which a truck stands and has more than its place."""
+    """Pause the fleet at a moment at which a standing truck holds more than its own place."""
     origin, _, place = page.url.partition("/#/schedulers/")
     fleet = f"{origin}/api/v1/{place.partition('?')[0]}"
     while True:
@@ -142,75 +140,76 @@ def paused_before_a_lane(page: Page) -> str:
             assert page.request.post(f"{fleet}/actions", data={"type": kind, "reason": "a look"}).ok
             page.wait_for_timeout(wait_ms)
             trucks = page.request.get(f"{fleet}/now").json()["trucks"]
-            found: str | None = next((one["robot_id"] for one in trucks if one["releasable"]), None)
-            if found is not None and kind == "PAUSE_FLEET":
-                return found
+            robot: str | None = next((truck["robot_id"] for truck in trucks if truck["releasable"]), None)
+            if robot is not None and kind == "PAUSE_FLEET":
+                return robot
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_what_a_truck_holds_is_freed_after_two_words_and_not_before(fleets: str, watched: Watched) -> None:
+def test_resources_are_released_only_after_a_confirmation(fleets: str, watched: Watched) -> None:
     page = opened(watched.page, f"{fleets}/paused")
     robot = paused_before_a_lane(page)
     page.get_by_test_id(f"truck-{robot}").click()
     held = truck_now(page, robot)["releasable"]
     page.get_by_test_id("do-FORCE_RELEASE").click()
-    expect(page.get_by_test_id("truck-yes")).to_be_disabled()
-    page.get_by_test_id(f"truck-frees-{held[0]}").check()
+    expect(page.get_by_test_id("truck-send")).to_be_disabled()
+    page.get_by_test_id(f"truck-release-{held[0]}").check()
     page.get_by_test_id("truck-reason").fill("secured where it stands")
     page.get_by_test_id("truck-secured").check()
-    page.get_by_test_id("truck-yes").click()
-    expect(page.get_by_test_id("truck-told")).to_contain_text("Say it again within 60 s")
+    page.get_by_test_id("truck-send").click()
+    expect(page.get_by_test_id("truck-status")).to_contain_text("Confirm within 60 s")
     assert truck_now(page, robot)["releasable"] == held
 
-    page.get_by_test_id("truck-yes").click()
-    expect(page.get_by_test_id("truck-told")).to_have_text(f"What {robot} held there is free: {held[0]}")
+    page.get_by_test_id("truck-send").click()
+    expect(page.get_by_test_id("truck-status")).to_have_text(f"What {robot} held there is free: {held[0]}")
     assert held[0] not in truck_now(page, robot)["releasable"]
     assert watched.errors == []
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_a_truck_is_not_removed_before_somebody_says_that_it_was_secured(silent: Page, watched: Watched) -> None:
+def test_a_truck_is_removed_only_after_it_was_declared_secured(silent: Page, watched: Watched) -> None:
     silent.get_by_test_id("truck-R2").click()
     silent.get_by_test_id("do-REMOVE_ROBOT").click()
     silent.get_by_test_id("truck-reason").fill("to the workshop")
-    silent.get_by_test_id("truck-yes").click()
+    silent.get_by_test_id("truck-send").click()
     assert silent.get_by_test_id("truck-secured").evaluate("box => box.validity.valueMissing")
-    expect(silent.get_by_test_id("truck-told")).to_be_empty()
+    expect(silent.get_by_test_id("truck-status")).to_be_empty()
 
     silent.get_by_test_id("truck-secured").check()
-    silent.get_by_test_id("truck-yes").click()
-    silent.get_by_role("button", name="Yes, I am sure").click()
-    expect(silent.get_by_test_id("truck-told")).to_contain_text("R2 is out of the hall, and all that it held is free: ")
+    silent.get_by_test_id("truck-send").click()
+    silent.get_by_role("button", name="Confirm").click()
+    status = silent.get_by_test_id("truck-status")
+    expect(status).to_contain_text("R2 is out of the hall, and all that it held is free: ")
     assert watched.errors == []
 
 
 @pytest.mark.req("FLT-FAIL-14")
-def test_a_truck_of_which_nothing_is_heard_is_declared_absent(silent: Page, watched: Watched) -> None:
+def test_a_silent_truck_is_declared_absent(silent: Page, watched: Watched) -> None:
     silent.get_by_test_id("truck-R3").click()
     act(silent, "DECLARE_ABSENT", "in the workshop")
 
-    expect(silent.get_by_test_id("truck-told")).to_have_text("R3 is not waited for")
+    expect(silent.get_by_test_id("truck-status")).to_have_text("R3 is not waited for")
     expect(silent.get_by_test_id("do-DECLARE_ABSENT")).to_have_count(0)
     assert truck_now(silent, "R3")["absent"]
     assert watched.errors == []
 
 
-def test_everything_that_the_page_drills_is_taken(fleets: str, watched: Watched) -> None:
+def test_every_fault_of_the_page_is_accepted(fleets: str, watched: Watched) -> None:
     page = opened(watched.page, f"{fleets}/paused")
-    page.get_by_test_id("panel-drill").locator("summary").click()
-    form = page.get_by_role("form", name="Drill a failure")
-    faults = form.get_by_label("what goes wrong")
+    page.get_by_test_id("panel-simulation").locator("summary").click()
+    form = page.get_by_role("form", name="Simulate a fault")
+    faults = form.get_by_label("fault")
     titles = faults.locator("option").all_inner_texts()
     for title in titles:
         faults.select_option(title)
-        form.get_by_test_id("do-drill").click()
-        expect(page.get_by_test_id("panel-drill").get_by_role("status")).to_contain_text(title)
+        form.get_by_test_id("start-fault").click()
+        expect(page.get_by_test_id("panel-simulation").get_by_role("status")).to_contain_text(title)
 
-    assert "its loading does not end" in titles
+    assert "loading that does not end" in titles
     assert watched.errors == []
 
 
-def test_real_trucks_are_not_drilled_and_a_task_says_why_it_waits(fleets: str, watched: Watched) -> None:
+def test_real_trucks_have_no_simulated_faults_and_a_task_says_why_it_waits(fleets: str, watched: Watched) -> None:
     scheduler = f"{fleets.split('#')[0]}api/v1/fleet"
     ask = watched.page.request
     assert ask.post(f"{scheduler}?name=real&live=true", data=HALL).status == 201
@@ -220,17 +219,17 @@ def test_real_trucks_are_not_drilled_and_a_task_says_why_it_waits(fleets: str, w
     page.get_by_test_id("task-rush").click()
 
     expect(page.get_by_test_id("task-why")).to_contain_text("Task 'rush' waits: ")
-    expect(page.get_by_test_id("panel-drill").locator("summary")).to_have_text("Send a task")
-    expect(page.get_by_role("form", name="Drill a failure")).to_have_count(0)
+    expect(page.get_by_test_id("panel-simulation").locator("summary")).to_have_text("Send a task")
+    expect(page.get_by_role("form", name="Simulate a fault")).to_have_count(0)
     assert watched.errors == []
     assert ask.post(f"{scheduler}/real/close").ok
 
 
-def test_what_was_asked_about_one_truck_is_not_asked_about_the_next(fleet: Page) -> None:
+def test_a_pending_action_is_dropped_when_another_truck_is_selected(fleet: Page) -> None:
     fleet.get_by_test_id("truck-R1").click()
     fleet.get_by_test_id("do-PAUSE_ROBOT").click()
-    expect(fleet.get_by_test_id("truck-yes")).to_be_visible()
+    expect(fleet.get_by_test_id("truck-send")).to_be_visible()
     fleet.get_by_test_id("truck-R2").click()
 
     expect(fleet.get_by_test_id("panel-truck").locator("h2")).to_have_text("R2")
-    expect(fleet.get_by_test_id("truck-yes")).to_have_count(0)
+    expect(fleet.get_by_test_id("truck-send")).to_have_count(0)

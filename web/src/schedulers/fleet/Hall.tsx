@@ -1,5 +1,5 @@
-/** The hall, drawn: the map with its trucks as they drive. Drag to move, wheel or keys to come nearer, click or arrow keys
- * to choose a truck. What the picture shows is there as a table too. */
+/** The map with its trucks. Drag to pan, wheel or keys to zoom, click or arrow keys to select a truck; the same data is
+ * available as a table. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useId, useMemo, useRef } from "preact/hooks";
@@ -11,7 +11,7 @@ import { paletteOf } from "../../canvas/palette";
 import { theme } from "../../theme";
 import { counted } from "../../wording";
 import type { Camera, Size } from "./geometry";
-import { extentOf, fitting, onMap, panned, truckAt, zoomed } from "./geometry";
+import { extentOf, fitCamera, pan, toMap, truckAt, zoom } from "./geometry";
 import { Legend } from "./Legend";
 import { Layers } from "./layers";
 import { Motion } from "./motion";
@@ -37,17 +37,17 @@ export function Hall({ map, now, live, chosen, onChoose }: HallProps) {
   const dark = useDarkScheme();
   const id = useId();
   const size = useMemo(() => sizeFor(width.value, map), [width.value, map]);
-  const camera = moved.value ?? fitting(map, size);
+  const camera = moved.value ?? fitCamera(map, size);
   const view = useMemo(() => ({ map, camera, size }), [map, camera.x, camera.y, camera.scale, size]);
 
-  const look = (next: Camera) => {
+  const setCamera = (next: Camera) => {
     moved.value = next;
   };
   const onKey = (event: KeyboardEvent) => {
     const middle = { x: size.width / 2, y: size.height / 2 };
     const step = STEPS[event.key];
-    if (event.key === "+" || event.key === "=") look(zoomed(camera, size, middle, 1.3));
-    else if (event.key === "-") look(zoomed(camera, size, middle, 1 / 1.3));
+    if (event.key === "+" || event.key === "=") setCamera(zoom(camera, size, middle, 1.3));
+    else if (event.key === "-") setCamera(zoom(camera, size, middle, 1 / 1.3));
     else if (event.key === "0") moved.value = null;
     else if (event.key === "Escape") onChoose(null);
     else if (step !== undefined) onChoose(nextTruck(now, chosen, step));
@@ -55,12 +55,12 @@ export function Hall({ map, now, live, chosen, onChoose }: HallProps) {
     event.preventDefault();
   };
   const choose = (x: number, y: number) =>
-    onChoose(truckAt(now.trucks, onMap(camera, size, { x, y }), CLICK_PX / camera.scale));
+    onChoose(truckAt(now.trucks, toMap(camera, size, { x, y }), CLICK_PX / camera.scale));
 
   return (
     <section class="panel hall" aria-labelledby={`${id}title`} data-testid="panel-hall">
       <div class="panel-head">
-        <h2 id={`${id}title`}>The hall</h2>
+        <h2 id={`${id}title`}>Map</h2>
         <span class="count">
           {map.map_id}, {counted(now.trucks.length, "truck")}
         </span>
@@ -68,21 +68,21 @@ export function Hall({ map, now, live, chosen, onChoose }: HallProps) {
           <button
             type="button"
             class="button"
-            aria-label="Nearer"
-            onClick={() => look(zoomed(camera, size, middleOf(size), 1.3))}
+            aria-label="Zoom in"
+            onClick={() => setCamera(zoom(camera, size, middleOf(size), 1.3))}
           >
             +
           </button>
           <button
             type="button"
             class="button"
-            aria-label="Farther"
-            onClick={() => look(zoomed(camera, size, middleOf(size), 1 / 1.3))}
+            aria-label="Zoom out"
+            onClick={() => setCamera(zoom(camera, size, middleOf(size), 1 / 1.3))}
           >
             −
           </button>
           <button type="button" class="button" onClick={() => (moved.value = null)} data-testid="hall-fit">
-            Whole map
+            Fit map
           </button>
         </span>
       </div>
@@ -91,7 +91,7 @@ export function Hall({ map, now, live, chosen, onChoose }: HallProps) {
         class="hall-frame"
         tabIndex={0}
         role="group"
-        aria-label="Picture of the hall. Arrow keys choose a truck, plus and minus come nearer and go farther, 0 shows all. A table follows."
+        aria-label="Map with trucks. Arrow keys select a truck, + and − zoom, 0 shows the whole map. A table follows."
         onKeyDown={onKey}
         data-testid="hall"
         data-tick={now.tick}
@@ -110,7 +110,7 @@ export function Hall({ map, now, live, chosen, onChoose }: HallProps) {
             if (from === null) return;
             const [dx, dy] = [event.offsetX - from.x, event.offsetY - from.y];
             drag.current = { x: event.offsetX, y: event.offsetY, far: from.far + Math.abs(dx) + Math.abs(dy) };
-            look(panned(moved.value ?? camera, dx, dy));
+            setCamera(pan(moved.value ?? camera, dx, dy));
           }}
           onPointerUp={(event) => {
             if ((drag.current?.far ?? 0) < 5) choose(event.offsetX, event.offsetY);
@@ -118,7 +118,7 @@ export function Hall({ map, now, live, chosen, onChoose }: HallProps) {
           }}
           onWheel={(event) => {
             event.preventDefault();
-            look(zoomed(camera, size, { x: event.offsetX, y: event.offsetY }, event.deltaY < 0 ? 1.15 : 1 / 1.15));
+            setCamera(zoom(camera, size, { x: event.offsetX, y: event.offsetY }, event.deltaY < 0 ? 1.15 : 1 / 1.15));
           }}
         />
       </div>
@@ -135,33 +135,34 @@ interface PictureProps {
   readonly dark: boolean;
 }
 
-/** Drawn with every frame in which something moves: trucks on a picture of the rest that is kept. */
+/** The canvas, repainted for each frame in which a truck moves; everything below the trucks is cached. */
 function Picture({ view, now, live, chosen, dark }: PictureProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const motion = useRef(new Motion());
   const latest = useRef({ view, now, chosen });
   latest.current = { view, now, chosen };
-  useMemo(() => motion.current.take(now, live ? performance.now() : null), [now, live]);
+  useMemo(() => motion.current.update(now, live ? performance.now() : null), [now, live]);
   const { width, height } = view.size;
   useEffect(() => {
     const context = resizeCanvas(canvas.current, { width, height }, { alpha: false });
-    const around = canvas.current?.parentElement ?? null;
-    if (context === null || around === null) return;
-    const colours = paletteOf(around);
+    const parent = canvas.current?.parentElement ?? null;
+    if (context === null || parent === null) return;
+    const colours = paletteOf(parent);
     const layers = new Layers({ width, height }, colours);
     const painter = new TruckPainter(context, colours, devicePixelRatio);
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    let step = 0;
-    let pointedOut: string | null | undefined;
+    const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    let frameId = 0;
+    let paintedChosen: string | null | undefined;
     const paint = () => {
-      const { view: seen, now: moment, chosen: one } = latest.current;
-      const changed = layers.show(seen, moment) || pointedOut !== one || !motion.current.arrived;
-      if (changed) painter.paint(seen, layers.below, motion.current.at(still ? Infinity : performance.now()), one);
-      pointedOut = one;
-      step = requestAnimationFrame(paint);
+      const { view: currentView, now: moment, chosen: currentChosen } = latest.current;
+      const changed = layers.show(currentView, moment) || paintedChosen !== currentChosen || !motion.current.arrived;
+      const time = reducedMotion ? Infinity : performance.now();
+      if (changed) painter.paint(currentView, layers.below, motion.current.at(time), currentChosen);
+      paintedChosen = currentChosen;
+      frameId = requestAnimationFrame(paint);
     };
     paint();
-    return () => cancelAnimationFrame(step);
+    return () => cancelAnimationFrame(frameId);
   }, [width, height, theme.value, dark]);
   return <canvas ref={canvas} aria-hidden="true" />;
 }

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { draw, texts } from "../../testing/drawing";
 import { Legend } from "./Legend";
 
-test("the legend has trucks, bands, dead ends and turning nodes, each with a mark of its own", () => {
+test("the legend explains trucks, bands, dead ends and turning nodes with separate marks", () => {
   const page = draw(<Legend />);
   const kinds = [...page.querySelectorAll("[data-kind]")].map((mark) => mark.getAttribute("data-kind") ?? "");
 

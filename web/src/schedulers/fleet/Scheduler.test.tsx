@@ -21,8 +21,8 @@ test.each([
   [0, "0 tasks"],
   [1, "1 task"],
   [2, "2 tasks"],
-])("of %i tasks that are done it is said so", (done, said) => {
+])("the count of %i done tasks has the right plural", (done, text) => {
   const page = draw(<Figures now={moment(done)} />);
 
-  expect(find(page, "[data-testid=readout-done] dd").textContent).toBe(said);
+  expect(find(page, "[data-testid=readout-done] dd").textContent).toBe(text);
 });

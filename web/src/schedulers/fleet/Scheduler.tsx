@@ -1,5 +1,4 @@
-/** The page of a fleet: the hall with its trucks, who waits for whom and why, tasks and alerts, at any tick of its
- * journal. */
+/** The page of a fleet: map, trucks with reasons, tasks and alerts, at any tick. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -17,23 +16,23 @@ import type { EngineSchedulerProps } from "../../registry";
 import { integer } from "../../wording";
 import { useEngine } from "../shared/engine_hooks";
 import { useSelection } from "../shared/selection";
-import type { Deed } from "./Deeds";
-import { Deeds } from "./Deeds";
-import { Drill } from "./Drill";
+import type { Action } from "./Actions";
+import { Actions } from "./Actions";
 import "./fleet.css";
 import { Hall } from "./Hall";
+import { Simulation } from "./Simulation";
 import { AlertTable, TaskTables, TruckTable } from "./Tables";
 import { TruckPanel } from "./TruckPanel";
 import { condition, fleetTime, isMoving, isStopped } from "./wording";
 
 const ALERTS_EVERY_TICKS = 20;
-const FOR_ALL: readonly Deed[] = [
+const FLEET_ACTIONS: readonly Action[] = [
   {
     type: "PAUSE_FLEET",
     title: "Pause all",
-    question: "This stops every truck where it can, until they are let go on.",
+    question: "This pauses all trucks: each stops as soon as it can.",
   },
-  { type: "RESUME_FLEET", title: "Let all go on", question: "This lets every truck drive again." },
+  { type: "RESUME_FLEET", title: "Resume all", question: "This lets all trucks drive again." },
 ];
 
 export function FleetScheduler(props: EngineSchedulerProps) {
@@ -97,26 +96,26 @@ function Fleet({ now, map, address, live, busy, chosen, onChoose, onDone }: Flee
         )}
       </div>
       <TruckTable now={now} chosen={chosen} onChoose={onChoose}>
-        {live && <Deeds deeds={FOR_ALL} about={{}} of="fleet" address={address} onDone={onDone} />}
+        {live && <Actions actions={FLEET_ACTIONS} target={{}} targetName="fleet" address={address} onDone={onDone} />}
       </TruckTable>
       <TaskTables now={now} address={address} live={live} onDone={onDone} />
       {live && <AlertTable alerts={alerts} onChoose={onChoose} />}
-      {live && <Drill now={now} simulated={map.simulated} address={address} onDone={onDone} />}
+      {live && <Simulation now={now} simulated={map.simulated} address={address} onDone={onDone} />}
     </div>
   );
 }
 
 export function Figures({ now }: { readonly now: FleetNow }) {
-  const count = (word: string) => now.trucks.filter((truck) => condition(truck) === word).length;
+  const countIn = (state: string) => now.trucks.filter((truck) => condition(truck) === state).length;
   const done = now.counts["DONE"] ?? 0;
-  const ill = now.trucks.filter(isStopped).length;
+  const stopped = now.trucks.filter(isStopped).length;
   return (
     <Readouts>
       <Readout name="time" value={fleetTime(now.now)} unit={`tick ${integer(now.tick)}`} />
       <Readout name="driving" value={integer(now.trucks.filter(isMoving).length)} />
-      <Readout name="waiting" value={integer(count("waits"))} />
+      <Readout name="waiting" value={integer(countIn("waits"))} />
       <Readout name="done" value={integer(done)} unit={done === 1 ? "task" : "tasks"} />
-      {ill > 0 && <Readout name="stopped" value={integer(ill)} alarm />}
+      {stopped > 0 && <Readout name="stopped" value={integer(stopped)} alarm />}
       {now.override && <Readout name="map" value="not LIVE, overridden" alarm />}
       {now.degraded !== null && <Readout name="journal" value={`not written: ${now.degraded}`} alarm />}
       {now.broken.length > 0 && <Readout name="invariants" value={now.broken.join(", ")} alarm />}
@@ -124,45 +123,45 @@ export function Figures({ now }: { readonly now: FleetNow }) {
   );
 }
 
-interface Fetched {
+interface MapData {
   readonly map: MapView | null;
   readonly error: ApiError | null;
 }
 
-/** The map does not change while a fleet lives: it is asked for once. */
+/** Fetch the map once; it does not change while the fleet exists. */
 function useMap(address: EngineAddress) {
-  const found = useSignal<Fetched>({ map: null, error: null });
+  const data = useSignal<MapData>({ map: null, error: null });
   useEffect(() => {
     const abort = new AbortController();
-    found.value = { map: null, error: null };
+    data.value = { map: null, error: null };
     api.get("/api/v1/fleet/{fleet}/map", { fleet: address.engine }, {}, abort.signal).then(
       (map) => {
-        if (!abort.signal.aborted) found.value = { map, error: null };
+        if (!abort.signal.aborted) data.value = { map, error: null };
       },
       (thrown: unknown) => {
-        if (!abort.signal.aborted) found.value = { map: null, error: asApiError(thrown) };
+        if (!abort.signal.aborted) data.value = { map: null, error: asApiError(thrown) };
       },
     );
     return () => abort.abort();
   }, [address]);
-  return found;
+  return data;
 }
 
-/** Alerts, asked for now and then while the page is live. */
-function useAlerts(address: EngineAddress, turn: number): readonly AlertNow[] {
-  const found = useSignal<readonly AlertNow[]>([]);
+/** The alerts, fetched again whenever `round` changes; nothing is fetched while it is negative. */
+function useAlerts(address: EngineAddress, round: number): readonly AlertNow[] {
+  const recent = useSignal<readonly AlertNow[]>([]);
   useEffect(() => {
-    if (turn < 0) return;
+    if (round < 0) return;
     const abort = new AbortController();
     api.get("/api/v1/fleet/{fleet}/alerts", { fleet: address.engine }, {}, abort.signal).then(
       ({ alerts }) => {
-        if (!abort.signal.aborted) found.value = alerts;
+        if (!abort.signal.aborted) recent.value = alerts;
       },
       () => undefined,
     );
     return () => abort.abort();
-  }, [address, turn]);
-  return found.value;
+  }, [address, round]);
+  return recent.value;
 }
 
 function fleetAt(address: EngineAddress, at: number | null = null, signal?: AbortSignal): Promise<FleetNow> {

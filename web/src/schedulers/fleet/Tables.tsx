@@ -1,4 +1,4 @@
-/** The fleet as tables: trucks with their reasons, tasks, streams, and what somebody should look at. */
+/** Tables of trucks with their reasons, tasks, streams, alerts and incidents. */
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -8,12 +8,12 @@ import type { AlertNow, FleetNow, TaskNow, TruckNow } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
 import { integer, timeSpan } from "../../wording";
-import type { Listed } from "./alerts";
-import { listed } from "./alerts";
-import type { Deed } from "./Deeds";
-import { Deeds } from "./Deeds";
-import { useReason } from "./reason";
-import { condition, errand, fleetTime, phase, speed } from "./wording";
+import type { Action } from "./Actions";
+import { Actions } from "./Actions";
+import type { ListedAlert } from "./alerts";
+import { listAlerts } from "./alerts";
+import { useReason } from "./use_reason";
+import { assignment, condition, fleetTime, phase, speed } from "./wording";
 
 interface TruckTableProps {
   readonly now: FleetNow;
@@ -35,17 +35,17 @@ export function TruckTable({ now, chosen, onChoose, children }: TruckTableProps)
       ),
     },
     {
-      key: "is",
-      title: "is",
+      key: "state",
+      title: "state",
       by: condition,
       cell: (truck) => <span data-condition={condition(truck)}>{condition(truck)}</span>,
     },
     { key: "why", title: "why", wide: true, cell: ({ sentence }) => sentence },
-    { key: "phase", title: "task", by: phase, cell: Errand },
+    { key: "phase", title: "task", by: phase, cell: Assignment },
     { key: "speed", title: "speed", numeric: true, by: (truck) => truck.speed, cell: (truck) => speed(truck.speed) },
     {
       key: "wait",
-      title: "waits",
+      title: "waiting",
       numeric: true,
       by: ({ wait }) => wait,
       cell: ({ wait }) => (wait > 0 ? timeSpan(wait) : ""),
@@ -57,12 +57,12 @@ export function TruckTable({ now, chosen, onChoose, children }: TruckTableProps)
         <h2>Trucks</h2>
       </div>
       <DataTable
-        caption="Trucks, what they are about and why"
+        caption="Trucks with state, reason and task"
         columns={columns}
         rows={now.trucks}
         rowKey={({ robot_id }) => robot_id}
         current={({ robot_id }) => robot_id === chosen}
-        empty="This fleet has no trucks."
+        empty="No trucks."
         testId="trucks"
       />
       {children}
@@ -70,9 +70,9 @@ export function TruckTable({ now, chosen, onChoose, children }: TruckTableProps)
   );
 }
 
-/** What a truck is about, on two lines at most. */
-function Errand(truck: TruckNow) {
-  return errand(truck).map((part) => (
+/** The phase and task of a truck, on at most two lines. */
+function Assignment(truck: TruckNow) {
+  return assignment(truck).map((part) => (
     <span key={part} class="nowrap">
       {part}{" "}
     </span>
@@ -92,30 +92,27 @@ const TASK_COLUMNS: readonly Column<TaskNow>[] = [
     key: "truck",
     title: "truck",
     by: ({ robot_id }) => robot_id ?? "",
-    cell: ({ robot_id }) => robot_id ?? "nobody yet",
+    cell: ({ robot_id }) => robot_id ?? "none",
   },
   { key: "since", title: "since", numeric: true, by: ({ since }) => since, cell: ({ since }) => fleetTime(since) },
 ];
 
-const HOLD: Deed = {
+const HOLD: Action = {
   type: "HOLD_TASK",
   title: "Hold",
-  question: "This holds it: nobody begins it until it is resumed.",
+  question: "This holds the task: no truck starts it until it is resumed.",
 };
-const CANCEL: Deed = { type: "CANCEL_TASK", title: "Cancel", question: "This cancels it: nobody will do it any more." };
+const CANCEL: Action = { type: "CANCEL_TASK", title: "Cancel", question: "This cancels the task for good." };
 
-/** A task whose goods are on a truck stays with it, unless it is held. */
-export function taskDeeds({ state, loaded, robot_id }: TaskNow): readonly Deed[] {
+/** The actions on a task. A task whose goods are on a truck stays with it unless it is held. */
+export function taskActions({ state, loaded, robot_id }: TaskNow): readonly Action[] {
   if (state === "HELD") {
-    return [
-      { type: "RESUME_TASK", title: "Let it go on", question: "This lets it go on: it may be done again." },
-      CANCEL,
-    ];
+    return [{ type: "RESUME_TASK", title: "Resume", question: "This resumes the task." }, CANCEL];
   }
   if (loaded) return [];
   if (state === "WAITING" || state === "READY") return [HOLD, CANCEL];
-  const question = `This takes it from ${robot_id ?? "its truck"}: another truck may have it.`;
-  return [{ type: "WITHDRAW_TASK", title: "Take it from its truck", question }, HOLD, CANCEL];
+  const question = `This withdraws the task from ${robot_id ?? "its truck"}: another truck may take it.`;
+  return [{ type: "WITHDRAW_TASK", title: "Withdraw", question }, HOLD, CANCEL];
 }
 
 interface TaskTablesProps {
@@ -143,7 +140,7 @@ export function TaskTables({ now, address, live, onDone }: TaskTablesProps) {
       </button>
     ),
   };
-  const over = [...now.over].reverse();
+  const finished = [...now.over].reverse();
   return (
     <section class="panel" aria-label="Tasks" data-testid="panel-tasks">
       <div class="panel-head">
@@ -158,38 +155,38 @@ export function TaskTables({ now, address, live, onDone }: TaskTablesProps) {
         rows={now.tasks}
         rowKey={({ task_id }) => task_id}
         current={({ task_id }) => task_id === chosen.value}
-        empty="There is nothing to carry."
+        empty="No open tasks."
         testId="tasks"
       />
       {live && task !== undefined && (
         <div data-testid="panel-task">
           <p>
             <strong data-testid="task-why">{reason?.sentence ?? `Task ${task.task_id} …`}</strong>
-            {taskDeeds(task).length === 0 && ` The goods are on ${task.robot_id}: it stays with its truck.`}
+            {taskActions(task).length === 0 && ` The goods are on ${task.robot_id}, so the task stays with it.`}
           </p>
           {reason !== null && reason.because.length > 0 && (
-            <ol class="truck-chain" aria-label="What it waits for">
+            <ol class="truck-chain" aria-label="Reasons">
               {reason.because.map(({ sentence }) => (
                 <li key={sentence}>{sentence}</li>
               ))}
             </ol>
           )}
-          <Deeds
+          <Actions
             key={task.task_id}
-            deeds={taskDeeds(task)}
-            about={{ taskId: task.task_id }}
-            of="task"
+            actions={taskActions(task)}
+            target={{ taskId: task.task_id }}
+            targetName="task"
             address={address}
             onDone={onDone}
           />
         </div>
       )}
       <details class="fold">
-        <summary>Over</summary>
+        <summary>Finished</summary>
         <DataTable
-          caption="Tasks that are over"
+          caption="Finished tasks"
           columns={TASK_COLUMNS}
-          rows={over}
+          rows={finished}
           rowKey={({ task_id, since }) => `${task_id} ${since}`}
           empty="None yet."
         />
@@ -197,7 +194,7 @@ export function TaskTables({ now, address, live, onDone }: TaskTablesProps) {
       {now.streams.length > 0 && (
         <p class="quiet">
           {now.streams
-            .map(({ stream_id, open, most, made }) => `${stream_id}: ${open} of at most ${most} open, ${made} made`)
+            .map(({ stream_id, open, most, made }) => `${stream_id}: ${open} of at most ${most} open, ${made} created`)
             .join("; ")}
         </p>
       )}
@@ -212,16 +209,16 @@ export function AlertTable({
   readonly alerts: readonly AlertNow[];
   readonly onChoose: (robot: string) => void;
 }) {
-  const columns: Column<Listed>[] = [
-    { key: "at", title: "at", numeric: true, cell: ({ told }) => fleetTime(told.now) },
+  const columns: Column<ListedAlert>[] = [
+    { key: "time", title: "time", numeric: true, cell: ({ alert }) => fleetTime(alert.now) },
     {
-      key: "what",
-      title: "what",
-      cell: ({ told, grave }) => (
+      key: "code",
+      title: "code",
+      cell: ({ alert, isSerious }) => (
         <span class="nowrap">
-          <code class="code-badge">{told.code}</code>
-          {grave && (
-            <span class="alert-grave" aria-hidden="true">
+          <code class="code-badge">{alert.code}</code>
+          {isSerious && (
+            <span class="alert-serious" aria-hidden="true">
               {" "}
               ▲
             </span>
@@ -230,16 +227,16 @@ export function AlertTable({
       ),
     },
     {
-      key: "who",
-      title: "who",
-      cell: ({ told }) =>
-        told.robot_ids.map((robot) => (
+      key: "trucks",
+      title: "trucks",
+      cell: ({ alert }) =>
+        alert.robot_ids.map((robot) => (
           <button key={robot} type="button" class="link-button nowrap" onClick={() => onChoose(robot)}>
             {robot}
           </button>
         )),
     },
-    { key: "message", title: "message", wide: true, cell: ({ told }) => told.message },
+    { key: "message", title: "message", wide: true, cell: ({ alert }) => alert.message },
   ];
   return (
     <section class="panel" aria-label="Alerts and incidents" data-testid="panel-alerts">
@@ -247,18 +244,18 @@ export function AlertTable({
         <h2>Alerts and incidents</h2>
       </div>
       {alerts.length === 0 ? (
-        <p class="quiet">Nothing has gone wrong since this fleet was opened.</p>
+        <p class="quiet">No alerts since this fleet was opened.</p>
       ) : (
         <>
           <DataTable
-            caption="Alerts and incidents, the newest first"
+            caption="Alerts and incidents, newest first"
             columns={columns}
-            rows={listed(alerts)}
-            rowKey={({ told: { tick, code, robot_ids } }) => `${tick} ${code} ${robot_ids.join(" ")}`}
+            rows={listAlerts(alerts)}
+            rowKey={({ alert: { tick, code, robot_ids } }) => `${tick} ${code} ${robot_ids.join(" ")}`}
             empty=""
             testId="alerts"
           />
-          <p class="quiet">▲ An incident, or an alert that is more than a notice: the slider above goes to these.</p>
+          <p class="quiet">▲ Incident, or alert above a notice; the incident buttons above go to these.</p>
         </>
       )}
     </section>

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import type { TruckNow } from "../../api/types";
-import { deedsFor } from "./TruckPanel";
+import { truckActions } from "./TruckPanel";
 
 const truck = (changes: Partial<TruckNow> = {}) =>
   ({
@@ -17,19 +17,19 @@ const truck = (changes: Partial<TruckNow> = {}) =>
     ...changes,
   }) as unknown as TruckNow;
 
-test("of a truck that drives nothing is offered that would be refused", () => {
-  expect(deedsFor(truck(), []).map(({ type }) => type)).toEqual(["PAUSE_ROBOT"]);
+test("a driving truck can only be paused", () => {
+  expect(truckActions(truck(), []).map(({ type }) => type)).toEqual(["PAUSE_ROBOT"]);
 });
 
-test("of a truck with a fault all is offered, and told as what will happen", () => {
-  const deeds = deedsFor(truck({ silent: true, clearable: true, removable: true, releasable: ["NODE:A"] }), []);
+test("a faulty truck has all actions, each described by its effect", () => {
+  const actions = truckActions(truck({ silent: true, clearable: true, removable: true, releasable: ["NODE:A"] }), []);
 
-  expect(deeds.map(({ title }) => title)).toEqual([
+  expect(actions.map(({ title }) => title)).toEqual([
     "Pause",
     "Clear fault",
-    "It is not there",
-    "Free what it holds",
+    "Declare absent",
+    "Release resources",
     "Remove",
   ]);
-  expect(deeds.filter(({ question }) => !question.startsWith("This "))).toEqual([]);
+  expect(actions.filter(({ question }) => !question.startsWith("This "))).toEqual([]);
 });

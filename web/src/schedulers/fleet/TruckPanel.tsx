@@ -1,4 +1,4 @@
-/** One truck: why it stands, as one sentence and as a list to the root, and what a person can do about it. */
+/** One truck: the reason for its state, the chain of waiting trucks, and operator actions. */
 
 import { useSignal } from "@preact/signals";
 
@@ -6,10 +6,10 @@ import type { EngineAddress } from "../../api/client";
 import type { FleetNow, MapEdge, MapView, TruckNow } from "../../api/types";
 import { ReasonChain } from "../../components/ReasonChain";
 import { timeSpan } from "../../wording";
-import type { Deed } from "./Deeds";
-import { Deeds } from "./Deeds";
-import { nearestPlace } from "./geometry";
-import { useReason } from "./reason";
+import type { Action } from "./Actions";
+import { Actions } from "./Actions";
+import { nearestPosition } from "./geometry";
+import { useReason } from "./use_reason";
 import { condition, isLost, phase, speed } from "./wording";
 
 interface TruckPanelProps {
@@ -42,48 +42,48 @@ export function TruckPanel({ truck, map, now, address, live, onChoose, onDone }:
       <dl class="truck-facts">
         <dt>speed</dt>
         <dd>{speed(truck.speed)}</dd>
-        <dt>heard of</dt>
-        <dd>{truck.report_age === null ? "not yet" : `${timeSpan(truck.report_age)} ago`}</dd>
+        <dt>last contact</dt>
+        <dd>{truck.report_age === null ? "none yet" : `${timeSpan(truck.report_age)} ago`}</dd>
         <dt>load</dt>
         <dd>{truck.load ? "on board" : "none"}</dd>
         <dt>parks at</dt>
         <dd>{truck.park_node_id}</dd>
       </dl>
       {chain.length > 1 && (
-        <ol class="truck-chain" aria-label="Who waits for whom" data-testid="truck-chain">
+        <ol class="truck-chain" aria-label="Chain of waiting trucks" data-testid="truck-chain">
           {chain.map((robot) => (
             <li key={robot}>
               <button type="button" class="link-button" onClick={() => onChoose(robot)}>
                 {robot}
               </button>{" "}
-              {now.trucks.find((one) => one.robot_id === robot)?.sentence ?? ""}
+              {now.trucks.find(({ robot_id }) => robot_id === robot)?.sentence ?? ""}
             </li>
           ))}
         </ol>
       )}
-      {live && <Because address={address} robot={truck.robot_id} tick={now.tick} />}
+      {live && <FullReason address={address} robot={truck.robot_id} tick={now.tick} />}
       {live && (
-        <Deeds
-          // What was asked of one truck is never done to another.
+        <Actions
+          // Keyed by truck, so that a pending action never applies to another one.
           key={truck.robot_id}
-          deeds={deedsFor(truck, map.edges)}
-          about={{ robotId: truck.robot_id }}
-          of="truck"
+          actions={truckActions(truck, map.edges)}
+          target={{ robotId: truck.robot_id }}
+          targetName="truck"
           address={address}
           onDone={onDone}
         />
       )}
       {live && !truck.removable && (
         <p class="quiet" data-testid="truck-not-removable">
-          It can be taken out of the hall once it is paused and stands, or is offline or faulty.
+          A truck can be removed once it is paused and stands still, or is offline or faulty.
         </p>
       )}
     </section>
   );
 }
 
-/** The whole reason with its facts, asked for when somebody wants to see it. */
-function Because({
+/** The full reason with its facts, fetched when it is opened. */
+function FullReason({
   address,
   robot,
   tick,
@@ -102,46 +102,46 @@ function Because({
   );
 }
 
-/** What a person can do about a truck: all that would be accepted of it now. */
-export function deedsFor(truck: TruckNow, edges: readonly MapEdge[]): readonly Deed[] {
+/** The actions on a truck that would be accepted now. */
+export function truckActions(truck: TruckNow, edges: readonly MapEdge[]): readonly Action[] {
   const { robot_id, paused, at, silent, clearable, removable, releasable } = truck;
-  const pause: Deed = paused
-    ? { type: "RESUME_ROBOT", title: "Let it go on", question: `This lets ${robot_id} drive again.` }
-    : { type: "PAUSE_ROBOT", title: "Pause", question: `This stops ${robot_id} where it can, until it is let go on.` };
-  const clear: Deed = {
+  const pause: Action = paused
+    ? { type: "RESUME_ROBOT", title: "Resume", question: `This lets ${robot_id} drive again.` }
+    : { type: "PAUSE_ROBOT", title: "Pause", question: `This pauses ${robot_id}: it stops as soon as it can.` };
+  const clear: Action = {
     type: "CLEAR_FAULT",
     title: "Clear fault",
-    question: `This says that the fault of ${robot_id} is over: it may go on.`,
+    question: `This clears the fault of ${robot_id}: it may drive again.`,
   };
-  const place = at === null || !isLost(truck) ? null : nearestPlace(edges, at);
-  const relocate: Deed[] =
-    place === null
+  const position = at === null || !isLost(truck) ? null : nearestPosition(edges, at);
+  const relocate: Action[] =
+    position === null
       ? []
       : [
           {
             type: "RELOCATE",
-            title: "It is where it says",
-            question: `This says that ${robot_id} is really on ${place.edgeKey}, ${place.sM} m from its beginning: it goes on from there.`,
-            more: { anchor: { edgeKey: place.edgeKey, sM: place.sM } },
+            title: "Confirm position",
+            question: `This confirms that ${robot_id} is on ${position.edgeKey}, ${position.sM} m from its start: it continues from there.`,
+            more: { anchor: { edgeKey: position.edgeKey, sM: position.sM } },
           },
         ];
-  const absent: Deed = {
+  const absent: Action = {
     type: "DECLARE_ABSENT",
-    title: "It is not there",
-    question: `This says that ${robot_id} is not there: the others may set out without having heard of it. It keeps what it holds.`,
+    title: "Declare absent",
+    question: `This declares ${robot_id} absent: the other trucks may start without a report from it. It keeps its resources.`,
   };
-  const release: Deed = {
+  const release: Action = {
     type: "FORCE_RELEASE",
-    title: "Free what it holds",
-    question: `This lets others have what is chosen here; where ${robot_id} stands stays closed until it is removed.`,
+    title: "Release resources",
+    question: `This releases the selected resources; the place of ${robot_id} stays closed until it is removed.`,
     resources: releasable,
-    grave: true,
+    irreversible: true,
   };
-  const remove: Deed = {
+  const remove: Action = {
     type: "REMOVE_ROBOT",
     title: "Remove",
-    question: `This takes ${robot_id} out of the hall: all that it holds is freed, and others may have it.`,
-    grave: true,
+    question: `This removes ${robot_id} from the map and releases all its resources.`,
+    irreversible: true,
   };
   return [
     pause,

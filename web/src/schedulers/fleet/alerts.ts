@@ -1,35 +1,37 @@
-/** The list of alerts and incidents as a person reads it: each thing once, and what is more than a notice marked. */
+/** The list of alerts and incidents without duplicates, with the serious ones marked. */
 
 import type { AlertNow } from "../../api/types";
 
-export interface Listed {
-  readonly told: AlertNow;
-  /** Whether it is an incident, or an alert that is more than a notice: what the buttons of the slider go to. */
-  readonly grave: boolean;
+export interface ListedAlert {
+  readonly alert: AlertNow;
+  /** Whether it is an incident or an alert above a notice; the incident buttons of the slider go to these. */
+  readonly isSerious: boolean;
 }
 
-/** Alerts that tell what an incident of another name is about. */
-const TOLD_BY: Readonly<Record<string, string>> = {
+/** The alert code of incidents whose alert has a different name. */
+const ALERT_CODES: Readonly<Record<string, string>> = {
   STOP_OVERRUN: "HOLDPOINT_OVERRUN",
   STOP_INVARIANT: "SAFETY_STOP",
 };
 
-/** The newest first. A stop is an alert and an incident of the same tick: the alert, which says more, stands for both. */
-export function listed(alerts: readonly AlertNow[]): readonly Listed[] {
-  const raised = new Set(alerts.filter(({ kind }) => kind === "alert").map((one) => keyOf(one, one.code)));
-  const told = new Set(alerts.filter(({ kind }) => kind === "incident").map((one) => keyOf(one, alertOf(one.code))));
-  return alerts
-    .filter((one) => one.kind !== "incident" || !raised.has(keyOf(one, alertOf(one.code))))
-    .map((one) => ({ told: one, grave: isGrave(one) || told.has(keyOf(one, one.code)) }))
+/** Newest first. A stop is both an alert and an incident of the same tick; only the alert, which has more details, is listed. */
+export function listAlerts(all: readonly AlertNow[]): readonly ListedAlert[] {
+  const alerts = new Set(all.filter(({ kind }) => kind === "alert").map((alert) => keyOf(alert, alert.code)));
+  const incidents = new Set(
+    all.filter(({ kind }) => kind === "incident").map((incident) => keyOf(incident, alertCodeOf(incident.code))),
+  );
+  return all
+    .filter((entry) => entry.kind !== "incident" || !alerts.has(keyOf(entry, alertCodeOf(entry.code))))
+    .map((alert) => ({ alert, isSerious: isSerious(alert) || incidents.has(keyOf(alert, alert.code)) }))
     .reverse();
 }
 
-function isGrave({ kind, alert }: AlertNow): boolean {
+function isSerious({ kind, alert }: AlertNow): boolean {
   return kind === "incident" || (alert !== null && alert.severity !== "INFO");
 }
 
-function alertOf(code: string): string {
-  return TOLD_BY[code] ?? code.replace(/^STOP_/, "");
+function alertCodeOf(code: string): string {
+  return ALERT_CODES[code] ?? code.replace(/^STOP_/, "");
 }
 
 function keyOf({ tick, robot_ids }: AlertNow, code: string): string {

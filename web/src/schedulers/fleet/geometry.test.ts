@@ -3,22 +3,22 @@ import { expect, test } from "vitest";
 import type { FleetNow, MapView, TruckNow } from "../../api/types";
 import {
   between,
-  fitting,
+  fitCamera,
   freeSides,
-  namesBeside,
-  nearestPlace,
-  onMap,
-  onScreen,
-  panned,
+  nearestPosition,
+  pan,
+  placeNames,
   pointOn,
   scaleBar,
+  shortTurn,
   stretch,
+  toMap,
+  toScreen,
   truckAt,
-  turn,
-  zoomed,
+  zoom,
 } from "./geometry";
 import { Motion } from "./motion";
-import { errand, fleetTime, isLost } from "./wording";
+import { assignment, fleetTime, isLost } from "./wording";
 
 const SIZE = { width: 400, height: 300 };
 const EDGE = {
@@ -37,36 +37,36 @@ const fleet = (...trucks: TruckNow[]) => ({ trucks }) as unknown as FleetNow;
 const MAP = { low: [0, 0], high: [40_000, 10_000], nodes: [], profiles: [] } as const;
 
 test("the whole map fits into the picture, north up", () => {
-  const camera = fitting(MAP, SIZE);
-  const [south, north] = [onScreen(camera, SIZE, { x: 0, y: 0 }), onScreen(camera, SIZE, { x: 40_000, y: 10_000 })];
+  const camera = fitCamera(MAP, SIZE);
+  const [south, north] = [toScreen(camera, SIZE, { x: 0, y: 0 }), toScreen(camera, SIZE, { x: 40_000, y: 10_000 })];
 
   expect(south.x).toBeCloseTo(32);
   expect(north.x).toBeCloseTo(368);
   expect(north.y).toBeLessThan(south.y);
 });
 
-test("a truck that stands at the edge of the map is seen whole, and so are names there", () => {
+test("trucks and names at the edge of the map are fully visible", () => {
   const outline = { front: 2_100, rear: 2_300, side: 900 };
   const profiles = [{ profile_id: "long", body: outline, envelope: outline }];
   const nodes = [{ id: "GOODS-IN-NORTH", station: true, parking: false }] as unknown as MapView["nodes"];
 
-  const high = fitting({ low: [0, 0], high: [5_000, 10_000], nodes: [], profiles }, SIZE);
-  const named = fitting({ ...MAP, nodes }, SIZE);
+  const high = fitCamera({ low: [0, 0], high: [5_000, 10_000], nodes: [], profiles }, SIZE);
+  const named = fitCamera({ ...MAP, nodes }, SIZE);
 
-  expect(onScreen(high, SIZE, { x: 0, y: 12_300 }).y).toBeGreaterThanOrEqual(0);
-  expect(onScreen(named, SIZE, { x: 0, y: 0 }).x).toBeGreaterThanOrEqual(49);
+  expect(toScreen(high, SIZE, { x: 0, y: 12_300 }).y).toBeGreaterThanOrEqual(0);
+  expect(toScreen(named, SIZE, { x: 0, y: 0 }).x).toBeGreaterThanOrEqual(49);
 });
 
-test("what is under the pointer stays there while one comes nearer", () => {
-  const camera = fitting(MAP, SIZE);
+test("the point under the pointer stays fixed while zooming", () => {
+  const camera = fitCamera(MAP, SIZE);
   const pointer = { x: 100, y: 50 };
 
-  const nearer = zoomed(camera, SIZE, pointer, 2);
+  const nearer = zoom(camera, SIZE, pointer, 2);
 
-  expect(onMap(nearer, SIZE, pointer).x).toBeCloseTo(onMap(camera, SIZE, pointer).x);
-  expect(onMap(nearer, SIZE, pointer).y).toBeCloseTo(onMap(camera, SIZE, pointer).y);
-  expect(onScreen(panned(camera, 10, 5), SIZE, { x: 0, y: 0 }).x).toBeCloseTo(
-    onScreen(camera, SIZE, { x: 0, y: 0 }).x + 10,
+  expect(toMap(nearer, SIZE, pointer).x).toBeCloseTo(toMap(camera, SIZE, pointer).x);
+  expect(toMap(nearer, SIZE, pointer).y).toBeCloseTo(toMap(camera, SIZE, pointer).y);
+  expect(toScreen(pan(camera, 10, 5), SIZE, { x: 0, y: 0 }).x).toBeCloseTo(
+    toScreen(camera, SIZE, { x: 0, y: 0 }).x + 10,
   );
 });
 
@@ -79,42 +79,42 @@ test("a stretch of an edge follows its corners", () => {
   ]);
 });
 
-test("a truck turns the short way and never flies across the hall", () => {
-  expect(turn(3100, -3100)).toBeCloseTo(2 * Math.PI * 1000 - 6200);
+test("a truck turns the short way, and jumps are not animated", () => {
+  expect(shortTurn(3100, -3100)).toBeCloseTo(2 * Math.PI * 1000 - 6200);
   expect(between(at(0, 0), at(1000, 0), 0.25)).toEqual(at(250, 0));
   expect(between(at(0, 0), at(9000, 0), 0.25)).toEqual(at(9000, 0));
   expect(between(null, at(5, 5), 0.5)).toEqual(at(5, 5));
 });
 
-test("trucks are drawn from where they were drawn last to where they were heard of", () => {
+test("trucks move from their last painted to their reported position", () => {
   const motion = new Motion();
-  motion.take(fleet(truck("R1", at(0, 0))), 0);
-  motion.take(fleet(truck("R1", at(1000, 0))), 1000);
+  motion.update(fleet(truck("R1", at(0, 0))), 0);
+  motion.update(fleet(truck("R1", at(1000, 0))), 1000);
 
   expect(motion.at(1500)[0]?.at.x).toBeCloseTo(500);
   expect(motion.at(9000)[0]?.at.x).toBe(1000);
 });
 
-test("trucks that have arrived are drawn no more, until the next moment", () => {
+test("nothing is repainted after all trucks have arrived, until the next update", () => {
   const motion = new Motion();
-  motion.take(fleet(truck("R1", at(0, 0))), 0);
-  const [setOut, , underWay] = [motion.arrived, motion.at(60), motion.arrived];
+  motion.update(fleet(truck("R1", at(0, 0))), 0);
+  const [atStart, , underWay] = [motion.arrived, motion.at(60), motion.arrived];
   motion.at(9000);
 
-  expect([setOut, underWay, motion.arrived]).toEqual([false, false, true]);
-  motion.take(fleet(truck("R1", at(0, 0))), 9001);
+  expect([atStart, underWay, motion.arrived]).toEqual([false, false, true]);
+  motion.update(fleet(truck("R1", at(0, 0))), 9001);
   expect(motion.arrived).toBe(false);
 });
 
-test("who waits is shown with who is in the way, if that one is shown", () => {
+test("a waiting truck refers to its blocker if the blocker is visible", () => {
   const waits = (robot: string, blocker: string) => ({ ...truck(robot, at(0, 0)), blocker });
   const motion = new Motion();
-  motion.take(fleet(waits("R1", "R2"), waits("R2", "R3"), truck("R3", null)), null);
+  motion.update(fleet(waits("R1", "R2"), waits("R2", "R3"), truck("R3", null)), null);
 
   expect(motion.at(0).map(({ blocker }) => blocker?.truck.robot_id ?? null)).toEqual(["R2", null]);
 });
 
-test("a name stands where no lane leads from its node", () => {
+test("a name is on a side of its node without lanes", () => {
   const node = { x: 0, y: 0 };
   const lane = (x: number, y: number) => ({ start: 0, end: 1, points: [[0, 0] as const, [x, y] as const] });
   const side = (...lanes: ReturnType<typeof lane>[]) => {
@@ -127,78 +127,78 @@ test("a name stands where no lane leads from its node", () => {
     [0, -1],
     [0, -1],
   ]);
-  // The lane of a parking place leads south: its name stands north of it.
+  // The lane of a parking node leads south, so its name is north of it.
   expect(side(lane(0, -5))).toEqual([0, 1]);
-  // Lanes to the north and the south: beside them, away from the third.
+  // Lanes to the north, south and east: the name is on the west side.
   expect(side(lane(0, 5), lane(0, -5), lane(5, 0))).toEqual([-1, 0]);
-  // Both ways of a lane are one.
+  // Both directions of a lane count once.
   expect(side(lane(0, -5), lane(0, -5), lane(0, 5), lane(-5, 0))).toEqual([1, 0]);
 });
 
-test("a moment of the past stands still", () => {
+test("a past moment is not animated", () => {
   const motion = new Motion();
-  motion.take(fleet(truck("R1", at(0, 0))), 0);
-  motion.take(fleet(truck("R1", at(1000, 0))), null);
+  motion.update(fleet(truck("R1", at(0, 0))), 0);
+  motion.update(fleet(truck("R1", at(1000, 0))), null);
 
   expect(motion.at(1)[0]?.at.x).toBe(1000);
 });
 
-test("the nearest truck within reach is meant", () => {
+test("the nearest truck within reach is hit", () => {
   const trucks = [truck("R1", at(0, 0)), truck("R2", at(100, 0)), truck("R3", null)];
 
   expect([truckAt(trucks, { x: 80, y: 0 }, 50), truckAt(trucks, { x: 400, y: 0 }, 50)]).toEqual(["R2", null]);
 });
 
-test("lengths and times read well", () => {
+test("the scale bar has a round length, and times are formatted", () => {
   expect(scaleBar(0.01, 140).metres).toBe(10);
   expect(fleetTime(3_723_000)).toBe("1:02:03");
 });
 
-test("the place nearest to a point is on the nearest edge, in metres along it", () => {
+test("the nearest position is on the nearest edge, in metres along it", () => {
   const edges = [
     { key: "A->B", ...EDGE },
     { key: "C->D", points: [[0, 500] as const, [500, 500] as const], s: [0, 500] },
   ];
 
-  expect(nearestPlace(edges, { x: 1050, y: 250 })).toEqual({ edgeKey: "A->B", sM: 1.25 });
-  expect(nearestPlace(edges, { x: 200, y: 480 })).toEqual({ edgeKey: "C->D", sM: 0.2 });
-  expect(nearestPlace([], { x: 0, y: 0 })).toBeNull();
+  expect(nearestPosition(edges, { x: 1050, y: 250 })).toEqual({ edgeKey: "A->B", sM: 1.25 });
+  expect(nearestPosition(edges, { x: 200, y: 480 })).toEqual({ edgeKey: "C->D", sM: 0.2 });
+  expect(nearestPosition([], { x: 0, y: 0 })).toBeNull();
 });
 
 const mark = (name: string, x: number, y: number, side = { x: 0, y: -1 }) => ({ name, x, y, side });
-const broad = (name: string) => name.length * 6;
+const textWidth = (name: string) => name.length * 6;
 
-test("a name stands on the free side of its mark, another one where it covers no name and no mark", () => {
-  const [first, second] = namesBeside([mark("Presse B4", 100, 50), mark("Presse C4", 125, 50)], broad);
+test("a name is on the free side of its mark, or where it covers no other name or mark", () => {
+  const [first, second] = placeNames([mark("Presse B4", 100, 50), mark("Presse C4", 125, 50)], textWidth);
 
   expect(first).toEqual({ left: 73, top: 59, right: 127, bottom: 71 });
   expect(second).toEqual({ left: 98, top: 29, right: 152, bottom: 41 });
 });
 
-test("a name without room is left out", () => {
+test("a name without free space is left out", () => {
   const crowd = [-20, -10, 0, 10, 20].flatMap((x) => [-20, -10, 0, 10, 20].map((y) => mark("a long name", x, y)));
-  const middle = namesBeside(crowd, broad)[12];
+  const middle = placeNames(crowd, textWidth)[12];
 
   expect(middle).toBeNull();
 });
 
-test("names beside their marks keep off a lane to the south", () => {
-  const [east] = namesBeside([mark("Tor", 0, 0, { x: 1, y: 0 })], broad);
+test("names beside their marks avoid a lane to the south", () => {
+  const [east] = placeNames([mark("Tor", 0, 0, { x: 1, y: 0 })], textWidth);
 
   expect(east).toEqual({ left: 9, top: -6, right: 27, bottom: 6 });
 });
 
-test("what a truck is about names its task", () => {
-  const about = (phase: string, task_id: string | null) => errand({ phase, task_id } as TruckNow).join(" ");
+test("the assignment of a truck names its task", () => {
+  const text = (phase: string, task_id: string | null) => assignment({ phase, task_id } as TruckNow).join(" ");
 
-  expect([about("TO_DROP", "Z-2"), about("IDLE", null)]).toEqual(["to its drop, Z-2", "idle"]);
+  expect([text("TO_DROP", "Z-2"), text("IDLE", null)]).toEqual(["to drop, Z-2", "idle"]);
 });
 
-test("a person may say of a truck that jumped or was set aside where it is, and of no other", () => {
-  const told = (health: string, code: string, paused = false) => isLost({ health, code, paused } as TruckNow);
+test("only a truck that jumped or was relocated by an operator is lost", () => {
+  const isLostWith = (health: string, code: string, paused = false) => isLost({ health, code, paused } as TruckNow);
 
-  expect(told("POSE_JUMP", "STOP_POSE_JUMP")).toBe(true);
-  expect(told("HEALTHY", "STOP_OPERATOR")).toBe(true);
-  expect(told("HEALTHY", "STOP_OPERATOR", true)).toBe(false);
-  expect(told("HEALTHY", "WAIT_SPACING")).toBe(false);
+  expect(isLostWith("POSE_JUMP", "STOP_POSE_JUMP")).toBe(true);
+  expect(isLostWith("HEALTHY", "STOP_OPERATOR")).toBe(true);
+  expect(isLostWith("HEALTHY", "STOP_OPERATOR", true)).toBe(false);
+  expect(isLostWith("HEALTHY", "WAIT_SPACING")).toBe(false);
 });

@@ -10,10 +10,10 @@ const SIZE = { width: 400, height: 300 };
 const view = () => ({ map: {} as MapView, camera: { x: 0, y: 0, scale: 1 }, size: SIZE });
 const moment = () => ({ trucks: [] }) as unknown as FleetNow;
 
-test("what lies below the trucks is drawn once for a view and a moment", () => {
+test("the layers below the trucks are painted once per view and moment", () => {
   const layers = new Layers(SIZE, {} as Palette);
-  const [seen, now] = [view(), moment()];
+  const [current, now] = [view(), moment()];
 
-  expect([layers.show(seen, now), layers.show(seen, now)]).toEqual([true, false]);
-  expect([layers.show(seen, moment()), layers.show(view(), now)]).toEqual([true, true]);
+  expect([layers.show(current, now), layers.show(current, now)]).toEqual([true, false]);
+  expect([layers.show(current, moment()), layers.show(view(), now)]).toEqual([true, true]);
 });

@@ -1,5 +1,5 @@
-/** The picture below the trucks, kept: the ground is drawn when the view changes, and on it what changes with a moment
- * (zones, bands, stop lines) when a moment comes. A frame copies it. */
+/** Cached layers below the trucks: the map, painted when the view changes, and on it zones, bands and stop lines, painted
+ * for each moment. Each frame copies the result. */
 
 import type { FleetNow } from "../../api/types";
 import { resizeCanvas } from "../../canvas/context";
@@ -23,7 +23,7 @@ export class Layers {
     resizeCanvas(this.below, size);
   }
 
-  /** Have a moment in a view below the trucks; false where it is there already. */
+  /** Paint a moment in a view; returns false if it is already painted. */
   show(view: View, now: FleetNow): boolean {
     if (view === this.#view && now === this.#now) return false;
     if (view !== this.#view) this.#drawGround(view);

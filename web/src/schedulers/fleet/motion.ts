@@ -1,14 +1,14 @@
-/** Trucks between two moments: each is drawn where it is likely to be, from where it was drawn last to where it was heard
- * of, over the time in which the next moment will come. Nothing is made anew with a frame: places are moved. */
+/** Animation of trucks between two moments, from the last painted to the reported position, over the expected time until
+ * the next moment. Positions are updated in place, so that a frame allocates nothing. */
 
 import type { FleetNow, PointView, TruckNow } from "../../api/types";
 import { between } from "./geometry";
 
-/** A truck as it is drawn: where it is at this frame, and the truck that it waits for. */
-export interface Shown {
+/** A truck in a frame, with the truck it waits for. */
+export interface VisibleTruck {
   readonly truck: TruckNow;
   readonly at: PointView;
-  readonly blocker: Shown | null;
+  readonly blocker: VisibleTruck | null;
 }
 
 interface Moving {
@@ -19,44 +19,44 @@ interface Moving {
   blocker: Moving | null;
 }
 
-const LEAST_MS = 120;
-const MOST_MS = 1_500;
+const MIN_MS = 120;
+const MAX_MS = 1_500;
 
 export class Motion {
   #shown: readonly Moving[] = [];
   #now: FleetNow | null = null;
   #since = 0;
-  #lasts = LEAST_MS;
+  #duration = MIN_MS;
   #arrived = true;
 
-  /** Whether everybody is where they were heard: a frame more would show the same. */
+  /** Whether all trucks are at their reported positions, so that a further frame would show the same. */
   get arrived(): boolean {
     return this.#arrived;
   }
 
-  /** A new moment, heard at `at` by the clock of this page; null shows it as it is, as the past is shown. */
-  take(now: FleetNow, at: number | null): void {
+  /** Set a new moment, received at `at` (`performance.now()`); `null` shows it without animation. */
+  update(now: FleetNow, at: number | null): void {
     if (this.#now === now) return;
     if (at !== null) this.at(at);
-    const drawn = new Map(at === null ? [] : this.#shown.map((one) => [one.truck.robot_id, one.at]));
+    const painted = new Map(at === null ? [] : this.#shown.map((moving) => [moving.truck.robot_id, moving.at]));
     this.#shown = now.trucks.flatMap((truck) => {
-      const from = drawn.get(truck.robot_id) ?? null;
+      const from = painted.get(truck.robot_id) ?? null;
       return truck.at === null ? [] : [{ truck, from, to: truck.at, at: from ?? truck.at, blocker: null }];
     });
-    const shown = new Map(this.#shown.map((one) => [one.truck.robot_id, one]));
-    for (const one of this.#shown) {
-      one.blocker = one.truck.blocker === null ? null : (shown.get(one.truck.blocker) ?? null);
+    const shown = new Map(this.#shown.map((moving) => [moving.truck.robot_id, moving]));
+    for (const moving of this.#shown) {
+      moving.blocker = moving.truck.blocker === null ? null : (shown.get(moving.truck.blocker) ?? null);
     }
-    if (at !== null && this.#now !== null) this.#lasts = Math.min(Math.max(at - this.#since, LEAST_MS), MOST_MS);
+    if (at !== null && this.#now !== null) this.#duration = Math.min(Math.max(at - this.#since, MIN_MS), MAX_MS);
     this.#since = at ?? 0;
     this.#now = now;
     this.#arrived = false;
   }
 
-  at(time: number): readonly Shown[] {
-    const part = (time - this.#since) / this.#lasts;
+  at(time: number): readonly VisibleTruck[] {
+    const part = (time - this.#since) / this.#duration;
     this.#arrived = part >= 1;
-    for (const one of this.#shown) one.at = between(one.from, one.to, part) ?? one.to;
+    for (const moving of this.#shown) moving.at = between(moving.from, moving.to, part) ?? moving.to;
     return this.#shown;
   }
 }

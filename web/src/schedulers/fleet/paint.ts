@@ -1,13 +1,13 @@
-/** The map and what trucks hold of it on a canvas: the ground when the view changes, the rest when a moment comes.
+/** Painting of the map and of the resources that trucks hold.
  *
- * Colours never stand alone: what is occupied is wide, granted narrower, requested dashed; what waits is hatched by its
- * arrow and told in words beside the picture.
+ * Colour is never the only sign: occupied bands are wide, granted ones narrower, requested ones dashed; waiting trucks
+ * have an arrow to their blocker and a text in the table.
  */
 
 import type { MapEdge, MapView, TruckNow } from "../../api/types";
 import type { Palette } from "../../canvas/palette";
 import type { Camera, Mark, Point, Size } from "./geometry";
-import { freeSides, namesBeside, onScreen, SOUTH, scaleBar, stretch } from "./geometry";
+import { freeSides, placeNames, SOUTH, scaleBar, stretch, toScreen } from "./geometry";
 
 export interface View {
   readonly map: MapView;
@@ -15,17 +15,16 @@ export interface View {
   readonly size: Size;
 }
 
-// From here on every name that has room is shown; farther away names are shown where nearly all of them have.
+// From this scale on all names with free space are shown; below it, names are shown only if most of them fit.
 const NAMES_FROM_SCALE = 0.012;
-const NEARLY_ALL = 0.75;
-// More than a person reads.
-const MOST_NAMES = 200;
+const MIN_FITTING_NAMES = 0.75;
+const MAX_NAMES = 200;
 
 export type Paint = CanvasRenderingContext2D;
 
 export function paintGround(paint: Paint, view: View, colours: Palette): void {
   const { map, size } = view;
-  // Opaque, so that what lies on it need not be mixed with anything below.
+  // Opaque, so that the layers above need no blending with the page.
   paint.fillStyle = colours.sunken;
   paint.fillRect(0, 0, size.width, size.height);
   paint.lineCap = "round";
@@ -54,7 +53,7 @@ function nodes(paint: Paint, view: View, colours: Palette): void {
   const free = freeSides(view.map);
   const marks: Mark[] = [];
   for (const [number, node] of view.map.nodes.entries()) {
-    const { x, y } = onScreen(view.camera, view.size, node);
+    const { x, y } = toScreen(view.camera, view.size, node);
     if (x < -20 || y < -20 || x > view.size.width + 20 || y > view.size.height + 20) continue;
     paint.fillStyle = node.station ? colours.accent : node.parking ? colours.brass : colours["line-strong"];
     paint.beginPath();
@@ -66,17 +65,17 @@ function nodes(paint: Paint, view: View, colours: Palette): void {
   names(paint, view, marks, colours);
 }
 
-/** Names of stations and parking, none over another. */
+/** Names of stations and parking, without overlaps. */
 function names(paint: Paint, view: View, marks: readonly Mark[], colours: Palette): void {
   const near = view.camera.scale >= NAMES_FROM_SCALE;
-  if (!near && marks.length > MOST_NAMES) return;
+  if (!near && marks.length > MAX_NAMES) return;
   paint.font = `11px ${colours.font}`;
   paint.fillStyle = colours["ink-quiet"];
   paint.textAlign = "left";
   paint.textBaseline = "top";
-  const boxes = namesBeside(marks, (name) => paint.measureText(name).width);
+  const boxes = placeNames(marks, (name) => paint.measureText(name).width);
   const placed = boxes.filter((box) => box !== null).length;
-  if (near || placed >= NEARLY_ALL * marks.length) {
+  if (near || placed >= MIN_FITTING_NAMES * marks.length) {
     for (const [number, box] of boxes.entries()) {
       if (box !== null) paint.fillText(marks[number]?.name ?? "", box.left, box.top);
     }
@@ -101,13 +100,13 @@ function scale(paint: Paint, { camera, size }: View, colours: Palette): void {
   paint.fillText(`${metres} m`, x + pixels + 6, y);
 }
 
-/** Everything that changes with a moment, and not with a frame. */
+/** Paint what changes with a moment but not with each frame. */
 export function paintMoment(paint: Paint, view: View, trucks: readonly TruckNow[], colours: Palette): void {
   paint.lineCap = "butt";
   paint.lineJoin = "round";
-  for (const one of trucks) zones(paint, view, one, colours);
-  for (const one of trucks) bands(paint, view, one, colours);
-  for (const one of trucks) stopLine(paint, view, one, colours);
+  for (const truck of trucks) zones(paint, view, truck, colours);
+  for (const truck of trucks) bands(paint, view, truck, colours);
+  for (const truck of trucks) stopLine(paint, view, truck, colours);
 }
 
 function zones(paint: Paint, view: View, { zones: held }: TruckNow, colours: Palette): void {
@@ -115,18 +114,23 @@ function zones(paint: Paint, view: View, { zones: held }: TruckNow, colours: Pal
   for (const number of held) {
     const node = view.map.nodes[number];
     if (node === undefined || node.radius === 0) continue;
-    const { x, y } = onScreen(view.camera, view.size, node);
+    const { x, y } = toScreen(view.camera, view.size, node);
     paint.beginPath();
     paint.arc(x, y, node.radius * view.camera.scale, 0, 2 * Math.PI);
     paint.fill();
   }
 }
 
-function bands(paint: Paint, view: View, { bands: told }: TruckNow, colours: Palette): void {
+function bands(
+  paint: Paint,
+  view: View,
+  { bands: { requested, granted, occupied } }: TruckNow,
+  colours: Palette,
+): void {
   const kinds = [
-    { stretches: told.requested, width: 2, colour: colours["ink-quiet"], dash: [4, 5] },
-    { stretches: told.granted, width: 5, colour: colours.accent, dash: [] },
-    { stretches: told.occupied, width: 9, colour: colours["line-strong"], dash: [] },
+    { stretches: requested, width: 2, colour: colours["ink-quiet"], dash: [4, 5] },
+    { stretches: granted, width: 5, colour: colours.accent, dash: [] },
+    { stretches: occupied, width: 9, colour: colours["line-strong"], dash: [] },
   ];
   for (const { stretches, width, colour, dash } of kinds) {
     paint.setLineDash(dash);
@@ -141,7 +145,7 @@ function bands(paint: Paint, view: View, { bands: told }: TruckNow, colours: Pal
 
 function stopLine(paint: Paint, view: View, { stop, refuge }: TruckNow, colours: Palette): void {
   if (stop !== null) {
-    const { x, y } = onScreen(view.camera, view.size, stop);
+    const { x, y } = toScreen(view.camera, view.size, stop);
     const half = Math.max(7, 700 * view.camera.scale);
     const yaw = stop.yaw / 1_000;
     paint.strokeStyle = colours.bad;
@@ -152,7 +156,7 @@ function stopLine(paint: Paint, view: View, { stop, refuge }: TruckNow, colours:
     paint.stroke();
   }
   if (refuge !== null) {
-    const { x, y } = onScreen(view.camera, view.size, refuge);
+    const { x, y } = toScreen(view.camera, view.size, refuge);
     paint.strokeStyle = colours.accent;
     paint.lineWidth = 1.5;
     paint.beginPath();
@@ -168,7 +172,7 @@ function along(paint: Paint, view: View, number: number, from: number, to: numbe
 
 function trace(paint: Paint, { camera, size }: View, points: readonly Point[]): void {
   points.forEach((point, number) => {
-    const { x, y } = onScreen(camera, size, point);
+    const { x, y } = toScreen(camera, size, point);
     if (number === 0) paint.moveTo(x, y);
     else paint.lineTo(x, y);
   });

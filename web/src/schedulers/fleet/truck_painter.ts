@@ -1,19 +1,19 @@
-/** Trucks on a canvas, with every frame: bodies and envelopes true to scale, arrows to who is in the way, names.
+/** Painting of trucks for each frame: bodies and envelopes to scale, arrows to blockers, names.
  *
- * What does not change between two frames is made once: the picture below them, shapes of profiles, names as small
- * pictures. Writing text anew costs more than all the rest of a frame.
+ * Everything that does not change between frames is cached: the layers below, shapes of profiles, and names as images,
+ * since drawing text costs more than the rest of a frame.
  */
 
 import type { Outline, ProfileView } from "../../api/types";
 import type { Palette } from "../../canvas/palette";
-import type { Shown } from "./motion";
+import type { VisibleTruck } from "./motion";
 import type { Paint, View } from "./paint";
 import { isStopped } from "./wording";
 
 interface Shapes {
   readonly envelope: Path2D;
   readonly body: Path2D;
-  /** The front, so that everybody sees where it looks; a load behind it. */
+  /** A triangle that marks the front. */
   readonly front: Path2D;
   readonly load: Path2D;
 }
@@ -25,7 +25,7 @@ const SOLID: number[] = [];
 const NAME_PX = 12;
 const NAME_ABOVE_PX = 13;
 const NAME_MARGIN_PX = 4;
-const WASH = 0.16;
+const ENVELOPE_ALPHA = 0.16;
 
 export class TruckPainter {
   readonly #paint: Paint;
@@ -35,35 +35,35 @@ export class TruckPainter {
   readonly #shapes = new Map<string, Shapes>();
   #profiles: readonly ProfileView[] | null = null;
 
-  /** `ratio`: how many pixels of the screen a pixel of the page is. */
+  /** `ratio` is the device pixel ratio. */
   constructor(paint: Paint, colours: Palette, ratio: number) {
     this.#paint = paint;
     this.#colours = colours;
     this.#ratio = ratio;
   }
 
-  /** One frame: the picture below, which has the size of the canvas, and everybody on it. */
-  paint(view: View, below: HTMLCanvasElement, shown: readonly Shown[], chosen: string | null): void {
+  /** Paint one frame: `below`, which has the size of the canvas, and the trucks on top. */
+  paint(view: View, below: HTMLCanvasElement, shown: readonly VisibleTruck[], chosen: string | null): void {
     const paint = this.#paint;
-    this.#learn(view.map.profiles);
+    this.#cacheShapes(view.map.profiles);
     paint.setTransform(1, 0, 0, 1, 0, 0);
     paint.drawImage(below, 0, 0);
     paint.lineJoin = "round";
-    for (const one of shown) this.#body(view, one, one.truck.robot_id === chosen);
+    for (const visible of shown) this.#body(view, visible, visible.truck.robot_id === chosen);
     paint.setTransform(this.#ratio, 0, 0, this.#ratio, 0, 0);
     this.#arrows(view, shown);
     paint.setTransform(1, 0, 0, 1, 0, 0);
-    for (const one of shown) this.#name(view, one, one.truck.robot_id === chosen);
+    for (const visible of shown) this.#name(view, visible, visible.truck.robot_id === chosen);
   }
 
-  #learn(profiles: readonly ProfileView[]): void {
+  #cacheShapes(profiles: readonly ProfileView[]): void {
     if (this.#profiles === profiles) return;
     this.#profiles = profiles;
     this.#shapes.clear();
-    for (const one of profiles) this.#shapes.set(one.profile_id, shapesOf(one));
+    for (const profile of profiles) this.#shapes.set(profile.profile_id, shapesOf(profile));
   }
 
-  #body(view: View, { truck, at }: Shown, chosen: boolean): void {
+  #body(view: View, { truck, at }: VisibleTruck, chosen: boolean): void {
     const shapes = this.#shapes.get(truck.profile_id);
     if (shapes === undefined) return;
     const [paint, colours] = [this.#paint, this.#colours];
@@ -72,7 +72,7 @@ export class TruckPainter {
     const [cos, sin] = [Math.cos(at.yaw / 1_000) * scale, Math.sin(at.yaw / 1_000) * scale];
     paint.setTransform(cos, -sin, sin, cos, xOf(view, at.x) * this.#ratio, yOf(view, at.y) * this.#ratio);
     paint.fillStyle = colour;
-    paint.globalAlpha = WASH;
+    paint.globalAlpha = ENVELOPE_ALPHA;
     paint.fill(shapes.envelope);
     paint.globalAlpha = 1;
     paint.lineWidth = (chosen ? 3 : 1) / view.camera.scale;
@@ -86,14 +86,14 @@ export class TruckPainter {
     paint.fill(shapes.load);
   }
 
-  /** From who waits to who is in the way. */
-  #arrows(view: View, shown: readonly Shown[]): void {
+  /** Arrows from waiting trucks to their blockers. */
+  #arrows(view: View, shown: readonly VisibleTruck[]): void {
     const paint = this.#paint;
     paint.strokeStyle = this.#colours.warn;
     paint.fillStyle = this.#colours.warn;
     paint.lineWidth = 1.75;
     paint.lineCap = "butt";
-    // All lines at once, then all heads: a stroke costs more than what is in it.
+    // One path for all lines and one for all heads, since each stroke has a fixed cost.
     paint.setLineDash(DASH);
     paint.beginPath();
     for (const { at, blocker } of shown) {
@@ -108,25 +108,25 @@ export class TruckPainter {
     paint.fill();
   }
 
-  #name(view: View, { truck, at }: Shown, chosen: boolean): void {
-    const picture = this.#named(truck.robot_id, chosen);
+  #name(view: View, { truck, at }: VisibleTruck, chosen: boolean): void {
+    const picture = this.#nameImage(truck.robot_id, chosen);
     const x = xOf(view, at.x) * this.#ratio - picture.width / 2;
     const y = (yOf(view, at.y) - NAME_ABOVE_PX - NAME_PX - NAME_MARGIN_PX) * this.#ratio;
-    // On whole pixels a picture is copied, between them it would be blurred.
+    // Whole pixels, because an image at a fractional position is blurred.
     this.#paint.drawImage(picture, Math.round(x), Math.round(y));
   }
 
-  #named(name: string, chosen: boolean): HTMLCanvasElement {
+  #nameImage(name: string, chosen: boolean): HTMLCanvasElement {
     const key = chosen ? `${name} chosen` : name;
     let picture = this.#names.get(key);
     if (picture === undefined) {
-      picture = this.#written(name, chosen);
+      picture = this.#renderName(name, chosen);
       this.#names.set(key, picture);
     }
     return picture;
   }
 
-  #written(name: string, chosen: boolean): HTMLCanvasElement {
+  #renderName(name: string, chosen: boolean): HTMLCanvasElement {
     const picture = document.createElement("canvas");
     const paint = picture.getContext("2d");
     if (paint === null) return picture;
@@ -166,7 +166,7 @@ function box({ front, rear, side }: Outline): Path2D {
   return path;
 }
 
-function head(paint: Paint, view: View, from: Shown["at"], to: Shown["at"]): void {
+function head(paint: Paint, view: View, from: VisibleTruck["at"], to: VisibleTruck["at"]): void {
   const [x, y] = [xOf(view, to.x), yOf(view, to.y)];
   const angle = Math.atan2(y - yOf(view, from.y), x - xOf(view, from.x));
   paint.moveTo(x, y);
@@ -179,7 +179,7 @@ function xOf({ camera, size }: View, x: number): number {
   return size.width / 2 + (x - camera.x) * camera.scale;
 }
 
-/** North is up on a map, down on a screen. */
+/** The y axis points north on the map and down on the screen. */
 function yOf({ camera, size }: View, y: number): number {
   return size.height / 2 - (y - camera.y) * camera.scale;
 }

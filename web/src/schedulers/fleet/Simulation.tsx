@@ -1,4 +1,4 @@
-/** Drills and errands: a task of one's own, and something that goes wrong with a simulated truck. */
+/** Forms to send a task and to simulate a fault of a truck. */
 
 import { useSignal } from "@preact/signals";
 
@@ -9,54 +9,54 @@ import { api, canCommand } from "../../api/server";
 import type { FleetNow } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 
-/** What can be drilled, as an event of a scenario says it; what happens once has no `forMs`. */
+/** Faults as events of a scenario; instantaneous ones have no `forMs`. */
 const FAULTS: readonly { readonly title: string; readonly event: JsonObject & { readonly forMs?: number } }[] = [
-  { title: "something stands in its way", event: { type: "STAND", forMs: 15_000 } },
-  { title: "nothing is heard of it", event: { type: "SILENCE", forMs: 15_000 } },
-  { title: "its position jumps", event: { type: "POSE_JUMP", forMs: 15_000, dxM: 0.9, dyM: 0 } },
-  { title: "somebody carries it 3 m east", event: { type: "CARRIED", dxM: 3, dyM: 0 } },
-  { title: "it reports a fault", event: { type: "FAULT", forMs: 15_000 } },
-  { title: "its wheels do not turn", event: { type: "STUCK", forMs: 15_000 } },
-  // Longer than an operation may take.
-  { title: "its loading does not end", event: { type: "OPERATION_HANGS", forMs: 150_000 } },
+  { title: "obstacle in its path", event: { type: "STAND", forMs: 15_000 } },
+  { title: "no reports", event: { type: "SILENCE", forMs: 15_000 } },
+  { title: "position jump", event: { type: "POSE_JUMP", forMs: 15_000, dxM: 0.9, dyM: 0 } },
+  { title: "carried 3 m east", event: { type: "CARRIED", dxM: 3, dyM: 0 } },
+  { title: "reported fault", event: { type: "FAULT", forMs: 15_000 } },
+  { title: "blocked wheels", event: { type: "STUCK", forMs: 15_000 } },
+  // Longer than the timeout of an operation.
+  { title: "loading that does not end", event: { type: "OPERATION_HANGS", forMs: 150_000 } },
 ];
 
-interface DrillProps {
+interface SimulationProps {
   readonly now: FleetNow;
-  /** Nothing can be made to go wrong with real trucks. */
+  /** Whether the trucks are simulated; real trucks have no faults to simulate. */
   readonly simulated: boolean;
   readonly address: EngineAddress;
   readonly onDone: () => void;
 }
 
-export function Drill({ now, simulated, address, onDone }: DrillProps) {
-  const told = useSignal("");
+export function Simulation({ now, simulated, address, onDone }: SimulationProps) {
+  const status = useSignal("");
   const error = useSignal<ApiError | null>(null);
-  const send = (path: "tasks" | "faults", body: JsonObject, said: string) => async () => {
+  const send = (path: "tasks" | "faults", body: JsonObject, message: string) => async () => {
     error.value = null;
     try {
       await api.postTo(address, path, body);
-      told.value = said;
+      status.value = message;
       onDone();
     } catch (thrown) {
-      told.value = "";
+      status.value = "";
       error.value = asApiError(thrown);
     }
   };
   return (
-    <details class="panel fold" data-testid="panel-drill">
-      <summary>{simulated ? "Send a task, or drill a failure" : "Send a task"}</summary>
+    <details class="panel fold" data-testid="panel-simulation">
+      <summary>{simulated ? "Send a task, or simulate a fault" : "Send a task"}</summary>
       <TaskForm now={now} send={send} />
       {simulated && <FaultForm now={now} send={send} />}
       <p class="quiet" role="status">
-        {told}
+        {status}
       </p>
       {error.value !== null && <ErrorNote error={error.value} />}
     </details>
   );
 }
 
-type Send = (path: "tasks" | "faults", body: JsonObject, said: string) => () => Promise<void>;
+type Send = (path: "tasks" | "faults", body: JsonObject, message: string) => () => Promise<void>;
 
 interface FormProps {
   readonly now: FleetNow;
@@ -71,17 +71,17 @@ function TaskForm({ now, send }: FormProps) {
   const body = { pickNodeId: pick.value, dropNodeId: drop.value, priority: 50 };
   return (
     <form
-      class="drill-form"
+      class="simulation-form"
       aria-label="Send a task"
       onSubmit={(event) => {
         event.preventDefault();
-        void send("tasks", body, `A task from ${pick.value} to ${drop.value} is taken.`)();
+        void send("tasks", body, `Accepted a task from ${pick.value} to ${drop.value}.`)();
       }}
     >
       <Choice name="from" options={picks} value={pick.value} onChange={(value) => (pick.value = value)} />
       <Choice name="to" options={drops} value={drop.value} onChange={(value) => (drop.value = value)} />
       <button type="submit" class="button" disabled={!canCommand.value}>
-        Send the task
+        Send task
       </button>
     </form>
   );
@@ -91,26 +91,26 @@ function FaultForm({ now, send }: FormProps) {
   const robots = now.trucks.map(({ robot_id }) => robot_id);
   const robot = useSignal(robots[0] ?? "");
   const title = useSignal(FAULTS[0]?.title ?? "");
-  const event = FAULTS.find((one) => one.title === title.value)?.event;
-  const lasts = event?.forMs === undefined ? "" : `, for ${event.forMs / 1000} s`;
+  const event = FAULTS.find((fault) => fault.title === title.value)?.event;
+  const duration = event?.forMs === undefined ? "" : `, for ${event.forMs / 1000} s`;
   return (
     <form
-      class="drill-form"
-      aria-label="Drill a failure"
+      class="simulation-form"
+      aria-label="Simulate a fault"
       onSubmit={(submit) => {
         submit.preventDefault();
-        void send("faults", { robotId: robot.value, ...event }, `${robot.value}: ${title.value}${lasts}.`)();
+        void send("faults", { robotId: robot.value, ...event }, `${robot.value}: ${title.value}${duration}.`)();
       }}
     >
       <Choice name="truck" options={robots} value={robot.value} onChange={(value) => (robot.value = value)} />
       <Choice
-        name="what goes wrong"
-        options={FAULTS.map((one) => one.title)}
+        name="fault"
+        options={FAULTS.map((fault) => fault.title)}
         value={title.value}
         onChange={(value) => (title.value = value)}
       />
-      <button type="submit" class="button" disabled={!canCommand.value} data-testid="do-drill">
-        Let it happen
+      <button type="submit" class="button" disabled={!canCommand.value} data-testid="start-fault">
+        Start
       </button>
     </form>
   );
