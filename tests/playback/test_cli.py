@@ -90,7 +90,7 @@ def test_people_get_items_exposure_and_a_summary(nae_e: Path) -> None:
 def test_a_run_without_items_says_so(tmp_path: Path) -> None:
     said = pendula("run", written(tmp_path / "none.yaml", "channels: []\nseed: 1\n"), "--count", "3").out
 
-    assert "Nothing is shown." in said
+    assert "No items." in said
     assert "0 items" in said
 
 
@@ -382,7 +382,7 @@ def test_people_are_told_what_is_wrong_and_what_was_dropped(cache: Path) -> None
     assert "what is wrong" in inspected.out
     assert (nameless.code, repaired.code) == (1, 0)
     said = " ".join(repaired.out.split())
-    assert "119 records now" in said
+    assert "now has 119 records" in said
     assert "Dropped:" in said
     assert "sea.pch.bad" in said
 

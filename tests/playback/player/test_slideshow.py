@@ -102,7 +102,7 @@ def test_before_the_first_picture_there_is_nothing(folders: list[Path]) -> None:
 
     assert seen(slideshow) == [("s1.jpg", 0, 600)]
     slideshow.press(Key.PREV)
-    assert slideshow.said == "There is nothing before this."
+    assert slideshow.message == "This is the oldest item of the history."
 
 
 def test_a_pause_keeps_the_picture_and_the_time_it_has_left(folders: list[Path]) -> None:
@@ -153,8 +153,8 @@ def test_what_is_on_from_before_a_change_is_not_taken_for_another(folders: list[
 
     slideshow.press(Key.BAN)
 
-    assert slideshow.said is not None
-    assert "from before the last change" in slideshow.said
+    assert slideshow.message is not None
+    assert "from before the last change" in slideshow.message
     assert slideshow.player.programme.snapshot.channels[0].gone == ()
 
 
@@ -192,8 +192,8 @@ def test_a_folder_that_goes_away_keeps_what_was_known(folders: list[Path]) -> No
 
     slideshow.rescan()
 
-    assert slideshow.said is not None
-    assert "cannot be read" in slideshow.said
+    assert slideshow.message is not None
+    assert "cannot be read" in slideshow.message
     assert slideshow.exposure()["sea"].weight == 32768
 
 
@@ -227,7 +227,7 @@ def test_what_the_player_diagnoses_is_said_once(folders: list[Path]) -> None:
     play(slideshow, VirtualPace())
 
     assert said == ["sea: Its records cannot be read; it stays out until it is refreshed."]
-    assert slideshow.said == said[0]
+    assert slideshow.message == said[0]
     assert "it stays out" in drawn(screen.picture(slideshow))
 
 
@@ -251,8 +251,8 @@ def test_what_is_pinned_is_named_and_has_the_time_of_its_record(folders: list[Pa
     slideshow.begin()
 
     slideshow.press("2")
-    assert slideshow.said is not None
-    assert slideshow.said.endswith("s2.jpg comes next.")
+    assert slideshow.message is not None
+    assert slideshow.message.endswith("s2.jpg is next.")
     slideshow.press(Key.NEXT)
 
     assert "s2.jpg" in drawn(screen.picture(slideshow))
@@ -266,7 +266,7 @@ def test_a_number_beyond_what_is_chosen_is_said(folders: list[Path]) -> None:
 
     slideshow.press("5")
 
-    assert slideshow.said == "Only 0 pictures are chosen already."
+    assert slideshow.message == "The lookahead has only 0 pictures."
 
 
 def test_what_is_banned_from_every_folder_outlasts_changes_and_can_be_undone(folders: list[Path]) -> None:
@@ -282,7 +282,7 @@ def test_what_is_banned_from_every_folder_outlasts_changes_and_can_be_undone(fol
 
     assert "s1.jpg" in coming(slideshow, 12)
     slideshow.press(Key.LIFT)
-    assert slideshow.said == "Nothing is banned from every folder."
+    assert slideshow.message == "Nothing is banned in all folders."
 
 
 def test_a_ban_from_every_folder_ends_a_count_that_is_full(folders: list[Path]) -> None:
@@ -303,7 +303,7 @@ def test_a_folder_rests_until_all_play_again(folders: list[Path]) -> None:
 
     assert {"s2.jpg", "s3.jpg"} <= set(coming(slideshow, 6))
     slideshow.press(Key.ALL)
-    assert slideshow.said == "No folder rests."
+    assert slideshow.message == "No folder is paused."
 
 
 def test_what_comes_from_no_folder_rests_none(folders: list[Path]) -> None:
@@ -314,7 +314,7 @@ def test_what_comes_from_no_folder_rests_none(folders: list[Path]) -> None:
 
     slideshow.press(Key.REST)
 
-    assert slideshow.said == "What is on comes from no folder."
+    assert slideshow.message == "This picture belongs to no folder."
     assert slideshow.player.programme.paused_channels == ()
 
 
@@ -415,7 +415,7 @@ def test_the_screen_shows_what_is_on_what_comes_and_who_gets_how_much(folders: l
     slideshow.press(Key.PREV)
     paused = drawn(screen.picture(slideshow))
     assert "paused" in paused
-    assert "There is nothing before this." in paused
+    assert "This is the oldest item of the history." in paused
 
 
 def test_names_of_files_cannot_command_the_terminal(tmp_path: Path) -> None:

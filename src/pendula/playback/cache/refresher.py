@@ -1,7 +1,6 @@
-"""Channels kept fresh in the background: at most two at once, the one whose refresh is the oldest first.
+"""Refresh channels in the background: at most two at once, the oldest refresh first.
 
-`Plan` decides and knows neither clock nor thread; `Refresher` carries it out. A failure is counted, told and tried
-again later; it is never raised.
+`Plan` decides, without clock or threads; `Refresher` runs it. A failure is counted, reported and retried, never raised.
 """
 
 import threading
@@ -31,7 +30,7 @@ Wait = Callable[[threading.Condition, int | None], None]
 
 
 class Feed(Struct, frozen=True):
-    """Where a channel's records come from and the file that keeps them."""
+    """The source of a channel and its cache file."""
 
     source: Source
     path: Path
@@ -40,7 +39,7 @@ class Feed(Struct, frozen=True):
 
 
 class PlannedRefresh(Struct, eq=False):
-    """A channel in the plan. Times are milliseconds of whatever clock the caller has."""
+    """A channel in the plan. Times are milliseconds of the caller's clock."""
 
     channel: str
     feed: Feed
@@ -48,7 +47,7 @@ class PlannedRefresh(Struct, eq=False):
     back_off: BackOff
     due_ms: int
     refreshed_ms: int | None = None
-    wanted: bool = False  # asked for while it ran: what it read may be older than the wish
+    requested: bool = False  # requested while it ran: what it read may be older than the request
 
 
 class Plan:
@@ -69,7 +68,7 @@ class Plan:
         self._added = 0
 
     def add(self, channel: str, feed: Feed, now_ms: int) -> None:
-        """Refresh a channel from now on, first at once; raises `ChannelTaken`, `InvalidParameter`."""
+        """Add a channel, due at once; raises `ChannelTaken`, `InvalidParameter`."""
         if channel in self._turns:
             raise ChannelTaken(f"Channel {channel!r} is refreshed already", channel=channel)
         checked_k(feed.k)
@@ -77,24 +76,24 @@ class Plan:
         for other in self._turns.values():
             if other.feed.path == feed.path:
                 raise InvalidParameter(
-                    f"{feed.path} is the cache of channel {other.channel!r}; each channel has a file of its own",
+                    f"{feed.path} is the cache of channel {other.channel!r}; each channel needs its own file",
                     parameter="path",
                     value=str(feed.path),
-                    allowed="a file that no other channel has",
+                    allowed="a file of no other channel",
                 )
         self._turns[channel] = PlannedRefresh(channel, feed, self._added, BackOff(self._seed, channel), now_ms)
         self._added += 1
 
     def remove(self, channel: str) -> None:
-        """Refresh a channel no more; raises `UnknownChannel`."""
+        """Remove a channel; raises `UnknownChannel`."""
         self._turn(channel)
         del self._turns[channel]
 
     def request(self, channel: str, now_ms: int) -> None:
         """Refresh a channel as soon as its back-off allows; raises `UnknownChannel`."""
         turn = self._turn(channel)
-        turn.wanted = turn in self._running
-        if not turn.wanted and not turn.back_off.failures:
+        turn.requested = turn in self._running
+        if not turn.requested and not turn.back_off.failures:
             turn.due_ms = min(turn.due_ms, now_ms)
 
     def begin(self, now_ms: int) -> PlannedRefresh | None:
@@ -104,35 +103,35 @@ class Plan:
         due = [turn for turn in self._waiting() if turn.due_ms <= now_ms]
         if not due:
             return None
-        # Of equally old ones the channel that was added first.
+        # On ties the channel that was added first.
         turn = min(due, key=lambda turn: (turn.refreshed_ms is not None, turn.refreshed_ms or 0, turn.number))
         self._running.append(turn)
         return turn
 
     def end(self, turn: PlannedRefresh, now_ms: int, *, succeeded: bool) -> None:
-        """A refresh is over."""
+        """End a refresh and set when the channel is due again."""
         self._running.remove(turn)
         if succeeded:
             turn.back_off.succeeded()
             turn.refreshed_ms = now_ms
-            turn.due_ms = now_ms if turn.wanted else now_ms + self._every_ms
+            turn.due_ms = now_ms if turn.requested else now_ms + self._every_ms
         else:
             turn.due_ms = now_ms + turn.back_off.failed()
-        turn.wanted = False
+        turn.requested = False
 
     def holds(self, turn: PlannedRefresh) -> bool:
-        """Whether the turn is still planned; its channel may have been removed, or removed and added anew."""
+        """Whether the refresh is still planned; its channel may have been removed, and added again."""
         return self._turns.get(turn.channel) is turn
 
     def wait_ms(self, now_ms: int) -> int | None:
-        """How long there is nothing to begin; None while only a call can change that."""
+        """Milliseconds until the next refresh is due; None if only a call can change that."""
         waiting = [turn.due_ms for turn in self._waiting()]
         if not waiting or len(self._running) >= AT_ONCE_MOST:
             return None
         return max(0, min(waiting) - now_ms)
 
     def _waiting(self) -> list[PlannedRefresh]:
-        # A channel that was removed and added again while it ran has another turn, and must not have two writers.
+        # A channel removed and added again while it runs must not have two writers.
         busy = [turn.feed.path for turn in self._running]
         return [turn for turn in self._turns.values() if turn.feed.path not in busy]
 
@@ -147,21 +146,21 @@ class Plan:
 
 
 def steady_ms() -> int:
-    """Milliseconds of a clock that nobody can set."""
+    """Milliseconds of the monotonic clock."""
     return steady_ns() // 1_000_000
 
 
 def wait_for(wakeup: threading.Condition, milliseconds: int | None) -> None:
-    """Sleep until somebody wakes us or the time is over."""
+    """Wait for a notification or the timeout."""
     wakeup.wait(None if milliseconds is None else milliseconds / 1000)
 
 
 class Refresher:
-    """Runs a plan on threads of its own. Every call is safe from any thread.
+    """Runs a plan on its own threads. Thread-safe.
 
-    `on_refreshed(channel, shelf, page)` is called after every refresh, also one that found nothing new: the counts of
-    the page may be. `on_failed(channel, diagnostic)` is called after every refresh that failed, unless the channel was
-    removed meanwhile. Both run on a thread of the refresher, without any lock held.
+    `on_refreshed(channel, shelf, page)` is called after every refresh, also without new records, since the counts of
+    the page may have changed; `on_failed(channel, diagnostic)` after every failure. Neither is called for a channel
+    that was removed meanwhile. Both run on a thread of the refresher, without a lock.
     """
 
     def __init__(
@@ -179,38 +178,38 @@ class Refresher:
         self._plan = Plan(seed=seed, every_ms=every_ms)
         self._clock = clock
         self._wait = wait
-        # Entered by itself: an interrupt in the Python code of `Condition.__enter__` would leave it held.
+        # Entered directly: an interrupt in the Python code of `Condition.__enter__` would leave it held.
         self._lock = threading.RLock()
         self._wakeup = threading.Condition(self._lock)
         self._threads: list[threading.Thread] = []
         self._stopping = False
-        self._told: deque[Diagnostic] = deque(maxlen=DIAGNOSTICS_KEPT)
+        self._diagnostics: deque[Diagnostic] = deque(maxlen=DIAGNOSTICS_KEPT)
         self._counts = {"refreshes": 0, "writes": 0, "failures": 0}
 
     def add(self, channel: str, feed: Feed) -> None:
-        """Keep a channel fresh; raises `ChannelTaken` and `InvalidParameter`."""
+        """Add a channel; raises `ChannelTaken` and `InvalidParameter`."""
         with self._lock:
             self._plan.add(channel, feed, self._clock())
             self._wakeup.notify_all()
 
     def remove(self, channel: str) -> None:
-        """Leave a channel alone; a refresh under way is not told any more. Raises `UnknownChannel`."""
+        """Remove a channel; a running refresh is not reported. Raises `UnknownChannel`."""
         with self._lock:
             self._plan.remove(channel)
 
     def request(self, channel: str) -> None:
-        """Refresh a channel soon: its cache is missing, corrupt or unreadable. Raises `UnknownChannel`."""
+        """Refresh a channel soon. Raises `UnknownChannel`."""
         with self._lock:
             self._plan.request(channel, self._clock())
             self._wakeup.notify_all()
 
     def wake(self) -> None:
-        """Look at the clock again."""
+        """Check the clock again."""
         with self._lock:
             self._wakeup.notify_all()
 
     def start(self) -> None:
-        """Begin to work in the background; a second start does nothing."""
+        """Start the threads; a second start does nothing."""
         with self._lock:
             if self._threads:
                 return
@@ -223,7 +222,7 @@ class Refresher:
                 thread.start()
 
     def stop(self) -> None:
-        """Begin nothing more and wait for what is under way, ten seconds at most: a folder may be far away."""
+        """Stop the threads; waits at most ten seconds for running refreshes, which may read a slow network folder."""
         with self._lock:
             self._stopping = True
             self._wakeup.notify_all()
@@ -233,7 +232,7 @@ class Refresher:
                 thread.join(STOP_SECONDS)
 
     def run_due(self) -> int:
-        """Refresh all that is due, here and now, one after another; how many that were."""
+        """Run all due refreshes in this thread; returns their number."""
         done = 0
         while (turn := self._begin()) is not None:
             self._run_refresh(turn)
@@ -241,12 +240,12 @@ class Refresher:
         return done
 
     def diagnostics(self) -> list[Diagnostic]:
-        """The last 64 things that went wrong."""
+        """The last 64 failures."""
         with self._lock:
-            return list(self._told)
+            return list(self._diagnostics)
 
     def stats(self) -> dict[str, int]:
-        """How many refreshes came through, how many of them wrote, how many failed."""
+        """The number of refreshes, of those that wrote a file, and of failures."""
         with self._lock:
             return dict(self._counts)
 
@@ -272,13 +271,13 @@ class Refresher:
         try:
             done, now_ms = self._refresh(turn)
         except Exception as trouble:
-            # A source and a listener are anybody's code: whatever they raise costs this refresh, not the others.
+            # Sources and callbacks are user code: an exception fails only this refresh.
             self._failed(turn, _failure(turn.channel, trouble))
         else:
             self._end(turn, now_ms, done, done.diagnostics)
 
     def _refresh(self, turn: PlannedRefresh) -> tuple[Refreshed, int]:
-        """What came of it, and when; however long the listener takes to hear of it."""
+        """The result, and the time before the callback, which may be slow."""
         feed = turn.feed
         page = feed.source.fetch()
         disk = RealDisk(feed.path.parent)
@@ -290,26 +289,28 @@ class Refresher:
         if not isinstance(shelf, CacheShelf):
             raise CacheUnreachable(shelf.sentence, file=feed.path.name)
         with self._lock:
-            wanted, now_ms = self._plan.holds(turn), self._clock()
-        if wanted:
+            planned, now_ms = self._plan.holds(turn), self._clock()
+        if planned:
             self._on_refreshed(turn.channel, shelf, page)
         return done, now_ms
 
     def _failed(self, turn: PlannedRefresh, failure: Diagnostic) -> None:
-        told = [failure]
+        diagnostics = [failure]
         with self._lock:
-            wanted = self._plan.holds(turn)
+            planned = self._plan.holds(turn)
         try:
-            if self._on_failed is not None and wanted:
+            if self._on_failed is not None and planned:
                 self._on_failed(turn.channel, failure)
         except Exception as trouble:
-            # Again anybody's code.
-            told.append(_failure(turn.channel, trouble))
-        self._end(turn, self._clock(), None, tuple(told))
+            # User code, too.
+            diagnostics.append(_failure(turn.channel, trouble))
+        self._end(turn, self._clock(), None, tuple(diagnostics))
 
-    def _end(self, turn: PlannedRefresh, now_ms: int, done: Refreshed | None, told: tuple[Diagnostic, ...]) -> None:
+    def _end(
+        self, turn: PlannedRefresh, now_ms: int, done: Refreshed | None, diagnostics: tuple[Diagnostic, ...]
+    ) -> None:
         with self._lock:
-            self._told.extend(told)
+            self._diagnostics.extend(diagnostics)
             self._counts["refreshes"] += done is not None
             self._counts["writes"] += done is not None and done.written
             self._counts["failures"] += done is None
@@ -318,12 +319,12 @@ class Refresher:
 
 
 def _failure(channel: str, trouble: Exception) -> Diagnostic:
-    """`reason` is what the system says, where it does: without any path."""
+    """`reason` is that of the system, without a path; None for other errors."""
     error = getattr(trouble, "code", type(trouble).__name__)
     system = trouble if isinstance(trouble, OSError) else trouble.__cause__
     reason = system.strerror if isinstance(system, OSError) else None
     return Diagnostic(
         "RefreshFailed",
-        f"The channel could not be refreshed and is tried again later: {trouble}",
+        f"The refresh failed and is retried later: {trouble}",
         {"channel": channel, "error": error, "reason": reason},
     )

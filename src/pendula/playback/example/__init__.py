@@ -1,6 +1,6 @@
-"""The example of the scheduler: a picture frame that follows three channels, whose records it makes itself.
+"""The example of the scheduler: a picture frame that follows three generated channels.
 
-Everything comes out of one seed, so that the file `frame.yaml`, the demo and the scripts speak of the same pictures.
+All records come from one seed, so that `frame.yaml` and the scripts have the same pictures.
 """
 
 from importlib.resources import files
@@ -21,7 +21,7 @@ DWELLS_MS = (5_000, 6_000, 8_000, 12_000)
 
 
 class Painter(Struct, frozen=True):
-    """A channel of the example: who paints, how much, and out of which words the titles are made."""
+    """A channel of the example: name, number of pictures, and the words of their titles."""
 
     channel: str
     number: int
@@ -39,7 +39,7 @@ PAINTERS = (
 
 
 def frame() -> Document:
-    """The file that comes with the package: the three channels, and an evening of calls."""
+    """The playback file of the package: three channels and the calls of an evening."""
     name = "frame.yaml"
     return read_bytes((files("pendula.playback") / "example" / name).read_bytes(), Format.YAML, name)
 
@@ -64,7 +64,7 @@ def records(painter: Painter) -> list[Record]:
 
 
 def new_picture(number: int, after_days: int) -> Record:
-    """A picture that nobody has yet, for new artwork events."""
+    """A picture of no channel, for new artwork events."""
     return picture(900 + number, NEWEST_TS + after_days * DAY, f"New, no. {number}", DWELLS_MS[0])
 
 
@@ -75,5 +75,5 @@ def picture(id: int, ts: int, title: str, dwell_ms: int) -> Record:
 
 
 def title_in(payload: bytes) -> str:
-    """The title in a payload of the example."""
+    """The title in a payload."""
     return payload.rstrip(b"\0").decode()

@@ -1,6 +1,6 @@
-"""Folders of media as the channels of a player: their records in memory or in cache files, looked at now and again.
+"""Folders of media as channels of a player, with records in memory or in cache files.
 
-A folder that cannot be read later on keeps the records it had, and what is wrong is told.
+If a rescan cannot read a folder, its records stay, with a diagnostic.
 """
 
 from base64 import b64encode
@@ -21,7 +21,7 @@ from pendula.playback.sources.folder import FolderSource
 
 
 class Gallery:
-    """One folder. `shelf` holds what the last look found, `total` is how many files there were."""
+    """One folder. `shelf` has the records of the last scan, `total` is the number of files."""
 
     def __init__(self, id: str, folder: Path, cache: Path | None = None) -> None:
         self.id = id
@@ -30,22 +30,22 @@ class Gallery:
         self.total = 0
         self._cache = cache
 
-    def look(self) -> Sequence[Diagnostic]:
-        """Read the folder; what had to be left out. Raises `SourceFailed` and `CacheUnreachable`."""
+    def scan(self) -> Sequence[Diagnostic]:
+        """Read the folder; returns diagnostics. Raises `SourceFailed` and `CacheUnreachable`."""
         page = self.source.fetch()
-        told = self._remember(page) if self._cache is None else self._keep(page, self._cache)
+        diagnostics = self._load(page) if self._cache is None else self._store(page, self._cache)
         self.total = page.total_count
-        return told
+        return diagnostics
 
     @property
     def contents(self) -> Contents:
         return Contents(self.id, self.shelf.count, self.shelf.generation)
 
-    def _remember(self, page: Page) -> Sequence[Diagnostic]:
+    def _load(self, page: Page) -> Sequence[Diagnostic]:
         self.shelf = MemoryShelf(merge((), page.records, RECORDS_MOST))
         return page.diagnostics
 
-    def _keep(self, page: Page, cache: Path) -> Sequence[Diagnostic]:
+    def _store(self, page: Page, cache: Path) -> Sequence[Diagnostic]:
         name = cache_name(self.id)
         try:
             disk = RealDisk(cache)
@@ -65,51 +65,51 @@ class Gallery:
 
 
 class Galleries:
-    """All folders of a player, in order. It is also the outside that the player asks for records."""
+    """All folders of a player, in order; also the outside that the player asks for records."""
 
     def __init__(self, folders: Sequence[Path], cache: Path | None = None) -> None:
-        """Channels are called like their folders; raises `WrongUsage` for none, too many and the same twice."""
+        """Channels have the names of their folders; raises `WrongUsage` for none, too many or a repeated folder."""
         if not 1 <= len(folders) <= CHANNELS_MOST:
-            raise WrongUsage(f"There are {len(folders)} folders; give 1 to {CHANNELS_MOST}", count=len(folders))
+            raise WrongUsage(f"{len(folders)} folders given; allowed are 1 to {CHANNELS_MOST}", count=len(folders))
         self._by_id: dict[str, Gallery] = {}
         for id, folder in zip(names(folders), folders, strict=True):
             if id in self._by_id:
-                raise WrongUsage(f"The folder {id} is there twice", folder=id)
+                raise WrongUsage(f"The folder {id} is given twice", folder=id)
             self._by_id[id] = Gallery(id, folder, cache)
 
     def __iter__(self) -> Iterator[Gallery]:
         return iter(self._by_id.values())
 
     def open(self) -> list[Diagnostic]:
-        """The first look; raises `ChannelUnreachable` for all folders that cannot be read, and `CacheUnreachable`."""
-        told: list[Diagnostic] = []
+        """The first scan; raises `ChannelUnreachable` for all folders that cannot be read, and `CacheUnreachable`."""
+        diagnostics: list[Diagnostic] = []
         unreachable: list[dict[str, str]] = []
         for gallery in self:
             try:
-                told += gallery.look()
+                diagnostics += gallery.scan()
             except SourceFailed as failed:
                 path = shown(gallery.source.root)
                 unreachable.append({"channel": gallery.id, "path": path, "reason": failed.message})
         if unreachable:
             reasons = "; ".join(one["reason"] for one in unreachable)
             raise ChannelUnreachable(f"Folders cannot be played: {reasons}", channels=unreachable)
-        return told
+        return diagnostics
 
     def rescan(self) -> tuple[list[Refresh], list[Diagnostic]]:
-        """What there is now of each folder that can be read, and what is wrong."""
+        """Scan all folders; returns a refresh for each readable one, and diagnostics."""
         refreshes: list[Refresh] = []
-        told: list[Diagnostic] = []
+        diagnostics: list[Diagnostic] = []
         for gallery in self:
             try:
-                told += gallery.look()
+                diagnostics += gallery.scan()
             except (SourceFailed, CacheUnreachable) as failed:
-                told.append(Diagnostic(failed.code, failed.message, {"channel": gallery.id}))
+                diagnostics.append(Diagnostic(failed.code, failed.message, {"channel": gallery.id}))
                 continue
             refreshes.append(Refresh(gallery.contents, gallery.total, 0))
-        return refreshes, told
+        return refreshes, diagnostics
 
     def ask(self, name: str, question: Json) -> Json:
-        """A record by channel and place, as the engine asks for it."""
+        """Answer the `record` question of the engine."""
         assert name == "record"
         assert isinstance(question, dict)
         channel, at = question["channel"], question["at"]
@@ -119,7 +119,7 @@ class Galleries:
         return None if place is None else b64encode(raw).decode()
 
     def path_of(self, channel: str | None, id: int) -> str | None:
-        """The file of an item, of one of no channel the first that has its id; None when no file has it any more."""
+        """The file of an item; without a channel the first file with its id; None if the file is gone."""
         galleries = [one for one in self if channel in (None, one.id)]
         paths = (gallery.source.path_of(id) for gallery in galleries)
         path = next((path for path in paths if path is not None), None)
@@ -127,12 +127,12 @@ class Galleries:
 
 
 def names(folders: Sequence[Path]) -> list[str]:
-    """The last part of each path; the whole path where two end alike."""
+    """The last part of each path; the whole path if two are equal."""
     short = [shown(folder.resolve().name or folder) for folder in folders]
     often = Counter(short)
     return [name if often[name] == 1 else shown(folder) for name, folder in zip(short, folders, strict=True)]
 
 
 def shown(path: Path | str) -> str:
-    """A path in characters that can be told to anybody; the system allows others."""
+    """The path with undecodable bytes escaped."""
     return str(path).encode("utf-8", "backslashreplace").decode()

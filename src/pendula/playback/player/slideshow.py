@@ -1,7 +1,7 @@
 """The loop of a player: time, keys and new files in, pictures out.
 
-It knows neither clock nor terminal. A `Pace` says how late it is and waits; the live one does so for a second a second,
-`VirtualPace` is always there already. What is on, for how long, paused or banned is the engine's business alone.
+It has neither clock nor terminal: a `Pace` gives the time and waits; `VirtualPace` jumps. The engine decides what is
+shown and for how long.
 """
 
 import threading
@@ -45,12 +45,12 @@ from pendula.playback.model import InsertResult, Record, Settings
 from pendula.playback.player.gallery import Galleries
 from pendula.playback.sentences import sentence_of
 
-REMEMBERED = 1000  # appearances of a player that runs on and on
-PINNABLE = "12345"  # keys: show that one of what comes next
+APPEARANCES_KEPT = 1000  # of a player without an end
+PINNABLE = "12345"  # keys: pin that item of the lookahead
 
 
 class Key(StrEnum):
-    """What somebody before the screen can ask for."""
+    """The keys of a viewer."""
 
     NEXT = "n"
     PREV = "p"
@@ -64,17 +64,17 @@ class Key(StrEnum):
 
 
 class Pace(Protocol):
-    """Time and keys. Milliseconds since the player began."""
+    """Time and keys. Milliseconds since the player started."""
 
     def now(self) -> int: ...
 
     def wait(self, until: int | None) -> str | None:
-        """Wait; the key that was pressed meanwhile, or None when the time has come. None waits for a key alone."""
+        """Wait until a time or a key, which is returned; with None only for a key."""
         ...
 
 
 class VirtualPace:
-    """Nobody waits: time jumps to where something happens. `keys` are pressed at their milliseconds, in order."""
+    """Time jumps to the next event. `keys` are pressed at their milliseconds, in order."""
 
     def __init__(self, keys: Iterable[tuple[int, str]] = ()) -> None:
         self._keys = deque(keys)
@@ -89,13 +89,13 @@ class VirtualPace:
             self._now = max(self._now, at)
             return key
         if until is None:
-            return Key.QUIT  # nothing can happen any more
+            return Key.QUIT  # nothing is due any more
         self._now = max(self._now, until)
         return None
 
 
 class Appearance(Struct, frozen=True):
-    """A picture that was on; `path` is None when its file is gone."""
+    """A picture that was shown; `path` is None if its file is gone."""
 
     id: int
     channel: str | None
@@ -105,7 +105,7 @@ class Appearance(Struct, frozen=True):
 
 
 class Share(Struct, frozen=True):
-    """What a channel should get, in 65536ths, and how often and how long it was on."""
+    """The weight of a channel, of 65536, and how often and how long it was shown."""
 
     weight: int
     shown: int
@@ -113,10 +113,10 @@ class Share(Struct, frozen=True):
 
 
 class Slideshow:
-    """A player before folders of media, and what it has shown. `count` ends it after so many pictures.
+    """A player of folders of media, and what it has shown. `count` ends it after that many pictures.
 
-    `on_shown` is called for every picture that comes on, also for one that a late clock has passed over already;
-    `on_said` for every sentence beside the pictures, unless it is the last one again.
+    `on_shown` is called for every picture, also if the clock is late and it has ended already; `on_message` for every
+    message that differs from the previous one.
     """
 
     def __init__(
@@ -127,9 +127,9 @@ class Slideshow:
         seed: int,
         dwell_ms: int = DWELL_MS,
         count: int | None = None,
-        remember: int | None = REMEMBERED,
+        remember: int | None = APPEARANCES_KEPT,
     ) -> None:
-        # Held whenever the player is touched: new artwork comes from the thread of a listener.
+        # Held for every access to the player: new artwork arrives on the thread of a listener.
         self.lock = threading.RLock()
         self.galleries = galleries
         self.seed = seed
@@ -138,7 +138,7 @@ class Slideshow:
         self.player.outside = galleries
         self.count = count
         self.over = count == 0
-        self.said: str | None = None
+        self.message: str | None = None
         self.on_shown: Callable[[Slideshow], object] | None = None
         self.on_message: Callable[[str], object] | None = None
         self._last_message: str | None = None
@@ -149,7 +149,7 @@ class Slideshow:
 
     @property
     def due(self) -> int | None:
-        """When something happens by itself."""
+        """When the next change is due."""
         return None if self.over else self.player.next_due()
 
     @property
@@ -161,7 +161,7 @@ class Slideshow:
             self._notify("Nothing to show yet.")
 
     def advance(self, to: int) -> None:
-        """Let time go on, picture by picture, so that the last one that was asked for ends when it should."""
+        """Advance time picture by picture, so that the last picture of `count` ends on time."""
         while not self.over:
             due = self.player.next_due()
             if due is None or due > to:
@@ -173,8 +173,8 @@ class Slideshow:
             self._apply(Advance(due))
 
     def press(self, key: str) -> None:
-        """Do what a key asks for; a key without meaning does nothing."""
-        self.said = None
+        """Handle a key; unknown keys are ignored."""
+        self.message = None
         match key:
             case Key.NEXT if self._full:
                 self.end(self.player.now())
@@ -182,7 +182,7 @@ class Slideshow:
                 self._apply(Next())
             case Key.PREV:
                 if self._apply(Prev()).answer is None:
-                    self._notify("There is nothing before this.")
+                    self._notify("This is the oldest item of the history.")
             case Key.PAUSE:
                 self._apply(Resume() if self.player.paused else Pause())
             case Key.BAN:
@@ -190,14 +190,14 @@ class Slideshow:
             case Key.NEVER | Key.LIFT:
                 self._ban_artwork(lift=key == Key.LIFT)
             case Key.REST | Key.ALL:
-                self._rest(resume_all=key == Key.ALL)
+                self._pause_folder(resume_all=key == Key.ALL)
             case Key.QUIT:
                 self.end(self.player.now())
             case _ if key in PINNABLE:
                 self._pin_coming(int(key))
 
     def nae_insert(self, record: Record | bytes) -> InsertResult:
-        """A new artwork, from any thread; it is among what is chosen next."""
+        """Insert a new artwork. Thread-safe."""
         if isinstance(record, bytes):
             return InsertResult.REJECTED
         facts = {name: getattr(record, name) for name in RecordCommand.__struct_fields__}
@@ -209,15 +209,15 @@ class Slideshow:
         return InsertResult(answer["result"]) if isinstance(answer, dict) else InsertResult.REJECTED
 
     def rescan(self) -> None:
-        """See what is in the folders now; a change begins a new epoch, and ends the bans of its channel."""
-        refreshes, told = self.galleries.rescan()
-        for one in told:
-            self._notify(one.sentence)
+        """Scan the folders again; a change begins a new epoch and clears the bans of its channel."""
+        refreshes, diagnostics = self.galleries.rescan()
+        for diagnostic in diagnostics:
+            self._notify(diagnostic.sentence)
         if refreshes:
             self._apply(Update(tuple(refreshes)))
 
     def end(self, at: int) -> None:
-        """The screen goes dark."""
+        """End the slideshow."""
         self._record_appearance(at)
         self.over = True
 
@@ -225,11 +225,11 @@ class Slideshow:
         return self.player.peek(n)
 
     def name_of(self, view: View) -> str:
-        """The file of an item, or its number when the file is gone."""
-        return self.galleries.path_of(view.channel, view.id) or f"(no file any more: {view.id})"
+        """The file of an item, or its id if the file is gone."""
+        return self.galleries.path_of(view.channel, view.id) or f"(file is gone: {view.id})"
 
     def exposure(self) -> dict[str, Share]:
-        """By channel, in the order of the folders; what is on now counts as far as it got."""
+        """By channel, in the order of the folders; includes the elapsed time of the current item."""
         generator = self.player.programme.generator
         shares: dict[str, Share] = {}
         for name, weight in zip(generator.names, generator.weights, strict=True):
@@ -250,8 +250,8 @@ class Slideshow:
     def _ban(self) -> None:
         on = self.player.screen.item
         if on is not None and on.epoch_id != self.player.programme.epoch_id:
-            # Numbers begin anew with an epoch: the same number is another picture now.
-            self._notify("What is on is from before the last change of the channels; ban it when it comes again.")
+            # Ordinals restart with an epoch: the same ordinal is another picture now.
+            self._notify("This picture is from before the last change of the channels; ban it when it is shown again.")
             return
         if self._full:
             self.end(self.player.now())
@@ -259,41 +259,41 @@ class Slideshow:
         self._apply(Ban())
 
     def _ban_artwork(self, *, lift: bool) -> None:
-        """Never what is on again, from whatever folder; or the one that was banned last after all."""
+        """Ban the current artwork in all folders, or lift the latest ban."""
         on, bans = self.player.screen.item, self.player.programme.bans
         if lift and bans:
             self._apply(Lift(list(bans)[-1]))
-            self._notify("What was banned last comes again.")
+            self._notify("Lifted the latest ban.")
         elif lift:
-            self._notify("Nothing is banned from every folder.")
+            self._notify("Nothing is banned in all folders.")
         elif on is not None:
             name = self.name_of(on)
             if self._full:
                 self.end(self.player.now())
             elif self._apply(BanArtwork(on.id)).refusal is None:
-                self._notify(f"{name} comes from no folder any more; u lets it come again.")
+                self._notify(f"{name} is banned in all folders; u lifts the ban.")
 
-    def _rest(self, *, resume_all: bool) -> None:
+    def _pause_folder(self, *, resume_all: bool) -> None:
         on = self.player.screen.item
         paused_channels = self.player.programme.paused_channels
         if resume_all:
             for channel in paused_channels:
                 self._apply(ResumeChannel(channel))
-            self._notify("Every folder plays." if paused_channels else "No folder rests.")
+            self._notify("All folders play." if paused_channels else "No folder is paused.")
         elif on is None or on.channel is None:
-            self._notify("What is on comes from no folder.")
+            self._notify("This picture belongs to no folder.")
         elif self._apply(PauseChannel(on.channel)).refusal is None:
-            self._notify(f"{on.channel} rests; a lets every folder play again.")
+            self._notify(f"{on.channel} is paused; a resumes all folders.")
 
     def _pin_coming(self, number: int) -> None:
         coming = self.coming(number)
         if len(coming) < number:
-            self._notify(f"Only {len(coming)} pictures are chosen already.")
+            self._notify(f"The lookahead has only {len(coming)} pictures.")
             return
         view = coming[-1]
         record = {name: getattr(view, name) for name in RecordCommand.__struct_fields__ if hasattr(view, name)}
         if self._apply(ShowNext(**record)).refusal is None:
-            self._notify(f"{self.name_of(view)} comes next.")
+            self._notify(f"{self.name_of(view)} is next.")
 
     def _apply(self, command: Commands) -> Outcome[Event]:
         outcome = self.player.apply(command)
@@ -314,7 +314,7 @@ class Slideshow:
         return outcome
 
     def _notify(self, sentence: str) -> None:
-        self.said = sentence
+        self.message = sentence
         if self.on_message is not None and sentence != self._last_message:
             self._last_message = sentence
             self.on_message(sentence)
@@ -337,7 +337,7 @@ def play(
     draw: Callable[[Slideshow], object] | None = None,
     draw_every_ms: int | None = None,
 ) -> None:
-    """Show until it is over: the count is reached, somebody quits, or nothing can happen any more."""
+    """Run until the count is reached, the viewer quits, or nothing is due any more."""
     with slideshow.lock:
         slideshow.begin()
     look_at = look_every_ms
@@ -359,7 +359,7 @@ def play(
 
 
 def counted(settings: Settings, galleries: Galleries) -> Settings:
-    """The settings with the size of each folder, for proportional exposure; nothing in a folder counts as recent."""
+    """The settings with the size of each folder, for proportional exposure; its recent count is 0."""
     totals = {gallery.id: gallery.total for gallery in galleries}
     exposure = msgspec.structs.replace(settings.exposure, total_count=totals, recent_count=dict.fromkeys(totals, 0))
     return msgspec.structs.replace(settings, exposure=exposure)

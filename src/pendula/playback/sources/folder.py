@@ -1,11 +1,11 @@
-"""A folder of pictures, videos and sounds as a source of records, and the way back from an item to its file.
+"""A folder of pictures, videos and sounds as a source of records, and the file of an item.
 
-A record follows from the file's place and time alone: its id is the first 8 bytes (little-endian) of the sha256 of the
+A record depends only on the file's path and time: its id is the first 8 bytes (little-endian) of the sha256 of the
 path within the folder, its storage key the first 16, its payload the beginning of the path itself; `ts` and
-`modified_ts` are the time of the last change. A file that is moved is another artwork; one that is changed is newer.
+`modified_ts` are the time of the last change. A moved file is another artwork; a changed file is newer.
 
 Left out are hidden files and folders, links that lead out of the folder, and links to folders, whose files are listed
-where they really are. A file that cannot be looked at is told of, and stops nothing.
+under their real path. A file that cannot be read gives a diagnostic.
 """
 
 import os
@@ -27,7 +27,7 @@ MASK_32 = (1 << 32) - 1
 
 
 class Medium(Struct, frozen=True):
-    """The numbers by which a player knows what it has before it: `kind`, and `format`, which no two kinds share."""
+    """`kind` and `format` of a record; no format belongs to two kinds."""
 
     kind: int
     format: int
@@ -69,21 +69,21 @@ class _Scan(Struct, frozen=True):
 
 
 class FolderSource:
-    """The media files of a folder and of the folders in it. A `Source`; safe from any thread."""
+    """The media files of a folder and its subfolders. A `Source`; thread-safe."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
         self._files: dict[int, str] | None = None
 
     def fetch(self) -> Page:
-        """All files, in the order of their paths; raises `SourceFailed` when the folder itself cannot be read."""
+        """All files, ordered by path; raises `SourceFailed` if the folder cannot be read."""
         scan = self._scanned()
-        # What could not be looked at may still be there: then what is not listed is not known to be gone.
-        complete = not any(told.code == "UnreadableMedia" for told in scan.diagnostics)
+        # A file that could not be read may still exist, so files that are not listed are not known to be gone.
+        complete = not any(diagnostic.code == "UnreadableMedia" for diagnostic in scan.diagnostics)
         return Page(scan.records, len(scan.records), 0, complete, scan.diagnostics)
 
     def path_of(self, item_id: int) -> Path | None:
-        """The file of an item, as of the last look at the folder; None for an id that no file has."""
+        """The file of an item, as of the last scan; None for an unknown id."""
         if self._files is None:
             try:
                 self._scanned()
@@ -93,7 +93,7 @@ class FolderSource:
         return None if relative is None else self.root / relative
 
     def is_there(self, item_id: int) -> bool:
-        """Whether the item's file is there now."""
+        """Whether the item's file exists now."""
         path = self.path_of(item_id)
         try:
             return path is not None and path.is_file()
@@ -124,18 +124,18 @@ def record_of(relative: str, modified_ns: int) -> Record:
 
 
 def available(shelf: Shelf, is_there: Callable[[int], bool]) -> Shelf:
-    """The shelf without the records whose media are missing; the shelf itself if none is."""
+    """The shelf without the records whose files are missing; the shelf itself if none is."""
     gone = missing(shelf, is_there)
     if not gone:
         return shelf
     masked = MaskedShelf(shelf, gone)
-    # As many others missing are other contents all the same.
+    # The same number of other missing files gives another generation.
     masked.generation = shelf.generation ^ (crc32(repr(gone).encode()) << 32)
     return masked
 
 
 def missing(shelf: Shelf, is_there: Callable[[int], bool]) -> tuple[int, ...]:
-    """The places of the records whose media are missing, as far as the shelf can be read."""
+    """The places of the records whose files are missing, as far as the shelf can be read."""
     gone: list[int] = []
     at = 0
     while at < shelf.count:
@@ -149,7 +149,7 @@ def missing(shelf: Shelf, is_there: Callable[[int], bool]) -> tuple[int, ...]:
 
 
 def _scan(root: Path) -> _Scan:
-    told: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     records: dict[int, Record] = {}
     files: dict[int, str] = {}
     try:
@@ -158,28 +158,28 @@ def _scan(root: Path) -> _Scan:
     except (OSError, ValueError) as trouble:
         reason = getattr(trouble, "strerror", None) or trouble
         raise SourceFailed(f"The folder {root} cannot be read: {reason}", folder=str(root)) from trouble
-    for relative in sorted(_media(root, inside, told)):
+    for relative in sorted(_media(root, inside, diagnostics)):
         try:
             record = record_of(relative, (root / relative).stat().st_mtime_ns)
         except (OSError, UnicodeError) as trouble:
-            told.append(_left_out(relative, trouble))
+            diagnostics.append(_left_out(relative, trouble))
             continue
         if record.id in files:
             facts = {"file": relative, "same_id_as": files[record.id], "id": str(record.id)}
-            told.append(Diagnostic("SameId", "A file has the id of another and is left out.", facts))
+            diagnostics.append(Diagnostic("SameId", "A file has the id of another and is left out.", facts))
             continue
         records[record.id], files[record.id] = record, relative
-    return _Scan(tuple(records.values()), files, tuple(told))
+    return _Scan(tuple(records.values()), files, tuple(diagnostics))
 
 
-def _media(root: Path, inside: Path, told: list[Diagnostic]) -> Iterator[str]:
+def _media(root: Path, inside: Path, diagnostics: list[Diagnostic]) -> Iterator[str]:
     """The paths of media files within the folder, in POSIX form, in no particular order."""
 
-    def tell(trouble: OSError) -> None:
-        told.append(_left_out(os.path.relpath(trouble.filename, root), trouble))
+    def report(trouble: OSError) -> None:
+        diagnostics.append(_left_out(os.path.relpath(trouble.filename, root), trouble))
 
-    for folder, folders, names in os.walk(root, onerror=tell):
-        # In order, so that what is told comes in order; hidden folders are not entered.
+    for folder, folders, names in os.walk(root, onerror=report):
+        # Sorted, so that diagnostics are in order; hidden folders are skipped.
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(folder, name)
@@ -190,7 +190,7 @@ def _media(root: Path, inside: Path, told: list[Diagnostic]) -> Iterator[str]:
                     _check_readable(path)
                     yield path.relative_to(root).as_posix()
             except (OSError, RuntimeError) as trouble:
-                told.append(_left_out(path.relative_to(root).as_posix(), trouble))
+                diagnostics.append(_left_out(path.relative_to(root).as_posix(), trouble))
 
 
 def _check_readable(path: Path) -> None:
@@ -203,19 +203,19 @@ def _extension(name: str) -> str:
 
 
 def _beginning(named: bytes) -> bytes:
-    """As much of a path as a payload holds; no character is cut in two."""
+    """The beginning of a path that fits a payload, without a partial character."""
     return named[:PAYLOAD_BYTES].decode("utf-8", "ignore").encode()
 
 
 def _left_out(relative: str, trouble: Exception) -> Diagnostic:
-    """`UnreadableMedia` for what may be there all the same, `UnusableMedia` for what is no media file for certain."""
+    """`UnreadableMedia` for a file that may still exist, `UnusableMedia` for one that is certainly not usable."""
     file = relative.encode("utf-8", "backslashreplace").decode()
     match trouble:
         case UnicodeError():
             return Diagnostic("UnusableMedia", "A file is left out: its name is not valid UTF-8.", {"file": file})
         case FileNotFoundError():
-            return Diagnostic("UnusableMedia", "A file is left out: it leads nowhere.", {"file": file})
+            return Diagnostic("UnusableMedia", "A file is left out: its link is broken.", {"file": file})
         case OSError(strerror=str(reason)):
             return Diagnostic("UnreadableMedia", f"A file is left out: {reason}.", {"file": file})
         case _:
-            return Diagnostic("UnusableMedia", "A file is left out: its links go round in a circle.", {"file": file})
+            return Diagnostic("UnusableMedia", "A file is left out: its links form a loop.", {"file": file})

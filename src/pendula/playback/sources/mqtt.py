@@ -1,11 +1,11 @@
-"""New artwork over MQTT: messages on a player's own topic become insertions into its pool, each event once.
+"""New artwork over MQTT: messages on a player's topic are inserted into its pool, each event once.
 
-`Inbox` decides and knows no MQTT: it reads a message, drops what is malformed or was heard of before, counts, and hands
-the rest to `nae_insert`. `listen` brings a broker's messages, `MqttListener` in a thread; they need the extra `mqtt`.
+`Inbox` is independent of MQTT: it parses a message, drops malformed and repeated ones, counts, and passes the rest to
+`nae_insert`. `listen` receives messages from a broker, `MqttListener` does so in a thread; both need the extra `mqtt`.
 
-Nothing that the broker took is lost while the player is away: the session at the broker is persistent, and a message is
-acknowledged only after `nae_insert` has returned. What the broker then delivers twice is dropped by its `event_id`. How
-long a broker keeps a session, and whether over its own restart, is the broker's choice.
+The session at the broker is persistent, and a message is acknowledged after `nae_insert` has returned, so that no
+message is lost while the player is offline. Redeliveries are dropped by `event_id`. How long a broker keeps a session,
+and whether across its own restart, depends on the broker.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ _NUMBERS = ("kind", "format", "flags", "dwell_ms", "modified_ts")
 
 
 class Fate(StrEnum):
-    """What became of a message: an answer of `nae_insert`, or why it was dropped before."""
+    """The result of a message: that of `nae_insert`, or why it was dropped."""
 
     INSERTED = "INSERTED"
     MERGED = "MERGED"
@@ -67,7 +67,7 @@ class Message(Struct, frozen=True):
 
 
 class Receipt(Struct, frozen=True):
-    """The fate of one message; `sentence` says what is wrong with one that was malformed or of another topic."""
+    """The result of one message; `sentence` is the reason if it was malformed or of another topic."""
 
     fate: Fate
     event_id: str | None = None
@@ -75,13 +75,13 @@ class Receipt(Struct, frozen=True):
 
 
 class Connected(Struct, frozen=True):
-    """The broker has taken the subscription. It should grant quality of service 1; with 0 it may lose messages."""
+    """Subscribed. The broker should grant quality of service 1; with 0 messages may be lost."""
 
     qos: int
 
 
 class Lost(Struct, frozen=True):
-    """There is no connection; the next attempt comes in `wait_ms`."""
+    """Not connected; the next attempt is in `wait_ms`."""
 
     sentence: str
     wait_ms: int
@@ -98,13 +98,13 @@ class TakesNewArtwork(Protocol):
 
 
 def read_message(payload: bytes) -> Message:
-    """The event in a message; raises `DocumentRefused` with every fault. Members of other names are passed over."""
+    """The event in a message; raises `DocumentRefused` with every fault. Unknown members are ignored."""
     return read_bytes(payload, source_name="new-artwork", limits=_LIMITS).read(_message)
 
 
 def _message(at: Cursor) -> Message:
     it = at.object(required=_REQUIRED, optional=(*_NUMBERS, "storage_key"), unknown="keep")
-    # Only the kinds of values are looked at here: what does not fit into a record, `nae_insert` rejects.
+    # Only types are checked here; `nae_insert` rejects values out of range.
     record = Record(
         id=it["id"].integer(),
         ts=it["ts"].integer(),
@@ -120,14 +120,14 @@ def _base64(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (Base64Error, ValueError):
-        raise InputRefused("this is not base64") from None
+        raise InputRefused("not base64") from None
 
 
 class Inbox:
-    """Takes messages one after the other; each event reaches `nae_insert` once.
+    """Receives messages; each event reaches `nae_insert` once.
 
-    The 256 event ids heard of last are remembered, those of `recent` (oldest first) to begin with: a program that saves
-    its scheduler saves `inbox.recent` with it.
+    Remembers the last 256 event ids, starting with `recent` (oldest first): a program that saves its scheduler should
+    save `inbox.recent`, too.
     """
 
     def __init__(self, nae_insert: Callable[[Record], InsertResult], recent: Iterable[str] = ()) -> None:
@@ -137,22 +137,22 @@ class Inbox:
 
     @property
     def counts(self) -> dict[Fate, int]:
-        """How many messages met which fate."""
+        """The number of messages by result."""
         return dict(self._counts)
 
     @property
     def recent(self) -> tuple[str, ...]:
-        """The event ids that are remembered, oldest first."""
+        """The remembered event ids, oldest first."""
         return tuple(self._recent)
 
     def receive(self, payload: bytes) -> Receipt:
-        """Take one message. Raises nothing for what it holds; what `nae_insert` raises passes, the event unheard of."""
+        """Receive one message. Invalid messages do not raise; if `nae_insert` raises, the event is not remembered."""
         try:
             message = read_message(payload)
         except DocumentRefused as refused:
             return self._counted(Receipt(Fate.MALFORMED, sentence=refused.render()))
         if message.event_id in self._recent:
-            # A broker that goes on delivering an event must never outlive the memory of it.
+            # Keep the id of an event that the broker keeps redelivering.
             self._recent.move_to_end(message.event_id)
             return self._counted(Receipt(Fate.DUPLICATE, message.event_id))
         result = self._insert(message.record)
@@ -160,8 +160,8 @@ class Inbox:
         return self._counted(Receipt(Fate(result.value), message.event_id))
 
     def reject_topic(self, topic: str) -> Receipt:
-        """Count a message of a topic that is not this player's, as a broker sends after the prefix has changed."""
-        return self._counted(Receipt(Fate.FOREIGN, sentence=f"The topic {topic!r} is not this player's"))
+        """Count a message of another topic, as a broker may send after the prefix has changed."""
+        return self._counted(Receipt(Fate.FOREIGN, sentence=f"The topic {topic!r} is not that of this player"))
 
     def _remember(self, event_id: str) -> None:
         self._recent[event_id] = None
@@ -174,7 +174,7 @@ class Inbox:
 
 
 class Retry:
-    """How long to wait after each failure in a row: doubling from `first_ms` to `most_ms`, a fifth more or less."""
+    """The delay after consecutive failures: doubling from `first_ms` to `most_ms`, with 20 % jitter."""
 
     def __init__(self, seed: int, *, first_ms: int = 500, most_ms: int = 60_000) -> None:
         self._draws = stream(seed, 0, JITTER_STREAM)
@@ -182,7 +182,7 @@ class Retry:
 
     def failed(self) -> int:
         """Count a failure; returns the milliseconds to wait."""
-        # 32 doublings pass any wait that makes sense; more would only make the number long.
+        # 32 doublings exceed any sensible wait.
         plain = min(self._first_ms << min(self._failures, 32), self._most_ms)
         self._failures += 1
         spread = plain // 5
@@ -193,7 +193,7 @@ class Retry:
 
 
 class Broker(Struct, frozen=True):
-    """Where the broker is and who we are to it, `tls` as made by `ssl.create_default_context()`; hides the password."""
+    """Address and credentials of a broker; `tls` as from `ssl.create_default_context()`. Its repr has no password."""
 
     host: str
     port: int = 1883
@@ -212,7 +212,7 @@ class Broker(Struct, frozen=True):
 
 
 class Address(Struct, frozen=True):
-    """Where the messages of players come from: the broker, and the prefix of their topics."""
+    """A broker and the prefix of topics."""
 
     broker: Broker
     prefix: str
@@ -268,17 +268,18 @@ def _invalid(parameter: str, value: str, allowed: str) -> InvalidParameter:
 
 
 def _ignore(_: News) -> None:
-    """Who listens when nobody wants the news."""
+    """The default callback."""
 
 
 async def listen(
     broker: Broker, prefix: str, player_key: str, inbox: Inbox, *, retry: Retry | None = None, tell: Tell = _ignore
 ) -> NoReturn:
-    """Bring `inbox` the player's messages until cancelled, connecting again whenever the connection is lost.
+    """Pass the player's messages to `inbox` until cancelled; reconnects when the connection is lost.
 
-    No two programs may use one `player_key`: the broker knows the session by it, and each would throw the other out.
-    Raises `MissingExtra`, `InvalidParameter` and whatever `nae_insert` raises; its message stays unacknowledged, and
-    the broker delivers it in the next session. `tell` hears of connections and of every receipt, in this loop's thread.
+    `player_key` must be unique: it identifies the session at the broker, which disconnects an older client with the
+    same key. Raises `MissingExtra`, `InvalidParameter` and any exception of `nae_insert`, whose message stays
+    unacknowledged and is delivered in the next session. `tell` is called with every connection and receipt, in the
+    thread of this loop.
     """
     topic = topic_of(prefix, player_key)
     require_library()
@@ -314,17 +315,17 @@ def _client(broker: Broker, player_key: str) -> "Client":
         keepalive=broker.keepalive_s,
         timeout=broker.timeout_ms / 1000,
     )
-    # aiomqtt acknowledges what it has merely queued, and offers no other way; the client beneath it does.
+    # aiomqtt acknowledges messages when it queues them and has no option for that; its inner client has.
     client._client.manual_ack_set(True)
     return client
 
 
 async def _session(client: "Client", topic: str, inbox: Inbox, retry: Retry, tell: Tell) -> None:
-    """One connection, until it is lost."""
+    """Run one connection until it is lost."""
     async with _connected(client):
-        # Not at once: a broker that throws us out after each connection must not be asked at the shortest interval.
+        # After a delay: a broker that closes each connection must not be retried at the shortest interval.
         steady = asyncio.get_running_loop().call_later(STEADY_MS / 1000, retry.succeeded)
-        # At the same time: a broker may want what it has kept acknowledged before it answers the subscription.
+        # Concurrently: a broker may wait for acknowledgements of stored messages before it answers the subscription.
         tasks = [*map(asyncio.create_task, (_receive(client, topic, inbox, tell), _subscribe(client, topic, tell)))]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
@@ -356,7 +357,7 @@ async def _subscribe(client: "Client", topic: str, tell: Tell) -> None:
 
 @asynccontextmanager
 async def _connected(client: "Client") -> AsyncIterator[None]:
-    """The connection, closed in every case: one that nobody reads would go on taking this player's messages."""
+    """The connection, always closed: a leaked one would keep receiving this player's messages."""
     from aiomqtt import MqttError
 
     entering = asyncio.ensure_future(client.__aenter__())
@@ -364,20 +365,20 @@ async def _connected(client: "Client") -> AsyncIterator[None]:
         await asyncio.shield(entering)
         yield
     finally:
-        # A thread connects, and cannot be called back: who cancels meanwhile has to wait for it.
+        # A thread connects and cannot be cancelled, so wait for it.
         await asyncio.wait({entering})
         if entering.exception() is None:
             with suppress(MqttError):
                 await client.__aexit__(None, None, None)
-        # aiomqtt leaves the socket open where the broker does not answer in time; a closed one is no matter.
+        # aiomqtt leaves the socket open if the broker does not answer in time; closing twice is harmless.
         client._client.disconnect()
 
 
 class MqttListener:
-    """`listen` in a thread of its own, for programs that are not asynchronous.
+    """`listen` in its own thread, for synchronous programs.
 
-    `inbox` counts; it stays when the listener is stopped and started again. `failure` is what ended the listening other
-    than `stop`: an exception out of `nae_insert` or `tell`, which are called in the listener's thread.
+    `inbox` is kept when the listener is stopped and started again. `failure` is the exception of `nae_insert` or `tell`
+    that ended the listener; both are called in its thread.
     """
 
     def __init__(
@@ -398,12 +399,12 @@ class MqttListener:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to listen; the broker need not be there yet. Raises `MissingExtra`, and `WrongUsage` if it listens."""
+        """Start the thread; the broker may be offline. Raises `MissingExtra`, and `WrongUsage` if started already."""
         if self._thread is not None:
-            raise WrongUsage("This listener has been started; stop it first")
+            raise WrongUsage("The listener is started already; stop it first")
         require_library()
         self.failure = None
-        # aiomqtt watches sockets, which the usual loop of Windows cannot do.
+        # aiomqtt watches sockets, which the default loop of Windows does not support.
         runner = asyncio.Runner(loop_factory=asyncio.SelectorEventLoop)
         loop = runner.get_loop()
         listening = loop.create_task(self._listen())
@@ -412,10 +413,10 @@ class MqttListener:
         self._thread.start()
 
     def stop(self) -> None:
-        """Disconnect and end the thread; raises what had ended it before. What was not acknowledged comes next time."""
+        """Disconnect and end the thread; raises `failure`. Unacknowledged messages come in the next session."""
         if self._thread is None:
             return
-        # After a failure the loop is closed, and there is nothing to cancel.
+        # After a failure the loop is closed already.
         with suppress(RuntimeError):
             self._cancel()
         self._thread.join()
@@ -434,7 +435,7 @@ class MqttListener:
 
 
 def receive(address: Address, player_key: str, count: int, timeout_s: float) -> list[Record]:
-    """The first `count` new artworks for a player, waiting at most so long; raises `NothingCame` where fewer come."""
+    """The first `count` new artworks for a player; raises `MqttTimeout` if fewer arrive within `timeout_s`."""
     collected = _Collected(count)
     listener = MqttListener(collected, address.broker, address.prefix, player_key)
     listener.start()
@@ -442,19 +443,19 @@ def receive(address: Address, player_key: str, count: int, timeout_s: float) -> 
     listener.stop()
     if not complete:
         found = len(collected.records)
-        message = f"{found} of {count} messages came within {timeout_s:g} s for {listener.topic}"
-        raise NothingCame(message, topic=listener.topic, received=found, expected=count)
+        message = f"{found} of {count} messages arrived within {timeout_s:g} s for {listener.topic}"
+        raise MqttTimeout(message, topic=listener.topic, received=found, expected=count)
     return collected.records
 
 
-class NothingCame(WorldBroken):
-    """Fewer messages came than were waited for. Facts: `topic`, `received`, `expected`."""
+class MqttTimeout(WorldBroken):
+    """Fewer messages arrived than expected. Facts: `topic`, `received`, `expected`."""
 
     code = "mqtt_timeout"
 
 
 class _Collected:
-    """Keeps records; those beyond the count are rejected."""
+    """Collects records; those beyond the count are rejected."""
 
     def __init__(self, count: int) -> None:
         self.records: list[Record] = []

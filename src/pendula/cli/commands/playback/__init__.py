@@ -1,13 +1,13 @@
-"""`pendula playback`: run a file of channels, ask why an item came up, play folders, look after cache files.
+"""`pendula playback`: run a playback file, explain an item, play folders, manage cache files.
 
-run          the calls of a file, or so many times `next`
-why          why an item of such a run came up
-play         folders of media as channels, on this terminal
-cache        cache files: make, inspect, verify, repair
-files        the file that `run` and `why` read
-new_artwork  the options of `run` and `play` that bring new artwork over MQTT
-screen       a player drawn for people
-terminal     its keys and its pace
+run          run the calls of a file, or `next` N times
+why          explain why an item of such a run was selected
+play         play folders of media on this terminal
+cache        write, inspect, verify and repair cache files
+files        the file argument of `run` and `why`
+new_artwork  the MQTT options of `run` and `play`
+screen       the screen of `play`
+terminal     keys and real time for `play`
 tables       results as tables
 """
 
@@ -19,7 +19,7 @@ from pendula.cli.output import example
 playback = typer.Typer(
     epilog=example("pendula playback run frame.yaml", "pendula playback play pictures/sea pictures/hills")
 )
-playback.add_typer(cache.cache, name="cache", help="Cache files of channels: make, inspect, verify, repair.")
+playback.add_typer(cache.cache, name="cache", help="Write, inspect, verify and repair cache files.")
 play.register(playback)
 run.register(playback)
 why.register(playback)

@@ -1,4 +1,4 @@
-"""`pendula playback cache`: make a cache file, say what is in it and what is wrong, put a sound one in its place."""
+"""`pendula playback cache`: write, inspect, verify and repair cache files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,19 +22,19 @@ cache = typer.Typer(epilog=example("pendula playback cache verify sea.pch", "pen
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A cache file.", show_default=False)]
 ChannelOption = Annotated[
     str | None,
-    typer.Option(metavar="ID", help="The channel it belongs to; then this is checked, too.", show_default=False),
+    typer.Option(metavar="ID", help="The channel of the file; if given, it is checked, too.", show_default=False),
 ]
 
 
 class CacheFaulty(InputRefused):
-    """The file is not what a cache file should be. Facts: `file`, `faults` (how many)."""
+    """The cache file has faults. Facts: `file`, `faults` (their number)."""
 
     code = "cache_faulty"
 
 
 @cache.command("inspect", epilog=example("pendula playback cache inspect sea.pch --channel sea"))
 def inspect(file: FileArgument, channel: ChannelOption = None, json: JsonFlag = False) -> None:
-    """Say what the header of a cache file says, be it right or wrong, and what its blocks hold."""
+    """Show the header of a cache file, valid or not, and its blocks."""
     from pendula.playback.cache import repair
 
     found = repair.inspect(file, channel)
@@ -43,7 +43,7 @@ def inspect(file: FileArgument, channel: ChannelOption = None, json: JsonFlag = 
 
 @cache.command("verify", epilog=example("pendula playback cache verify sea.pch --json"))
 def verify(file: FileArgument, channel: ChannelOption = None, json: JsonFlag = False) -> None:
-    """Say everything that is wrong with a cache file, byte by byte; the exit code is 1 if anything is."""
+    """List all faults of a cache file with their offsets; exits with 1 if there are any."""
     from pendula.playback.cache import repair
 
     faults = repair.verify(file, channel)
@@ -54,10 +54,10 @@ def verify(file: FileArgument, channel: ChannelOption = None, json: JsonFlag = F
 
 
 @cache.command("repair", epilog=example("pendula playback cache repair sea.pch --channel sea"))
-def mend(file: FileArgument, channel: ChannelOption = None, json: JsonFlag = False) -> None:
-    """Put a file with all sound records in the place of a faulty one, which is kept beside it as `.bad`.
+def repair_file(file: FileArgument, channel: ChannelOption = None, json: JsonFlag = False) -> None:
+    """Replace a damaged cache file by one with all its valid records; the old file is kept as `.bad`.
 
-    A file whose header is damaged does not say whose it is: then --channel has to.
+    If the header is damaged, --channel is required.
     """
     from pendula.playback.cache import repair
 
@@ -79,20 +79,18 @@ def mend(file: FileArgument, channel: ChannelOption = None, json: JsonFlag = Fal
 @cache.command("write", epilog=example("pendula playback cache write sea.pch --channel sea --records sea.json"))
 def write(
     file: FileArgument,
-    channel: Annotated[str, typer.Option(metavar="ID", help="The channel it is for.", show_default=False)],
+    channel: Annotated[str, typer.Option(metavar="ID", help="The channel of the file.", show_default=False)],
     records: Annotated[
         Path,
-        typer.Option(
-            metavar="FILE", help="A list of records, as in a file of channels: YAML or JSON.", show_default=False
-        ),
+        typer.Option(metavar="FILE", help="A list of records as in a playback file: YAML or JSON.", show_default=False),
     ],
-    k: Annotated[int, typer.Option("--keep", metavar="K", help="How many records it may hold, from 8 to 8192.")] = 1024,
-    block_bytes: Annotated[int, typer.Option(metavar="N", help="Bytes in a block: 4096 or 8192.")] = 4096,
+    k: Annotated[int, typer.Option("--keep", metavar="K", help="Maximum number of records, from 8 to 8192.")] = 1024,
+    block_bytes: Annotated[int, typer.Option(metavar="N", help="Block size in bytes: 4096 or 8192.")] = 4096,
     json: JsonFlag = False,
 ) -> None:
-    """Make a cache file of records, in one step: after a crash the old or the new file is there.
+    """Write records to a cache file, atomically.
 
-    The newest records are kept. A file that is there is replaced, and its generation counts on.
+    The newest records are kept. An existing file is replaced, with the next generation.
     """
     from pendula.documents import read_file
     from pendula.playback.choosing.records import pack
@@ -112,7 +110,7 @@ def _written(file: Path, channel: str, raws: "Sequence[bytes]", k: int, block_by
     from pendula.playback.cache.shelf import checked_name, write_cache
 
     _check_channel(channel)
-    # Before the folder is made.
+    # Before the folder is created.
     checked_name(file.name)
     disk = RealDisk(file.parent)
     try:
@@ -123,14 +121,14 @@ def _written(file: Path, channel: str, raws: "Sequence[bytes]", k: int, block_by
 
 def _check_channel(channel: str | None) -> None:
     if channel == "":
-        raise WrongUsage("--channel is empty; a cache belongs to a channel with a name")
+        raise WrongUsage("--channel is empty; pass the id of the channel")
 
 
 def _inspected(found: "Inspection") -> dict[str, Any]:
     header = found.header
-    said = None
+    fields = None
     if header is not None:
-        said = {
+        fields = {
             "block_bytes": header.block_bytes,
             "k": header.k,
             "count": header.count,
@@ -139,7 +137,7 @@ def _inspected(found: "Inspection") -> dict[str, Any]:
         }
     return {
         "bytes": found.size,
-        "header": said,
+        "header": fields,
         "faults": [_fault(fault) for fault in found.faults],
         "blocks": [
             {"block": block.block, "records": block.records, "damaged": block.damaged} for block in found.blocks
@@ -190,7 +188,7 @@ def _repaired(file: Path, repaired: "Repaired", old: str | None) -> "RenderableT
 
     if old is None:
         return f"{file} is sound; nothing was changed."
-    said = f"{file} holds {repaired.kept} records now, generation {repaired.generation}. The old file is {old}."
+    summary = f"{file} now has {repaired.kept} records, generation {repaired.generation}. The old file is {old}."
     if not repaired.dropped:
-        return f"{said} No record was dropped."
-    return Group(Text(said), Text("Dropped:"), _faults(repaired.dropped))
+        return f"{summary} No record was dropped."
+    return Group(Text(summary), Text("Dropped:"), _faults(repaired.dropped))

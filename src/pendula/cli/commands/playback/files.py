@@ -1,4 +1,4 @@
-"""The file that `playback run` and `playback why` read, and how it is named on the command line."""
+"""The playback file of `playback run` and `playback why`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""Options of `playback play` and `playback run` that bring new artwork over MQTT."""
+"""The MQTT options of `playback play` and `playback run`."""
 
 import os
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +16,7 @@ MqttOption = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help=f"Take new artwork from a broker, as mqtt://user@host:1883/prefix; the password from {PASSWORD}.",
+        help=f"Receive new artwork from a broker: mqtt://user@host:1883/prefix, the password in {PASSWORD}.",
         show_default=False,
     ),
 ]
@@ -27,11 +27,11 @@ PlayerOption = Annotated[
 
 
 def address_of(url: str | None, player: str | None) -> "tuple[Address, str] | None":
-    """Where new artwork comes from, and for which player; None without --mqtt."""
+    """Broker, prefix and player key; None without --mqtt."""
     if url is None and player is None:
         return None
     if url is None or player is None:
-        raise WrongUsage("--mqtt and --player belong together: the broker with the prefix, and the key of the player")
+        raise WrongUsage("--mqtt (broker and prefix) and --player (the key of the player) must be given together")
     from pendula.playback.sources.mqtt import read_address, require_library, topic_of
 
     address = read_address(url, os.environ.get(PASSWORD))

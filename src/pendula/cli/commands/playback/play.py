@@ -1,4 +1,4 @@
-"""`pendula playback play`: folders of media as channels, played on this terminal."""
+"""`pendula playback play`: play folders of media on this terminal."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,7 @@ def play(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR…", help="Folders of media; each is a channel.")],
     mode: Annotated[
         Mode | None,
-        typer.Option(help="Who gets how much: all the same, by --weight, or by size.", show_default="EqE"),
+        typer.Option(help="Exposure of channels: equal, by --weight, or by size.", show_default="EqE"),
     ] = None,
     weight: Annotated[
         list[str] | None, typer.Option(metavar="NAME=W", help="The weight of a channel; may be repeated.")
@@ -46,7 +46,7 @@ def play(
     dwell_ms: Annotated[
         int, typer.Option(metavar="N", min=1, max=DAY_MS, help="How long a picture stays, in milliseconds.")
     ] = DWELL_MS,
-    pick: Annotated[PickMode, typer.Option(help="From the newest on, or at random.")] = PickMode.RECENCY,
+    pick: Annotated[PickMode, typer.Option(help="From the newest to the oldest, or random.")] = PickMode.RECENCY,
     seed: Annotated[
         int | None,
         typer.Option(metavar="S", min=0, max=MASK_64, help="Random seed.", show_default="random"),
@@ -54,36 +54,35 @@ def play(
     count: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Stop after N pictures.", show_default="never")
     ] = None,
-    fast: Annotated[bool, typer.Option("--fast", help="Do not wait: time jumps. Needs --count.")] = False,
+    fast: Annotated[bool, typer.Option("--fast", help="Simulate time instead of waiting. Requires --count.")] = False,
     cache: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep cache files in this folder.", show_default="in memory")
     ] = None,
     rescan_s: Annotated[
-        int, typer.Option(metavar="N", min=1, max=86_400, help="Seconds between two looks for new files.")
+        int, typer.Option(metavar="N", min=1, max=86_400, help="Seconds between two scans for new files.")
     ] = 30,
     mqtt: MqttOption = None,
     player: PlayerOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Play folders of pictures, videos and sounds as a device would: fairly, nothing twice in a row where there is
-    anything else, not even when a folder changes.
+    """Play folders of pictures, videos and sounds as a device would, with exact shares and without avoidable repeats.
 
-    Keys: n next, p previous, space pause, q quit; 1 to 5 show that one of what comes next; b ban until the folder
-    changes, x ban from every folder, u undo that; c let the folder of what is on rest, a let all play again. The
-    document of --json says at the end what was shown when, how much each channel got, and the seed.
+    Keys: n next, p previous, space pause, q quit; 1 to 5 pin that item of the lookahead; b ban until the folder
+    changes, x ban in all folders, u undo that; c pause the current folder, a resume all folders. With --json a
+    document with the items shown, the exposure of each channel and the seed is printed at the end.
     """
     from pendula.playback.player.gallery import Galleries
 
     if fast and count is None:
-        raise WrongUsage("--fast does not wait, so it would never end; say with --count how many pictures")
+        raise WrongUsage("--fast would never end; pass --count N")
     if fast and mqtt is not None:
-        raise WrongUsage("--fast does not wait, so nothing would come over --mqtt; leave one of them out")
+        raise WrongUsage("--fast does not wait for messages; omit --fast or --mqtt")
     source = address_of(mqtt, player)
     out = Output(json)
     galleries = Galleries(folders, cache)
     exposure = _exposure(mode, weight or (), [gallery.id for gallery in galleries])
-    for told in galleries.open():
-        out.note(f"pendula: {told.sentence} {told.facts.get('file', '')}".rstrip())
+    for diagnostic in galleries.open():
+        out.note(f"pendula: {diagnostic.sentence} {diagnostic.facts.get('file', '')}".rstrip())
     slideshow = _showing(galleries, exposure, pick, seed, dwell_ms, count, remember_all=json or count is not None)
     if fast:
         _fast(slideshow, out)
@@ -95,7 +94,7 @@ def play(
 
 @contextmanager
 def _listening(slideshow: "Slideshow", source: "tuple[Address, str] | None", out: Output) -> Iterator[None]:
-    """Take new artwork from a broker while the player runs."""
+    """Receive new artwork from a broker while the player runs."""
     if source is None:
         yield
         return
@@ -127,9 +126,9 @@ def _showing(
     from secrets import randbits
 
     from pendula.playback.model import Pick, Settings
-    from pendula.playback.player.slideshow import REMEMBERED, Slideshow
+    from pendula.playback.player.slideshow import APPEARANCES_KEPT, Slideshow
 
-    # One can go back to what was on before a file was added or banned.
+    # `prev` can go back across resets, which every new or banned file causes.
     settings = Settings(exposure, Pick(pick), preserve_history=True)
     return Slideshow(
         galleries,
@@ -137,7 +136,7 @@ def _showing(
         seed=randbits(64) if seed is None else seed,
         dwell_ms=dwell_ms,
         count=count,
-        remember=None if remember_all else REMEMBERED,
+        remember=None if remember_all else APPEARANCES_KEPT,
     )
 
 
@@ -163,13 +162,13 @@ def _live(slideshow: "Slideshow", look_every_ms: int, out: Output) -> None:
                 draw_every_ms=None if draw is None else DRAW_EVERY_MS,
             )
         except KeyboardInterrupt:
-            # The player's own clock stands since it was last woken.
+            # The player's time stopped when the loop last woke up.
             slideshow.end(max(slideshow.player.now(), pace.now()))
 
 
 @contextmanager
 def _display(slideshow: "Slideshow", out: Output) -> "Iterator[Callable[[Slideshow], None] | None]":
-    """How a player is seen, on stderr: a screen that is drawn for people, a line a picture for a log."""
+    """Show the player on stderr: a screen on a terminal, else one line per picture."""
     from pendula.cli.commands.playback import screen
 
     if not sys.stderr.isatty():
@@ -189,7 +188,7 @@ def _note(out: Output, sentence: str) -> None:
 
 
 def _exposure(mode: Mode | None, weights: Sequence[str], names: Sequence[str]) -> "Exposure":
-    """The settings of exposure; weights alone mean that it goes by them."""
+    """The exposure; weights without a mode imply manual exposure."""
     from pendula.playback.model import Exposure
 
     by_name = dict(_weight(text, names) for text in weights)

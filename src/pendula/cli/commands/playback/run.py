@@ -1,4 +1,4 @@
-"""`pendula playback run`: the calls of a file, or so many times `next`."""
+"""`pendula playback run`: run the calls of a file, or `next` N times."""
 
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -30,24 +30,24 @@ def run(
     file: FileArgument,
     count: Annotated[
         int | None,
-        typer.Option(metavar="N", help="How many times to call `next`, for a file without calls.", show_default=False),
+        typer.Option(metavar="N", help="Number of `next` calls, for a file without calls.", show_default=False),
     ] = None,
     journal: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep a journal in this folder, for `pendula replay`.")
+        Path | None, typer.Option(metavar="DIR", help="Write a journal to this folder, for `pendula replay`.")
     ] = None,
     mqtt: MqttOption = None,
     player: PlayerOption = None,
     receive: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="With --mqtt: begin when N messages have come.")
+        int, typer.Option(metavar="N", min=1, max=1000, help="With --mqtt: start after N messages.")
     ] = 1,
     receive_s: Annotated[
-        int, typer.Option(metavar="N", min=1, max=86_400, help="With --mqtt: wait for them so many seconds.")
+        int, typer.Option(metavar="N", min=1, max=86_400, help="With --mqtt: wait for them at most N seconds.")
     ] = 60,
     json: JsonFlag = False,
 ) -> None:
-    """Run the calls of a file, or so many times `next`: which items come, from which channel, and why not others.
+    """Run the calls of a file, or `next` N times, and show the items and the exposure of each channel.
 
-    With --mqtt new artwork is received first and inserted before the first call, in the order in which it came.
+    With --mqtt new artwork is received first and inserted before the first call, in order of arrival.
 
     A cache that cannot be trusted is set aside as `.bad`, its channel gives nothing, and the others play on: that is a
     result, and the exit code is 0. A file with faults is refused with every one of them, and so is one that names
@@ -68,7 +68,7 @@ def run(
             result = run_spec(spec, (*map(NaeInsert, records), *calls), file.parent, journal=journal, advance=advance)
             out.result(result.as_json(), lambda: tables_of("playback").drawn(summed(result)))
             return
-        # There may be millions: they are told as they come.
+        # There may be millions of items, so the output is streamed.
         with staged(spec, file.parent, journal) as stage, TemporaryFile() as spool:
             for record in records:
                 stage.insert(record)

@@ -1,4 +1,4 @@
-"""The screen of a player, as text: what is on and for how long yet, what comes, and who gets how much."""
+"""The screen of a player as text: the current item, its remaining time, the lookahead and the exposure."""
 
 from pathlib import PurePath
 
@@ -13,27 +13,27 @@ from pendula.playback.player.slideshow import Slideshow
 
 COMING = 5
 KEYS = (
-    "n next   p previous   space pause   1-5 that one next   q quit\n"
-    "b ban   x ban from every folder, u undo   c this folder rests, a all play"
+    "n next   p previous   space pause   1-5 pin   q quit\n"
+    "b ban   x ban in all folders, u undo   c pause this folder, a resume all"
 )
 BAR = 40
 
 
 def picture(slideshow: Slideshow) -> RenderableType:
-    """What a device would show, and below it what only a terminal does."""
+    """The picture of a device, with lookahead, exposure and keys below."""
     parts: list[RenderableType] = [Panel(_on(slideshow), padding=(1, 2), width=72)]
     if coming := slideshow.coming(COMING):
         parts.append(Text("next: " + " · ".join(_name(slideshow, view) for view in coming), style="dim"))
     shares = slideshow.exposure()
     parts += [Text(""), exposed({name: (share.weight, share.shown) for name, share in shares.items()})]
-    if slideshow.said is not None:
-        parts.append(Text(printable(slideshow.said), style="yellow"))
+    if slideshow.message is not None:
+        parts.append(Text(printable(slideshow.message), style="yellow"))
     parts.append(Text(KEYS, style="dim"))
     return Group(*parts)
 
 
 def line(slideshow: Slideshow) -> str:
-    """What is on, in one line, for a log."""
+    """The current item in one line, for a log."""
     view = slideshow.player.screen.item
     if view is None:
         return f"{clock(slideshow.player.now())}  (nothing)"
@@ -46,7 +46,7 @@ def _on(slideshow: Slideshow) -> RenderableType:
     screen = slideshow.player.screen
     view = screen.item
     if view is None:
-        return Text("Nothing to show. New files are noticed.", style="dim")
+        return Text("Nothing to show; waiting for new files.", style="dim")
     left = _left(slideshow)
     where = f"{printable(view.channel or 'new artwork')}, {view.origin}, item {view.ordinal} of epoch {view.epoch_id}"
     if not view.ordinal:

@@ -1,4 +1,4 @@
-"""What a run or a player looks like on a terminal: items, exposure against its target, what went wrong, a summary."""
+"""A run or a player as tables: items, exposure against its target, diagnostics, a summary."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,18 +15,18 @@ from pendula.playback.model import WSUM, Item
 from pendula.playback.player.slideshow import Appearance, Share, Slideshow
 from pendula.playback.runs.streaming import Summary
 
-# Nobody reads more on a terminal; `--json` has everything.
+# More is not readable on a terminal; `--json` has everything.
 MOST_SHOWN = 1000
 BAR = 24
 
 
 def drawn(run: Summary) -> RenderableType:
-    """The items, what the other calls gave, how much each channel got, and one line that sums it up."""
+    """The items, the answers of other calls, the exposure of each channel, and a summary line."""
     parts: list[RenderableType] = []
     if run.first:
         parts.append(table(("item", "id", "channel", "origin", "epoch"), [_item(one) for one in run.first]))
     else:
-        parts.append(Text("Nothing is shown.\n"))
+        parts.append(Text("No items.\n"))
     if run.total > len(run.first):
         parts.append(Text(f"… and {counted(run.total - len(run.first), 'more item')}; --json has them all\n"))
     parts += titled_list("Other calls", [_call(call) for call in run.calls if call["call"] != "next"], MOST_SHOWN)
@@ -40,7 +40,7 @@ def drawn(run: Summary) -> RenderableType:
 
 
 def played(slideshow: Slideshow) -> RenderableType:
-    """What was on when, how much each channel got, and one line that sums it up."""
+    """The items shown with their times, the exposure of each channel, and a summary line."""
     shown = list(slideshow.appearances)
     parts: list[RenderableType] = []
     if shown:
@@ -55,7 +55,7 @@ def played(slideshow: Slideshow) -> RenderableType:
 
 
 def exposed(shares: Mapping[str, tuple[int, int]]) -> RenderableType:
-    """Target against actual, by channel: the weight of 65536, and how many items there were."""
+    """Target against actual by channel: the weight of 65536, and the number of items."""
     whole = sum(count for _, count in shares.values())
     rows = [
         (printable(name), per_cent(weight, WSUM), per_cent(count, whole), str(count), bar(count, whole, weight))
@@ -65,13 +65,13 @@ def exposed(shares: Mapping[str, tuple[int, int]]) -> RenderableType:
 
 
 def reasoned(item: Item, reason: Reason) -> RenderableType:
-    """The sentence, and below it what it rests on, with the facts."""
+    """The sentence, with its reasons and facts below."""
     head = f"item {item.ordinal} of epoch {item.epoch_id} is {item.id}: {reason.sentence}"
     return reason_tree(head, reason, _facts)
 
 
 def bar(part: int, whole: int, weight: int) -> str:
-    """How much there was, and a mark where it should end."""
+    """The actual share, with a mark at the target."""
     filled = BAR * part // whole if whole else 0
     cells = ["█"] * filled + ["·"] * (BAR - filled)
     cells[min(BAR - 1, BAR * weight // WSUM)] = "┃"
@@ -79,7 +79,7 @@ def bar(part: int, whole: int, weight: int) -> str:
 
 
 def clock(ms: int) -> str:
-    """Minutes, seconds, tenths; hours only where there are any."""
+    """Minutes, seconds, tenths; hours if there are any."""
     seconds, rest = divmod(ms, 1000)
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
@@ -130,7 +130,7 @@ def _summary(run: Summary) -> str:
 
 
 def _appearance(one: Appearance) -> Sequence[str]:
-    file = f"(no file any more: {one.id})" if one.path is None else printable(one.path)
+    file = f"(file is gone: {one.id})" if one.path is None else printable(one.path)
     return clock(one.started_ms), clock(one.ended_ms - one.started_ms), printable(one.channel or ""), file
 
 

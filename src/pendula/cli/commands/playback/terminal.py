@@ -1,4 +1,4 @@
-"""Real time and real keys for a player: a clock that nobody can set, and a terminal that does not wait for Enter."""
+"""Real time and keys for a player: the monotonic clock, and a terminal that does not wait for Enter."""
 
 import os
 import select
@@ -17,7 +17,7 @@ LONGEST_SEQUENCE = 16
 
 
 class LivePace:
-    """A second lasts a second. Without a keyboard, or once it is gone, it sleeps."""
+    """Real time. Without a keyboard, or after it hangs up, it sleeps."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class LivePace:
             return None
         pressed = _read(keyboard)
         if not pressed:
-            self._keyboard = None  # whoever typed has hung up
+            self._keyboard = None  # the terminal hung up
             return None
         return ARROWS.get(pressed) or pressed[:1].decode("ascii", "replace").lower()
 
@@ -68,14 +68,14 @@ def _read(keyboard: int) -> bytes:
 
 @contextmanager
 def keys() -> Iterator[int | None]:
-    """The keyboard, key by key and unseen; None where nobody types. The terminal is as before afterwards."""
+    """The keyboard, key by key, without echo; None if stdin is not a terminal. Restores the terminal."""
     if not sys.stdin.isatty():
         yield None
         return
     keyboard = sys.stdin.fileno()
     before = termios.tcgetattr(keyboard)
     try:
-        # What was typed already is kept, and Ctrl+C still interrupts.
+        # Keeps keys that were typed already; Ctrl+C still interrupts.
         tty.setcbreak(keyboard, termios.TCSADRAIN)
         yield keyboard
     finally:

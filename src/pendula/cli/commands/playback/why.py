@@ -1,4 +1,4 @@
-"""`pendula playback why`: why an item of a run came up."""
+"""`pendula playback why`: explain why an item of a run was selected."""
 
 from typing import Annotated, Any
 
@@ -16,20 +16,18 @@ def register(scheduler: typer.Typer) -> None:
 def why(
     file: FileArgument,
     ordinal: Annotated[
-        int, typer.Argument(metavar="ORDINAL", help="The number of an item in its epoch, from 1.", show_default=False)
+        int, typer.Argument(metavar="ORDINAL", help="The ordinal of an item in its epoch, from 1.", show_default=False)
     ],
     count: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="How many times to call `next`, for a file without calls.", show_default="ORDINAL"
-        ),
+        typer.Option(metavar="N", help="Number of `next` calls, for a file without calls.", show_default="ORDINAL"),
     ] = None,
     epoch: Annotated[int, typer.Option(metavar="E", help="The epoch of the item; the first is 0.")] = 0,
     json: JsonFlag = False,
 ) -> None:
-    """Say why an item of a run came up: weights, credits, the pool of new artwork and the draws of that moment.
+    """Explain why an item of a run was selected: weights, credits, the pool of new artwork and draws at that moment.
 
-    Nothing is touched, not even a cache that cannot be trusted.
+    Changes no files, not even corrupt caches.
     """
     from pendula.playback.model import item_json
     from pendula.playback.runs.opening import opening_of

@@ -1,21 +1,21 @@
-"""How many blocks of all channels stay in memory: those that were used last, and no more than a limit for the library.
+"""The blocks of all channels that stay in memory: least recently used channels are reduced beyond a limit.
 
-A batch of random picks goes to and fro over a channel, and many players share one: blocks are kept where the next
-question comes from anybody. Not safe for several threads at once.
+Random picks jump between the blocks of a channel, and many players share a channel, so blocks are kept between
+questions. Not thread-safe.
 """
 
 from pendula.playback.cache.shelf import CacheShelf
 from pendula.playback.choosing.records import Row, Shelf
 
-CACHED_BLOCKS = 4096  # 16 MiB of blocks of 4 KiB: twenty batches of 32 items, each of which read as much as it could
+CACHED_BLOCKS = 4096  # 16 MiB in blocks of 4 KiB
 
 
 class BlockCache:
-    """Reads records and keeps their blocks; beyond `most` the channel that was used longest ago keeps but a few."""
+    """Reads records and keeps their blocks; beyond `most` the least recently used channel keeps only a few."""
 
     def __init__(self, most: int = CACHED_BLOCKS) -> None:
         self._most = most
-        self._blocks: dict[CacheShelf, int] = {}  # how many of each; the shelf used last comes last
+        self._blocks: dict[CacheShelf, int] = {}  # blocks by shelf, ordered by last use
         self._sum = 0
 
     def record(self, shelf: Shelf, at: int) -> Row:
@@ -33,7 +33,7 @@ class BlockCache:
         return row
 
     def forget(self, shelf: Shelf) -> None:
-        """Keep of this shelf no more than it keeps by itself."""
+        """Keep only the blocks that the shelf keeps by itself."""
         if isinstance(shelf, CacheShelf):
             self._sum -= self._blocks.pop(shelf, 0)
             shelf.release_blocks()

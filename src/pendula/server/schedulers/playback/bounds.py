@@ -1,4 +1,4 @@
-"""How much one command may ask of a player over HTTP; that time goes on by itself is bounded by the player."""
+"""Limits of one command over HTTP; the player itself limits how far one `Advance` goes."""
 
 from pendula.playback import Player
 from pendula.playback.events import Commands, Take

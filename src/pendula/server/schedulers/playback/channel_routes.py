@@ -1,4 +1,4 @@
-"""The library over HTTP: channels are uploaded, read again and removed; every player that follows one hears of it."""
+"""The library over HTTP: upload, refresh and remove channels; players that follow one are updated."""
 
 from base64 import b64decode
 from binascii import Error as Base64Error
@@ -30,7 +30,7 @@ ChannelName = Annotated[str, Path(pattern=f"^{CHANNEL.pattern}$")]
 
 
 class ChannelView(Struct, frozen=True):
-    """One channel of the library. `generation` tells one edition from another; `folder` says where it comes from."""
+    """One channel of the library. `generation` identifies the edition; `folder`: the channel mirrors a folder."""
 
     name: str
     records: int
@@ -46,7 +46,7 @@ class ChannelList(Struct, frozen=True):
 
 
 class ChannelChange(Struct, frozen=True):
-    """What became of a change: whether there is a new edition, and which players heard of it."""
+    """The result of a change: whether there is a new edition, and the players that were updated (`told`)."""
 
     channel: ChannelView
     written: bool
@@ -56,7 +56,7 @@ class ChannelChange(Struct, frozen=True):
 VIEWS = (ChannelList, ChannelChange, Upload)
 router = APIRouter(tags=["playback"])
 
-_GONE: Responses = {204: {"description": "There is no such channel any more"}}
+_GONE: Responses = {204: {"description": "The channel is removed"}}
 
 
 @router.get(BASE, responses=answers(ChannelList), operation_id="playback_channels")
@@ -79,7 +79,7 @@ async def read(channel: ChannelName, supervisor: Supervised, _: Viewer) -> Respo
     operation_id="playback_upload",
 )
 async def upload(channel: ChannelName, request: Request, supervisor: Supervised, _: Operator) -> Response:
-    """Merge records into a channel; it is made if need be. Players hear of it only if that changes anything."""
+    """Merge records into a channel, creating it if necessary. Players are updated if the contents change."""
     body = await read_body(request, Upload)
     records = [_record(form, place) for place, form in enumerate(body.records)]
     service = library_service_of(supervisor)
@@ -90,7 +90,7 @@ async def upload(channel: ChannelName, request: Request, supervisor: Supervised,
 
 @router.post(f"{ONE}/refresh", responses=answers(ChannelChange, WRITE_ERRORS), operation_id="playback_refresh")
 async def refresh(channel: ChannelName, supervisor: Supervised, _: Operator) -> Response:
-    """Read a channel again: players that could not read it try once more; a folder is looked through soon."""
+    """Read a channel again: players that could not read it retry; a folder is scanned soon."""
     service = _having(supervisor, channel)
     told = await service.again(channel)
     return json_response(encode_view(ChannelChange(_view(service, channel), False, told)))
@@ -104,7 +104,7 @@ async def refresh(channel: ChannelName, supervisor: Supervised, _: Operator) -> 
     operation_id="playback_channel_delete",
 )
 async def delete(channel: ChannelName, supervisor: Supervised, _: Admin) -> Response:
-    """Remove a channel; for players that follow it, it is empty from now on."""
+    """Remove a channel; it is empty for players that follow it."""
     await _having(supervisor, channel).remove(channel)
     return Response(status_code=204)
 
@@ -138,7 +138,7 @@ def _view(service: LibraryService, channel: str) -> ChannelView:
 
 
 def _record(form: RecordForm, place: int) -> Record:
-    """The record, checked; raises `InvalidRecord` with its place among those uploaded."""
+    """The checked record; raises `InvalidRecord` with its place in the upload."""
     try:
         record = Record(
             id=form.id,

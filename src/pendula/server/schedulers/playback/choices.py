@@ -1,4 +1,4 @@
-"""What can be asked of a player, to choose from: why each item came or comes, and wishes that it would grant."""
+"""The questions and commands that a page offers for a player."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -13,12 +13,12 @@ OF_A_RECORD = ("id", "ts", "dwell_ms", "payload")
 
 
 def choices(player: Player) -> ChoicesView:
-    """For a player as it stands."""
-    return ChoicesView([QuestionView("Why this is on", {"now": True}), *_items(player)], _forms(player))
+    """For the present state of a player."""
+    return ChoicesView([QuestionView("Why is this shown", {"now": True}), *_items(player)], _forms(player))
 
 
 def _items(player: Player) -> list[QuestionView]:
-    """What comes, then what was, the latest first; items of earlier epochs are known by other numbers."""
+    """The lookahead, then the history, newest first; ordinals of earlier epochs are not unique."""
     programme = player.programme
     found = [*programme.lookahead, *reversed(programme.history)]
     shown = [item for item in found if item.epoch_id == programme.epoch_id and item.ordinal]
@@ -32,26 +32,26 @@ def _named(item: Item) -> str:
 
 
 def _forms(player: Player) -> list[FormView]:
-    """What concerns a channel, an item or a ban, only where there is one."""
+    """Forms for channels, items and bans are offered only if there are any."""
     on = player.screen.item
     artwork = 1 if on is None else on.id
     return [
         form("Show the next item", events.Next),
-        form("Show the one before", events.Prev),
+        form("Show the previous item", events.Prev),
         form("Show this next", events.ShowNext, {"id": _free(player, artwork), "ts": 0}, only=OF_A_RECORD),
         form("Insert a new artwork", events.Insert, {"id": _free(player, artwork + 1), "ts": 0}, only=OF_A_RECORD),
         form("Resume", events.Resume) if player.paused else form("Pause", events.Pause),
         *_about_items(player),
-        form("Ban an artwork from every channel", events.BanArtwork, {"id": artwork, "for_ms": 60_000}),
+        form("Ban an artwork in all channels", events.BanArtwork, {"id": artwork, "for_ms": 60_000}),
         *_about_bans(player),
         *_about_channels(player),
         form("Change settings", events.Configure, {"settings": {"lookahead": 32}, "dwell_ms": player.dwell_ms}),
-        form("Begin a new epoch", events.Reset, {"reason": "somebody asked for it"}),
+        form("Begin a new epoch", events.Reset, {"reason": "requested"}),
     ]
 
 
 def _free(player: Player, id: int) -> int:
-    """An artwork that is not banned, from this one on."""
+    """The first artwork id from `id` that is not banned."""
     return next(one % MASK_64 for one in count(id) if one % MASK_64 not in player.programme.bans)
 
 
@@ -73,9 +73,9 @@ def _about_channels(player: Player) -> Iterator[FormView]:
     channels = [channel.id for channel in player.programme.snapshot.channels]
     playing = [name for name in channels if name not in paused_channels]
     for title, command, names in (
-        ("Let a channel rest", events.PauseChannel, playing),
-        ("Let a channel play again", events.ResumeChannel, paused_channels),
-        ("Follow a channel no more", events.Unfollow, channels),
+        ("Pause a channel", events.PauseChannel, playing),
+        ("Resume a channel", events.ResumeChannel, paused_channels),
+        ("Unfollow a channel", events.Unfollow, channels),
     ):
         if names:
             yield form(title, command, {"channel": names[0]}, {"channel": names})

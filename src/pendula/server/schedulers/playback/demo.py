@@ -1,7 +1,7 @@
-"""The living example of the scheduler `playback`: a frame that follows three channels, and a new artwork now and then.
+"""The demo of the scheduler `playback`: a frame that follows three channels, with new artwork from time to time.
 
-Its pictures need no files: the payload of a record says how the picture is drawn, two bytes of hue, one of a second
-hue, one of the pattern, the rest for its shapes. All of them are drawn from one seed.
+Pictures need no files: the payload of a record describes one, with two bytes of hue, one of a second hue, one of the
+pattern, and the rest for its shapes. All are drawn from one seed.
 """
 
 from base64 import b64encode
@@ -36,7 +36,7 @@ NEW_STREAM = 0x4E4557
 
 
 class Painted(Struct, frozen=True):
-    """A channel of pictures alike: how many, around which hue, in which pattern, and how much of the frame it gets."""
+    """A channel of similar pictures: their number, hue and pattern, and the weight of the channel."""
 
     name: str
     count: int
@@ -67,7 +67,7 @@ def records_of(number: int) -> list[Record]:
 
 
 def stock(library: Library) -> None:
-    """Put the channels of the example into the library, where they are not there yet."""
+    """Add the channels of the demo to the library if they are missing."""
     for number, painted in enumerate(CHANNELS):
         if painted.name not in library.names():
             records = records_of(number)
@@ -75,7 +75,7 @@ def stock(library: Library) -> None:
 
 
 def next_command(engine: Engine[Any, Any], _number: int) -> Insert:
-    """A new artwork, another one each time, also after a restart."""
+    """A new artwork with a new id each time, also after a restart."""
     assert isinstance(engine, Player)
     counts = engine.programme.generator.counts
     number = counts.inserts + counts.merges
@@ -104,7 +104,7 @@ def _config() -> Json:
     return {
         "seed": SEED,
         "channels": contents,
-        # A short lookahead, so that a new artwork is not long in coming.
+        # A short lookahead, so that new artwork is shown soon.
         "settings": {"exposure": {"mode": "MaE", "manual_weights": weights}, "lookahead": 4, "history": 24},
         "dwell_ms": DWELL_MS,
     }

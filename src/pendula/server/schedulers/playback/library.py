@@ -1,7 +1,7 @@
-"""The channels of the server: a cache file each, shared by all players, every edition readable while it is in use.
+"""The channels of the server: a cache file each, shared by all players.
 
-A refresh writes a new edition beside the old one, which stays open until it is released: nobody who reads it notices.
-Nothing that a file holds makes reading raise; safe from any thread.
+A refresh writes a new edition; the old one stays open and readable until it is released. The contents of a file never
+make reading raise. Thread-safe.
 """
 
 import threading
@@ -40,14 +40,14 @@ OnTrouble = Callable[[str, int], object]
 
 
 class Counts(Struct, frozen=True):
-    """How many records a source says it has; None is as many as the channel holds."""
+    """The counts of a source; a `total` of None is the number of records of the channel."""
 
     total: int | None = None
     recent: int = 0
 
 
 class Held(Struct, frozen=True):
-    """What a channel holds now, how many records its source says it has, and what was wrong with its file."""
+    """The contents of a channel, the counts of its source, and the diagnostics of its file."""
 
     contents: Contents
     total_count: int
@@ -56,9 +56,9 @@ class Held(Struct, frozen=True):
 
 
 class Library:
-    """The outside of the players: answers `record` with the bytes of one record of one edition.
+    """The outside of the players: answers `record` with the bytes of a record of an edition.
 
-    `on_trouble(channel, generation)` is called, on any thread, for a record that is asked for and cannot be read.
+    `on_trouble(channel, generation)` is called, on any thread, for a record that cannot be read.
     """
 
     def __init__(self, folder: Path, on_trouble: OnTrouble | None = None) -> None:
@@ -69,13 +69,13 @@ class Library:
         self._folder = folder
         self._on_trouble = on_trouble
         self._lock = threading.Lock()
-        self._counting = threading.Lock()  # of its own: reading does not wait for a disk that is being synced
+        self._counting = threading.Lock()  # separate, so that reading does not wait for a disk sync
         self._counts = self._read_counts()
-        self._editions: dict[str, list[Shelf]] = {}  # the newest comes last
+        self._editions: dict[str, list[Shelf]] = {}  # the newest is last
         self._blocks = BlockCache()
         self._held: dict[str, Held] = {}
         for name in self._disk.list():
-            # Also one whose file was set aside: somebody may follow it.
+            # Also one whose file was set aside: a player may follow it.
             channel = name.removesuffix(BAD_SUFFIX).removesuffix(SUFFIX)
             if name in (channel + SUFFIX, channel + SUFFIX + BAD_SUFFIX) and CHANNEL.fullmatch(channel):
                 self._open(channel)
@@ -96,24 +96,24 @@ class Library:
         return found
 
     def contents(self, channel: str) -> Contents:
-        """What a channel holds; one that is not there holds nothing."""
+        """The contents of a channel; empty if it does not exist."""
         found = self._held.get(channel)
         return Contents(channel, 0, NOTHING.generation) if found is None else found.contents
 
     def path(self, channel: str) -> Path:
-        """Where the cache of a channel is, or would be."""
+        """The path of the cache file of a channel."""
         return self._folder / f"{channel}{SUFFIX}"
 
     def expect(self, channel: str) -> None:
-        """A channel that somebody will fill: until then it is there, without records."""
+        """Add an empty channel if it does not exist."""
         if channel not in self._held:
             self._held[channel] = self._holding(Contents(channel, 0, NOTHING.generation))
 
     def put(self, channel: str, page: Page, k: int | None = None, counted: bool = True) -> Refreshed:
-        """Merge records into a channel, making it if need be; raises `TooManyChannels`, `CacheUnreachable`.
+        """Merge records into a channel, creating it if necessary; raises `TooManyChannels`, `CacheUnreachable`.
 
-        Without `k` it keeps as many as before. Unless it is `counted`, it has as many as it holds. Not for two callers
-        at once; reading goes on meanwhile.
+        `k` is by default that of the present file. Without `counted` the total count is the number of records. Only
+        one caller at a time; concurrent reads are allowed.
         """
         if channel not in self._held and len(self._held) >= CHANNELS_KEPT:
             raise TooManyChannels(
@@ -130,18 +130,18 @@ class Library:
         return done
 
     def adopt(self, channel: str, shelf: Shelf, page: Page) -> None:
-        """A new edition that somebody else wrote, or the present one again."""
+        """Add an edition that a refresher wrote, or reopen the present one."""
         with self._lock:
             self._add(channel, shelf, page.diagnostics)
         self._count(channel, Counts(page.total_count, page.recent_count))
 
     def reopen(self, channel: str) -> None:
-        """Open the file of a channel again, so that it is read anew; raises `UnknownChannel`."""
+        """Open the file of a channel again; raises `UnknownChannel`."""
         self.held(channel)
         self._open(channel)
 
     def release(self, channel: str) -> None:
-        """Let go of all editions but the newest, of a removed channel of all: everybody who used one knows."""
+        """Close all editions but the newest, or all of a removed channel, once no player uses them."""
         with self._lock:
             kept = 1 if channel in self._held else 0
             editions = self._editions.get(channel, [])
@@ -149,7 +149,7 @@ class Library:
                 self._close(editions.pop(0))
 
     def remove(self, channel: str) -> None:
-        """Remove a channel and its files; what is in use can be read until it is released.
+        """Remove a channel and its files; editions in use stay readable until `release`.
 
         Raises `UnknownChannel`, `CacheUnreachable`.
         """
@@ -202,7 +202,7 @@ class Library:
     def _add(self, channel: str, shelf: Shelf, trouble: tuple[Diagnostic, ...]) -> None:
         editions = self._editions.setdefault(channel, [])
         if editions and editions[-1].generation == shelf.generation:
-            # The same, opened anew: what could not be read may be readable by now.
+            # The same edition, opened again: unreadable records may be readable now.
             self._close(editions.pop())
         editions.append(shelf)
         self._held[channel] = self._holding(Contents(channel, shelf.count, shelf.generation), trouble)
@@ -223,12 +223,12 @@ class Library:
         return Opened(opened.shelf, Diagnostic("CorruptCache", "The cache could not be used and was set aside.", facts))
 
     def _kept(self, channel: str) -> int:
-        """How many records the cache of a channel may hold as it is."""
+        """The K of the cache file of a channel."""
         data = read_file(self._disk, self.path(channel).name) or b""
         header = read_header(data, len(data), channel_hash(channel))
         return header.k if isinstance(header, Header) else RECORDS_DEFAULT
 
-    # How many records the sources say they have
+    # Counts of the sources
 
     def _holding(self, contents: Contents, trouble: tuple[Diagnostic, ...] = ()) -> Held:
         counts = self._counts.get(contents.id, Counts())
@@ -242,22 +242,22 @@ class Library:
             self._held[channel] = self._holding(held.contents, held.trouble)
 
     def _keep_counts(self, channel: str, counts: Counts) -> None:
-        """Beside the caches, so that a restart does not change anybody's share; raises `CacheUnreachable`."""
+        """Store counts beside the caches, so that a restart does not change shares; raises `CacheUnreachable`."""
         with self._counting:
             others = {name: one for name, one in self._counts.items() if name != channel}
-            wanted = others if counts == Counts() else {**others, channel: counts}
-            if wanted == self._counts:
+            updated = others if counts == Counts() else {**others, channel: counts}
+            if updated == self._counts:
                 return
             try:
-                replace(self._disk, COUNTS, encode(wanted))
+                replace(self._disk, COUNTS, encode(updated))
             except OSError as trouble:
                 raise CacheUnreachable(f"{COUNTS} cannot be written: {trouble.strerror}", file=COUNTS) from trouble
-            self._counts = wanted
+            self._counts = updated
 
     def _read_counts(self) -> dict[str, Counts]:
         data = read_file(self._disk, COUNTS)
         try:
             return {} if data is None else msgspec.json.decode(data, type=dict[str, Counts])
         except msgspec.DecodeError:
-            # Somebody else's bytes: the records are counted, until the sources say more.
+            # Not our file: records are counted until the sources report counts.
             return {}

@@ -1,4 +1,4 @@
-"""Request bodies of the scheduler `playback`; settings that are left out stay as they are."""
+"""Request bodies of the scheduler `playback`."""
 
 from decimal import Decimal
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ from pendula.playback.model import CHANNELS_MOST, Mode, PickMode, Refresh
 from pendula.server.data_directory import NAME
 from pendula.server.routes.engine import LARGEST_N
 
-# Whoever reads it checks it, in words; the second part keeps the line break out that `$` lets through.
+# The reader checks the name with a message of its own. The lookahead excludes the line break that `$` allows.
 NewName = Annotated[str, Meta(extra_json_schema={"pattern": rf"^{NAME.pattern}(?!\n)$"})]
 Count = Annotated[int, Meta(ge=0, le=LARGEST_N)]
 Ordinal = Annotated[int, Meta(ge=0, le=LARGEST_N)]
@@ -41,7 +41,7 @@ class NaeForm(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DayPartForm(Struct, frozen=True, forbid_unknown_fields=True):
-    """A part of the day and the weights that hold in it: from `start` to before `end`, HH:MM, on days that begin so."""
+    """A day part and its weights: from `start` to before `end`, HH:MM, on the days on which it begins."""
 
     name: str
     start: str
@@ -51,7 +51,7 @@ class DayPartForm(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SettingsForm(Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings; what is left out stays as it is."""
+    """Settings; omitted members stay as they are."""
 
     exposure: ExposureForm | UnsetType = UNSET
     pick: PickForm | UnsetType = UNSET
@@ -65,7 +65,7 @@ class SettingsForm(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NewPlayer(Struct, frozen=True, forbid_unknown_fields=True):
-    """A player: its name, the channels of the library that it follows, in their order; a seed, unless by lot."""
+    """A player: name, channels of the library in their order, seed (default random) and settings."""
 
     name: NewName
     channels: Names = []
@@ -75,7 +75,7 @@ class NewPlayer(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SettingsChange(SettingsForm, frozen=True, forbid_unknown_fields=True):
-    """Settings to change; all but `dwell_ms`, how long an item stays that does not say so itself, begin a new epoch."""
+    """Settings to change. All but `dwell_ms`, the default dwell time of items, begin a new epoch."""
 
     dwell_ms: int | None = None
 
@@ -105,10 +105,10 @@ class Artwork(RecordForm, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Upload(Struct, frozen=True, forbid_unknown_fields=True):
-    """Records for a channel, merged by id with those it has; the newest `k` are kept, by default as many as before.
+    """Records for a channel, merged by id; the newest `k` are kept, by default as many as before.
 
-    `complete` says that these are all, so that others go. `total_count` and `recent_count` are for proportional
-    exposure; without them, the records are counted.
+    `complete` means that other records are removed. `total_count` and `recent_count` are for proportional exposure; by
+    default the records are counted.
     """
 
     records: list[RecordForm]
@@ -119,9 +119,9 @@ class Upload(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BanRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is to be shown no more until its channel is refreshed: an item by its number, without one what is on.
+    """Hide an item, by ordinal or the current one, until its channel is refreshed.
 
-    With an `id`, the artwork of that id, from whatever channel, for `for_ms` milliseconds or until it is lifted.
+    With `id`, ban that artwork in all channels, for `for_ms` milliseconds or until the ban is lifted.
     """
 
     ordinal: Ordinal | None = None
@@ -144,6 +144,6 @@ class ResetRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def given(form: SettingsForm) -> dict[str, Any]:
-    """The members that were given, numbers exact."""
+    """The given members, with exact numbers."""
     members: dict[str, Any] = msgspec.to_builtins(form, builtin_types=(Decimal,))
     return members
