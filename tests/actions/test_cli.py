@@ -121,7 +121,7 @@ def test_people_get_a_table_of_events_and_a_summary(standard: Path, pendula: Pen
     assert lines[0] == "Epoch 0, 2025-07-01T00:00:00 to 2025-07-02T00:00:00"
     assert "08:10 start A2 mechanic repair for 50 min" in lines
     assert "08:17 visibility_change A3 ally msg-ally-1: private → pc" in lines
-    assert lines[-1] == "1 epoch, 7 events, 3 ended, 0 interrupts, 0 rejected, 0 running on, 0 deferred"
+    assert lines[-1] == "1 epoch, 7 events, 3 ended, 0 interrupts, 0 rejected, 0 carried, 0 deferred"
 
 
 def test_what_did_not_happen_and_what_is_still_held_stands_below(pendula: Pendula) -> None:
@@ -130,8 +130,8 @@ def test_what_did_not_happen_and_what_is_still_held_stands_below(pendula: Pendul
     assert "anchor: iron: 2 needed, 1 available (InsufficientResources)" in lines
     assert "splinter waits: beam does not yield, it cannot be interrupted (preempt_refused)" in lines
     assert "mill: held by mill-tue" in lines
-    assert "goes on from before: mill-tue, 184 min left" in lines
-    assert "15:40 interrupt letter mira by a knock at the door, 68 min left, put aside" in lines
+    assert "continued: mill-tue, 184 min left" in lines
+    assert "15:40 interrupt letter mira by a knock at the door, 68 min left, on hold" in lines
     assert "10:05 interrupt burn eva by beam, 7 min left" in lines
     assert "10:15 start rescue-2 lotte cross for 88 min, waited 70 min" in lines
 
@@ -139,7 +139,7 @@ def test_what_did_not_happen_and_what_is_still_held_stands_below(pendula: Pendul
 def test_an_epoch_without_events_says_so(tmp_path: Path, pendula: Pendula) -> None:
     empty = written(tmp_path / "day.yaml", STANDARD[: STANDARD.index("actions_submitted")] + "actions_submitted: []\n")
 
-    assert "Nothing happens." in pendula("run", empty).out
+    assert "No events." in pendula("run", empty).out
 
 
 def test_names_cannot_command_the_terminal(tmp_path: Path, pendula: Pendula) -> None:
@@ -392,7 +392,7 @@ def test_a_time_of_day_alone_is_told_what_a_time_of_the_run_looks_like(pendula: 
     ended = pendula("why", TOWN, "council-tue", "--at", "09:00")
 
     assert ended.code == 2
-    assert "say one like 2025-07-01T00:00:00, or a minute" in ended.err
+    assert "pass one like 2025-07-01T00:00:00, or a minute" in ended.err
 
 
 def test_why_of_nobody_says_who_may_be_meant(pendula: Pendula) -> None:

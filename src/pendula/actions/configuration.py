@@ -180,8 +180,8 @@ class Setting:
             self.latest = (LAST_DAY.micros - self.start.micros) // MINUTE
             lasting = parse_iso(frame.end_at) - self.start
         except msgspec.ValidationError as fault:
-            said = explain_validation_error(f"{fault}", config.get("epoch"), EpochFrame)
-            raise InvalidEpoch(f"The epoch: {said}", path="$.epoch", complaint=f"The epoch: {fault}") from None
+            message = explain_validation_error(f"{fault}", config.get("epoch"), EpochFrame)
+            raise InvalidEpoch(f"The epoch: {message}", path="$.epoch", complaint=f"The epoch: {fault}") from None
         except MixedTimes as fault:
             raise InvalidEpoch(f"The epoch: {fault}", path="$.epoch") from None
         except InputRefused as fault:
@@ -300,8 +300,8 @@ def _read(config: Mapping[str, Any], name: str, kind: Any, absent: Any) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as fault:
-        said = explain_validation_error(f"{fault}", value, kind)
-        raise InvalidSetting(f"{name}: {said}", path=path, complaint=f"{name}: {fault}") from None
+        message = explain_validation_error(f"{fault}", value, kind)
+        raise InvalidSetting(f"{name}: {message}", path=path, complaint=f"{name}: {fault}") from None
 
 
 def _check_share(value: Decimal, path: str) -> None:

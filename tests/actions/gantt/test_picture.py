@@ -93,7 +93,7 @@ def test_interrupts_say_who_caused_them() -> None:
     picture = drawn(DAY)
 
     assert [tooltip for tooltip, _ in shapes(picture, "bolt")] == [
-        "08:20 A: interrupted by B: 40 min left, goes on by itself"
+        "08:20 A: interrupted by B: 40 min left, resumes by itself"
     ]
     assert [text.text for text in picture.iter(f"{SVG}text") if "by" in text.get("class", "").split()] == ["B"]
 
@@ -102,7 +102,7 @@ def test_what_comes_to_light_is_marked_bright_for_the_player_and_hollow_otherwis
     seen = drawn(DAY)
     unseen = drawn({**DAY, "options": {"pc": "nobody"}})
 
-    note = "08:30 B: the hour comes to light: private → pc"
+    note = "08:30 B: the hour revealed: private → pc"
     assert [tooltip for tooltip, _ in shapes(seen, "light")] == [note]
     assert "the hour" in texts(seen)
     # The item is revealed to the player character, whoever that is; only without one is it for nobody.
@@ -118,7 +118,7 @@ def test_what_did_not_happen_has_its_own_lane() -> None:
     assert [tooltip for tooltip, _ in shapes(picture, "cross")] == [
         "08:15 D: UnknownVerb\nThere is no definition of juggle"
     ]
-    assert {"did not happen", "D: UnknownVerb"} <= set(texts(picture))
+    assert {"no effect", "D: UnknownVerb"} <= set(texts(picture))
 
 
 @pytest.mark.req("ACT-CARRY-1")
@@ -148,11 +148,9 @@ def test_what_goes_on_after_the_last_epoch_is_open() -> None:
 
     picture = drawn(document(defs, does("V", 1400), does("W", 1420), does("X", 1400), interrupts=[stop]))
 
-    assert "V · ann: V\n23:20 to after\n80 min to go in the next epoch" in tooltips(picture)
+    assert "V · ann: V\n23:20 to after\n80 min left for the next epoch" in tooltips(picture)
     assert [tooltip for tooltip, _ in shapes(picture, "wait")] == ["W · ann: waits to W\n23:40 to after\n20 min"]
-    assert [tooltip for tooltip, _ in shapes(picture, "aside")] == [
-        "X · ann: X is put aside\n23:30 to after\nput aside"
-    ]
+    assert [tooltip for tooltip, _ in shapes(picture, "aside")] == ["X · ann: X is on hold\n23:30 to after\non hold"]
 
 
 def test_days_have_names_and_hours_their_slots() -> None:
@@ -168,7 +166,7 @@ def test_the_title_sums_up() -> None:
 
     assert texts(picture)[:2] == [
         "A day <in> town",
-        "1 epoch, 2025-07-01 · 3 actions started, 3 ended, 1 interrupt, 1 brought to light, 1 rejected, 0 carried on",
+        "1 epoch, 2025-07-01 · 3 actions started, 3 ended, 1 interrupt, 1 revealed, 1 rejected, 0 carried over",
     ]
 
 
@@ -178,7 +176,7 @@ def test_the_legend_names_what_occurs() -> None:
 
     assert "V" in quiet
     assert "waits for a lock" not in quiet
-    assert {"waits for a lock", "interrupted, by whom", "comes to light", "queue of a lock", "clean"} <= set(lively)
+    assert {"waits for a lock", "interrupted, by", "revealed", "queue of a lock", "clean"} <= set(lively)
 
 
 HOSTILE = '<script>alert("x")</script>&\x00\x1b\u202e]]>'
@@ -224,7 +222,7 @@ def test_a_crowd_that_waits_is_counted_and_what_runs_is_drawn() -> None:
 
     picture = ElementTree.fromstring(svg)
     assert len(shapes(picture, "bar")) == 2 * 192
-    assert "and 1808 more that wait" in texts(picture)
+    assert "and 1808 more waiting" in texts(picture)
     assert any(tooltip.startswith("1999 waiting: A1, A2,") and len(tooltip) < 100 for tooltip in tooltips(picture))
     assert len(svg) < 200_000
 

@@ -1,4 +1,4 @@
-"""The style of the picture, and what is drawn in it: bars, flashes of lightning, diamonds, crosses."""
+"""The style sheet and the shapes of the picture: bars, bolts, diamonds, crosses."""
 
 from pendula import svg
 from pendula.svg import box, number, path
@@ -44,12 +44,12 @@ HATCH = (
 
 
 def words(x: float, y: float, text: str, classes: str = "") -> str:
-    """A text; nothing where it was shortened to nothing."""
+    """A text element; nothing for an empty text."""
     return svg.words(x, y, text, classes) if text else ""
 
 
 def bar(x: float, y: float, width: float, height: float, classes: str, *, from_before: bool, goes_on: bool) -> str:
-    """A bar; its left side is notched if it began before the picture, its right side pointed if it goes on."""
+    """A bar, notched on the left if it began before the panel, pointed on the right if it continues after it."""
     if not (from_before or goes_on):
         return box(x, y, width, height, classes, min(3.0, width / 2))
     tip = min(6.0, width / 2)
@@ -63,7 +63,7 @@ def bar(x: float, y: float, width: float, height: float, classes: str, *, from_b
 
 
 def bolt(x: float, y: float) -> str:
-    """A flash of lightning whose tip is at (x, y)."""
+    """A bolt with its tip at (x, y)."""
     return path(f"M{number(x)} {number(y)}l-1.6 -7.4h3.4l-1.6 -6.6h5.4l-2 4.6h3.2z", "bolt halo")
 
 

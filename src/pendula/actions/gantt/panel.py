@@ -1,4 +1,4 @@
-"""One epoch of a picture: its hours across, its actors and locks down."""
+"""One epoch of the picture: hours across, actors and locks down."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
@@ -21,16 +21,16 @@ MOST_ROWS_OF_REFUSALS = 6
 MOST_NAMED = 8
 LEAST_BAR = 1.5
 LABELS_APART = 46
-SIGN = 9  # how much room one takes
+SIGN = 9  # width of a sign
 LABELS = {"bolt": "by", "light": "known"}
 
 
-# Draws a lane (name, what is in it, its place) and returns its height.
+# Draws a lane (name, spans, number) and returns its height.
 LaneOf: TypeAlias = Callable[[str, Sequence[Span], int], float]
 
 
 class Scale(Struct, frozen=True):
-    """Minutes of the run into pixels: one epoch's window, and where its slots lie."""
+    """Converts minutes of the run into pixels of one epoch."""
 
     start: int
     since: int
@@ -51,7 +51,7 @@ class Scale(Struct, frozen=True):
 
 
 class Panel:
-    """Draws from the top down; `y` is where the next thing goes."""
+    """Draws from the top down; `y` is the current position."""
 
     def __init__(self, history: History, scale: Scale, colours: Mapping[str, int], top: float) -> None:
         self._history = history
@@ -73,7 +73,7 @@ class Panel:
         carried = [span.action_id for span in self._spans if span.kind is Kind.RUN and span.since < self._scale.first]
         self.parts.append(marks.words(16, self.y + 14, title, "h2"))
         if carried:
-            text = shortened(f"goes on from before: {', '.join(carried)}", RIGHT - 420)
+            text = shortened(f"continued: {', '.join(carried)}", RIGHT - 420)
             self.parts.append(f'<g text-anchor="end">{marks.words(RIGHT, self.y + 14, text, "soft")}</g>')
         self.y += 38
         axis = len(self.parts)
@@ -84,19 +84,19 @@ class Panel:
         self.parts[axis:axis] = self._axis(top)
 
     def _is_here(self, mark: Mark) -> bool:
-        """What comes to light at the end of an epoch belongs to it; everything else of that minute to the next."""
+        """Reveals at the end of an epoch belong to it; everything else in that minute belongs to the next."""
         if mark.kind == "light":
             return self._scale.first < mark.minute <= self._scale.last
         return self._scale.first <= mark.minute < self._scale.last
 
     def _by_actor(self) -> dict[str, list[Span]]:
-        found: dict[str, list[Span]] = {}
+        lanes: dict[str, list[Span]] = {}
         for span in self._spans:
-            found.setdefault(span.actor, []).append(span)
-        return found
+            lanes.setdefault(span.actor, []).append(span)
+        return lanes
 
     def _axis(self, top: float) -> list[str]:
-        """Lines for the slots, names of hours where they fit; bands of lanes lie below them."""
+        """Lines of the slots, with labels where they fit; drawn above the bands of the lanes."""
         scale = self._scale
         width = scale.x(scale.first + scale.slot) - LEFT
         every = next(step for step in (1, 2, 3, 4, 6, 12, 24, 48, 96, 10**6) if step * width >= LABELS_APART)
@@ -129,7 +129,7 @@ class Panel:
         self.parts.append(svg.tooltip(name, marks.words(LEFT - 8, self.y + 14, label, classes)))
 
     def _actor_lane(self, name: str, spans: Sequence[Span], place: int) -> float:
-        """What the actor does and waits for; where that is too much, what the actor does."""
+        """The spans of an actor; with too many rows only the running ones."""
         rows, count = rows_of_actions(spans, MOST_ROWS)
         actions = {span.action_id for span in spans}
         if len(rows) < len(actions):
@@ -145,14 +145,12 @@ class Panel:
             in_row = [span for span in spans if rows[span.action_id] == row]
             self._row(in_row, here.get(row, ()), self.y + row * ROW + GAP)
         if left_out:
-            self.parts.append(
-                marks.words(LEFT + 4, self.y + height - 6, f"and {left_out} more that wait", "small soft")
-            )
+            self.parts.append(marks.words(LEFT + 4, self.y + height - 6, f"and {left_out} more waiting", "small soft"))
         return height
 
     def _row(self, spans: Sequence[Span], moments: Sequence[Mark], y: float) -> None:
-        """Shapes at their true time, then signs, then names from left to right, each where the last left room."""
-        self.parts += [self._stretch(span, y) for span in spans]
+        """Draw shapes, then signs, then names from left to right as far as there is space."""
+        self.parts += [self._span_shape(span, y) for span in spans]
         signs: dict[int, list[Mark]] = {}
         for mark in moments:
             signs.setdefault(mark.minute, []).append(mark)
@@ -169,9 +167,9 @@ class Panel:
             self._behind(minute, "", marked, solid, y)
 
     def _inside(self, span: Span, signs: Mapping[int, Sequence[Mark]], y: float) -> str:
-        """Writes the verb into its bar if it fits, with who interrupted the part before; returns what is left over."""
+        """Write the verb into its bar, with what interrupted the segment before; return it if it does not fit."""
         left, right = self._pixels(span)
-        before = self._broken_off(span)
+        before = self._interrupts_at_start(span)
         x = left + 4 + SIGN * len(before)
         end = right - (SIGN if span.until in signs else 4)
         name = shortened(span.verb, end - x)
@@ -183,12 +181,12 @@ class Panel:
             self.parts.append(marks.words(x + text_width(name) + 6, y + 10.5, f"by {by}", "small"))
         return ""
 
-    def _broken_off(self, span: Span) -> list[Mark]:
-        """Interrupts that this stretch follows in the same minute."""
+    def _interrupts_at_start(self, span: Span) -> list[Mark]:
+        """Interrupts in the minute in which this span begins."""
         return self._bolts.get((span.action_id, span.since), [])
 
     def _behind(self, minute: int, name: str, marked: Sequence[Mark], solid: Sequence[Span], y: float) -> None:
-        """Names behind the end of a bar, as far as there is room; who interrupted may also be written over a wait."""
+        """Write names behind the end of a bar as far as there is space; names of interrupts may cover a wait."""
         if minute > self._scale.last:
             return
         end = self._scale.x(minute)
@@ -209,7 +207,7 @@ class Panel:
         return svg.tooltip(f"{self._clock(mark.minute)} {mark.action_id}: {mark.note}", sign)
 
     def _lock_lane(self, name: str, spans: Sequence[Span], place: int) -> float:
-        """Who has it, in as many rows as have it at once, and below, thicker the more there are, who waits."""
+        """The holders, one row for each at a time, and below them the queue, thicker the longer it is."""
         queues = list(_queues([span for span in spans if span.kind is Kind.WAIT]))
         held = [span for span in spans if span.kind is Kind.RUN]
         rows, count = packed(((at, float(one.since), float(one.until)) for at, one in enumerate(held)), MOST_ROWS)
@@ -217,7 +215,7 @@ class Panel:
         self._begin_lane(name, height, place, "lane lock")
         for at, row in rows.items():
             span, y = held[at], self.y + GAP + row * ROW
-            self.parts.append(self._stretch(span, y))
+            self.parts.append(self._span_shape(span, y))
             left, right = self._pixels(span)
             self.parts.append(marks.words(left + 4, y + 11, _whose(span, right - left - 8)))
         y = self.y + GAP + (count - 1) * ROW
@@ -230,7 +228,7 @@ class Panel:
         return height
 
     def _refusals(self, moments: Sequence[Mark]) -> None:
-        """What was asked for and did not happen."""
+        """Rejections and diagnostics."""
         if not moments:
             return
         self.parts.append(svg.line(16, self.y, RIGHT, self.y, "rule"))
@@ -239,7 +237,7 @@ class Panel:
         rows, count = packed(((place, x, x + wide) for place, (x, wide) in reach), MOST_ROWS_OF_REFUSALS)
         left_out = len(moments) - len(rows)
         reach = [one for one in reach if one[0] in rows]
-        self._begin_lane("did not happen", (count + (left_out > 0)) * ROW + GAP, 1, "lane soft")
+        self._begin_lane("no effect", (count + (left_out > 0)) * ROW + GAP, 1, "lane soft")
         for place, (x, _) in reach:
             mark, y = moments[place], self.y + rows[place] * ROW + GAP + BAR / 2
             after = min((other for one, (other, _) in reach if rows[one] == rows[place] and other > x), default=RIGHT)
@@ -252,11 +250,11 @@ class Panel:
             self.y += ROW
 
     def _refusal_at(self, mark: Mark) -> tuple[float, float]:
-        """Where the cross goes and how much room its text takes; near the right edge it moves to the left."""
+        """Position and width of a cross with its text; near the right edge it moves to the left."""
         wide = text_width(mark.label, 10) + 16
         return min(self._scale.x(mark.minute), max(RIGHT - wide, LEFT)), wide
 
-    def _stretch(self, span: Span, y: float) -> str:
+    def _span_shape(self, span: Span, y: float) -> str:
         left, right = self._pixels(span)
         before = not span.begun or span.since < self._scale.first
         after = not span.over or span.until > self._scale.last
@@ -273,7 +271,7 @@ class Panel:
     def _tooltip(self, span: Span) -> str:
         since = self._clock(span.since) if span.begun else "before"
         until = self._clock(span.until) if span.over else "after"
-        does = {Kind.RUN: span.verb, Kind.WAIT: f"waits to {span.verb}", Kind.ASIDE: f"{span.verb} is put aside"}
+        does = {Kind.RUN: span.verb, Kind.WAIT: f"waits to {span.verb}", Kind.ASIDE: f"{span.verb} is on hold"}
         return f"{span.action_id} · {span.actor}: {does[span.kind]}\n{since} to {until}\n{span.note}".rstrip()
 
     def _pixels(self, span: Span) -> tuple[float, float]:
@@ -288,13 +286,13 @@ class Panel:
 
 
 def _whose(span: Span, room: float) -> str:
-    """Actor and verb, or at least the actor."""
+    """Actor and verb, or the actor if both do not fit."""
     whole = f"{span.actor}: {span.verb}"
     return whole if text_width(whole) <= room else shortened(span.actor, room)
 
 
 def _queues(waits: Sequence[Span]) -> Iterator[tuple[int, int, int, str]]:
-    """Stretches of time with the same people waiting: since, until, how many, and who came first."""
+    """Intervals with an unchanged queue: since, until, length, and the first ids."""
     changes: dict[int, tuple[list[str], list[str]]] = {}
     for wait in waits:
         changes.setdefault(wait.since, ([], []))[0].append(wait.action_id)

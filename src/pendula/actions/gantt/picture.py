@@ -19,21 +19,21 @@ MOST_EPOCHS = 14
 MOST_NAMED = 24
 LEAST_SLOTS = 4
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-# What a sign is called and how it looks, by what it stands for.
+# Label and shape of each sign in the legend.
 SIGNS = {
     Kind.WAIT: ("waits for a lock", svg.box(0, 3, 22, BAR - 6, "wait")),
-    Kind.ASIDE: ("put aside", svg.line(1, 7, 21, 7, "aside")),
-    "bolt": ("interrupted, by whom", marks.bolt(12, BAR)),
-    "light": ("comes to light", marks.diamond(11, 7, True)),
-    "dim": ("comes to light, not to the player", marks.diamond(11, 7, False)),
-    "edge": ("goes on over the edge", marks.bar(0, 0, 22, BAR, "bar v8", from_before=True, goes_on=True)),
+    Kind.ASIDE: ("on hold", svg.line(1, 7, 21, 7, "aside")),
+    "bolt": ("interrupted, by", marks.bolt(12, BAR)),
+    "light": ("revealed", marks.diamond(11, 7, True)),
+    "dim": ("revealed, not to the player", marks.diamond(11, 7, False)),
+    "edge": ("continues in another epoch", marks.bar(0, 0, 22, BAR, "bar v8", from_before=True, goes_on=True)),
     "queue": ("queue of a lock", svg.box(0, 6, 22, 4, "queue")),
-    "cross": ("did not happen", marks.cross(11, 7)),
+    "cross": ("no effect", marks.cross(11, 7)),
 }
 
 
 class Run(Protocol):
-    """A run whose epochs are drawn, with what goes on after them."""
+    """A run to draw, with the carry after its last epoch."""
 
     @property
     def epochs(self) -> Sequence[Day]: ...
@@ -78,7 +78,7 @@ def drawn(history: History, slots: int, title: str, most_epochs: int = MOST_EPOC
 
 def _document(parts: list[str], height: float, title: str, summary: str) -> str:
     head = svg.opening(WIDTH, height, f"{title}: {summary}")
-    # No title element of the whole: it would be the tooltip of everything that has none of its own.
+    # No title element for the whole: it would be the tooltip of every shape without one.
     body = "\n".join(part for part in parts if part)
     paper = svg.box(0, 0, WIDTH, height, "paper")
     return f"{head}\n<style>{marks.STYLE}</style>\n{marks.HATCH}\n{paper}\n{body}\n</svg>\n"
@@ -91,8 +91,8 @@ def _summary(history: History) -> str:
     days = first if first == last else f"{first} to {last}"
     return (
         f"{counted(history.epochs, 'epoch')}, {days} · {counted(count['started'], 'action')} started, "
-        f"{count['ended']} ended, {counted(count['interrupted'], 'interrupt')}, {count['revealed']} brought to light, "
-        f"{count['rejected']} rejected, {count['carried']} carried on"
+        f"{count['ended']} ended, {counted(count['interrupted'], 'interrupt')}, {count['revealed']} revealed, "
+        f"{count['rejected']} rejected, {count['carried']} carried over"
     )
 
 
@@ -103,7 +103,7 @@ def _day(history: History, number: int) -> str:
 
 
 def _window(history: History, slot: int) -> tuple[int, int]:
-    """The slots of a day in which anything ever happens, the same for all panels so that they can be compared."""
+    """The slots with any events in any epoch; one window for all panels, so that they can be compared."""
     moments = {mark.minute % history.minutes for mark in history.marks}
     for span in history.spans:
         if _epochs(span, history) > 1:
@@ -120,7 +120,7 @@ def _window(history: History, slot: int) -> tuple[int, int]:
 
 
 def _legend(parts: list[str], history: History, colours: Mapping[str, int], y: float) -> float:
-    """What the colours and signs mean, as far as they occur; returns where it ends."""
+    """The legend of the colours and signs that occur; returns its lower edge."""
     named = sorted(colours.items(), key=lambda pair: natural_order(pair[0]))[:MOST_NAMED]
     entries = [(verb, svg.box(0, 0, 22, BAR, f"bar v{place}", 3)) for verb, place in named]
     if len(colours) > MOST_NAMED:
@@ -141,15 +141,15 @@ def _legend(parts: list[str], history: History, colours: Mapping[str, int], y: f
 
 
 def _occurring(history: History) -> set[str]:
-    found: set[str] = {span.kind for span in history.spans}
-    found |= {"dim" if mark.kind == "light" and not mark.bright else mark.kind for mark in history.marks}
+    kinds: set[str] = {span.kind for span in history.spans}
+    kinds |= {"dim" if mark.kind == "light" and not mark.bright else mark.kind for mark in history.marks}
     if any(span.kind is Kind.WAIT and history.locks.get(span.verb) for span in history.spans):
-        found.add("queue")
+        kinds.add("queue")
     if any(not span.begun or not span.over or _epochs(span, history) > 1 for span in history.spans):
-        found.add("edge")
-    return found
+        kinds.add("edge")
+    return kinds
 
 
 def _epochs(span: Span, history: History) -> int:
-    """In how many panels a span is seen."""
+    """The number of panels that show a span."""
     return (span.until - 1) // history.minutes - span.since // history.minutes + 1

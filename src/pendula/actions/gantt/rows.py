@@ -1,4 +1,4 @@
-"""Where things stand in a lane: actions that overlap go into rows below each other, names go where there is room."""
+"""Layout of a lane: overlapping actions get rows of their own, texts are shortened to fit."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from re import compile as regex
@@ -12,13 +12,13 @@ _DIGITS = regex("([0-9]{1,18})")
 
 
 def natural_order(name: str) -> tuple[tuple[str | int, ...], str]:
-    """The order of lanes: `room 9` stands before `room 10`; texts and numbers take turns, so they never meet."""
+    """The order of lanes: `room 9` before `room 10`. Texts and numbers alternate, so they are never compared."""
     return tuple(int(part) if place % 2 else part for place, part in enumerate(_DIGITS.split(name))), name
 
 
 def packed(intervals: Iterable[tuple[K, float, float]], most: int) -> tuple[dict[K, int], int]:
-    """A row for each interval (key, since, until), given in order of `since`: the first that is free; and how many rows
-    there are. What finds none among `most` rows has no row."""
+    """The first free row for each interval (key, since, until), sorted by `since`, and the number of rows. Intervals
+    that do not fit into `most` rows are left out."""
     ends: list[float] = []
     rows: dict[K, int] = {}
     for key, since, until in intervals:
@@ -33,7 +33,7 @@ def packed(intervals: Iterable[tuple[K, float, float]], most: int) -> tuple[dict
 
 
 def rows_of_actions(spans: Sequence[Span], most: int) -> tuple[dict[str, int], int]:
-    """A row for each action, from its first stretch to its last, so that one action stays on one line."""
+    """A row for each action, from its first span to its last."""
     reach: dict[str, tuple[int, int]] = {}
     for span in spans:
         since, until = reach.get(span.action_id, (span.since, span.until))
@@ -43,12 +43,12 @@ def rows_of_actions(spans: Sequence[Span], most: int) -> tuple[dict[str, int], i
 
 
 def text_width(text: str, size: float = 11) -> float:
-    """About how wide a text is in a common sans-serif; wide letters of other scripts count double."""
+    """Approximate width of a text in a sans-serif font; wide letters of other scripts count double."""
     return sum(1.0 if ord(char) > 0x2E7F else 0.58 for char in text) * size
 
 
 def shortened(text: str, width: float, size: float = 11) -> str:
-    """As much of a text as fits; nothing rather than less than three letters."""
+    """The text cut to a width; empty if fewer than three letters fit."""
     if text_width(text, size) <= width:
         return text
     while len(text) > 2:

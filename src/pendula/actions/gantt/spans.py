@@ -1,4 +1,4 @@
-"""What a picture shows of a run: stretches of time and moments, in minutes of the run, read off its result."""
+"""The spans and marks of a picture, in minutes of the run, derived from its events."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -21,17 +21,17 @@ from pendula.actions.rules.validation import Verb, read_verb
 from pendula.actions.saving import SavedWorld
 from pendula.kernel.time import Instant, minutes_between_ceil, parse_iso
 
-Whose: TypeAlias = tuple[str, str, str]  # action, actor, verb
+Owner: TypeAlias = tuple[str, str, str]  # action, actor, verb
 
 
 class Kind(StrEnum):
     RUN = "run"
     WAIT = "wait"  # in the queues of its locks
-    ASIDE = "aside"  # interrupted: held for a while, or until somebody resumes it
+    ASIDE = "aside"  # interrupted: held, or until it is resumed
 
 
 class Span(Struct, frozen=True):
-    """A stretch of one action. `begun` and `over` say whether its true ends lie inside the run."""
+    """A time span of one action. `begun` and `over` say whether its start and end are inside the run."""
 
     kind: Kind
     action_id: str
@@ -45,7 +45,7 @@ class Span(Struct, frozen=True):
 
 
 class Mark(Struct, frozen=True):
-    """A moment: an interrupt, something that came to light, something that did not happen."""
+    """A moment: an interrupt, a reveal, a rejection or a diagnostic."""
 
     kind: str
     action_id: str
@@ -57,7 +57,7 @@ class Mark(Struct, frozen=True):
 
 
 class History(Struct, frozen=True):
-    """All of a run that is drawn."""
+    """The drawn part of a run."""
 
     start: Instant
     minutes: int  # of an epoch
@@ -70,7 +70,7 @@ class History(Struct, frozen=True):
 
 
 class _Open(Struct):
-    """An action on its way."""
+    """An action that has not ended."""
 
     since: int | None  # of the segment that runs
     begun: bool
@@ -79,7 +79,7 @@ class _Open(Struct):
 
 
 class Day(Protocol):
-    """What a picture needs of an epoch: the result of one, or what a live world remembers of it."""
+    """The part of an epoch that a picture needs: an `EpochResult`, or the recent events of a live world."""
 
     @property
     def header(self) -> EpochBegan: ...
@@ -96,8 +96,8 @@ class Day(Protocol):
 def history_of(
     days: Sequence[Day], saved: SavedWorld, action_defs: Mapping[str, Any], upto: int | None = None
 ) -> History:
-    """Days as spans and marks; `action_defs` tells which locks a verb needs, `saved` what goes on after minute `upto`,
-    the end of the last day unless given. Its minutes count from there."""
+    """Spans and marks of days. `action_defs` has the locks of each verb; `saved` is the state at minute `upto`, by
+    default the end of the last day, with minutes counted from there."""
     start, end = parse_iso(days[0].header.start_at), parse_iso(days[0].end_at)
     minutes = minutes_between_ceil(start, end)
     reader = _Reader(days, minutes, minutes * len(days) if upto is None else upto, saved)
@@ -116,7 +116,7 @@ def history_of(
 
 
 class _Reader:
-    """Goes through the events once; what is still open at the end is completed from the carry."""
+    """Reads the events once; actions that are open at the end are completed from the saved state."""
 
     def __init__(self, days: Sequence[Day], minutes: int, end: int, saved: SavedWorld) -> None:
         self.spans: list[Span] = []
@@ -129,12 +129,14 @@ class _Reader:
         for number, epoch in enumerate(days):
             for event in epoch.events:
                 self._take(event, number * minutes + event.t)
-            for turned_away in epoch.rejections:
+            for rejection in epoch.rejections:
                 self.counts["rejected"] += 1
-                at = number * minutes + turned_away.t
-                self._refused(turned_away.action_id, at, turned_away.code, turned_away.message)
-            for told in epoch.diagnostics:
-                self._refused(told.action_id, number * minutes + told.t, told.code, told.message)
+                at = number * minutes + rejection.t
+                self._refused(rejection.action_id, at, rejection.code, rejection.message)
+            for diagnostic in epoch.diagnostics:
+                self._refused(
+                    diagnostic.action_id, number * minutes + diagnostic.t, diagnostic.code, diagnostic.message
+                )
         self._close(saved)
 
     def _take(self, event: WorldEvent, minute: int) -> None:
@@ -149,7 +151,7 @@ class _Reader:
                 self._interrupt(event, minute)
             case VisibilityChange(meta=meta):
                 self.counts["revealed"] += 1
-                note = f"{meta['knowledge']} comes to light: {meta['from_scope']} → {meta['to_scope']}"
+                note = f"{meta['knowledge']} revealed: {meta['from_scope']} → {meta['to_scope']}"
                 note += "" if event.pc else " (not for the player character)"
                 mark = Mark("light", event.action_id, event.actor, minute, meta["knowledge"], note, bright=event.pc)
                 self.marks.append(mark)
@@ -160,8 +162,8 @@ class _Reader:
             self.counts["started"] += 1
         before = self._open.get(event.action_id)
         joined = minute - meta["waited"]
-        self._aside(before, _whose(event), joined)
-        self._wait(_whose(event), joined, minute)
+        self._aside(before, _owner(event), joined)
+        self._wait(_owner(event), joined, minute)
         part = f", part {meta['segment'] + 1}" if meta["segment"] else ""
         self._open[event.action_id] = _Open(minute, True, note=f"{meta['d']} min{part}")
 
@@ -169,7 +171,7 @@ class _Reader:
         self.counts["interrupted"] += 1
         meta = event.meta
         self._run_is_over(event, minute, f"interrupted by {meta['by']}, {meta['d_rem']} min left")
-        resume = {"auto": "goes on by itself", "manual": "until somebody resumes it", "drop": "not taken up again"}
+        resume = {"auto": "resumes by itself", "manual": "until it is resumed", "drop": "dropped"}
         note = f"interrupted by {meta['by']}: {meta['d_rem']} min left, {resume[str(meta['resume'])]}"
         self.marks.append(Mark("bolt", event.action_id, event.actor, minute, str(meta["by"]), note))
         if meta["resume"] == "drop":
@@ -178,49 +180,49 @@ class _Reader:
             self._open[event.action_id].interrupted = minute
 
     def _run_is_over(self, event: End | Interrupted, minute: int, how: str) -> None:
-        # Of what began before the first event that is remembered nothing else is known.
+        # An action that began before the first kept event has no start.
         running = self._open.setdefault(event.action_id, _Open(0, begun=False))
         note = ", ".join(filter(None, (running.note, how)))
-        self._add(Kind.RUN, _whose(event), running.since or 0, minute, begun=running.begun, note=note)
+        self._add(Kind.RUN, _owner(event), running.since or 0, minute, begun=running.begun, note=note)
         running.since = None
 
     def _refused(self, action_id: str | None, minute: int, code: str, message: str) -> None:
         self.marks.append(Mark("cross", action_id or "?", "", minute, f"{action_id or '?'}: {code}", message))
 
     def _close(self, saved: SavedWorld) -> None:
-        """What goes on after the last epoch."""
+        """Complete the open spans from the saved state."""
         for one in saved.actions:
-            whose = (one.instance.id, one.instance.actor, one.instance.verb)
+            owner = (one.instance.id, one.instance.actor, one.instance.verb)
             known = self._open.get(one.instance.id)
             match Stage(one.stage):
                 case Stage.RUNNING:
                     since, begun = (known.since or 0, known.begun) if known else (0, False)
-                    note = f"{one.t_end} min to go in the next epoch"
-                    self._add(Kind.RUN, whose, since, self._end, begun=begun, over=False, note=note)
+                    note = f"{one.t_end} min left for the next epoch"
+                    self._add(Kind.RUN, owner, since, self._end, begun=begun, over=False, note=note)
                     self.counts["carried"] += 1
                 case Stage.WAITING:
                     joined = self._end + one.joined
-                    self._aside(known, whose, joined)
-                    self._wait(whose, joined, self._end, over=False)
+                    self._aside(known, owner, joined)
+                    self._wait(owner, joined, self._end, over=False)
                 case _:
-                    self._aside(known, whose, self._end, over=False)
+                    self._aside(known, owner, self._end, over=False)
 
-    def _aside(self, known: _Open | None, whose: Whose, until: int, *, over: bool = True) -> None:
+    def _aside(self, known: _Open | None, owner: Owner, until: int, *, over: bool = True) -> None:
         if known is not None and known.interrupted is not None:
-            self._add(Kind.ASIDE, whose, known.interrupted, until, over=over, note="put aside")
+            self._add(Kind.ASIDE, owner, known.interrupted, until, over=over, note="on hold")
 
-    def _wait(self, whose: Whose, joined: int, until: int, *, over: bool = True) -> None:
+    def _wait(self, owner: Owner, joined: int, until: int, *, over: bool = True) -> None:
         note = f"{until - joined} min"
-        self._add(Kind.WAIT, whose, max(joined, 0), until, begun=joined >= 0, over=over, note=note)
+        self._add(Kind.WAIT, owner, max(joined, 0), until, begun=joined >= 0, over=over, note=note)
 
     def _add(
-        self, kind: Kind, whose: Whose, since: int, until: int, *, begun: bool = True, over: bool = True, note: str
+        self, kind: Kind, owner: Owner, since: int, until: int, *, begun: bool = True, over: bool = True, note: str
     ) -> None:
         if since < until:
-            self.spans.append(Span(kind, *whose, since, until, begun=begun, over=over, note=note))
+            self.spans.append(Span(kind, *owner, since, until, begun=begun, over=over, note=note))
 
 
-def _whose(event: WorldEvent) -> Whose:
+def _owner(event: WorldEvent) -> Owner:
     return event.action_id, event.actor, event.verb
 
 
@@ -229,10 +231,10 @@ def _order(span: Span) -> tuple[int, int, str, str]:
 
 
 def holders(spans: Iterable[Span], locks: Mapping[str, tuple[str, ...]]) -> dict[str, list[Span]]:
-    """Who has each lock when, and who waits for it."""
-    found: dict[str, list[Span]] = {}
+    """The spans of holders and waiting actions of each lock."""
+    lanes: dict[str, list[Span]] = {}
     for span in spans:
         if span.kind is not Kind.ASIDE:
             for lock in locks.get(span.verb, ()):
-                found.setdefault(lock, []).append(span)
-    return found
+                lanes.setdefault(lock, []).append(span)
+    return lanes

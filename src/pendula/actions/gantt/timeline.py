@@ -1,4 +1,4 @@
-"""What happened lately in a live world, as a picture that a notebook shows by itself."""
+"""A picture of the recent events of a live world, for notebooks."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -14,8 +14,8 @@ from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import decode, encode
 
 
-class Remembered(Struct, frozen=True):
-    """An epoch as far as a live world remembers it."""
+class RecentEpoch(Struct, frozen=True):
+    """The kept events of one epoch."""
 
     header: EpochBegan
     end_at: str
@@ -25,7 +25,7 @@ class Remembered(Struct, frozen=True):
 
 
 class Timeline(Struct, frozen=True):
-    """A picture: `svg` is its text, and a notebook shows it."""
+    """An SVG picture, which a notebook displays."""
 
     svg: str
 
@@ -34,17 +34,17 @@ class Timeline(Struct, frozen=True):
 
     @classmethod
     def of(cls, world: WorldState, events: Sequence[Event], title: str) -> Self:
-        """The epochs of these events up to the present minute, and what runs and waits in it."""
+        """The epochs of these events up to the current minute, with the actions that run and wait in it."""
         setting, clock = world.setting, world.clock
         last = setting.first_epoch + clock.epoch
-        told = [event for event in events if not isinstance(event, EpochBegan)]
-        first = min((event.epoch for event in told), default=last)
+        shown = [event for event in events if not isinstance(event, EpochBegan)]
+        first = min((event.epoch for event in shown), default=last)
         days = []
         for epoch in range(first, last + 1):
             start = (epoch - setting.first_epoch) * setting.horizon
-            of_day = [event for event in told if event.epoch == epoch]
+            of_day = [event for event in shown if event.epoch == epoch]
             days.append(
-                Remembered(
+                RecentEpoch(
                     EpochBegan(epoch, setting.display(start), ()),
                     setting.display(start + setting.horizon),
                     tuple(event for event in of_day if isinstance(event, WORLD_EVENTS)),

@@ -1,11 +1,11 @@
-"""A file of actions: read into what a run takes, checked with all its faults, its form as a schema.
+"""A file of actions: loading, checking, JSON Schema.
 
-loading       a file into the document that a run takes
-checking      everything that is wrong with a file, single things too, each with its place and its code
-schema        the form of a file as JSON Schema
-sections      the parts of a file, and what spoils the whole
-complaints    what the readers of the engine say about a value, noted at its place
-refusals      the kinds of refusal of a file
+loading       loads the document of a run from a file
+checking      finds every fault of a file, with place and code
+schema        the JSON Schema of a file
+sections      the sections of a file, and the faults that make it unusable
+complaints    faults of the engine's readers, noted at their place
+refusals      the errors of a refused file
 """
 
 from pendula.actions.reading.checking import check
@@ -18,7 +18,7 @@ __all__ = [
     "SECTIONS",  # every section of a file
     "accept",  # a document, or `FileRefused`
     "check",  # every fault of a document
-    "file_schema",  # the form of a file
+    "file_schema",  # the JSON Schema of a file
     "load",  # the document in a file
     "town",  # the example that comes with the package
 ]

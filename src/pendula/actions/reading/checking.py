@@ -1,7 +1,7 @@
-"""Everything that is wrong with a file of actions, single things too, each with its place and its code.
+"""Finds every fault of a file of actions, each with its place and code.
 
-A run gets along with most of this: it rejects an instance, passes over a request. Somebody who writes a file wants to
-know before.
+Most of them do not stop a run: it rejects the instance or ignores the request. `pendula actions check` reports them
+before the run.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,11 +31,11 @@ IGNORED = {
     "resume": Code.NOT_RESUMABLE,
 }
 CODES_OF_FIELDS: Mapping[Step, str] = {"base_duration_min": Code.INVALID_DURATION, "effort": Code.INVALID_EFFORT}
-SOMEBODY = "?"
+ANY_ACTOR = "?"
 
 
 def check(document: Document) -> None:
-    """Raise `FileRefused` with every fault there is; nothing if the file is as it should be."""
+    """Raise `FileRefused` with every fault of the file, if it has any."""
     sections = Sections(document)
     if sections.root.is_object:
         _Check(sections).everything()
@@ -43,7 +43,7 @@ def check(document: Document) -> None:
 
 
 class _Check:
-    """One reading of the single things in a file, by a setting made of what is good in it."""
+    """Checks single definitions, instances and requests, with a setting made of the valid parts of the file."""
 
     def __init__(self, sections: Sections) -> None:
         self._sections = sections
@@ -61,9 +61,9 @@ class _Check:
         for place, at in enumerate(self._sections.elements("actions_submitted")):
             self._instance(place, at)
         for at in self._sections.elements("interrupts"):
-            self._wish(at, lambda raw: read_requests((raw,), (), self._setting))
+            self._request(at, lambda raw: read_requests((raw,), (), self._setting))
         for at in self._sections.elements("commands"):
-            self._wish(at, lambda raw: read_requests((), (raw,), self._setting))
+            self._request(at, lambda raw: read_requests((), (raw,), self._setting))
 
     def _modifiers(self, good: list[Any]) -> Iterator[Json]:
         for at in self._sections.parts_of_the_world("modifiers"):
@@ -79,11 +79,11 @@ class _Check:
                 below(at, ("factor",)).refuse(message, code=Code.INVALID_DURATION)
 
     def _skills(self) -> tuple[dict[str, Json], dict[str, Json]]:
-        """Actors and weights that give levels; each level, dimension and weight is asked for alone."""
+        """The valid skills and weights; each level, dimension and weight is checked alone."""
         weights = {
             skill: at.any()
             for skill, at in self._sections.members("skill_weights").items()
-            if _level(at, SOMEBODY, skill, {"matrix": {}}, {skill: at.any()})
+            if _level(at, ANY_ACTOR, skill, {"matrix": {}}, {skill: at.any()})
         }
         actors = {actor: at.any() for actor, at in self._sections.members("skills").items() if _skills_of(at, actor)}
         return actors, weights
@@ -106,7 +106,7 @@ class _Check:
             self._verb(other, str(other.any()))
 
     def _locks(self, at: Cursor) -> None:
-        """Locks outside a closed list, also of a definition that has other faults."""
+        """Locks that are not in `strict_locks`, also of a definition with other faults."""
         allowed = self._setting.options.strict_locks
         if allowed is None:
             return
@@ -158,7 +158,7 @@ class _Check:
         if isinstance(timing, Fault):
             below(at, ("verb",)).refuse(timing.message, code=timing.code)
 
-    def _wish(self, at: Cursor, read: Callable[[Json], Iterator[ActionRequest | Fault]]) -> None:
+    def _request(self, at: Cursor, read: Callable[[Json], Iterator[ActionRequest | Fault]]) -> None:
         def judge(raw: Json) -> Complaint | None:
             request = next(read(raw))
             return _complaint(request) if isinstance(request, Fault) else None
@@ -175,28 +175,28 @@ class _Check:
 
 def _skills_of(at: Cursor, actor: str) -> bool:
     if not at.is_object:
-        return _level(at, actor, SOMEBODY, at.any(), {})
+        return _level(at, actor, ANY_ACTOR, at.any(), {})
     matrix = below(at, ("matrix",))
     if not matrix.is_object:
         levels = at.map_of(itself).items()
         good = [_level(one, actor, skill, {skill: one.any()}, {}) for skill, one in levels]
         return all(good)
     good = [
-        _level(one, actor, SOMEBODY, {"matrix": {name: one.any()}}, {}) for name, one in matrix.map_of(itself).items()
+        _level(one, actor, ANY_ACTOR, {"matrix": {name: one.any()}}, {}) for name, one in matrix.map_of(itself).items()
     ]
     override = below(at, ("override",))
     given = {"matrix": {}, "override": override.any()}
     if not override.given:
         return all(good)
     if not override.is_object:
-        return _level(override, actor, SOMEBODY, given, {})
+        return _level(override, actor, ANY_ACTOR, given, {})
     for skill, one in override.map_of(itself).items():
         good.append(_level(one, actor, skill, {"matrix": {}, "override": {skill: one.any()}}, {}))
     return all(good)
 
 
 def _level(at: Cursor, actor: str, skill: str, given: Json, weights: dict[str, Any]) -> bool:
-    """Whether a level can be told from this alone; a fault is noted."""
+    """Whether this alone gives a valid level; a fault is noted."""
     level = Skills({actor: given}, weights).level(actor, skill)
     if isinstance(level, Fault):
         at.refuse(level.message, code=level.code)

@@ -1,4 +1,4 @@
-"""What the readers of the engine say about a value, noted at its place in the file, one complaint after the other."""
+"""Complaints of the engine's readers about a value, noted at their places in the file."""
 
 from collections.abc import Callable, Mapping
 from itertools import takewhile
@@ -15,7 +15,7 @@ from pendula.documents.places import Step
 from pendula.kernel.canonical import Json
 from pendula.kernel.wording import explain_validation_error, split_place
 
-# What stands for a required value that was refused, so that the rest of its object is read too.
+# Replacements of faulty required values, so that the rest of the object is read, too.
 STAND_INS: Mapping[str, Json] = {
     "actor": "?",
     "amount": 0,
@@ -37,18 +37,18 @@ _FIELD = regex(r"(?s)Object (?:missing required|contains unknown) field `(.+)`\Z
 
 
 class Complaint(Struct, frozen=True):
-    """What a reader of the engine says about a value."""
+    """The complaint of a reader about a value."""
 
     code: str
     message: str
-    said: str | None = None  # the same as a sentence that helps
+    sentence: str | None = None  # the explained message
 
 
 Judge: TypeAlias = Callable[[Any], Complaint | None]
 
 
 def judged_as(kind: type[Struct], code: str = "InvalidSetting") -> Judge:
-    """Whether a value can be read as a struct."""
+    """A judge of whether a value can be read as a struct."""
 
     def judge(raw: Json) -> Complaint | None:
         try:
@@ -61,28 +61,30 @@ def judged_as(kind: type[Struct], code: str = "InvalidSetting") -> Judge:
 
 
 def note_all(at: Cursor, judge: Judge, skip: int = 0, codes: Mapping[Step, str] = NO_CODES) -> list[Path]:
-    """Note every fault of a value at its place; returns where, inside the value. A field that is refused is replaced
-    or left out and the rest judged again, because readers stop at the first fault. `codes` are those of some fields."""
+    """Note every fault of a value at its place; returns the paths inside the value. `codes` overrides codes of fields.
+
+    Readers stop at the first fault, so the faulty field is replaced or removed and the rest is read again.
+    """
     raw: Any = at.any()
-    found: list[Path] = []
+    paths: list[Path] = []
     replaced: set[object] = set()
     while (complaint := judge(raw)) is not None:
-        message, inner = taken_apart(complaint.message, raw)
+        message, inner = split_message(complaint.message, raw)
         inner = inner[skip:]
         named = _FIELD.search(message) if not inner and message.endswith("`") else None
         field = named[1] if named else inner[0] if inner else None
         if field in replaced:
             break
         code = codes.get(inner[0], complaint.code) if inner else complaint.code
-        below(at, inner).refuse(complaint.said or message, code=code)
-        found.append(inner)
+        below(at, inner).refuse(complaint.sentence or message, code=code)
+        paths.append(inner)
         if not isinstance(raw, dict) or field is None:
             break
         replaced.add(field)
         raw = {name: value for name, value in raw.items() if name != field}
         if isinstance(field, str) and field in STAND_INS:
             raw[field] = STAND_INS[field]
-    return found
+    return paths
 
 
 def below(at: Cursor, steps: Path) -> Cursor:
@@ -95,20 +97,20 @@ def below(at: Cursor, steps: Path) -> Cursor:
     return at
 
 
-def taken_apart(message: str, value: Json) -> tuple[str, Path]:
-    """A reader's message without its path, and the path; it ends before a member whose name readers do not tell."""
+def split_message(message: str, value: Json) -> tuple[str, Path]:
+    """A message without its path, and the path, up to a member whose name msgspec does not give."""
     what, steps = split_place(message, value)
     return what, tuple(takewhile(lambda step: not isinstance(step, EllipsisType), steps))  # type: ignore[arg-type]
 
 
 def known(at: Cursor, kind: type[Struct]) -> None:
-    """Note members that the struct does not have."""
+    """Note unknown members of an object."""
     if at.is_object:
         at.object(optional=known_names(kind))
 
 
 def elements(at: Cursor, field: str) -> tuple[Cursor, ...]:
-    """The elements of a list in an object; none where either is something else."""
+    """The elements of a list in an object; none if either has another type."""
     inner = below(at, (field,)) if at.is_object else at
     return inner.list_of(itself) if inner is not at and inner.is_list else ()
 

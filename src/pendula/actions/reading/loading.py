@@ -1,6 +1,6 @@
-"""A file into the document that a run takes; what spoils the whole is refused, every fault with its place.
+"""Loads a file for a run; an unusable file is refused with every fault and its place.
 
-Faults of single definitions, instances and requests do not spoil a run, they become rejections and diagnostics;
+Faults of single definitions, instances and requests do not stop a run: they become rejections and diagnostics, and
 `checking` lists them.
 """
 
@@ -14,18 +14,18 @@ from pendula.documents import Document, Format, read_bytes, read_file
 
 
 def load(path: FilePath | str) -> dict[str, Any]:
-    """The document in a file, for `run_document`; raises `DocumentRefused` where it is refused as a whole."""
+    """The document in a file, for `run_document`. Raises `DocumentRefused` for an unusable file."""
     return accept(read_file(path))
 
 
 def town() -> Document:
-    """The example that comes with the package: a small town over three days."""
+    """The example of the package: a small town over three days."""
     name = "town.yaml"
     return read_bytes((files("pendula.actions") / "example" / name).read_bytes(), Format.YAML, name)
 
 
 def accept(document: Document) -> dict[str, Any]:
-    """The document as a run takes it; raises `FileRefused` with every fault that spoils the whole."""
+    """The document of a run. Raises `FileRefused` with every fault that makes the file unusable."""
     Sections(document)
     refuse_if_faulty(document)
     assert isinstance(document.value, dict)

@@ -1,4 +1,4 @@
-"""A file that is refused: the kinds of refusal, and when which is raised."""
+"""The errors of a refused file."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from pendula.documents import Document, DocumentRefused, Fault
 
 
 class FileRefused(DocumentRefused):
-    """A file of actions with faults; on a terminal each line ends with its code."""
+    """A file of actions with faults; each line on a terminal ends with its code."""
 
     def render(self) -> str:
         coded = [msgspec.structs.replace(fault, allowed=(), message=_with_code(fault)) for fault in self.faults]
@@ -15,19 +15,19 @@ class FileRefused(DocumentRefused):
 
 
 class EpochRefused(FileRefused, InvalidEpoch):
-    """Nothing but the epoch is wrong."""
+    """Only the epoch is invalid."""
 
     code = "InvalidEpoch"
 
 
 class CarryRefused(FileRefused, InvalidCarryOver):
-    """Nothing but the carry is wrong."""
+    """Only the carry is invalid."""
 
     code = "InvalidCarryOver"
 
 
 def refuse_if_faulty(document: Document) -> None:
-    """Raise what was noted; the code of the refusal is that of its faults when they are all about epoch or carry."""
+    """Raise the noted faults; faults of the epoch alone, or of the carry alone, have their own error."""
     try:
         document.done()
     except DocumentRefused as refused:

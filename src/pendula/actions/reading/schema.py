@@ -1,7 +1,7 @@
-"""The form of a file of actions as JSON Schema, for editors and other programs; made of the models themselves.
+"""The JSON Schema of a file of actions, for editors and other programs, generated from the models.
 
-It describes what a run takes without a rejection for its form. What no schema can say (ids used twice, verbs without a
-definition, how long an epoch lasts) `checking` finds.
+A valid file has no rejection for its form. `checking` finds what a schema cannot express: duplicate ids, verbs without
+a definition, the length of an epoch.
 """
 
 from collections.abc import Mapping
@@ -32,22 +32,22 @@ MODELS: tuple[type[Struct], ...] = (
     SkillRule,
 )
 
-# Files write exact numbers as numbers; a text is for those whose tools would make floats of them.
+# Exact numbers are numbers; the text form is for tools that would turn them into floats.
 AMOUNT = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[+-]?[0-9]+(\.[0-9]+)?$"}]}
 
-# A member that nobody knows is a mistake here; instances keep theirs for whoever wrote them.
+# Unknown members are errors here; instances keep theirs in `meta.extra`.
 CLOSED = ("ActionDef", "EpochFrame", "FollowUp", "KnowledgeItem", "Matrix", "Modifier", "Need", "Options", "SkillRule")
 
 DESCRIPTIONS = {
-    "epoch": "The first day of the run: its number, when it begins, when it ends; that of the earliest submission.",
-    "action_defs": "What each verb means.",
-    "actions_submitted": "Who wants to do what, from when on, for all epochs of the file.",
-    "skills": "By actor: levels of skills from 0 to 3, or how the actor behaves, from which levels follow.",
-    "skill_weights": "By skill: how a level follows from behaviour.",
-    "resources": "By name: how much there is at the start.",
-    "locks": "By name: how many may hold a lock at once, where it is more than one.",
-    "world_state": "Factors on durations, what can be known, who is where, and other facts such as the weather.",
-    "interrupts": "What breaks in from outside.",
+    "epoch": "The first epoch of the run: number, start, end. Default: the day of the earliest submission.",
+    "action_defs": "The definition of each verb.",
+    "actions_submitted": "Submitted instances, for all epochs of the file.",
+    "skills": "By actor: skill levels from 0 to 3, or a behaviour matrix that gives them.",
+    "skill_weights": "By skill: base and weights of a level from behaviour.",
+    "resources": "By name: the amount at the start.",
+    "locks": "By name: how many actions may hold a lock at once, if more than one.",
+    "world_state": "Modifiers of durations, knowledge items, places of actors, and facts such as the weather.",
+    "interrupts": "Interrupts from outside.",
     "commands": "Cancellations and resumptions.",
     "carry": "The carry of an earlier output; the run continues it.",
     "options": "Constants of the run.",
@@ -56,12 +56,12 @@ DESCRIPTIONS = {
 
 
 def file_schema() -> dict[str, Any]:
-    """A new copy each time, of plain JSON values in a fixed order."""
+    """A new copy, in a fixed order."""
     _, models = msgspec.json.schema_components(MODELS)
     defs = {name: _plain(models[name]) for name in sorted(models)}
     for name in CLOSED:
         defs[name]["additionalProperties"] = False
-    # Either says when; a file that gives both gets the minute.
+    # One of them is required; `t` wins over `submitted_at`.
     defs["Instance"]["anyOf"] = [{"required": ["submitted_at"]}, {"required": ["t"]}]
     defs["CommandForm"]["oneOf"] = [{"required": ["cancel"]}, {"required": ["resume"]}]
     defs["ActionDef"]["properties"]["base_duration_min"]["minimum"] = 1
@@ -120,7 +120,7 @@ def _list_of(items: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Plain JSON: lists for tuples, and exact numbers as files write them."""
+    """Plain JSON: lists for tuples, and the schema of exact numbers."""
     match value:
         case {"type": "string", "format": "decimal", **rest}:
             return {**AMOUNT, **_plain({name: one for name, one in rest.items() if name != "default"})}

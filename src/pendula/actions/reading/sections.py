@@ -1,8 +1,7 @@
-"""The sections of a file of actions: what is good in them, and every fault that spoils the whole.
+"""The sections of a file of actions: their valid parts, and every fault that makes the file unusable.
 
-Such faults are: a section that is missing or of the wrong kind, an epoch or a carry that cannot be, a setting that no
-world can be made of. The rules themselves are the engine's; here its readers are asked about each piece alone, so that
-one fault does not hide the next.
+Such faults are a missing section or one of the wrong type, an invalid epoch or carry, an invalid setting. The engine's
+readers check each piece alone, so that one fault does not hide the next.
 """
 
 from collections.abc import Collection
@@ -30,7 +29,7 @@ SECTIONS = (*REQUIRED, *OPTIONAL)
 
 
 class Sections:
-    """The sections of a file. Faults that spoil the whole are noted in the document; what is good is kept."""
+    """The sections of a file. Faults are noted in the document; `good` has the valid parts."""
 
     def __init__(self, document: Document) -> None:
         self.root = document.root()
@@ -58,7 +57,7 @@ class Sections:
         self._carry()
 
     def members(self, name: str) -> dict[str, Cursor]:
-        """The members of a section that is an object; null is an empty one. What is not an object is noted once."""
+        """The members of an object section; null counts as empty, another type is noted once."""
         if name not in self._members:
             self._members[name] = self.at[name].unless_null().map_of(itself, default={})
         return self._members[name]
@@ -78,7 +77,7 @@ class Sections:
         self.good["options"] = {name: at.any() for name, at in members.items() if name not in bad}
 
     def _epoch(self) -> None:
-        """Judged by its length only where the options say how long it has to be."""
+        """Check the epoch; its length only if the options that define it are valid."""
         at, options = self.at["epoch"], self.good["options"]
         sized = all(name in options for name in ("slots", "slot_minutes") if name in self.members("options"))
 
@@ -98,7 +97,7 @@ class Sections:
         self.good["epoch"] = at.any() if self._epoch_stands else self._some_epoch()
 
     def _usual_epoch(self) -> None:
-        """Without an epoch, the day of the earliest submission is the epoch."""
+        """Without `epoch`, the day of the earliest submission is the epoch."""
         try:
             self.good["epoch"] = default_epoch(
                 [at.any() for at in self.elements("actions_submitted")], self.good["options"]
@@ -109,7 +108,7 @@ class Sections:
             self.good["epoch"], self._epoch_stands = self._some_epoch(), False
 
     def _some_epoch(self) -> dict[str, Json]:
-        """A frame of the right length and of the file's kind of time, to judge the rest by."""
+        """A placeholder of the right length and kind of time, to check the rest with."""
         given = self.at["epoch"].any()
         texts = [given.get("start_at"), given.get("end_at")] if isinstance(given, dict) else []
         texts += [
@@ -137,7 +136,7 @@ class Sections:
         self.good["world_state"] = good
 
     def _usable(self, at: Cursor, section: str, name: str, *, as_list: bool = True) -> bool:
-        """Whether a world can be made of this piece of a section alone."""
+        """Whether this piece of a section is valid on its own."""
 
         def judge(raw: Json) -> Complaint | None:
             alone = {name: [raw] if section == "world_state" and as_list else raw}
@@ -145,16 +144,16 @@ class Sections:
                 config = {"epoch": self.good["epoch"], "options": self.good["options"], section: alone}
                 Setting.read(config, check_names=False)
             except InputRefused as fault:
-                # Readers speak of the path in the section; the first step leads to this piece.
-                said, complaint = fault.message, fault.details.get("complaint", fault.message)
-                told = (text.removeprefix(f"{name}: ").removeprefix(f"{section}: ") for text in (complaint, said))
-                return Complaint(fault.code, *told)
+                # The path of a reader is inside the section; its first step leads to this piece.
+                texts = (fault.details.get("complaint", fault.message), fault.message)
+                inner = (text.removeprefix(f"{name}: ").removeprefix(f"{section}: ") for text in texts)
+                return Complaint(fault.code, *inner)
             return None
 
         return not note_all(at, judge, skip=1)
 
     def _names(self) -> None:
-        """Members that nobody reads: a rule that is passed over in silence never holds."""
+        """Note unknown members: an ignored name would be a rule without effect."""
         known(self.at["epoch"], EpochFrame)
         known(self.at["options"], Options)
         if self.at["world_state"].is_object:
@@ -180,7 +179,7 @@ class Sections:
                 known(at, Matrix)
 
     def _condition(self, at: Cursor) -> None:
-        """Conditions on names that `world_state` does not have."""
+        """Note conditions on names that are not in `world_state`."""
         when = below(at, ("when",)) if at.is_object else at
         if when is at or not when.given or not when.is_object:
             return
@@ -189,7 +188,7 @@ class Sections:
             below(when, (name,)).refuse(message, code="InvalidSetting")
 
     def _carry(self) -> None:
-        """Judged only beside the epoch it has to continue."""
+        """Check the carry, if the epoch that it continues is valid."""
         at = self.at["carry"].unless_null()
         if not at.given or not self._epoch_stands:
             return

@@ -1,8 +1,8 @@
 """`pendula actions`: run a file of actions, check it, ask why an action has not started.
 
-run         the epochs of a file: what happens when, who waits for whom
-check       everything that is wrong with a file
-why         where an action stands at a moment of the run
+run         runs the epochs of a file
+check       lists every fault of a file
+why         explains the state of an action at a moment of the run
 tables      results as tables
 """
 

@@ -1,4 +1,4 @@
-"""`pendula actions check`: everything that is wrong with a file, with line and column."""
+"""`pendula actions check`: every fault of a file, with line and column."""
 
 from typing import Any
 
@@ -13,10 +13,10 @@ def register(scheduler: typer.Typer) -> None:
 
 
 def check(file: FileArgument, json: JsonFlag = False) -> None:
-    """Say everything that is wrong with a file, with line and column; the exit code is 1 if anything is.
+    """List every fault of a file, with line and column; the exit code is 1 if there is any.
 
-    That includes what a run gets along with: instances it would reject, requests it would pass over, names that nobody
-    knows. Only what depends on how the days go is not foreseen: locks that are taken, resources that run out.
+    That includes faults that do not stop a run: instances that it would reject, requests that it would ignore, unknown
+    names. It does not include what depends on the run: locks that are taken, resources that run out.
     """
     from pendula.actions import reading
     from pendula.documents import read_file
@@ -24,8 +24,8 @@ def check(file: FileArgument, json: JsonFlag = False) -> None:
     document = read_file(file)
     reading.check(document)
     counts = _counts(document.value)
-    told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
-    Output(json).result({"file": str(file), "sound": True, **counts}, lambda: f"{file} is sound: {told}.")
+    summary = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
+    Output(json).result({"file": str(file), "sound": True, **counts}, lambda: f"{file} is sound: {summary}.")
 
 
 def _counts(document: Any) -> dict[str, int]:

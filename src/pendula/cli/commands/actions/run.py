@@ -1,4 +1,4 @@
-"""`pendula actions run`: the epochs of a file, with a journal, logs and a picture if they are asked for."""
+"""`pendula actions run`: run the epochs of a file, optionally with a journal, logs and a picture."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pendula.kernel.disk import RealDisk
 
 FileArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Who wants to do what: a YAML or JSON file.", show_default=False)
+    Path, typer.Argument(metavar="FILE", help="A file of actions, YAML or JSON.", show_default=False)
 ]
 
 
@@ -46,10 +46,10 @@ def run(
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Run the epochs of a file: what happens when, who waits for whom, what is carried on.
+    """Run the epochs of a file: events, rejections, locks, and the carry.
 
-    Instances that cannot take part are rejected one by one; that is a result, and the exit code is 0. A file that
-    cannot be used as a whole is refused with every fault it has.
+    Invalid instances are rejected one by one; that is a result, and the exit code is 0. An unusable file is refused
+    with all its faults.
     """
     from pendula.actions.engine import World
     from pendula.actions.reading import accept
@@ -61,7 +61,7 @@ def run(
     document = accept(read_file(file))
     config = config_of(document)
     world = World.create(config)
-    # With both, logs are written as far as the journal has it: slot by slot.
+    # With a journal, time advances slot by slot, so that the logs follow it closely.
     step = world.current.setting.slot_minutes if journal is not None and logs is not None else None
     with (
         _open_world(world, config, journal, logs) as apply,
@@ -85,7 +85,7 @@ def _audio(result: "RunResult") -> "list[AudioFile]":
 def _open_world(
     world: "World", config: Mapping[str, Any], journal: Path | None, logs: Path | None
 ) -> "Iterator[Apply]":
-    """The way into the world: straight, or through a journal; logs hear everything that comes out."""
+    """A function that applies commands, directly or through a journal, and writes the logs."""
     from pendula.actions.questions import NoAnswers
     from pendula.kernel.disk import RealDisk
     from pendula.kernel.recording import begin_recording, send
@@ -95,7 +95,7 @@ def _open_world(
     driver = None
     for written in (journal, logs):
         if written is not None:
-            keeping(f"{written} holds what was done until then")
+            keeping(f"{written} has everything up to the interrupt")
     if journal is not None:
         driver = begin_recording(world, dict(config), RealDisk(journal), outside=NoAnswers())
 
@@ -123,8 +123,7 @@ def _open_world(
 
 
 def _logs(folder: "RealDisk", world: "World") -> "Logs":
-    """New logs, or those of the days before that this run carries on; others are refused, because a written log is
-    never changed."""
+    """New logs, or existing ones that this run continues; others are refused, because a written log never changes."""
     from pendula.actions.runs import Logs
 
     header = world.header()

@@ -1,4 +1,4 @@
-"""What a run looks like on a terminal: a table of events an epoch, then what did not happen, then a summary."""
+"""The output of a run on a terminal: events, rejections and diagnostics of each epoch, and a summary."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
@@ -16,18 +16,18 @@ from pendula.kernel.engine import Reason
 from pendula.kernel.wording import counted
 
 COLUMNS = ("time", "event", "action", "actor", "what")
-# Nobody reads more on a terminal; `--json` has everything.
+# More is unreadable on a terminal; `--json` has everything.
 MOST_SHOWN = 1000
 
 AFTERWARDS = {
     Resume.AUTO: "",
-    Resume.MANUAL: ", put aside",
-    Resume.DROP: ", given up",
+    Resume.MANUAL: ", on hold",
+    Resume.DROP: ", dropped",
 }
 
 
 def drawn(result: RunResult, audio: Sequence[AudioFile] | None = None) -> RenderableType:
-    """All epochs below each other, the names of audio files, and one line that sums them up."""
+    """All epochs, the names of audio files, and a summary line."""
     parts: list[RenderableType] = []
     for epoch in result.epochs:
         parts += _epoch(epoch)
@@ -38,7 +38,7 @@ def drawn(result: RunResult, audio: Sequence[AudioFile] | None = None) -> Render
 
 
 def reasoned(at: str, reason: Reason) -> RenderableType:
-    """The sentence, and below it what it rests on."""
+    """The sentence, with its reasons below."""
     return reason_tree(f"{at}: {reason.sentence}", reason)
 
 
@@ -46,22 +46,22 @@ def _epoch(epoch: EpochResult) -> Iterator[RenderableType]:
     header = epoch.header
     yield Text(f"Epoch {header.epoch}, {header.start_at} to {epoch.end_at}", style="bold")
     for one in header.carried_in:
-        yield line(f"goes on from before: {one['action_id']}, {one['remaining']} min left")
+        yield line(f"continued: {one['action_id']}, {one['remaining']} min left")
     if epoch.events:
         yield table(COLUMNS, [_cells(event) for event in epoch.events[:MOST_SHOWN]])
     else:
-        yield Text("Nothing happens.\n")
+        yield Text("No events.\n")
     if len(epoch.events) > MOST_SHOWN:
         yield Text(f"… and {counted(len(epoch.events) - MOST_SHOWN, 'more event')}; --json has them all\n")
     yield from titled_list(
         "Rejected", [f"{one.action_id}: {one.message} ({one.code})" for one in epoch.rejections], MOST_SHOWN
     )
-    yield from titled_list("Did not happen", [f"{one.message} ({one.code})" for one in epoch.diagnostics], MOST_SHOWN)
+    yield from titled_list("No effect", [f"{one.message} ({one.code})" for one in epoch.diagnostics], MOST_SHOWN)
     yield from titled_list("Locks", list(_locks(epoch.locks)), MOST_SHOWN)
 
 
 def _locks(rows: dict[str, Any]) -> Iterator[str]:
-    """Locks that somebody has or waits for when the epoch is over."""
+    """Locks with a holder or a queue at the end of the epoch."""
     for name, row in rows.items():
         if row["held_by"] or row["queue"]:
             held = f"held by {row['held_by']}" if row["held_by"] else "free"
@@ -70,8 +70,8 @@ def _locks(rows: dict[str, Any]) -> Iterator[str]:
 
 
 def _cells(event: WorldEvent) -> Sequence[str]:
-    told = (event.at[11:16], str(event.__struct_config__.tag), event.action_id, event.actor, _what(event))
-    return [printable(cell) for cell in told]
+    cells = (event.at[11:16], str(event.__struct_config__.tag), event.action_id, event.actor, _what(event))
+    return [printable(cell) for cell in cells]
 
 
 def _what(event: WorldEvent) -> str:
@@ -106,7 +106,7 @@ def _summary(result: RunResult) -> str:
             f"{sum(isinstance(event, End) for event in events)} ended",
             counted(sum(isinstance(event, Interrupted) for event in events), "interrupt"),
             f"{rejected} rejected",
-            f"{len(running)} running on",
+            f"{len(running)} carried",
             f"{len(result.epochs[-1].deferred)} deferred",
         )
     )

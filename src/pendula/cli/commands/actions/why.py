@@ -1,4 +1,4 @@
-"""`pendula actions why`: where an action stands at a moment of the run."""
+"""`pendula actions why`: explain the state of an action at a moment of the run."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +29,7 @@ def why(
     at: Annotated[str, typer.Option(metavar="TIME", help="An ISO time, or a minute of the run.", show_default=False)],
     json: JsonFlag = False,
 ) -> None:
-    """Say where an action stands at a moment of the run: what it waits for, who has it, who is before it."""
+    """Explain an action at a moment of the run: its stage, what it waits for, and why."""
     from pendula.actions.engine import World
     from pendula.actions.events import Advance, Request, Submit
     from pendula.actions.reading import accept
@@ -41,12 +41,13 @@ def why(
     minute = _minute(world, at, document.get("epochs") or 1)
     submitted = tuple(document["actions_submitted"] or ())
     requests = Request(tuple(document.get("interrupts") or ()), tuple(document.get("commands") or ()))
-    done = [event for one in (Submit(submitted), requests, Advance(minute)) for event in world.apply(one).events]
+    commands = (Submit(submitted), requests, Advance(minute))
+    events = [event for command in commands for event in world.apply(command).events]
     reason = world.why({"action": action})
     if reason.code == "unknown":
         raise _unknown(action, submitted)
     if reason.code == "over":
-        reason = _how_it_ended(reason, action, done, world)
+        reason = _how_it_ended(reason, action, events, world)
     when = world.current.setting.display(minute)
     Output(json).result(
         {"at": when, "reason": reason, "t": minute}, lambda: tables_of("actions").reasoned(when, reason)
@@ -54,13 +55,13 @@ def why(
 
 
 def _how_it_ended(reason: Reason, action: str, events: Sequence["Event"], world: "World") -> Reason:
-    """The world forgets what is over; the run that led here has its end. What was dropped left no event of its own."""
+    """The reason for an ended action, from the events of the run. A dropped action has no end event."""
     from pendula.actions.events import End, Rejection
 
-    about = [one for one in events if isinstance(one, End | Rejection) and one.action_id == action]
-    if not about:
+    ends = [event for event in events if isinstance(event, End | Rejection) and event.action_id == action]
+    if not ends:
         return reason
-    last = about[-1]
+    last = ends[-1]
     when = world.current.setting.display(last.t)
     how = f"ended at {when}" if isinstance(last, End) else f"was rejected at {when}: {last.message}"
     facts = {**reason.facts, "at": when}
@@ -70,18 +71,18 @@ def _how_it_ended(reason: Reason, action: str, events: Sequence["Event"], world:
 
 
 def _minute(world: "World", text: str, epochs: int) -> int:
-    """The minute that is meant; it has to lie in the epochs of the file."""
+    """The minute of a time or number, within the epochs of the file."""
     from pendula.actions.rules import Fault
 
     last = epochs * world.current.setting.horizon
     if text.isdecimal():
         minute = int(text[:18])
     else:
-        found = world.current.setting.minute_of(text)
-        if isinstance(found, Fault):
+        read = world.current.setting.minute_of(text)
+        if isinstance(read, Fault):
             first = world.current.setting.display(0)
-            raise WrongUsage(f"--at {text!r} is not a time of the run; say one like {first}, or a minute", at=text)
-        minute = found[0]
+            raise WrongUsage(f"--at {text!r} is not a time of the run; pass one like {first}, or a minute", at=text)
+        minute = read[0]
     if not 0 <= minute <= last:
         first, end = world.current.setting.display(0), world.current.setting.display(last)
         raise WrongUsage(f"--at {text} is outside the run; it must be 0 to {last}, or {first} to {end}", at=text)

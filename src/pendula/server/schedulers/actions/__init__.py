@@ -1,9 +1,9 @@
-"""The scheduler of actions over HTTP: worlds.
+"""The scheduler of actions over HTTP.
 
-routes       making a world, what is asked of one, what it tells
-views        how a world stands at any moment and why, its events, its logs
-estimates    when a wish would start, without doing it
-choices      what can be asked of one, to choose from
-bounds       how much one command may ask of a world
-demo         the town of the package, alive, its days repeated for ever
+routes       create worlds, send commands, read state and events
+views        state, events and logs of a world
+estimates    when a submission would start
+choices      questions and commands to choose from
+bounds       the size limit of one command
+demo         the example town, repeated without end
 """

@@ -1,7 +1,6 @@
-"""How much one command may ask of a world: a month at a time, said before anything is computed.
+"""The size limit of one command: a month of time, checked before anything is computed.
 
-A year of an empty world is a year of epochs, each told and written down, and of a full one all that happens in it. The
-library has no such bound: whoever calls it pays for it alone.
+Other users of the server would wait for a longer command. The library has no such limit.
 """
 
 from pendula.actions import World
@@ -16,12 +15,12 @@ def check(world: World, command: Command) -> None:
     """Raises `TooMuchAtOnce`."""
     if not isinstance(command, Advance):
         return
-    asked = command.to - world.now()
-    if asked > MOST_MINUTES:
+    minutes = command.to - world.now()
+    if minutes > MOST_MINUTES:
         raise TooMuchAtOnce(
-            f"Minute {command.to} is {asked} minutes away; one command goes {MOST_MINUTES} minutes ({MOST_DAYS} days) "
-            f"at most: go there in several steps, the first to minute {world.now() + MOST_MINUTES}",
-            asked=asked,
+            f"Minute {command.to} is {minutes} minutes away; one command advances at most {MOST_MINUTES} minutes "
+            f"({MOST_DAYS} days): advance in steps, the first to minute {world.now() + MOST_MINUTES}",
+            asked=minutes,
             allowed=MOST_MINUTES,
             next_to=world.now() + MOST_MINUTES,
         )

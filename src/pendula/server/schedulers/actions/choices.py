@@ -1,4 +1,4 @@
-"""What can be asked of a world, to choose from: why each action stands where it does, and wishes that it would take."""
+"""Questions and commands for a world, with examples that work."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -22,17 +22,15 @@ from pendula.server.hosting.choices import (
 
 MOST_QUESTIONS = 50
 HOUR = 60
-DOES = {Stage.WAITING: "waits", Stage.HELD: "is held", Stage.SUSPENDED: "is put aside", Stage.RUNNING: "runs"}
+DOES = {Stage.WAITING: "waits", Stage.HELD: "is held", Stage.SUSPENDED: "is suspended", Stage.RUNNING: "runs"}
 
 
 def choices(world: World) -> ChoicesView:
-    """For a world as it stands."""
+    """The choices for the current state."""
     state = world.current
     actions = sorted(state.actions.values(), key=lambda one: (one.stage is Stage.RUNNING, one.admission))
     questions = [_question(action) for action in actions[:MOST_QUESTIONS]]
-    return ChoicesView(
-        questions or [QuestionView("Why nothing happens", {"action": "anybody"})], _forms(state, actions)
-    )
+    return ChoicesView(questions or [QuestionView("Why nothing happens", {"action": "A1"})], _forms(state, actions))
 
 
 def _question(action: Action) -> QuestionView:
@@ -41,10 +39,10 @@ def _question(action: Action) -> QuestionView:
 
 
 def _forms(state: WorldState, actions: list[Action]) -> list[FormView]:
-    """Time and submissions always; what is about an action, where there is one."""
+    """Advance and submit always; commands about actions if there are any."""
     now = state.clock.minute
     return [
-        form("Let time go on", Advance, {"to": now + HOUR}),
+        form("Advance time", Advance, {"to": now + HOUR}),
         form_inside("Submit an action", Submit, "actions", _instance(state, actions)),
         *_interrupt([one.instance.id for one in actions if one.stage is Stage.RUNNING], now),
         *_about("cancel", [one.instance.id for one in actions], now),
@@ -81,4 +79,4 @@ def _instance(state: WorldState, actions: list[Action]) -> list[FieldView]:
 
 
 def _first(names: list[str]) -> str:
-    return names[0] if names else "somebody"
+    return names[0] if names else "ann"

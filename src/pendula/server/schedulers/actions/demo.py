@@ -1,7 +1,7 @@
-"""The living example of the scheduler `actions`: the town of the package, whose days begin anew when the last is over.
+"""The demo of `actions`: the town of the package, repeated without end.
 
-What is submitted on a day is submitted again a round of days later, under new ids; what a round used up is delivered
-before the next. Every command is chosen by the state of the world alone, so that a restart goes on where it was.
+Every round of days submits the file again under new ids; a delivery replaces the resources that a round uses up. Each
+command depends on the state of the world alone, so that a restart continues where it was.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,14 +24,14 @@ CARTER = "carter"
 
 
 class TimedForm(Struct, frozen=True):
-    """A submission or request of the file, `minute` counted from the start of a round."""
+    """A submission or request of the file; `minute` counts from the start of a round."""
 
     minute: int
     form: Mapping[str, Any]
 
 
 class Rounds(Struct, frozen=True):
-    """What happens in a round of days, to be repeated for ever."""
+    """The submissions and requests of a round of days."""
 
     day: int
     days: int
@@ -41,18 +41,17 @@ class Rounds(Struct, frozen=True):
     delivers: bool
 
     def next_command(self, engine: Engine[Any, Any], _number: int) -> Command:
-        """Submit what belongs to the present day, ask in the minute before, or let time go on to where something is
-        due."""
+        """Submit the current day, send a request one minute early, or advance to the next event."""
         assert isinstance(engine, World)
         now = engine.now()
         today = list(self._of_day(now // self.day))
         if today and today[0]["id"] not in engine.current.used_ids:
             return Submit(tuple(today))
         tomorrow = (now // self.day + 1) * self.day
-        asked = self._next_request(now, tomorrow)
-        if asked == now + 1 and not _is_asked(engine, asked):
-            return self._request(asked)
-        stop = tomorrow if asked is None else max(asked - 1, now + 1)
+        request = self._next_request(now, tomorrow)
+        if request == now + 1 and not _has_request(engine, request):
+            return self._request(request)
+        stop = tomorrow if request is None else max(request - 1, now + 1)
         due = engine.next_due()
         return Advance(stop if due is None else min(max(due, now + 1), stop))
 
@@ -64,25 +63,24 @@ class Rounds(Struct, frozen=True):
         number, start = day // self.days, day % self.days * self.day
         if number and not start and self.delivers:
             yield {"id": _id(DELIVERY, number), "actor": CARTER, "verb": DELIVERY, "t": day * self.day}
-        for wanted in self.submissions:
-            if start <= wanted.minute < start + self.day:
-                again = {**wanted.form, "id": _id(wanted.form["id"], number), "t": wanted.minute + number * self._span}
-                yield again
+        for timed in self.submissions:
+            if start <= timed.minute < start + self.day:
+                yield {**timed.form, "id": _id(timed.form["id"], number), "t": timed.minute + number * self._span}
 
     def _next_request(self, now: int, before: int) -> int | None:
-        """The first minute after now, and before the next day, for which something is asked."""
+        """The first minute of a request after now and before `before`."""
         number = now // self._span
-        minutes = (wanted.minute + number * self._span for wanted in (*self.interrupts, *self.commands))
+        minutes = (timed.minute + number * self._span for timed in (*self.interrupts, *self.commands))
         return min((minute for minute in minutes if now < minute < before), default=None)
 
     def _request(self, minute: int) -> Request:
         number = minute // self._span
 
-        def of(wanted: tuple[TimedForm, ...]) -> tuple[dict[str, Any], ...]:
+        def of(forms: tuple[TimedForm, ...]) -> tuple[dict[str, Any], ...]:
             return tuple(
                 {name: _id(value, number) if name in TARGETS else value for name, value in one.form.items()}
                 | {"t": minute}
-                for one in wanted
+                for one in forms
                 if one.minute + number * self._span == minute
             )
 
@@ -93,30 +91,30 @@ TARGETS = ("target", "cancel", "resume")
 
 
 def rounds_of(document: Mapping[str, Any], setting: Setting, delivers: bool) -> Rounds:
-    """The rounds of a file of actions; what says no time of its own is left out."""
+    """The rounds of a file of actions; submissions and requests without a time are left out."""
 
-    def wanted(section: str, field: str) -> tuple[TimedForm, ...]:
-        found = [_wanted(one, field, setting) for one in document.get(section) or ()]
-        return tuple(sorted((one for one in found if one is not None), key=lambda one: one.minute))
+    def timed_forms(section: str, field: str) -> tuple[TimedForm, ...]:
+        forms = [_timed_form(one, field, setting) for one in document.get(section) or ()]
+        return tuple(sorted((one for one in forms if one is not None), key=lambda one: one.minute))
 
     return Rounds(
         setting.horizon,
         document.get("epochs") or 1,
-        wanted("actions_submitted", "submitted_at"),
-        wanted("interrupts", "at"),
-        wanted("commands", "at"),
+        timed_forms("actions_submitted", "submitted_at"),
+        timed_forms("interrupts", "at"),
+        timed_forms("commands", "at"),
         delivers,
     )
 
 
-def _wanted(form: Mapping[str, Any], field: str, setting: Setting) -> TimedForm | None:
+def _timed_form(form: Mapping[str, Any], field: str, setting: Setting) -> TimedForm | None:
     when = (form["t"], 0) if "t" in form else setting.minute_of(form.get(field))
     if not isinstance(when, tuple):
         return None
     return TimedForm(max(0, when[0]), {name: value for name, value in form.items() if name not in (field, "t")})
 
 
-def _is_asked(world: World, minute: int) -> bool:
+def _has_request(world: World, minute: int) -> bool:
     return any(entry[0] == minute and hasattr(entry[3], "target") for entry in world.current.queue)
 
 
@@ -125,7 +123,7 @@ def _id(text: str, number: int) -> str:
 
 
 def demo_of(document: Mapping[str, Any]) -> Demo:
-    """The world of a file, alive for ever."""
+    """The demo of a file."""
     config: dict[str, Any] = config_of(document)
     used = _used_up(document)
     if used:
@@ -137,7 +135,7 @@ def demo_of(document: Mapping[str, Any]) -> Demo:
 
 
 def _used_up(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What a round takes from the resources, beyond what it makes."""
+    """The resources that a round uses up, net of what it produces."""
     left = {name: row["available"] for name, row in run_document(document).epochs[-1].resources.items()}
     given = document.get("resources") or {}
     return {name: amount - left[name] for name, amount in given.items() if amount > left[name]}

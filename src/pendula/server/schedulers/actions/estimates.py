@@ -1,6 +1,6 @@
-"""When a wish would start in a served world, without doing it: carried out in a copy, which is thrown away.
+"""Estimates when a submission would start in a served world, in a copy that is discarded.
 
-A copy has nobody outside who submits or answers, so it comes to an end with what the world holds now.
+The copy receives no further submissions or answers.
 """
 
 from collections.abc import Mapping
@@ -15,20 +15,20 @@ from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Reason
 from pendula.server.routes.engine import LARGEST_N
 
-DEFAULT_ID = "what-if"  # its id, where it has none
+DEFAULT_ID = "what-if"  # for a submission without an id
 
 
 class Supposition(Struct, frozen=True, forbid_unknown_fields=True):
-    """An instance that nobody submits; without a time it is for now. `until` is the last minute that is looked at."""
+    """An instance to estimate; its time defaults to now. `until` is the last minute to look at."""
 
     action: Any
     until: Annotated[int, Meta(ge=0, le=LARGEST_N)] | None = None
 
 
 class EstimateView(Struct, frozen=True):
-    """When it would start and end, in minutes of the run and as times; else why it is not to start, or not accepted.
+    """When it would start and end, in minutes of the run and as times; else why it does not start or is rejected.
 
-    `end` is without interrupts that nobody knows of yet.
+    `end` ignores interrupts that are not requested yet.
     """
 
     action_id: str
@@ -42,7 +42,7 @@ class EstimateView(Struct, frozen=True):
 
 
 class SavedWorldState(Struct, frozen=True):
-    """A world as it is, to be taken up again elsewhere."""
+    """The class, configuration and state of a world, to restore it in another thread."""
 
     kind: type[World]
     config: Json
@@ -50,13 +50,13 @@ class SavedWorldState(Struct, frozen=True):
 
 
 def saved_state(driver: Driver[Any, Any]) -> SavedWorldState:
-    """Quick enough for the thread of the world; the rest is done beside it."""
+    """Save the world, which is quick enough for its thread; the estimate runs in another."""
     assert isinstance(driver.engine, World)
     return SavedWorldState(type(driver.engine), driver.journal.header.config, driver.engine.state())
 
 
 def estimate(saved: SavedWorldState, supposition: Supposition) -> EstimateView:
-    """Live on in a copy until the wish starts, is rejected, or nothing more is to come."""
+    """Advance a copy until the submission starts, is rejected, or nothing is pending."""
     copy = saved.kind.from_state(saved.config, saved.state)
     action = supposition.action
     if isinstance(action, Mapping):

@@ -1,6 +1,6 @@
-"""The scheduler `actions` over HTTP: worlds are made, closed and removed; what is asked of one is one command each.
+"""The routes of `actions`: create, close and remove worlds; one route for each kind of command.
 
-State, journal, commands, reasons and the stream of a world are the routes that every engine has.
+Every engine has the routes of state, journal, commands, reasons and stream.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ MOST_EVENTS = 1000
 MOST_LINES = 100_000
 
 WorldName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
-NewName = Annotated[str, Query(pattern=f"^{NAME.pattern}$", description="What the world is called")]
+NewName = Annotated[str, Query(pattern=f"^{NAME.pattern}$", description="Name of the world")]
 EventId = Annotated[str | None, Query(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$")]
 Minute = Annotated[int, Meta(ge=0, le=LARGEST_N)]
 
@@ -63,7 +63,7 @@ class WorldList(Struct, frozen=True):
 
 
 class NewWorld(Struct, frozen=True):
-    """A world that was made, and what its first submissions and requests gave: rejections, diagnostics."""
+    """A created world, and the events of its first submissions and requests: rejections, diagnostics."""
 
     name: str
     events: list[Raw]
@@ -75,20 +75,20 @@ class NewWorld(Struct, frozen=True):
 
 
 class Submissions(Struct, frozen=True, forbid_unknown_fields=True):
-    """Instances, taken up as one command; one that says no time is for now."""
+    """Instances, submitted as one command. Their time defaults to now."""
 
     actions: list[Any]
 
 
 class Interrupts(Struct, frozen=True, forbid_unknown_fields=True):
-    """Interrupt requests `{target, priority, at | t, source, hold_min}`; one that says no time is for now."""
+    """Interrupt requests `{target, priority, at | t, source, hold_min}`. Their time defaults to now."""
 
     interrupts: list[Any]
 
 
 class Targets(Struct, frozen=True, forbid_unknown_fields=True):
-    """Actions to cancel or resume, in the minute `t` or at the time `at`, or now. `force` cancels also an action that
-    runs and cannot be interrupted."""
+    """Actions to cancel or resume in minute `t` or at time `at`, default now. `force` also cancels running actions
+    that are not interruptible."""
 
     actions: list[str]
     at: str | None = None
@@ -97,7 +97,7 @@ class Targets(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Step(Struct, frozen=True, forbid_unknown_fields=True):
-    """How far time goes on: by some minutes, or to a minute of the run."""
+    """How far to advance: by some minutes, or to a minute of the run."""
 
     by: Minute | None = None
     to: Minute | None = None
@@ -134,11 +134,11 @@ _LINES: Responses = {
 _CARRY: Responses = {200: {"description": "The carry", "content": {"application/json": {"schema": {"type": "object"}}}}}
 
 
-# Worlds come and go
+# Lifecycle
 
 
 async def begin(request: Request, supervisor: Supervised, name: NewName) -> New:
-    """A new world, out of a file of actions as JSON or YAML."""
+    """A new world from a file of actions, JSON or YAML."""
     data = await request.body()
     form = format_of(request, yaml=True)
     document = await asyncio.to_thread(_accepted, data, form, document_limits(supervisor.settings))
@@ -157,16 +157,16 @@ LIFECYCLE = Lifecycle(
     listing=WorldList,
     made=NewWorld,
     sentences=Sentences(
-        make="Make a world of a file of actions: what `pendula actions run` takes, as JSON or YAML. "
-        "Time does not go on by itself.",
-        close="Close a world: it takes nothing more until it is opened again, also after a restart of the server.",
-        open="Open a world that was closed, as it was.",
-        remove="Remove a world with all it ever wrote.",
+        make="Create a world from a file of actions, the input of `pendula actions run`, as JSON or YAML. "
+        "Time advances only by command.",
+        close="Close a world: it takes no commands until it is opened again, also after a restart of the server.",
+        open="Open a closed world.",
+        remove="Remove a world with its journal.",
     ),
 )
 
 
-# What is asked of a world
+# Commands
 
 
 def _asks(name: str, body: str) -> Callable[[Handler], Handler]:
@@ -182,7 +182,7 @@ def _asks(name: str, body: str) -> Callable[[Handler], Handler]:
 async def submit(
     world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """Submit instances. Each is judged on its own: one that is rejected is an event of the answer, or comes later."""
+    """Submit instances. Each is validated alone; rejections are events of this answer or of a later one."""
     host = supervisor.host(SCHEDULER.name, world)
     body = await read_body(request, Submissions, yaml=True)
     now = await _minute(host)
@@ -194,7 +194,7 @@ async def submit(
 async def interrupt(
     world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """Ask for interrupts. They happen, or not, when time goes on; one that is malformed is a diagnostic."""
+    """Request interrupts. They take effect when time advances; a malformed one is a diagnostic."""
     host = supervisor.host(SCHEDULER.name, world)
     body = await read_body(request, Interrupts, yaml=True)
     now = await _minute(host)
@@ -206,8 +206,7 @@ async def interrupt(
 async def cancel(
     world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """Ask to cancel actions: waiting ones leave, running ones are dropped; one that cannot be interrupted only by
-    `force`."""
+    """Cancel actions. Waiting and running ones are dropped; a running one that is not interruptible needs `force`."""
     return await _command("cancel", world, request, supervisor, caller, request_id)
 
 
@@ -215,7 +214,7 @@ async def cancel(
 async def resume(
     world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """Ask to resume actions that were interrupted and wait for that."""
+    """Resume suspended actions."""
     return await _command("resume", world, request, supervisor, caller, request_id)
 
 
@@ -241,7 +240,7 @@ async def _command(
 async def advance(
     world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """Let time go on; the answer has all that happened. Without a step, to the next minute at which something does."""
+    """Advance time and return the events. Without a step, advance to the next minute with an event."""
     host = supervisor.host(SCHEDULER.name, world)
     step = await read_body(request, Step)
     now, due = await host.ask(lambda driver: (driver.engine.now(), driver.engine.next_due()))
@@ -258,7 +257,7 @@ async def _sent(host: EngineHost, command: events.Command, caller: Principal, re
 
 
 def became(command: events.Command, outcome: Outcome[events.Event]) -> Became:
-    """What became of a command to a world. Submissions and requests take effect when time advances to their minute."""
+    """The effect of a command. Submissions and requests take effect when time advances to their minute."""
     if isinstance(command, events.Advance):
         return Became(Effect.DONE)
     refused = [one for one in outcome.events if isinstance(one, events.Rejection | events.Diagnostic)]
@@ -272,7 +271,7 @@ def became(command: events.Command, outcome: Outcome[events.Event]) -> Became:
     return Became(Effect.REFUSED if complaints else Effect.NONE, complaints)
 
 
-# What a world tells
+# Queries
 
 
 @router.post(
@@ -282,7 +281,7 @@ def became(command: events.Command, outcome: Outcome[events.Event]) -> Became:
     operation_id="actions_what_if",
 )
 async def what_if(world: WorldName, request: Request, supervisor: Supervised, _: Viewer) -> Response:
-    """When an instance would start and end if it were submitted, as far as can be known now; nothing is done."""
+    """Estimate when an instance would start and end, as far as is known now. Nothing is submitted."""
     host = supervisor.host(SCHEDULER.name, world)
     supposition = await read_body(request, estimates.Supposition)
     estimate = await supervisor.supposed(
@@ -293,7 +292,7 @@ async def what_if(world: WorldName, request: Request, supervisor: Supervised, _:
 
 @router.get(f"{WORLD}/now", responses=answers(views.WorldNow), operation_id="actions_now")
 async def now(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
-    """Who does what, who waits for whom and why, now or after record `at`."""
+    """Actions, locks and resources, and why actions wait; now or after record `at`."""
     host = supervisor.host(SCHEDULER.name, world)
     if at is None:
         return json_response(await host.look(_now))
@@ -334,7 +333,7 @@ async def world_log(
     after: Annotated[int, Query(ge=-1, le=LARGEST_N)] = -1,
     limit: Annotated[int, Query(ge=1, le=MOST_LINES)] = 10_000,
 ) -> Response:
-    """Everything that happened, one event a line, after the event with the number `after`."""
+    """The world log, one event a line, after the event with the number `after`."""
     driver = supervisor.host(SCHEDULER.name, world).driver
     return _lines(await supervisor.recorded(lambda: views.world_log(driver, after, limit)))
 
@@ -346,14 +345,14 @@ async def world_log(
     operation_id="actions_pc_log",
 )
 async def pc_log(world: WorldName, supervisor: Supervised, _: Viewer, epoch: RecordNumber | None = None) -> Response:
-    """What the player character learned in an epoch, the present one unless named: a header, then an event a line."""
+    """The log of the player character for an epoch, by default the current one: a header, then an event a line."""
     driver = supervisor.host(SCHEDULER.name, world).driver
     return _lines(await supervisor.recorded(lambda: views.pc_log(driver, epoch)))
 
 
 @router.get(f"{WORLD}/carry", responses=_CARRY | refusals((*READ_ERRORS, 409)), operation_id="actions_carry")
 async def carry(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
-    """What the next run needs, at the end of an epoch: now, or after record `at`."""
+    """The carry for the next run, at the end of an epoch: now, or after record `at`."""
     host = supervisor.host(SCHEDULER.name, world)
     if at is None:
         return json_response(await host.ask(lambda driver: _carry(driver.engine)))
@@ -361,7 +360,7 @@ async def carry(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordN
 
 
 def _accepted(data: bytes, form: Format, limits: DocumentLimits) -> dict[str, Any]:
-    """The document of a new world, which may have no submissions yet."""
+    """The document of a new world; its submissions are optional."""
     document = read_bytes(data, form, limits=limits)
     if isinstance(document.value, dict):
         document.value = {"actions_submitted": [], **document.value}
@@ -379,14 +378,14 @@ async def _minute(host: EngineHost) -> int:
 
 
 def _then(host: EngineHost, at: int, read: Callable[[World], bytes]) -> bytes:
-    """What `read` finds in the world as it was after record `at`."""
+    """Read the world after record `at`."""
     with host.past.at(at) as world:
         assert isinstance(world, World)
         return read(world)
 
 
 def _now(driver: views.AnyDriver) -> bytes:
-    # After a flush everything that is told is durable, and the state is that of the last record.
+    # After a flush the state is that of the last durable record.
     n = driver.flush()
     assert isinstance(driver.engine, World)
     return encode_view(views.now_of(driver.engine.current, n))
@@ -411,7 +410,7 @@ def _interrupted(event: Facts) -> str:
 SCHEDULER = SchedulerSpec(
     name="actions",
     title="Actions",
-    sentence="Actors of a living world: who does what when, who waits for whom, who learns of it.",
+    sentence="Actions of actors in a simulated world: what runs when, what waits for what, who learns of it.",
     engine=World,
     demo=demo.DEMO,
     routers=(router,),

@@ -1,7 +1,4 @@
-"""What a world says over HTTP: how it stands at a moment and why, its events, its logs.
-
-Everything here is read from the engine or its journal and said plainly, so that no page has to know the engine's rules.
-"""
+"""Views of a world for HTTP: state and reasons, events, logs. Pages need not know the engine's rules."""
 
 from collections.abc import Collection, Iterator
 from decimal import Decimal
@@ -32,7 +29,7 @@ from pendula.server.errors import NotFound
 from pendula.server.views import GapView
 
 MOST_ACTIONS = 500
-MOST_EXPLAINED = 50  # each looks through the queues it stands in
+MOST_EXPLAINED = 50  # each walks through the queues of its locks
 MOST_COMING = 50
 MOST_LOCKS = 200
 MOST_QUEUED = 20
@@ -45,7 +42,7 @@ StageName = Annotated[str, Meta(extra_json_schema={"enum": list(STAGES)})]
 
 
 class EpochView(Struct, frozen=True):
-    """The present epoch; `starts` and `ends` are minutes of the run."""
+    """The current epoch; `starts` and `ends` are minutes of the run."""
 
     index: int
     start_at: str
@@ -58,7 +55,7 @@ class EpochView(Struct, frozen=True):
 
 
 class ActionView(Struct, frozen=True):
-    """One action that is not over. Running: from `since` to `until`. Waiting: since when; held: until when."""
+    """An action that has not ended. Running: from `since` to `until`. Waiting: `since`. Held: `until`."""
 
     id: str
     actor: str
@@ -77,7 +74,7 @@ class ActionView(Struct, frozen=True):
 
 
 class ComingView(Struct, frozen=True):
-    """A submission or a request that was made for later."""
+    """A pending submission or request."""
 
     kind: str
     action_id: str
@@ -88,8 +85,7 @@ class ComingView(Struct, frozen=True):
 
 
 class LockView(Struct, frozen=True):
-    """One lock; `queue` names the first of the `waiting`, `holders` of those who have it. `held_by` is the holder that
-    ends first, at `until`."""
+    """One lock; `queue` has the first of the `waiting` actions. `held_by` is the holder that ends first, at `until`."""
 
     name: str
     held_by: str | None
@@ -134,7 +130,7 @@ class EventView(Struct, frozen=True):
 
 
 class EventsView(Struct, frozen=True):
-    """Events in their order. `next` is the id to go on after; `gap` tells what was pruned before them."""
+    """Events in order. Continue after the id `next`; `gap` says what was pruned before them."""
 
     events: list[EventView]
     next: str | None
@@ -143,7 +139,7 @@ class EventsView(Struct, frozen=True):
 
 
 class _Mark(Struct, frozen=True):
-    """As much of an event as decides whether it is asked for."""
+    """The members of an event that filters use."""
 
     type: str
     pc: bool = False
@@ -157,14 +153,14 @@ _WORLD_TYPES = frozenset(str(kind.__struct_config__.tag) for kind in WORLD_EVENT
 
 
 def now_of(world: WorldState, n: int) -> WorldNow:
-    """Where everything stands."""
+    """The state of a world after record `n`."""
     setting = world.setting
     actions = sorted(world.actions.values(), key=_admission)
     queued = _queued(world)
     counts = dict.fromkeys(STAGES, 0)
     for action in actions:
         counts[action.stage.name.lower()] += 1
-    explained = {action.admission for action in islice(filter(_stands_still, actions), MOST_EXPLAINED)}
+    explained = {action.admission for action in islice(filter(_is_not_running, actions), MOST_EXPLAINED)}
     shown = nsmallest(MOST_ACTIONS, actions, key=lambda action: (action.admission not in explained, action.admission))
     return WorldNow(
         n=n,
@@ -195,7 +191,7 @@ def _admission(action: Action) -> int:
     return action.admission
 
 
-def _stands_still(action: Action) -> bool:
+def _is_not_running(action: Action) -> bool:
     return action.stage is not Stage.RUNNING
 
 
@@ -245,9 +241,9 @@ def _coming(world: WorldState, minute: int, item: Instance | ActionRequest) -> C
 
 
 def _locks(world: WorldState) -> list[LockView]:
-    """Those that somebody holds or waits for before those that are free."""
-    found = nsmallest(MOST_LOCKS, world.locks.by_name.values(), key=lambda lock: (_is_free(lock), lock.name))
-    return [_lock(lock) for lock in sorted(found, key=lambda lock: lock.name)]
+    """Locks in use before free ones, then by name."""
+    locks = nsmallest(MOST_LOCKS, world.locks.by_name.values(), key=lambda lock: (_is_free(lock), lock.name))
+    return [_lock(lock) for lock in sorted(locks, key=lambda lock: lock.name)]
 
 
 def _is_free(lock: Lock) -> bool:
@@ -256,7 +252,7 @@ def _is_free(lock: Lock) -> bool:
 
 def _lock(lock: Lock) -> LockView:
     waiting, holders = lock.waiting(), lock.holders()
-    soonest = min(holders, key=lambda one: (one.t_end, one.admission), default=None)
+    soonest = min(holders, key=lambda holder: (holder.t_end, holder.admission), default=None)
     return LockView(
         lock.name,
         held_by=soonest.instance.id if soonest else None,
@@ -271,7 +267,7 @@ def _lock(lock: Lock) -> LockView:
 def events_of(
     driver: AnyDriver, after: EventId | None, upto: int | None, types: Collection[str], pc: bool, limit: int
 ) -> EventsView:
-    """Up to `limit` events after an id and of records up to `upto`; raises `UnknownEventId` for an id still to come."""
+    """Up to `limit` events after an id and of records up to `upto`; raises `UnknownEventId` for a future id."""
     journal = driver.journal
     if after is not None and after[0] > journal.durable_n:
         raise UnknownEventId(f"Event {_id(after)} is unknown: the newest record is {journal.durable_n}", id=_id(after))
@@ -304,7 +300,7 @@ def _with_sentence(raw: Raw) -> Raw:
 
 
 def world_log(driver: AnyDriver, after: int, limit: int) -> bytes:
-    """The lines of the world log after the event with number `after`: JSON lines, as far back as the journal goes."""
+    """JSON lines of the world log after the event with number `after`, as far back as the journal goes."""
     lines = (
         bytes(raw)
         for _, raw in _events(driver.journal, driver.journal.first_n)
@@ -314,21 +310,21 @@ def world_log(driver: AnyDriver, after: int, limit: int) -> bytes:
 
 
 def pc_log(driver: AnyDriver, epoch: int | None) -> bytes:
-    """One chunk of the player's log, the newest unless an epoch is named: its header, then one line an event.
+    """One chunk of the player's log, by default the newest: its header, then one line an event.
 
-    Raises `NotFound` for an epoch that has not begun, or of which the journal no longer has the beginning.
+    Raises `NotFound` for an epoch that has not begun, or whose beginning was pruned from the journal.
     """
     world, start = first_engine(driver.journal, type(driver.engine))
     assert isinstance(world, World)
     logs = Logs(world.header())
     logs.feed(_read_event(raw) for _, raw in _events(driver.journal, start))
-    # A journal without its beginning begins in the middle of a chunk.
-    whole = logs.first_epoch + (start > 0)
+    # A pruned journal begins within a chunk, which is incomplete.
+    first = logs.first_epoch + (start > 0)
     last = logs.first_epoch + len(logs.chunks) - 1
-    wanted = last if epoch is None else epoch
-    if not whole <= wanted <= last:
-        raise NotFound(f"There is no chunk of epoch {wanted}; there are {whole} to {last}", first=whole, last=last)
-    return b"".join(line + b"\n" for line in logs.chunks[wanted - logs.first_epoch])
+    number = last if epoch is None else epoch
+    if not first <= number <= last:
+        raise NotFound(f"There is no chunk of epoch {number}; there are {first} to {last}", first=first, last=last)
+    return b"".join(line + b"\n" for line in logs.chunks[number - logs.first_epoch])
 
 
 def _events(journal: Journal, start: int) -> Iterator[tuple[EventId, Raw]]:
@@ -341,7 +337,7 @@ def _events(journal: Journal, start: int) -> Iterator[tuple[EventId, Raw]]:
 
 
 def event_id(text: str) -> EventId:
-    """The place that an id `n.k` names."""
+    """The record and index of an id `n.k`."""
     n, k = text.split(".")
     return int(n), int(k)
 
