@@ -1,4 +1,4 @@
-"""How close envelopes came: the least distance of all looks, whoever is where."""
+"""The least distance of envelopes over all samples."""
 
 from math import nan
 from random import Random

@@ -79,7 +79,7 @@ def hashes(**environment: str) -> list[str]:
 
 
 def cpu_features() -> str:
-    """All optional features of this processor that numpy could be told to leave out."""
+    """All optional features of this processor that numpy can be configured to skip."""
     umath = import_module("numpy._core._multiarray_umath")
     return " ".join(name for name in umath.__cpu_dispatch__ if umath.__cpu_features__.get(name))
 

@@ -129,7 +129,7 @@ def sound(report: Report) -> Report:
     assert encode([[one.code.value, one.message, one.details, one.remedy] for one in report.findings])
     if report.compiled is not None:
         lengths = [edge.path.length_um for edge in report.compiled.network.edges]
-        # Work is bounded by what is drawn: half a metre a cell, and a rest at the end of each edge.
+        # Work is bounded by the lanes: half a metre per cell, and a remainder at the end of each edge.
         assert len(report.compiled.cells) <= sum(lengths) // report.compiled.params.cell_len_um + len(lengths)
     return report
 
@@ -294,7 +294,7 @@ STRANGE: tuple[Any, ...] = (..., None, True, -1, 0, Decimal("0.5"), 10**30, "", 
 
 
 def read_or_refused(read: Callable[[Any], Any], form: Any) -> Any:
-    """What is read, or None where the document is refused with places and reasons."""
+    """The value read, or None if the document is rejected with places and reasons."""
     try:
         return read(from_value(form))
     except DocumentRefused as error:

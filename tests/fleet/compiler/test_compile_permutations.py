@@ -260,7 +260,7 @@ def as_yaml(form: Any, **style: Any) -> SourceMap:
 
 
 def remarked(form: Any) -> Any:
-    """With members nobody knows at every object: remarks of the author."""
+    """With unknown members in every object, as remarks of the author."""
     if isinstance(form, dict):
         return {"comment": "north door", **{name: remarked(value) for name, value in form.items()}, "colour": [1, {}]}
     return [remarked(one) for one in form] if isinstance(form, list) else form
@@ -274,7 +274,7 @@ def backwards(form: Any) -> Any:
 
 
 def in_full(form: Any) -> Any:
-    """With every default written out, and numbers with zeros nobody needs."""
+    """With every default written out, and numbers with redundant zeros."""
     for edge in form["edges"]:
         edge["props"].setdefault("width", None)
         edge.setdefault("startPos", None)

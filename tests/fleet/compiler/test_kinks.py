@@ -1,4 +1,4 @@
-"""Bends in nodes that are passed without a stop: what a truck covers there lies in its cells."""
+"""Bends in nodes that are passed without stopping: the cells contain what a truck covers there."""
 
 from math import atan2, pi
 

@@ -1,4 +1,4 @@
-"""Keys, lanes and groups; what of a source map can be used and what is said about the rest."""
+"""Keys, lanes and groups; valid parts of a source map and findings about the rest."""
 
 import pytest
 from msgspec.structs import replace

@@ -91,7 +91,7 @@ def parked_on_the_way() -> SourceMap:
 
 
 def crowded() -> SourceMap:
-    """Short ways in: nobody can wait without standing in the mouth."""
+    """Short ways in: every waiting truck stands in the mouth."""
     sketch = sketched(mark("A", 0, 0), mark("M", 20, 0), mark("B", 24, 3), mark("C", 24, -3))
     sketch.lane("A", "M")
     sketch.lane("M", "B")

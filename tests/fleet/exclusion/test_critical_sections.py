@@ -1,4 +1,4 @@
-"""Critical sections: those an author drew, and one for every dead end with a purpose."""
+"""Critical sections: authored ones, and a generated one for every dead end with a station or parking."""
 
 import pytest
 from msgspec.structs import replace

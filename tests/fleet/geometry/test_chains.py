@@ -1,4 +1,4 @@
-"""Arcs and splines lie on the circles they are drawn for."""
+"""Arcs and splines are on their circles."""
 
 from math import cos, hypot, pi, sin
 

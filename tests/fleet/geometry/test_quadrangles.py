@@ -45,7 +45,7 @@ def test_rectangles_meet_exactly_when_shapely_says_so(a: Spec, b: Spec) -> None:
 
 @pytest.mark.req("FLT-GEO-8")
 @pytest.mark.parametrize(("gap", "touches"), [(0, True), (1, True), (2, True), (3, False)])
-def test_a_mere_touch_is_a_meeting(gap: int, touches: bool) -> None:
+def test_touching_counts_as_meeting(gap: int, touches: bool) -> None:
     quads = corners(columns((0, 0, 0.0, 1000, 500), (0, 1000 + gap, 0.0, 1000, 500)))
 
     assert bool(meet(quads[:1], quads[1:])[0]) is touches

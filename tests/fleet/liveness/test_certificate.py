@@ -81,7 +81,7 @@ def test_the_reference_hall_is_live(count: int) -> None:
 
 @pytest.mark.req("FLT-LIVE-7")
 @pytest.mark.parametrize(("length", "turning", "needed"), [(3.4, False, 3.7), (5.0, True, 5.3), (4.2, True, 5.3)])
-def test_a_spur_that_is_too_short_is_told_its_length(length: float, turning: bool, needed: float) -> None:
+def test_a_spur_that_is_too_short_gets_its_needed_length(length: float, turning: bool, needed: float) -> None:
     stream = Stream("S", ("W",), ("D",)) if turning else STREAM
 
     why = counterexample(lane_with_spur(length, turning), Fleet(trucks("P", "O"), (stream,)))
@@ -123,7 +123,7 @@ def test_parallel_spurs_lie_five_metres_apart(apart: float, live: bool) -> None:
 
 @pytest.mark.req("FLT-LIVE-7")
 @pytest.mark.parametrize(("apart", "live"), [(4.9, False), (5.0, True)])
-def test_nobody_can_turn_in_a_station_beside_a_truck_at_rest(apart: float, live: bool) -> None:
+def test_no_truck_can_turn_in_a_station_beside_a_truck_at_rest(apart: float, live: bool) -> None:
     sketch = Sketch("beside")
     for name, x in (("W", -40), ("A", 0.0), ("B", apart), ("E", 40)):
         sketch.node(name, x, 0)
@@ -177,7 +177,7 @@ def test_a_lookahead_below_the_stopping_distance_is_found() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-7")
-def test_routes_keep_off_foreign_rest_nodes() -> None:
+def test_routes_avoid_the_rest_nodes_of_other_trucks() -> None:
     site = compile_map(warehouse(4, 6, 2), [FL_STD])
     rests = [node.id for node in site.network.nodes if node.parking]
     stations = tuple(node.id for node in site.network.nodes if node.station)
@@ -220,7 +220,7 @@ def test_the_certificate_has_a_form_for_people() -> None:
 
 
 @pytest.mark.req("FLT-DCL-19")
-def test_a_pick_in_a_dead_end_that_is_no_station_is_told_of() -> None:
+def test_a_pick_in_an_undeclared_dead_end_is_reported() -> None:
     graph = lane_with_spur(8.0)
     fleet = Fleet(trucks("P", "O"), (STREAM,))
 
@@ -280,11 +280,11 @@ def bay(capacity: int) -> CompiledMap:
 
 @pytest.mark.req("FLT-DCL-19", "FLT-LIVE-7")
 @pytest.mark.parametrize(("capacity", "fine"), [(1, False), (2, True)])
-def test_a_section_with_room_for_all_who_rest_in_it_closes_nothing(capacity: int, fine: bool) -> None:
+def test_a_section_with_capacity_for_all_trucks_at_rest_closes_nothing(capacity: int, fine: bool) -> None:
     assert live(bay(capacity), resting("P1", "P2")) is fine
 
 
-def test_a_truck_that_is_there_twice_gets_no_certificate() -> None:
+def test_a_fleet_with_duplicate_trucks_gets_no_certificate() -> None:
     doubled = Fleet((Truck("R", "FL-STD", "PK1"), Truck("R", "FL-STD", "PK1")))
     assert certify(scene("hall-demo"), doubled, [FL_STD])[0] is None
 
@@ -304,7 +304,7 @@ def necked(rest: float, *, parks: bool = True) -> CompiledMap:
 
 @pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-7")
 @pytest.mark.parametrize("behind", [0.8, 2.0, 2.4])
-def test_a_stop_right_behind_a_section_is_no_obstacle_since_who_stands_may_keep_a_token(behind: float) -> None:
+def test_a_stop_right_behind_a_section_is_no_obstacle(behind: float) -> None:
     site = necked(behind, parks=False)
 
     assert "CS_WITHOUT_EXIT_ROOM" in {f.code.value for f in site.findings}
@@ -344,7 +344,7 @@ def test_a_section_ends_where_it_was_drawn_not_where_its_last_cell_does(rest: fl
 
 
 @pytest.mark.req("FLT-LIVE-7")
-def test_of_two_parks_in_one_dead_end_no_distance_is_said() -> None:
+def test_two_parks_in_one_dead_end_get_no_distance() -> None:
     one = sketched(("W", -30, 0), ("M", 0, 0), ("E", 30, 0))
     one.node("P1", 0, 10, "ParkPoint")
     one.node("P2", 0, 18, "ParkPoint")
@@ -358,7 +358,7 @@ def test_of_two_parks_in_one_dead_end_no_distance_is_said() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-7")
-def test_of_a_stop_in_which_another_truck_rests_no_length_is_said() -> None:
+def test_a_stop_in_which_another_truck_rests_gets_no_length() -> None:
     one = sketched(("W", -30, 0), ("M", 0, 0), ("E", 30, 0), ("N", 15, 0))
     one.node("P1", 0, 10, "ParkPoint")
     one.node("P2", 15, 10, "ParkPoint")
@@ -426,7 +426,7 @@ def bays(turning: bool) -> CompiledMap:
 
 @pytest.mark.req("FLT-MAP-3", "FLT-LIVE-7")
 @pytest.mark.parametrize("turning", [True, False])
-def test_bays_that_are_reversed_into_lie_close_where_nobody_turns(turning: bool) -> None:
+def test_bays_entered_backward_may_be_close_without_turning(turning: bool) -> None:
     site = bays(turning)
 
     assert live(site, resting("PA", "PB")) is not turning
@@ -434,7 +434,7 @@ def test_bays_that_are_reversed_into_lie_close_where_nobody_turns(turning: bool)
 
 
 @pytest.mark.req("FLT-MAP-3", "FLT-PLAN-1")
-def test_no_way_leads_over_a_turn_where_nobody_turns() -> None:
+def test_no_way_turns_in_a_node_without_turning() -> None:
     one = sketched(("A", 0, 0), ("B", 10, 0), ("C", 10, 10), ("D", 20, 0))
     one.chain("A", "B", "D")
     one.lane("B", "C")
@@ -453,8 +453,8 @@ def test_no_way_leads_over_a_turn_where_nobody_turns() -> None:
 @pytest.mark.req("FLT-LIVE-3", "FLT-LIVE-7")
 @pytest.mark.parametrize(("apart", "fine"), [(5.0, False), (6.0, True)])
 def test_a_truck_at_rest_is_kept_at_the_following_gap(apart: float, fine: bool) -> None:
-    """At 5 m neither areas nor turning discs meet; the operating gap alone is missing. Nobody turns in G: trucks leave
-    it backward."""
+    """At 5 m neither areas nor turning discs meet; the operating gap alone is missing. No truck turns in G: trucks
+    leave it backward."""
     one = sketched(("W", -20, 0), ("G", 0, 0), ("N", apart, 0), ("E", 40, 0), ("Q", -20, 15))
     one.lane("W", "G", back=False)
     one.lane("G", "W", back=False, style=MoveStyle.BACKWARD)

@@ -10,7 +10,7 @@ from tests.fleet.sites import random_site, scene
 
 @pytest.mark.req("FLT-LIVE-7")
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_found_for_a_random_map_can_run_for_ever(seed: int) -> None:
+def test_a_fleet_found_for_a_random_map_is_live(seed: int) -> None:
     site = random_site(seed)
 
     found = fitting_fleet(site, FL_STD)
@@ -34,7 +34,7 @@ def test_trucks_rest_in_parks_and_carry_between_stations_where_there_are_any() -
     assert (found.streams[0].pick_node_ids, found.streams[0].drop_node_ids) == (("EAST",), ("WEST",))
 
 
-def test_a_map_from_which_nobody_comes_back_gets_none() -> None:
+def test_a_map_without_ways_back_gets_no_fleet() -> None:
     sketch = Sketch("one-way")
     sketch.node("A", 0, 0)
     sketch.node("B", 20, 0)

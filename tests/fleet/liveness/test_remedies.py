@@ -1,4 +1,4 @@
-"""Remedies remedy: a number that the certificate says is applied, and the obstacle it was said of is gone."""
+"""Remedies with a number are sufficient: once applied, the obstacle is gone."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -48,7 +48,7 @@ def lengthened(source: SourceMap, name: str, by_um: int) -> SourceMap:
 
 
 def applied(source: SourceMap, fleet: Fleet, why: Counterexample) -> Counterexample | None:
-    """The verdict after the spur was made as long as was said."""
+    """The certificate after the spur has the length of the remedy."""
     rest = why.details["restNodeIds"]
     assert isinstance(rest, list)
     return verdict(lengthened(source, str(rest[0]), round(float(str(why.details["missingM"])) * 1e6)), fleet)
@@ -87,7 +87,7 @@ def spurred(seed: int) -> tuple[SourceMap, Fleet]:
 
 @pytest.mark.req("FLT-LIVE-7")
 @pytest.mark.parametrize("seed", range(40))
-def test_a_length_that_is_said_is_enough_for_its_obstacle(seed: int) -> None:
+def test_a_length_in_a_remedy_is_sufficient(seed: int) -> None:
     source, fleet = spurred(seed)
     for _ in range(8):
         why = verdict(source, fleet)
@@ -102,7 +102,7 @@ def test_a_length_that_is_said_is_enough_for_its_obstacle(seed: int) -> None:
 
 
 @pytest.mark.req("FLT-LIVE-7")
-def test_lengths_are_said_of_most_short_spurs() -> None:
+def test_most_short_spurs_get_a_length() -> None:
     whys = [verdict(*spurred(seed)) for seed in range(40)]
 
     assert sum(why is not None and "missingM" in why.details for why in whys) >= 15
@@ -111,7 +111,7 @@ def test_lengths_are_said_of_most_short_spurs() -> None:
 @pytest.mark.long
 @pytest.mark.req("FLT-LIVE-7")
 @pytest.mark.parametrize("seed", range(300))
-def test_a_length_that_is_said_of_a_random_map_is_enough_for_its_obstacle(seed: int) -> None:
+def test_a_length_in_a_remedy_on_a_random_map_is_sufficient(seed: int) -> None:
     source = random_map(seed, odd=seed % 2 == 1)
     report = examine(source, [FL_STD])
     if report.compiled is None:
@@ -138,7 +138,7 @@ def test_a_length_that_is_said_of_a_random_map_is_enough_for_its_obstacle(seed: 
 @pytest.mark.req("FLT-LIVE-7")
 @pytest.mark.parametrize("apart", [1.0, 2.0, 3.3, 4.1, 4.4])
 @pytest.mark.parametrize("ahead", [0.0, 2.0])
-def test_a_distance_that_is_said_is_enough(apart: float, ahead: float) -> None:
+def test_a_distance_in_a_remedy_is_sufficient(apart: float, ahead: float) -> None:
     def street(between: float, step: float) -> SourceMap:
         sketch = Sketch("parallel")
         for name, x in (("W", -40.0), ("A", 0.0), ("B", between), ("E", 60.0)):
@@ -280,7 +280,7 @@ def check_counterexample(source: SourceMap, fleet: Fleet, profile: RobotProfile)
 @pytest.mark.req("FLT-LIVE-7")
 @pytest.mark.parametrize("seed", campaign_after(1, range(4)))
 @pytest.mark.parametrize("name", READERS)
-def test_of_a_fleet_on_a_foreign_map_no_named_truck_can_be_left_out_and_the_remedy_helps(name: str, seed: int) -> None:
+def test_on_a_foreign_map_the_named_trucks_are_minimal_and_the_remedy_helps(name: str, seed: int) -> None:
     source, profile = source_of(name), READERS[name][1]
 
     check_counterexample(source, drawn_fleet(source, profile, seed), profile)
@@ -290,7 +290,7 @@ def test_of_a_fleet_on_a_foreign_map_no_named_truck_can_be_left_out_and_the_reme
 @pytest.mark.req("FLT-LIVE-7")
 @pytest.mark.parametrize("seed", range(4, 60))
 @pytest.mark.parametrize("name", READERS)
-def test_of_many_fleets_on_foreign_maps_the_remedies_help(name: str, seed: int) -> None:
+def test_on_many_foreign_maps_the_remedies_help(name: str, seed: int) -> None:
     source, profile = source_of(name), READERS[name][1]
 
     check_counterexample(source, drawn_fleet(source, profile, seed), profile)
@@ -298,7 +298,7 @@ def test_of_many_fleets_on_foreign_maps_the_remedies_help(name: str, seed: int) 
 
 @pytest.mark.req("FLT-LIVE-7")
 @pytest.mark.parametrize("seed", range(12))
-def test_of_a_fleet_on_a_random_map_no_named_truck_can_be_left_out_and_the_remedy_helps(seed: int) -> None:
+def test_on_a_random_map_the_named_trucks_are_minimal_and_the_remedy_helps(seed: int) -> None:
     source = random_map(seed, odd=seed % 2 == 1)
 
     check_counterexample(source, drawn_fleet(source, FL_STD, seed), FL_STD)

@@ -1,4 +1,4 @@
-"""No source keeps the compiler for ever: what is too much is counted first, and told in words."""
+"""Every source compiles in bounded time: limits are checked first, with a message."""
 
 import json
 from collections.abc import Callable
@@ -73,14 +73,14 @@ TOO_MUCH: list[tuple[Callable[[], SourceMap], Code, str]] = [
 
 @pytest.mark.req("FLT-MAP-15", "FLT-PERF-3")
 @pytest.mark.parametrize(("make", "code", "words"), [*TOO_MUCH, SLOW])
-def test_too_much_of_anything_is_told_in_words(make: Callable[[], SourceMap], code: Code, words: str) -> None:
+def test_an_exceeded_limit_has_a_message(make: Callable[[], SourceMap], code: Code, words: str) -> None:
     report = examine(make(), [FL_STD])
 
     assert report.compiled is None
     assert any(one.code is code and words in one.message and one.remedy for one in report.findings)
 
 
-def test_the_tree_is_asked_in_portions_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tree_is_queried_in_batches_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit that is checked after an answer of any size would come too late."""
     monkeypatch.setattr("pendula.fleet.compiler.overlaps._PAIRS", 1000)
     monkeypatch.setattr("pendula.fleet.compiler.overlaps.MAP_PAIRS", replace(MAP_PAIRS, default=20_000))
@@ -125,7 +125,7 @@ def test_a_truck_too_large_for_exact_arithmetic_is_refused(path: tuple[str, ...]
 
 
 @pytest.mark.req("FLT-GEO-4", "FLT-MAP-9")
-def test_the_largest_truck_is_in_the_way_of_everybody() -> None:
+def test_the_largest_truck_blocks_all_others() -> None:
     form = profile(("safety", "headingErrorRad"), Decimal("1.570797"))
     for path in LENGTHS:
         at = form
@@ -163,7 +163,7 @@ def test_two_profiles_of_one_name_have_one_hash_in_any_order() -> None:
 
 
 def resealed(form: Any) -> bytes:
-    """A file that was changed by somebody who also wrote a new hash."""
+    """A modified file with a correct hash."""
     form.pop("compiledMapHash")
     return encode({**form, "compiledMapHash": "sha256:" + digest_bytes(encode(form))})
 

@@ -1,4 +1,4 @@
-"""Parts of a map by their ids: what is shown of them, and what is said."""
+"""Parts of a map by their ids: highlighted cells and sentences."""
 
 from xml.etree import ElementTree
 

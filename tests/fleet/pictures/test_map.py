@@ -73,7 +73,7 @@ def test_the_same_map_gives_the_same_bytes_under_any_hash_seed() -> None:
     assert drawn("1") == drawn("2") == map_svg(scene("hall-demo"), highlight=["LM2", "LM7->LM8#20"]).encode()
 
 
-def test_cells_are_told_with_their_marks_and_reasons() -> None:
+def test_tooltips_of_cells_have_marks_and_reasons() -> None:
     site = scene("hall-demo")
 
     said = tooltips(map_svg(site), "cells")
@@ -123,7 +123,7 @@ def test_conflicts_are_hatched_and_listed() -> None:
     assert "CONFLICT:C-8fb4d134b8ed: LM1<->LM2 and LM7<->LM8 exclude each other" in tooltips(picture, "conflicts")
 
 
-def test_only_the_layers_asked_for_are_there() -> None:
+def test_only_the_selected_layers_are_drawn() -> None:
     every = layers(map_svg(scene("hall-demo")))
     some = layers(map_svg(scene("hall-demo"), [Layer.ZONES, Layer.LABELS]))
 
@@ -140,7 +140,7 @@ def test_without_cells_edges_are_lines() -> None:
     assert "LM2->AP1, 6 m, driven backward" in tooltips(picture, "lanes")
 
 
-def test_the_legend_explains_only_what_is_there() -> None:
+def test_the_legend_explains_only_signs_that_occur() -> None:
     plain = texts(map_svg(scene("plus-crossing")))
     rich = texts(map_svg(scene("hall-demo")))
 
@@ -243,5 +243,5 @@ def test_each_direction_of_a_lane_is_drawn_on_its_right() -> None:
         (strip,) = group.iter(f"{SVG}path")
         heights[name] = dots(strip.get("d", ""))[0][1]
 
-    # East is to the right of the sheet: whoever drives there has the south, which is further down, on the right.
+    # East is to the right of the sheet: a truck driving east has the south, further down, on its right.
     assert heights["A->B"] > heights["B->A"]

@@ -13,7 +13,7 @@ from tests.fleet.sites import scene
 
 
 @pytest.mark.req("FLT-DCL-21", "FLT-OBS-10")
-def test_a_moment_shows_every_truck_and_who_is_in_the_way_of_whom() -> None:
+def test_a_moment_shows_every_truck_and_its_blocker() -> None:
     run = Run(shipped("head-on"))
     run.run(30_000)
     trucks = run.shown_trucks()

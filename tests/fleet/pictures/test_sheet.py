@@ -9,7 +9,7 @@ from pendula.fleet.pictures.sheet import LEAST_WIDTH, MARGIN, Labels, sheet_of, 
 @given(
     st.lists(st.tuples(st.integers(3, 400), st.integers(0, 300), st.text("abc", min_size=1, max_size=9)), max_size=40)
 )
-def test_labels_never_lie_over_each_other(wanted: list[tuple[int, int, str]]) -> None:
+def test_labels_never_overlap(wanted: list[tuple[int, int, str]]) -> None:
     labels = Labels(sheet_of((0, 0), (1_000_000, 1_000_000), 0))
 
     placed = [(x, y, text) for x, y, text in wanted if labels.place(x, y, text, 1, "name", 10)]
@@ -29,7 +29,7 @@ def test_a_shortened_text_fits(text: str, width: int) -> None:
 
 
 @given(st.integers(-50, 1200), st.text("abc", min_size=1, max_size=90), st.sampled_from([-1, 0, 1]))
-def test_no_label_runs_out_of_the_page(x: int, text: str, anchor: int) -> None:
+def test_no_label_leaves_the_page(x: int, text: str, anchor: int) -> None:
     sheet = sheet_of((0, 0), (20_000_000, 1_000_000), 0)
     label = Labels(sheet).place(x, 50, text, anchor, "name", 10)
     page = max(LEAST_WIDTH, sheet.left + sheet.width + MARGIN)

@@ -28,7 +28,7 @@ def test_the_profile_of_the_contract_is_the_reference_truck() -> None:
         *(f"dynamics.{name}" for name in ("vMax", "accel", "a_brake", "controlLatencyS")),
     ],
 )
-def test_nothing_of_a_profile_is_supplied_in_silence(path: str) -> None:
+def test_no_member_of_a_profile_has_a_silent_default(path: str) -> None:
     assert faults(read_profiles, changed(golden("RobotProfile"), path, ...)) == [f"$.{path}"]
 
 
@@ -45,7 +45,7 @@ def test_nothing_of_a_profile_is_supplied_in_silence(path: str) -> None:
         ("safety.extraMarginM", "much"),
     ],
 )
-def test_numbers_that_make_no_truck_are_refused(path: str, value: Any) -> None:
+def test_impossible_numbers_of_a_truck_are_rejected(path: str, value: Any) -> None:
     assert faults(read_profiles, changed(golden("RobotProfile"), path, value)) == [f"$.{path}"]
 
 

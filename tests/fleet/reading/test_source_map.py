@@ -1,4 +1,4 @@
-"""Source maps as JSON and YAML: what is read, and what is refused at its place."""
+"""Source maps as JSON and YAML: valid ones are read, faults are reported at their places."""
 
 from decimal import Decimal
 from typing import Any
@@ -83,12 +83,12 @@ def test_a_source_map_survives_its_canonical_form(make: Any) -> None:
         ),
     ],
 )
-def test_what_a_map_cannot_say_is_refused_at_its_place(path: str, value: Any, fault: str) -> None:
+def test_an_invalid_value_is_rejected_at_its_place(path: str, value: Any, fault: str) -> None:
     assert faults(read_source_map, changed(golden("SourceMap"), path, value)) == [fault]
 
 
 @pytest.mark.req("FLT-API-1")
-def test_members_that_are_not_known_are_passed_over() -> None:
+def test_unknown_members_are_ignored() -> None:
     form = changed(golden("SourceMap"), "novelty", [1, 2])
     form["nodes"][0]["colour"] = "red"
 
@@ -106,7 +106,7 @@ def document(**members: object) -> Document:
 
 
 @pytest.mark.req("FLT-MAP-3")
-def test_what_an_edge_allows_is_read() -> None:
+def test_restrictions_of_an_edge_are_read() -> None:
     props = {"maxSpeedMps": Decimal("0.5"), "allowedProfiles": ["FL-STD", "FL-BIG"], "penaltyMs": 2500}
 
     (edge,) = read_source_map(document(props=props)).edges
@@ -117,7 +117,7 @@ def test_what_an_edge_allows_is_read() -> None:
 
 
 @pytest.mark.req("FLT-MAP-3")
-def test_a_node_in_which_nobody_turns_and_an_id_with_a_space_are_read() -> None:
+def test_a_node_without_turning_and_an_id_with_a_space_are_read() -> None:
     source = read_source_map(document())
 
     assert [(node.id, node.turning) for node in source.nodes] == [("Dock 1", False), ("B", True)]
@@ -125,7 +125,7 @@ def test_a_node_in_which_nobody_turns_and_an_id_with_a_space_are_read() -> None:
 
 
 @pytest.mark.parametrize("name", [" A", "A ", "A\tB", "A\nB", "A->B", "A#B"])
-def test_ids_that_would_tear_keys_apart_are_refused(name: str) -> None:
+def test_ids_with_separators_of_keys_are_rejected(name: str) -> None:
     graph: Any = {"contractVersion": "1.0.0", "mapId": "m", "nodes": [{"id": name, "x": 0, "y": 0}], "edges": []}
 
     with pytest.raises(DocumentRefused):
@@ -157,12 +157,12 @@ def test_misspelt_members_of_a_graph_are_warnings_with_the_nearest_name_and_thei
     assert {one.details["path"] for one in found} == {"$.edges[0].props.moveStyle", "$.edges[0].startNode"}
 
 
-def test_a_graph_without_misspelt_members_has_nothing_to_say() -> None:
+def test_a_graph_without_misspelt_members_has_no_warnings() -> None:
     assert unread_graph(document(props={"width": 3})) == ()
 
 
 @pytest.mark.req("FLT-MAP-3", "FLT-MAP-12")
-def test_how_an_edge_may_be_driven_is_read_on_the_edge_too() -> None:
+def test_props_are_read_on_the_edge_too() -> None:
     members: Any = {
         "movestyle": "backward",
         "direction": "both",
@@ -183,7 +183,7 @@ def test_how_an_edge_may_be_driven_is_read_on_the_edge_too() -> None:
 
 @pytest.mark.req("FLT-MAP-3")
 @pytest.mark.parametrize("key", ["movestyle", "criticalSectionId", "maxSpeedMps"])
-def test_what_is_said_of_an_edge_in_two_places_is_refused(key: str) -> None:
+def test_a_member_in_props_and_on_the_edge_is_rejected(key: str) -> None:
     value: Any = 1 if key == "maxSpeedMps" else "forward"
 
     with pytest.raises(DocumentRefused) as refused:

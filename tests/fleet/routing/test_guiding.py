@@ -56,7 +56,7 @@ def test_among_many_ways_of_equal_cost_the_same_one_is_chosen() -> None:
 
 
 @pytest.mark.req("FLT-PERF-2")
-def test_a_way_is_found_without_a_look_at_what_lies_elsewhere() -> None:
+def test_a_way_is_found_without_searching_the_rest_of_the_map() -> None:
     """A long line with a branch at every place: only the line is looked at."""
     line, seen = 100, []
 

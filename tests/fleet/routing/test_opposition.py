@@ -28,7 +28,7 @@ def kept_off(site: CompiledMap, *routes: list[str], milli: int = 3_000) -> Plann
 
 
 @pytest.mark.req("FLT-LIVE-14")
-def test_a_route_goes_round_the_other_way_where_somebody_comes_against_it(hall: CompiledMap) -> None:
+def test_a_route_avoids_a_lane_with_an_opposing_route(hall: CompiledMap) -> None:
     usual = keys(hall, Planner(hall, FL_STD), "A1", "B3")
     back = [f"{key.split('->')[1]}->{key.split('->')[0]}" for key in reversed(usual)]
 
@@ -38,7 +38,7 @@ def test_a_route_goes_round_the_other_way_where_somebody_comes_against_it(hall: 
 
 
 @pytest.mark.req("FLT-LIVE-14")
-def test_a_route_along_with_another_one_costs_nothing_more(hall: CompiledMap) -> None:
+def test_a_route_in_the_same_direction_as_another_costs_nothing_extra(hall: CompiledMap) -> None:
     usual = keys(hall, Planner(hall, FL_STD), "A1", "B3")
 
     assert keys(hall, kept_off(hall, usual), "A1", "B3") == usual
@@ -54,7 +54,7 @@ def test_every_route_the_other_way_adds_its_share_of_the_cost(hall: CompiledMap)
 
 
 @pytest.mark.req("FLT-LIVE-14")
-def test_a_way_to_rest_that_is_only_promised_counts_a_fourth(hall: CompiledMap) -> None:
+def test_a_way_to_rest_counts_a_fourth(hall: CompiledMap) -> None:
     planner, edge = Planner(hall, FL_STD), hall.edge_number["A1->A2"]
     own = planner.drive_us(edge, hall.network.edges[edge].path.length_um)
     back = [hall.edge_number["A2->A1"]]
@@ -62,7 +62,7 @@ def test_a_way_to_rest_that_is_only_promised_counts_a_fourth(hall: CompiledMap) 
     assert avoidance_us(planner, opposite_edges(hall), [(back, []), ([], back)], 4_000) == {edge: 5 * own}
 
 
-def test_a_dearer_planner_leaves_the_other_one_as_it_was(hall: CompiledMap) -> None:
+def test_a_planner_with_extra_costs_does_not_change_the_original(hall: CompiledMap) -> None:
     planner = Planner(hall, FL_STD)
     usual = keys(hall, planner, "A1", "B3")
 
@@ -72,7 +72,7 @@ def test_a_dearer_planner_leaves_the_other_one_as_it_was(hall: CompiledMap) -> N
 
 
 @pytest.mark.req("FLT-LIVE-14")
-def test_opposed_streams_go_round_in_one_direction(hall: CompiledMap) -> None:
+def test_opposed_streams_circulate_in_one_direction(hall: CompiledMap) -> None:
     planner, number = Planner(hall, FL_STD), hall.node_number
     west, east = number["WEST"], number["EAST"]
     more = one_way_us(planner, opposite_edges(hall), {west: [east], east: [west]}, 2_000)

@@ -181,7 +181,7 @@ def test_turning_is_counted_at_nodes() -> None:
 
 
 @pytest.mark.req("FLT-PLAN-7")
-def test_driving_backward_is_dearer() -> None:
+def test_driving_backward_costs_more() -> None:
     site = scene("hall-demo")
     planner = Planner(site, FL_STD)
 
@@ -191,7 +191,7 @@ def test_driving_backward_is_dearer() -> None:
 
 
 @pytest.mark.req("FLT-PLAN-4")
-def test_from_the_middle_of_an_edge_it_goes_on_to_its_end() -> None:
+def test_from_the_middle_of_an_edge_the_way_continues_to_its_end() -> None:
     site = scene("hall-demo")
 
     way = Planner(site, FL_STD).way(OnEdge(site.edge_number["LM2->LM1"], 1_000_000), site.node_number["LM2"])
@@ -200,14 +200,14 @@ def test_from_the_middle_of_an_edge_it_goes_on_to_its_end() -> None:
 
 
 @pytest.mark.req("FLT-PLAN-5")
-def test_a_route_to_where_the_truck_is_is_empty_and_valid() -> None:
+def test_a_route_to_the_node_of_the_truck_is_empty_and_valid() -> None:
     site = scene("hall-demo")
 
     assert Planner(site, FL_STD).way(AtNode(2), 2) == Way((), 0, ())
 
 
 @pytest.mark.req("FLT-PLAN-12")
-def test_no_route_names_the_goal_and_what_was_closed() -> None:
+def test_no_route_names_the_goal_and_the_closed_resources() -> None:
     site = scene("hall-demo")
     closed = Closed(frozenset({site.edge_number["LM2->AP1"]}))
 
@@ -243,7 +243,7 @@ def test_no_turn_is_made_where_turning_is_closed() -> None:
 
 
 @pytest.mark.req("FLT-PLAN-13")
-def test_the_order_of_questions_changes_no_answer() -> None:
+def test_the_order_of_queries_changes_no_result() -> None:
     site = random_site(6)
     questions = [(start, goal) for start in range(len(site.network.nodes)) for goal in range(len(site.network.nodes))]
     fresh = {q: Planner(site, FL_STD).way(AtNode(q[0], 0), q[1]) for q in questions[::7]}
@@ -266,7 +266,7 @@ def test_the_yaw_at_the_start_counts() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_ways_hang_together_and_end_in_the_goal(seed: int) -> None:
+def test_ways_are_connected_and_end_at_the_goal(seed: int) -> None:
     site = random_site(seed)
     planner = Planner(site, FL_STD)
     edges = site.network.edges
@@ -310,7 +310,7 @@ def test_a_truck_that_stands_where_it_may_not_stop_has_arrived() -> None:
 
 @pytest.mark.req("FLT-PLAN-1", "FLT-LIVE-7")
 @pytest.mark.parametrize("seed", range(6))
-def test_a_truck_shares_the_trees_of_everybody_and_finds_the_ways_it_would_find_alone(seed: int) -> None:
+def test_a_truck_with_the_common_trees_finds_the_same_ways_as_with_its_own(seed: int) -> None:
     sample = live_map(seed, 6)
     site = compile_map(sample.source, [FL_STD])
     made, _ = certify(site, sample.fleet, [FL_STD])
@@ -328,7 +328,7 @@ def test_a_truck_shares_the_trees_of_everybody_and_finds_the_ways_it_would_find_
             assert planner.way(AtNode(rest), goal, shared) == alone.way(AtNode(rest), goal, own)
             assert planner.way(OnEdge(into, 0), goal, shared) == alone.way(OnEdge(into, 0), goal, own)
             assert planner.way(AtNode(goal), rest, shared) == alone.way(AtNode(goal), rest, own)
-    # One tree for each station, whoever asked, and one for each rest.
+    # One tree for each station, shared by all trucks, and one for each rest.
     assert len(planner._detours) == len(stations) + len(sample.fleet.trucks)
 
 
@@ -351,7 +351,7 @@ def driven(site: CompiledMap, profile: RobotProfile = FL_STD) -> list[str]:
 
 @pytest.mark.req("FLT-MAP-3", "FLT-PLAN-7")
 @pytest.mark.parametrize("members", [{"max_speed_um_s": 300_000}, {"penalty_ms": 30_000}])
-def test_speed_limits_and_penalties_make_an_edge_dearer(members: dict[str, int]) -> None:
+def test_speed_limits_and_penalties_raise_the_cost_of_an_edge(members: dict[str, int]) -> None:
     assert driven(two_ways()) == ["A->C", "C->B"]
     assert driven(two_ways(**members)) == ["A->D", "D->B"]
 
@@ -365,7 +365,7 @@ def test_an_edge_is_driven_by_the_types_of_trucks_it_allows() -> None:
 
 
 @pytest.mark.req("FLT-MAP-2", "FLT-MAP-3")
-def test_what_edges_allow_stands_in_the_file_of_a_map() -> None:
+def test_restrictions_of_edges_are_in_the_file_of_a_map() -> None:
     site = two_ways(max_speed_um_s=300_000, penalty_ms=5, allowed_profiles=("BIG", "FL-STD"))
     again = from_bytes(to_bytes(site))
 

@@ -1,4 +1,4 @@
-"""How far a truck has come: what extends only grows, what releases is a lower bound, and jumps are told."""
+"""Progress of a truck: `extend_um` only grows, `release_um` is a lower bound, jumps are reported."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ from pendula.fleet.samples.scenes import FL_STD
 
 
 @pytest.mark.req("FLT-PLAN-15")
-def test_creeping_back_is_a_jump_in_the_end() -> None:
+def test_creeping_back_becomes_a_jump() -> None:
     state: Progress | PoseJump = started(0, 10_000_000)
     for tick in range(1, 4):
         assert isinstance(state, Progress)
@@ -62,7 +62,7 @@ def test_noise_never_pulls_back_what_extends(noise: list[int]) -> None:
 
 @pytest.mark.req("FLT-PLAN-15")
 @pytest.mark.parametrize(("s", "jump"), [(10.52, False), (10.53, True), (9.70, False), (9.69, True)])
-def test_what_a_truck_cannot_do_is_a_jump(s: float, jump: bool) -> None:
+def test_an_impossible_move_is_a_jump(s: float, jump: bool) -> None:
     # 1.2 m/s for 0.1 s and the jitter of 0.1 s, twice 0.1 m of localization, 0.08 m of tracking.
     assert isinstance(after((0, 10.0), (100, s)), PoseJump) is jump
 

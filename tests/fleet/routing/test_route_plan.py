@@ -66,7 +66,7 @@ def test_the_projection_of_a_pose_on_the_route_is_its_position(name: str) -> Non
 
 @pytest.mark.req("FLT-PLAN-6")
 @pytest.mark.parametrize("name", SCENES)
-def test_a_thousand_positions_of_a_drive_are_found_from_the_last_answer(name: str) -> None:
+def test_a_thousand_positions_of_a_drive_are_found_from_the_last_position(name: str) -> None:
     site = scene(name)
     planner = Planner(site, FL_STD)
     draw = np.random.default_rng(2)
@@ -145,7 +145,7 @@ def test_errors_and_confidence_of_a_projection() -> None:
 
 
 @pytest.mark.req("FLT-PLAN-6")
-def test_the_last_position_tells_the_way_in_from_the_way_out() -> None:
+def test_the_last_position_distinguishes_the_way_in_from_the_way_out() -> None:
     """Into a spur backward and out of it forward: the same places, with the same yaw."""
     site = scene("hall-demo")
     number = site.edge_number
@@ -229,7 +229,7 @@ def test_a_route_whose_way_home_is_missing_is_refused() -> None:
 
 
 @pytest.mark.req("FLT-PLAN-6")
-def test_passing_a_node_the_projection_goes_on() -> None:
+def test_the_projection_continues_past_a_node() -> None:
     one = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0))
     one.chain("A", "B", "C")
     site = compile_map(one.done(), [FL_STD])
@@ -277,7 +277,7 @@ def test_the_way_on_keeps_its_stops_also_where_the_truck_could_drive_through() -
         (("P",), 2, ["C->D", "D->P"], []),
     ],
 )
-def test_what_is_ahead_is_an_errand_to_the_last_stop_and_a_promise_from_there_to_rest(
+def test_the_edges_ahead_are_the_errand_to_the_last_stop_and_the_way_to_rest(
     stops: tuple[str, ...], passed: int, errand: list[str], promised: list[str]
 ) -> None:
     sketch = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0), ("D", 30, 0), ("P", 40, 0, "ParkPoint"))
@@ -312,7 +312,7 @@ def test_a_spliced_route_keeps_its_stops() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-1")
-def test_a_route_goes_on_from_its_goal_as_it_was_planned() -> None:
+def test_a_route_continues_from_its_goal_as_planned() -> None:
     site = scene("hall-demo")
     old = route(site, on(site, "LM1->LM2", 3.0), "AP1", "LM3", rest="PK2")
 

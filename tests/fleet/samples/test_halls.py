@@ -6,7 +6,7 @@ from pendula.fleet.samples.scenes import FL_STD
 from tests.fleet.sites import scene
 
 
-def test_the_reference_hall_has_twelve_nodes_and_nothing_to_say_about_it() -> None:
+def test_the_reference_hall_has_twelve_nodes_and_no_warnings() -> None:
     assert len(reference_hall().nodes) == 12
     assert scene("reference-hall").findings == ()
 

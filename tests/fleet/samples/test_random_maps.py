@@ -31,7 +31,7 @@ def test_odd_maps_are_reproducible_and_compile_to_the_same_bytes_in_any_order(se
     assert examine(turned, [FL_STD]).data == examine(source, [FL_STD]).data is not None
 
 
-def test_odd_maps_have_what_halls_seldom_have() -> None:
+def test_odd_maps_have_rare_features() -> None:
     sites = [odd_site(seed) for seed in range(8)]
     paths = [edge.path.length_um for site in sites for edge in site.network.edges]
     styles = {

@@ -11,7 +11,7 @@ HALLS = {"hall": halls.reference_hall, "warehouse": halls.warehouse, "large": ha
 
 
 @pytest.mark.parametrize("name", SCENE_FLEETS)
-def test_the_fleet_of_a_scene_can_run_for_ever(name: str) -> None:
+def test_the_fleet_of_a_scene_is_live(name: str) -> None:
     site = compile_map(HALLS[name](), [FL_STD]) if name in HALLS else scene(name)
 
     certificate, findings = certify(site, SCENE_FLEETS[name], [FL_STD])

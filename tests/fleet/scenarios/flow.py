@@ -1,4 +1,4 @@
-"""What tests measure of the flow of a whole fleet: how long nobody got on, and how long each truck waited."""
+"""Measurements of the flow of a fleet: the longest time without progress, and the wait of each truck."""
 
 from dataclasses import dataclass, field
 
@@ -11,8 +11,8 @@ LEAST_UM = 100_000
 
 @dataclass
 class Flow:
-    """A run under way. `still_ms`: the longest time in which somebody wanted to get on and nobody moved, turned, loaded
-    or unloaded; `wait_ms`: the longest time that each truck waited for a unit or for a route."""
+    """A running scenario. `still_ms`: the longest time in which a truck was due to move and no truck moved, turned,
+    loaded or unloaded; `wait_ms`: the longest wait of each truck for a unit or for a route."""
 
     run: Run
     still_ms: int = 0

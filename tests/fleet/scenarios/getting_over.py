@@ -1,4 +1,4 @@
-"""One trouble of one truck in the hall, begun while the truck is about something: who is left standing afterwards."""
+"""One fault of one truck in the hall, in a given phase, and the trucks that are left standing afterwards."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from pendula.fleet.scenarios import Run, Scenario, shipped
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.simulator.faults import Fault
 
-# After these a truck waits for a person, as FLT-FAIL-10 and FLT-FAIL-13 have it; after all others it goes on by itself.
+# After these stops a truck waits for an operator (FLT-FAIL-10, FLT-FAIL-13); after all others it continues by itself.
 FOR_A_PERSON = frozenset({Stop.STUCK, Stop.OVERRUN})
 ABOUT = ("idle", "turning", "driving", "loading")
-# All but being carried away or pushed, which is not over before a person has said where the truck is, or it has driven
-# back, and an operation that hangs, which nobody notices in so short a time.
+# CARRIED and PUSHED end only with a relocation or when the truck has driven back; OPERATION_HANGS is not noticed in so
+# short a time.
 KINDS = tuple(one for one in FaultKind if one not in (FaultKind.CARRIED, FaultKind.PUSHED, FaultKind.OPERATION_HANGS))
-# So long after a trouble it may still show, and so long those may need who are in each other's way.
+# How long a fault may have effects after its end, and how long trucks that block each other may need.
 _LOOK_MS = 4_000
 _QUIET_MS = 60_000
 
@@ -53,7 +53,7 @@ def drawn(seed: int) -> Trouble:
 
 
 def left_standing(trouble: Trouble) -> Iterator[str]:
-    """Has the trouble happen, and tells who does not go on a minute after it was over, and what broke."""
+    """Run the fault; return the trucks that do not continue a minute after its end, and broken invariants."""
     run = Run(_hall(trouble.seed), site=_site())
     number = [one.robot_id for one in run.robots].index(trouble.robot_id)
     while run.now_ms < trouble.after_ms or not _is_about(run, run.traffic.records[number], trouble.about):
@@ -69,7 +69,7 @@ def left_standing(trouble: Trouble) -> Iterator[str]:
 
 
 def _standing(run: Run) -> Iterator[Record]:
-    """Those who do not go on, and wait for nobody who could help."""
+    """The trucks that do not continue and do not wait for an operator."""
     return (one for one in run.traffic.records if one.stop_code is not None and one.latched not in FOR_A_PERSON)
 
 

@@ -17,7 +17,7 @@ ALL_DONE_MS = 60 * 60_000
 
 
 def changed(run: Run, kind: str, *names: str, force: bool = False) -> ActionResult:
-    """What a person who closes or opens places is told."""
+    """The answer to an operator who closes or opens places."""
     action_id = f"{kind}-{run.now_ms}-{names[0]}"
     run.act(
         OperatorAction(

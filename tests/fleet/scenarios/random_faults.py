@@ -17,7 +17,7 @@ from pendula.fleet.units import MILLION
 from tests.fleet.scenarios.random_runs import Case, drawn, sample
 from tests.fleet.scenarios.watching import FirstMoves, asked_in_vain, false_blockers, held_for_nothing
 
-# Whoever waits for the same truck is told of by then, and a tick.
+# A wait for the same truck is reported by then, plus a tick.
 _TOLD_MS = 90_200
 # So long nothing goes wrong any more: longer than the longest faults, and two seconds to look.
 _QUIET_TICKS = 100
@@ -74,12 +74,12 @@ def _with(event: ScenarioEvent, **members: int) -> ScenarioEvent:
 
 
 class Person:
-    """Whoever walks to a truck that stands because it was believed where it was not, and says where it is.
+    """An operator who relocates trucks that stand because a wrong position of theirs was accepted.
 
-    A small jump along the way of a truck is a place to which it can have driven: after two steady seconds it is
-    believed, as FLT-FAIL-7 has it. When the jump is over the true place is the one that the truck cannot have driven
-    to, and data that contradict each other make no truck move (FLT-FAIL-1): a person decides (FLT-FAIL-11). Nobody
-    comes to a truck that was never believed elsewhere: it has to get over its faults by itself."""
+    A small jump along the way of a truck is a position to which it can have driven: after two steady seconds it is
+    accepted (FLT-FAIL-7). After the jump the true position is the one that the truck cannot have driven to, and
+    contradicting data never make a truck move (FLT-FAIL-1): an operator decides (FLT-FAIL-11). A truck without a wrong
+    accepted position has to recover by itself."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -118,8 +118,8 @@ class Person:
 
 
 def watched(run: Run) -> Iterator[str]:
-    """Runs, and tells of every grant that disappeared without a cause, of every wait that nobody was told of, and of
-    every truck that did not get over its faults."""
+    """Run, and yield a sentence for every grant that disappeared without a cause, every unreported wait, and every
+    truck that did not recover from its faults."""
     person, first = Person(run), FirstMoves(run)
     before = {one.robot_id: (set(one.keeps), one.doubt) for one in run.traffic.records}
     while run.now_ms < run.scenario.duration_ms and not run.is_over:

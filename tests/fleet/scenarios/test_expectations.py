@@ -1,4 +1,4 @@
-"""An expectation that does not come true is said; those here are wrong on purpose."""
+"""Sentences about unmet expectations; those here are wrong on purpose."""
 
 from typing import Any
 

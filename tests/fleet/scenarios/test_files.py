@@ -1,4 +1,4 @@
-"""The scenarios that come with Pendula run as they expect, and nobody collides."""
+"""The bundled scenarios meet their expectations, without collisions."""
 
 import os
 import subprocess

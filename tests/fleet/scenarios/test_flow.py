@@ -1,4 +1,4 @@
-"""A fleet that is never out of tasks: somebody always gets on, and nobody waits for ever."""
+"""A fleet that is never out of tasks: a truck always advances, and no wait is endless."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""What is taken by force from a truck that failed or was paused: what lies before it or behind it, never its place."""
+"""Forced release for a failed or paused truck: resources before or behind it, never its place."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -34,7 +34,7 @@ def offered(run: Run) -> list[str]:
 
 
 def say(run: Run, kind: str, *names: str, first: str | None = None) -> ActionResult:
-    """What a person at the desk is told."""
+    """The answer to an operator."""
     action_id = f"op-{run.now_ms}"
     run.act(
         OperatorAction(

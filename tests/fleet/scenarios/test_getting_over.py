@@ -1,4 +1,4 @@
-"""Whatever goes wrong with a truck, and whatever it is about: once it is over all go on, or a person is waited for."""
+"""After any fault of a truck in any phase, all trucks continue or wait for an operator."""
 
 import pytest
 

@@ -21,14 +21,14 @@ HOURS = 72
 
 
 def patrolling() -> Run:
-    """Two trucks that carry goods through one lane in opposite directions, for ever."""
+    """Two trucks that carry goods through one lane in opposite directions, without end."""
     there = TaskStream("S-THERE", ("E1",), ("W2",), pick_ms=2_000, drop_ms=2_000, robot_ids=("R1",))
     back = TaskStream("S-BACK", ("W2",), ("E1",), pick_ms=2_000, drop_ms=2_000, robot_ids=("R2",))
     return Run(replace(shipped("patrol"), tasks=(), streams=(there, back), expect=()))
 
 
 @pytest.mark.req("FLT-PERF-7")
-def test_a_run_keeps_hardly_more_after_ten_minutes_than_after_five() -> None:
+def test_memory_hardly_grows_from_five_to_ten_minutes() -> None:
     run = patrolling()
     run.run(5 * MINUTE_MS)
     before, done = entries(run), run.dispatch.book.done
@@ -36,15 +36,15 @@ def test_a_run_keeps_hardly_more_after_ten_minutes_than_after_five() -> None:
     run.run(10 * MINUTE_MS)
 
     assert run.dispatch.book.done > done > 0
-    # Some of what is limited fills up yet: tasks that are over, shadows that were asked for. Ticks leave nothing.
+    # Bounded collections may still fill up: finished tasks, shadows. Ticks must leave nothing.
     assert entries(run) - before < 1_000 < 5 * MINUTE_MS // 100
 
 
 @pytest.mark.long
 @pytest.mark.req("FLT-PERF-7")
 @pytest.mark.parametrize("recorded", [False, True])
-def test_after_three_days_a_fleet_keeps_hardly_more_than_after_an_hour(tmp_path: Path, recorded: bool) -> None:
-    # In a process of its own: nobody else's memory counts.
+def test_memory_hardly_grows_in_three_days(tmp_path: Path, recorded: bool) -> None:
+    # In its own process, so that only its memory counts.
     command = [sys.executable, "-m", "tests.fleet.scenarios.three_days", str(HOURS)]
     command += [str(tmp_path / "journal")] if recorded else []
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -59,7 +59,7 @@ def test_after_three_days_a_fleet_keeps_hardly_more_than_after_an_hour(tmp_path:
     assert last.journal <= JOURNAL_BYTES
 
 
-def test_where_trucks_were_is_kept_for_a_run_that_is_asked_for_it() -> None:
+def test_positions_of_every_tick_are_kept_only_if_needed() -> None:
     patrol = shipped("patrol")
     arrives = Arrives(patrol.robots[0].robot_id, patrol.robots[0].park_node_id, MINUTE_MS)
     run = Run(replace(patrol, expect=(arrives,)))

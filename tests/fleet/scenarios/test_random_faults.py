@@ -117,7 +117,8 @@ def test_nothing_stays_closed_behind_a_truck_that_had_to_wait_before_it_came_bac
 
 @pytest.mark.req("FLT-LIVE-9", "FLT-TASK-8")
 def test_a_waiting_route_is_kept_when_its_truck_is_rerouted() -> None:
-    # One is sent round a failed truck while its route to the next pick waits; nobody stands in the way for good.
+    # A truck is rerouted around a failed one while its route to the next pick waits; no truck blocks others
+    # permanently.
     case = faulty(1_336, 10, 3 * MINUTE_MS)
 
     assert failures(case, watched) == ()

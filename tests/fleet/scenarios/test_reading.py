@@ -1,4 +1,4 @@
-"""What a scenario file may say, and how its faults are told."""
+"""Scenario files: their members, and reports of faults."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -225,7 +225,7 @@ def test_limits_of_nodes_and_the_timeout_of_operations_can_be_set() -> None:
 
 @pytest.mark.req("FLT-LIVE-7")
 def test_only_the_truck_of_a_task_has_to_find_its_way() -> None:
-    """R2 rests where nobody comes away from; it has nothing to do."""
+    """R2 rests in a node without a way out; it has no tasks."""
     lanes = [
         {"id": "e1", "start": "A", "end": "B", "props": {"direction": "both"}},
         {"id": "e2", "start": "B", "end": "C"},

@@ -1,4 +1,4 @@
-"""A truck that somebody carried elsewhere: it stands until a person says so, and goes on from there with its work."""
+"""A truck that was carried elsewhere stands until it is relocated, then continues its work from there."""
 
 from decimal import Decimal
 

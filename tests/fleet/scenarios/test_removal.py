@@ -1,4 +1,4 @@
-"""A truck that was removed is carried out of the simulated hall: it is off and in nobody's way until it is put back."""
+"""A removed truck leaves the simulated hall: it is off and blocks no other truck until it is put back."""
 
 from decimal import Decimal
 from math import hypot
@@ -62,7 +62,7 @@ def away_m(run: Run, truck: int, there: tuple[int, int]) -> float:
 
 
 def put_at(run: Run, there: tuple[int, int]) -> None:
-    """Somebody carries R1 to a place."""
+    """Carry R1 to a place."""
     x, y = place(run, 0)
     run.world.start_fault(0, Fault(FaultKind.CARRIED, 0, x_um=there[0] - x, y_um=there[1] - y))
 
@@ -126,7 +126,7 @@ def test_a_truck_that_was_put_back_drives_home_after_its_relocation() -> None:
     remove(run)
     run.run(run.now_ms + 30_000)
     node = run.site.network.nodes[record(run).rest].at
-    # A metre before its rest node, which lies at the end of a way that nobody else takes.
+    # A metre before its rest node, at the end of a way that no other truck takes.
     way = run.site.network.edges[run.site.network.incoming[record(run).rest][0]]
     there = way.path.point(way.path.length_um - MILLION)
     put_at(run, there)

@@ -39,7 +39,7 @@ def five_trucks(seed: int, minutes: int, profile: RobotProfile = FL_STD) -> Run:
 
 
 def stops(run: Run) -> list[str]:
-    """Every stop of a run: who, when and why."""
+    """Every stop of a run: truck, time and reason."""
     found, before = [], dict.fromkeys(run.traffic.robot_ids, None)
     while run.now_ms < run.scenario.duration_ms:
         for one in run.step().scene.records:

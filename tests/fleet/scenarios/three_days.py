@@ -68,7 +68,7 @@ def endless() -> Scenario:
 
 
 def step(run: Run) -> None:
-    """A tick without the eyes of the judge."""
+    """A tick without the judge."""
     now = run.world.now_ms
     came = run.gateway.poll()
     run.applier.apply(Tick(now, heard(came).reports, came.over))

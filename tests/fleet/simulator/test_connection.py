@@ -1,4 +1,4 @@
-"""Simulated trucks hear what was decided, as whoever reads the commands does."""
+"""Simulated trucks get the same orders from aims as from commands."""
 
 import pytest
 

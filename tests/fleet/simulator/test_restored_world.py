@@ -1,4 +1,4 @@
-"""A simulated hall that is begun anew in the middle of a fleet's life: trucks stand where they were heard of."""
+"""A simulated hall that starts from the state of a fleet: trucks stand at their last reported poses."""
 
 from math import hypot
 

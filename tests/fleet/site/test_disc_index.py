@@ -1,4 +1,4 @@
-"""What lies in a disc is found, and nothing else: as if every cell were asked."""
+"""A disc query finds the same resources as a full scan."""
 
 import numpy as np
 import pytest

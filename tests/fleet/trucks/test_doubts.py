@@ -1,4 +1,4 @@
-"""Error values that are percentiles are no bounds, however that is said."""
+"""Error values that are percentiles are not bounds, in any wording."""
 
 import pytest
 from msgspec.structs import replace
