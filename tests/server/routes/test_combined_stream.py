@@ -54,7 +54,7 @@ class Reading:
         while len(found) < count:
             name, number, lines = await self.next()
             data = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
-            if name == "told" and data:
+            if name == "data" and data:
                 found.append((number, json.loads(data[0])["by"]))
         return found
 
@@ -92,7 +92,7 @@ async def test_a_stream_says_where_it_begins_so_that_nothing_is_missed_before_it
             await reading.opened(1)
             name, _, lines = await reading.next()
         await add(app, "main", 5)
-        assert (name, lines) == ("told", ["id: -1.0"])
+        assert (name, lines) == ("data", ["id: -1.0"])
         async with StreamReader(app, combined_stream.PATH, of(f"-1.0 {MAIN}")) as reader:
             assert await Reading(reader).amounts(1) == [(0, 5)]
 
@@ -110,7 +110,7 @@ async def test_a_stream_that_is_refused_says_why_and_leaves_the_others(settings:
         assert await reading.amounts(1) == [(1, 1)]
 
 
-async def test_what_is_not_a_stream_is_not_told(settings: Settings) -> None:
+async def test_a_path_without_a_stream_is_refused(settings: Settings) -> None:
     async with (
         running(settings, [TWO]) as app,
         StreamReader(app, combined_stream.PATH, of("/api/v1/schedulers")) as reader,

@@ -53,7 +53,7 @@ test("each page receives only its own stream, unchanged", () => {
   const { sources, pages } = hubWith("/a/stream", "/b/stream");
 
   sources.newest.emit("opened", "1");
-  sources.newest.emit("told", '1\nevent: event\nid: 4.0\ndata: {"text":"a: b"}');
+  sources.newest.emit("data", '1\nevent: event\nid: 4.0\ndata: {"text":"a: b"}');
 
   expect(pages.map((page) => page.received)).toEqual([[], ["0 open", '0 event 4.0 {"text":"a: b"}']]);
 });
@@ -62,8 +62,8 @@ test("adding a stream reconnects and resumes every other stream after its last e
   const { hub, sources, pages } = hubWith("/a/stream", "/b/stream");
   const first = sources.newest;
   first.emit("opened", "0");
-  first.emit("told", "0\nid: -1.0");
-  first.emit("told", "1\nid: 7.3\nevent: event\ndata: {}");
+  first.emit("data", "0\nid: -1.0");
+  first.emit("data", "1\nid: 7.3\nevent: event\ndata: {}");
 
   hub.receive(new Page(), { kind: "open", key: 0, address: "/c/stream?after=2.0" });
   vi.advanceTimersByTime(GATHER_MS);
@@ -79,7 +79,7 @@ test("a refused stream reports its code and does not affect the others", () => {
   const { sources, pages } = hubWith("/a/stream", "/b/stream");
 
   sources.newest.emit("refused", '0\n{"error":{"code":"not_found","message":"…","details":{}}}');
-  sources.newest.emit("told", "1\nid: 4.0\nevent: event\ndata: {}");
+  sources.newest.emit("data", "1\nid: 4.0\nevent: event\ndata: {}");
 
   expect(pages.map((page) => page.received)).toEqual([["0 error  not_found"], ["0 event 4.0 {}"]]);
 });
@@ -155,7 +155,7 @@ test("after a change of session the same streams are requested again", () => {
 
 test("a paused hub has no connection and resumes after the last event", () => {
   const { hub, sources } = hubWith("/a/stream");
-  sources.newest.emit("told", "0\nid: 4.0\nevent: event\ndata: {}");
+  sources.newest.emit("data", "0\nid: 4.0\nevent: event\ndata: {}");
 
   hub.pause();
   expect(sources.newest.closed).toBe(true);
@@ -179,7 +179,7 @@ test("messages of a replaced connection are ignored", () => {
   hub.receive(pages[0] as Page, { kind: "reconnect" });
   vi.advanceTimersByTime(GATHER_MS);
 
-  first.emit("told", "0\nid: 4.0\nevent: event\ndata: {}");
+  first.emit("data", "0\nid: 4.0\nevent: event\ndata: {}");
   first.emit("error");
 
   expect(pages[0]?.received).toEqual([]);

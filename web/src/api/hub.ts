@@ -134,7 +134,7 @@ export class Hub {
         if (subscription !== undefined && this.#subscriptions.includes(subscription)) handle(subscription, lines);
       });
     listen("opened", (subscription) => this.#opened(subscription));
-    listen("told", (subscription, lines) => this.#forward(subscription, lines));
+    listen("data", (subscription, lines) => this.#forward(subscription, lines));
     listen("refused", (subscription, lines) => this.#fail(subscription, codeOf(lines.join("\n"))));
     listen("ended", (subscription) => this.#fail(subscription, ""));
     listen("beat", () => undefined);

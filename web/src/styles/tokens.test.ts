@@ -36,26 +36,26 @@ const COLOURS = new Map(
   ]),
 );
 
-/** Relative luminance and contrast as WCAG 2 defines them. */
+/** Relative luminance as defined by WCAG 2. */
 function luminance(colour: string): number {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5]
-    .map((place) => parseInt(colour.slice(place, place + 2), 16) / 255)
+    .map((start) => parseInt(colour.slice(start, start + 2), 16) / 255)
     .map((share) => (share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4));
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-function contrast(one: string, other: string): number {
-  const [dark = 0, bright = 0] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+function contrast(first: string, second: string): number {
+  const [dark = 0, bright = 0] = [luminance(first), luminance(second)].sort((a, b) => a - b);
   return (bright + 0.05) / (dark + 0.05);
 }
 
 function colour(name: string, theme: "light" | "dark"): string {
-  const found = COLOURS.get(name)?.[theme];
-  if (found === undefined) throw new Error(`no colour --${name}`);
-  return found;
+  const value = COLOURS.get(name)?.[theme];
+  if (value === undefined) throw new Error(`no colour --${name}`);
+  return value;
 }
 
-test.each(["light", "dark"] as const)("text stands out from its ground in the %s theme", (theme) => {
+test.each(["light", "dark"] as const)("text has enough contrast in the %s theme", (theme) => {
   const faint = PAIRS.filter(([text, ground]) => contrast(colour(text, theme), colour(ground, theme)) < 4.5);
 
   expect(faint).toEqual([]);
@@ -69,7 +69,7 @@ test.each(["light", "dark"] as const)("the edges of controls can be seen in the 
   expect(faint).toEqual([]);
 });
 
-/** How colours look without one kind of cone (Machado, Oliveira and Fernandes 2009), in linear light. */
+/** Simulation matrices of colour blindness (Machado, Oliveira and Fernandes 2009), in linear light. */
 const EYES: Readonly<Record<string, readonly (readonly [number, number, number])[]>> = {
   usual: [
     [1, 0, 0],
@@ -92,7 +92,7 @@ const EYES: Readonly<Record<string, readonly (readonly [number, number, number])
     [0.004733, 0.691367, 0.3039],
   ],
 };
-const APART = [
+const DISTINCT = [
   ["good", "warn"],
   ["good", "bad"],
   ["warn", "bad"],
@@ -101,15 +101,15 @@ const APART = [
   ["accent", "brass"],
 ] as const;
 
-/** The place of a colour in OKLab, as an eye sees it. */
-function seen(colour: string, eye: string): number[] {
+/** A colour in OKLab coordinates as seen with a kind of colour blindness. */
+function seenBy(colour: string, eye: string): number[] {
   const linear = [1, 3, 5]
-    .map((place) => parseInt(colour.slice(place, place + 2), 16) / 255)
+    .map((start) => parseInt(colour.slice(start, start + 2), 16) / 255)
     .map((share) => (share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4));
   const [red = 0, green = 0, blue = 0] = (EYES[eye] ?? []).map((row) =>
     Math.max(
       0,
-      row.reduce((sum, part, place) => sum + part * (linear[place] ?? 0), 0),
+      row.reduce((sum, part, index) => sum + part * (linear[index] ?? 0), 0),
     ),
   );
   const long = Math.cbrt(0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue);
@@ -123,12 +123,12 @@ function seen(colour: string, eye: string): number[] {
 }
 
 test.each(["light", "dark"] as const)(
-  "colours that mean something stay apart for every eye in the %s theme",
+  "status colours are distinguishable with colour blindness in the %s theme",
   (theme) => {
     const near = Object.keys(EYES).flatMap((eye) =>
-      APART.filter(([one, other]) => {
-        const [from, to] = [seen(colour(one, theme), eye), seen(colour(other, theme), eye)];
-        return Math.hypot(...from.map((part, place) => part - (to[place] ?? 0))) < 0.085;
+      DISTINCT.filter(([first, second]) => {
+        const [from, to] = [seenBy(colour(first, theme), eye), seenBy(colour(second, theme), eye)];
+        return Math.hypot(...from.map((part, index) => part - (to[index] ?? 0))) < 0.085;
       }).map((pair) => [eye, ...pair]),
     );
 

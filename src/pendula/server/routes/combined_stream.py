@@ -45,7 +45,7 @@ router = APIRouter()
 
 _TOGETHER: Responses = {
     200: {
-        "description": "Server-sent events: `opened`, `told`, `refused`, `ended` with a stream's number, and `beat`",
+        "description": "Server-sent events: `opened`, `data`, `refused`, `ended` with a stream's number, and `beat`",
         "content": {"text/event-stream": {}},
     }
 }
@@ -166,8 +166,8 @@ class Inner:
                 await self._said.put(frame("opened", self._number))
         elif self._streams:
             *whole, self._text = (self._text + message.get("body", b"")).split(b"\n\n")
-            if told := b"".join(frame("told", self._number, lines) for lines in map(_lines, whole) if lines):
-                await self._said.put(told)
+            if data := b"".join(frame("data", self._number, lines) for lines in map(_lines, whole) if lines):
+                await self._said.put(data)
         else:
             self._text = (self._text + message.get("body", b""))[:MOST_REFUSAL_BYTES]
 
