@@ -65,7 +65,7 @@ def actions() -> Iterator[OperatorAction]:
 
 def reports(run: Run) -> list[tuple[int, TaskEvent]]:
     """Reports about tasks, most of them rejected, and a task of the same stations as the first stream or task."""
-    streams = [flow.told for flow in run.dispatch.book.flows.values()]
+    streams = [flow.stream for flow in run.dispatch.book.flows.values()]
     order = run.scenario.tasks[0] if run.scenario.tasks else None
     pick, drop = [node.id for node in run.site.network.nodes][:2]
     if order is not None:

@@ -306,7 +306,7 @@ def test_a_truck_that_is_told_to_turn_and_does_not_is_a_fault_that_says_so() -> 
     )
     assert sentence(why) == "R1 stops: it got a command to turn and does not."
     # What it was told last, where it may get to, who is in its way: all that somebody has to know who goes there.
-    assert (alert.robotId, alert.details["told"], alert.details["blocker"]) == ("R1", "TURN", None)
+    assert (alert.robotId, alert.details["command"], alert.details["blocker"]) == ("R1", "TURN", None)
     assert (alert.details["holdPointUm"], alert.details["lastAckSeq"]) == (hall.record().hold_um, hall.record().ack_seq)
 
 

@@ -166,7 +166,7 @@ def test_a_truck_that_sticks_in_its_turn_is_named_the_other_waits_and_both_come_
         run.step()
         assert run.now_ms < begun + 6_000
     alert = run.measures.alerts["ROBOT_FAULT"][1]
-    assert (alert.robotId, alert.details["told"]) == ("R1", "TURN")
+    assert (alert.robotId, alert.details["command"]) == ("R1", "TURN")
     while run.now_ms < begun + 15_000:
         run.step()
     run.act(OperatorAction("1.0.0", "op-1", run.now_ms, "o.anna", "CLEAR_FAULT", "a pallet under it", robotId="R1"))

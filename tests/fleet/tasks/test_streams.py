@@ -334,7 +334,7 @@ def test_a_stream_that_cannot_be_is_refused_and_changes_nothing(event: StreamSet
     came = paper.step(event)
 
     assert [one.code for one in came.refused] == [code]
-    assert [paper.dispatch.book.flows["A"].told, *paper.dispatch.book.changed] == [NEW]
+    assert [paper.dispatch.book.flows["A"].stream, *paper.dispatch.book.changed] == [NEW]
     assert saved(paper.dispatch)["streams"] == {}
 
 

@@ -281,7 +281,7 @@ def test_a_tick_within_a_tick_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_bytes_that_are_no_state_are_refused() -> None:
-    with pytest.raises(TrafficRefused, match="not a state of traffic"):
+    with pytest.raises(TrafficRefused, match="not a traffic state"):
         Traffic.from_state(scene("reference-hall"), reference_fleet(3), [FL_STD], None, b"nonsense")
 
 

@@ -1,4 +1,4 @@
-"""Tasks of a fleet: where they come from, who takes them, what each truck does next, and why a task waits.
+"""Tasks of a fleet: where they come from, which truck takes them, what each truck does next, why a task waits.
 
 dispatch     `Dispatch`: one step after the other
 model        streams, tasks one by one, events, what a step comes to
@@ -8,7 +8,7 @@ stock        goods and room, and who claims them
 intake       events, taken in or refused
 drivers      what each truck is about
 tours        what each truck does next, and what becomes of its task when it cannot
-assignment   who takes which task, and why nobody does
+assignment   which truck takes which task, or why none does
 ways         routes over pick and drop to rest
 ports        what plans routes, which can be replaced alone
 saving       tasks and drivers as plain data and back

@@ -1,8 +1,8 @@
-"""Who takes which task, and why nobody does: the truck that is at the pick soonest, of those that are free.
+"""Which truck takes which task, or why none does: of the free trucks the one that reaches the pick first.
 
 Tasks are looked at by priority, age and id, or by how many trucks are on their way to their stations where they may
-overtake; trucks by the time they need and by id: no tie is left to chance. A task that nobody can take keeps no other
-from being taken.
+overtake; trucks by the time they need and by id: no tie is left to chance. A task that no truck can take blocks no
+other task.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from pendula.fleet.tasks.ways import Ways
 from pendula.fleet.traffic.shut import Closing
 from pendula.kernel.canonical import Json
 
-# Why a task waits that no truck can do while something is closed.
+# A task waits that no truck can do while something is closed.
 WAY_CLOSED = "WAY_CLOSED"
 
 
@@ -41,7 +41,7 @@ class TaskReason(Struct, frozen=True, rename="camel"):
 
 
 class Assignment:
-    """Tasks for trucks of all drivers."""
+    """Assignment of tasks to trucks."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Assignment:
         params: DispatchParams,
         usual: Sequence[Closed] = (),
     ) -> None:
-        """`usual`: what each truck keeps off while nothing else is closed."""
+        """`usual`: what each truck must avoid while nothing else is closed."""
         self._site = site
         self._drivers = drivers
         self._book = book
@@ -61,11 +61,11 @@ class Assignment:
         self._tours = tours
         self._params = params
         self._usual = usual
-        # What operators have closed.
+        # Places closed by operators.
         self.closings: tuple[Closing, ...] = ()
 
     def assign(self, now_ms: int) -> None:
-        """Tasks for those who are free: some in this step, the others in the next ones."""
+        """Assign tasks to free trucks, at most `most_a_step` in one step."""
         free = [one for one in self._drivers if self._may_be_sent(one, now_ms)]
         if not free or not self._book.ready:
             return
@@ -75,14 +75,14 @@ class Assignment:
             if taken is None:
                 return
             task, driver = taken
-            # One truck more is on its way to two stations.
+            # Counts for the limits of two stations.
             under_way.take(task.order)
             free = [one for one in free if one is not driver]
 
     def _first_handed_out(
         self, under_way: UnderWay, tried: set[str], free: Sequence[Driver], now_ms: int
     ) -> tuple[Task, Driver] | None:
-        """The first task that a free truck takes, and the truck; those before it are noted as tried."""
+        """The first task that a free truck takes, and the truck; tasks before it are added to `tried`."""
         if not free:
             return None
         for task in self._book.in_turn(under_way, tried, self._params.overtake_ms):
@@ -95,7 +95,7 @@ class Assignment:
         return None
 
     def _hand_out(self, task: Task, free: Sequence[Driver], now_ms: int) -> Driver | None:
-        """The nearest one takes it. It may be that it cannot, and somebody else can."""
+        """Assign a task to the nearest truck that can take it."""
         etas = sorted(
             (eta, one.robot_id, one.number)
             for one in self._named(task, free)
@@ -135,7 +135,7 @@ class Assignment:
         return True
 
     def why(self, task: Task, now_ms: int) -> TaskReason:
-        """Why a task stands where it stands, as of the last step."""
+        """Why a task is in its state, as of the last step."""
         code, facts = self._reason(task, now_ms)
         return TaskReason(task.task_id, task.state, code, facts, task.since_ms, task.robot_id)
 
@@ -167,7 +167,7 @@ class Assignment:
         if limit is not None:
             return limit, {}
         may = [one for one in self._named(task, self._drivers) if not one.gone]
-        # Where a failed truck stands is closed to itself as well: whether it would get there is no question.
+        # A failed truck also closes its own place, so do not ask whether it reaches the stations.
         failed = [one for one in may if self._ways.view(one).failed]
         well = [one for one in may if one not in failed]
         reaching = [one for one in well if self._ways.reaches(one, order)]
@@ -183,13 +183,13 @@ class Assignment:
         return "NEXT", {"free": _names(free)}
 
     def _is_kept_off(self, task: Task, drivers: Sequence[Driver]) -> bool:
-        """Whether what operators have closed keeps every truck from a task."""
+        """Whether places closed by operators keep every truck from a task."""
         return bool(self.closings) and any(
             self._ways.would_reach(one, task.order, self._usual[one.number]) for one in drivers
         )
 
     def _closed_for(self, task: Task) -> list[Json]:
-        """What is closed of the stations of a task; all that is, where they are open."""
+        """The closed stations of a task; all closed places if both are open."""
         stations = (f"NODE:{task.order.pick_node_id}", f"NODE:{task.order.drop_node_id}")
         own = [one for one in self.closings if one.resource in stations] or self.closings
         return [[closing.resource, closing.operator, closing.reason] for closing in own]

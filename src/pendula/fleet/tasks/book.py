@@ -1,8 +1,8 @@
-"""All tasks that are not over, how they came into being, and what became of the others.
+"""All open tasks, the streams that create them, and the last finished ones.
 
 A stream makes one task a step while fewer than its limit are open and its conditions hold: from the first pick with
-goods that nobody claimed to the first drop with room that nobody claimed. Where a stream has no conditions its goods
-never run out, and its picks and drops take turns.
+unclaimed goods to the first drop with unclaimed room. The goods of a stream without conditions never run out; its picks
+and drops take turns.
 """
 
 from bisect import bisect_left, insort
@@ -21,7 +21,7 @@ from pendula.fleet.tasks.states import OVER, TAKEN, check
 from pendula.fleet.tasks.stock import Stock
 from pendula.kernel.engine import Refusal
 
-# How many tasks are remembered that are over.
+# Finished tasks that are kept.
 REMEMBERED = 100
 
 Line: TypeAlias = tuple[int, str, str]
@@ -30,7 +30,7 @@ Place: TypeAlias = tuple[int, str]
 
 @dataclass(slots=True)
 class Task:
-    """One task as it stands. `loaded`: its goods are on the truck."""
+    """One task. `loaded`: its goods are on the truck."""
 
     order: TaskOrder
     created_ms: int
@@ -42,18 +42,18 @@ class Task:
     robot_id: str | None = None
     assigned_ms: int | None = None
     eta_ms: int | None = None
-    # Who could have taken it when it was assigned, with the time each needed to its pick.
+    # Trucks that could take it when it was assigned, with the time each needed to its pick.
     candidates: tuple[tuple[str, int], ...] = ()
     loaded: bool = False
-    # How often it had to be loaded again, or, once that is done, unloaded.
+    # How often loading, or after it unloading, was repeated.
     repeats: int = 0
 
     def begin_again(self) -> None:
-        """What a truck was about in a node is not done, and is begun another time."""
+        """The operation in a node was not finished and starts again."""
         self.repeats += 1
 
     def operation_id(self, kind: str) -> str:
-        """What it is called that a truck is to do in a node: T1/LOAD, and T1/LOAD/2 when it does it again."""
+        """The id of an operation: T1/LOAD, and T1/LOAD/2 when it is repeated."""
         name = f"{self.task_id}/{kind}"
         return name if self.repeats == 0 else f"{name}/{self.repeats + 1}"
 
@@ -68,9 +68,9 @@ class Task:
 
 @dataclass(slots=True)
 class Flow:
-    """A stream and how far it is."""
+    """A stream with its counters. `most`: limit of open tasks."""
 
-    told: TaskStream
+    stream: TaskStream
     most: int
     made: int = 0
     open: int = 0
@@ -78,8 +78,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """How many tasks trucks are about, stream by stream and node by node; `calls`: how often trucks have yet to call at
-    a node, or are there."""
+    """Tasks under way, counted by stream and by node; `calls`: stops at a node that are still ahead or under way."""
 
     streams: Counter[str | None]
     nodes: Counter[str]
@@ -92,8 +91,8 @@ class UnderWay:
 
 
 class Lines:
-    """Tasks that may be assigned, in lines: those of one priority, pick and drop in one, by age and id. Streams that
-    never run out make thousands of them; only the first of each line has to be looked at."""
+    """Ready tasks in lines: one line for each priority, pick and drop, by age and id. There may be thousands; only the
+    first of each line needs a check."""
 
     def __init__(self) -> None:
         self._lines: dict[Line, list[Place]] = {}
@@ -109,7 +108,7 @@ class Lines:
             del self._lines[line]
 
     def in_turn(self, calls: Mapping[str, int], tried: Set[str], overtake_ms: int) -> Iterator[str]:
-        """The tasks that were not tried yet, in the order in which they are assigned: high priority first, then the
+        """Untried tasks in order of assignment: high priority first, then the
         oldest, then by id.
 
         Where tasks may overtake, of those made within `overtake_ms` of the oldest that goes first to whose pick,
@@ -141,7 +140,7 @@ def _line_of(order: TaskOrder) -> Line:
 
 
 def _first(places: list[Place], tried: Set[str]) -> int:
-    """Where the first that was not tried stands: those that were stand before it."""
+    """The index of the first untried task; the tried ones are before it."""
     return next((at for at, (_, task_id) in enumerate(places) if task_id not in tried), len(places))
 
 
@@ -150,14 +149,14 @@ class TaskBook:
     flows: dict[str, Flow]
     stock: Stock = field(default_factory=Stock)
     open: dict[str, Task] = field(default_factory=dict)
-    # Those that wait for conditions or may lose them, and those that may be assigned.
+    # Tasks that wait for conditions or may lose them, and tasks that may be assigned.
     watched: dict[str, Task] = field(default_factory=dict)
     ready: dict[str, Task] = field(default_factory=dict)
     lines: Lines = field(default_factory=Lines)
     over: deque[Task] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     counts: Counter[TaskState] = field(default_factory=Counter)
     transitions: list[Transition] = field(default_factory=list)
-    # Streams that are not as the configuration has them.
+    # Streams that differ from the configuration.
     changed: dict[str, TaskStream] = field(default_factory=dict)
 
     @classmethod
@@ -175,8 +174,8 @@ class TaskBook:
         return sum(one.state is TaskState.HELD for one in self.open.values())
 
     def is_over(self, now_ms: int) -> bool:
-        """Whether all is done and no stream makes more."""
-        ended = all(one.told.last_ms is not None and one.told.last_ms < now_ms for one in self.flows.values())
+        """Whether all tasks are done and no stream creates more."""
+        ended = all(one.stream.last_ms is not None and one.stream.last_ms < now_ms for one in self.flows.values())
         return ended and not self.open
 
     def add(self, order: TaskOrder, now_ms: int, cause: str) -> Task:
@@ -190,7 +189,7 @@ class TaskBook:
         return task
 
     def put(self, task: Task) -> None:
-        """A task that was there before, with its claims."""
+        """Put back an existing task with its claims."""
         self.open[task.task_id] = task
         flow = self.flow(task.order)
         if flow is not None:
@@ -198,7 +197,7 @@ class TaskBook:
         self._sort_in(task)
 
     def find(self, task_id: str) -> Task | None:
-        """The task of an id, also one that was over not long ago."""
+        """The task with an id, also a recently finished one."""
         return self.open.get(task_id) or next((one for one in self.over if one.task_id == task_id), None)
 
     def reprioritise(self, task_id: str, priority: int) -> Refusal | None:
@@ -214,18 +213,18 @@ class TaskBook:
         return None
 
     def set_stream(self, stream: TaskStream, trucks: int) -> None:
-        """Another stream, or another form of one, whose tasks stay; streams keep the order of their names."""
+        """Add or replace a stream; its tasks stay. Streams are ordered by name."""
         before = self.flows.get(stream.stream_id, Flow(stream, 0))
         flow = Flow(stream, stream.max_concurrent or trucks, before.made, before.open)
         self.flows = dict(sorted({**self.flows, stream.stream_id: flow}.items()))
         self.changed[stream.stream_id] = stream
         for task in list(self.open.values()):
-            # Other conditions may hold for those that nobody has.
+            # The conditions of unassigned tasks may have changed.
             if task.order.stream_id == stream.stream_id:
                 self._sort_in(task)
 
     def make(self, now_ms: int) -> None:
-        """What streams have to be carried; of each one task a step, so that all are served in turn."""
+        """Create tasks of streams, one per stream and step, so that all are served in turn."""
         for flow in self.flows.values():
             order = self._next(flow, now_ms)
             if order is not None:
@@ -233,15 +232,15 @@ class TaskBook:
                 self.add(order, now_ms, "STREAM")
 
     def _next(self, flow: Flow, now_ms: int) -> TaskOrder | None:
-        told = flow.told
-        if flow.open >= flow.most or (told.last_ms is not None and now_ms > told.last_ms):
+        stream = flow.stream
+        if flow.open >= flow.most or (stream.last_ms is not None and now_ms > stream.last_ms):
             return None
-        picks, drops = told.pick_node_ids, told.drop_node_ids
-        # Every pick meets every drop in turn, also where there are as many of both.
+        picks, drops = stream.pick_node_ids, stream.drop_node_ids
+        # Pairs every pick with every drop in turn, also if there are equally many.
         turn = flow.made + flow.made // lcm(len(picks), len(drops))
-        pick = self._place(picks, flow.made, told.conditions.pick_has_goods, self.stock.has_goods)
-        drop = self._place(drops, turn, told.conditions.drop_has_room, self.stock.has_room)
-        task_id = f"{told.stream_id}-{flow.made + 1}"
+        pick = self._place(picks, flow.made, stream.conditions.pick_has_goods, self.stock.has_goods)
+        drop = self._place(drops, turn, stream.conditions.drop_has_room, self.stock.has_room)
+        task_id = f"{stream.stream_id}-{flow.made + 1}"
         if pick is None or drop is None or task_id in self.open:
             return None
         return TaskOrder(
@@ -249,25 +248,25 @@ class TaskBook:
             pick_node_id=pick,
             drop_node_id=drop,
             at_ms=now_ms,
-            robot_ids=told.robot_ids,
-            pick_ms=told.pick_ms,
-            drop_ms=told.drop_ms,
-            priority=told.priority,
-            stream_id=told.stream_id,
+            robot_ids=stream.robot_ids,
+            pick_ms=stream.pick_ms,
+            drop_ms=stream.drop_ms,
+            priority=stream.priority,
+            stream_id=stream.stream_id,
         )
 
     def _place(self, nodes: Sequence[str], turn: int, counted: bool, has: Callable[[str], bool]) -> str | None:
-        """The first node in the order of the list that has what is needed; where nothing is counted, the next one."""
+        """The first listed node that has what is needed; the next one in turn if nothing is counted."""
         if not counted:
             return nodes[turn % len(nodes)]
         return next((node for node in nodes if has(node)), None)
 
     def in_turn(self, under_way: UnderWay, tried: Set[str], overtake_ms: int) -> Iterator[Task]:
-        """Tasks that may be assigned and were not tried yet, in the order in which they are."""
+        """Ready, untried tasks in order of assignment."""
         return (self.ready[task_id] for task_id in self.lines.in_turn(under_way.calls, tried, overtake_ms))
 
     def look(self, now_ms: int) -> None:
-        """Which tasks that nobody has are ready, and which are no longer."""
+        """Update which unassigned tasks are ready."""
         for task in list(self.watched.values()):
             code = self.lacks(task)
             if task.state is TaskState.WAITING and code is None:
@@ -276,14 +275,14 @@ class TaskBook:
                 self.move(task, TaskState.WAITING, now_ms, code)
 
     def lacks(self, task: Task) -> str | None:
-        """What a task waits for before it is ready: NO_GOODS or NO_ROOM."""
+        """Why a task is not ready: NO_GOODS or NO_ROOM."""
         conditions = self._conditions(task.order)
         if conditions.pick_has_goods and not self.stock.has_goods_for(task.order):
             return "NO_GOODS"
         return "NO_ROOM" if conditions.drop_has_room and not self.stock.has_room_for(task.order) else None
 
     def under_way(self) -> "UnderWay":
-        """What trucks are about, counted for the limits."""
+        """The tasks under way, counted for the limits."""
         tasks = [one for one in self.open.values() if one.state in TAKEN or one.loaded]
         taken = [one.order for one in tasks]
         calls = Counter(one.drop_node_id for one in taken)
@@ -295,7 +294,7 @@ class TaskBook:
         )
 
     def exhausted(self, task: Task, under_way: "UnderWay") -> str | None:
-        """The limit that keeps a ready task from being assigned: that of its stream, its pick or its drop."""
+        """The limit that keeps a ready task from being assigned: of its stream, or of its pick or drop."""
         order, flow = task.order, self.flow(task.order)
         if flow is not None and under_way.streams[order.stream_id] >= flow.most:
             return "STREAM_LIMIT"
@@ -310,7 +309,7 @@ class TaskBook:
         self.stock.picked(task.order)
 
     def move(self, task: Task, state: TaskState, now_ms: int, cause: str, by: str | None = None) -> None:
-        """Raises `AssertionError` where no task gets from the one state to the other."""
+        """Change the state of a task; raises `AssertionError` for an illegal transition."""
         self._note(task, task.state, state, now_ms, cause, by)
         if state in (TaskState.READY, TaskState.WAITING):
             task.robot_id = task.assigned_ms = task.eta_ms = None
@@ -351,7 +350,7 @@ class TaskBook:
 
     def _conditions(self, order: TaskOrder) -> Conditions:
         flow = self.flow(order)
-        return Conditions() if flow is None else flow.told.conditions
+        return Conditions() if flow is None else flow.stream.conditions
 
     def flow(self, order: TaskOrder) -> Flow | None:
         return None if order.stream_id is None else self.flows.get(order.stream_id)

@@ -1,8 +1,8 @@
-"""Tasks and trucks, step by step: who takes which task, and what each truck does next.
+"""Dispatch of tasks, step by step: which truck takes which task, and what each truck does next.
 
 The nearest free truck takes the next ready task, and the next one already in its drop. A route leads over pick and drop
 to rest and is driven leg by leg. Where the route to a next task is not admitted while a truck stands in its drop, the
-truck goes to rest after a while, as it was planned, and somebody else may take the task. Integers, total orders, no
+truck goes to rest after a while, as planned, and another truck may take the task. Integers, total orders, no
 clock: the same inputs give the same steps.
 """
 
@@ -44,13 +44,13 @@ WAIT_SAFE_STATE = "WAIT_SAFE_STATE"
 
 
 class TasksRefused(InputRefused):
-    """Streams that a fleet cannot serve. Facts: `findings`, sentences that say what is wrong."""
+    """A fleet cannot serve its streams. Facts: `findings`, sentences of what is wrong."""
 
     code = "tasks_refused"
 
 
 class Dispatch:
-    """Drivers of all trucks in the order of their names, and the tasks they serve."""
+    """Drivers of all trucks by name, and the tasks they serve."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Dispatch:
         *,
         starts: Mapping[str, Anchor] | None = None,
     ) -> None:
-        """`starts`: where trucks begin that do not begin at rest. Raises `TasksRefused`."""
+        """`starts`: trucks that do not start at rest. Raises `TasksRefused`."""
         self.site = site
         self.params = params or DispatchParams()
         faults = (fault for one in streams for fault in stream_faults(site, one, self.params))
@@ -100,7 +100,7 @@ class Dispatch:
 
     @property
     def route_planner(self) -> RoutePlanner:
-        """What plans the ways on which trucks set out."""
+        """The planner of routes on which trucks set out."""
         return self._ways.route_planner
 
     @route_planner.setter
@@ -113,7 +113,7 @@ class Dispatch:
         return self._tours.now_ms
 
     def dispatch(self, now_ms: int, trucks: Sequence[TruckView], events: Sequence[TaskEvent] = ()) -> DispatchStep:
-        """What trucks do next; the routes that are to be admitted for it. `trucks` are all, in their order."""
+        """One step: the operations of trucks, and the routes that traffic has to admit. `trucks`: all, in order."""
         tours = self._tours
         tours.now_ms, self._ways.views = now_ms, trucks
         intake = Intake(
@@ -141,7 +141,7 @@ class Dispatch:
         )
 
     def _leave_what_is_closed(self, now_ms: int) -> None:
-        """Tasks that are not loaded and cannot be done go back; their trucks turn home where they can."""
+        """Put back tasks that are not loaded and cannot be done; their trucks turn home where they can."""
         for driver in self.drivers:
             task, route = driver.task, driver.route
             if not driver.admitted or route is None:
@@ -157,18 +157,17 @@ class Dispatch:
                 self._tours.turn_home(driver)
 
     def _unserved(self, stream: TaskStream) -> list[Refusal]:
-        """Why no truck can serve a stream, whatever failed ones close just now."""
-        told = Stream(stream.stream_id, stream.pick_node_ids, stream.drop_node_ids, stream.robot_ids)
-        return self._ways.undoable([told], self._usual)
+        """Why no truck can serve a stream, ignoring what failed trucks close now."""
+        served = Stream(stream.stream_id, stream.pick_node_ids, stream.drop_node_ids, stream.robot_ids)
+        return self._ways.undoable([served], self._usual)
 
     def driver(self, robot_id: str) -> Driver | None:
-        """What a truck is about; None for one that is not known."""
+        """The driver of a truck; None for an unknown truck."""
         number = self._numbers.get(robot_id)
         return None if number is None else self.drivers[number]
 
     def keep_off(self, barred: Closed, closings: Sequence[Closing] = ()) -> None:
-        """What trucks that have failed close, and operators: new routes keep off it, until they are back, or it is
-        opened."""
+        """Set what failed trucks and operators close; new routes avoid it."""
         self._assignment.closings = tuple(closings)
         if barred == self._barred:
             return
@@ -177,7 +176,7 @@ class Dispatch:
             driver.closed = joined(usual, barred)
 
     def settled(self, accepted: Sequence[RoutePlan], refused: Sequence[RefusedRoute] = ()) -> None:
-        """What traffic said of routes; it may have changed one on the way."""
+        """Take in the answers of traffic about routes; it may have changed an accepted route."""
         for route in accepted:
             driver = self.drivers[self._numbers[route.robot_id]]
             if route.reason == RECOVERY:
@@ -188,17 +187,17 @@ class Dispatch:
                 if task is not None and task.state is TaskState.ASSIGNED:
                     self.book.move(task, TaskState.IN_PROGRESS, self.now_ms, "ROUTE_ADMITTED")
             elif driver.kept is not None and driver.kept.route_id == route.route_id:
-                # The way in force was changed while another one waits.
+                # The route in force was changed while another one waits.
                 driver.kept = route
         for one in refused:
             driver = self.drivers[self._numbers[one.robot_id]]
             asked = driver.route
             if asked is not None and (asked.route_id, asked.revision) == (one.route_id, one.revision):
-                # A route that would close a circle is tried again by traffic itself.
+                # Traffic itself checks a route again that would close a cycle.
                 driver.rejected = None if one.code == WAIT_SAFE_STATE else one.code
 
     def take_transitions(self) -> tuple[Transition, ...]:
-        """Changes of tasks that nobody was told of yet."""
+        """Transitions of tasks since the last call."""
         transitions, self.book.transitions = tuple(self.book.transitions), []
         return transitions
 
@@ -206,11 +205,11 @@ class Dispatch:
         return self.drivers[number].shown_phase
 
     def task_of(self, number: int) -> Task | None:
-        """The task a truck has, also one that it takes up at the next node only."""
+        """The task of a truck, also one that it starts only at the next node."""
         return self.drivers[number].task
 
     def is_faulty(self, number: int) -> bool:
-        """Whether a truck failed at an operation, and nobody has cleared that."""
+        """Whether a truck failed at an operation and the fault is not cleared."""
         return self.drivers[number].faulty
 
     def not_done(self, robot_id: str) -> dict[str, Json] | None:
@@ -218,21 +217,21 @@ class Dispatch:
         return self.drivers[self._numbers[robot_id]].not_done(self.params.operation_timeout_ms)
 
     def operations(self) -> tuple[Operation, ...]:
-        """What trucks load and unload now: for whoever does not know what was sent."""
+        """The operations under way, for a sender that does not know what it has sent."""
         busy = ((one, one.task) for one in self.drivers if one.phase in OPERATING and not one.faulty)
         return tuple(self._tours.operation(one, task) for one, task in busy if task is not None)
 
     def _under_way(self) -> dict[str, str]:
-        """What trucks are about in nodes, by its name, also where they have failed at it."""
+        """The operation ids under way by truck, failed ones included."""
         busy = ((one, one.task) for one in self.drivers if one.phase in OPERATING)
         return {one.robot_id: self._tours.operation(one, task).operation_id for one, task in busy if task is not None}
 
     def tasks(self) -> list[Task]:
-        """Those that are not over, in the order in which they came."""
+        """Open tasks in the order of their creation."""
         return list(self.book.open.values())
 
     def is_over(self, now_ms: int) -> bool:
-        """Whether all is done, nothing more will come by itself, and every truck is at rest."""
+        """Whether all tasks are done, no stream creates more, and every truck is at rest."""
         return self.book.is_over(now_ms) and all(one.at_rest or one.gone for one in self.drivers)
 
     def undoable(self, streams: Sequence[Stream]) -> list[str]:
@@ -240,37 +239,37 @@ class Dispatch:
         return [sentence_of(refusal.code, refusal.facts) for refusal in self._ways.undoable(streams)]
 
     def why(self, task_id: str) -> TaskReason | Refusal:
-        """Why a task is not done yet, as of the last step; how it ended where it is over."""
+        """Why a task is not done, as of the last step; how it ended if it is over."""
         task = self.book.find(task_id)
         return _unknown(task_id) if task is None else self._assignment.why(task, self.now_ms)
 
     def goes_on_at(self, now_ms: int) -> None:
-        """The time of the last step, for a dispatch that is restored."""
+        """Set the time of the last step of a restored dispatch."""
         self._tours.now_ms = now_ms
 
     def cancel(self, task_id: str, by: str) -> Refusal | None:
-        """Nobody is to do a task any more. One that is loaded, or being loaded, is refused unless it is held: then its
-        truck keeps the load and gets no other task."""
+        """Cancel a task. A task that is loaded, or being loaded, is refused unless it is held: then its truck keeps the
+        load and gets no other task."""
         return self._take_away(task_id, TaskState.CANCELLED, "CANCELLED", by)
 
     def withdraw(self, task_id: str, by: str) -> Refusal | None:
-        """Takes a task from its truck before it loads; somebody else may have it."""
+        """Take a task from its truck before it loads; another truck may take it."""
         task = self.book.open.get(task_id)
         if task is not None and task.state not in TAKEN:
             return Refusal("TASK_NOT_ASSIGNED", {"taskId": task_id})
         driver = None if task is None else self._driver_of(task)
         no = self._take_away(task_id, TaskState.READY, "WITHDRAWN", by)
         if no is None and driver is not None:
-            # Otherwise it would be the nearest, and take the task again at once.
+            # It would still be the nearest, and take the task again at once.
             driver.again_ms = self.now_ms + self.params.asked_again_ms
         return no
 
     def hold(self, task_id: str, by: str) -> Refusal | None:
-        """Nobody is to begin a task until it is resumed."""
+        """Hold a task until it is resumed."""
         return self._take_away(task_id, TaskState.HELD, "HELD", by)
 
     def resume(self, task_id: str, by: str) -> Refusal | None:
-        """A task that is held goes on: with the truck that kept it, or with the next one."""
+        """Resume a held task, with the truck that kept it or with another one."""
         task = self.book.open.get(task_id)
         if task is None or task.state is not TaskState.HELD:
             return _unknown(task_id) if task is None else _not_held(task)
@@ -284,13 +283,13 @@ class Dispatch:
         return None
 
     def cleared(self, robot_id: str) -> None:
-        """Somebody has cleared the fault of a truck: it does again what it failed at."""
+        """The fault of a truck was cleared: it repeats the failed operation."""
         driver = self.drivers[self._numbers[robot_id]]
         driver.redo = driver.faulty and driver.task is not None and driver.task.state is TaskState.HELD
         driver.faulty = False
 
     def removed(self, robot_id: str) -> None:
-        """A truck is gone for good: what it had loaded has failed, what not somebody else may take."""
+        """A truck was removed: its loaded task has failed; another truck may take one that was not loaded."""
         driver = self.drivers[self._numbers[robot_id]]
         if driver.phase in OPERATING and driver.task is not None:
             driver.task.begin_again()
@@ -319,8 +318,8 @@ class Dispatch:
 
 
 def _go_on_from_elsewhere(driver: Driver, route: RoutePlan) -> None:
-    """A truck is elsewhere than it was believed to be, and traffic has given it a way from there: who stood is under
-    way again, and does in the node it comes to what it was about there."""
+    """Traffic gave a relocated truck a route from its true position: it drives again, and repeats its operation in the
+    node it comes to."""
     driver.route = driver.kept = route
     driver.admitted, driver.rejected, driver.anchor, driver.called_off = True, None, None, False
     if driver.phase in OPERATING and driver.task is not None:
@@ -338,7 +337,7 @@ def _not_held(task: Task) -> Refusal:
 
 
 def _node(site: CompiledMap, start: Anchor | None, rest: int) -> int:
-    """The node a truck begins in, or is about to come to."""
+    """The node in which a truck starts, or the next one on its edge."""
     match start:
         case None:
             return rest

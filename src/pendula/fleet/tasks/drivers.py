@@ -1,4 +1,4 @@
-"""What a truck is about: its task, its phase, the route it was given last and the one that is in force."""
+"""The driver of a truck: its task, its phase, its last route and the route in force."""
 
 from dataclasses import dataclass
 
@@ -16,14 +16,14 @@ OPERATION_TIMEOUT = "OPERATION_TIMEOUT"
 
 @dataclass(slots=True)
 class Driver:
-    """`route` is the one the truck was given last, `since_ms` when; `kept` the last one that was admitted."""
+    """`route`: the last one sent to traffic, at `since_ms`; `kept`: the last admitted one."""
 
     number: int
     robot_id: str
     planner: Planner
     closed: Closed
     rest: int
-    # The node it stands in, or stood in last; where it began elsewhere than at rest, how it stood there.
+    # Its node, or its last one; `anchor`: its start if that is not its rest node.
     node: int
     anchor: Anchor | None = None
     phase: Phase = Phase.IDLE
@@ -31,26 +31,24 @@ class Driver:
     route: RoutePlan | None = None
     since_ms: int = 0
     admitted: bool = True
-    # Why traffic will never admit the route, where it has said so.
+    # Why traffic rejected the route for good.
     rejected: str | None = None
     kept: RoutePlan | None = None
-    # Whether it was on its way to rest when it was given its task; where it leaves that way; and until when it is not
-    # asked again.
+    # Whether it was on its way to rest when it got its task; where it leaves that way; when it may be asked again.
     called_off: bool = False
     leaves_um: int = 0
     again_ms: int = 0
     routes: int = 0
-    # An operation was not done in time, or not at all: a fault until somebody clears it.
+    # An operation failed or timed out: a fault until an operator clears it.
     faulty: bool = False
-    # It said that it has loaded or unloaded, and nothing came of that yet: it may have failed meanwhile.
+    # It reported an operation done that was not processed yet: the truck may have failed meanwhile.
     operated: bool = False
-    # Somebody wants it to go on with the task that is held, and to do again what it did not finish.
+    # An operator resumed its held task: it repeats the unfinished operation.
     redo: bool = False
     gone: bool = False
 
     def not_done(self, timeout_ms: int) -> dict[str, Json] | None:
-        """The operation that the truck failed at, until an operator clears the fault; `timeoutMs` where it took too
-        long."""
+        """The failed operation, until an operator clears the fault; `timeoutMs` if it timed out."""
         if not self.faulty:
             return None
         late = self.task is not None and self.task.cause == OPERATION_TIMEOUT
@@ -67,17 +65,17 @@ class Driver:
 
     @property
     def shown_phase(self) -> Phase:
-        """A truck that is to leave its way to rest is on it until it has come to the node where it does."""
+        """The phase to show: a truck that will leave its way to rest stays on it until the node where it leaves."""
         pending = self.task is not None and self.task.state is TaskState.PENDING_PREEMPT
         return Phase.TO_PARK if pending else self.phase
 
     def drives(self, view: TruckView) -> bool:
-        """Whether the route the truck was given last is the one in force."""
+        """Whether its last route is in force."""
         route = self.route
         return route is not None and (view.route_id, view.revision) == (route.route_id, route.revision)
 
     def here(self, view: TruckView) -> Anchor:
-        """Where a truck that stands sets out from."""
+        """The start of its next route while it stands."""
         return self.anchor or AtNode(self.node, view.yaw_urad)
 
     def next_route_id(self) -> str:

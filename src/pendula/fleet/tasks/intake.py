@@ -1,4 +1,4 @@
-"""What is reported about tasks, taken in; what cannot be is refused with a code, and changes nothing."""
+"""Intake of task events; invalid ones are refused with a code and change nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
@@ -26,9 +26,9 @@ from pendula.fleet.tasks.model import (
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 
-# Every one of them is looked at when a truck is free, and is part of every checkpoint.
+# Each is checked when a truck is free, and is part of every checkpoint.
 MOST_OPEN = 10_000
-# Every one of them is asked in every step whether it makes a task.
+# Each is asked in every step for a new task.
 MOST_STREAMS = 500
 
 
@@ -46,8 +46,8 @@ def stream_faults(site: CompiledMap, stream: TaskStream, params: DispatchParams)
 
 
 class Intake:
-    """The events of one step. `under_way`: the operations that trucks are about; `operated`: trucks that have loaded or
-    unloaded; `failed`: those that could not, and why."""
+    """The events of one step. `operated`: trucks that have loaded or unloaded; `failed`: those that could not, and
+    why."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Intake:
         undoable: Callable[[TaskStream], list[Refusal]],
         under_way: Mapping[str, str],
     ) -> None:
-        """`undoable`: why no truck can serve a stream; `under_way`: the operation that each truck is about."""
+        """`undoable`: why no truck can serve a stream; `under_way`: the operation id of each truck."""
         self._site = site
         self._book = book
         self._robots = robots
@@ -155,8 +155,8 @@ class Intake:
         flow = self._book.flows.get(stream_id)
         if flow is None:
             return Refusal("STREAM_UNKNOWN", {"streamId": stream_id})
-        # The first tick has the time 0, and no time is before it: nothing is made in the tick that ends it either.
-        self._book.set_stream(replace(flow.told, last_ms=now_ms - 1), len(self._robots))
+        # Not in this tick either: the first tick has the time 0, and there is none before it.
+        self._book.set_stream(replace(flow.stream, last_ms=now_ms - 1), len(self._robots))
         return None
 
     def _not_about(self, robot_id: str, operation_id: str | UnsetType) -> Refusal | None:

@@ -1,4 +1,4 @@
-"""What tasks are made of: streams, tasks one by one, what is reported about them, what trucks are to do. Nothing acts.
+"""Data of tasks: streams, orders, task events, operations, transitions.
 
 Times are milliseconds, positions micrometres along a route. Nodes have their names here: numbers are the site's.
 """
@@ -12,14 +12,14 @@ from pendula.kernel.canonical import Json
 
 
 class Conditions(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What must have been reported before a stream makes a task. A stream without conditions never runs out."""
+    """What must be reported before a stream creates a task. A stream without conditions never runs out."""
 
     pick_has_goods: bool = False
     drop_has_room: bool = False
 
 
 class TaskStream(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Goods that keep coming: tasks are made one after the other from its picks and drops."""
+    """A steady flow of goods: creates tasks from its picks to its drops."""
 
     stream_id: str
     pick_node_ids: tuple[str, ...]
@@ -27,17 +27,17 @@ class TaskStream(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"
     pick_ms: int = 12_000
     drop_ms: int = 8_000
     priority: int = 10
-    # As many as there are trucks where it is not said.
+    # Default: the number of trucks.
     max_concurrent: int | None = None
-    # No task is made later than this.
+    # No task is created after this time.
     last_ms: int | None = None
-    # Who serves it; nobody named: everybody who can.
+    # The trucks that serve it; empty for all that can.
     robot_ids: tuple[str, ...] = ()
     conditions: Conditions = Conditions()
 
 
 class TaskOrder(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """One task; the nearest free truck takes it, of those that are named or, where none is, of all."""
+    """One task. The nearest free truck takes it, of `robot_ids` if given."""
 
     task_id: str
     pick_node_id: str
@@ -47,19 +47,19 @@ class TaskOrder(Struct, frozen=True, forbid_unknown_fields=True, rename="camel")
     pick_ms: int = 12_000
     drop_ms: int = 8_000
     priority: int = 10
-    # The stream whose conditions and limit hold for it too.
+    # The stream whose conditions and limit apply to it.
     stream_id: str | None = None
 
 
 class GoodsReported(Struct, frozen=True, rename="camel", tag="goods"):
-    """So many goods are in a node now."""
+    """The number of goods in a node."""
 
     node_id: str
     count: int
 
 
 class RoomReported(Struct, frozen=True, rename="camel", tag="room"):
-    """There is room for so many goods in a node now."""
+    """The number of goods for which a node has room."""
 
     node_id: str
     count: int
@@ -75,19 +75,19 @@ class PriorityChanged(Struct, frozen=True, rename="camel", tag="priority"):
 
 
 class StreamSet(Struct, frozen=True, rename="camel", tag="stream"):
-    """A stream from now on: another one, or in the place of the one of that name, whose tasks go on."""
+    """Add or replace a stream; open tasks of a replaced one continue."""
 
     stream: TaskStream
 
 
 class StreamEnded(Struct, frozen=True, rename="camel", tag="streamEnded"):
-    """A stream makes no more tasks; those that it made go on."""
+    """A stream creates no more tasks; its open tasks continue."""
 
     stream_id: str
 
 
 class OperationDone(Struct, frozen=True, rename="camel", tag="operationDone"):
-    """A truck has loaded or unloaded. Without an operation it is the one that the truck is about."""
+    """A truck has loaded or unloaded. Without `operation_id` it is the operation under way."""
 
     robot_id: str
     operation_id: str | UnsetType = UNSET
@@ -112,7 +112,7 @@ TaskEvent = (
 
 
 class TruckView(Struct, frozen=True, gc=False):
-    """What tasks know of a truck: what traffic knows, never where a simulated truck truly is.
+    """A truck as tasks see it: from traffic, never the true position of a simulated truck.
 
     `at_um` and `bound_um` are on the route in force: where it is, and how far it may have been granted its way. At its
     goal it has arrived within the tolerance and stands. A truck that is not `ok` gets no task; one that has `failed`
@@ -131,12 +131,12 @@ class TruckView(Struct, frozen=True, gc=False):
     failed: bool = False
     paused: bool = False
     load: bool = False
-    # It has waited so long that others have to let it go first.
+    # It has waited so long that the other trucks let it go first.
     starving: bool = False
 
 
 class Operation(Struct, frozen=True):
-    """A truck is to load or to unload in the node it stands in. What is to be done again has another id."""
+    """A truck has to load or unload in its node. A repeated operation has a new id."""
 
     robot_id: str
     kind: str
@@ -146,7 +146,7 @@ class Operation(Struct, frozen=True):
 
 
 class Transition(Struct, frozen=True):
-    """A task came into another state; `before` is None for one that is new."""
+    """A task changed its state; `before` is None for a new task."""
 
     at_ms: int
     task_id: str
@@ -180,7 +180,7 @@ class TaskAlert(Struct, frozen=True):
 
 
 class DispatchStep(Struct, frozen=True):
-    """What came of a step: routes that traffic has to admit, what trucks do, which tasks changed."""
+    """Output of a step: routes that traffic has to admit, operations, transitions."""
 
     routes: tuple[RoutePlan, ...] = ()
     operations: tuple[Operation, ...] = ()
@@ -192,17 +192,17 @@ class DispatchStep(Struct, frozen=True):
 class DispatchParams(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     # How long a truck waits in a drop for its next task to be admitted before it goes to rest.
     patience_ms: int = 3_000
-    # What a lane costs more for every route that runs the other way, in thousandths.
+    # Extra cost of a lane for every route in the opposite direction, in thousandths.
     opposition_milli: int = 3_000
-    # What a lane costs more that all streams drive the other way, in thousandths.
+    # Extra cost of a lane that all streams drive in the opposite direction, in thousandths.
     one_way_milli: int = 2_000
-    # After this an operation that is not reported done is a fault of the truck.
+    # An operation not reported done after this time is a fault of the truck.
     operation_timeout_ms: int = 120_000
-    # How long a truck that goes to rest is not asked again after it was not let off its way.
+    # How long a truck on its way to rest is not asked again after it could not leave its way.
     asked_again_ms: int = 10_000
-    # How many tasks are handed out in one step: each costs a plan, and traffic admits few routes in a tick anyway.
+    # Tasks assigned in one step: each costs a plan, and traffic admits few routes in a tick.
     most_a_step: int = 4
-    # How much later a task may be made and still be assigned first, where its stations are less sought after.
+    # How much younger a task may be and still be assigned first because its stations are less busy.
     overtake_ms: int = 0
-    # How many tasks at most may be under way to a node at a time, as pick or as drop.
+    # Most tasks under way to a node at a time, as pick or drop.
     node_limits: dict[str, int] = {}

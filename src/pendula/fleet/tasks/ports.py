@@ -1,4 +1,4 @@
-"""Where a truck drives: the part of tasks that can be replaced alone."""
+"""The planner of routes, the replaceable part of tasks."""
 
 from typing import Protocol
 
@@ -19,8 +19,8 @@ class RoutePlanner(Protocol):
         reason: str = "TASK_ASSIGNED",
         closed: Closed = OPEN,
     ) -> RoutePlan | Refusal:
-        """A route to the first stop, and on over the others to rest; `planner` knows costs on this map for this truck.
-        Traffic judges it like any other."""
+        """A route to the first stop and over the others to rest; `planner` has the costs of this truck on this map.
+        Traffic checks it like any other."""
 
 
 class CheapestRoutes:

@@ -1,4 +1,4 @@
-"""Tasks as plain values and back: everything that the next step depends on beside site, fleet and streams."""
+"""The state of tasks as plain values and back: everything the next step depends on beside site, fleet and streams."""
 
 from collections import Counter
 from dataclasses import fields
@@ -16,7 +16,7 @@ from pendula.fleet.tasks.model import TaskStream
 from pendula.fleet.tasks.stock import Claims
 from pendula.fleet.tick.saving import SavedRoute, plan_of, route_form
 
-# Members of a driver with a form of their own, and those that follow from the fleet.
+# Members of a driver with their own form, and those that follow from the fleet.
 _OWN = frozenset({"task", "route", "kept", "anchor", "phase"})
 _GIVEN = frozenset({"number", "robot_id", "planner", "closed", "rest"})
 _PLAIN = tuple(one.name for one in fields(Driver) if one.name not in _OWN | _GIVEN)
@@ -28,14 +28,14 @@ class SavedDriver(Struct, frozen=True, forbid_unknown_fields=True):
     task: str | None
     route: SavedRoute | None
     kept: SavedRoute | None
-    # Whether on an edge; the edge or the node; the position or the yaw.
+    # (on an edge?, number of the edge or node, position or yaw)
     anchor: tuple[bool, int, int | None] | None
 
 
 class SavedDispatch(Struct, frozen=True, forbid_unknown_fields=True):
     now_ms: int
     drivers: tuple[SavedDriver, ...]
-    # How many tasks each stream made, and how many of them are open.
+    # By stream: tasks created, and tasks open.
     flows: dict[str, tuple[int, int]]
     goods: dict[str, int]
     room: dict[str, int]
@@ -46,12 +46,12 @@ class SavedDispatch(Struct, frozen=True, forbid_unknown_fields=True):
     ready: tuple[str, ...]
     over: tuple[Task, ...]
     counts: dict[TaskState, int]
-    # Those that were set, changed or ended while the fleet lived.
+    # Streams that were set, changed or ended at run time.
     streams: dict[str, TaskStream]
 
 
 def saved(dispatch: Dispatch) -> Any:
-    """Plain values with string keys, ready to be written."""
+    """Plain values with string keys."""
     book = dispatch.book
     stock = book.stock
     form = SavedDispatch(
@@ -73,14 +73,14 @@ def saved(dispatch: Dispatch) -> Any:
 
 
 def restore(dispatch: Dispatch, form: Any) -> None:
-    """Puts what was saved into a fresh dispatch of the same fleet. Raises `msgspec.ValidationError` or `LookupError`
-    where it is of another one."""
-    told = convert(form, SavedDispatch)
-    dispatch.goes_on_at(told.now_ms)
-    _restore_book(dispatch.book, told, len(dispatch.drivers))
-    if len(told.drivers) != len(dispatch.drivers):
+    """Restore a fresh dispatch of the same fleet. Raises `msgspec.ValidationError` or `LookupError` for another
+    fleet."""
+    saved = convert(form, SavedDispatch)
+    dispatch.goes_on_at(saved.now_ms)
+    _restore_book(dispatch.book, saved, len(dispatch.drivers))
+    if len(saved.drivers) != len(dispatch.drivers):
         raise LookupError("the tasks are of another fleet")
-    for driver, one in zip(dispatch.drivers, told.drivers, strict=True):
+    for driver, one in zip(dispatch.drivers, saved.drivers, strict=True):
         _restore_driver(driver, one, dispatch)
 
 
@@ -103,17 +103,17 @@ def _anchor(one: Anchor) -> tuple[bool, int, int | None]:
             return False, node, yaw
 
 
-def _restore_driver(driver: Driver, told: SavedDriver, dispatch: Dispatch) -> None:
+def _restore_driver(driver: Driver, saved: SavedDriver, dispatch: Dispatch) -> None:
     for name in _PLAIN:
-        setattr(driver, name, told.plain[name])
-    driver.phase = told.phase
-    driver.task = None if told.task is None else dispatch.book.open[told.task]
-    driver.kept = _route(told.kept, dispatch.site)
-    # One and the same where they are equal, as they were: traffic gave both.
-    driver.route = driver.kept if told.route == told.kept else _route(told.route, dispatch.site)
+        setattr(driver, name, saved.plain[name])
+    driver.phase = saved.phase
+    driver.task = None if saved.task is None else dispatch.book.open[saved.task]
+    driver.kept = _route(saved.kept, dispatch.site)
+    # Equal routes are one object, as before: both came from traffic.
+    driver.route = driver.kept if saved.route == saved.kept else _route(saved.route, dispatch.site)
     driver.anchor = None
-    if told.anchor is not None:
-        on_edge, place, at = told.anchor
+    if saved.anchor is not None:
+        on_edge, place, at = saved.anchor
         driver.anchor = OnEdge(place, at or 0) if on_edge else AtNode(place, at)
 
 
@@ -121,23 +121,23 @@ def _route(form: SavedRoute | None, site: CompiledMap) -> Any:
     return None if form is None else plan_of(form, site)
 
 
-def _restore_book(book: TaskBook, told: SavedDispatch, trucks: int) -> None:
-    for stream in told.streams.values():
+def _restore_book(book: TaskBook, saved: SavedDispatch, trucks: int) -> None:
+    for stream in saved.streams.values():
         book.set_stream(stream, trucks)
-    if told.flows.keys() != book.flows.keys():
+    if saved.flows.keys() != book.flows.keys():
         raise LookupError("the tasks are of other streams")
-    for name, (made, open_) in told.flows.items():
+    for name, (made, open_) in saved.flows.items():
         book.flows[name].made, book.flows[name].open = made, open_
     stock = book.stock
-    stock.goods, stock.room = told.goods, told.room
-    stock.picks = {node: Claims(claims) for node, claims in told.picks.items()}
-    stock.drops = {node: Claims(claims) for node, claims in told.drops.items()}
-    book.open = {one.task_id: one for one in told.open}
-    book.watched = {name: book.open[name] for name in told.watched}
-    book.ready = {name: book.open[name] for name in told.ready}
+    stock.goods, stock.room = saved.goods, saved.room
+    stock.picks = {node: Claims(claims) for node, claims in saved.picks.items()}
+    stock.drops = {node: Claims(claims) for node, claims in saved.drops.items()}
+    book.open = {one.task_id: one for one in saved.open}
+    book.watched = {name: book.open[name] for name in saved.watched}
+    book.ready = {name: book.open[name] for name in saved.ready}
     book.lines = Lines()
     for one in book.ready.values():
         book.lines.join(one.order, one.created_ms)
     book.over.clear()
-    book.over.extend(told.over)
-    book.counts = Counter(told.counts)
+    book.over.extend(saved.over)
+    book.counts = Counter(saved.counts)

@@ -1,25 +1,25 @@
-"""The states of a task and how it gets from one to the next. Every other transition is an error of ours."""
+"""The states of a task and their legal transitions; any other transition is a bug."""
 
 from pendula.fleet.contracts.traffic import TaskState as State
 
 ALLOWED: dict[State | None, frozenset[State]] = {
     None: frozenset({State.WAITING}),
-    # Its conditions hold, or hold no longer.
+    # Its conditions hold, or no longer hold.
     State.WAITING: frozenset({State.READY, State.HELD, State.CANCELLED}),
     State.READY: frozenset({State.WAITING, State.ASSIGNED, State.PENDING_PREEMPT, State.HELD, State.CANCELLED}),
     # A truck has it and waits for its route, or drives on to the node where it leaves its way to rest.
     State.ASSIGNED: frozenset({State.IN_PROGRESS, State.READY, State.HELD, State.CANCELLED}),
     State.PENDING_PREEMPT: frozenset({State.IN_PROGRESS, State.READY, State.HELD, State.CANCELLED}),
-    # Back to READY before it is loaded only.
+    # Back to READY only before it is loaded.
     State.IN_PROGRESS: frozenset({State.DONE, State.READY, State.HELD, State.FAILED, State.CANCELLED}),
-    # With its load on board it goes on with the truck that has it.
+    # A loaded task continues with the same truck.
     State.HELD: frozenset({State.READY, State.IN_PROGRESS, State.FAILED, State.CANCELLED}),
     State.DONE: frozenset(),
     State.FAILED: frozenset(),
     State.CANCELLED: frozenset(),
 }
 OVER = frozenset(state for state, onward in ALLOWED.items() if state is not None and not onward)
-# A truck is about it, or would be if nobody held it.
+# Tasks that have a truck.
 TAKEN = frozenset({State.ASSIGNED, State.PENDING_PREEMPT, State.IN_PROGRESS})
 
 

@@ -1,4 +1,4 @@
-"""Goods and room as they were reported, node by node, and who claims them: the oldest claim is the first served."""
+"""Reported goods and room by node, and the tasks that claim them: the oldest claim is served first."""
 
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
@@ -8,11 +8,11 @@ from pendula.fleet.tasks.model import TaskOrder
 
 
 class Claims:
-    """Ids of tasks that claim what a node has, in the order in which they came."""
+    """Ids of tasks that claim what a node has, in order of arrival."""
 
     def __init__(self, task_ids: Iterable[str] = ()) -> None:
         self._ids = dict.fromkeys(task_ids)
-        # Thousands ask in every step who is among the first: found once, until there are others or more.
+        # Thousands of tasks ask this in every step, so the first ones are cached until claims or counts change.
         self._first: Set[str] = frozenset()
         self._counted: int | None = None
 
@@ -51,14 +51,14 @@ class Stock:
     limits: dict[str, int] = field(default_factory=dict)
 
     def has_goods(self, node: str) -> bool:
-        """Whether there are goods that nobody claimed."""
+        """Whether there are unclaimed goods."""
         return self.goods.get(node, 0) > len(self.picks.get(node, ()))
 
     def has_room(self, node: str) -> bool:
         return self.room.get(node, 0) > len(self.drops.get(node, ()))
 
     def has_goods_for(self, order: TaskOrder) -> bool:
-        """Whether there are goods for a task that claimed them: for it and for all that were before it."""
+        """Whether there are goods for a task and for all claims before it."""
         node = order.pick_node_id
         return self.picks[node].is_among_first(order.task_id, self.goods.get(node, 0))
 
@@ -71,11 +71,11 @@ class Stock:
         self.drops.setdefault(order.drop_node_id, Claims()).add(order.task_id)
 
     def picked(self, order: TaskOrder) -> None:
-        """The goods are gone: what was claimed is no longer there to be counted."""
+        """The goods of a task were picked up and are no longer counted."""
         _taken(self.picks, self.goods, order.pick_node_id, order.task_id)
 
     def settle(self, order: TaskOrder, dropped: bool) -> None:
-        """A task is over: what it claimed and did not use is free again; where it was dropped, its room is full."""
+        """A task is over: its unused claims are free; if it was dropped, its room is used up."""
         claims = self.picks.get(order.pick_node_id)
         if claims is not None and order.task_id in claims:
             claims.remove(order.task_id)

@@ -1,6 +1,6 @@
-"""What each truck does next on its tour over pick and drop to rest, and what becomes of its task when it cannot.
+"""Tours of trucks over pick and drop to rest, and what happens to a task when its truck cannot go on.
 
-A task that is not loaded goes back when its truck fails, is not let on its way, or people take it away; one that is
+A task that is not loaded goes back when its truck fails or gets no route, or when an operator withdraws it. One that is
 loaded, or being loaded, stays with its truck and is held until the truck goes on.
 """
 
@@ -17,13 +17,13 @@ from pendula.fleet.tasks.model import DispatchParams, Operation, TaskAlert, Truc
 from pendula.fleet.tasks.ways import Ways
 
 ROBOT_FAILED = "ROBOT_FAILED"
-# A route that was refused for good is asked for again after this, where the truck has no other.
+# A rejected route is requested again after this time if the truck has no other.
 _RETRY_MS = 1_000
 
 
 @dataclass(slots=True)
 class Sent:
-    """What goes out of one step."""
+    """Output of one step."""
 
     routes: list[RoutePlan] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Sent:
 
 
 class Tours:
-    """All drivers on their way. `now_ms` and `sent` are those of the step under way."""
+    """The tours of all drivers. `now_ms` and `sent` belong to the present step."""
 
     def __init__(
         self, site: CompiledMap, drivers: Sequence[Driver], book: TaskBook, ways: Ways, params: DispatchParams
@@ -45,7 +45,7 @@ class Tours:
         self.sent = Sent()
 
     def follow(self, driver: Driver, view: TruckView, operated: bool, trouble: str | None) -> None:
-        """One truck, one step. `operated`: it has loaded or unloaded; `trouble`: why it could not."""
+        """One step of one truck. `operated`: it has loaded or unloaded; `trouble`: why it could not."""
         driver.operated = driver.phase in OPERATING and (driver.operated or operated)
         if view.failed:
             self._fail(driver)
@@ -57,7 +57,7 @@ class Tours:
             self._work(driver, driver.task, trouble)
 
     def park(self, driver: Driver) -> None:
-        """Sends a truck without a task to its rest node: as it was admitted, or straight where that leads elsewhere."""
+        """Send a truck without a task to its rest node: on its admitted route, or straight if that leads elsewhere."""
         if driver.kept is not None and len(driver.kept.onward_stops) == 1:
             self.give(driver, Phase.TO_PARK, self._ways.go_on(driver, "PARKING"))
             return
@@ -76,7 +76,7 @@ class Tours:
         self.sent.routes.append(route)
 
     def recall(self, driver: Driver) -> None:
-        """A truck has lost its task before it loaded: it goes to rest, from its way where it can leave it."""
+        """A truck lost its task before loading: it goes to rest, leaving its route where it can."""
         driver.task = None
         if driver.phase in OPERATING or driver.route is None:
             driver.phase = Phase.IDLE
@@ -90,7 +90,7 @@ class Tours:
             self.park(driver)
 
     def turn_home(self, driver: Driver) -> None:
-        """Sends a truck to rest from the next node at which it can leave its way."""
+        """Send a truck to rest from the next node at which it can leave its route."""
         if self._ways.may_turn_round(driver):
             route = self._ways.turn_round(driver, (driver.rest,), "PARKING")
             if route is not None:
@@ -104,7 +104,7 @@ class Tours:
             self._arrive(driver)
 
     def _leave_the_way_to_rest(self, driver: Driver, view: TruckView) -> None:
-        """A task is taken up in the node where the truck leaves its way to rest, not before."""
+        """Start a task in the node where the truck leaves its way to rest."""
         task = driver.task
         pending = task is not None and task.state is TaskState.PENDING_PREEMPT
         there = view.at_um >= driver.leaves_um or view.at_goal
@@ -125,7 +125,7 @@ class Tours:
         self.sent.operations.append(self.operation(driver, task))
 
     def operation(self, driver: Driver, task: Task) -> Operation:
-        """What a truck does in the node it stands in."""
+        """The operation of a truck in its node."""
         loading = driver.phase is Phase.LOADING
         kind, ms = ("LOAD", task.order.pick_ms) if loading else ("UNLOAD", task.order.drop_ms)
         node = self._site.network.nodes[driver.node].id
@@ -148,7 +148,7 @@ class Tours:
             self.give(driver, Phase.TO_DROP, self._ways.go_on(driver, "TASK_ASSIGNED"))
 
     def _break_down(self, driver: Driver, task: Task, trouble: str | None) -> None:
-        """An operation that was not done in time, or not at all, is a fault of the truck."""
+        """A failed or timed-out operation is a fault of the truck."""
         driver.faulty = True
         cause = OPERATION_TIMEOUT if trouble is None else "OPERATION_FAILED"
         self._book.move(task, TaskState.HELD, self.now_ms, cause)
@@ -158,7 +158,7 @@ class Tours:
         self.sent.alerts.append(TaskAlert("ROBOT_FAULT", "ERROR", driver.robot_id, details))
 
     def _fail(self, driver: Driver) -> None:
-        """A truck is lost for the time being: what it has not begun to load somebody else may take."""
+        """A truck failed: its task goes back if it has not begun to load it, otherwise it is held."""
         task = driver.task
         if task is None or task.state is TaskState.HELD:
             return
@@ -169,7 +169,7 @@ class Tours:
             self._book.move(task, TaskState.HELD, self.now_ms, ROBOT_FAILED)
 
     def _recover(self, driver: Driver, view: TruckView, task: Task) -> None:
-        """A truck that is back goes on with the task it kept; what it did not finish it does again."""
+        """A recovered truck continues its task and repeats an unfinished operation."""
         if not view.ok or driver.faulty or not (driver.redo or task.cause == ROBOT_FAILED):
             return
         again, driver.redo = driver.redo, False
@@ -180,7 +180,7 @@ class Tours:
             self._operate(driver, task, driver.phase)
 
     def _wait(self, driver: Driver, view: TruckView) -> None:
-        """A truck whose route is not admitted goes on to rest when its patience is over, unless it is there."""
+        """A truck whose route is not admitted goes on to rest after `patience_ms`, unless it is there."""
         waited = self.now_ms - driver.since_ms
         if driver.phase is not Phase.TO_PICK:
             self._keep_asking(driver, view, waited)
@@ -194,7 +194,7 @@ class Tours:
                 self.recall(driver)
 
     def _keep_asking(self, driver: Driver, view: TruckView, waited_ms: int) -> None:
-        """A truck that has a load or wants to rest: there is a way that was admitted before, or it asks again."""
+        """A truck with a load, or on its way to rest: it uses a route admitted before, or asks again."""
         kept, route = driver.kept, driver.route
         assert route is not None
         impatient = waited_ms >= self._params.patience_ms
@@ -206,15 +206,15 @@ class Tours:
                 self.give(driver, Phase.TO_PARK, self._ways.go_on(driver, "PARKING"))
                 return
         if driver.rejected is not None and driver.phase is Phase.TO_PARK and _is_in_force(kept, view):
-            # It has a way, if only to where it wanted to go before: from there it asks anew.
+            # It still has its previous route, and asks again from its end.
             driver.route, driver.admitted = kept, True
         elif driver.rejected is not None and waited_ms >= _RETRY_MS:
             self.give(driver, driver.phase, replace(route, revision=route.revision + 1))
 
 
 def _is_in_the_way(driver: Driver, view: TruckView) -> bool:
-    """Whether a truck that waits for its route stands elsewhere than at rest: in a node, or at the goal of the way that
-    it was to leave, which has more to it. Whoever may have to wait for it may be the one that it is held back for."""
+    """Whether a truck that waits for its route may block others: it is not in its rest node, or stands at the goal of
+    the route it should leave. The truck that has to wait for it may be the one it is held back for."""
     ended = driver.called_off and driver.kept is not None and driver.kept.goal != driver.rest and view.at_goal
     return driver.node != driver.rest or ended
 

@@ -1,4 +1,4 @@
-"""Routes for tasks: over pick and drop to rest, off the lanes that others are about to drive the other way.
+"""Routes for tasks: over pick and drop to rest, avoiding lanes that others will drive in the opposite direction.
 
 A planner is made for each kind of truck that prefers the direction in which the streams go round. What was admitted
 once is driven leg by leg, edge by edge as it was planned.
@@ -24,7 +24,7 @@ from pendula.kernel.engine import Refusal
 def one_way(
     site: CompiledMap, planner: Planner, streams: Iterable[TaskStream], rests: Iterable[int], params: DispatchParams
 ) -> Planner:
-    """A planner that prefers the direction in which streams go round."""
+    """A planner that prefers the direction of most streams."""
     if not params.opposition_milli:
         return planner
     return planner.with_extra_costs(against_the_stream_us(site, planner, streams, rests, params.one_way_milli))
@@ -33,7 +33,7 @@ def one_way(
 def against_the_stream_us(
     site: CompiledMap, planner: Planner, streams: Iterable[TaskStream], rests: Iterable[int], milli: int
 ) -> dict[int, int]:
-    """What edges cost more that most trips drive the other way: all between picks and drops, and from there to rest."""
+    """Extra cost of edges against the direction of most trips between picks, drops and rest."""
     number = site.node_number
     trips: dict[int, list[int]] = {}
     ordered = sorted(streams, key=lambda one: one.stream_id)
@@ -50,7 +50,7 @@ def against_the_stream_us(
 
 
 class Ways:
-    """Plans for all drivers. `views` are those of the step under way."""
+    """Plans for all drivers. `views` belong to the present step."""
 
     def __init__(self, site: CompiledMap, drivers: Sequence[Driver], params: DispatchParams) -> None:
         self._site = site
@@ -58,16 +58,16 @@ class Ways:
         self._params = params
         self._opposite = opposite_edges(site)
         self.views: Sequence[TruckView] = ()
-        # Another one may take its place.
+        # Replaceable.
         self.route_planner: RoutePlanner = CheapestRoutes()
 
     def view(self, driver: Driver) -> TruckView:
-        """A truck as it was seen last; one that nobody has seen yet, as after a restart, is not well."""
+        """The last view of a truck; one without a view, as after a restart, is not `ok`."""
         seen = self.views[driver.number : driver.number + 1]
         return seen[0] if seen else TruckView(driver.number, driver.robot_id, ok=False)
 
     def eta_ms(self, driver: Driver, order: TaskOrder) -> int | None:
-        """How long a truck that is free, or can turn round on its way to rest, needs to a pick; None: never."""
+        """Time to a pick for a truck that is free or can turn round on its way to rest; None if it cannot reach it."""
         pick, view = self._site.node_number[order.pick_node_id], self.view(driver)
         kept: tuple[Segment, ...] = ()
         here = driver.here(view)
@@ -81,15 +81,15 @@ class Ways:
         return None if cost_us is None else half_up(cost_us, 1000)
 
     def reaches(self, driver: Driver, order: TaskOrder) -> bool:
-        """Whether a truck comes from its rest over pick and drop back to it."""
+        """Whether a truck gets from rest over pick and drop back to rest."""
         return self._comes_back(driver, order.pick_node_id, order.drop_node_id, driver.closed)
 
     def would_reach(self, driver: Driver, order: TaskOrder, closed: Closed) -> bool:
-        """The same with other ways closed than now."""
+        """The same, with other places closed."""
         return self._comes_back(driver, order.pick_node_id, order.drop_node_id, closed)
 
     def still_does(self, driver: Driver, order: TaskOrder) -> bool:
-        """Whether a truck on its way to a pick comes from where it is over pick and drop to rest."""
+        """Whether a truck on its way to a pick gets from its position over pick and drop to rest."""
         assert driver.route is not None
         number, planner, closed = self._site.node_number, driver.planner, driver.closed
         pick, drop = number[order.pick_node_id], number[order.drop_node_id]
@@ -112,7 +112,7 @@ class Ways:
         return committed(driver.route, view.bound_um) < len(driver.route.segments)
 
     def set_out(self, driver: Driver, stops: tuple[int, ...], reason: str) -> RoutePlan | None:
-        """A new route from where a truck stands; None where there is none."""
+        """A new route from where a truck stands, if there is one."""
         made = self.route_planner.plan_route(
             self._keeping_off(driver),
             driver.robot_id,
@@ -126,11 +126,11 @@ class Ways:
         return made if isinstance(made, RoutePlan) else None
 
     def turn_round(self, driver: Driver, stops: tuple[int, ...], reason: str) -> RoutePlan | None:
-        """A way that leaves the one a truck drives at the next node at which it can."""
+        """A route that leaves the present one at the next possible node."""
         route, bound, name = driver.route, self.view(driver).bound_um, driver.next_route_id()
         assert route is not None
-        # First as if nobody else drove, which costs next to nothing: where failed trucks close the way, every task is
-        # tried with every truck in every step.
+        # First without the other trucks, which is cheap: while failed trucks close routes, every task is tried with
+        # every truck in every step.
         plain = splice(driver.planner, route, bound, stops, name, reason, closed=driver.closed)
         if not isinstance(plain, RoutePlan):
             return None
@@ -138,19 +138,19 @@ class Ways:
         return made if isinstance(made, RoutePlan) else None
 
     def leaves_um(self, driver: Driver) -> int:
-        """Where the next node lies at which a truck can leave its way."""
+        """The position of the next node at which a truck can leave its route."""
         assert driver.route is not None
         kept = driver.route.segments[: committed(driver.route, self.view(driver).bound_um)]
         return kept[-1].route_s0_um + kept[-1].length_um if kept else 0
 
     def go_on(self, driver: Driver, reason: str) -> RoutePlan:
-        """The way on that was admitted with the route in force."""
+        """The onward route that was admitted with the route in force."""
         assert driver.kept is not None
         yaw = self.view(driver).yaw_urad
         return continued(driver.planner, driver.kept, driver.next_route_id(), yaw, reason)
 
     def keep_to(self, driver: Driver) -> RoutePlan:
-        """The route in force once more, under a new number, in the place of one that was not admitted."""
+        """The route in force with a new revision, in place of one that was not admitted."""
         assert driver.kept is not None
         assert driver.route is not None
         return replace(driver.kept, revision=max(driver.kept.revision, driver.route.revision) + 1)
@@ -179,7 +179,7 @@ class Ways:
         return isinstance(made, RoutePlan)
 
     def _keeping_off(self, driver: Driver) -> Planner:
-        """A planner to which lanes are dear that others are about to drive the other way."""
+        """A planner with extra cost for lanes that others will drive in the opposite direction."""
         milli = self._params.opposition_milli
         if not milli:
             return driver.planner
@@ -187,7 +187,7 @@ class Ways:
         return driver.planner.with_extra_costs(avoidance_us(driver.planner, self._opposite, ahead, milli), once=True)
 
     def _ahead(self, driver: Driver) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The edges that a truck still has before it: on its errand, and to rest where that is only promised."""
+        """The edges ahead of a truck: on its route, and onward to rest."""
         route, view = driver.route, self.view(driver)
         if route is None or driver.at_rest:
             return (), ()

@@ -1,17 +1,17 @@
-"""One tick of traffic after the other: where trucks are, who may go on, what they are told, and why.
+"""The tick of traffic: where trucks are, what they are granted, their commands, and why.
 
 traffic       `Traffic`: the fleet between two ticks, and the tick
-phases        the steps of a tick in their order
+phases        the steps of a tick in order
 closing       places that operators close and open
-rerouting     ways round trucks that have failed, and what is told of long waits
-granting      units of their ways, truck by truck, or why not
-draft         a tick in the making
-observing     reports become progress, a release bound and health
+rerouting     detours round failed trucks, and notices of long waits
+granting      grants of units, truck by truck, or why not
+draft         the data that the phases of a tick change
+observing     from reports to progress, release bound and health
 aiming        hold point, rolling target and command of every truck
-ports         parts of a tick that can be replaced alone
-alarms        what an operator is told
+ports         replaceable parts of a tick
+alarms        alerts and notices for operators
 invariants    what holds after every tick
-starting_state  where a fleet starts from, and whether it may
+starting_state  where a fleet starts, and whether it may start there
 saving        traffic as bytes and back
 """
 

@@ -1,4 +1,4 @@
-"""What every truck is told after the locks are decided: hold point, rolling target, speed, or to turn or to stop."""
+"""The command of every truck after the grants: hold point, rolling target and speed, or to turn or stop."""
 
 from msgspec import UNSET, structs
 
@@ -49,7 +49,7 @@ def aim(record: Record, now_ms: int, params: TrafficParams) -> Aim:
     exact = stop == track.goal_um or (act is not None and stop == act.s_um)
     ahead = Lookahead(params.rtp_lookahead_um, params.rtp_max_advance_um, params.safety_buffer_um)
     record.target_um = target_um(record.at_um, stop, record.target_um, exact, ahead)
-    # It stands before it turns.
+    # It must stand before it turns.
     yaw = yaw_to_turn_to(record, params) if record.v_um_s < STANDING_UM_S else None
     if yaw is not None:
         return _command(record, now_ms, params, CommandMode.TURN, reason, target=record.at_um, stop=stop, yaw=yaw)
@@ -58,15 +58,15 @@ def aim(record: Record, now_ms: int, params: TrafficParams) -> Aim:
 
 
 def _first_step_um(record: Record, now_ms: int, params: TrafficParams) -> int:
-    """By how much the hold point moves at least. A truck that stands at it and waits on does not set out for every cell
-    that is freed before it: for a short way it stays where it is, for a while or until nobody is in its way."""
+    """The least distance the hold point moves. A truck that waits at its hold point does not start for every freed
+    cell: a short way is granted only after a while, or once no truck is in its way."""
     stands = record.v_um_s < STANDING_UM_S and record.hold_um - record.at_um <= _STANDS_UM
     patient = record.waiting is not None and now_ms - record.last_grant_ms < _PATIENCE_MS
     return _FIRST_STEP_UM if stands and patient else params.hold_hysteresis_um
 
 
 def stopped(record: Record, now_ms: int, params: TrafficParams) -> Aim:
-    """The command of a truck in a tick that failed: it stops, whatever it was told before."""
+    """The stop command of a truck in a failed tick."""
     record.seq = following(record.seq)
     if record.track is None or not record.track.plan.segments:
         return _stay(record, now_ms, params, CommandMode.STOP)
@@ -93,7 +93,7 @@ def _stay(record: Record, now_ms: int, params: TrafficParams, mode: CommandMode 
 
 
 def _rejoining(record: Record, now_ms: int, params: TrafficParams, reason: HoldReason, back_um: int) -> Aim:
-    """The command of a truck that drives back to its line: straight to a point of it, no faster than it creeps."""
+    """The command of a truck that drives back to its line: straight to a point on it, at creep speed at most."""
     aim = _command(record, now_ms, params, CommandMode.GO, reason, target=back_um, stop=back_um)
     return structs.replace(aim, speed_um_s=min(aim.speed_um_s, CREEP_UM_S), pose=record.pose, straight=True)
 
@@ -156,7 +156,7 @@ def result(record: Record, records: list[Record], now_ms: int, place: int | None
 
 
 def _node_awaited(record: Record) -> int | None:
-    """The node whose lock a truck waits for: its own request, or what another truck holds against it."""
+    """The node whose lock a truck waits for: requested, or held by its blocker."""
     waiting, first, beyond = record.waiting, len(record.site.cells), record.site.token(0)
     if waiting is None or record.stop_code is not None:
         return None

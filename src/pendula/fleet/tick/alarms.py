@@ -1,6 +1,6 @@
-"""Alerts of a tick: cycles of trucks that wait for each other too long, refused routes, trucks that are cut off.
+"""Alerts of a tick: deadlocks, refused routes, failed trucks and those that they cut off.
 
-The wait-for alarm must never ring while no truck has failed (FLT-LIVE-6): the refuge rule keeps it silent.
+Without a failed truck there must be no deadlock alert (FLT-LIVE-6); the refuge rule ensures this.
 """
 
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ FOREIGN_OCCUPANCY = "FOREIGN_OCCUPANCY"
 OCCUPANCY_CONFLICT = "OCCUPANCY_CONFLICT"
 ROBOT_SET_ASIDE = "ROBOT_SET_ASIDE"
 NO_COMMS = "NO_COMMS"
-# A truck that was told to stop drives on.
+# A truck drives on despite a stop command.
 STOP_IGNORED = "STOP_IGNORED"
-# A truck waits for the same one: first a notice, later an alert. Notices are no part of the list of alerts.
+# A truck waits for the same truck: first a notice, later an alert. Notices are not in the list of alerts.
 WAIT_NOTICE = "WAIT_NOTICE"
 WAIT_TOO_LONG = "WAIT_TOO_LONG"
-# What is announced when a truck can no longer be counted on, by the code with which it stands.
+# Alert codes of failed trucks, by the code with which they stand.
 FAILURE: Mapping[str, str] = {
     Stop.ROBOT_FAULT: ROBOT_FAULT,
     Stop.STUCK: ROBOT_FAULT,
@@ -40,7 +40,7 @@ FAILURE: Mapping[str, str] = {
     Stop.OVERRUN: HOLDPOINT_OVERRUN,
     Stop.POSE_JUMP: POSE_JUMP,
     Stop.OFF_ROUTE: OFF_ROUTE,
-    # A person has freed what it held: it is no longer where it was.
+    # An operator has freed what it held: it is no longer where it was.
     Stop.OPERATOR: ROBOT_SET_ASIDE,
 }
 ALERTS = (
@@ -48,13 +48,13 @@ ALERTS = (
     *(POSE_JUMP, OFF_ROUTE, HOLDPOINT_OVERRUN, FOREIGN_OCCUPANCY, OCCUPANCY_CONFLICT, ROBOT_SET_ASIDE, NO_COMMS),
     *(STOP_IGNORED, WAIT_NOTICE, WAIT_TOO_LONG),
 )
-# A truck this close to the end of its grant has nowhere to go: farther off it still drives or turns, and frees what is
-# behind it. Contains the hysteresis of hold points and the buffer before them.
+# A truck this close to the end of its grant is blocked; farther off it still drives or turns, and frees what is behind
+# it. Contains the hysteresis of hold points and the buffer before them.
 _AT_THE_END_UM = 500_000
 
 
 def waiting_cycle(records: list[Record], waits: Mapping[int, set[int]]) -> tuple[int, ...]:
-    """Trucks that stand and of which each waits for what the next one holds; empty where there are none."""
+    """A cycle of standing trucks, each waiting for what the next one holds; empty if there is none."""
     graph = {
         number: sum(1 << other for other in sorted(others))
         for number, others in sorted(waits.items())
@@ -66,7 +66,7 @@ def waiting_cycle(records: list[Record], waits: Mapping[int, set[int]]) -> tuple
 
 
 def watched(since: dict[tuple[int, ...], int], cycle: tuple[int, ...], now_ms: int) -> dict[tuple[int, ...], int]:
-    """Since when the cycle of this tick is there, by its members."""
+    """Since when the cycle of this tick exists, by its members."""
     if not cycle:
         return {}
     members = tuple(sorted(cycle))
@@ -76,7 +76,7 @@ def watched(since: dict[tuple[int, ...], int], cycle: tuple[int, ...], now_ms: i
 def alert(
     number: int, code: str, severity: str, since_ms: int, robot_id: str | None = None, /, **details: Json
 ) -> Alert:
-    assert code in ALERTS, f"{code} is not named among the alerts"
+    assert code in ALERTS, f"{code} is not in ALERTS"
     return Alert(
         alertId=f"al-{number}",
         code=code,

@@ -1,8 +1,8 @@
-"""Places that operators close and open: who is cut off by it, and who is sent another way (FLT-PLAN-8).
+"""Places that operators close and open: trucks that this cuts off, and their detours (FLT-PLAN-8).
 
-A closing that would leave a truck without any way to rest is refused, unless it is forced: then the truck waits before
-the closed place, where it is in the way of as few others as can be, until that is opened. The witness is one for the
-map as it is now; how all get home on the whole map is kept beside it.
+A closing that would leave a truck without any route to rest is refused unless it is forced. Then the truck waits before
+the closed place, where it blocks as few others as possible, until that is opened. The witness is for the present map; a
+schedule for the whole map is kept beside it.
 """
 
 from pendula.fleet.driving.adoption import Unfit, adoption
@@ -16,7 +16,7 @@ from pendula.fleet.traffic.shut import Closing, Shut, first_shut
 
 
 def change_map(draft: Draft, order: Order) -> AppliedOrder:
-    """Closes or opens what an order names. What is closed already stays as it is, and so does what is open."""
+    """Close or open what an order names. Places that are already closed or open stay as they are."""
     wrong = next((no for one in order.resources if (no := not_closable(draft.ground.site, one)) is not None), None)
     if wrong is not None:
         return AppliedOrder(order.order_id, wrong.code, wrong.facts)
@@ -26,12 +26,12 @@ def change_map(draft: Draft, order: Order) -> AppliedOrder:
 
 
 def closed_places(draft: Draft) -> tuple[Shut, ...]:
-    """All that is closed, in the order of the names."""
+    """All closed places, by name."""
     return tuple(shut_of(draft.ground.site, name) for name in sorted(draft.closings))
 
 
 def reopen_ways(draft: Draft) -> None:
-    """Where nothing is closed and no truck has failed, every way leads to rest again as soon as it can."""
+    """Once nothing is closed and no truck has failed, make every route lead to rest again as soon as possible."""
     if cut_off(draft.locks) and not draft.locks.is_limited:
         reopen(draft.locks, (), effort=draft.effort)
 
@@ -66,13 +66,13 @@ def _close(draft: Draft, order: Order) -> AppliedOrder:
     draft.ways.shut = kept_off(locks.shut)
     draft.touched.update(locks.moving())
     for one in cut:
-        # The map has changed: a way round is looked for at once.
+        # The map has changed: look for a detour at once.
         draft.records[one].rerouted_ms = None
     return AppliedOrder(order.order_id)
 
 
 def _gets_home(draft: Draft, record: Record) -> bool:
-    """Whether a truck that is cut off has another way to rest, or is cut off by others alone."""
+    """Whether a cut-off truck has another route to rest, or is cut off only by other trucks."""
     locks, one = draft.locks, draft.locks.truck(record.number)
     if first_shut(locks.shut, one.demand, one.position) is None:
         return True

@@ -1,4 +1,4 @@
-"""A tick in the making: what the phases work on, and what they decided so far. Nothing of it is true before all are."""
+"""The data that the phases of a tick change; it takes effect only when all phases are done."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -29,17 +29,17 @@ from pendula.fleet.turns.queueing import Queue
 from pendula.fleet.views.reasons import resource_id
 from pendula.kernel.canonical import Json
 
-# What looks at trucks may cost in a single search, in branches: with 100 trucks one that finds nothing would make
-# several times as many.
+# Most branches that looks at trucks may cost in a single search; with 100 trucks a futile one would need several times
+# as many.
 _LOOKS_OF_A_SEARCH = 20
-# Up to so many trucks eight looks count as a branch; in a larger fleet fewer, since all else of its tick costs more.
+# Up to this many trucks eight looks count as a branch; in a larger fleet fewer, since the rest of its tick costs more.
 _SMALL_FLEET = 40
 _LEAST_LOOKS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedRoute:
-    """A route that did not come into force. `cycle`: trucks of which each would be blocked by the next."""
+    """A rejected route. `cycle`: trucks of which each would be blocked by the next."""
 
     robot_id: str
     route_id: str
@@ -62,28 +62,28 @@ class Draft:
     rule: Rule
     records: list[Record]
     numbers: dict[str, int]
-    # What every truck keeps off.
+    # Edges and turns that each truck must avoid.
     closed: Mapping[str, Closed]
     locks: LockState
-    # What may be searched for units, and for routes: a route that is refused leaves as much for the units as ever.
+    # Search budgets for units and for routes: refused routes leave the budget of units as it is.
     effort: Effort
     admissions: Effort
     directions: Directions
     two_way: frozenset[int]
-    # Other ways on for trucks under way.
+    # Detours for trucks under way.
     ways: Wayfinder
-    # Since when trucks wait for each other in a circle, and how many alerts there were.
+    # Since when cycles of waiting trucks exist, and the number of alerts so far.
     cycles: dict[tuple[int, ...], int]
     alert_count: int
     ports: TickPorts
-    # What operators have closed, by its name.
+    # Places closed by operators, by name.
     closings: Mapping[str, Closing]
     starving: Record | None = None
     order: list[Record] = field(default_factory=list)
     queue: Queue = field(default_factory=Queue)
-    # Trucks that were too fast to stop before their stop lines a tick ago, which was told then.
+    # Trucks that were already too fast to stop before their stop lines in the last tick.
     too_fast: set[int] = field(default_factory=set)
-    # Trucks that hold more than before, or something else.
+    # Trucks whose held resources changed.
     touched: set[int] = field(default_factory=set)
     accepted: list[RoutePlan] = field(default_factory=list)
     refused: list[RefusedRoute] = field(default_factory=list)
@@ -98,12 +98,12 @@ class Draft:
         self.alerts.append(alarms.alert(self.alert_count, code, severity, since_ms, robot_id, **details))
 
     def notice(self, code: str, since_ms: int, robot_id: str, /, **details: Json) -> None:
-        """Something that is worth knowing and needs no action."""
+        """An alert of severity INFO that needs no action."""
         self.alert_count += 1
         self.notices.append(alarms.alert(self.alert_count, code, "INFO", since_ms, robot_id, **details))
 
     def failed(self, record: Record, cut: list[int]) -> None:
-        """Somebody can no longer be counted on, and others are cut off by it."""
+        """Alert that a truck has failed, with the trucks that it cuts off."""
         kept = len(self.locks.truck(record.number).held)
         cause = record.stop_code if record.doubt is None else record.doubt.code
         code = alarms.FAILURE[cause or Stop.OPERATOR]
@@ -113,8 +113,7 @@ class Draft:
         self.alert(code, "WARN", self.now_ms, record.robot_id, **found)
 
     def silent(self, record: Record, doubt: Doubt) -> None:
-        """Nothing is heard of somebody, which is told once a doubt (FLT-FAIL-9): as the failure that it is, or beside
-        another one that was told before."""
+        """Alert that a truck is silent, once per doubt (FLT-FAIL-9), also after an alert for another failure."""
         one = self.locks.truck(record.number)
         if one.frozen:
             cut = self.names(cut_off(self.locks))
@@ -125,17 +124,17 @@ class Draft:
             record.doubt = structs.replace(doubt, silent=True)
 
     def never_heard(self, record: Record, since_ms: int) -> None:
-        """Nothing was heard of a truck since traffic began: it keeps the place where it is believed to stand."""
+        """Alert that a truck has never reported; it keeps the place where it should stand."""
         kept = len(self.locks.truck(record.number).held)
         self.alert(alarms.ROBOT_OFFLINE, "WARN", since_ms, record.robot_id, keptResources=kept, neverHeard=True)
 
     def _diagnosis(self, record: Record) -> dict[str, Json]:
-        """What a person who looks at a stuck truck wants to know (FLT-FAIL-13)."""
+        """Details of a stuck truck for its alert (FLT-FAIL-13)."""
         waiting = record.waiting
         by = None if waiting is None or waiting.by is None else self.records[waiting.by].robot_id
         resource = None if waiting is None else waiting.resource
         return {
-            "told": record.stuck_at,
+            "command": record.stuck_at,
             "blocker": by,
             "resource": None if resource is None else resource_id(record.site, resource),
             "holdPointUm": record.hold_um,
@@ -143,8 +142,8 @@ class Draft:
         }
 
     def foreign(self, record: Record, stranger: Record) -> None:
-        """A lost truck may be where another one has a right to be; at the start both stand too close for it, and both
-        are told of."""
+        """Alert that a lost truck may be where another one may drive; if both stand too close at the start, both get an
+        alert."""
         close = record.too_close
         code = alarms.OCCUPANCY_CONFLICT if close else alarms.FOREIGN_OCCUPANCY
         by: dict[str, Json] = {"by": stranger.robot_id, "requirement": "FLT-FAIL-15" if close else "FLT-FAIL-6"}
@@ -152,7 +151,7 @@ class Draft:
 
     @property
     def missing(self) -> Record | None:
-        """The first truck that nobody has heard of since the start, and of which nobody said that it is not there."""
+        """The first truck that has not reported since the start and was not declared absent."""
         return next((one for one in self.records if one.unheard and not (one.absent or one.is_out)), None)
 
     def names(self, numbers: Iterable[int]) -> list[Json]:
@@ -160,7 +159,7 @@ class Draft:
 
 
 def efforts(params: TrafficParams, trucks: int) -> tuple[Effort, Effort]:
-    """What a tick may search for units, and for routes."""
+    """Search budgets of a tick for units and for routes."""
     for_routes = params.search_nodes_per_tick // 2
     looks = max(_LEAST_LOOKS, LOOKS * _SMALL_FLEET // max(_SMALL_FLEET, trucks))
     for_units = params.search_nodes_per_tick - for_routes

@@ -1,4 +1,4 @@
-"""Units of their ways, granted truck by truck in the order of their ranks, or the reason why not."""
+"""Grants of units, truck by truck in rank order, or the reason why a unit is not granted."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 
 
 def grant(draft: Draft) -> None:
-    """Units in rank order, for each truck in the order of its way, until one is refused or it has what it can use."""
+    """Grant units in rank order, to each truck along its route until one is refused or it has all it can use."""
     draft.queue.before = waited_for(draft.records)
     draft.effort.left += max(0, draft.admissions.left)
     if draft.missing is not None:
@@ -36,16 +36,16 @@ def grant(draft: Draft) -> None:
 
 
 def _wait_for_all(draft: Draft, missing: Record) -> None:
-    """Nobody goes on before everybody was heard, or somebody said that a truck is not there (FLT-FAIL-14)."""
+    """No truck goes on before all have reported or were declared absent (FLT-FAIL-14)."""
     for record in draft.records:
         if record is not missing and record.track is not None and record.stop_code is None:
             _note(draft, record, Waiting(reasons.WAIT_SAFE_STATE, None, missing.number, None))
 
 
 def _is_undecided(draft: Draft, record: Record) -> bool:
-    """Whether a new route waits for its first judgement, because this tick had made all its checks: the old one is not
-    granted any further, or the new one would no longer begin where the truck is. Checks are a budget that others may
-    spend, so the truck with which the stored witness begins gives its new route up in time for I-13."""
+    """Whether a new route waits for its first check because this tick has used up its checks. The old route is granted
+    no further meanwhile, or the new one would no longer begin at the truck. Other trucks may use up the checks again
+    and again, so the first truck of the stored witness gives up its new route in time for I-13."""
     since = record.pending_since_ms
     if record.pending is None or since is None or record.refused_cycle or record.retry_ms > draft.now_ms:
         return False
@@ -54,7 +54,7 @@ def _is_undecided(draft: Draft, record: Record) -> bool:
 
 
 def _unit(draft: Draft, record: Record) -> Waiting | None:
-    """One unit more, or why not."""
+    """Grant one more unit, or return why not."""
     locks, track = draft.locks, record.track
     assert track is not None
     if _still_blocked(draft, record):
@@ -64,7 +64,7 @@ def _unit(draft: Draft, record: Record) -> Waiting | None:
     barred = _barred(draft, record, unit)
     if barred is not None:
         return barred
-    # Before its pause is over: what the stored witness allows is granted all the same, but nothing is searched.
+    # During its pause, grant what the stored witness allows, but search nothing.
     effort = draft.effort if _is_due(draft, record) else Effort(left=0)
     answer = extend(locks, record.number, rule=draft.rule, effort=effort)
     if isinstance(answer, Blocked):
@@ -81,14 +81,13 @@ def _unit(draft: Draft, record: Record) -> Waiting | None:
 
 
 def _goes_first(draft: Draft, record: Record) -> bool:
-    """Whether the stored witness begins with this truck. No queue bars it: a truck that is refused for the sake of
-    others waits for all that go before it there, whatever cycle was found, and a bar against the first would close a
-    circle."""
+    """Whether the stored witness begins with this truck. No queue bars it: a truck refused as unsafe waits for all that
+    come before it in the witness, whatever cycle was found, so barring the first would close a cycle."""
     return first_to_go(draft.locks) == record.number
 
 
 def _barred(draft: Draft, record: Record, unit: Ints) -> Waiting | None:
-    """The waiter, or the direction of a lane, that a truck may not overtake."""
+    """The queue, or the drained lane, that keeps a truck back."""
     first = _goes_first(draft, record)
     bar = None if first else draft.queue.barred_by(record.number, unit)
     if bar is not None:
@@ -107,8 +106,8 @@ def _kept_out(draft: Draft, record: Record, unit: Ints) -> tuple[int, int] | Non
 
 
 def _waits_in_vain(draft: Draft, waiter: int) -> bool:
-    """Whether a truck in the way of a waiter is stopped, or was refused for the sake of others and may wait for any of
-    them: then a lane that is drained for the waiter may not empty by itself."""
+    """Whether a truck in the way of a waiter is stopped, or was refused as unsafe and may wait for any other truck.
+    Then a lane that is drained for the waiter may not become empty by itself."""
     found = (draft.records[other] for other in draft.queue.in_the_way_of(waiter))
     return any(
         one.stop_code is not None or (one.waiting is not None and one.waiting.code == reasons.WAIT_SAFE_STATE)
@@ -117,14 +116,14 @@ def _waits_in_vain(draft: Draft, waiter: int) -> bool:
 
 
 def _still_blocked(draft: Draft, record: Record) -> bool:
-    """Whether what stood against the next unit a tick ago still does: then nothing has to be asked again."""
+    """Whether the blocker of the last tick still blocks the next unit; then no new check is needed."""
     waiting = record.waiting
     if waiting is None or waiting.by is None or waiting.theirs is None or record.ripe is None:
         return False
     if waiting.theirs not in draft.locks.truck(waiting.by).held:
         return False
     if waiting.theirs in draft.locks.sharers and not draft.locks.in_the_way(record.number, np.array([waiting.theirs])):
-        # Another one has left the section: there is room though the truck that is waited for is still inside.
+        # Another truck has left the section: it has capacity although the blocker is still inside.
         return False
     draft.queue.wait(record.number, (waiting.by,))
     if draft.records[waiting.by].stop_code is None:
@@ -133,7 +132,7 @@ def _still_blocked(draft: Draft, record: Record) -> bool:
 
 
 def _ask(draft: Draft, record: Record) -> None:
-    """Bars others from what a truck needs next: after a long wait from all of it."""
+    """Bar others from what a truck needs next; after a long wait from the whole unit."""
     since = record.waiting_since_ms
     if since is not None and draft.now_ms - since > draft.params.dir_switch_max_wait_ms:
         if record.ripe_whole is None:
@@ -144,7 +143,7 @@ def _ask(draft: Draft, record: Record) -> None:
 
 
 def _is_due(draft: Draft, record: Record) -> bool:
-    """Whether a search may be made for a unit: after a pause for one that was refused."""
+    """Whether a search for a unit is allowed: not during the pause after a refusal."""
     return not _was_refused(record) or draft.now_ms >= record.again_ms
 
 
@@ -156,7 +155,7 @@ def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
     queue, number = draft.queue, record.number
     if answer.code is Wait.HELD:
         found = reasons.in_the_way(draft.locks, draft.records, record, answer.holders)
-        assert found is not None, "a unit is refused though nobody is in its way"
+        assert found is not None, "a unit is refused without a truck in the way"
         queue.wait(number, answer.trucks)
         record.ripe, record.ripe_whole = ripe(record, draft.locks), None
         if not any(draft.records[j].stop_code is not None for j in answer.trucks):
@@ -166,19 +165,19 @@ def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
     if answer.code is Wait.CUT_OFF:
         return _closed_still(draft, record) or _cut_off(draft, number, before)
     if answer.code is not Wait.SAFE_STATE:
-        # Postponed, or its pause is not over yet: it waits as before and is asked again. The pause is not renewed.
+        # Postponed, or still in its pause: it waits as before and is checked again. The pause is not renewed.
         return before or Waiting(reasons.WAIT_SAFE_STATE, None, None, None)
     others = answer.trucks
     queue.wait(number, others)
     same = record.waiting is not None and record.waiting.cycle == answer.cycle
-    # What was reserved before the truck had to wait for it was no wait.
+    # Reserved before the truck had to wait: not counted as waiting.
     since = max(record.request_ms or 0, record.waiting_since_ms or 0) if same else None
     record.again_ms = draft.now_ms + pause_ms(draft.params, draft.now_ms, since)
     return Waiting(reasons.WAIT_SAFE_STATE, answer.resource, others[0] if others else None, None, answer.cycle)
 
 
 def _closed_still(draft: Draft, record: Record) -> Waiting | None:
-    """What a truck has waited for already that is closed as before."""
+    """The present wait for a closed place, if that is still closed."""
     waiting = record.waiting
     if waiting is None or waiting.code != reasons.WAIT_CLOSED:
         return None
@@ -186,7 +185,7 @@ def _closed_still(draft: Draft, record: Record) -> Waiting | None:
 
 
 def _cut_off(draft: Draft, number: int, before: Waiting | None) -> Waiting:
-    """Behind whom a truck waits that is cut off: looked up once, since its way may be long and the wait too."""
+    """The wait of a truck that is cut off. Looked up once: its route may be long, and the wait too."""
     match before:
         case Waiting(resource=int(resource), by=int(by), cycle=()) if still_in_the_way(draft.locks, resource, by):
             return before
@@ -200,7 +199,7 @@ def _cut_off(draft: Draft, number: int, before: Waiting | None) -> Waiting:
 
 
 def _note(draft: Draft, record: Record, blocked: Waiting | None) -> None:
-    """Since when a truck waits, and since when for what it waits for now."""
+    """Note since when a truck waits, and since when for the present resource."""
     before = record.waiting
     record.waiting = blocked
     if blocked is None or blocked.theirs is None:

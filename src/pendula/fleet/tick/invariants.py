@@ -1,4 +1,4 @@
-"""What holds after every tick (I-1 to I-8, I-12 to I-14), as functions that name what is broken.
+"""Invariants after every tick (I-1 to I-8, I-12 to I-14), as functions that yield what is broken.
 
 Envelopes and discs themselves (I-2, I-7) are judged from poses by the independent checker; here they follow from cells
 and zones that exclude each other. Code of this module shares nothing with the grants it judges but the relation.
@@ -25,7 +25,7 @@ _NOTHING = np.zeros(0, dtype=np.int64)
 
 
 class InvariantBroken(WorldBroken):
-    """A tick came to a state that must not be: it is not committed, and everybody stops. Facts: `invariant`."""
+    """A tick broke an invariant: it is not committed, and all trucks stop. Facts: `invariant`."""
 
     code = "fleet_invariant_broken"
 
@@ -38,8 +38,8 @@ def broken(
     touched: Iterable[int] | None = None,
     replay: bool = True,
 ) -> Iterator[tuple[str, str]]:
-    """Every invariant that does not hold, with what is wrong. `touched`: the trucks that hold something new; what was
-    free of conflicts before stays so."""
+    """Every broken invariant, with what is wrong. `touched`: the trucks that hold something new; the others were
+    checked before."""
     changed = records if touched is None else [records[number] for number in touched]
     yield from opposite_directions(changed, records, locks)
     yield from beyond_the_hold_point(records, aims)
@@ -51,7 +51,7 @@ def broken(
 
 
 def held_between_ticks(records: list[Record], locks: LockState, params: TrafficParams) -> Iterator[tuple[str, str]]:
-    """Every invariant of a moment without its commands that does not hold."""
+    """Every broken invariant of a state, without commands."""
     yield from opposite_directions(records, records, locks)
     yield from occupied_but_not_granted(records)
     yield from conflicting_grants(records, records, locks)
@@ -64,7 +64,7 @@ def opposite_directions(
     changed: Iterable[Record], records: list[Record], locks: LockState
 ) -> Iterator[tuple[str, str]]:
     """I-1: of one group no two trucks hold cells of different directions. A lost truck may cover both: that is no
-    grant, and whoever meets it has stopped."""
+    grant, and other trucks near it have stopped."""
     lost = _lost(records)
     for record in changed:
         network, cells = record.site.network, record.site.cells
@@ -91,7 +91,7 @@ def beyond_the_hold_point(records: list[Record], aims: Iterable[Aim]) -> Iterato
 
 
 def occupied_but_not_granted(records: list[Record]) -> Iterator[tuple[str, str]]:
-    """I-5: a truck holds every cell and zone that it may be in."""
+    """I-5: a truck holds every cell and zone in which it may be."""
     for record in records:
         if record.track is None:
             continue
@@ -103,7 +103,7 @@ def occupied_but_not_granted(records: list[Record]) -> Iterator[tuple[str, str]]
             yield "I-5", f"{record.robot_id} is in {name} and does not hold it"
 
 
-# No cell is longer: what begins this far behind the release bound is passed, but for zones and sections.
+# Longer than any cell: what begins this far behind the release bound is passed, except zones and sections.
 _LONGEST_UM = 2_000_000
 
 
@@ -113,7 +113,7 @@ def conflicting_grants(changed: Iterable[Record], records: list[Record], locks: 
     for record in changed:
         held = np.array(record.keeps, dtype=np.int64)
         if set(record.keeps) - locks.truck(record.number).held:
-            yield "I-6", f"{record.robot_id} believes it holds what the locks do not know of"
+            yield "I-6", f"{record.robot_id} believes it holds something that the locks do not know"
         owners = locks.owner[locks.exclusion.around(held)]
         wrong = _strangers(owners, record.number, lost)
         if len(wrong):
@@ -132,12 +132,12 @@ def _strangers(owners: Ints, own: int, lost: list[int]) -> Ints:
 
 
 def _lost(records: list[Record]) -> list[int]:
-    """Trucks that may cover what they have no right to."""
+    """Trucks that may cover what they were not granted."""
     return [one.number for one in records if one.doubt is not None and one.doubt.extra]
 
 
 def falsely_blamed(records: list[Record], locks: LockState) -> Iterator[tuple[str, str]]:
-    """I-14: the truck that is named as a blocker holds the resource that is named with it (FLT-DCL-14)."""
+    """I-14: a truck named as blocker holds the resource named with it (FLT-DCL-14)."""
     for record in records:
         found = held_against(record, records)
         if found is None:
@@ -157,7 +157,7 @@ def unable_to_stop(records: list[Record], params: TrafficParams) -> Iterator[tup
 
 
 def can_stop(record: Record, params: TrafficParams) -> bool:
-    """Whether a truck that brakes stands before its stop line: it knows the line, so no latency counts any more."""
+    """Whether a braking truck stops before its stop line; it knows the line, so no latency is added."""
     if record.track is None or record.stop_code is not None:
         return True
     left = record.hold_um - record.at_um + params.stop_line_tol_um
@@ -165,14 +165,14 @@ def can_stop(record: Record, params: TrafficParams) -> bool:
 
 
 def no_way_to_rest(locks: LockState) -> Iterator[tuple[str, str]]:
-    """I-12: the stored witness replays: every move of it is free of where the others stand and of what is closed, and
-    all end at rest."""
+    """I-12: the stored witness replays: every move avoids where the others stand and what is closed, and all trucks end
+    at rest."""
     yield from _led_into_closed_places(locks)
     shadow = locks.exclusion.shadow
     positions = [None if one is None else one.position for one in locks.trucks]
     around = {i: shadow(locks.standing(i)) for i in locks.moving()}
     around |= {i: np.unique(locks.kept_from_others(i)) for i in locks.known() if locks.truck(i).frozen}
-    # For how many trucks more each resource has room beside those that stand; a shadow names each resource once.
+    # Free capacity of each resource beside the standing trucks; a shadow names each resource once.
     taken = np.bincount(np.concatenate([_NOTHING, *around.values()]), minlength=len(locks.exclusion))
     room = locks.exclusion.capacity - taken
     for i, to in locks.witness:
@@ -192,7 +192,7 @@ def no_way_to_rest(locks: LockState) -> Iterator[tuple[str, str]]:
 
 
 def _led_into_closed_places(locks: LockState) -> Iterator[tuple[str, str]]:
-    """A truck that stands in no closed place is led into none."""
+    """The witness leads no truck into a closed place, except one that already stands in it."""
     for i in locks.moving() if locks.shut else ():
         one = locks.truck(i)
         stands, needs = (set(found.tolist()) for found in (locks.standing(i), one.demand.needs(one.position, one.goal)))
@@ -201,8 +201,7 @@ def _led_into_closed_places(locks: LockState) -> Iterator[tuple[str, str]]:
 
 
 class FirstMove(Struct, frozen=True):
-    """The unit with which the stored witness begins, and after how many ticks in a row it was to be had and not
-    granted."""
+    """The first unit of the stored witness, and for how many ticks in a row it was free and not granted."""
 
     truck: int
     position: int
@@ -212,8 +211,8 @@ class FirstMove(Struct, frozen=True):
 def first_move(
     records: list[Record], locks: LockState, drained: Collection[int], before: FirstMove | None
 ) -> FirstMove | None:
-    """The first unit of the witness after a tick, if its truck wants it and nothing that others hold excludes it.
-    `drained`: the trucks for which lanes are drained, a ranking rule (FLT-RES-18) that ends by itself."""
+    """The first unit of the witness after a tick, if its truck can use it and nothing held excludes it. `drained`: the
+    trucks for which lanes are drained, a ranking rule (FLT-RES-18) that ends by itself."""
     i = next((i for i, to in locks.witness if to > locks.truck(i).position), None)
     if i is None or any(one.unheard and not (one.absent or one.is_out) for one in records):
         return None
@@ -228,7 +227,7 @@ def first_move(
 
 
 def _wants_on(record: Record) -> bool:
-    """Whether a truck can use its next unit: it is well, not at work in a node, and gives nothing back."""
+    """Whether a truck can use its next unit: it is not stopped, not at work in a node, and has no retraction."""
     track = record.track
     if track is None or record.stop_code is not None or record.retraction is not None:
         return False
@@ -237,7 +236,7 @@ def _wants_on(record: Record) -> bool:
 
 
 def _is_held(locks: LockState, i: int, unit: Ints) -> bool:
-    """Whether other trucks hold what excludes a unit, a section with room for several once it is full."""
+    """Whether other trucks hold what excludes a unit; a section for several trucks excludes once it is full."""
     single = unit[locks.exclusion.capacity[unit] == 1]
     excluded = set(locks.exclusion.around(single).tolist())
     others = [locks.truck(j).held for j in locks.known() if j != i]
@@ -251,7 +250,7 @@ def _is_held(locks: LockState, i: int, unit: Ints) -> bool:
 
 
 def passed_over(records: list[Record], first: FirstMove | None, params: TrafficParams) -> Iterator[tuple[str, str]]:
-    """I-13: no memory, pause or budget keeps the truck with which the witness begins from its unit."""
+    """I-13: no memory, pause or budget keeps the first truck of the witness from its unit."""
     if first is not None and params.refuge and first.ticks > params.witness_grant_ticks:
         name = records[first.truck].robot_id
         yield "I-13", f"the witness begins with {name}, which was not granted its unit for {first.ticks} ticks"

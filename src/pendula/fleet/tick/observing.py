@@ -1,7 +1,7 @@
-"""Where every truck is: reports become progress along the track, an upper value to extend and a lower bound to release.
+"""From reports to progress along the track: an upper value to extend grants and a lower bound to release them.
 
-Noise does not pull the truck back, a jump does not move it. While a truck turns in a node its yaw fits no edge: it is
-taken to be in the node as long as its pivot is.
+Noise does not move a truck back, and a jump does not move it at all. While a truck turns in a node its yaw fits no
+edge; it counts as in the node while its pivot is.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -29,17 +29,17 @@ from pendula.fleet.health.places import (
 from pendula.fleet.routing.progress import PoseJump, ProgressParams, advanced, started, uncertainty_um
 from pendula.fleet.routing.route_plan import Pose
 
-# Where on its track the pose of a truck lies.
+# The position of the pose of a truck on its track.
 Project: TypeAlias = Callable[[Record, TrafficParams], int | None]
 
-# By so much the clock of a truck may be ahead of that of the tick.
+# How far the clock of a truck may be ahead of the tick.
 AHEAD_MS = 200
-# No number of a report is larger, in whatever unit.
+# Largest number in a report, in any unit.
 _MOST = 10**15
 
 
 class TruckReport(Struct, frozen=True, forbid_unknown_fields=True, rename="camel", gc=False):
-    """What a truck says of itself, in whole micrometres, microradians and milliseconds."""
+    """The report of a truck, in whole micrometres, microradians and milliseconds."""
 
     robot_id: str
     at_ms: int
@@ -51,20 +51,19 @@ class TruckReport(Struct, frozen=True, forbid_unknown_fields=True, rename="camel
     phase: Phase = Phase.IDLE
     last_ack_seq: int = 0
     load: bool = False
-    # Something is in its way that is no truck of ours: it stands by itself, and goes on by itself.
+    # Something outside the fleet is in its way: it stops and goes on by itself.
     obstructed: bool = False
-    # How sure it is of where it is, in millionths.
+    # Confidence of its position, in millionths.
     confidence_ppm: int = 1_000_000
 
 
 def unreadable(robot_id: str) -> TruckReport:
-    """A report of which only the truck is known: it is dropped as malformed."""
+    """A malformed report of which only the truck is known; it is dropped."""
     return TruckReport(robot_id, at_ms=0, x_um=2 * _MOST, y_um=0, yaw_urad=0, v_um_s=0)
 
 
 class DroppedReport(Struct, frozen=True):
-    """A report that was not taken in: of a truck that is not known, with numbers or words that cannot be, of a time to
-    come, or older than what is known."""
+    """A report that was dropped: of an unknown truck, malformed, from the future, or outdated."""
 
     robot_id: str
     code: str
@@ -73,7 +72,7 @@ class DroppedReport(Struct, frozen=True):
 def screened(
     reports: Iterable[TruckReport], known: Collection[str], now_ms: int
 ) -> tuple[list[TruckReport], list[DroppedReport]]:
-    """The reports that can be read, in an order that does not depend on how they came; and the others."""
+    """Readable reports, in an order independent of their arrival, and the dropped ones."""
     readable, dropped = [], []
     for report in reports:
         code = _unreadable(report, known, now_ms)
@@ -83,7 +82,7 @@ def screened(
             dropped.append(DroppedReport(str(report.robot_id), code))
     names = [one.robot_id for one in readable]
     if any(map(ge, names, names[1:])):
-        # All members: of two that differ under one time the same one counts, whichever came first.
+        # By all members: of two different reports with one time the same one counts, in whatever order they came.
         readable.sort(key=structs.astuple)
     return readable, sorted(dropped, key=structs.astuple)
 
@@ -92,7 +91,7 @@ def _unreadable(report: TruckReport, known: Collection[str], now_ms: int) -> str
     if report.robot_id not in known:
         return "UNKNOWN_ROBOT"
     numbers = (report.at_ms, report.x_um, report.y_um, report.yaw_urad, report.v_um_s, report.last_ack_seq)
-    # A program may hand over anything: NaN, decimals and endless integers stop nobody but their own truck.
+    # Callers may pass anything: NaN, decimals and huge integers affect only their own truck.
     for one in (*numbers, report.confidence_ppm):
         if type(one) is not int or not -_MOST <= one <= _MOST:
             return "REPORT_MALFORMED"
@@ -104,24 +103,24 @@ def _unreadable(report: TruckReport, known: Collection[str], now_ms: int) -> str
 def take_in(
     record: Record, report: TruckReport, params: TrafficParams, now_ms: int, project: Project = position
 ) -> None:
-    """A report that is newer than the last one."""
+    """Take in a report that is newer than the last one."""
     pose, before = Pose(report.x_um, report.y_um, report.yaw_urad), record.pose
     passed_ms = report.at_ms - record.report_ms
     jumped = before is not None and leaps(before, pose, passed_ms, record, params)
     driven = max(record.v_um_s, abs(report.v_um_s)) * passed_ms // 1000
     _note(record, report, pose)
     if now_ms - report.at_ms <= params.max_status_age_ms:
-        # What was under way for long says nothing of where the truck is now (FLT-FAIL-14).
+        # A delayed report does not show where the truck is now (FLT-FAIL-14).
         record.unheard = record.absent = False
     if record.doubt is None:
         lost = _place(record, params, before != pose, project)
         if lost is None:
             _act(record, params)
             return
-        # A truck that is somewhere else from one report to the next has jumped, wherever that is.
+        # A position that moves too far between two reports is a jump, wherever it is.
         lost = Stop.POSE_JUMP if jumped and lost is Stop.OFF_ROUTE else lost
         record.doubt = doubted(record, lost, report.at_ms, params, torn=jumped or lost is Stop.POSE_JUMP)
-        # Since its last report it has driven on, wherever it says it is now.
+        # It has driven on since its last report, whatever position it reports now.
         since = 0 if before is None else driven
         record.doubt = structs.replace(driven_on(record.doubt, since), first=before is None)
         record.latched = lost if lost is Stop.OVERRUN else record.latched
@@ -130,7 +129,7 @@ def take_in(
 
 
 def _note(record: Record, report: TruckReport, pose: Pose) -> None:
-    """What a report says beside where the truck is."""
+    """Store everything of a report but the position."""
     record.pose = pose
     record.v_um_s = abs(report.v_um_s)
     record.report_ms = report.at_ms
@@ -146,7 +145,7 @@ def _note(record: Record, report: TruckReport, pose: Pose) -> None:
 
 
 def _place(record: Record, params: TrafficParams, moved: bool, project: Project) -> Stop | None:
-    """Takes the pose as progress; why it cannot be."""
+    """Take the pose as progress; returns why it is not plausible."""
     if not is_sure(record, params):
         return Stop.OFF_ROUTE
     if record.track is not None and record.track.segments:
@@ -155,7 +154,7 @@ def _place(record: Record, params: TrafficParams, moved: bool, project: Project)
 
 
 def release_bound_um(record: Record, now_ms: int) -> int:
-    """What the truck has passed for certain; it never falls."""
+    """Up to where the truck has certainly passed; it never decreases."""
     if record.progress is not None:
         doubt = uncertainty_um(record.profile, record.v_um_s, now_ms - record.report_ms)
         record.bound_um = max(record.bound_um, record.progress.release_um(doubt))
@@ -163,7 +162,7 @@ def release_bound_um(record: Record, now_ms: int) -> int:
 
 
 def _progress(record: Record, params: TrafficParams, moved: bool, project: Project) -> Stop | None:
-    # A truck that stands where it stood is where it was.
+    # A truck whose pose has not changed has not moved.
     still = None if moved or record.progress is None else record.progress
     s_um = project(record, params) if still is None else still.raw_um[-1]
     if s_um is None:
@@ -179,7 +178,7 @@ def _progress(record: Record, params: TrafficParams, moved: bool, project: Proje
     if s_um > _stop_line_um(record) + record.profile.localization_error.value_um + params.stop_line_tol_um:
         return Stop.OVERRUN
     record.progress = after
-    # A new way may ask for a turn where the truck stands: it is not beyond that node, whatever noise said before.
+    # A new route may need a turn where the truck stands: it is not beyond that node, whatever earlier noise suggested.
     limit = record.grant_um
     if act is not None and act.s_um < limit:
         limit = act.s_um
@@ -188,13 +187,13 @@ def _progress(record: Record, params: TrafficParams, moved: bool, project: Proje
 
 
 def _stop_line_um(record: Record) -> int:
-    """The farthest stop line that the truck may know of: an older one is in force until a newer is acknowledged."""
-    told = record.hold_um if record.retraction is None else record.farthest_um
-    return max(told, record.at_um)
+    """The farthest stop line that the truck may know: an older one is in force until a newer one is acknowledged."""
+    known_um = record.hold_um if record.retraction is None else record.farthest_um
+    return max(known_um, record.at_um)
 
 
 def _act(record: Record, params: TrafficParams) -> None:
-    """Acts that are over: a turn when the yaw fits at standstill; a stop is over with the route."""
+    """Count finished acts: a turn is finished when the yaw fits at standstill, a stop with the route."""
     act = record.act
     while act is not None and _over(record, act, params):
         record.acted += 1

@@ -1,4 +1,4 @@
-"""The steps of a tick, in the order in which they happen. Each works on a draft: nothing is true before all are."""
+"""The phases of a tick, in order. Each changes the draft; nothing takes effect before all are done."""
 
 from functools import partial
 
@@ -32,14 +32,14 @@ from pendula.fleet.turns.reservations import reserve
 from pendula.fleet.views import reasons
 from pendula.kernel.canonical import Json
 
-# A route that was refused counts as waiting so long after its last try.
+# A refused route counts as waiting for this long after its last check.
 _STILL_ASKED_MS = 2_000
-# A route that is barred for the sake of a truck that starves is looked at again after this.
+# A route barred for a starving truck is checked again after this.
 _BARRED_MS = 1_000
 
 
 def observe(draft: Draft) -> None:
-    """Reports and routes come in; the order they came in does not matter."""
+    """Take in reports and routes; their order does not matter."""
     readable, draft.dropped = screened(draft.reports, draft.numbers, draft.now_ms)
     for report in readable:
         record = draft.records[draft.numbers[report.robot_id]]
@@ -69,7 +69,7 @@ def observe(draft: Draft) -> None:
 
 
 def _alert_silence(draft: Draft, record: Record) -> None:
-    """Alert once per doubt, whatever else is wrong with a truck; trucks that were declared absent are skipped."""
+    """Alert once per doubt; trucks declared absent are skipped."""
     if record.pose is None and not record.absent:
         _alert_never_heard(draft, record)
         return
@@ -90,7 +90,7 @@ def _alert_never_heard(draft: Draft, record: Record) -> None:
 
 
 def _take_routes(draft: Draft) -> None:
-    """New routes wait for their judgement."""
+    """Queue new routes for their check."""
     known = {record.robot_id: record for record in draft.records}
     taken, refused = screened_routes(draft.routes, known, draft.closed)
     for plan, code in refused:
@@ -104,7 +104,7 @@ def _take_routes(draft: Draft) -> None:
 
 
 def apply_operator_actions(draft: Draft) -> None:
-    """What people ordered, before anything else."""
+    """Apply operator actions, before anything else."""
     draft.applied = obeyed(
         draft.orders,
         draft.records,
@@ -120,7 +120,8 @@ def apply_operator_actions(draft: Draft) -> None:
 
 
 def freeze_lost_trucks(draft: Draft) -> None:
-    """A failed truck keeps its cells and needs nothing; one that is back takes up its way where it stands."""
+    """Freeze failed trucks: they keep their cells and need nothing. A recovered truck continues its route from its
+    position."""
     care = Care(
         locks=draft.locks,
         ground=draft.ground,
@@ -137,8 +138,8 @@ def freeze_lost_trucks(draft: Draft) -> None:
 
 
 def release_passed_resources(draft: Draft) -> None:
-    """What lies behind the release bound, and what was given back and acknowledged. A truck that has failed keeps all
-    of it until it goes on: the locks give nothing of it away, and what only they held would be held for good."""
+    """Release what lies behind the release bound, and retractions that were acknowledged. A failed truck keeps all of
+    it until it goes on; otherwise the locks would keep for good what the record has released."""
     for record in draft.records:
         if record.doubt is not None or draft.locks.truck(record.number).frozen:
             continue
@@ -157,12 +158,12 @@ def release_passed_resources(draft: Draft) -> None:
 
 
 def lock_nodes(draft: Draft) -> None:
-    """Before any grant: a truck that had to stop in a node is ahead of the others."""
+    """Lock nodes before any grant, so that a truck that had to stop in a node comes first."""
     draft.touched |= take_nodes(draft.records, draft.locks, draft.ground, draft.params, draft.rule)
 
 
 def rank(draft: Draft) -> None:
-    """The one total order of this tick."""
+    """Rank the trucks: the one total order of this tick."""
     for record in draft.records:
         record.rank = rank_of(record, draft.now_ms, draft.params)
     draft.starving = starved(draft.records, draft.now_ms, draft.params)
@@ -173,7 +174,7 @@ def rank(draft: Draft) -> None:
 
 
 def admit_routes(draft: Draft) -> None:
-    """New and changed routes in rank order: as many checks as a tick may make; the others stay for the next one."""
+    """Check new and changed routes in rank order, as many as a tick may check; the others wait for the next tick."""
     left = 0 if draft.missing is not None else draft.params.max_admissions_per_tick
     for record in draft.order:
         plan = record.pending
@@ -187,10 +188,10 @@ def admit_routes(draft: Draft) -> None:
         fit = adoption(record, plan, draft.ground, draft.params, draft.now_ms)
         if isinstance(fit, Unfit):
             _refuse(draft, plan, fit.code)
-            # It waits for nobody, however often it is given again: no reason to hold others back for it.
+            # It waits for no truck, however often it is sent: no reason to hold others back for it.
             record.pending = record.pending_since_ms = None
         elif fit.continues:
-            # What was admitted once needs no check.
+            # It was admitted before and needs no check.
             adopt(draft, record, fit, record.base + record.granted)
             continue
         elif _is_held_back(draft, record, plan, fit):
@@ -201,7 +202,7 @@ def admit_routes(draft: Draft) -> None:
 
 
 def _is_held_back(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> bool:
-    """While a truck starves nobody else sets out for a new goal in its way; the way to rest is open to all."""
+    """While a truck starves, no other truck may start for a new goal in its way; routes to rest stay allowed."""
     first = draft.starving
     if first is None or record is first or plan.goal == record.rest:
         return False
@@ -218,7 +219,7 @@ def _try(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> None:
         adopt(draft, record, fit, 0)
         return
     if not answer.cycle:
-        # Postponed: this tick has searched enough.
+        # Postponed: the search budget of this tick is used up.
         return
     same = answer.cycle == record.refused_cycle
     if not same:
@@ -231,8 +232,7 @@ def _try(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> None:
 
 
 def _is_asleep(draft: Draft, record: Record) -> bool:
-    """Whether a route that waits need not be looked at: its time has not come, or the trucks that stood against it are
-    as they were."""
+    """Whether a waiting route needs no check: it is too early, or the trucks that blocked it have not changed."""
     if draft.now_ms < record.retry_ms or draft.now_ms >= record.sleep_ms or not record.refused_versions:
         return draft.now_ms < record.retry_ms
     return Refusal(record.refused_cycle, record.refused_versions).still(draft.locks, record.number)
@@ -251,12 +251,12 @@ def _forget(record: Record, now_ms: int) -> None:
 
 
 def reserve_ahead(draft: Draft) -> None:
-    """What lies beyond the units, up to the lookahead."""
+    """Reserve what lies beyond the units, up to the lookahead."""
     reserve(draft.order, draft.locks, draft.params, draft.now_ms)
 
 
 def update_health(draft: Draft) -> None:
-    """Directions as they are held now, and whether trucks wait for each other in a circle."""
+    """Update the held directions of lanes, and detect deadlocks."""
     hold_ms = draft.params.edge_dir_hold_ms
     directions.look(draft.directions, draft.records, draft.two_way, draft.now_ms, hold_ms)
     cycle = alarms.waiting_cycle(draft.records, draft.queue.waits)
@@ -268,7 +268,7 @@ def update_health(draft: Draft) -> None:
 
 
 def _raise_deadlock(draft: Draft, members: tuple[int, ...], since_ms: int) -> None:
-    """The alarm; one of the trucks is sent another way, or there is none and an operator has to help."""
+    """Raise a deadlock alert and reroute one of the trucks; if none can be rerouted, an operator has to help."""
     resources: list[Json] = [
         reasons.resource_id(draft.ground.site, waiting.resource)
         for waiting in (draft.records[number].waiting for number in members)
@@ -276,20 +276,21 @@ def _raise_deadlock(draft: Draft, members: tuple[int, ...], since_ms: int) -> No
     ]
     names = draft.names(members)
     draft.alert(alarms.DEADLOCK_SUSPECTED, "ERROR", since_ms, robotIds=names, resources=resources)
-    # The lowest in rank goes round.
+    # The lowest in rank takes the detour.
     if not any(_takes_detour(draft, one) for one in reversed(draft.order) if one.number in members):
         draft.alert(alarms.DEADLOCK_CONFIRMED, "ERROR", since_ms, robotIds=names, resources=resources)
 
 
 def _takes_detour(draft: Draft, record: Record) -> bool:
-    """Whether a truck of a circle has another way on."""
+    """Whether a truck of a deadlock took another route."""
     if record.stop_code is not None or not may_replan(draft.now_ms, record.rerouted_ms, blocker_changed=False):
         return False
     return take_detour(draft, record, draft.ways.detour(record))
 
 
 def emit_events(draft: Draft) -> None:
-    """Hold point, target and command of every truck. One that cannot stop before its stop line stops at once."""
+    """Compute hold point, target and command of every truck. One that cannot stop before its stop line stops at
+    once."""
     for record in draft.records:
         draft.aims.append(draft.ports.rtp.compute(record, draft.now_ms, draft.params))
         if not can_stop(record, draft.params):
@@ -301,7 +302,7 @@ def emit_events(draft: Draft) -> None:
 
 
 def assert_invariants(draft: Draft) -> None:
-    """I-1 to I-8 and I-12. Raises `InvariantBroken`, and nothing of the tick becomes true."""
+    """Check I-1 to I-8 and I-12. Raises `InvariantBroken`; the tick then has no effect."""
     touched = sorted(draft.touched)
     replay = bool(touched) and draft.params.refuge and draft.tick % _replay_every(len(draft.records)) == 0
     for name, text in broken(draft.records, draft.locks, draft.aims, draft.params, touched, replay):
@@ -309,8 +310,8 @@ def assert_invariants(draft: Draft) -> None:
 
 
 def _replay_every(trucks: int) -> int:
-    """In which ticks the whole witness is replayed: in each one of a small fleet; of a large one so seldom that it
-    costs a tick of a small one on average. In between it was kept by each grant."""
+    """Every how many ticks the whole witness is replayed: in each tick of a small fleet, less often in a large one, so
+    that the average cost stays that of a small one. In between each grant keeps it."""
     return 1 + trucks // 10
 
 

@@ -1,6 +1,6 @@
-"""Parts of a tick that can be replaced alone, each a Protocol with the part that is used where nothing else is said.
+"""Replaceable parts of a tick, each a Protocol with its default implementation.
 
-A tick asks them and decides by what they answer; none of them changes what it is handed but as its docstring says.
+They change their arguments only where their docstring says so.
 """
 
 from dataclasses import dataclass, field
@@ -17,17 +17,17 @@ from pendula.fleet.views.corridor_request import corridor_request
 
 class ProgressEstimator(Protocol):
     def project(self, record: Record, params: TrafficParams) -> int | None:
-        """Where on its track the pose of a truck lies, in micrometres; None where it fits no place of it."""
+        """The position of the pose on the track, in micrometres; None if it fits none."""
 
 
 class CorridorBuilder(Protocol):
     def build(self, record: Record, now_ms: int, params: TrafficParams) -> CorridorRequest | None:
-        """What a truck asks for beyond its grant, unit by unit; None where it has no route."""
+        """The units a truck requests beyond its grant; None without a route."""
 
 
 class RtpController(Protocol):
     def compute(self, record: Record, now_ms: int, params: TrafficParams) -> Aim:
-        """Hold point, target and speed of a truck for this tick; sets its hold point and the number of its command."""
+        """Hold point, target and speed of a truck for this tick; sets its hold point and command number."""
 
 
 class PoseProjection:

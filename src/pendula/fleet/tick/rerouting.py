@@ -1,7 +1,7 @@
-"""Trucks that would wait in vain are sent another way: at once round one that has failed, and once round one they have
-waited for too long. What then still waits is told, and stands quietly (FLT-LIVE-9, FLT-OSC-6).
+"""Detours: at once round a failed truck, and once round a truck that was waited for too long. A truck that still waits
+then raises an alert and stays where it is (FLT-LIVE-9, FLT-OSC-6).
 
-A new way is taken only where everybody still gets to rest, and where it is worth it.
+A detour is taken only if all trucks can still get to rest, and if it pays.
 """
 
 from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, is_done
@@ -17,13 +17,13 @@ from pendula.fleet.traffic.grants import Accepted, Rule, accept_route
 from pendula.fleet.traffic.shut import first_shut
 from pendula.kernel.canonical import Json
 
-# So many trucks look for a way round in one tick.
+# Most trucks that look for a detour in one tick.
 _MOST = 2
 _NOTICED, _REROUTED, _TOLD = 1, 2, 3
 
 
 def reroute(draft: Draft) -> None:
-    """Who is cut off by a truck that has failed, or by what is closed, looks for a way round it, once in a while."""
+    """Find detours for trucks that are cut off by a failed truck or a closed place, once per cooldown."""
     left = _MOST
     closed = None
     for record in draft.order:
@@ -44,11 +44,11 @@ def _is_due(draft: Draft, record: Record) -> bool:
 
 
 def escalate(draft: Draft) -> None:
-    """Fixed steps for a truck that waits for the same one, or for its route to be admitted: a notice, one try to go
-    round, an alert, then quiet."""
+    """Escalate for a truck that waits for the same truck, or for its route to be admitted: a notice, one attempt at a
+    detour, an alert, then nothing."""
     for record in draft.records:
         by = _waits_for(draft, record)
-        # Who stands against a route changes while it waits; who is in the way of a unit is what a truck waits for.
+        # The blocker of a route changes while the route waits; the blocker of a unit is what a truck waits for.
         same = record.blocked_by is not None if record.waiting is None else by == record.blocked_by
         if by is None or not same:
             record.blocked_ms, record.escalated = draft.now_ms, 0
@@ -58,8 +58,8 @@ def escalate(draft: Draft) -> None:
 
 
 def _waits_for(draft: Draft, record: Record) -> int | None:
-    """The truck that another one waits for: of those that stand against its route the next, or the one for whose sake
-    nobody sets out."""
+    """The truck that another one waits for: the next of those that block its route, or the starving truck that goes
+    first."""
     if record.stop_code is not None:
         return None
     if record.waiting is not None:
@@ -80,7 +80,7 @@ def _escalate(draft: Draft, record: Record, blocker: Record) -> None:
     elif record.escalated < _REROUTED and waited >= params.wait_reroute_ms:
         record.escalated = _REROUTED
         if _is_due(draft, record):
-            # A try in vain starts no cooldown: should trucks prove to wait in a circle, this one may have to go round.
+            # A futile attempt starts no cooldown: in a deadlock this truck may need a detour soon.
             found = draft.ways.compared(record, draft.records)
             if found is not None and _is_worth_it(draft, blocker, *found):
                 take_detour(draft, record, found[0])
@@ -90,20 +90,20 @@ def _escalate(draft: Draft, record: Record, blocker: Record) -> None:
 
 
 def _is_worth_it(draft: Draft, blocker: Record, plan: RoutePlan, old_cost_us: int) -> bool:
-    """By FLT-PLAN-9: faster by enough, or the truck in the way does not move by itself."""
+    """FLT-PLAN-9: fast enough, or the blocker does not move by itself."""
     lost = blocker.stop_code is not None and hold_of(blocker.stop_code) != "TRAFFIC_HOLD"
     params = ReplanParams(draft.params.replan_cooldown_ms, draft.params.reroute_gain_ms)
     return worth_taking(old_cost_us, plan.cost_us, lost, params)
 
 
 def take_detour(draft: Draft, record: Record, plan: RoutePlan | None) -> bool:
-    """Whether a truck takes another way: it can from where it is, and everybody gets to rest when it does."""
+    """Take another route if it fits the position and all trucks can still get to rest; returns whether."""
     fit = None if plan is None else adoption(record, plan, draft.ground, draft.params, draft.now_ms)
     if fit is None or isinstance(fit, Unfit):
         return False
     if draft.locks.shut and first_shut(draft.locks.shut, fit.track.demand, 0) is not None:
         return False
-    # Where the rule is off there is no witness to go by.
+    # Without the refuge rule there is no witness.
     rule = Rule.ACYCLIC if draft.rule is Rule.OFF else draft.rule
     answer = accept_route(draft.locks, record.number, fit.track.demand, 0, rule=rule, effort=draft.admissions)
     if not isinstance(answer, Accepted):
@@ -114,7 +114,7 @@ def take_detour(draft: Draft, record: Record, plan: RoutePlan | None) -> bool:
 
 
 def adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
-    """The new route is in force: everything measured along the old one is measured along it."""
+    """Put the new route in force: positions along the old route become positions along the new one."""
     shift, granted = fit.shift_um, record.granted
     done = None if record.track is None or not record.acted else record.track.acts[record.acted - 1]
     record.track, record.base, record.granted = fit.track, base, 0
@@ -132,7 +132,7 @@ def adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
     if record.progress is not None:
         record.progress = record.progress.shifted(shift)
     if record.pending is None or record.pending.route_id == fit.track.plan.route_id:
-        # Another route goes on waiting: whoever gave it hears what becomes of it.
+        # Another pending route keeps waiting; its sender gets a result for it.
         record.pending = record.pending_since_ms = None
         record.refused_cycle = record.refused_versions = ()
     record.waiting = record.waiting_since_ms = record.request_ms = None

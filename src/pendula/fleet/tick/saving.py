@@ -1,7 +1,6 @@
-"""Traffic as bytes and back: everything that the next tick depends on, and nothing that follows from site and fleet.
+"""The state of traffic as bytes and back: everything the next tick depends on that does not follow from site and fleet.
 
-Tracks are made anew from their routes; what the locks know of a way is kept as it is, since it may be older than the
-route that goes on along it.
+Tracks are rebuilt from routes. The lock data of a route is stored, since it may be older than the route in force.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -69,7 +68,7 @@ class SavedLock(Struct, frozen=True, array_like=True):
 
 
 class SavedTruck(Struct, frozen=True, array_like=True):
-    """The members of a record by name, with track, pending route and pose in forms of their own."""
+    """The members of a record by name; track, pending route and pose have their own forms."""
 
     plain: dict[str, Any]
     held: tuple[tuple[int, int], ...]
@@ -144,7 +143,7 @@ _ENUMS: Mapping[str, Any] = {"status": RobotStatus, "phase": Phase, "health": Ro
 
 
 def fleet_hash(records: Iterable[Record]) -> str:
-    """`sha256:…` over the trucks, what they are and where they rest."""
+    """`sha256:…` over trucks, profiles and rest nodes."""
     trucks = [[one.robot_id, msgspec.to_builtins(one.profile), one.rest] for one in records]
     return "sha256:" + digest(trucks)
 
@@ -175,7 +174,7 @@ def saved_truck(record: Record, locks: LockState) -> SavedTruck:
 
 
 def route_form(plan: RoutePlan) -> SavedRoute:
-    """A route as it is written down: edges and nodes by their numbers on the map."""
+    """The stored form of a route: edges and nodes by their numbers on the map."""
     start: tuple[bool, int, int | None]
     match plan.start:
         case OnEdge(edge, s_um):
@@ -217,7 +216,7 @@ def _lock(one: Locked | None) -> SavedLock | None:
 
 
 def restore_truck(saved: SavedTruck, record: Record, ground: Ground, locks: LockState) -> None:
-    """Puts what was saved of a truck into a fresh record of it; `locks` may be fresh too."""
+    """Restore a fresh record of a truck; `locks` may be fresh too."""
     for name, value in saved.plain.items():
         kind = _ENUMS.get(name)
         setattr(record, name, value if kind is None else kind(value))
@@ -237,7 +236,7 @@ def restore_truck(saved: SavedTruck, record: Record, ground: Ground, locks: Lock
 
 
 def plan_of(saved: SavedRoute, site: CompiledMap) -> RoutePlan:
-    """The route of a form. Raises `LookupError` where it names what is not on the map, or leads nowhere."""
+    """The route of a stored form. Raises `LookupError` with the code of the fault if it does not fit the map."""
     numbers = (*saved.edges, *saved.onward, *((saved.place,) if saved.on_edge else ()))
     nodes = (saved.goal, *(() if saved.rest is None else (saved.rest,)), *(() if saved.on_edge else (saved.place,)))
     if not _below(len(site.network.edges), numbers) or not _below(len(site.network.nodes), nodes):
@@ -269,7 +268,7 @@ def _below(count: int, numbers: Iterable[int]) -> bool:
 
 
 def restored_lock(saved: SavedLock, locks: LockState, number: int) -> Locked:
-    """What the locks know of a truck; `locks` gives it its columns."""
+    """The lock data of a truck; `locks` provides its columns."""
 
     def ints(data: bytes) -> Any:
         return np.frombuffer(data, dtype="<i8").astype(np.int64)
@@ -287,7 +286,7 @@ def directions_of(saved: SavedTraffic) -> Directions:
 
 
 def encode(saved: SavedTraffic) -> bytes:
-    """Canonical JSON, so that two states can be compared member by member."""
+    """Canonical JSON, so that states can be compared member by member."""
     return canonical_encode(msgspec.to_builtins(saved, str_keys=True))
 
 
@@ -296,7 +295,7 @@ def decode(data: bytes) -> SavedTraffic:
 
 
 def with_params(data: bytes, params_hash: str) -> bytes:
-    """A state as the beginning of traffic with other parameters."""
+    """The state for traffic with other parameters."""
     return encode(msgspec.structs.replace(decode(data), params_hash=params_hash))
 
 
@@ -310,7 +309,7 @@ def restored(
     home: Sequence[Move],
     shut: tuple[Shut, ...] = (),
 ) -> LockState:
-    """A lock state of what is known of each truck."""
+    """The lock state rebuilt from the data of each truck."""
     locks = LockState(exclusion, len(trucks))
     for number, one in enumerate(trucks):
         if one is not None:

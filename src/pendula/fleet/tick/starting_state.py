@@ -1,4 +1,4 @@
-"""Where a fleet starts from: trucks in their rest nodes or elsewhere, and whether that state passes the check (W4)."""
+"""Start of a fleet: trucks in their rest nodes or elsewhere, and whether that state is safe (W4)."""
 
 from collections.abc import Mapping
 
@@ -15,14 +15,14 @@ from pendula.fleet.traffic.grants import Accepted, Effort, Rule, accept_route
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.trucks.profiles import RobotProfile
 
-# A start is checked once: the search may take its time.
+# Checked once, so the search may be long.
 _NODES = 3_000
 
 
 def record_of(
     site: CompiledMap, number: int, profile: RobotProfile, robot_id: str, park_node_id: str, params: TrafficParams
 ) -> Record:
-    """What is known of a truck before it was heard: it stands in its rest node."""
+    """The record of a truck before its first report: it stands in its rest node."""
     rest = site.node_number[park_node_id]
     return Record(
         site=site,
@@ -44,9 +44,9 @@ def place_all(
     ground: Ground,
     rule: Rule,
 ) -> list[str]:
-    """Puts every truck where it starts, with a way to rest. Returns a sentence for each that cannot be put there."""
+    """Place every truck at its start, with a route to rest. Returns a sentence for each that cannot be placed."""
     faults = []
-    # Those at rest are in nobody's way: they come first, so that the others are judged among all of them.
+    # Trucks at rest block no other truck: they come first, so that the others are checked against all of them.
     for record in sorted(records, key=lambda one: (one.robot_id in starts, one.robot_id)):
         start = starts.get(record.robot_id)
         fault = (
@@ -60,7 +60,7 @@ def place_all(
 
 
 def _in_the_way(record: Record, records: list[Record], cycle: tuple[int, ...]) -> str:
-    """The sentence for a truck that would close a cycle where it stands."""
+    """The sentence for a truck that would close a cycle at its start."""
     others = ", ".join(repr(records[number].robot_id) for number in cycle if number != record.number)
     because = f", because of {others}" if others else ""
     return f"W4: truck {record.robot_id!r} cannot start where it stands{because}"
@@ -87,11 +87,11 @@ def _elsewhere(
         closed=closed,
     )
     if not isinstance(plan, RoutePlan):
-        return f"W4: truck {record.robot_id!r} finds no way to rest from where it starts"
+        return f"W4: truck {record.robot_id!r} has no route to rest from its start"
     if isinstance(start, AtNode):
         record.node = start.node
     record.held = held_at(record, ground, plan)
-    # Its way is that of the plan from the first tick on; until then it stands.
+    # The plan is in force from the first tick; until then it stands.
     track = track_of(ground, plan, record.short_um, plan.start_um, record.held)
     fault = _placed(record, locks, track.demand, rule)
     record.track = track

@@ -1,7 +1,7 @@
-"""Traffic of a fleet on a site: one atomic, deterministic tick after the other.
+"""Traffic of a fleet on a site, in atomic, deterministic ticks.
 
-The order of inputs does not matter, no clock is read, nothing is random. On any internal error the old state stays and
-every truck is told to stop.
+The order of inputs does not matter, no clock is read, nothing is random. After an internal error the old state stays,
+and every truck gets a stop command.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -46,14 +46,14 @@ from pendula.kernel.errors import InputRefused, WrongUsage
 
 
 class TrafficRefused(InputRefused):
-    """A fleet that cannot run automatically on a map. Facts: `findings`, sentences that say what is wrong."""
+    """A fleet cannot run automatically on a map. Facts: `findings`, sentences of what is wrong."""
 
     code = "traffic_refused"
 
 
 @dataclass(frozen=True, slots=True)
 class TickInputs:
-    """What a tick decides on. `routes` are new or changed ones only, complete to rest; `orders` come from people."""
+    """Input of a tick. `routes`: only new or changed ones, complete to rest; `orders`: from operators."""
 
     now_ms: int
     reports: tuple[TruckReport, ...] = ()
@@ -63,7 +63,7 @@ class TickInputs:
 
 @dataclass(frozen=True)
 class TickOutputs:
-    """What a tick decided, each sorted by robot id. `error` says why nothing was, in a tick that failed."""
+    """Output of a tick, each part sorted by robot id. `error`: why the tick failed."""
 
     scene: Scene
     aims: tuple[Aim, ...]
@@ -72,7 +72,7 @@ class TickOutputs:
     dropped_reports: tuple[DroppedReport, ...] = ()
     applied_orders: tuple[AppliedOrder, ...] = ()
     alerts: tuple[Alert, ...] = ()
-    # Routine that needs no action, in the form of alerts.
+    # Alerts of severity INFO that need no action.
     notices: tuple[Alert, ...] = ()
     error: str | None = None
 
@@ -86,28 +86,28 @@ class TickOutputs:
 
     @cached_property
     def commands(self) -> tuple[RollingTargetCommand, ...]:
-        """What every truck is told, in the form of the contract."""
+        """The command of every truck, in the form of the contract."""
         return tuple(one.command() for one in self.aims)
 
     @cached_property
     def results(self) -> tuple[LockResult, ...]:
-        """Granted or blocked, for every truck."""
+        """Granted or blocked, for each truck."""
         records = self.scene.records
         places = queue_places([records[number] for number in self.scene.order], records)
         return tuple(result(one, records, self.now_ms, places.get(one.number)) for one in records)
 
     def snapshot(self) -> LockSnapshot:
-        """The locks as they are after this tick, made when asked."""
+        """The locks after this tick, built on demand."""
         return snapshot(self.scene)
 
     def digest(self) -> str:
         """`sha256:…` over results, commands and snapshot: equal inputs give equal digests."""
-        told = [self.results, self.commands, self.snapshot()]
-        return "sha256:" + digest(to_builtins(told, builtin_types=(Decimal,)))
+        parts = [self.results, self.commands, self.snapshot()]
+        return "sha256:" + digest(to_builtins(parts, builtin_types=(Decimal,)))
 
 
 class Traffic:
-    """Locks, routes and targets of one fleet. `closed` is what every truck keeps off: plan routes with it."""
+    """Locks, routes and targets of one fleet. `closed`: what each truck must avoid; plan routes with it."""
 
     def __init__(
         self,
@@ -135,11 +135,11 @@ class Traffic:
         self._cycles: dict[tuple[int, ...], int] = {}
         self._closings: Mapping[str, Closing] = {}
         self._alerts = 0
-        # Parts that may be replaced, each alone; what they remember is theirs to keep.
+        # Replaceable parts; their own memory is not part of the state.
         self.ports = TickPorts()
         self._ticking = False
         self._order: tuple[int, ...] = tuple(range(len(self._records)))
-        # Watched, and never decided by: a state that is read back begins to count anew.
+        # For the invariant I-13 only, never for decisions: restoring a state restarts the count.
         self._first_move: FirstMove | None = None
 
     @classmethod
@@ -153,13 +153,13 @@ class Traffic:
         starts: Mapping[str, Anchor] | None = None,
         override: bool = False,
     ) -> Self:
-        """Traffic of a fleet whose trucks stand in their rest nodes, or where `starts` says. Raises `TrafficRefused`
-        where parameters contradict each other, for a map that is not LIVE for the fleet, unless the operator overrides
-        that, and for a start from which not everybody gets to rest."""
+        """Traffic of a fleet whose trucks stand in their rest nodes, or at `starts`. Raises `TrafficRefused` for
+        contradicting parameters, a map that is not LIVE for the fleet without `override`, and a start from which some
+        truck cannot get to rest."""
         params = params or TrafficParams()
         wrong = list(faults(params, profiles, site.params))
-        told = structs.replace(fleet, arrive_tol_um=params.arrive_tol_um)
-        certificate, findings = certify_cached(site, told, tuple(profiles))
+        tolerant = structs.replace(fleet, arrive_tol_um=params.arrive_tol_um)
+        certificate, findings = certify_cached(site, tolerant, tuple(profiles))
         if certificate is None or wrong:
             wrong += _sentences(findings)
             raise TrafficRefused("traffic cannot start: " + "; ".join(wrong), findings=wrong)
@@ -170,12 +170,12 @@ class Traffic:
         rule = self.rule if certificate.live else Rule.OFF
         wrong = place_all(self._records, self._locks, starts or {}, self.closed, self._ground, rule)
         if wrong:
-            raise TrafficRefused("the fleet cannot start where it stands: " + "; ".join(wrong), findings=wrong)
+            raise TrafficRefused("the fleet cannot start there: " + "; ".join(wrong), findings=wrong)
         return self
 
     @property
     def records(self) -> Sequence[Record]:
-        """What is known of every truck, in the order of their names, to look at. A tick makes new ones."""
+        """The records of all trucks, by name, read-only. Each tick creates new ones."""
         return self._records
 
     @property
@@ -183,16 +183,16 @@ class Traffic:
         return self._numbers
 
     def broken(self) -> list[str]:
-        """Invariants that do not hold between two ticks, by name."""
+        """Broken invariants between two ticks."""
         held = held_between_ticks(self._records, self._locks, self.params)
         return [f"{name}: {text}" for name, text in (*held, *self.passed_over(), *self.falsely_blamed())]
 
     def passed_over(self) -> list[tuple[str, str]]:
-        """I-13 and a sentence where the truck with which the witness begins is kept from a unit that it could have."""
+        """I-13 with a sentence, if the first truck of the witness is kept from a free unit."""
         return list(passed_over(self._records, self._first_move, self.params))
 
     def falsely_blamed(self) -> list[tuple[str, str]]:
-        """I-14 and a sentence for every truck whose blocker does not hold what it is said to hold."""
+        """I-14 with a sentence for every truck whose blocker does not hold the named resource."""
         return list(falsely_blamed(self._records, self._locks))
 
     @property
@@ -201,8 +201,8 @@ class Traffic:
 
     @cached_property
     def closed(self) -> dict[str, Closed]:
-        """What every truck keeps off so that all others can rest. Where each node passed is locked, nobody passes one
-        whose zone a truck at rest is in the way of."""
+        """What each truck must avoid so that all others can rest. If every passed node is locked, no truck may pass a
+        node whose zone a truck at rest blocks."""
         closed = self.certificate.closed
         if self.params.node_lock_policy is NodeLockPolicy.TURNING:
             return closed
@@ -213,8 +213,8 @@ class Traffic:
         }
 
     def tick(self, inputs: TickInputs) -> TickOutputs:
-        """One atomic step. On any internal error, and where the clock has gone back, the old state stays and everybody
-        stops. Raises `WrongUsage` where a tick is under way already, in another thread."""
+        """One atomic step. After an internal error, or if the clock went back, the old state stays and all trucks stop.
+        Raises `WrongUsage` while another thread is in a tick."""
         if self._ticking:
             raise WrongUsage("a tick is under way: one thread at a time calls tick")
         self._ticking = True
@@ -240,7 +240,7 @@ class Traffic:
         except BaseException as error:
             self._locks = saving.restored(self._locks.exclusion, saved, witness, home, shut)
             if not isinstance(error, Exception):
-                # Somebody wants to end the program: as if this tick had never begun.
+                # The program is being interrupted: undo this tick completely.
                 self.tick_number, self.now_ms = before
                 raise
             return self._stopped(f"{type(error).__name__}: {error}", inputs)
@@ -264,7 +264,7 @@ class Traffic:
 
     @property
     def closings(self) -> tuple[Closing, ...]:
-        """What operators have closed, in the order of the names."""
+        """Places closed by operators, by name."""
         return tuple(self._closings[name] for name in sorted(self._closings))
 
     def why(self, robot_id: str) -> reasons.Reason:
@@ -272,7 +272,7 @@ class Traffic:
         return self._why(self._records[self._numbers[robot_id]], self._queue_places())
 
     def whys(self) -> list[reasons.Reason]:
-        """The same of every truck, in their order; the queues are looked at once for all."""
+        """The reasons of all trucks, in their order; the queues are computed once."""
         places = self._queue_places()
         return [self._why(record, places) for record in self._records]
 
@@ -280,7 +280,7 @@ class Traffic:
         return reasons.why(record, self._records, self.now_ms, places.get(record.number), self._closing_before(record))
 
     def _closing_before(self, record: Record) -> Closing | None:
-        """What is closed before a truck that waits for it."""
+        """The closed place that a truck waits for."""
         waiting = record.waiting
         if waiting is None or waiting.code != reasons.WAIT_CLOSED or waiting.resource is None:
             return None
@@ -291,7 +291,7 @@ class Traffic:
         return queue_places([self._records[number] for number in self._order], self._records)
 
     def request(self, robot_id: str) -> CorridorRequest | None:
-        """What a truck asks for; None where it has no route."""
+        """The request of a truck; None without a route."""
         return self.ports.corridor.build(self._records[self._numbers[robot_id]], self.now_ms, self.params)
 
     def results(self) -> tuple[LockResult, ...]:
@@ -304,7 +304,7 @@ class Traffic:
         return snapshot(self._scene())
 
     def state(self) -> bytes:
-        """Everything the next tick depends on beside site, fleet and parameters."""
+        """Everything that the next tick depends on beside site, fleet and parameters."""
         one = self._directions
         return saving.encode(
             saving.SavedTraffic(
@@ -336,12 +336,12 @@ class Traffic:
         params: TrafficParams | None,
         state: bytes,
     ) -> Self:
-        """Traffic that goes on where another one stopped. Raises `TrafficRefused` where the state is not of this site,
-        fleet and parameters."""
+        """Traffic restored from a state. Raises `TrafficRefused` if the state is of another site, fleet or set of
+        parameters."""
         try:
             saved = saving.decode(state)
         except DecodeError as error:
-            raise TrafficRefused("this is not a state of traffic, or one of another version", findings=[]) from error
+            raise TrafficRefused("this is not a traffic state of this version", findings=[]) from error
         self = cls.create(site, fleet, profiles, params, override=True)
         own = (saving.FORM, site.compiled_hash, self.params.digest(), saving.fleet_hash(self._records))
         if (saved.form, saved.compiled_hash, saved.params_hash, saved.fleet_hash) != own:
@@ -393,12 +393,12 @@ class Traffic:
         return Wayfinder(self.site, self.closed, self.params)
 
     def barred(self) -> Closed:
-        """What trucks that have failed, and operators, close to all others: routes over it are refused meanwhile."""
+        """What failed trucks and operators close to other trucks; routes over it are refused."""
         return barred(self._locks, self.site)
 
     def _stopped(self, error: str, inputs: TickInputs) -> TickOutputs:
-        """Everybody stops, and no route was looked at. Numbers of commands go on rising: what was decided before stays
-        decided, and after a restart nobody goes on before everybody was heard."""
+        """Stop all trucks and check no route. Command numbers keep rising; after a restart no truck goes on before all
+        have reported."""
         self._records = [record.copied() for record in self._records]
         self._first_move = None
         if any(one.kind is OrderKind.RESTARTED for one in inputs.orders):

@@ -59,12 +59,12 @@ from pendula.server.schedulers.fleet.alerts import AlertNow, incident_of, senten
         ("TICK_FAILED", {}, ""),
         (
             "ROBOT_FAULT",
-            {"told": "TURN", "keptResources": 3, "cutOff": ["R2"]},
+            {"command": "TURN", "keptResources": 3, "cutOff": ["R2"]},
             "R1 was told to turn and does not; it keeps its place; cut off by it: R2",
         ),
         (
             "ROBOT_FAULT",
-            {"told": "GO", "keptResources": 3, "cutOff": []},
+            {"command": "GO", "keptResources": 3, "cutOff": []},
             "R1 was told to go and does not move; it keeps its place",
         ),
         (

@@ -34,4 +34,4 @@ async def test_a_truck_that_waits_for_a_person_is_forgotten_after_a_while_only()
 async def test_the_streams_of_the_demo_never_end() -> None:
     streams = FleetEngine.create(demo_config()).dispatch.book.flows.values()
 
-    assert [one.told.last_ms for one in streams] == [None, None]
+    assert [one.stream.last_ms for one in streams] == [None, None]

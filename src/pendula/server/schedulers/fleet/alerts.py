@@ -138,8 +138,8 @@ def sentence_of(alert: Alert) -> str:
         return f"{who} drives on though it was told to stop"
     if alert.code == "SAFETY_STOP":
         return f"{who} is too fast to stop before its stop line, which every truck must be able to; it stops at once"
-    if alert.details.get("told") in _NOT_DONE:
-        return f"{who} was told to {_NOT_DONE[str(alert.details['told'])]}; it keeps its place{_cut_off(alert.details)}"
+    if alert.details.get("command") in _NOT_DONE:
+        return f"{who} was told to {_NOT_DONE[str(alert.details['command'])]}; it keeps its place{_cut_off(alert.details)}"
     if "keptResources" in alert.details:
         never = "nothing was ever heard of {who}" if alert.details.get("neverHeard") else None
         why = (never or _FAILED.get(alert.code, "{who} cannot be counted on")).format(who=who)

@@ -461,7 +461,7 @@ def _task(task: Task) -> TaskNow:
 
 
 def _stream(flow: Flow) -> StreamNow:
-    told = flow.told
+    told = flow.stream
     return StreamNow(
         stream_id=told.stream_id,
         pick_node_ids=list(told.pick_node_ids),
