@@ -68,9 +68,9 @@ def open_channels(
     channels: list[Channel] = []
     diagnostics: list[Diagnostic] = []
     for spec, there in found:
-        shelf, told = _shelved(spec, there, base, set_aside)
+        shelf, found_diagnostics = _shelved(spec, there, base, set_aside)
         channels.append(Channel(spec.id, shelf))
-        diagnostics += told
+        diagnostics += found_diagnostics
     return channels, diagnostics
 
 
@@ -105,8 +105,8 @@ def _refuse_unreachable(found: Sequence[tuple[ChannelSpec, Found]], base: Path) 
     for _, there in found:
         if isinstance(there, CacheShelf):
             there.close()
-    told = "; ".join(f"channel {one['channel']!r}: {one['path']}: {one['reason']}" for one in unreachable)
-    raise ChannelUnreachable(f"Channels cannot be read: {told}", channels=unreachable)
+    reasons = "; ".join(f"channel {one['channel']!r}: {one['path']}: {one['reason']}" for one in unreachable)
+    raise ChannelUnreachable(f"Channels cannot be read: {reasons}", channels=unreachable)
 
 
 def _unreachable(spec: ChannelSpec, there: Found) -> str | None:
@@ -125,8 +125,8 @@ def _unreachable(spec: ChannelSpec, there: Found) -> str | None:
 def _shelved(spec: ChannelSpec, there: Found, base: Path, set_aside: bool) -> tuple[Shelf, Sequence[Diagnostic]]:
     match there:
         case Page():
-            told = [msgspec.structs.replace(one, facts={"channel": spec.id, **one.facts}) for one in there.diagnostics]
-            return FolderShelf(there), told
+            named = [msgspec.structs.replace(one, facts={"channel": spec.id, **one.facts}) for one in there.diagnostics]
+            return FolderShelf(there), named
         case SourceFailed():
             raise there
         case Diagnostic() if not set_aside:

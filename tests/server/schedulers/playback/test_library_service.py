@@ -67,14 +67,14 @@ async def test_two_players_share_a_channel_and_both_hear_of_its_refresh(
 
     done = await fill(client, "b", 14, 11, 12)
 
-    assert done["told"] == ["hall", "porch"]
+    assert done["updated_players"] == ["hall", "porch"]
     assert await shown(client, 4) == [14, 11, 12, 13]
     assert await shown(client, 4, "porch") == [14, 1, 11, 2]
     # Nobody uses the old edition any more.
     library = supervisor_of(app).store("playback").outside
     assert library.ask("record", {"channel": "b", "generation": old, "at": 0}) is None
     assert library.ask("record", {"channel": "b", "generation": old + 1, "at": 0}) is not None
-    assert (await fill(client, "b", 14))["told"] == []  # it is there already
+    assert (await fill(client, "b", 14))["updated_players"] == []  # it is there already
 
 
 async def test_a_player_that_was_closed_hears_of_it_when_it_is_opened(client: httpx.AsyncClient) -> None:
@@ -84,7 +84,7 @@ async def test_a_player_that_was_closed_hears_of_it_when_it_is_opened(client: ht
     done = await fill(client, "b", 14, 15, complete=True)
     await client.post(f"{HALL}/open", headers=JSON)
 
-    assert done["told"] == []
+    assert done["updated_players"] == []
     assert await shown(client, 3) == [14, 15, 14]
 
 
@@ -102,7 +102,7 @@ async def test_a_removed_channel_is_empty_and_lives_again_with_an_upload(
     without = [one["channel"] for one in (await told(client, "now"))["exposure"] if one["weight"]]
     await fill(client, "a", 9)
 
-    assert told_again["told"] == ["hall"]
+    assert told_again["updated_players"] == ["hall"]
     assert without == ["b"]
     assert 9 in await shown(client, 2)
 
@@ -123,7 +123,7 @@ async def test_counts_outlive_a_restart_and_a_player_hears_of_those_it_missed(se
 
         assert (one["total_count"], one["recent_count"]) == (500, 7)
         assert (other["total_count"], other["recent_count"]) == (40, 0)
-        assert again.json()["told"] == []
+        assert again.json()["updated_players"] == []
         for player in ("hall", "porch"):
             exposure = (await told(client, "now", player))["settings"]["exposure"]
             assert (exposure["total_count"]["a"], exposure["recent_count"]["a"]) == (500, 7)
@@ -148,7 +148,7 @@ async def test_a_player_that_was_busy_is_told_later(
 
     done = await fill(client, "b", 14)
 
-    assert done["told"] == []
+    assert done["updated_players"] == []
     await eventually(lambda: _records(client, 4))
     assert busy == []
 
@@ -224,7 +224,7 @@ async def test_a_corrupt_cache_is_set_aside_and_told_and_the_others_play_on(sett
         assert (trouble["code"], trouble["facts"]["set_aside"]) == ("CorruptCache", "a.pch.bad")
         assert str(file.parent) not in str(trouble)
         assert set(items) <= {11, 12, 13}
-        assert healed["told"] == ["hall"]
+        assert healed["updated_players"] == ["hall"]
         assert 5 in await shown(client, 2)
 
 
@@ -270,7 +270,7 @@ async def test_a_channel_that_could_not_be_read_gets_another_chance(
 
     assert (blind["answer"], now["exposure"][0]["readable"]) == (None, False)
     assert now["diagnostics"][-1]["code"] == "UnreadableChannel"
-    assert answer["told"] == ["hall"]
+    assert answer["updated_players"] == ["hall"]
     assert sorted(await shown(client, 3)) == [11, 12, 13]
 
 
@@ -329,7 +329,7 @@ async def test_a_folder_that_cannot_be_read_is_there_with_its_trouble_until_it_c
 
         (trouble,) = found["trouble"]
         assert (found["records"], found["folder"], trouble["code"]) == (0, True, "RefreshFailed")
-        assert trouble["sentence"].endswith("is tried again later: No such file or directory.")
+        assert trouble["sentence"].endswith("is retried later: No such file or directory.")
         assert str(tmp_path) not in str(found)
         assert (cured["records"], cured["trouble"]) == (1, [])
         assert await _troubled(client, "garden")

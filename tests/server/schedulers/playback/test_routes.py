@@ -229,7 +229,7 @@ async def test_an_answer_says_what_became_of_the_command(client: httpx.AsyncClie
     refused = await ask(client, "nae", id=901, payload="AAAA")
 
     assert effects == ["done", "refused", "done", "none", "none", "done"]
-    assert refused["complaints"] == [{"code": "REJECTED", "message": "These bytes are not a record"}]
+    assert refused["complaints"] == [{"code": "REJECTED", "message": "The record is invalid"}]
 
 
 async def test_new_artwork_has_a_count_of_its_own_beside_the_turns_of_channels(client: httpx.AsyncClient) -> None:

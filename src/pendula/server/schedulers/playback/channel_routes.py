@@ -46,11 +46,11 @@ class ChannelList(Struct, frozen=True):
 
 
 class ChannelChange(Struct, frozen=True):
-    """The result of a change: whether there is a new edition, and the players that were updated (`told`)."""
+    """The result of a change: whether there is a new edition, and the players that were updated."""
 
     channel: ChannelView
     written: bool
-    told: list[str]
+    updated_players: list[str]
 
 
 VIEWS = (ChannelList, ChannelChange, Upload)
@@ -84,16 +84,16 @@ async def upload(channel: ChannelName, request: Request, supervisor: Supervised,
     records = [_record(form, place) for place, form in enumerate(body.records)]
     service = library_service_of(supervisor)
     page = Page(records, body.total_count or 0, body.recent_count, body.complete)
-    done, told = await service.put(channel, page, body.k, counted=body.total_count is not None)
-    return json_response(encode_view(ChannelChange(_view(service, channel), done.written, told)))
+    done, updated = await service.put(channel, page, body.k, counted=body.total_count is not None)
+    return json_response(encode_view(ChannelChange(_view(service, channel), done.written, updated)))
 
 
 @router.post(f"{ONE}/refresh", responses=answers(ChannelChange, WRITE_ERRORS), operation_id="playback_refresh")
 async def refresh(channel: ChannelName, supervisor: Supervised, _: Operator) -> Response:
     """Read a channel again: players that could not read it retry; a folder is scanned soon."""
     service = _having(supervisor, channel)
-    told = await service.again(channel)
-    return json_response(encode_view(ChannelChange(_view(service, channel), False, told)))
+    updated = await service.again(channel)
+    return json_response(encode_view(ChannelChange(_view(service, channel), False, updated)))
 
 
 @router.delete(

@@ -1,6 +1,6 @@
-"""The library while it is served: whoever follows a channel is told of its new edition before the old one is let go.
+"""The library of a server: players that follow a channel get its new edition before the old one is released.
 
-Channels come by upload, or from the folders of the settings, which are looked through in the background.
+Channels are uploaded, or mirror the folders of the settings, which are scanned in the background.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ log = structlog.get_logger("pendula.server")
 
 
 class ChannelOfFolder(HttpRefused):
-    """The channel is what its folder holds: change the files instead. Facts: `channel`."""
+    """The channel mirrors a folder; change the files instead. Facts: `channel`."""
 
     code = "channel_of_folder"
     status = 409
@@ -52,11 +52,11 @@ class LibraryService:
         self._changing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._missed: set[str] = set()  # channels of which a player could not be told yet
+        self._missed: set[str] = set()  # channels that some player has not been updated to
         self._failures: dict[str, Diagnostic] = {}
         self._requested: set[tuple[str, int]] = set()
         self._closed = False
-        # How long to wait after a failure is drawn by lot, so that servers do not all come at once.
+        # The delay after a failure has random jitter, so that servers do not retry at the same time.
         self._refresher = Refresher(self._refreshed, seed=secrets.randbits(64), on_failed=self._failed)
         if host.settings.demo:
             demo.stock(self.library)
@@ -74,17 +74,17 @@ class LibraryService:
         return self.library
 
     async def engine_opened(self, host: EngineHost) -> None:
-        """Tell a player of what changed while it was closed."""
+        """Update a player to what changed while it was closed."""
         async with self._changing:
             if host.closed or host.state is not State.READY:
                 return
             try:
-                news = await host.ask(self._news)
-                if news:
-                    await host.submit(Update(tuple(news)), LIBRARY_ORIGIN, None)
+                refreshes = await host.ask(self._refreshes)
+                if refreshes:
+                    await host.submit(Update(tuple(refreshes)), LIBRARY_ORIGIN, None)
             except PendulaError as error:
-                _not_told(host, error)
-                self._later(lambda: self.engine_opened(host))
+                _log_failed_update(host, error)
+                self._retry_later(lambda: self.engine_opened(host))
             else:
                 await self.timekeeper.tell(host)
         if self._broker is not None:
@@ -101,34 +101,34 @@ class LibraryService:
     async def put(
         self, channel: str, page: Page, k: int | None = None, *, counted: bool = True
     ) -> tuple[Refreshed, list[str]]:
-        """Merge records into a channel; what became of it, and which players heard of it. Raises `ChannelOfFolder`.
+        """Merge records into a channel; returns the result and the updated players. Raises `ChannelOfFolder`.
 
-        Without `k` it keeps as many as before. Unless it is `counted`, it has as many records as it holds afterwards.
+        `k` is by default that of the present file. Without `counted` the total count is the number of records.
         """
         self._refuse_folder(channel)
         async with self._changing:
             done = await asyncio.to_thread(self.library.put, channel, page, k, counted)
-            return done, await self._tell(channel)
+            return done, await self._update_players(channel)
 
     async def remove(self, channel: str) -> list[str]:
-        """Remove a channel; for those who follow it, it is empty. Raises `UnknownChannel`, `ChannelOfFolder`."""
+        """Remove a channel; its players see it empty. Raises `UnknownChannel`, `ChannelOfFolder`."""
         self._refuse_folder(channel)
         async with self._changing:
             await asyncio.to_thread(self.library.remove, channel)
-            return await self._tell(channel)
+            return await self._update_players(channel)
 
     async def again(self, channel: str) -> list[str]:
-        """Read a channel anew, for players that could not read it; a folder is looked through soon."""
+        """Read a channel again, for players that could not read it; a folder is scanned soon."""
         if channel in self.folders:
             self._refresher.request(channel)
         async with self._changing:
             await asyncio.to_thread(self.library.reopen, channel)
-            return await self._tell(channel)
+            return await self._update_players(channel)
 
     async def follow(
         self, host: EngineHost, channels: Iterable[str], by: str, request_id: str | None
     ) -> tuple[int, Outcome[Any]]:
-        """Let a player follow channels, in one change; raises `UnknownChannel`."""
+        """Make a player follow channels, in one change; raises `UnknownChannel`."""
         async with self._changing:
             held = [self.library.held(channel) for channel in channels]
             changes = [change for one in held for change in (Follow(one.contents), self._refresh(one.contents.id))]
@@ -141,70 +141,71 @@ class LibraryService:
         held = self.library.held(channel)
         return Refresh(contents, held.total_count, held.recent_count)
 
-    async def _tell(self, channel: str) -> list[str]:
-        told: list[str] = []
+    async def _update_players(self, channel: str) -> list[str]:
+        updated: list[str] = []
         self._missed.discard(channel)
         for host in [host for host in self._host.hosts() if host.kind is Player and host.state is State.READY]:
             try:
-                if await host.ask(lambda driver: _concerns(driver, self._refresh(channel))):
+                if await host.ask(lambda driver: _needs(driver, self._refresh(channel))):
                     await host.submit(self._refresh(channel), LIBRARY_ORIGIN, None)
-                    told.append(host.name)
+                    updated.append(host.name)
             except PendulaError as error:
-                _not_told(host, error)
+                _log_failed_update(host, error)
                 self._missed.add(channel)
         if channel in self._missed:
-            self._later(lambda: self._tell_missed(channel))
+            self._retry_later(lambda: self._update_missed(channel))
         else:
             self.library.release(channel)
-        return told
+        return updated
 
-    def _news(self, driver: AnyDriver) -> list[Refresh]:
-        """What a player has to hear of."""
-        return [news for one in _followed(driver) if _concerns(driver, news := self._refresh(one.id))]
+    def _refreshes(self, driver: AnyDriver) -> list[Refresh]:
+        """The refreshes that a player needs."""
+        return [refresh for one in _followed(driver) if _needs(driver, refresh := self._refresh(one.id))]
 
     def _refuse_folder(self, channel: str) -> None:
         if channel in self.folders:
-            raise ChannelOfFolder(f"Channel {channel!r} is what its folder holds; change its files", channel=channel)
+            raise ChannelOfFolder(f"Channel {channel!r} mirrors a folder; change the files", channel=channel)
 
     def _refreshed(self, channel: str, shelf: Shelf, page: Page) -> None:
-        """On a thread of the refresher: a folder was looked through."""
+        """On a thread of the refresher: a folder was scanned."""
         if self._closed:
             return
         self._failures.pop(channel, None)
         self.library.adopt(channel, shelf, page)
-        for told in page.diagnostics:
-            log.warning("folder_read", channel=channel, code=told.code, problem=told.sentence, **told.facts)
+        for diagnostic in page.diagnostics:
+            problem = diagnostic.sentence
+            log.warning("folder_read", channel=channel, code=diagnostic.code, problem=problem, **diagnostic.facts)
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._spread, channel)
+            self._loop.call_soon_threadsafe(self._schedule_update, channel)
 
     def _failed(self, channel: str, failure: Diagnostic) -> None:
-        """On a thread of the refresher: a folder could not be looked through. Paths are for the log alone."""
+        """On a thread of the refresher: a scan failed. Paths appear only in the log."""
         log.warning("folder_not_read", channel=channel, code=failure.facts["error"], problem=failure.sentence)
         error, reason = failure.facts["error"], failure.facts["reason"]
-        sentence = f"The folder could not be looked through and is tried again later: {reason or error}."
+        sentence = f"The scan of the folder failed and is retried later: {reason or error}."
         self._failures[channel] = Diagnostic(failure.code, sentence, failure.facts)
 
     def _unreadable(self, channel: str, generation: int) -> None:
-        """On the thread of a player: a record cannot be read. A folder is looked through at once, once an edition."""
+        """On the thread of a player: a record cannot be read. A folder is scanned at once, one time per edition."""
         if channel in self.folders and (channel, generation) not in self._requested:
             self._requested.add((channel, generation))
             log.warning("channel_unreadable", channel=channel, generation=generation)
             self._refresher.request(channel)
 
-    def _spread(self, channel: str) -> None:
-        self._begin(self._tell_alone(channel))
+    def _schedule_update(self, channel: str) -> None:
+        self._begin(self._update_locked(channel))
 
-    async def _tell_alone(self, channel: str) -> None:
+    async def _update_locked(self, channel: str) -> None:
         async with self._changing:
-            await self._tell(channel)
+            await self._update_players(channel)
 
-    async def _tell_missed(self, channel: str) -> None:
-        # Somebody else may have told them meanwhile.
+    async def _update_missed(self, channel: str) -> None:
+        # Another task may have updated them meanwhile.
         if channel in self._missed:
-            await self._tell_alone(channel)
+            await self._update_locked(channel)
 
-    def _later(self, again: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Try once more after a while: a player may be busy, or its disk full."""
+    def _retry_later(self, again: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Retry after a delay: a player may be busy, or its disk full."""
 
         async def wait() -> None:
             await asyncio.sleep(AGAIN_SECONDS)
@@ -221,7 +222,7 @@ class LibraryService:
         task.add_done_callback(self._tasks.discard)
 
     def troubles(self, held: Held) -> list[Diagnostic]:
-        """What was wrong with a channel, without the places of files on this machine."""
+        """The diagnostics of a channel, without paths of this machine."""
         failure = self._failures.get(held.contents.id)
         return [
             Diagnostic(one.code, one.sentence, {name: fact for name, fact in one.facts.items() if name != "file"})
@@ -229,8 +230,8 @@ class LibraryService:
         ]
 
 
-def _not_told(host: EngineHost, error: PendulaError) -> None:
-    log.warning("player_not_told", engine=host.name, code=error.code, problem=error.message)
+def _log_failed_update(host: EngineHost, error: PendulaError) -> None:
+    log.warning("player_not_updated", engine=host.name, code=error.code, problem=error.message)
 
 
 def _followed(driver: AnyDriver) -> list[Contents]:
@@ -240,14 +241,14 @@ def _followed(driver: AnyDriver) -> list[Contents]:
     return [Contents(one.id, one.shelf.count, one.shelf.generation) for one in channels]
 
 
-def _concerns(driver: AnyDriver, news: Refresh) -> bool:
-    """Whether a player has to hear of an edition: it follows the channel, and knows another, or could not read it."""
+def _needs(driver: AnyDriver, refresh: Refresh) -> bool:
+    """Whether a player needs a refresh: it follows the channel, and has another edition or could not read it."""
     player = driver.engine
     assert isinstance(player, Player)
     generator, exposure = player.programme.generator, player.programme.snapshot.settings.exposure
     for contents, unreadable in zip(_followed(driver), generator.unreadable, strict=True):
-        if contents.id == news.channel.id:
+        if contents.id == refresh.channel.id:
             counts = (exposure.total_count.get(contents.id, 0), exposure.recent_count.get(contents.id, 0))
-            others = news.total_count is not None and counts != (news.total_count, news.recent_count)
-            return unreadable or contents != news.channel or others
+            others = refresh.total_count is not None and counts != (refresh.total_count, refresh.recent_count)
+            return unreadable or contents != refresh.channel or others
     return False

@@ -1,7 +1,7 @@
-"""The scheduler `playback` over HTTP: players are made, closed and removed; what is asked of one is one command each.
+"""The scheduler `playback` over HTTP: players are created, closed and removed; each request to one is one command.
 
-State, journal, commands, reasons and the stream of what is shown are the routes that every engine has. A player takes
-its records from the library of the server (`channels`); time goes on by itself.
+State, journal, commands, reasons and the event stream have the routes of every engine. A player gets its records from
+the library of the server (`channels`); the server advances its time.
 """
 
 import secrets
@@ -57,7 +57,7 @@ PlayerName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
 
 
 class PlayerSummary(EngineSummary, frozen=True):
-    """One player; `state` is ready, starting, broken or closed, `t` the milliseconds it has been on."""
+    """One player; `state` is ready, starting, broken or closed, `t` its time in milliseconds."""
 
 
 class PlayerList(Struct, frozen=True):
@@ -84,17 +84,17 @@ router = APIRouter(tags=["playback"])
 _STATS: Responses = {200: {"description": "Counts", "content": {"application/json": {"schema": {"type": "object"}}}}}
 
 
-# Players come and go
+# Create, close and remove players
 
 
 async def begin(request: Request, supervisor: Supervised) -> New:
-    """A new player, which shows something at once if it follows anything."""
+    """Create a player; it shows an item at once if it follows channels."""
     body = await read_body(request, NewPlayer)
     check_name(body.name, LIFECYCLE.noun, RESERVED)
     config = _config(body, library_service_of(supervisor))
     first: tuple[object, ...] = (events.Next(),) if body.channels else ()
     if body.settings.day_parts:
-        # What is shown first is of the part of the day that holds.
+        # The clock comes first, so that the first item has the weights of the present day part.
         first = (clock_at(body.settings.zone or "UTC", supervisor.clock.now() // 1000), *first)
     return New(body.name, config, first)
 
@@ -107,19 +107,19 @@ LIFECYCLE = Lifecycle(
     summary=PlayerSummary,
     listing=PlayerList,
     sentences=Sentences(
-        make="Make a player. It begins to show at once if it follows anything; time goes on by itself.",
-        close="Close a player: its time stands until it is opened again, also after a restart of the server.",
-        open="Open a player that was closed, as it was, and with what came to its channels since.",
-        remove="Remove a player with all it ever wrote; the library stays.",
+        make="Create a player. It shows an item at once if it follows channels; its time runs.",
+        close="Close a player: its time stops until it is opened again, also across restarts of the server.",
+        open="Open a closed player in its old state, and refresh its channels.",
+        remove="Remove a player and its journal; the library stays.",
     ),
 )
 
 
-# What is asked of a player
+# Commands
 
 
 def _does(name: str, sentence: str, command: Callable[[], object]) -> None:
-    """A route for a command that needs no words."""
+    """A route for a command without a body."""
 
     @router.post(
         f"{PLAYER}/{name}",
@@ -132,9 +132,9 @@ def _does(name: str, sentence: str, command: Callable[[], object]) -> None:
 
 
 _does("next", "Show the next item now; the answer is that item, or null.", events.Next)
-_does("prev", "Show the item before, as far as the history goes; else the answer is null.", events.Prev)
-_does("pause", "Let what is on stay on.", events.Pause)
-_does("resume", "Go on; what is on stays as long as was left of its time.", events.Resume)
+_does("prev", "Show the previous item of the history; the answer is that item, or null.", events.Prev)
+_does("pause", "Pause the player; the current item stays.", events.Pause)
+_does("resume", "Resume the player; the current item keeps its remaining time.", events.Resume)
 
 
 def _asks(name: str, body: str, method: str = "POST") -> Callable[[Handler], Handler]:
@@ -151,7 +151,7 @@ def _asks(name: str, body: str, method: str = "POST") -> Callable[[Handler], Han
 async def follow(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """Follow channels of the library; they come last in the order. One new epoch begins, however many they are."""
+    """Follow channels of the library, last in the order; begins one new epoch."""
     host = supervisor.host(SCHEDULER.name, player)
     body = await read_body(request, ChannelNames)
     n, outcome = await library_service_of(supervisor).follow(host, body.channels, caller.name, request_id)
@@ -162,7 +162,7 @@ async def follow(
 async def unfollow(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """Follow channels no more."""
+    """Unfollow channels."""
     body = await read_body(request, ChannelNames)
     command = events.Update(tuple(map(events.Unfollow, body.channels)))
     return await _command(supervisor, player, command, caller, request_id)
@@ -172,7 +172,7 @@ async def unfollow(
 async def change_settings(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """Change settings. What is set to what it is already changes nothing."""
+    """Change settings. Equal values change nothing."""
     changes = given(await read_body(request, SettingsChange))
     dwell_ms = changes.pop("dwell_ms", None)
     if "zone" in changes:
@@ -186,7 +186,7 @@ async def change_settings(
 async def insert(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """A new artwork event. The answer says what became of it: INSERTED, MERGED, DISABLED or REJECTED."""
+    """Insert a new artwork. The result is INSERTED, MERGED, DISABLED, REJECTED or BANNED."""
     body = await read_body(request, Artwork)
     return await _command(supervisor, player, events.Insert(**msgspec.structs.asdict(body)), caller, request_id)
 
@@ -195,7 +195,7 @@ async def insert(
 async def ban(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """Show an item no more until its channel is refreshed; or an artwork, by its id, from whatever channel."""
+    """Hide an item until its channel is refreshed, or ban an artwork by id in all channels."""
     body = await read_body(request, BanRequest)
     if body.id is None:
         return await _command(supervisor, player, events.Ban(body.ordinal), caller, request_id)
@@ -206,7 +206,7 @@ async def ban(
 async def lift(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """Let a banned artwork come again; the answer lists what is banned still."""
+    """Lift a ban; the answer lists the remaining bans."""
     body = await read_body(request, ArtworkReference)
     return await _command(supervisor, player, events.Lift(body.id), caller, request_id)
 
@@ -215,7 +215,7 @@ async def lift(
 async def pin(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """Show this artwork next, once, before what was made ahead; the answer lists what is pinned."""
+    """Show this artwork next, once, before the lookahead; the answer lists the pinned ids."""
     body = await read_body(request, Artwork)
     return await _command(supervisor, player, events.ShowNext(**msgspec.structs.asdict(body)), caller, request_id)
 
@@ -224,7 +224,7 @@ async def pin(
 async def pause_channel(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """Let a channel rest without a new epoch: its turns stay where they are, the others share its part."""
+    """Pause a channel without a new epoch: it keeps credit and cursor, the others share its part."""
     body = await read_body(request, ChannelReference)
     return await _command(supervisor, player, events.PauseChannel(body.channel), caller, request_id)
 
@@ -233,7 +233,7 @@ async def pause_channel(
 async def resume_channel(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """Let a channel take part again, from where it was."""
+    """Resume a channel where it was paused."""
     body = await read_body(request, ChannelReference)
     return await _command(supervisor, player, events.ResumeChannel(body.channel), caller, request_id)
 
@@ -255,31 +255,31 @@ async def _command(
 
 
 NOT_INSERTED = {
-    "REJECTED": "These bytes are not a record",
+    "REJECTED": "The record is invalid",
     "BANNED": "The artwork is banned; lift the ban to show it",
     "DISABLED": "New artwork is off in the settings of this player",
 }
-# These say by an event that they changed something.
-TOLD_BY_EVENTS = (events.PauseChannel, events.ResumeChannel, events.Lift, events.Pause, events.Resume, events.Prev)
+# Without an event these had no effect.
+EFFECT_HAS_EVENT = (events.PauseChannel, events.ResumeChannel, events.Lift, events.Pause, events.Resume, events.Prev)
 
 
 def became(command: object, outcome: Outcome[Any]) -> Became:
-    """What became of a command to a player."""
+    """The effect of a command."""
     if isinstance(command, events.Insert) and isinstance(outcome.answer, dict):
         result = str(outcome.answer["result"])
         if result in NOT_INSERTED:
             return Became(Effect.REFUSED, [Complaint(result, NOT_INSERTED[result])])
-    if isinstance(command, TOLD_BY_EVENTS) and not outcome.events:
+    if isinstance(command, EFFECT_HAS_EVENT) and not outcome.events:
         return Became(Effect.NONE)
     return Became(Effect.DONE)
 
 
-# What a player tells
+# State
 
 
 @router.get(f"{PLAYER}/now", responses=answers(views.PlayerNow), operation_id="playback_now")
 async def now(player: PlayerName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
-    """What is on and until when, what comes and what was, who got how much; now or after record `at`."""
+    """The current item, lookahead, history and exposure; now or after record `at`."""
     host = supervisor.host(SCHEDULER.name, player)
     if at is None:
         return json_response(encode_view(await host.ask(lambda driver: _now(driver, host, supervisor))))
@@ -290,7 +290,7 @@ async def now(player: PlayerName, supervisor: Supervised, _: Viewer, at: RecordN
 async def peek(
     player: PlayerName, supervisor: Supervised, _: Viewer, n: Annotated[int, Query(ge=0, le=MOST_PEEKED)] = 10
 ) -> Response:
-    """Up to `n` items that are generated already; looking changes nothing."""
+    """Up to `n` items of the lookahead; read-only."""
     host = supervisor.host(SCHEDULER.name, player)
     return json_response(encode_view(await host.ask(lambda driver: views.peek(_player(driver.engine), n))))
 
@@ -303,7 +303,7 @@ async def item(
     _: Viewer,
     at: RecordNumber | None = None,
 ) -> Response:
-    """Why an item of the present epoch came up: now, or as of record `at`."""
+    """Why an item of the present epoch was selected; now or as of record `at`."""
     host = supervisor.host(SCHEDULER.name, player)
     if at is None:
         return json_response(encode_view(await host.ask(lambda driver: views.why(_player(driver.engine), ordinal))))
@@ -312,13 +312,13 @@ async def item(
 
 @router.get(f"{PLAYER}/stats", responses=_STATS | refusals(READ_ERRORS), operation_id="playback_stats")
 async def stats(player: PlayerName, supervisor: Supervised, _: Viewer) -> Response:
-    """Counts over all epochs, and where the present one stands."""
+    """Counters over all epochs, and the present epoch."""
     host = supervisor.host(SCHEDULER.name, player)
     return json_response(encode_view(await host.ask(lambda driver: views.stats(_player(driver.engine)))))
 
 
 def _config(body: NewPlayer, service: LibraryService) -> Json:
-    """What a new player begins with; raises `UnknownChannel`."""
+    """The configuration of a new player; raises `UnknownChannel`."""
     held = [service.library.held(channel) for channel in body.channels]
     settings = given(body.settings)
     check_zone(settings.get("zone", "UTC"))
@@ -337,7 +337,7 @@ def _config(body: NewPlayer, service: LibraryService) -> Json:
 
 
 def _now(driver: AnyDriver, host: EngineHost, supervisor: Supervisor) -> views.PlayerNow:
-    # After a flush everything that is told is durable, and the state is that of the last record.
+    # After a flush the state is durable and that of the last record.
     n = driver.flush()
     assert host.pace is not None
     clock, wall = host.pace.reading(), supervisor.clock.now()
@@ -365,7 +365,7 @@ def _player(engine: object) -> Player:
 SCHEDULER = SchedulerSpec(
     name="playback",
     title="Playback",
-    sentence="What a display shows next: each channel gets its share, nothing twice in a row, new things soon.",
+    sentence="What a display shows next: exact shares for channels, no repeats in a row, new artwork soon.",
     engine=Player,
     demo=demo.DEMO,
     routers=(channel_routes.router, router),
@@ -376,6 +376,6 @@ SCHEDULER = SchedulerSpec(
     store=LibraryService,
     advance=events.Advance,
     became=became,
-    incidents={"diagnosed": said, "blank": lambda _: "The screen is empty"},
+    incidents={"diagnosed": said, "blank": lambda _: "The screen is blank"},
     choices=choices.choices,
 )

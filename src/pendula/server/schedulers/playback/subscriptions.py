@@ -1,7 +1,7 @@
-"""New artwork over MQTT for every player that is served, each under its own name as the key in its topic.
+"""New artwork over MQTT for every player of a server; the name of the player is the key in its topic.
 
-A message is acknowledged when the insertion is durable. A broker that is away is tried again by the listener; a player
-that cannot take the message now (a full disk, a long command) is tried again with the same message.
+A message is acknowledged when the insertion is durable. The listener retries a broker that is offline; if a player
+cannot accept a message (full disk, long command), the same message is retried.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ log = structlog.get_logger("pendula.server")
 
 
 class Subscriptions:
-    """The broker of the settings, and what listens to it."""
+    """The listeners to the broker of the settings."""
 
     def __init__(self, address: Address, loop: asyncio.AbstractEventLoop) -> None:
         self._address = address
@@ -45,7 +45,7 @@ class Subscriptions:
 
     @classmethod
     def of(cls, settings: Settings, loop: asyncio.AbstractEventLoop) -> Self | None:
-        """None where the settings name no broker; raises `InvalidParameter` and `MissingExtra`."""
+        """None without a broker in the settings; raises `InvalidParameter` and `MissingExtra`."""
         if settings.playback_mqtt is None:
             return None
         require_library()
@@ -65,7 +65,7 @@ class Subscriptions:
             self._kept.discard(host.name)
 
     async def _listen(self, host: EngineHost, recent: tuple[str, ...]) -> tuple[str, ...]:
-        """Listen until the player is closed or cannot take a message; the events that were heard of."""
+        """Listen until the player is closed or cannot accept a message; returns the recent event ids."""
         inserting = Inserting(host, self._loop)
         address = self._address
         tell = _logged(host.name)
@@ -87,7 +87,7 @@ class Subscriptions:
 
 
 class Inserting:
-    """A player as a listener sees it: an insertion is a command of its own, durable when it returns."""
+    """A player for a listener: each insertion is one command, durable when it returns."""
 
     def __init__(self, host: EngineHost, loop: asyncio.AbstractEventLoop) -> None:
         self._host = host
@@ -98,7 +98,7 @@ class Inserting:
         self._stopped = True
 
     def nae_insert(self, record: Record | bytes) -> InsertResult:
-        """In the thread of the listener; raises what the player raises."""
+        """On the thread of the listener; raises errors of the player."""
         if self._stopped:
             raise EngineUnavailable(f"Player {self._host.name!r} is being closed")
         if isinstance(record, bytes):

@@ -1,7 +1,7 @@
-"""Tells players with parts of the day what time it is: when they are opened or changed, and when clocks drift apart.
+"""Sets the wall clock of players with day parts: when they are opened or changed, and when clocks drift.
 
-A player counts on by itself from what it was told. It is told again only where that has become wrong by more than two
-seconds, because a clock was set or the machine slept, or where its zone is another; so a journal holds few of these.
+A player advances its wall clock itself. It is set again only if it is off by more than two seconds, because a clock was
+set or the machine slept, or if the zone changed; so a journal has few of these commands.
 """
 
 import asyncio
@@ -27,29 +27,29 @@ log = structlog.get_logger("pendula.server")
 
 
 class Timekeeper:
-    """Looks at all players now and again."""
+    """Checks all players every 30 seconds."""
 
     def __init__(self, clock: WallClock, hosts: Callable[[], Iterable[EngineHost]]) -> None:
         self._clock = clock
         self._hosts = hosts
 
     async def run(self) -> None:
-        """For ever; cancelled when the server stops."""
+        """Run until cancelled."""
         while True:
             await asyncio.sleep(EVERY_SECONDS)
             for host in [host for host in self._hosts() if host.kind is Player and host.state is State.READY]:
                 await self.tell(host)
 
     async def tell(self, host: EngineHost) -> None:
-        """Tell a player the time if what it knows is wrong; a failure is logged, and tried again later."""
+        """Set the clock of a player if it is wrong; a failure is logged and retried later."""
         try:
-            news = await host.ask(lambda driver: self._news(host, driver))
-            if news is not None:
-                await host.submit(news, TIMEKEEPER, None)
+            clock = await host.ask(lambda driver: self._correction(host, driver))
+            if clock is not None:
+                await host.submit(clock, TIMEKEEPER, None)
         except PendulaError as error:
-            log.warning("player_not_told_the_time", engine=host.name, code=error.code, problem=error.message)
+            log.warning("player_clock_not_set", engine=host.name, code=error.code, problem=error.message)
 
-    def _news(self, host: EngineHost, driver: AnyDriver) -> Clock | None:
+    def _correction(self, host: EngineHost, driver: AnyDriver) -> Clock | None:
         player = driver.engine
         assert isinstance(player, Player)
         settings = player.programme.snapshot.settings
@@ -62,7 +62,7 @@ class Timekeeper:
 
 
 def agree(known: WallClockOfPlayer, present: Clock, reading: int) -> bool:
-    """Whether what a player counts is what the clock says, now and when its offset changes next."""
+    """Whether the player's clock agrees with the present time and the next change of the UTC offset."""
     there = wall_clock(reading, present.utc_ms, present.offsets)
     near = abs(known.utc_ms + reading - known.at - present.utc_ms) <= DRIFT_MS
     return near and known.minute(reading) == there.minute(reading) and _next(known, reading) == _next(there, reading)

@@ -1,6 +1,6 @@
-"""What a player says over HTTP: what is on and until when, what comes and what was, who got how much of the screen.
+"""The views of a player over HTTP: current item, lookahead, history, exposure.
 
-Everything here is read from the engine or its journal and said plainly, so that no page has to know the engine's rules.
+All values are computed here from the engine or its journal, so that pages need not know the rules of the engine.
 """
 
 from base64 import b64encode
@@ -29,7 +29,7 @@ MILLION = 1_000_000
 RECORDS_BACK = 8
 OF_THE_LIBRARY = ("block_reads", "cache_hits")
 
-# The wall-clock time of a moment of the player, where it is known.
+# The wall-clock time of a moment of the player, if known.
 WallTime = Callable[[int], str | None]
 
 
@@ -38,9 +38,9 @@ class ItemView(View, frozen=True):
 
 
 class ExposureView(Struct, frozen=True):
-    """One followed channel: its share of the screen as it should be and as it was in this epoch, in millionths.
+    """One followed channel: its target and actual share in this epoch, in millionths.
 
-    `weight` is of 65536; `shown` counts its turns that are on or over; `actual_ppm` is null before the first.
+    `weight` is of 65536; `shown` counts items shown, the current one included; `actual_ppm` is null before the first.
     """
 
     channel: str
@@ -56,14 +56,14 @@ class ExposureView(Struct, frozen=True):
 
 
 class BanView(Struct, frozen=True):
-    """A banned artwork; `until` is the player's time at which it is lifted by itself, null is never."""
+    """A banned artwork; `until` is the player's time at which the ban ends, or null."""
 
     id: Unsigned64
     until: int | None
 
 
 class PooledView(Struct, frozen=True):
-    """A new artwork that may come up; its priority is in 64ths."""
+    """A new artwork of the pool; its priority is in 64ths."""
 
     id: Unsigned64
     number: int
@@ -73,7 +73,7 @@ class PooledView(Struct, frozen=True):
 
 
 class DiagnosticView(Struct, frozen=True):
-    """Something that went wrong and stopped nothing."""
+    """A problem that did not stop playback."""
 
     code: str
     sentence: str
@@ -81,11 +81,11 @@ class DiagnosticView(Struct, frozen=True):
 
 
 class PlayerNow(Struct, frozen=True):
-    """A player after record `n`, at its time `t`; `clock` is what its clock says by now. Times are in milliseconds.
+    """A player after record `n`, at its time `t`; `clock` is its time now. Times are in milliseconds.
 
-    `started_utc` and `ends_utc` are the same moments by the wall clock. A paused player has no end, but `left_ms`.
-    `coming` begins with the item that is next, `before` with the one that was last. `day_part` is the part of the day
-    whose weights hold. `new_shown` counts new artwork that was on in this epoch, besides the turns of channels.
+    `started_utc` and `ends_utc` are wall-clock times. A paused player has no end, but `left_ms`. `coming` begins with
+    the next item, `before` with the previous one. `day_part` is the day part that applies. `new_shown` counts new
+    artwork shown in this epoch.
     """
 
     n: int
@@ -120,14 +120,14 @@ class PeekView(Struct, frozen=True):
 
 
 class ItemWhy(Struct, frozen=True):
-    """An item that is held, if it is, and why it came up."""
+    """An item of history or lookahead, or null, and why it was selected."""
 
     item: ItemView | None
     why: Reason
 
 
 def now_of(player: Player, n: int, clock: int, wall_time: WallTime) -> PlayerNow:
-    """Where everything stands."""
+    """The present state of a player."""
     programme, screen = player.programme, player.screen
     generator, exposure = programme.generator, _exposure(player)
     pool = generator.pool
@@ -166,22 +166,22 @@ def peek(player: Player, n: int) -> PeekView:
 
 
 def why(player: Player, ordinal: int) -> ItemWhy:
-    """Why the item with this number of the present epoch came up."""
+    """Why the item with this ordinal of the present epoch was selected."""
     item = explain.by_ordinal(player.programme, ordinal)
     return ItemWhy(None if item is None else _view(player, item), player.why({"ordinal": ordinal}))
 
 
 def stats(player: Player) -> dict[str, Json]:
-    """The counts of a player. Blocks are read by the library, which all players share: here none are counted."""
-    return {name: told for name, told in statistics.stats(player.programme).items() if name not in OF_THE_LIBRARY}
+    """The counters of a player, without those of blocks: all players share the library, which reads them."""
+    return {name: value for name, value in statistics.stats(player.programme).items() if name not in OF_THE_LIBRARY}
 
 
-def diagnostics_of(told: Iterable[Diagnostic]) -> list[DiagnosticView]:
-    return [DiagnosticView(one.code, one.sentence, one.facts) for one in told]
+def diagnostics_of(diagnostics: Iterable[Diagnostic]) -> list[DiagnosticView]:
+    return [DiagnosticView(one.code, one.sentence, one.facts) for one in diagnostics]
 
 
 def wall_time_then(journal: Journal, n: int) -> WallTime:
-    """Wall-clock times around record `n`: by the time that was noted with the last input up to it."""
+    """Wall-clock times around record `n`, from the time of the last input up to it."""
     noted: tuple[int, int] | None = None
     for record in islice(journal.read(max(journal.first_n, n - RECORDS_BACK)), RECORDS_BACK + 1):
         at = read_input(record.body).meta.at if record.kind == "input" and record.n <= n else None
@@ -199,7 +199,7 @@ def format_ms(micros: int) -> str:
 
 
 def _around(player: Player) -> tuple[list[ItemView], list[ItemView]]:
-    """What was before the item that is on, newest first; and what comes, also what was gone back over."""
+    """The items before the current one, newest first; and the next ones, including those after a step back."""
     programme = player.programme
     newest_first = [_view(player, item) for item in islice(reversed(programme.history), programme.behind + MOST_ITEMS)]
     ahead = newest_first[: programme.behind][::-1]
