@@ -474,7 +474,7 @@ def test_retain_tells_what_is_gone(jobs: Program, db: tuple[str, str], clock: St
         "steps": 1,
         "total": 1,
     }
-    assert jobs("list", *db).out == "There are no such jobs.\n"
+    assert jobs("list", *db).out == "No jobs match.\n"
     assert jobs("check", *db).code == 0
 
 
@@ -533,7 +533,7 @@ def test_a_tampered_store_does_not_replay(
     assert verified.document["findings"][0]["where"] == where
     assert replayed.document == {"scheduler": "jobs", **verified.document}
     assert (verified.error["code"], replayed.error["code"]) == ("trail_broken", "replay_differs")
-    assert "does not tell what the store holds" in pendula("replay", *db).err
+    assert "does not match the store" in pendula("replay", *db).err
 
 
 # Stores that are none
@@ -700,8 +700,8 @@ NO_ADDRESS = "is not the address of a store; write sqlite:///jobs.db, or sqlite:
         (["--db", "mysql://u:secret@h/d"], 2, f"mysql:… {NO_ADDRESS}"),
         (["--db", "sqlite:///"], 2, f"sqlite:… {NO_ADDRESS}"),
         (["--db", "sqlite:///:memory:"], 2, f"sqlite:… {NO_ADDRESS}"),
-        ([], 2, "Say which jobs: --db sqlite:///jobs.db or --url http://127.0.0.1:8765 (wrong_usage)"),
-        (["--db", "a", "--url", "b"], 2, "--db is a store, --url a server; give one of them (wrong_usage)"),
+        ([], 2, "pass --db sqlite:///jobs.db or --url http://127.0.0.1:8765 (wrong_usage)"),
+        (["--db", "a", "--url", "b"], 2, "pass --db for a store or --url for a server, not both (wrong_usage)"),
         (["--url", "x"], 2, "'x' is not the address of a server; write http://127.0.0.1:8765 (wrong_usage)"),
         (["--url", "x", "--config", "x"], 2, "--config is for --db; a server has its own settings (wrong_usage)"),
         (["--db", "x", "--token-file", "x"], 2, "--token-file is for --url; a store needs no token (wrong_usage)"),
@@ -720,7 +720,7 @@ def test_what_works_on_the_store_itself_says_so(command: tuple[str, ...], jobs: 
     ended = jobs(*command, "--url", "http://127.0.0.1:1")
 
     assert ended.code == 2
-    assert ended.err.startswith("pendula: This works on the store itself: give it with --db")
+    assert ended.err.startswith("pendula: This command needs the store itself: pass --db")
 
 
 # Wrong usage and what is refused
@@ -729,22 +729,22 @@ def test_what_works_on_the_store_itself_says_so(command: tuple[str, ...], jobs: 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["enqueue"], 2, "Say what is to be done: TYPE ID ACTION, --body FILE or --batch FILE"),
-        (["enqueue", "memory", "m", "verify", "--in", "5", "--run-at", "x"], 2, "--run-at and --in both say when"),
-        (["enqueue", "memory", "m", "verify", "--batch", "x"], 2, "With --batch everything about the jobs is"),
+        (["enqueue"], 2, "pass TYPE ID ACTION, --body FILE or --batch FILE"),
+        (["enqueue", "memory", "m", "verify", "--in", "5", "--run-at", "x"], 2, "pass --run-at or --in, not both"),
+        (["enqueue", "memory", "m", "verify", "--batch", "x"], 2, "--batch takes all jobs from the file"),
         (["enqueue", "memory", "m", "verify", "--atomic"], 2, "--atomic is for --batch"),
         (["enqueue", "--batch", "no-such.yaml"], 3, "no-such.yaml: $: the file cannot be read"),
         (["enqueue", "memory", "m\udcff", "verify"], 2, "object-id is not UTF-8 text"),
         (["show", "\udcff"], 2, "job is not UTF-8 text"),
-        (["pull"], 2, "Say who takes them: --worker NAME, or --body FILE"),
+        (["pull"], 2, "pass --worker NAME, or --body FILE"),
         (["pull", "--worker", "a b"], 1, "worker_id must be 1 to 128 of letters"),
-        (["ack", "job_1", "--no-next-action", "--next-action-at", "x"], 2, "contradict each other"),
+        (["ack", "job_1", "--no-next-action", "--next-action-at", "x"], 2, "pass --next-action-at or --no-next-action"),
         (["fail", "job_1", "--error", "x", "--retry-delay-sec", "soon"], 2, "retry-delay-sec: 'soon' is not a number"),
         (["fail", "job_1", "--error", "x"], 1, "no job job_1 (job_not_found)"),
-        (["stats", "--watch", "--json"], 2, "--watch is for people"),
+        (["stats", "--watch", "--json"], 2, "--watch does not go with --json"),
         (["stats", "--count", "2"], 2, "--count is for --watch"),
         (["retain", "--days", "0"], 2, "Invalid value for '--days'"),
-        (["worker"], 2, "Say what to work with: --handlers package.module, or --govern"),
+        (["worker"], 2, "pass --handlers package.module, or --govern"),
         (["worker", "--handlers", "no.such.module"], 2, "No module no"),
         (["worker", "--handlers", "json"], 2, "json has no handlers"),
         (["list", "--status", "lost"], 1, "status must be one of queued, running"),
@@ -764,7 +764,7 @@ def test_options_before_verify_are_not_taken_for_its_own(jobs: Program, db: tupl
     ended = jobs("audit", *db, "verify")
 
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith("pendula: Options of verify come after it")
+    assert ended.err.startswith("pendula: put the options of verify after it")
 
 
 @pytest.mark.parametrize(
@@ -790,7 +790,7 @@ def test_a_large_batch_goes_in_parts(jobs: Program, db: tuple[str, str], tmp_pat
     again = jobs("enqueue", "--batch", tmp_path / "batch.json", *db, "--json")
 
     assert (atomic.code, "at most 1000 jobs" in atomic.err) == (2, True)
-    assert ended.out == "1001 stored, 0 already there, 0 refused.\n"
+    assert ended.out == "1001 stored, 0 already existed, 0 rejected.\n"
     assert len(again.document["results"]) == 1001
 
 
@@ -826,7 +826,7 @@ def test_people_see_sentences_and_tables(jobs: Program, db: tuple[str, str], clo
     token = next(line.split()[-1] for line in pulled.splitlines() if line.startswith("lease token"))
     assert jobs("pull", "--worker", "w", *db).out == "Nothing is due.\n"
     assert "The lease of" in jobs("renew", "job_000000000001", "--worker", "w", "--lease-token", token, *db).out
-    assert "is tried again at" in jobs("fail", "job_000000000001", "--lease-token", token, "--error", "oh", *db).out
+    assert "is retried at" in jobs("fail", "job_000000000001", "--lease-token", token, "--error", "oh", *db).out
     clock.pass_by(120)
     jobs("pull", "--worker", "w", *db)
     assert "is succeeded." in jobs("ack", "job_000000000001", *db).out
@@ -1114,7 +1114,7 @@ def test_many_jobs_are_counted_first_and_changed_when_told_to(
     done = jobs("cancel", "--correlation-id", "import-7", "--reason", "wrong file", "--yes", *at, "--json")
     back = jobs("requeue", "--status", "failed", "--error-code", "cancelled", "--yes", *at)
 
-    assert counted.out == "3 jobs fit, and nothing was done. Add --yes to cancel them.\n"
+    assert counted.out == "3 jobs match; nothing was changed. Add --yes to cancel them.\n"
     assert len(untouched) == 4
     assert done.document == {"count": 3, "done": True, "matched": 3, "changed": 3, "steps": 1}
     assert back.out == "3 of 3 requeued.\n"
@@ -1137,8 +1137,8 @@ def test_a_running_job_is_asked_to_stop_and_shows_how_far_it_is(jobs: Program, d
     asked = jobs("cancel", job["job_id"], *db)
     renewed = jobs("renew", job["job_id"], *proof, "--progress", "0.4", "--progress-note", "page 4", *db)
 
-    assert "is at work and is asked to stop" in asked.out
-    assert "Somebody asked to cancel it." in renewed.out
+    assert "is running; its worker gets the cancel request" in asked.out
+    assert "Cancellation was requested." in renewed.out
     assert "40 %, page 4" in jobs("show", job["job_id"], *db).out
     assert jobs("fail", job["job_id"], "--error", "stopped", "--cancelled", *proof, *db, "--json").document["job"][
         "outcome"
@@ -1158,7 +1158,7 @@ def test_a_worker_makes_its_store_when_told_to(jobs: Program, handlers: str, tmp
 
 
 def test_a_store_may_be_named_by_its_path(jobs: Program, file: Path) -> None:
-    assert jobs("list", "--db", file).out == "There are no such jobs.\n"
+    assert jobs("list", "--db", file).out == "No jobs match.\n"
 
 
 def test_variables_name_the_store_and_its_settings_as_they_do_for_a_server(
@@ -1181,7 +1181,7 @@ def test_a_server_is_asked_without_the_settings_that_variables_name(
     monkeypatch.setenv("PENDULA_JOBS_DATABASE", "elsewhere.db")
     monkeypatch.setenv("PENDULA_JOBS_SETTINGS", "elsewhere.toml")
 
-    assert jobs("list", *served).out == "There are no such jobs.\n"
+    assert jobs("list", *served).out == "No jobs match.\n"
 
 
 @pytest.mark.parametrize(("span", "seconds"), [("90", 90), ("90s", 90), ("15m", 900), ("2h", 7200), ("7d", 604_800)])
@@ -1195,7 +1195,7 @@ def test_what_is_no_span_of_time_is_told_with_one_that_is(jobs: Program, db: tup
     wrong = jobs("requeue", "--older-than", "a while", *db)
 
     assert wrong.code == 2
-    assert "'a while' is not a span of time; write 90, 15m, 2h or 7d" in wrong.err
+    assert "'a while' is not a duration; write 90, 15m, 2h or 7d" in wrong.err
 
 
 def test_one_job_that_fits_is_not_several(jobs: Program, db: tuple[str, str]) -> None:
@@ -1204,8 +1204,8 @@ def test_one_job_that_fits_is_not_several(jobs: Program, db: tuple[str, str]) ->
     counted = jobs("cancel", "--queue", "slow", *db)
     done = jobs("cancel", "--queue", "slow", "--yes", *db)
 
-    assert counted.out == "1 job fits, and nothing was done. Add --yes to cancel it.\n"
-    assert done.out == "1 of 1 cancelled or asked to stop.\n"
+    assert counted.out == "1 job matches; nothing was changed. Add --yes to cancel it.\n"
+    assert done.out == "1 of 1 cancelled or requested to stop.\n"
 
 
 def test_a_caller_without_a_token_is_told_how_to_give_one(
@@ -1213,7 +1213,7 @@ def test_a_caller_without_a_token_is_told_how_to_give_one(
 ) -> None:
     monkeypatch.delenv("PENDULA_TOKEN")
 
-    said = "The server asks who calls: give a token, with --token-file or PENDULA_TOKEN (unauthenticated)"
+    said = "The server needs an access token: pass --token-file or set PENDULA_TOKEN (unauthenticated)"
     assert jobs("list", *served) == Finished(1, "", f"pendula: {said}\n")
 
 
@@ -1259,7 +1259,7 @@ def test_people_read_where_an_object_is_and_why(jobs: Program, db: tuple[str, st
     assert "verified" in listed
     shown = jobs("objects", "show", "memory", "m", *db).out
     assert "evidence refs" in shown
-    assert jobs("objects", "list", "cognition", *db).out == "There are no such objects.\n"
+    assert jobs("objects", "list", "cognition", *db).out == "No objects match.\n"
     assert "verified" in jobs("stats", *db).out
 
 
@@ -1283,7 +1283,7 @@ def test_a_worker_says_on_stderr_that_it_is_at_work(
     until_stopped = jobs("worker", "--govern", "--worker", "night-1", *db)
     for_a_round = jobs("worker", "--govern", "--worker", "night-1", "--once", *db)
 
-    assert until_stopped.err == "night-1 is at work (Ctrl+C stops it)\n"
+    assert until_stopped.err == "night-1 is running (Ctrl+C stops it)\n"
     assert for_a_round.err == ""
 
 
@@ -1297,16 +1297,16 @@ def test_a_group_without_a_command_says_that_one_is_missing(jobs: Program) -> No
 def test_a_rollback_that_nobody_asked_for_is_not_told_as_finished(jobs: Program, db: tuple[str, str]) -> None:
     jobs("objects", "create", "memory", "m", "--half-life", "P1D", *db)
 
-    assert jobs("objects", "rollback-finished", "memory", "m", *db).out.startswith("No rollback was ever asked for. ")
+    assert jobs("objects", "rollback-finished", "memory", "m", *db).out.startswith("No rollback was requested. ")
 
 
 def test_people_read_gates_decisions_and_rollbacks(jobs: Program, db: tuple[str, str]) -> None:
-    assert jobs("gates", "list", *db).out.startswith("No gate is set;")
-    assert jobs("rollbacks", *db).out == "No rollback is waited for.\n"
+    assert jobs("gates", "list", *db).out.startswith("No gates are set;")
+    assert jobs("rollbacks", *db).out == "No open rollbacks.\n"
     for gate in ("persona_conflict_gate", "risk_gate", "cognition_gate"):
         jobs("gates", "set", gate, "pass", "--reason", "calm", *db)
     said = jobs("gates", "set", "risk_gate", "block", "--reason", "x", "--scope", "memory:n", "--user", "mia", *db)
-    assert said.out == "risk_gate says block for memory:n, by mia.\n"
+    assert said.out == "risk_gate is block for memory:n, set by mia.\n"
     jobs("objects", "create", "memory", "m", "--risk", "high", "--status", "quarantine", *db)
     jobs("objects", "decide", "memory", "m", "verify", "forged", "--reason", "a copy", *db)
     shown = jobs("objects", "show", "memory", "m", *db).out
@@ -1328,7 +1328,7 @@ def test_another_user_than_the_token_names_is_refused(jobs: Program, served: tup
     said = jobs("objects", "create", "memory", "m", "--user", "mia", *served)
 
     assert said.code == 1
-    assert "The token says who calls, which is ops" in said.err
+    assert "The token belongs to ops" in said.err
 
 
 def test_members_that_are_no_object_are_wrong_usage(jobs: Program, db: tuple[str, str]) -> None:
@@ -1359,8 +1359,8 @@ def test_stats_say_how_many_objects_wait_for_a_person(jobs: Program, db: tuple[s
     jobs("objects", "create", "cognition", "c", "--risk", "high", *common, *db)
 
     assert "for a person" not in before
-    assert "1 object waits for a person to decide." in one
-    assert "2 objects wait for a person to decide." in jobs("stats", *db).out
+    assert "1 object needs a decision by a person." in one
+    assert "2 objects need a decision by a person." in jobs("stats", *db).out
 
 
 # Bodies out of files
@@ -1370,13 +1370,13 @@ def test_stats_say_how_many_objects_wait_for_a_person(jobs: Program, db: tuple[s
 @pytest.mark.parametrize(
     ("arguments", "text", "said"),
     [
-        (("enqueue", "memory", "m", "verify"), "{}", "With --body everything about the call is in the file"),
-        (("enqueue", "--in", "60"), "{}", "With --body the time is in the file, as run_at"),
-        (("enqueue", "--batch", "jobs.json"), "{}", "With --batch everything about the jobs is in the file"),
-        (("pull", "--worker", "w"), "{}", "With --body everything about the call is in the file"),
-        (("pull",), "[]", "a body is an object: the members of the call"),
-        (("ack", "job_000000000001"), '{"job_id": "x"}', "job_id is no member of the body"),
-        (("fail", "job_000000000001"), '{"self": 1}', "self is no member of the body"),
+        (("enqueue", "memory", "m", "verify"), "{}", "--body takes the whole call from the file"),
+        (("enqueue", "--in", "60"), "{}", "--in does not go with --body"),
+        (("enqueue", "--batch", "jobs.json"), "{}", "--batch takes all jobs from the file"),
+        (("pull", "--worker", "w"), "{}", "--body takes the whole call from the file"),
+        (("pull",), "[]", "a body must be an object: the members of the call"),
+        (("ack", "job_000000000001"), '{"job_id": "x"}', "job_id is not a member of the body"),
+        (("fail", "job_000000000001"), '{"self": 1}', "self is not a member of the body"),
         (("enqueue",), '{"object_type": "memory"}', "object_id"),
     ],
 )

@@ -49,8 +49,8 @@ def test_bash_completes_a_command_of_a_scheduler(tmp_path: Path, pendula: Pendul
 @pytest.mark.parametrize(
     ("shell", "told"),
     [
-        ("zsh", """_arguments '*: :(("enqueue":"Store a job, or a batch of them."))'"""),
-        ("fish", "enqueue\tStore a job, or a batch of them."),
+        ("zsh", """_arguments '*: :(("enqueue":"Enqueue a job, or a batch of jobs."))'"""),
+        ("fish", "enqueue\tEnqueue a job, or a batch of jobs."),
     ],
 )
 def test_other_shells_are_told_in_their_own_form(shell: str, told: str) -> None:

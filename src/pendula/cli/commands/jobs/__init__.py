@@ -1,15 +1,15 @@
-"""`pendula jobs`: a store of due-driven jobs, or the server that has one: every call, workers, upkeep.
+"""`pendula jobs`: commands on a store of jobs or on a server: every call, workers, upkeep.
 
-target      the store or the server that is meant: --db or --url
-change      calls on one job that change something
-operate     calls on many jobs at once, by a filter
+target      the options --db and --url, shared by all commands
+change      commands that change one job
+operate     cancel and requeue, for one job or many
 plans       time plans: list, put, pause, resume, run now, remove
 governed/   governed objects, gates, rollbacks
-look        calls that only look
-filters     the options that choose jobs
-spans       spans of time: 90, 15m, 2h, 7d
-upkeep      making a store, checking, backing up, retaining
-work        serving a store, and workers on one
+look        commands that only read
+filters     the options that select jobs
+spans       durations: 90, 15m, 2h, 7d
+upkeep      create, check, back up and clean a store
+work        serve a store, run a worker
 tables      results as tables
 """
 

@@ -23,7 +23,7 @@ WorkerOption = Annotated[
     str | None, typer.Option("--worker", metavar="NAME", help="The worker that holds it.", show_default=False)
 ]
 TokenOption = Annotated[
-    str | None, typer.Option("--lease-token", metavar="TOKEN", help="The proof of its lease.", show_default=False)
+    str | None, typer.Option("--lease-token", metavar="TOKEN", help="The token of its lease.", show_default=False)
 ]
 TypeArgument = Annotated[
     str | None, typer.Argument(metavar="TYPE", help="memory, experience, cognition.", show_default=False)
@@ -39,32 +39,34 @@ InOption = Annotated[
 PriorityOption = Annotated[
     str | None,
     typer.Option(
-        help="low, medium or high: which goes first of jobs due at the same moment. "
-        'With pull_order = "weighted" in the settings it counts in a backlog, too.',
+        help="low, medium or high: the order of jobs due at the same time. "
+        'With pull_order = "weighted" in the settings also in a backlog.',
         show_default="medium",
     ),
 ]
 KeyOption = Annotated[
-    str | None, typer.Option("--key", metavar="KEY", help="The same work, never twice.", show_default="derived")
+    str | None, typer.Option("--key", metavar="KEY", help="Idempotency key: one job per key.", show_default="derived")
 ]
-CorrelationOption = Annotated[str | None, typer.Option(metavar="ID", help="What it belongs to.", show_default=False)]
+CorrelationOption = Annotated[str | None, typer.Option(metavar="ID", help="Correlation id.", show_default=False)]
 PayloadOption = Annotated[
     str | None, typer.Option(metavar="JSON", help="Arguments for its handler.", show_default=False)
 ]
 UniqueOption = Annotated[
     str | None,
-    typer.Option(metavar="WORD", help="waiting: only if no job for the same work waits or runs.", show_default=False),
+    typer.Option(
+        metavar="WORD", help="waiting: only if no job for the same object and action waits or runs.", show_default=False
+    ),
 ]
 BatchOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Many jobs: a list of their members, YAML or JSON.", show_default=False),
+    typer.Option(metavar="FILE", help="Many jobs: a YAML or JSON list.", show_default=False),
 ]
 BodyOption = Annotated[
     Path | None,
     typer.Option(
         "--body",
         metavar="FILE",
-        help="All members of the call as HTTP takes them, in a JSON or YAML file; - for JSON from the standard input.",
+        help="The body of the HTTP call as a JSON or YAML file; - for JSON from standard input.",
         show_default=False,
     ),
 ]
@@ -107,13 +109,15 @@ def register(jobs: typer.Typer) -> None:
     command(jobs, "release", f"pendula jobs release job_000000000001 --worker night-1 --lease-token lt_5c1e {at}")(
         release
     )
-    command(jobs, "free-key", f"pendula jobs free-key cg_1:verify:7 --reason 'to be done again' {at}")(free_key)
+    command(jobs, "free-key", f"pendula jobs free-key cg_1:verify:7 --reason 'run it again' {at}")(free_key)
 
 
 def enqueue(
     target: Target,
     object_type: TypeArgument = None,
-    object_id: Annotated[str | None, typer.Argument(metavar="ID", help="Which object.", show_default=False)] = None,
+    object_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="The id of the object.", show_default=False)
+    ] = None,
     action: ActionArgument = None,
     run_at: Annotated[str | None, typer.Option(metavar="TIME", help=TIME, show_default="now")] = None,
     in_sec: InOption = None,
@@ -125,11 +129,11 @@ def enqueue(
     payload: PayloadOption = None,
     unique: UniqueOption = None,
     batch: BatchOption = None,
-    atomic: Annotated[bool, typer.Option("--atomic", help="All jobs of the batch, or none.")] = False,
+    atomic: Annotated[bool, typer.Option("--atomic", help="Store all jobs of the batch or none.")] = False,
     body: BodyOption = None,
 ) -> None:
-    """Store a job, or a batch of them. The same key again gives the job that is there already."""
-    one = members(
+    """Enqueue a job, or a batch of jobs. A repeated key returns the existing job."""
+    job = members(
         object_type=object_type,
         object_id=object_id,
         action=action,
@@ -143,40 +147,38 @@ def enqueue(
         unique=unique,
     )
     if batch is not None:
-        if one or in_sec is not None or body is not None:
-            raise WrongUsage("With --batch everything about the jobs is in the file")
+        if job or in_sec is not None or body is not None:
+            raise WrongUsage("--batch takes all jobs from the file; leave other options out")
         _enqueue_batch(target, batch, atomic)
         return
     if atomic:
-        raise WrongUsage("--atomic is for --batch; one job is stored or not anyway")
+        raise WrongUsage("--atomic is for --batch")
     if body is not None:
         if in_sec is not None:
-            raise WrongUsage("With --body the time is in the file, as run_at")
-        one = _body(body, one)
+            raise WrongUsage("--in does not go with --body; set run_at in the file")
+        job = _body(body, job)
     elif object_type is None or object_id is None or action is None:
-        raise WrongUsage(
-            "Say what is to be done: TYPE ID ACTION, --body FILE or --batch FILE; see pendula jobs enqueue --help"
-        )
+        raise WrongUsage("pass TYPE ID ACTION, --body FILE or --batch FILE; see pendula jobs enqueue --help")
     if in_sec is not None:
         if run_at is not None:
-            raise WrongUsage("--run-at and --in both say when; give one of them")
-        one["run_at"] = _from_now(in_sec)
+            raise WrongUsage("pass --run-at or --in, not both")
+        job["run_at"] = _from_now(in_sec)
     with target.scheduler() as scheduler:
-        reply = scheduler.enqueue(**one)
+        reply = scheduler.enqueue(**job)
     target.out.result(reply, lambda: _tables().enqueued(reply))
 
 
 def _body(file: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of one call out of a file; nothing is named beside it."""
+    """Read the body of one call from a file. Raises `WrongUsage` if options are given, too."""
     from pendula.documents import Format, read_bytes, read_file
 
     if given:
-        raise WrongUsage("With --body everything about the call is in the file")
+        raise WrongUsage("--body takes the whole call from the file; leave other options out")
     document = read_bytes(sys.stdin.buffer.read(), Format.JSON, "-") if str(file) == "-" else read_file(file)
     if not isinstance(document.value, dict):
-        document.root().refuse("a body is an object: the members of the call")
-    elif strange := sorted({"job_id", "self"} & document.value.keys()):
-        document.root().refuse(f"{strange[0]} is no member of the body; the job is named on the command line")
+        document.root().refuse("a body must be an object: the members of the call")
+    elif unknown := sorted({"job_id", "self"} & document.value.keys()):
+        document.root().refuse(f"{unknown[0]} is not a member of the body; pass the job on the command line")
     document.done()
     assert isinstance(document.value, dict)
     return dict(document.value)
@@ -192,16 +194,16 @@ def _from_now(seconds: int) -> str:
 def _enqueue_batch(target: Target, file: Path, atomic: bool) -> None:
     jobs = _entries(file)
     if atomic and len(jobs) > TOGETHER:
-        raise WrongUsage(f"--atomic is for at most {TOGETHER} jobs; {file} has {len(jobs)}")
+        raise WrongUsage(f"--atomic takes at most {TOGETHER} jobs; {file} has {len(jobs)}")
     results: list[Any] = []
     with target.scheduler() as scheduler, target.out.progress("enqueue", len(jobs)) as advance:
         for first in range(0, len(jobs), TOGETHER):
             results += scheduler.enqueue_batch(jobs[first : first + TOGETHER], atomic=atomic)["results"]
             advance(len(results))
     target.out.result({"results": results}, lambda: _tables().batch(results))
-    refused = sum("error" in one for one in results)
+    refused = sum("error" in result for result in results)
     if refused:
-        raise EntriesRefused(f"Refused entries: {refused} of {len(results)}", refused=refused, entries=len(results))
+        raise EntriesRefused(f"Rejected entries: {refused} of {len(results)}", refused=refused, entries=len(results))
 
 
 def _entries(file: Path) -> Sequence[Any]:
@@ -212,7 +214,7 @@ def _entries(file: Path) -> Sequence[Any]:
     if isinstance(value, dict) and list(value) == ["jobs"]:
         value = value["jobs"]
     if not isinstance(value, list) or not value:
-        document.root().refuse("a batch is a list of jobs, at least one")
+        document.root().refuse("a batch must be a list of at least one job")
         document.done()
     assert isinstance(value, list)
     return value
@@ -221,13 +223,15 @@ def _entries(file: Path) -> Sequence[Any]:
 def pull(
     target: Target,
     worker_id: Annotated[
-        str | None, typer.Option("--worker", metavar="NAME", help="Who takes them.", show_default=False)
+        str | None, typer.Option("--worker", metavar="NAME", help="The name of the worker.", show_default=False)
     ] = None,
     limit: Annotated[int | None, typer.Option(metavar="N", help="At most this many.", show_default="100")] = None,
     lease_sec: Annotated[
-        int | None, typer.Option(metavar="SECONDS", help="How long they are lent.", show_default="900")
+        int | None, typer.Option(metavar="SECONDS", help="The length of the leases.", show_default="900")
     ] = None,
-    now: Annotated[str | None, typer.Option(metavar="TIME", help="Due by then. " + TIME, show_default="now")] = None,
+    now: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Jobs due by this time. " + TIME, show_default="now")
+    ] = None,
     object_types: Annotated[
         list[str] | None,
         typer.Option("--object-type", metavar="TYPE", help="Only these; may be repeated.", show_default=False),
@@ -247,12 +251,12 @@ def pull(
         ),
     ] = None,
     wait_ms: Annotated[
-        int | None, typer.Option(metavar="N", help="Wait this many milliseconds for one.", show_default="0")
+        int | None, typer.Option(metavar="N", help="Wait up to this many milliseconds for a job.", show_default="0")
     ] = None,
     body: BodyOption = None,
 ) -> None:
-    """Take due jobs. Each comes with a lease; ack, fail, renew and release prove it with its token."""
-    asked = members(
+    """Pull due jobs, each with a lease. Pass its token to ack, fail, renew and release."""
+    request = members(
         worker_id=worker_id,
         limit=limit,
         lease_sec=lease_sec,
@@ -264,11 +268,11 @@ def pull(
         wait_ms=wait_ms,
     )
     if body is not None:
-        asked = _body(body, asked)
+        request = _body(body, request)
     elif worker_id is None:
-        raise WrongUsage("Say who takes them: --worker NAME, or --body FILE")
+        raise WrongUsage("pass --worker NAME, or --body FILE")
     with target.scheduler() as scheduler:
-        reply = scheduler.pull(**asked)
+        reply = scheduler.pull(**request)
     target.out.result(reply, lambda: _tables().pulled(reply))
 
 
@@ -278,28 +282,27 @@ def ack(
     lease_token: TokenOption = None,
     worker_id: WorkerOption = None,
     next_action_at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="When the object is due again. " + TIME, show_default=False)
+        str | None, typer.Option(metavar="TIME", help="The next time of the object. " + TIME, show_default=False)
     ] = None,
-    clear: Annotated[
-        bool, typer.Option("--no-next-action", help="The object is not due again: its time is cleared.")
-    ] = False,
+    clear: Annotated[bool, typer.Option("--no-next-action", help="Clear the next time of the object.")] = False,
     next_action: Annotated[
-        str | None, typer.Option(metavar="ACTION", help="What is then to be done.", show_default="the same")
+        str | None, typer.Option(metavar="ACTION", help="The next action.", show_default="the same")
     ] = None,
     outcome: Annotated[
-        str | None, typer.Option(metavar="WORD", help="What came of it, for reports.", show_default=False)
+        str | None, typer.Option(metavar="WORD", help="A label for reports.", show_default=False)
     ] = None,
     outcome_result: Annotated[
-        str | None, typer.Option(metavar="JSON", help="What came of it in full.", show_default=False)
+        str | None, typer.Option(metavar="JSON", help="The full result.", show_default=False)
     ] = None,
     audit_event_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="The event that tells of it.", show_default="the one of this ack")
+        str | None,
+        typer.Option(metavar="ID", help="The audit event of the result.", show_default="the one of this ack"),
     ] = None,
     body: BodyOption = None,
 ) -> None:
-    """Finish a job: it succeeded."""
+    """Finish a job as succeeded."""
     if clear and next_action_at is not None:
-        raise WrongUsage("--next-action-at and --no-next-action contradict each other")
+        raise WrongUsage("pass --next-action-at or --no-next-action, not both")
     given = members(
         lease_token=lease_token,
         worker_id=worker_id,
@@ -320,17 +323,17 @@ def ack(
 def fail(
     target: Target,
     job_id: JobArgument,
-    error: Annotated[str | None, typer.Option(metavar="TEXT", help="What went wrong.", show_default=False)] = None,
+    error: Annotated[str | None, typer.Option(metavar="TEXT", help="The error.", show_default=False)] = None,
     lease_token: TokenOption = None,
     worker_id: WorkerOption = None,
     retry_delay_sec: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="Again after this long.", show_default="longer each time")
+        str | None, typer.Option(metavar="SECONDS", help="Retry after this delay.", show_default="longer each time")
     ] = None,
-    permanent: Annotated[bool, typer.Option("--permanent", help="Never try again.")] = False,
-    cancelled: Annotated[bool, typer.Option("--cancelled", help="It stopped because it was asked to.")] = False,
+    permanent: Annotated[bool, typer.Option("--permanent", help="Do not retry.")] = False,
+    cancelled: Annotated[bool, typer.Option("--cancelled", help="It stopped because of a cancel request.")] = False,
     body: BodyOption = None,
 ) -> None:
-    """Say that a job failed: it is tried again, or set aside as a dead letter when no attempt is left."""
+    """Report a failed job: it is retried, or becomes a dead letter when no attempt is left."""
     given = members(
         error=error,
         lease_token=lease_token,
@@ -342,7 +345,7 @@ def fail(
     if body is not None:
         given = _body(body, given)
     elif error is None:
-        raise WrongUsage("Say what went wrong: --error TEXT, or --body FILE")
+        raise WrongUsage("pass --error TEXT, or --body FILE")
     with target.scheduler() as scheduler:
         reply = scheduler.fail(_id(job_id), **given)
     target.out.result(reply, lambda: _tables().failed(reply))
@@ -354,16 +357,17 @@ def renew(
     lease_token: TokenOption = None,
     worker_id: WorkerOption = None,
     lease_sec: Annotated[
-        int | None, typer.Option(metavar="SECONDS", help="From now on.", show_default="as the settings say")
+        int | None,
+        typer.Option(metavar="SECONDS", help="New length of the lease, from now.", show_default="as the settings say"),
     ] = None,
     progress: Annotated[
-        str | None, typer.Option(metavar="FRACTION", help="How far it is, 0 to 1.", show_default=False)
+        str | None, typer.Option(metavar="FRACTION", help="Progress from 0 to 1.", show_default=False)
     ] = None,
     note: Annotated[
-        str | None, typer.Option("--progress-note", metavar="TEXT", help="In a few words.", show_default=False)
+        str | None, typer.Option("--progress-note", metavar="TEXT", help="A short note.", show_default=False)
     ] = None,
 ) -> None:
-    """Keep a job for longer, and say how far it is; hear whether somebody wishes it cancelled."""
+    """Renew a lease and report progress; shows whether cancellation was requested."""
     given = members(
         lease_token=lease_token,
         worker_id=worker_id,
@@ -373,14 +377,14 @@ def renew(
     )
     with target.scheduler() as scheduler:
         reply = scheduler.renew(_id(job_id), **given)
-    wish = " Somebody asked to cancel it." if reply["cancel_requested_at"] is not None else ""
-    target.out.result(reply, lambda: f"The lease of {job_id} ends at {reply['lease_expires_at']}.{wish}")
+    request = " Cancellation was requested." if reply["cancel_requested_at"] is not None else ""
+    target.out.result(reply, lambda: f"The lease of {job_id} ends at {reply['lease_expires_at']}.{request}")
 
 
 def release(
     target: Target, job_id: JobArgument, lease_token: TokenOption = None, worker_id: WorkerOption = None
 ) -> None:
-    """Hand a job back that was not begun; it counts as no attempt."""
+    """Return a job that was not started; uses up no attempt."""
     with target.scheduler() as scheduler:
         reply = scheduler.release(_id(job_id), **members(lease_token=lease_token, worker_id=worker_id))
     target.out.result(reply, lambda: f"{job_id} is {reply['job']['status']} again.")
@@ -388,10 +392,10 @@ def release(
 
 def free_key(
     target: Target,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="The key of a removed job.", show_default=False)],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The key of a deleted job.", show_default=False)],
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the trail.", show_default=False)],
 ) -> None:
-    """Let the key of a job that was removed be used again: the same work may then be done a second time."""
+    """Free the key of a deleted job, so that a job with this key can be enqueued again."""
     given = members(idempotency_key=key, reason=reason)
     with target.scheduler() as scheduler:
         reply = _freed(scheduler, given)
@@ -436,7 +440,7 @@ def json_given(option: str, text: str) -> Any:
 
 
 def _tables() -> Any:
-    """Only where something is drawn: it loads rich."""
+    """Imported lazily: it loads rich."""
     from pendula.cli.commands.jobs import tables
 
     return tables

@@ -1,4 +1,4 @@
-"""Which jobs a command is about: the filters that list, cancel and requeue have in common, and what was asked."""
+"""The options that select jobs, shared by list, cancel and requeue."""
 
 from typing import Annotated, Any
 
@@ -18,14 +18,15 @@ QueueOption = Annotated[
     str | None, typer.Option("--queue", metavar="NAME", help="Only of this queue.", show_default=False)
 ]
 CorrelationOption = Annotated[
-    str | None, typer.Option("--correlation-id", metavar="ID", help="Only what belongs to this.", show_default=False)
+    str | None,
+    typer.Option("--correlation-id", metavar="ID", help="Only with this correlation id.", show_default=False),
 ]
 ErrorOption = Annotated[
     str | None,
     typer.Option(
         "--error-code",
         metavar="CODE",
-        help="Only with this before the first colon of the last error: timeout, ValueError.",
+        help="Only with this error code, the part of the last error before its first colon: timeout, ValueError.",
         show_default=False,
     ),
 ]
@@ -35,20 +36,24 @@ OlderOption = Annotated[
         "--older-than",
         metavar="SPAN",
         parser=seconds_of,
-        help=f"Stored longer ago than this: {FORM}.",
+        help=f"Enqueued longer ago than this: {FORM}.",
         show_default=False,
     ),
 ]
 NewerOption = Annotated[
     int | None,
     typer.Option(
-        "--newer-than", metavar="SPAN", parser=seconds_of, help=f"Stored within this time: {FORM}.", show_default=False
+        "--newer-than",
+        metavar="SPAN",
+        parser=seconds_of,
+        help=f"Enqueued within this time: {FORM}.",
+        show_default=False,
     ),
 ]
 
 
-def _asked(*, older_than: int | None, newer_than: int | None, **words: Any) -> dict[str, Any]:
-    """What was given, as the calls take it."""
+def _members(*, older_than: int | None, newer_than: int | None, **words: Any) -> dict[str, Any]:
+    """The filters as members of a call."""
     return members(created_before=_ago(older_than), created_after=_ago(newer_than), **words)
 
 
@@ -70,6 +75,6 @@ FILTERS = Options(
         "older_than": (OlderOption, None),
         "newer_than": (NewerOption, None),
     },
-    _asked,
+    _members,
 )
 Filters = Annotated[dict[str, Any], FILTERS]

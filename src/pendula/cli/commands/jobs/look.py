@@ -1,4 +1,4 @@
-"""The commands that look: show, list, why, workers, alerts, history, stats, audit and audit verify."""
+"""The commands that only read: show, list, why, workers, alerts, history, stats, audit and audit verify."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ LimitOption = Annotated[int | None, typer.Option(metavar="N", help="At most this
 
 
 class TrailBroken(InputRefused):
-    """The trail is not what was written. Facts: `findings`, how many."""
+    """The audit trail was altered or differs from the store. Facts: `findings`, how many."""
 
     code = "trail_broken"
 
@@ -54,7 +54,7 @@ def register(jobs: typer.Typer) -> None:
     )
     group.callback()(_unless_verifying(with_target(audit)))
     command(group, "verify", f"pendula jobs audit verify {at} --json", local=True)(verify)
-    jobs.add_typer(group, name="audit", help="Read the trail of all changes, or verify it.")
+    jobs.add_typer(group, name="audit", help="Read the audit trail, or verify it.")
 
 
 def show(target: Target, job_id: JobArgument) -> None:
@@ -65,14 +65,14 @@ def show(target: Target, job_id: JobArgument) -> None:
 
 
 def why(target: Target, job_id: JobArgument) -> None:
-    """Say in one sentence why a job has not run; where it runs; or how it ended."""
+    """Explain in one sentence why a job has not run, where it runs, or how it ended."""
     with target.scheduler() as scheduler:
         reply = scheduler.why(members(job=job_id)["job"])
     target.out.result(reply, lambda: reply["sentence"])
 
 
 def workers(target: Target) -> None:
-    """List the workers that gave a sign of life: when, and what they did."""
+    """List known workers: last heartbeat, counters."""
     with target.scheduler() as scheduler:
         reply = scheduler.workers()
     target.out.result(reply, lambda: _tables().workers(reply["workers"]))
@@ -81,11 +81,11 @@ def workers(target: Target) -> None:
 def alerts(
     target: Target,
     cursor: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Where the last list ended.", show_default=False)
+        str | None, typer.Option(metavar="CURSOR", help="The cursor from the previous page.", show_default=False)
     ] = None,
     limit: LimitOption = None,
 ) -> None:
-    """List alerts, the newest first, whether they were delivered or not."""
+    """List alerts, the newest first, delivered or not."""
     with target.scheduler() as scheduler:
         reply = scheduler.alerts(**members(cursor=cursor, limit=limit))
     target.out.result(reply, lambda: _tables().alerts(reply))
@@ -99,19 +99,19 @@ def list_(
     *,
     chosen: Filters,
     cursor: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Where the last list ended.", show_default=False)
+        str | None, typer.Option(metavar="CURSOR", help="The cursor from the previous page.", show_default=False)
     ] = None,
     limit: LimitOption = None,
 ) -> None:
     """List jobs, the newest first. Dead letters are `--status dead_letter`."""
-    asked = {**chosen, **members(status=status, cursor=cursor, limit=limit)}
+    query = {**chosen, **members(status=status, cursor=cursor, limit=limit)}
     with target.scheduler() as scheduler:
-        reply = scheduler.list(**asked)
+        reply = scheduler.list(**query)
     target.out.result(reply, lambda: _tables().jobs(reply))
 
 
 def history(target: Target, job_id: JobArgument) -> None:
-    """Tell all that happened to a job: its errors, and every event."""
+    """Show the history of a job: its errors and all events."""
     with target.scheduler() as scheduler:
         reply = scheduler.history(members(job=job_id)["job"])
     target.out.result(reply, lambda: _tables().history(reply))
@@ -120,24 +120,24 @@ def history(target: Target, job_id: JobArgument) -> None:
 def stats(
     target: Target,
     window_sec: Annotated[
-        int | None, typer.Option(metavar="SECONDS", help="What rates are made of, 60 to 604800.", show_default="3600")
+        int | None, typer.Option(metavar="SECONDS", help="The window of the rates, 60 to 604800.", show_default="3600")
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again and again; Ctrl+C ends it.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl+C.")] = False,
     interval: Annotated[
-        int, typer.Option(metavar="SECONDS", min=1, max=3600, help="Between two looks of --watch.")
+        int, typer.Option(metavar="SECONDS", min=1, max=3600, help="Between two refreshes of --watch.")
     ] = 2,
     count: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Stop --watch after N looks.", show_default="never")
+        int | None, typer.Option(metavar="N", min=1, help="Stop --watch after N refreshes.", show_default="never")
     ] = None,
 ) -> None:
-    """How the scheduler is: what is due and for how long, jobs by status, rates, dead letters, governed objects."""
+    """Show metrics: due jobs and their lag, jobs by status, rates, dead letters, governed objects."""
     from pendula.jobs.scheduler import Scheduler
 
     asked = members(window_sec=window_sec)
     if count is not None and not watch:
         raise WrongUsage("--count is for --watch")
     if watch and target.out.as_json:
-        raise WrongUsage("--watch is for people, --json for programs; a program asks as often as it likes")
+        raise WrongUsage("--watch does not go with --json; call stats --json repeatedly instead")
     with target.scheduler() as scheduler:
         if watch:
             reply, before = _watched(scheduler, asked, interval, count, target.out)
@@ -152,10 +152,10 @@ def stats(
 def _watched(
     scheduler: "Scheduler | RemoteScheduler", asked: dict[str, Any], interval: int, count: int | None, out: Output
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The last two looks."""
+    """Refresh until stopped; return the last two replies."""
     reply, before = scheduler.metrics(**asked), None
     looks = 1
-    with _eyes(out) as draw:
+    with _display(out) as draw:
         try:
             while True:
                 draw(reply, before)
@@ -170,8 +170,8 @@ def _watched(
 
 
 @contextmanager
-def _eyes(out: Output) -> Iterator[Callable[[dict[str, Any], dict[str, Any] | None], None]]:
-    """How numbers are watched, on stderr: a table that changes for people, a line a look for a log."""
+def _display(out: Output) -> Iterator[Callable[[dict[str, Any], dict[str, Any] | None], None]]:
+    """Draw on stderr: a live table in a terminal, otherwise one line per refresh."""
     tables = _tables()
     if not sys.stderr.isatty():
         yield lambda reply, _: out.note(tables.line(reply))
@@ -186,10 +186,10 @@ def _eyes(out: Output) -> Iterator[Callable[[dict[str, Any], dict[str, Any] | No
 def past(
     target: Target,
     at: Annotated[
-        str | None, typer.Argument(metavar="[EVENT]", help="After which event.", show_default="the newest")
+        str | None, typer.Argument(metavar="[EVENT]", help="The state after this event.", show_default="the newest")
     ] = None,
 ) -> None:
-    """Show the queue and the governed objects as they were after an event, one of the last 10 000."""
+    """Show the queue and the governed objects after an event, one of the last 10 000."""
     with target.scheduler() as scheduler:
         reply = scheduler.past(**members(at=at))
     target.out.result(reply, lambda: _tables().past(reply))
@@ -198,7 +198,7 @@ def past(
 def audit(
     target: Target,
     object_type: Annotated[
-        str | None, typer.Option(metavar="TYPE", help="What events are about.", show_default=False)
+        str | None, typer.Option(metavar="TYPE", help="Only events of this object type.", show_default=False)
     ] = None,
     object_id: Annotated[
         str | None, typer.Option(metavar="ID", help="Only of this object.", show_default=False)
@@ -214,24 +214,24 @@ def audit(
     ] = None,
     limit: LimitOption = None,
 ) -> None:
-    """Read the trail of all changes, the oldest first, or verify it."""
-    asked = members(
+    """Read the audit trail, the oldest event first, or verify it."""
+    query = members(
         object_type=object_type, object_id=object_id, job_id=job_id, event_type=event_type, after=after, limit=limit
     )
     with target.scheduler() as scheduler:
-        reply = scheduler.audit(**asked)
+        reply = scheduler.audit(**query)
     target.out.result(reply, lambda: _tables().trail(reply))
 
 
 def _unless_verifying(read: Callable[..., None]) -> Callable[..., None]:
-    """The group itself reads the trail; its subcommand does something else."""
+    """Read the trail unless a subcommand is given."""
     from inspect import Parameter, signature
 
     def run(context: typer.Context, **given: Any) -> None:
         if context.invoked_subcommand is None:
             read(**given)
         elif any(value not in (None, False) for value in given.values()):
-            raise WrongUsage("Options of verify come after it: pendula jobs audit verify --db sqlite:///jobs.db")
+            raise WrongUsage("put the options of verify after it: pendula jobs audit verify --db sqlite:///jobs.db")
 
     seen = signature(read)
     first = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
@@ -242,40 +242,42 @@ def _unless_verifying(read: Callable[..., None]) -> Callable[..., None]:
 
 
 def verify(target: Target) -> None:
-    """Follow the trail from its beginning: is it as it was written, and does it tell what the store holds?
+    """Replay the audit trail: check that it is unaltered and matches the store.
 
     The exit code is 1 if not.
     """
-    told = replayed(target)
-    target.out.result(told, lambda: drawn(told))
-    if told["findings"]:
-        raise TrailBroken(wrong(told), findings=len(told["findings"]))
+    result = replayed(target)
+    target.out.result(result, lambda: drawn(result))
+    if result["findings"]:
+        raise TrailBroken(wrong(result), findings=len(result["findings"]))
 
 
 def replayed(target: Target) -> dict[str, Any]:
-    """What following the trail of a store gave, as a document."""
+    """The result of a replay of the trail as JSON."""
     from pendula.jobs.upkeep.verification import replay
 
     with target.store() as store:
-        found = replay(store)
-    findings = [{"code": one.code, "where": one.where, "sentence": one.sentence} for one in found.findings]
-    return {"events": found.events, "jobs": found.jobs, "findings": findings, "verified": not findings}
+        result = replay(store)
+    findings = [
+        {"code": finding.code, "where": finding.where, "sentence": finding.sentence} for finding in result.findings
+    ]
+    return {"events": result.events, "jobs": result.jobs, "findings": findings, "verified": not findings}
 
 
-def drawn(told: dict[str, Any]) -> "RenderableType":
-    if told["findings"]:
-        found: RenderableType = _tables().findings(told["findings"])
-        return found
-    events, jobs = counted(told["events"], "event"), counted(told["jobs"], "job")
+def drawn(result: dict[str, Any]) -> "RenderableType":
+    if result["findings"]:
+        findings: RenderableType = _tables().findings(result["findings"])
+        return findings
+    events, jobs = counted(result["events"], "event"), counted(result["jobs"], "job")
     return f"Trail intact: {events}, {jobs}; the store matches."
 
 
-def wrong(told: dict[str, Any]) -> str:
-    return f"The trail does not tell what the store holds: {told['findings'][0]['sentence']}"
+def wrong(result: dict[str, Any]) -> str:
+    return f"The trail does not match the store: {result['findings'][0]['sentence']}"
 
 
 def _tables() -> Any:
-    """Only where something is drawn: it loads rich."""
+    """Imported lazily: it loads rich."""
     from pendula.cli.commands.jobs import tables
 
     return tables

@@ -1,4 +1,4 @@
-"""The commands of an operator: cancel and requeue, one job or all that fit a filter."""
+"""The commands cancel and requeue, for one job or all that match a filter."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +19,9 @@ JobArgument = Annotated[
     str | None, typer.Argument(metavar="[JOB]", help="The id of the job; without it, filters.", show_default=False)
 ]
 ReasonOption = Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the trail.", show_default=False)]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do it; without this, only how many jobs fit is told.")]
+YesOption = Annotated[
+    bool, typer.Option("--yes", help="Apply it; without this option only the number of matching jobs is shown.")
+]
 
 
 def register(jobs: typer.Typer) -> None:
@@ -47,9 +49,9 @@ def cancel(
     reason: ReasonOption = None,
     yes: YesOption = False,
 ) -> None:
-    """Cancel a job, or all that fit. One that waits becomes failed; one at work is asked to stop.
+    """Cancel a job, or all that match. A waiting job becomes failed; a running job gets a cancel request.
 
-    A running job is only asked: its handler hears of it with the next renewal of its lease, and may succeed first.
+    The handler of a running job sees the request with the next renewal of its lease, and may succeed first.
     """
     from pendula.jobs.bulk import cancel_all
 
@@ -77,7 +79,7 @@ def requeue(
     reason: ReasonOption = None,
     yes: YesOption = False,
 ) -> None:
-    """Let a dead letter, or a job that failed or was cancelled, be tried again from its first attempt on; or many."""
+    """Requeue dead letters, or jobs that failed or were cancelled, with all their attempts."""
     from pendula.jobs.bulk import requeue_all
 
     asked = {**chosen, **members(status=status)}
@@ -91,14 +93,14 @@ def requeue(
     _many(target, asked, yes, "requeue", lambda scheduler, say: requeue_all(scheduler, asked, progress=say, **why))
 
 
-DONE = {"cancel": "cancelled or asked to stop", "requeue": "requeued"}
+DONE = {"cancel": "cancelled or requested to stop", "requeue": "requeued"}
 
 
 def _is_one(job_id: str | None, asked: dict[str, Any], yes: bool) -> bool:
     if job_id is not None and (asked or yes):
-        raise WrongUsage("JOB names one job; filters and --yes are for many")
+        raise WrongUsage("pass JOB or filters, not both; --yes is for filters")
     if job_id is None and not asked:
-        raise WrongUsage("Say which: JOB, or filters such as --status, --queue, --correlation-id, --error-code")
+        raise WrongUsage("pass JOB, or filters such as --status, --queue, --correlation-id, --error-code")
     return job_id is not None
 
 
@@ -109,24 +111,24 @@ def _many(
     verb: str,
     run: "Callable[[Scheduler | RemoteScheduler, Callable[[int], None]], Changed]",
 ) -> None:
-    """Count first; do it only when told to."""
+    """Count the matching jobs; change them only with `--yes`."""
     with target.scheduler() as scheduler:
         count = scheduler.count(**asked)["count"]
         if not yes:
-            fit, them = ("1 job fits", "it") if count == 1 else (f"{count} jobs fit", "them")
-            said = f"{fit}, and nothing was done. Add --yes to {verb} {them}."
-            target.out.result({"count": count, "done": False}, lambda: said)
+            matches, them = ("1 job matches", "it") if count == 1 else (f"{count} jobs match", "them")
+            text = f"{matches}; nothing was changed. Add --yes to {verb} {them}."
+            target.out.result({"count": count, "done": False}, lambda: text)
             return
         with target.out.progress(verb, count) as advance:
             done = run(scheduler, advance)
     document = {"count": count, "done": True, **asdict(done)}
-    told = f"{done.changed} of {done.matched} {DONE[verb]}."
-    target.out.result(document, lambda: told)
+    summary = f"{done.changed} of {done.matched} {DONE[verb]}."
+    target.out.result(document, lambda: summary)
 
 
 def _cancelled(job: dict[str, Any]) -> str:
     if job["status"] == "running":
-        return f"{job['job_id']} is at work and is asked to stop; its worker hears of it with the next renewal."
+        return f"{job['job_id']} is running; its worker gets the cancel request with the next renewal."
     return f"{job['job_id']} is {job['status']}: {job['last_error']}."
 
 

@@ -27,11 +27,11 @@ def register(jobs: typer.Typer) -> None:
     command(group, "resume", f"pendula jobs plans resume nightly {at}")(resume)
     command(group, "run-now", f"pendula jobs plans run-now nightly {at}")(run_now)
     command(group, "remove", f"pendula jobs plans remove nightly {at}")(remove)
-    jobs.add_typer(group, name="plans", help="Recurring jobs: list them, make, pause, resume, run now, remove.")
+    jobs.add_typer(group, name="plans", help="Recurring jobs: list, put, pause, resume, run now, remove.")
 
 
 def list_(target: Target) -> None:
-    """List all time plans: when each occurs next, and whether it is paused."""
+    """List all time plans with their next occurrence."""
     with target.scheduler() as scheduler:
         reply = scheduler.plans()
     target.out.result(reply, lambda: _tables().plans(reply))
@@ -44,7 +44,7 @@ def put(
     object_type: Annotated[
         str, typer.Argument(metavar="TYPE", help="memory, experience, cognition.", show_default=False)
     ],
-    object_id: Annotated[str, typer.Argument(metavar="ID", help="Which object.", show_default=False)],
+    object_id: Annotated[str, typer.Argument(metavar="ID", help="The id of the object.", show_default=False)],
     action: Annotated[
         str,
         typer.Argument(
@@ -57,7 +57,7 @@ def put(
     queue: Annotated[str | None, typer.Option(metavar="NAME", help="The queue.", show_default="default")] = None,
     payload: PayloadOption = None,
 ) -> None:
-    """Make a time plan, or make it another. A server, or a worker with --db, has to run for it to go on."""
+    """Create or replace a time plan. It needs a running server, or a worker with --db."""
     given = members(
         cron=cron,
         zone=zone,
@@ -71,28 +71,28 @@ def put(
     )
     with target.scheduler() as scheduler:
         reply = scheduler.put_plan(_name(name), **given)
-    target.out.result(reply, lambda: _said(reply))
+    target.out.result(reply, lambda: _summary(reply))
 
 
 def pause(target: Target, name: NameArgument, reason: ReasonOption = None) -> None:
-    """Let a plan rest: its next occurrence is taken back, and none follows until it is resumed."""
+    """Pause a plan: its next occurrence is cancelled, and none follows until it is resumed."""
     _on(target, lambda scheduler: scheduler.pause_plan, name, reason)
 
 
 def resume(target: Target, name: NameArgument, reason: ReasonOption = None) -> None:
-    """Let a plan go on; what passed meanwhile is not made up for."""
+    """Resume a plan; missed occurrences are skipped."""
     _on(target, lambda scheduler: scheduler.resume_plan, name, reason)
 
 
 def run_now(target: Target, name: NameArgument, reason: ReasonOption = None) -> None:
-    """Enqueue one job of a plan at once, paused or not; its times stay as they are."""
+    """Enqueue one job of a plan now, paused or not; its schedule stays."""
     with target.scheduler() as scheduler:
         reply = scheduler.run_now(_name(name), **members(reason=reason))
     target.out.result(reply, lambda: _tables().enqueued(reply))
 
 
 def remove(target: Target, name: NameArgument, reason: ReasonOption = None) -> None:
-    """Forget a plan and take its next occurrence back. One of a settings file is removed there."""
+    """Remove a plan and cancel its next occurrence. Remove a plan of a settings file there."""
     with target.scheduler() as scheduler:
         reply = scheduler.remove_plan(_name(name), **members(reason=reason))
     target.out.result(reply, lambda: f"{name} is removed.")
@@ -101,10 +101,10 @@ def remove(target: Target, name: NameArgument, reason: ReasonOption = None) -> N
 def _on(target: Target, call: Callable[[Any], Callable[..., dict[str, Any]]], name: str, reason: str | None) -> None:
     with target.scheduler() as scheduler:
         reply = call(scheduler)(_name(name), **members(reason=reason))
-    target.out.result(reply, lambda: _said(reply))
+    target.out.result(reply, lambda: _summary(reply))
 
 
-def _said(reply: dict[str, Any]) -> str:
+def _summary(reply: dict[str, Any]) -> str:
     plan = reply["plan"]
     if plan["paused_at"] is not None:
         return f"{plan['name']} has been paused since {plan['paused_at']} by {plan['paused_by']}."
@@ -117,7 +117,7 @@ def _name(name: str) -> str:
 
 
 def _tables() -> Any:
-    """Only where something is drawn: it loads rich."""
+    """Imported lazily: it loads rich."""
     from pendula.cli.commands.jobs import tables
 
     return tables

@@ -1,4 +1,4 @@
-"""Spans of time on the command line: seconds, or a number with a unit. Whole seconds come out."""
+"""Durations on the command line: seconds, or a number with a unit."""
 
 from re import compile as regex
 
@@ -10,8 +10,8 @@ _SPAN = regex(r"([0-9]{1,10}) ?([a-z]*)")
 
 
 def seconds_of(text: str) -> int:
-    """The seconds of `90`, `15m`, `2h`, `7d` or `1w`; what is none is a wrong command line."""
-    found = _SPAN.fullmatch(text)
-    if found is None or found[2] not in UNIT_SEC:
-        raise typer.BadParameter(f"{text!r} is not a span of time; write {FORM}")
-    return int(found[1]) * UNIT_SEC[found[2]]
+    """The seconds of `90`, `15m`, `2h`, `7d` or `1w`. Raises `typer.BadParameter`."""
+    match = _SPAN.fullmatch(text)
+    if match is None or match[2] not in UNIT_SEC:
+        raise typer.BadParameter(f"{text!r} is not a duration; write {FORM}")
+    return int(match[1]) * UNIT_SEC[match[2]]

@@ -1,4 +1,4 @@
-"""What people see of jobs: facts of one, tables of many, numbers of all."""
+"""Jobs, alerts, events and metrics as text and tables."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -17,7 +17,7 @@ LONGEST_ERROR = 60
 
 
 def job(job: Mapping[str, Any]) -> "RenderableType":
-    """All that is known of a job; what is not there is left out."""
+    """All members of a job that are set."""
     pairs = [
         ("job", job["job_id"]),
         ("status", job["status"]),
@@ -38,7 +38,7 @@ def job(job: Mapping[str, Any]) -> "RenderableType":
         ("outcome", "outcome"),
         ("audit event", "audit_event_id"),
         ("correlation", "correlation_id"),
-        ("cancellation asked", "cancel_requested_at"),
+        ("cancel requested", "cancel_requested_at"),
         ("scheduled for", "scheduled_for"),
         ("created", "created_at"),
         ("updated", "updated_at"),
@@ -46,33 +46,33 @@ def job(job: Mapping[str, Any]) -> "RenderableType":
     pairs += [(name, job[member]) for name, member in rest if job[member] is not None]
     if job["progress"] is not None:
         pairs.append(("progress", _progress(job["progress"])))
-    written = (("payload", "payload"), ("result", "outcome_result"))
-    pairs += [(name, encode(job[member]).decode()) for name, member in written if job[member] is not None]
+    json_members = (("payload", "payload"), ("result", "outcome_result"))
+    pairs += [(name, encode(job[member]).decode()) for name, member in json_members if job[member] is not None]
     return facts(pairs)
 
 
-def _progress(told: Mapping[str, Any]) -> str:
-    return _percent(told["fraction"]) + (f", {told['note']}" if told["note"] else "")
+def _progress(progress: Mapping[str, Any]) -> str:
+    return _percent(progress["fraction"]) + (f", {progress['note']}" if progress["note"] else "")
 
 
 def jobs(reply: Mapping[str, Any]) -> "RenderableType":
     if not reply["jobs"]:
-        return "There are no such jobs."
+        return "No jobs match."
     rows = [
         (
-            one["job_id"],
-            one["status"],
-            second(one["run_at"]),
-            f"{one['attempt']}/{one['max_attempts']}",
-            f"{one['action']} {one['object_type']} {one['object_id']}",
-            short(_doing(one) or one["last_error"] or ""),
+            row["job_id"],
+            row["status"],
+            second(row["run_at"]),
+            f"{row['attempt']}/{row['max_attempts']}",
+            f"{row['action']} {row['object_type']} {row['object_id']}",
+            short(_doing(row) or row["last_error"] or ""),
         )
-        for one in reply["jobs"]
+        for row in reply["jobs"]
     ]
-    drawn = table(("job", "status", "due", "tried", "what", "worker or last error"), rows)
+    drawn = table(("job", "status", "due", "attempts", "action", "worker or last error"), rows)
     if reply["next_cursor"] is None:
         return drawn
-    return Group(drawn, Text(f"There are more: --cursor {reply['next_cursor']}"))
+    return Group(drawn, Text(f"Next page: --cursor {reply['next_cursor']}"))
 
 
 def alerts(reply: Mapping[str, Any]) -> "RenderableType":
@@ -92,57 +92,59 @@ def alerts(reply: Mapping[str, Any]) -> "RenderableType":
     drawn = table(("at", "severity", "alert", "about", "last error", "delivered"), rows)
     if reply["next_cursor"] is None:
         return drawn
-    return Group(drawn, Text(f"There are more: --cursor {reply['next_cursor']}"))
+    return Group(drawn, Text(f"Next page: --cursor {reply['next_cursor']}"))
 
 
-def _doing(one: Mapping[str, Any]) -> str:
-    """Who has it and how far it is."""
-    if one["worker_id"] is None:
+def _doing(row: Mapping[str, Any]) -> str:
+    """The worker of a running job and its progress."""
+    if row["worker_id"] is None:
         return ""
-    asked = " (asked to stop)" if one["cancel_requested_at"] is not None else ""
-    return str(one["worker_id"]) + (f" {_progress(one['progress'])}" if one["progress"] is not None else "") + asked
+    cancel = " (cancel requested)" if row["cancel_requested_at"] is not None else ""
+    return str(row["worker_id"]) + (f" {_progress(row['progress'])}" if row["progress"] is not None else "") + cancel
 
 
 def enqueued(reply: Mapping[str, Any]) -> "RenderableType":
-    one = reply["job"]
+    row = reply["job"]
     if reply["deduplicated"]:
-        return f"{one['job_id']} already exists and is {one['status']}."
-    return f"{one['job_id']} is queued: {one['action']} {one['object_type']} {one['object_id']} at {one['run_at']}."
+        return f"{row['job_id']} already exists and is {row['status']}."
+    return f"{row['job_id']} is queued: {row['action']} {row['object_type']} {row['object_id']} at {row['run_at']}."
 
 
 def batch(results: Sequence[Mapping[str, Any]]) -> "RenderableType":
-    """How many were stored, and every entry that was not."""
-    refused = [(number, one["error"]) for number, one in enumerate(results) if "error" in one]
-    known = sum(one.get("deduplicated", False) for one in results)
-    said = f"{len(results) - known - len(refused)} stored, {known} already there, {len(refused)} refused."
+    """The number of stored jobs, and every rejected entry."""
+    refused = [(number, row["error"]) for number, row in enumerate(results) if "error" in row]
+    known = sum(row.get("deduplicated", False) for row in results)
+    summary = f"{len(results) - known - len(refused)} stored, {known} already existed, {len(refused)} rejected."
     if not refused:
-        return said
+        return summary
     rows = [(str(number), error["code"], error["message"]) for number, error in refused]
-    return Group(Text(said), table(("entry", "code", "what is wrong"), rows))
+    return Group(Text(summary), table(("entry", "code", "problem"), rows))
 
 
 def pulled(reply: Mapping[str, Any]) -> "RenderableType":
     if not reply["jobs"]:
         return "Nothing is due."
-    # Tokens are there to be copied: a table would cut them.
-    return Group(*(part for one in reply["jobs"] for part in (job(one), "")))
+    # Not a table, which would truncate the tokens.
+    return Group(*(part for row in reply["jobs"] for part in (job(row), "")))
 
 
 def acked(reply: Mapping[str, Any]) -> "RenderableType":
-    again = " It was already." if reply["already_acked"] else ""
+    again = " It had ended already." if reply["already_acked"] else ""
     follow = f" Next: {reply['followup_job_id']}." if reply["followup_job_id"] else ""
     return f"{reply['job']['job_id']} is {reply['job']['status']}.{again}{follow}"
 
 
 def failed(reply: Mapping[str, Any]) -> "RenderableType":
-    one = reply["job"]
+    row = reply["job"]
     if reply["retry"]:
-        return f"{one['job_id']} is tried again at {one['run_at']} ({one['attempt']} of {one['max_attempts']} tried)."
-    return f"{one['job_id']} is {one['status']} after {one['attempt']} of {one['max_attempts']} attempts."
+        return (
+            f"{row['job_id']} is retried at {row['run_at']} (attempt {row['attempt']} of {row['max_attempts']} failed)."
+        )
+    return f"{row['job_id']} is {row['status']} after {row['attempt']} of {row['max_attempts']} attempts."
 
 
 def history(reply: Mapping[str, Any]) -> "RenderableType":
-    errors = [(str(one["attempt"]), one["at"], one["worker_id"] or "", short(one["error"])) for one in reply["errors"]]
+    errors = [(str(row["attempt"]), row["at"], row["worker_id"] or "", short(row["error"])) for row in reply["errors"]]
     parts: list[RenderableType] = [_events(reply["events"])]
     if errors:
         parts.insert(0, table(("attempt", "at", "worker", "error"), errors))
@@ -151,11 +153,11 @@ def history(reply: Mapping[str, Any]) -> "RenderableType":
 
 def trail(reply: Mapping[str, Any]) -> "RenderableType":
     if not reply["events"]:
-        return "There are no such events."
+        return "No events match."
     drawn = _events(reply["events"])
     if reply["next_cursor"] is None:
         return drawn
-    return Group(drawn, Text(f"There are more: --after {reply['next_cursor']}"))
+    return Group(drawn, Text(f"Next page: --after {reply['next_cursor']}"))
 
 
 def _events(events: Sequence[Mapping[str, Any]]) -> "RenderableType":
@@ -171,18 +173,20 @@ def _events(events: Sequence[Mapping[str, Any]]) -> "RenderableType":
         )
         for event in events
     ]
-    return table(("event", "at", "about", "who", "what happened"), rows)
+    return table(("event", "at", "subject", "actor", "reason"), rows)
 
 
-def findings(found: Sequence[Mapping[str, str]]) -> "RenderableType":
-    return table(("code", "where", "what is wrong"), [(one["code"], one["where"], one["sentence"]) for one in found])
+def findings(entries: Sequence[Mapping[str, str]]) -> "RenderableType":
+    return table(
+        ("code", "where", "problem"), [(entry["code"], entry["where"], entry["sentence"]) for entry in entries]
+    )
 
 
 def stats(reply: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> "RenderableType":
-    """The numbers of the scheduler and, where there was a look before, how they moved since."""
-    was = before["jobs"] if before is not None else reply["jobs"]
+    """The metrics and, with an earlier reply, the changes since."""
+    previous = before["jobs"] if before is not None else reply["jobs"]
     rows = [
-        (status, str(number), f"{number - was[status]:+d}" if number != was[status] else "")
+        (status, str(number), f"{number - previous[status]:+d}" if number != previous[status] else "")
         for status, number in reply["jobs"].items()
     ]
     numbers = facts(
@@ -197,13 +201,13 @@ def stats(reply: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> 
             ("alerts waiting", str(reply["alerts_waiting"])),
         ]
     )
-    parts = [numbers, "", table(("status", "jobs", "since the last look" if before is not None else ""), rows)]
+    parts = [numbers, "", table(("status", "jobs", "change" if before is not None else ""), rows)]
     if reply["unhandled"]:
         kinds = [
-            (f"{one['action']} {one['object_type']}", str(one["count"]), second(one["since"]), one["job_id"])
-            for one in reply["unhandled"]
+            (f"{row['action']} {row['object_type']}", str(row["count"]), second(row["since"]), row["job_id"])
+            for row in reply["unhandled"]
         ]
-        parts.append(table(("nobody takes", "jobs", "due since", "first"), kinds))
+        parts.append(table(("unhandled", "jobs", "due since", "first"), kinds))
     if reply["workers"]:
         parts += ["", workers(reply["workers"])]
     if (governance := reply.get("governance")) is not None and governance["places"]:
@@ -212,20 +216,20 @@ def stats(reply: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> 
 
 
 def past(reply: Mapping[str, Any]) -> "RenderableType":
-    """A moment: the event after which it is, jobs by state, what waited, and where governed objects were."""
+    """A past state: its event, jobs by status, waiting jobs, governed objects by place."""
     if reply["event"] is None:
         return "Nothing has happened yet."
     event = reply["event"]
-    told = facts(
+    moment = facts(
         [
             ("at", reply["at"]),
             ("time", reply["now"]),
-            ("who", f"{event['actor']['type']} {event['actor']['id']}"),
-            ("what", f"{event['object_type']} {event['object_id']}: {event['reason']}"),
-            ("range of moments", f"{reply['first']} to {reply['last']}"),
+            ("actor", f"{event['actor']['type']} {event['actor']['id']}"),
+            ("change", f"{event['object_type']} {event['object_id']}: {event['reason']}"),
+            ("events", f"{reply['first']} to {reply['last']}"),
         ]
     )
-    parts = [told, "", table(("status", "jobs"), [(word, str(count)) for word, count in reply["jobs"].items()])]
+    parts = [moment, "", table(("status", "jobs"), [(word, str(count)) for word, count in reply["jobs"].items()])]
     if reply["waiting"]:
         parts.append(jobs({"jobs": reply["waiting"], "next_cursor": None}))
     if reply["places"]:
@@ -233,32 +237,32 @@ def past(reply: Mapping[str, Any]) -> "RenderableType":
     return Group(*parts)
 
 
-def governed(told: Mapping[str, Any]) -> "RenderableType":
-    """Objects by place, and what governance did."""
-    places = [(one["object_type"], one["place"], str(one["objects"])) for one in told["places"]]
-    counts = [(one["kind"].replace("_", " "), one["word"], str(one["count"])) for one in told["counts"]]
+def governed(reply: Mapping[str, Any]) -> "RenderableType":
+    """Objects by place, and the counters of governance."""
+    places = [(row["object_type"], row["place"], str(row["objects"])) for row in reply["places"]]
+    counts = [(row["kind"].replace("_", " "), row["word"], str(row["count"])) for row in reply["counts"]]
     parts: list[RenderableType] = [table(("governed", "state", "objects"), places)]
     if counts:
-        parts.append(table(("counted", "of", "times"), counts))
-    if waiting := told.get("for_a_person", {}).get("count"):
-        parts.append(f"{waiting} {'object waits' if waiting == 1 else 'objects wait'} for a person to decide.")
+        parts.append(table(("counter", "of", "count"), counts))
+    if waiting := reply.get("for_a_person", {}).get("count"):
+        parts.append(f"{waiting} {'object needs' if waiting == 1 else 'objects need'} a decision by a person.")
     return Group(*parts)
 
 
 def workers(rows: Sequence[Mapping[str, Any]]) -> "RenderableType":
-    """Workers with the age of what they told; what is not known of one is a dash."""
+    """Workers with the age of their heartbeat; unknown values are a dash."""
     if not rows:
         return "No worker has reported yet."
     names = ("running", "taken", "succeeded", "failed", "dropped", "released")
     drawn = [
         (
-            one["worker_id"],
-            "ended" if one["ended_at"] is not None else f"{one['age_sec']} s ago",
-            *("-" if one[name] is None else str(one[name]) for name in names),
+            row["worker_id"],
+            "ended" if row["ended_at"] is not None else f"{row['age_sec']} s ago",
+            *("-" if row[name] is None else str(row[name]) for name in names),
         )
-        for one in rows
+        for row in rows
     ]
-    return table(("worker", "heard of", *names), drawn)
+    return table(("worker", "last heartbeat", *names), drawn)
 
 
 def plans(reply: Mapping[str, Any]) -> "RenderableType":
@@ -266,20 +270,20 @@ def plans(reply: Mapping[str, Any]) -> "RenderableType":
         return "There are no time plans."
     rows = [
         (
-            one["name"],
-            one["cron"],
-            one["zone"],
-            f"paused by {one['paused_by']}" if one["paused_at"] is not None else one["next_at"] or "nobody keeps it",
-            f"{one['action']} {one['object_type']} {one['object_id']}",
-            one["source"],
+            row["name"],
+            row["cron"],
+            row["zone"],
+            f"paused by {row['paused_by']}" if row["paused_at"] is not None else row["next_at"] or "no process runs it",
+            f"{row['action']} {row['object_type']} {row['object_id']}",
+            row["source"],
         )
-        for one in reply["plans"]
+        for row in reply["plans"]
     ]
-    return table(("plan", "cron", "zone", "next", "what", "from"), rows)
+    return table(("plan", "cron", "zone", "next", "action", "source"), rows)
 
 
 def line(reply: Mapping[str, Any]) -> str:
-    """The numbers as one line of a log."""
+    """The metrics as one log line."""
     by_status = ", ".join(f"{number} {status}" for status, number in reply["jobs"].items())
     return f"{reply['now']}: {reply['jobs_due_count']} due, lag {_seconds(reply['jobs_lag_seconds'])}; {by_status}"
 

@@ -1,7 +1,6 @@
-"""What every command of `pendula jobs` has: `--db` or `--url`, settings, a way to the reader; and the way to a store.
+"""The options that all commands of `pendula jobs` share (`--db`, `--url`, settings, output), and access to the store.
 
-Only `init` makes a store, and whoever is told `--init`. Everybody else is told in one line what is wrong with the file
-that was named.
+Only `init` and `--init` create a store. Every other command reports in one line what is wrong with the file.
 """
 
 import os
@@ -32,7 +31,7 @@ P = ParamSpec("P")
 
 DATABASE_VARIABLE = "PENDULA_JOBS_DATABASE"
 SETTINGS_VARIABLE = "PENDULA_JOBS_SETTINGS"
-AHEAD_SEC = 60  # a store's time that is further ahead than this is told
+AHEAD_SEC = 60  # a note is printed if the time of the store is further ahead
 
 DbOption = Annotated[
     str | None,
@@ -51,9 +50,7 @@ TokenFileOption = Annotated[
 ]
 CaOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE", help="Whom to trust at --url: certificates in PEM.", show_default="those of the system"
-    ),
+    typer.Option(metavar="FILE", help="Trusted certificates for --url, in PEM.", show_default="those of the system"),
 ]
 ConfigOption = Annotated[
     Path | None,
@@ -77,7 +74,7 @@ REMOTE = frozenset({"url", "token_file", "ca"})
 
 
 class Options(Struct, frozen=True):
-    """Options that several commands have: a parameter annotated with them stands for them all, and gets what they make.
+    """Options that several commands share: a parameter annotated with them expands to all and gets what `make` returns.
 
     `named` are their annotations and defaults, in the order of the help.
     """
@@ -93,7 +90,7 @@ class Options(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """One command's options that all commands have, and what they lead to."""
+    """The shared options of one command, and access to the store or server."""
 
     db: str | None
     url: str | None
@@ -104,7 +101,7 @@ class Target(Struct, frozen=True):
 
     @contextmanager
     def scheduler(self, *, make: bool = False, patient: bool = False) -> "Iterator[Scheduler | RemoteScheduler]":
-        """The scheduler of the store or of the server; both have the same calls. With `make` the store may be new."""
+        """The scheduler of the store or the server; both have the same calls. `make` creates a missing store."""
         from pendula.jobs.addresses import token_from
         from pendula.jobs.client import CallRefused, RemoteScheduler
         from pendula.jobs.model import JobRefused
@@ -120,7 +117,7 @@ class Target(Struct, frozen=True):
                     yield remote
         except CallRefused as refused:
             if refused.code == "unauthenticated" and token_from(self.token_file) is None:
-                refused.message = "The server asks who calls: give a token, with --token-file or PENDULA_TOKEN"
+                refused.message = "The server needs an access token: pass --token-file or set PENDULA_TOKEN"
             raise
         except JobRefused as refused:
             if not self.out.as_json:
@@ -129,7 +126,6 @@ class Target(Struct, frozen=True):
 
     @contextmanager
     def calls(self, *, make: bool = False, patient: bool = False) -> "Iterator[Calls]":
-        """The scheduler of the store itself."""
         from pendula.jobs.calls import Calls
         from pendula.jobs.scheduler import hold_clock
 
@@ -143,9 +139,9 @@ class Target(Struct, frozen=True):
     def store(
         self, configured: "Configured | None" = None, *, make: bool = False, patient: bool = False
     ) -> "Iterator[SqliteStore]":
-        """The store that `--db` names; made only where `make` says so.
+        """The store of `--db`; `make` creates a missing one.
 
-        Whoever is `patient` waits with a migration for as long as another process writes, and tells so now and then.
+        With `patient` a migration waits as long as another process writes, and logs that now and then.
         """
         from pendula.jobs.store.file.opening import PATIENCE_SECONDS
         from pendula.jobs.store.sqlite_files import opened
@@ -157,7 +153,7 @@ class Target(Struct, frozen=True):
             yield store
 
     def note_time(self, store: object) -> None:
-        """Say beside the result when the store's time is ahead of this machine's clock by more than a minute."""
+        """Print a note if the time of the store is more than a minute ahead of this machine's clock."""
         from pendula.jobs.model import SECOND
         from pendula.jobs.store.sqlite import SqliteStore
 
@@ -174,11 +170,11 @@ class Target(Struct, frozen=True):
         return Configured() if self.config is None else load(self.config)
 
     def require_store(self) -> None:
-        """Raise `WrongUsage` unless `--db` was given: a server does not do this for others."""
+        """Raise `WrongUsage` unless `--db` was given: a server does not offer this."""
         self._check(remote=False)
 
     def path(self) -> Path:
-        """The file that `--db` names."""
+        """The file of `--db`."""
         from pendula.jobs.store.sqlite_files import sqlite_path
 
         assert self.db is not None
@@ -186,13 +182,11 @@ class Target(Struct, frozen=True):
 
     def _check(self, *, remote: bool) -> None:
         if self.db is not None and self.url is not None:
-            raise WrongUsage("--db is a store, --url a server; give one of them")
+            raise WrongUsage("pass --db for a store or --url for a server, not both")
         if self.url is not None and not remote:
-            raise WrongUsage("This works on the store itself: give it with --db, on the machine where it lies")
+            raise WrongUsage("This command needs the store itself: pass --db on the machine with the file")
         if self.db is None and self.url is None:
-            raise WrongUsage(
-                "Say which jobs: --db sqlite:///jobs.db" + (" or --url http://127.0.0.1:8765" if remote else "")
-            )
+            raise WrongUsage("pass --db sqlite:///jobs.db" + (" or --url http://127.0.0.1:8765" if remote else ""))
         if self.config is not None and self.url is not None:
             raise WrongUsage("--config is for --db; a server has its own settings")
         if self.token_file is not None and self.db is not None:
@@ -202,7 +196,7 @@ class Target(Struct, frozen=True):
 
 
 def clock() -> Callable[[], int]:
-    """Microseconds since 1970, as this machine counts them."""
+    """The clock of this machine, in microseconds since 1970."""
     return SelfCheckingClock().now
 
 
@@ -213,7 +207,7 @@ def wall_now() -> int:
 def command(
     group: typer.Typer, name: str, *examples: str, local: bool = False
 ) -> Callable[[Callable[Concatenate[Target, P], None]], None]:
-    """Registers a command: its own options, then those that all have; a `local` one works on a store alone."""
+    """Register a command with its own and the shared options; a `local` one needs a store, not a server."""
 
     def register(work: Callable[Concatenate[Target, P], None]) -> None:
         group.command(name, epilog=example(*examples))(with_target(work, local=local))
@@ -222,9 +216,9 @@ def command(
 
 
 def with_target(work: Callable[..., None], *, local: bool = False) -> Callable[..., None]:
-    """The function that typer sees: the options of `work`, and in place of its target those that make one."""
+    """The function for typer: the options of `work`, with the shared options in place of its target."""
     own = list(signature(work, eval_str=True).parameters.values())[1:]
-    groups = {one.name: group for one in own if (group := _options(one)) is not None}
+    groups = {parameter.name: group for parameter in own if (group := _options(parameter)) is not None}
 
     def run(**given: Any) -> None:
         shared = {option: given.pop(option) for option in COMMON}
@@ -243,30 +237,29 @@ def with_target(work: Callable[..., None], *, local: bool = False) -> Callable[.
         )
         for option, (annotation, default) in COMMON.items()
     ]
-    spread = (groups[one.name].parameters() if one.name in groups else [one] for one in own)
-    parameters = [*(one.replace(kind=Parameter.KEYWORD_ONLY) for some in spread for one in some), *common]
+    spread = (groups[entry.name].parameters() if entry.name in groups else [entry] for entry in own)
+    parameters = [*(entry.replace(kind=Parameter.KEYWORD_ONLY) for part in spread for entry in part), *common]
     run.__doc__ = work.__doc__
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
 def _options(parameter: Parameter) -> Options | None:
-    """The options that a parameter stands for, where it stands for several."""
-    found = (one for one in get_args(parameter.annotation) if isinstance(one, Options))
-    return next(found, None)
+    """The shared options of an annotated parameter, if it has any."""
+    return next((extra for extra in get_args(parameter.annotation) if isinstance(extra, Options)), None)
 
 
 def _hidden(annotation: Any) -> Any:
-    """The same option, not shown: whoever gives it is told that the command works on a store alone."""
+    """The option without help, so that using it gives an error about `--db`."""
     kind, option = get_args(annotation)
-    unseen = copy(option)
-    unseen.hidden = True
-    return Annotated[kind, unseen]
+    hidden = copy(option)
+    hidden.hidden = True
+    return Annotated[kind, hidden]
 
 
 def _with_variables(given: dict[str, Any], environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Where neither a store nor a server is named, those that the variables name, which a server reads, too."""
+    """Fill in store and settings from the environment variables, if neither store nor server is given."""
     db, config = environ.get(DATABASE_VARIABLE) or None, environ.get(SETTINGS_VARIABLE) or None
     if given["db"] is None and given["url"] is None:
         given["db"] = db
@@ -276,17 +269,17 @@ def _with_variables(given: dict[str, Any], environ: Mapping[str, str] = os.envir
 
 
 def members(**given: Any) -> dict[str, Any]:
-    """What was given on the command line; what is not text is refused here, for stores cannot keep it."""
-    found = {name: value for name, value in given.items() if value is not None}
-    for name, value in found.items():
+    """The given options. Raises `WrongUsage` for text that is not valid UTF-8, which a store cannot keep."""
+    present = {name: value for name, value in given.items() if value is not None}
+    for name, value in present.items():
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and any("\ud800" <= char <= "\udfff" for char in text):
                 raise WrongUsage(f"{name.replace('_', '-')} is not UTF-8 text", name=name)
-    return found
+    return present
 
 
 def caller() -> Any:
-    """Who sits at this terminal, for the trail."""
+    """The user of this terminal, for the audit trail."""
     from pendula.jobs.calls import Caller
     from pendula.jobs.model import Actor
 

@@ -1,4 +1,4 @@
-"""The commands that look after a store: init, check, backup, set-time, retain."""
+"""The commands that maintain a store: init, check, backup, set-time, retain."""
 
 import os
 from pathlib import Path
@@ -11,11 +11,11 @@ from pendula.cli.output import table
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.wording import counted
 
-BESIDE = ("-wal", "-shm", "-journal", ".turn", ".lock")  # the files that belong to a store
+STORE_SUFFIXES = ("-wal", "-shm", "-journal", ".turn", ".lock")  # other files of a store
 
 
 class StoreFaulty(InputRefused):
-    """Something is wrong with a store. Facts: `findings`, how many."""
+    """A store has faults. Facts: `findings`, how many."""
 
     code = "store_faulty"
 
@@ -51,7 +51,7 @@ def register(jobs: typer.Typer) -> None:
 
 
 def init(target: Target) -> None:
-    """Make a store of jobs, or migrate one to the newest schema."""
+    """Create a store of jobs, or migrate one to the newest schema."""
     from pendula.jobs.store.sqlite import migrations
 
     target.require_store()
@@ -73,9 +73,9 @@ def init(target: Target) -> None:
 
 
 def check(target: Target) -> None:
-    """Say everything that is wrong with a store: its file, its invariants, its trail.
+    """Check a store: its file, its invariants, its audit trail.
 
-    The exit code is 1 if anything is.
+    The exit code is 1 if there are findings.
     """
     from pendula.jobs.store.sqlite_files import schema_damage
     from pendula.jobs.upkeep.verification import check as checked
@@ -84,18 +84,18 @@ def check(target: Target) -> None:
     target.require_store()
     path = target.path()
     if path.is_file() and (trouble := schema_damage(path)) is not None:
-        found = [damaged(trouble)]
+        problems = [damaged(trouble)]
     else:
         configured = target.configured()
         with target.store(configured) as store:
-            found = checked(
+            problems = checked(
                 store, wall_now(), configured.policy.max_clock_step_sec, followups=configured.policy.auto_followup
             )
             target.note_time(store)
-    findings = [{"code": one.code, "where": one.where, "sentence": one.sentence} for one in found]
+    findings = [{"code": problem.code, "where": problem.where, "sentence": problem.sentence} for problem in problems]
     document = {"file": str(target.path()), "findings": findings, "sound": not findings}
-    rows = [(one["code"], one["where"], one["sentence"]) for one in findings]
-    drawn = lambda: table(("code", "where", "what is wrong"), rows) if rows else f"{target.path()} is sound."  # noqa: E731
+    rows = [(finding["code"], finding["where"], finding["sentence"]) for finding in findings]
+    drawn = lambda: table(("code", "where", "problem"), rows) if rows else f"{target.path()} is sound."  # noqa: E731
     target.out.result(document, drawn)
     if findings:
         raise StoreFaulty(f"{target.path()} is damaged: {counted(len(findings), 'fault')}", findings=len(findings))
@@ -103,14 +103,14 @@ def check(target: Target) -> None:
 
 def backup(
     target: Target,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes; a new file.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The copy; a new file.", show_default=False)],
 ) -> None:
-    """Copy a store while others go on working with it: all as it was at one moment."""
+    """Copy a store while it is in use; the copy is consistent."""
     target.require_store()
     if file.exists():
         raise BackupExists(f"{file} already exists; name another file", path=str(file))
     store_file = target.path().absolute()
-    if file.absolute() in [store_file.with_name(store_file.name + end) for end in BESIDE]:
+    if file.absolute() in [store_file.with_name(store_file.name + end) for end in STORE_SUFFIXES]:
         raise BackupExists(f"{file} belongs to the store itself; name another file", path=str(file))
     part = file.with_name(file.name + ".part")
     try:
@@ -125,7 +125,7 @@ def backup(
 
 
 def _settle(part: Path, file: Path) -> None:
-    """The copy gets its name when it is on the disk, and never takes the place of another file."""
+    """Rename the copy once it is durable, and never overwrite a file."""
     with part.open("rb") as copied:
         os.fsync(copied.fileno())
     try:
@@ -143,9 +143,9 @@ def set_time(
     target: Target,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the trail.", show_default=False)],
 ) -> None:
-    """Say that this machine's clock is right, or the server's: the time of the store follows it, also back.
+    """Set the time of the store to this machine's clock, or the server's, also backwards.
 
-    Leases, pauses and plans that a wrong clock wrote count from now. Jobs whose caller named a time then keep it.
+    Leases, delays and plans written with the wrong clock count from now. Jobs with a time set by a caller keep it.
     """
     with target.scheduler() as scheduler:
         reply = scheduler.set_time(**members(reason=reason))
@@ -153,16 +153,16 @@ def set_time(
 
 
 def _time_set(reply: dict[str, Any]) -> str:
-    said = (
+    summary = (
         f"The time of the store is {reply['now']}; it was {reply['before']}.\n"
         f"Counted from now: {counted(reply['due'], 'job')}, {counted(reply['leases'], 'lease')}, "
         f"{counted(reply['plans'], 'plan')}."
     )
     if not reply["kept"]:
-        return said
+        return summary
     return (
-        f"{said}\n{counted(reply['kept'], 'job')} enqueued meanwhile keep the time that was named for them: "
-        f"{', '.join(reply['kept_jobs'])}. Where it was meant as a delay: cancel, then requeue with --run-at."
+        f"{summary}\n{counted(reply['kept'], 'job')} enqueued meanwhile keep their time: "
+        f"{', '.join(reply['kept_jobs'])}. If it was meant as a delay: cancel, then requeue with --run-at."
     )
 
 
@@ -174,9 +174,9 @@ def retain(
             metavar="N", min=1, max=3650, help="Older than this many days.", show_default="as the settings say"
         ),
     ] = None,
-    dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Dead letters, too.")] = False,
+    dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Also delete dead letters.")] = False,
 ) -> None:
-    """Remove jobs that have been over for long. Their keys stay used, and the trail keeps all events, packed."""
+    """Delete old finished jobs. Their keys stay used, and the trail keeps all events, packed."""
     from pendula.jobs.upkeep.retention import retain as retained
 
     with target.calls() as calls, target.out.status("retain") as say:
@@ -185,8 +185,8 @@ def retain(
             days=days,
             dead_letters=dead_letters,
             caller=caller(),
-            progress=lambda gone: say(f"{gone} removed") if gone else None,
+            progress=lambda gone: say(f"{gone} deleted") if gone else None,
         )
     document = done.as_json()
     rows = [(status, str(number)) for status, number in done.removed.items()]
-    target.out.result(document, lambda: table(("status", "removed"), rows, f"Over before {document['before']}"))
+    target.out.result(document, lambda: table(("status", "deleted"), rows, f"Finished before {document['before']}"))

@@ -1,4 +1,4 @@
-"""The commands that go on until they are stopped: serve and worker."""
+"""The long-running commands: serve and worker."""
 
 import logging
 import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 HandlersOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="MODULE", help="Where handlers are: package.module; may be repeated.", show_default=False),
+    typer.Option(metavar="MODULE", help="Module with handlers: package.module; may be repeated.", show_default=False),
 ]
 NameOption = Annotated[
     str | None,
@@ -35,21 +35,21 @@ NameOption = Annotated[
     ),
 ]
 MaxJobsOption = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="End after this many jobs.", show_default="never")
+    int | None, typer.Option(metavar="N", min=1, help="Stop after this many jobs.", show_default="never")
 ]
 IntervalOption = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", min=0.05, max=3600, help="Time between two looks for work.", show_default="5"),
+    typer.Option(metavar="SECONDS", min=0.05, max=3600, help="Time between two polls.", show_default="5"),
 ]
 FixedOption = Annotated[
-    bool, typer.Option("--fixed-interval", help="Look only then, and do not wake up when a job is due.")
+    bool, typer.Option("--fixed-interval", help="Poll only at the interval; do not wake up when a job is due.")
 ]
 LeaseOption = Annotated[
-    int | None, typer.Option(metavar="SECONDS", help="How long jobs are lent.", show_default="as the settings say")
+    int | None, typer.Option(metavar="SECONDS", help="The length of leases.", show_default="as the settings say")
 ]
 GraceOption = Annotated[
     int,
-    typer.Option(metavar="SECONDS", min=0, max=86_400, help="What running handlers get to finish when told to stop."),
+    typer.Option(metavar="SECONDS", min=0, max=86_400, help="Time for running handlers to finish after a stop."),
 ]
 TypesOption = Annotated[
     list[str] | None, typer.Option(metavar="TYPE", help="Only these; may be repeated.", show_default=False)
@@ -62,7 +62,7 @@ QueuesOption = Annotated[
 ]
 
 
-InitOption = Annotated[bool, typer.Option("--init", help="Make the store if there is none.")]
+InitOption = Annotated[bool, typer.Option("--init", help="Create the store if it does not exist.")]
 
 
 def register(jobs: typer.Typer) -> None:
@@ -87,7 +87,7 @@ def serve(
     ] = None,
     allowed_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="HOST", help="Another name we may be called by; may be repeated.", show_default=False),
+        typer.Option(metavar="HOST", help="Another allowed host name; may be repeated.", show_default=False),
     ] = None,
     tls_cert: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Certificate chain in PEM.", show_default=False)
@@ -97,15 +97,15 @@ def serve(
     ] = None,
     behind_proxy: Annotated[
         bool,
-        typer.Option("--behind-proxy", help="A proxy in front of us handles TLS; trust what it says of the caller."),
+        typer.Option("--behind-proxy", help="A proxy in front handles TLS; trust its headers about the caller."),
     ] = False,
     init: InitOption = False,
 ) -> None:
-    """Serve the scheduler alone, at /scheduler, on this machine only unless told otherwise.
+    """Serve only the scheduler, at /scheduler, by default on 127.0.0.1.
 
-    It also sends alerts, enqueues recurring jobs and removes what has been over for as many days as the settings say.
-    Other processes may use the same store meanwhile. Listening elsewhere needs an access token (see pendula token) and
-    TLS, or a proxy. Ctrl+C stops it cleanly.
+    It also sends alerts, enqueues recurring jobs and deletes finished jobs older than the retention setting. Other
+    processes may use the same store. Listening on another address needs an access token (see pendula token) and TLS, or
+    a proxy. Ctrl+C stops it cleanly.
     """
     require("server")
     from pendula.jobs.addresses import TOKEN_VARIABLE
@@ -113,8 +113,8 @@ def serve(
     from pendula.server.serving import serve as run
     from pendula.server.settings import load
 
-    with _init_told(target, init), target.store(make=init, patient=True):
-        # Whatever is wrong with the store is told before anybody hears of a server.
+    with _mention_init(target, init), target.store(make=init, patient=True):
+        # Report errors of the store before the server starts.
         path = target.path()
     flags: dict[str, object] = {
         "host": host,
@@ -128,7 +128,7 @@ def serve(
         "jobs.database": str(path.absolute()),
         "jobs.settings": None if target.config is None else str(target.config.absolute()),
     }
-    # The token of those who call a server is not a setting of one.
+    # The variable with the token is for clients, not a setting of the server.
     settings = load(flags, {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE})
 
     def ready(address: str) -> None:
@@ -142,12 +142,12 @@ def worker(
     target: Target,
     handlers: HandlersOption = None,
     govern: Annotated[
-        bool, typer.Option("--govern", help="Settle decay and archive of governed objects, which decide by themselves.")
+        bool, typer.Option("--govern", help="Settle decay and archive jobs of governed objects.")
     ] = False,
     worker_id: NameOption = None,
-    concurrency: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Handlers at work at a time.")] = 1,
-    batch: Annotated[int, typer.Option(metavar="N", min=0, max=10_000, help="Jobs held besides.")] = 0,
-    once: Annotated[bool, typer.Option("--once", help="One round, then end.")] = False,
+    concurrency: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Handlers that run at a time.")] = 1,
+    batch: Annotated[int, typer.Option(metavar="N", min=0, max=10_000, help="Further jobs held in advance.")] = 0,
+    once: Annotated[bool, typer.Option("--once", help="Stop after one round.")] = False,
     max_jobs: MaxJobsOption = None,
     interval: IntervalOption = None,
     fixed: FixedOption = False,
@@ -158,11 +158,11 @@ def worker(
     queue: QueuesOption = None,
     init: InitOption = False,
 ) -> None:
-    """Work: take due jobs, run their handlers, tell how they ended; until Ctrl+C, or as long as you say.
+    """Run a worker: pull due jobs, run their handlers and report the results, until Ctrl+C or a limit.
 
-    Ctrl+C or SIGTERM lets running handlers finish; a second one ends it at once. Whatever becomes of the jobs, the exit
-    code is 0. With --db the worker also sends alerts and enqueues recurring jobs: give all that run on one store the
-    same --config.
+    Ctrl+C or SIGTERM lets running handlers finish; a second one exits at once. The exit code is 0 even if jobs fail.
+    With --db the worker also sends alerts and enqueues recurring jobs: use the same --config for all workers on one
+    store.
     """
     from pendula.jobs.worker.handlers import load
     from pendula.jobs.worker.worker import Worker
@@ -171,15 +171,15 @@ def worker(
     seconds = float(configured.worker_interval_sec) if interval is None else interval
     given = members(worker_id=worker_id, lease_sec=lease_sec, max_jobs=max_jobs, interval_sec=seconds)
     if not handlers and not govern:
-        raise WrongUsage("Say what to work with: --handlers package.module, or --govern for governed objects")
+        raise WrongUsage("pass --handlers package.module, or --govern for governed objects")
     if init and target.url is not None:
-        raise WrongUsage("--init makes a store for --db; a server has its own")
+        raise WrongUsage("--init is for --db; a server has its own store")
     with (
-        _init_told(target, init),
+        _mention_init(target, init),
         target.scheduler(make=init, patient=True) as scheduler,
-        _from_here(),
+        _current_directory_importable(),
         _log(),
-        _around(scheduler, configured),
+        _background_services(scheduler, configured),
     ):
         made = Worker(
             scheduler,
@@ -195,20 +195,20 @@ def worker(
             queues=queue or (),
             **given,
         )
-        tally = _worked(target, made, for_ever=not once and max_jobs is None)
+        tally = _run(target, made, until_stopped=not once and max_jobs is None)
     document: dict[str, Any] = {"worker_id": made.worker_id, **asdict(tally)}
     target.out.result(document, lambda: facts([(name, str(value)) for name, value in document.items()]))
 
 
-def _worked(target: Target, worker: "Worker", *, for_ever: bool) -> "Tally":
-    if for_ever:
-        target.out.note(f"{worker.worker_id} is at work (Ctrl+C stops it)")
+def _run(target: Target, worker: "Worker", *, until_stopped: bool) -> "Tally":
+    if until_stopped:
+        target.out.note(f"{worker.worker_id} is running (Ctrl+C stops it)")
     return worker.run(signals=True)
 
 
 @contextmanager
-def _init_told(target: Target, init: bool) -> Iterator[None]:
-    """Where there is no store, say that `--init` makes one."""
+def _mention_init(target: Target, init: bool) -> Iterator[None]:
+    """Mention `--init` if the store does not exist."""
     from pendula.jobs.store.sqlite_files import NoStore
 
     try:
@@ -219,8 +219,10 @@ def _init_told(target: Target, init: bool) -> Iterator[None]:
         raise
 
 
-def _around(scheduler: "Scheduler | RemoteScheduler", configured: "Configured") -> AbstractContextManager[None]:
-    """Who works on a store also looks after it; a server does that for its own."""
+def _background_services(
+    scheduler: "Scheduler | RemoteScheduler", configured: "Configured"
+) -> AbstractContextManager[None]:
+    """Background services of a worker on a store; a server has its own."""
     from pendula.jobs.scheduler import Scheduler
     from pendula.jobs.upkeep.background_services import in_background
 
@@ -228,8 +230,8 @@ def _around(scheduler: "Scheduler | RemoteScheduler", configured: "Configured") 
 
 
 @contextmanager
-def _from_here() -> Iterator[None]:
-    """Handlers are looked for in the present directory, too, as `python -m` would."""
+def _current_directory_importable() -> Iterator[None]:
+    """Import handlers from the current directory, too, as `python -m` does."""
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:
@@ -240,7 +242,7 @@ def _from_here() -> Iterator[None]:
 
 @contextmanager
 def _log() -> Iterator[None]:
-    """What the worker says goes to stderr."""
+    """Log of the worker to stderr."""
     log = logging.getLogger("pendula.jobs")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("pendula: %(message)s"))

@@ -24,7 +24,7 @@ def register(jobs: typer.Typer) -> None:
         f"pendula jobs gates set risk_gate pass --reason 'all is calm' {at}",
         f"pendula jobs gates set persona_conflict_gate block --scope memory:mem_1 --reason 'not her' --user mia {at}",
     )(set_)
-    jobs.add_typer(group, name="gates", help="Gates that high-risk changes of governed objects have to pass.")
+    jobs.add_typer(group, name="gates", help="Gates that high-risk changes of governed objects must pass.")
     command(jobs, "rollbacks", f"pendula jobs rollbacks {at}")(rollbacks)
 
 
@@ -32,12 +32,12 @@ def list_(
     target: Target,
     scope: Annotated[
         str | None,
-        typer.Option(metavar="SCOPE", help="Those that count for memory:mem_1.", show_default="all there are"),
+        typer.Option(metavar="SCOPE", help="Gates that apply to memory:mem_1.", show_default="all"),
     ] = None,
     limit: Annotated[int | None, typer.Option(metavar="N", help="1 to 1000.", show_default="100")] = None,
-    after: Annotated[str | None, typer.Option(metavar="GATE", help="Where the last page ended.")] = None,
+    after: Annotated[str | None, typer.Option(metavar="GATE", help="The last gate of the previous page.")] = None,
 ) -> None:
-    """List the gates: what each says, since when, and by whom; those for everything first."""
+    """List gates with verdict, time and user; gates for all objects first."""
     with governed(target) as objects:
         reply = objects.gates(**members(scope=scope, limit=limit, after=after))
     target.out.result(reply, lambda: _tables().gates(reply))
@@ -59,11 +59,11 @@ def set_(
     ],
     reason: WhyOption,
     scope: Annotated[
-        str | None, typer.Option(metavar="SCOPE", help="One object: memory:mem_1.", show_default="everything")
+        str | None, typer.Option(metavar="SCOPE", help="One object: memory:mem_1.", show_default="all objects")
     ] = None,
     user: UserOption = None,
 ) -> None:
-    """Give a gate its word, for everything or for one object. An override needs a named user."""
+    """Set the verdict of a gate, for all objects or for one. An override needs a named user."""
     given = members(gate=gate, verdict=verdict, reason=reason, scope=scope)
     with governed(target, user) as objects:
         reply = objects.set_gate(given.pop("gate"), given.pop("verdict"), given.pop("reason"), **given)
@@ -74,14 +74,14 @@ def rollbacks(
     target: Target,
     limit: Annotated[int | None, typer.Option(metavar="N", help="1 to 1000.", show_default="100")] = None,
 ) -> None:
-    """List the rollbacks that nobody has reported finished, the oldest first."""
+    """List unfinished rollbacks, the oldest first."""
     with governed(target) as objects:
         reply = objects.rollbacks(**members(limit=limit))
     target.out.result(reply, lambda: _tables().rollbacks(reply))
 
 
 def _tables() -> Any:
-    """Only where something is drawn: it loads rich."""
+    """Imported lazily: it loads rich."""
     from pendula.cli.commands.jobs.governed import tables
 
     return tables

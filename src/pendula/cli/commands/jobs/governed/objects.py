@@ -16,38 +16,41 @@ if TYPE_CHECKING:
     from pendula.jobs.remote_objects import RemoteObjects
 
 TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="memory, experience, cognition.", show_default=False)]
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Which object.", show_default=False)]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of the object.", show_default=False)]
 UserOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Who acts, for the trail.", show_default="you; with --url the token's name"),
+    typer.Option(
+        metavar="NAME", help="The acting user, for the trail.", show_default="you; with --url the token's name"
+    ),
 ]
 ReasonOption = Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the trail.", show_default=False)]
 WhyOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the trail.", show_default=False)]
 EvidenceOption = Annotated[
     list[str] | None,
-    typer.Option("--evidence", metavar="REF", help="What it rests on; may be repeated.", show_default=False),
+    typer.Option("--evidence", metavar="REF", help="A reference as evidence; may be repeated.", show_default=False),
 ]
 UnknownOption = Annotated[
     str | None,
     typer.Option(metavar="KIND", help="multipath, out_of_scope or ontic_unknowable.", show_default=False),
 ]
 VersionOption = Annotated[
-    int | None, typer.Option("--at-version", metavar="N", help="Only if it is at this version.", show_default=False)
+    int | None,
+    typer.Option("--at-version", metavar="N", help="Fail unless the object has this version.", show_default=False),
 ]
 
 
 ExpiresOption = Annotated[str | None, typer.Option(metavar="TIME", help="When it may be archived.", show_default=False)]
 ReviewOption = Annotated[
-    str | None, typer.Option(metavar="DURATION", help="Between two reviews: P7D.", show_default=False)
+    str | None, typer.Option(metavar="DURATION", help="Time between reviews: P7D.", show_default=False)
 ]
 HalfLifeOption = Annotated[
-    str | None, typer.Option(metavar="DURATION", help="How fast it fades unused: P30D.", show_default=False)
+    str | None, typer.Option(metavar="DURATION", help="Half-life without use: P30D.", show_default=False)
 ]
 FalsifyOption = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="What would prove it wrong.", show_default=False)
+    str | None, typer.Option(metavar="TEXT", help="The condition that would refute it.", show_default=False)
 ]
 MembersOption = Annotated[
-    str | None, typer.Option("--members", metavar="JSON", help="Any other members, as an object.", show_default=False)
+    str | None, typer.Option("--members", metavar="JSON", help="Other members, as a JSON object.", show_default=False)
 ]
 
 
@@ -74,15 +77,15 @@ def register(jobs: typer.Typer) -> None:
         refill
     )
     command(group, "rollback-finished", f"pendula jobs objects rollback-finished memory mem_1 {at}")(rollback_finished)
-    jobs.add_typer(group, name="objects", help="Governed objects: their states, evidence, budgets; why they are there.")
+    jobs.add_typer(group, name="objects", help="Governed objects: states, evidence, budgets, explanations.")
 
 
 @contextmanager
 def governed(target: Target, user: str | None = None) -> "Iterator[GovernedObjects | RemoteObjects]":
-    """The governed objects of the store or of the server, in the name of a user where one is told."""
+    """The governed objects of the store or server, optionally in the name of a user."""
     name = members(user=user).get("user")
     if name is not None and not name.strip():
-        raise WrongUsage("--user is a name")
+        raise WrongUsage("--user must be a name")
     with target.scheduler() as scheduler:
         yield scheduler.objects if name is None else scheduler.objects.as_user(name)
 
@@ -91,7 +94,7 @@ def create(
     target: Target,
     object_type: TypeArgument,
     object_id: IdArgument,
-    status: Annotated[str | None, typer.Option(metavar="STATE", help="Where it is.", show_default="the first")] = None,
+    status: Annotated[str | None, typer.Option(metavar="STATE", help="Its state.", show_default="the first")] = None,
     epistemic_state: Annotated[
         str | None, typer.Option(metavar="WORD", help="supported, uncertain, refuted.", show_default=False)
     ] = None,
@@ -102,7 +105,7 @@ def create(
     evidence: EvidenceOption = None,
     source: Annotated[
         list[str] | None,
-        typer.Option(metavar="REF", help="What it was made of: memory:mem_1; may be repeated.", show_default=False),
+        typer.Option(metavar="REF", help="A source: memory:mem_1; may be repeated.", show_default=False),
     ] = None,
     expires_at: ExpiresOption = None,
     review_interval: ReviewOption = None,
@@ -117,7 +120,7 @@ def create(
     reason: ReasonOption = None,
     user: UserOption = None,
 ) -> None:
-    """Put an object under governance; its first job is enqueued with it."""
+    """Put an object under governance and enqueue its first job."""
     given = members(
         status=status,
         epistemic_state=epistemic_state,
@@ -136,7 +139,7 @@ def create(
     )
     with governed(target, user) as objects:
         reply = objects.create(*_about(object_type, object_id), **{**_more(more), **given})
-    target.out.result(reply, lambda: _tables().kept(reply))
+    target.out.result(reply, lambda: _tables().stored(reply))
 
 
 def show(target: Target, object_type: TypeArgument, object_id: IdArgument) -> None:
@@ -150,10 +153,11 @@ def list_(
     target: Target,
     object_type: TypeArgument,
     place: Annotated[
-        str | None, typer.Option(metavar="STATE", help="Only there: active, active/supported.", show_default=False)
+        str | None,
+        typer.Option(metavar="STATE", help="Only in this state: active, active/supported.", show_default=False),
     ] = None,
     limit: Annotated[int | None, typer.Option(metavar="N", help="1 to 1000.", show_default="100")] = None,
-    after: Annotated[str | None, typer.Option(metavar="ID", help="Where the last page ended.")] = None,
+    after: Annotated[str | None, typer.Option(metavar="ID", help="The last id of the previous page.")] = None,
 ) -> None:
     """List the governed objects of a type, by id."""
     query = members(object_type=object_type, place=place, limit=limit, after=after)
@@ -163,7 +167,7 @@ def list_(
 
 
 def why(target: Target, object_type: TypeArgument, object_id: IdArgument) -> None:
-    """Say why an object is in its state, what comes next and when, and what is in the way."""
+    """Explain why an object is in its state, what comes next and when, and any obstacle."""
     with governed(target) as objects:
         reply = objects.why(*_about(object_type, object_id))
     target.out.result(reply, lambda: reply["sentence"])
@@ -179,11 +183,11 @@ def evidence(
     reason: ReasonOption = None,
     user: UserOption = None,
 ) -> None:
-    """Attach references to an object. With --unknown-type evidence opens again what could not be known."""
+    """Attach references to an object. With --unknown-type they can reopen an object closed as unknowable."""
     given = members(unknown_type=unknown_type, version=at_version, reason=reason, refs=refs)
     with governed(target, user) as objects:
         reply = objects.attach_evidence(*_about(object_type, object_id), *given.pop("refs"), **given)
-    target.out.result(reply, lambda: _tables().kept(reply))
+    target.out.result(reply, lambda: _tables().stored(reply))
 
 
 def decide(
@@ -198,7 +202,7 @@ def decide(
     at_version: VersionOption = None,
     user: UserOption = None,
 ) -> None:
-    """Say as a person what was found, through the same state machine and gates as a job."""
+    """Apply the finding of a person, through the same state machine and gates as a job."""
     given = members(
         action=action,
         finding=finding,
@@ -219,7 +223,7 @@ def amend(
     reason: WhyOption,
     expires_at: ExpiresOption = None,
     review_due_at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="When it is to be reviewed.", show_default=False)
+        str | None, typer.Option(metavar="TIME", help="The next review.", show_default=False)
     ] = None,
     review_interval: ReviewOption = None,
     half_life: HalfLifeOption = None,
@@ -229,7 +233,7 @@ def amend(
     at_version: VersionOption = None,
     user: UserOption = None,
 ) -> None:
-    """Say otherwise of an object, as a named user: its dates, what would prove it wrong, a higher tier."""
+    """Change an object as a named user: its dates, falsify_if, a higher tier."""
     given = members(
         reason=reason,
         expires_at=expires_at,
@@ -243,7 +247,7 @@ def amend(
     )
     with governed(target, user) as objects:
         reply = objects.amend(*_about(object_type, object_id), given.pop("reason"), **given)
-    target.out.result(reply, lambda: _tables().kept(reply))
+    target.out.result(reply, lambda: _tables().stored(reply))
 
 
 def refill(
@@ -251,14 +255,14 @@ def refill(
     object_type: TypeArgument,
     object_id: IdArgument,
     reason: WhyOption,
-    budget: Annotated[int | None, typer.Option(metavar="N", help="Units.", show_default="as it began with")] = None,
+    budget: Annotated[int | None, typer.Option(metavar="N", help="Units.", show_default="the initial budget")] = None,
     user: UserOption = None,
 ) -> None:
-    """Give an object a new budget of verifications, as a named user."""
+    """Refill the verification budget of an object, as a named user."""
     given = members(reason=reason, budget=budget)
     with governed(target, user) as objects:
         reply = objects.refill(*_about(object_type, object_id), given.pop("reason"), **given)
-    target.out.result(reply, lambda: _tables().kept(reply))
+    target.out.result(reply, lambda: _tables().stored(reply))
 
 
 def rollback_finished(
@@ -268,7 +272,7 @@ def rollback_finished(
     reason: ReasonOption = None,
     user: UserOption = None,
 ) -> None:
-    """Report that all that was built on an object is taken back: it may be archived."""
+    """Report that the rollback of everything built on an object is finished; it may be archived."""
     with governed(target, user) as objects:
         reply = objects.rollback_finished(*_about(object_type, object_id), **members(reason=reason))
     target.out.result(reply, lambda: _tables().rolled_back(reply))
@@ -282,14 +286,14 @@ def _about(object_type: str, object_id: str) -> tuple[str, str]:
 def _more(text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
-    found = json_given("--members", text)
-    if not isinstance(found, dict):
-        raise WrongUsage("--members is a JSON object", value=text)
-    return {str(name): value for name, value in found.items()}
+    value = json_given("--members", text)
+    if not isinstance(value, dict):
+        raise WrongUsage("--members must be a JSON object", value=text)
+    return {str(name): member for name, member in value.items()}
 
 
 def _tables() -> Any:
-    """Only where something is drawn: it loads rich."""
+    """Imported lazily: it loads rich."""
     from pendula.cli.commands.jobs.governed import tables
 
     return tables
