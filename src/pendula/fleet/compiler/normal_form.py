@@ -72,12 +72,12 @@ def normalised(source: SourceMap, params: CompileParams) -> tuple[Network, tuple
     drafts: list[_Draft] = []
     length_um = poses = 0
     for edge in _unique(source.edges, "edge", findings):
-        made = _drafts(edge, places, params, findings)
-        length_um += sum(draft.curve.path.length_um for draft in made)
-        poses += sum(len(draft.curve.poses.s) for draft in made if draft.curve.poses is not None)
+        edge_drafts = _drafts(edge, places, params, findings)
+        length_um += sum(draft.curve.path.length_um for draft in edge_drafts)
+        poses += sum(len(draft.curve.poses.s) for draft in edge_drafts if draft.curve.poses is not None)
         MAP_METRES.check(length_um // MILLION)
         MAP_POSES.check(poses)
-        drafts += made
+        drafts += edge_drafts
     _check_meetings(drafts)
     network, curves = _network(source.map_id, nodes, drafts)
     return network, curves, tuple(findings)

@@ -323,19 +323,19 @@ def _blocked_by_rest(
 def _closing_trucks(site: CompiledMap, planner: Planner, leg: Leg, rests: Mapping[str, Rest]) -> list[str]:
     """A minimal set of trucks at rest that closes a way: a single truck, or the rest after dropping redundant trucks
     in the order of their ids. Other sets may close it too."""
-    kept = [robot for robot in rests if robot != leg.robot_id]
+    closing = [robot for robot in rests if robot != leg.robot_id]
 
     def closes(robots: Sequence[str]) -> bool:
         return not _is_possible(planner, leg, closed_by(site, [rests[robot] for robot in robots]))
 
-    alone = next((robot for robot in kept if closes([robot])), None)
+    alone = next((robot for robot in closing if closes([robot])), None)
     if alone is not None:
         return [alone]
-    for robot in tuple(kept):
-        fewer = [other for other in kept if other != robot]
+    for robot in tuple(closing):
+        fewer = [other for other in closing if other != robot]
         if closes(fewer):
-            kept = fewer
-    return kept
+            closing = fewer
+    return closing
 
 
 def _spur_for(site: CompiledMap, planner: Planner, leg: Leg, robot: str, rest: Rest) -> str:

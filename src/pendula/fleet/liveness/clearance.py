@@ -101,9 +101,9 @@ def _plain(site: CompiledMap) -> bool:
 
 
 def _keeps_a_section_of(site: CompiledMap, rest: Rest, way: Way) -> bool:
-    kept = set(kept_sections(site, rest))
+    sections = set(kept_sections(site, rest))
     return any(
-        kept & set(site.sections_of_cell.get(cell, ())) for edge in way.edges for cell in site.cells.of_edge(edge)
+        sections & set(site.sections_of_cell.get(cell, ())) for edge in way.edges for cell in site.cells.of_edge(edge)
     )
 
 

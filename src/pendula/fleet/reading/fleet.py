@@ -14,13 +14,13 @@ def read_fleet(document: Document) -> Fleet:
 
 
 def _fleet(root: Cursor) -> Fleet:
-    it = root.object(required=("robots",), optional=("streams", "params"), unknown="keep")
+    members = root.object(required=("robots",), optional=("streams", "params"), unknown="keep")
     usual = Fleet(())
-    given = it["params"].unless_null()
+    given = members["params"].unless_null()
     limits = (given if given.given else root).object(optional=FLEET_PARAMS, unknown="keep")
     return Fleet(
-        it["robots"].list_of(_truck),
-        it["streams"].unless_null().list_of(_stream, default=()),
+        members["robots"].list_of(_truck),
+        members["streams"].unless_null().list_of(_stream, default=()),
         length(limits["lookaheadM"]) if "lookaheadM" in limits else usual.lookahead_um,
         length(limits["rtpLookaheadM"]) if "rtpLookaheadM" in limits else usual.rtp_lookahead_um,
         limits["tickPeriodMs"].integer(min=1) if "tickPeriodMs" in limits else usual.tick_ms,
@@ -29,16 +29,16 @@ def _fleet(root: Cursor) -> Fleet:
 
 
 def _truck(at: Cursor) -> Truck:
-    it = at.object(required=("robotId", "profileId", "parkNodeId"), unknown="keep")
-    return Truck(name(it["robotId"]), name(it["profileId"]), name(it["parkNodeId"]))
+    members = at.object(required=("robotId", "profileId", "parkNodeId"), unknown="keep")
+    return Truck(name(members["robotId"]), name(members["profileId"]), name(members["parkNodeId"]))
 
 
 def _stream(at: Cursor) -> Stream:
-    it = at.object(required=("streamId", "pickNodeIds", "dropNodeIds"), optional=("robotIds",), unknown="keep")
-    stream_id, picks = name(it["streamId"]), it["pickNodeIds"].list_of(name)
+    members = at.object(required=("streamId", "pickNodeIds", "dropNodeIds"), optional=("robotIds",), unknown="keep")
+    stream_id, picks = name(members["streamId"]), members["pickNodeIds"].list_of(name)
     return Stream(
         stream_id,
         picks,
-        it["dropNodeIds"].list_of(lambda drop: drop_of(drop, picks, f"stream {stream_id!r}")),
-        it["robotIds"].unless_null().list_of(name, default=()),
+        members["dropNodeIds"].list_of(lambda drop: drop_of(drop, picks, f"stream {stream_id!r}")),
+        members["robotIds"].unless_null().list_of(name, default=()),
     )

@@ -42,9 +42,9 @@ def read_profiles(document: Document) -> tuple[RobotProfile, ...]:
 def profiles(root: Cursor) -> tuple[RobotProfile, ...]:
     if root.is_list:
         return root.list_of(_unique_profile(), min=1)
-    it = root.object(optional=("profiles",), unknown="keep")
-    if "profiles" in it:
-        return it["profiles"].list_of(_unique_profile(), min=1)
+    members = root.object(optional=("profiles",), unknown="keep")
+    if "profiles" in members:
+        return members["profiles"].list_of(_unique_profile(), min=1)
     return (_profile(root),)
 
 
@@ -52,9 +52,9 @@ def refuse_unknown(at: Cursor, known: Collection[str]) -> None:
     """Reject unknown members of parameters; for a member of truck profiles the message names its place there."""
     given = at.any()
     of_trucks = [name for name in given if name in PLACES and name not in known] if isinstance(given, dict) else []
-    it = at.object(optional=(*known, *of_trucks))
+    members = at.object(optional=(*known, *of_trucks))
     for member in of_trucks:
-        it[member].refuse(f"{member!r} belongs to the truck profile: {PLACES[member]}", code="unknown_field")
+        members[member].refuse(f"{member!r} belongs to the truck profile: {PLACES[member]}", code="unknown_field")
 
 
 def _unique_profile() -> Callable[[Cursor], RobotProfile]:
@@ -73,24 +73,24 @@ def _unique_profile() -> Callable[[Cursor], RobotProfile]:
 
 
 def _profile(at: Cursor) -> RobotProfile:
-    it = at.object(
+    members = at.object(
         required=PROFILE,
         optional=("capabilities",),
         unknown="keep",
     )
-    version(it)
-    shape = it["geometry"].object(required=GEOMETRY, unknown="keep")
-    safety = it["safety"].object(
+    version(members)
+    shape = members["geometry"].object(required=GEOMETRY, unknown="keep")
+    safety = members["safety"].object(
         required=SAFETY,
         optional=SAFETY_OPTIONAL,
         unknown="keep",
     )
-    dynamics = it["dynamics"].object(required=DYNAMICS, optional=DYNAMICS_OPTIONAL, unknown="keep")
+    dynamics = members["dynamics"].object(required=DYNAMICS, optional=DYNAMICS_OPTIONAL, unknown="keep")
     head, tail = length(shape["head"], TRUCK_MOST), length(shape["tail"], TRUCK_MOST)
     if head + tail == 0 and shape["head"].given and shape["tail"].given:
-        it["geometry"].refuse("head and tail together must be greater than 0")
+        members["geometry"].refuse("head and tail together must be greater than 0")
     return RobotProfile(
-        profile_id=name(it["profileId"]),
+        profile_id=name(members["profileId"]),
         head_um=head,
         tail_um=tail,
         width_um=positive(shape["width"], TRUCK_MOST),
@@ -111,10 +111,12 @@ def _profile(at: Cursor) -> RobotProfile:
         stamp_jitter_ms=dynamics["stampJitterMs"].integer(
             min=0, max=STAMP_JITTER_MOST_MS, default=USUAL_STAMP_JITTER_MS
         ),
-        capabilities=it["capabilities"].list_of(lambda item: item.text(min=1), default=()),
+        capabilities=members["capabilities"].list_of(lambda item: item.text(min=1), default=()),
     )
 
 
 def _error_value(at: Cursor) -> ErrorValue:
-    it = at.object(required=ERROR, unknown="keep")
-    return ErrorValue(length(it["value"], TRUCK_MOST), it["source"].choice(Source), it["basis"].text(min=1))
+    members = at.object(required=ERROR, unknown="keep")
+    return ErrorValue(
+        length(members["value"], TRUCK_MOST), members["source"].choice(Source), members["basis"].text(min=1)
+    )

@@ -51,8 +51,8 @@ def _point(at: Cursor) -> Point:
     if at.is_list:
         pair = at.list_of(_coordinate, min=2, max=2)
         return Point(*pair) if len(pair) == 2 else Point(0, 0)
-    it = at.object(required=("x", "y"), unknown="keep")
-    return Point(_coordinate(it["x"]), _coordinate(it["y"]))
+    members = at.object(required=("x", "y"), unknown="keep")
+    return Point(_coordinate(members["x"]), _coordinate(members["y"]))
 
 
 def _optional(at: Cursor, read: Callable[[Cursor], Point]) -> Point | None:
@@ -60,68 +60,68 @@ def _optional(at: Cursor, read: Callable[[Cursor], Point]) -> Point | None:
 
 
 def source_map(root: Cursor) -> SourceMap:
-    it = root.object(
+    members = root.object(
         required=MAP_REQUIRED,
         optional=MAP_OPTIONAL,
         unknown="keep",
     )
-    version(it)
+    version(members)
     return SourceMap(
-        it["mapId"].text(min=1, max=NAME_MOST),
-        it["nodes"].list_of(_node),
-        it["edges"].list_of(_edge),
-        it["criticalSections"].unless_null().list_of(_section, default=()),
-        it["stations"].unless_null().list_of(name, default=()),
-        it["parking"].unless_null().list_of(name, default=()),
+        members["mapId"].text(min=1, max=NAME_MOST),
+        members["nodes"].list_of(_node),
+        members["edges"].list_of(_edge),
+        members["criticalSections"].unless_null().list_of(_section, default=()),
+        members["stations"].unless_null().list_of(name, default=()),
+        members["parking"].unless_null().list_of(name, default=()),
     )
 
 
 def _node(at: Cursor) -> SourceNode:
-    it = at.object(required=("id", "x", "y"), optional=("kind", "turning"), unknown="keep")
-    where = Point(_coordinate(it["x"]), _coordinate(it["y"]))
-    kind = it["kind"].text(max=NAME_MOST, default=PLAIN_KIND)
-    return SourceNode(name(it["id"]), where, kind, it["turning"].boolean(default=True))
+    members = at.object(required=("id", "x", "y"), optional=("kind", "turning"), unknown="keep")
+    where = Point(_coordinate(members["x"]), _coordinate(members["y"]))
+    kind = members["kind"].text(max=NAME_MOST, default=PLAIN_KIND)
+    return SourceNode(name(members["id"]), where, kind, members["turning"].boolean(default=True))
 
 
 def _edge(at: Cursor) -> SourceEdge:
-    it = at.object(
+    members = at.object(
         required=EDGE_REQUIRED,
         optional=EDGE_OPTIONAL,
         unknown="keep",
     )
-    kind = it["className"].choice(CurveKind, default=CurveKind.STRAIGHT)
+    kind = members["className"].choice(CurveKind, default=CurveKind.STRAIGHT)
     points: tuple[Point, ...] = ()
-    start_at, end_at = _optional(it["startPos"], _point), _optional(it["endPos"], _point)
+    start_at, end_at = _optional(members["startPos"], _point), _optional(members["endPos"], _point)
     if kind is CurveKind.BEZIER:
-        points = (_point(it["controlPos1"]), _point(it["controlPos2"]))
+        points = (_point(members["controlPos1"]), _point(members["controlPos2"]))
     elif kind is CurveKind.ARC:
-        points = (_point(it["viaPos"]),)
+        points = (_point(members["viaPos"]),)
     elif kind in (CurveKind.POLYLINE, CurveKind.SPLINE):
-        vertices = it["points"].list_of(_point, min=2)
+        vertices = members["points"].list_of(_point, min=2)
         # The first and the last point are the ends; like other ends, they must be at the nodes.
         if vertices:
             points, start_at, end_at = vertices[1:-1], vertices[0], vertices[-1]
     plain = SourceEdge(
-        id=it["id"].text(min=1, max=NAME_MOST),
-        start=it["start"].text(min=1, max=NAME_MOST),
-        end=it["end"].text(min=1, max=NAME_MOST),
+        id=members["id"].text(min=1, max=NAME_MOST),
+        start=members["start"].text(min=1, max=NAME_MOST),
+        end=members["end"].text(min=1, max=NAME_MOST),
         kind=kind,
         points=points,
         start_at=start_at,
         end_at=end_at,
     )
-    return _with_props(plain, it)
+    return _with_props(plain, members)
 
 
-def _with_props(edge: SourceEdge, it: Members) -> SourceEdge:
+def _with_props(edge: SourceEdge, members: Members) -> SourceEdge:
     """Read members that may be in `props` or on the edge; a member in both places is rejected."""
-    props = it["props"].object(optional=PROPS, unknown="keep") if it["props"].unless_null().given else None
+    props = members["props"].object(optional=PROPS, unknown="keep") if members["props"].unless_null().given else None
 
     def member(key: str) -> Cursor:
         if props is None or key not in props:
-            return it[key]
-        if key in it:
-            it[key].refuse(f"{key} is given here and in props; remove one of them")
+            return members[key]
+        if key in members:
+            members[key].refuse(f"{key} is given here and in props; remove one of them")
         return props[key]
 
     width, speed, section = (member(key).unless_null() for key in ("width", "maxSpeedMps", "criticalSectionId"))
@@ -138,19 +138,19 @@ def _with_props(edge: SourceEdge, it: Members) -> SourceEdge:
 
 
 def _section(at: Cursor) -> SourceSection:
-    it = at.object(required=("criticalSectionId", "members"), optional=("capacity",), unknown="keep")
+    members = at.object(required=("criticalSectionId", "members"), optional=("capacity",), unknown="keep")
     return SourceSection(
-        name(it["criticalSectionId"]),
-        it["capacity"].integer(min=1, max=1000, default=1),
-        it["members"].list_of(_member, min=1),
+        name(members["criticalSectionId"]),
+        members["capacity"].integer(min=1, max=1000, default=1),
+        members["members"].list_of(_member, min=1),
     )
 
 
 def _member(at: Cursor) -> SourceMember:
-    it = at.object(required=("edgeGroupKey",), optional=("s0M", "s1M"), unknown="keep")
-    low, high = it["s0M"].unless_null(), it["s1M"].unless_null()
+    members = at.object(required=("edgeGroupKey",), optional=("s0M", "s1M"), unknown="keep")
+    low, high = members["s0M"].unless_null(), members["s1M"].unless_null()
     return SourceMember(
-        it["edgeGroupKey"].text(min=1),
+        members["edgeGroupKey"].text(min=1),
         length(low) if low.given else None,
         length(high) if high.given else None,
     )

@@ -91,40 +91,40 @@ def _finding(file: str, fault: Fault) -> Finding:
 
 
 def _graph(root: Cursor) -> None:
-    it = root.object(optional=(*source_map.MAP_REQUIRED, *source_map.MAP_OPTIONAL))
-    it["nodes"].list_of(lambda at: at.object(optional=source_map.NODE))
-    it["edges"].list_of(_edge)
-    if it["criticalSections"].unless_null().given:
-        it["criticalSections"].list_of(_section)
+    members = root.object(optional=(*source_map.MAP_REQUIRED, *source_map.MAP_OPTIONAL))
+    members["nodes"].list_of(lambda at: at.object(optional=source_map.NODE))
+    members["edges"].list_of(_edge)
+    if members["criticalSections"].unless_null().given:
+        members["criticalSections"].list_of(_section)
 
 
 def _edge(at: Cursor) -> None:
-    it = at.object(optional=(*source_map.EDGE_REQUIRED, *source_map.EDGE_OPTIONAL))
-    if it["props"].unless_null().given:
-        it["props"].object(optional=source_map.PROPS)
+    members = at.object(optional=(*source_map.EDGE_REQUIRED, *source_map.EDGE_OPTIONAL))
+    if members["props"].unless_null().given:
+        members["props"].object(optional=source_map.PROPS)
 
 
 def _section(at: Cursor) -> None:
-    it = at.object(optional=source_map.SECTION)
-    it["members"].list_of(lambda member: member.object(optional=source_map.MEMBER))
+    members = at.object(optional=source_map.SECTION)
+    members["members"].list_of(lambda member: member.object(optional=source_map.MEMBER))
 
 
 def _profiles(root: Cursor) -> None:
     if root.is_list:
         root.list_of(_profile)
         return
-    it = root.object(optional=("profiles",), unknown="keep")
-    if "profiles" in it:
+    members = root.object(optional=("profiles",), unknown="keep")
+    if "profiles" in members:
         root.object(optional=("profiles", _VERSION))
-        it["profiles"].list_of(_profile)
+        members["profiles"].list_of(_profile)
     else:
         _profile(root)
 
 
 def _profile(at: Cursor) -> None:
-    it = at.object(optional=(*profiles.PROFILE, "capabilities"))
-    it["geometry"].object(optional=profiles.GEOMETRY)
-    safety = it["safety"].object(optional=(*profiles.SAFETY, *profiles.SAFETY_OPTIONAL))
-    it["dynamics"].object(optional=(*profiles.DYNAMICS, *profiles.DYNAMICS_OPTIONAL))
+    members = at.object(optional=(*profiles.PROFILE, "capabilities"))
+    members["geometry"].object(optional=profiles.GEOMETRY)
+    safety = members["safety"].object(optional=(*profiles.SAFETY, *profiles.SAFETY_OPTIONAL))
+    members["dynamics"].object(optional=(*profiles.DYNAMICS, *profiles.DYNAMICS_OPTIONAL))
     for error in ("localizationErrorM", "trackingErrorM"):
         safety[error].object(optional=profiles.ERROR)

@@ -31,9 +31,9 @@ _ID = regex(r"(?!.*->)[^\s#|\x00-\x1f]+(?: +[^\s#|\x00-\x1f]+)*")
 _ID_FORM = "text without '#', '|', '->' and line breaks, with spaces only inside"
 
 
-def version(it: Members) -> None:
+def version(members: Members) -> None:
     """Reject another major version of the contract."""
-    at = it["contractVersion"]
+    at = members["contractVersion"]
     text = at.text(pattern=_VERSION, form="a version such as 1.0.0")
     if text and text.split(".")[0] != MAJOR:
         at.refuse(

@@ -40,14 +40,14 @@ def splice(
 
     `route_id` is used if the goal changes; otherwise the old id stays.
     """
-    kept = committed(old, stop_line_um)
+    committed_count = committed(old, stop_line_um)
     goal = stops[0]
-    if kept == 0:
+    if committed_count == 0:
         rest: Way | Refusal = planner.way(old.start, goal, closed)
         own: tuple[int, ...] = ()
         cost = 0
     else:
-        own = tuple(segment.edge for segment in old.segments[:kept])
+        own = tuple(segment.edge for segment in old.segments[:committed_count])
         rest = planner.onward(own[-1], goal, closed)
         cost = cost_of(planner, old.start, own)
     if isinstance(rest, Refusal):

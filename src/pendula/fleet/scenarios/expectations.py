@@ -81,11 +81,11 @@ def _unmet(outcome: Outcome, expectation: Expectation) -> Iterator[str]:
         case Stands():
             yield from _unmet_stop(outcome, expectation)
         case GivesBack(robot_id, at_least_ms):
-            kept = outcome.measures.gave_back_ms.get(robot_id)
-            if kept is None:
+            kept_ms = outcome.measures.gave_back_ms.get(robot_id)
+            if kept_ms is None:
                 yield f"{robot_id} returned nothing"
-            elif kept < at_least_ms:
-                yield f"{robot_id} kept the returned resources for {kept} ms, less than {at_least_ms}"
+            elif kept_ms < at_least_ms:
+                yield f"{robot_id} kept the returned resources for {kept_ms} ms, less than {at_least_ms}"
             yield from outcome.measures.taken_early[:1]
         case Calm():
             yield from _unmet_calm(outcome, expectation)

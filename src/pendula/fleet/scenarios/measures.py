@@ -111,11 +111,11 @@ class Measures:
         self.refused.update(route.robot_id for route in outputs.refused_routes)
         if outputs.error is not None:
             self._breach(outputs.now_ms, "I-4", outputs.error)
-        for found in violations:
-            number = "I-2" if found.kind is Kind.ENVELOPES_MEET else "I-7"
-            names = " and ".join(found.robot_ids)
-            sentence = f"{found.kind.value}: {names}, {found.gap_m:.3f} m on level {found.level.value}"
-            self._breach(found.at_ms, number, sentence)
+        for violation in violations:
+            number = "I-2" if violation.kind is Kind.ENVELOPES_MEET else "I-7"
+            names = " and ".join(violation.robot_ids)
+            sentence = f"{violation.kind.value}: {names}, {violation.gap_m:.3f} m on level {violation.level.value}"
+            self._breach(violation.at_ms, number, sentence)
         self._give_back(outputs.scene.records, outputs.now_ms)
         self._note_positions(outputs.now_ms, world)
         self._stop_lines(outputs, world)

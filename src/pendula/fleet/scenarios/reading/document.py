@@ -46,34 +46,34 @@ def read_scenario(document: Document, directory: Path | None) -> Scenario:
 
 
 def _scenario(root: Cursor, directory: Path | None) -> Scenario:
-    it = root.object(required=MEMBERS, optional=OPTIONAL)
-    version(it)
-    sample = _map(it, root, directory)
-    all_params = it["params"].unless_null()
+    members = root.object(required=MEMBERS, optional=OPTIONAL)
+    version(members)
+    sample = _map(members, root, directory)
+    all_params = members["params"].unless_null()
     if all_params.given:
         refuse_unknown(all_params, (*PARAMS, *TRAFFIC_PARAMS))
-    duration_ms = it["durationMs"].integer(min=1, max=LONGEST_MS)
-    events = it["events"].list_of(lambda at: _before(at, duration_ms), default=())
+    duration_ms = members["durationMs"].integer(min=1, max=LONGEST_MS)
+    events = members["events"].list_of(lambda at: _before(at, duration_ms), default=())
     return Scenario(
-        name=name(it["name"]),
-        title=it["title"].text(default=""),
+        name=name(members["name"]),
+        title=members["title"].text(default=""),
         source=sample.source,
-        profiles=_profiles(it["profiles"]),
-        robots=it["robots"].list_of(_robot, min=1) if "robots" in it else _robots_of(sample),
+        profiles=_profiles(members["profiles"]),
+        robots=members["robots"].list_of(_robot, min=1) if "robots" in members else _robots_of(sample),
         duration_ms=duration_ms,
-        streams=it["streams"].list_of(stream) if "streams" in it else _streams_of(sample),
-        tasks=it["tasks"].list_of(task, default=()),
-        task_events=it["taskEvents"].list_of(task_event, default=()),
+        streams=members["streams"].list_of(stream) if "streams" in members else _streams_of(sample),
+        tasks=members["tasks"].list_of(task, default=()),
+        task_events=members["taskEvents"].list_of(task_event, default=()),
         events=tuple(item for item in events if isinstance(item, ScenarioEvent)),
         actions=with_unique_ids([item for item in events if isinstance(item, OperatorAction)]),
         routes=tuple(item for item in events if isinstance(item, ScenarioRoute)),
-        expect=it["expect"].list_of(expectation, default=()),
+        expect=members["expect"].list_of(expectation, default=()),
         compile_params=params(all_params) if all_params.given else CompileParams(),
         traffic=traffic_params(all_params) if all_params.given else TrafficParams(),
-        world=_world(it["world"]),
-        seed=it["seed"].integer(min=0, max=2**64 - 1, default=0),
-        override=it["override"].boolean(default=False),
-        dispatch=dispatch(it),
+        world=_world(members["world"]),
+        seed=members["seed"].integer(min=0, max=2**64 - 1, default=0),
+        override=members["override"].boolean(default=False),
+        dispatch=dispatch(members),
     )
 
 
@@ -86,21 +86,21 @@ def _before(at: Cursor, end_ms: int) -> ScenarioEvent | OperatorAction | Scenari
     return item
 
 
-def _map(it: Members, root: Cursor, directory: Path | None) -> Sample:
+def _map(members: Members, root: Cursor, directory: Path | None) -> Sample:
     """The map: as a file, in the scenario itself, or a bundled one by name."""
-    given = [member for member in ("map", "mapFile", "sample") if member in it]
+    given = [member for member in ("map", "mapFile", "sample") if member in members]
     match given:
         case ["map"]:
-            return Sample(source_map(it["map"]), NO_FLEET)
+            return Sample(source_map(members["map"]), NO_FLEET)
         case ["mapFile"] if directory is None:
-            it["mapFile"].refuse("files are not read over HTTP; put the map itself into `map`")
+            members["mapFile"].refuse("files are not read over HTTP; put the map itself into `map`")
             return Sample(_EMPTY, NO_FLEET)
         case ["mapFile"]:
             assert directory is not None
-            file = it["mapFile"].text(min=1)
+            file = members["mapFile"].text(min=1)
             return Sample(read_source_map(read_file(directory / file)) if file else _EMPTY, NO_FLEET)
         case ["sample"]:
-            return _sample(it["sample"])
+            return _sample(members["sample"])
         case _:
             root.refuse("a scenario has exactly one map", allowed=("map", "mapFile", "sample"))
             return Sample(_EMPTY, NO_FLEET)
@@ -108,18 +108,18 @@ def _map(it: Members, root: Cursor, directory: Path | None) -> Sample:
 
 def _sample(at: Cursor) -> Sample:
     every = sorted({option for _, options in SAMPLES.values() for option in options})
-    it = at.object(required=("name",), optional=every)
-    chosen = it["name"].text(min=1)
+    members = at.object(required=("name",), optional=every)
+    chosen = members["name"].text(min=1)
     if chosen not in SAMPLES:
-        it["name"].refuse(f"there is no map {chosen!r}", allowed=tuple(SAMPLES))
+        members["name"].refuse(f"there is no map {chosen!r}", allowed=tuple(SAMPLES))
         return Sample(_EMPTY, NO_FLEET)
     options = {}
     for option in every:
-        if option in it and option not in SAMPLES[chosen][1]:
-            it[option].refuse(f"{chosen} has no {option}", allowed=SAMPLES[chosen][1])
-        elif option in it:
+        if option in members and option not in SAMPLES[chosen][1]:
+            members[option].refuse(f"{chosen} has no {option}", allowed=SAMPLES[chosen][1])
+        elif option in members:
             least, most = LIMITS.get(option, USUAL)
-            options[option] = it[option].integer(min=least, max=most)
+            options[option] = members[option].integer(min=least, max=most)
     try:
         return sample_of(chosen, options)
     except ValueError as error:
@@ -146,48 +146,48 @@ def _profiles(at: Cursor) -> tuple[RobotProfile, ...]:
 
 
 def _robot(at: Cursor) -> Robot:
-    it = at.object(required=("robotId", "parkNodeId"), optional=("profileId", "anchor", *_IN_NODE))
+    members = at.object(required=("robotId", "parkNodeId"), optional=("profileId", "anchor", *_IN_NODE))
     for member in _IN_NODE:
-        if "anchor" in it and member in it:
-            it[member].refuse(f"a truck that starts at an anchor has no {member}")
-    park = name(it["parkNodeId"])
+        if "anchor" in members and member in members:
+            members[member].refuse(f"a truck that starts at an anchor has no {member}")
+    park = name(members["parkNodeId"])
     return Robot(
-        robot_id=name(it["robotId"]),
-        profile_id=it["profileId"].text(min=1, default=FL_STD.profile_id),
+        robot_id=name(members["robotId"]),
+        profile_id=members["profileId"].text(min=1, default=FL_STD.profile_id),
         park_node_id=park,
-        start_node_id=name(it["startNodeId"]) if "startNodeId" in it else park,
-        came_from_id=it["cameFromNodeId"].text(min=1, default=None),
-        anchor=_on_lane(it["anchor"]) if "anchor" in it else None,
+        start_node_id=name(members["startNodeId"]) if "startNodeId" in members else park,
+        came_from_id=members["cameFromNodeId"].text(min=1, default=None),
+        anchor=_on_lane(members["anchor"]) if "anchor" in members else None,
     )
 
 
 def _on_lane(at: Cursor) -> OnLane:
-    it = at.object(required=("edgeKey", "sM"))
-    return OnLane(it["edgeKey"].text(min=1), micro(it["sM"].decimal(min=0, max=LONGEST_EDGE_M)))
+    members = at.object(required=("edgeKey", "sM"))
+    return OnLane(members["edgeKey"].text(min=1), micro(members["sM"].decimal(min=0, max=LONGEST_EDGE_M)))
 
 
 def _world(at: Cursor) -> WorldSettings:
     usual = WorldSettings()
     if not at.unless_null().given:
         return usual
-    it = at.object(optional=WORLD)
+    members = at.object(optional=WORLD)
 
     def share(member: str, default: int, whole: int = 1000) -> int:
-        return micro(it[member].decimal(min=0, max=1)) * whole // 1_000_000 if member in it else default
+        return micro(members[member].decimal(min=0, max=1)) * whole // 1_000_000 if member in members else default
 
     return WorldSettings(
-        step_ms=it["stepMs"].integer(min=1, max=200, default=usual.step_ms),
-        telemetry_period_ms=it["telemetryPeriodMs"].integer(min=1, default=usual.telemetry_period_ms),
-        telemetry_latency_ms=_span(it["telemetryLatencyMs"], usual.telemetry_latency_ms),
+        step_ms=members["stepMs"].integer(min=1, max=200, default=usual.step_ms),
+        telemetry_period_ms=members["telemetryPeriodMs"].integer(min=1, default=usual.telemetry_period_ms),
+        telemetry_latency_ms=_span(members["telemetryLatencyMs"], usual.telemetry_latency_ms),
         telemetry_loss_ppm=share("telemetryLoss", usual.telemetry_loss_ppm, 1_000_000),
-        command_latency_ms=_span(it["commandLatencyMs"], usual.command_latency_ms),
+        command_latency_ms=_span(members["commandLatencyMs"], usual.command_latency_ms),
         command_loss_ppm=share("commandLoss", usual.command_loss_ppm, 1_000_000),
         localization_permille=share("localizationShare", usual.localization_permille),
         tracking_permille=share("trackingShare", usual.tracking_permille),
         heading_permille=share("headingShare", usual.heading_permille),
         stamp_permille=share("stampShare", usual.stamp_permille),
         operation_permille=share("operationShare", usual.operation_permille),
-        faults=it["faults"].list_of(chance, default=()),
+        faults=members["faults"].list_of(chance, default=()),
     )
 
 

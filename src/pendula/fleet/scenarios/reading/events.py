@@ -48,66 +48,66 @@ _MEMBERS = ("forMs", "dxM", "dyM", "byM", "byMs")
 
 
 def event(at: Cursor) -> ScenarioEvent | OperatorAction | ScenarioRoute:
-    it = at.object(required=("atMs", "type"), optional=(*_MEMBERS, *_ACTION_MEMBERS, *_ROUTE_MEMBERS, "robotId"))
-    kind = it["type"].text(min=1)
+    members = at.object(required=("atMs", "type"), optional=(*_MEMBERS, *_ACTION_MEMBERS, *_ROUTE_MEMBERS, "robotId"))
+    kind = members["type"].text(min=1)
     if kind == ROUTE:
-        return _route(at, it)
+        return _route(at, members)
     for member in _ROUTE_MEMBERS:
-        if member in it:
-            it[member].refuse(f"{kind} has no {member}; only {ROUTE} has")
+        if member in members:
+            members[member].refuse(f"{kind} has no {member}; only {ROUTE} has")
     if kind in set(ActionType):
-        return _action(it, ActionType(kind))
+        return _action(members, ActionType(kind))
     if kind and kind not in set(FaultKind):
         every = (*FaultKind, *ActionType, ROUTE)
-        it["type"].refuse(f"there is no event {kind!r}{suggestion(kind, every)}", allowed=every)
+        members["type"].refuse(f"there is no event {kind!r}{suggestion(kind, every)}", allowed=every)
         kind = FaultKind.STAND
     for member in _ACTION_MEMBERS:
-        if member in it:
-            it[member].refuse(f"{kind} has no {member}; only operator actions have")
-    if "robotId" not in it:
+        if member in members:
+            members[member].refuse(f"{kind} has no {member}; only operator actions have")
+    if "robotId" not in members:
         at.refuse(f"{kind} needs robotId")
-    fault = _fault(at, it, FaultKind(kind or FaultKind.STAND))
-    robot = name(it["robotId"]) if "robotId" in it else ""
-    return ScenarioEvent.of(it["atMs"].integer(min=0), robot, fault)
+    fault = _fault(at, members, FaultKind(kind or FaultKind.STAND))
+    robot = name(members["robotId"]) if "robotId" in members else ""
+    return ScenarioEvent.of(members["atMs"].integer(min=0), robot, fault)
 
 
-def _route(at: Cursor, it: Members) -> ScenarioRoute:
+def _route(at: Cursor, members: Members) -> ScenarioRoute:
     """A route of an external planner for a truck without a task."""
     for member in (*_MEMBERS, *_ACTION_MEMBERS):
-        if member in it:
-            it[member].refuse(f"{ROUTE} has no {member}", allowed=("robotId", *_ROUTE_MEMBERS))
+        if member in members:
+            members[member].refuse(f"{ROUTE} has no {member}", allowed=("robotId", *_ROUTE_MEMBERS))
     for member in ("robotId", "toNodeId"):
-        if member not in it:
+        if member not in members:
             at.refuse(f"{ROUTE} needs {member}")
     return ScenarioRoute(
-        at_ms=it["atMs"].integer(min=0),
-        robot_id=name(it["robotId"]) if "robotId" in it else "",
-        node_id=name(it["toNodeId"]) if "toNodeId" in it else "",
-        leaves_at=name(it["leavesAtNodeId"]) if "leavesAtNodeId" in it else None,
+        at_ms=members["atMs"].integer(min=0),
+        robot_id=name(members["robotId"]) if "robotId" in members else "",
+        node_id=name(members["toNodeId"]) if "toNodeId" in members else "",
+        leaves_at=name(members["leavesAtNodeId"]) if "leavesAtNodeId" in members else None,
     )
 
 
-def _action(it: Members, kind: ActionType) -> OperatorAction:
+def _action(members: Members, kind: ActionType) -> OperatorAction:
     """An operator action; missing ids, operators and reasons are generated."""
     for member in _MEMBERS:
-        if member in it:
-            it[member].refuse(f"{kind} is an operator action: it has no {member}")
-    anchor = it["anchor"].object(required=("edgeKey", "sM")) if "anchor" in it else None
-    at_ms = it["atMs"].integer(min=0)
+        if member in members:
+            members[member].refuse(f"{kind} is an operator action: it has no {member}")
+    anchor = members["anchor"].object(required=("edgeKey", "sM")) if "anchor" in members else None
+    at_ms = members["atMs"].integer(min=0)
     return OperatorAction(
         contractVersion=CONTRACT_VERSION,
-        actionId=it["actionId"].text(min=1, max=NAME_MOST, default=_generated_id(kind, at_ms)),
+        actionId=members["actionId"].text(min=1, max=NAME_MOST, default=_generated_id(kind, at_ms)),
         ts=at_ms,
-        operatorId=it["operatorId"].text(min=1, max=NAME_MOST, default="scenario"),
+        operatorId=members["operatorId"].text(min=1, max=NAME_MOST, default="scenario"),
         type=kind,
-        reason=it["reason"].text(min=1, max=MOST_REASON, default="as the scenario says"),
-        robotId=name(it["robotId"]) if "robotId" in it else UNSET,
-        taskId=name(it["taskId"]) if "taskId" in it else UNSET,
+        reason=members["reason"].text(min=1, max=MOST_REASON, default="as the scenario says"),
+        robotId=name(members["robotId"]) if "robotId" in members else UNSET,
+        taskId=name(members["taskId"]) if "taskId" in members else UNSET,
         anchor=UNSET if anchor is None else _place(anchor),
-        resources=_resources(it["resources"]) if "resources" in it else UNSET,
-        physicallySecured=it["physicallySecured"].boolean() if "physicallySecured" in it else UNSET,
-        confirmationOf=it["confirmationOf"].text(min=1, max=NAME_MOST) if "confirmationOf" in it else UNSET,
-        force=it["force"].boolean() if "force" in it else UNSET,
+        resources=_resources(members["resources"]) if "resources" in members else UNSET,
+        physicallySecured=members["physicallySecured"].boolean() if "physicallySecured" in members else UNSET,
+        confirmationOf=members["confirmationOf"].text(min=1, max=NAME_MOST) if "confirmationOf" in members else UNSET,
+        force=members["force"].boolean() if "force" in members else UNSET,
     )
 
 
@@ -142,8 +142,8 @@ def _generated_id(kind: str, at_ms: int) -> str:
 
 def chance(at: Cursor) -> FaultRate:
     """A random fault of every truck, with its rate per hour."""
-    it = at.object(required=("type", "perHour"), optional=_MEMBERS)
-    return FaultRate(_checked_fault(at, it), it["perHour"].integer(min=1, max=_MOST_AN_HOUR, default=1))
+    members = at.object(required=("type", "perHour"), optional=_MEMBERS)
+    return FaultRate(_checked_fault(at, members), members["perHour"].integer(min=1, max=_MOST_AN_HOUR, default=1))
 
 
 def read_drill(document: Document) -> tuple[str, Fault]:
@@ -152,35 +152,37 @@ def read_drill(document: Document) -> tuple[str, Fault]:
 
 
 def _drill(root: Cursor) -> tuple[str, Fault]:
-    it = root.object(required=("robotId", "type"), optional=_MEMBERS)
-    return name(it["robotId"]), _checked_fault(root, it)
+    members = root.object(required=("robotId", "type"), optional=_MEMBERS)
+    return name(members["robotId"]), _checked_fault(root, members)
 
 
-def _checked_fault(at: Cursor, it: Members) -> Fault:
-    kind = it["type"].text(min=1)
+def _checked_fault(at: Cursor, members: Members) -> Fault:
+    kind = members["type"].text(min=1)
     if kind and kind not in set(FaultKind):
-        it["type"].refuse(f"there is no fault {kind!r}{suggestion(kind, tuple(FaultKind))}", allowed=tuple(FaultKind))
+        members["type"].refuse(
+            f"there is no fault {kind!r}{suggestion(kind, tuple(FaultKind))}", allowed=tuple(FaultKind)
+        )
         return Fault(FaultKind.STAND, 1)
-    return _fault(at, it, FaultKind(kind or FaultKind.STAND))
+    return _fault(at, members, FaultKind(kind or FaultKind.STAND))
 
 
-def _fault(at: Cursor, it: Members, kind: FaultKind) -> Fault:
+def _fault(at: Cursor, members: Members, kind: FaultKind) -> Fault:
     needs = NEEDS.get(kind, _DURATION)
     for member in _MEMBERS:
-        if member in needs and member not in it:
+        if member in needs and member not in members:
             at.refuse(f"{kind.value} needs {member}", allowed=needs)
-        elif member in it and member not in needs:
+        elif member in members and member not in needs:
             once = "happens once: it " if member in _DURATION else ""
-            it[member].refuse(f"{kind.value} {once}has no {member}", allowed=needs)
+            members[member].refuse(f"{kind.value} {once}has no {member}", allowed=needs)
     return Fault(
         kind,
-        for_ms=it["forMs"].integer(min=1, max=LONGEST_MS, default=1),
-        x_um=_offset(it, "dxM"),
-        y_um=_offset(it, "dyM"),
-        by_um=length(it["byM"], Decimal(FARTHEST_M)) if "byM" in it else 0,
-        by_ms=it["byMs"].integer(min=1, max=LONGEST_MS, default=0),
+        for_ms=members["forMs"].integer(min=1, max=LONGEST_MS, default=1),
+        x_um=_offset(members, "dxM"),
+        y_um=_offset(members, "dyM"),
+        by_um=length(members["byM"], Decimal(FARTHEST_M)) if "byM" in members else 0,
+        by_ms=members["byMs"].integer(min=1, max=LONGEST_MS, default=0),
     )
 
 
-def _offset(it: Members, member: str) -> int:
-    return micro(it[member].decimal(min=-FARTHEST_M, max=FARTHEST_M)) if member in it else 0
+def _offset(members: Members, member: str) -> int:
+    return micro(members[member].decimal(min=-FARTHEST_M, max=FARTHEST_M)) if member in members else 0

@@ -30,12 +30,12 @@ from pendula.fleet.views.reasons import WAITS
 
 
 def expectation(at: Cursor) -> Expectation:
-    it = at.object(optional=tuple(KINDS))
-    given = [kind for kind in KINDS if kind in it]
+    members = at.object(optional=tuple(KINDS))
+    given = [kind for kind in KINDS if kind in members]
     if len(given) != 1:
         at.refuse("an expectation has one member, which names its kind", allowed=tuple(KINDS))
         return AllAtRest()
-    return KINDS[given[0]](it[given[0]])
+    return KINDS[given[0]](members[given[0]])
 
 
 def _tasks_done(at: Cursor) -> Expectation:
@@ -56,21 +56,26 @@ def _true(kind: type[Expectation]) -> Callable[[Cursor], Expectation]:
 
 
 def _arrives(at: Cursor) -> Expectation:
-    it = at.object(required=("robotId", "nodeId", "byMs"))
-    return Arrives(name(it["robotId"]), name(it["nodeId"]), it["byMs"].integer(min=0))
+    members = at.object(required=("robotId", "nodeId", "byMs"))
+    return Arrives(name(members["robotId"]), name(members["nodeId"]), members["byMs"].integer(min=0))
 
 
 def _never_beyond(at: Cursor) -> Expectation:
-    it = at.object(required=("robotId", "edgeKey", "sM"), optional=("while",))
-    meanwhile = place(it["while"]) if "while" in it else None
-    return NeverBeyond(name(it["robotId"]), it["edgeKey"].text(min=1), length(it["sM"]), meanwhile)
+    members = at.object(required=("robotId", "edgeKey", "sM"), optional=("while",))
+    meanwhile = place(members["while"]) if "while" in members else None
+    return NeverBeyond(name(members["robotId"]), members["edgeKey"].text(min=1), length(members["sM"]), meanwhile)
 
 
 def place(at: Cursor) -> Place:
     """A truck on an edge, optionally between two positions."""
-    it = at.object(required=("robotId", "edgeKey"), optional=("fromM", "toM"))
-    low = length(it["fromM"]) if "fromM" in it else 0
-    return Place(name(it["robotId"]), it["edgeKey"].text(min=1), low, length(it["toM"]) if "toM" in it else None)
+    members = at.object(required=("robotId", "edgeKey"), optional=("fromM", "toM"))
+    low = length(members["fromM"]) if "fromM" in members else 0
+    return Place(
+        name(members["robotId"]),
+        members["edgeKey"].text(min=1),
+        low,
+        length(members["toM"]) if "toM" in members else None,
+    )
 
 
 def _together(at: Cursor) -> Expectation:
@@ -78,27 +83,27 @@ def _together(at: Cursor) -> Expectation:
 
 
 def _longest_wait(at: Cursor) -> Expectation:
-    it = at.object(required=("atMostMs",), optional=("robotId", "reasonCode"))
-    reason = _reason(it["reasonCode"]) if "reasonCode" in it else None
-    return LongestWait(it["atMostMs"].integer(min=0), it["robotId"].text(default=None), reason)
+    members = at.object(required=("atMostMs",), optional=("robotId", "reasonCode"))
+    reason = _reason(members["reasonCode"]) if "reasonCode" in members else None
+    return LongestWait(members["atMostMs"].integer(min=0), members["robotId"].text(default=None), reason)
 
 
 def _some_truck_waits(at: Cursor) -> Expectation:
-    it = at.object(required=("reasonCode",), optional=("robotId",))
-    return SomeTruckWaits(_reason(it["reasonCode"]), it["robotId"].text(default=None))
+    members = at.object(required=("reasonCode",), optional=("robotId",))
+    return SomeTruckWaits(_reason(members["reasonCode"]), members["robotId"].text(default=None))
 
 
 def _alert(at: Cursor) -> Expectation:
-    it = at.object(required=("code", "byMs"), optional=("withinMs",))
-    within = it["withinMs"].integer(min=0, default=None)
-    return AlertComes(_alert_code(it["code"]), it["byMs"].integer(min=0), within)
+    members = at.object(required=("code", "byMs"), optional=("withinMs",))
+    within = members["withinMs"].integer(min=0, default=None)
+    return AlertComes(_alert_code(members["code"]), members["byMs"].integer(min=0), within)
 
 
 def _stands(at: Cursor) -> Expectation:
-    it = at.object(required=("robotId", "reasonCode", "byMs"), optional=("untilMs",))
-    code = _one_of(tuple(Stop), "reason to stop", it["reasonCode"])
-    until = it["untilMs"].integer(min=0, default=None)
-    return Stands(name(it["robotId"]), code, it["byMs"].integer(min=0), until)
+    members = at.object(required=("robotId", "reasonCode", "byMs"), optional=("untilMs",))
+    code = _one_of(tuple(Stop), "reason to stop", members["reasonCode"])
+    until = members["untilMs"].integer(min=0, default=None)
+    return Stands(name(members["robotId"]), code, members["byMs"].integer(min=0), until)
 
 
 def _no_alert(at: Cursor) -> Expectation:
@@ -122,34 +127,34 @@ def _one_of(codes: tuple[str, ...], what: str, at: Cursor) -> str:
 
 
 def _refused(at: Cursor) -> Expectation:
-    it = at.object(optional=("robotId",))
-    return RouteRefused(it["robotId"].text(default=None))
+    members = at.object(optional=("robotId",))
+    return RouteRefused(members["robotId"].text(default=None))
 
 
 def _gives_back(at: Cursor) -> Expectation:
-    it = at.object(required=("robotId", "atLeastMs"))
-    return GivesBack(name(it["robotId"]), it["atLeastMs"].integer(min=0))
+    members = at.object(required=("robotId", "atLeastMs"))
+    return GivesBack(name(members["robotId"]), members["atLeastMs"].integer(min=0))
 
 
 def _changes(at: Cursor) -> Expectation:
-    it = at.object(required=("atMost",), optional=("robotId",))
-    return GoHoldChanges(it["atMost"].integer(min=0), it["robotId"].text(default=None))
+    members = at.object(required=("atMost",), optional=("robotId",))
+    return GoHoldChanges(members["atMost"].integer(min=0), members["robotId"].text(default=None))
 
 
 def _flips(at: Cursor) -> Expectation:
-    it = at.object(required=("edgeGroupKey", "atMost"))
-    return DirectionFlips(it["edgeGroupKey"].text(min=1), it["atMost"].integer(min=0))
+    members = at.object(required=("edgeGroupKey", "atMost"))
+    return DirectionFlips(members["edgeGroupKey"].text(min=1), members["atMost"].integer(min=0))
 
 
 def _calm(at: Cursor) -> Expectation:
-    it = at.object(optional=("goHoldChanges", "holdBackM", "targetBackM", "directionFlips", "replans"))
+    members = at.object(optional=("goHoldChanges", "holdBackM", "targetBackM", "directionFlips", "replans"))
     usual = Calm()
     return Calm(
-        it["goHoldChanges"].integer(min=0, default=usual.go_hold_changes),
-        length(it["holdBackM"]) if "holdBackM" in it else usual.hold_back_um,
-        length(it["targetBackM"]) if "targetBackM" in it else usual.target_back_um,
-        it["directionFlips"].integer(min=0, default=usual.direction_flips),
-        it["replans"].integer(min=0, default=usual.replans),
+        members["goHoldChanges"].integer(min=0, default=usual.go_hold_changes),
+        length(members["holdBackM"]) if "holdBackM" in members else usual.hold_back_um,
+        length(members["targetBackM"]) if "targetBackM" in members else usual.target_back_um,
+        members["directionFlips"].integer(min=0, default=usual.direction_flips),
+        members["replans"].integer(min=0, default=usual.replans),
     )
 
 

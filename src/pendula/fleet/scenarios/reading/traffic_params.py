@@ -26,8 +26,8 @@ def read_traffic_params(document: Document, usual: TrafficParams) -> TrafficPara
 
 def traffic_params(at: Cursor, usual: TrafficParams | None = None) -> TrafficParams:
     """Traffic parameters of an object; missing ones have their defaults."""
-    it = at.object(optional=tuple(TRAFFIC_PARAMS), unknown="keep")
-    given = {field: _value(it[name], field) for name, field in TRAFFIC_PARAMS.items() if name in it}
+    members = at.object(optional=tuple(TRAFFIC_PARAMS), unknown="keep")
+    given = {field: _value(members[name], field) for name, field in TRAFFIC_PARAMS.items() if name in members}
     return structs.replace(usual or TrafficParams(), **given)
 
 
