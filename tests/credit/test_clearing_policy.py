@@ -117,8 +117,8 @@ def test_a_line_that_lets_no_payments_pass_is_no_want_of_capacity() -> None:
     (found,) = worst(run.run.network.ledgers["UAH"], 5)
 
     assert (found.target.source, found.target.target) == ("b", "a")
-    assert found.label == "a → b: 1 of 2 attempts failed, 1 because the line lets no payments pass"
-    assert found.suggested_action == "Let payments pass through b over this line; a higher limit does not help"
+    assert found.label == "a → b: 1 of 2 attempts failed, 1 because the line does not mediate"
+    assert found.suggested_action == "Allow payments through b over this line; a higher limit does not help"
     assert run.result().refusals.reasons == {"no_route_at_all": 1}
     (count,) = [one for one in saved(run.run)["hops"]["UAH"] if one[3]]
     assert count[-1] == 1

@@ -167,7 +167,7 @@ def test_whatever_a_crash_leaves_goes_on_to_the_same_end(call: int) -> None:
 
     again: list[int] = []
     with Recording.resume(plan_of(), disk.after_crash(call)) as recording:
-        recording.tell_again(lambda events: again.append(len(events)))
+        recording.replay_history(lambda events: again.append(len(events)))
         assert again[: len(told)] == told
         recording.step(8 - recording.headless.run.tick)
 

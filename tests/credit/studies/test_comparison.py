@@ -53,9 +53,9 @@ def figures(seed: int = 1, committed: int = 0, no_capacity: int = 0, errors: int
 def test_a_side_that_was_never_active_is_named() -> None:
     never = quick(STATIC, changed(ADAPTIVE, {"adaptive_no_capacity_high": "1", "adaptive_window_ticks": "30"}))
 
-    assert never.same == "B was never active: adaptive equals the calendar below adaptive_no_capacity_high (1)"
+    assert never.same == "B was never active: adaptive equals the static cadence below adaptive_no_capacity_high (1)"
     hops = quick(STATIC, changed(STATIC, {"adaptive_window_ticks": "9"}))
-    assert hops.same == "Both sides came to the same with every seed: what differs in their settings had no effect"
+    assert hops.same == "Both sides have equal results with every seed: the different settings had no effect"
     assert quick(STATIC, changed(STATIC, {"clearing_enabled": "off"})).same is None
 
 

@@ -65,7 +65,7 @@ def test_a_run_is_drawn_with_its_rates_refusals_and_debts() -> None:
     for words in (
         "Committed rate",
         "Paid, of what was wanted",
-        "for want of capacity",
+        "no capacity",
         "no route at all",
         "cleared so far",
     ):

@@ -258,8 +258,8 @@ def test_too_many_runs_are_refused_before_they_are_listed() -> None:
 
 
 @pytest.mark.parametrize("seeds", [(), (1, 1), (-1,)])
-def test_seeds_that_make_no_sense_are_refused(seeds: tuple[int, ...], small: Document) -> None:
-    with pytest.raises(WrongUsage, match="different seeds"):
+def test_invalid_seeds_are_refused(seeds: tuple[int, ...], small: Document) -> None:
+    with pytest.raises(WrongUsage, match="distinct and not negative"):
         sweep(small, {}, seeds, 1)
 
 

@@ -1,10 +1,10 @@
-"""Making scenarios: what a designer should look at, their form, and villages out of a seed.
+"""Authoring of scenarios: linter, JSON Schema, and a generator of villages.
 
-linting/          warnings about a scenario before it runs, by families
-reachability      the shape of a network of lines: who is joined to whom, who is within reach
-schema            the forms of a scenario, of settings and of a configuration as JSON Schema
-villages          a scenario of invented people and firms that trade in circles
-village_groups    who lives there: groups, habits and names
+linting/          warnings about a scenario before it runs, by topic
+reachability      graph questions about lines: components, reachability, cycles
+schema            JSON Schemas of a scenario, of settings and of a configuration
+villages          generates scenarios of invented people and firms that trade in cycles
+village_groups    groups, habits and names of their members
 example/          the example of the scheduler: a village of a hundred that runs out of credit
 """
 
@@ -13,7 +13,7 @@ from pendula.credit.authoring.schema import file_schema
 from pendula.credit.authoring.villages import village
 
 __all__ = [
-    "file_schema",  # the form of a scenario file
-    "lint",  # what a designer should look at
-    "village",  # a scenario out of a seed
+    "file_schema",  # JSON Schema of a scenario file
+    "lint",  # warnings about a scenario
+    "village",  # generate a scenario from a seed
 ]

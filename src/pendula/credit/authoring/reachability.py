@@ -1,6 +1,6 @@
-"""The shape of a network of lines: who is joined to whom, who is within reach, whether circles close.
+"""Graph questions about lines: components, reachability, cycles.
 
-Everything is told from the lines alone, whoever owes what. Ways go from the one who pays to the one who is paid.
+Everything is derived from the lines alone, independent of debts. Edges go from sender to receiver.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,12 +9,12 @@ from operator import or_
 
 Ways = dict[str, dict[str, None]]
 
-# The search for circles gives up after so many steps; ordinary networks need a hundredth of them.
+# Step limit of the search for cycles; ordinary networks need a hundredth of it.
 STEPS_MOST = 3_000_000
 
 
 def ways_of(pairs: Iterable[tuple[str, str]]) -> Ways:
-    """From each payer to those it can pay, both in the order of the pairs."""
+    """The receivers of each sender, in the order of the pairs."""
     ways: Ways = {}
     for payer, payee in pairs:
         ways.setdefault(payer, {})[payee] = None
@@ -22,7 +22,7 @@ def ways_of(pairs: Iterable[tuple[str, str]]) -> Ways:
 
 
 def reach(ways: Ways, sender: str, hops: int, most: int) -> Iterator[str]:
-    """Everybody within so many hops, layer by layer, until `most` are known, the sender among them."""
+    """Participants within so many hops, layer by layer, until `most` are found, including the sender."""
     seen, layer = {sender}, [sender]
     for _ in range(hops):
         fresh: list[str] = []
@@ -39,7 +39,7 @@ def reach(ways: Ways, sender: str, hops: int, most: int) -> Iterator[str]:
 
 
 def marks_within(ways: Ways, marks: Mapping[str, int], hops: int) -> dict[str, int]:
-    """The marks, as bits, of everybody within so many hops of each payer, perhaps the payer's own."""
+    """The union of the marks (bits) of all participants within so many hops of each sender."""
     found: dict[str, int] = {}
     for _ in range(hops):
         found = {
@@ -50,7 +50,7 @@ def marks_within(ways: Ways, marks: Mapping[str, int], hops: int) -> dict[str, i
 
 
 def parts(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """Participants that are joined, whatever the direction; the largest part first, then by id."""
+    """Connected components, ignoring directions; the largest first, then by id."""
     beside: Ways = {}
     for one, other in pairs:
         beside.setdefault(one, {})[other] = None
@@ -71,7 +71,7 @@ def parts(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
 
 
 def has_circle(pairs: Iterable[tuple[str, str]], most: int, steps: int = STEPS_MOST) -> bool | None:
-    """Whether three to `most` participants can pay in a circle; None where the search gave up.
+    """Whether three to `most` participants can pay in a cycle; None if the search reached its limit.
 
     A walk that never turns straight back and meets a participant again has gone round a circle of at least three. Such
     walks are sought from both sides of each participant, half of the length each.
@@ -92,18 +92,18 @@ def has_circle(pairs: Iterable[tuple[str, str]], most: int, steps: int = STEPS_M
         steps -= spent + more
         if steps < 0:
             return None
-        # Whoever is on no circle is in the way of the others.
+        # Remove participants that are on no cycle.
         _peel(ahead, behind, _taken(ahead, behind, start))
     return False
 
 
 def _turns(before: list[str], after: list[str] | None) -> bool:
-    """Whether one can come from one of these and go on to another one of those."""
+    """Whether a walk can come from one of these and continue to a different one of those."""
     return after is not None and (len(before) > 1 or len(after) > 1 or before != after)
 
 
 def _peel(ahead: Ways, behind: Ways, suspects: list[str]) -> None:
-    """Take out whoever cannot be on a circle: nobody before them, nobody behind, or the same one on both sides."""
+    """Remove participants that cannot be on a cycle: without predecessor, without successor, or with the same one."""
     while suspects:
         one = suspects.pop()
         after, before = ahead.get(one, {}), behind.get(one, {})
@@ -112,7 +112,7 @@ def _peel(ahead: Ways, behind: Ways, suspects: list[str]) -> None:
 
 
 def _taken(ahead: Ways, behind: Ways, one: str) -> list[str]:
-    """Takes one out; returns its neighbours."""
+    """Remove a participant; returns its neighbours."""
     after, before = ahead.pop(one, {}), behind.pop(one, {})
     for other in after:
         del behind[other][one]
@@ -122,9 +122,9 @@ def _taken(ahead: Ways, behind: Ways, one: str) -> list[str]:
 
 
 def _walked(ways: Ways, start: str, length: int) -> tuple[dict[str, list[str]], int]:
-    """Who is met on walks that never turn straight back, each with up to two from whom one came, and the steps taken.
+    """Participants met on walks without immediate reversal, each with up to two predecessors, and the number of steps.
 
-    Two are enough: from the first one goes on to everybody but the first, from the second only to the first.
+    Two are enough: coming from the first, the walk continues to all but the first; from the second, only to the first.
     """
     met: dict[str, list[str]] = {other: [start] for other in ways[start]}
     layer, steps = [(other, start) for other in met], len(met)

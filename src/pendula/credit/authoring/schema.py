@@ -1,6 +1,6 @@
-"""The forms of a scenario, of settings and of a run's configuration as JSON Schema; their numbers are the readers' own.
+"""JSON Schemas of a scenario, of settings and of the configuration of a run; limits come from the readers.
 
-`file_schema` describes what is read strictly. What no schema can say (ids used twice, lines whose ends are not there,
+`file_schema` describes what is read strictly. What no schema can express (duplicate ids, lines with unknown ends,
 profiles that extend themselves, digits after the point) `reading` finds; `settings` finds ranges that cross.
 """
 
@@ -29,25 +29,25 @@ from pendula.credit.settings import TABLE, Kind, Setting, Settings
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 REQUIRED = ("schema_version", "scenario_id", "participants", "trustlines")
-# Letters beyond ASCII that become ASCII when they are made capitals.
+# Non-ASCII letters whose uppercase is ASCII.
 CAPITALS = "[\\u00df\\u0131\\u017f\\ufb00-\\ufb06]"
 SPACE = r"[\s\u001c-\u001f\u0085]*"
 UNITS = MOST // ATOMS + 1  # every amount is below this; a float cannot tell the largest from it
 
 DESCRIPTIONS = {
     "schema_version": "The version of the format, scenario/1.",
-    "scenario_id": "What the scenario is called by programs.",
-    "name": "What the scenario is called by people.",
-    "description": "What it is about.",
-    "seed": "Random seed, unless a run is given another seed.",
+    "scenario_id": "The id of the scenario.",
+    "name": "The display name of the scenario.",
+    "description": "A description.",
+    "seed": "Random seed, unless a run has its own.",
     "baseEquivalent": "The equivalent of lines that name none.",
     "equivalents": "The units of account; those of the lines need not be listed.",
-    "participants": "Who takes part.",
-    "groups": "Kinds of participants, to which profiles may refer.",
-    "behaviorProfiles": "How participants pay: how often, whom, how much.",
-    "trustlines": "Who trusts whom, up to which limit.",
-    "events": "What happens at which virtual time.",
-    "settings": "How the run warms up, how trust drifts, where payments prefer to go.",
+    "participants": "The participants.",
+    "groups": "Groups of participants, to which profiles may refer.",
+    "behaviorProfiles": "Behaviour of participants: frequency, receivers and amounts of payments.",
+    "trustlines": "Trustlines with their limits.",
+    "events": "Events at virtual times.",
+    "settings": "Warm-up, trust drift, and preferred directions of payments.",
 }
 
 

@@ -1,7 +1,7 @@
-"""Who lives in an invented network: what the groups are, how their members pay, and what they are called.
+"""Groups of an invented network, the habits and the names of their members.
 
-Nobody is drawn here. A number becomes a habit and a name by arithmetic, so that both cost nothing and depend on
-nothing but the number and the turn that a seed gives to the whole list.
+No random numbers are used here: the number of a member gives its habit and name by arithmetic, rotated by an offset
+from the seed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class Group(Struct, frozen=True):
-    """What the members of a group are called; in `mediates` of a hundred lines the creditor passes payments on."""
+    """A group and the ids of its members; in `mediates` of a hundred lines the creditor mediates."""
 
     label: str
     member: str
@@ -19,7 +19,7 @@ class Group(Struct, frozen=True):
 
 
 class Habit(Struct, frozen=True):
-    """How `share` per cent of a group pay: whom (by weight, or along chains to groups) and how much, in units."""
+    """The behaviour of `share` per cent of a group: receivers (by weight, or along chains) and amounts in units."""
 
     id: str
     group: str
@@ -98,7 +98,7 @@ HABITS = (
     ),
 )
 # fmt: on
-SPREAD = 37  # prime to 100: steps of it visit each per cent once
+SPREAD = 37  # coprime to 100: its multiples visit each per cent once
 
 _GIVEN = (
     *("Adela", "Alwin", "Anouk", "Arvid", "Beata", "Bram", "Cosima", "Corin", "Dagny", "Doran", "Edda", "Emeric"),
@@ -156,12 +156,12 @@ _TRADES: Mapping[str, Sequence[str]] = {
     ),
 }
 
-# Prime to the number of pairs: every pair comes once before any comes again, and neighbours share no word.
+# Coprime to the number of pairs: every pair is used once before any repeats, and neighbours share no word.
 _STRIDE = 1013
 
 
 def habit_of(group: str, place: int) -> str:
-    """The habits of a group take turns, so that even a small one has all of them in their shares."""
+    """The habit of a member; habits alternate, so that even a small group has all of them by share."""
     point = place * SPREAD % 100
     for habit in HABITS:
         if habit.group == group:
@@ -172,7 +172,7 @@ def habit_of(group: str, place: int) -> str:
 
 
 def name_of(group: str, number: int, turn: int = 0) -> str:
-    """The name of the member `number` of a group; a firm's in groups that trade, else a person's."""
+    """The name of a member: of a firm in groups that trade, else of a person."""
     trades = _TRADES.get(group)
     front, back = (_FAMILY, trades) if trades else (_GIVEN, _FAMILY)
     pairs = len(front) * len(back)

@@ -1,8 +1,8 @@
-"""A village of one's own: a scenario of invented people and firms that trade in circles, made from a seed.
+"""Generates scenarios of invented people and firms that trade in cycles, from a seed.
 
-The same arguments give the same document, byte by byte; nothing is drawn but integers. Households pay shops, shops
-pay makers, makers pay wages, so that debts close to cycles short enough to be cleared; whoever pays is the debtor of
-a line. Amounts and limits suit payments of up to 500 units, yet a cap of 3 silences nobody.
+The same arguments give the same document, byte by byte; only integers are drawn. Households pay shops, shops pay
+makers, makers pay wages, so that debts form cycles short enough to clear; the payer is the debtor of a line. Amounts
+and limits suit payments of up to 500 units, yet a cap of 3 silences no profile.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ UNIT, HOUR = "UNIT", "HOUR"
 SMALLEST_PAYMENT = 1
 HOURS_MODEL: Mapping[str, Json] = {"min": SMALLEST_PAYMENT, "p50": 2, "p90": 6, "max": 12}
 
-# What each stream of numbers decides: to tune one leaves the draws of the others alone.
+# One stream of random numbers per purpose: changing one does not change the draws of the others.
 PEOPLE, NAMES, LINES, EVENTS = 0x50454F50, 0x4E414D45, 0x4C494E45, 0x4556454E
 
 
@@ -39,7 +39,7 @@ class Profile(StrEnum):
 
 
 class Link(Struct, frozen=True):
-    """Who pays whom: each payer (or each payee) finds `hundredths` / 100 partners.
+    """Payments between two groups: each payer (or each payee) gets `hundredths` / 100 partners.
 
     Limits lie between `least` units and `least` doubled `doublings` times, each doubling equally often.
     """
@@ -54,11 +54,11 @@ class Link(Struct, frozen=True):
 
 
 class Layout(Struct, frozen=True):
-    """A kind of network: its groups in order of need with their per cent, how many live in one quarter, the links.
+    """A kind of network: its groups by priority with their per cent, the size of a quarter, the links.
 
-    The payers of the link `ring` stand in a ring, and each pays `steps` others of it. `hubs` is the number of those
-    HUBS, instead of a share; `limit` the limit of every line, instead of those of the links. With `wide` a participant
-    whose quarter is too small finds partners everywhere.
+    The payers of the link `ring` form a ring, in which each pays `steps` others. `hubs` is the number of HUBS, instead
+    of a share; `limit` the limit of every line, instead of those of the links. With `wide` a participant whose quarter
+    is too small gets partners everywhere.
     """
 
     shares: Mapping[str, int]
@@ -95,11 +95,11 @@ class Day(Struct, frozen=True):
 
 Members: TypeAlias = Mapping[str, Sequence[Member]]
 
-# Shops and institutions are never absent, or half a quarter would have nobody to pay.
+# Shops and institutions are never absent, or half a quarter would have no receiver.
 SOMETIMES_ABSENT = ("households", "producers", "services")
 ABSENT = ("suspended", "frozen", "left")
 ONE_ABSENT_IN = 25
-# One partner in so many is chosen in the whole network, the others in one's own quarter: cycles stay short.
+# One partner in so many comes from the whole network, the others from the same quarter: cycles stay short.
 ONE_STRANGER_IN = 10
 LATE_BY = 20  # seconds
 
@@ -125,7 +125,7 @@ VILLAGE_LINKS = (
     Link("agents", "households", 150, 300, 2),
     Link("agents", "anchors", 100, 800, 2),
 )
-# Hours go round among services; households take part through them.
+# Hours circulate among services; households take part through them.
 HOUR_LINKS = (
     Link("households", "services", 60, 4, equivalent=HOUR),
     Link("services", "households", 40, 8, by_payee=True, equivalent=HOUR),
@@ -152,7 +152,7 @@ LAYOUTS = {
     Profile.RING: Layout({"neighbours": 100}, MOST, ring=Link("neighbours", "neighbours", 200, 200, 2)),
     Profile.MARKET: Layout({"households": 50, "anchors": 4, "retail": 22, "producers": 24}, 25, MARKET_LINKS),
 }
-# A smaller town has too few services for hours to go round.
+# A smaller town has too few services for hours to circulate.
 HOURS_FROM = 20
 HUBS = "anchors"
 DEGREE_MOST = 1000
@@ -233,7 +233,7 @@ def village(
 def _with_hubs(layout: Layout, participants: int, hubs: int) -> Layout:
     if HUBS not in layout.shares:
         raise InputRefused("A ring has no hubs; leave the number of hubs out", value=hubs)
-    # Somebody of each other group is left, as far as there are participants.
+    # Each other group keeps a member, as far as there are participants.
     _within("number of hubs", hubs, 0, max(0, participants - LEAST))
     return msgspec.structs.replace(layout, hubs=hubs)
 
@@ -317,7 +317,7 @@ def _participant(member: Member, turn: int) -> Json:
 
 
 def _behaviour(habit: Habit, layout: Layout, members: Members) -> Json:
-    # A group of one has nobody of its own to pay.
+    # A group of one has no receivers of its own.
     others = [group for group in members if group != habit.group or len(members[group]) > 1]
     codes = [
         code
@@ -351,7 +351,7 @@ def _lines(layout: Layout, members: Members, draw: Pcg32) -> Iterator[Json]:
         for one in members[choosing]:
             count = (link.hundredths + draw.bounded(100)) // 100
             pool = nearby.get((chosen, one.quarter), [])
-            # The only one of a quarter deals with its like elsewhere.
+            # The only member in a quarter gets partners elsewhere.
             pool = everywhere[chosen] if pool in ([], [one.id]) else pool
             if layout.wide and count >= len(pool):
                 pool = everywhere[chosen]
@@ -363,7 +363,7 @@ def _lines(layout: Layout, members: Members, draw: Pcg32) -> Iterator[Json]:
 
 
 def _nearby(members: Members) -> dict[tuple[str, int], list[str]]:
-    """Who of a group can be dealt with in a quarter."""
+    """Active members by group and quarter."""
     found: dict[tuple[str, int], list[str]] = {}
     for group, all_ in members.items():
         for one in all_:
@@ -373,7 +373,7 @@ def _nearby(members: Members) -> dict[tuple[str, int], list[str]]:
 
 
 def _partners(one: str, count: int, nearby: Sequence[str], everywhere: Sequence[str], draw: Pcg32) -> Iterator[str]:
-    """So many different others, mostly of the same quarter."""
+    """Distinct partners, mostly of the same quarter."""
     taken = {one}
     while len(taken) <= count:
         pool = nearby if draw.bounded(ONE_STRANGER_IN) else everywhere
@@ -392,7 +392,7 @@ def _ring(layout: Layout, members: Members, draw: Pcg32) -> Iterator[Json]:
     steps = [(1 + step // 2) * (-1) ** step - step % 2 for step in range(layout.steps)]
     ring = [one.id for one in members[link.payer] if one.status == "active"] if link else []
     for place, payer in enumerate(ring):
-        # Of two or three participants some steps lead to the same one, or nowhere.
+        # With two or three participants some steps lead to the same one, or nowhere.
         for step in dict.fromkeys(step % len(ring) for step in steps):
             if link and step:
                 at = 2 * place + (step != 1)
@@ -400,9 +400,9 @@ def _ring(layout: Layout, members: Members, draw: Pcg32) -> Iterator[Json]:
 
 
 def _line(link: Link, creditor: str, debtor: str, place: int, limit: int | None, draw: Pcg32) -> Json:
-    """Doublings and policies take turns by `place`: villages differ in who trusts whom, not in how much there is."""
+    """Doublings and policies alternate by `place`: villages differ in their lines, not in their total capacity."""
     low = link.least * 100 << place % link.doublings
-    cents = low + draw.bounded(low)  # drawn in any case: a limit that is given leaves the partners as they are
+    cents = low + draw.bounded(low)  # drawn even if a limit is given, so that the partners stay the same
     line: dict[str, Json] = {
         "from": creditor,
         "to": debtor,
@@ -420,7 +420,7 @@ def _settings(profile: Profile) -> Json:
     return {
         "warmup": {"ticks": 10, "floor": Decimal("0.2")},
         "trust_drift": {
-            # On a ring one watches what clearing alone does.
+            # A ring shows the effect of clearing alone.
             "enabled": profile is not Profile.RING,
             "growth_rate": Decimal("0.15"),
             "decay_rate": Decimal("0.02"),
@@ -433,7 +433,7 @@ def _settings(profile: Profile) -> Json:
 
 
 def _events(members: Members, draw: Pcg32) -> list[Json]:
-    """A note at the beginning, then days on which more or less is paid than usual."""
+    """A note at the start, then days with more or less trade than usual."""
     opening: Json = {"time": 0, "type": "note", "description": "The books are open; nobody owes anybody anything."}
     habits = {member.habit for group in members.values() for member in group}
     scopes = {"all", *(f"group:{group}" for group in members), *(f"profile:{habit}" for habit in habits)}

@@ -1,10 +1,10 @@
 """One run: without a server, with a journal, its files, and its forks.
 
-headless     a run made from a document, stepped as far as one likes, told in one result
-recording    every command through a journal; any tick of it again
-forking      the same run with other settings from some tick on, and what that changes
-artifacts    what a run leaves in a directory: status, last tick, every event, a summary, a bundle
-bundles      a bundle read again and repeated, to the same digests
+headless     a run of a document without a server, and its result
+recording    a run with a journal; restores any tick of it
+forking      continue a run with other settings from a tick on, and compare
+artifacts    the output directory of a run: status, last tick, every event, a summary, a bundle
+bundles      reads a bundle and repeats its run to the same digests
 """
 
 from importlib import import_module
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """What needs a journal loads when it is asked for: a run without one does not pay for the driver."""
+        """Load modules that need a journal on demand: a run without one does not import the driver."""
         if name in ("Recording", "last_tick", "reading", "run_at"):
             return getattr(import_module("pendula.credit.runs.recording"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -25,9 +25,9 @@ else:
 
 __all__ = [
     "Recording",  # a run and its journal
-    "compared",  # step two runs, say what differs
-    "fork",  # a second run with other settings from here on
-    "last_tick",  # where the run of a journal stands
-    "reading",  # the journal of a run, to look at
-    "run_at",  # the run of a journal as it stood before a tick
+    "compared",  # step two runs and compare them
+    "fork",  # a second run with other settings from this tick on
+    "last_tick",  # the tick that the run of a journal reached
+    "reading",  # open the journal of a run read-only
+    "run_at",  # the run of a journal before a tick
 ]

@@ -1,17 +1,17 @@
-"""What a run leaves in a directory: status, last tick, every event, a summary, and all of them in one archive.
+"""The output directory of a run: status, last tick, every event, a summary, and an archive of all files.
 
-    status.json     what the run is made of, seed and effective settings, and where it stands
+    status.json     the configuration with seed and effective settings, and the status
     last_tick.json  the last tick: its counts, measured values and digests
     events.ndjson   every event and note, a JSON object a line, in order
-    summary.json    what the run came to
-    scenario.json   the network it was made of
-    repeat.json     everything else that a repetition needs, and the digests it has to come to
-    ledger.json     who owes whom at the end, and every line as it stands
+    summary.json    the result
+    scenario.json   the scenario
+    repeat.json     everything else needed to repeat the run, and its digests
+    ledger.json     debts and lines at the end
     bundle.zip      all of them; the same files give the same bytes. `pendula credit run bundle.zip` repeats the run
 
-JSON files are replaced whole. Lines are written by a thread through a bounded queue; whoever is faster than the disk
-waits, so none is lost. Times of the wall clock come from `clock` (microseconds) and decide nothing. A directory that
-holds artifacts is refused; only a run that goes on from its journal writes its own anew.
+JSON files are replaced atomically. A thread writes lines from a bounded queue; a faster producer blocks, so no line is
+lost. `clock` gives wall-clock times in microseconds, which have no influence on the run. A directory with artifacts is
+refused, except that a run resumed from its journal replaces its own.
 """
 
 import os
@@ -52,33 +52,33 @@ NAMES = (*BUNDLED, BUNDLE)
 LAST_TICK_EVERY_US = 500_000
 LINES_WAITING = 10_000
 LINES_AT_ONCE = 1_000
-# The first day that an archive can name: the files carry their own times where these matter.
+# The earliest date of an archive: equal files give equal bytes.
 DATE = (1980, 1, 1, 0, 0, 0)
 
 Clock = Callable[[], int]
 
 
 class ArtifactsExist(InputRefused):
-    """The directory holds artifacts of a run already; they are never written over. Facts: `path`, `found`."""
+    """The directory already has artifacts of a run, which are never overwritten. Facts: `path`, `found`."""
 
     code = "artifacts_exist"
 
 
 def require_free(directory: Path, own_run: str | None = None) -> None:
-    """Raise `ArtifactsExist` if artifacts lie there, unless they are those of the run `own_run`; changes nothing."""
+    """Raise `ArtifactsExist` if the directory has artifacts of another run than `own_run`; changes nothing."""
     found = [name for name in NAMES if (directory / name).exists()]
     if found and (own_run is None or _run_of(directory) != own_run):
         raise ArtifactsExist(
-            f"There are artifacts of a run already: {directory / found[0]}; name another directory",
+            f"The directory already has artifacts of a run: {directory / found[0]}; choose another directory",
             path=str(directory),
             found=found,
         )
 
 
 class Artifacts:
-    """The artifacts of one run: `write` its events as they come, then `finish`.
+    """The artifacts of one run: `write` its events, then `finish`.
 
-    Left without `finish`, they say that the run was interrupted.
+    Without `finish`, the status is "interrupted".
     """
 
     def __init__(self, directory: Path, plan: Made, clock: Clock, *, own_run: str | None = None) -> None:
@@ -100,7 +100,7 @@ class Artifacts:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
             if not self._finished:
-                # What stopped the run is the news; a disk that fails as well must not hide it.
+                # A failing disk must not hide the exception that stopped the run.
                 with suppress(OSError):
                     self._lines.close()
                     self._tick_file()
@@ -109,7 +109,7 @@ class Artifacts:
             self._disk.close()
 
     def write(self, events: Iterable[Event]) -> None:
-        """Events in the order they came; raises the `OSError` that has stopped the writing of lines."""
+        """Write events in order; raises the `OSError` that stopped the writing of lines."""
         now = self._clock()
         ts = moment(now)
         for event in events:
@@ -132,7 +132,7 @@ class Artifacts:
         self._lines.put(b'{"event_id":"%b","ts":"%b",%b' % (event_id.encode(), ts.encode(), form[1:]))
 
     def finish(self, run: Run, result: Result) -> None:
-        """All lines on the disk, the final files, and the archive of them; a run that could go on has stopped."""
+        """Sync all lines and write the final files and the archive; an active run counts as stopped."""
         self._lines.close()
         self._tick_file()
         self._repeat_files(run, result)
@@ -178,7 +178,7 @@ class Artifacts:
 
 
 def repeat_files(run: Run, config: Any, facts: Mapping[str, Json]) -> dict[str, Json]:
-    """What a bundle needs to be repeated, by the names of its files."""
+    """The files needed to repeat a run, by name."""
     rest = {key: value for key, value in config.items() if key != "scenario"}
     return {
         REPEAT: {**facts, "decisions": run.decisions, "config": rest},
@@ -199,7 +199,7 @@ def ledger_of(run: Run) -> dict[str, Json]:
 
 
 class Lines:
-    """A file of lines, written by a thread of its own; at most `most` lines wait, then `put` does."""
+    """A file of lines, written by a thread; `put` blocks while `most` lines are queued."""
 
     def __init__(self, disk: Disk, name: str, most: int = LINES_WAITING) -> None:
         self._disk, self._name = disk, name
@@ -214,9 +214,9 @@ class Lines:
         self._thread.start()
 
     def put(self, line: bytes, *, wait: bool = True) -> None:
-        """One line, without its end; raises the `OSError` that stopped the writing, and then always.
+        """Queue one line, without its newline; raises the `OSError` that stopped the writing, then and ever after.
 
-        Who does not `wait` for a place among those that do hears `queue.Full`.
+        Without `wait`, a full queue raises `queue.Full`.
         """
         if self._trouble is not None:
             raise self._trouble
@@ -246,7 +246,7 @@ class Lines:
             self._append(b"".join(line + b"\n" for line in lines if line is not None), last=not going)
 
     def _append(self, data: bytes, *, last: bool) -> None:
-        """Nothing after the first trouble: a hole in the middle would be worse than an end. The queue is emptied on."""
+        """Append lines; after the first error only drain the queue, because a gap would be worse than a short file."""
         if self._trouble is not None:
             return
         try:
@@ -265,13 +265,13 @@ def moment(micros: int) -> str:
 
 
 def bundle(disk: RealDisk) -> None:
-    """All artifacts in one archive, replaced in one step; it holds neither names of users nor times of files."""
+    """Write all artifacts into one archive, replaced atomically, without user names and file times."""
     draft = disk.directory / f"{BUNDLE}.tmp"
     disk.create(draft.name)
     with draft.open("r+b") as file:
         with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=6) as archive:
             for name in BUNDLED:
-                # A served run whose journal cannot be read leaves fewer files.
+                # A served run with an unreadable journal has fewer files.
                 if (disk.directory / name).exists():
                     _add(archive, disk.directory / name)
         file.flush()
@@ -284,7 +284,7 @@ def _add(archive: ZipFile, path: Path) -> None:
     entry = ZipInfo(path.name, DATE)
     entry.compress_type = ZIP_DEFLATED
     entry.create_system, entry.external_attr = 3, 0o100644 << 16
-    # Known before it is written: only then are files of more than 2 GiB given the space they need.
+    # Set before writing: required for files above 2 GiB.
     entry.file_size = path.stat().st_size
     with archive.open(entry, "w") as into, path.open("rb") as source:
         copyfileobj(source, into)
@@ -296,16 +296,16 @@ def tick_form(event: Ticked) -> bytes:
 
 
 def _form(event: Event, ts: str) -> bytes:
-    """Without its number and time, which come first in a line; the rest in canonical order."""
-    told: Any = event
+    """A line without its number and time, which come first; the rest in canonical order."""
+    form: Any = event
     if isinstance(event, TxFailed):
-        told = msgspec.to_builtins(event, builtin_types=(Decimal,))
-        told["error"] |= {"message": event.message, "at": ts}
-    return encode(told)
+        form = msgspec.to_builtins(event, builtin_types=(Decimal,))
+        form["error"] |= {"message": event.message, "at": ts}
+    return encode(form)
 
 
 def _run_of(directory: Path) -> str | None:
-    """The run whose artifacts lie there; None if nothing says so."""
+    """The run of the artifacts in a directory; None if unknown."""
     try:
         status: Any = decode((directory / STATUS).read_bytes())
     except (OSError, NotCanonical):
@@ -314,7 +314,7 @@ def _run_of(directory: Path) -> str | None:
 
 
 def _remove_own(disk: RealDisk) -> None:
-    """The status goes last: until then it says whose the others are."""
+    """Remove artifacts, the status last: until then it names their run."""
     present = disk.list()
     drafts = [f"{name}.tmp" for name in NAMES]
     for name in (*drafts, BUNDLE, *(name for name in BUNDLED if name != STATUS), STATUS):

@@ -1,4 +1,4 @@
-"""A bundle read again: all that a run was made of, so that it can be repeated anywhere to the same digests.
+"""Reads bundles: everything needed to repeat a run anywhere to the same digests.
 
 bundle = read_bundle(Path("out/bundle.zip"))
 repeated(bundle).digests == bundle.digests
@@ -19,26 +19,26 @@ from pendula.kernel.canonical import decode, encode
 from pendula.kernel.engine import Outside
 from pendula.kernel.errors import InputRefused, NotCanonical
 
-# An archive may promise little and unpack to much.
+# Bounds the size of unpacked archives.
 BYTES_MOST = 256 * 1024 * 1024
 
 
 class InvalidBundle(InputRefused):
-    """What was handed in is not the bundle of a run that can be repeated. Facts: `path`."""
+    """The file is not the bundle of a repeatable run. Facts: `path`."""
 
     code = "invalid_bundle"
 
 
 class BundleDiffers(InputRefused):
-    """The run of a bundle came to other digests. Facts: `recorded`, `repeated`."""
+    """The repeated run has other digests. Facts: `recorded`, `repeated`."""
 
     code = "bundle_differs"
 
 
 class Bundle(Struct, frozen=True):
-    """A run as it was made, by which decisions, how many ticks it had and what it came to.
+    """The configuration of a run, its `decisions`, its number of ticks and its digests.
 
-    `commands` are those of a served run, which people may have steered; without them it is ticks and nothing else.
+    `commands` are those of a served run, which clients may have controlled; None means ticks only.
     """
 
     config: Config
@@ -60,11 +60,11 @@ def read_bundle(path: Path) -> Bundle:
     """Raises `InvalidBundle`, and `OSError` where the file cannot be read."""
     try:
         with ZipFile(path) as archive:
-            scenario, told = decode(_file(archive, SCENARIO)), decode(_file(archive, REPEAT))
-        repeat = msgspec.convert(told, _Repeat)
+            scenario, stored = decode(_file(archive, SCENARIO)), decode(_file(archive, REPEAT))
+        repeat = msgspec.convert(stored, _Repeat)
         config = msgspec.convert({**repeat.config, "scenario": scenario}, Config)
     except (BadZipFile, KeyError, NotCanonical, msgspec.ValidationError) as trouble:
-        message = f"{path} is not the bundle of a run that can be repeated: {trouble.args[0]}"
+        message = f"{path} is not the bundle of a repeatable run: {trouble.args[0]}"
         raise InvalidBundle(message, path=str(path)) from None
     return Bundle(config, repeat.decisions, repeat.ticks, repeat.digests, repeat.commands)
 
@@ -81,7 +81,7 @@ def _file(archive: ZipFile, name: str) -> bytes:
 
 
 def headless_of(bundle: Bundle, outside: Outside | None = None) -> Headless:
-    """The run of a bundle before its first tick, deciding as it did then."""
+    """The run of a bundle before its first tick; raises `InvalidBundle` for other `decisions`."""
     if bundle.decisions != Run.decisions:
         raise InvalidBundle(
             f"The bundle was written with decisions {bundle.decisions}, this version has decisions {Run.decisions};"
@@ -95,18 +95,18 @@ def headless_of(bundle: Bundle, outside: Outside | None = None) -> Headless:
 
 
 def repeated(bundle: Bundle, outside: Outside | None = None, watch: Watch | None = None) -> Result:
-    """The whole run again; raises `BundleDiffers` where it comes to something else."""
+    """Repeat the whole run; raises `BundleDiffers` if its digests differ."""
     headless = headless_of(bundle, outside)
     if bundle.commands is None:
         headless.step(bundle.ticks, watch)
     for command in bundle.commands or ():
-        # What was refused then is refused again, and changes nothing.
+        # Commands refused in the original run are refused again.
         with suppress(RunRefused):
             outcome = headless.do(command)
             if watch is not None and isinstance(command, Tick):
                 watch(outcome.events)
     result = headless.result()
     if result.digests != bundle.digests:
-        message = "The run of the bundle came to other digests: it was steered by hand, or asked somebody else"
+        message = "The repeated run has other digests: it had manual commands or other external answers"
         raise BundleDiffers(message, recorded=bundle.digests, repeated=result.digests)
     return result

@@ -1,10 +1,10 @@
-"""The same run with other settings from some tick on, and what that changes.
+"""Continue a run with other settings from a tick on, and compare.
 
     other = fork(run, changed(run.settings, {"clearing_policy": "adaptive"}))
     compared(run, other, ticks=50).first_difference["ledger"]
 
-Up to the fork both are one run; whatever differs afterwards comes from the settings. The run that is forked is left
-as it is; `compared` steps both.
+Up to the fork both are one run; differences afterwards come from the settings. Forking does not change the original
+run; `compared` steps both.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,13 +26,13 @@ Metrics = dict[str, dict[str, str | None]]
 
 
 class ForkRefused(InputRefused):
-    """The run cannot go on from here with other settings. Facts: `tick`, `state`."""
+    """The run cannot continue with other settings. Facts: `tick`, `state`."""
 
     code = "fork_refused"
 
 
 class Cleared(Struct, frozen=True):
-    """What the clearing of a branch came to in all."""
+    """Totals of the clearing of a branch."""
 
     calls: int
     cleared_cycles: int
@@ -41,7 +41,7 @@ class Cleared(Struct, frozen=True):
 
 
 class Branch(Struct, frozen=True):
-    """How one of two runs went on: counts of the whole run, clearing and diagnostics since the fork."""
+    """One of two runs after the fork: counters of the whole run, clearing and diagnostics since the fork."""
 
     state: str
     counters: Counters
@@ -53,7 +53,7 @@ class Branch(Struct, frozen=True):
 
 
 class Difference(Struct, frozen=True):
-    """The fork's numbers less the original's; null where one of them was not measured."""
+    """The fork's numbers minus the original's; null if one of them is undefined."""
 
     counters: dict[str, int]
     metrics: Metrics
@@ -61,7 +61,7 @@ class Difference(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """Two runs that were one up to `tick`, after `ticks` more.
+    """Two runs that are equal up to `tick`, after `ticks` more.
 
     `settings` has both values of each that differs; `first_difference` the first tick after which the digest of the
     plan or of the ledger differs, null if none.
@@ -80,7 +80,7 @@ def fork(run: Run, settings: Settings) -> Run:
     """A second run at the same tick, with other settings from there on; raises `InvalidSetting`, `ForkRefused`."""
     if run.state_word != "running":
         raise ForkRefused(
-            f"The run is {run.state_word} before tick {run.tick}; it can be forked at a tick before that",
+            f"The run is {run.state_word} before tick {run.tick}; fork it at an earlier tick",
             tick=run.tick,
             state=run.state_word,
         )
@@ -91,7 +91,7 @@ def fork(run: Run, settings: Settings) -> Run:
             value=str(settings.tick_ms_base),
             allowed=str(run.settings.tick_ms_base),
         )
-    # Through bytes: nothing that one of them does later can reach the other.
+    # A copy through bytes: the two runs share no state.
     other = type(run).from_state(decode(encode(run.config)), run.state())
     other.use(checked(settings))
     other.outside = NoOutside()
@@ -99,12 +99,12 @@ def fork(run: Run, settings: Settings) -> Run:
 
 
 def compared(original: Run, other: Run, ticks: int, watch: Callable[[int], None] | None = None) -> Comparison:
-    """Step both, tick by tick, and say what differs; `watch` is told how many ticks are done.
+    """Step both, tick by tick, and compare; calls `watch` with the number of finished ticks.
 
-    Each asks its own `outside`. Raises `ForkRefused` unless both stand before the same tick.
+    Each asks its own `outside`. Raises `ForkRefused` unless both are at the same tick.
     """
     if original.tick != other.tick:
-        message = f"One run stands before tick {original.tick}, the other before {other.tick}; both must be at one tick"
+        message = f"One run is at tick {original.tick}, the other at {other.tick}; both must be at the same tick"
         raise ForkRefused(message, tick=original.tick, state=original.state_word)
     tick, settings = original.tick, differing(original.settings, other.settings)
     both = _headless(original), _headless(other)
@@ -127,15 +127,15 @@ def _headless(run: Run) -> Headless:
 
 
 def _branch(headless: Headless) -> Branch:
-    told = headless.result()
+    result = headless.result()
     return Branch(
-        state=told.state,
-        counters=told.counters,
-        digests=told.digests,
-        metrics=told.metrics,
-        clearing=told.clearing,
-        cleared=_cleared(told.clearing),
-        diagnostics=told.diagnostics,
+        state=result.state,
+        counters=result.counters,
+        digests=result.digests,
+        metrics=result.metrics,
+        clearing=result.clearing,
+        cleared=_cleared(result.clearing),
+        diagnostics=result.diagnostics,
     )
 
 
@@ -172,6 +172,6 @@ def _cleared(rows: Sequence[ClearingRow]) -> Cleared:
 
 
 def _atoms(amount: str) -> int:
-    """Sums may be longer than any amount may be, so that they are not read as amounts are."""
+    """The atoms of a sum, which may exceed the range of an amount."""
     numerator, denominator = Decimal(amount).as_integer_ratio()
     return numerator * ATOMS // denominator

@@ -1,4 +1,4 @@
-"""A run without a server: made from a document, stepped as far as one likes, told in one result.
+"""A run without a server: planned from a document, stepped, summarised in one result.
 
     run = simulate(read_file("village.json"), seed=42, ticks=100, settings=changed(Settings(), {"amount_cap": "500"}))
     run.digests["ledger"]
@@ -32,7 +32,7 @@ from pendula.kernel.errors import InputRefused
 
 ENGINE_CODES = ("engine_unreachable", "engine_failed")
 
-# What a note is about; notes that differ in other facts alone are the same warning again.
+# Facts that tell warnings apart; notes that differ only in other facts repeat a warning.
 SUBJECTS = ("profile", "equivalent", "behaviour", "event_index", "facts", "url", "cause", "status")
 
 PLAIN_TICK = Tick()
@@ -41,13 +41,13 @@ Watch = Callable[[tuple[Event, ...]], None]
 
 
 class RunRefused(InputRefused):
-    """A run did not do what it was told. Facts: `refusal`."""
+    """The run refused a command. Facts: `refusal`."""
 
     code = "run_refused"
 
 
 class Made(Struct, frozen=True):
-    """What a run is made of: its configuration, the scenario, and what should be said about both."""
+    """A planned run: its configuration, the scenario, and warnings about both."""
 
     config: Config
     scenario: Scenario
@@ -56,12 +56,12 @@ class Made(Struct, frozen=True):
 
     @property
     def json(self) -> Json:
-        """The configuration as a journal keeps it."""
+        """The configuration as stored in a journal."""
         return decode(encode(self.config))
 
 
 class ClearingRow(Struct, frozen=True):
-    """One clearing that cleared something; `optimum` only where the yardstick was asked for."""
+    """One clearing that cleared something; `optimum` only with the yardstick switched on."""
 
     tick: int
     equivalent: str
@@ -73,7 +73,7 @@ class ClearingRow(Struct, frozen=True):
 
 
 class Diagnostic(Struct, frozen=True):
-    """What is worth a look. What comes up again about the same thing is told once, with how often and when last."""
+    """A warning. Repeats about the same subject are merged: `count` is their number, `last_tick` the latest."""
 
     code: str
     message: str
@@ -83,10 +83,10 @@ class Diagnostic(Struct, frozen=True):
 
 
 class Refusals(Struct):
-    """How many payments were refused or failed, by reason, by the group of who wanted to pay, and by who that was.
+    """Refused and failed payments, by reason, by group of the sender, and by sender.
 
-    A reason is the code of the refusal; one that no clearing can cure is `no_route_at_all`, one that lines do not let
-    pass, however much they have left, `lines_let_nothing_pass`. Who has no group is under the empty name.
+    A reason is the code of the refusal, or `no_route_at_all` if no clearing can help, or `lines_let_nothing_pass` if
+    the policies of lines prevent it. Senders without a group count under the empty name.
     """
 
     reasons: dict[str, int] = {}
@@ -107,7 +107,7 @@ class Totals(Struct):
 
 
 class Result(Struct, frozen=True):
-    """What a run came to: the output of `pendula credit run`."""
+    """The result of a run: the output of `pendula credit run`."""
 
     run_id: str
     scenario_id: str
@@ -121,7 +121,7 @@ class Result(Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...]
     totals: dict[str, dict[str, int | str | None]]
     refusals: Refusals
-    queue_depth: int = 0  # payments that the rate limit holds back at the end
+    queue_depth: int = 0  # payments that the rate limit still delays at the end
 
 
 def made(
@@ -134,7 +134,7 @@ def made(
     lenient: bool = False,
     **options: Any,
 ) -> Made:
-    """The configuration of a run of this document; raises `DocumentRefused` with every fault.
+    """Plan a run of this document; raises `DocumentRefused` with every fault.
 
     The seed comes from the caller, else the scenario, else the settings, else it is 0. Further options are those of
     `Config`: `mode`, `engine`, `behaviour`, `patches`, `digest_ledger`.
@@ -152,7 +152,7 @@ def made(
 
 
 def chosen_seed(given: int | None, scenario: Scenario, settings: Settings) -> tuple[int, str]:
-    """The seed of a headless run and where it comes from."""
+    """The seed of a headless run and its source."""
     if given is not None:
         return given, "request"
     if scenario.seed is not None:
@@ -163,7 +163,7 @@ def chosen_seed(given: int | None, scenario: Scenario, settings: Settings) -> tu
 
 
 class Headless:
-    """A run and what is gathered from its events; `send` is how commands reach it: directly, or through a driver."""
+    """A run and the summary of its events; `send` delivers commands to it: directly or through a driver."""
 
     def __init__(
         self, plan: Made, run: Run | None = None, send: "Callable[[Commands], Outcome[Event]] | None" = None
@@ -178,11 +178,11 @@ class Headless:
         self._warned: dict[tuple[str, ...], int] = {}
 
     def ask(self, outside: Outside) -> None:
-        """Who answers what the run asks: a payment service, a behaviour, a solver."""
+        """Set the handler of questions of the run: a payment service, a behaviour, a solver."""
         self.run.outside = outside
 
     def do(self, command: Commands) -> Outcome[Event]:
-        """Apply one command; raises `RunRefused` if it is refused, or is none that could come out of a journal."""
+        """Apply one command; raises `RunRefused` if it is refused or invalid."""
         outcome = self._send(command if command == PLAIN_TICK else _read(command))
         if outcome.refusal is not None:
             refused = outcome.refusal
@@ -191,7 +191,7 @@ class Headless:
         return outcome
 
     def step(self, ticks: int, watch: Watch | None = None) -> None:
-        """Up to `ticks` ticks; fewer if a guardrail ends the run."""
+        """Run up to `ticks` ticks; fewer if a guardrail ends the run."""
         for _ in range(ticks):
             if self.run.state_word != "running":
                 return
@@ -226,7 +226,7 @@ class Headless:
                     pass
 
     def _note_engine(self, details: Mapping[str, Json], tick: int) -> None:
-        """A call of the payment service that brought no result: its address and the cause, once for each cause."""
+        """Warn of a call of the payment service without a result, once per address and cause."""
         engine = details.get("engine")
         if isinstance(engine, Mapping) and (code := engine["code"]) in ENGINE_CODES:
             self._warn(Diagnostic(str(code), no_result_sentence(engine), dict(engine)), tick)
@@ -302,7 +302,7 @@ def _reason(event: TxFailed) -> str:
 
 
 def _read(command: Commands) -> Commands:
-    """The command as a journal would give it back: its numbers in range, its texts in their form."""
+    """The command decoded from its bytes, as from a journal, which validates it."""
     try:
         found: Commands = _commands(encode(command))
     except (msgspec.DecodeError, InputRefused) as trouble:

@@ -1,4 +1,4 @@
-"""A run written down: every command through a journal, for `pendula replay`; a killed run goes on where it stopped.
+"""A run with a journal, for `pendula replay`; a killed run resumes where it stopped.
 
 with Recording.begin(plan, RealDisk("village-journal")) as recording:
     recording.headless.step(100)
@@ -28,16 +28,16 @@ from pendula.kernel.recording import begin_recording, send
 from pendula.kernel.replay import NotReplayable, check_decisions, engine_from_snapshot, follow
 from pendula.kernel.wallclock import steady_ns
 
-# One flush for all ticks of such a while: on many disks a flush takes longer than the ticks.
+# Ticks within this time share a flush: on many disks a flush takes longer than the ticks.
 FLUSH_EVERY_NS = 50_000_000
 
-TELL_FIRST = "a run that goes on tells again what is in its journal first"
+HISTORY_FIRST = "call `replay_history` before further commands"
 
 _read_events: Reader[tuple[Event, ...]] = Reader(tuple[Event, ...])
 
 
 class OtherRun(InputRefused):
-    """The journal holds another run than the one that is to go on. Facts: `path`, the first place that differs."""
+    """The journal holds another run than the one to resume. Facts: `path`, the first difference."""
 
     code = "other_run"
 
@@ -49,18 +49,18 @@ class NoCreditJournal(InputRefused):
 
 
 class UnknownTick(InputRefused):
-    """The journal never came to this tick. Facts: `tick` and the `last` one."""
+    """The journal did not reach this tick. Facts: `tick` and the `last` one."""
 
     code = "unknown_tick"
 
 
 class Recording:
-    """A run and its journal; `headless` sends its commands through both. Each is durable before anybody hears of it."""
+    """A run and its journal; `headless` sends its commands through both. Only durable outcomes are reported."""
 
     def __init__(self, plan: Made, driver: Driver[Commands, Event], by: str) -> None:
         self._driver, self._by = driver, by
         self._past: Outcome[Event] | None = None
-        self._told = driver.journal.next_n == 0
+        self._history_replayed = driver.journal.next_n == 0
         assert isinstance(driver.engine, Run)
         self.headless = Headless(plan, driver.engine, self._send)
 
@@ -72,7 +72,7 @@ class Recording:
 
     @classmethod
     def resume(cls, plan: Made, disk: Disk, outside: Outside | None = None, *, by: str = "cli", **options: Any) -> Self:
-        """The run of a journal that was left, after all that is in it; `tell_again` comes before the next command.
+        """Resume the run of a journal; call `replay_history` before the next command.
 
         Raises `OtherRun` unless the journal was begun with the same plan.
         """
@@ -87,22 +87,22 @@ class Recording:
             raise
         return cls(plan, driver, by)
 
-    def tell_again(self, watch: Watch | None = None) -> None:
-        """Let the run gather what it said before, and `watch` hear it; nothing is applied a second time."""
+    def replay_history(self, watch: Watch | None = None) -> None:
+        """Pass the stored outcomes to `headless` and `watch`; applies nothing again."""
         for command, outcome in _history(self._driver.journal):
-            self._hear(command, outcome, watch)
-        self._told = True
+            self._report(command, outcome, watch)
+        self._history_replayed = True
 
     def step(self, ticks: int, watch: Watch | None = None) -> None:
-        """As `Headless.step`, and faster than one by one: many ticks share a flush, and are heard of after it."""
-        assert self._told, TELL_FIRST
+        """Like `Headless.step`, but many ticks share a flush and are reported after it."""
+        assert self._history_replayed, HISTORY_FIRST
         run, left = self.headless.run, ticks
         while left > 0 and run.state_word == "running":
             tickets = self._some_ticks(left)
             self._driver.flush()
             left -= len(tickets)
             for ticket in tickets:
-                self._hear(Tick(), ticket.outcome, watch)
+                self._report(Tick(), ticket.outcome, watch)
 
     def __enter__(self) -> Self:
         return self
@@ -113,7 +113,7 @@ class Recording:
     def _send(self, command: Commands) -> Outcome[Event]:
         if self._past is not None:
             return self._past
-        assert self._told, TELL_FIRST
+        assert self._history_replayed, HISTORY_FIRST
         return send(self._driver, command, self._by)
 
     def _some_ticks(self, most: int) -> list[Ticket[Event]]:
@@ -123,8 +123,8 @@ class Recording:
             tickets.append(self._driver.submit(Tick(), by=self._by))
         return tickets
 
-    def _hear(self, command: Commands, outcome: Outcome[Event], watch: Watch | None) -> None:
-        """Let the run gather what is durable."""
+    def _report(self, command: Commands, outcome: Outcome[Event], watch: Watch | None) -> None:
+        """Pass a durable outcome to `headless` and `watch`."""
         self._past = outcome
         self.headless.do(command)
         self._past = None
@@ -134,7 +134,7 @@ class Recording:
 
 @contextmanager
 def reading(directory: Path) -> Iterator[FileJournal]:
-    """The journal of a run, to look at; raises `JournalMissing`, or `NoCreditJournal` for that of another scheduler."""
+    """Open the journal of a run read-only; raises `JournalMissing` or `NoCreditJournal`."""
     if not directory.is_dir():
         what = "is a file, not the directory of a journal" if directory.exists() else "does not exist"
         raise JournalMissing(f"No journal found: {directory} {what}", path=str(directory))
@@ -149,7 +149,7 @@ def reading(directory: Path) -> Iterator[FileJournal]:
 
 
 def last_tick(journal: Journal) -> int:
-    """The tick before which the run of a journal stands at its end."""
+    """The next tick of the run at the end of its journal."""
     last = 0
     for record in journal.read():
         last = record.t
@@ -157,7 +157,7 @@ def last_tick(journal: Journal) -> int:
 
 
 def run_at(journal: Journal, tick: int) -> Run:
-    """The run as it stood before this tick, the last time it stood there; raises `UnknownTick`."""
+    """The run before this tick, the last time it was there; raises `UnknownTick`."""
     moment = _moment(journal, tick)
     earlier = [n for n, _ in journal.snapshots() if n <= moment.upto]
     engine, start = engine_from_snapshot(journal, Run, earlier[-1] if earlier else None)
@@ -189,15 +189,15 @@ def _moment(journal: Journal, tick: int) -> _Moment:
         before, last = record.t, max(last, record.t)
     if found is None:
         raise UnknownTick(
-            f"The journal does not come to tick {tick}; its run stands before tick {last}", tick=tick, last=last
+            f"The journal does not reach tick {tick}; its run is before tick {last}", tick=tick, last=last
         )
     return found
 
 
 def _history(journal: Journal) -> Iterator[tuple[Commands, Outcome[Event]]]:
-    """Every command that was accepted and the events it gave, as they were written down."""
+    """Every accepted command and its stored events."""
     if journal.first_n > 0:
-        raise NotReplayable(f"Records before {journal.first_n} were pruned; what the run did there cannot be told")
+        raise NotReplayable(f"Records before {journal.first_n} were pruned; the history before them is lost")
     commands: dict[int, Commands] = {}
     read_command: CommandReader[Commands] = CommandReader(Run)
     for record in journal.read():
@@ -207,18 +207,18 @@ def _history(journal: Journal) -> Iterator[tuple[Commands, Outcome[Event]]]:
             outcome = read_outcome(record.body)
             command = commands.pop(outcome.of)
             if not bytes(outcome.events):
-                raise NotReplayable("The journal is of a served run: it keeps digests of what was told, not the events")
+                raise NotReplayable("The journal is of a served run: it stores digests of events, not the events")
             if bytes(outcome.refusal) == b"null":
                 yield command, Outcome(_read_events(outcome.events))
 
 
 def last_life(journal: Journal) -> tuple[dict[str, Json], list[Json]]:
-    """What the run was made of and what was done to it, to be done again; of one that was restarted, since then.
+    """The configuration and the commands of a run, to repeat it; for a restarted run, those since the restart.
 
-    Raises `NotReplayable` where the beginning of the journal was pruned.
+    Raises `NotReplayable` if the beginning of the journal was pruned.
     """
     if journal.first_n > 0:
-        raise NotReplayable(f"Records before {journal.first_n} were pruned; what was done there is not known")
+        raise NotReplayable(f"Records before {journal.first_n} were pruned; their commands are lost")
     config: Any = dict(journal.header.config) if isinstance(journal.header.config, dict) else {}
     done: list[Any] = []
     for record in journal.read():
@@ -226,7 +226,7 @@ def last_life(journal: Journal) -> tuple[dict[str, Json], list[Json]]:
             continue
         command: Any = decode(bytes(read_input(record.body).command))
         if command["type"] == "restart":
-            # It keeps how the run is set, and nothing else.
+            # A restart keeps settings and intensity only.
             done = [one for one in done if one["type"] in ("set_intensity", "configure")]
             config.pop("checkpoint", None)
         else:

@@ -1,7 +1,7 @@
-"""What a served run leaves in its directory, while it runs and when it has ended.
+"""The output directory of a served run, during the run and after its end.
 
-The files are those of a run without a server (`runs.artifacts`); the lines are the events as they were streamed, and
-notes. The writer of lines never holds a run up: where the disk is too slow, lines are dropped and counted.
+The files are those of a run without a server (`runs.artifacts`); the lines are the streamed events and notes. Writing
+lines never blocks a run: if the disk is too slow, lines are dropped and counted.
 """
 
 import os
@@ -24,7 +24,7 @@ from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.disk import RealDisk, replace
 
 CONTENT_TYPES = {".ndjson": "application/x-ndjson", ".json": "application/json", ".zip": "application/zip"}
-LINES_READ = 5000  # of the newest, by whoever looks for a few
+LINES_READ = 5000  # of the newest lines, to find a few
 NOTHING: Mapping[str, Any] = {"tick_index": None, "sim_time_ms": 0}
 BLOCK = 1 << 20
 
@@ -37,7 +37,7 @@ _read_line = msgspec.json.Decoder(_Line).decode
 
 
 class ServedArtifacts:
-    """The files of one run; what a disk refuses is counted in `dropped` and kept in `trouble`, never raised."""
+    """The files of one run; disk errors are never raised, but counted in `dropped` and stored in `trouble`."""
 
     def __init__(self, directory: Path, clock: Callable[[], int], tick_every_us: int) -> None:
         self._disk = RealDisk(directory)
@@ -52,7 +52,7 @@ class ServedArtifacts:
         self._lines = Lines(self._disk, EVENTS)
 
     def status(self, facts: Mapping[str, Any]) -> None:
-        """Write anew where the run stands."""
+        """Replace the status file."""
         self._file(STATUS, facts)
 
     def write(self, lines: Iterable[bytes]) -> None:
@@ -73,7 +73,7 @@ class ServedArtifacts:
             self._tick_file()
 
     def finish(self, status: Mapping[str, Any], summary: Mapping[str, Any], repeat: Mapping[str, Json]) -> None:
-        """All lines on the disk, the final files, those of `repeat` by name, and the archive of them."""
+        """Sync all lines and write the final files, those of `repeat` by name, and the archive."""
         try:
             self._lines.close()
         except OSError as trouble:
@@ -97,13 +97,13 @@ class ServedArtifacts:
 
 
 class UnfinishedLines:
-    """The lines of a run that a killed process left: the last ones may be missing, and half of one may be there."""
+    """The lines of a run of a killed process: the last ones may be missing or incomplete."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / EVENTS
         self._end = 0
         self.last_tick: int | None = None
-        """That of the last line; None where there is none."""
+        """The tick of the last line; None without lines."""
         for end, line in _backwards(self._path):
             self.last_tick = _tick_of(line)
             if self.last_tick is not None:
@@ -111,7 +111,7 @@ class UnfinishedLines:
                 break
 
     def missing(self, bodies: list[bytes], first_tick: int) -> int:
-        """How many of `bodies`, which begin within or at the tick `first_tick`, are in the file already."""
+        """The number of `bodies`, which start at the tick `first_tick`, that the file already has."""
         present = []
         for end, line in _backwards(self._path):
             tick = _tick_of(line)
@@ -127,12 +127,12 @@ class UnfinishedLines:
             if rest == wanted[: len(rest)]:
                 return len(rest)
         if present and present[-1] in wanted:
-            # Lines that were dropped before leave a hole; what comes after the last one is missing all the same.
+            # Dropped lines leave gaps; the lines after the last one are missing nevertheless.
             return len(wanted) - wanted[::-1].index(present[-1])
         return 0
 
     def append(self, lines: Iterable[bytes]) -> None:
-        """Cut half a line off and write these; raises `OSError`."""
+        """Truncate an incomplete line and append these; raises `OSError`."""
         with self._path.open("r+b" if self._path.exists() else "w+b") as file:
             file.truncate(self._end)
             file.seek(self._end)
@@ -148,7 +148,7 @@ def finish_files(
     summary: Mapping[str, Any],
     repeat: Mapping[str, Json],
 ) -> None:
-    """The final files of a run whose lines are complete, beside them; raises `OSError`."""
+    """Write the final files of a run whose lines are complete; raises `OSError`."""
     disk = RealDisk(directory)
     try:
         _write_final(disk, last, {STATUS: status, SUMMARY: summary, **repeat})
@@ -168,7 +168,7 @@ def _write(disk: RealDisk, name: str, value: object) -> None:
 
 
 def _backwards(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The whole lines of a file, the last one first, each with the place after it."""
+    """The complete lines of a file, last one first, each with its end position."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -183,7 +183,7 @@ def _backwards(path: Path) -> Iterator[tuple[int, bytes]]:
             first, *lines = (file.read(length) + rest).split(b"\n")
             rest = first
             if torn and lines:
-                # What follows the last end of a line is half a line, or nothing.
+                # The rest after the last newline is an incomplete line, or empty.
                 torn = False
                 end -= len(lines.pop())
                 lines = [*lines]
@@ -202,7 +202,7 @@ def _tick_of(line: bytes) -> int | None:
 
 
 def _identity(line: bytes) -> bytes:
-    """What a line says without what depends on when it was told: its number, its times, how things look."""
+    """A line without everything that depends on the time of writing: number, times, display keys."""
     facts: Any = decode(line)
     for name in ("event_id", "ts", "node_patch", "edge_patch"):
         facts.pop(name, None)
@@ -212,17 +212,17 @@ def _identity(line: bytes) -> bytes:
     return encode(facts)
 
 
-class _Told(Struct):
+class _EventLine(Struct):
     event_id: str
     equivalent: str | None = None
 
 
-_read_told = msgspec.json.Decoder(_Told).decode
+_read_event = msgspec.json.Decoder(_EventLine).decode
 
 
 def last_events(directory: Path, equivalent: str, most: int, known: Collection[str]) -> list[bytes]:
     """The newest events in the file of a run, as JSON, oldest first: of one equivalent and of all, without the `known`
-    ids. None where there is no file."""
+    ids. Empty without a file."""
     found: list[bytes] = []
     with suppress(OSError):
         for _, line in islice(_backwards(directory / EVENTS), LINES_READ):
@@ -230,14 +230,14 @@ def last_events(directory: Path, equivalent: str, most: int, known: Collection[s
             if len(found) == most:
                 break
             with suppress(msgspec.DecodeError):  # notes
-                read = _read_told(line)
+                read = _read_event(line)
                 if read.event_id not in known and read.equivalent in (None, equivalent):
                     found.append(line)
     return found[::-1]
 
 
 def index(directory: Path, url: Callable[[str], str], hashed_most: int) -> list[Artifact]:
-    """The files that are there, in the order of their names; only those of at most so many bytes are hashed."""
+    """The existing files in the order of their names; only those of at most `hashed_most` bytes are hashed."""
     found = []
     for name in sorted(NAMES):
         path = directory / name

@@ -1,6 +1,6 @@
-"""Where payments get stuck, as it is told: the lines at which most attempts fail, with what would help.
+"""Bottlenecks: the lines where most attempts fail, with advice.
 
-The engine counts (`state.hop_counts`); here its counts get their form.
+Derived from the counts of the engine (`state.hop_counts`).
 """
 
 from decimal import Decimal
@@ -13,15 +13,15 @@ from pendula.credit.state.network import EquivalentLedger
 
 SCORE_DIGITS = 6
 ADVICE = {
-    "TOO_MANY_TIMEOUTS": "Look at what makes payments slow here",
-    "FREQUENT_ABORTS": "Raise the limit of this line, or let debts be cleared",
-    "HIGH_USED": "Let debts be cleared",
+    "TOO_MANY_TIMEOUTS": "Find out why payments are slow here",
+    "FREQUENT_ABORTS": "Raise the limit of this line, or clear debts",
+    "HIGH_USED": "Clear debts",
 }
-CLOSED_ADVICE = "Let payments pass through {creditor} over this line; a higher limit does not help"
+CLOSED_ADVICE = "Allow payments through {creditor} over this line; a higher limit does not help"
 
 
 class Target(Struct, frozen=True, rename={"source": "from", "target": "to"}):
-    """The line that a hop goes over, from its creditor to its debtor, as pictures draw it."""
+    """The line of a hop, from its creditor to its debtor as in snapshots."""
 
     source: str
     target: str
@@ -37,12 +37,12 @@ class Bottleneck(Struct, frozen=True):
 
 
 def worst(ledger: EquivalentLedger, most: int, least: Decimal = Decimal(0)) -> list[Bottleneck]:
-    """The lines with the highest scores, the highest first; equals in the order of their ends."""
+    """The lines with the highest scores, highest first, ties by their ends."""
     found = (one for one in ledger.hops.bottlenecks() if one.counts.score >= Fraction(least))
-    return [_told(ledger, one) for one, _ in zip(found, range(most), strict=False)]
+    return [_bottleneck(ledger, one) for one, _ in zip(found, range(most), strict=False)]
 
 
-def _told(ledger: EquivalentLedger, found: Found) -> Bottleneck:
+def _bottleneck(ledger: EquivalentLedger, found: Found) -> Bottleneck:
     book, counts = ledger.book, found.counts
     names = book.people.names
     creditor, debtor = names[book.creditor[found.hop]], names[book.debtor[found.hop]]
@@ -51,7 +51,7 @@ def _told(ledger: EquivalentLedger, found: Found) -> Bottleneck:
     label = f"{debtor} → {creditor}: {failed} of {counts.attempts} attempts failed"
     advice = ADVICE[counts.reason]
     if counts.closed:
-        label += f", {counts.closed} because the line lets no payments pass"
+        label += f", {counts.closed} because the line does not mediate"
     if 2 * counts.closed > failed:
         advice = CLOSED_ADVICE.format(creditor=creditor)
     return Bottleneck(Target(creditor, debtor), score, counts.reason, label, advice)

@@ -1,8 +1,7 @@
-"""How the events of an engine are told on the stream of a served run: in the forms of its protocol, with their looks.
+"""Encodes events of the engine for the stream of a served run, in the forms of the protocol, with display keys.
 
-What concerns the engine alone (`clearing.decision`, `note`, and `tick` unless the run emits it for debugging) is not
-streamed; of the rest every amount and position comes from the event itself. Nothing here is in the journal: it can be
-made again from what is.
+Internal events (`clearing.decision`, `note`, and `tick` unless enabled for debugging) are not streamed. Amounts and
+positions come from the event itself. The result is not journalled, because it is derived from the events.
 """
 
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ import msgspec
 from pendula.credit.events import ClearingDecision, Event, Note, RunStatus, Ticked, TxFailed, TxUpdated
 from pendula.credit.money import atoms
 from pendula.credit.runs.artifacts import tick_form
-from pendula.credit.served.pictures import Painter
+from pendula.credit.served.pictures import DisplayKeys
 from pendula.credit.served.records import Record
 from pendula.credit.served.ring import StreamEvent
 from pendula.credit.state.network import Network
@@ -26,17 +25,17 @@ OFF_THE_STREAM = (ClearingDecision, Note, RunStatus, Ticked)
 
 
 class StreamEncoder:
-    """Turns events into what is streamed, for the network as it stands; made anew for each batch of events."""
+    """Encodes events for the stream, for the current network; create one per batch of events."""
 
     def __init__(self, network: Network, ts: str, ticks: bool = False) -> None:
         """`ticks` adds a debug event for each tick."""
         self._ticks = ticks
         self._network = network
         self._ts = ts
-        self._painters: dict[str, Painter] = {}
+        self._keys: dict[str, DisplayKeys] = {}
 
-    def told(self, event: Event) -> StreamEvent | None:
-        """The event as it is streamed; None for what is not."""
+    def encode_event(self, event: Event) -> StreamEvent | None:
+        """The event as it is streamed; None if it is not streamed."""
         if isinstance(event, Ticked) and self._ticks:
             return StreamEvent("tick", None, tick_form(event))
         if isinstance(event, OFF_THE_STREAM):
@@ -56,24 +55,24 @@ class StreamEncoder:
         return StreamEvent(form["type"], equivalent, encode(form))
 
     def _add_style(self, equivalent: str, form: Mapping[str, Any]) -> None:
-        """Let the patches say how what has changed looks now."""
+        """Add display keys to the patches."""
         if not (form.get("node_patch") or form.get("edge_patch")) or equivalent not in self._network.ledgers:
             return
-        painter = self._painter(equivalent)
+        keys = self._keys_of(equivalent)
         index = self._network.people.index
         for patch in form.get("node_patch", ()):
-            patch.update(painter.node(index[patch["id"]]))
+            patch.update(keys.node(index[patch["id"]]))
         for patch in form.get("edge_patch", ()):
-            patch.update(painter.link(atoms(patch["used"]), atoms(patch["trust_limit"])))
+            patch.update(keys.link(atoms(patch["used"]), atoms(patch["trust_limit"])))
 
-    def _painter(self, equivalent: str) -> Painter:
-        if equivalent not in self._painters:
-            self._painters[equivalent] = Painter(self._network.ledgers[equivalent].book)
-        return self._painters[equivalent]
+    def _keys_of(self, equivalent: str) -> DisplayKeys:
+        if equivalent not in self._keys:
+            self._keys[equivalent] = DisplayKeys(self._network.ledgers[equivalent].book)
+        return self._keys[equivalent]
 
 
 def status_event(record: Record, current_phase: str | None, *, terminal: bool) -> StreamEvent:
-    """Where the run stands, for every reader."""
+    """The status of the run, for every reader."""
     form = {
         "type": "run_status",
         "run_id": record.run_id,
@@ -97,5 +96,5 @@ def status_event(record: Record, current_phase: str | None, *, terminal: bool) -
 
 
 def note_form(note: Note) -> bytes:
-    """A note as the files of a run keep it."""
+    """A note as in the files of a run."""
     return encode(note)

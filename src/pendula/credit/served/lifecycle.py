@@ -1,6 +1,6 @@
-"""The states of a served run and what each command makes of them: the whole table, and nothing besides it.
+"""The states of a served run and their transitions.
 
-A command that does not apply leaves the state as it is and is not an error; only limits of capacity refuse.
+A command that does not apply is not an error and leaves the state unchanged; only capacity limits refuse.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ class RunState(StrEnum):
 
 
 class Verb(StrEnum):
-    """What is done to a run: by a person, or by a guardrail (`fail`)."""
+    """A transition of a run, by a client or by a guardrail (`fail`)."""
 
     START = "start"
     PAUSE = "pause"
@@ -44,7 +44,7 @@ TRANSITIONS = {
     (RunState.STOPPING, Verb.STOPPED): RunState.STOPPED,
     (RunState.RUNNING, Verb.FAIL): RunState.ERROR,
     (RunState.PAUSED, Verb.FAIL): RunState.ERROR,
-    # A run that fails while it stops has failed: what it wrote last is in doubt.
+    # A run that fails while stopping has failed: its last writes may be missing.
     (RunState.STOPPING, Verb.FAIL): RunState.ERROR,
     **{
         (state, Verb.RESTART): RunState.RUNNING
@@ -54,12 +54,12 @@ TRANSITIONS = {
 
 
 def after(state: RunState, verb: Verb) -> RunState:
-    """The state that follows; the same one where the verb does not apply."""
+    """The next state; unchanged if the verb does not apply."""
     return TRANSITIONS.get((state, verb), state)
 
 
 class Capacity(Struct, frozen=True):
-    """How many runs may be active, in all and of one owner; 0 and below is no limit."""
+    """Limits on active runs, in all and per owner; 0 and below is no limit."""
 
     runs: int = 1
     runs_per_owner: int = 1
@@ -83,7 +83,7 @@ def admit(owner: str, active: Iterable[tuple[str, str]], capacity: Capacity) -> 
         )
     if 0 < capacity.runs <= len(active):
         raise RunConflict(
-            f"As many runs are active as may be ({capacity.runs}); {active[0][0]} is one of them",
+            f"The limit of active runs ({capacity.runs}) is reached; one of them is {active[0][0]}",
             conflict_kind="global_active_limit",
             active_run_id=active[0][0],
         )

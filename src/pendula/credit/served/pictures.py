@@ -1,7 +1,7 @@
-"""A network as pages draw it: who stands where, who trusts whom how far, and the keys that say how each looks.
+"""Snapshots of a network for display: positions of participants, lines, and display keys.
 
-Pages do not compute: widths, shades, sizes and colours come as keys (`viz_*`), and the palette says what they mean.
-All of it follows from the ledger alone, in whole numbers, so that the same ledger is always the same picture.
+Widths, shades, sizes and colours are keys (`viz_*`) defined by the palette, so that a user interface computes nothing.
+Everything is derived from the ledger in integers: the same ledger gives the same snapshot.
 """
 
 from bisect import bisect_left
@@ -15,7 +15,7 @@ from pendula.credit.money import text
 
 DEBT_SHADES = 9
 SIZE_LEAST, SIZE_MORE = 16, 16
-# A line is lit the more of it is used: from so many hundredths of its limit on.
+# Opacity of a line by use, from this percentage of its limit on.
 ALPHAS = ((75, "hi"), (40, "active"), (15, "muted"), (0, "bg"))
 MOST_PARTICLES = 220
 
@@ -33,7 +33,7 @@ class Shade(Struct, frozen=True):
 
 
 class Limits(Struct, frozen=True):
-    """How much a page should try to show; null is as much as there is."""
+    """Display limits; null means no limit."""
 
     max_nodes: int | None = None
     max_links: int | None = None
@@ -91,8 +91,8 @@ PALETTE: Mapping[str, Shade] = {
 }
 
 
-class Painter:
-    """How things of one book look beside all others of it; made anew when the book has changed."""
+class DisplayKeys:
+    """Display keys relative to all participants and lines of one book; create a new one when the book has changed."""
 
     def __init__(self, book: Book) -> None:
         self._book = book
@@ -103,13 +103,13 @@ class Painter:
         self._debts = sorted(-position for position in positions if position < 0)
 
     def node(self, node: int) -> dict[str, object]:
-        """The keys of a participant."""
+        """The display keys of a participant."""
         one, position = self._book.people.all[node], self._book.position(node)
         side = SIZE_LEAST + _share(self._magnitudes, abs(position), SIZE_MORE)
         return {"viz_color_key": self._color(one, position), "viz_size": {"w": side, "h": side}}
 
     def link(self, used: int, limit: int, status: LineStatus = LineStatus.ACTIVE) -> dict[str, object]:
-        """The keys of a line."""
+        """The display keys of a line."""
         return {"viz_width_key": self.width(limit), "viz_alpha_key": alpha(used, limit, status)}
 
     def width(self, limit: int) -> str:
@@ -139,8 +139,8 @@ def shape(one: Participant) -> str:
 
 
 def picture(book: Book, generated_at: str, only: Collection[int] | None = None) -> Snapshot:
-    """The book as it stands; `only` these participants and the lines between them."""
-    painter = Painter(book)
+    """A snapshot of the book; `only` limits it to these participants and the lines between them."""
+    keys = DisplayKeys(book)
     nodes = range(len(book.people)) if only is None else sorted(only)
     shown = set(nodes)
     lines = [h for h in range(len(book)) if book.creditor[h] in shown and book.debtor[h] in shown]
@@ -148,14 +148,14 @@ def picture(book: Book, generated_at: str, only: Collection[int] | None = None) 
     return Snapshot(
         equivalent=book.code,
         generated_at=generated_at,
-        nodes=[_node(book, painter, node) for node in nodes],
-        links=[_link(book, painter, h) for h in lines],
+        nodes=[_node(book, keys, node) for node in nodes],
+        links=[_link(book, keys, h) for h in lines],
         palette=PALETTE,
     )
 
 
 def neighbourhood(book: Book, node: int, depth: int) -> set[int]:
-    """A participant and all within so many lines of it, whichever way they go."""
+    """A participant and all others within so many lines, in either direction."""
     near, edge = {node}, {node}
     for _ in range(depth):
         edge = {other for one in edge for other in _neighbours(book, one)} - near
@@ -171,9 +171,9 @@ def _neighbours(book: Book, node: int) -> Iterable[int]:
             yield book.creditor[h]
 
 
-def _node(book: Book, painter: Painter, node: int) -> Node:
+def _node(book: Book, keys: DisplayKeys, node: int) -> Node:
     one, position = book.people.all[node], book.position(node)
-    looks = painter.node(node)
+    looks = keys.node(node)
     size = looks["viz_size"]
     assert isinstance(size, dict)
     return Node(
@@ -195,7 +195,7 @@ def _links(book: Book, node: int) -> int:
     return len(book.out[node]) + len(book.into[node])
 
 
-def _link(book: Book, painter: Painter, h: int) -> Link:
+def _link(book: Book, keys: DisplayKeys, h: int) -> Link:
     names, used, limit = book.people.names, book.debt(h), book.limit[h]
     return Link(
         source=names[book.creditor[h]],
@@ -204,7 +204,7 @@ def _link(book: Book, painter: Painter, h: int) -> Link:
         used=text(used),
         available=text(max(0, limit - used)),
         status=book.status[h].value,
-        viz_width_key=painter.width(limit),
+        viz_width_key=keys.width(limit),
         viz_alpha_key=alpha(used, limit, book.status[h]),
     )
 
@@ -217,7 +217,7 @@ def _thirds(ascending: list[int]) -> tuple[int, int] | None:
 
 
 def _share(ascending: list[int], value: int, most: int) -> int:
-    """How far up a value stands among all, from 0 to `most`."""
+    """The rank of a value among all, scaled to 0 to `most`."""
     if len(ascending) < 2:
         return 0
     return bisect_left(ascending, value) * most // (len(ascending) - 1)

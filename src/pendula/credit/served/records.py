@@ -1,6 +1,6 @@
-"""What is known of a served run, whether its engine is open or not, and its names: ids, owners, seeds.
+"""The record of a served run, whether its engine is open or not; ids, owners, seeds.
 
-A record is small and plain: two hundred of them cost nothing, however long their runs were.
+A record is small, however long its run was.
 """
 
 from decimal import Decimal
@@ -17,14 +17,14 @@ DEMO_OWNER = "demo"
 
 
 class Owner(Struct, frozen=True):
-    """Whose run it is; `kind` is admin, participant, anon or demo."""
+    """The owner of a run; `kind` is admin, participant, anon or demo."""
 
     id: str
     kind: str
 
 
 class ErrorAt(Struct, frozen=True):
-    """Why a run has failed, and when."""
+    """The error of a run and its time."""
 
     code: str
     message: str
@@ -32,7 +32,7 @@ class ErrorAt(Struct, frozen=True):
 
 
 class Record(Struct):
-    """One run. Times are ISO-8601 texts of the wall clock; `counts` is the status the engine told last."""
+    """One run, with the last status of its engine. Times are ISO-8601 texts of the wall clock."""
 
     run_id: str
     scenario_id: str
@@ -71,7 +71,7 @@ class Record(Struct):
     ledger_digest: str | None = None
     continued_from: str | None = None
     engine: str | None = None  # the name of the payment service; None is the embedded engine
-    # Numbers that are in use or may be: after a crash nobody gives one of them out again.
+    # Event numbers up to this one may be in use: after a crash they are not assigned again.
     seq_reserved: int = 0
 
     @property
@@ -79,7 +79,7 @@ class Record(Struct):
         return self.state in ACTIVE
 
     def heard(self, status: RunStatus, now_us: int) -> None:
-        """Take over what the engine says of itself; its state follows by commands, not from here."""
+        """Copy the status of the engine, except its state, which follows from commands."""
         self.tick_index, self.sim_time_ms = status.tick_index, status.sim_time_ms
         self.intensity_percent = status.intensity_percent
         self.attempts_total, self.committed_total = status.attempts_total, status.committed_total
@@ -97,7 +97,7 @@ class Record(Struct):
         self.last_error_details = dict(error.details)
 
     def begun(self, now_us: int) -> None:
-        """The run begins, for the first time or again."""
+        """Mark the run as started, for the first time or again."""
         self.state, self.started_at = RunState.RUNNING, moment(now_us)
         self.stopped_at = self.stop_requested_at = None
         self.stop_source = self.stop_reason = self.stop_client = None
@@ -114,12 +114,12 @@ def run_name(now_us: int, entropy: bytes) -> str:
 
 
 def seed_of_name(run_id: str) -> int:
-    """The seed of a run for which nobody chose one: the first four bytes of the digest of its name."""
+    """The default seed of a run: the first four bytes of the digest of its name."""
     return int.from_bytes(sha256(run_id.encode()).digest()[:4], "big")
 
 
 def chosen_seed(given: int | None, scenario: int | None, fixed: int | None, run_id: str) -> tuple[int, str]:
-    """The seed of a served run and where it comes from: request, scenario, setting, name."""
+    """The seed of a served run and its source: request, scenario, setting or name."""
     for seed, source in ((given, "request"), (scenario, "scenario"), (fixed, "SIMULATOR_FIXED_SEED")):
         if seed is not None:
             return seed, source

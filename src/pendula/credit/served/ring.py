@@ -1,8 +1,8 @@
-"""The newest events of a served run: numbered, kept for a while, read by many, each after the last one it saw.
+"""Ring buffer of the newest events of a served run, with any number of readers.
 
-Every event gets its id (`evt_<run>_<number>`) in the same moment in which it can be read. A reader is a place in the
-ring, never a queue of its own. Who is too far behind is not served with a hole in the middle: its stream ends, and it
-comes back after the last event it saw, or hears that this is gone.
+Every event gets its id (`evt_<run>_<number>`) when it becomes readable. A reader is a position in the ring, not a
+queue. The stream of a reader that falls too far behind ends, so that there are no gaps; it reconnects after its last
+event, or gets `EventGone`.
 """
 
 import re
@@ -17,21 +17,21 @@ from pendula.kernel.errors import InputRefused
 
 _ID = re.compile(r"evt_(?P<run>.+)_(?P<seq>[0-9]{6,18})")
 _DATA, _END = b"\ndata: ", b"\n\n"
-# Of so many events that are kept one more is held before older ones are dropped. Half of these stay even then: they are
-# for a reader that was let in and has not read yet.
+# The ring holds up to a quarter more events than it keeps, and then drops half of the surplus: the rest is for readers
+# that subscribed and have not read yet.
 SPARE = 4
 
 
 class EventGone(InputRefused):
-    """What comes after this event cannot be told any more, or never could. Facts: `event_id`."""
+    """The events after this one are not available. Facts: `event_id`."""
 
     code = "EVENT_ID_GONE"
 
 
 class StreamEvent(Struct, frozen=True):
-    """An event without its number: `equivalent` is None where it concerns every reader, `body` its canonical JSON.
+    """An event without its number; `equivalent` is None if it concerns every reader, `body` is its canonical JSON.
 
-    A `terminal` one is the last that a run has to say.
+    A `terminal` event is the last one of a run.
     """
 
     type: str
@@ -41,7 +41,7 @@ class StreamEvent(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True):
-    """An event in the ring; `frame` is how it is streamed. Its JSON is a part of that, so that it is held once."""
+    """An event in the ring; `frame` is its form on the stream and contains its JSON, which is stored once."""
 
     id: str
     type: str
@@ -58,11 +58,11 @@ class Entry(Struct, frozen=True):
 
 
 class Bounds(Struct, frozen=True):
-    """How much is kept, how long, and how much a reader may leave unread."""
+    """How many events are kept, how long, and how many a reader may leave unread."""
 
     events: int = 2000
     ttl_us: int = 600_000_000
-    unread: int = 2001  # all that is kept and a status
+    unread: int = 2001  # all kept events and a status
 
 
 DEFAULT_BOUNDS = Bounds()
@@ -80,19 +80,19 @@ class Ring:
         self._bounds = bounds
         self._lock = threading.Lock()
         self._entries: list[Entry] = []
-        self._base = 0  # the place of the first entry that is still held
-        self._newest = 0  # the place of the first entry of the last `put`
-        # Readers that are up to date ask for the same: the first one does the work.
+        self._base = 0  # position of the first stored entry
+        self._newest = 0  # position of the first entry of the last `put`
+        # Readers that are up to date make the same request: cache the last one.
         self._asked: tuple[str, int, int, int] = ("", -1, -1, -1)
         self._found: tuple[list[Entry], int, bool] = ([], -1, False)
 
     def __len__(self) -> int:
-        """How many events can be read."""
+        """The number of readable events."""
         with self._lock:
             return self._end - self._oldest()
 
     def put(self, events: Iterable[StreamEvent]) -> list[Entry]:
-        """Number events and let them be read."""
+        """Number events and make them readable."""
         events, now = list(events), self._clock()
         ts = moment(now)
         with self._lock:
@@ -100,34 +100,34 @@ class Ring:
             return [self._add(event, now, ts) for event in events]
 
     def number(self, body: bytes) -> bytes:
-        """The JSON of something that gets a number and is not streamed."""
+        """Number an event that is not streamed; returns its JSON."""
         ts = moment(self._clock())
         with self._lock:
             self.last_seq += 1
             return numbered(event_id(self.run_id, self.last_seq), ts, body)
 
     def subscribe(self, equivalent: str, after: str | None, status: StreamEvent) -> "Cursor":
-        """A place after the event `after`, or at the end; `status` is put there first. Raises `EventGone`."""
+        """A cursor after the event `after`, or at the end; adds `status` first. Raises `EventGone`."""
         now = self._clock()
         with self._lock:
             start = self._end if after is None else self._place_after(after)
             replay = sum(_concerns(one, equivalent) for one in self._entries[start - self._base :])
             if replay + 1 > self._bounds.unread:
-                raise _gone(after or "", f"{replay} events came after it, more than a reader may have unread")
+                raise _gone(after or "", f"{replay} events came after it, more than a reader may leave unread")
             self._newest = self._end
             self._add(status, now, moment(now))
             return Cursor(self, equivalent, start)
 
     def after(self, equivalent: str, after: str | None) -> list[bytes]:
-        """The JSON of what came after an event, or of all that is held; raises `EventGone`."""
+        """The JSON of the events after one, or of all stored ones; raises `EventGone`."""
         with self._lock:
             start = self._oldest() if after is None else self._place_after(after)
             return [one.data for one in self._entries[start - self._base :] if _concerns(one, equivalent)]
 
     def read(self, equivalent: str, start: int, most: int) -> tuple[list[Entry], int, bool]:
-        """Up to `most` events from a place on, the place after them, and whether the reader has to go."""
+        """Up to `most` events from a position on, the position after them, and whether the stream ends."""
         with self._lock:
-            # Whoever was let in may read what is still held, also when others would come too late for it by now.
+            # A subscribed reader may read stored events that are too old for new subscribers.
             if start < self._base or self._is_too_far_behind(equivalent, start):
                 return [], start, True
             asked = (equivalent, start, most, self._end)
@@ -141,7 +141,7 @@ class Ring:
             entry = self._entries[place - self._base]
             if _concerns(entry, equivalent):
                 found.append(entry)
-            # An end that something follows was not one: the run was started again.
+            # A terminal event with successors is not the end: the run was restarted.
             if entry.terminal and place + 1 == self._end:
                 return found, place + 1, True
             if len(found) == most:
@@ -149,7 +149,7 @@ class Ring:
         return found, self._end, False
 
     def _is_too_far_behind(self, equivalent: str, start: int) -> bool:
-        # What came with the last `put` does not count: nobody can have read it, however prompt.
+        # Events of the last `put` do not count: no reader can have read them yet.
         if self._newest - start <= self._bounds.unread:
             return False
         unread = self._entries[start - self._base : self._newest - self._base]
@@ -160,7 +160,7 @@ class Ring:
         return self._base + len(self._entries)
 
     def _oldest(self) -> int:
-        """The place of the oldest event that may still be read."""
+        """The position of the oldest readable event."""
         cutoff = self._clock() - self._bounds.ttl_us
         young = bisect_right(self._entries, cutoff, key=lambda one: one.at_us)
         return max(self._base + young, self._end - self._bounds.events)
@@ -172,7 +172,7 @@ class Ring:
         frame = b"id: %b\nevent: simulator.event%b%b%b" % (name.encode(), _DATA, data, _END)
         entry = Entry(name, event.type, self.last_seq, now, event.equivalent, frame=frame, terminal=event.terminal)
         self._entries.append(entry)
-        # A part of the length beyond what is kept, so that most events cost no move of the others.
+        # A surplus, so that most additions move no entries.
         spare = max(2, self._bounds.events // SPARE)
         if len(self._entries) > self._bounds.events + spare:
             gone = len(self._entries) - self._bounds.events - spare // 2
@@ -186,22 +186,22 @@ class Ring:
             raise _gone(name, "it is not an event of this run")
         seq = int(found["seq"])
         if seq > self.last_seq:
-            raise _gone(name, "there was no such event yet")
+            raise _gone(name, "there is no such event yet")
         place = self._base + bisect_right(self._entries, seq, key=lambda one: one.seq)
         oldest = self._oldest()
         if place < oldest or (place == oldest and seq < self._first_seq(oldest) - 1):
-            raise _gone(name, "what came after it is not kept any more")
+            raise _gone(name, "later events were dropped")
         return place
 
     def _first_seq(self, place: int) -> int:
-        """The first number that can be told: numbers that were never streamed are not missed."""
+        """The first readable number; numbers that were never streamed do not count as missing."""
         if place > self._base:
             return self._entries[place - self._base - 1].seq + 1
         return self._entries[0].seq if self._entries else self.last_seq + 1
 
 
 class Cursor:
-    """The place of one reader; `take` never waits. `over` says that nothing more will come."""
+    """The position of one reader; `take` never blocks. `over` is set when the stream has ended."""
 
     last = None  # the status that comes first has an id
 
@@ -231,5 +231,5 @@ def _concerns(entry: Entry, equivalent: str) -> bool:
 
 def _gone(name: str, why: str) -> EventGone:
     return EventGone(
-        f"Nothing can be told after the event {name[:100]!r}: {why}; fetch the run anew", event_id=name[:100]
+        f"The events after {name[:100]!r} are not available: {why}; fetch the run again", event_id=name[:100]
     )

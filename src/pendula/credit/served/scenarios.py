@@ -1,6 +1,6 @@
-"""The scenarios that runs can be made of: those that come with the package, and those that were uploaded.
+"""Bundled and uploaded scenarios.
 
-A scenario is read once, when it comes in, with every fault at its place; what a run gets is a copy of its own.
+A scenario is parsed once, when it is added; each run gets its own copy.
 """
 
 import re
@@ -25,13 +25,13 @@ UNADDRESSABLE = re.compile(r"\.+|.*[/\\].*")
 
 
 class ScenarioInvalid(InputRefused):
-    """What was uploaded is not a scenario. Facts: `errors`, up to fifty of `path` and `message`."""
+    """The upload is not a scenario. Facts: `errors`, up to fifty of `path` and `message`."""
 
     code = "SCENARIO_INVALID"
 
 
 class ScenarioExists(InputRefused):
-    """There is a scenario of this id. Facts: `scenario_id`."""
+    """A scenario with this id exists. Facts: `scenario_id`."""
 
     code = "SCENARIO_EXISTS"
 
@@ -43,7 +43,7 @@ class ScenarioNotFound(InputRefused):
 
 
 class Summary(Struct, frozen=True):
-    """What a list of scenarios says of one."""
+    """A scenario in the list of scenarios."""
 
     api_version: str
     scenario_id: str
@@ -57,8 +57,8 @@ class Summary(Struct, frozen=True):
     tags: list[str] | None
 
 
-class Kept(Struct, frozen=True):
-    """A scenario and its document; `uploaded_at` is None for those that come with the package."""
+class StoredScenario(Struct, frozen=True):
+    """A scenario and its document; `uploaded_at` is None for bundled ones."""
 
     scenario: Scenario
     document: Json
@@ -80,14 +80,14 @@ class Kept(Struct, frozen=True):
         )
 
 
-def read(document: Document, uploaded_at: str | None) -> Kept:
-    """A scenario out of a document; raises `ScenarioInvalid`."""
+def read(document: Document, uploaded_at: str | None) -> StoredScenario:
+    """Parse a document; raises `ScenarioInvalid`."""
     try:
         scenario = read_scenario(document)
     except DocumentRefused as refused:
         raise invalid(refused) from None
-    # Through bytes: nothing that somebody does to the document later can reach it.
-    return Kept(scenario, decode(encode(document.value)), uploaded_at)
+    # A copy through bytes: later changes of the document have no effect.
+    return StoredScenario(scenario, decode(encode(document.value)), uploaded_at)
 
 
 def invalid(refused: DocumentRefused) -> ScenarioInvalid:
@@ -122,21 +122,21 @@ BUNDLED: Mapping[str, Callable[[], dict[str, Any]]] = {"ring-of-five": _ring_of_
 
 
 @cache
-def bundled(name: str) -> Kept:
+def bundled(name: str) -> StoredScenario:
     return read(from_value(BUNDLED[name](), name), None)
 
 
 class Registry:
-    """Scenarios by id; those of the package only where `allowed` has them, None allows all."""
+    """Scenarios by id; bundled ones only if `allowed` has them, None allows all."""
 
     def __init__(self, allowed: Collection[str] | None = None) -> None:
         self._bundled = [name for name in BUNDLED if allowed is None or name in allowed]
-        self._uploaded: dict[str, Kept] = {}
+        self._uploaded: dict[str, StoredScenario] = {}
 
-    def all(self) -> list[Kept]:
+    def all(self) -> list[StoredScenario]:
         return [*map(bundled, self._bundled), *(self._uploaded[name] for name in sorted(self._uploaded))]
 
-    def get(self, scenario_id: str) -> Kept:
+    def get(self, scenario_id: str) -> StoredScenario:
         """Raises `ScenarioNotFound`."""
         if scenario_id in self._uploaded:
             return self._uploaded[scenario_id]
@@ -145,30 +145,30 @@ class Registry:
         shown = scenario_id[:200]
         raise ScenarioNotFound(f"There is no scenario {shown!r}", scenario_id=shown)
 
-    def check_new(self, kept: Kept) -> None:
+    def check_new(self, stored: StoredScenario) -> None:
         """Raises `ScenarioExists`."""
-        name = kept.scenario.id
+        name = stored.scenario.id
         if name in self._uploaded or name in BUNDLED:
             raise ScenarioExists(f"There is a scenario {name!r} already; give yours another id", scenario_id=name)
 
-    def add(self, kept: Kept) -> None:
-        """Take in what was uploaded, now or before the process began."""
-        self.check_new(kept)
-        self._uploaded[kept.scenario.id] = kept
+    def add(self, stored: StoredScenario) -> None:
+        """Add an uploaded scenario."""
+        self.check_new(stored)
+        self._uploaded[stored.scenario.id] = stored
 
 
 def require_addressable(scenario_id: str) -> None:
-    """Raise `ScenarioInvalid` for an id that no path could name; one that came in by a file may be such."""
+    """Raise `ScenarioInvalid` for an id that cannot be part of a URL path; ids from files may be like that."""
     if len(scenario_id) <= ID_MOST and scenario_id.isprintable() and not UNADDRESSABLE.fullmatch(scenario_id):
         return
     message = f"the id {scenario_id[:50]!r} cannot be part of an address"
-    allowed = f"allowed: at most {ID_MOST} characters that can be printed, without / and \\, and not dots alone"
+    allowed = f"allowed: at most {ID_MOST} printable characters, without / and \\, and not only dots"
     errors: list[Json] = [{"path": "$.scenario_id", "message": message}]
     raise ScenarioInvalid(f"scenario: $.scenario_id: {message}; {allowed}", errors=errors)
 
 
 def named(document: Document, scenario_id: str | None) -> Document:
-    """The document under another id, where one is given."""
+    """The document with another id, if one is given."""
     if scenario_id is None or not isinstance(document.value, dict):
         return document
     return from_value({**document.value, "scenario_id": scenario_id}, document.source_name)

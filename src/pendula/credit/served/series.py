@@ -1,6 +1,6 @@
-"""Measured values over virtual time: what a tick measured goes in, points at even steps come out.
+"""Metrics over virtual time, sampled at even steps.
 
-Between two measurements the last one holds; before the first there is nothing, and nothing is never a zero.
+Between two measurements the last one holds; before the first the value is null.
 """
 
 from bisect import bisect_right
@@ -22,7 +22,7 @@ UNITS = {
     "active_participants": "count",
     "active_trustlines": "count",
 }
-# Ours, beyond the keys of the protocol: only for those who ask.
+# Additional keys beyond the protocol; only on request.
 EXTENDED_UNITS: dict[str, str | None] = {
     "wanted": "amount",
     "served": "amount",
@@ -35,13 +35,13 @@ ALL_UNITS: dict[str, str | None] = {**UNITS, **EXTENDED_UNITS}
 
 
 class InvalidSpan(InputRefused):
-    """A span of virtual time that cannot be answered. Facts: `from_ms`, `to_ms`, `step_ms`."""
+    """An invalid span of virtual time. Facts: `from_ms`, `to_ms`, `step_ms`."""
 
     code = "INVALID_SPAN"
 
 
 class Measured(Struct, frozen=True):
-    """One value of one tick; None where there was nothing to measure."""
+    """One value of one tick; None if undefined."""
 
     equivalent: str
     key: str
@@ -61,13 +61,13 @@ class Series(Struct, frozen=True):
 
 
 def usual_step(from_ms: int, to_ms: int) -> int:
-    """The step of whoever gave none: a second, or as many whole ones as let a long run fit."""
+    """The default step: a second, or the fewest whole seconds with which the span fits into `POINTS_MOST`."""
     seconds = -(-max(0, to_ms - from_ms) // ((POINTS_MOST - 1) * SECOND_MS))
     return max(1, seconds) * SECOND_MS
 
 
 class Span(Struct, frozen=True):
-    """Points from, to and at which distance, in virtual milliseconds; both ends are in it."""
+    """A range of points in virtual milliseconds, including both ends."""
 
     from_ms: int
     to_ms: int
@@ -89,7 +89,7 @@ class Span(Struct, frozen=True):
 
 
 def measurements(tick: Ticked) -> list[Measured]:
-    """What one tick measured."""
+    """The measurements of one tick."""
     return [
         Measured(equivalent, key, tick.sim_time_ms, value)
         for equivalent, values in tick.metrics.items()
@@ -98,7 +98,7 @@ def measurements(tick: Ticked) -> list[Measured]:
 
 
 def series(key: str, found: Sequence[tuple[int, str]], times: range) -> Series:
-    """The points of one key out of measurements (time, value) in the order of their times."""
+    """The points of one key from (time, value) measurements in order of time."""
     points = []
     for at in times:
         before = bisect_right(found, at, key=lambda one: one[0])

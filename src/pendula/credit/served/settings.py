@@ -1,6 +1,6 @@
-"""What a process that serves runs is told beside the settings of the runs: how many, how long, how often.
+"""Settings of a process that serves runs, beside those of runs: limits, retention, intervals.
 
-Read from the same environment and refused the same way: a typing error never runs another experiment in silence.
+Read from the same environment and validated the same way.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from pendula.credit.settings import NUMBER_MOST, Kind, Setting, parsed
 
 _S = "SIMULATOR_"
 _R = "SIMULATOR_REAL_"
-_ANY = -NUMBER_MOST  # zero and below switch the thing off
+_ANY = -NUMBER_MOST  # zero and below switch it off
 
 
 class ServedSettings(Struct, frozen=True):
@@ -25,7 +25,7 @@ class ServedSettings(Struct, frozen=True):
     max_run_records: int = 200
     event_buffer_size: int = 2000
     event_buffer_ttl_sec: int = 600
-    sse_sub_queue_max: int = 2001  # all that is kept, and the status before it: else the buffer could not be replayed
+    sse_sub_queue_max: int = 2001  # all kept events and a status, so that the whole buffer can be replayed
     sse_max_connections: int = 50
     sse_max_connections_per_run: int = 10
     run_persist_every_ms: int = 5000
@@ -107,7 +107,7 @@ ALLOWLIST = _S + "SCENARIO_ALLOWLIST"
 
 
 def from_environment(environment: Mapping[str, str]) -> ServedSettings:
-    """The settings of a process; missing and empty variables have their defaults. Raises `InvalidSetting`."""
+    """The settings of a process; missing and empty variables take their defaults. Raises `InvalidSetting`."""
     found = {
         setting.name: parsed(setting, environment[setting.variable].strip())
         for setting in TABLE

@@ -1,7 +1,7 @@
-"""What outlives the process: uploaded scenarios, records of runs, measured values, bottlenecks, the list of artifacts.
+"""The database of served runs: uploaded scenarios, records, metrics, bottlenecks, lists of artifacts.
 
-Amounts are texts, never floats; events are not kept here, the journal of a run can make them again. The statements are
-those that SQLite and PostgreSQL share. A store is used by one thread at a time.
+Amounts are text, never floats. Events are not stored here; they are in the journal of a run. The statements work in
+SQLite and PostgreSQL. A store is used by one thread at a time.
 """
 
 import sqlite3
@@ -56,7 +56,7 @@ TABLES = (
 
 
 class SimulatorStoreUnusable(WorldBroken):
-    """The file of the store cannot be opened or written. Facts: `file`, and where the database says it, `reason`."""
+    """The file of the store cannot be opened or written. Facts: `file`, and `reason` if the database gives one."""
 
     code = "simulator_store_unusable"
 
@@ -72,7 +72,7 @@ class Artifact(Struct, frozen=True):
 
 
 class Unwritten(Struct, frozen=True):
-    """What waits to be written of one run: the newest of each kind, and everything measured, the oldest first."""
+    """Pending writes of one run: the newest of each kind, and all measurements, oldest first."""
 
     record: Record | None = None
     summary: Json = None
@@ -83,12 +83,12 @@ class Unwritten(Struct, frozen=True):
 
     @property
     def rows(self) -> int:
-        """About how many rows it takes to write it."""
+        """The approximate number of rows."""
         bottlenecks = 0 if self.bottlenecks is None else sum(map(len, self.bottlenecks[0].values()))
         return 1 + len(self.measured) + bottlenecks + len(self.artifacts or ())
 
 
-class StoredScenario(Struct, frozen=True):
+class ScenarioRow(Struct, frozen=True):
     document: Json
     created_at: str
 
@@ -114,9 +114,9 @@ class Store:
     def close(self) -> None:
         self._connection.close()
 
-    def scenarios(self) -> list[StoredScenario]:
+    def scenarios(self) -> list[ScenarioRow]:
         rows = self._rows("SELECT document, created_at FROM scenarios ORDER BY scenario_id")
-        return [StoredScenario(decode(document.encode()), created_at) for document, created_at in rows]
+        return [ScenarioRow(decode(document.encode()), created_at) for document, created_at in rows]
 
     def add_scenario(self, document: Mapping[str, Any], equivalents: Sequence[str], created_at: str) -> None:
         facts = [
@@ -126,7 +126,7 @@ class Store:
         self._do([(f"INSERT INTO scenarios VALUES ({_marks(values)})", values)])
 
     def save(self, record: Record, summary: Json = None) -> None:
-        """Write a record, new or known."""
+        """Insert or update a record."""
         self._do([_saving(record, summary)])
 
     def records(self) -> list[Record]:
@@ -139,22 +139,22 @@ class Store:
         return _read_record(rows[0][0].encode()) if rows else None
 
     def active(self) -> list[Record]:
-        """The runs that a process has left without ending them."""
+        """The runs that a previous process left unfinished."""
         return [one for one in self.records() if one.state in ACTIVE or one.state == "idle"]
 
     def delete(self, run_id: str) -> None:
-        """Remove a run with everything that is kept of it."""
+        """Delete a run and all its rows."""
         self._do([("DELETE FROM runs WHERE run_id = ?", (run_id,))])
 
     def write(self, runs: Mapping[str, Unwritten]) -> None:
-        """Everything that waits of these runs, in one transaction."""
+        """Write everything pending of these runs in one transaction."""
         self._do([statement for run_id, waiting in runs.items() for statement in _writing(run_id, waiting)])
 
     def measure(self, run_id: str, found: Iterable[Measured]) -> None:
         self._do(_measuring(run_id, found))
 
     def series(self, run_id: str, equivalent: str, times: range, *, extended: bool = False) -> list[Series]:
-        """The keys of the protocol at these times; ours too if `extended`."""
+        """The keys of the protocol at these times; additional ones if `extended`."""
         last = times[-1] if len(times) else -1
         rows = self._rows(
             "SELECT key, t_ms, value FROM metrics "
@@ -174,7 +174,7 @@ class Store:
         return [_read_bottleneck(text.encode()) for (text,) in rows]
 
     def artifacts(self, run_id: str) -> list[Artifact]:
-        """The files of a run as they were listed last, in the order of their names."""
+        """The last list of files of a run, in the order of their names."""
         columns = "name, url, content_type, size_bytes, sha256"
         rows = self._rows(f"SELECT {columns} FROM artifacts WHERE run_id = ? ORDER BY name", (run_id,))
         return [Artifact(*row) for row in rows]
@@ -187,11 +187,13 @@ class Store:
             self._connection.execute("INSERT INTO store_format VALUES (?)", (FORMAT,))
         elif found[0][0] != FORMAT:
             raise SimulatorStoreUnusable(
-                f"The store {self._path} has format {found[0][0]}, this version reads {FORMAT}", file=str(self._path)
+                f"The store {self._path} has format {found[0][0]}, this version reads {FORMAT};"
+                " use the version that wrote it",
+                file=str(self._path),
             )
 
     def _do(self, statements: Sequence[Statement]) -> None:
-        """All of them, or none."""
+        """Execute all statements in one transaction."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -239,7 +241,7 @@ def _saving(record: Record, summary: Json) -> Statement:
         "created_at": record.created_at,
         "record": msgspec.json.encode(record).decode(),
     }
-    # A summary that is there stays: only the end of a run brings another.
+    # Keep an existing summary: only the end of a run has a new one.
     changed = [name for name in values if name != "run_id" and (name != "summary" or summary is not None)]
     updates = ", ".join(f"{name} = excluded.{name}" for name in changed)
     statement = (

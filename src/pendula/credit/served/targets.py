@@ -1,4 +1,4 @@
-"""Who can be paid: everybody whom more than nothing can reach now, with the fewest hops and how much at most."""
+"""Possible receivers of a sender, with distance in hops and maximum amount."""
 
 from collections import deque
 
@@ -17,7 +17,7 @@ class PaymentTarget(Struct, frozen=True):
 
 
 def reachable(book: Book, sender: int, most: int) -> dict[int, int]:
-    """Fewest hops to each participant that value can reach now, over lines that let it through."""
+    """The distance to each participant that payments can reach now."""
     if not book.people.active[sender]:
         return {}
     found: dict[int, int] = {}
@@ -33,7 +33,7 @@ def reachable(book: Book, sender: int, most: int) -> dict[int, int]:
                 continue
             if receiver != sender:
                 found.setdefault(receiver, hops + 1)
-            # Value that may end here need not be allowed to go on.
+            # A line that ends here need not mediate.
             if receiver not in passed and book.policy[h].mediates:
                 passed.add(receiver)
                 waiting.append((receiver, hops + 1))
@@ -41,20 +41,20 @@ def reachable(book: Book, sender: int, most: int) -> dict[int, int]:
 
 
 def targets(book: Book, processor: PaymentProcessor, sender: int, most: int, *, amounts: bool) -> list[PaymentTarget]:
-    """In the order of ids. Those whom the ledger itself would refuse the least amount are not among them."""
+    """Receivers in the order of ids, without those that cannot receive any amount."""
     names = book.people.names
-    told = []
+    targets_ = []
     for receiver, hops in sorted(reachable(book, sender, most).items()):
         check()
         largest = _largest(processor, sender, receiver) if amounts or book.has_blocked else None
         if largest == 0:
             continue
         shown = UNSET if largest is None or not amounts else text(largest)
-        told.append(PaymentTarget(names[receiver], hops, shown))
-    return told
+        targets_.append(PaymentTarget(names[receiver], hops, shown))
+    return targets_
 
 
 def _largest(processor: PaymentProcessor, sender: int, receiver: int) -> int:
-    """What the routes that a payment would take can carry in all."""
+    """The amount that the routes of a payment can carry in all."""
     found = processor.find_routes(sender, receiver, MOST)
     return getattr(found, "amount", 0)

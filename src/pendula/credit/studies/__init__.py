@@ -1,14 +1,14 @@
-"""Many runs: counted, spread over processes, put in tables, compared, drawn.
+"""Studies over many runs: measure, distribute over processes, tabulate, compare, plot.
 
-sweeps        every combination of some settings with every seed: one run each, one row each
-variations    other scenarios out of one: limits, rates, anything at a path
+sweeps        every combination of settings with every seed: one run and one row each
+variations    variations of a scenario: limits, rates, any value at a path
 comparison    two settings over many seeds, paired by seed: medians, intervals, a verdict, curves
-figures       what one run comes to: counted tick by tick, exact, the same on every machine
-workers       one after the other, on processes of this machine, or on a Dask cluster
-series        everything measured in one run, tick by tick
+figures       figures of one run: counted tick by tick, exact, the same on every machine
+workers       sequential runs, local processes, or a Dask cluster
+series        all metrics of one run, tick by tick
 columns       results as columns with flat names, ready for CSV
 statistics    medians, quartiles and an interval for the median, in exact fractions
-chart         a comparison, or one run, as one SVG
+chart         a comparison, a sweep or a run as an SVG
 """
 
 from pendula.credit.studies.comparison import compare
@@ -16,7 +16,7 @@ from pendula.credit.studies.series import Series
 from pendula.credit.studies.sweeps import sweep
 
 __all__ = [
-    "Series",  # everything measured in one run
+    "Series",  # all metrics of one run
     "compare",  # two settings over many seeds
     "sweep",  # every combination of settings with every seed
 ]

@@ -44,7 +44,7 @@ _STYLE = (
 
 
 class _Scale(Struct, frozen=True):
-    """From ticks and values to places on the paper."""
+    """Maps ticks and values to coordinates."""
 
     ticks: int
     low: float
@@ -67,23 +67,23 @@ class Named(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True):
-    """What a picture is about: over how many ticks, and how many of the first are not counted."""
+    """The subject of a chart: the number of ticks, and how many of the first are skipped."""
 
     heading: str
     summary: str
     ticks: int
     skip: int = 0
-    labels: tuple[str, ...] = ()  # of the places across, where they are not ticks
+    labels: tuple[str, ...] = ()  # of the x axis, if it has no ticks
 
 
 def comparison_svg(comparison: Comparison, title: str | None = None) -> str:
-    """The picture, 960 pixels wide, a panel for the committed rate and one for the debts of each equivalent."""
+    """A chart 960 pixels wide: a panel for the committed rate and one for the debts of each equivalent."""
     page = Page(title or comparison.scenario_id, _summary(comparison), comparison.ticks, comparison.skip)
     return panels_svg(page, [Named(panel, comparison.names) for panel in comparison.panels])
 
 
 def panels_svg(page: Page, panels: Sequence[Named]) -> str:
-    """Panels below each other, the first few of them, 960 pixels wide."""
+    """The first few panels below each other, 960 pixels wide."""
     parts = [svg.words(20, 34, _short(page.heading, 90), "h1"), svg.words(20, 56, page.summary, "soft")]
     y = TOP + 8.0
     for one in panels[:PANELS_MOST]:
@@ -131,7 +131,7 @@ def _scale(panel: Panel, ticks: int, y: float) -> _Scale:
 
 
 def _step(span: float) -> float:
-    """A round distance that gives four to ten lines."""
+    """A round step that gives four to ten grid lines."""
     if span <= 0:
         return 1.0
     power = 10.0 ** floor(log10(span / 4))
@@ -163,7 +163,7 @@ def _axes(scale: _Scale, page: Page, amounts: bool) -> Iterator[str]:
 
 
 def _labels(panel: Panel, names: tuple[str, str], scale: _Scale) -> Iterator[str]:
-    """Each curve is named where it ends; two that end together are moved apart."""
+    """Labels at the ends of curves, moved apart if they overlap."""
     ends = []
     for side, curve, name in (("a", panel.a, names[0]), ("b", panel.b, names[1])):
         last = next((value for value in reversed(curve.middle) if value is not None), None)
@@ -175,13 +175,13 @@ def _labels(panel: Panel, names: tuple[str, str], scale: _Scale) -> Iterator[str
         middle = min(max(middle, scale.y + _BETWEEN_LABELS / 2), scale.y + TALL - _BETWEEN_LABELS / 2)
         ends = [(middle + (at - 0.5) * _BETWEEN_LABELS, *end[1:]) for at, end in enumerate(ends)]
     for place, side, name, value in ends:
-        told = f"{value:,.2f}" if panel.unit else f"{value:.3f}"
+        label = f"{value:,.2f}" if panel.unit else f"{value:.3f}"
         yield svg.words(RIGHT + 10, place, _short(name, LABEL_CHARS), f"name {side}")
-        yield svg.words(RIGHT + 10, place + 14, told, "soft")
+        yield svg.words(RIGHT + 10, place + 14, label, "soft")
 
 
 def _places(values: Sequence[Fraction | None], scale: _Scale) -> list[list[tuple[float, float]]]:
-    """Pieces of a line; it breaks where there is no value."""
+    """Segments of a line, interrupted by missing values."""
     pieces: list[list[tuple[float, float]]] = [[]]
     for tick, value in enumerate(values):
         if value is not None:
@@ -205,7 +205,7 @@ def _short(text: str, most: int) -> str:
 
 
 def sweep_svg(columns: Columns, axes: Sequence[str], title: str) -> str:
-    """A sweep, combination by combination: rates and debts over seeds.
+    """A chart of a sweep by combination: rates and debts over seeds.
 
     One setting is drawn as a curve, the median with the middle half of all seeds as a band. Two or more are drawn as
     heat maps: the last setting across, the others down, in each cell the median and its interval.
@@ -223,7 +223,7 @@ def sweep_svg(columns: Columns, axes: Sequence[str], title: str) -> str:
     summary = _short(f"{len(columns)} runs · over {', '.join(axes) or 'seeds alone'}", 120)
     if len(axes) > 1:
         return _heat_maps(Page(title, summary, len(groups)), axes, found)
-    labels = tuple(" ".join(_told(value) for value in key) or "as it is" for key in groups)
+    labels = tuple(" ".join(_cell_text(value) for value in key) or "as it is" for key in groups)
     panels = []
     for name, runs in found.items():
         quartiles = [tuple(quantile(values, Fraction(part, 4)) for values in runs.values()) for part in (1, 2, 3)]
@@ -232,7 +232,7 @@ def sweep_svg(columns: Columns, axes: Sequence[str], title: str) -> str:
 
 
 def _heading(name: str) -> tuple[str, str]:
-    """The title of what is drawn, and its unit; empty for a rate."""
+    """Title and unit of a measure; no unit for a rate."""
     if name.startswith("total_debt_"):
         return "Total debt", name.removeprefix("total_debt_")
     if name.startswith("served_share_"):
@@ -256,7 +256,7 @@ def _heat_maps(page: Page, axes: Sequence[str], found: Mapping[str, Mapping[Key,
 def _heat_map(
     heading: tuple[str, str], axes: Sequence[str], values: Mapping[Key, Sequence[Fraction]], y: float
 ) -> tuple[list[str], float]:
-    """One map and where the next begins; darker is more."""
+    """A heat map and the position of the next one; darker is more."""
     title, unit = heading
     rows = list(dict.fromkeys(key[:-1] for key in values))
     across = list(dict.fromkeys(key[-1] for key in values))
@@ -268,12 +268,12 @@ def _heat_map(
     parts.append(svg.words(20, y + 20, _short(f"{', '.join(axes[:-1])} ↓", LABEL_CHARS), "soft"))
     parts.append(svg.words(left, y + 20, _short(f"{axes[-1]} →", 90), "soft"))
     for column, value in enumerate(across):
-        label = _short(_told(value), max(3, int(wide / 7)))
+        label = _short(_cell_text(value), max(3, int(wide / 7)))
         parts.append(svg.words(left + wide * (column + 0.5), y + 38, label, "mid"))
     for row, names in enumerate(rows):
         top = y + 46 + CELL_TALL * row
         parts.append(
-            svg.words(left - 8, top + CELL_TALL / 2 + 4, _short(" ".join(map(_told, names)), LABEL_CHARS), "end")
+            svg.words(left - 8, top + CELL_TALL / 2 + 4, _short(" ".join(map(_cell_text, names)), LABEL_CHARS), "end")
         )
         for column, value in enumerate(across):
             cell = values.get((*names, value), ())
@@ -293,11 +293,11 @@ def _cell(
         return
     low, high = span
     shade = 0 if high == low else round(HEAT_SHADES * (float(middle) - low) / (high - low))
-    told, ends = _figure(middle, amounts), f"{_figure(interval.low, amounts)} … {_figure(interval.high, amounts)}"
-    words = f"{told}; {ends} with {float(100 * interval.coverage):.1f} %, {len(values)} seeds"
+    text, ends = _figure(middle, amounts), f"{_figure(interval.low, amounts)} … {_figure(interval.high, amounts)}"
+    words = f"{text}; {ends} with {float(100 * interval.coverage):.1f} %, {len(values)} seeds"
     shapes = [svg.box(x, y, wide - 2, CELL_TALL - 2, f"heat s{shade}")]
-    if 7 * len(told) < wide:
-        shapes.append(svg.words(x + wide / 2, y + 19, told, "mid name halo"))
+    if 7 * len(text) < wide:
+        shapes.append(svg.words(x + wide / 2, y + 19, text, "mid name halo"))
     if 6 * len(ends) < wide:
         shapes.append(svg.words(x + wide / 2, y + 35, ends, "mid halo", 10))
     yield svg.tooltip(words, *shapes)
@@ -311,6 +311,6 @@ def _value(cell: int | str | None) -> Fraction | None:
     return None if cell is None else Fraction(cell)
 
 
-def _told(value: int | str | None) -> str:
+def _cell_text(value: int | str | None) -> str:
     text = "none" if value is None else str(value)
     return text.rstrip("0").rstrip(".") if "." in text else text

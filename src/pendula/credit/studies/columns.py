@@ -16,7 +16,7 @@ from pendula.kernel.canonical import digest
 
 
 class Columns(Struct, frozen=True):
-    """A table by columns: kinds and values by name, both in the order in which the columns are written."""
+    """A table by columns: kinds and values by name, both in the order of the columns."""
 
     kinds: dict[str, Kind]
     values: dict[str, list[int | str | None]]
@@ -29,11 +29,11 @@ class Columns(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the values: equal wherever and with however many workers they came about."""
+        """SHA-256 of the values; the same on every machine and with any number of workers."""
         return digest({"order": list(self.values), "kinds": self.kinds, "values": self.values})
 
     def csv(self) -> str:
-        """RFC 4180 with line feeds: a line of names, a line for each row, nothing where a value is null."""
+        """RFC 4180 with line feeds: a line of names, a line per row, null as an empty field."""
         text = StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.values)
@@ -42,5 +42,5 @@ class Columns(Struct, frozen=True):
 
 
 def columns_of(kinds: dict[str, Kind], rows: list[list[int | str | None]]) -> Columns:
-    """Columns of rows whose values stand in the order of `kinds`."""
+    """Columns from rows with values in the order of `kinds`."""
     return Columns(kinds, {name: [row[at] for row in rows] for at, name in enumerate(kinds)})

@@ -2,12 +2,11 @@
 
     compare(document, Settings(), changed(Settings(), {"clearing_policy": "adaptive"}), seeds=range(1, 21)).verdict
 
-The interval of a difference is the one that belongs to the sign test: of the n paired differences in their order, the
-k-th from below and the k-th from above, with the largest k at which the median of all seeds lies between them with a
-probability of at least 0.95. That probability is a sum of binomial numbers and is told with the interval; fewer than
-six pairs cannot reach 0.95, and then the whole range stands there with what it does reach. It supposes nothing about
-how differences are spread, needs no draws that would have to be seeded, and its ends are differences that occurred:
-exact fractions, rounded only where they are written. A bootstrap may be narrower, and is right only in the limit.
+The interval of a difference is that of the sign test: of the n sorted paired differences, the k-th from below and the
+k-th from above, with the largest k for which the median of all seeds is between them with a probability of at least
+0.95. That probability is a binomial sum and is reported as the coverage. Fewer than six pairs cannot reach 0.95; then
+the interval is the whole range. The test assumes no distribution and needs no random numbers, and its ends are observed
+differences: exact fractions, rounded only for output. A bootstrap may be narrower, but is right only in the limit.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +30,7 @@ MARGIN = Fraction(2, 100)
 LEAST_SEEDS = 5
 LEAST_SKIP = 30
 SHOWN = {1: "higher", -1: "lower", 0: "no difference"}
-WINDOW = 10  # ticks over which a rate is drawn: in one tick there are too few payments
+WINDOW = 10  # ticks over which a rate is plotted: a single tick has too few payments
 SERVED_TITLE = f"Paid, of what was wanted, over {WINDOW} ticks"
 
 COMPARED = (
@@ -55,9 +54,9 @@ COMPARED = (
 class Row(Struct, frozen=True):
     """One measure: both medians, the median of the paired differences (B less A) and its interval.
 
-    `pairs` is how many seeds have the measure on both sides; `coverage` how surely the interval holds the median.
-    `shown` says whether the interval leaves zero out with 0.95 or more: "higher", "lower", "no difference" or,
-    without any pair, "not measured".
+    `pairs` is the number of seeds with the measure on both sides, `coverage` the probability that the interval contains
+    the median. `shown` tells whether the interval excludes zero with 0.95 or more: "higher", "lower", "no difference"
+    or, without any pair, "not measured".
     """
 
     measure: str
@@ -83,8 +82,8 @@ class Check(Struct, frozen=True):
 class Verdict(Struct, frozen=True):
     """Whether B does as well as A: it passes if every check does.
 
-    `sound` and `no_worse` are the two halves of that. `worth_its_calls` is told beside them for an adaptive side B: its
-    rate against a static cadence with the nearest number of calls.
+    `sound` and `no_worse` summarise the two groups of checks. `worth_its_calls` is an additional check for an adaptive
+    side B: its rate against a static cadence with the nearest number of calls.
     """
 
     passed: bool
@@ -95,7 +94,7 @@ class Verdict(Struct, frozen=True):
 
 
 class Curve(Struct, frozen=True):
-    """Median and quartiles over seeds at each tick; None where nothing was counted. Exact."""
+    """Median and quartiles over seeds at each tick; None if undefined. Exact."""
 
     low: tuple[Fraction | None, ...]
     middle: tuple[Fraction | None, ...]
@@ -103,7 +102,7 @@ class Curve(Struct, frozen=True):
 
 
 class Panel(Struct, frozen=True):
-    """One thing drawn over ticks for both sides; `unit` is empty for a rate."""
+    """One chart over ticks for both sides; `unit` is empty for a rate."""
 
     title: str
     unit: str
@@ -112,9 +111,9 @@ class Panel(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """What two settings come to. `settings` has both values of each that differs, `columns` every run of both sides.
+    """The comparison of two settings; `settings` has both values of each difference, `columns` all runs of both sides.
 
-    `same` says why nothing differs where both sides came to the same digests with every seed.
+    `same` explains why nothing differs if both sides have the same digests with every seed.
     """
 
     scenario_id: str
@@ -146,10 +145,10 @@ def compare(
     behaviour: str | None = None,
     watch: Watch | None = None,
 ) -> Comparison:
-    """Run both settings with each seed, from the ledger of the scenario, and compare what comes after `skip` ticks.
+    """Run both settings with each seed, from the ledger of the scenario, and compare them after `skip` ticks.
 
-    A `behaviour` plans the payments of both sides. Raises `WrongUsage` where nothing differs, `UnknownBehaviour`, and
-    what `spread` raises.
+    A `behaviour` plans the payments of both sides. Raises `WrongUsage` if the settings are equal, `UnknownBehaviour`,
+    and what `spread` raises.
     """
     settings = differing(a, b)
     if not settings:
@@ -180,7 +179,7 @@ def compare(
 
 
 def why_same(sides: tuple[Settings, Settings], left: Sequence[Figures], right: Sequence[Figures]) -> str | None:
-    """One sentence where both sides came to the same digests with every seed; None where they did not."""
+    """A sentence if both sides have the same digests with every seed, else None."""
     if any((a.plan, a.ledger) != (b.plan, b.ledger) for a, b in zip(left, right, strict=True)):
         return None
     found = [
@@ -189,17 +188,17 @@ def why_same(sides: tuple[Settings, Settings], left: Sequence[Figures], right: S
         if settings.clearing_policy is ClearingPolicy.ADAPTIVE and not any(one.active for one in runs)
     ]
     if len(found) != 1:
-        return "Both sides came to the same with every seed: what differs in their settings had no effect"
+        return "Both sides have equal results with every seed: the different settings had no effect"
     ((name, high),) = found
-    return f"{name} was never active: adaptive equals the calendar below adaptive_no_capacity_high ({high})"
+    return f"{name} was never active: adaptive equals the static cadence below adaptive_no_capacity_high ({high})"
 
 
 def matching_cadence(
     settings: Settings, figures: Sequence[Figures], equivalents: int, counted: range
 ) -> Settings | None:
-    """Static settings whose calendar has the nearest number of calls, of equals the one most like that of the side.
+    """Static settings with the nearest number of calls; ties go to the cadence closest to that of the settings.
 
-    None for a side that is static itself.
+    None for static settings.
     """
     if settings.clearing_policy is not ClearingPolicy.ADAPTIVE:
         return None
@@ -217,12 +216,12 @@ def matching_cadence(
 
 
 def judged(left: Sequence[Figures], right: Sequence[Figures], skip: int, calendar: Sequence[Figures] = ()) -> Verdict:
-    """Whether B is no worse than A, by the protocol: medians compared exactly, with margins of 0.02."""
+    """Judge whether B is no worse than A: medians compared exactly, with margins of 0.02."""
     errors = sum(one.errors for one in (*left, *right))
     over = sum(one.over_budget for one in (*left, *right))
     sound = (
         Check("seeds", len(left) >= LEAST_SEEDS, f"{len(left)} seeds; at least {LEAST_SEEDS}"),
-        Check("skip", skip >= LEAST_SKIP, f"the first {skip} ticks left out; at least {LEAST_SKIP}"),
+        Check("skip", skip >= LEAST_SKIP, f"the first {skip} ticks skipped; at least {LEAST_SKIP}"),
         Check("errors", errors == 0, f"{errors} technical errors on both sides; none allowed"),
         Check("budgets", over == 0, f"{over} clearing calls beyond their budget; none allowed"),
     )
@@ -247,10 +246,10 @@ def _no_worse(
     good: int,
     called: str = "A",
 ) -> Check:
-    """`good` is 1 where more is better, -1 where less is."""
+    """`good` is 1 if more is better, -1 if less is."""
     a, b = median(map(rate, left)), median(map(rate, right))
     if a is None or b is None:
-        return Check(name, False, "no payment was tried, so that there is no rate")
+        return Check(name, False, "no payment was tried, so there is no rate")
     bound = a - good * MARGIN
     sign = "≥" if good > 0 else "≤"
     margin = "-" if good > 0 else "+"
@@ -325,7 +324,7 @@ def _rates(figures: Figures) -> list[Fraction | None]:
 
 
 def windowed(part: Sequence[int], whole: Sequence[int]) -> list[Fraction | None]:
-    """At each tick the share in the ticks of the window that ends there."""
+    """At each tick, the share over the window that ends there."""
     windows = (slice(max(0, tick + 1 - WINDOW), tick + 1) for tick in range(len(whole)))
     return [share(sum(part[window]), sum(whole[window])) for window in windows]
 
@@ -341,7 +340,7 @@ def _debts(figures: Figures, code: str) -> list[Fraction | None]:
 
 
 def _curve(rows: Sequence[Sequence[Fraction | None]]) -> Curve:
-    """A run that a guardrail ended has fewer ticks than the others; what is there counts."""
+    """Quartiles per tick; runs that a guardrail ended have fewer ticks."""
     at_tick = [in_order(values) for values in zip_longest(*rows)]
     low, middle, high = (tuple(quantile(values, Fraction(part, 4)) for values in at_tick) for part in (1, 2, 3))
     return Curve(low, middle, high)

@@ -1,7 +1,7 @@
-"""What one run comes to, in figures: counted tick by tick, exact, the same on every machine.
+"""Figures of one run: counted tick by tick, exact, the same on every machine.
 
-The first `skip` ticks are left out of everything but the digests and the debts at the end. Rates, means and intervals
-are fractions; they are rounded where they are written down, never before.
+The first `skip` ticks count only in the digests and in the final debts. Rates, means and intervals are fractions, and
+are rounded only for output.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ Value: TypeAlias = int | str | Fraction | None
 
 
 class Kind(StrEnum):
-    """What stands in a column; a decimal is a text with eight digits after the point."""
+    """The type of a column; a decimal is text with eight digits after the point."""
 
     INTEGER = "integer"
     DECIMAL = "decimal"
@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 
 class Trail(Struct, frozen=True):
-    """Tick by tick from the very first on: payments made and finished; by equivalent, in atoms, debts and demand."""
+    """Values per tick from the first on: payments made and finished; debts and demand by equivalent, in atoms."""
 
     committed: tuple[int, ...]
     finished: tuple[int, ...]
@@ -52,8 +52,8 @@ class Trail(Struct, frozen=True):
 class Figures(Struct, frozen=True):
     """One run; amounts in atoms by equivalent, `work` in work units, `intervals` in ticks.
 
-    `over_budget` counts clearing calls that went beyond what their settings allow, `active` the ticks, from the first
-    on, in which the adaptive policy was active.
+    `over_budget` counts clearing calls beyond the limits of their settings, `active` the ticks, from the first on, in
+    which the adaptive policy was active.
     """
 
     seed: int
@@ -83,7 +83,7 @@ class Figures(Struct, frozen=True):
 
 
 class Measure(Struct, frozen=True):
-    """One column: what it is called, what it means, and how it is read off the figures."""
+    """One column: its name, its meaning, and its value in the figures."""
 
     name: str
     meaning: str
@@ -92,15 +92,15 @@ class Measure(Struct, frozen=True):
 
 
 def measures(equivalents: Sequence[str]) -> tuple[Measure, ...]:
-    """Every measure of a run with these equivalents; amounts have one for each."""
+    """All measures of a run; amounts have one per equivalent."""
     whole, exact, word = Kind.INTEGER, Kind.DECIMAL, Kind.TEXT
     return (
         Measure("ticks", "ticks that were run", whole, lambda one: one.ticks),
-        Measure("state", "running, or error where a guardrail ended the run", word, lambda one: one.state),
+        Measure("state", "running, or error if a guardrail ended the run", word, lambda one: one.state),
         Measure("attempts", "payments tried", whole, lambda one: one.attempts),
         Measure("committed", "payments made", whole, lambda one: one.committed),
         Measure("rejected", "payments refused", whole, lambda one: one.rejected),
-        Measure("no_capacity", "payments refused for want of capacity", whole, lambda one: one.no_capacity),
+        Measure("no_capacity", "payments refused for lack of capacity", whole, lambda one: one.no_capacity),
         Measure("no_route_at_all", "refused, and no clearing can help", whole, lambda one: one.no_route_at_all),
         Measure("errors", "technical errors", whole, lambda one: one.errors),
         Measure("timeouts", "errors that were timeouts", whole, lambda one: one.timeouts),
@@ -109,12 +109,12 @@ def measures(equivalents: Sequence[str]) -> tuple[Measure, ...]:
         Measure(
             "no_capacity_rate", "without capacity, of tried", exact, lambda one: share(one.no_capacity, one.attempts)
         ),
-        Measure("clearing_calls", "how often clearing was tried", whole, lambda one: one.calls),
+        Measure("clearing_calls", "clearing calls", whole, lambda one: one.calls),
         Measure("mean_interval", "ticks between two calls in one equivalent", exact, _mean_interval),
         Measure("mean_cost", "work units of a call", exact, lambda one: share(one.work, one.calls)),
         Measure("total_work", "work units of all calls", whole, lambda one: one.work),
         Measure("over_budget", "calls beyond their budget", whole, lambda one: one.over_budget),
-        Measure("cleared_cycles", "circles of debt that were cleared", whole, lambda one: one.cycles),
+        Measure("cleared_cycles", "cycles of debt that were cleared", whole, lambda one: one.cycles),
         *(measure for code in equivalents for measure in _amounts(code)),
         Measure("plan_digest", "SHA-256 of all planned payments", word, lambda one: one.plan),
         Measure("ledger_digest", "SHA-256 of the ledger after each tick", word, lambda one: one.ledger),
@@ -126,29 +126,30 @@ def _amounts(code: str) -> tuple[Measure, ...]:
     return (
         Measure(
             f"wanted_{code}",
-            "what payers wanted before the ledger capped it",
+            "demand before the ledger capped it",
             exact,
             lambda one: share(one.demand[code].wanted, ATOMS),
         ),
-        Measure(f"volume_{code}", "what was paid", exact, lambda one: share(one.demand[code].volume, ATOMS)),
+        Measure(f"volume_{code}", "paid amounts", exact, lambda one: share(one.demand[code].volume, ATOMS)),
         Measure(
             f"served_share_{code}",
-            "how much was paid, of what was wanted",
+            "paid share of the demand",
             exact,
             lambda one: share(one.demand[code].served, one.demand[code].wanted),
         ),
         Measure(
-            f"cleared_amount_{code}", "sum of what circles lost", exact, lambda one: share(one.cleared[code], ATOMS)
+            f"cleared_amount_{code}",
+            "sum of the amounts of cleared cycles",
+            exact,
+            lambda one: share(one.cleared[code], ATOMS),
         ),
-        Measure(
-            f"debt_reduction_{code}", "by how much debts shrank", exact, lambda one: share(one.reduced[code], ATOMS)
-        ),
+        Measure(f"debt_reduction_{code}", "reduction of debts", exact, lambda one: share(one.reduced[code], ATOMS)),
         Measure(f"total_debt_{code}", "debts at the end", exact, lambda one: share(one.debts[code], ATOMS)),
     )
 
 
 def share(part: int, whole: int) -> Fraction | None:
-    """The exact quotient; None where nothing was counted."""
+    """The exact quotient; None if `whole` is 0."""
     return Fraction(part, whole) if whole else None
 
 
@@ -157,7 +158,7 @@ def _mean_interval(one: Figures) -> Fraction | None:
 
 
 def written(value: Value) -> int | str | None:
-    """A value as columns hold it."""
+    """The column form of a value."""
     return ratio(value.numerator, value.denominator) if isinstance(value, Fraction) else value
 
 
@@ -175,11 +176,10 @@ def figures_of(
     draws: Draws | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Figures:
-    """Run a scenario and count; `trail` keeps what curves are drawn from, `stop` is asked before each tick.
+    """Run a scenario and count; `trail` records the data of curves, `stop` is checked before each tick.
 
-    `draws` are shared with other runs of the same seed, which makes all but the first of them faster.
-
-    Raises `Stopped` when `stop` says so, and whatever the run itself raises.
+    `draws`, shared by runs of one seed, speed up all but the first of them. Raises `Stopped` if `stop` returns true,
+    and errors of the run.
     """
     plan = made(
         document, seed=seed, intensity=intensity, settings=settings, lenient=lenient, patches=False, behaviour=behaviour
@@ -198,12 +198,12 @@ def figures_of(
 
 
 def needs_solver(settings: Settings) -> bool:
-    """Whether somebody has to find the optimum."""
+    """Whether the settings need a solver."""
     return settings.clearing_mode is ClearingMode.OPTIMAL or settings.clearing_yardstick
 
 
 class _Count:
-    """What is gathered from one run while it goes on."""
+    """Counts the figures of one run tick by tick."""
 
     def __init__(self, run: Run, skip: int, trail: bool) -> None:
         self._run, self._skip = run, skip
@@ -218,7 +218,7 @@ class _Count:
         self._trail: _Trail | None = _Trail(codes) if trail else None
 
     def tick(self, events: Sequence[Event]) -> None:
-        """One tick is over, or a guardrail has ended the run in the middle of it."""
+        """Count a finished tick, or one in which a guardrail ended the run."""
         run, counters, demand = self._run, astuple(self._run.counters), _demand(self._run)
         tick = run.tick - (run.state_word == "running")
         self._active += run.clearing_active
@@ -304,7 +304,7 @@ class _Count:
 
 
 class _Trail:
-    """A trail while it is written."""
+    """Collects a trail."""
 
     def __init__(self, codes: Sequence[str]) -> None:
         self.committed: list[int] = []
@@ -321,7 +321,7 @@ class _Trail:
 
 
 def _demand(run: Run) -> dict[str, Demand]:
-    """As it is now; the run goes on counting in its own."""
+    """A copy of the current demand."""
     return {code: copy(demand) for code, demand in run.demand.items()}
 
 
@@ -335,7 +335,7 @@ def _grown(now: Mapping[str, Demand], before: Mapping[str, Demand]) -> dict[str,
 def within_budget(
     settings: Settings, work: int, since: int | None, decision: ClearingDecision | None, done: ClearingDone | None
 ) -> bool:
-    """Whether one call kept to the depth, the work and the distance from the call before that its settings allow."""
+    """Whether a call respected the depth, work and interval of its settings."""
     depth, budget_ms = settings.clearing_max_depth, settings.clearing_time_budget_ms
     if settings.clearing_policy is ClearingPolicy.ADAPTIVE:
         if decision is None or not decision.should_run:
@@ -350,6 +350,6 @@ def within_budget(
     if settings.clearing_mode is ClearingMode.OPTIMAL:
         return True
     allowed = min(budget_ms, hard_timeout_ms(budget_ms, settings.clearing_hard_timeout_sec))
-    # Circles of at most `depth` debts shrink the debts by at most `depth` times what each of them loses.
+    # A cycle of at most `depth` debts reduces the debts by at most `depth` times its amount.
     shallow = done is None or atoms_of_sum(done.debt_reduction) <= depth * atoms_of_sum(done.cleared_amount)
     return work <= allowed * settings.work_units_per_ms and shallow

@@ -1,4 +1,4 @@
-"""Everything measured in a run, tick by tick: one row for each tick and equivalent, as columns and as curves.
+"""All metrics of a run, tick by tick: one row per tick and equivalent, as columns and as curves.
 
 series = Series(headless.run)
 headless.step(200, series.watch)
@@ -39,7 +39,7 @@ NOTHING = Curve((), (), ())
 
 
 class Row(Struct):
-    """One tick of one equivalent; amounts and metrics as texts, null where nothing was measured."""
+    """One tick of one equivalent; amounts and metrics as text, null if undefined."""
 
     tick: int
     sim_time_ms: int
@@ -51,7 +51,7 @@ class Row(Struct):
 
 
 class Series:
-    """Gathers the rows of a run from its events; a tick that a guardrail ended has none."""
+    """Collects rows from the events of a run; a tick that a guardrail ended has no row."""
 
     def __init__(self, run: Run) -> None:
         self._codes = tuple(run.network.ledgers)
@@ -85,7 +85,7 @@ class Series:
             self.rows.append(row)
 
     def columns(self) -> Columns:
-        """Every series, a row for each tick and equivalent."""
+        """All series, a row per tick and equivalent."""
         kinds = {"tick": Kind.INTEGER, "sim_time_ms": Kind.INTEGER, "equivalent": Kind.TEXT}
         kinds |= dict.fromkeys(COUNTS, Kind.INTEGER) | dict.fromkeys((*AMOUNTS, *METRICS), Kind.DECIMAL)
         kinds["queue_depth"] = Kind.INTEGER
@@ -102,7 +102,7 @@ class Series:
         return columns_of(kinds, rows)
 
     def panels(self) -> list[tuple[Panel, tuple[str, str]]]:
-        """What is drawn of a run, each with the names of its two curves: rates and refusals, then debts by unit."""
+        """The panels of a run with the names of their two curves: rates and refusals, then debts by unit."""
         ticks = sorted({row.tick for row in self.rows})
         sums = {name: _summed(self.rows, ticks, name) for name in COUNTS}
         tried = [a + b + c for a, b, c in zip(sums["committed"], sums["rejected"], sums["errors"], strict=True)]
@@ -122,7 +122,7 @@ class Series:
 
 
 SERVED = ("served share", "")
-REFUSALS = ("for want of capacity", "no route at all")
+REFUSALS = ("no capacity", "no route at all")
 DEBTS = ("total debt", "cleared so far")
 
 
@@ -140,10 +140,10 @@ def _refused(counts: dict[str, int], event: TxFailed) -> None:
 
 def _cleared(row: Row, event: ClearingDone) -> None:
     row.counts["cleared_cycles"] += event.cleared_cycles
-    told: dict[str, Any] = {"cleared_amount": event.cleared_amount, "debt_reduction": event.debt_reduction}
+    amounts: dict[str, Any] = {"cleared_amount": event.cleared_amount, "debt_reduction": event.debt_reduction}
     if event.optimum is not UNSET:
-        told["optimum"] = event.optimum
-    for name, amount in told.items():
+        amounts["optimum"] = event.optimum
+    for name, amount in amounts.items():
         total = Fraction(row.amounts[name] or 0) + Fraction(amount)
         row.amounts[name] = ratio(total.numerator, total.denominator)
 
@@ -164,7 +164,7 @@ def _running(rows: Sequence[Row]) -> list[Fraction | None]:
 
 
 def _atoms(text: str | None) -> int:
-    """A tick that measured nothing wanted nothing."""
+    """The atoms of a metric; 0 if it is undefined."""
     return 0 if text is None else atoms_of_sum(text)
 
 

@@ -10,7 +10,7 @@ _HALF = Fraction(1, 2)
 
 
 class Interval(NamedTuple):
-    """Where the median lies, and with what probability it does; both ends are values that occurred."""
+    """An interval of the median and its coverage; both ends are observed values."""
 
     low: Fraction
     high: Fraction
@@ -18,14 +18,14 @@ class Interval(NamedTuple):
 
     @property
     def side(self) -> int:
-        """1 or -1 where zero is left out with enough confidence, 0 where it is not."""
+        """1 or -1 if the interval excludes zero with enough confidence, else 0."""
         if self.coverage < CONFIDENCE:
             return 0
         return (self.low > 0) - (self.high < 0)
 
 
 def median(values: Iterable[Fraction | None]) -> Fraction | None:
-    """Of the values that are there; the mean of the two in the middle of an even number; None of none."""
+    """The median of the values that are not None; None without values."""
     return quantile(in_order(values), _HALF)
 
 
@@ -34,7 +34,7 @@ def in_order(values: Iterable[Fraction | None]) -> list[Fraction]:
 
 
 def quantile(ordered: Sequence[Fraction], part: Fraction) -> Fraction | None:
-    """The value below which `part` of all lie; between neighbours in proportion."""
+    """The quantile, interpolated linearly between neighbours."""
     if not ordered:
         return None
     place = part * (len(ordered) - 1)
@@ -47,12 +47,12 @@ def quantile(ordered: Sequence[Fraction], part: Fraction) -> Fraction | None:
 def median_interval(ordered: Sequence[Fraction]) -> Interval | None:
     """The interval of the sign test: the k-th value from below and from above, with the largest k that is sure enough.
 
-    The whole range, with what it does reach, where fewer than six values cannot reach `CONFIDENCE`; None of none.
+    With fewer than six values, which cannot reach `CONFIDENCE`, the whole range and its coverage; None without values.
     """
     count = len(ordered)
     if not count:
         return None
-    # The median lies outside if fewer than k of `count` fair coins show the same side.
+    # The median is outside if fewer than k of `count` fair coins show the same side.
     outside, rank = 1, 1
     while _coverage(outside + comb(count, rank), count) >= CONFIDENCE:
         outside += comb(count, rank)

@@ -3,7 +3,7 @@
     grid = {"clearing_every_n_ticks": ["5", "25"], "clearing_policy": ["static", "adaptive"]}
     sweep(read_file("village.json"), grid, seeds=range(1, 6), ticks=120, workers=4).csv()
 
-Rows come in the order of the grid, its first setting changing slowest and seeds quickest, whoever is done first.
+Rows are in the order of the grid: the first setting changes slowest, seeds fastest.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,13 +28,13 @@ from pendula.kernel.errors import InputRefused, LimitExceeded
 
 
 class InvalidGrid(InputRefused):
-    """What should vary makes no grid. Facts: `setting`, and `value` where one is to blame."""
+    """The grid is invalid. Facts: `setting`, and `value` if it is the cause."""
 
     code = "invalid_grid"
 
 
 class Combination(Struct, frozen=True):
-    """One point of the grid: the values that vary, as texts by name, all settings and changes of the scenario."""
+    """One point of the grid: varied values as text by name, all settings, and changes of the scenario."""
 
     values: dict[str, str]
     settings: Settings
@@ -61,11 +61,11 @@ def sweep(
     behaviour: str | None = None,
     watch: Watch | None = None,
 ) -> Columns:
-    """A row for each combination and seed: what varies, the seed, every measure, and the digests of plan and ledger.
+    """A row per combination and seed: varied values, seed, all measures, digests of plan and ledger.
 
-    The grid has settings by name or by variable and their values as texts, or places of the scenario (`variations`);
-    everything else is as in `settings`, and in the scenario with its `changes`. A `behaviour` plans the payments of
-    every run; a worker of its own process knows those that the module of the script registers. The scenario and all
+    The grid maps settings, by name or by variable, or paths of the scenario (`variations`) to values as text. Other
+    settings are those of `settings`, and `changes` apply to the scenario. A `behaviour` plans the payments of every
+    run; worker processes know the behaviours that the module of the script registers. The scenario and all
     combinations are checked before anything runs. Raises `DocumentRefused`, `InvalidGrid`, `InvalidSetting`,
     `UnknownBehaviour`, and what `spread` raises.
     """
@@ -91,14 +91,14 @@ def sweep(
 
 
 def _axis(name: str, task: Task) -> int | str | None:
-    """What varies, as its column holds it: a setting, or a value at a place of the scenario."""
+    """The varied value of a column: a setting, or a value at a path of the scenario."""
     return _cell(BY_NAME[name], task.settings) if name in BY_NAME else dict(task.changes)[name]
 
 
 def summarised(columns: Columns, varied: Sequence[str]) -> Columns:
-    """One row for each combination: how many runs it had, and the median over seeds of each measure that is a number.
+    """One row per combination: the number of runs, and the median over seeds of each numeric measure.
 
-    `varied` are the columns that tell combinations apart. Medians are decimals.
+    `varied` are the columns that identify combinations. Medians are decimals.
     """
     groups: dict[tuple[int | str | None, ...], list[int]] = {}
     for at in range(len(columns)):
@@ -133,7 +133,7 @@ def combinations(grid: Mapping[str, Sequence[str]], settings: Settings, seeds: i
     for point in points:
         twin = first.setdefault((point.settings, point.changes), point)
         if twin is not point:
-            message = f"{twin.about} and {point.about} are the same settings; each would be run twice"
+            message = f"{twin.about} and {point.about} are the same settings; each would run twice"
             raise InvalidGrid(message, setting=next(iter(axes)))
     return points
 
@@ -179,7 +179,7 @@ def _kind(setting: Setting) -> Kind:
 
 
 def _cell(setting: Setting, settings: Settings) -> int | str | None:
-    """A setting as its column holds it; null where it is not given, or there is no cap."""
+    """The column value of a setting; null if it is unset or there is no cap."""
     value = getattr(settings, setting.name)
     if value is None:
         return None

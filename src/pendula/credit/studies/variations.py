@@ -1,4 +1,4 @@
-"""Other scenarios out of one: limits, rates and whatever else a document has, set or multiplied at places by a path.
+"""Variations of a scenario: limits, rates or any other values, set or multiplied at the places of a path.
 
     trustlines[*].limit*            every limit, times the value
     trustlines[from=ann].limit      the limits of Ann's lines, set to the value
@@ -29,13 +29,13 @@ _FINEST = Decimal(1).scaleb(-8)
 
 
 class InvalidVariation(InputRefused):
-    """What should vary in a scenario is not there, or cannot be changed like this. Facts: `path`."""
+    """The place of a variation does not exist, or its value cannot be changed like this. Facts: `path`."""
 
     code = "invalid_variation"
 
 
 class Variation(Struct, frozen=True):
-    """A place of a scenario, and whether what stands there is multiplied."""
+    """A path in a scenario, and whether its values are multiplied."""
 
     path: str
     steps: tuple[str, ...]
@@ -43,13 +43,13 @@ class Variation(Struct, frozen=True):
 
 
 def names_a_place(text: str) -> bool:
-    """Whether a text is about a scenario and not about a setting."""
+    """Whether a text is a path in a scenario, not the name of a setting."""
     root = _START.match(text)
     return root is not None and root.group() in ROOTS and text[root.end() : root.end() + 1] in (".", "[")
 
 
 def split(text: str) -> tuple[str, str]:
-    """The place and the value of `PATH=VALUE` or `PATH*VALUE`; raises `InvalidVariation`."""
+    """Path and value of `PATH=VALUE` or `PATH*VALUE`; raises `InvalidVariation`."""
     depth = 0
     for at, sign in enumerate(text):
         depth += (sign == "[") - (sign == "]")
@@ -62,17 +62,17 @@ def split(text: str) -> tuple[str, str]:
 
 
 def variation(path: str) -> Variation:
-    """A path as it is written; raises `InvalidVariation`."""
+    """Parse a path; raises `InvalidVariation`."""
     times = path.endswith("*") and not path.endswith((".*", "[*"))
     plain = path.removesuffix("*") if times else path
     start = _START.match(plain)
     if start is None or not names_a_place(plain):
-        raise InvalidVariation(f"{path!r} does not begin with a member of a scenario", path=path)
+        raise InvalidVariation(f"{path!r} does not start with a member of a scenario", path=path)
     steps, at = [start.group()], start.end()
     while at < len(plain):
         step = _STEP.match(plain, at)
         if step is None:
-            raise InvalidVariation(f"{path!r} is not a path from {plain[at:]!r} on", path=path)
+            raise InvalidVariation(f"{path!r} is not a path: cannot parse {plain[at:]!r}", path=path)
         steps.append(step.group())
         at = step.end()
     if not steps[-1].startswith(".") or steps[-1] == ".*":
@@ -81,9 +81,9 @@ def variation(path: str) -> Variation:
 
 
 def changed_document(document: Document, changes: Sequence[tuple[str, str]], *, lenient: bool = False) -> Document:
-    """The scenario with these changes; the same document without any.
+    """The scenario with these changes; the same document without changes.
 
-    Raises `InvalidVariation`, and `DocumentRefused` with the places of faults that the file itself has.
+    Raises `InvalidVariation`, and `DocumentRefused` for faults of the original file.
     """
     if not changes:
         return document
@@ -92,7 +92,7 @@ def changed_document(document: Document, changes: Sequence[tuple[str, str]], *, 
 
 
 def varied(scenario: Json, changes: Iterable[tuple[str, str]]) -> Json:
-    """The scenario, changed in place; paths and values as texts. Raises `InvalidVariation`."""
+    """Change the scenario in place; paths and values as text. Raises `InvalidVariation`."""
     for path, value in changes:
         _change(scenario, variation(path), value)
     return scenario
@@ -108,7 +108,7 @@ def _change(scenario: Any, one: Variation, value: str) -> None:
         places = [line for line in scenario.get("trustlines", ()) if line.get("from") in givers]
     holders = [place for place in places if isinstance(place, dict) and (not one.times or field in place)]
     if not holders:
-        raise InvalidVariation(f"Nothing in the scenario is at {one.path!r}", path=one.path)
+        raise InvalidVariation(f"The scenario has nothing at {one.path!r}", path=one.path)
     for holder in holders:
         holder[field] = _product(one, holder[field], value) if one.times else _read(value)
 
@@ -139,7 +139,7 @@ def _fits(item: Any, wanted: str, by_id: bool) -> bool:
 
 
 def _product(one: Variation, known: Any, factor: str) -> Json:
-    """What stands there times the factor, rounded down to eight digits; a text stays a text."""
+    """The value times the factor, rounded down to eight digits; text stays text."""
     try:
         found = (Decimal(str(known)) * Decimal(factor)).quantize(_FINEST, ROUND_DOWN)
     except InvalidOperation:

@@ -1,6 +1,6 @@
-"""Many runs of one scenario, wherever they are made: a run depends on its scenario, seed and settings alone.
+"""Distributes runs of one scenario: a run depends only on its scenario, seed and settings.
 
-The scenario travels once to each worker as canonical JSON. Runs of one seed follow each other and share their draws.
+Each worker receives the scenario once, as canonical JSON. Runs of one seed are consecutive and share their draws.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class Task(Struct, frozen=True):
-    """One run; `about` names its settings in words, for whoever has to look for it. `changes` are of the scenario."""
+    """One run; `about` describes its settings in messages. `changes` are variations of the scenario."""
 
     settings: Settings
     seed: int
@@ -45,7 +45,7 @@ class Task(Struct, frozen=True):
 
 
 class Job(Struct, frozen=True):
-    """What all runs share; the scenario as canonical JSON."""
+    """Everything that all runs share; the scenario as canonical JSON."""
 
     scenario: bytes
     ticks: int
@@ -65,7 +65,7 @@ class Job(Struct, frozen=True):
         return {"settings": task.about, "seed": task.seed}
 
     def order(self, tasks: Sequence[Task]) -> list[int]:
-        """Those of one seed together."""
+        """Runs of one seed are consecutive."""
         seeds = {seed: order for order, seed in enumerate(dict.fromkeys(task.seed for task in tasks))}
         return sorted(range(len(tasks)), key=lambda at: (seeds[tasks[at].seed], at))
 
@@ -74,7 +74,7 @@ class Job(Struct, frozen=True):
 
 
 class _Bench:
-    """The scenario, read, and the draws of the seed that was run last."""
+    """The parsed scenario, and the draws of the last seed."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -109,9 +109,9 @@ def job_of(
     trail: bool = False,
     behaviour: str | None = None,
 ) -> Job:
-    """The job of a document; raises `WrongUsage` for ticks that leave nothing to count, and `UnknownBehaviour`."""
+    """The job of a document; raises `WrongUsage` if no tick is left to count, and `UnknownBehaviour`."""
     if not 0 <= skip < ticks:
-        raise WrongUsage(f"Of {ticks} ticks {skip} are left out; at least one must be counted", ticks=ticks, skip=skip)
+        raise WrongUsage(f"{skip} of {ticks} ticks are skipped; at least one must be counted", ticks=ticks, skip=skip)
     if not 0 <= intensity <= 100:
         raise WrongUsage(f"The intensity is {intensity}; it must be 0 to 100 per cent", intensity=intensity)
     named = None if behaviour is None else BehaviourName(behaviour, registered(behaviour).version)
@@ -122,12 +122,12 @@ def seeds_of(seeds: Iterable[int]) -> tuple[int, ...]:
     """Different seeds, none of them negative; raises `WrongUsage`."""
     found = tuple(seeds)
     if not found or len(set(found)) < len(found) or min(found) < 0:
-        raise WrongUsage("Many runs need different seeds of 0 and above", seeds=list(found[:100]))
+        raise WrongUsage("The seeds must be distinct and not negative", seeds=list(found[:100]))
     return found
 
 
 def spread(job: Job, tasks: Sequence[Task], where: Where, watch: Watch | None = None) -> list[Figures]:
-    """The figures of each task, in order; `watch` is told how many are done.
+    """The figures of each task, in order; calls `watch` with the number of finished tasks.
 
     From a script, more than one worker needs the script's own `if __name__ == "__main__":`, because each worker is a
     fresh interpreter that imports it. Raises `TaskFailed`, `WorkerLost`, `ClusterFailed`, `MissingExtra`.
@@ -138,7 +138,7 @@ def spread(job: Job, tasks: Sequence[Task], where: Where, watch: Watch | None = 
 
 
 def _require_solver(tasks: Sequence[Task]) -> None:
-    """Say what is missing before anything runs."""
+    """Raise for missing extras before anything runs."""
     if any(needs_solver(task.settings) for task in tasks):
         from pendula.credit.outside.solver import OrTools
 
@@ -146,5 +146,5 @@ def _require_solver(tasks: Sequence[Task]) -> None:
 
 
 def _signature() -> str:
-    """Equal where runs are certain to be equal."""
+    """Equal signatures guarantee equal runs."""
     return f"{__version__} (decisions {Run.decisions})"

@@ -65,7 +65,7 @@ def test_a_run_takes_places_of_the_scenario_as_a_sweep_does(ring: Path, pendula:
     assert tight["digests"] == {"plan": values["plan_digest"][0], "ledger": values["ledger_digest"][0]}
     assert tight["digests"] != plain["digests"]
     assert tight["totals"]["UNIT"]["wanted"] == plain["totals"]["UNIT"]["wanted"]
-    assert "Nothing in the scenario" in pendula(*run, "--set", "trustlines[from=zoe].limit=5").err
+    assert "The scenario has nothing at" in pendula(*run, "--set", "trustlines[from=zoe].limit=5").err
 
 
 @pytest.mark.req("SIM-GUARD-2")

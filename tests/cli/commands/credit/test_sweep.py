@@ -233,5 +233,5 @@ def test_a_sweep_varies_the_scenario_and_draws_its_result(ring: Path, tmp_path: 
 def test_a_comparison_says_that_the_adaptive_side_was_never_active(ring: Path, pendula: Pendula) -> None:
     ended = pendula("credit", "compare", ring, "--seeds", "2", "--ticks", "9", "--skip", "2", "--workers", "1")
 
-    line = "B was never active: adaptive equals the calendar below adaptive_no_capacity_high (0.60)."
+    line = "B was never active: adaptive equals the static cadence below adaptive_no_capacity_high (0.60)."
     assert line in ended.out.splitlines()

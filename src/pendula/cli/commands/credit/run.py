@@ -268,7 +268,7 @@ def _running(
         listeners: list[Watch] = [*([] if kept is None else [kept.write]), *([] if series is None else [series.watch])]
         tell = partial(_heard, listeners)
         if recording is not None and resume:
-            recording.tell_again(tell)
+            recording.replay_history(tell)
         yield headless, partial(_stepped, headless.step if recording is None else recording.step, tell), series
         if kept is not None:
             kept.finish(headless.run, headless.result())

@@ -1,7 +1,6 @@
-"""The example of the scheduler: a village of a hundred that runs out of credit, and the same village when it is
-cleared.
+"""The example of the scheduler: a village of a hundred that runs out of credit, with and without clearing.
 
-Everything comes out of one seed, so that scripts, pages and tests speak of the same village.
+Everything is generated from one seed, so that scripts, pages and tests use the same village.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ SEED = 7
 TICKS = 120
 CAP = "500"
 
-# What is cleared when, by the name of the life that comes of it.
+# Clearing settings of each variant, by name.
 LIVES: Mapping[str, Mapping[str, str]] = {
     "never cleared": {"clearing_enabled": "off"},
     "cleared every 25 ticks": {},
@@ -33,7 +32,7 @@ LIVES: Mapping[str, Mapping[str, str]] = {
 
 
 class Life(Struct, frozen=True):
-    """What a village came to, and its payments tick by tick: how many were tried, how many made."""
+    """The result of a run of the village, and its payments per tick: tried and made."""
 
     result: Result
     payments: tuple[tuple[int, int], ...]
@@ -50,7 +49,7 @@ def scenario() -> Document:
 
 
 def live(values: Mapping[str, str], ticks: int = TICKS) -> Life:
-    """Let the village live for some ticks, with these settings and a cap that suits it."""
+    """Run the village for some ticks, with these settings and a suitable cap."""
     headless = Headless(made(scenario(), settings=changed(Settings(), {"amount_cap": CAP, **values}), patches=False))
     payments: list[tuple[int, int]] = []
 

@@ -1,17 +1,16 @@
-"""What a designer should look at in a scenario before it runs: who is cut off, what is silenced, what nobody reads.
+"""Linter of scenarios: isolated participants, silent profiles, values without effect.
 
-    families    all warnings, family by family
+    families    all warnings in a fixed order
     network     participants, lines, equivalents and groups
-    profiles    how participants are meant to pay
-    routes      payments that no line lets through
+    profiles    behaviour of participants
+    routes      planned payments without an allowed route
     timeline    stress and injections
-    survey      what several of these need, worked out once
-    wording     how things are named in a sentence
+    survey      shared analysis of a scenario
+    wording     names of things in sentences
 
-Nothing here is a fault: the scenario runs all the same. Each finding has a code, a place and a sentence that says what
-to do. Participants and lines are named together, the first few of them; a place with a condition, such as
-`$.behaviorProfiles[?@.id=='retail']`, is JSONPath. The network is taken as it is at the start and, where injections
-are on, with the lines they bring.
+Warnings are not faults: the scenario runs nevertheless. Each has a code, a place and a sentence with advice. The first
+few participants or lines are named together; a place with a condition, such as `$.behaviorProfiles[?@.id=='retail']`,
+is JSONPath. The network is that of the start and, if injections are enabled, includes the lines they add.
 """
 
 from pendula.credit.authoring.linting.families import lint

@@ -1,4 +1,4 @@
-"""Everything the linter has to say about a scenario, family by family, in a fixed order."""
+"""All warnings about a scenario, by topic, in a fixed order."""
 
 from pendula.credit.authoring.linting import network, profiles, routes, timeline
 from pendula.credit.authoring.linting.survey import Survey
@@ -8,7 +8,7 @@ from pendula.credit.settings import Settings
 
 
 def lint(scenario: Scenario, settings: Settings) -> tuple[Caution, ...]:
-    """Everything worth a look, in a fixed order; a second or two for ten thousand participants."""
+    """All warnings in a fixed order; takes a second or two for ten thousand participants."""
     survey = Survey(scenario, settings)
     return (
         *network.cut_off(survey),

@@ -1,4 +1,4 @@
-"""What the linter says of participants, lines, equivalents and groups: who is cut off, what can never be cleared."""
+"""Warnings about participants, lines, equivalents and groups: isolated participants, missing cycles."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -12,7 +12,7 @@ from pendula.credit.settings import ClearingMode, ClearingPolicy
 
 
 class Code(StrEnum):
-    """Findings that are named in one place and told in another."""
+    """Codes of warnings."""
 
     PARTICIPANT_CANNOT_BE_PAID = "participant_cannot_be_paid"
     PARTICIPANT_CANNOT_PAY = "participant_cannot_pay"
@@ -32,12 +32,12 @@ def cut_off(survey: Survey) -> Iterator[Caution]:
         (
             Code.PARTICIPANT_CANNOT_PAY,
             [name for name in active if name in lined and name not in payers],
-            "nobody to pay; somebody active must trust them, by a line to them with a limit above 0",
+            "no receiver to pay; an active participant must trust them, by a line to them with a limit above 0",
         ),
         (
             Code.PARTICIPANT_CANNOT_BE_PAID,
             [name for name in active if name in lined and name not in payees],
-            "nobody who could pay them; they must trust somebody active, by a line from them with a limit above 0",
+            "no sender to pay them; they must trust an active participant, by a line from them with a limit above 0",
         ),
     ):
         if names:
@@ -48,11 +48,11 @@ def cut_off(survey: Survey) -> Iterator[Caution]:
 def lines(survey: Survey) -> Iterator[Caution]:
     zero = [line_name(line) for line in survey.scenario.lines if line.limit == 0]
     if zero:
-        message = f"{listed(zero, 'line')} {have(zero)} a limit of 0; such a line only lets debts be paid back"
+        message = f"{listed(zero, 'line')} {have(zero)} a limit of 0; such a line only allows repayment of debts"
         yield Caution("limit_of_zero", "$.trustlines", f"{message}: raise the limit, or leave it out")
     blocked = {who: line for line in survey.scenario.lines for who in line.policy.blocked if who not in survey.people}
     if blocked:
-        message = f"blocked_participants name nobody with {listed(sorted(blocked), 'id')}"
+        message = f"blocked_participants name {listed(sorted(blocked), 'id')} that no participant has"
         yield Caution("blocked_nobody", "$.trustlines", f"{message}; correct the spelling, or take them out")
 
 
@@ -69,13 +69,13 @@ def equivalents(survey: Survey) -> Iterator[Caution]:
             message = f"{code} falls into {len(found)} parts that no payment crosses ({named})"
             yield Caution("separate_parts", "$.trustlines", f"{message}; join them by lines")
         if depth and has_circle((hop(line) for line in lines if line.policy.auto_clearing), depth) is False:
-            message = f"no circle of up to {depth} lines that may be cleared, so that clearing can never help"
-            advice = "close circles (buyer, shop, maker, buyer), or raise the depth of clearing"
+            message = f"no cycle of up to {depth} lines that may be cleared, so clearing can never help"
+            advice = "close cycles (buyer, shop, maker, buyer), or raise the depth of clearing"
             yield Caution("no_cycle", "$.trustlines", f"{code} has {message}: {advice}")
 
 
 def _depth(survey: Survey) -> int:
-    """How long a circle may be to be cleared; 0 where nothing is cleared at all."""
+    """The maximum length of a cleared cycle; 0 if clearing is off."""
     settings, adaptive = survey.settings, survey.settings.clearing_policy is ClearingPolicy.ADAPTIVE
     if not settings.clearing_enabled or (not adaptive and settings.clearing_every_n_ticks <= 0):
         return 0
@@ -88,5 +88,7 @@ def _depth(survey: Survey) -> int:
 def groups(survey: Survey) -> Iterator[Caution]:
     unused = [group for group in dict.fromkeys(survey.scenario.groups) if group not in survey.members]
     if unused:
-        message = f"nobody belongs to {listed(unused, 'group')}; give participants their groupId, or take it out"
+        message = (
+            f"no participant belongs to {listed(unused, 'group')}; give participants their groupId, or take it out"
+        )
         yield Caution("group_unused", "$.groups", message)

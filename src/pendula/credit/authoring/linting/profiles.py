@@ -1,4 +1,4 @@
-"""What the linter says of profiles: values nobody can use, amounts that are never paid, groups out of reach."""
+"""Warnings about profiles: invalid values, amounts that are never paid, unreachable groups."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -17,19 +17,19 @@ PROPS: Mapping[str, str] = {
     "tx_rate": "a number; every candidate is accepted instead",
     "equivalent_weights": "a map from codes to numbers not below 0; all equivalents weigh the same instead",
     "recipient_group_weights": "a map from groups to numbers not below 0; no group is preferred instead",
-    "amount_model": "a map from codes to objects of min, max, p50, p90, mean, sd above 0 and a family that is known; "
-    "those amounts are drawn plainly",
+    "amount_model": "a map from codes to objects of min, max, p50, p90, mean, sd above 0 and a known family; "
+    "those amounts are drawn with the defaults",
     "flow_chains": "a list of pairs of groups; no direction is preferred instead",
     "flow_affinity": "a number from 0 to 1; settings.flow.default_affinity holds instead",
     "periodicity_factor": "a number above 0; large amounts come as often as small ones instead",
-    "demand": "capped or fixed; the ledger caps what is wanted instead",
+    "demand": "capped or fixed; the ledger caps the demand instead",
     "base_p": "a number, or pairs [per cent, number] in ascending order; tx_rate holds instead",
     "cluster_bias": "a number from 0 to 1; recipient_group_weights hold instead",
 }
 
 
 def props(survey: Survey) -> Iterator[Caution]:
-    """Values that nobody can use, and names that nobody knows but somebody might have meant."""
+    """Invalid values, and probable misspellings of names."""
     for key, form in PROPS.items():
         bad = [one.id for one in survey.scenario.profiles.values() if key in one.props and _bad(key, one.props[key])]
         if bad:
@@ -52,7 +52,7 @@ def props(survey: Survey) -> Iterator[Caution]:
 
 def profiles(survey: Survey) -> Iterator[Caution]:
     if survey.settings.amount_cap == 0:
-        message = "the amount cap is 0, so that nothing is ever paid; raise amount_cap, or set it to none"
+        message = "the amount cap is 0, so nothing is ever paid; raise amount_cap, or set it to none"
         yield Caution("cap_of_zero", "$", message)
     for name in sorted(survey.scenario.profiles.keys() | {one for one in survey.by_profile if one is not None}):
         one = behaviour(name, survey.scenario.profiles, survey.settings.profile_presets)
@@ -97,9 +97,9 @@ def _amounts(survey: Survey, name: str, one: Behaviour, senders: Sequence[Partic
 
 
 def _direction(survey: Survey, name: str, one: Behaviour, senders: Sequence[Participant]) -> Iterator[Caution]:
-    """Groups that a profile wants to pay and none of its participants can; by the group of the payer for chains."""
+    """Groups that a profile should pay but none of its participants can; by group of the sender for chains."""
     given = name in survey.scenario.profiles and "recipient_group_weights" in survey.scenario.profiles[name].props
-    # The groups of a preset are a guess; those that nobody is in were not meant.
+    # The groups of a preset are a guess; ignore those without members.
     groups = {group for group, _ in one.groups if given or group in survey.members}
     wanted: dict[str | None, set[str]] = {None: groups} if groups else {}
     if survey.scenario.flow.enabled:
@@ -111,8 +111,8 @@ def _direction(survey: Survey, name: str, one: Behaviour, senders: Sequence[Part
         if not any(sender.id in ways for ways in survey.out.values()):
             continue
         able = True
-        wishes = missing.get(None, set()) | missing.get(sender.group, set())
-        if any(survey.bits.get(group, 0) & near.get(sender.id, 0) for near in survey.near.values() for group in wishes):
+        goals = missing.get(None, set()) | missing.get(sender.group, set())
+        if any(survey.bits.get(group, 0) & near.get(sender.id, 0) for near in survey.near.values() for group in goals):
             reached = _reached(survey, sender.id, one)
             for place in (None, sender.group):
                 missing.get(place, set()).difference_update(reached)
@@ -122,13 +122,13 @@ def _direction(survey: Survey, name: str, one: Behaviour, senders: Sequence[Part
             continue
         key = "flow_chains" if origin is not None else "recipient_group_weights"
         who = f"the profile {name!r}" + (f" in the group {origin!r}" if origin is not None else "")
-        message = f"nobody with {who} can reach {listed(sorted(targets), 'group')} within {REACH_HOPS} hops"
-        advice = "a line goes from the one who is paid to the one who pays; turn it round, or add lines"
+        message = f"no participant with {who} can reach {listed(sorted(targets), 'group')} within {REACH_HOPS} hops"
+        advice = "a line goes from the receiver to the sender of payments; turn it round, or add lines"
         yield Caution("group_out_of_reach", props_path(name, key), f"{message}: {advice}")
 
 
 def _reached(survey: Survey, sender: str, one: Behaviour) -> set[str | None]:
-    """The groups of everybody the planner could choose as receiver."""
+    """The groups of all receivers the planner could choose."""
     found: set[str | None] = set()
     for code, ways in survey.out.items():
         if one.weight(code) > 0:
@@ -142,7 +142,7 @@ def _clamped(rate: Any) -> bool:
 
 
 def _bad(key: str, value: Any) -> bool:
-    """Whether the planner takes the default of the key, or of a part of it, instead of this value."""
+    """Whether the planner uses the default of the key, or of a part of it, instead of this value."""
     match key, value:
         case "tx_rate", _:
             return number(value) is None

@@ -1,4 +1,4 @@
-"""One look at a scenario for the linter: its network at the start, with what injections bring where they are on."""
+"""Analysis of a scenario for the linter: its network at the start, including injections if they are enabled."""
 
 from collections.abc import Iterable, Iterator
 
@@ -18,7 +18,7 @@ from pendula.credit.settings import Settings
 
 
 class Survey:
-    """One look at a scenario; what several questions need is worked out once."""
+    """Analysis of a scenario, shared by all warnings."""
 
     def __init__(self, scenario: Scenario, settings: Settings) -> None:
         self.scenario = scenario

@@ -1,4 +1,4 @@
-"""What the linter says of events: stress on nobody, injections and payments that cannot be carried out."""
+"""Warnings about events: empty scopes of stress, impossible injections and payments."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -20,7 +20,7 @@ from pendula.credit.reading.timeline import EFFECTS_MOST
 
 
 class Code(StrEnum):
-    """Findings that are named in one place and told in another."""
+    """Codes of warnings."""
 
     INJECTION_IMPOSSIBLE = "injection_impossible"
     INJECTION_SWITCHED_OFF = "injection_switched_off"
@@ -43,7 +43,7 @@ def _about(survey: Survey, event: TimelineEvent) -> Iterator[tuple[str, str]]:
             ends = [(one.sender, one.receiver) for one in event.actions if isinstance(one, DatedPayment)]
             lost = sorted({end for pair in ends for end in pair if end not in survey.people})
             if lost:
-                message = f"{listed(lost, 'participant')} is not there, so this payment fails; correct the ids"
+                message = f"{listed(lost, 'participant')} does not exist, so this payment fails; correct the ids"
                 yield Code.PAYMENT_IMPOSSIBLE, message
         case EventType.STRESS:
             yield from _about_stress(survey, event)
@@ -54,7 +54,7 @@ def _about(survey: Survey, event: TimelineEvent) -> Iterator[tuple[str, str]]:
             lost = [str(place) for place, effect in enumerate(event.effects) if not _possible(survey, effect)]
             if lost:
                 message = f"{listed(lost, 'effect')} cannot apply: a participant, a line, an equivalent or an amount"
-                yield Code.INJECTION_IMPOSSIBLE, f"{message} is not there; correct the ids and amounts"
+                yield Code.INJECTION_IMPOSSIBLE, f"{message} is missing or invalid; correct the ids and amounts"
             if len(event.effects) > EFFECTS_MOST:
                 message = f"only the first {EFFECTS_MOST} of {len(event.effects)} effects apply"
                 yield Code.INJECTION_TOO_LONG, f"{message}; spread them over several events"
@@ -67,7 +67,10 @@ def _about_stress(survey: Survey, event: TimelineEvent) -> Iterator[tuple[str, s
     scopes = groups | {f"profile:{name}" for name in survey.by_profile if name is not None} | {"all"}
     lost = sorted({one.scope for one in event.multipliers} - scopes)
     if lost:
-        yield Code.STRESS_ON_NOBODY, f"nobody is in {listed(lost, 'scope')}; correct the spelling, or take it out"
+        yield (
+            Code.STRESS_ON_NOBODY,
+            f"no participant is in {listed(lost, 'scope')}; correct the spelling, or take it out",
+        )
     if not event.multipliers:
         message = "this stress multiplies nothing; it needs effects of op mult, field tx_rate and a value above 0"
         yield Code.STRESS_WITHOUT_EFFECT, message

@@ -1,10 +1,10 @@
-"""How the linter names things in its sentences: the first few of many, lines by their ends, places as JSONPath."""
+"""Names in sentences of the linter: the first few of many, lines by their ends, places as JSONPath."""
 
 from collections.abc import Sequence
 
 from pendula.credit.model import Trustline
 
-NAMED = 5  # how many of many are named in a sentence
+NAMED = 5  # names listed in a sentence
 
 
 def line_name(line: Trustline) -> str:

@@ -26,7 +26,7 @@ from pendula.credit.runs.recording import reading
 from pendula.credit.served import scenarios
 from pendula.credit.served.lifecycle import ENDED, Capacity, RunConflict, admit
 from pendula.credit.served.records import DEMO_OWNER, Owner, Record, chosen_seed, run_name
-from pendula.credit.served.scenarios import Kept, Registry
+from pendula.credit.served.scenarios import Registry, StoredScenario
 from pendula.credit.served.settings import ServedSettings
 from pendula.credit.served.store import Store
 from pendula.credit.settings import Settings as RunSettings
@@ -251,7 +251,7 @@ class SimulatorService:
 
     # Scenarios
 
-    async def add_scenario(self, kept: Kept) -> None:
+    async def add_scenario(self, kept: StoredScenario) -> None:
         """Keep what was uploaded; raises `ScenarioExists`."""
         async with self._changing:
             self.scenarios.check_new(kept)

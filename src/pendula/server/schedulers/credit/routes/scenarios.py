@@ -9,7 +9,7 @@ from starlette.responses import Response
 from pendula.credit.runs.artifacts import moment
 from pendula.credit.served import scenarios
 from pendula.credit.served.pictures import Snapshot, picture
-from pendula.credit.served.scenarios import Kept, Summary
+from pendula.credit.served.scenarios import StoredScenario, Summary
 from pendula.credit.settings import Settings as RunSettings
 from pendula.credit.state.network import Network
 from pendula.documents import Document, from_value, read_bytes
@@ -28,7 +28,7 @@ _BODY = {"requestBody": {"required": True, "content": {"application/json": {"sch
 @router.get("", responses=answers(ScenarioList), operation_id="credit_scenarios")
 async def listed(caller: Looking) -> Response:
     """All scenarios that a run can be made of: bundled ones and those that were uploaded."""
-    found = [kept.summary(API_VERSION) for kept in caller.service.scenarios.all()]
+    found = [stored.summary(API_VERSION) for stored in caller.service.scenarios.all()]
     return answer(ScenarioList(items=found))
 
 
@@ -38,10 +38,10 @@ async def upload(request: Request, supervisor: Supervised, caller: Steering) -> 
     data = await request.body()
     uploaded_at = moment(supervisor.clock.now())
     limits = document_limits(supervisor.settings)
-    kept = await asyncio.to_thread(lambda: _read(read_bytes(data, limits=limits), uploaded_at))
-    scenarios.require_addressable(kept.scenario.id)
-    await caller.service.add_scenario(kept)
-    return answer(kept.summary(API_VERSION))
+    stored = await asyncio.to_thread(lambda: _read(read_bytes(data, limits=limits), uploaded_at))
+    scenarios.require_addressable(stored.scenario.id)
+    await caller.service.add_scenario(stored)
+    return answer(stored.summary(API_VERSION))
 
 
 @router.get("/{scenario_id}", responses=answers(Summary), operation_id="credit_scenario")
@@ -53,18 +53,18 @@ async def one(scenario_id: str, caller: Looking) -> Response:
 @router.get("/{scenario_id}/graph/preview", responses=answers(Snapshot), operation_id="credit_preview")
 async def preview(scenario_id: str, request: Request, supervisor: Supervised, caller: Looking) -> Response:
     """The network of a scenario before anybody owes anything."""
-    kept = caller.service.scenarios.get(scenario_id)
-    code = known_equivalent(request.query_params.get("equivalent"), kept.scenario.equivalents)
+    stored = caller.service.scenarios.get(scenario_id)
+    code = known_equivalent(request.query_params.get("equivalent"), stored.scenario.equivalents)
     now = moment(supervisor.clock.now())
     service = caller.service
-    return answer(await service.looking.look(lambda: _preview(kept, service.defaults, code, now)))
+    return answer(await service.looking.look(lambda: _preview(stored, service.defaults, code, now)))
 
 
-def _preview(kept: Kept, settings: RunSettings, code: str, now: str) -> Snapshot:
-    return picture(Network(kept.scenario, settings).ledgers[code].book, now)
+def _preview(stored: StoredScenario, settings: RunSettings, code: str, now: str) -> Snapshot:
+    return picture(Network(stored.scenario, settings).ledgers[code].book, now)
 
 
-def _read(document: Document, uploaded_at: str) -> Kept:
+def _read(document: Document, uploaded_at: str) -> StoredScenario:
     value = document.value
     if not isinstance(value, dict):
         raise BadRequest("A scenario is a JSON object", errors=[{"path": "$", "message": "must be an object"}])

@@ -66,11 +66,11 @@ class Replayed:
             self.__init__()  # type: ignore[misc]
         at = read_input(record.body).meta.at
         ts = moment(0 if at is None else parse_utc(at))
-        teller = StreamEncoder(engine.network, ts, engine.settings.emit_tick_events)
+        encoder = StreamEncoder(engine.network, ts, engine.settings.emit_tick_events)
         for event in map(_read_event, step.outcome.events):
             if isinstance(event, Note):
                 self.lines.append((ts, note_form(event)))
-            elif (told := teller.told(event)) is not None:
+            elif (told := encoder.encode_event(event)) is not None:
                 self.lines.append((ts, told.body))
             if isinstance(event, Ticked):
                 self.last = event

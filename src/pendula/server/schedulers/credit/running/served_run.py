@@ -312,7 +312,7 @@ class ServedRun:
             # A flush after a command that was not taken, as on a full disk: nothing of the run has changed.
             return
         begun = self._context.clock()
-        teller = StreamEncoder(run.network, moment(begun), run.settings.emit_tick_events)
+        encoder = StreamEncoder(run.network, moment(begun), run.settings.emit_tick_events)
         statuses: list[RunStatus] = []
         told: list[StreamEvent] = []
         last_type = None
@@ -325,7 +325,7 @@ class ServedRun:
                     told = []
                     self.writer.lines([self.ring.number(note_form(event))])
                 case _:
-                    form = teller.told(event)
+                    form = encoder.encode_event(event)
                     if form is not None:
                         told.append(form)
                         last_type = form.type
