@@ -1,8 +1,7 @@
-"""Playback beside a loop in Python, numpy and a loop in C, with 64 channels, in one run.
+"""Playback compared with a loop in Python, numpy and a loop in C, with 64 channels, in one run.
 
-Before anything is measured all sides give the same picks. The yardstick of whole items, too, is the naive pick alone:
-it chooses a channel and nothing else, while ours reads a record, avoids repeats, listens to new artworks, and keeps
-what `why`, `prev` and `peek` need.
+Before the measurement all sides give the same picks. Whole items are compared with the naive pick, too: it only selects
+a channel, while ours also reads a record, avoids repeats, draws new artwork, and keeps what `why` and `prev` need.
 """
 
 import tempfile
@@ -20,7 +19,7 @@ from bench.playback_loads import Listener
 from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
 from pendula.playback.choosing.swrr import RoundRobin
 
-# numpy and a C compiler are yardsticks only where they are installed.
+# numpy and a C compiler are compared only if they are installed.
 PEERS: tuple[str, ...] = ()
 
 ROUNDS, QUICK_ROUNDS = 9, 3
@@ -32,14 +31,14 @@ def at_least(bound: str) -> Target:
 
 
 class Side(Struct, frozen=True):
-    """Work, and how many picks or items it makes."""
+    """Work, and the number of picks or items that it makes."""
 
     count: int
     work: Work
 
 
 class Sides:
-    """Sides that have taken turns; rows that set one beside another, in picks or items a second."""
+    """Sides measured in alternation; rows that compare them, in picks or items a second."""
 
     def __init__(self, sides: Mapping[str, Side], rounds: int) -> None:
         self._counts = {name: side.count for name, side in sides.items()}
@@ -102,7 +101,7 @@ def round_robin(place: Path, rounds: int, share: int) -> list[Row]:
 
 
 def assert_agreement(weights: list[int], others: Mapping[str, peers.Picks], steps: int = 5000) -> None:
-    """All sides pick the same channels from the first step on; the peers are not rewound, so that is their state."""
+    """Check that all sides pick the same channels from the first step; the peers keep the state after it."""
     expected = list(RoundRobin(weights).ahead(steps))
     for name, picks in others.items():
         assert list(picks(steps)) == expected, f"{name} picks other channels"

@@ -1,4 +1,4 @@
-"""Further figures of `playback`, ours beside ours: the dearest `next()`, growth, the table after a reset, memory."""
+"""Further measurements of `playback`: the slowest `next()`, growth, the table after a reset, memory."""
 
 import gc
 import tracemalloc
@@ -78,7 +78,7 @@ def _dearest(
     new: bool = False,
     note: str = "",
 ) -> Row:
-    """What else the machine does falls on other batches in every run: of runs alike the least of each batch counts."""
+    """The minimum of each batch over equal runs, because noise of the machine hits other batches in each run."""
     mean = min(_mean(listener(), calls, new=new) for _ in range(runs))
     costs = sorted(map(min, zip(*(_batch_costs(listener(), calls, new=new) for _ in range(runs)), strict=True)))
     return compared(
@@ -97,7 +97,7 @@ def _mean(listener: Listener, calls: int, *, new: bool) -> float:
 
 
 def _batch_costs(listener: Listener, calls: int, *, new: bool) -> list[int]:
-    """Nanoseconds of every call that makes a batch."""
+    """Nanoseconds of every call that generates a batch."""
     programme, costs = listener.programme, []
     gc.collect()
     for call in range(calls):
@@ -129,7 +129,7 @@ def _table_after_reset() -> Row:
 
 
 def _memory(place: Path) -> Row:
-    """What a programme holds, and the peak of a `next()`: two blocks a channel, the whole table, every buffer full."""
+    """Memory of a programme and the peak of a `next()`: two blocks a channel, the whole table, all buffers full."""
     picks, new = loads.period(), loads.new_artworks()
     gc.collect()
     tracemalloc.start()
@@ -137,7 +137,7 @@ def _memory(place: Path) -> Row:
         before, _ = tracemalloc.get_traced_memory()
         channels = loads.on_disk(place)
         programme = Programme(channels, loads.RECENCY, seed=loads.SEED)
-        # Written byte by byte, as it grows when it is computed, which would take long while memory is traced.
+        # Filled byte by byte, as when it is computed; computing it would be slow while memory is traced.
         for pick in picks:
             programme.generator.round.table.append(pick)
         for _ in range(loads.N * loads.N):

@@ -1,4 +1,4 @@
-"""What is played in the benchmark: 64 channels of 1024 records, in memory or in cache files, and who takes from them.
+"""The loads of the benchmark: 64 channels of 1024 records, in memory or in cache files, and a listener.
 
 The weights are of no pattern, and their period is 65536, the longest there is. All weights equal would repeat after 64
 steps.
@@ -46,13 +46,13 @@ def artworks() -> tuple[bytes, ...]:
 
 
 def new_artworks() -> Iterator[bytes]:
-    """One after the other; each is long forgotten when it comes again."""
+    """In order; each has left the pool long before it is inserted again."""
     return cycle(artworks())
 
 
 @cache
 def in_memory() -> tuple[Channel, ...]:
-    """Shelves never change, so all share them."""
+    """Shared, because shelves never change."""
     return tuple(Channel(name, MemoryShelf(records(index))) for index, name in enumerate(NAMES))
 
 
@@ -70,7 +70,7 @@ def write_caches(place: Path) -> None:
 
 
 def on_disk(place: Path) -> tuple[Channel, ...]:
-    """The channels of `write_caches`, opened."""
+    """Open the channels of `write_caches`."""
     channels: list[Channel] = []
     for name in NAMES:
         shelf = open_cache(place / cache_name(name), name)
@@ -81,14 +81,14 @@ def on_disk(place: Path) -> tuple[Channel, ...]:
 
 @cache
 def period() -> bytes:
-    """The picks of a whole period, after which the credits are what they were before."""
+    """The picks of a whole period, after which all credits are 0 again."""
     sequence = RoundRobin(weights())
     assert sequence.period == WSUM
     return sequence.ahead(sequence.period)
 
 
 class Listener:
-    """Somebody who takes items and hands in new artworks; the table is written as after a period, all shelves open."""
+    """Takes items and inserts new artwork; the table is complete and all shelves are open."""
 
     def __init__(self, channels: Sequence[Channel], settings: Settings = RECENCY) -> None:
         self.programme = Programme(channels, settings, seed=SEED)
@@ -111,7 +111,7 @@ class Listener:
             self.programme.take(TAKEN)
 
     def takes_beside_a_pool(self, items: int) -> None:
-        """Batch by batch, new artworks before each: a pool that was full never runs empty, as the draws show."""
+        """Batch by batch, new artwork before each, so that a full pool never becomes empty."""
         generator = self.programme.generator
         expected = Pcg32(generator.nae_draws.state, generator.nae_draws.increment)
         before = generator.ordinal

@@ -45,7 +45,7 @@ def stream(seed: int, epoch: int, constant: int) -> Pcg:
 
 
 def integers(shares: Sequence[Fraction]) -> list[int]:
-    """Largest remainder, and nobody with a share is left without a unit."""
+    """Largest remainder; every positive share gets at least one unit."""
     weights = [int(share * WSUM) for share in shares]
     rests = [share * WSUM - weight for share, weight in zip(shares, weights, strict=True)]
     for _ in range(WSUM - sum(weights) if shares else 0):

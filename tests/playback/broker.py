@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Door(BaseAuthPlugin):  # type: ignore[misc]
-    """Lets in who knows the password. Nobody is anonymous: for anonymous players this broker keeps no messages."""
+    """Requires the password. Anonymous clients are refused, since this broker keeps no messages for them."""
 
     async def authenticate(self, *, session: Session) -> bool:
         return (session.username, session.password) == (USERNAME, PASSWORD)

@@ -109,7 +109,7 @@ def test_diagnostics_are_shown_and_stop_nothing(cache: Path) -> None:
     channels = "channels: [{id: sea, cache: sea.pch}, {id: b, records: [{id: 5, ts: 1}]}]\nseed: 1\n"
     path = written(cache.parent / "file.yaml", channels)
     assert pendula("why", path, "1").code == 0
-    assert cache.exists()  # whoever asks why only looks
+    assert cache.exists()  # `why` changes no files
 
     ended = pendula("run", path, "--count", "2")
 
@@ -122,7 +122,9 @@ def test_diagnostics_are_shown_and_stop_nothing(cache: Path) -> None:
 @pytest.mark.parametrize("command", ["run", "why"])
 @pytest.mark.parametrize("channel", ["{id: see, cache: sea.pch}", "{id: sea, cache: note.txt}"])
 def test_a_file_that_is_no_cache_of_the_channel_is_refused_and_stays(cache: Path, command: str, channel: str) -> None:
-    written(cache.parent / "note.txt", "milk, bread and a great many other things that somebody wants to buy today")
+    written(
+        cache.parent / "note.txt", "milk, bread and a great many other things to buy today, none of them a cache file"
+    )
     path = written(cache.parent / "file.yaml", f"channels: [{channel}]\n")
     before = {one.name: one.read_bytes() for one in cache.parent.iterdir()}
 
@@ -155,7 +157,7 @@ def test_a_file_with_faults_is_exit_1(text: str, command: tuple[str, ...], tmp_p
     assert ended.error["code"] == "document_refused"
 
 
-def test_faults_are_told_one_a_line_as_editors_understand_them(tmp_path: Path) -> None:
+def test_faults_are_printed_one_a_line_as_editors_parse_them(tmp_path: Path) -> None:
     path = written(tmp_path / "file.yaml", "channels:\n  - {id: a, record: []}\npick: {r: 0}\n")
 
     ended = pendula("run", path, "--count", "1")
@@ -368,7 +370,7 @@ def test_damage_is_found_and_repaired(cache: Path) -> None:
     assert pendula("cache", "repair", cache).out == f"{cache} is sound; nothing was changed.\n"
 
 
-def test_people_are_told_what_is_wrong_and_what_was_dropped(cache: Path) -> None:
+def test_repair_lists_faults_and_dropped_records(cache: Path) -> None:
     data = bytearray(cache.read_bytes())
     data[4096] ^= 1
     data[8] ^= 1

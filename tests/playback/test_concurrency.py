@@ -157,7 +157,7 @@ CALLS_OF_A_SCHEDULER: dict[str, Callable[[Scheduler, Item], object]] = {
 
 @pytest.mark.req("PLAY-API-6")
 @pytest.mark.parametrize("call", CALLS_OF_A_SCHEDULER)
-def test_nobody_else_comes_in_during_a_call(call: str) -> None:
+def test_calls_exclude_each_other(call: str) -> None:
     scheduler = Scheduler(PAIR, seed=1)
     [item] = scheduler.take(1)
     guarded = Watched(scheduler)

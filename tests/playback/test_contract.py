@@ -137,7 +137,7 @@ WISHES: Sequence[Commands] = (
 
 @pytest.mark.req("PLAY-USE-1")
 @pytest.mark.req("PLAY-USE-5")
-def test_what_viewers_wish_satisfies_the_contract_too() -> None:
+def test_viewer_controls_satisfy_the_contract() -> None:
     engine_contract(Player, CONFIG, WISHES, QUESTIONS, Library())
 
 
@@ -176,7 +176,7 @@ def test_time_has_an_end(to: int) -> None:
     assert player.state() == before
 
 
-def test_what_is_on_from_before_a_change_cannot_be_banned_and_says_so() -> None:
+def test_an_item_from_before_a_change_cannot_be_banned() -> None:
     player = Player.create(CONFIG)
     player.outside = Library()
     player.apply(Next())

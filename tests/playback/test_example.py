@@ -20,7 +20,7 @@ from pendula.playback.runs.script import RunResult, name_of, run_document
 
 ROOT = Path(__file__).parents[2]
 
-# Whoever changes the frame changes this line; whoever changes the scheduler must not have to.
+# A change of the frame changes this line; a change of the scheduler must not.
 FRAME_DIGEST = "21f6aaffe4f1e716596484d5783f705af38503066aa0d1cae4eb82b85bc7b218"
 
 
@@ -47,7 +47,7 @@ def test_the_records_of_the_file_are_those_that_the_example_makes() -> None:
     ]
 
 
-def test_every_picture_has_an_id_and_a_title_of_its_own() -> None:
+def test_every_picture_has_a_unique_id_and_title() -> None:
     made = [record for painter in PAINTERS for record in records(painter)]
 
     assert len({record.id for record in made}) == len(made) == 23

@@ -48,7 +48,7 @@ def playing() -> Player:
 
 
 @pytest.mark.req("PLAY-USE-1")
-def test_what_is_pinned_is_told_and_shown_next_for_its_own_time() -> None:
+def test_a_pinned_record_is_an_event_and_shown_next_for_its_own_time() -> None:
     player = playing()
 
     pinned = player.apply(ShowNext(id=77, ts=3, dwell_ms=250))
@@ -66,7 +66,7 @@ def test_why_of_what_is_pinned_is_known_in_a_later_epoch() -> None:
     player.apply(ShowNext(id=77, ts=3, dwell_ms=250))
     player.apply(Advance(1000))
 
-    player.apply(Reset("somebody asked for it"))
+    player.apply(Reset("requested"))
 
     assert player.why({"now": True}).sentence == "It was pinned."
 
@@ -74,7 +74,7 @@ def test_why_of_what_is_pinned_is_known_in_a_later_epoch() -> None:
 def test_why_of_what_was_on_before_a_new_epoch_says_so() -> None:
     player = playing()
 
-    player.apply(Reset("somebody asked for it"))
+    player.apply(Reset("requested"))
 
     assert player.why({"now": True}).sentence == "It is from epoch 0; the weights of that epoch are no longer known."
 
@@ -95,7 +95,7 @@ def test_a_pin_wakes_a_blank_screen_and_one_that_cannot_be_is_refused_in_words()
 
 
 @pytest.mark.req("PLAY-USE-2")
-def test_a_channel_at_rest_is_told_with_the_weights_that_hold() -> None:
+def test_a_paused_channel_is_an_event_with_the_new_weights() -> None:
     player = playing()
 
     paused = player.apply(PauseChannel("a"))
@@ -122,7 +122,7 @@ def test_a_screen_without_a_channel_that_plays_goes_dark_and_wakes_with_the_firs
 
 
 @pytest.mark.req("PLAY-USE-3")
-def test_what_is_on_and_is_banned_gives_way_at_once_and_the_ban_ends_by_itself() -> None:
+def test_a_banned_current_item_is_replaced_at_once_and_the_ban_expires() -> None:
     player = playing()
     assert player.screen.item is not None
     on = player.screen.item.id

@@ -68,7 +68,7 @@ def frame(keep: bool = False) -> Scheduler:
     return scheduler
 
 
-# The second channel after somebody has painted something.
+# The second channel with one more record.
 GROWN = Channel("b", MemoryShelf([*listed(range(11, 19)), Record(99, 2_000_000)]))
 
 

@@ -64,7 +64,7 @@ WRONG: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 @pytest.mark.req("PLAY-CACHE-9")
 @pytest.mark.req("PLAY-API-5")
 @pytest.mark.parametrize("case", WRONG)
-def test_a_corrupt_file_is_told_of_set_aside_and_its_channel_has_nothing(tmp_path: Path, case: str) -> None:
+def test_a_corrupt_file_is_reported_and_set_aside_and_its_channel_is_empty(tmp_path: Path, case: str) -> None:
     change, words = WRONG[case]
     wrong = change(cache_file("a", raws(60)))
     path = put(tmp_path / NAME, wrong)
@@ -104,7 +104,7 @@ def test_a_sound_file_opens_without_a_word(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("PLAY-API-5")
-def test_what_is_no_file_is_told_of_and_left_alone(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_reported_and_not_changed(tmp_path: Path) -> None:
     (tmp_path / "folder.pch").mkdir()
     os.mkfifo(tmp_path / "pipe.pch")
     (tmp_path / "loop.pch").symlink_to(tmp_path / "loop.pch")
@@ -138,7 +138,7 @@ def test_a_file_whose_name_no_cache_can_have_is_not_opened(tmp_path: Path, name:
     assert (tmp_path / name).read_bytes() == data
 
 
-def test_a_corrupt_file_that_cannot_be_moved_is_told_of_all_the_same(tmp_path: Path) -> None:
+def test_a_corrupt_file_that_cannot_be_renamed_is_reported(tmp_path: Path) -> None:
     put(tmp_path / NAME, b"?")
     (tmp_path / f"{NAME}.bad").mkdir()
 
@@ -175,7 +175,7 @@ def with_damage(count: int, *places: int) -> bytes:
 
 
 @pytest.mark.req("PLAY-CACHE-9")
-def test_a_damaged_record_is_passed_over_and_told_of(tmp_path: Path) -> None:
+def test_a_damaged_record_is_skipped_and_reported(tmp_path: Path) -> None:
     path = put(tmp_path / NAME, with_damage(60, 0, 2, 3, 55))
     programme = Programme([Channel("a", opened(path))], Settings(lookahead=4), seed=1)
 
@@ -191,7 +191,7 @@ def test_a_damaged_record_is_passed_over_and_told_of(tmp_path: Path) -> None:
 @pytest.mark.req("PLAY-CACHE-9")
 @pytest.mark.req("PLAY-LOOK-6")
 @pytest.mark.req("PLAY-SWRR-6")
-def test_three_damaged_records_cost_the_channel_its_place_and_nobody_an_item(tmp_path: Path) -> None:
+def test_three_damaged_records_exclude_the_channel_and_lose_no_item(tmp_path: Path) -> None:
     path = put(tmp_path / NAME, with_damage(60, 5, 6, 7))
     channels = [Channel("a", opened(path)), ids("b", *range(100, 150)), ids("c", *range(200, 250))]
     programme = Programme(channels, Settings(lookahead=32, history=100), seed=1)
@@ -306,7 +306,7 @@ def survives(path: Path, case: int, whole: bytes, records: list[bytes]) -> None:
     assert None not in items, "the other channel can always give an item"
     assert not set(given) - set(records), "nothing may be shown that was never written"
     if pick.mode is PickMode.RECENCY and set(records) - set(given):
-        assert found.diagnostic is not None or programme.diagnosed, "something was lost and nobody was told"
+        assert found.diagnostic is not None or programme.diagnosed, "a record was lost without a diagnostic"
     if isinstance(found.shelf, CacheShelf):
         found.shelf.close()
 
@@ -324,12 +324,12 @@ def fuzz(folder: Path, cases: range) -> None:
 
 @pytest.mark.req("PLAY-CACHE-9")
 @pytest.mark.req("PLAY-API-5")
-def test_no_damage_makes_a_player_fail_or_goes_untold(tmp_path: Path) -> None:
+def test_no_damage_makes_a_player_fail_or_goes_unreported(tmp_path: Path) -> None:
     fuzz(tmp_path, range(1000))
 
 
 @pytest.mark.long
 @pytest.mark.req("PLAY-CACHE-9")
 @pytest.mark.req("PLAY-API-5")
-def test_no_damage_of_ten_thousand_makes_a_player_fail_or_goes_untold(tmp_path: Path) -> None:
+def test_no_damage_of_ten_thousand_makes_a_player_fail_or_goes_unreported(tmp_path: Path) -> None:
     fuzz(tmp_path, range(1000, 11_000))

@@ -131,7 +131,7 @@ def test_another_shape_of_the_file_is_a_difference(other: dict[str, int]) -> Non
 
 
 @pytest.mark.req("PLAY-CACHE-9")
-def test_a_corrupt_file_is_set_aside_and_written_anew() -> None:
+def test_a_corrupt_file_is_set_aside_and_written_again() -> None:
     wrong = flipped(cache_file("a", raws(3), generation=9), 64)
     disk = FaultyDisk(contents={NAME: wrong})
 
@@ -143,7 +143,7 @@ def test_a_corrupt_file_is_set_aside_and_written_anew() -> None:
     assert not refresh_cache(disk, NAME, "a", bare(7, 8)).written
 
 
-def test_a_damaged_record_is_dropped_told_of_and_healed_by_the_source() -> None:
+def test_a_damaged_record_is_dropped_reported_and_restored_by_the_source() -> None:
     whole = cache_file("a", raws(3), generation=9)
     disk = FaultyDisk(contents={NAME: flipped(whole, 4096 + 80)})
 
@@ -155,7 +155,7 @@ def test_a_damaged_record_is_dropped_told_of_and_healed_by_the_source() -> None:
     assert healed.diagnostics == ()
 
 
-def test_an_incoming_record_that_fits_no_field_is_left_out_and_told_of() -> None:
+def test_an_invalid_incoming_record_is_left_out_and_reported() -> None:
     disk = FaultyDisk()
 
     done = refresh_cache(disk, NAME, "a", Page([Record(1, 5), Record(2, 6, kind=256)], 2))
@@ -221,7 +221,7 @@ def test_waits_double_from_30_seconds_to_15_minutes_a_fifth_more_or_less() -> No
 
 
 @pytest.mark.req("PLAY-CACHE-10")
-def test_waits_are_the_same_for_the_same_seed_and_channel_and_begin_anew_after_a_success() -> None:
+def test_delays_depend_on_seed_and_channel_and_restart_after_a_success() -> None:
     one, two, other = BackOff(7, "a"), BackOff(7, "a"), BackOff(8, "a")
 
     waits = [one.failed() for _ in range(100)]

@@ -268,7 +268,9 @@ def test_the_counts_for_proportional_exposure_come_from_the_page(tmp_path: Path)
 
 @pytest.mark.req("PLAY-CACHE-10")
 @pytest.mark.parametrize("trouble", [SourceFailed("The server is away"), RuntimeError("?"), OSError(5, "I/O")])
-def test_a_failure_is_counted_told_and_tried_again_and_stops_nobody(tmp_path: Path, trouble: Exception) -> None:
+def test_a_failure_is_counted_reported_and_retried_and_stops_no_other_channel(
+    tmp_path: Path, trouble: Exception
+) -> None:
     clock = Clock()
     told: list[str] = []
     refresher = Refresher(lambda channel, shelf, page: told.append(channel), seed=1, clock=clock)
@@ -291,7 +293,7 @@ def test_a_failure_is_counted_told_and_tried_again_and_stops_nobody(tmp_path: Pa
 def test_a_listener_that_fails_costs_its_refresh_alone(tmp_path: Path) -> None:
     def listener(channel: str, shelf: Shelf, page: Page) -> None:
         if channel == "a":
-            raise UnknownChannel("nobody follows it", channel=channel)
+            raise UnknownChannel("it is not followed", channel=channel)
 
     refresher = Refresher(listener, seed=1, clock=Clock())
     refresher.add("a", Feed(Fixed(bare(1)), tmp_path / "a.pch"))
@@ -303,7 +305,7 @@ def test_a_listener_that_fails_costs_its_refresh_alone(tmp_path: Path) -> None:
     assert refresher.diagnostics()[0].facts == {"channel": "a", "error": "unknown_channel", "reason": None}
 
 
-def test_a_failure_is_told_to_whoever_wants_to_know_and_what_he_raises_stops_nobody(tmp_path: Path) -> None:
+def test_a_failure_is_passed_to_the_callback_whose_exception_stops_no_other_channel(tmp_path: Path) -> None:
     heard: list[tuple[str, str | None]] = []
 
     def on_failed(channel: str, failure: Diagnostic) -> None:
@@ -399,7 +401,7 @@ def test_time_that_passes_and_requests_wake_the_background(tmp_path: Path) -> No
     assert done.empty()
 
 
-def test_a_stop_waits_for_what_is_under_way_and_a_removed_channel_is_not_told(
+def test_a_stop_waits_for_running_refreshes_and_a_removed_channel_is_not_reported(
     tmp_path: Path, gates: Sequence[Gate]
 ) -> None:
     told: list[str] = []

@@ -173,7 +173,7 @@ def test_a_name_that_leaves_the_directory_is_refused(name: str) -> None:
         write_cache(FaultyDisk(), name, "a", raws(1))
 
 
-def test_every_channel_has_a_plain_file_name_of_its_own() -> None:
+def test_every_channel_has_a_unique_plain_file_name() -> None:
     names = [cache_name(channel) for channel in ("a", "A", "../x", "ü" * 256, " ")]
 
     assert len(set(names)) == 5
@@ -375,7 +375,7 @@ def test_a_closed_shelf_and_a_place_outside_are_unreadable(tmp_path: Path) -> No
     assert shelf.trouble is not None
 
 
-def test_a_shelf_that_nobody_holds_closes_its_file(tmp_path: Path) -> None:
+def test_an_unreferenced_shelf_closes_its_file(tmp_path: Path) -> None:
     shelf = shelf_of(tmp_path, raws(60))
     handle = shelf._handle
     os.fstat(handle)

@@ -113,7 +113,7 @@ def test_a_seed_has_64_bits(seed: Any) -> None:
 
 
 @pytest.mark.req("PLAY-RNG-5")
-def test_a_seed_of_its_own_is_shown() -> None:
+def test_a_random_seed_is_shown() -> None:
     scheduler = Scheduler(PAIR)
     again = Scheduler(PAIR, seed=scheduler.stats()["global_seed"])  # type: ignore[arg-type]
 

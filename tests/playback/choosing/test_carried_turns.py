@@ -76,7 +76,7 @@ def test_others_keep_their_place_and_a_changed_channel_too_where_the_record_is_s
 
 
 @pytest.mark.req("PLAY-USE-4")
-def test_a_wish_to_begin_anew_does_so() -> None:
+def test_a_requested_reset_restarts_the_round_robin() -> None:
     programme = Programme((ids("a", *range(1, 9)), ids("b", *range(11, 19))), KEEP, seed=1)
     programme.take(5)
 

@@ -103,7 +103,7 @@ def test_parts_share_no_name_have_weights_of_followed_channels_and_are_few() -> 
 
 
 @pytest.mark.req("PLAY-USE-5")
-def test_a_scheduler_that_is_told_the_time_goes_by_the_part_of_the_day() -> None:
+def test_a_scheduler_with_a_clock_applies_day_parts() -> None:
     settings = Settings(day_parts=PARTS, zone="Europe/Berlin", refresh=Refresh.KEEP)
     scheduler = Scheduler((ids("a", *range(1, 9)), ids("b", *range(11, 19))), settings, seed=1)
     assert (scheduler.day_part, scheduler.epoch_id) == (None, 0)
@@ -131,7 +131,7 @@ def test_bans_of_a_scheduler_end_by_its_clock() -> None:
     assert {item.id for item in scheduler.take(4)} == {1, 2}
 
 
-def test_a_place_nobody_knows_and_a_time_without_place_are_refused() -> None:
+def test_an_unknown_zone_and_a_time_without_a_zone_are_refused() -> None:
     with pytest.raises(UnknownZone, match="did you mean Europe/Berlin"):
         Scheduler((), Settings(zone="Europe/Berlln"), seed=1)
     with pytest.raises(UnknownZone):

@@ -41,7 +41,7 @@ def test_an_insertion_is_selected_at_most_five_times(seed: int, gaps: list[int],
     selected.update(entry.number for item in programme.take(600) if (entry := chosen(item)))
 
     assert max(selected.values()) <= 5
-    # Whoever is no longer in the pool was selected exactly five times: nothing else takes it out.
+    # Entries that left the pool were selected exactly five times: nothing else removes them.
     left = {entry.number for entry in entries(programme)} | {
         entry.number for item in programme.lookahead if (entry := chosen(item))
     }
@@ -128,7 +128,7 @@ def test_a_new_artwork_touches_no_weight_credit_or_cursor(pick: Pick) -> None:
             steps += 1
             assert item.step == generator.round.taken == steps
             assert item.channel_index == RoundRobin(generator.weights).ahead(steps)[-1]
-    assert set(seen) == set(Origin) - {Origin.PINNED}  # nobody pinned anything
+    assert set(seen) == set(Origin) - {Origin.PINNED}  # no pins in this run
 
 
 @pytest.mark.req("PLAY-NAE-3")

@@ -1,4 +1,4 @@
-"""Shelves that anybody wrote: whatever they do, their channel is out, that is told once, and the others play on."""
+"""User-written shelves: whatever one does, only its channel is excluded, with one diagnostic."""
 
 import asyncio
 import threading
@@ -102,7 +102,7 @@ def test_whatever_a_shelf_does_its_channel_is_out_and_the_others_play_on(odd: st
 
 
 @pytest.mark.req("PLAY-USE-6")
-def test_what_went_wrong_is_told_in_words() -> None:
+def test_the_diagnostic_has_the_problem_of_the_shelf() -> None:
     scheduler, _ = with_strange(ODD["a system's error"], Pick())
     scheduler.take(30)
 
@@ -133,7 +133,7 @@ class Uncountable(Strange):
 
 
 @pytest.mark.req("PLAY-USE-6")
-def test_a_shelf_that_cannot_say_how_much_it_holds_is_out_and_told_once() -> None:
+def test_a_shelf_without_a_readable_count_is_excluded_and_reported_once() -> None:
     shelf = Uncountable(list)
     scheduler = Scheduler([Channel("u", shelf), ids("a", 1, 2)], seed=1)
     scheduler.reset("again")

@@ -108,7 +108,7 @@ def test_no_more_of_the_table_is_built_than_is_asked_for() -> None:
 @pytest.mark.req("PLAY-SWRR-1")
 @pytest.mark.req("PLAY-SWRR-2")
 @given(st.lists(st.fractions(0, 1000, max_denominator=10**6), min_size=1, max_size=64))
-def test_integer_weights_sum_to_65536_and_leave_nobody_out(parts: list[Fraction]) -> None:
+def test_integer_weights_sum_to_65536_and_are_positive(parts: list[Fraction]) -> None:
     assume(sum(parts) > 0)
     wanted = [part / sum(parts) for part in parts]
 

@@ -402,7 +402,7 @@ def test_a_banned_picture_is_not_gone_back_to() -> None:
     assert shown(programme.history) == [1, 2]
 
 
-def test_channels_nobody_follows_any_more_are_counted_together() -> None:
+def test_unfollowed_channels_are_counted_together() -> None:
     programme = Programme((ids("a", 1, 2),), Settings(lookahead=1), seed=1)
     for number in range(20):
         programme.follow(f"b{number}", MemoryShelf(listed((7, 8))))

@@ -219,7 +219,7 @@ def test_a_channel_of_weight_0_plays_when_all_others_rest() -> None:
     assert {item.channel for item in programme.take(5)} == {"c"}
 
 
-def test_to_rest_twice_changes_nothing_and_nobody_rests_who_is_not_followed() -> None:
+def test_pausing_twice_changes_nothing_and_only_followed_channels_can_be_paused() -> None:
     programme = Programme(THREE, seed=1)
     programme.take(3)
     programme.pause("a")

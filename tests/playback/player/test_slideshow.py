@@ -144,7 +144,7 @@ def coming(slideshow: Slideshow, n: int) -> list[str]:
     return shown(slideshow)[already + 1 :]
 
 
-def test_what_is_on_from_before_a_change_is_not_taken_for_another(folders: list[Path]) -> None:
+def test_an_item_from_before_a_change_is_not_confused_with_another(folders: list[Path]) -> None:
     slideshow = before(folders)
     slideshow.begin()
     slideshow.advance(2500)
@@ -340,7 +340,7 @@ def test_the_size_of_folders_counts_and_grows(tmp_path: Path) -> None:
     assert [share.weight for share in slideshow.exposure().values()] == [32768, 32768]
 
 
-def test_folders_with_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None:
+def test_folders_with_one_name_are_distinguished_by_their_paths(tmp_path: Path) -> None:
     left, right = media(tmp_path / "x/sea"), media(tmp_path / "y/sea")
 
     assert names([left, right, tmp_path]) == [str(left), str(right), tmp_path.name]
@@ -350,7 +350,7 @@ def test_folders_with_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> 
         Galleries([tmp_path / str(number) for number in range(65)])
 
 
-def test_every_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_every_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ChannelUnreachable) as refused:
         Galleries([tmp_path / "one", media(tmp_path / "two"), tmp_path / "three"]).open()
 
@@ -394,7 +394,7 @@ def drawn(renderable: Any) -> str:
     return console.export_text()
 
 
-def test_the_screen_shows_what_is_on_what_comes_and_who_gets_how_much(folders: list[Path]) -> None:
+def test_the_screen_shows_the_current_item_the_lookahead_and_the_exposure(folders: list[Path]) -> None:
     slideshow = before(folders)
     assert "Nothing to show" in drawn(screen.picture(slideshow))
     assert screen.line(slideshow) == "0:00.0  (nothing)"
@@ -431,13 +431,13 @@ def test_names_of_files_cannot_command_the_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ms", "text"), [(0, "0:00.0"), (999, "0:00.9"), (61_500, "1:01.5"), (3_600_000, "1:00:00.0")])
-def test_time_is_told_in_minutes_and_seconds(ms: int, text: str) -> None:
+def test_time_is_shown_in_minutes_and_seconds(ms: int, text: str) -> None:
     assert tables.clock(ms) == text
 
 
 @contextmanager
 def terminal() -> Iterator[tuple[int, int]]:
-    """Whoever types, and the keyboard."""
+    """The writing end and the keyboard."""
     typing, keyboard = os.openpty()
     try:
         yield typing, keyboard
@@ -524,7 +524,7 @@ def test_fast_is_the_same_without_waiting(folders: list[Path]) -> None:
     }
 
 
-def test_a_live_player_tells_a_log_what_is_on(folders: list[Path]) -> None:
+def test_a_live_player_logs_each_item(folders: list[Path]) -> None:
     ended = pendula("play", *folders, "--count", "2", "--dwell-ms", "1")
 
     assert ended.code == 0
@@ -535,7 +535,7 @@ def test_a_live_player_tells_a_log_what_is_on(folders: list[Path]) -> None:
     assert "2 pictures of 2 channels in 0:00.0, seed " in ended.out
 
 
-def test_a_picture_was_on_until_somebody_interrupted(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_is_shown_until_the_interrupt(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     class Impatient:
         """Four seconds pass, and then Ctrl+C is pressed."""
 
@@ -556,7 +556,7 @@ def test_a_picture_was_on_until_somebody_interrupted(folders: list[Path], monkey
     assert [(one["started_ms"], one["ended_ms"]) for one in said["shown"]] == [(0, 4000)]
 
 
-def test_a_log_is_told_that_there_is_nothing_to_show_yet(tmp_path: Path) -> None:
+def test_a_log_says_that_there_is_nothing_to_show_yet(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
 
     ended = pendula("play", tmp_path / "empty", "--fast", "--count", "2")

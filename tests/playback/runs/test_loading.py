@@ -130,7 +130,7 @@ def test_fractions_are_what_their_text_says() -> None:
     assert read.settings.exposure.manual_weights == {"a": 100}
 
 
-def test_every_fault_is_told_with_its_line_and_column() -> None:
+def test_every_fault_has_its_line_and_column() -> None:
     found = faults(
         "seed: -1\n"
         "channels:\n"
@@ -229,7 +229,7 @@ def test_a_new_artwork_that_cannot_be_is_left_to_the_scheduler(artwork: Any) -> 
     assert read.calls == (NaeInsert(b""),)
 
 
-def test_a_new_artwork_with_a_member_nobody_knows_is_a_fault() -> None:
+def test_a_new_artwork_with_an_unknown_member_is_a_fault() -> None:
     assert faults("channels: []\ncalls: [{nae_insert: {id: 1, colour: red}}]\n")[0][2] == "unknown_field"
 
 

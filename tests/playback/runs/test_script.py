@@ -140,7 +140,7 @@ def test_count_and_calls_exclude_each_other() -> None:
             run_document(document(PICK_D), count=count)
 
 
-def test_a_run_is_made_in_handfuls_that_nobody_notices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_of_a_run_do_not_change_its_output(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run_document(document(PICK_D), count=100)
     told: list[int] = []
     monkeypatch.setattr("pendula.playback.runs.script.STEP", 7)
@@ -224,7 +224,7 @@ def test_folders_bring_their_size_for_proportional_exposure(tmp_path: Path) -> N
     assert weights({**exposure, "mode": "EqE"}, {"set": {"exposure": {"mode": "PrE"}}}) == {"l": 58982, "s": 6554}
 
 
-def test_what_a_folder_leaves_out_is_told_with_its_channel(tmp_path: Path) -> None:
+def test_files_left_out_of_a_folder_are_reported_with_its_channel(tmp_path: Path) -> None:
     media(tmp_path, "a.jpg")
     (tmp_path / "b.jpg").symlink_to(tmp_path / "nowhere.jpg")
 
@@ -353,7 +353,7 @@ WISHES: dict[str, Any] = {
 @pytest.mark.req("PLAY-USE-2")
 @pytest.mark.req("PLAY-USE-3")
 @pytest.mark.req("PLAY-USE-5")
-def test_wishes_of_a_file_are_granted_with_and_without_a_journal(tmp_path: Path) -> None:
+def test_viewer_calls_of_a_file_work_with_and_without_a_journal(tmp_path: Path) -> None:
     result = recorded(read_spec(from_value(WISHES)), tmp_path)
 
     answers = [call.get("result") or ids(call["items"]) for call in _calls(result)]
@@ -399,7 +399,7 @@ def test_wishes_of_a_file_are_granted_with_and_without_a_journal(tmp_path: Path)
         ({"calls": [{"ban_artwork": -1}]}, "$.calls[0].ban_artwork", ""),
     ],
 )
-def test_wishes_and_parts_that_cannot_be_are_faults_with_their_place(
+def test_invalid_viewer_calls_and_day_parts_are_faults_with_their_place(
     change: dict[str, Any], path: str, words: str
 ) -> None:
     with pytest.raises(DocumentRefused) as refused:

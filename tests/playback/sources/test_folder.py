@@ -134,7 +134,7 @@ def test_a_folder_that_is_a_link_itself_is_read(tmp_path: Path) -> None:
     assert listed(FolderSource(tmp_path / "link").fetch()) == ["a.png"]
 
 
-def test_what_cannot_be_looked_at_is_told_of_and_the_rest_is_listed(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported_and_the_rest_is_listed(tmp_path: Path) -> None:
     root = media(tmp_path, "a.png")
     (root / "nowhere.png").symlink_to(root / "missing.png")
     (root / "self.png").symlink_to(root / "self.png")

@@ -357,7 +357,7 @@ def test_what_cannot_be_part_of_a_topic_is_refused(prefix: str, key: str, parame
     assert refused.value.parameter == parameter
 
 
-def test_waits_double_up_to_the_longest_and_begin_anew_after_success() -> None:
+def test_delays_double_up_to_the_longest_and_restart_after_success() -> None:
     retry = Retry(7, first_ms=100, most_ms=1000)
 
     waits = [retry.failed() for _ in range(100)]
@@ -519,7 +519,7 @@ async def test_a_broker_that_was_stopped_and_started_is_found_again() -> None:
 
 
 @in_a_loop
-async def test_waits_begin_anew_only_when_a_connection_has_held(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_delays_restart_only_after_a_stable_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     ear, retry, held = Ear(), quick(), asyncio.Event()
     monkeypatch.setattr(retry, "succeeded", held.set)
     async with broker_here() as broker, listening(broker.address, Inbox(Pool().nae_insert), ear, retry=retry):
@@ -556,7 +556,7 @@ async def test_a_message_is_acknowledged_after_it_was_inserted() -> None:
 
 
 @in_a_loop
-async def test_a_message_whose_insertion_fails_is_not_acknowledged_and_the_failure_is_told() -> None:
+async def test_a_message_whose_insertion_fails_is_not_acknowledged_and_the_failure_is_raised() -> None:
     def fail(record: Record | bytes) -> InsertResult:
         raise RuntimeError("out of order")
 
@@ -573,7 +573,7 @@ async def test_a_message_whose_insertion_fails_is_not_acknowledged_and_the_failu
 
 
 @in_a_loop
-async def test_a_wrong_password_is_told_and_tried_again() -> None:
+async def test_a_wrong_password_is_reported_and_retried() -> None:
     ear = Ear()
     async with broker_here() as broker:
         wrong = msgspec.structs.replace(broker.address, password="wrong")
@@ -586,7 +586,7 @@ async def test_a_wrong_password_is_told_and_tried_again() -> None:
 
 
 @in_a_loop
-async def test_a_refused_subscription_is_told_and_tried_again() -> None:
+async def test_a_refused_subscription_is_reported_and_retried() -> None:
     ear = Ear()
     async with broker_here() as broker, listening(broker.address, Inbox(scheduler().nae_insert), ear, FORBIDDEN):
         first = await ear.hears(Lost)
@@ -608,7 +608,7 @@ async def test_events_come_over_tls_from_a_broker_whose_certificate_is_trusted(c
 
 
 @pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
-def test_a_broker_whose_certificate_nobody_knows_gets_neither_password_nor_player(
+def test_a_broker_with_an_unknown_certificate_gets_neither_password_nor_player(
     certificate: tuple[Path, Path],
 ) -> None:
     @in_a_loop

@@ -33,7 +33,7 @@ def test_a_running_epoch_reads_the_edition_it_began_with(tmp_path: Path) -> None
     assert read(new.generation, 0) is None
 
 
-def test_counts_that_somebody_else_wrote_are_no_counts(tmp_path: Path) -> None:
+def test_an_invalid_file_of_counts_is_ignored(tmp_path: Path) -> None:
     library = Library(tmp_path)
     library.put("a", Page(listed((1, 2)), 9))
     library.close()

@@ -130,7 +130,7 @@ async def test_counts_outlive_a_restart_and_a_player_hears_of_those_it_missed(se
         assert (await told(client, "now"))["settings"]["exposure"]["total_count"]["b"] == 40
 
 
-async def test_a_player_that_was_busy_is_told_later(
+async def test_a_busy_player_is_updated_later(
     app: FastAPI, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(library_service, "AGAIN_SECONDS", 0.01)
@@ -153,7 +153,7 @@ async def test_a_player_that_was_busy_is_told_later(
     assert busy == []
 
 
-async def test_the_editions_of_a_removed_channel_are_let_go_after_its_players_were_told(
+async def test_the_editions_of_a_removed_channel_are_released_after_its_players_are_updated(
     app: FastAPI, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await hang(client)
@@ -198,7 +198,7 @@ async def test_a_player_outlives_a_kill_and_its_journal_is_replayed_without_the_
     assert (report.first_difference, report.commands >= 12) == (None, True)
 
 
-async def test_a_refresh_that_a_kill_cut_short_is_told_at_the_next_start(settings: Settings) -> None:
+async def test_a_refresh_interrupted_by_a_kill_is_completed_at_the_next_start(settings: Settings) -> None:
     async with running(settings, [STILL]) as app, client_of(app) as client:
         await hang(client, channels=["b"])
     library = Library(Path(settings.data) / "stores" / "playback")
@@ -210,7 +210,7 @@ async def test_a_refresh_that_a_kill_cut_short_is_told_at_the_next_start(setting
 
 
 @pytest.mark.req("PLAY-CACHE-9")
-async def test_a_corrupt_cache_is_set_aside_and_told_and_the_others_play_on(settings: Settings) -> None:
+async def test_a_corrupt_cache_is_set_aside_and_reported_and_the_others_continue(settings: Settings) -> None:
     async with running(settings, [STILL]) as app, client_of(app) as client:
         await hang(client)
     file = Path(settings.data) / "stores" / "playback" / "a.pch"
@@ -277,9 +277,7 @@ async def test_a_channel_that_could_not_be_read_gets_another_chance(
 # Folders
 
 
-async def test_a_folder_of_the_settings_is_a_channel_that_nobody_can_overwrite(
-    settings: Settings, tmp_path: Path
-) -> None:
+async def test_a_folder_of_the_settings_is_a_channel_without_uploads(settings: Settings, tmp_path: Path) -> None:
     pictures = tmp_path / "pictures"
     pictures.mkdir()
     for name in ("one.jpg", "two.png", "notes.txt"):

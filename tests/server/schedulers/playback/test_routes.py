@@ -232,7 +232,7 @@ async def test_an_answer_says_what_became_of_the_command(client: httpx.AsyncClie
     assert refused["complaints"] == [{"code": "REJECTED", "message": "The record is invalid"}]
 
 
-async def test_new_artwork_has_a_count_of_its_own_beside_the_turns_of_channels(client: httpx.AsyncClient) -> None:
+async def test_new_artwork_is_counted_separately_from_channels(client: httpx.AsyncClient) -> None:
     await hang(client, settings={"lookahead": 4})
     await ask(client, "nae", id=900, payload=PAYLOAD)
 
@@ -284,7 +284,7 @@ async def test_a_reset_begins_a_new_epoch_with_its_reason(client: httpx.AsyncCli
 # What a player tells
 
 
-async def test_now_tells_what_comes_what_was_and_who_got_how_much(client: httpx.AsyncClient) -> None:
+async def test_now_shows_lookahead_history_and_exposure(client: httpx.AsyncClient) -> None:
     await hang(client)
     await shown(client, 5)
     await ask(client, "prev")
@@ -302,7 +302,7 @@ async def test_now_tells_what_comes_what_was_and_who_got_how_much(client: httpx.
     assert (now["pool"], now["diagnostics"], now["broken"]) == ([], [], [])
 
 
-async def test_now_and_why_are_told_of_any_record_of_the_past(client: httpx.AsyncClient) -> None:
+async def test_now_and_why_work_for_any_past_record(client: httpx.AsyncClient) -> None:
     await hang(client)
     then = await ask(client, "next")
     before = await told(client, "now")
@@ -461,7 +461,7 @@ async def test_an_artwork_is_banned_by_its_id_and_lifted(client: httpx.AsyncClie
 
 
 @pytest.mark.req("PLAY-USE-5")
-async def test_a_player_is_told_the_time_and_goes_by_the_part_of_the_day(client: httpx.AsyncClient) -> None:
+async def test_the_clock_of_a_player_is_set_and_applies_day_parts(client: httpx.AsyncClient) -> None:
     await hang(client)
     whole_day = {"name": "always", "start": "00:00", "end": "24:00", "weights": {"b": 1}}
 

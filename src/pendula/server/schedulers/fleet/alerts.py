@@ -139,7 +139,9 @@ def sentence_of(alert: Alert) -> str:
     if alert.code == "SAFETY_STOP":
         return f"{who} is too fast to stop before its stop line, which every truck must be able to; it stops at once"
     if alert.details.get("command") in _NOT_DONE:
-        return f"{who} was told to {_NOT_DONE[str(alert.details['command'])]}; it keeps its place{_cut_off(alert.details)}"
+        return (
+            f"{who} was told to {_NOT_DONE[str(alert.details['command'])]}; it keeps its place{_cut_off(alert.details)}"
+        )
     if "keptResources" in alert.details:
         never = "nothing was ever heard of {who}" if alert.details.get("neverHeard") else None
         why = (never or _FAILED.get(alert.code, "{who} cannot be counted on")).format(who=who)
