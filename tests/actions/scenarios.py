@@ -31,8 +31,8 @@ Live = dict[int, list[dict[str, Any]]]
 
 
 class Scenario:
-    """A document and what the hook answers for each action that ends; `live` is asked for by somebody who watches, when
-    its minute has been lived through."""
+    """A document and what the hook answers for each action that ends; `live` has requests sent after their
+    minute was run."""
 
     def __init__(self, document: dict[str, Any], follow: FollowUps, live: Live | None = None) -> None:
         self.document = document
@@ -104,8 +104,7 @@ def scenario(seed: int, epochs: int | None = None, late: bool = True) -> Scenari
 
 
 def watched(seed: int) -> Scenario:
-    """A random world with everything the second version brought: locks for several, waiting for resources, and wishes
-    of somebody who watches, aimed at what began in the minute."""
+    """A random world with shared locks, waits for resources, and live requests for what started in the minute."""
     case, luck = scenario(seed), Random(-seed)
     document = {**case.document, "locks": {lock: {"capacity": luck.choice((1, 2, 2, 3))} for lock in LOCKS}}
     for verb in document["action_defs"].values():
@@ -310,7 +309,7 @@ def engine_run(case: Scenario) -> RunResult:
 
 
 def _watching(world: World, live: Live, command: Command) -> Outcome[Event]:
-    """Carry a command out; on the way stop in the minutes in which somebody who watches asks for more."""
+    """Carry a command out; on the way stop in the minutes with live requests."""
     if not isinstance(command, Advance):
         return world.apply(command)
     seen: list[Event] = []

@@ -124,7 +124,7 @@ def test_people_get_a_table_of_events_and_a_summary(standard: Path, pendula: Pen
     assert lines[-1] == "1 epoch, 7 events, 3 ended, 0 interrupts, 0 rejected, 0 carried, 0 deferred"
 
 
-def test_what_did_not_happen_and_what_is_still_held_stands_below(pendula: Pendula) -> None:
+def test_rejections_diagnostics_and_held_locks_follow_the_events(pendula: Pendula) -> None:
     lines = [" ".join(line.split()) for line in pendula("run", TOWN).out.splitlines()]
 
     assert "anchor: iron: 2 needed, 1 available (InsufficientResources)" in lines
@@ -388,14 +388,14 @@ def test_why_of_what_is_over_says_how_it_ended(
     assert pendula("why", feast, action, "--at", at).out.splitlines() == [f"{at}: {output}"]
 
 
-def test_a_time_of_day_alone_is_told_what_a_time_of_the_run_looks_like(pendula: Pendula) -> None:
+def test_a_time_of_day_alone_is_refused_with_an_example(pendula: Pendula) -> None:
     ended = pendula("why", TOWN, "council-tue", "--at", "09:00")
 
     assert ended.code == 2
     assert "pass one like 2025-07-01T00:00:00, or a minute" in ended.err
 
 
-def test_why_of_nobody_says_who_may_be_meant(pendula: Pendula) -> None:
+def test_why_of_an_unknown_action_suggests_an_id(pendula: Pendula) -> None:
     ended = pendula("why", TOWN, "council-tu", "--at", "0")
 
     assert ended.code == 1

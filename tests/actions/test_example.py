@@ -25,7 +25,7 @@ def result() -> RunResult:
 
 
 @pytest.mark.req("ACT-EVT-3")
-def test_the_town_comes_out_the_same_for_ever(result: RunResult) -> None:
+def test_the_town_always_has_the_same_result(result: RunResult) -> None:
     assert digest(without_messages(result.as_json()["epochs"])) == TOWN_DIGEST
 
 
@@ -96,7 +96,7 @@ def test_there_is_one_copy_of_the_town() -> None:
     assert sorted(path.name for path in (ROOT / "examples/town").iterdir()) == ["README.md", "story.py"]
 
 
-def test_the_script_tells_the_story_and_draws_it(tmp_path: Path) -> None:
+def test_the_script_prints_the_story_and_draws_it(tmp_path: Path) -> None:
     picture = tmp_path / "town.svg"
 
     printed = subprocess.run(

@@ -21,7 +21,7 @@ def busy() -> LiveWorld:
     return world
 
 
-def test_why_names_the_holder_and_who_is_before() -> None:
+def test_why_names_the_holder_and_the_actions_before() -> None:
     reason = busy().why("A5")
 
     assert reason.sentence == "A5 waits for workshop, held by A2 until 2025-07-01 09:00, then A4 is before it."
@@ -45,7 +45,7 @@ def test_why_answers_for_every_stage(action: str, code: str, sentence: str) -> N
     assert (reason.code, reason.sentence) == (code, sentence)
 
 
-def test_why_tells_of_holds_suspensions_and_ends() -> None:
+def test_why_explains_holds_suspensions_and_ends() -> None:
     world = LiveWorld({**CONFIG, "action_defs": {**DEFS, "dig": lasting(9, interruptible=True, resume="manual")}})
     world.submit(does("A", 0, "saw"), does("B", 0, "dig"), does("C", 0, "nap"))
     world.advance_to(5)

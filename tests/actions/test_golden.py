@@ -42,7 +42,7 @@ LOCK_ACTIONS = (does("W", 0), does("R", 0), does("B", 5), does("C", 6), does("D"
 
 
 @pytest.mark.req("ACT-LOCK-2", "ACT-LOCK-4")
-def test_an_idle_lock_is_kept_for_whoever_is_first_in_its_queue() -> None:
+def test_an_idle_lock_is_reserved_for_the_first_in_its_queue() -> None:
     result = day(LOCK_DEFS, *LOCK_ACTIONS)
 
     assert lines(result) == expected_lines(
@@ -130,7 +130,7 @@ def test_a_preempting_action_breaks_off_the_holder_and_it_goes_on_after() -> Non
 
 
 @pytest.mark.req("ACT-INT-4")
-def test_waiter_stands_behind_an_interrupted_action() -> None:
+def test_a_waiting_action_stays_behind_an_interrupted_one() -> None:
     result = day(HALL, does("A", 0), does("W", 10), does("B", 25))
 
     assert lines(result) == expected_lines(

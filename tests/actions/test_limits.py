@@ -146,7 +146,7 @@ def test_so_many_follow_one_upon_another_in_a_minute_and_no_more(limited: Any, m
 
 @pytest.mark.req("ACT-PERF-3")
 @pytest.mark.parametrize("most", [1, 3])
-def test_a_process_that_waits_for_what_holds_hears_so_many_times_in_a_minute(limited: Any, most: int) -> None:
+def test_a_process_that_waits_for_true_conditions_is_notified_up_to_the_limit(limited: Any, most: int) -> None:
     limited("FOLLOW_UPS", most)
     heard: list[int] = []
 

@@ -49,7 +49,7 @@ def the_engine_is_the_oracle_when_somebody_watches(seed: int) -> None:
 
 
 @pytest.mark.req("ACT-USE-1", "ACT-USE-2", "ACT-USE-4", "ACT-USE-7")
-def test_the_engine_gives_what_the_oracle_gives_when_somebody_watches() -> None:
+def test_the_engine_agrees_with_the_oracle_under_live_requests() -> None:
     """Locks for several, waiting for resources, what is to come cancelled, alarms in the minute of a start."""
     assert over_seeds(the_engine_is_the_oracle_when_somebody_watches, range(120)) == 120
 
@@ -190,7 +190,7 @@ def test_no_minute_is_lost_or_won_by_interrupts(seed: int) -> None:
 @pytest.mark.req("ACT-LOCK-3", "ACT-LOCK-4")
 @unshrunk
 @given(SEEDS)
-def test_nobody_overtakes_in_a_queue(seed: int) -> None:
+def test_queues_have_no_overtaking(seed: int) -> None:
     case = scenario(seed)
     calm = {
         name: {**one, "preempts": False, "interrupts": [], "wait": "queue"}

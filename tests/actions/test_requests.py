@@ -90,7 +90,7 @@ HUGE = [
 
 
 @pytest.mark.parametrize("interrupt", HUGE, ids=["t", "priority", "target", "source"])
-def test_huge_values_in_requests_disturb_nobody(interrupt: dict[str, Any]) -> None:
+def test_huge_values_in_requests_have_no_effect_on_others(interrupt: dict[str, Any]) -> None:
     config = {"epoch": EPOCH, "action_defs": WALK}
     world = World.create(config)
     world.apply(Submit((GOOD,)))
@@ -102,7 +102,7 @@ def test_huge_values_in_requests_disturb_nobody(interrupt: dict[str, Any]) -> No
     assert [event for event in world.apply(Advance(100)).events if isinstance(event, Rejection)] == []
 
 
-def test_requests_for_nobody_are_only_noted() -> None:
+def test_requests_for_unknown_actions_are_diagnostics() -> None:
     result = day(
         WALK,
         GOOD,

@@ -151,7 +151,7 @@ def test_knowledge_grows_old_across_a_carry() -> None:
     ],
     ids=range(10),
 )
-def test_what_is_no_carry_is_refused_before_anything_happens(carry: Any) -> None:
+def test_an_invalid_carry_is_refused_before_anything_happens(carry: Any) -> None:
     with pytest.raises(InvalidCarryOver) as refused:
         day(DEFS, does("N", 0, "open"), epoch=NEXT_EPOCH, carry=carry)
 
@@ -304,7 +304,7 @@ def test_carried_from_file_to_file_equals_one_run(epochs: int, seed: int) -> Non
 
 @unshrunk
 @given(SEEDS, st.integers(5, 25))
-def test_a_world_restored_after_every_command_goes_on_as_if_nothing_was(seed: int, step: int) -> None:
+def test_a_world_restored_after_every_command_continues_unchanged(seed: int, step: int) -> None:
     case = scenario(seed)
     config = config_of(case.document)
     straight, broken = fresh(case), fresh(case)
@@ -319,7 +319,7 @@ def test_a_world_restored_after_every_command_goes_on_as_if_nothing_was(seed: in
 
 @unshrunk
 @given(SEEDS)
-def test_a_world_restored_at_every_event_goes_on_as_if_nothing_was(seed: int) -> None:
+def test_a_world_restored_at_every_event_continues_unchanged(seed: int) -> None:
     case = scenario(seed)
     config = config_of(case.document)
     until = case.document["epochs"] * HORIZON

@@ -60,7 +60,7 @@ def _not_canonical(facts: Facts) -> str:
 
 
 def _unreadable_time(facts: Facts) -> str:
-    """The text is read once more: what is wrong with it is for the reader of times to say."""
+    """Read the text again to get the error message of the reader."""
     try:
         minutes_between_ceil(parse_iso(facts["start"]), parse_iso(facts["value"]))
     except InputRefused as fault:
@@ -100,7 +100,7 @@ REASONS: Mapping[str, Callable[[Facts], str]] = {
     "malformed_definition": lambda facts: f"The definition of {facts['verb']}: {validation_sentence(facts['fault'])}",
     "malformed_matrix": lambda facts: f"The matrix of {facts['actor']}: {validation_sentence(facts['fault'])}",
     "malformed_weights": lambda facts: f"The weights of {facts['skill']}: {validation_sentence(facts['fault'])}",
-    "malformed_wait": lambda facts: f"what is waited for: {validation_sentence(facts['fault'])}",
+    "malformed_wait": lambda facts: f"wait: {validation_sentence(facts['fault'])}",
     "not_canonical": _not_canonical,
     "unknown_field": lambda facts: unknown_name(facts["field"], facts["known"], f"a field of {facts['inside']}"),
     "unknown_fields": lambda facts: f"Unknown fields: {', '.join(facts['fields'])}",
@@ -120,14 +120,14 @@ REASONS: Mapping[str, Callable[[Facts], str]] = {
     "takes_too_long": lambda facts: (
         f"{facts['verb']} would take {facts['minutes']} minutes; allowed is {facts['allowed']}"
     ),
-    "skills_of_actor": lambda facts: f"The skills of {facts['actor']} are no object",
+    "skills_of_actor": lambda facts: f"The skills of {facts['actor']} must be an object",
     "skill_level": lambda facts: (
         f"{facts['skill']} of {facts['actor']} is {shown_fact(facts['found'])}; allowed is 0, 1, 2 or 3"
     ),
     "matrix_out_of_range": lambda facts: (
         f"{facts['dimension']} of {facts['actor']} is {shown_fact(facts['found'])}; allowed is -1 to 1"
     ),
-    "weights_not_finite": lambda facts: f"The weights of {facts['skill']}: one is no finite number",
+    "weights_not_finite": lambda facts: f"The weights of {facts['skill']}: every number must be finite",
     # Times
     "unreadable_time": _unreadable_time,
     "time_too_far_away": lambda facts: f"{facts['value']} is too far away; the last minute is {facts['latest']}",
@@ -136,26 +136,28 @@ REASONS: Mapping[str, Callable[[Facts], str]] = {
         f"minute {facts['minute']} is outside of the run; allowed is 0 to {facts['latest']}"
     ),
     "wait_too_far_away": lambda facts: f"minute {facts['minute']} is too far away; the last is {facts['latest']}",
-    "no_single_time": lambda _: "Exactly one of `at` and `t` says when",
+    "no_single_time": lambda _: "exactly one of `at` and `t` is required",
     # Admission
-    "id_in_use": lambda facts: f"The id {facts['id']} is in use already",
+    "id_in_use": lambda facts: f"The id {facts['id']} is already in use",
     "cancelled_before_admission": lambda facts: f"{facts['id']} was cancelled before it was admitted",
-    "unknown_locks": lambda facts: f"{', '.join(facts['locks'])}: not in the list of locks",
+    "unknown_locks": lambda facts: f"{', '.join(facts['locks'])}: not in `strict_locks`",
     "resources_short": _short,
     "too_many": _too_many,
-    "locks_taken": lambda facts: f"{facts['id']} does not wait, and {', '.join(facts['locks'])} cannot be had now",
+    "locks_taken": lambda facts: (
+        f"{facts['id']} does not wait, and these locks are not free: {', '.join(facts['locks'])}"
+    ),
     # Waits of processes
-    "wait_without_process": lambda _: "only a process waits; `process` is missing",
+    "wait_without_process": lambda _: "`process` is missing; only processes can wait",
     "wait_list": lambda facts: (
         f"wait is {shown_fact(facts['found'])}; it must be a list of 1 to {facts['most']} things"
     ),
     "wait_for_unknown": lambda facts: (
-        f"a process waits for `ended`, `minute` or `known`, not for {shown_fact(facts['found'])}"
+        f"a process can wait for `ended`, `minute` or `known`, not for {shown_fact(facts['found'])}"
     ),
     "wait_repeated": lambda facts: f"{facts['by']} stops waiting. {_too_many(facts)}",
     # Interrupts and commands
-    "force_without_cancel": lambda _: "`force` is for `cancel`; what is resumed needs none",
-    "no_single_command": lambda _: "Exactly one of `cancel` and `resume` names an action",
+    "force_without_cancel": lambda _: "`force` is allowed only with `cancel`",
+    "no_single_command": lambda _: "exactly one of `cancel` and `resume` is required",
     "not_first_in_queues": lambda facts: f"{facts['action']} is not first in all its queues",
     "waits_for_resources": lambda facts: f"{facts['action']} waits for {', '.join(facts['resources'])}",
     "holder_does_not_yield": lambda facts: (
@@ -164,12 +166,12 @@ REASONS: Mapping[str, Callable[[Facts], str]] = {
     "does_not_yield": lambda facts: f"{facts['action']} does not yield to {facts['by']}: {_does_not_yield(facts)}",
     "priority_too_low": lambda facts: f"{facts['action']} is not interrupted: {_does_not_yield(facts)}",
     "not_interruptible": _not_interrupted("it cannot be interrupted"),
-    "not_running": _not_interrupted("it does not run"),
-    "nothing_to_interrupt": _not_interrupted("it is unknown or over"),
+    "not_running": _not_interrupted("it is not running"),
+    "nothing_to_interrupt": _not_interrupted("it is unknown or has ended"),
     "cause_is_over": lambda facts: (
-        f"{facts['action']} is not interrupted: {facts['cause']} is over or was interrupted itself"
+        f"{facts['action']} is not interrupted: {facts['cause']} has ended or was interrupted itself"
     ),
-    "nothing_to_cancel": lambda facts: f"{facts['action']} is unknown or over",
+    "nothing_to_cancel": lambda facts: f"{facts['action']} is unknown or has ended",
     "needs_force": lambda facts: f"{facts['action']} cannot be interrupted; cancel it with force",
     "not_suspended": lambda facts: f"{facts['action']} is not suspended",
 }

@@ -89,7 +89,7 @@ def test_waits_are_hatched_and_stand_under_the_lock() -> None:
     ]
 
 
-def test_interrupts_say_who_caused_them() -> None:
+def test_interrupts_name_their_cause() -> None:
     picture = drawn(DAY)
 
     assert [tooltip for tooltip, _ in shapes(picture, "bolt")] == [
@@ -271,7 +271,7 @@ def test_the_town_is_drawn_with_everything_the_legend_knows() -> None:
         assert shapes(picture, classes), classes
 
 
-def test_those_who_share_a_lock_have_rows_of_their_own() -> None:
+def test_holders_of_a_shared_lock_have_separate_rows() -> None:
     given = document(
         {"meet": lasting(30, "hall")}, *(does(f"A{n}", n, "meet", actor=f"a{n}") for n in range(4)),
         locks={"hall": {"capacity": 3}},

@@ -32,7 +32,7 @@ def test_what_is_drawn_is_what_happened(seed: int) -> None:
 
 
 @given(st.integers(0, 10**9))
-def test_nobody_has_two_bars_at_once_in_the_lane_of_a_lock(seed: int) -> None:
+def test_bars_in_the_lane_of_a_lock_do_not_overlap(seed: int) -> None:
     case = scenario(seed)
     result = engine_run(case)
     history = history_of(result.epochs, saved_in(result.carry), case.document["action_defs"])

@@ -152,7 +152,7 @@ def test_a_time_that_cannot_be_read_rejects(when: str) -> None:
 
 
 @pytest.mark.req("ACT-DATA-5")
-def test_a_verb_nobody_defined_rejects() -> None:
+def test_an_undefined_verb_rejects_the_instance() -> None:
     assert codes(day(WALK, does("A", 0, "fly"), GOOD)) == {"A": "UnknownVerb"}
 
 
@@ -337,7 +337,7 @@ def test_of_several_faults_the_first_in_the_order_of_checking_wins(right: int) -
 
 
 @pytest.mark.req("ACT-LOCK-6", "ACT-DATA-5")
-def test_who_does_not_wait_is_turned_away_and_gives_everything_back() -> None:
+def test_an_action_that_does_not_wait_is_rejected_and_returns_its_reservations() -> None:
     defs = {
         "haul": lasting(10, "cart"),
         "dash": lasting(5, "cart", wait="fail", resources=[{"name": "parts", "amount": 1}]),
@@ -351,7 +351,7 @@ def test_who_does_not_wait_is_turned_away_and_gives_everything_back() -> None:
 
 
 @pytest.mark.req("ACT-LOCK-6", "ACT-EVT-1")
-def test_who_gives_up_makes_room_for_later_ones_of_the_same_minute() -> None:
+def test_a_failed_action_lets_later_ones_of_the_same_minute_start() -> None:
     defs = {"x": lasting(20, "x"), "dash": lasting(5, "x", "y", wait="fail"), "y": lasting(5, "y")}
 
     result = day(defs, does("X", 0, "x"), does("D", 3, "dash"), does("Y", 3, "y"))

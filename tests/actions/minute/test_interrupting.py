@@ -85,7 +85,7 @@ def test_requests_of_a_minute_go_by_the_admission_of_their_targets() -> None:
 
 
 @pytest.mark.req("ACT-INT-4")
-def test_during_a_hold_it_is_in_no_queue_and_blocks_nobody() -> None:
+def test_a_held_action_is_in_no_queue_and_blocks_nothing() -> None:
     defs = {"x": SOFT, "y": lasting(20, "hall")}
 
     result = day(defs, does("A", 0, "x"), does("B", 12, "y"), interrupts=[alarm(10, "A", hold_min=5)])
@@ -121,7 +121,7 @@ def test_manual_resumption_waits_to_be_asked() -> None:
 
 
 @pytest.mark.req("ACT-INT-5", "ACT-RES-3")
-def test_a_dropped_action_is_over_and_gives_everything_back() -> None:
+def test_a_dropped_action_ends_and_returns_its_reservations() -> None:
     defs = {"x": {**SOFT, "resume": "drop", "resources": [{"name": "parts", "amount": 2}]}}
 
     result = day(
@@ -155,7 +155,7 @@ def test_of_two_preempting_admissions_the_first_interrupts_and_the_stronger_star
 
 
 @pytest.mark.req("ACT-INT-6")
-def test_whoever_is_not_first_in_its_queues_interrupts_nobody() -> None:
+def test_an_action_that_is_not_first_in_its_queues_interrupts_nothing() -> None:
     defs = {
         "x": {**SOFT, "priority": 3},
         "fixed": lasting(40, "bay"),
@@ -172,7 +172,7 @@ def test_whoever_is_not_first_in_its_queues_interrupts_nobody() -> None:
 
 
 @pytest.mark.req("ACT-INT-1")
-def test_who_waits_preempts_only_when_it_is_admitted() -> None:
+def test_a_waiting_action_preempts_only_at_its_admission() -> None:
     defs = {
         "hard": lasting(10, "hall"),
         "x": SOFT,
@@ -293,7 +293,7 @@ def test_with_force_it_ends_and_gives_back_what_it_had() -> None:
 
 
 @pytest.mark.req("ACT-LOCK-8", "ACT-EVT-1")
-def test_a_forced_end_stands_among_the_ends_of_its_minute_by_admission() -> None:
+def test_a_forced_end_is_sorted_by_admission_among_the_ends_of_its_minute() -> None:
     defs = {"long": lasting(30), "short": lasting(10, may_trigger_event=True)}
     force = {"t": 10, "cancel": "A", "force": True}
 
@@ -423,7 +423,7 @@ def test_a_suspended_action_can_be_cancelled() -> None:
 
 @pytest.mark.req("ACT-LOCK-8")
 @pytest.mark.parametrize("stage", ["running", "waiting"])
-def test_who_was_cancelled_in_this_minute_cannot_be_cancelled_again(stage: str) -> None:
+def test_an_action_cancelled_in_this_minute_cannot_be_cancelled_again(stage: str) -> None:
     target = "A" if stage == "running" else "B"
 
     result = day(
@@ -437,7 +437,7 @@ def test_who_was_cancelled_in_this_minute_cannot_be_cancelled_again(stage: str) 
 
 
 @pytest.mark.req("ACT-LOCK-8")
-def test_who_was_dropped_in_this_minute_cannot_be_cancelled() -> None:
+def test_an_action_dropped_in_this_minute_cannot_be_cancelled() -> None:
     defs = {"x": {**SOFT, "resume": "drop", "resources": [{"name": "parts", "amount": 1}]}}
 
     result = day(
@@ -584,7 +584,7 @@ def test_a_request_of_the_present_minute_breaks_off_what_began_in_it_or_in_the_n
 
 
 @pytest.mark.req("ACT-USE-7")
-def test_who_tries_again_in_the_next_minute_is_found_in_a_saved_world() -> None:
+def test_a_preemption_deferred_to_the_next_minute_is_saved() -> None:
     world = live(HALL)
     world.submit(does("A", 0, "work"))
     world.advance_to(10)
@@ -600,7 +600,7 @@ def test_who_tries_again_in_the_next_minute_is_found_in_a_saved_world() -> None:
     assert again.why({"action": "A"}).code == "running"
 
 
-def test_what_began_in_the_same_pass_and_was_not_told_has_not_begun() -> None:
+def test_a_start_of_the_current_pass_can_be_undone_before_its_event() -> None:
     """Who is turned away in the pass of starts may be followed by an alarm, after others began."""
 
     def stubborn() -> Any:

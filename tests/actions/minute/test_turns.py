@@ -37,7 +37,7 @@ def test_a_lock_has_as_many_holders_as_its_capacity() -> None:
 
 
 @pytest.mark.req("ACT-USE-1", "ACT-LOCK-2", "ACT-LOCK-4")
-def test_nobody_overtakes_at_a_lock_for_several() -> None:
+def test_the_queue_of_a_shared_lock_has_no_overtaking() -> None:
     defs = {"meet": lasting(30, "hall"), "both": lasting(5, "hall", "desk"), "write": lasting(50, "desk")}
     result = day(defs, does("W", 0, "write"), does("A", 0, "meet"), does("B", 5, "both"), does("C", 6, "meet"), **HALL)
 
@@ -82,7 +82,7 @@ def test_of_the_holders_of_a_full_lock_the_weakest_goes_and_of_equals_the_latest
 
 
 @pytest.mark.req("ACT-USE-1", "ACT-INT-6")
-def test_one_who_goes_makes_room_in_every_lock_it_has() -> None:
+def test_an_interrupted_action_frees_a_place_in_each_of_its_locks() -> None:
     soft = {"interruptible": True}
     defs = {
         "both": lasting(60, "hall", "desk", **soft),
@@ -95,7 +95,7 @@ def test_one_who_goes_makes_room_in_every_lock_it_has() -> None:
 
 
 @pytest.mark.req("ACT-USE-1", "ACT-INT-6")
-def test_a_full_lock_of_which_nobody_yields_refuses() -> None:
+def test_a_full_lock_without_a_yielding_holder_refuses_the_preemption() -> None:
     defs = {"meet": lasting(60, "hall"), "fire": lasting(5, "hall", preempts=True, priority=5)}
     result = day(defs, does("M", 0, "meet"), does("N", 0, "meet"), does("F", 10, "fire"), **HALL)
 
@@ -112,7 +112,7 @@ def test_a_capacity_is_a_whole_number_from_one(rule: Any) -> None:
 
 
 @pytest.mark.req("ACT-USE-1")
-def test_why_says_who_of_several_goes_first() -> None:
+def test_why_names_the_holder_of_a_shared_lock_that_ends_first() -> None:
     world = LiveWorld({"epoch": EPOCH, "action_defs": {"meet": lasting(10, "hall")}, **HALL})
     world.submit(does("A", 0, "meet"), does("B", 3, "meet"), does("C", 4, "meet"))
     world.advance_to(5)
@@ -151,7 +151,7 @@ def test_refusal_stays_the_default() -> None:
 
 
 @pytest.mark.req("ACT-USE-2", "ACT-LOCK-4")
-def test_nobody_overtakes_in_the_queue_of_a_resource() -> None:
+def test_the_queue_of_a_resource_has_no_overtaking() -> None:
     defs = {"large": uses(5, 3), "small": uses(5, 1), "make": MAKE}
     result = day(
         defs, does("L", 0, "large"), does("S", 1, "small"), does("M", 5, "make"), does("N", 30, "make"),
@@ -193,7 +193,7 @@ def test_what_is_returned_is_what_others_wait_for() -> None:
 
 
 @pytest.mark.req("ACT-USE-2")
-def test_who_leaves_the_queue_of_a_resource_returns_nothing_and_lets_the_next_come() -> None:
+def test_an_action_that_leaves_the_queue_of_a_resource_returns_nothing() -> None:
     defs = {"large": uses(5, 9), "small": uses(5, 1)}
     result = day(
         defs, does("L", 0, "large"), does("S", 1, "small"), resources={"parts": 1}, commands=[{"t": 7, "cancel": "L"}]
@@ -204,7 +204,7 @@ def test_who_leaves_the_queue_of_a_resource_returns_nothing_and_lets_the_next_co
 
 
 @pytest.mark.req("ACT-USE-2", "ACT-INT-6")
-def test_who_waits_for_resources_interrupts_nobody() -> None:
+def test_an_action_that_waits_for_resources_interrupts_nothing() -> None:
     defs = {"work": lasting(60, "hall", interruptible=True), "fire": uses(5, 2, "hall", preempts=True, priority=5)}
     result = day(defs, does("W", 0, "work"), does("F", 5, "fire"))
 
@@ -213,12 +213,12 @@ def test_who_waits_for_resources_interrupts_nobody() -> None:
 
 
 @pytest.mark.req("ACT-USE-2", "ACT-LOCK-6")
-def test_who_does_not_wait_for_locks_does_not_wait_for_resources() -> None:
+def test_an_action_that_does_not_wait_for_locks_does_not_wait_for_resources() -> None:
     assert codes(day({"dash": uses(5, 2, wait="fail")}, does("D", 0, "dash"))) == {"D": "InsufficientResources"}
 
 
 @pytest.mark.req("ACT-USE-2", "ACT-CARRY-2")
-def test_who_waits_for_resources_is_saved_and_carried() -> None:
+def test_waits_for_resources_are_saved_and_carried() -> None:
     defs = {"build": uses(5, 2), "make": MAKE}
     first = outcome(defs, does("B", 1000, "build"), does("M", 1435, "make"))
     second = outcome(defs, epoch=NEXT_EPOCH, carry=first.carry).epochs[0]

@@ -43,7 +43,7 @@ def test_a_process_waits_for_the_first_of_several_things() -> None:
 
 
 @pytest.mark.req("ACT-USE-3")
-def test_all_that_became_true_in_a_minute_is_told_in_the_order_of_the_wait() -> None:
+def test_conditions_of_one_minute_arrive_in_the_order_of_the_wait() -> None:
     wishes = (
         does("A", 0, "nap"),
         does("B", 5, "tell", actor="bo", knowledge=["k"]),
@@ -115,14 +115,14 @@ def test_waits_and_steps_follow_one_another_in_a_minute() -> None:
     [{"wait": []}, {"wait": "A"}, {"wait": [{"minute": "x"}]}, {"wait": [{"minutes": 1}]}, {"wait": [{"known": "k"}]},
      {"wait": [{"ended": "A", "minute": 1}]}, {"wait": [{"minute": 10**12}]}],
 )  # fmt: skip
-def test_a_wait_that_makes_no_sense_is_rejected_and_the_process_hears_of_it(wait: Any) -> None:
+def test_an_invalid_wait_is_rejected_and_the_process_is_notified(wait: Any) -> None:
     (heard,) = heard_by(wait)
 
     assert heard["rejected"] in ("InvalidAction", "InvalidTimestamp")
 
 
 @pytest.mark.req("ACT-USE-3", "ACT-PERF-3")
-def test_who_waits_for_ever_for_what_is_true_already_is_stopped() -> None:
+def test_repeated_waits_for_a_true_condition_are_stopped() -> None:
     def process() -> Any:
         while True:
             yield any_of(minute(0))
@@ -137,7 +137,7 @@ def test_who_waits_for_ever_for_what_is_true_already_is_stopped() -> None:
 
 
 @pytest.mark.req("ACT-USE-3", "ACT-CARRY-3")
-def test_what_became_true_at_midnight_is_told_together_and_survives_a_restore() -> None:
+def test_conditions_of_midnight_arrive_together_and_survive_a_restore() -> None:
     disk = FaultyDisk()
     heard: list[Any] = []
 
@@ -207,7 +207,7 @@ def test_a_wait_after_a_recovery_does_not_take_the_place_of_one_before_it() -> N
 
 
 @pytest.mark.req("ACT-USE-3")
-def test_what_follows_in_the_same_minute_is_told_with_the_rest() -> None:
+def test_conditions_of_follow_ups_in_the_same_minute_arrive_with_the_rest() -> None:
     heard: list[Any] = []
 
     def patient() -> Any:

@@ -52,7 +52,7 @@ def test_required_sections_are_missed_all_at_once() -> None:
     ]
 
 
-def test_sections_of_the_wrong_kind_are_told_all_at_once_with_their_places() -> None:
+def test_sections_of_the_wrong_type_are_all_listed_with_their_places() -> None:
     text = GOOD + "skills: 5\nresources: [1]\nworld_state: x\ninterrupts: {}\ncommands: 7\noptions: []\nepochs: 0\n"
 
     assert faults(check, yaml(text)) == faults(accept, yaml(text))
@@ -67,7 +67,7 @@ def test_sections_of_the_wrong_kind_are_told_all_at_once_with_their_places() -> 
     ]
 
 
-def test_every_piece_that_no_world_can_be_made_of_is_told() -> None:
+def test_every_invalid_piece_is_listed() -> None:
     given = document(
         {},
         resources={"good": 1, "bad": -1, "worse": "lots"},
@@ -155,7 +155,7 @@ def test_single_faults_do_not_refuse_the_file() -> None:
 
 
 @pytest.mark.req("ACT-DATA-7")
-def test_names_that_nobody_knows_refuse_the_file_with_the_nearest_known() -> None:
+def test_unknown_names_refuse_the_file_with_the_nearest_known_name() -> None:
     definition = lasting(5, preempt=True, resources=[{"name": "parts", "amount": 1, "refunds": True}])
     given = document(
         {"clean": definition},
@@ -194,7 +194,7 @@ def test_names_that_nobody_knows_refuse_the_file_with_the_nearest_known() -> Non
         ({"skill_weights": {"x": {"bass": 1}}}, "base"),
     ],
 )
-def test_the_library_refuses_a_name_that_nobody_knows(change: dict[str, Any], meant: str) -> None:
+def test_the_library_refuses_an_unknown_name(change: dict[str, Any], meant: str) -> None:
     with pytest.raises(InvalidSetting, match=rf"did you mean {meant}\?"):
         run_document({**document({"x": lasting(5)}), **change})
 

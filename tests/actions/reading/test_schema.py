@@ -85,7 +85,7 @@ def test_the_schema_refuses_what_a_run_would(
     assert not schema.is_valid(given)
 
 
-def test_an_instance_says_when_in_either_form_and_keeps_what_nobody_knows(schema: jsonschema_rs.Validator) -> None:
+def test_an_instance_has_either_form_of_time_and_keeps_unknown_fields(schema: jsonschema_rs.Validator) -> None:
     given = plain(town().value)
     one = {"id": "X", "actor": "mira", "verb": "deliver"}
 

@@ -78,7 +78,7 @@ def test_it_does_not_where_that_is_said(more: dict[str, Any]) -> None:
 
 
 @pytest.mark.req("ACT-EVT-5")
-def test_what_everybody_sees_stays_public() -> None:
+def test_a_public_item_stays_public() -> None:
     change = of(day(RADIO, call(visibility={"scope": "public"})), "visibility_change", "A3")
 
     assert (change.meta["from_scope"], change.meta["to_scope"]) == ("public", "public")
@@ -225,7 +225,7 @@ def test_the_weather_is_a_condition(weather: str | None, minutes: int) -> None:
         ({"daily": True, "from": "22:00", "to": "22:00"}, "the same time of day"),
     ],
 )
-def test_a_time_of_day_that_is_none_is_refused(modifier: dict[str, Any], message: str) -> None:
+def test_an_invalid_time_of_day_is_refused(modifier: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSetting, match=message):
         durations(modifier, 0)
 

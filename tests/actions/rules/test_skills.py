@@ -67,7 +67,7 @@ def test_a_matrix_out_of_range_rejects_the_actions_of_its_actor(value: object) -
 
 @pytest.mark.req("ACT-SKILL-1")
 @pytest.mark.parametrize("weight", ["NaN", "Infinity", "-Infinity"])
-def test_a_weight_that_is_no_number_rejects_and_disturbs_nobody(weight: str) -> None:
+def test_an_invalid_weight_rejects_only_its_instances(weight: str) -> None:
     result = day(
         {"clean": lasting(100)},
         does("A", 0, "clean"),

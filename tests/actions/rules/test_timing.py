@@ -81,7 +81,7 @@ def test_ten_is_the_largest_factor() -> None:
 
 
 @pytest.mark.req("ACT-DUR-5")
-def test_whoever_nothing_is_known_about_is_ordinary() -> None:
+def test_an_actor_without_skills_has_the_ordinary_level() -> None:
     defs = {"walk": lasting(100), "swim": lasting(100, skill="water")}
     skills = {"ann": {"water": 3}}
 

@@ -38,7 +38,7 @@ def test_a_knowledge_item_has_its_fields_and_choices() -> None:
         ("redacted", set()),
     ],
 )
-def test_a_scope_says_who_may_know(scope: str, who: set[str]) -> None:
+def test_a_scope_defines_the_audience(scope: str, who: set[str]) -> None:
     one = item(scope=Scope(scope), source="zoe", visibility_to=("lou",))
 
     assert {name for name in ("zoe", "lou", "pia", "ann", "bob") if knows(one, name, 0, AUDIENCE)} == who
@@ -132,7 +132,7 @@ def test_a_verb_that_triggers_nothing_brings_nothing_to_light() -> None:
 
 
 @pytest.mark.req("ACT-LOG-2")
-def test_of_two_changes_in_one_minute_each_is_told_as_it_was() -> None:
+def test_two_changes_in_one_minute_are_two_events() -> None:
     _, logs = lived(
         does("A", 0, "tell", actor="bob", knowledge=[{"id": "k", "to_scope": "private"}, {"id": "k", "to_scope": "pc"}])
     )

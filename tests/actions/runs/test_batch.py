@@ -91,7 +91,7 @@ def test_a_document_that_is_wrong_as_a_whole_is_refused(change: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("t", [10**9, 10**12, 10**18, 10**30, -(10**12), -(10**30)])
-def test_a_submission_for_a_distant_minute_disturbs_nobody(t: int) -> None:
+def test_a_submission_for_a_distant_minute_has_no_effect_on_others(t: int) -> None:
     config = {"epoch": EPOCH, "action_defs": WALK}
     world = World.create(config)
     world.apply(Submit((does("A", t, "walk"), GOOD)))

@@ -26,7 +26,7 @@ def event_lines(events: tuple[Event, ...]) -> list[str]:
     return [line(event) for event in events if isinstance(event, WORLD_EVENTS)]
 
 
-def test_a_game_loop_hears_what_happened_since() -> None:
+def test_a_game_loop_receives_the_events_since_the_last_call() -> None:
     world = LiveWorld(CONFIG)
     world.submit(does("A", 5, "nap"), does("B", 12, "nap"))
 
@@ -67,7 +67,7 @@ def test_interrupt_cancel_and_resume_are_for_the_present_minute() -> None:
     assert event_lines(world.advance_to(60)) == ["60 end A"]
 
 
-def test_a_wish_that_makes_no_sense_is_refused_and_changes_nothing() -> None:
+def test_an_invalid_call_is_refused_and_changes_nothing() -> None:
     world = LiveWorld(CONFIG)
     world.advance_to(10)
     before = world.state()
@@ -197,7 +197,7 @@ def test_a_journal_takes_floats_in_params_too() -> None:
 
 
 @pytest.mark.parametrize("config", [None, [], "town", {**CONFIG, "options": []}, {**CONFIG, "option": {}}])
-def test_a_configuration_that_is_none_is_refused_with_a_sentence(config: Any) -> None:
+def test_an_invalid_configuration_is_refused_with_a_message(config: Any) -> None:
     with pytest.raises(InvalidSetting) as refused:
         LiveWorld(config)
 
@@ -225,7 +225,7 @@ def test_next_due_says_when_something_happens() -> None:
 
 
 @pytest.mark.req("ACT-USE-5", "ACT-VIS-2")
-def test_a_world_says_who_knows_what() -> None:
+def test_a_world_answers_which_actor_knows_an_item() -> None:
     item = {"id": "rumour", "source": "cy", "scope": "private", "ttl_min": 30}
     world = LiveWorld({**CONFIG, "options": {"pc": "ann"}, "world_state": {"knowledge": [item]}})
     world.submit(does("A", 0, "tell", knowledge=[{"id": "rumour", "visibility_to": ["bo"]}]))
@@ -261,7 +261,7 @@ def test_an_actor_is_where_its_last_action_says() -> None:
     assert again.place_of("ann") == "yard"
 
 
-def test_a_world_says_who_does_what_and_where_each_stands() -> None:
+def test_a_world_lists_its_actions_with_stage_and_times() -> None:
     defs = {**DEFS, "muse": lasting(20, interruptible=True, resume="manual")}
     world = LiveWorld({**CONFIG, "action_defs": defs})
     world.submit(does("A", 0, "saw", params={"to": "size"}), does("B", 5, "saw", actor="bob"), does("M", 0, "muse"))
@@ -289,7 +289,7 @@ def test_a_world_says_who_does_what_and_where_each_stands() -> None:
     assert world.doing("nobody") == ()
 
 
-def test_a_world_says_who_holds_what_and_how_much_there_is() -> None:
+def test_a_world_lists_locks_and_resources() -> None:
     parts = [{"name": "parts", "amount": 2}]
     world = LiveWorld(
         {**CONFIG, "action_defs": {"saw": lasting(50, "pit", resources=parts)}, "resources": {"parts": 5}}
@@ -317,7 +317,7 @@ def test_a_what_if_that_is_cancelled_ends_between_two_minutes_and_changes_nothin
 
 
 @pytest.mark.req("ACT-USE-5")
-def test_what_if_says_when_a_wish_would_start_without_doing_it() -> None:
+def test_what_if_estimates_a_start_without_submitting() -> None:
     world = LiveWorld(CONFIG, modifiers=lambda question: {"slow": 2} if question["verb"] == "nap" else {})
     world.submit(does("A", 0, "saw"), does("B", 5, "saw"), does("C", 1500, "saw"))
     world.advance_to(10)

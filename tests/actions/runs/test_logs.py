@@ -124,7 +124,7 @@ def test_audio_names(epoch: int, slot: int, channel: str, name: str) -> None:
 
 
 @pytest.mark.req("ACT-LOG-4")
-def test_a_channel_that_is_none_has_no_audio_name() -> None:
+def test_an_invalid_channel_has_no_audio_name() -> None:
     for channel in ("", "Radio", "a b", "a" * 33, "ä", "../x"):
         with pytest.raises(ValueError, match="is not a channel; allowed are 1 to 32 characters of a-z, 0-9 and -"):
             audio_name(0, 0, channel)

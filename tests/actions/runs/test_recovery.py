@@ -75,7 +75,7 @@ def test_a_world_goes_on_from_its_journal_as_if_nothing_had_happened(tmp_path: P
 
 @pytest.mark.req("ACT-USE-5")
 @pytest.mark.parametrize("given", [{"hook": hook}, {"modifiers": modifiers}, {}])
-def test_a_world_without_the_code_it_asked_can_be_read_and_not_go_on(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_a_world_without_its_user_code_is_read_only(tmp_path: Path, given: dict[str, Any]) -> None:
     world = begun(tmp_path / "game")
     history, state, question = list(world.history()), world.state(), world.why("B")
     world.close()
@@ -166,7 +166,7 @@ def test_a_process_that_had_not_begun_begins(tmp_path: Path) -> None:
     assert event_lines(world.advance_to(15)) == ["0 start bo-0", "10 end bo-0", "10 start bo-1"]
 
 
-def test_a_process_that_does_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_process_that_differs_from_its_journal_is_refused(tmp_path: Path) -> None:
     world = LiveWorld(CONFIG, journal=tmp_path / "game")
     world.run(workday([]), "bo")
     world.advance_to(30)
@@ -284,9 +284,7 @@ def test_a_journal_has_one_writer_at_a_time(tmp_path: Path) -> None:
     world = LiveWorld(CONFIG, journal=tmp_path / "game")
     world.submit(does("A", 0, "nap"))
 
-    with pytest.raises(
-        JournalInUse, match="game is in use: this program or another has it open, and has not closed it"
-    ):
+    with pytest.raises(JournalInUse, match="game is in use: this program or another one has it open"):
         LiveWorld.recover(tmp_path / "game")
     assert event_lines(world.advance_to(20)) == ["0 start A", "10 end A"]
     world.close()
@@ -327,7 +325,7 @@ def test_a_world_that_was_broken_off_is_found_again_at_once_and_writes_nothing_m
     again.close()
 
 
-def test_what_is_not_there_or_no_folder_is_told_by_its_path(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
 
     with pytest.raises(JournalBroken, match=r"The journal .*file cannot be used: Not a directory"):

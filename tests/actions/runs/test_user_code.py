@@ -118,7 +118,7 @@ def test_a_process_is_sent_how_things_went() -> None:
     replayed(disk)
 
 
-def test_a_process_hears_of_every_way_a_wish_can_fail() -> None:
+def test_a_process_is_notified_of_every_failure() -> None:
     heard: list[Any] = []
 
     def unlucky() -> Process:
@@ -160,7 +160,7 @@ def test_what_follows_a_rejection_in_the_last_pass_of_a_minute_survives_a_restor
     assert restored.why({"action": "process-0-1"}).code == "running"
 
 
-def test_nobody_is_interrupted_in_the_minute_of_its_start() -> None:
+def test_an_action_is_not_interrupted_in_the_minute_of_its_start() -> None:
     """What follows a rejection of the last pass comes too late to break off what that pass started."""
     defs = {
         **DEFS,
@@ -320,7 +320,7 @@ def test_a_hook_that_returns_nothing_means_that_nothing_follows() -> None:
 
 
 @pytest.mark.parametrize("answer", [5, [5], {"id"}, [{"id": "B", "actor": "bo", "verb": "nap", "note": {1}}]])
-def test_an_answer_that_is_none_says_who_gave_it(answer: Any) -> None:
+def test_an_invalid_answer_names_its_function(answer: Any) -> None:
     world = LiveWorld(CONFIG, hook=lambda _: answer)
     world.submit(does("A", 0, "tell"))
 
@@ -328,7 +328,7 @@ def test_an_answer_that_is_none_says_who_gave_it(answer: Any) -> None:
         world.advance_to(60)
 
 
-def test_user_code_does_not_call_the_world() -> None:
+def test_user_code_cannot_call_the_world() -> None:
     worlds: list[LiveWorld] = []
 
     def hook(_: Any) -> list[Any]:
@@ -401,7 +401,7 @@ class Mute(Exception):
 
 
 @pytest.mark.parametrize("journal", [False, True])
-def test_an_exception_without_words_is_told_by_its_kind(journal: bool) -> None:
+def test_an_exception_with_a_failing_repr_is_named_by_its_type(journal: bool) -> None:
     def hook(_: Any) -> None:
         raise Mute
 

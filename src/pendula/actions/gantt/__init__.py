@@ -3,7 +3,7 @@
     spans       what is shown: stretches and moments, read off the result of a run
     rows        which row of its lane an action goes to; where names have room
     marks       shapes, colours and texts as SVG
-    panel       one epoch: axis, lanes, what stands in them
+    panel       one epoch: axis, lanes, spans and marks
     picture     title, legend and panels below each other
     timeline    the same of what a live world remembers
 

@@ -93,8 +93,8 @@ class Sections:
             self._usual_epoch()
             return
         faulty = bool(note_all(at, judge))
-        self._epoch_stands = sized and not faulty
-        self.good["epoch"] = at.any() if self._epoch_stands else self._some_epoch()
+        self._is_epoch_valid = sized and not faulty
+        self.good["epoch"] = at.any() if self._is_epoch_valid else self._some_epoch()
 
     def _usual_epoch(self) -> None:
         """Without `epoch`, the day of the earliest submission is the epoch."""
@@ -102,10 +102,10 @@ class Sections:
             self.good["epoch"] = default_epoch(
                 [at.any() for at in self.elements("actions_submitted")], self.good["options"]
             )
-            self._epoch_stands = True
+            self._is_epoch_valid = True
         except InvalidEpoch as fault:
             self.at["epoch"].refuse(fault.message, code=fault.code)
-            self.good["epoch"], self._epoch_stands = self._some_epoch(), False
+            self.good["epoch"], self._is_epoch_valid = self._some_epoch(), False
 
     def _some_epoch(self) -> dict[str, Json]:
         """A placeholder of the right length and kind of time, to check the rest with."""
@@ -190,7 +190,7 @@ class Sections:
     def _carry(self) -> None:
         """Check the carry, if the epoch that it continues is valid."""
         at = self.at["carry"].unless_null()
-        if not at.given or not self._epoch_stands:
+        if not at.given or not self._is_epoch_valid:
             return
         try:
             good = {**self.good, "world_state": {}, "skill_weights": {}, "skills": {}, "action_defs": {}}

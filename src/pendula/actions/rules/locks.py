@@ -53,7 +53,7 @@ class Action(Struct, eq=False):
     meta: dict[str, Any] | None = None  # facts for the first start
     lines: "tuple[Lock, ...]" = ()  # queues of the resources it waits for; empty once they are reserved
     cause: "Action | None" = None  # the preempting action that holds it until it ends
-    hold_min: int = 0  # minutes that the hold goes on after that
+    hold_min: int = 0  # minutes that the hold continues after that
 
     @property
     def definition(self) -> ActionDef:

@@ -137,13 +137,13 @@ class LogLines:
         else:
             self._new_chunk.append(line)
 
-    def _revealed(self, wanted: Sequence[int], upto: int) -> Iterator[bytes]:
+    def _revealed(self, seqs: Sequence[int], upto: int) -> Iterator[bytes]:
         """Copies of the revealed events, and the numbers of those that this log does not have."""
         if self._files is not None:
             self._write()
-        found = {seq: self._line_of(seq) for seq in wanted if seq <= upto}
-        copies = [line for line in found.values() if line is not None]
-        missing = [seq for seq, line in found.items() if line is None]
+        lines = {seq: self._line_of(seq) for seq in seqs if seq <= upto}
+        copies = [line for line in lines.values() if line is not None]
+        missing = [seq for seq, line in lines.items() if line is None]
         if copies:
             yield b',"revealed":[%b]' % b",".join(copies)
         if missing:

@@ -6,7 +6,7 @@ The rank of an end is the admission number of its action, which is below all of 
 FIRST = 1 << 56
 
 REQUESTED = FIRST  # interrupts, cancellations, resumptions
-WAKING = FIRST + 1  # no event of its own: candidates start in this minute
+WAKING = FIRST + 1  # no event: candidates start in this minute
 JOINING = FIRST + 2  # ends of holds
 LATE = FIRST + 3  # submissions for the past, by their exact time
 SUBMITTED = FIRST + 4

@@ -274,7 +274,7 @@ def events_of(
     begin = after or (-1, 0)
     first = journal.first_n
     gap = None if begin[0] >= first or first == 0 else GapView(None, after and _id(after), f"{first}.0")
-    found: list[EventView] = []
+    events: list[EventView] = []
     last = after
     more = False
     for place, raw in _events(journal, max(begin[0], first)):
@@ -285,12 +285,12 @@ def events_of(
         mark = _mark(raw)
         if (types and mark.type not in types) or (pc and not mark.pc):
             continue
-        if len(found) == limit:
+        if len(events) == limit:
             more = True
             break
-        found.append(EventView(_id(place), raw if mark.type in _WORLD_TYPES else _with_sentence(raw)))
+        events.append(EventView(_id(place), raw if mark.type in _WORLD_TYPES else _with_sentence(raw)))
         last = place
-    return EventsView(found, last and _id(last), more, gap)
+    return EventsView(events, last and _id(last), more, gap)
 
 
 def _with_sentence(raw: Raw) -> Raw:
