@@ -1,4 +1,4 @@
-"""The hold point of a truck: the largest pivot position it may reach, its place on the map, and what explains it."""
+"""The hold point of a truck: the largest pivot position it may reach, its place on the map, and its explanation."""
 
 from decimal import Decimal
 
@@ -10,7 +10,7 @@ from pendula.fleet.units import half_up, metres
 
 
 class Components(Struct, frozen=True):
-    """Limits before rounding to cells, each None where nothing limits: the end of grants never lies beyond them."""
+    """Limits before rounding to cells, None if nothing limits: the end of a grant never lies beyond them."""
 
     grants_um: int
     following_um: int | None = None
@@ -27,8 +27,8 @@ class Components(Struct, frozen=True):
 
 
 def steady_um(before_um: int, grant_um: int, reached: bool, hysteresis_um: int) -> int:
-    """The hold point to issue: it follows the end of the grant forward by steps of the hysteresis at least, at once
-    where a goal or a node is reached, and back at once."""
+    """The hold point to send: it follows the end of the grant forward in steps of the hysteresis at least, at once when
+    a goal or node is reached, and back at once."""
     if grant_um <= before_um or reached or grant_um - before_um >= hysteresis_um:
         return grant_um
     return before_um
@@ -39,8 +39,8 @@ def pose_form(pose: Pose) -> PoseContract:
 
 
 def hold_point(plan: RoutePlan, s_um: int, node_awaited: int | None = None) -> HoldPoint:
-    """A position of a route in the form of the contract. It is a node entry where it lies in the node, or where the
-    truck waits for the lock of the node ahead (`node_awaited`)."""
+    """A position of a route in the form of the contract. It is a node entry if it lies in the node, or if the truck
+    waits for the lock of the node ahead (`node_awaited`)."""
     place = plan.segment_at(s_um)
     segment = plan.segments[place]
     on = s_um - segment.route_s0_um
@@ -55,5 +55,5 @@ def hold_point(plan: RoutePlan, s_um: int, node_awaited: int | None = None) -> H
 
 
 def _metres(value_um: int | None) -> Decimal | None:
-    # Explanations are told in whole millimetres.
+    # Explanations are in whole millimetres.
     return None if value_um is None else metres(half_up(value_um, 1_000) * 1_000)

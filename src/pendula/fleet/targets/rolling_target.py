@@ -1,7 +1,7 @@
-"""The rolling target of a truck: a point on its route, never beyond the stop line, and the command that carries it.
+"""The rolling target of a truck: a point on its route, never beyond the stop line, and its command.
 
-A tick decides in whole numbers. The command in the form of the contract, with decimals and a piece of the way, costs
-more than the decision: it is made when somebody reads it.
+A tick uses integers. The command in the form of the contract, with decimals and a path slice, costs more than the
+decision, so it is built only when read.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from pendula.fleet.targets.speed_limits import speed_limit_um_s
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import metres
 
-# A place in metres.
+# A point in metres.
 PointM = tuple[Decimal, Decimal]
 
 
 class Aim(Struct, frozen=True):
-    """All that a command says, in whole numbers: what is decided, compared and judged. `stop_um` is the stop line,
-    `turn_urad` the yaw to turn to; a truck without a way stays at its `pose`."""
+    """A command in integers, as decided, compared and checked. `stop_um`: the stop line; `turn_urad`: the yaw to turn
+    to; a truck without a route stays at its `pose`."""
 
     robot_id: str
     seq: int
@@ -40,19 +40,18 @@ class Aim(Struct, frozen=True):
     pose: Pose | None = None
     speed_um_s: int = 0
     turn_urad: int | None = None
-    # Whether it drives straight to the target from its pose, which is beside its way.
+    # Whether it drives straight to the target from its pose beside its route.
     straight: bool = False
 
     def command(self) -> RollingTargetCommand:
-        """The command in the form of the contract: numbers in metres and the piece of the way, made for whoever reads
-        them and for nobody else."""
+        """The command in the form of the contract, built on demand."""
         if self.plan is None or not self.plan.segments:
             return _standing_command(self)
         return _command(self, self.plan)
 
 
 class CommandBatch(Sequence[RollingTargetCommand]):
-    """The commands of a tick, each made when it is read."""
+    """The commands of a tick, each built when it is read."""
 
     def __init__(self, aims: tuple[Aim, ...]) -> None:
         self.aims = aims
@@ -80,11 +79,11 @@ class Lookahead(Struct, frozen=True):
 
 
 def target_um(at_um: int, stop_um: int, before_um: int, exact: bool, params: Lookahead) -> int:
-    """Where the target lies: `ahead_um` before the truck, short of the stop line by the buffer unless the truck acts
-    there (`exact`), not back behind the last target, not farther on than one advance, and never behind the truck."""
+    """The target: `ahead_um` before the truck, short of the stop line by the buffer unless the truck acts there
+    (`exact`), not behind the last target, at most one advance farther, and never behind the truck."""
     if stop_um <= at_um:
         return at_um
-    # From here on the last place is beyond the truck, or where it is.
+    # From here on `last` is at or beyond the truck.
     last = stop_um if exact else max(at_um, stop_um - params.buffer_um)
     if at_um + params.ahead_um >= last:
         wanted = last
@@ -95,7 +94,7 @@ def target_um(at_um: int, stop_um: int, before_um: int, exact: bool, params: Loo
 
 
 def limit_um_s(plan: RoutePlan, profile: RobotProfile, at_um: int, target_um: int, stop_um: int) -> int:
-    """How fast a truck may go from a position to its target, so that it stops before its stop line."""
+    """How fast a truck may go from a position to its target and still stop before its stop line."""
     first, last = _segments(plan, at_um, target_um)
     edges = [plan.site.network.edges[one.edge] for one in plan.segments[first : last + 1]]
     return speed_limit_um_s(profile, edges, stop_um - at_um)
@@ -125,8 +124,8 @@ def _command(aim: Aim, plan: RoutePlan) -> RollingTargetCommand:
 
 
 def _standing_command(aim: Aim) -> RollingTargetCommand:
-    """A truck without a way stays where it is."""
-    assert aim.pose is not None, f"nobody knows where {aim.robot_id} stands"
+    """The command of a truck without a route: it stays where it is."""
+    assert aim.pose is not None, f"{aim.robot_id} has no route and no pose"
     return RollingTargetCommand(
         contractVersion=CONTRACT_VERSION,
         robotId=aim.robot_id,
@@ -148,9 +147,9 @@ def _standing_command(aim: Aim) -> RollingTargetCommand:
 
 
 def _segments(plan: RoutePlan, at_um: int, target_um: int) -> tuple[int, int]:
-    """The segments from a position to the target. A truck in a node that it leaves is on the segment that begins; so is
-    one that is seen a little before a node where the style of driving changes, for no target lies beyond before it has
-    acted there (FLT-RTP-4)."""
+    """The segments from a position to the target. A truck that leaves a node is on the segment that begins; so is one
+    reported shortly before a node where the driving style changes, since no target lies beyond before it has acted
+    there (FLT-RTP-4)."""
     last = plan.segment_at(target_um)
     first = min(plan.segment_at(at_um + 1) if target_um > at_um else plan.segment_at(at_um), last)
     while first < last and _style(plan, first) is not _style(plan, last):
@@ -165,28 +164,28 @@ def _style(plan: RoutePlan, segment: int) -> MoveStyle:
 def _straight(aim: Aim, plan: RoutePlan) -> tuple[PointM, ...]:
     assert aim.pose is not None
     end = plan.pose_at(aim.target_um)
-    return _told((aim.pose.x_um, aim.pose.y_um)), _told((end.x_um, end.y_um))
+    return _point_m((aim.pose.x_um, aim.pose.y_um)), _point_m((end.x_um, end.y_um))
 
 
 def _slice(plan: RoutePlan, first: int, last: int, at_um: int, target_um: int) -> tuple[PointM, ...]:
-    """The way from a position to the target, as a line in metres; a vertex that two edges share is told once."""
+    """The path from a position to the target, as a line in metres; a vertex shared by two edges appears once."""
     points: list[PointM] = []
     for segment in plan.segments[first : last + 1]:
         path = plan.site.network.edges[segment.edge].path
         low, high = max(0, at_um - segment.route_s0_um), min(segment.length_um, target_um - segment.route_s0_um)
-        begin = _told(path.point(low))
+        begin = _point_m(path.point(low))
         if not points or points[-1] != begin:
             points.append(begin)
         points += plan.site.vertices_m(segment.edge)[path.vertices_between(low, high)]
-        points.append(_told(path.point(high)))
+        points.append(_point_m(path.point(high)))
     return tuple(points)
 
 
-def _told(point: tuple[int, int]) -> PointM:
+def _point_m(point: tuple[int, int]) -> PointM:
     return _coordinate(point[0]), _coordinate(point[1])
 
 
 @lru_cache(1 << 16)
 def _coordinate(micros: int) -> Decimal:
-    """Metres; most points are vertices of edges and are told over and over."""
+    """Metres, cached: most points are vertices of edges and appear again and again."""
     return metres(micros)

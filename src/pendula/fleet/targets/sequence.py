@@ -1,4 +1,4 @@
-"""Numbers of commands: they rise strictly for each truck, and an older one never replaces a newer."""
+"""Command numbers: strictly increasing for each truck; an older command never replaces a newer one."""
 
 
 def following(last: int) -> int:
@@ -7,10 +7,10 @@ def following(last: int) -> int:
 
 
 def acknowledged(seq: int, last_ack: int) -> bool:
-    """Whether a truck has taken up a command: this one, or a later one that replaced it."""
+    """Whether a truck has acknowledged a command, or a later one that replaced it."""
     return last_ack >= seq
 
 
 def newer(seq: int, last: int) -> bool:
-    """Whether a gateway takes a command up; the same one twice changes nothing."""
+    """Whether a gateway accepts a command; a repeated one changes nothing."""
     return seq > last

@@ -1,4 +1,4 @@
-"""How fast a truck may go so that it still stops where it has to, and how its driving style and place limit it."""
+"""How fast a truck may go and still stop in time, limited by its profile and its edges."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from pendula.fleet.trucks.envelope import allowed_speed_um_s
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import half_up
 
-# A command tells speeds in whole millimetres a second.
+# Commands contain speeds in whole millimetres a second.
 _STEP_UM_S = 1_000
 
 

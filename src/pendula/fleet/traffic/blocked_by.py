@@ -1,4 +1,4 @@
-"""The blocked-by graph of FLT-LIVE-3: who stands in whose way up to the next refuge, and cycles in it."""
+"""The blocked-by graph of FLT-LIVE-3: which trucks block each truck up to its next refuge, and its cycles."""
 
 from collections.abc import Mapping
 
@@ -10,8 +10,8 @@ Graph = dict[int, int]
 
 
 def blocked_by_graph(state: LockState) -> Graph:
-    """For every truck that may move the trucks it is blocked by, as bits. One without a refuge is measured to the end
-    of its way."""
+    """For every movable truck the trucks that block it, as bits. A truck without a refuge is measured to the end of its
+    route."""
     graph: Graph = {}
     for i in state.moving():
         end = refuge(state, i)
@@ -20,8 +20,8 @@ def blocked_by_graph(state: LockState) -> Graph:
 
 
 def cycle_of(graph: Mapping[int, int], start: int | None = None) -> tuple[int, ...]:
-    """Trucks of which each is blocked by the next and the last by the first; empty where there are none. The smallest
-    numbers are tried first, and `start` before them."""
+    """A cycle of trucks, each blocked by the next, or an empty tuple. Small numbers are tried first, `start` before
+    them."""
     if not _circles(graph):
         return ()
     done: set[int] = set()
@@ -34,7 +34,7 @@ def cycle_of(graph: Mapping[int, int], start: int | None = None) -> tuple[int, .
 
 
 def _circles(graph: Mapping[int, int]) -> bool:
-    """Whether there is a cycle at all: whoever is blocked only by trucks that are not blocked is not in one."""
+    """Whether there is any cycle: a truck blocked only by unblocked trucks is not in one."""
     left = dict(graph)
     while left:
         mask = sum(1 << i for i in left)
@@ -73,7 +73,7 @@ def _walk(graph: Mapping[int, int], root: int, path: list[int], done: set[int]) 
 
 
 def left_behind(state: LockState) -> list[int]:
-    """Who does not get to rest where trucks go there one after the other, each all the way: a banker's question."""
+    """Trucks that do not get to rest if all go there one after the other, each in one go (banker's algorithm)."""
     start = {i: state.truck(i).position for i in state.moving()}
     left = sorted(start)
     while True:
@@ -95,7 +95,7 @@ def _gone(state: LockState, i: int) -> bool:
 
 
 def blocked_through(graph: Mapping[int, int], i: int) -> set[int]:
-    """Everybody a truck is blocked by, directly or through others."""
+    """All trucks that block a truck, directly or indirectly."""
     found: set[int] = set()
     todo = [i]
     while todo:

@@ -1,7 +1,7 @@
-"""Columns over trucks: for every resource a bit for each truck, in words of 64.
+"""Columns over trucks: for every resource one bit per truck, in words of 64.
 
-A word of all resources lies in one piece, so that a question about one truck, or about many resources, reads no more
-than it has to.
+One word of all resources is contiguous, so that a query about one truck, or about many resources, reads no more than
+needed.
 """
 
 from typing import Self
@@ -18,7 +18,7 @@ _ALL_BUT = [~bit for bit in _BITS]
 
 
 class Column:
-    """For every resource a set of trucks."""
+    """A set of trucks for every resource."""
 
     def __init__(self, size: int, trucks: int) -> None:
         count = max(1, -(-trucks // _WORD))
@@ -37,7 +37,7 @@ class Column:
         self._words[i // _WORD][resources] &= _ALL_BUT[i % _WORD]
 
     def clear(self, i: int) -> None:
-        """Takes a truck out everywhere."""
+        """Remove a truck everywhere."""
         self._words[i // _WORD] &= _ALL_BUT[i % _WORD]
 
     def at(self, resource: int) -> int:
@@ -49,7 +49,7 @@ class Column:
         return as_mask([int(np.bitwise_or.reduce(word[resources])) for word in self._words])
 
     def besides(self, i: int, resources: Ints) -> Words:
-        """For each of the resources something other than zero where it has a truck other than this one."""
+        """Nonzero for each of the resources that has a truck other than this one."""
         own = i // _WORD
         found = self._words[own][resources]
         found &= _ALL_BUT[i % _WORD]
@@ -59,7 +59,7 @@ class Column:
         return found
 
     def words_besides(self, i: int, resources: Ints) -> list[Words]:
-        """For each of the resources its trucks without this one, word by word."""
+        """The trucks of each of the resources without this one, word by word."""
         found = [word[resources] for word in self._words]
         found[i // _WORD] &= _ALL_BUT[i % _WORD]
         return found

@@ -1,9 +1,10 @@
-"""What failed trucks leave possible: how far each of the others can get, and a witness for that (FLT-LIVE-9).
+"""What remains possible while trucks have failed: how far each other truck can get, and a witness for that
+(FLT-LIVE-9).
 
-A failed truck keeps its cells and needs nothing. Who cannot pass it gets a goal short of its rest node: the last
-position before it at which it is in nobody's way, and from which all get home once the failed truck is back. Who has
-none stands where it is, and is an obstacle itself. A witness then brings everybody to its goal; without failures every
-goal is the rest node.
+A failed truck keeps its cells and needs nothing. A truck that cannot pass it gets a goal short of its rest node: the
+last position before the failed truck at which it blocks no other, and from which all get home once the failed truck is
+back. A truck without such a position stays where it is and becomes an obstacle. A witness then brings every truck to
+its goal; without failures every goal is the rest node.
 """
 
 from bisect import bisect_right
@@ -25,8 +26,8 @@ def cut_off(state: LockState) -> list[int]:
 
 
 def in_the_way(state: LockState, i: int) -> tuple[int, int] | None:
-    """What a truck that is cut off needs and cannot have, and who stands there: the first that has failed on its way
-    to rest; where there is none the first of all, which is cut off itself."""
+    """The resource that a cut-off truck needs and cannot have, and its holder: the first failed one on the route to
+    rest, or else the first of all, which is cut off itself."""
     one = state.truck(i)
     need = one.demand.needs(one.position, one.demand.last)
     blocked = need[blocked_entries(state, i, need).nonzero()[0]].tolist()
@@ -40,14 +41,14 @@ def in_the_way(state: LockState, i: int) -> tuple[int, int] | None:
 
 
 def still_in_the_way(state: LockState, resource: int, j: int) -> bool:
-    """Whether truck j stands as before where another one cannot pass it: it has failed, or is cut off too."""
+    """Whether truck j still blocks a cut-off truck: it has failed, or is cut off too."""
     one = state.trucks[j]
     stays = one is not None and (one.frozen or one.position >= one.goal < one.demand.last)
     return stays and bool(state.blockers.at(resource) >> j & 1)
 
 
 def reassess(state: LockState, nodes: int) -> None:
-    """Goals and a witness for them, from the ends of all grants. At worst everybody stands."""
+    """Goals, and a witness for them from the ends of all grants. At worst every truck stays."""
     for i in state.moving():
         if state.truck(i).goal != state.truck(i).demand.last:
             state.set_goal(i, state.truck(i).demand.last)
@@ -63,22 +64,22 @@ def reassess(state: LockState, nodes: int) -> None:
         if found is not None:
             state.witness = found
             return
-        # Nobody knows how to get these out of each other's way: they stand, and the others are judged without them.
+        # No schedule is known for these: they stay, and the others are checked without them.
         for i in search.stuck:
             state.set_goal(i, state.truck(i).position)
         obstacles = [*obstacles, *search.stuck]
 
 
 def _known(state: LockState) -> list[Move] | None:
-    """A witness for the goals by what is known: how all got home before the failure; or all others to where they wait
-    first, as while the truck could not be counted on, and then home; or all others first, and who is back last."""
+    """A witness for the goals from known schedules: how all got home before the failure; or first all others to their
+    waiting positions and then home; or first all others and the recovered truck last."""
     tried = (state.home, [*state.witness, *state.home], state.witness)
     return next((known for moves in tried if (known := going_on(state, moves)) is not None), None)
 
 
 class _Ways:
-    """How many ways to rest each resource is in the way of, failed and cut off as the trucks may be: the same for all
-    who look for a place to wait, since nobody moves meanwhile."""
+    """How many routes to rest each resource blocks, counting failed and cut-off trucks as they are. The same for all
+    trucks that look for a waiting position, since none moves meanwhile."""
 
     def __init__(self, state: LockState) -> None:
         self._state = state
@@ -98,13 +99,13 @@ class _Ways:
         return counts
 
     def met(self, i: int, resources: Ints) -> Bools:
-        """Which of the resources are in the way of another one than truck i."""
+        """The resources that block a truck other than truck i."""
         met: Bools = self._counts[resources] > self._around[i][resources]
         return met
 
 
 def _limited(state: LockState, obstacles: list[int], ways: _Ways, nodes: int) -> list[int]:
-    """Shortens ways that an obstacle blocks; returns the obstacles, with those who found no place to wait."""
+    """Shorten routes that an obstacle blocks; returns the obstacles, including trucks without a waiting position."""
     while True:
         cut = [i for i in state.moving() if _shortened(state, i, obstacles)]
         stranded = [i for i in cut if not _waits_clear(state, i, ways, nodes)]
@@ -114,7 +115,7 @@ def _limited(state: LockState, obstacles: list[int], ways: _Ways, nodes: int) ->
 
 
 def _shortened(state: LockState, i: int, obstacles: list[int]) -> bool:
-    """Ends a way before the first obstacle on it, or before what is closed."""
+    """End a route before its first obstacle, or before a closed place."""
     one = state.truck(i)
     shut = first_shut(state.shut, one.demand, one.position) if state.shut else None
     closed = shut is not None and shut.position < one.goal
@@ -132,9 +133,9 @@ def _shortened(state: LockState, i: int, obstacles: list[int]) -> bool:
 
 
 def _waits_clear(state: LockState, i: int, ways: _Ways, nodes: int) -> bool:
-    """Whether the truck finds a place to wait at which it is in nobody's way, which is its goal then: the last that
-    leaves open all ways as they were before the failure; or else the last or the first from which all get home when
-    everybody is back. Where there is none it stays: what was possible before the failure stays possible."""
+    """Whether the truck finds a waiting position where it blocks no other, which becomes its goal: the last that leaves
+    all routes open as before the failure; or else the last or the first from which all get home once all have
+    recovered. Without one it stays, so what was possible before the failure stays possible."""
     one = state.truck(i)
     free = np.zeros(one.goal - one.position + 1, dtype=np.bool_)
     free[refuges(state, i, one.position, one.goal)] = True
@@ -150,8 +151,8 @@ def _waits_clear(state: LockState, i: int, ways: _Ways, nodes: int) -> bool:
 
 
 def all_get_home(state: LockState, i: int, goal: int, nodes: int) -> bool:
-    """Whether everybody gets to rest once all failed trucks are back, those who are cut off wait at their goals, and
-    truck i at this one. As far as is known: the search has so many branches."""
+    """Whether all trucks get to rest after all failures are over, when cut-off trucks wait at their goals and truck i
+    at this position. The search is limited, so the answer may be a false no."""
     before = [(j, state.truck(j)) for j in state.known()]
     for j, one in before:
         waits = one.goal if not one.frozen and one.goal < one.demand.last else one.position
@@ -169,7 +170,7 @@ def _as_if_back(truck: Truck, position: int) -> Truck:
 
 
 def _meets_whole_ways(state: LockState, i: int, ways: _Ways) -> Bools:
-    """For each position that is left whether a truck standing there is on the way of another one to its rest node."""
+    """For each remaining position, whether a truck there blocks the route of another one to its rest node."""
     one = state.truck(i)
     low = one.demand.stand_at[one.position]
     rows = ways.met(i, one.demand.stand[low : one.demand.stand_at[one.goal + 1]])
@@ -178,5 +179,5 @@ def _meets_whole_ways(state: LockState, i: int, ways: _Ways) -> Bools:
 
 
 def goals(state: LockState) -> list[int]:
-    """How far each truck can get; -1 for those not known or failed."""
+    """How far each truck can get; -1 for unknown or failed ones."""
     return [-1 if one is None or one.frozen else one.goal for one in state.trucks]

@@ -1,9 +1,9 @@
-"""A complete way to rest as the locks see it: standing positions in order, and what a truck holds to get from one to
-the next and while it stands there.
+"""A complete route to rest as the locks see it: standing positions in order, and what a truck holds between and at
+them.
 
-Positions are numbered 0 to K; K is at rest. Cells in which nobody may be left standing are not positions: the unit that
-leads through them ends at the next position behind. What a truck holds when it sets out belongs to its standing sets
-until the position at which it is released.
+Positions are numbered 0 to K; K is at rest. Cells in which no truck may stop are not positions: the unit through them
+ends at the next position behind. What a truck holds at the start belongs to its standing sets until the position at
+which it is released.
 """
 
 from collections.abc import Sequence
@@ -20,21 +20,21 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """Rows in compressed form, each ascending. Row k of `need`: what must be held to get from position k - 1 to k;
-    row 0 is what is held at the start. Row k of `stand`: what is still held when the truck stands at k."""
+    """Compressed rows, each ascending. Row k of `need`: what must be held to get from position k - 1 to k; row 0 is
+    held at the start. Row k of `stand`: what is still held when the truck stands at k."""
 
     need_at: Ints
     need: Ints
     stand_at: Ints
     stand: Ints
-    # Junction and conflict windows: standing there is allowed, and avoided where nothing is lost by it.
+    # Junction and conflict windows: standing there is allowed, but avoided if that costs nothing.
     unwanted: Bools
 
     @classmethod
     def of_rows(
         cls, need: Sequence[Sequence[int]], stand: Sequence[Sequence[int]], unwanted: Sequence[bool] | None = None
     ) -> Self:
-        """Raises `ValueError` where a truck would stand nowhere, or on what it never took."""
+        """Raises `ValueError` if a position has no resources, or keeps one that was never taken."""
         if len(need) != len(stand) or not need:
             raise ValueError("a way to rest has a position at least, and for each what is needed and what is kept")
         before: set[int] = set(need[0])
@@ -52,7 +52,7 @@ class Demand:
         """The position at rest."""
         return len(self.need_at) - 2
 
-    # Single entries of an array cost more than those of a tuple, and every question asks for two.
+    # Single entries of an array cost more than those of a tuple, and every query needs two.
     @cached_property
     def need_from(self) -> tuple[int, ...]:
         """Where row k of `need` begins."""
@@ -71,7 +71,7 @@ class Demand:
         return self.stand[self.stand_from[position] : self.stand_from[position + 1]]
 
     def wanted_between(self, after: int, upto: int) -> int | None:
-        """The last position behind `after` and up to `upto` that is not unwanted; `None` where all are."""
+        """The last position behind `after` and up to `upto` that is not unwanted; None if all are."""
         last = self._last_wanted[upto]
         return last if last > after else None
 

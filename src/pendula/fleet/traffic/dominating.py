@@ -1,4 +1,4 @@
-"""Where a truck is less in the way than at every place it passes: it may go there without a branch (FLT-LIVE-13)."""
+"""Positions where a truck blocks less than at all positions it passes; moving there needs no branch (FLT-LIVE-13)."""
 
 from collections.abc import Sequence
 
@@ -7,18 +7,18 @@ import numpy as np
 from pendula.fleet.traffic.lock_state import Ints, LockState
 from pendula.fleet.traffic.refuge import needed_by_words, reach
 
-# How many positions ahead a truck looks for one where it is less in the way: each costs as much as a whole refuge.
+# How many positions ahead a truck looks for one that blocks less: each costs as much as a whole refuge.
 _NEAR = 32
 
 
 def dominating(state: LockState, i: int) -> int | None:
-    """The furthest near position that blocks only what *every* position passed blocks, the present one included. Equal
-    to the last one passed is not enough: between them may lie a place where the truck was in nobody's way."""
+    """The furthest near position that blocks only what *every* passed position blocks, the present one included. Equal
+    to the last passed one is not enough: between them may be a position where the truck blocked nothing."""
     one = state.truck(i)
     far = min(reach(state, i), one.position + _NEAR)
     if far == one.position:
         return None
-    # Trucks first: a position that is in the way of a truck that one passed is not cannot qualify.
+    # Trucks first: a position that blocks a truck which a passed one does not cannot qualify.
     fits = np.ones(far - one.position, dtype=np.bool_)
     for word in needed_by_words(state, i, one.position, far):
         fits &= (word[1:] & ~np.bitwise_and.accumulate(word)[:-1]) == 0
@@ -26,14 +26,14 @@ def dominating(state: LockState, i: int) -> int | None:
 
 
 def _dominating(state: LockState, i: int, candidates: list[int]) -> int | None:
-    """The last of the candidates that blocks only what every position before it blocks, where there is such a thing."""
+    """The last candidate that blocks only what every position before it blocks, if any."""
     here = state.truck(i).position
     candidates = _within(state, i, here, candidates)
     if not candidates:
         return None
     count = candidates[-1] - here + 1
     blocked, place = _blocked_needs(state, i, range(here, here + count))
-    # What is blocked for the n-th time at place n was blocked at every place before.
+    # Blocked for the n-th time at place n means blocked at every place before.
     always = _nth_time(blocked) == place
     size, common = np.bincount(place, minlength=count), np.bincount(place[always], minlength=count)
     fits = (size[1:] == common[1:]) & (common[:-1] > 0)
@@ -53,7 +53,7 @@ def _within(state: LockState, i: int, here: int, candidates: list[int]) -> list[
 
 
 def _blocked_needs(state: LockState, i: int, positions: Sequence[int]) -> tuple[Ints, Ints]:
-    """What others still need and a truck standing at one of the positions excludes, and for which of them."""
+    """What others still need that a truck at one of the positions excludes, and at which of them."""
     shadows = [state.shadow(i, position) for position in positions]
     around = np.concatenate(shadows)
     needed = state.wanted.besides(i, around).nonzero()[0]

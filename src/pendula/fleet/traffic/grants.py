@@ -1,7 +1,7 @@
-"""The only functions that change who holds what: routes accepted, units granted, resources released, trucks frozen.
+"""The only functions that change locks: routes accepted, units granted, resources released, trucks frozen.
 
-Each keeps the promise of FLT-LIVE-4: afterwards a complete schedule that brings everybody to rest is stored as the
-state's witness, or nothing was changed and the answer says why.
+Each keeps FLT-LIVE-4: afterwards the state stores a witness, a complete schedule that brings all trucks to rest, or
+nothing has changed and the answer says why.
 """
 
 from dataclasses import dataclass, field
@@ -21,14 +21,14 @@ from pendula.fleet.traffic.witness import going_on, replays_after, trimmed
 
 
 class Wait(StrEnum):
-    """Why a unit is not granted: somebody holds what excludes it, or afterwards not everybody could get to rest."""
+    """Why a unit is not granted: another truck holds what excludes it, or some truck could no longer get to rest."""
 
     HELD = "HELD"
     SAFE_STATE = "WAIT_SAFE_STATE"
-    # A failed truck is in the way, and there is no further place to wait before it.
+    # A failed truck is in the way, and there is no further waiting position before it.
     CUT_OFF = "CUT_OFF"
     FAILED = "FAILED"
-    # Everything a tick may spend is spent: not judged, and to be asked again.
+    # The budget of the tick is used up: not checked, to be asked again.
     POSTPONED = "POSTPONED"
     AT_REST = "AT_REST"
 
@@ -40,8 +40,8 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class RouteRefused:
-    """The old route stays in force. `cycle`: trucks of which each is blocked by the next, the last by the first; empty
-    where the tick had nothing left to judge it with."""
+    """The old route stays in force. `cycle`: trucks, each blocked by the next, the last by the first; empty if the
+    budget of the tick was used up."""
 
     cycle: tuple[int, ...]
 
@@ -53,9 +53,8 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """The first resource on the way that is not to be had, and who holds what excludes it; for WAIT_SAFE_STATE the
-    next truck of the cycle first, and the whole cycle. `holders`: all that is not to be had, each with a truck that
-    holds what excludes it."""
+    """The first resource on the route that is not free, and its holders; for WAIT_SAFE_STATE the next truck of the
+    cycle and the whole cycle. `holders`: all blocked resources, each with a truck that holds what excludes it."""
 
     code: Wait
     resource: int | None = None
@@ -65,7 +64,7 @@ class Blocked:
 
 
 class Rule(StrEnum):
-    """What keeps everybody from getting stuck. All but the first are for comparison and for tests of the tests."""
+    """The rule against deadlocks. All but the first are for comparison and for testing the tests."""
 
     WITNESS = "witness"
     ACYCLIC = "acyclic"
@@ -75,9 +74,9 @@ class Rule(StrEnum):
 
 @dataclass(slots=True)
 class Effort:
-    """What the decisions of a tick may still cost, in branches of a search: counted, so that they repeat. A search
-    costs one at least; when nothing is left, only what the stored witness allows is granted. Looks at trucks
-    count too, so many as a branch; `most`: what a single search may look, in branches."""
+    """The remaining search budget of a tick, in branches: counted, so that ticks are repeatable. A search costs at
+    least one; with nothing left, only what the stored witness allows is granted. Looks at trucks count too, so many as
+    a branch; `most`: looks of a single search, in branches."""
 
     per_search: int = 30
     left: int = 1_000_000
@@ -88,7 +87,7 @@ class Effort:
         return max(0, min(self.per_search, self.left))
 
     def looks(self) -> int:
-        """How often the next search may look: one that is begun may take twice what is left."""
+        """Looks that the next search may make: one that has begun may use twice what is left."""
         return min(self.most, 2 * self.left) * self.looks_a_branch
 
 
@@ -101,8 +100,8 @@ def accept_route(
     rule: Rule = Rule.WITNESS,
     effort: Effort | None = None,
 ) -> Accepted | RouteRefused:
-    """A new or changed way of truck i; `position` is where its grant ends on it. A truck that is not known yet begins
-    there, holding what row 0 says; it is refused where another one holds what excludes that."""
+    """Accept a new or changed route of truck i; its grant ends at `position` on it. A new truck starts there, holding
+    row 0; it is refused if another one holds what excludes that."""
     old = state.trucks[i]
     fresh = state.prepared(i, demand, position)
     if old is None:
@@ -127,9 +126,9 @@ def accept_route(
 
 
 def take_beside(state: LockState, i: int, demand: Demand, resource: int, *, rule: Rule = Rule.WITNESS) -> bool:
-    """Truck i takes a resource on top of what its way needs: `demand` is what is left of its way, with the resource
-    among what it holds at the start. Nothing changes where another truck holds what excludes it, or where the stored
-    witness would not bring every truck to rest any more."""
+    """Let truck i take a resource beyond what its route needs; `demand`: the rest of its route with the resource in its
+    first row. Nothing changes if another truck holds what excludes it, or if the stored witness would no longer bring
+    every truck to rest."""
     old = state.truck(i)
     if old.frozen or state.in_the_way(i, np.array([resource], dtype=np.int64)):
         return False
@@ -148,44 +147,44 @@ def take_beside(state: LockState, i: int, demand: Demand, resource: int, *, rule
 
 
 def _without(moves: list[Move], i: int) -> list[Move]:
-    """The moves of a witness without those of a truck whose way is another one now."""
+    """The moves of a witness without those of a truck whose route has changed."""
     return [move for move in moves if move[0] != i]
 
 
 def _onto(moves: list[Move], i: int, old: Demand, new: Demand) -> list[Move]:
-    """The moves with those of truck i on its new way, where that is what is left of the old one; otherwise without."""
+    """The moves with those of truck i on its new route if that is the rest of the old one, otherwise without."""
     behind = old.last - new.last
-    # Nothing is left of a way that ends where it begins.
+    # Nothing is left of a route that ends where it starts.
     if not new.last or behind < 0 or not np.array_equal(new.needs(1, new.last), old.needs(behind + 1, old.last)):
         return _without(moves, i)
     return [(j, to - behind if j == i else to) for j, to in moves if j != i or to > behind]
 
 
 def _admit(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, ...] | None:
-    """Stores a witness for a state in which truck i has a new way; otherwise the cycle that stands against it."""
+    """Store a witness for a state in which truck i has a new route; otherwise return the cycle that prevents it."""
     if rule is Rule.OFF:
         return None
     one = state.truck(i)
     against = _rests_in_the_way(state, i)
     if against:
         return (i, *against)
-    # The acyclic test knows no order in which to go: what this one needs may take the refuges of others from them.
+    # The acyclic test knows no order: the resources this truck needs may be the refuges of others.
     if rule is not Rule.ACYCLIC and refuge(state, i, last=one.position) is not None:
-        # In nobody's way: everybody else goes to rest first, as before, and then this one.
+        # It blocks no truck: all others go to rest first, as before, and then this one.
         state.witness = [*(move for move in state.witness if move[0] != i), (i, one.goal)]
         return None
     return _stands_against(state, i, rule, effort)
 
 
 def _rests_in_the_way(state: LockState, i: int) -> list[int]:
-    """Trucks at whose rest nodes truck i would have to pass, or whose ways lead past its own (W1 of FLT-LIVE-7)."""
+    """Trucks whose rest nodes truck i would have to pass, or whose routes pass its own (W1 of FLT-LIVE-7)."""
     one = state.truck(i)
     passed = state.rests.over(one.demand.needs(one.position, one.goal)) & ~(1 << i)
     return trucks_of(passed | needed_by(state, i, one.goal, one.goal))
 
 
 def _search(state: LockState, i: int, effort: Effort) -> tuple[int, ...] | None:
-    """Looks for a witness after a change of truck i, and stores it; otherwise the cycle in which it got stuck."""
+    """Search a witness after a change of truck i and store it; otherwise return the cycle in which it got stuck."""
     allowed = effort.take()
     if not allowed:
         return ()
@@ -198,8 +197,8 @@ def _search(state: LockState, i: int, effort: Effort) -> tuple[int, ...] | None:
 
 
 def extend(state: LockState, i: int, *, rule: Rule = Rule.WITNESS, effort: Effort | None = None) -> Granted | Blocked:
-    """The next unit of truck i, up to its next standing position. The stored witness is asked every time, whatever was
-    refused before: it may have been replaced since, and the first move of the present one is always possible."""
+    """Grant the next unit of truck i, up to its next standing position. The stored witness is checked every time,
+    whatever was refused before: it may have been replaced, and the first move of the present one is always possible."""
     one = state.truck(i)
     if one.frozen:
         return Blocked(Wait.FAILED)
@@ -226,14 +225,15 @@ def _refused(cycle: tuple[int, ...], i: int, unit: Ints) -> Blocked:
 
 
 def _advance(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, ...] | None:
-    """Commits the next unit if everybody can still get to rest afterwards; otherwise the cycle that would arise."""
+    """Commit the next unit if all trucks can still get to rest afterwards; otherwise return the cycle that would
+    arise."""
     one = state.truck(i)
     start, to = one.position, one.position + 1
     if rule is Rule.WITNESS and replays_after(state, i, to):
         state.place(i, to)
         state.witness = trimmed(state.witness, i, to)
     elif rule is Rule.WITNESS and not effort.take():
-        # Nothing may be searched: as a search that is not made.
+        # No search budget: the same as no search.
         return ()
     else:
         state.place(i, to)
@@ -260,15 +260,15 @@ def _stands_against(state: LockState, i: int, rule: Rule, effort: Effort) -> tup
 
 
 def release(state: LockState, i: int, resources: list[int]) -> None:
-    """What truck i has passed or retracted; the caller decides by FLT-RES-13. What it stands on at the end of its grant
-    is never released."""
+    """Release what truck i has passed or retracted; the caller decides by FLT-RES-13. What it stands on at the end of
+    its grant is never released."""
     kept = set(state.standing(i).tolist())
     state.drop(i, [resource for resource in resources if resource not in kept])
 
 
 def release_passed(state: LockState, i: int, position: int) -> list[int]:
-    """Releases all that truck i needs neither to stand at a position it has certainly reached nor on the rest of its
-    grant; returns it, ascending."""
+    """Release and return, ascending, all that truck i needs neither at a position it has certainly reached nor on the
+    rest of its grant."""
     one = state.truck(i)
     assert position <= one.position, "a truck is not beyond the end of its grant"
     if one.frozen:
@@ -283,11 +283,11 @@ def release_passed(state: LockState, i: int, position: int) -> list[int]:
 def freeze(
     state: LockState, i: int, extra: list[int], reaches: list[int] | None = None, *, effort: Effort | None = None
 ) -> list[int]:
-    """Truck i has failed: it keeps what it holds and takes `extra`, whatever else it may cover, also where others have
-    a right to be; it needs nothing. `reaches`: what it is in without covering more of it, so that others may have what
-    excludes that. Returns the trucks that are cut off now."""
-    # The witness of today brings all but the failed to where they wait, and from there all got home: both together hold
-    # also for one that fails on its way there.
+    """Truck i has failed: it keeps what it holds and takes `extra`, which it may also cover, even where others are
+    granted; it needs nothing. `reaches`: resources it is in without covering more of them, so others may have what
+    excludes them. Returns the trucks that are now cut off."""
+    # The present witness brings all but the failed truck to where they wait, and from there all got home: both together
+    # stay valid if another truck fails on its way there.
     _keep_home(state)
     state.set_frozen(i, extra, reaches or [])
     reassess(state, (effort or Effort()).take())
@@ -295,14 +295,14 @@ def freeze(
 
 
 def _keep_home(state: LockState) -> None:
-    """Remembers how all get home, before something keeps them from it."""
+    """Remember how all trucks get home, before something prevents it."""
     limited = state.is_limited
     state.home = list(dict.fromkeys([*state.witness, *state.home])) if limited else list(state.witness)
 
 
 def close(state: LockState, shut: tuple[Shut, ...], *, effort: Effort | None = None) -> list[int]:
-    """More is closed: the way of every truck ends where it waits before that, and the witness brings all there.
-    Returns the trucks that are cut off now."""
+    """More is closed: every route ends at the waiting position before that, and the witness brings all trucks there.
+    Returns the trucks that are now cut off."""
     _keep_home(state)
     state.shut = shut
     reassess(state, (effort or Effort()).take())
@@ -310,7 +310,7 @@ def close(state: LockState, shut: tuple[Shut, ...], *, effort: Effort | None = N
 
 
 def reopen(state: LockState, shut: tuple[Shut, ...], *, effort: Effort | None = None) -> None:
-    """Less is closed, or nothing: ways lead on from where trucks wait."""
+    """Less is closed, or nothing: routes continue from the waiting positions."""
     state.shut = shut
     reassess(state, (effort or Effort()).take())
     if not state.is_limited and not cut_off(state):
@@ -320,9 +320,9 @@ def reopen(state: LockState, shut: tuple[Shut, ...], *, effort: Effort | None = 
 def thaw(
     state: LockState, i: int, demand: Demand, position: int, *, effort: Effort | None = None
 ) -> Accepted | RouteRefused:
-    """Truck i is back, on a way that starts where it stands, and keeps what it holds until it is released. Refused, and
-    still failed, where another one could then not get as far as it can now, or truck i itself not as far as before it
-    failed, unless all get home once the others who have failed are back: it may be asked again when somebody moved."""
+    """Truck i is back, on a route from its position, and keeps what it holds until released. Refused, and still failed,
+    if another truck could then get less far than now, or truck i itself less far than before it failed, unless all get
+    home once the other failed trucks are back. May be asked again after any move."""
     before, witness, home, reached = state.truck(i), list(state.witness), list(state.home), goals(state)
     assert before.frozen, f"truck {i} has not failed"
     if not before.held >= set(demand.stands(position).tolist()):
@@ -346,7 +346,7 @@ def thaw(
 
 
 def _may_be_back(state: LockState, i: int, before: Truck, effort: Effort | None) -> bool:
-    """Where several have failed, one that comes back and gets nowhere may take their way home from them."""
+    """With several failures, a recovered truck that gets nowhere may block the route home of the others."""
     one = state.truck(i)
     if one.goal == one.demand.last or (one.demand is before.demand and one.goal >= before.goal):
         return True

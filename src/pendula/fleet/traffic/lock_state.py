@@ -1,8 +1,8 @@
-"""Everything the lock core knows: who holds what, how far each truck's grant reaches, and its way to rest.
+"""The state of all locks: held resources, the end of each grant, and the route of each truck to rest.
 
-Columns over trucks say for every resource who stands in its way (`blockers`), who will in the end (`rests`), who still
-needs it (`wanted`) and who still needs something that excludes it (`needers`). They follow from demands and positions
-alone: `place` moves a truck forth and back and keeps them true, so a test may try a schedule and take it back.
+Columns over trucks give for every resource which trucks block it now (`blockers`) and at rest (`rests`), which still
+need it (`wanted`), and which need something that excludes it (`needers`). They follow from demands and positions alone:
+`place` moves a truck and updates them, so a search may try a schedule and undo it.
 """
 
 from copy import copy
@@ -19,14 +19,14 @@ from pendula.fleet.traffic.shut import Shut
 
 Ints = NDArray[np.int64]
 
-# A move of a witness: a truck, and the standing position it goes to.
+# A move of a witness: a truck and its next standing position.
 Move = tuple[int, int]
 NO_TRUCK = -1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Expiry:
-    """Resources in the order of the last position that a way needs them for: `resource[at[k]:at[k + 1]]` for k."""
+    """Resources by the last position of a route that needs them: `resource[at[k]:at[k + 1]]` for k."""
 
     at: tuple[int, ...]
     resource: Ints
@@ -37,7 +37,7 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The cycle that stood against a route, and how its members were then."""
+    """The cycle that prevented a route, with the versions of its members."""
 
     cycle: tuple[int, ...]
     versions: tuple[int, ...]
@@ -52,31 +52,31 @@ class Refusal:
 
 @dataclass(eq=False)
 class Truck:
-    """What is known of one truck; `position` is the end of its grant, `goal` how far it can get at all."""
+    """One truck: `position` is the end of its grant, `goal` how far it can get at all."""
 
     demand: Demand
     position: int
     goal: int
-    # Last position that needs a resource, and something that excludes it.
+    # Last position that needs a resource, and one that excludes it.
     wants: Expiry
     shuns: Expiry
     held: set[int] = field(default_factory=set)
-    # Of what it holds: where a failed truck reaches in without a right to. Each excludes others from itself alone.
+    # Held resources into which a failed truck reaches without a grant. Each excludes others only from itself.
     reaches: set[int] = field(default_factory=set)
     frozen: bool = False
-    # Changes with every grant, route and failure: a refusal stays true while the numbers of its members stay.
+    # Increases with every grant, route and failure: a refusal stays valid while the versions of its members stay.
     version: int = 0
-    # What standing at a position excludes, and what of that the position before did not; made when first asked for.
+    # What standing at a position excludes, and what the position before did not; built on demand.
     shadows: dict[int, Ints] = field(default_factory=dict)
     fresh: dict[int, Ints] = field(default_factory=dict)
 
     @property
     def to_go(self) -> int:
-        """How many positions are left."""
+        """The number of positions left."""
         return self.goal - self.position
 
     def copied(self) -> "Truck":
-        """A truck that goes on by itself; what follows from its way alone is shared."""
+        """A copy that changes independently; what follows from the route alone is shared."""
         twin = object.__new__(Truck)
         twin.__dict__ = self.__dict__.copy()
         twin.held, twin.reaches = set(self.held), set(self.reaches)
@@ -90,19 +90,19 @@ class LockState:
         size = len(exclusion)
         self.blockers, self.rests = Column(size, count), Column(size, count)
         self.wanted, self.needers = Column(size, count), Column(size, count)
-        # Where trucks look out for others that come to stand there: empty but during a search.
+        # Used during a search only: where trucks watch for others that come to stand there.
         self.watched = Column(size, count)
         self.owner: Ints = np.full(size, NO_TRUCK, dtype=np.int64)
         self.sharers: dict[int, list[int]] = {resource: [] for resource in sorted(exclusion.shared)}
-        # Holders beside the owner: only a failed truck may be where another one has a right to be.
+        # Holders beside the owner: only a failed truck may be where another one is granted.
         self.crowd: dict[int, list[int]] = {}
-        # Failed trucks by what they reach into.
+        # Failed trucks by the resources they reach into.
         self.reached: dict[int, list[int]] = {}
         self.witness: list[Move] = []
-        # How all get home when everybody is back: the witness from before the first of the failures that are not over,
-        # and before it those that brought trucks to where they wait, as they were when another one failed.
+        # How all trucks get home after all failures: the witness from before the first present failure, preceded by
+        # those that brought trucks to their waiting positions at later failures.
         self.home: list[Move] = []
-        # What operators have closed.
+        # Places closed by operators.
         self.shut: tuple[Shut, ...] = ()
         self.marks: NDArray[np.bool_] = np.zeros(size, dtype=np.bool_)
         self._last: Ints = np.full(size, -1, dtype=np.int64)
@@ -111,7 +111,7 @@ class LockState:
         return len(self.trucks)
 
     def copy(self) -> Self:
-        """A state of its own that begins like this one: what a tick that fails goes back to."""
+        """A copy to which a failed tick returns."""
         twin = copy(self)
         for name in ("blockers", "rests", "wanted", "needers", "watched", "owner", "marks", "_last"):
             setattr(twin, name, getattr(self, name).copy())
@@ -131,27 +131,27 @@ class LockState:
         return [i for i, one in enumerate(self.trucks) if one is not None]
 
     def moving(self) -> list[int]:
-        """The trucks that may still move: known, and not failed."""
+        """The movable trucks: known, and not failed."""
         return [i for i, one in enumerate(self.trucks) if one is not None and not one.frozen]
 
     @property
     def is_limited(self) -> bool:
-        """Whether a failed truck, or something closed, may keep others from getting to rest."""
+        """Whether a failed truck or a closed place may keep others from getting to rest."""
         return bool(self.shut) or len(self.moving()) < len(self.known())
 
     def standing(self, i: int) -> Ints:
-        """What a truck holds once it has come to the end of its grant; a failed one keeps all it has."""
+        """What a truck holds at the end of its grant; a failed one keeps everything."""
         one = self.truck(i)
         return np.array(sorted(one.held), dtype=np.int64) if one.frozen else one.demand.stands(one.position)
 
     def kept_from_others(self, i: int) -> Ints:
-        """Everything that others may not have beside what a truck holds now, with repetitions."""
+        """Everything that excludes others because of what a truck holds now, with repetitions."""
         one = self.truck(i)
         whole = np.array(sorted(one.held - one.reaches), dtype=np.int64)
         return np.concatenate([self.exclusion.around(whole), np.array(sorted(one.reaches), dtype=np.int64)])
 
     def shadow(self, i: int, position: int) -> Ints:
-        """What a truck that stands at a position excludes, each once, ascending."""
+        """What a truck at a position excludes, without repetitions, ascending."""
         one = self.truck(i)
         found = one.shadows.get(position)
         if found is None:
@@ -159,7 +159,7 @@ class LockState:
         return found
 
     def fresh(self, i: int, position: int) -> Ints:
-        """What a truck that stands at a position excludes and did not at the position before."""
+        """What a truck at a position excludes and did not exclude at the position before."""
         one = self.truck(i)
         found = one.fresh.get(position)
         if found is None:
@@ -172,7 +172,7 @@ class LockState:
     # -- columns -----------------------------------------------------------------------------------------------------
 
     def prepared(self, i: int, demand: Demand, position: int) -> Truck:
-        """A truck on a new way, with the end of its grant on it; what it holds stays."""
+        """Put a truck on a new route, with the end of its grant on it; it keeps what it holds."""
         before = self.trucks[i]
         fresh = Truck(demand, position, demand.last, *self._expiries(demand))
         if before is not None:
@@ -180,7 +180,7 @@ class LockState:
         return fresh
 
     def install(self, i: int, truck: Truck | None) -> None:
-        """Puts a truck in the place of what was known of it; `None` forgets it."""
+        """Replace the data of a truck; None removes it."""
         self._leave(i)
         self.trucks[i] = truck
         self._enter(i)
@@ -191,7 +191,7 @@ class LockState:
                 column.clear(i)
 
     def set_frozen(self, i: int, extra: list[int], reaches: list[int]) -> None:
-        """A failed truck stands on all it holds and needs nothing."""
+        """Freeze a failed truck: it stands on all it holds and needs nothing."""
         self._leave(i)
         self.hold(i, extra)
         self.reach_into(i, reaches)
@@ -201,7 +201,7 @@ class LockState:
         self._enter(i)
 
     def set_goal(self, i: int, goal: int) -> None:
-        """How far a truck can get: less than its way where a failed one cuts it off."""
+        """Set how far a truck can get: less than its route if a failed one cuts it off."""
         self._leave(i)
         self.truck(i).goal = goal
         self._enter(i)
@@ -216,7 +216,7 @@ class LockState:
             self.rests.add(i, kept)
             return
         self.blockers.add(i, self.exclusion.around(self.standing(i)))
-        # A truck that is cut off may come to its rest node yet: nobody's way may lead through either.
+        # A cut-off truck may still come to its rest node, so no other route may lead through it either.
         ends = [one.demand.stands(k) for k in (one.goal, one.demand.last)]
         self.rests.add(i, self.exclusion.around(np.concatenate(ends)))
         self._set_needs(i, one.position, one.goal)
@@ -232,12 +232,12 @@ class LockState:
             self.needers.add(i, one.shuns.between(position, goal))
 
     def place(self, i: int, position: int) -> None:
-        """The end of a grant, forth or back."""
+        """Move the end of a grant, forward or back."""
         one = self.truck(i)
         self.blockers.remove(i, self.shadow(i, one.position))
         self.blockers.add(i, self.shadow(i, position))
         if one.goal < one.demand.last:
-            # Cut off: last needs of the whole way say nothing about the part of it that is left.
+            # Cut off: last needs of the whole route do not apply to a shortened one.
             self.wanted.clear(i)
             self.needers.clear(i)
             self._set_needs(i, position, one.goal)
@@ -284,7 +284,8 @@ class LockState:
                 self.crowd.setdefault(resource, []).append(i)
 
     def reach_into(self, i: int, resources: list[int]) -> None:
-        """Truck i is known to be in part of these and no farther: others may have what excludes them, but not them."""
+        """Truck i is known to be in a part of these and no farther: others may have what excludes them, but not
+        them."""
         one = self.truck(i)
         for resource in resources:
             if resource in self.sharers:
@@ -312,7 +313,7 @@ class LockState:
                 self.sharers[resource].remove(i)
             elif self.owner[resource] != i:
                 self.crowd[resource].remove(i)
-                # An entry without a truck would still count as a crowd, and no restored state has one.
+                # An entry without a truck would still count, and no restored state has one.
                 if not self.crowd[resource]:
                     del self.crowd[resource]
             else:
@@ -322,13 +323,13 @@ class LockState:
                     self.crowd[resource] = waiting[1:]
 
     def in_the_way(self, i: int, resources: Ints) -> list[tuple[int, int]]:
-        """Others that actually hold something that excludes a resource: (resource, truck), in order of both."""
+        """Other trucks that hold something that excludes a resource: (resource, truck), in order of both."""
         if not self._is_held_against(i, resources):
             return []
         return [(resource, j) for resource in resources.tolist() for j in self._holders_against(i, resource)]
 
     def _is_held_against(self, i: int, resources: Ints) -> bool:
-        """Whether somebody else may hold what excludes one of several resources; sure where it says no."""
+        """Whether another truck may hold what excludes one of several resources; certain if False."""
         owners = self.owner[self.exclusion.shadow(resources)]
         if self.crowd or self.reached or ((owners != NO_TRUCK) & (owners != i)).any():
             return True

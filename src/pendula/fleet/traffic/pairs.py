@@ -1,19 +1,19 @@
-"""Two trucks that block each other for good: with the floor to themselves they could not get to rest (FLT-LIVE-13).
+"""Two trucks that block each other for good: even alone they could not get to rest (FLT-LIVE-13).
 
-What two cannot do alone they cannot do among others, who only stand in more ways: such a state needs no search. Exact
-as far as it looks; two trucks that get out of its window may yet get to rest.
+Then they cannot among other trucks either, so such a state needs no search. Exact within its window; trucks that leave
+the window may still get to rest.
 """
 
 import numpy as np
 
 from pendula.fleet.traffic.lock_state import LockState
 
-# How many positions of each truck are looked at: trucks that met on a lane have seldom more before them.
+# Positions of each truck that are checked: trucks that met on a lane seldom have more ahead.
 _WINDOW = 32
 
 
 def stuck_together(state: LockState, i: int, at_i: int, j: int, at_j: int) -> bool:
-    """Whether two trucks whose grants end at these positions never get to rest, whatever all others do."""
+    """Whether two trucks at these positions never get to rest, whatever all others do."""
     end_i, end_j = min(state.truck(i).goal, at_i + _WINDOW), min(state.truck(j).goal, at_j + _WINDOW)
     mine = _blocked(state, i, range(at_i, end_i + 1), j, range(at_j, end_j + 1))
     theirs = _blocked(state, j, range(at_j, end_j + 1), i, range(at_i, end_i + 1))
@@ -28,7 +28,7 @@ def stuck_together(state: LockState, i: int, at_i: int, j: int, at_j: int) -> bo
 
 
 def _onward(places: list[bool], blocked: list[bool]) -> list[bool]:
-    """The places of a truck, and all it comes to from them by units that are not blocked."""
+    """Positions of a truck, and all it reaches from them over unblocked units."""
     found = places[:1]
     for here, barred in zip(places[1:], blocked, strict=True):
         found.append(here or (found[-1] and not barred))
@@ -36,11 +36,10 @@ def _onward(places: list[bool], blocked: list[bool]) -> list[bool]:
 
 
 def _blocked(state: LockState, i: int, own: range, j: int, theirs: range) -> list[list[bool]]:
-    """For every position of truck j, and every unit of truck i between its own, whether the one is in the way of the
-    other."""
+    """For every position of truck j and every unit of truck i between its own, whether one blocks the other."""
     demand = state.truck(i).demand
     need = demand.needs(own[0], own[-1])
-    # A section with room for several is never full of two.
+    # A section for several trucks is never filled by two.
     single = state.exclusion.capacity[need] == 1
     begins = np.array(demand.need_from[own[0] + 1 : own[-1] + 2], dtype=np.int64) - demand.need_from[own[0] + 1]
     met = np.zeros(len(need) + 1, dtype=np.int64)

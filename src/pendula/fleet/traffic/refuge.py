@@ -1,7 +1,7 @@
-"""Where a truck is in nobody's way: the refuge of FLT-LIVE-2, and how far it can get now.
+"""Refuges (FLT-LIVE-2): positions where a truck blocks no other, and how far it can get now.
 
-Standing sets are judged against what the other trucks still need, ways against where the others stand at the end of
-their grants; capacities count for ways alone, so that a refuge stays one whoever comes.
+Standing sets are checked against what other trucks still need, routes against where the others stand at the ends of
+their grants. Capacities count for routes alone, so that a refuge stays one.
 """
 
 from bisect import bisect_right
@@ -14,46 +14,46 @@ from pendula.fleet.traffic.lock_state import Ints, LockState
 
 Bools = NDArray[np.bool_]
 
-# Positions looked at in one go: most refuges are near, and the others are far.
+# Positions checked together: most refuges are near, the others far.
 _CHUNK = 16
 _GROWTH = 8
 
 
 def _standing_sets(state: LockState, i: int, first: int, last: int) -> Ints:
-    """The standing sets of the positions from `first` to `last`, one behind the other."""
+    """The standing sets of the positions from `first` to `last`, concatenated."""
     demand = state.truck(i).demand
     return demand.stand[demand.stand_from[first] : demand.stand_from[last + 1]]
 
 
 def _by_position(state: LockState, i: int, first: int, last: int, found: Words) -> Words:
-    """What was found for the standing sets of some positions, joined for each position."""
+    """Join results for the standing sets of some positions by position."""
     if len(found) == last - first + 1:
-        # Each of them is a single resource: no set is empty.
+        # Each is a single resource: no set is empty.
         return found
     begins = state.truck(i).demand.stand_at[first : last + 1]
     return np.bitwise_or.reduceat(found, begins - begins[0])
 
 
 def refuges(state: LockState, i: int, first: int, last: int) -> Ints:
-    """The positions from `first` to `last` at which a truck is in nobody's way, counted from `first`."""
+    """The positions from `first` to `last` at which a truck blocks no other, counted from `first`."""
     found = state.needers.besides(i, _standing_sets(state, i, first, last))
     free: Bools = _by_position(state, i, first, last, found) == 0
     return free.nonzero()[0]
 
 
 def needed_by(state: LockState, i: int, first: int, last: int) -> int:
-    """The others that still need what a truck standing at one of these positions excludes, as bits."""
+    """The other trucks that still need what a truck at one of these positions excludes, as bits."""
     return state.needers.over(_standing_sets(state, i, first, last)) & ~(1 << i)
 
 
 def needed_by_words(state: LockState, i: int, first: int, last: int) -> list[Words]:
-    """For each position the others that still need what a truck standing there excludes, word by word."""
+    """For each position the other trucks that still need what a truck there excludes, word by word."""
     words = state.needers.words_besides(i, _standing_sets(state, i, first, last))
     return [_by_position(state, i, first, last, word) for word in words]
 
 
 def free_positions(words: list[Words]) -> Ints:
-    """The positions at which a truck is in nobody's way, by what `needed_by_words` says of them."""
+    """The positions at which a truck blocks no other, from the result of `needed_by_words`."""
     needed = words[0]
     for word in words[1:]:
         needed = needed | word
@@ -62,15 +62,15 @@ def free_positions(words: list[Words]) -> Ints:
 
 
 def needing(words: list[Words]) -> int:
-    """The others that need what a truck excludes at every position, by what `needed_by_words` says; where there are
-    none, those who do at any of them; as bits. The first of the former alone: it is enough to watch."""
+    """The other trucks blocked at every position, from the result of `needed_by_words`, as bits: only the first of
+    them, which is enough to watch. If there are none, those blocked at any position."""
     common = as_mask([int(np.bitwise_and.reduce(word)) for word in words])
     return common & -common or as_mask([int(np.bitwise_or.reduce(word)) for word in words])
 
 
 def refuge(state: LockState, i: int, first: int | None = None, last: int | None = None) -> int | None:
-    """The first position from `first` (the end of the grant) to `last` (how far the truck can get at all) at which it
-    is in nobody's way; `None` where there is none, which cannot be while every rest node is one."""
+    """The first position from `first` (the end of the grant) to `last` (how far the truck can get) at which it blocks
+    no other; None if there is none, which is impossible while every rest node is a refuge."""
     one = state.truck(i)
     low = one.position if first is None else first
     end = one.goal if last is None else last
@@ -85,10 +85,10 @@ def refuge(state: LockState, i: int, first: int | None = None, last: int | None 
 
 
 def blocked_entries(state: LockState, i: int, need: Ints) -> Words:
-    """For each resource something other than zero where another truck stands in its way."""
+    """Nonzero for each resource that another truck blocks."""
     found = state.blockers.besides(i, need)
     if state.sharers:
-        # A section with room for several is blocked by all inside once it is full, and by nobody before.
+        # A section for several trucks is blocked by all inside once it is full, and by none before.
         room = state.exclusion.capacity[need]
         for entry in (room > 1).nonzero()[0].tolist():
             others = state.blockers.at(int(need[entry])) & ~(1 << i)
@@ -98,13 +98,13 @@ def blocked_entries(state: LockState, i: int, need: Ints) -> Words:
 
 
 def reach(state: LockState, i: int) -> int:
-    """The furthest position whose way is free of where the others stand; the end of the grant if the next is not."""
+    """The furthest position with a free route; the end of the grant if the next unit is blocked."""
     return reach_and_blockers(state, i)[0]
 
 
 def reach_and_blockers(state: LockState, i: int, upto: int | None = None) -> tuple[int, int]:
-    """The furthest position, up to `upto` or as far as the truck can get at all, whose way is free, and the trucks that
-    stand in the way there, as bits."""
+    """The furthest position, up to `upto` or the goal, with a free route, and the trucks that block it there, as
+    bits."""
     one = state.truck(i)
     demand = one.demand
     low, end, chunk = one.position, one.goal if upto is None else upto, _CHUNK
@@ -120,12 +120,12 @@ def reach_and_blockers(state: LockState, i: int, upto: int | None = None) -> tup
 
 
 def blocked_by(state: LockState, i: int, upto: int) -> int:
-    """The trucks that stand in the way from the end of the grant to a position, as bits (FLT-LIVE-3)."""
+    """The trucks that block the route from the end of the grant to a position, as bits (FLT-LIVE-3)."""
     return obstacles(state, i, upto)[1]
 
 
 def obstacles(state: LockState, i: int, upto: int) -> tuple[Ints, int]:
-    """What a truck cannot take on its way from the end of the grant to a position, and who stands in the way."""
+    """The blocked resources from the end of the grant to a position, with the blocking trucks."""
     one = state.truck(i)
     need = one.demand.needs(one.position, upto)
     blocked = need[blocked_entries(state, i, need).nonzero()[0]]

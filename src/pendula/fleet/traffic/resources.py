@@ -1,9 +1,9 @@
-"""The one relation of mutual exclusion as a value: who may not be where another truck is.
+"""The relation of mutual exclusion as a value.
 
-Resources are numbered. Row r lists every resource that another truck may not hold beside r, r itself included, in
-ascending order; the relation is symmetric. Overlapping areas, opposite directions, turning zones, sections and the
-following gap are all entries of it: nothing else makes a truck wait. A resource with a capacity above one, the token of
-a section with room for several, relates to itself alone and is blocked once that many others hold it.
+Resources are numbered. Row r lists every resource that another truck may not hold beside r, r itself included,
+ascending; the relation is symmetric. Overlapping areas, opposite directions, turning zones, sections and the following
+gap are all entries of it: nothing else makes a truck wait. A resource with a capacity above one, the token of a section
+for several trucks, relates to itself alone and is blocked once that many trucks hold it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,13 +20,13 @@ from pendula.fleet.site.compiled_map import CompiledMap
 
 Ints = NDArray[np.int64]
 
-# How many answers a relation keeps at most: some tens of megabytes.
+# Most cached answers of a relation: some tens of megabytes.
 _KEPT = 40_000
 
 
 @dataclass(frozen=True, eq=False)
 class Exclusion:
-    """Rows in compressed form: row r is `to[at[r]:at[r + 1]]`."""
+    """Compressed rows: row r is `to[at[r]:at[r + 1]]`."""
 
     at: Ints
     to: Ints
@@ -38,8 +38,8 @@ class Exclusion:
 
     @classmethod
     def of_site(cls, site: CompiledMap) -> "Exclusion":
-        """The relation of a compiled map: conflicts, following and the tokens of sections. It is expanded once for as
-        long as somebody has the map; every engine that is read back shares it."""
+        """The relation of a compiled map: conflicts, following, tokens of sections. Expanded once while the map is in
+        use; all restored engines share it."""
         found = _of_sites.get(site)
         if found is None:
             found = _of_sites[site] = cls._expanded(site)
@@ -63,8 +63,8 @@ class Exclusion:
 
     @classmethod
     def of_numbers(cls, count: int, rows: list[Ints], numbers: list[Ints], capacity: list[int]) -> Self:
-        """Rows and numbers pair by pair, both directions given; raises `ValueError` where a resource with room for
-        several relates to another one, since no count says who is blocked then."""
+        """Rows and numbers of all pairs, in both directions; raises `ValueError` if a resource with a capacity above
+        one relates to another one, since no count could decide what is blocked then."""
         own = np.arange(count, dtype=np.int64)
         keys = np.unique(np.concatenate([*rows, own]) * count + np.concatenate([*numbers, own]))
         row, to = keys // count, keys % count
@@ -82,8 +82,8 @@ class Exclusion:
         return self.to[self.at[resource] : self.at[resource + 1]]
 
     def shadow(self, resources: Ints) -> Ints:
-        """Everything that excludes one of the resources, each once, ascending. Ways share where trucks stand: what was
-        asked for before is kept."""
+        """Everything that excludes one of the resources, without repetitions, ascending. Cached: routes share standing
+        sets."""
         key = resources.tobytes()
         found = self._shadows.get(key)
         if found is None:
@@ -93,7 +93,7 @@ class Exclusion:
         return found
 
     def around(self, resources: Ints) -> Ints:
-        """Everything that excludes one of the resources: their rows one after the other, with repetitions."""
+        """Everything that excludes one of the resources: their rows concatenated, with repetitions."""
         low = self.at[resources]
         counts = self.at[resources + 1] - low
         ends = np.cumsum(counts)

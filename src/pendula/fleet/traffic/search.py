@@ -1,9 +1,9 @@
-"""The search for a witness (FLT-LIVE-13), local: it brings some trucks to where they are in nobody's way.
+"""The local search for a witness (FLT-LIVE-13): it brings some trucks to positions where they block no other.
 
-Once they are there, everybody else goes on as the old witness says: trucks at refuges block no move of it. So the
-search touches the trucks it was asked about, those in their way, and no others. It moves them on the columns of the
-state and takes every move back. Branches and looks at trucks are counted, never timed: with either spent it ends as one
-that found nothing, since a refusal is always safe.
+Then all others continue as the old witness says: trucks at refuges block no move of it. So the search touches only the
+trucks it was asked about and those in their way. It moves them on the columns of the state and undoes every move.
+Branches and looks are counted, never timed; when either is used up the search fails, which is safe, since a refusal
+always is.
 """
 
 from collections.abc import Callable
@@ -30,26 +30,24 @@ from pendula.fleet.traffic.refuge import (
     refuge,
 )
 
-# How many trucks are sent ahead, or asked in vain, in one search.
+# Most trucks that are sent ahead, or tried in vain, in one search.
 _ASKED = 8
-# How often everybody drives on in one roll-out, and how many outlooks of trucks cost as much as a branch where nothing
-# else is said.
+# Rounds of one roll-out, and how many looks count as a branch by default.
 _ROUNDS = 40
 LOOKS = 8
-# How many outlooks a search may make unless it is told otherwise: no end of it.
+# Looks of a search without a limit.
 _ENDLESS = 1 << 62
-# Who drives on first in a roll-out: who has least to go, which empties the floor; then who has most, which solves what
-# the first one cannot. What a branch solves beside them is rare.
+# The order of trucks in a roll-out: first those with the least left to drive, which empties the map; then those with
+# the most, which solves what the first order cannot. Branches seldom solve more.
 _ORDERS = (1, -1)
 
 
 class _Spent(Exception):
-    """A search has looked as often as it may."""
+    """A search has used up its looks."""
 
 
 class Outlook(Struct, frozen=True, gc=False):
-    """How far a truck can get, who stands in its way there, and the positions up to it at which it is in nobody's way,
-    first and last."""
+    """How far a truck can get, the trucks that block it there, and its first and last refuge up to it."""
 
     far: int
     blockers: int
@@ -57,8 +55,7 @@ class Outlook(Struct, frozen=True, gc=False):
 
 
 class Sleeper(Struct, frozen=True, eq=False, gc=False):
-    """A truck that found no refuge. That stays so until a truck of `mask` moves, or another one comes to stand on
-    `way`."""
+    """A truck that found no refuge; valid until a truck of `mask` moves or another one comes to stand on `way`."""
 
     outlook: Outlook
     mask: int
@@ -67,27 +64,27 @@ class Sleeper(Struct, frozen=True, eq=False, gc=False):
 
 @dataclass(slots=True)
 class Search:
-    """One search: how many branches it may still try, the moves so far, the trucks that are in somebody's way with
-    those that keep them there, and who they were where it first got stuck."""
+    """One search: its remaining branches, its moves so far, the waiting trucks with those that block them, and the
+    cycle where it first got stuck."""
 
     state: LockState
     nodes: int
     moves: list[Move] = field(default_factory=list)
     waiting: dict[int, int] = field(default_factory=dict)
-    # Trucks that were sent ahead, or tried in vain, because the place where another one could wait is on their way.
+    # Trucks that were sent ahead, or tried in vain, because their route passes a waiting position of another one.
     asked: set[int] = field(default_factory=set)
     stuck: tuple[int, ...] = ()
     cycle: tuple[int, ...] = ()
     asleep: dict[int, Sleeper] = field(default_factory=dict)
-    # Those of them that did not drive on in a roll-out, and will not before they wake.
+    # Those of them that did not drive on in a roll-out, and will not until they are woken.
     idle: set[int] = field(default_factory=set)
-    # Outlooks that had to be made, most of what a search costs beside its branches, and how many it may make.
+    # Looks so far, which cost most of a search beside its branches, and their limit.
     looks: int = 0
     most_looks: int = _ENDLESS
-    # The trucks it was asked about, and where all grants ended when it began.
+    # The trucks it was asked about, and where all grants ended at the start.
     start: tuple[int, ...] = ()
     begin: tuple[int, ...] = ()
-    # Two of whom is known that they would not get to rest if they were alone.
+    # Two trucks that are known not to get to rest even alone.
     hopeless_pair: tuple[int, ...] = ()
 
     def go(self, i: int, position: int) -> None:
@@ -103,8 +100,7 @@ class Search:
         self.idle.difference_update(trucks)
 
     def outlook(self, i: int) -> Outlook:
-        """What a truck sees from where it is; where that is nothing good, it is asked again only when it may have
-        changed."""
+        """The outlook of a truck from its position; a futile one is cached until it may have changed."""
         sleeper = self.asleep.get(i)
         if sleeper is not None:
             return sleeper.outlook
@@ -126,22 +122,22 @@ class Search:
     # -- the whole of it ---------------------------------------------------------------------------------------------
 
     def found(self) -> bool:
-        """Whether everybody it was asked about gets to a refuge, as far as it may look."""
+        """Whether all trucks it was asked about get to a refuge, within its limits."""
         try:
             return self.solved(sorted(self.waiting))
         except _Spent:
             if not self.stuck:
                 self.get_stuck()
-            # Somebody has to be named: who is refused for the sake of nobody would be asked again in every tick.
+            # The cycle must name a truck: a refusal without one would be checked again in every tick.
             self.cycle = self.cycle or self.stuck
             return False
 
     def get_stuck(self) -> None:
-        """Notes who stands in whose way where nothing moves any more."""
+        """Note which trucks block each other once nothing moves."""
         self.stuck, self.cycle = tuple(sorted(self.waiting)), cycle_of(self.waiting)
 
     def solved(self, dirty: list[int]) -> bool:
-        """Whether everybody who waits gets to a refuge; `dirty` are those whose way may have become free."""
+        """Whether all waiting trucks get to a refuge; `dirty`: those whose route may have become free."""
         self.settle(dirty)
         if not self.waiting:
             return True
@@ -162,8 +158,8 @@ class Search:
         return False
 
     def hopeless(self) -> tuple[int, ...]:
-        """Two trucks that would not get to rest if they were alone: one of those it was asked about, since all others
-        had a schedule before, and one with which it blocks each other."""
+        """Two trucks that cannot get to rest even alone: one that the search was asked about, since all others had a
+        schedule, and one that it blocks mutually."""
         for i in self.start:
             mutual = [k for k in trucks_of(self.waiting.get(i, 0)) if self.waiting.get(k, 0) >> i & 1]
             for k in mutual:
@@ -172,7 +168,7 @@ class Search:
         return ()
 
     def attempt(self, way: Callable[[], bool]) -> bool:
-        """Tries a way to go on; everything is as it was if it fails."""
+        """Try a continuation; undone if it fails."""
         before, waiting = len(self.moves), dict(self.waiting)
         start = positions_of(self.state)
         if way():
@@ -184,13 +180,13 @@ class Search:
         return False
 
     def after(self, k: int, position: int) -> bool:
-        """Whether all goes well once a truck has gone to a position."""
+        """Whether the search succeeds after a truck has moved to a position."""
         self.go(k, position)
         return self.solved([k, *(j for j, mask in self.waiting.items() if mask >> k & 1)])
 
     def rolled_out(self, order: int) -> bool:
-        """Whether all goes well when everybody drives on as far as possible, over and over: a convoy on a ring is never
-        in nobody's way, and gets home all the same."""
+        """Whether all get to rest when each drives on as far as possible, again and again: a convoy on a ring always
+        blocks some truck, and still gets home."""
         for _ in range(_ROUNDS):
             moved = self.drive_on_in_turn(order)
             if not self.waiting:
@@ -206,8 +202,8 @@ class Search:
         return order * self.state.truck(i).to_go, i
 
     def drive_on_in_turn(self, order: int) -> bool:
-        """One round: everybody in turn drives on, whether anybody did. Who is idle takes its turn only where one of
-        those before it wakes it."""
+        """One round in which each truck drives on; returns whether any did. An idle truck takes its turn only when one
+        before it wakes it."""
         idle, moved = set(self.idle), False
         line = [self.place_in_line(order, i) for i in self.waiting if i not in idle]
         heapify(line)
@@ -223,8 +219,8 @@ class Search:
         return moved
 
     def driven_on(self, i: int, anywhere: bool = False) -> bool:
-        """Whether a truck gets on. Not into a junction or another's window, where somebody else would have to wait for
-        it; `anywhere` where nobody gets on otherwise: in an aisle of many stations there is nothing but windows."""
+        """Whether a truck drives on. Not into a junction or a window of another truck, which would then have to wait;
+        `anywhere` if no truck gets on otherwise: an aisle of many stations consists of windows."""
         one, seen = self.state.truck(i), self.outlook(i)
         if seen.far == one.goal:
             self.settled(i, seen.far)
@@ -244,7 +240,7 @@ class Search:
     # -- moves that cost nothing -------------------------------------------------------------------------------------
 
     def settle(self, dirty: list[int]) -> None:
-        """Moves trucks to refuges, and to where they are less in the way, until nothing moves any more."""
+        """Move trucks to refuges, and to where they block less, until nothing moves."""
         while dirty:
             moved = 0
             for i in sorted(set(dirty)):
@@ -256,7 +252,7 @@ class Search:
             dirty = [*fresh, *(j for j, mask in self.waiting.items() if mask & moved)]
 
     def in_the_way(self) -> list[int]:
-        """Trucks that stand in the way of those who wait and were not looked at yet; they wait from now on."""
+        """Trucks that block waiting ones and were not examined yet; from now on they wait too."""
         mask, known = 0, 0
         for i, one in self.waiting.items():
             mask |= one
@@ -270,7 +266,7 @@ class Search:
         return not one.frozen and one.position < one.goal
 
     def to_refuge(self, i: int) -> bool:
-        """To the next refuge, if the way is free; otherwise notes who stands in it."""
+        """Move to the next refuge if the route is free; otherwise note which trucks block it."""
         target = refuge(self.state, i)
         if target is None:
             target = self.state.truck(i).goal
@@ -287,7 +283,7 @@ class Search:
             self.go(i, target)
 
     def nearer_refuges(self) -> int:
-        """Those who wait, as far as they can get: what others no longer need may have become a refuge."""
+        """Move waiting trucks as far as they can get: what others no longer need may have become a refuge."""
         for i in sorted(self.waiting.keys() - self.asleep.keys()):
             seen = self.outlook(i)
             if seen.far == self.state.truck(i).goal:
@@ -299,7 +295,7 @@ class Search:
         return 0
 
     def at_first(self) -> int:
-        """What is worth its cost only once, before the search gets stuck."""
+        """Moves that are tried only once, before the search gets stuck."""
         return 0 if self.stuck else self.less_in_the_way() or self.sent_ahead()
 
     def less_in_the_way(self) -> int:
@@ -311,7 +307,7 @@ class Search:
         return 0
 
     def sent_ahead(self) -> int:
-        """Somebody who can get to rest and needs what one of those who wait could stand on meanwhile."""
+        """A truck that can get to rest and needs what a waiting truck could stand on meanwhile."""
         wanted = 0
         for i in cycle_of(self.waiting):
             here = self.state.truck(i).position
@@ -324,7 +320,7 @@ class Search:
             self.asked.add(k)
             if reach(self.state, k) == self.state.truck(k).goal:
                 self.go(k, self.state.truck(k).goal)
-                # Everybody who waits may have a refuge now.
+                # All waiting trucks may have a refuge now.
                 return -1
         return 0
 
@@ -348,9 +344,9 @@ class Search:
 def find_witness(
     state: LockState, start: list[int], old: list[Move], nodes: int, looks: int = _ENDLESS
 ) -> tuple[list[Move] | None, Search]:
-    """A schedule from the ends of all grants: trucks of `start` and whoever is in their way to refuges, then all others
-    as the old witness says, then those few to rest. `None` where none was found within so many branches and looks. The
-    old witness need not be one for the trucks of `start`."""
+    """A schedule from the ends of all grants: trucks of `start` and those in their way go to refuges, then all others
+    follow the old witness, then those few go to rest. None if none was found within the given branches and looks. The
+    old witness need not include the trucks of `start`."""
     positions = positions_of(state)
     moving = tuple(i for i in start if not state.truck(i).frozen)
     waiting = dict.fromkeys(moving, 0)
@@ -365,7 +361,7 @@ def find_witness(
 
 
 def positions_of(state: LockState) -> list[int]:
-    """Where all grants end; -1 for trucks that are not known."""
+    """The ends of all grants; -1 for unknown trucks."""
     return [-1 if one is None else one.position for one in state.trucks]
 
 
@@ -376,7 +372,7 @@ def put_back(state: LockState, positions: list[int]) -> None:
 
 
 def first_obstacle(state: LockState, j: int) -> tuple[Ints, list[int]]:
-    """What a truck cannot take on its next move beyond its reach, and who stands in the way."""
+    """The blocked resources of a truck beyond its reach, with the blocking trucks."""
     one = state.truck(j)
     far = reach(state, j)
     if far == one.goal:
@@ -386,7 +382,7 @@ def first_obstacle(state: LockState, j: int) -> tuple[Ints, list[int]]:
 
 
 def clearing(state: LockState, k: int) -> list[Move]:
-    """The nearest and the furthest position in reach at which a truck excludes nothing that is marked."""
+    """The nearest and the furthest reachable position at which a truck excludes nothing that is marked."""
     one = state.truck(k)
     first, far = one.position + 1, reach(state, k)
     if far < first:

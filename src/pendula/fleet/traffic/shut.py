@@ -1,7 +1,7 @@
-"""What operators have closed, as the locks see it: no truck is granted any of it that does not stand in it already.
+"""Closed places as the locks see them: no truck is granted any of it unless it already stands in it.
 
-A truck that stands in a closed place leaves it: its way there is granted unit by unit until it stands outside. Where
-its way leads over another closed place, or over the same one again, it ends before that.
+A truck in a closed place leaves it: its route there is granted unit by unit until it is outside. If its route leads
+over another closed place, or over the same one again, it ends before that.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from pendula.fleet.traffic.demand import Demand
 
 
 class Closing(Struct, frozen=True, array_like=True):
-    """A place that an operator has closed: its name, since when, who did it and why."""
+    """A place closed by an operator: its name, since when, by whom and why."""
 
     resource: str
     since_ms: int
@@ -25,8 +25,8 @@ class Closing(Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class Shut:
-    """One closed place: its resources and the edges that routes keep off. `called`: the resource it is known by; None
-    where each of its cells has a name of its own."""
+    """One closed place: its resources, and the edges that routes avoid. `called`: the resource it is shown as; None if
+    each of its cells has its own name."""
 
     resources: frozenset[int]
     edges: frozenset[int]
@@ -35,14 +35,14 @@ class Shut:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """Where a way comes to something closed: the last standing position before it, and the resource it is called by."""
+    """Where a route meets a closed place: the last standing position before it, and the resource it is shown as."""
 
     position: int
     resource: int
 
 
 def first_shut(shut: Iterable[Shut], demand: Demand, position: int) -> Met | None:
-    """The first closed place on what is left of a way behind a position, but for the one that the truck leaves."""
+    """The first closed place on the rest of a route, except the one that the truck is leaving."""
     ahead = set(demand.needs(position, demand.last).tolist())
     closed = [one for one in shut if not ahead.isdisjoint(one.resources)]
     if not closed:

@@ -1,7 +1,7 @@
-"""The stored schedule that brings everybody to rest (FLT-LIVE-13), and whether it survives a grant.
+"""The stored schedule that brings all trucks to rest (FLT-LIVE-13), and whether it survives a grant.
 
-A witness is an ordered list of moves (truck, standing position). Each is free of where all others stand at that point,
-and the last leaves everybody at rest.
+A witness is an ordered list of moves (truck, standing position). Each avoids where all others stand at that point, and
+after the last all trucks are at rest.
 """
 
 from pendula.fleet.traffic.lock_state import LockState, Move
@@ -9,10 +9,11 @@ from pendula.fleet.traffic.refuge import reach_and_blockers
 
 
 def replays_after(state: LockState, i: int, to: int) -> bool:
-    """Whether the stored witness brings everybody to rest once the grant of truck i ends at `to`, its next position.
+    """Whether the stored witness is still valid when the grant of truck i ends at `to`, its next position.
 
-    Only moves before the truck's own next one can suffer, and only from what its new standing set excludes and the old
-    one did not: afterwards everything is as it was."""
+    Only moves before the truck's own next one can break, and only by what its new standing set excludes and the old one
+    did not.
+    """
     fresh = state.fresh(i, to)
     needing = state.wanted.over(fresh) & ~(1 << i)
     if not needing:
@@ -40,18 +41,18 @@ def _needs_marked(state: LockState, j: int, upto: int) -> bool:
 
 
 def first_to_go(state: LockState) -> int | None:
-    """The truck whose move comes first. Those that are at the end of theirs, as all at rest, have none left to make."""
+    """The truck with the first move; trucks at their goals have none left."""
     return next((i for i, position in state.witness if position > state.truck(i).position), None)
 
 
 def trimmed(moves: list[Move], i: int, position: int) -> list[Move]:
-    """The moves that are left when the grant of a truck ends at a position."""
+    """The remaining moves when the grant of a truck ends at a position."""
     return [move for move in moves if move[0] != i or move[1] > position]
 
 
 def going_on(state: LockState, moves: list[Move]) -> list[Move] | None:
-    """Moves of an older witness as one from the ends of all grants, each not beyond the goal of its truck; None where
-    they do not bring everybody there any more. Who has no move in it goes last."""
+    """The moves of an older witness as one from the ends of all grants, each up to the goal of its truck; None if they
+    do not bring all trucks there. A truck without a move goes last."""
     start = {i: state.truck(i).position for i in state.known()}
     last = [(i, state.truck(i).goal) for i in state.moving()]
     ahead = [(i, min(to, state.truck(i).goal)) for i, to in [*moves, *last] if not state.truck(i).frozen]
@@ -64,7 +65,7 @@ def going_on(state: LockState, moves: list[Move]) -> list[Move] | None:
 
 
 def _goes(state: LockState, i: int, to: int) -> bool:
-    """Moves a truck, if its way is free of where the others stand."""
+    """Move a truck if its route avoids where the others stand."""
     free = reach_and_blockers(state, i, to)[0] == to
     if free:
         state.place(i, to)

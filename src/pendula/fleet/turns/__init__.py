@@ -1,7 +1,7 @@
-"""Whose turn it is: the order in which trucks are asked, whom a waiter bars, and which way a lane is driven.
+"""Turns: the order in which trucks are asked, what a waiting truck bars, and the directions of lanes.
 
-ranks         the one order in which trucks are asked
-queueing      who waits for whom, and whom a waiter bars
+ranks         the order in which trucks are asked
+queueing      which truck waits for which, and what it bars
 reservations  what trucks reserve ahead of what they need now
-directions    which direction of a lane stays, and which is let run dry
+directions    which direction of a lane is kept, and which is drained
 """

@@ -1,7 +1,7 @@
 """Directions of single lanes as ranking (FLT-RES-18, FLT-OSC-9): which direction stays preferred after a lane became
-empty, and into which lanes nobody new is let because somebody has waited too long at the other end.
+empty, and which lanes are drained because a truck has waited too long at the other end.
 
-Nothing is locked here: who waits for the waiter is exempt, and an empty lane is preferred for a moment only.
+Nothing is locked here: trucks that the waiter waits for are exempt, and an empty lane is preferred only for a moment.
 """
 
 from collections.abc import Sequence
@@ -15,20 +15,20 @@ from pendula.fleet.traffic.refuge import refuge
 from pendula.fleet.turns.queueing import Queue
 from pendula.fleet.views.reasons import WAIT_CLOSED, WAIT_SAFE_STATE
 
-# No lane is emptied for a truck that waits with one of these: it would not help.
+# No lane is drained for a truck that waits with one of these codes: it would not help.
 _UNENDED = frozenset({WAIT_CLOSED, WAIT_SAFE_STATE})
 
 
 @dataclass(slots=True)
 class Directions:
-    """`active`: the direction (along the axis of the group or against it) of every two-way group that is held;
-    `empty_since`: the last direction of those that became empty, and when; `drained`: groups into which nobody new goes
-    in a direction, and the truck that waits for it."""
+    """`active`: the direction (along the axis of the group?) of every held two-way group; `empty_since`: the last
+    direction of groups that became empty, and when; `drained`: groups closed for new entries in a direction, and the
+    truck that waits for it."""
 
     active: dict[int, bool] = field(default_factory=dict)
     empty_since: dict[int, tuple[bool, int]] = field(default_factory=dict)
     drained: dict[int, tuple[bool, int]] = field(default_factory=dict)
-    # All that is in the way of the waiters for drained groups, up to where they are in nobody's way; made in each tick.
+    # What the waiters for drained groups still need up to their refuges; rebuilt in each tick.
     ways: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def copied(self) -> "Directions":
@@ -46,7 +46,7 @@ def two_way(site: CompiledMap) -> frozenset[int]:
 
 
 def entered_next(record: Record, among: frozenset[int]) -> dict[int, bool]:
-    """The two-way groups that the next unit of a truck enters, with the direction; not those it is in already."""
+    """The two-way groups that the next unit of a truck enters, with the direction; not those it is already in."""
     if record.entering is None:
         record.entering = _entered_next(record, among)
     return record.entering
@@ -69,7 +69,7 @@ def _entered_next(record: Record, among: frozenset[int]) -> dict[int, bool]:
 
 
 def look(directions: Directions, records: list[Record], among: frozenset[int], now_ms: int, hold_ms: int) -> None:
-    """The directions as they are held now; groups that became empty are remembered for a while."""
+    """Update the held directions; groups that became empty are remembered for a while."""
     active: dict[int, bool] = {}
     for record in records:
         group_of, edges = record.site.network.group_of, record.site.network.edges
@@ -89,7 +89,7 @@ def look(directions: Directions, records: list[Record], among: frozenset[int], n
 
 
 def against(directions: Directions, records: list[Record], among: frozenset[int]) -> frozenset[int]:
-    """The trucks that would turn a direction which stays preferred because somebody else is about to use it."""
+    """The trucks that would turn a direction which stays preferred because another truck is about to use it."""
     if not directions.empty_since:
         return frozenset()
     entering = {record.number: entered_next(record, among) for record in records}
@@ -106,8 +106,8 @@ def against(directions: Directions, records: list[Record], among: frozenset[int]
 def drain(
     directions: Directions, records: list[Record], among: frozenset[int], now_ms: int, params: TrafficParams
 ) -> None:
-    """Groups whose other end has waited too long: the first waiter of each closes the direction against it, until it
-    has got in. What is in its way may change meanwhile, from the lane to the mouth and back; that it waits does not."""
+    """Drain groups whose other end has waited too long: the first waiter of each closes the opposite direction until it
+    is in. Its blocker may change meanwhile, from the lane to the mouth and back; that it waits does not."""
     directions.drained = {}
     waiting = sorted(
         (record.waiting_since_ms, record.robot_id, record)
@@ -118,13 +118,13 @@ def drain(
         if now_ms - since <= params.dir_switch_max_wait_ms:
             break
         for group, forward in sorted(entered_next(record, among).items()):
-            # A lane that is driven its own way already is not what it waits for.
+            # A lane already driven in its own direction is not what it waits for.
             if directions.active.get(group) is not forward:
                 directions.drained.setdefault(group, (not forward, record.number))
 
 
 def keep_clear(directions: Directions, locks: LockState) -> None:
-    """Notes the ways of those for whom lanes are drained: to the first refuge behind the ends of their grants."""
+    """Note the routes of trucks for which lanes are drained: to the first refuge behind the ends of their grants."""
     directions.ways = {}
     for group, (_, waiter) in directions.drained.items():
         one = locks.truck(waiter)
@@ -136,8 +136,8 @@ def keep_clear(directions: Directions, locks: LockState) -> None:
 def kept_out_by(
     directions: Directions, record: Record, among: frozenset[int], queue: Queue, unit: Sequence[int]
 ) -> tuple[int, int] | None:
-    """The waiter for whose sake a truck does not go on toward a lane, and the group; None where it may. It stays out of
-    the mouth as well: there it would be in the way of the very truck it lets go first."""
+    """The waiter for which a truck must not enter a lane, and the group; None if it may. It stays out of the mouth as
+    well, where it would block the waiter."""
     for group, (closed, waiter) in sorted(directions.drained.items()):
         if waiter == record.number or not _leads_into(record, group, closed):
             continue
@@ -148,7 +148,7 @@ def kept_out_by(
 
 
 def _leads_into(record: Record, group: int, forward: bool) -> bool:
-    """Whether the rest of a truck's way leads through a group in a direction, of which it holds nothing yet."""
+    """Whether the rest of a truck's route leads through a group in a direction, of which it holds nothing yet."""
     network, track = record.site.network, record.track
     if track is None or any(network.group_of[edge] == group for edge in record.edges):
         return False

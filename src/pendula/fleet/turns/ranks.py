@@ -1,7 +1,7 @@
-"""In which order trucks are asked: class and age, then who waited longer, then the id; the starved one before all.
+"""The order in which trucks are asked: class and age, then the longer wait, then the id; a starving truck first.
 
-One total order a tick. Directions of single lanes act through it too: who holds the direction that stays preferred is
-asked before those who would turn it.
+One total order per tick. It also uses the directions of single lanes: a truck in the preferred direction comes before
+those that would turn it.
 """
 
 import numpy as np
@@ -33,12 +33,12 @@ _AGED = frozenset({PriorityClass.TASK, PriorityClass.PARK, PriorityClass.IDLE})
 
 
 def class_of(record: Record) -> PriorityClass:
-    """A truck that is failed or stopped for safety asks for nothing and keeps everything."""
+    """A failed or safety-stopped truck requests nothing and keeps everything."""
     return PriorityClass.OBSTACLE if record.stop_code is not None else _CLASS_OF[record.phase]
 
 
 def rank_of(record: Record, now_ms: int, params: TrafficParams) -> int:
-    """The effective rank: aging lifts all classes but the highest to one common cap."""
+    """The effective rank: aging lifts all classes but the highest up to one common cap."""
     base = CLASS_RANK[record.priority]
     if record.priority not in _AGED:
         return base
@@ -49,9 +49,9 @@ def rank_of(record: Record, now_ms: int, params: TrafficParams) -> int:
 
 
 def starved(records: list[Record], now_ms: int, params: TrafficParams) -> Record | None:
-    """The truck that has waited longest, where it has waited longer than `starve_ms`; of equals the smallest id. One
-    that waits for a truck that is stopped does not count: nothing that others give up lets it go on, and a bar for its
-    sake would stop the whole fleet until a person acts."""
+    """The truck that has waited longest, if longer than `starve_ms`; of equals the smallest id. A truck that waits for
+    a stopped one does not count: no other truck can let it go on, and barring others for it would stop the whole fleet
+    until an operator acts."""
     starving = [
         (since, one.robot_id, one)
         for one in records
@@ -65,7 +65,7 @@ def starved(records: list[Record], now_ms: int, params: TrafficParams) -> Record
 
 
 def _waits_for_a_stopped_one(record: Record, records: list[Record]) -> bool:
-    """Whether a stopped truck stands at the end of the chain of those that a truck waits for."""
+    """Whether the chain of blockers of a truck ends at a stopped truck."""
     seen, by = {record.number}, _waits_for(record)
     while by is not None and by not in seen:
         if records[by].stop_code is not None or _waits_for_an_opening(records[by]):
@@ -76,7 +76,7 @@ def _waits_for_a_stopped_one(record: Record, records: list[Record]) -> bool:
 
 
 def _waits_for_an_opening(record: Record) -> bool:
-    """Whether a truck stands before what operators have closed."""
+    """Whether a truck waits before a closed place."""
     return record.waiting is not None and record.waiting.code == WAIT_CLOSED
 
 
@@ -88,8 +88,8 @@ def _waits_for(record: Record) -> int | None:
 
 
 def bars(first: Record, locks: LockState, demand: Demand, now_ms: int, params: TrafficParams) -> bool:
-    """Whether a new way has to wait for a truck that starves: if it meets the way of that truck to the first refuge
-    behind the end of its grant. When it has waited for twice as long, every new way has to."""
+    """Whether a new route has to wait for a starving truck: if it meets the route of that truck up to its first refuge
+    behind its grant. When the truck has waited twice as long, every new route has to wait."""
     since, one = first.waited_since_ms, locks.truck(first.number)
     if since is None or now_ms - since > 2 * params.starve_ms or one.position >= one.goal:
         return True
@@ -99,8 +99,7 @@ def bars(first: Record, locks: LockState, demand: Demand, now_ms: int, params: T
 
 
 def order_of(records: list[Record], first: Record | None, against: frozenset[int], now_ms: int) -> list[Record]:
-    """The one total order: the starved truck, then effective rank, then those whose direction stays, then the older
-    request, then the id."""
+    """The total order: the starving truck, effective rank, trucks whose direction is kept, older request, id."""
 
     def key(one: Record) -> tuple[bool, int, bool, int, str]:
         asked = one.asked_ms if one.asked_ms is not None else now_ms

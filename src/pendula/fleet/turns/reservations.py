@@ -1,7 +1,7 @@
 """Reservations beyond what a truck needs to keep moving: up to `lookaheadM` ahead of it, and `lookbackM` behind it.
 
-They order the queue, show where each truck is about to go, and give way to every truck that needs the place: no lock,
-no witness and no wait is made of them. What others hold, or have reserved before, ends a reservation.
+They order the queue, show where each truck will go, and give way to every truck that needs the place: no lock, no
+witness and no wait depends on them. What others hold, or have reserved before, ends a reservation.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,7 +19,7 @@ Bools = NDArray[np.bool_]
 
 
 def reserve(order: Sequence[Record], locks: LockState, params: TrafficParams, now_ms: int) -> None:
-    """Carries reservations over as far as the places are still free, then extends them in the order of the trucks."""
+    """Carry over reservations while the places are free, then extend them in the order of the trucks."""
     claims = Claims(locks)
     asking = []
     for record in order:
@@ -27,7 +27,7 @@ def reserve(order: Sequence[Record], locks: LockState, params: TrafficParams, no
             asking.append((record, _last(record, locks, params)))
         else:
             record.reserve_anew()
-    # What was reserved a tick ago comes before anything new: the first to reserve a place keeps it.
+    # Reservations of the last tick come before new ones: the first to reserve a place keeps it.
     for record, last in asking:
         _take(record, claims, record.granted, min(record.reserved, last))
     for record, _ in asking:
@@ -38,12 +38,12 @@ def reserve(order: Sequence[Record], locks: LockState, params: TrafficParams, no
 
 
 class Claims:
-    """Who has reserved what in this tick, beside what trucks hold."""
+    """The reservations of this tick, beside held resources."""
 
     def __init__(self, locks: LockState) -> None:
         self.locks = locks
         self.owner: Ints = np.full(len(locks.exclusion), NO_TRUCK, dtype=np.int64)
-        # What failed trucks hold beside others; empty on most days.
+        # What failed trucks hold beside others; usually empty.
         self._crowd = np.array(sorted(locks.crowd), dtype=np.int64)
         self._reached = np.array(sorted(locks.reached), dtype=np.int64)
 
@@ -71,12 +71,12 @@ class Claims:
         return found
 
     def take(self, i: int, resources: Ints) -> None:
-        # A section with room for several is reserved by none: who has got in counts.
+        # A section for several trucks is not reserved: trucks inside count.
         self.owner[resources[self.locks.exclusion.capacity[resources] == 1]] = i
 
 
 def _asks(record: Record, locks: LockState) -> bool:
-    """A truck that is stopped, gives something back or has no way asks for nothing."""
+    """A truck that is stopped, has a retraction or no route reserves nothing."""
     way = record.track is not None and record.stop_code is None and record.retraction is None
     return way and not locks.truck(record.number).frozen
 
@@ -90,7 +90,7 @@ def _last(record: Record, locks: LockState, params: TrafficParams) -> int:
 
 
 def _take(record: Record, claims: Claims, first: int, last: int) -> None:
-    """Reserves from one standing position up to another, or up to the first unit that is not free."""
+    """Reserve from one standing position to another, or to the first unit that is not free."""
     demand, base = claims.locks.truck(record.number).demand, record.base
     record.reserved = first
     if last <= first:
@@ -106,13 +106,13 @@ def _take(record: Record, claims: Claims, first: int, last: int) -> None:
 
 
 def _note(record: Record, now_ms: int) -> None:
-    """Since when each unit is reserved: kept where a truck in need takes the place, as long as the way stays."""
+    """Since when each unit is reserved: kept if a truck in need takes the place, as long as the route stays."""
     kept = {k: since for k, since in record.reserved_ms.items() if k > record.granted}
     record.reserved_ms = {**dict.fromkeys(range(record.granted + 1, record.reserved + 1), now_ms), **kept}
 
 
 def _take_behind(record: Record, claims: Claims, params: TrafficParams) -> None:
-    """Reserves the cells that a truck has passed, where no other truck has them, back to the end of the lookback."""
+    """Reserve the cells that a truck has passed, if free, back to the end of the lookback."""
     track = record.track
     assert track is not None
     passed = track.taken(record.at_um - params.lookback_um, record.bound_um)
