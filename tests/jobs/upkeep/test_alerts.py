@@ -88,7 +88,7 @@ def test_an_alert_has_the_form_of_the_document_and_is_delivered_once(client: Vir
 
 @pytest.mark.req("JOB-FAIL-6")
 @pytest.mark.parametrize(("first", "level"), [(to_log, "CRITICAL"), (to_log_quietly, "INFO")])
-def test_an_alert_is_one_line_of_the_log_and_one_of_an_example_alarms_nobody(
+def test_an_alert_is_one_log_line_and_at_level_info_in_the_demo(
     client: Virtual, caplog: pytest.LogCaptureFixture, first: Sink, level: str
 ) -> None:
     alert_id = dead_letter(client, "mem_1", priority="high")
@@ -270,7 +270,7 @@ def test_a_webhook_gets_the_alert_until_it_says_yes(client: Virtual, hook: str) 
     assert {kind for kind, _ in Hook.got} == {"application/json"}
 
 
-def test_a_webhook_that_nobody_answers_is_a_failing_sink(client: Virtual, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_webhook_is_a_failing_sink(client: Virtual, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
     dead_letter(client, "mem_1")
 

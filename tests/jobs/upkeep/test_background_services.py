@@ -1,4 +1,4 @@
-"""A program with workers of its own looks after its store as a worker of the command line does."""
+"""Background services of a program that runs its own workers."""
 
 import logging
 from pathlib import Path

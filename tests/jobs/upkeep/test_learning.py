@@ -47,7 +47,7 @@ def test_three_whole_periods_without_one_raise_an_alert_and_two_do_not(town: Tow
 
 
 @pytest.mark.req("JOB-GATE-14")
-def test_one_stall_has_one_alert_whoever_looks_and_the_next_one_another(town: Town) -> None:
+def test_one_stall_has_one_alert_and_the_next_stall_another(town: Town) -> None:
     town.user.create("cognition", "cg", **{**DOUBTED, "auto_verify_budget": 9, "uncertainty_ttl": "P99W"})
     later(town, 5)
     for _ in range(3):

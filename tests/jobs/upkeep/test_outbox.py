@@ -73,7 +73,7 @@ def test_what_is_not_taken_comes_again_and_nothing_overtakes_it(tmp_path: Path) 
 
 
 @pytest.mark.req("JOB-STO-11")
-def test_what_was_told_and_not_forgotten_comes_again_and_is_ignored(tmp_path: Path) -> None:
+def test_a_write_back_delivered_twice_is_ignored_by_its_version(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path, ELSEWHERE)
     acked(scheduler, clock, "m", 60)
     acked(scheduler, clock, "m", 120)

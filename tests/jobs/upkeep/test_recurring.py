@@ -78,7 +78,7 @@ def test_an_entry_may_name_a_time_zone(client: Virtual) -> None:
 
 
 @pytest.mark.req("JOB-USE-7")
-def test_plans_that_somebody_made_are_kept_by_everybody(client: Virtual) -> None:
+def test_plans_made_by_a_call_are_kept_by_every_process(client: Virtual) -> None:
     client.put_plan("hourly", cron="0 * * * *", object_type="memory", object_id="m", action="decay")
     client.clock.pass_by(3600)
 

@@ -131,7 +131,7 @@ def test_waiting_running_and_dead_jobs_stay_however_old_they_are(store: tuple[Sc
 
 
 @pytest.mark.req("JOB-STO-13")
-def test_dead_letters_go_only_when_told_to(store: tuple[Scheduler, Clock]) -> None:
+def test_dead_letters_are_deleted_only_on_request(store: tuple[Scheduler, Clock]) -> None:
     scheduler, clock = store
     die(scheduler)
     clock.pass_by(31 * DAY)
@@ -309,7 +309,7 @@ def test_the_key_of_a_present_job_cannot_be_freed(store: tuple[Scheduler, Clock]
     assert (answer.code, answer.status, answer.details["job_id"]) == (Code.IDEMPOTENCY_KEY_CONFLICT, 409, job)
 
 
-def test_faults_of_the_body_are_told_all_at_once(store: tuple[Scheduler, Clock]) -> None:
+def test_all_faults_of_a_body_are_reported_at_once(store: tuple[Scheduler, Clock]) -> None:
     answer = free_key(store[0].calls, {"idempotency_key": "", "why": "x"})
 
     assert isinstance(answer, Refused)

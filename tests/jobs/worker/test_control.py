@@ -67,7 +67,7 @@ def test_a_worker_without_handlers_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-USE-2")
-def test_what_nobody_takes_for_long_is_in_the_metrics_and_raises_one_alert(tmp_path: Path) -> None:
+def test_an_unhandled_job_is_in_the_metrics_and_raises_one_alert(tmp_path: Path) -> None:
     client = virtual(tmp_path, Policy(unhandled_alert_sec=100))
     client.enqueue(**{**MEMORY, "action": "verify"})
     client.enqueue(**MEMORY)
@@ -88,7 +88,7 @@ def test_what_nobody_takes_for_long_is_in_the_metrics_and_raises_one_alert(tmp_p
 
 
 @pytest.mark.req("JOB-USE-2")
-def test_a_backlog_that_somebody_works_at_is_not_unhandled(tmp_path: Path) -> None:
+def test_a_backlog_with_a_running_job_is_not_unhandled(tmp_path: Path) -> None:
     client = virtual(tmp_path, Policy(unhandled_alert_sec=100))
     for number in range(3):
         client.enqueue(**{**MEMORY, "object_id": f"m{number}"})

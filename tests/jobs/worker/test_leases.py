@@ -210,7 +210,7 @@ def test_a_renewal_that_comes_second_to_the_ack_is_no_lost_lease(
     assert (lease.lost, caplog.messages) == (None, [])
 
 
-def test_a_reply_lost_with_an_ack_is_asked_for_again_whatever_a_renewal_heard(tmp_path: Path) -> None:
+def test_an_ack_whose_reply_is_lost_is_repeated_even_after_a_rejected_renewal(tmp_path: Path) -> None:
     client = shaky(tmp_path)
     lease = held_job(client)
     leases = Leases(client.clock)

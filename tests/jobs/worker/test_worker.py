@@ -215,7 +215,7 @@ def test_stop_lets_running_handlers_finish_and_hands_back_what_was_not_begun(tmp
 
 
 @pytest.mark.req("JOB-WRK-6")
-def test_after_the_grace_a_running_handler_is_told_and_its_result_thrown_away(tmp_path: Path) -> None:
+def test_after_the_grace_a_running_handler_sees_cancelled_and_its_result_is_discarded(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
     release, over = threading.Event(), threading.Event()
@@ -299,7 +299,7 @@ def test_a_lost_store_is_waited_for_with_growing_pauses(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-WRK-12")
-def test_the_pauses_begin_anew_after_the_store_came_back(tmp_path: Path) -> None:
+def test_the_pauses_start_over_after_the_store_came_back(tmp_path: Path) -> None:
     client = shaky(tmp_path)
     client.enqueue(**MEMORY)
     client.enqueue(**{**MEMORY, "object_id": "mem_2"})
@@ -320,7 +320,7 @@ def test_once_does_not_wait_for_a_lost_store(tmp_path: Path) -> None:
 
 @pytest.mark.req("JOB-WRK-12")
 @pytest.mark.parametrize("fault", ["lost", "late"])
-def test_the_end_of_a_job_is_told_until_it_is_heard_and_counts_once(tmp_path: Path, fault: str) -> None:
+def test_the_end_of_a_job_is_reported_until_it_is_answered_and_counts_once(tmp_path: Path, fault: str) -> None:
     client = shaky(tmp_path)
     client.enqueue(**MEMORY)
     setattr(client, fault, lambda call: call == "ack" and client.asked.count("ack") <= 2)
@@ -375,7 +375,7 @@ def test_a_distant_worker_runs_handlers_and_refuses_effects(tmp_path: Path) -> N
 
 
 @pytest.mark.req("JOB-WRK-6")
-def test_a_stop_tells_what_it_waits_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stop_logs_the_handlers_it_waits_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     client = virtual(tmp_path)
     job_id = client.enqueue(**MEMORY)["job"]["job_id"]
     told = threading.Event()
