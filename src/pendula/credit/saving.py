@@ -73,7 +73,7 @@ _read: Reader[State] = Reader(State)
 
 
 def save(run: RunState) -> bytes:
-    known = {one.id: one.status for one in run.scenario.participants}
+    known = {participant.id: participant.status for participant in run.scenario.participants}
     people = run.network.people.all
     return encode(
         State(
@@ -88,8 +88,12 @@ def save(run: RunState) -> bytes:
             failed_ticks=run.failed_ticks,
             all_rejected=run.all_rejected,
             by_hand=run.by_hand,
-            added=tuple(one for one in people if one.id not in known),
-            statuses={one.id: one.status for one in people if known.get(one.id, one.status) is not one.status},
+            added=tuple(participant for participant in people if participant.id not in known),
+            statuses={
+                participant.id: participant.status
+                for participant in people
+                if known.get(participant.id, participant.status) is not participant.status
+            },
             lines={code: _lines(run.network, code) for code in run.network.ledgers},
             policies={code: policy.memory() for code, policy in run.policies.items()},
             plan_digest=run.plan_digest.save(),
@@ -171,12 +175,15 @@ def _network(run: RunState, saved: State, settings: Settings) -> Network:
     network = Network(run.scenario, settings)
     if saved.lines.keys() != network.ledgers.keys():
         raise InvalidState("This is not a state of a run: its equivalents differ from those of the scenario")
-    present = {one.id for one in run.scenario.participants}
+    present = {participant.id for participant in run.scenario.participants}
     if any(one.id in present for one in saved.added) or not saved.statuses.keys() <= present:
         raise InvalidState("This is not a state of a run: its participants differ from those of the scenario")
     people = [*run.scenario.participants, *saved.added]
-    people = [msgspec.structs.replace(one, status=saved.statuses.get(one.id, one.status)) for one in people]
-    known = {one.id for one in people}
+    people = [
+        msgspec.structs.replace(participant, status=saved.statuses.get(participant.id, participant.status))
+        for participant in people
+    ]
+    known = {participant.id for participant in people}
     rows: dict[str, list[Trustline]] = {}
     policies = network.policies()
     for code, lines in saved.lines.items():

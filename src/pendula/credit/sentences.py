@@ -48,7 +48,7 @@ def cause_text(engine: Facts) -> str:
 
 def _no_capacity(facts: Facts) -> str:
     changes = [facts["bottleneck"], *facts.get("and_also", ())] if "bottleneck" in facts else []
-    closed = dict.fromkeys((one["to"], one["from"]) for one in changes if one["change"] != "raise_limit")
+    closed = dict.fromkeys((change["to"], change["from"]) for change in changes if change["change"] != "raise_limit")
     lines = [f"the line of {creditor} to {debtor} does not let this payment pass" for creditor, debtor in closed]
     return f"Only {facts['found']} of {facts['amount']} found a route" + ("; " if lines else "") + ", ".join(lines)
 

@@ -362,9 +362,9 @@ def effective(settings: Settings) -> dict[str, str]:
     return {setting.variable: _text(setting, getattr(settings, setting.name)) for setting in TABLE}
 
 
-def differing(one: Settings, other: Settings) -> dict[str, tuple[str, str]]:
+def differing(settings: Settings, other: Settings) -> dict[str, tuple[str, str]]:
     """The variables that differ, each with both values as text."""
-    left, right = effective(one), effective(other)
+    left, right = effective(settings), effective(other)
     return {variable: (left[variable], right[variable]) for variable in left if left[variable] != right[variable]}
 
 

@@ -111,13 +111,13 @@ def _peel(ahead: Ways, behind: Ways, suspects: list[str]) -> None:
             suspects += _taken(ahead, behind, one)
 
 
-def _taken(ahead: Ways, behind: Ways, one: str) -> list[str]:
+def _taken(ahead: Ways, behind: Ways, start: str) -> list[str]:
     """Remove a participant; returns its neighbours."""
-    after, before = ahead.pop(one, {}), behind.pop(one, {})
+    after, before = ahead.pop(start, {}), behind.pop(start, {})
     for other in after:
-        del behind[other][one]
+        del behind[other][start]
     for other in before:
-        del ahead[other][one]
+        del ahead[other][start]
     return [*after, *before]
 
 

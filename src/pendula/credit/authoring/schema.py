@@ -310,25 +310,27 @@ def _scenario_settings() -> dict[str, Any]:
 
 def _settings_form() -> dict[str, Any]:
     usual = msgspec.to_builtins(Settings())
-    return _object({one.name: {"description": one.meaning, **_setting(one, usual[one.name])} for one in TABLE})
+    return _object(
+        {setting.name: {"description": setting.meaning, **_setting(setting, usual[setting.name])} for setting in TABLE}
+    )
 
 
-def _setting(one: Setting, usual: Any) -> dict[str, Any]:
+def _setting(setting: Setting, usual: Any) -> dict[str, Any]:
     nullable = usual is None
-    match one.kind:
+    match setting.kind:
         case Kind.SWITCH:
             return {"type": "boolean", "default": usual}
         case Kind.WORD:
-            assert one.words is not None
-            return _choice(one.words, default=usual)
+            assert setting.words is not None
+            return _choice(setting.words, default=usual)
         case Kind.AMOUNT:
             return {"type": ["integer", "null"], "minimum": 0, "maximum": MOST, "multipleOf": CENT, "default": usual}
         case Kind.DECIMAL:
-            number = {"type": "number", "minimum": one.least, "maximum": one.most}
-            return {"anyOf": [number, {"type": "string"}], "description": f"{one.meaning}; {usual} unless given"}
+            number = {"type": "number", "minimum": setting.least, "maximum": setting.most}
+            return {"anyOf": [number, {"type": "string"}], "description": f"{setting.meaning}; {usual} unless given"}
         case Kind.INTEGER:
             kind: Any = ["integer", "null"] if nullable else "integer"
-            return {"type": kind, "minimum": one.least, "maximum": one.most, "default": usual}
+            return {"type": kind, "minimum": setting.least, "maximum": setting.most, "default": usual}
 
 
 def _amount(range_: Mapping[str, int]) -> dict[str, Any]:
@@ -368,6 +370,6 @@ def _plain(value: Any) -> Any:
         case dict():
             return {name: _plain(one) for name, one in value.items()}
         case list() | tuple():
-            return [_plain(one) for one in value]
+            return [_plain(item) for item in value]
         case _:
             return value

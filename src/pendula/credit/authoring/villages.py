@@ -342,22 +342,22 @@ def _behaviour(habit: Habit, layout: Layout, members: Members) -> Json:
 
 def _lines(layout: Layout, members: Members, draw: Pcg32) -> Iterator[Json]:
     nearby = _nearby(members)
-    everywhere = {group: [one.id for one in all_ if one.status == "active"] for group, all_ in members.items()}
+    everywhere = {group: [member.id for member in all_ if member.status == "active"] for group, all_ in members.items()}
     for link in layout.links:
         choosing, chosen = (link.payee, link.payer) if link.by_payee else (link.payer, link.payee)
         if choosing not in members or chosen not in members:
             continue
         place = draw.bounded(100)
-        for one in members[choosing]:
+        for member in members[choosing]:
             count = (link.hundredths + draw.bounded(100)) // 100
-            pool = nearby.get((chosen, one.quarter), [])
+            pool = nearby.get((chosen, member.quarter), [])
             # The only member in a quarter gets partners elsewhere.
-            pool = everywhere[chosen] if pool in ([], [one.id]) else pool
+            pool = everywhere[chosen] if pool in ([], [member.id]) else pool
             if layout.wide and count >= len(pool):
                 pool = everywhere[chosen]
-            most = len(pool) - (choosing == chosen and one.status == "active")
-            for other in _partners(one.id, min(count, most), pool, everywhere[chosen], draw):
-                ends = (one.id, other) if link.by_payee else (other, one.id)
+            most = len(pool) - (choosing == chosen and member.status == "active")
+            for other in _partners(member.id, min(count, most), pool, everywhere[chosen], draw):
+                ends = (member.id, other) if link.by_payee else (other, member.id)
                 yield _line(link, *ends, place, layout.limit, draw)
                 place += 1
 
@@ -366,15 +366,15 @@ def _nearby(members: Members) -> dict[tuple[str, int], list[str]]:
     """Active members by group and quarter."""
     found: dict[tuple[str, int], list[str]] = {}
     for group, all_ in members.items():
-        for one in all_:
-            if one.status == "active":
-                found.setdefault((group, one.quarter), []).append(one.id)
+        for member in all_:
+            if member.status == "active":
+                found.setdefault((group, member.quarter), []).append(member.id)
     return found
 
 
-def _partners(one: str, count: int, nearby: Sequence[str], everywhere: Sequence[str], draw: Pcg32) -> Iterator[str]:
+def _partners(start: str, count: int, nearby: Sequence[str], everywhere: Sequence[str], draw: Pcg32) -> Iterator[str]:
     """Distinct partners, mostly of the same quarter."""
-    taken = {one}
+    taken = {start}
     while len(taken) <= count:
         pool = nearby if draw.bounded(ONE_STRANGER_IN) else everywhere
         other = pool[draw.bounded(len(pool))]

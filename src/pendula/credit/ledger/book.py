@@ -17,10 +17,10 @@ class People:
     """The participants in the order of their ids; the number of a participant is its index in that order."""
 
     def __init__(self, participants: Iterable[Participant]) -> None:
-        self.all: list[Participant] = sorted(participants, key=lambda one: one.id)
-        self.names = [one.id for one in self.all]
+        self.all: list[Participant] = sorted(participants, key=lambda participant: participant.id)
+        self.names = [participant.id for participant in self.all]
         self.index = {name: node for node, name in enumerate(self.names)}
-        self.active = [one.status is ParticipantStatus.ACTIVE for one in self.all]
+        self.active = [participant.status is ParticipantStatus.ACTIVE for participant in self.all]
 
     def __len__(self) -> int:
         return len(self.all)
@@ -51,12 +51,12 @@ class Book:
         self.code = code
         self.people = people
         index = people.index
-        rows = sorted(lines, key=lambda one: (one.creditor, one.debtor))
-        self.creditor = [index[one.creditor] for one in rows]
-        self.debtor = [index[one.debtor] for one in rows]
-        self.limit = [one.limit for one in rows]
-        self.status = [one.status for one in rows]
-        self.policy: list[Policy] = [one.policy for one in rows]
+        rows = sorted(lines, key=lambda participant: (participant.creditor, participant.debtor))
+        self.creditor = [index[row.creditor] for row in rows]
+        self.debtor = [index[row.debtor] for row in rows]
+        self.limit = [row.limit for row in rows]
+        self.status = [row.status for row in rows]
+        self.policy: list[Policy] = [row.policy for row in rows]
         self.owed = [0] * len(rows)
         self.reserved: dict[int, int] = {}
         self.capacity = list(self.limit)

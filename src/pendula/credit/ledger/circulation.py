@@ -184,8 +184,8 @@ def flows_of(edges: Sequence[Edge], answer: Json) -> tuple[int, ...] | Refusal:
     match answer:
         case {"refused": {"code": str(code), "facts": dict(facts)}}:
             return Refusal(code, facts)
-        case {"flows": [*texts]} if all(isinstance(one, str) and _ATOMS.fullmatch(one) for one in texts):
-            flows = tuple(int(str(one)) for one in texts)
+        case {"flows": [*texts]} if all(isinstance(text, str) and _ATOMS.fullmatch(text) for text in texts):
+            flows = tuple(int(str(text)) for text in texts)
         case _:
             return Refusal(WrongFlows.code, {"kind": "no_flows"})
     try:

@@ -58,7 +58,7 @@ def exact_routes(book: Book, sender: int, receiver: int, amount: int, hops: int,
     if value < amount:
         return found
     routes = _taken_apart(net, flow)
-    if len(routes) <= paths and all(len(one.hops) <= hops and allowed(book, one.hops) for one in routes):
+    if len(routes) <= paths and all(len(route.hops) <= hops and allowed(book, route.hops) for route in routes):
         return Found(tuple(routes), amount)
     sets = _Sets(net, amount, paths)
     if sets.most(paths) < amount:
@@ -305,7 +305,7 @@ class _Sets:
         return self._shared(self._hops[a] & self._hops[b] & self._hops[c], most)
 
     def _routes(self, chosen: Sequence[int], bound: int) -> tuple[Route, ...] | None:
-        ways = [self._ways[one] for one in chosen]
+        ways = [self._ways[place] for place in chosen]
         enough = bound >= self._amount
         carried = shares(ways, self._net.capacity, self._amount, self._net.work) if enough else None
         if carried is None:

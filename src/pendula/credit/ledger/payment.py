@@ -143,13 +143,13 @@ class PaymentProcessor:
         if not self.gives_reasons:
             return Refused(Code.ROUTING_NO_CAPACITY, facts, way)
         first, *more = cure = self._cure(Payment(sender, receiver, amount, found, self.hops), way)
-        closed = tuple(dict.fromkeys(one.hop for one in cure if one.kind is not ChangeKind.RAISE_LIMIT))
+        closed = tuple(dict.fromkeys(change.hop for change in cure if change.kind is not ChangeKind.RAISE_LIMIT))
         if closed:
             facts["limited_by"] = "policy" if len(closed) == len(cure) else "capacity_and_policy"
         facts["bottleneck"] = {**self._facts(first.hop, taken.get(first.hop, 0)), **_change_facts(first)}
         if more:
             facts["and_also"] = [{**self._ends(one.hop), **_change_facts(one)} for one in more]
-        return Refused(Code.ROUTING_NO_CAPACITY, facts, tuple(dict.fromkeys(one.hop for one in cure)), closed)
+        return Refused(Code.ROUTING_NO_CAPACITY, facts, tuple(dict.fromkeys(change.hop for change in cure)), closed)
 
     def _cure(self, payment: Payment, way: Path) -> Cure:
         sender, receiver, amount = payment.sender, payment.receiver, payment.amount

@@ -139,8 +139,8 @@ class View:
     def participants(self) -> tuple[Member, ...]:
         people = self._run.network.people
         return tuple(
-            Member(one.id, one.type.value, one.group, one.profile, active)
-            for one, active in zip(people.all, people.active, strict=True)
+            Member(participant.id, participant.type.value, participant.group, participant.profile, active)
+            for participant, active in zip(people.all, people.active, strict=True)
         )
 
     @cached_property

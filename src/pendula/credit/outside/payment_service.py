@@ -610,10 +610,10 @@ def _cycles(reply: Reply, order: ClearingOrder) -> Json:
         return None
     return [
         {
-            "cleared_amount": one.cleared_amount,
-            "edges": [{"from": edge.creditor, "to": edge.debtor} for edge in one.edges],
+            "cleared_amount": cycle.cleared_amount,
+            "edges": [{"from": edge.creditor, "to": edge.debtor} for edge in cycle.edges],
         }
-        for one in found.cycles
+        for cycle in found.cycles
     ]
 
 

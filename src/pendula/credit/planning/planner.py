@@ -189,15 +189,15 @@ class Planner:
         self.bonus = Fraction(flow.reciprocity_bonus)
         self.affinity = float(flow.default_affinity)
         known: dict[str | None, Behaviour] = {}
-        for one in people.all:
-            if one.profile not in known:
-                known[one.profile] = behaviour(one.profile, profiles, presets)
-        self.behaviours = [known[one.profile] for one in people.all]
+        for participant in people.all:
+            if participant.profile not in known:
+                known[participant.profile] = behaviour(participant.profile, profiles, presets)
+        self.behaviours = [known[participant.profile] for participant in people.all]
         self.by_profile = known
-        self.groups = sorted({one.group for one in people.all if one.group is not None})
+        self.groups = sorted({participant.group for participant in people.all if participant.group is not None})
         self._candidates: list[Candidate] | None = None
         self._known: object = None
-        self._by_intensity = any(one.base_p for one in known.values())
+        self._by_intensity = any(entry.base_p for entry in known.values())
         for market in markets:
             # `spare` depends on the cap and the profiles of this planner.
             market.spare.clear()

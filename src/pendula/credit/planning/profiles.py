@@ -225,10 +225,10 @@ def _chains(value: Json) -> tuple[tuple[str, str], ...] | None:
     if not isinstance(value, list | tuple):
         return None
     chains = []
-    for one in value:
-        if not isinstance(one, list | tuple) or len(one) != 2 or not all(isinstance(end, str) for end in one):
+    for item in value:
+        if not isinstance(item, list | tuple) or len(item) != 2 or not all(isinstance(end, str) for end in item):
             return None
-        chains.append((str(one[0]), str(one[1])))
+        chains.append((str(item[0]), str(item[1])))
     return tuple(chains)
 
 

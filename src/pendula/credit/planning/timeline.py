@@ -7,7 +7,7 @@ from pendula.credit.model import EventType, Multiplier, TimelineEvent
 
 def multipliers(events: Sequence[TimelineEvent], at_ms: int) -> tuple[Multiplier, ...]:
     """The multipliers of all active stress events, in the order of the file."""
-    return tuple(one for event in events if _is_on(event, at_ms) for one in event.multipliers)
+    return tuple(multiplier for event in events if _is_on(event, at_ms) for multiplier in event.multipliers)
 
 
 def _is_on(event: TimelineEvent, at_ms: int) -> bool:

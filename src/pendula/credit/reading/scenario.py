@@ -54,23 +54,23 @@ def _scenario(root: Cursor, reading: Reading) -> Scenario:
     if root.is_object and "equivalents" not in it and "baseEquivalent" not in it:
         root.refuse("one of equivalents and baseEquivalent is needed", code="missing_field")
     participants = it["participants"].list_of(lambda at: _participant(at, reading), min=1)
-    _unique(it["participants"], [one.id for one in participants], "participant", "id")
+    _unique(it["participants"], [participant.id for participant in participants], "participant", "id")
     # Without participants, every end of every line would be reported.
-    known = {one.id for one in participants} if participants else None
+    known = {participant.id for participant in participants} if participants else None
     lines = it["trustlines"].list_of(lambda at: _line(at, reading, known))
-    _unique(it["trustlines"], [(one.equivalent, one.creditor, one.debtor) for one in lines], "line")
+    _unique(it["trustlines"], [(line.equivalent, line.creditor, line.debtor) for line in lines], "line")
     groups = it["groups"].list_of(lambda at: _group(at, reading), default=())
     profiles = _profiles(it["behaviorProfiles"], reading)
     _refer(it["participants"], participants, set(groups), set(profiles), reading)
     settings = reading.members(it["settings"], optional=("warmup", "trust_drift", "flow")) if "settings" in it else None
     it["description"].text(default=None)
-    used = {*codes, *((reading.base,) if reading.base else ()), *(one.equivalent for one in lines)} - {""}
+    used = {*codes, *((reading.base,) if reading.base else ()), *(line.equivalent for line in lines)} - {""}
     reading.codes = tuple(sorted(used))
     return Scenario(
         id=it[name_of_id].text(min=1),
         equivalents=tuple(sorted(used)),
-        participants=tuple(sorted(participants, key=lambda one: one.id)),
-        lines=tuple(sorted(lines, key=lambda one: (one.equivalent, one.creditor, one.debtor))),
+        participants=tuple(sorted(participants, key=lambda participant: participant.id)),
+        lines=tuple(sorted(lines, key=lambda line: (line.equivalent, line.creditor, line.debtor))),
         groups=groups,
         profiles=profiles,
         events=read_events(it["events"], reading),
@@ -104,15 +104,15 @@ def _unique(at: Cursor, found: Iterable[Any], noun: str, member: str | None = No
     """Report every duplicate at its own place."""
     seen: dict[Any, int] = {}
     elements: list[Cursor] = []
-    for index, one in enumerate(found):
-        empty = one == "" or (isinstance(one, tuple) and "" in one)
-        if not empty and seen.setdefault(one, index) != index:
+    for index, entry in enumerate(found):
+        empty = entry == "" or (isinstance(entry, tuple) and "" in entry)
+        if not empty and seen.setdefault(entry, index) != index:
             elements = elements or list(at.list_of(lambda element: element))
-            name = one if isinstance(one, str) else " ".join(one)
+            name = entry if isinstance(entry, str) else " ".join(entry)
             place = elements[index]
             if member is not None:
                 place = place.object(optional=(member,), unknown="keep")[member]
-            place.refuse(f"the {noun} {name!r} appears twice, first at [{seen[one]}]", code="not_unique")
+            place.refuse(f"the {noun} {name!r} appears twice, first at [{seen[entry]}]", code="not_unique")
 
 
 def _participant(at: Cursor, reading: Reading) -> Participant:
@@ -130,7 +130,7 @@ def _participant(at: Cursor, reading: Reading) -> Participant:
 
 def _open_object(at: Cursor) -> dict[str, Json]:
     """Any object with any members."""
-    return at.map_of(lambda one: one.any(), default={})
+    return at.map_of(lambda item: item.any(), default={})
 
 
 def _line(at: Cursor, reading: Reading, known: set[str] | None) -> Trustline:
@@ -185,7 +185,7 @@ def _group(at: Cursor, reading: Reading) -> str:
 
 def _profiles(at: Cursor, reading: Reading) -> dict[str, Profile]:
     """Profiles by id, merged with the profiles they extend key by key; own values win."""
-    found = at.list_of(lambda one: _profile(one, reading), default=())
+    found = at.list_of(lambda item: _profile(item, reading), default=())
     _unique(at, [profile.id for profile, _, _ in found], "profile", "id")
     by_id = {profile.id: (profile, extends, place) for profile, extends, place in found}
     merged: dict[str, Profile] = {}

@@ -32,7 +32,7 @@ EFFECTS_MOST = 500
 
 def read_events(at: Cursor, reading: Reading) -> tuple[TimelineEvent, ...]:
     count = iter(range(1 << 62))
-    return at.list_of(lambda one: _event(one, next(count), reading), default=())
+    return at.list_of(lambda item: _event(item, next(count), reading), default=())
 
 
 def _event(at: Cursor, index: int, reading: Reading) -> TimelineEvent:
@@ -109,7 +109,7 @@ def _object(at: Cursor) -> Cursor:
 
 
 def _open(at: Cursor) -> dict[str, Json]:
-    return at.map_of(lambda one: one.any(), default={})
+    return at.map_of(lambda item: item.any(), default={})
 
 
 def _time(at: Cursor, reading: Reading) -> int | None:
@@ -165,7 +165,7 @@ def _effects(it: Members, reading: Reading) -> tuple[Effect, ...]:
     if not at.given:
         at.list_of(_open)
         return ()
-    return tuple(one for one in at.list_of(lambda one: _effect(one, reading), min=1) if one is not None)
+    return tuple(one for one in at.list_of(lambda item: _effect(item, reading), min=1) if one is not None)
 
 
 def _effect(at: Cursor, reading: Reading) -> Effect | None:

@@ -192,7 +192,9 @@ def ledger_of(run: Run) -> dict[str, Json]:
     return {
         code: {
             "debts": [[debtor, creditor, text(owed)] for debtor, creditor, owed in ledger.book.debt_rows()],
-            "lines": [[one.creditor, one.debtor, text(one.limit), one.status.value] for one in ledger.book.lines()],
+            "lines": [
+                [line.creditor, line.debtor, text(line.limit), line.status.value] for line in ledger.book.lines()
+            ],
         }
         for code, ledger in run.network.ledgers.items()
     }

@@ -110,8 +110,8 @@ def compared(original: Run, other: Run, ticks: int, watch: Callable[[int], None]
     both = _headless(original), _headless(other)
     first: dict[str, int | None] = dict.fromkeys(original.digests())
     for done in range(ticks):
-        for one in both:
-            one.step(1)
+        for headless in both:
+            headless.step(1)
         left, right = original.digests(), other.digests()
         for name, at in first.items():
             if at is None and left[name] != right[name]:

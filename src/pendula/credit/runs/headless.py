@@ -315,8 +315,8 @@ _commands: CommandReader[Commands] = CommandReader(Run)
 
 
 def _about(plan: Made) -> Iterable[Diagnostic]:
-    for one in plan.cautions:
-        yield Diagnostic(one.code, f"{one.path}: {one.message}")
+    for caution in plan.cautions:
+        yield Diagnostic(caution.code, f"{caution.path}: {caution.message}")
     if plan.seed_from == "default":
         yield Diagnostic("seed_not_given", "No seed was given; the run uses 0.", {"seed": 0})
 

@@ -249,4 +249,4 @@ def index(directory: Path, url: Callable[[str], str], hashed_most: int) -> list[
 
 
 def has_bundle(found: Iterable[Artifact]) -> bool:
-    return any(one.name == BUNDLE for one in found)
+    return any(entry.name == BUNDLE for entry in found)

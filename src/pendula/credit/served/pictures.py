@@ -118,12 +118,12 @@ class DisplayKeys:
         low, high = self._thirds
         return "thin" if limit <= low else "mid" if limit <= high else "thick"
 
-    def _color(self, one: Participant, position: int) -> str:
-        if one.status is not ParticipantStatus.ACTIVE:
-            return one.status.value
+    def _color(self, participant: Participant, position: int) -> str:
+        if participant.status is not ParticipantStatus.ACTIVE:
+            return participant.status.value
         if position < 0:
             return f"debt-{_share(self._debts, -position, DEBT_SHADES - 1)}"
-        return one.type.value
+        return participant.type.value
 
 
 def alpha(used: int, limit: int, status: LineStatus) -> str:
@@ -134,8 +134,8 @@ def alpha(used: int, limit: int, status: LineStatus) -> str:
     return next(key for least, key in ALPHAS if 100 * used >= least * limit)
 
 
-def shape(one: Participant) -> str:
-    return "circle" if one.type is ParticipantType.PERSON else "rounded-rect"
+def shape(participant: Participant) -> str:
+    return "circle" if participant.type is ParticipantType.PERSON else "rounded-rect"
 
 
 def picture(book: Book, generated_at: str, only: Collection[int] | None = None) -> Snapshot:

@@ -111,7 +111,7 @@ class Ring:
         now = self._clock()
         with self._lock:
             start = self._end if after is None else self._place_after(after)
-            replay = sum(_concerns(one, equivalent) for one in self._entries[start - self._base :])
+            replay = sum(_concerns(entry, equivalent) for entry in self._entries[start - self._base :])
             if replay + 1 > self._bounds.unread:
                 raise _gone(after or "", f"{replay} events came after it, more than a reader may leave unread")
             self._newest = self._end
@@ -122,7 +122,7 @@ class Ring:
         """The JSON of the events after one, or of all stored ones; raises `EventGone`."""
         with self._lock:
             start = self._oldest() if after is None else self._place_after(after)
-            return [one.data for one in self._entries[start - self._base :] if _concerns(one, equivalent)]
+            return [entry.data for entry in self._entries[start - self._base :] if _concerns(entry, equivalent)]
 
     def read(self, equivalent: str, start: int, most: int) -> tuple[list[Entry], int, bool]:
         """Up to `most` events from a position on, the position after them, and whether the stream ends."""
@@ -153,7 +153,7 @@ class Ring:
         if self._newest - start <= self._bounds.unread:
             return False
         unread = self._entries[start - self._base : self._newest - self._base]
-        return sum(_concerns(one, equivalent) for one in unread) > self._bounds.unread
+        return sum(_concerns(entry, equivalent) for entry in unread) > self._bounds.unread
 
     @property
     def _end(self) -> int:
@@ -162,7 +162,7 @@ class Ring:
     def _oldest(self) -> int:
         """The position of the oldest readable event."""
         cutoff = self._clock() - self._bounds.ttl_us
-        young = bisect_right(self._entries, cutoff, key=lambda one: one.at_us)
+        young = bisect_right(self._entries, cutoff, key=lambda entry: entry.at_us)
         return max(self._base + young, self._end - self._bounds.events)
 
     def _add(self, event: StreamEvent, now: int, ts: str) -> Entry:
@@ -187,7 +187,7 @@ class Ring:
         seq = int(found["seq"])
         if seq > self.last_seq:
             raise _gone(name, "there is no such event yet")
-        place = self._base + bisect_right(self._entries, seq, key=lambda one: one.seq)
+        place = self._base + bisect_right(self._entries, seq, key=lambda entry: entry.seq)
         oldest = self._oldest()
         if place < oldest or (place == oldest and seq < self._first_seq(oldest) - 1):
             raise _gone(name, "later events were dropped")

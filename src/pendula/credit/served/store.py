@@ -140,7 +140,7 @@ class Store:
 
     def active(self) -> list[Record]:
         """The runs that a previous process left unfinished."""
-        return [one for one in self.records() if one.state in ACTIVE or one.state == "idle"]
+        return [stored for stored in self.records() if stored.state in ACTIVE or stored.state == "idle"]
 
     def delete(self, run_id: str) -> None:
         """Delete a run and all its rows."""
@@ -263,8 +263,8 @@ def _writing(run_id: str, waiting: Unwritten) -> Iterator[Statement]:
     if waiting.artifacts is not None:
         yield "DELETE FROM artifacts WHERE run_id = ?", (run_id,)
         columns = "run_id, name, content_type, size_bytes, sha256, url"
-        for one in waiting.artifacts:
-            values = (run_id, one.name, one.content_type, one.size_bytes, one.sha256, one.url)
+        for artifact in waiting.artifacts:
+            values = (run_id, artifact.name, artifact.content_type, artifact.size_bytes, artifact.sha256, artifact.url)
             yield f"INSERT INTO artifacts ({columns}) VALUES ({_marks(values)})", values
 
 
@@ -273,16 +273,24 @@ def _measuring(run_id: str, found: Iterable[Measured]) -> list[Statement]:
         "INSERT INTO metrics (run_id, equivalent, key, t_ms, value) VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT (run_id, equivalent, key, t_ms) DO UPDATE SET value = excluded.value"
     )
-    return [(statement, (run_id, one.equivalent, one.key, one.t_ms, one.value)) for one in found]
+    return [(statement, (run_id, entry.equivalent, entry.key, entry.t_ms, entry.value)) for entry in found]
 
 
 def _rows_of_bottlenecks(
     run_id: str, found: Mapping[str, Sequence[Bottleneck]], computed_at: str
 ) -> Iterator[Statement]:
     for equivalent, worst in found.items():
-        for place, one in enumerate(worst):
-            ends, whole = encode(one.target).decode(), encode(one).decode()
-            facts = (computed_at, one.target.kind, ends, str(one.score), one.reason_code, whole, place)
+        for place, bottleneck in enumerate(worst):
+            ends, whole = encode(bottleneck.target).decode(), encode(bottleneck).decode()
+            facts = (
+                computed_at,
+                bottleneck.target.kind,
+                ends,
+                str(bottleneck.score),
+                bottleneck.reason_code,
+                whole,
+                place,
+            )
             yield f"INSERT INTO bottlenecks VALUES ({_marks('x' * 9)})", (run_id, equivalent, *facts)
 
 

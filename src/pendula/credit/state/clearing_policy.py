@@ -64,8 +64,8 @@ class AdaptivePolicy:
         memory = Memory() if memory is None else memory
         self.settings = settings
         self.window: deque[tuple[int, int]] = deque(memory.window, maxlen=settings.adaptive_window_ticks)
-        self._attempted = sum(one for one, _ in self.window)
-        self._no_capacity = sum(one for _, one in self.window)
+        self._attempted = sum(attempted for attempted, _ in self.window)
+        self._no_capacity = sum(rejected for _, rejected in self.window)
         self.active, self.entered = memory.active, memory.entered
         self.last_call, self.zero_streak = memory.last_call, memory.zero_streak
         self.last_volume, self.last_cost_ms = memory.last_volume, memory.last_cost_ms

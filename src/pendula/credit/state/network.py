@@ -103,7 +103,7 @@ class Network:
 
     def policies(self) -> dict[tuple[str, str, str], Policy]:
         """The policies of the scenario by (equivalent, creditor, debtor); needed to restore a state."""
-        return {(one.equivalent, one.creditor, one.debtor): one.policy for one in self.scenario.lines}
+        return {(line.equivalent, line.creditor, line.debtor): line.policy for line in self.scenario.lines}
 
     def use(self, settings: Settings) -> None:
         """Change the settings."""

@@ -86,8 +86,8 @@ def panels_svg(page: Page, panels: Sequence[Named]) -> str:
     """The first few panels below each other, 960 pixels wide."""
     parts = [svg.words(20, 34, _short(page.heading, 90), "h1"), svg.words(20, 56, page.summary, "soft")]
     y = TOP + 8.0
-    for one in panels[:PANELS_MOST]:
-        parts += _panel(one, page, y)
+    for panel in panels[:PANELS_MOST]:
+        parts += _panel(panel, page, y)
         y += TALL + GAP
     if len(panels) > PANELS_MOST:
         parts.append(svg.words(20, y - 8, f"Not drawn: {counted(len(panels) - PANELS_MOST, 'more panel')}.", "soft"))

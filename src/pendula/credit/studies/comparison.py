@@ -170,7 +170,9 @@ def compare(
         seeds=all_seeds,
         ticks=ticks,
         skip=skip,
-        rows=tuple(_row(one, left, right) for start in COMPARED for one in wanted if one.name.startswith(start)),
+        rows=tuple(
+            _row(measure, left, right) for start in COMPARED for measure in wanted if measure.name.startswith(start)
+        ),
         verdict=judged(left, right, skip, spread(job, calendar, where) if calendar else ()),
         columns=_columns(wanted, names, left, right),
         panels=tuple(_panels(left, right, sorted(scenario.equivalents))),
@@ -185,7 +187,7 @@ def why_same(sides: tuple[Settings, Settings], left: Sequence[Figures], right: S
     found = [
         (name, settings.adaptive_no_capacity_high)
         for name, settings, runs in zip("AB", sides, (left, right), strict=True)
-        if settings.clearing_policy is ClearingPolicy.ADAPTIVE and not any(one.active for one in runs)
+        if settings.clearing_policy is ClearingPolicy.ADAPTIVE and not any(figures.active for figures in runs)
     ]
     if len(found) != 1:
         return "Both sides have equal results with every seed: the different settings had no effect"
@@ -202,7 +204,7 @@ def matching_cadence(
     """
     if settings.clearing_policy is not ClearingPolicy.ADAPTIVE:
         return None
-    calls = median(Fraction(one.calls) for one in figures)
+    calls = median(Fraction(run.calls) for run in figures)
     assert calls is not None
 
     def off(every: int) -> tuple[Fraction, int, int]:
@@ -217,8 +219,8 @@ def matching_cadence(
 
 def judged(left: Sequence[Figures], right: Sequence[Figures], skip: int, calendar: Sequence[Figures] = ()) -> Verdict:
     """Judge whether B is no worse than A: medians compared exactly, with margins of 0.02."""
-    errors = sum(one.errors for one in (*left, *right))
-    over = sum(one.over_budget for one in (*left, *right))
+    errors = sum(run.errors for run in (*left, *right))
+    over = sum(run.over_budget for run in (*left, *right))
     sound = (
         Check("seeds", len(left) >= LEAST_SEEDS, f"{len(left)} seeds; at least {LEAST_SEEDS}"),
         Check("skip", skip >= LEAST_SKIP, f"the first {skip} ticks skipped; at least {LEAST_SKIP}"),
@@ -227,15 +229,15 @@ def judged(left: Sequence[Figures], right: Sequence[Figures], skip: int, calenda
     )
     no_worse = (
         _no_worse("committed_rate", left, right, _committed, 1),
-        _no_worse("no_capacity_rate", left, right, lambda one: share(one.no_capacity, one.attempts), -1),
+        _no_worse("no_capacity_rate", left, right, lambda figures: share(figures.no_capacity, figures.attempts), -1),
     )
     halves = [all(check.passed for check in half) for half in (sound, no_worse)]
     worth = _no_worse("worth_its_calls", calendar, right, _committed, 1, "the nearest cadence") if calendar else None
     return Verdict(all(halves), sound + no_worse, sound=halves[0], no_worse=halves[1], worth_its_calls=worth)
 
 
-def _committed(one: Figures) -> Fraction | None:
-    return share(one.committed, one.attempts)
+def _committed(figures: Figures) -> Fraction | None:
+    return share(figures.committed, figures.attempts)
 
 
 def _no_worse(
@@ -264,7 +266,7 @@ def _four(value: Fraction) -> str:
 
 
 def _row(measure: Measure, left: Sequence[Figures], right: Sequence[Figures]) -> Row:
-    a, b = [_number(measure, one) for one in left], [_number(measure, one) for one in right]
+    a, b = [_number(measure, figures) for figures in left], [_number(measure, figures) for figures in right]
     differences = in_order(map(_difference, a, b))
     interval = median_interval(differences)
     return Row(
@@ -298,9 +300,9 @@ def _text(value: Fraction | None) -> str | None:
 def _columns(
     wanted: Sequence[Measure], names: tuple[str, str], left: Sequence[Figures], right: Sequence[Figures]
 ) -> Columns:
-    kinds = {"side": Kind.TEXT, "seed": Kind.INTEGER} | {one.name: one.kind for one in wanted}
+    kinds = {"side": Kind.TEXT, "seed": Kind.INTEGER} | {measure.name: measure.kind for measure in wanted}
     rows: list[list[int | str | None]] = [
-        [name, figures.seed, *(written(one.of(figures)) for one in wanted)]
+        [name, figures.seed, *(written(measure.of(figures)) for measure in wanted)]
         for name, side in zip(names, (left, right), strict=True)
         for figures in side
     ]
@@ -309,13 +311,15 @@ def _columns(
 
 def _panels(left: Sequence[Figures], right: Sequence[Figures], codes: Sequence[str]) -> Iterable[Panel]:
     yield Panel(
-        f"Committed rate over {WINDOW} ticks", "", *(_curve([_rates(one) for one in side]) for side in (left, right))
+        f"Committed rate over {WINDOW} ticks",
+        "",
+        *(_curve([_rates(run) for run in side]) for side in (left, right)),
     )
     for code in codes:
-        served = (_curve([_served(one, code) for one in side]) for side in (left, right))
+        served = (_curve([_served(run, code) for run in side]) for side in (left, right))
         yield Panel(f"{SERVED_TITLE}, {code}", "", *served)
     for code in codes:
-        yield Panel("Total debt", code, *(_curve([_debts(one, code) for one in side]) for side in (left, right)))
+        yield Panel("Total debt", code, *(_curve([_debts(run, code) for run in side]) for side in (left, right)))
 
 
 def _rates(figures: Figures) -> list[Fraction | None]:

@@ -95,29 +95,34 @@ def measures(equivalents: Sequence[str]) -> tuple[Measure, ...]:
     """All measures of a run; amounts have one per equivalent."""
     whole, exact, word = Kind.INTEGER, Kind.DECIMAL, Kind.TEXT
     return (
-        Measure("ticks", "ticks that were run", whole, lambda one: one.ticks),
-        Measure("state", "running, or error if a guardrail ended the run", word, lambda one: one.state),
-        Measure("attempts", "payments tried", whole, lambda one: one.attempts),
-        Measure("committed", "payments made", whole, lambda one: one.committed),
-        Measure("rejected", "payments refused", whole, lambda one: one.rejected),
-        Measure("no_capacity", "payments refused for lack of capacity", whole, lambda one: one.no_capacity),
-        Measure("no_route_at_all", "refused, and no clearing can help", whole, lambda one: one.no_route_at_all),
-        Measure("errors", "technical errors", whole, lambda one: one.errors),
-        Measure("timeouts", "errors that were timeouts", whole, lambda one: one.timeouts),
-        Measure("dropped", "planned payments that were not tried", whole, lambda one: one.dropped),
-        Measure("committed_rate", "made, of those tried", exact, lambda one: share(one.committed, one.attempts)),
+        Measure("ticks", "ticks that were run", whole, lambda figures: figures.ticks),
+        Measure("state", "running, or error if a guardrail ended the run", word, lambda figures: figures.state),
+        Measure("attempts", "payments tried", whole, lambda figures: figures.attempts),
+        Measure("committed", "payments made", whole, lambda figures: figures.committed),
+        Measure("rejected", "payments refused", whole, lambda figures: figures.rejected),
+        Measure("no_capacity", "payments refused for lack of capacity", whole, lambda figures: figures.no_capacity),
+        Measure("no_route_at_all", "refused, and no clearing can help", whole, lambda figures: figures.no_route_at_all),
+        Measure("errors", "technical errors", whole, lambda figures: figures.errors),
+        Measure("timeouts", "errors that were timeouts", whole, lambda figures: figures.timeouts),
+        Measure("dropped", "planned payments that were not tried", whole, lambda figures: figures.dropped),
         Measure(
-            "no_capacity_rate", "without capacity, of tried", exact, lambda one: share(one.no_capacity, one.attempts)
+            "committed_rate", "made, of those tried", exact, lambda figures: share(figures.committed, figures.attempts)
         ),
-        Measure("clearing_calls", "clearing calls", whole, lambda one: one.calls),
+        Measure(
+            "no_capacity_rate",
+            "without capacity, of tried",
+            exact,
+            lambda figures: share(figures.no_capacity, figures.attempts),
+        ),
+        Measure("clearing_calls", "clearing calls", whole, lambda figures: figures.calls),
         Measure("mean_interval", "ticks between two calls in one equivalent", exact, _mean_interval),
-        Measure("mean_cost", "work units of a call", exact, lambda one: share(one.work, one.calls)),
-        Measure("total_work", "work units of all calls", whole, lambda one: one.work),
-        Measure("over_budget", "calls beyond their budget", whole, lambda one: one.over_budget),
-        Measure("cleared_cycles", "cycles of debt that were cleared", whole, lambda one: one.cycles),
+        Measure("mean_cost", "work units of a call", exact, lambda figures: share(figures.work, figures.calls)),
+        Measure("total_work", "work units of all calls", whole, lambda figures: figures.work),
+        Measure("over_budget", "calls beyond their budget", whole, lambda figures: figures.over_budget),
+        Measure("cleared_cycles", "cycles of debt that were cleared", whole, lambda figures: figures.cycles),
         *(measure for code in equivalents for measure in _amounts(code)),
-        Measure("plan_digest", "SHA-256 of all planned payments", word, lambda one: one.plan),
-        Measure("ledger_digest", "SHA-256 of the ledger after each tick", word, lambda one: one.ledger),
+        Measure("plan_digest", "SHA-256 of all planned payments", word, lambda figures: figures.plan),
+        Measure("ledger_digest", "SHA-256 of the ledger after each tick", word, lambda figures: figures.ledger),
     )
 
 
@@ -128,23 +133,25 @@ def _amounts(code: str) -> tuple[Measure, ...]:
             f"wanted_{code}",
             "demand before the ledger capped it",
             exact,
-            lambda one: share(one.demand[code].wanted, ATOMS),
+            lambda figures: share(figures.demand[code].wanted, ATOMS),
         ),
-        Measure(f"volume_{code}", "paid amounts", exact, lambda one: share(one.demand[code].volume, ATOMS)),
+        Measure(f"volume_{code}", "paid amounts", exact, lambda figures: share(figures.demand[code].volume, ATOMS)),
         Measure(
             f"served_share_{code}",
             "paid share of the demand",
             exact,
-            lambda one: share(one.demand[code].served, one.demand[code].wanted),
+            lambda figures: share(figures.demand[code].served, figures.demand[code].wanted),
         ),
         Measure(
             f"cleared_amount_{code}",
             "sum of the amounts of cleared cycles",
             exact,
-            lambda one: share(one.cleared[code], ATOMS),
+            lambda figures: share(figures.cleared[code], ATOMS),
         ),
-        Measure(f"debt_reduction_{code}", "reduction of debts", exact, lambda one: share(one.reduced[code], ATOMS)),
-        Measure(f"total_debt_{code}", "debts at the end", exact, lambda one: share(one.debts[code], ATOMS)),
+        Measure(
+            f"debt_reduction_{code}", "reduction of debts", exact, lambda figures: share(figures.reduced[code], ATOMS)
+        ),
+        Measure(f"total_debt_{code}", "debts at the end", exact, lambda figures: share(figures.debts[code], ATOMS)),
     )
 
 
@@ -153,8 +160,8 @@ def share(part: int, whole: int) -> Fraction | None:
     return Fraction(part, whole) if whole else None
 
 
-def _mean_interval(one: Figures) -> Fraction | None:
-    return share(sum(one.intervals), len(one.intervals))
+def _mean_interval(figures: Figures) -> Fraction | None:
+    return share(sum(figures.intervals), len(figures.intervals))
 
 
 def written(value: Value) -> int | str | None:

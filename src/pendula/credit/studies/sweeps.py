@@ -81,13 +81,13 @@ def sweep(
     wanted = measures(sorted(scenario.equivalents))
     axes = list(points[0].values)
     kinds = {name: _kind(BY_NAME[name]) if name in BY_NAME else Kind.TEXT for name in axes} | {"seed": Kind.INTEGER}
-    clash = [one.name for one in wanted if one.name in kinds]
+    clash = [measure.name for measure in wanted if measure.name in kinds]
     assert not clash, f"a setting and a measure are both called {clash}"
     rows = [
-        [*(_axis(name, task) for name in axes), task.seed, *(written(one.of(figures)) for one in wanted)]
+        [*(_axis(name, task) for name in axes), task.seed, *(written(measure.of(figures)) for measure in wanted)]
         for task, figures in zip(tasks, found, strict=True)
     ]
-    return columns_of(kinds | {one.name: one.kind for one in wanted}, rows)
+    return columns_of(kinds | {measure.name: measure.kind for measure in wanted}, rows)
 
 
 def _axis(name: str, task: Task) -> int | str | None:

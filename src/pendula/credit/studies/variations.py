@@ -98,19 +98,19 @@ def varied(scenario: Json, changes: Iterable[tuple[str, str]]) -> Json:
     return scenario
 
 
-def _change(scenario: Any, one: Variation, value: str) -> None:
-    field = one.steps[-1].removeprefix(".")
-    places: list[Any] = [scenario.get(one.steps[0])]
-    for step in one.steps[1:-1]:
+def _change(scenario: Any, change: Variation, value: str) -> None:
+    field = change.steps[-1].removeprefix(".")
+    places: list[Any] = [scenario.get(change.steps[0])]
+    for step in change.steps[1:-1]:
         places = [found for place in places for found in _selected(place, step)]
-    if one.steps[0] == "participants" and field == "limit":
+    if change.steps[0] == "participants" and field == "limit":
         givers = {place.get("id") for place in places if isinstance(place, dict)}
         places = [line for line in scenario.get("trustlines", ()) if line.get("from") in givers]
-    holders = [place for place in places if isinstance(place, dict) and (not one.times or field in place)]
+    holders = [place for place in places if isinstance(place, dict) and (not change.times or field in place)]
     if not holders:
-        raise InvalidVariation(f"The scenario has nothing at {one.path!r}", path=one.path)
+        raise InvalidVariation(f"The scenario has nothing at {change.path!r}", path=change.path)
     for holder in holders:
-        holder[field] = _product(one, holder[field], value) if one.times else _read(value)
+        holder[field] = _product(change, holder[field], value) if change.times else _read(value)
 
 
 def _selected(place: Any, step: str) -> Iterator[Any]:
@@ -138,13 +138,13 @@ def _fits(item: Any, wanted: str, by_id: bool) -> bool:
     return all(str(item.get(name.strip())) == value.strip() for name, _, value in pairs)
 
 
-def _product(one: Variation, known: Any, factor: str) -> Json:
+def _product(change: Variation, known: Any, factor: str) -> Json:
     """The value times the factor, rounded down to eight digits; text stays text."""
     try:
         found = (Decimal(str(known)) * Decimal(factor)).quantize(_FINEST, ROUND_DOWN)
     except InvalidOperation:
-        message = f"{known!r} at {one.path!r} cannot be multiplied by {factor!r}"
-        raise InvalidVariation(message, path=one.path) from None
+        message = f"{known!r} at {change.path!r} cannot be multiplied by {factor!r}"
+        raise InvalidVariation(message, path=change.path) from None
     return format(found, "f") if isinstance(known, str) else found.normalize() + 0
 
 

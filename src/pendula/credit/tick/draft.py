@@ -36,4 +36,4 @@ class Draft:
     @property
     def payments(self) -> list[Attempt]:
         """All payments in the plan of this tick, scheduled ones first."""
-        return [*(one for one in self.first if isinstance(one, Attempt)), *self.plan]
+        return [*(attempt for attempt in self.first if isinstance(attempt, Attempt)), *self.plan]

@@ -40,7 +40,7 @@ Found = tuple[Route, ...] | Refused | Drifted | UnfollowedPayment
 
 def pay(run: RunState, draft: Draft) -> None:
     """Try scheduled actions, then waiting payments, then the plan. With a budget of 0 waiting payments keep waiting."""
-    late = [resolved(run, one) for one in run.queue] if draft.budget else []
+    late = [resolved(run, waiting) for waiting in run.queue] if draft.budget else []
     allowed = _allowed(run)
     ready: list[Attempt | DueClearing] = [*draft.first, *late, *draft.plan]
     if allowed is not None:
@@ -75,13 +75,13 @@ def _hold_back(
     """Actions to try now. The rest is queued, oldest first; the newest beyond `queue_max` are dropped."""
     now: list[Attempt | DueClearing] = []
     held: list[Attempt] = []
-    for one in ready:
-        if isinstance(one, DueClearing) or allowed > 0:
-            allowed -= isinstance(one, Attempt)
-            now.append(one)
+    for action in ready:
+        if isinstance(action, DueClearing) or allowed > 0:
+            allowed -= isinstance(action, Attempt)
+            now.append(action)
         else:
-            held.append(one)
-    held.sort(key=lambda one: (one.tick, one.seq))
+            held.append(action)
+    held.sort(key=lambda attempt: (attempt.tick, attempt.seq))
     older = () if draft.budget else run.queue
     settings = run.settings
     capacity = max(0, settings.queue_max - len(older)) if settings.on_limit is OnLimit.WAIT else 0
@@ -94,14 +94,14 @@ def _hold_back(
 def _windows(ready: Sequence[Attempt | DueClearing], most: int) -> "Iterator[DueClearing | list[Attempt]]":
     """Groups of up to `most` payments in order; a scheduled clearing is a group of its own."""
     window: list[Attempt] = []
-    for one in ready:
-        if isinstance(one, DueClearing):
+    for action in ready:
+        if isinstance(action, DueClearing):
             if window:
                 yield window
             window = []
-            yield one
+            yield action
         else:
-            window.append(one)
+            window.append(action)
             if len(window) == most:
                 yield window
                 window = []
@@ -122,10 +122,10 @@ def _clear_dated(run: RunState, draft: Draft, code: str) -> None:
 
 def _pay_together(run: RunState, draft: Draft, window: Sequence[Attempt]) -> None:
     """Finish all payments of a group before a guardrail ends the run: the service has made them."""
-    found = _outcomes(run, draft, [one for one in window if one.planned is not None])
+    found = _outcomes(run, draft, [attempt for attempt in window if attempt.planned is not None])
     end = None
-    for one in window:
-        code = _finish(run, draft, one, next(found)) if one.planned is not None else _fail(draft, one)
+    for attempt in window:
+        code = _finish(run, draft, attempt, next(found)) if attempt.planned is not None else _fail(draft, attempt)
         run.counters.count(code)
         draft.tried += 1
         draft.timeouts += code is Code.PAYMENT_TIMEOUT
@@ -136,24 +136,28 @@ def _pay_together(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Non
         draft.over = True
 
 
-def _fail(draft: Draft, one: Attempt) -> Code:
-    assert one.code is not None
-    if one.equivalent in draft.tallies:
-        draft.tallies[one.equivalent].rejected += 1
+def _fail(draft: Draft, attempt: Attempt) -> Code:
+    assert attempt.code is not None
+    if attempt.equivalent in draft.tallies:
+        draft.tallies[attempt.equivalent].rejected += 1
     draft.rejected += 1
-    draft.events.append(_failed(draft, one, Failure(one.code.value)))
-    return one.code
+    draft.events.append(_failed(draft, attempt, Failure(attempt.code.value)))
+    return attempt.code
 
 
-def _failed(draft: Draft, one: Attempt, failure: Failure) -> TxFailed:
-    ends = one.equivalent, one.sender, one.receiver, one.amount
-    return TxFailed(draft.tick, one.seq, *ends, failure, one.planned_tick(draft.tick))
+def _failed(draft: Draft, attempt: Attempt, failure: Failure) -> TxFailed:
+    ends = attempt.equivalent, attempt.sender, attempt.receiver, attempt.amount
+    return TxFailed(draft.tick, attempt.seq, *ends, failure, attempt.planned_tick(draft.tick))
 
 
-def _finish(run: RunState, draft: Draft, one: Attempt, found: Found) -> Code | None:
-    planned = one.planned
+def _finish(run: RunState, draft: Draft, attempt: Attempt, found: Found) -> Code | None:
+    planned = attempt.planned
     assert planned is not None
-    ledger, tally, amount = run.network.ledgers[one.equivalent], draft.tallies[one.equivalent], planned.cents * CENT
+    ledger, tally, amount = (
+        run.network.ledgers[attempt.equivalent],
+        draft.tallies[attempt.equivalent],
+        planned.cents * CENT,
+    )
     if isinstance(found, UnfollowedPayment):
         draft.events.append(_delta_check(draft.tick, ledger, found.drifted))
         found = Refused(Code.INTERNAL_ERROR, found.why.details)
@@ -163,7 +167,7 @@ def _finish(run: RunState, draft: Draft, one: Attempt, found: Found) -> Code | N
     if isinstance(found, Refused):
         _count_refusal(draft, tally, found)
         ledger.hops.failed(_blamed(ledger, found, planned), found.code, found.closed)
-        draft.events.append(_failed(draft, one, Failure(found.code.value, found.details)))
+        draft.events.append(_failed(draft, attempt, Failure(found.code.value, found.details)))
         return found.code
     ledger.expect(planned.sender, planned.receiver, amount)
     ledger.hops.made(event_parts.hops_of(found))
@@ -173,11 +177,13 @@ def _finish(run: RunState, draft: Draft, one: Attempt, found: Found) -> Code | N
     tally.served += min(planned.wanted, planned.cents) * CENT
     tally.routes += len(found)
     tally.hops += sum(len(route.hops) for route in found)
-    tx_id = tx_name(run.seed, one.tick, one.seq, (one.sender, one.receiver, one.equivalent, one.amount))
+    tx_id = tx_name(
+        run.seed, attempt.tick, attempt.seq, (attempt.sender, attempt.receiver, attempt.equivalent, attempt.amount)
+    )
     ends = planned.sender, planned.receiver
-    waited = one.planned_tick(draft.tick)
+    waited = attempt.planned_tick(draft.tick)
     draft.events.append(
-        updated(run, ledger, found, seq=one.seq, tx_id=tx_id, ends=ends, amount=amount, planned_tick=waited)
+        updated(run, ledger, found, seq=attempt.seq, tx_id=tx_id, ends=ends, amount=amount, planned_tick=waited)
     )
     return None
 
@@ -190,10 +196,10 @@ def _outcomes(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Iterato
         yield from _paid_outside(run, draft, window)
         return
     draft.in_flight = max(draft.in_flight, 1)
-    for one in window:
-        assert one.planned is not None
-        processor = run.network.ledgers[one.equivalent].processor
-        yield processor.pay(one.planned.sender, one.planned.receiver, one.planned.cents * CENT)
+    for attempt in window:
+        assert attempt.planned is not None
+        processor = run.network.ledgers[attempt.equivalent].processor
+        yield processor.pay(attempt.planned.sender, attempt.planned.receiver, attempt.planned.cents * CENT)
 
 
 def _paid_outside(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Iterator[Found]:
@@ -202,7 +208,7 @@ def _paid_outside(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Ite
     The service may have decided in another order: if a payment does not fit yet, later ones go first. One that never
     fits shows that the two ledgers have drifted apart.
     """
-    orders = [_order(run, one) for one in window]
+    orders = [_order(run, attempt) for attempt in window]
     answers = pay_outside(run.outside, orders, run.settings.payment_retries)
     late = sum(isinstance(one, Refused) and one.code is Code.PAYMENT_TIMEOUT for one in answers)
     draft.in_flight = max(draft.in_flight, len(window), draft.timeouts + late)
@@ -246,21 +252,27 @@ def _too_narrow(order: Order, answer: tuple[Route, ...] | Refused | InvalidRoute
     return InvalidRoutes({"kind": "line_too_narrow", "line": line, "expected": taken, "found": left})
 
 
-def _order(run: RunState, one: Attempt) -> Order:
-    assert one.planned is not None
-    amount, book = one.planned.cents * CENT, one.planned.book
-    at_ms = one.tick * run.settings.tick_ms_base
+def _order(run: RunState, attempt: Attempt) -> Order:
+    assert attempt.planned is not None
+    amount, book = attempt.planned.cents * CENT, attempt.planned.book
+    at_ms = attempt.tick * run.settings.tick_ms_base
     key = idempotency_key(
-        run.config.run_id, at_ms, one.sender, one.receiver, equivalent=one.equivalent, amount=amount, seq=one.seq
+        run.config.run_id,
+        at_ms,
+        attempt.sender,
+        attempt.receiver,
+        equivalent=attempt.equivalent,
+        amount=amount,
+        seq=attempt.seq,
     )
-    return Order(key, one.sender, one.receiver, amount, book)
+    return Order(key, attempt.sender, attempt.receiver, amount, book)
 
 
-def _blamed(ledger: EquivalentLedger, refused: Refused, one: Planned) -> tuple[int, ...]:
+def _blamed(ledger: EquivalentLedger, refused: Refused, planned: Planned) -> tuple[int, ...]:
     """The hops at which a payment failed; the shortest chain if only the service could know."""
     if refused.hops or refused.code is Code.ROUTING_NO_ROUTE:
         return refused.hops
-    return ledger.processor.chain(one.sender, one.receiver) or ()
+    return ledger.processor.chain(planned.sender, planned.receiver) or ()
 
 
 def _count_refusal(draft: Draft, tally: Tally, refused: Refused) -> None:

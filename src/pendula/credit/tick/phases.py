@@ -87,7 +87,7 @@ def silenced(run: RunState) -> Iterator[dict[str, Json]]:
     cap = run.settings.amount_cap
     if cap is None:
         return
-    for name, behaviour in sorted(run.network.planner.by_profile.items(), key=lambda one: one[0] or ""):
+    for name, behaviour in sorted(run.network.planner.by_profile.items(), key=lambda item: item[0] or ""):
         for code, model in sorted(behaviour.models.items()):
             if model.min is not None and model.min > cap and code in run.network.ledgers:
                 facts: dict[str, Json] = {"kind": "profile_silenced", "profile": name, "equivalent": code}
@@ -103,9 +103,9 @@ def set_budget(run: RunState, draft: Draft) -> None:
 def make_plan(run: RunState, draft: Draft) -> None:
     """Scheduled payments come first in the plan; planned payments follow."""
     first = draft.payments
-    for one in first:
-        if one.planned is not None:
-            draft.tallies[one.equivalent].wanted += one.wanted * CENT
+    for attempt in first:
+        if attempt.planned is not None:
+            draft.tallies[attempt.equivalent].wanted += attempt.wanted * CENT
     if run.config.behaviour is not None:
         draft.plan = _asked_plan(run, draft, len(first))
     else:
@@ -113,11 +113,12 @@ def make_plan(run: RunState, draft: Draft) -> None:
         plan = run.network.planner.plan_with_demand(run.seed, draft.tick, draft.budget, now, run.intensity)
         shift = len(first)
         draft.plan = [
-            attempt_of(one._replace(seq=one.seq + shift) if shift else one, draft.tick, run) for one in plan.payments
+            attempt_of(attempt._replace(seq=attempt.seq + shift) if shift else attempt, draft.tick, run)
+            for attempt in plan.payments
         ]
         for code, cents in plan.wanted.items():
             draft.tallies[code].wanted += cents * CENT
-    lines = "".join(one.line() for one in draft.payments)
+    lines = "".join(attempt.line() for attempt in draft.payments)
     run.plan_digest.update(lines.encode("utf-8", "surrogatepass"))
 
 

@@ -54,7 +54,7 @@ def live(values: Mapping[str, str], ticks: int = TICKS) -> Life:
     payments: list[tuple[int, int]] = []
 
     def count(events: Sequence[Event]) -> None:
-        payments.extend((one.planned, one.committed) for one in events if isinstance(one, Ticked))
+        payments.extend((event.planned, event.committed) for event in events if isinstance(event, Ticked))
 
     headless.step(ticks, count)
     return Life(headless.result(), tuple(payments))

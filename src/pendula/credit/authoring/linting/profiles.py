@@ -31,20 +31,26 @@ PROPS: Mapping[str, str] = {
 def props(survey: Survey) -> Iterator[Caution]:
     """Invalid values, and probable misspellings of names."""
     for key, form in PROPS.items():
-        bad = [one.id for one in survey.scenario.profiles.values() if key in one.props and _bad(key, one.props[key])]
+        bad = [
+            profile.id
+            for profile in survey.scenario.profiles.values()
+            if key in profile.props and _bad(key, profile.props[key])
+        ]
         if bad:
             message = f"{key} of {listed(bad, 'profile')} is not {form}"
             yield Caution("prop_ignored", props_path(bad[0], key), message)
-    for one in survey.scenario.profiles.values():
-        for key in one.props:
+    for profile in survey.scenario.profiles.values():
+        for key in profile.props:
             hint = suggestion(key, tuple(PROPS)) if key not in PROPS else ""
             if hint:
-                yield Caution("prop_misspelt", props_path(one.id, key), f"{key!r} is not known and has no effect{hint}")
-    clamped = [one.id for one in survey.scenario.profiles.values() if _clamped(one.props.get("tx_rate"))]
+                yield Caution(
+                    "prop_misspelt", props_path(profile.id, key), f"{key!r} is not known and has no effect{hint}"
+                )
+    clamped = [profile.id for profile in survey.scenario.profiles.values() if _clamped(profile.props.get("tx_rate"))]
     if clamped:
         message = f"tx_rate of {listed(clamped, 'profile')} is outside 0 to 1 and counts as the nearer of the two"
         yield Caution("rate_clamped", props_path(clamped[0], "tx_rate"), f"{message}; say which is meant")
-    chained = [one.id for one in survey.scenario.profiles.values() if one.props.get("flow_chains")]
+    chained = [profile.id for profile in survey.scenario.profiles.values() if profile.props.get("flow_chains")]
     if chained and not survey.scenario.flow.enabled:
         message = f"flow_chains of {listed(chained, 'profile')} {have(chained)} no effect"
         yield Caution("flow_switched_off", "$.settings.flow", f"{message} until settings.flow.enabled is true")
@@ -54,30 +60,32 @@ def profiles(survey: Survey) -> Iterator[Caution]:
     if survey.settings.amount_cap == 0:
         message = "the amount cap is 0, so nothing is ever paid; raise amount_cap, or set it to none"
         yield Caution("cap_of_zero", "$", message)
-    for name in sorted(survey.scenario.profiles.keys() | {one for one in survey.by_profile if one is not None}):
-        one = behaviour(name, survey.scenario.profiles, survey.settings.profile_presets)
-        yield from _codes(survey, name, one)
+    for name in sorted(
+        survey.scenario.profiles.keys() | {profile for profile in survey.by_profile if profile is not None}
+    ):
+        pattern = behaviour(name, survey.scenario.profiles, survey.settings.profile_presets)
+        yield from _codes(survey, name, pattern)
         senders = survey.by_profile.get(name, [])
         if senders:
-            yield from _amounts(survey, name, one, senders)
-            yield from _direction(survey, name, one, senders)
+            yield from _amounts(survey, name, pattern, senders)
+            yield from _direction(survey, name, pattern, senders)
 
 
-def _codes(survey: Survey, name: str, one: Behaviour) -> Iterator[Caution]:
-    known, weights = survey.scenario.equivalents, one.weights
-    for key, codes in (("equivalent_weights", weights or {}), ("amount_model", one.models)):
+def _codes(survey: Survey, name: str, pattern: Behaviour) -> Iterator[Caution]:
+    known, weights = survey.scenario.equivalents, pattern.weights
+    for key, codes in (("equivalent_weights", weights or {}), ("amount_model", pattern.models)):
         strange = [code for code in codes if code not in known]
         if strange:
             message = f"{key} of the profile {name!r} names {listed(strange, 'equivalent')} that the scenario lacks"
             yield Caution("unknown_equivalent", props_path(name, key), f"{message}; it has {', '.join(known)}")
-    if weights is not None and not any(one.weight(code) > 0 for code in known):
+    if weights is not None and not any(pattern.weight(code) > 0 for code in known):
         message = f"the profile {name!r} gives no weight to any equivalent of the scenario and never pays"
         yield Caution("profile_without_equivalent", props_path(name, "equivalent_weights"), f"{message}; name one")
 
 
-def _amounts(survey: Survey, name: str, one: Behaviour, senders: Sequence[Participant]) -> Iterator[Caution]:
+def _amounts(survey: Survey, name: str, pattern: Behaviour, senders: Sequence[Participant]) -> Iterator[Caution]:
     cap = survey.settings.amount_cap
-    for code, model in sorted(one.models.items()):
+    for code, model in sorted(pattern.models.items()):
         if code not in survey.scenario.equivalents:
             continue
         path, least = props_path(name, f"amount_model.{code}"), model.min or 0
@@ -96,14 +104,14 @@ def _amounts(survey: Survey, name: str, one: Behaviour, senders: Sequence[Partic
             yield Caution("profile_above_limits", path, f"{message} {text(largest)}, and is silent: {advice}")
 
 
-def _direction(survey: Survey, name: str, one: Behaviour, senders: Sequence[Participant]) -> Iterator[Caution]:
+def _direction(survey: Survey, name: str, pattern: Behaviour, senders: Sequence[Participant]) -> Iterator[Caution]:
     """Groups that a profile should pay but none of its participants can; by group of the sender for chains."""
     given = name in survey.scenario.profiles and "recipient_group_weights" in survey.scenario.profiles[name].props
     # The groups of a preset are a guess; ignore those without members.
-    groups = {group for group, _ in one.groups if given or group in survey.members}
+    groups = {group for group, _ in pattern.groups if given or group in survey.members}
     wanted: dict[str | None, set[str]] = {None: groups} if groups else {}
     if survey.scenario.flow.enabled:
-        for start, target in one.chains:
+        for start, target in pattern.chains:
             wanted.setdefault(start, set()).add(target)
     missing = {start: set(targets) for start, targets in wanted.items()}
     able = False
@@ -113,7 +121,7 @@ def _direction(survey: Survey, name: str, one: Behaviour, senders: Sequence[Part
         able = True
         goals = missing.get(None, set()) | missing.get(sender.group, set())
         if any(survey.bits.get(group, 0) & near.get(sender.id, 0) for near in survey.near.values() for group in goals):
-            reached = _reached(survey, sender.id, one)
+            reached = _reached(survey, sender.id, pattern)
             for place in (None, sender.group):
                 missing.get(place, set()).difference_update(reached)
     starts = {None, *(sender.group for sender in senders)}
@@ -127,11 +135,11 @@ def _direction(survey: Survey, name: str, one: Behaviour, senders: Sequence[Part
         yield Caution("group_out_of_reach", props_path(name, key), f"{message}: {advice}")
 
 
-def _reached(survey: Survey, sender: str, one: Behaviour) -> set[str | None]:
+def _reached(survey: Survey, sender: str, pattern: Behaviour) -> set[str | None]:
     """The groups of all receivers the planner could choose."""
     found: set[str | None] = set()
     for code, ways in survey.out.items():
-        if one.weight(code) > 0:
+        if pattern.weight(code) > 0:
             found.update(survey.people[who].group for who in reach(ways, sender, REACH_HOPS, REACH_MOST))
     return found
 
@@ -156,8 +164,8 @@ def _bad(key: str, value: Any) -> bool:
         case "periodicity_factor", _:
             return not (number(value) or 0) > 0
         case "flow_chains", list() | tuple():
-            pairs = (isinstance(one, list | tuple) and len(one) == 2 for one in value)
-            return not all(pairs) or not all(isinstance(end, str) for one in value for end in one)
+            pairs = (isinstance(item, list | tuple) and len(item) == 2 for item in value)
+            return not all(pairs) or not all(isinstance(end, str) for item in value for end in item)
         case "amount_model", dict():
             return not all(_amounts_fit(model) for model in value.values())
         case "equivalent_weights" | "recipient_group_weights", dict():
@@ -169,5 +177,5 @@ def _bad(key: str, value: Any) -> bool:
 
 def _amounts_fit(model: Any) -> bool:
     numbers = [model[name] for name in AMOUNTS if name in model] if isinstance(model, dict) else None
-    sound = numbers is not None and all((number(one) or 0) > 0 for one in numbers)
+    sound = numbers is not None and all((number(value) or 0) > 0 for value in numbers)
     return sound and model.get("family") in (None, *Family)

@@ -18,18 +18,22 @@ EXAMPLES = 3
 def routes(survey: Survey) -> Iterator[Caution]:
     """Warn if too many planned payments have no allowed route even without debts."""
     network = Network(survey.scenario, survey.settings)
-    planned = [one for tick in range(TICKS) for one in network.planner.plan(SEED, tick, BUDGET)]
-    hopeless = [one for one in planned if network.ledgers[one.book.code].processor.never(one.sender, one.receiver)]
+    planned = [payment for tick in range(TICKS) for payment in network.planner.plan(SEED, tick, BUDGET)]
+    hopeless = [
+        payment
+        for payment in planned
+        if network.ledgers[payment.book.code].processor.never(payment.sender, payment.receiver)
+    ]
     if not planned or len(hopeless) * 100 < WARN_FROM * len(planned):
         return
     share = (200 * len(hopeless) + len(planned)) // (2 * len(planned))
-    names = dict.fromkeys(_named(network, one) for one in hopeless)
+    names = dict.fromkeys(_named(network, payment) for payment in hopeless)
     examples = ", ".join(list(names)[:EXAMPLES])
     message = f"{share} % of what these profiles may plan has no allowed route, whatever is cleared: {examples}"
     advice = "allow lines to mediate (policy.can_be_intermediate), or raise routing_max_hops"
     yield Caution("no_allowed_route", "$.trustlines", f"{message}; {advice}")
 
 
-def _named(network: Network, one: Planned) -> str:
+def _named(network: Network, planned: Planned) -> str:
     people = network.people.names
-    return f"{people[one.sender]} to {people[one.receiver]} ({one.book.code})"
+    return f"{people[planned.sender]} to {people[planned.receiver]} ({planned.book.code})"

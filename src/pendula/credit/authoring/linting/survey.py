@@ -24,15 +24,15 @@ class Survey:
         self.scenario = scenario
         self.settings = settings
         effects = [effect for event in scenario.events for effect in event.effects] if settings.enable_inject else []
-        self.present = {one.id for one in scenario.participants}
-        self.people = {one.id: one for one in (*_added(effects), *scenario.participants)}
-        self.all_lines = sorted((*scenario.lines, *_lines(effects)), key=lambda one: (one.creditor, one.debtor))
+        self.present = {participant.id for participant in scenario.participants}
+        self.people = {participant.id: participant for participant in (*_added(effects), *scenario.participants)}
+        self.all_lines = sorted((*scenario.lines, *_lines(effects)), key=lambda line: (line.creditor, line.debtor))
         self.live = [line for line in self.all_lines if self._live(line)]
-        self.members = {one.group for one in self.people.values() if one.group is not None}
+        self.members = {participant.group for participant in self.people.values() if participant.group is not None}
         self.by_profile: dict[str | None, list[Participant]] = {}
-        for one in self.people.values():
-            if one.status is ParticipantStatus.ACTIVE:
-                self.by_profile.setdefault(one.profile, []).append(one)
+        for participant in self.people.values():
+            if participant.status is ParticipantStatus.ACTIVE:
+                self.by_profile.setdefault(participant.profile, []).append(participant)
         self.largest: dict[tuple[str, str], int] = {}
         self.lines_in: dict[str, list[Trustline]] = {code: [] for code in scenario.equivalents}
         for line in self.live:
@@ -41,7 +41,11 @@ class Survey:
             self.largest[key] = max(line.limit, self.largest.get(key, 0))
         self.out = {code: ways_of(map(hop, lines)) for code, lines in self.lines_in.items()}
         self.bits = {group: 1 << place for place, group in enumerate(sorted(self.members))}
-        marks = {one.id: self.bits[one.group] for one in self.people.values() if one.group is not None}
+        marks = {
+            participant.id: self.bits[participant.group]
+            for participant in self.people.values()
+            if participant.group is not None
+        }
         self.near = {code: marks_within(ways, marks, REACH_HOPS) for code, ways in self.out.items()}
 
     def _live(self, line: Trustline) -> bool:

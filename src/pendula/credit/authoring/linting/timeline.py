@@ -40,7 +40,7 @@ def events(survey: Survey) -> Iterator[Caution]:
 def _about(survey: Survey, event: TimelineEvent) -> Iterator[tuple[str, str]]:
     match event.type:
         case EventType.PAYMENT | EventType.CLEARING:
-            ends = [(one.sender, one.receiver) for one in event.actions if isinstance(one, DatedPayment)]
+            ends = [(action.sender, action.receiver) for action in event.actions if isinstance(action, DatedPayment)]
             lost = sorted({end for pair in ends for end in pair if end not in survey.people})
             if lost:
                 message = f"{listed(lost, 'participant')} does not exist, so this payment fails; correct the ids"
@@ -65,7 +65,7 @@ def _about(survey: Survey, event: TimelineEvent) -> Iterator[tuple[str, str]]:
 def _about_stress(survey: Survey, event: TimelineEvent) -> Iterator[tuple[str, str]]:
     groups = {f"group:{group}" for group in survey.members}
     scopes = groups | {f"profile:{name}" for name in survey.by_profile if name is not None} | {"all"}
-    lost = sorted({one.scope for one in event.multipliers} - scopes)
+    lost = sorted({multiplier.scope for multiplier in event.multipliers} - scopes)
     if lost:
         yield (
             Code.STRESS_ON_NOBODY,
