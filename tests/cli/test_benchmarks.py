@@ -152,7 +152,7 @@ def test_results_as_a_table(repository: Path, pendula: Pendula) -> None:
 
 def test_an_unknown_benchmark_is_wrong_usage(repository: Path, pendula: Pendula) -> None:
     assert pendula("bench", "nonsense") == Finished(
-        2, "", "pendula: There is no benchmark 'nonsense'; there are engine (unknown_bench)\n"
+        2, "", "pendula: Unknown benchmark 'nonsense'; known are engine (unknown_bench)\n"
     )
 
 

@@ -66,7 +66,7 @@ def test_a_defect_is_one_line_without_traceback(monkeypatch: pytest.MonkeyPatch,
     assert pendula("token", "list") == Finished(
         3,
         "",
-        "pendula: Pendula has a defect: ZeroDivisionError: division by zero; PENDULA_DEBUG=1 shows where"
+        "pendula: Internal error: ZeroDivisionError: division by zero; PENDULA_DEBUG=1 shows the traceback"
         " (internal_error)\n",
     )
 

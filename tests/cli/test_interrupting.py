@@ -48,7 +48,7 @@ def test_what_a_command_keeps_is_said_and_forgotten_with_it(capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("words", "kept"),
     [
-        ("actions run day.yaml --journal kept", "kept holds what was done until then"),
+        ("actions run day.yaml --journal kept", "kept has everything up to the interrupt"),
         ("actions run day.yaml", "nothing was written"),
         ("playback run frame.yaml --count 9 --journal kept", "kept holds what was shown until then"),
         ("playback run frame.yaml --count 9", "nothing was written"),

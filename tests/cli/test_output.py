@@ -233,7 +233,7 @@ def test_a_name_that_promises_another_form_is_refused_with_what_is_allowed(
     ended = pendula(*words.split())
 
     assert (ended.code, list(tmp_path.iterdir())) == (2, [])
-    assert f"cannot be written: this makes {allowed}, as the end of the name has to say" in ended.err
+    assert f"cannot be written: this command writes {allowed}; choose a name that ends so" in ended.err
 
 
 def test_help_splits_no_name_of_a_scene(monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:

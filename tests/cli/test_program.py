@@ -203,7 +203,7 @@ def test_a_command_loads_no_library_of_another(python: Callable[..., Finished]) 
         (["replay"], "Missing argument 'JOURNAL', or --db for a store of jobs; see pendula replay --help"),
         (
             ["replay", "x", "--db", "sqlite:///y"],
-            "--db takes no JOURNAL, --upto or --force: a trail is followed to its end",
+            "--db excludes JOURNAL, --upto and --force: a trail is replayed to its end",
         ),
         (["replay", "x", "--sideways"], "No such option: --sideways; see pendula replay --help"),
         (["token"], "Missing command; see pendula token --help"),

@@ -1,18 +1,18 @@
-"""The program `pendula`: ways in to the kernel, the schedulers and the server; no decisions.
+"""The program `pendula`: the command line of the kernel, the schedulers and the server.
 
-    text        words and numbers for somebody who reads them
-    plain_help  help without types of Python
-    writing     files that are whole or not there
-    fitting     tables that fit, and split no word
-    failing     exit codes, and errors as one line or one JSON object
-    output      results as one JSON document or as tables; progress on stderr
-    spread_options  options of commands that make many runs
-    schedulers       the schedulers by name: their groups of commands and their engines, imported when needed
-    benchmarks  what a benchmark is, how it is judged and where benchmarks are found
-    program     the tree of commands, and one run of it
-    commands    a package a scheduler, a module a command
+    text            printable text and numbers
+    plain_help      help without Python types
+    writing         atomic file writes
+    fitting         tables that fit the terminal
+    failing         exit codes, and errors as one line or one JSON object
+    output          results as one JSON document or as tables; progress on stderr
+    spread_options  options of commands with many runs
+    schedulers      command groups and engines by scheduler, imported when needed
+    benchmarks      the benchmark protocol, verdicts, and how benchmarks are found
+    program         the command tree and its execution
+    commands        the commands, a package per scheduler
 
-Where Pendula was installed without its dependencies, `pendula` says what to install.
+If dependencies are missing, `pendula` prints what to install.
 """
 
 import sys
@@ -28,7 +28,7 @@ def main() -> None:
 
 def _run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
-        # Programs ask for the version often, and the tree of commands takes a tenth of a second to build.
+        # Scripts query the version often, and building the command tree takes a tenth of a second.
         from pendula import __version__
 
         sys.stdout.write(f"pendula {__version__}\n")

@@ -1,10 +1,10 @@
-"""What a benchmark is, how it is judged, and where benchmarks are found.
+"""The benchmark protocol, how results are judged, and how benchmarks are found.
 
-Benchmarks live in the checkout, `bench/<scheduler>.py`, and follow `Bench`: they measure Pendula and a yardstick in one
-run, doing the same work with the same durability, and give `Row`s. Parts of a scheduler's benchmark lie beside it as
+Benchmarks are in the checkout, `bench/<scheduler>.py`, and implement `Bench`: they measure Pendula and a peer in one
+run, with the same work and durability, and return `Row`s. Parts of a benchmark are modules
 `bench/<scheduler>_<part>.py`; a scheduler with several benchmarks has no module of its bare name, and `fleet-map` is
-`bench/fleet_map.py`. A ratio is always ours divided by the yardstick's; a target says which side of a number it should
-be on. What cannot be measured fairly here (a disk that is memory, a peer that is missing) is not judged.
+`bench/fleet_map.py`. A ratio is Pendula's value divided by the peer's; a target is a bound for it. A comparison that is
+unfair on this machine (a disk in memory, a missing peer) is not judged.
 """
 
 import os
@@ -36,7 +36,7 @@ class Verdict(StrEnum):
 
 
 class Target(Struct, frozen=True):
-    """Where the ratio should lie."""
+    """The bound for a ratio."""
 
     relation: Literal["<=", ">="]
     bound: Decimal
@@ -49,7 +49,7 @@ class Target(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """One line of the table: the same work, ours and the yardstick's, in `unit`."""
+    """One row: the same work by Pendula and the yardstick, in `unit`."""
 
     name: str
     ours: Decimal
@@ -64,17 +64,17 @@ class Row(Struct, frozen=True):
 
 
 class Bench(Protocol):
-    """What a module `bench/<scheduler>.py` offers; `PEERS` are the modules of other projects that it imports."""
+    """The interface of a module `bench/<scheduler>.py`; `PEERS` are the modules of other projects that it imports."""
 
     PEERS: Sequence[str]
 
     def run(self, quick: bool, progress: Progress) -> Sequence[Row]:
-        """Measure; `quick` gives fewer rounds and the same rows, `progress` is told what is being measured."""
+        """Measure; `quick` runs fewer rounds for the same rows, `progress` receives what is being measured."""
         ...
 
 
 class NoBenchmarks(WorldBroken):
-    """This is not a checkout."""
+    """The package does not run from a checkout."""
 
     code = "no_benchmarks"
 
@@ -86,7 +86,7 @@ class UnknownBench(WrongUsage):
 
 
 def measured(name: str, ours: float | Decimal, unit: str, *, sentence: str = "", fairness: str = "") -> Row:
-    """A number that stands for itself: nothing beside it, nothing to judge."""
+    """A measured value without a yardstick; it is not judged."""
     return Row(name, _shown(ours), unit, sentence=sentence, fairness=fairness)
 
 
@@ -102,9 +102,9 @@ def compared(
     unfair: str | None = None,
     fairness: str = "",
 ) -> Row:
-    """A number beside its yardstick, judged by `target` unless `unfair` says why that would make no sense here.
+    """A value compared to its yardstick, judged by `target` unless `unfair` explains why not.
 
-    `ratio` is for those who know it better than by dividing: the median over rounds is not that of the medians.
+    `ratio` overrides the quotient, for example with the median of the ratios of all rounds.
     """
     exact = Decimal(ours) / Decimal(yardstick) if ratio is None else Decimal(ratio)
     verdict, sentence = _judge(exact, target, unfair)
@@ -131,7 +131,7 @@ def checkout() -> Path:
 
 
 def schedulers_with_benchmarks(root: Path) -> list[str]:
-    """Names one can ask for, dashes for underscores; a module whose name goes on from another's is a part of it."""
+    """The names of benchmarks, with hyphens for underscores; a module whose name extends another's is a part of it."""
     stems = sorted(path.stem for path in (root / "bench").glob("*.py"))
     parts = {stem for stem in stems for other in stems if stem.startswith(f"{other}_")}
     return [stem.replace("_", "-") for stem in stems if stem not in parts]
@@ -142,7 +142,7 @@ def load(root: Path, scheduler: str) -> Bench:
     known = schedulers_with_benchmarks(root)
     if scheduler not in known:
         raise UnknownBench(
-            f"There is no benchmark {scheduler!r}; there are {', '.join(known)}", scheduler=scheduler, known=known
+            f"Unknown benchmark {scheduler!r}; known are {', '.join(known)}", scheduler=scheduler, known=known
         )
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
@@ -157,7 +157,7 @@ def load(root: Path, scheduler: str) -> Bench:
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were measured on, as far as it can be told."""
+    """The machine of the measurements."""
     return {
         "cpus": os.cpu_count(),
         "implementation": platform.python_implementation(),
@@ -179,7 +179,7 @@ def _judge(ratio: Decimal, target: Target | None, unfair: str | None) -> tuple[V
 
 
 def _shown(value: float | Decimal) -> Decimal:
-    """Four significant digits, whole numbers whole: more would be noise."""
+    """Four significant digits; whole numbers stay whole."""
     number = Decimal(value)
     digits = max(0, 3 - number.adjusted()) if number else 0
     return number.quantize(Decimal(1).scaleb(-digits))

@@ -1,7 +1,7 @@
-"""How a command fails: an exit code with one meaning, and one line on stderr or, with `--json`, one JSON object there.
+"""Errors of commands: an exit code with one meaning, and one line or, with `--json`, one JSON object on stderr.
 
-A stream that was closed before we began takes whatever is said, and the exit code stays what it is. Knows neither typer
-nor rich: it also has to say that they are missing. `PENDULA_DEBUG=1` adds the traceback.
+Closed standard streams do not change the exit code. This module imports neither typer nor rich, since it reports if
+they are missing. `PENDULA_DEBUG=1` adds the traceback.
 """
 
 import os
@@ -18,20 +18,20 @@ from pendula.kernel.errors import MissingExtra, PendulaError, WorldBroken, Wrong
 
 INTERRUPTED = 130
 READER_GONE = 141
-# One meaning each, for every command; the reference page has this table.
+# The same for every command; the reference page has this table.
 MEANINGS: Mapping[int, str] = {
-    0: "Done. The result is on stdout, even where it tells of refusals within it.",
-    1: "Refused. What was given does not hold up: a file has faults, a request is refused, a check or a replay found "
-    "something, an expectation did not come true.",
-    2: "The command line is wrong: a word, an option or a name that does not exist, or two that do not go together.",
-    3: "It could not be tried: something is not there or does not work (a file, a journal, a store, a port, a server, "
-    "a missing extra), or Pendula itself has a defect (`internal_error`).",
+    0: "Done. The result is on stdout, even if it contains refusals.",
+    1: "Refused. The input is invalid: a file has faults, a request is refused, a check or a replay found a problem, "
+    "or an expectation failed.",
+    2: "The command line is wrong: an unknown command, option or name, or options that exclude each other.",
+    3: "The command could not run: a file, journal, store, port, server or extra is missing or does not work, or "
+    "Pendula has a bug (`internal_error`).",
     INTERRUPTED: "Ctrl+C. The line on stderr says what was kept.",
-    READER_GONE: "The program that read our output went away, as `head` does.",
+    READER_GONE: "The reader of the output closed the pipe, as `head` does.",
 }
 
-# What commands need beside the libraries. A plain installation brings the first two; who installs without
-# dependencies, to embed a scheduler, goes without.
+# Modules that commands need. A plain installation includes the first two; an installation without dependencies, to
+# embed a scheduler, does not.
 PLAIN: Mapping[str, tuple[str, ...]] = {
     "cli": ("typer", "rich"),
     "server": ("fastapi", "uvicorn", "prometheus_client", "structlog"),
@@ -40,43 +40,43 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {"fleet": ("numpy", "shapely")}
 
 
 class InternalError(PendulaError):
-    """A defect of Pendula. Facts: `exception`, the name of its class."""
+    """A bug in Pendula. Facts: `exception`, the class name."""
 
     code = "internal_error"
     exit_code = 3
 
 
 class Interrupted(PendulaError):
-    """Somebody pressed Ctrl+C. The message says what was kept."""
+    """The user pressed Ctrl+C. The message says what was kept."""
 
     code = "interrupted"
     exit_code = INTERRUPTED
 
 
-# What an interrupt leaves behind, as far as the command has come; one command runs in a process.
+# What remains after an interrupt at this point; a process runs one command.
 _kept: list[str] = []
 
 
 def keeping(sentence: str) -> None:
-    """From here on an interrupt leaves this behind; it is said then. Before the first call nothing is."""
+    """Set what an interrupt reports as kept from now on; before the first call nothing is."""
     _kept.append(sentence)
 
 
 def require(part: str) -> None:
-    """Raise `MissingExtra` unless everything that this part of Pendula needs can be imported; imports nothing."""
+    """Raise `MissingExtra` unless all modules for this part of Pendula are installed; imports nothing."""
     absent = [module for module in {**PLAIN, **EXTRAS}[part] if find_spec(module) is None]
     if absent:
         raise MissingExtra.of(part if part in EXTRAS else None, "This", absent)
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether `--json` is among the options, also when the rest of the line makes no sense."""
+    """Whether `--json` is among the options, even if the rest of the line is wrong."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in options
 
 
 def ending(arguments: Sequence[str], work: Callable[[], int]) -> int:
-    """The exit code of `work`; whatever stops it is told on stderr and becomes the exit code."""
+    """Run `work` and return its exit code; errors are reported on stderr and determine the exit code."""
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         speak_plainly(stream)
@@ -94,7 +94,7 @@ def ending(arguments: Sequence[str], work: Callable[[], int]) -> int:
         _drain(sys.stdout)
         return READER_GONE
     except SystemExit as leaving:
-        # Rich, which draws the help, makes an exit with 1 of a reader who goes away.
+        # Rich, which renders the help, exits with 1 if the reader closes the pipe.
         if isinstance(leaving.__context__, BrokenPipeError):
             return READER_GONE
         raise
@@ -108,7 +108,7 @@ def ending(arguments: Sequence[str], work: Callable[[], int]) -> int:
 
 
 def understood(error: Exception) -> PendulaError:
-    """The same failure as an error with a code: what the system refused, a wrong command line, or a defect."""
+    """Convert an exception to an error with a code: a system error, a wrong command line, or a bug."""
     match error:
         case PendulaError():
             return error
@@ -118,7 +118,7 @@ def understood(error: Exception) -> PendulaError:
             return _wrong_command_line(error)
         case _:
             return InternalError(
-                f"Pendula has a defect: {type(error).__name__}: {error}; PENDULA_DEBUG=1 shows where",
+                f"Internal error: {type(error).__name__}: {error}; PENDULA_DEBUG=1 shows the traceback",
                 exception=type(error).__name__,
             )
 
@@ -138,14 +138,14 @@ def report(error: PendulaError, as_json: bool) -> None:
 
 
 def _open_closed_streams() -> None:
-    """Put nowhere in the place of closed streams, lest the next file we open get their numbers and what others say."""
+    """Replace closed standard streams by /dev/null, so that no opened file gets their descriptors and output."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def _drain(stream: TextIO) -> None:
-    """Write what is still buffered; if it cannot be written, let it go, so that Python's exit does not complain."""
+    """Flush the buffer; if that fails, discard it, so that Python's exit does not report an error."""
     try:
         stream.flush()
     except OSError:
@@ -164,7 +164,7 @@ def _refused_by_the_system(error: OSError) -> WorldBroken:
 
 
 def _wrong_command_line(error: Any) -> WrongUsage:
-    # A group without a command has printed its help and says nothing more.
+    # A group without a command has printed its help and has no message.
     message = " ".join(str(error.format_message()).split()).replace("Value error, ", "") or "Missing command"
     context = getattr(error, "ctx", None)
     if context is None:
@@ -175,13 +175,13 @@ def _wrong_command_line(error: Any) -> WrongUsage:
 def _lines(error: PendulaError) -> list[str]:
     render = getattr(error, "render", None)
     if callable(render):
-        # A refused document has a line for each fault, `file:line:column: …`, as editors understand it.
+        # One line per fault, `file:line:column: …`, in the form that editors understand.
         return [printable(line) for line in render().split("\n")]
     return [f"pendula: {printable(error.message)} ({error.code})"]
 
 
 def _plain(value: Any) -> Any:
-    """A value that has canonical bytes, whatever facts an error carries: an error must never fail to be told."""
+    """The facts of an error as encodable values, so that reporting never fails."""
     match value:
         case None | bool():
             return value

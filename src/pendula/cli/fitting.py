@@ -1,7 +1,7 @@
-"""Tables that fit the width they are given: cells wrap between words, and no word is ever split.
+"""Tables that fit the available width: cells wrap between words, and words are not split.
 
-Where even the longest words do not fit side by side, each row becomes a list of names and values. Loads rich, so it is
-imported where something is drawn.
+If the longest words do not fit side by side, each row becomes a list of names and values. This module loads rich and is
+imported only for drawing.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from rich.text import Text
 
 from pendula.cli.text import printable_lines
 
-BETWEEN = 3  # columns of nothing between two of the table
+BETWEEN = 3  # spaces between columns
 EDGES = 2
 
 
 class FittingTable:
-    """Rows under heads."""
+    """A table with column heads."""
 
     def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: str | None = None) -> None:
         self._heads = [Text(column) for column in columns]
@@ -39,7 +39,7 @@ class FittingTable:
         yield drawn
 
     def _widths(self, available: int) -> list[int] | None:
-        """How wide each column is; None where the longest words do not fit side by side."""
+        """The width of each column; None if the longest words do not fit side by side."""
         columns = list(zip_longest(self._heads, *self._rows, fillvalue=Text()))
         wanted = [max(cell_len(line) for cell in column for line in lines_of(cell)) for column in columns]
         least = [max(cell_len(word) for cell in column for word in words_of(cell)) for column in columns]
@@ -60,7 +60,7 @@ class FittingTable:
 
 
 def shared_out(available: int, least: Sequence[int], wanted: Sequence[int]) -> list[int] | None:
-    """Widths between what each needs and what it wants: the widest give way first, and to the same width."""
+    """Widths between the least and the wanted ones; the widest columns shrink first, to the same width."""
     if sum(least) > available:
         return None
     cap = max(wanted, default=0)
@@ -68,7 +68,7 @@ def shared_out(available: int, least: Sequence[int], wanted: Sequence[int]) -> l
         cap -= 1
     left = available - sum(given)
     for number, high in enumerate(wanted):
-        # What is left over is less than one for each column that gave way.
+        # The remainder is less than the number of shrunk columns.
         if left and given[number] < high:
             given[number] += 1
             left -= 1
@@ -76,7 +76,7 @@ def shared_out(available: int, least: Sequence[int], wanted: Sequence[int]) -> l
 
 
 def as_text(cell: str | Text) -> Text:
-    """A cell as a terminal shows it: what would be a command there is escaped before widths are measured."""
+    """A cell with terminal control characters escaped, which must happen before widths are measured."""
     if isinstance(cell, str):
         return Text(printable_lines(cell))
     shown = printable_lines(cell.plain)

@@ -1,7 +1,6 @@
-"""What a command says: one JSON document on stdout with `--json`, tables otherwise; progress always on stderr.
+"""Output of commands: one JSON document on stdout with `--json`, tables otherwise; progress on stderr.
 
-A command makes one `Output` and gives it one result. Nothing else writes to stdout, so a program that reads the
-document can rely on it. Rich is loaded only when something is drawn.
+A command creates one `Output` and passes it one result. Nothing else writes to stdout. Rich is loaded only for drawing.
 """
 
 import os
@@ -33,13 +32,13 @@ JsonFlag = Annotated[
 
 
 class Output:
-    """One command's way to the reader."""
+    """The output of one command."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
 
     def result(self, document: Any, draw: Callable[[], "RenderableType"]) -> None:
-        """The document (values with canonical bytes) with `--json`; else what `draw` gives, text without markup."""
+        """Print the document (values with canonical bytes) with `--json`, else the result of `draw`."""
         if self.as_json:
             from pendula.kernel.canonical import encode
 
@@ -54,20 +53,20 @@ class Output:
             _console(stderr=False).print(drawn)
 
     def stream(self, parts: Iterable[bytes]) -> None:
-        """A document too large to be held, in canonical bytes as they come."""
+        """Print a document too large for memory, in parts of its canonical bytes."""
         for part in parts:
             sys.stdout.buffer.write(part)
         sys.stdout.buffer.write(b"\n")
         sys.stdout.buffer.flush()
 
     def note(self, sentence: str) -> None:
-        """One line beside the result."""
+        """Print one line on stderr."""
         sys.stderr.write(sentence + "\n")
         sys.stderr.flush()
 
     @contextmanager
     def progress(self, title: str, total: int) -> Iterator[Callable[[int], None]]:
-        """A bar on stderr while something runs, moved by calling with what is done; nothing where nobody looks."""
+        """A progress bar on stderr, moved by calling the function with the amount done; none without a terminal."""
         if not sys.stderr.isatty():
             yield _unseen
             return
@@ -79,7 +78,7 @@ class Output:
 
     @contextmanager
     def status(self, title: str) -> Iterator[Callable[[str], None]]:
-        """What is being done now, on stderr: one changing line for somebody who looks, lines for a log."""
+        """The current activity on stderr: one changing line on a terminal, separate lines in a log."""
         if not sys.stderr.isatty():
             yield lambda doing: self.note(f"{title}: {doing}")
             return
@@ -88,25 +87,25 @@ class Output:
 
 
 def _unseen(_done: int) -> None:
-    """Progress that nobody looks at."""
+    """Ignore progress."""
 
 
 def table(columns: Sequence[str], rows: "Sequence[Sequence[str | Text]]", title: str | None = None) -> "RenderableType":
-    """A plain table that fits the terminal and splits no word; heads and cells are text, never markup."""
+    """A plain table that fits the terminal; heads and cells are text, not markup."""
     from pendula.cli.fitting import FittingTable
 
     return FittingTable(columns, rows, title)
 
 
 def line(text: str) -> "Text":
-    """One line of text as it is, whatever it holds."""
+    """One line of text without markup."""
     from rich.text import Text
 
     return Text(printable(text))
 
 
 def titled_list(title: str, lines: Sequence[str], most: int) -> Iterator["RenderableType"]:
-    """A title and lines below it, at most so many; nothing where there are none."""
+    """A title and at most `most` lines below it; nothing if there are no lines."""
     from rich.text import Text
 
     if not lines:
@@ -122,7 +121,7 @@ def titled_list(title: str, lines: Sequence[str], most: int) -> Iterator["Render
 def reason_tree(
     head: str, reason: "Reason", details: "Callable[[Reason], Iterable[str]] | None" = None
 ) -> "RenderableType":
-    """The sentence in `head`, and below it what it rests on; `details` are lines about each reason."""
+    """A tree with the sentence in `head` and its reasons below; `details` are lines about each reason."""
     from rich.tree import Tree
 
     def grow(branch: Tree, one: "Reason") -> None:
@@ -137,12 +136,12 @@ def reason_tree(
 
 
 def tables_of(scheduler: str) -> Any:
-    """The tables of a scheduler, imported only where something is drawn: they load rich."""
+    """The tables of a scheduler, imported only for drawing, since they load rich."""
     return import_module(f"pendula.cli.commands.{scheduler}.tables")
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> "RenderableType":
-    """Names and values, one a line; values wrap and are never cut."""
+    """Names and values, one per line; values wrap and are not cut."""
     from rich.table import Table
     from rich.text import Text
 
@@ -153,17 +152,17 @@ def facts(pairs: Sequence[tuple[str, str]]) -> "RenderableType":
 
 
 def require_form(file: "Path | None", *suffixes: str) -> None:
-    """Refuse a file whose name promises another form than is written, before the work is done."""
+    """Refuse a file name with another suffix than the written format, before the work is done."""
     if file is None or file.suffix.lower() in suffixes or (file.exists() and not file.is_file()):
-        return  # A pipe or /dev/stdout promises nothing.
+        return  # a pipe or /dev/stdout has no format
     allowed = " or ".join(suffixes)
     raise WrongUsage(
-        f"{file} cannot be written: this makes {allowed}, as the end of the name has to say", path=str(file)
+        f"{file} cannot be written: this command writes {allowed}; choose a name that ends so", path=str(file)
     )
 
 
 def example(*lines: str) -> str:
-    """The end of a command's help: commands to copy."""
+    """The example section at the end of a command's help."""
     commands = (line.replace("[", r"\[") for line in lines)
     return "\n".join(["[bold]Example[/bold]", "", *(f"  [cyan]{command}[/cyan]" for command in commands)])
 
@@ -174,11 +173,11 @@ def _console(stderr: bool) -> "Console":
 
     class Terminal(Console):
         def on_broken_pipe(self) -> None:
-            # Rich would exit with 1, which says here that the input was refused.
+            # Rich would exit with 1, which here means refused input.
             raise BrokenPipeError
 
         def render(self, renderable: "RenderableType", options: "ConsoleOptions | None" = None) -> "Iterable[Segment]":
-            # Texts come from files, stores and servers: nothing in them may be a command to the terminal.
+            # Texts from files, stores and servers may contain terminal control characters.
             for part in super().render(renderable, options):
                 yield part if part.control else Segment(printable_lines(part.text), part.style)
 
@@ -186,5 +185,5 @@ def _console(stderr: bool) -> "Console":
 
 
 def _width(stream: TextIO, environ: Mapping[str, str] = os.environ) -> int | None:
-    """As wide as the terminal; a file or a pipe has no edge, and rows broken there could not be searched."""
+    """The terminal width; None for a file or pipe, so that rows are not wrapped there."""
     return None if stream.isatty() or environ.get("COLUMNS") else PIPED_WIDTH

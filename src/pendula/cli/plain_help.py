@@ -1,17 +1,17 @@
-"""Help in words: no types of Python, and defaults that are sentences as they are.
+"""Help without Python types, and with defaults as plain text.
 
-The library shows `<list[Path]>` and `[default: (never)]`; a reader of help wants `DIR…` and `[default: never]`.
+Typer shows `<list[Path]>` and `[default: (never)]`; this module changes that to `DIR…` and `[default: never]`.
 """
 
 import re
 from typing import Any
 
-# A line that ends where the source has no space, not where a paragraph ends.
+# A line break in the source that does not end a paragraph.
 _WRAPPED = re.compile(r"(?<!\n)\n(?!\n)")
 
 
 def in_plain_words(command: Any) -> Any:
-    """The same command, and all below it, with plainer help."""
+    """The command and its subcommands with plain help."""
     _unwrap(command)
     for parameter in getattr(command, "params", ()):
         _name_no_type(parameter)
@@ -23,13 +23,13 @@ def in_plain_words(command: Any) -> Any:
 
 
 def _unwrap(command: Any) -> None:
-    """Lines end where the terminal does: those of the source would leave half of every other line empty."""
+    """Remove line breaks of the source, so that text wraps at the terminal width."""
     if command.help:
         command.help = _WRAPPED.sub(" ", command.help)
 
 
 def _name_no_type(parameter: Any) -> None:
-    """What stands beside an option is its metavar or its choices; an argument and a flag need nothing."""
+    """Show the metavar or choices of an option instead of its type; nothing for arguments and flags."""
     if parameter.param_type_name == "argument" or getattr(parameter, "is_flag", False):
         shown = None
     elif parameter.metavar is not None:
@@ -38,12 +38,12 @@ def _name_no_type(parameter: Any) -> None:
         return
     else:
         shown = parameter.name.upper()
-    # Beside the usage the type is asked for as well: there the metavar does.
+    # The usage line asks for the type, too; give it the metavar.
     parameter.display_type_rich = lambda ctx: shown  # noqa: ARG005
 
 
 def _name_no_type_of_help(command: Any) -> None:
-    """The option --help is made anew whenever it is asked for."""
+    """The same for the option --help, which is created on each use."""
     made = command.get_help_option
 
     def plain(ctx: Any) -> Any:

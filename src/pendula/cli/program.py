@@ -1,7 +1,6 @@
-"""The tree of commands, and one run of it: arguments in, exit code out.
+"""The command tree and its execution: arguments in, exit code out.
 
-A scheduler's commands are imported only when its name is the first argument, so no scheduler pays for another's
-libraries.
+A scheduler's commands are imported only if its name is the first argument, so that libraries of others are not loaded.
 """
 
 import sys
@@ -20,7 +19,7 @@ from pendula.cli.schedulers import GROUPS, commands_of
 
 
 def build(first_argument: str | None) -> typer.Typer:
-    """All commands; of the schedulers only the one named by the first argument is more than its name and sentence."""
+    """The command tree; only the scheduler named by the first argument has its subcommands."""
     program = typer.Typer(
         name="pendula",
         help="Schedules that come out the same every time.",
@@ -44,14 +43,14 @@ def build(first_argument: str | None) -> typer.Typer:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """One run of the program; whatever happens is told on stderr and becomes the exit code."""
+    """Run the program; errors are reported on stderr and determine the exit code."""
     return ending(arguments, lambda: _invoke(arguments))
 
 
 def _invoke(arguments: Sequence[str]) -> int:
     completed = completion.word_being_completed()
     if completed is not None:
-        # Prints what may stand there and exits; the arguments are those of the shell's variable.
+        # Prints the completions and exits; the arguments are in the shell's variable.
         get_command(build(completed)).main([], prog_name="pendula", complete_var=completion.VARIABLE)
     command = in_plain_words(get_command(build(arguments[0] if arguments else None)))
     try:

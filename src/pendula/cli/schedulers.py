@@ -1,6 +1,6 @@
-"""The schedulers by name: their groups of commands and their engines, each imported only when it is asked for.
+"""Command groups and engines by scheduler, each imported on demand.
 
-This is where a scheduler is made known to the command line. Nothing below `pendula.cli` knows these names.
+A scheduler is registered here for the command line.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Group(Struct, frozen=True):
-    """The commands of one scheduler: the `typer.Typer` at `target` ("module:name"), and a sentence for the list."""
+    """The commands of one scheduler: the `typer.Typer` at `target` ("module:name"), and a summary."""
 
     target: str
     sentence: str
@@ -39,9 +39,7 @@ GROUPS: Mapping[str, Group] = {
         "pendula.cli.commands.fleet:fleet",
         "Fleets of trucks: compile and check maps, run scenarios, replay journals, ask why.",
     ),
-    "jobs": Group(
-        "pendula.cli.commands.jobs:jobs", "Jobs that are done when they are due: enqueue, work, watch, check."
-    ),
+    "jobs": Group("pendula.cli.commands.jobs:jobs", "Jobs that run when they are due: enqueue, work, watch, check."),
     "playback": Group(
         "pendula.cli.commands.playback:playback", "What a display shows next: run a file, play folders, ask why."
     ),
@@ -60,22 +58,22 @@ BESIDE: Mapping[str, str] = {"fleet": "pendula.fleet.runs.recording:find_map_in"
 
 
 def commands_of(group: Group) -> "typer.Typer":
-    """The scheduler's own tree of commands."""
+    """The command tree of a scheduler."""
     return cast("typer.Typer", _imported(group.target))
 
 
 def engine_of(scheduler: str) -> type[Engine[Any, Any]]:
-    """The engine class whose journals carry this scheduler's name; raises `UnknownScheduler`."""
+    """The engine class of a scheduler; raises `UnknownScheduler`."""
     if scheduler not in ENGINES:
         known = sorted(ENGINES)
         raise UnknownScheduler(
-            f"No scheduler is called {scheduler!r}; known are {', '.join(known)}", scheduler=scheduler, known=known
+            f"Unknown scheduler {scheduler!r}; known are {', '.join(known)}", scheduler=scheduler, known=known
         )
     return cast("type[Engine[Any, Any]]", _imported(ENGINES[scheduler]))
 
 
-def make_known(scheduler: str, directory: Path) -> None:
-    """What lies beside a journal of this scheduler and its engine would have to make anew: compiled maps of fleets."""
+def load_compiled(scheduler: str, directory: Path) -> None:
+    """Load compiled maps stored beside a journal of a fleet, so that its engine need not compile them again."""
     if scheduler in BESIDE:
         _imported(BESIDE[scheduler])(directory)
 

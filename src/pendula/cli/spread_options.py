@@ -1,4 +1,4 @@
-"""Options of commands that make many runs: on how many processes, on which cluster, into which files."""
+"""Options of commands with many runs: processes, cluster, output files."""
 
 import os
 from pathlib import Path
@@ -21,12 +21,12 @@ DaskOption = Annotated[
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """The number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def require_folder(*files: Path | None) -> None:
-    """Refuse a file that could not be written before the work is done."""
+    """Refuse output files in missing folders, before the work is done."""
     for file in files:
         if file is not None and not file.parent.is_dir():
-            raise WrongUsage(f"There is no folder {file.parent} to write {file.name} into", path=str(file))
+            raise WrongUsage(f"The folder {file.parent} for {file.name} does not exist", path=str(file))

@@ -1,10 +1,10 @@
-"""Words and numbers for somebody who reads them. Knows neither typer nor rich: errors are told with it too."""
+"""Printable text and numbers. Imports neither typer nor rich, since errors are printed with it, too."""
 
 import codecs
 from typing import TextIO
 
 PLAIN_LETTERS = "pendula-plain-letters"
-# What tables, trees and sentences are drawn with, for terminals and pipes that know no Unicode.
+# Replacements of drawing characters for terminals and pipes without Unicode.
 _DRAWN = str.maketrans(
     dict.fromkeys("─━┄╌", "-")
     | dict.fromkeys("│┃╎", "|")
@@ -14,7 +14,7 @@ _DRAWN = str.maketrans(
 
 
 def speak_plainly(stream: TextIO) -> None:
-    """Lets a stream that cannot write every letter write others in their place, instead of nothing at all."""
+    """Make a stream replace characters that its encoding lacks, instead of failing."""
     encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-")
     if not encoding.startswith("utf-") and hasattr(stream, "reconfigure"):
         stream.reconfigure(errors=PLAIN_LETTERS)
@@ -31,17 +31,17 @@ codecs.register_error(PLAIN_LETTERS, _in_plain_letters)
 
 
 def printable(text: str) -> str:
-    """One line that a terminal shows as it is: names come from files, and what would be a command is escaped."""
+    """One line with terminal control characters escaped, since names come from files."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def printable_lines(text: str) -> str:
-    """The same for a text of several lines, which stay lines."""
+    """Like `printable`, for a text of several lines."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def per_cent(part: int, whole: int) -> str:
-    """To a tenth, halves up, in integers; a dash where there is no whole."""
+    """A percentage with one decimal, halves rounded up, in integers; a dash if `whole` is 0."""
     if not whole:
         return "–"
     tenths = (2000 * part + whole) // (2 * whole)

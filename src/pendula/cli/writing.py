@@ -1,4 +1,4 @@
-"""Files that a command writes, whole or not at all: whoever opens one finds the old one or the new one."""
+"""Atomic file writes: a reader sees either the old or the new file."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -6,26 +6,26 @@ from pathlib import Path
 
 
 class _SourceFailed(Exception):
-    """The pieces cannot be had, which is no fault of the file that they go to."""
+    """The source of the pieces failed, not the target file."""
 
     def __init__(self, trouble: OSError) -> None:
         self.trouble = trouble
 
 
 def write_whole(target: Path, data: bytes) -> None:
-    """Write a file; raises `OSError` with its name, and then what was there before is there still."""
+    """Write a file; raises `OSError` with its name and keeps the old file."""
     write_pieces(target, (data,))
 
 
 def write_pieces(target: Path, pieces: Iterable[bytes]) -> None:
-    """As `write_whole`, for what is not all in memory; whatever ends the pieces early is raised as it is, and leaves
-    what was there before."""
+    """Like `write_whole`, for content that is not in memory; an error of `pieces` is raised unchanged and keeps the old
+    file."""
     if target.exists() and not target.is_file():
-        # A pipe or a device takes what it is given; a directory says that it is one.
+        # Pipes and devices are written directly; a directory raises its error.
         _write(target, pieces)
         return
-    place = Path(os.path.realpath(target))  # a link stays a link
-    # Of this process alone: two that write the same file do not write into each other's.
+    place = Path(os.path.realpath(target))  # keeps a link
+    # A name per process, so that two processes do not share a draft.
     part = place.with_name(f"{place.name}.{os.getpid()}.part")
     try:
         _write(part, _had(pieces))
@@ -33,7 +33,7 @@ def write_pieces(target: Path, pieces: Iterable[bytes]) -> None:
     except _SourceFailed as failed:
         raise failed.trouble from None
     except OSError as error:
-        # Of the file that was asked for, not of the one beside it.
+        # Name the requested file, not the draft.
         raise OSError(error.errno, error.strerror, str(target)) from error
     finally:
         part.unlink(missing_ok=True)

@@ -141,7 +141,7 @@ def test_an_unknown_scheduler_is_refused_with_the_known_ones(
     monkeypatch.setattr(schedulers, "ENGINES", {"tally": "never:imported"})
 
     assert pendula("replay", journal) == Finished(
-        1, "", "pendula: No scheduler is called 'counter'; known are tally (unknown_scheduler)\n"
+        1, "", "pendula: Unknown scheduler 'counter'; known are tally (unknown_scheduler)\n"
     )
 
 
@@ -190,7 +190,7 @@ def test_what_is_no_journal_is_told_apart(tmp_path: Path, pendula: Pendula) -> N
 
     assert "missing does not exist" in missing.err
     assert "file is a file" in file.err
-    assert empty.err == f"pendula: There is no journal in {tmp_path / 'empty'} (journal_missing)\n"
+    assert empty.err == f"pendula: No journal found in {tmp_path / 'empty'} (journal_missing)\n"
     for ended in (missing, file, empty):
         assert (ended.code, ended.out) == (3, "")
         assert ended.err.endswith("(journal_missing)\n")
@@ -261,7 +261,7 @@ def test_a_journal_that_is_pruned_again_and_again_is_a_broken_world(
     assert ended == Finished(
         3,
         "",
-        f"pendula: {long_journal} loses segments faster than they can be read; replay a copy of it, or stop the server"
+        f"pendula: {long_journal} is pruned faster than it can be read; replay a copy, or stop the server"
         " that writes it (world_broken)\n",
     )
     assert contents(long_journal), "it gave up early enough"

@@ -61,7 +61,7 @@ def test_a_list_shows_states_and_never_secrets(tmp_path: Path, pendula: Pendula)
 
 
 def test_no_tokens_are_told_as_such(tmp_path: Path, pendula: Pendula) -> None:
-    assert pendula("token", "list", "--data", tmp_path / "none") == Finished(0, "There are no tokens.\n", "")
+    assert pendula("token", "list", "--data", tmp_path / "none") == Finished(0, "No tokens.\n", "")
     assert pendula("token", "list", "--data", tmp_path / "none", "--json").out == '{"tokens":[]}\n'
     assert not (tmp_path / "none").exists()
 

@@ -1,4 +1,4 @@
-"""`pendula backup`: a checked copy of a server's data directory, while the server goes on."""
+"""`pendula backup`: a checked copy of a data directory, while the server runs."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,13 +20,13 @@ def backup(
     data: Annotated[Path, typer.Argument(metavar="DIR", help="The data directory of a server.")],
     to: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The folder to make.", show_default="beside it, named after this moment"),
+        typer.Option(metavar="DIR", help="The folder to create.", show_default="beside it, named after the time"),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Copy a data directory, served or not, and check the copy.
 
-    What was acknowledged before it began is in it. To restore it, serve it: pendula serve --data FOLDER.
+    The copy contains everything acknowledged before it began. To restore it: pendula serve --data FOLDER.
     """
     require("server")
     from msgspec import to_builtins
@@ -38,5 +38,5 @@ def backup(
     with out.status("backup") as tell:
         made = back_up(data, target, tell)
     parts = f"{counted(made.journals, 'journal')} with {counted(made.records, 'record')}"
-    said = f"Created {made.path}: {parts}, {counted(made.databases, 'database')}; all checked."
-    out.result(to_builtins(made), lambda: said)
+    summary = f"Created {made.path}: {parts}, {counted(made.databases, 'database')}; all checked."
+    out.result(to_builtins(made), lambda: summary)

@@ -1,4 +1,4 @@
-"""`pendula bench`: Pendula beside its yardsticks, measured in one run."""
+"""`pendula bench`: benchmarks of Pendula beside its peers, in one run."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,12 +23,12 @@ def bench(
     scheduler: Annotated[
         str | None, typer.Argument(metavar="SCHEDULER", help="Only this one.", show_default="all")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds: minutes become seconds, noise grows.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds: seconds, not minutes; more noise.")] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Measure Pendula beside its yardsticks, in one run, with the same work on both sides.
+    """Measure Pendula beside its peers in one run, with the same work on both sides.
 
-    A ratio is ours divided by the yardstick's. A missed target is a finding, not a failure: the exit code is 0.
+    A ratio is Pendula's value divided by the peer's. A missed target is not an error: the exit code is 0.
     """
     from pendula.cli.benchmarks import checkout, load, machine, schedulers_with_benchmarks
 
@@ -41,7 +41,7 @@ def bench(
         "machine": machine(),
         "quick": quick,
     }
-    out.result(document, lambda: _drawn(results) if results else "There are no benchmarks in this checkout.")
+    out.result(document, lambda: _drawn(results) if results else "This checkout has no benchmarks.")
 
 
 def _run(out: Output, scheduler: str, run: Any, quick: bool) -> list["Row"]:
@@ -74,7 +74,7 @@ def _cells(row: "Row") -> Sequence[str]:
 
 
 def _notes(rows: Sequence["Row"]) -> list["RenderableType"]:
-    """What the numbers need said beside them, each sentence once and in the order of the rows."""
+    """Notes on the rows, each sentence once and in their order."""
     from rich.text import Text
 
     lines = [f"{row.name}: {note}" for row in rows for note in (row.sentence, row.fairness) if note]

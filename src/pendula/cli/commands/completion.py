@@ -1,6 +1,6 @@
-"""`pendula completion`: the script that lets a shell complete commands, options and choices; and the completing itself.
+"""`pendula completion`: the completion script of a shell, and completion itself.
 
-With every press of Tab the shell calls `pendula` with a variable set; what may stand there is printed, and that is all.
+On Tab the shell calls `pendula` with a variable set, and `pendula` prints the completions.
 """
 
 import os
@@ -14,7 +14,7 @@ from typer.completion import completion_init, get_completion_script  # type: ign
 from pendula.cli.output import JsonFlag, Output, example
 
 VARIABLE = "_PENDULA_COMPLETE"
-# The line to complete: in the variable of bash, or in that of zsh and fish.
+# The line to complete, in the variable of bash or of zsh and fish.
 LINES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 
 
@@ -36,19 +36,19 @@ def register(program: typer.Typer) -> None:
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(help="The shell that is to complete.", show_default=False)],
+    shell: Annotated[Shell, typer.Argument(help="The shell.", show_default=False)],
     json: JsonFlag = False,
 ) -> None:
-    """Print the script that makes a shell complete commands, options and choices.
+    """Print the completion script for a shell.
 
-    Save it where the shell looks for such scripts; it takes effect in the next shell.
+    Save it where the shell looks for completions; it takes effect in the next shell.
     """
     script = get_completion_script(prog_name="pendula", complete_var=VARIABLE, shell=shell)
     Output(json).result({"script": script, "shell": shell.value}, lambda: script)
 
 
 def word_being_completed(environ: Mapping[str, str] = os.environ) -> str | None:
-    """The first word behind `pendula` on the line to complete, empty where there is none; None unless a shell asks."""
+    """The first word after `pendula` on the line to complete, or empty; None unless a shell requests completion."""
     if VARIABLE not in environ:
         return None
     completion_init()

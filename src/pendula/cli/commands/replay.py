@@ -1,6 +1,6 @@
-"""`pendula replay`: feed a journal to a fresh engine and compare what comes out, byte for byte.
+"""`pendula replay`: apply a journal to a fresh engine and compare the outcomes, byte for byte.
 
-A store of jobs has no engine: its trail is followed instead and has to tell what the store holds.
+A store of jobs has no engine: its audit trail is replayed and must give the contents of the store.
 """
 
 from pathlib import Path
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from pendula.kernel.journal import FileJournal
     from pendula.kernel.replay import Difference, ReplayReport
 
-# A state may have megabytes; `--json` gives all of it.
+# A state can have megabytes; `--json` prints all of it.
 SHOWN_CHARACTERS = 2000
-# A running server may prune the segment that is about to be read; what is left begins later and is read from there.
+# A running server may prune the next segment; the replay then starts again at the first remaining one.
 ATTEMPTS = 5
 
 
 class ReplayDiffers(InputRefused):
-    """What was recorded and what came out part. Facts: `n` and `path` of the first difference, or `findings`."""
+    """The outcomes differ from the journal. Facts: `n` and `path` of the first difference, or `findings`."""
 
     code = "replay_differs"
 
@@ -46,24 +46,22 @@ def replay(
     upto: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Stop after record N.", show_default="the last")
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replay also what an engine with other decisions wrote.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replay a journal of other decisions, too.")] = False,
     db: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="A store of jobs instead: sqlite:///jobs.db.", show_default=False),
+        typer.Option(metavar="ADDRESS", help="Replay a store of jobs instead: sqlite:///jobs.db.", show_default=False),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Verify any scheduler's journal: the same commands must give the same outcomes.
 
-    Nothing is changed, a torn tail is left where it is. The first difference is shown and the exit code is 1. With --db
-    the trail of a store of jobs is followed, which must tell what the store holds.
+    Nothing is changed, not even a torn tail. With a difference the exit code is 1 and the first one is shown. With --db
+    the audit trail of a store of jobs is replayed and must give the contents of the store.
     """
     out = Output(json)
     if db is not None:
         if journal is not None or upto is not None or force:
-            raise WrongUsage("--db takes no JOURNAL, --upto or --force: a trail is followed to its end")
+            raise WrongUsage("--db excludes JOURNAL, --upto and --force: a trail is replayed to its end")
         _replay_store(db, out)
         return
     if journal is None:
@@ -89,26 +87,25 @@ def _replay_store(db: str, out: Output) -> None:
 
 
 def _replayed_while_there(directory: Path, upto: int | None, force: bool, out: Output) -> dict[str, Any]:
-    """The report, from the beginning again when a segment is pruned on the way."""
+    """The report; the replay starts again if a segment is pruned meanwhile."""
     for _ in range(ATTEMPTS):
         try:
             return _replayed(directory, upto, force, out)
         except FileNotFoundError:
             continue
     raise WorldBroken(
-        f"{directory} loses segments faster than they can be read; replay a copy of it, or stop the server that"
-        " writes it",
+        f"{directory} is pruned faster than it can be read; replay a copy, or stop the server that writes it",
         path=str(directory),
     )
 
 
 def _replayed(directory: Path, upto: int | None, force: bool, out: Output) -> dict[str, Any]:
-    from pendula.cli.schedulers import engine_of, make_known
+    from pendula.cli.schedulers import engine_of, load_compiled
     from pendula.kernel.replay import replay
 
     opened = _opened(directory)
     try:
-        make_known(opened.header.scheduler, directory)
+        load_compiled(opened.header.scheduler, directory)
         last = opened.durable_n if upto is None else min(upto, opened.durable_n)
         with out.progress("replay", last - opened.first_n + 1) as advance:
             report = replay(
@@ -135,7 +132,7 @@ def _opened(directory: Path) -> "FileJournal":
         return FileJournal.open(disk, read_only=True)
     except JournalMissing:
         disk.close()
-        raise JournalMissing(f"There is no journal in {directory}", path=str(directory)) from None
+        raise JournalMissing(f"No journal found in {directory}", path=str(directory)) from None
     except BaseException:
         disk.close()
         raise
@@ -164,7 +161,7 @@ def _document(journal: "FileJournal", last: int, report: "ReplayReport") -> dict
 
 
 def _digest(journal: "FileJournal", last: int) -> str:
-    """The chain digest after record `last`: it vouches for the configuration and every record up to there."""
+    """The chain digest after record `last`; it covers the configuration and every record so far."""
     from pendula.kernel.canonical import chain
     from pendula.kernel.frames import record_body
 

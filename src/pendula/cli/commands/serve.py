@@ -22,40 +22,40 @@ def register(program: typer.Typer) -> None:
 
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")] = None,
-    port: Annotated[int | None, typer.Option(help="Port; 0 takes any free one.", show_default="8765")] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 for any free one.", show_default="8765")] = None,
     data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where everything is kept.", show_default="pendula-data")
+        Path | None, typer.Option(metavar="DIR", help="Data directory.", show_default="pendula-data")
     ] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Fill every scheduler with a living example.")] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Run a demo of every scheduler.")] = False,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Settings in TOML; flags and PENDULA_… variables win.")
     ] = None,
     allowed_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="HOST", help="Another name browsers may call us by; may be repeated."),
+        typer.Option(metavar="HOST", help="Another host name of this server; may be repeated."),
     ] = None,
     allowed_origin: Annotated[
         list[str] | None,
-        typer.Option(metavar="ORIGIN", help="A page from elsewhere that may call us; may be repeated."),
+        typer.Option(metavar="ORIGIN", help="Origin of another page that may call this server; may be repeated."),
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificate chain in PEM.")] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Private key in PEM.")] = None,
     behind_proxy: Annotated[
         bool,
-        typer.Option("--behind-proxy", help="A proxy in front of us handles TLS; trust what it says of the caller."),
+        typer.Option("--behind-proxy", help="A proxy handles TLS; trust its headers about the caller."),
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Serve all schedulers and the control room, on this machine only unless told otherwise.
+    """Serve all schedulers and the control room, by default only to this machine.
 
-    Listening elsewhere needs an access token (see pendula token) and TLS, or a proxy. Ctrl+C stops it cleanly.
-    With --json the document says where the server is, once it is there, and each line of the log is JSON, too.
+    Other interfaces need an access token (see pendula token) and TLS, or a proxy. Ctrl+C stops it cleanly.
+    With --json the document has the address of the server once it listens, and log lines are JSON, too.
     """
     require("server")
     from pendula.server.serving import serve as run
     from pendula.server.settings import load
 
-    # A flag that was not given must not hide what the environment or the file says.
+    # Omitted flags must not override the environment or the file.
     flags: dict[str, object] = {
         "host": host,
         "port": port,
@@ -76,5 +76,5 @@ def serve(
         document = {"address": address, "data": settings.data, "demo": settings.demo}
         out.result(document, lambda: f"Pendula is at {address} (Ctrl+C stops it)")
 
-    keeping(f"{settings.data} keeps all that was acknowledged")
+    keeping(f"{settings.data} has everything that was acknowledged")
     run(settings, on_ready=ready)

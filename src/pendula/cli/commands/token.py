@@ -1,6 +1,6 @@
-"""`pendula token`: access tokens of a data directory, made, listed and revoked.
+"""`pendula token`: creates, lists and revokes access tokens of a data directory.
 
-A running server on the same directory hears of changes by itself.
+A running server on the same directory sees changes without a restart.
 """
 
 import os
@@ -27,7 +27,7 @@ ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", h
 
 
 def register(program: typer.Typer) -> None:
-    group = typer.Typer(help="Make, list and revoke access tokens.", epilog=example("pendula token list"))
+    group = typer.Typer(help="Create, list and revoke access tokens.", epilog=example("pendula token list"))
     group.command("new", epilog=example("pendula token new --name night-shift --role operator --expires-days 90"))(new)
     group.command("list", epilog=example("pendula token list --data /srv/pendula"))(list_)
     group.command("revoke", epilog=example("pendula token revoke night-shift"))(revoke)
@@ -35,17 +35,17 @@ def register(program: typer.Typer) -> None:
 
 
 def new(
-    name: Annotated[str, typer.Option(metavar="NAME", help="Who it is for; journals show it. a-z, 0-9 and '-'.")],
-    role: Annotated[RoleName, typer.Option(help="viewer looks, operator commands, admin governs.")],
+    name: Annotated[str, typer.Option(metavar="NAME", help="Name of the holder, shown in journals. a-z, 0-9 and '-'.")],
+    role: Annotated[RoleName, typer.Option(help="viewer reads, operator commands, admin governs.")],
     expires_days: Annotated[
         int | None,
-        typer.Option(metavar="DAYS", min=1, max=FOREVER_DAYS, help="Days until it ends.", show_default="never"),
+        typer.Option(metavar="DAYS", min=1, max=FOREVER_DAYS, help="Days until it expires.", show_default="never"),
     ] = None,
     data: DataOption = None,
     config: ConfigOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Make an access token and print its secret, this once and nowhere else."""
+    """Create an access token and print its secret, which is shown only once."""
     store = _store(data, config)
     from pendula.server.security.tokens import wall_seconds
 
@@ -53,19 +53,19 @@ def new(
     record, secret = store.new(name, role, expires)
     out = Output(json)
     out.note(f"Token {record.name}, {record.role}, expires {_day(record.expires_at)}. The secret is not shown again:")
-    out.result({**_told(record), "secret": secret}, lambda: secret)
+    out.result({**_document(record), "secret": secret}, lambda: secret)
 
 
 def list_(data: DataOption = None, config: ConfigOption = None, json: JsonFlag = False) -> None:
-    """List all tokens ever made, without their secrets."""
+    """List all tokens, including revoked ones, without their secrets."""
     records = _store(data, config).list()
     rows = [
-        (it["name"], it["role"], it["state"], _day(it["created_at"]), _day(it["expires_at"]))
-        for it in map(_told, records)
+        (token["name"], token["role"], token["state"], _day(token["created_at"]), _day(token["expires_at"]))
+        for token in map(_document, records)
     ]
     Output(json).result(
-        {"tokens": [_told(record) for record in records]},
-        lambda: table(("name", "role", "state", "created", "expires"), rows) if rows else "There are no tokens.",
+        {"tokens": [_document(record) for record in records]},
+        lambda: table(("name", "role", "state", "created", "expires"), rows) if rows else "No tokens.",
     )
 
 
@@ -75,9 +75,9 @@ def revoke(
     config: ConfigOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Revoke a token: from now on it is not valid. Its name stays taken."""
+    """Revoke a token. Its name cannot be used again."""
     record = _store(data, config).revoke(name)
-    Output(json).result(_told(record), lambda: f"Token {record.name} is revoked.")
+    Output(json).result(_document(record), lambda: f"Token {record.name} is revoked.")
 
 
 def _store(data: Path | None, config: Path | None) -> "TokenStore":
@@ -88,7 +88,7 @@ def _store(data: Path | None, config: Path | None) -> "TokenStore":
     return TokenStore(load({"data": data, "config": config}, os.environ).data)
 
 
-def _told(record: "TokenRecord") -> dict[str, Any]:
+def _document(record: "TokenRecord") -> dict[str, Any]:
     from pendula.server.security.tokens import wall_seconds
 
     state = "revoked" if record.revoked else "good" if record.good_at(wall_seconds()) else "expired"

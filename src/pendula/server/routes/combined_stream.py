@@ -93,7 +93,7 @@ class CombinedStream:
         self._scope = scope
         self._request_id = request_id
         self._wanted = wanted
-        self._said: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=1)
+        self._messages: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=1)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -104,13 +104,13 @@ class CombinedStream:
         while left:
             try:
                 async with asyncio.timeout(BEAT_SECONDS):
-                    said = await self._said.get()
+                    message = await self._messages.get()
             except TimeoutError:
-                said = BEAT
-            if said is None:
+                message = BEAT
+            if message is None:
                 left -= 1
             else:
-                yield said
+                yield message
 
     def stop(self) -> None:
         """Stop all streams after the reader disconnects, which releases their slots."""
@@ -118,12 +118,12 @@ class CombinedStream:
             task.cancel()
 
     async def _follow(self, number: int, wanted: Wanted) -> None:
-        inner = Inner(number, self._said)
+        inner = Inner(number, self._messages)
         # The error is already logged; the stream ends as it would alone.
         with suppress(Exception):
             await self._app(self._scope_of(wanted), _nothing_more, inner.send)
-        await self._said.put(inner.end())
-        await self._said.put(None)
+        await self._messages.put(inner.end())
+        await self._messages.put(None)
 
     def _scope_of(self, wanted: Wanted) -> Scope:
         headers = [(name, value) for name, value in self._scope["headers"] if name not in OWN_HEADERS]
@@ -151,9 +151,9 @@ class CombinedStream:
 class Inner:
     """The response of one stream, redirected into the combined response."""
 
-    def __init__(self, number: int, said: "asyncio.Queue[bytes | None]") -> None:
+    def __init__(self, number: int, messages: "asyncio.Queue[bytes | None]") -> None:
         self._number = number
-        self._said = said
+        self._messages = messages
         self._status = 0
         self._streams = False
         self._text = b""
@@ -163,11 +163,11 @@ class Inner:
             self._status = message["status"]
             self._streams = self._status == 200 and _is_stream(message["headers"])
             if self._streams:
-                await self._said.put(frame("opened", self._number))
+                await self._messages.put(frame("opened", self._number))
         elif self._streams:
             *whole, self._text = (self._text + message.get("body", b"")).split(b"\n\n")
             if data := b"".join(frame("data", self._number, lines) for lines in map(_lines, whole) if lines):
-                await self._said.put(data)
+                await self._messages.put(data)
         else:
             self._text = (self._text + message.get("body", b""))[:MOST_REFUSAL_BYTES]
 
@@ -183,8 +183,8 @@ class Inner:
 
 def frame(name: str, number: int, lines: Iterable[bytes] = ()) -> bytes:
     """One message of the combined response: the stream number, then lines of the stream."""
-    said = (b"data: %b\n" % line for line in (b"%d" % number, *lines))
-    return b"event: %b\n%b\n" % (name.encode(), b"".join(said))
+    data = (b"data: %b\n" % line for line in (b"%d" % number, *lines))
+    return b"event: %b\n%b\n" % (name.encode(), b"".join(data))
 
 
 def _lines(block: bytes) -> list[bytes]:
