@@ -1,9 +1,8 @@
-"""How a new or changed route takes the place of the old one: where the two meet, what the truck still holds, and what
-it has to give back.
+"""How a new or changed route replaces the old one: where they meet, what the truck still holds, and what it gives back.
 
-A route may start in the node where the truck stands, keep the start of the old one (a splice), or start on the edge the
-truck is on. Up to the end of the grant both must be one way. Where the new one leaves it earlier, the grant is drawn in
-to a standing position before which the truck can still stop; the rest is given back when the truck has acknowledged.
+A route may start in the node of the truck, keep the start of the old route (a splice), or start on the present edge. Up
+to the end of the grant both must be equal. If the new one leaves it earlier, the grant is shortened to a standing
+position before which the truck can still stop; the rest is released when the truck has acknowledged.
 """
 
 from dataclasses import dataclass
@@ -21,8 +20,8 @@ from pendula.fleet.trucks.envelope import braking_um
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """A track that fits what the truck does now. `shift_um`: what a position of the old track is smaller by on the new
-    one. `continues` where the remaining way is the one the truck had already."""
+    """A track that fits the truck now. `shift_um`: subtract it from a position of the old track to get one of the new
+    track. `continues`: the remaining route is the one the truck already had."""
 
     track: Track
     shift_um: int
@@ -33,7 +32,7 @@ class Adoption:
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """Why a route cannot be taken up where the truck is."""
+    """Why a route does not fit the position of the truck."""
 
     code: str
 
@@ -65,7 +64,7 @@ def adoption(record: Record, plan: RoutePlan, ground: Ground, params: TrafficPar
 
 
 def _shift_um(record: Record, plan: RoutePlan, params: TrafficParams) -> int | None:
-    """Where on the old track the new one begins; None where the truck is not on it."""
+    """Where the new track begins on the old one; None if the truck is not on it."""
     old = record.track
     if isinstance(plan.start, AtNode) and plan.start.node == _standing_node(record, params):
         return record.grant_um
@@ -82,7 +81,7 @@ def _shift_um(record: Record, plan: RoutePlan, params: TrafficParams) -> int | N
 
 
 def _standing_node(record: Record, params: TrafficParams) -> int | None:
-    """The node in which the truck stands, at the end of its grant; None where it is elsewhere."""
+    """The node of a truck at the end of its grant; None if it is elsewhere."""
     if record.track is None or not record.track.segments:
         return record.node
     for act in (record.act, turned_in(record)):
@@ -92,13 +91,13 @@ def _standing_node(record: Record, params: TrafficParams) -> int | None:
 
 
 def turned_in(record: Record) -> Act | None:
-    """What the truck has done in the node at the end of its grant, of which it has not been let out since."""
+    """What the truck has finished in the node at the end of its grant, which it has not left since."""
     done = record.track.acts[record.acted - 1] if record.track is not None and record.acted else None
     return done if done is not None and done.s_um == record.grant_um else None
 
 
 def _looks_away(record: Record, track: Track, shift_um: int) -> bool:
-    """Whether the truck has turned in its node, and the new way goes straight through it another way."""
+    """Whether the truck has turned in its node, and the new route passes it straight in another direction."""
     done = turned_in(record)
     if done is None or done.yaw_urad is None or done.s_um == shift_um:
         return False
@@ -111,7 +110,7 @@ def _looks_away(record: Record, track: Track, shift_um: int) -> bool:
 
 
 def _shared_um(record: Record, plan: RoutePlan, shift_um: int) -> int:
-    """How far, on the new track, both ways are one."""
+    """How far both routes are equal, on the new track."""
     if record.track is None or record.grant_um == shift_um:
         return 0
     whole = plan.whole
@@ -125,7 +124,7 @@ def _shared_um(record: Record, plan: RoutePlan, shift_um: int) -> int:
 
 
 def _drawn_in_um(record: Record, upto_um: int, params: TrafficParams, now_ms: int) -> int | None:
-    """The farthest standing position up to which the grant can be drawn in: at or before `upto_um`, and far enough for
+    """The farthest standing position to which the grant can be shortened: at or before `upto_um`, and far enough for
     the truck to stop there."""
     if record.retraction is not None or now_ms - record.last_grant_ms < params.min_hold_ms:
         return None
@@ -150,8 +149,8 @@ def _beyond(record: Record, upto_um: int) -> tuple[int, ...]:
 
 
 def passed_um(ground: Ground, whole: tuple[Segment, ...], resource: int, granted_um: int, short_um: int) -> int:
-    """Where on a new way something is passed that the old one never passed: its last node, and the section around it.
-    That is where the way leaves it beyond the end of the grant; it may have come from there before."""
+    """The last node of the new route that the old one never passed, with the section around it. There the route leaves
+    beyond the end of the grant; it may have come from there before."""
     site = ground.site
     node = resource - len(site.cells)
     if 0 <= node < len(site.network.nodes):
@@ -165,7 +164,7 @@ def passed_um(ground: Ground, whole: tuple[Segment, ...], resource: int, granted
 
 
 def _end_of_section_um(ground: Ground, whole: tuple[Segment, ...], section: int, start_um: int) -> int:
-    """How far a way stays within a section, from a position on."""
+    """How far a route stays within a section, from a position on."""
     end = start_um
     for one in whole:
         if one.route_s0_um + one.length_um <= start_um:
@@ -180,7 +179,7 @@ def _end_of_section_um(ground: Ground, whole: tuple[Segment, ...], section: int,
 
 
 def goes_on(record: Record, plan: RoutePlan) -> bool:
-    """Whether a route is, edge by edge, what is left of the one the truck has: true for all that continue it."""
+    """Whether a route is, edge by edge, the rest of the present one: true for all that continue it."""
     old = record.track
     if old is None:
         return False
@@ -190,8 +189,8 @@ def goes_on(record: Record, plan: RoutePlan) -> bool:
 
 
 def is_done(act: Act, done: Act, shift_um: int) -> bool:
-    """Whether an act of a new way is behind the truck, which did `done` last on the old one. A new way may ask for a
-    stop, or for another turn, in a node in which the truck has turned already."""
+    """Whether an act of a new route is already done; `done`: the last one on the old route. A new route may ask for a
+    stop, or another turn, in a node where the truck has already turned."""
     at_um = done.s_um - shift_um
     return act.s_um < at_um or (act.s_um == at_um and (act.stop, act.yaw_urad) == (False, done.yaw_urad))
 

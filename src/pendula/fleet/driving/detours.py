@@ -1,6 +1,6 @@
-"""Another way on for a truck that waits: to the same stops, but not over what it waits for.
+"""Detours for waiting trucks: to the same stops, avoiding what the truck waits for.
 
-What the truck is committed to stays: the new way leaves the old one in the first node beyond the end of the grant.
+The granted part stays: the new route leaves the old one in the first node beyond the end of the grant.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,14 +17,14 @@ from pendula.fleet.routing.snapping import SnapParams, Snapper
 from pendula.fleet.routing.splicing import splice
 from pendula.fleet.site.compiled_map import CompiledMap
 
-# Why a route is made for a truck that is elsewhere than it was believed to be.
+# The reason of a route for a relocated truck.
 RECOVERY = "RECOVERY"
-# What a lane costs more for every truck that is about to drive it the other way, in thousandths (FLT-LIVE-14).
+# Extra cost of a lane for every truck about to drive it in the opposite direction, in thousandths (FLT-LIVE-14).
 _AGAINST_MILLI = 3_000
 
 
 def detour(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None:
-    """A new revision of the route; None where there is no other way."""
+    """A new revision of the route; None if there is no other route."""
     track, waiting = record.track, record.waiting
     if track is None or waiting is None or waiting.resource is None:
         return None
@@ -33,13 +33,13 @@ def detour(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None
 
 
 def around(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None:
-    """A new revision of the route that keeps off what is closed; None where there is none."""
+    """A new revision of the route that avoids what is closed, if any."""
     track = record.track
     return None if track is None else _other_way(record, track.plan, planner, closed, "BLOCKED")
 
 
 def home(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None:
-    """A new revision that leaves out all stops and leads straight to rest; None where there is none."""
+    """A new revision without stops, straight to rest, if any."""
     track = record.track
     return None if track is None else _other_way(record, track.plan, planner, closed, "BLOCKED", (record.rest,))
 
@@ -52,7 +52,7 @@ def _other_way(
     if done is None:
         plan = splice(planner, old, record.grant_um, stops, old.route_id, reason, closed=closed)
     else:
-        # The truck has turned in its node: a way straight through it, from before, would not turn it back.
+        # The truck has turned in its node: an older route straight through it would not turn it back.
         start = AtNode(done.node, done.yaw_urad)
         plan = plan_route(planner, record.robot_id, old.route_id, start, stops, old.rest, reason=reason, closed=closed)
     if not isinstance(plan, RoutePlan):
@@ -64,7 +64,7 @@ def _other_way(
 
 
 def afresh(record: Record, planner: Planner, closed: Closed, anchor: Anchor) -> RoutePlan | None:
-    """A way from where a truck has come to be to the stops of the route it was given last; None where there is none."""
+    """A route from the true position of a truck to the stops of its last route, if any."""
     driven = None if record.track is None else record.track.plan
     old = driven if record.pending is None else record.pending
     stops = (record.rest,) if old is None else _stops(old)
@@ -76,8 +76,8 @@ def afresh(record: Record, planner: Planner, closed: Closed, anchor: Anchor) -> 
 
 
 def the_rest(record: Record, planner: Planner, anchor: Anchor) -> RoutePlan | None:
-    """The route of a truck from farther along it, as a new revision; None where the place is not on it, or where the
-    truck is to have another route anyway."""
+    """The route of a truck from farther along it, as a new revision; None if the place is not on it, or if another
+    route is pending."""
     track = record.track
     if track is None or record.pending is not None or not isinstance(anchor, OnEdge):
         return None
@@ -98,7 +98,7 @@ def the_rest(record: Record, planner: Planner, anchor: Anchor) -> RoutePlan | No
 
 
 class Wayfinder:
-    """Ways for trucks that are under way already, each off what its truck keeps off anyway."""
+    """Routes for trucks under way, each avoiding what its truck must avoid."""
 
     def __init__(self, site: CompiledMap, closed: Mapping[str, Closed], params: TrafficParams) -> None:
         self._site = site
@@ -106,17 +106,17 @@ class Wayfinder:
         self._params = params
         self._planners: dict[str, Planner] = {}
         self._snappers: dict[SnapParams, Snapper] = {}
-        # What operators have closed.
+        # Places closed by operators.
         self.shut = OPEN
 
     def detour(self, record: Record) -> RoutePlan | None:
-        """Another way on, not over what the truck waits for."""
+        """A detour that avoids what the truck waits for."""
         return detour(record, self._planner(record), self._off(record))
 
     def compared(self, record: Record, others: Iterable[Record]) -> tuple[RoutePlan, int] | None:
-        """Another way on, and what the one in force costs by the same measure. To both, lanes are dear that others are
-        about to drive the other way: whoever planned the one in force kept off them, and a way against the stream looks
-        short and moves the wait to another place."""
+        """A detour, and the cost of the route in force by the same measure. For both, lanes that other trucks will
+        drive in the opposite direction cost more: the planner of the route in force avoided them, and a route against
+        the stream looks short but only moves the wait to another place."""
         plain, track = self._planner(record), record.track
         ahead = [_ahead(other) for other in others if other is not record]
         planner = plain.with_extra_costs(avoidance_us(plain, self._opposite, ahead, _AGAINST_MILLI), once=True)
@@ -126,36 +126,36 @@ class Wayfinder:
         return plan, cost_of(planner, track.plan.start, tuple(one.edge for one in track.plan.segments))
 
     def around(self, record: Record, closed: Closed) -> RoutePlan | None:
-        """Another way on, off what is closed beside what always is."""
+        """A detour that also avoids what is closed."""
         usual = self._closed[record.robot_id]
         whole = Closed(usual.edges | closed.edges, usual.turns | closed.turns)
         return around(record, self._planner(record), whole)
 
     def home(self, record: Record, closed: Closed) -> RoutePlan | None:
-        """The way straight to rest, off what is closed beside what always is."""
+        """A route straight to rest that also avoids what is closed."""
         usual = self._closed[record.robot_id]
         whole = Closed(usual.edges | closed.edges, usual.turns | closed.turns)
         return home(record, self._planner(record), whole)
 
     def _off(self, record: Record) -> Closed:
-        """What a truck keeps off now."""
+        """What a truck must avoid now."""
         usual, shut = self._closed[record.robot_id], self.shut
         return Closed(usual.edges | shut.edges, usual.turns | shut.turns) if shut else usual
 
     def anchor(self, record: Record) -> Anchor | None:
-        """Where on the map a truck says it is; where somebody has named its edge, on that one first: in a node it would
-        keep all ways in, while others may have come as near as they may to one who stands behind it."""
+        """The position on the map that a truck reports; first on the edge an operator named, since an anchor in a node
+        would keep all edges into it, where other trucks may be close behind."""
         if record.pose is None:
             return None
         edges = () if record.track is None else [one.edge for one in record.track.segments]
-        told = None if record.doubt is None else record.doubt.edge
+        edge = None if record.doubt is None else record.doubt.edge
         snapper = self._snapper(record)
-        named = None if told is None else snapper.on_edge(record.pose, told)
-        return named or snapper.anchor(record.pose, told, edges)
+        named = None if edge is None else snapper.on_edge(record.pose, edge)
+        return named or snapper.anchor(record.pose, edge, edges)
 
     def back(self, record: Record, anchor: Anchor) -> Iterator[RoutePlan]:
-        """Ways from there to where the truck was going: the best first, and then the one it was on, by which everybody
-        gets home as far as is known."""
+        """Routes from there to the goal of the truck: the best first, then the one it was on, on which all trucks are
+        known to get home."""
         planner = self._planner(record)
         best = afresh(record, planner, self._off(record), anchor)
         if best is not None:
@@ -175,7 +175,7 @@ class Wayfinder:
         return opposite_edges(self._site)
 
     def _snapper(self, record: Record) -> Snapper:
-        """One for all trucks that may be as far beside their ways."""
+        """One for all trucks with the same largest distance from their routes."""
         one = self._params
         snap = SnapParams(one.node_snap_um, one.heading_tol_urad, off_route_um(record.profile, one))
         if snap not in self._snappers:
@@ -184,13 +184,13 @@ class Wayfinder:
 
 
 def _ahead(record: Record) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The edges that a truck still has before it: on its errand, and to rest where that is only promised."""
+    """The edges ahead of a truck: on its route, and onward to rest."""
     plan = None if record.track is None else record.track.plan
     return ((), ()) if plan is None else plan.ahead(plan.passed(record.at_um))
 
 
 def _stops(plan: RoutePlan) -> tuple[int, ...]:
-    """The goal and the stops behind it; the last one is at rest and comes by itself."""
+    """The goal and the stops behind it, without rest, which is implied."""
     edges = plan.site.network.edges
     return (plan.goal, *(edges[plan.onward[place]].end for place in plan.onward_stops[:-1]))
 

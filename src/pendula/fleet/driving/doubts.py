@@ -1,19 +1,19 @@
-"""What is known of a truck whose place is in doubt: why, where on its way it can be, and what it may cover instead.
+"""Data of a truck whose position is in doubt: why, where on its route it can be, and what it may cover instead.
 
-A doubt ends when poses have been steady for a while and fit: where the truck can be on its way, or where a person says
-it is, or, as long as no pose was torn from the one before, where it went by itself.
+A doubt ends when poses have been steady for a while and fit: where the truck can be on its route, where an operator
+relocated it, or, if no pose was torn from the one before, where it went by itself.
 """
 
 from msgspec import Struct
 
-# From where on a truck can be of which somebody said that it is no longer on its way.
+# From here on a removed truck can be: it is no longer on its route.
 NOWHERE_UM = 1 << 61
 
 
 class Rejoin(Struct, frozen=True, array_like=True):
     """A truck beside its line: how far, positive to its left, on which edge and where. It is sent back to its line at
-    `target_um` of its track; where that is None, `blockers` are the trucks in the way, each with something it holds
-    there, and without any the way that is granted is too short to steer back."""
+    `target_um` of its track; if that is None, `blockers` are the trucks in the way, each with a resource it holds
+    there, and without any the granted route is too short to steer back."""
 
     aside_um: int
     edge: int
@@ -23,8 +23,8 @@ class Rejoin(Struct, frozen=True, array_like=True):
 
 
 class Doubt(Struct, frozen=True, array_like=True):
-    """`low_um` to `high_um`: where on its track the truck can be. `torn`: two poses in a row that no truck drives
-    between. `steady_ms`: since when there was none, and the truck says that it is well."""
+    """`low_um` to `high_um`: where on its track the truck can be. `torn`: two consecutive poses between which no truck
+    can drive. `steady_ms`: since when there was none, and the truck reports no fault."""
 
     code: str
     since_ms: int
@@ -32,19 +32,19 @@ class Doubt(Struct, frozen=True, array_like=True):
     high_um: int
     torn: bool
     steady_ms: int | None = None
-    # A person has said that the truck is where its reports say, and on which edge that is.
+    # An operator confirmed the reported position, and named its edge.
     confirmed: bool = False
     edge: int | None = None
-    # What the truck may cover where it says it is, and for which place that was looked up last.
+    # What the truck may cover at its reported position, and for which position that was computed.
     extra: tuple[int, ...] = ()
     seen: tuple[int, int] | None = None
-    # Whether this was the first that was ever heard of the truck.
+    # Whether this began with the first report of the truck.
     first: bool = False
-    # Since when the truck has said without a break that it is on its way, or elsewhere on the map.
+    # Since when the truck has reported, without a break, to be on its route, or elsewhere on the map.
     on_map_ms: int | None = None
-    # Whether it was told that nothing is heard of the truck.
+    # Whether an alert for its silence was raised.
     silent: bool = False
-    # Of a truck a little beside its line: how it gets back, or what keeps it from that.
+    # A truck a little beside its line: how it gets back, or what prevents it.
     rejoin: Rejoin | None = None
-    # Of a truck that has passed its stop line: how far it is beyond it, farther than one that obeys may say.
+    # A truck beyond its stop line: how far, more than an obeying truck could report.
     beyond_um: int | None = None

@@ -1,7 +1,6 @@
-"""The parameters of traffic, with their defaults, their ranges and what must hold between them.
+"""The parameters of traffic, with defaults, ranges and rules.
 
-Lengths are micrometres, times milliseconds. `faults` names every rule that a set of parameters breaks; traffic does
-not start on one that breaks any.
+Lengths are micrometres, times milliseconds. `faults` lists every broken rule; traffic does not start with any.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from pendula.kernel.canonical import Json, digest
 
 
 class NodeLockPolicy(StrEnum):
-    """Which nodes of a way are locked: those where a truck turns, stops or changes its style, or each one passed."""
+    """Which nodes of a route are locked: those where a truck turns, stops or changes its style, or every passed one."""
 
     TURNING = "turning"
     EVERY = "every"
@@ -29,10 +28,10 @@ class TrafficParams(Struct, frozen=True):
     refuge: bool = True
     starve_ms: int = 60_000
     max_admissions_per_tick: int = 2
-    # How many branches one search for a witness may try, and all searches of a tick together.
+    # Most branches of one search for a witness, and of all searches in a tick.
     search_nodes: int = 6
     search_nodes_per_tick: int = 48
-    # Within so many ticks the truck with which the stored witness begins gets its unit, once that is to be had (I-13).
+    # Most ticks until the first truck of the stored witness gets its unit, once that is free (I-13).
     witness_grant_ticks: int = 5
     lookahead_um: int = 8_000_000
     lookback_um: int = 3_000_000
@@ -54,7 +53,7 @@ class TrafficParams(Struct, frozen=True):
     progress_window: int = 5
     progress_regress_um: int = 300_000
     node_snap_um: int = 150_000
-    # None: of each truck its own inflation.
+    # None: the inflation of each truck.
     off_route_um: int | None = None
     heading_tol_urad: int = 500_000
     turn_tol_urad: int = 50_000
@@ -83,7 +82,7 @@ def _form(value: object) -> Json:
     return value.value if isinstance(value, NodeLockPolicy) else value  # type: ignore[return-value]
 
 
-# Names that do not follow from the field's.
+# Names that do not follow from the field name.
 _NAMES: Mapping[str, str] = {
     "progress_regress_um": "progressRegressTolM",
     "off_route_um": "offRouteThresholdM",
@@ -93,7 +92,7 @@ _UNITS = {"um": "M", "urad": "Rad", "ms": "Ms"}
 
 
 def contract_name(field: str) -> str:
-    """What a parameter is called in files."""
+    """The name of a parameter in files."""
     if field in _NAMES:
         return _NAMES[field]
     first, *others = field.split("_")
@@ -101,11 +100,11 @@ def contract_name(field: str) -> str:
 
 
 def contract_value(field: str, value: Json) -> Json:
-    """The value of a parameter as it stands in files: lengths in metres, angles in radians."""
+    """The value of a parameter in files: lengths in metres, angles in radians."""
     return plain(value) if isinstance(value, int) and field.endswith(("_um", "_urad")) else value
 
 
-# In the units of the fields; whatever is not here begins at 0.
+# In the units of the fields; others begin at 0.
 RANGES = {
     "tick_period_ms": (100, 200),
     "max_admissions_per_tick": (1, 1_000),
@@ -125,12 +124,12 @@ RANGES = {
     "heading_tol_urad": (1, 3_141_593),
     "rtp_max_advance_um": (1, 100_000_000),
 }
-# The rank of TASK: an aged rank below it would let classes outrank each other for ever.
+# The rank of TASK: an aged rank below it would let classes outrank each other forever.
 _LEAST_CAP = 20
 
 
 def faults(params: TrafficParams, profiles: Sequence[RobotProfile], compiled: CompileParams) -> tuple[str, ...]:
-    """Every rule that the parameters break, as `CODE: sentence`, in a fixed order."""
+    """Every broken rule, as `CODE: sentence`, in a fixed order."""
     found = [
         f"PARAMETER_OUT_OF_RANGE: {contract_name(name)} is {value!r}, allowed are whole numbers from 0"
         for name, value in structs.asdict(params).items()
@@ -139,12 +138,12 @@ def faults(params: TrafficParams, profiles: Sequence[RobotProfile], compiled: Co
         and (type(value) is not int or value < 0)
     ]
     if found:
-        # Nothing can be compared with what is no number.
+        # Values that are not numbers cannot be compared.
         return tuple(found)
     for name, (low, high) in RANGES.items():
         if not low <= getattr(params, name) <= high:
-            told, least, most = (contract_value(name, one) for one in (getattr(params, name), low, high))
-            found.append(f"PARAMETER_OUT_OF_RANGE: {contract_name(name)} is {told}, allowed are {least} to {most}")
+            value, least, most = (contract_value(name, one) for one in (getattr(params, name), low, high))
+            found.append(f"PARAMETER_OUT_OF_RANGE: {contract_name(name)} is {value}, allowed are {least} to {most}")
     found += _between(params)
     for profile in profiles:
         found += _for_profile(params, profile, compiled)
@@ -152,35 +151,35 @@ def faults(params: TrafficParams, profiles: Sequence[RobotProfile], compiled: Co
 
 
 def _between(params: TrafficParams) -> list[str]:
-    def told(field: str) -> str:
+    def named(field: str) -> str:
         return f"{contract_name(field)} ({contract_value(field, getattr(params, field))})"
 
-    two_ticks = f"two ticks of {told('tick_period_ms')}"
+    two_ticks = f"two ticks of {named('tick_period_ms')}"
     waits = ("wait_warn_ms", "wait_reroute_ms", "wait_alert_ms")
     rules = (
         (
             params.starve_ms > params.fairness_cap_ms,
-            f"{told('starve_ms')} must be longer than {told('fairness_cap_ms')}",
+            f"{named('starve_ms')} must be longer than {named('fairness_cap_ms')}",
         ),
         (
             params.aged_rank_cap >= _LEAST_CAP,
-            f"{told('aged_rank_cap')} must be at least {_LEAST_CAP}, the rank of TASK",
+            f"{named('aged_rank_cap')} must be at least {_LEAST_CAP}, the rank of TASK",
         ),
         (
             params.max_status_age_ms < params.robot_offline_ms,
-            f"{told('max_status_age_ms')} must be shorter than {told('robot_offline_ms')}",
+            f"{named('max_status_age_ms')} must be shorter than {named('robot_offline_ms')}",
         ),
         (
             params.rtp_timeout_ms >= 2 * params.tick_period_ms,
-            f"{told('rtp_timeout_ms')} must last at least {two_ticks}",
+            f"{named('rtp_timeout_ms')} must last at least {two_ticks}",
         ),
         (
             params.ack_timeout_ms >= 2 * params.tick_period_ms,
-            f"{told('ack_timeout_ms')} must last at least {two_ticks}",
+            f"{named('ack_timeout_ms')} must last at least {two_ticks}",
         ),
         (
             params.wait_warn_ms < params.wait_reroute_ms < params.wait_alert_ms,
-            f"{', '.join(map(told, waits))} must each be longer than the one before",
+            f"{', '.join(map(named, waits))} must each be longer than the one before",
         ),
     )
     return [f"PARAMETERS_CONTRADICT: {text}" for holds, text in rules if not holds]
@@ -201,14 +200,14 @@ def _for_profile(params: TrafficParams, profile: RobotProfile, compiled: Compile
             f"LOOKBACK_TOO_SHORT: lookbackM is {plain(params.lookback_um)}, {profile.profile_id} needs {plain(least)}"
         )
     if params.stop_line_tol_um < profile.localization_error.value_um:
-        # A truck that keeps its stop line would be seen beyond it, and be stopped for it.
+        # Otherwise a truck that keeps its stop line would be seen beyond it and be stopped.
         found.append(
             f"STOP_LINE_TOLERANCE: stopLineTolM is {plain(params.stop_line_tol_um)}, the place of {profile.profile_id} "
             f"is known to {plain(profile.localization_error.value_um)} only"
         )
     apart = 2 * profile.localization_error.value_um + profile.tracking_error.value_um
     if params.progress_regress_um < apart:
-        # Two reports of a truck that stands may be so far apart: it would be stopped for driving back.
+        # Two reports of a standing truck may differ by this much: it would be stopped for driving back.
         found.append(
             f"PROGRESS_TOLERANCE: progressRegressTolM is {plain(params.progress_regress_um)}, two reports of "
             f"{profile.profile_id} may be {plain(apart)} apart"
@@ -225,32 +224,32 @@ def _for_profile(params: TrafficParams, profile: RobotProfile, compiled: Compile
 
 
 def off_route_um(profile: RobotProfile, params: TrafficParams) -> int:
-    """This far beside its route a truck has left it: farther than that it may leave the area that its cells protect."""
+    """Farther beside its route than this a truck is off route: it might leave the area that its cells protect."""
     return profile.inflation_um if params.off_route_um is None else params.off_route_um
 
 
 def node_reach_um(profile: RobotProfile, params: TrafficParams) -> int:
-    """A truck that reports a place farther from a node does not stand in it: it stops within the arrival tolerance, and
-    both where it drives and what it reports may be wrong."""
+    """A truck that reports a position farther from a node is not in it: it stops within the arrival tolerance, plus
+    tracking and localization error."""
     errors = profile.localization_error.value_um + profile.tracking_error.value_um
     return max(2 * params.node_snap_um, params.arrive_tol_um + errors)
 
 
 def spelled_out(params: TrafficParams, profiles: Sequence[RobotProfile]) -> TrafficParams:
-    """The parameters with the numbers that follow from the trucks, where these have one in common."""
+    """The parameters, with the numbers that all trucks have in common filled in."""
     common = {off_route_um(profile, params) for profile in profiles}
     return structs.replace(params, off_route_um=common.pop()) if len(common) == 1 else params
 
 
 def short_um(profile: RobotProfile, params: TrafficParams) -> int:
-    """How far behind its place the release bound of a truck that has arrived somewhere may lie: it says that it is
-    within the tolerance, and what it says may be wrong. Where it only waits it stops short by the buffer as well."""
+    """How far the release bound of an arrived truck may lie behind its position: the arrival tolerance, plus errors of
+    its reports. A truck that only waits also stops short by the buffer."""
     return profile.localization_error.value_um + params.arrive_tol_um
 
 
 def asked_um(profile: RobotProfile, params: TrafficParams) -> int:
-    """How far ahead of itself a truck asks for units: as far as its target and its speed can use in this tick, and
-    never beyond `lookahead_um`. What it reserves beyond that gives way to every truck that needs the place."""
+    """How far ahead a truck requests units: what its target and speed can use in this tick, never beyond
+    `lookahead_um`. What it reserves beyond that gives way to every truck that needs the place."""
     tick = ceil_div(profile.v_max_um_s * params.tick_period_ms * 1000, MILLION)
     used = max(params.rtp_lookahead_um, stop_distance_um(profile, profile.v_max_um_s))
     return min(params.lookahead_um, used + params.safety_buffer_um + params.hold_hysteresis_um + tick)

@@ -1,7 +1,7 @@
-"""What traffic knows of each truck between two ticks: its way, how far it came, what it holds, what it waits for.
+"""The record of each truck between two ticks: its route, its position, what it holds, what it waits for.
 
-`held` gives for every resource the position at which it is passed, on the track the truck is on. A record is copied
-before a tick and the copies take its place when the tick has succeeded, so a failed tick changes nothing.
+`held` gives for every resource the position on the present track at which it is passed. Records are copied before a
+tick and the copies replace them when the tick has succeeded, so a failed tick changes nothing.
 """
 
 from dataclasses import dataclass, field
@@ -20,8 +20,8 @@ from pendula.fleet.trucks.profiles import RobotProfile
 
 
 class Waiting(Struct, frozen=True):
-    """Why a truck got no further unit: a code of FLT-OBS-8, the resource of its own that is not to be had, the truck
-    in its way and what that one holds; for WAIT_SAFE_STATE the cycle, which is empty where the truck is cut off."""
+    """Why a truck got no further unit: a code of FLT-OBS-8, the resource it requested, the blocking truck and what that
+    one holds; for WAIT_SAFE_STATE the cycle, which is empty if the truck is cut off."""
 
     code: str
     resource: int | None
@@ -32,7 +32,7 @@ class Waiting(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Retraction:
-    """What a truck gives back once it has acknowledged the command that moved its stop line before it."""
+    """What a truck releases once it has acknowledged the command that shortened its grant."""
 
     seq: int
     stop_line_um: int
@@ -47,14 +47,14 @@ class Record:
     profile: RobotProfile
     rest: int
     short_um: int
-    # Where the truck stands while it has no route.
+    # Its node while it has no route.
     node: int
-    # How far ahead of itself it asks for units.
+    # How far ahead it requests units.
     asked_um: int = 0
     track: Track | None = None
     # The position of the locks that is position 0 of the track.
     base: int = 0
-    # How many acts of the track are done.
+    # The number of finished acts of the track.
     acted: int = 0
     granted: int = 0
     held: dict[int, int] = field(default_factory=dict)
@@ -71,27 +71,27 @@ class Record:
     stop_code: str | None = None
     # Since when it has stood with this code.
     stopped_ms: int | None = None
-    # Whether its place is trusted, what stops it until somebody clears it, who may be where it has a right to be.
+    # Its doubt, the stop that an operator has to clear, and the truck that may be where it is granted.
     doubt: Doubt | None = None
     latched: str | None = None
     foreign: int | None = None
-    # Whether the two stand too close to each other since the start; looked up anew in every tick.
+    # Whether the two have stood too close since the start; computed in every tick.
     too_close: bool = False
-    # Whether people hold it, said that it is not there, and whether it has to be heard before anybody moves.
+    # Paused, declared absent, or awaited: no truck moves before it has reported.
     paused: bool = False
     absent: bool = False
     unheard: bool = True
-    # Since when a truck that was never heard is waited for, and whether an alert has said so.
+    # Since when a truck that never reported is awaited, and whether an alert was raised.
     awaited_ms: int | None = None
     missed: bool = False
-    # Reports in a row that could not be taken, when it last acknowledged something new, and since when it is here.
+    # Dropped reports in a row, the last new acknowledgement, and since when it is at this position.
     bad_reports: int = 0
     ack_ms: int | None = None
     crawl_um: int = 0
-    # How it looked then, where it was to turn; kept when it is stuck, which says at what.
+    # Its yaw then, if it had to turn; kept when it is stuck, for the alert.
     crawl_urad: int | None = None
     crawl_ms: int | None = None
-    # Since when it drives on though it has to stop, and whether that was told.
+    # Since when it drives on despite a stop, and whether an alert was raised.
     rolls_ms: int | None = None
     defiant: bool = False
     obstructed: bool = False
@@ -103,10 +103,10 @@ class Record:
     target_um: int = 0
     pending: RoutePlan | None = None
     pending_since_ms: int | None = None
-    # The trucks that stood against the route that waits, and how they were then.
+    # The trucks that prevented the pending route, with their versions.
     refused_cycle: tuple[int, ...] = ()
     refused_versions: tuple[int, ...] = ()
-    # When a route may be tried again, when it is though nothing has changed, and when a refused unit is.
+    # When a route may be checked again, when it is checked even without a change, and when a refused unit is.
     retry_ms: int = 0
     sleep_ms: int = 0
     again_ms: int = 0
@@ -114,39 +114,37 @@ class Record:
     waiting_since_ms: int | None = None
     request_ms: int | None = None
     last_grant_ms: int = 0
-    # When the truck was last sent another way because trucks waited for each other.
+    # The last detour because of a deadlock.
     rerouted_ms: int | None = None
-    # Whom it waits for, since when, and how far that was told.
+    # The truck it waits for, since when, and the last escalation step.
     blocked_by: int | None = None
     blocked_ms: int = 0
     escalated: int = 0
     retraction: Retraction | None = None
-    # The last standing position that is reserved, and since when each one beyond the grant is.
+    # The last reserved standing position, and since when each one beyond the grant is reserved.
     reserved: int = 0
     reserved_ms: dict[int, int] = field(default_factory=dict)
     priority: PriorityClass = PriorityClass.IDLE
     rank: int = 0
 
-    # What the first cell of a waiting truck's next unit excludes, and what the whole unit does; made when needed, kept
-    # while the truck waits.
+    # What the first cell of a waiting truck's next unit excludes, and what the whole unit does; cached while it waits.
     ripe: frozenset[int] | None = None
     ripe_whole: frozenset[int] | None = None
-    # What follows from what is held and from the next unit, kept as long as both stay.
+    # Derived from what is held and the next unit; cached while both stay.
     _edges: frozenset[int] | None = None
     _zones: tuple[int, ...] | None = None
     entering: dict[int, bool] | None = None
 
     def copied(self) -> "Record":
         twin = object.__new__(Record)
-        # All members at once, for which they are no slots: every truck is copied in every tick. A whole dictionary is
-        # copied in one piece, and one that is updated entry by entry.
+        # No slots: every truck is copied in every tick, and a whole dictionary is copied at once.
         twin.__dict__ = self.__dict__.copy()
         twin.held = dict(self.held)
         twin.reserved_ms = dict(self.reserved_ms)
         return twin
 
     def placed(self, track: Track, held: dict[int, int], at_um: int) -> None:
-        """Puts the truck at the beginning of a way, where it stands; nothing of its old way counts any more."""
+        """Put the truck at the start of a route, where it stands; its old route no longer counts."""
         self.track, self.held, self.base, self.granted, self.acted = track, dict(held), 0, 0, 0
         self.at_um = self.hold_um = self.farthest_um = self.target_um = at_um
         self.bound_um = at_um - self.short_um
@@ -157,7 +155,7 @@ class Record:
         self.changed()
 
     def set_aside(self) -> None:
-        """The truck is not in the hall any more, and has no way."""
+        """The truck is no longer in the hall and has no route."""
         self.track = self.pending = self.pending_since_ms = self.progress = None
         self.base = self.granted = self.acted = 0
         self.at_um = self.hold_um = self.farthest_um = self.target_um = 0
@@ -168,28 +166,28 @@ class Record:
         self.changed()
 
     def go_on_with(self, track: Track, held: dict[int, int]) -> None:
-        """The same way from the end of the grant on, with more held on it."""
+        """The same route from the end of the grant on, with more held on it."""
         granted = self.granted
         self.track, self.held, self.base, self.granted = track, held, 0, 0
         self.shift_reserved(granted)
         self.changed()
 
     def shift_reserved(self, granted: int) -> None:
-        """Standing positions are counted from one that was `granted` until now."""
+        """Count standing positions from the one that was `granted` until now."""
         self.reserved = max(0, self.reserved - granted)
         self.reserved_ms = {k - granted: since for k, since in self.reserved_ms.items() if k > granted}
 
     def reserve_anew(self) -> None:
-        """Nothing is reserved beyond the grant any more."""
+        """Reserve nothing beyond the grant."""
         self.reserved, self.reserved_ms = self.granted, {}
 
     def note_stop(self, before: "Record", now_ms: int) -> None:
-        """A tick is over: since when the truck stands with the code that it has after it."""
+        """End of a tick: note since when the truck stands with its code."""
         if self.stop_code != before.stop_code:
             self.stopped_ms = None if self.stop_code is None else now_ms
 
     def changed(self) -> None:
-        """What is held, or the end of the grant, is not what it was."""
+        """Clear caches after a change of what is held or of the grant."""
         self._edges = self._zones = self.entering = None
 
     @property
@@ -202,7 +200,7 @@ class Record:
 
     @property
     def zones(self) -> tuple[int, ...]:
-        """The nodes whose discs the truck keeps to itself."""
+        """The nodes whose discs the truck keeps."""
         if self._zones is None:
             first, beyond = len(self.site.cells), self.site.token(0)
             self._zones = tuple([one - first for one in self.keeps if first <= one < beyond])
@@ -210,7 +208,7 @@ class Record:
 
     @property
     def keeps(self) -> list[int]:
-        """All that nobody else may have: what is held, and what is given back but not acknowledged."""
+        """All that is closed to other trucks: what is held, and what is released but not acknowledged."""
         return [*self.held, *(() if self.retraction is None else self.retraction.resources)]
 
     @property
@@ -225,7 +223,7 @@ class Record:
 
     @property
     def asked_ms(self) -> int | None:
-        """Since when a truck asks for its next unit: since it reserved it, or had to wait for it."""
+        """Since when a truck requests its next unit: since it reserved it, or had to wait for it."""
         asked = self.request_ms
         reserved = self.reserved_ms.get(self.granted + 1)
         if asked is None or reserved is None:
@@ -234,45 +232,45 @@ class Record:
 
     @property
     def passed_um(self) -> int:
-        """What a truck at the end of its grant has passed for certain: more is never released, whatever is reported."""
+        """What a truck at the end of its grant has certainly passed: no more is ever released, whatever it reports."""
         return -self.short_um if self.track is None else self.track.bounds[self.granted]
 
     @property
     def act(self) -> Act | None:
-        """The next thing the truck has to do in a node on its way."""
+        """The next act of the truck in a node on its route."""
         acts = () if self.track is None else self.track.acts
         return acts[self.acted] if self.acted < len(acts) else None
 
     @property
     def at_rest(self) -> bool:
-        """Whether the truck stands at the end of its way and holds no more than that takes."""
+        """Whether the truck stands at the end of its route and holds no more than that needs."""
         return self.track is None or self.granted == len(self.track.stands) - 1
 
     @property
     def stuck_at(self) -> str:
-        """What a stuck truck was told to do."""
+        """The last command of a stuck truck."""
         return "GO" if self.crawl_urad is None else "TURN"
 
     @property
     def rejoin_um(self) -> int | None:
-        """Where on its way a truck that is beside its line is sent back to it."""
+        """Where on its route a truck beside its line is sent back to it."""
         rejoin = None if self.doubt is None else self.doubt.rejoin
         return None if rejoin is None else rejoin.target_um
 
     @property
     def failed(self) -> bool:
-        """Whether nobody can count on the truck: it keeps what it has and needs nothing."""
+        """Whether the truck has failed: it keeps what it has and needs nothing."""
         return self.doubt is not None or self.stop_code in FAILURES
 
     @property
     def removed_ms(self) -> int | None:
-        """When a person said that the truck was taken out of the hall; None once it goes on from somewhere again."""
+        """When an operator removed the truck; None once it goes on again."""
         doubt = self.doubt if self.track is None else None
         return None if doubt is None or doubt.low_um < NOWHERE_UM else doubt.since_ms
 
     @property
     def is_out(self) -> bool:
-        """Whether the truck was taken out of the hall, and nothing was heard of it since."""
+        """Whether the truck was removed and has not reported since."""
         return self.removed_ms is not None and self.report_ms <= self.removed_ms
 
     @property

@@ -1,6 +1,6 @@
-"""Whether a route can be meant for a truck at all, before anybody looks at where the truck is or who is in its way.
+"""Checks of routes that do not depend on the position of the truck or on other trucks.
 
-What is refused here stays refused: asking again does not help.
+A refusal here is final: asking again does not help.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,8 +13,8 @@ from pendula.fleet.routing.route_plan import RoutePlan
 def screened_routes(
     plans: Iterable[RoutePlan], known: Mapping[str, Record], closed: Mapping[str, Closed]
 ) -> tuple[list[RoutePlan], list[tuple[RoutePlan, str]]]:
-    """One route at most for every truck, the last in an order that does not depend on how they came; and the others,
-    each with its code."""
+    """At most one route per truck, the last in an order independent of arrival; and the refused ones with their
+    codes."""
     taken: dict[str, RoutePlan] = {}
     refused = []
     for plan in sorted(plans, key=_order):
@@ -45,7 +45,7 @@ def _unfit_for(record: Record, plan: RoutePlan, closed: Closed) -> str | None:
 
 
 def _last_node(plan: RoutePlan) -> int | None:
-    """Where the way ends. None where it begins in a node other than that of its first edge, or is nowhere."""
+    """Where the route ends. None if it does not begin in the node of its first edge, or leads nowhere."""
     edges = plan.site.network.edges
     if plan.whole:
         first = edges[plan.whole[0].edge].start
@@ -55,8 +55,8 @@ def _last_node(plan: RoutePlan) -> int | None:
 
 
 def _is_closed(record: Record, plan: RoutePlan, closed: Closed) -> bool:
-    """Whether a way leads over what others rest on, or over edges that are not for this type of truck. The edge it
-    begins on is where the truck is already."""
+    """Whether a route leads over rest places of other trucks, or over edges closed to this profile. The first edge is
+    exempt: the truck is already on it."""
     edges = plan.site.network.edges
     ahead = plan.whole if isinstance(plan.start, AtNode) else plan.whole[1:]
     for one in ahead:

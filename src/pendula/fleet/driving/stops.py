@@ -1,7 +1,7 @@
-"""Why a truck must stand whatever the traffic is like: the codes, which of several counts, and how each is announced.
+"""Why a truck must stand regardless of traffic: the codes, their precedence, and their alerts.
 
-The order of `Stop` is the precedence of FLT-FAIL-3: what the truck says of itself, then silence, then commands that are
-not heard, then everything that would make going on unsafe, then what people ordered.
+The order of `Stop` is the precedence of FLT-FAIL-3: faults of the truck, silence, missing acknowledgements, everything
+that makes going on unsafe, then operator pauses.
 """
 
 from enum import StrEnum
@@ -15,7 +15,7 @@ class Stop(StrEnum):
     OFFLINE = "STOP_OFFLINE"
     NO_COMMS = "STOP_NO_COMMS"
     OVERRUN = "STOP_OVERRUN"
-    # Before what only one of the two stands for: they stand for each other.
+    # Before stops of only one of the two trucks: they stand for each other.
     OCCUPANCY_CONFLICT = "STOP_OCCUPANCY_CONFLICT"
     POSE_JUMP = "STOP_POSE_JUMP"
     OFF_ROUTE = "STOP_OFF_ROUTE"
@@ -23,7 +23,7 @@ class Stop(StrEnum):
     STALE_TELEMETRY = "STOP_STALE_TELEMETRY"
     INVARIANT = "STOP_INVARIANT"
     OPERATOR = "STOP_OPERATOR"
-    # Nothing is wrong any more, but the others have to get out of the way before the truck may go on.
+    # Nothing is wrong any more, but other trucks have to move before this one may go on.
     SAFE_STATE = "WAIT_SAFE_STATE"
 
 
@@ -34,10 +34,10 @@ _HOLD = {
     Stop.NO_COMMS: HoldReason.NO_COMMS,
     Stop.SAFE_STATE: HoldReason.TRAFFIC_HOLD,
 }
-# Stops after which nobody can count on the truck: it keeps what it has, needs nothing, and others go round it.
+# Stops after which a truck has failed: it keeps what it has, needs nothing, and others take detours round it.
 FAILURES = frozenset({Stop.ROBOT_FAULT, Stop.STUCK, Stop.OFFLINE, Stop.OVERRUN, Stop.POSE_JUMP, Stop.OFF_ROUTE})
 
 
 def hold_of(stop: str) -> HoldReason:
-    """The reason of FLT-FAIL-2 that a code belongs to."""
+    """The reason of FLT-FAIL-2 for a code."""
     return _HOLD.get(Stop(stop), HoldReason.SAFETY_STOP)

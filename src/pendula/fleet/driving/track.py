@@ -1,8 +1,8 @@
-"""A route as the locks see it: what a truck uses from where to where, where it may stand, where it has to act.
+"""A route as the locks see it: the resources it uses, standing positions, and acts.
 
-Positions are micrometres of the pivot from the start of the route's first edge. A `Use` is a resource that must be held
-from one position until the release bound has passed another. A `Track` reaches to the rest node: the part behind the
-goal is never granted on this route, but it belongs to what the truck still needs.
+Positions are micrometres of the pivot from the start of the route's first edge. A `Use` is a resource held from one
+position until the release bound has passed another. A `Track` reaches to the rest node: the part behind the goal is
+never granted on this route, but the truck still needs it.
 """
 
 from bisect import bisect_left, bisect_right
@@ -32,15 +32,15 @@ class Track:
     begins: tuple[int, ...]
     acts: tuple[Act, ...]
     used: Uses
-    # Position 0 is the end of the grant the track was made for, the last one is at rest.
+    # Position 0 is the end of the grant for which the track was built, the last one is at rest.
     stands: tuple[int, ...]
-    # For every position what a truck that stands there has passed for certain.
+    # For every position what a truck standing there has certainly passed.
     bounds: tuple[int, ...]
     demand: Demand
     goal_um: int
-    # What the truck held when the track was made, with the positions at which it is passed.
+    # What the truck held when the track was built, with the positions at which it is passed.
     carried: tuple[tuple[int, int], ...] = ()
-    # Positions at which the truck does something.
+    # Positions at which the truck acts.
     acting: frozenset[int] = frozenset()
 
     @property
@@ -53,7 +53,7 @@ class Track:
         return self.stands[-1]
 
     def segment_at(self, s_um: int) -> int:
-        """The segment a position is on; a node belongs to the segment that ends in it."""
+        """The segment of a position; a node belongs to the segment that ends in it."""
         at = bisect_left(self.begins, s_um) - 1
         return max(at, 0)
 
@@ -62,7 +62,7 @@ class Track:
         return self.used.between(after_um, upto_um)
 
     def position_of(self, s_um: int) -> int:
-        """The last standing position that does not lie beyond `s_um`; 0 where all do."""
+        """The last standing position at or before `s_um`; 0 if there is none."""
         return max(0, bisect_right(self.stands, s_um) - 1)
 
 
@@ -78,7 +78,7 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
     held = Uses.of([Use(resource, -NEVER_UM, free) for resource, free in sorted(carried.items())])
     acting = np.array([act.s_um for act in acts], dtype=np.int64)
     at = np.array(stands, dtype=np.int64)
-    # What was passed stays passed.
+    # Passed stays passed.
     bounds = np.maximum.accumulate(at - short_um - np.where(np.isin(at, acting), 0, ground.buffer_um))
     demand = _demand(Uses.joined([held, used]), at, bounds, unwanted, sorted(carried))
     return Track(
@@ -97,8 +97,8 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
 
 
 def held_from_the_start(ground: Ground, plan: RoutePlan, short_um: int) -> dict[int, int]:
-    """What a truck holds that stands where a route starts, in the middle of an edge or at its end, with where it is
-    passed. At the end of an edge what only begins there is not needed yet: it holds nothing of the ways out."""
+    """What a truck holds at the start of a route, within an edge or at its end, with where it is passed. At the end of
+    an edge it does not yet need what begins there: nothing of the edges out of the node."""
     whole = plan.whole
     acts = _acts(ground.site, plan, whole, _stop_places(plan))
     upto = plan.start_um if whole and plan.start_um >= whole[0].length_um else plan.start_um + 1
@@ -107,7 +107,7 @@ def held_from_the_start(ground: Ground, plan: RoutePlan, short_um: int) -> dict[
 
 
 def _stop_places(plan: RoutePlan) -> frozenset[int]:
-    """Places of segments at whose end the truck has arrived somewhere: goal, further stops, rest."""
+    """Segments at whose end the truck arrives: goal, further stops, rest."""
     goal = len(plan.segments)
     last = goal + len(plan.onward) - 1
     return frozenset({goal - 1, last, *(goal + place for place in plan.onward_stops)})
@@ -136,8 +136,8 @@ def _yaw_into(site: CompiledMap, whole: tuple[Segment, ...], place: int) -> int 
 def _stands(
     ground: Ground, whole: tuple[Segment, ...], acts: tuple[Act, ...], used: Uses, granted_um: int
 ) -> tuple[tuple[int, ...], list[bool]]:
-    """Where the truck may be left standing beyond the end of its grant: at the end of a cell that is in no section and
-    not in a node it only passes, and wherever it has arrived."""
+    """Positions where the truck may stand beyond the end of its grant: at the end of a cell in no section and in no
+    node that it only passes, and wherever it arrives."""
     if not whole:
         return (granted_um,), [False]
     edges = [ground.edge(segment.edge) for segment in whole]
@@ -157,8 +157,8 @@ def _stands(
 
 
 def _demand(uses: Uses, at: Ints, bounds: Ints, unwanted: list[bool], held: list[int]) -> Demand:
-    """Rows of all positions at once: a use is taken with the unit in which it begins, and kept at every position from
-    there to the last one whose release bound has not passed it."""
+    """Rows of all positions: a use is taken with the unit in which it begins, and kept at every position up to the last
+    one whose release bound has not passed it."""
     resource, free = uses.resource, np.minimum(uses.free_um, NEVER_UM)
     first = np.searchsorted(at, uses.need_um, side="right")
     beyond = np.searchsorted(bounds, free, side="left")
@@ -175,7 +175,7 @@ def _demand(uses: Uses, at: Ints, bounds: Ints, unwanted: list[bool], held: list
 
 
 def _compressed(rows: Ints, numbers: Ints, count: int) -> tuple[Ints, Ints]:
-    """Rows in compressed form, each ascending and without repetitions."""
+    """Compressed rows, each ascending and without repetitions."""
     span = int(numbers.max()) + 1 if len(numbers) else 1
     keys = np.sort(rows * span + numbers, kind="stable")
     keys = keys[np.diff(keys, prepend=-1) > 0]

@@ -1,7 +1,7 @@
-"""What a route uses: cells along its edges, zones of the nodes in which the truck acts, tokens of the sections it goes
-through, each from one position until the release bound has passed another.
+"""The resources of a route: cells along its edges, zones of nodes where the truck acts, tokens of sections, each held
+from one position until the release bound has passed another.
 
-The cells of an edge are the same on every route: they are taken apart once and only shifted.
+The cells of an edge are the same on every route: they are computed once and only shifted.
 """
 
 from bisect import bisect_left
@@ -33,7 +33,7 @@ class Use(Struct, frozen=True):
 
 
 class Act(Struct, frozen=True, gc=False):
-    """A node in which the truck does something before it goes on: it turns towards `yaw_urad`, or it has arrived."""
+    """A node in which the truck acts before it goes on: it turns to `yaw_urad`, or it has arrived."""
 
     s_um: int
     node: int
@@ -63,9 +63,8 @@ class Uses:
         )
 
     def ready(self, granted_um: int, passed_um: int, carried: Mapping[int, int]) -> "Uses":
-        """Sorted by where they are needed, then by resource, for a truck that is granted up to a position: what lies
-        before it is held, is behind what the truck has passed for certain, or has to be taken with the very next
-        unit."""
+        """Sorted by where they are needed, then by resource, for a truck granted up to a position: what lies before it
+        is held, already passed, or has to be taken with the next unit."""
         held = np.isin(self.resource, np.array(sorted(carried), dtype=np.int64))
         ahead = held | (self.free_um > passed_um)
         resource, free = self.resource[ahead], self.free_um[ahead]
@@ -92,15 +91,14 @@ class Uses:
 
     @cached_property
     def _lists(self) -> tuple[Column, Column, Column]:
-        """The columns as tuples: a few entries of those cost less than a few of an array, and the collector does not
-        look into them, as it would into lists."""
+        """The columns as tuples: a few entries cost less than those of an array, and the garbage collector skips tuples
+        of integers."""
         return tuple(self.resource.tolist()), tuple(self.need_um.tolist()), tuple(self.free_um.tolist())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EdgeCells:
-    """An edge as tracks need it: its cells with start and end, their standing marks, and the stretches that lie in
-    sections."""
+    """An edge as tracks need it: its cells with start and end, their standing marks, and the intervals in sections."""
 
     cells: Ints
     starts: Ints
@@ -110,21 +108,21 @@ class EdgeCells:
 
 
 class Ground:
-    """What all tracks of a site share; edges are taken apart once."""
+    """What all tracks of a site share; edges are computed once."""
 
     def __init__(
         self, site: CompiledMap, policy: NodeLockPolicy = NodeLockPolicy.TURNING, buffer_um: int = 100_000
     ) -> None:
         self.site = site
         self.policy = policy
-        # How far before the end of its grant a truck is sent that only waits there.
+        # How far before the end of its grant a truck stops that only waits there.
         self.buffer_um = buffer_um
         self._edges: dict[int, EdgeCells] = {}
         self._marks = np.array(site.standing.marks, dtype=np.int64)
 
     @cached_property
     def discs(self) -> DiscIndex:
-        """Which resources lie around a place; made when the first truck is lost."""
+        """Which resources lie around a place; built when the first truck is lost."""
         return DiscIndex.of(self.site)
 
     def edge(self, number: int) -> EdgeCells:
@@ -144,7 +142,7 @@ class Ground:
 
 
 def uses_of(ground: Ground, plan: RoutePlan, whole: tuple[Segment, ...], acts: tuple[Act, ...], short_um: int) -> Uses:
-    """`short_um`: how far behind the truck its release bound may lie while it stands."""
+    """`short_um`: how far behind a standing truck its release bound may lie."""
     site = ground.site
     parts: list[Uses] = []
     runs: dict[int, list[tuple[int, int]]] = {}
@@ -174,7 +172,7 @@ def _join(stretches: list[tuple[int, int]], low: int, high: int) -> None:
 
 
 def _clear_of(site: CompiledMap, whole: tuple[Segment, ...], end_um: int) -> int:
-    """Where the whole envelope is outside a section that ends at a position; never where the way ends before."""
+    """Where the whole envelope is outside a section that ends at a position; never if the route ends before."""
     last = whole[-1].route_s0_um + whole[-1].length_um
     place = next((k for k, one in enumerate(whole) if one.route_s0_um + one.length_um > end_um), len(whole) - 1)
     trail = site.envelope.trail_um(site.network.edges[whole[place].edge].style)
@@ -198,19 +196,19 @@ def _zone_uses(ground: Ground, whole: tuple[Segment, ...], acts: tuple[Act, ...]
 
 
 def _approach_um(site: CompiledMap, edge: int, node: int) -> int:
-    """The start of the first cell, on an edge into a node, from which on the envelope meets the node's disc."""
+    """The start of the first cell, on an edge into a node, at which the envelope meets the node's disc."""
     last = int(site.cells.first[edge + 1]) - 1
     cells = [one.cell0 for one in site.zones.by_node[node] if one.edge == edge and one.cell1 == last]
     return int(site.cells.s0[min(cells, default=last)])
 
 
 def left_um(site: CompiledMap, whole: tuple[Segment, ...], place: int, node: int, short_um: int) -> int:
-    """Where the envelope has left the disc of a node at the start of a segment. An edge may be shorter than the window:
-    then the window goes on along the next one.
+    """Where the envelope has left the disc of a node at the start of a segment. If an edge is shorter than the window,
+    the window continues along the next one.
 
-    Where the way ends before, the disc is given back at rest: all that the truck covers there is in its last cell and
-    in the disc of its rest node. Whoever kept the disc of the mouth would close to all others a way that the
-    certificate calls open. Only the disc of the rest node itself is kept.
+    If the route ends before, the disc is released at rest: all that the truck covers there is in its last cell and in
+    the disc of its rest node. Keeping the disc of the mouth would close to all others a way that the certificate calls
+    open. Only the disc of the rest node itself is kept.
     """
     for segment in whole[place:]:
         windows = [one for one in site.zones.by_node[node] if one.edge == segment.edge and one.s0 == 0]

@@ -1,10 +1,10 @@
-"""What traffic shows of itself: requests, snapshots, reasons. Views on what is held, never locks of their own.
+"""Views of traffic: requests, snapshots, reasons. They only read locks.
 
 reasons             why a truck stands, and the chain of blockers
-limits              what explains the end of a grant
-corridor_request    the units a truck asks for
+limits              explanation of the end of a grant
+corridor_request    the units a truck requests
 snapshot            the locks of a tick
-robot_state         a truck as the contract shows it
-dropped             the last report of a truck that was dropped
-swings              how much trucks go back and forth instead of getting on
+robot_state         a truck in the form of the contract
+dropped             the last dropped report of a truck
+swings              how much trucks oscillate
 """

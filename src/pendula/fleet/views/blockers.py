@@ -1,7 +1,6 @@
-"""What a waiting truck waits for: the truck in its way, what that truck holds against it, and in which queue it stands.
+"""What a waiting truck waits for: its blocker, what that holds against it, and its queue.
 
-Looked up in the records of one tick, so that the answer agrees with the locks of that tick: a blocker is never said to
-hold what it does not hold.
+Computed from the records of one tick, so that the answer agrees with its locks: a blocker holds what is named.
 """
 
 from collections.abc import Sequence
@@ -15,20 +14,20 @@ from pendula.fleet.traffic.resources import Exclusion
 
 
 class Held(Struct, frozen=True):
-    """A truck in the way of another one, and the resource that it holds against it."""
+    """A blocking truck, and the resource it holds against another one."""
 
     by: Record
     resource: int
 
 
 def shown_of(record: Record) -> frozenset[int]:
-    """All that a truck keeps others from, as the snapshot shows it: a lost one also covers where it says it is."""
+    """Everything a truck closes to others, as in the snapshot: a lost one also covers its reported position."""
     extra = () if record.doubt is None else record.doubt.extra
     return frozenset((*record.keeps, *extra))
 
 
 def blocker_of(record: Record) -> int | None:
-    """The truck that another one stands for; one that stands for a reason of its own waits for nobody."""
+    """The blocker of a truck; None for a truck that stands for a reason of its own."""
     if record.stop_code in (Stop.FOREIGN_OCCUPANCY, Stop.OCCUPANCY_CONFLICT):
         return record.foreign
     if record.stop_code is not None and record.stop_code != Stop.SAFE_STATE:
@@ -37,8 +36,7 @@ def blocker_of(record: Record) -> int | None:
 
 
 def held_against(record: Record, records: Sequence[Record]) -> Held | None:
-    """What the blocker of a truck holds, and because of which the truck gets no further unit; None for a truck that
-    waits for no other one."""
+    """What the blocker of a truck holds against its next unit; None for a truck without a blocker."""
     number = blocker_of(record)
     if number is None:
         return None
@@ -53,8 +51,8 @@ def held_against(record: Record, records: Sequence[Record]) -> Held | None:
 
 
 def _first_excluded(record: Record, shown: frozenset[int], exclusion: Exclusion) -> int | None:
-    """The first thing held by another truck that excludes what a truck is in or goes through on its way; where nothing
-    does, what the other one stands on."""
+    """The first resource of the blocker that excludes what a truck is in or needs on its route; otherwise a resource
+    that the blocker stands on."""
     held = np.array(sorted(shown), dtype=np.int64)
     if not len(held):
         return None
@@ -75,8 +73,8 @@ def _first_excluded(record: Record, shown: frozenset[int], exclusion: Exclusion)
 
 
 def queue_of(record: Record, records: Sequence[Record]) -> int | None:
-    """The resource in whose queue a truck stands: what the truck in its way holds. One that may not overtake a waiter
-    stands behind it in the same queue. None where no truck is in its way."""
+    """The resource in whose queue a truck waits: what its blocker holds. A truck that may not overtake a waiting one is
+    behind it in the same queue. None without a blocker."""
     seen = {record.number}
     at = record
     while at.waiting is not None and at.waiting.code == _QUEUE_ORDER and at.stop_code is None:

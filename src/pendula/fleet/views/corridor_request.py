@@ -1,4 +1,4 @@
-"""What a truck asks for: the units ahead of its grant up to the lookahead, with the resources of each (FLT-COR-9)."""
+"""The request of a truck: the units ahead of its grant up to the lookahead, with their resources (FLT-COR-9)."""
 
 from pendula.fleet.contracts.traffic import CorridorRequest, GrantUnit
 from pendula.fleet.driving.params import TrafficParams
@@ -12,7 +12,7 @@ from pendula.fleet.views.reasons import resource_id
 
 
 def corridor_request(record: Record, now_ms: int, params: TrafficParams) -> CorridorRequest | None:
-    """The request in the form of the contract; None for a truck without a route, which asks for nothing."""
+    """The request in the form of the contract; None for a truck without a route."""
     track = record.track
     if track is None:
         return None
@@ -41,7 +41,7 @@ def _units(record: Record, track: Track, params: TrafficParams) -> tuple[GrantUn
 
 
 def unit_resources(site: CompiledMap, track: Track, s0_um: int, s1_um: int) -> tuple[str, ...]:
-    """All that is used between two positions, by name: cells as their group and the conflicts they lie in."""
+    """The names of all resources between two positions: cells as their group and their conflicts."""
     names: set[str] = set()
     for use in track.taken(-NEVER_UM, s1_um):
         if use.free_um > s0_um:

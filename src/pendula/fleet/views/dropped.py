@@ -1,4 +1,4 @@
-"""The last report of a truck that was dropped, as answers about the truck have it."""
+"""The last dropped report of a truck, for answers about the truck."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from pendula.kernel.canonical import Json
 
 
 class LastDropped(Struct, frozen=True):
-    """Why a report was dropped, when, by the clock of the fleet, and what time it had; null where it is malformed."""
+    """Why a report was dropped, when by the clock of the fleet, and its own time; None if it was malformed."""
 
     code: str
     now_ms: int
@@ -14,7 +14,7 @@ class LastDropped(Struct, frozen=True):
 
     @property
     def ahead_ms(self) -> int | None:
-        """By how much the report is ahead of the fleet; below 0 it is behind."""
+        """How far the report is ahead of the fleet; negative if it is behind."""
         return None if self.at_ms is None else self.at_ms - self.now_ms
 
     def form(self) -> Json:

@@ -1,4 +1,4 @@
-"""What explains the end of a grant: the limits before rounding to cells that the relation contains (FLT-EVO-8)."""
+"""Explanation of the end of a grant: limits before rounding to the cells of the relation (FLT-EVO-8)."""
 
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.track import Track
@@ -8,7 +8,7 @@ from pendula.fleet.trucks.envelope import spacing_um
 
 
 def components(record: Record, records: list[Record]) -> Components:
-    """The limits up to the next node in which the truck has something to do."""
+    """The limits up to the next node in which the truck acts."""
     track = record.track
     assert track is not None
     act = record.act
@@ -22,7 +22,7 @@ def components(record: Record, records: list[Record]) -> Components:
 
 
 def place_of(record: Record) -> tuple[int, int] | None:
-    """The edge a truck is on and where on it; in a node, the edge it came by. None where it came by none."""
+    """The edge of a truck and its position on it; in a node, the edge it came by, if any."""
     track = record.track
     if track is None or not track.segments or record.at_um < 0:
         return None
@@ -31,8 +31,9 @@ def place_of(record: Record) -> tuple[int, int] | None:
 
 
 def _following_um(record: Record, track: Track, end_um: int, records: list[Record]) -> int | None:
-    """The nearest truck ahead on the way, less the spacing of the two: the trailing end of the leader's type, the
-    leading end of the follower's, and the follower's gap (FLT-RES-15). The cells are of the largest type of the map."""
+    """The nearest truck ahead on the route, less the spacing of the two: the trailing end of the leader's type, the
+    leading end of the follower's, and the follower's gap (FLT-RES-15). Cells are sized for the largest type of the
+    map."""
     edges = record.site.network.edges
     begins = {one.edge: one.route_s0_um for one in reversed(track.segments) if one.route_s0_um < end_um}
     nearest: tuple[int, str, MoveStyle, int] | None = None
@@ -51,7 +52,7 @@ def _following_um(record: Record, track: Track, end_um: int, records: list[Recor
 
 
 def _node_um(record: Record, track: Track, end_um: int) -> int | None:
-    """Where the window of the first node begins whose lock is needed and not granted."""
+    """The start of the window of the first node whose lock is needed and not granted."""
     site = record.site
     first, beyond = len(site.cells), site.token(0)
     for use in track.taken(record.grant_um, end_um):

@@ -25,7 +25,7 @@ WAIT_QUEUE_ORDER = "WAIT_QUEUE_ORDER"
 WAIT_ACK = "WAIT_ACK"
 WAIT_SAFE_STATE = "WAIT_SAFE_STATE"
 WAIT_CLOSED = "WAIT_CLOSED"
-# What a truck that has a way can wait for.
+# Codes with which a truck with a route may wait.
 WAITS = (
     *(WAIT_EDGE_DIRECTION, WAIT_SPACING, WAIT_CONFLICT, WAIT_NODE, WAIT_CRITICAL_SECTION, WAIT_EXIT_ROOM),
     *(WAIT_QUEUE_ORDER, WAIT_ACK, WAIT_SAFE_STATE, WAIT_CLOSED),
@@ -35,7 +35,7 @@ GOING_TO_PARK = "GOING_TO_PARK"
 
 
 class Unheard(Enum):
-    """Since when nothing was heard of a truck that traffic waits for."""
+    """Since when an awaited truck has not reported."""
 
     EVER = auto()
     THE_RESTART = auto()
@@ -43,8 +43,8 @@ class Unheard(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The answer to "why does truck X stand?". `chain`: each truck waits for the next, the last for nobody or for one
-    of the chain; `cycle`: what the grant or the route would have closed; `unheard`: None for a truck that was heard."""
+    """The answer to "why does truck X stand?". `chain`: each truck waits for the next, the last for none or for one of
+    the chain; `cycle`: what the grant or the route would have closed; `unheard`: None for a truck that has reported."""
 
     robot_id: str
     hold_reason: HoldReason
@@ -57,26 +57,26 @@ class Reason:
     chain: tuple[str, ...]
     cycle: tuple[str, ...]
     unheard: Unheard | None = None
-    # Of a truck that is cut off: with which code the one that stands in its only way does so.
+    # For a cut-off truck: the code of the truck that blocks its only route.
     cut_off_by: str | None = None
-    # Whether a stuck truck was to turn, whether it can, and whether one that has to stop drives on.
+    # Whether a stuck truck had to turn, whether it can turn, and whether a stopped one drives on.
     turning: bool = False
     turns: bool = True
     defiant: bool = False
     # Whether an operator has freed its place: it is no longer where it was.
     removed: bool = False
-    # Whether it has said since where it is, which is kept for it.
+    # Whether it has since reported a position, which is kept for it.
     covers: bool = False
-    # Whether a person has cleared the overrun of a truck that still stands for it.
+    # Whether an operator has cleared its overrun while it still stands for it.
     cleared: bool = False
-    # How a truck beside its line gets back to it, or what has to move before it can.
+    # Whether a truck beside its line drives back, or what has to move before it can.
     rejoins: bool = False
     must_move: str | None = None
-    # Whether a person has said where it is since its place came to be in doubt, and does not hold it.
+    # Whether an operator relocated it since its position came in doubt, and does not pause it.
     placed: bool = False
-    # What was asked for.
+    # What it requested.
     requested: str | None = None
-    # What is closed before it.
+    # The closed place before it.
     closing: Closing | None = None
 
 
@@ -89,7 +89,7 @@ def resource_id(site: CompiledMap, resource: int) -> str:
 
 
 def held_code(site: CompiledMap, mine: int, theirs: int, beyond_section: bool) -> str:
-    """The code of a unit that somebody is in the way of, from the resource wanted and the one held against it."""
+    """The code of a blocked unit, from the requested resource and the one held against it."""
     cells = len(site.cells)
     nodes = cells + len(site.network.nodes)
     if mine >= nodes:
@@ -109,8 +109,8 @@ def held_code(site: CompiledMap, mine: int, theirs: int, beyond_section: bool) -
 def in_the_way(
     locks: LockState, records: list[Record], record: Record, holders: Sequence[tuple[int, int]]
 ) -> Waiting | None:
-    """What stands against the next unit of a truck: of several holders (resource and truck) the nearest along its way,
-    then by resource id, then by robot id."""
+    """What blocks the next unit of a truck: of several holders (resource and truck) the nearest along its route, then
+    by resource id, then by robot id."""
     track, site = record.track, record.site
     assert track is not None
     unit = track.taken(track.stands[record.granted], track.stands[record.granted + 1])
@@ -142,7 +142,7 @@ def hold_reason(record: Record) -> HoldReason:
 
 
 def code_of(record: Record) -> str | None:
-    """The one code that says most about why a truck stands or where it goes; None where it just drives its task."""
+    """The code that says most about why a truck stands or where it goes; None if it just drives its task."""
     if record.stop_code is not None:
         return record.stop_code
     if record.waiting is not None:
@@ -155,15 +155,15 @@ def code_of(record: Record) -> str | None:
 
 
 def stands_for(record: Record) -> str | None:
-    """The code with which a truck stops, or else waits; None for one that is let on its way or has none. One tick of
-    it is one period of the time that trucks stood."""
+    """The code with which a truck stops, or else waits; None for a truck that may drive or has no route. Each tick with
+    it counts as one period of standing."""
     return None if record.stop_code is None and record.waiting is None else code_of(record)
 
 
 def why(
     record: Record, records: list[Record], now_ms: int, place: int | None, closing: Closing | None = None
 ) -> Reason:
-    """All that is known about why a truck stands, with the chain of blockers to its root."""
+    """Why a truck stands, with the chain of blockers to its root."""
     waiting = record.waiting
     cycle = waiting.cycle if waiting is not None and waiting.cycle else record.refused_cycle
     chain = [record.number]
@@ -218,7 +218,7 @@ def line_facts(record: Record, back: Rejoin, holders: Sequence[Record]) -> dict[
 
 
 def _must_roll_back(lost: Record, other: Record) -> str | None:
-    """What has to be done about a truck that has passed its stop line and stands in what another one still needs."""
+    """What to do about a truck that has passed its stop line and stands in what another one still needs."""
     doubt, site = lost.doubt, lost.site
     if doubt is None or doubt.code != Stop.OVERRUN:
         return None
@@ -246,7 +246,7 @@ def _must_move(record: Record, records: Sequence[Record]) -> str | None:
 
 
 def requested_id(record: Record) -> str | None:
-    """What a waiting truck asked for and did not get, by the name of its kind; nothing where it is stopped."""
+    """What a waiting truck requested and did not get, by its name; None while it is stopped."""
     waiting = record.waiting
     if waiting is None or waiting.resource is None or record.stop_code not in (None, Stop.SAFE_STATE):
         return None
@@ -260,7 +260,7 @@ def _unheard(record: Record) -> Unheard | None:
 
 
 def _cut_off_by(record: Record, records: list[Record]) -> str | None:
-    """Who is refused for the sake of the others has a cycle; who waits until all were heard needs nothing of them."""
+    """A refusal as unsafe has a cycle; a truck that waits until all have reported is blocked by none."""
     waiting = record.waiting
     if code_of(record) != WAIT_SAFE_STATE or waiting is None or waiting.cycle or waiting.resource is None:
         return None
@@ -268,7 +268,7 @@ def _cut_off_by(record: Record, records: list[Record]) -> str | None:
 
 
 def _end_um(site: CompiledMap, record: Record, token: int) -> int:
-    """Where on the way of a truck the section of a token ends."""
+    """Where on the route of a truck the section of a token ends."""
     assert record.track is not None
     section = token - site.token(0)
     start = record.grant_um

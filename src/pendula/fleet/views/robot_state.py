@@ -1,4 +1,4 @@
-"""A truck as the contract shows it: what it said last, where that is on its route, and whether it can be counted on."""
+"""A truck in the form of the contract: its last report, its position on the route, and its health."""
 
 from pendula.fleet.contracts.traffic import (
     PoseContract,
@@ -16,7 +16,7 @@ from pendula.fleet.units import metres
 def robot_state(
     record: Record, now_ms: int, task_id: str | None, pending_task_id: str | None = None
 ) -> RobotState | None:
-    """None for a truck that was never heard. `pending_task_id`: what it takes up where it leaves its way to rest."""
+    """None for a truck that never reported. `pending_task_id`: the task it starts where it leaves its way to rest."""
     pose = record.pose
     if pose is None:
         return None
@@ -40,15 +40,15 @@ def robot_state(
 
 
 def status_of(record: Record) -> RobotStatus:
-    """Whether a truck can be counted on (FLT-FAIL-9): `FAULT` for one in fault, `OFFLINE` for one that is not heard,
-    whatever it said last."""
+    """The status (FLT-FAIL-9): `FAULT` for a truck in fault, `OFFLINE` for a silent one, whatever its last report
+    says."""
     if record.status is RobotStatus.FAULT or record.health in (RobotHealth.FAULT, RobotHealth.STUCK):
         return RobotStatus.FAULT
     return RobotStatus.OFFLINE if record.health is RobotHealth.OFFLINE else record.status
 
 
 def on_segment(record: Record) -> tuple[int, int] | None:
-    """The segment of its route that a truck is on, and how far along; None without a way."""
+    """The segment of its route and the position on it; None without a route."""
     track = record.track
     if track is None or not track.plan.segments:
         return None

@@ -1,5 +1,5 @@
-"""The locks of a tick as everybody sees them: groups with their directions and occupants, nodes, conflicts, sections,
-queues. All of it is a view on the cells and pseudo-cells held (FLT-LIVE-5); nothing here is decided on."""
+"""The locks of a tick in the form of the contract: groups with directions and occupants, nodes, conflicts, sections,
+queues. A view of the held cells and pseudo-cells (FLT-LIVE-5); no decision depends on it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ from pendula.kernel.canonical import Json
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A moment of traffic. `order`: numbers of trucks as they were asked; `empty_since`: direction and time of groups
-    that nobody holds any more; `drained`: groups closed for new entries, with the direction that is closed."""
+    """The state of traffic after a tick. `order`: numbers of trucks in rank order; `empty_since`: direction and time of
+    groups that became empty; `drained`: groups closed for new entries, with the closed direction."""
 
     site: CompiledMap
     tick: int
@@ -56,20 +56,20 @@ def snapshot(scene: Scene) -> contract.LockSnapshot:
 
 
 def closings_form(closings: Iterable[Closing]) -> tuple[contract.ClosedPlace, ...]:
-    """What operators have closed, in the form of the contract."""
+    """The closed places in the form of the contract."""
     return tuple(
         contract.ClosedPlace(one.resource, one.since_ms, one.order_id, one.operator, one.reason) for one in closings
     )
 
 
 def _waited_for(record: Record, records: Sequence[Record]) -> int | None:
-    """In whose queue a truck stands (FLT-OSC-1): of trucks that are stopped, in none."""
+    """The resource in whose queue a truck waits (FLT-OSC-1); None for a stopped truck."""
     waits = record.waiting is not None and record.request_ms is not None and record.stop_code is None
     return queue_of(record, records) if waits else None
 
 
 def queue_places(order: list[Record], records: Sequence[Record]) -> dict[int, int]:
-    """For every waiting truck its place among those that wait for the same resource, from 1."""
+    """The place of every waiting truck in its queue, from 1."""
     lengths: dict[str, int] = {}
     places = {}
     for record in order:
@@ -103,7 +103,7 @@ def _groups(scene: Scene, queues: dict[str, tuple[contract.Queued, ...]]) -> tup
     for number in sorted({*found, *waited}):
         held = found.get(number, [])
         group = network.groups[number]
-        # A truck alone in a dead end may hold both directions: the way it goes on is the one that counts.
+        # A truck alone in a dead end may hold both directions: the one in which it goes on counts.
         first = max(held, key=lambda one: (_WEIGHT[str(one[1].state)], -one[0])) if held else None
         direction = "" if first is None else network.edges[first[0]].key
         occupants = _once_a_truck(held)
@@ -112,14 +112,14 @@ def _groups(scene: Scene, queues: dict[str, tuple[contract.Queued, ...]]) -> tup
 
 
 def _once_a_truck(held: list[tuple[int, contract.Occupant]]) -> tuple[contract.Occupant, ...]:
-    """Each truck once in a group, by its id: on the edge it goes on along, or else on the one it stands on."""
+    """Each truck once per group, by id: on the edge it goes on along, or else on the one it stands on."""
     shown: dict[str, contract.Occupant] = {}
     for _, occupant in sorted(held, key=lambda one: (_WEIGHT[str(one[1].state)], -one[0])):
         shown[occupant.robotId] = occupant
     return tuple([shown[name] for name in sorted(shown)])
 
 
-# Which occupant gives a group its direction: a truck that only reserves gives way to one that holds.
+# Which occupant gives a group its direction: holding comes before reserving.
 _WEIGHT = {"GRANTED": 2, "OCCUPIED": 1, "RESERVED": 0}
 
 
@@ -169,7 +169,7 @@ def _node_locks(scene: Scene) -> tuple[contract.NodeLock, ...]:
 
 
 def _entered(record: Record, resource: int) -> bool:
-    """Whether a truck may be in a resource already: where its way does not name it, it was there from the start."""
+    """Whether a truck may be in a resource; if its route does not name it, it was there from the start."""
     if record.track is None:
         return True
     needs = [one.need_um for one in record.track.uses if one.resource == resource and one.free_um > record.bound_um]

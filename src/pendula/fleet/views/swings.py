@@ -1,13 +1,12 @@
-"""How much trucks swing instead of getting on (FLT-OSC-10): the worst that was seen in any window of time.
+"""How much trucks oscillate (FLT-OSC-10): the worst case in any window of time.
 
-Moving up by a place in a queue is no swing: changes between GO and HOLD count together while the truck has driven less
-than the spacing of two trucks between them. A hold point or target that goes on with its truck is none either; only
-what goes back counts. A truck that is stopped for safety is counted from zero again, and so is one that stands at the
-start of its next trip: that it stops to load is no change for the sake of others.
+Moving up in a queue is no oscillation: changes between GO and HOLD count together only if the truck has driven less
+than the spacing of two trucks between them. A hold point or target that moves on with its truck is none either; only
+moving back counts. Counting restarts for a truck that is stopped for safety, or that stands at the start of its next
+trip: it stopped to load, not for others.
 
-A lane that turns is no swing where it is free: FLT-OSC-9 gives it to the other direction at once unless a truck of the
-former direction is within reach. It flips where a truck waits to drive it that way and another one drives it the other
-way.
+A free lane that turns is no oscillation: FLT-OSC-9 gives it to the other direction at once unless a truck of the former
+direction is within reach. It flips if a truck waits to drive it one way and another one drives it the other way.
 """
 
 from collections import defaultdict, deque
@@ -22,7 +21,7 @@ from pendula.fleet.site.compiled_map import CompiledMap
 
 WINDOW_MS = 10_000
 LONG_WINDOW_MS = 60_000
-# By name: what is counted in a short window, and what in a long one.
+# What is counted in a short window, and what in a long one.
 _SHORT = ("goHoldChanges", "holdBackUm", "targetBackUm")
 # A truck that drove no farther in a tick stands.
 _STILL_UM = 1_000
@@ -31,11 +30,11 @@ NAMES = (*_SHORT, "directionFlips", "replans")
 
 @dataclass(slots=True)
 class _Seen:
-    """A truck as it was a tick ago; nothing is compared with a truck that was stopped."""
+    """A truck as of the last tick; nothing is compared with a stopped truck."""
 
     mode: CommandMode | None = None
     route: tuple[str, int] | None = None
-    # The lane that a truck that waits drives next, and its direction.
+    # The lane that a waiting truck drives next, and its direction.
     wants: tuple[int, bool] | None = None
     hold_um: int = 0
     target_um: int = 0
@@ -47,7 +46,7 @@ class _Seen:
 
 @dataclass(slots=True)
 class Swings:
-    """`worst`: by name the most in any window, the truck or lane it was seen at, and when."""
+    """`worst`: by name the most in any window, the truck or lane, and when."""
 
     site: CompiledMap
     worst: dict[str, tuple[int, str, int]] = field(default_factory=dict)
@@ -68,7 +67,7 @@ class Swings:
         return {name: self.most(name) for name in NAMES}
 
     def note(self, record: Record, mode: CommandMode, now_ms: int) -> None:
-        """What a truck is told in a tick."""
+        """Note the mode of a truck in a tick."""
         if record.stop_code is not None:
             self._seen.pop(record.number, None)
             return
@@ -93,8 +92,8 @@ class Swings:
                 self._count("replans", plan.robot_id, 1, now_ms)
 
     def note_places(self, places: Sequence[tuple[int, int]], now_ms: int) -> None:
-        """Where trucks are: how far they have driven, and which way lanes are driven that lead from somewhere to
-        somewhere. The same truck comes back out of a lane as it likes."""
+        """Note the positions of trucks: how far they have driven, and the directions of through lanes. The same truck
+        may come back out of a lane."""
         network = self.site.network
         for number, (edge, on) in enumerate(places):
             seen = self._seen[number]
@@ -115,7 +114,7 @@ class Swings:
 
     def _mode(self, seen: _Seen, record: Record, mode: CommandMode, now_ms: int) -> None:
         act = record.act
-        # A truck that stops to turn or to work holds for nobody.
+        # A truck that stops to turn or to work does not hold for another one.
         held = record.waiting is not None and (act is None or record.hold_um < act.s_um)
         if not (mode is CommandMode.GO or (mode is CommandMode.HOLD and held)):
             return
@@ -136,7 +135,7 @@ class Swings:
 
 
 def _next_lane(record: Record) -> tuple[int, bool] | None:
-    """The lane behind the one a waiting truck is in, and its direction; None for a truck that does not wait."""
+    """The lane behind the present one of a waiting truck, and its direction; None for a truck that does not wait."""
     if record.waiting is None or record.track is None:
         return None
     network = record.site.network
@@ -145,7 +144,7 @@ def _next_lane(record: Record) -> tuple[int, bool] | None:
 
 
 def through_lanes(site: CompiledMap) -> frozenset[int]:
-    """The groups that are driven both ways and are no dead ends: into a dead end everybody goes to come back."""
+    """The two-way groups that are no dead ends: into a dead end every truck goes to come back."""
     network = site.network
 
     def is_through(edges: Sequence[int]) -> bool:
