@@ -282,7 +282,7 @@ def test_a_refusal_in_python_names_its_fields(tmp_path: Path) -> None:
 
     assert str(refused.value) == (
         "2 fields are invalid: action must be one of verify, revalidate, decay, archive, reinstate-check; "
-        "priority must be one of high, medium, low; declare words of your own as object_types and actions, "
+        "priority must be one of high, medium, low; declare your own object_types and actions "
         "in Scheduler.open(…) or in a settings file (--config FILE)"
     )
     scheduler.close()

@@ -551,7 +551,7 @@ def wrong_stores(folder: Path) -> dict[str, Path]:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("none.db", "There is no store {0}; make it with: pendula jobs init --db sqlite:///{0}"),
+        ("none.db", "There is no store {0}; create it with: pendula jobs init --db sqlite:///{0}"),
         ("directory", "{0} is a directory, not a store of jobs"),
         ("text.db", "{0} is not a store of jobs"),
         ("empty.db", "{0} is not a store of jobs"),
@@ -688,7 +688,7 @@ def test_a_damaged_list_of_tables_is_one_finding(jobs: Program, db: tuple[str, s
     assert "malformed" in finding["sentence"]
 
 
-LATER = "PostgreSQL comes with a later version; this one keeps jobs in a file: --db sqlite:///jobs.db (store_to_come)"
+LATER = "PostgreSQL is not supported yet; store jobs in a file: --db sqlite:///jobs.db (store_to_come)"
 NO_ADDRESS = "is not the address of a store; write sqlite:///jobs.db, or sqlite:////srv/jobs.db (wrong_usage)"
 
 
@@ -990,7 +990,7 @@ def test_a_worker_that_begins_while_another_holds_the_store_works_when_it_is_fre
     ended = jobs("worker", "--handlers", handlers, "--max-jobs", 1, "--config", tmp_path / "s.toml", *db)
 
     assert ended.code == 0
-    assert told[0].startswith("recurring jobs cannot be enqueued now: Another writer holds jobs.db")
+    assert told[0].startswith("recurring jobs cannot be enqueued now: jobs.db is locked by another writer")
     assert jobs("list", "--status", "succeeded", *db, "--json").document["jobs"][0]["object_id"] == "mem_1"
 
 
@@ -1005,7 +1005,7 @@ def test_a_worker_waits_with_a_migration_for_as_long_as_another_holds_the_store(
     jobs("enqueue", "memory", "mem_1", "verify", *db)
     known = migrations()
     monkeypatch.setattr(opening, "migrations", lambda: [*known, "CREATE TABLE later (n INTEGER) STRICT;\n"])
-    monkeypatch.setattr(opening, "TOLD_SECONDS", 0.02)
+    monkeypatch.setattr(opening, "REPORT_SECONDS", 0.02)
     monkeypatch.setitem(SqliteStore.__init__.__kwdefaults__ or {}, "patience_seconds", 0.0)
     told = request.getfixturevalue("freed_when_told")
 

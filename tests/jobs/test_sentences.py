@@ -291,7 +291,7 @@ def test_the_lives_reach_most_reasons(tmp_path: Path, monkeypatch: pytest.Monkey
 # Reached by other tests: restores, settings files, objects that another machine wrote, and rare states.
 RARE = {
     *(
-        "closed",
+        "verification_closed",
         "declared",
         "evidence_unfit",
         "lowering_only",

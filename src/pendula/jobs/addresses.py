@@ -1,4 +1,4 @@
-"""Where a server is, whom to trust there, and with which token: read and checked before anything is sent."""
+"""Address, trusted certificates and token of a server, checked before anything is sent."""
 
 import os
 import ssl
@@ -21,28 +21,28 @@ class TokenUnusable(InputRefused):
 
 
 def token_from(file: str | Path | None, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The access token: out of a file that only its owner can read, else out of `PENDULA_TOKEN`, else none."""
+    """The access token: from a file that only its owner can read, else from `PENDULA_TOKEN`, else None."""
     if file is None:
         token = environ.get(TOKEN_VARIABLE) or None
         if token is not None and TOKEN_PATTERN.fullmatch(token) is None:
-            raise TokenUnusable(f"{TOKEN_VARIABLE} does not hold a token: it has to be one word")
+            raise TokenUnusable(f"{TOKEN_VARIABLE} does not hold a token, which is one word")
         return token
     path = Path(file)
     try:
         if path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
-            raise TokenUnusable(f"{path} can be read by others; allow it to its owner only (chmod 600)", file=str(path))
+            raise TokenUnusable(f"{path} is readable by others; restrict it to its owner (chmod 600)", file=str(path))
         token = path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError as trouble:
         raise TokenUnusable(f"The token in {path} cannot be read: {trouble.strerror}", file=str(path)) from None
     if TOKEN_PATTERN.fullmatch(token) is None:
-        raise TokenUnusable(f"{path} does not hold a token: it has to be one word", file=str(path))
+        raise TokenUnusable(f"{path} does not hold a token, which is one word", file=str(path))
     return token
 
 
 def trust(ca: str | Path | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca)
-    except OSError as trouble:  # an `SSLError` is one
+    except OSError as trouble:  # includes `SSLError`
         raise WrongUsage(f"{ca} does not hold certificates to trust: {trouble.strerror or trouble}") from None
 
 

@@ -1,7 +1,7 @@
-"""The trail: every change with its before and after, each event chained to the one before it.
+"""The trail: every change with its before and after, each event chained to the previous one.
 
-An event's bytes are canonical JSON; its hash is sha256 of the hash before it and these bytes. Whoever changes, removes
-or adds an event in the middle breaks the chain.
+An event is canonical JSON; its hash is sha256 of the previous hash and these bytes. Changing, removing or inserting an
+event breaks the chain.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,12 +29,12 @@ INVESTIGATION_EVENT = "investigation"
 ENQUEUED = Reason("enqueued")
 
 TIMES = frozenset({"run_at", "scheduled_for", "lease_expires_at", "next_action_at", "cancel_requested_at"})
-# What may be long or secret: the trail keeps its digest.
+# Members that may be long or secret: the trail has their digests.
 DIGESTS = {"payload_sha256": "payload", "outcome_result_sha256": "outcome_result"}
 
 
 class First(Struct, frozen=True, gc=False, kw_only=True):
-    """What an enqueue writes down: all that a job begins with; of its payload, where it has one, the digest."""
+    """The event of an enqueue: all initial members of a job, with the digest of its payload, if any."""
 
     action: str
     attempt: int
@@ -75,9 +75,9 @@ class Event(Struct, frozen=True, gc=False):
 
 
 class GovernanceEvent(Struct, frozen=True, kw_only=True):
-    """What governance did: to an object, by a gate, for a rollback; by a job where there is one.
+    """A change by governance: of an object, a gate or a rollback; with the job that caused it, if any.
 
-    `evidence` are the references it rests on. At high risk there is a decision trace.
+    `evidence` are the references of the decision. At high risk there is a decision trace.
     """
 
     event_type: str
@@ -93,7 +93,7 @@ class GovernanceEvent(Struct, frozen=True, kw_only=True):
 
 
 class PlanChange(Struct, frozen=True):
-    """What became of a time plan: the members that changed, old and new; no old ones where it is new."""
+    """A change of a time plan: old and new members; no old ones for a new plan."""
 
     name: str
     before: Mapping[str, Json] | None
@@ -102,7 +102,7 @@ class PlanChange(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True, gc=False, array_like=True):
-    """An event as it lies in the store. Of one that was `packed` only the first bytes of its hash are kept."""
+    """An event as stored. Of a `packed` event only the first bytes of its hash are stored."""
 
     n: int
     event_type: str
@@ -115,7 +115,7 @@ class Row(Struct, frozen=True, gc=False, array_like=True):
 
 
 class Filed(Struct, frozen=True, gc=False):
-    """What an event says of where it belongs."""
+    """The members of an event that its columns repeat."""
 
     event_type: str
     object_type: str
@@ -131,7 +131,7 @@ def event_id(n: int) -> str:
 
 
 def number_of(event: str) -> int | None:
-    """The number in an id of ours; None for the id of somebody else's event."""
+    """The number in the id of an event of this trail; None for any other id."""
     digits = event.removeprefix("aud_")
     return int(digits) if digits != event and len(digits) == 12 and digits.isascii() and digits.isdecimal() else None
 
@@ -140,26 +140,26 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def shown(job: Job, names: tuple[str, ...]) -> dict[str, Json]:
-    """The named fields of a job, as the trail writes them."""
+    """The named fields of a job, as in the trail."""
     values, digests, times = _reading(names)
-    found: dict[str, Json] = dict(zip(names, values(job), strict=True))
+    members: dict[str, Json] = dict(zip(names, values(job), strict=True))
     for name in digests:
-        if (text := found[name]) is not None:
-            found[name] = _digest(text)
+        if (text := members[name]) is not None:
+            members[name] = _digest(text)
     for name in times:
-        if (at := found[name]) is not None:
-            found[name] = format_utc(at)
-    if "priority" in found:
-        found["priority"] = WORDS[job.priority]
-    return found
+        if (at := members[name]) is not None:
+            members[name] = format_utc(at)
+    if "priority" in members:
+        members["priority"] = WORDS[job.priority]
+    return members
 
 
 @lru_cache(maxsize=64)
 def _reading(
     names: tuple[str, ...],
 ) -> tuple[Callable[[Job], tuple[Any, ...]], tuple[str, ...], tuple[str, ...]]:
-    """How to read these fields of any job at once, and which of them are written as digests and which are times."""
-    # A name more: with a single one there would be no tuple.
+    """A getter for these fields of a job, and which of them are written as digests and as times."""
+    # One more name: with a single name there would be no tuple.
     read = attrgetter(*(DIGESTS.get(name, name) for name in names), "seq")
     digests, times = (tuple(name for name in names if name in some) for some in (DIGESTS, TIMES))
     return lambda job: read(job)[:-1], digests, times
@@ -188,7 +188,7 @@ def _first(job: Job) -> First:
 
 
 class Trail:
-    """Makes the rows of one transaction: numbers them and chains them on."""
+    """The events of one transaction, numbered and chained."""
 
     __slots__ = ("_hash", "_n", "metadata", "rows")
 
@@ -196,7 +196,7 @@ class Trail:
         self._n = last_n
         self._hash = last_hash
         self.metadata = metadata
-        self.rows: list[tuple[Any, ...]] = []  # the values of a `Row` each; a struct would be taken apart again
+        self.rows: list[tuple[Any, ...]] = []  # values of `Row`; a struct would be unpacked again
 
     @property
     def head(self) -> tuple[int, bytes]:
@@ -207,7 +207,7 @@ class Trail:
         return self._n, self._hash, len(self.rows)
 
     def back_to(self, mark: tuple[int, bytes, int]) -> None:
-        """Forget what was added since."""
+        """Drop the events added since the mark."""
         self._n, self._hash, kept = mark
         del self.rows[kept:]
 
@@ -219,7 +219,7 @@ class Trail:
         return self._add(_of_job(job), job, None, _first(job), ENQUEUED, actor)
 
     def changed(self, before: Job, after: Job, names: tuple[str, ...], reason: Reason, actor: Actor) -> str:
-        """One change of a job: every named field, old and new."""
+        """A change of a job: every named field, old and new."""
         old, new = shown(before, names), shown(after, names)
         return self._add(_of_job(after), after, old, new, reason, actor)
 
@@ -235,48 +235,48 @@ class Trail:
         return self._add((STATE_EVENT, job.object_type, job.object_id), job, old, new, reason, actor, refs=refs)
 
     def key_freed(self, key: str, hash: bytes, reason: str, actor: Actor, at: int) -> str:
-        """A key that belonged to a removed job may be used again; the event is about the key, not about a job."""
+        """The key of a removed job may be used again; the event is about the key."""
         before: dict[str, Json] = {"idempotency_key": key, "used": True}
         after: dict[str, Json] = {"idempotency_key": key, "used": False}
         about = hash.hex()
         return self._override((about, f"used_key:{about}"), before, after, stated(reason), actor, at=at)
 
     def restored(self, before: int, epoch: int, actor: Actor, at: int) -> str:
-        """A copy took the place of its store, and counts jobs and fences on from `epoch`."""
+        """A copy replaced its store and continues job numbers and fences from `epoch`."""
         old: dict[str, Json] = {"next_job": before}
         new: dict[str, Json] = {"fences_from": epoch, "next_job": epoch + 1}
         return self._override(("store", "store:restored"), old, new, Reason("restored"), actor, at=at)
 
     def plan_changed(self, change: PlanChange, actor: Actor, at: int) -> str:
-        """A time plan came, went, was paused or goes on; the event is about the plan, not about a job."""
+        """A time plan was put, removed, paused or resumed; the event is about the plan."""
         about = f"plan:{change.name}"
         return self._override((about, about), change.before, change.after, change.reason, actor, at=at)
 
     def time_set(
         self, before: Mapping[str, Json], after: Mapping[str, Json], reason: str, actor: Actor, *, at: int
     ) -> str:
-        """A person set the store's time; the event is about the store."""
+        """A person corrected the store's time; the event is about the store."""
         return self._override(("store", "store:time"), before, after, stated(reason), actor, at=at)
 
-    def governed(self, told: GovernanceEvent, actor: Actor, at: int) -> str:
-        name, job = self.next_id, told.job
+    def governed(self, change: GovernanceEvent, actor: Actor, at: int) -> str:
+        name, job = self.next_id, change.job
         of_job = () if job is None else (f"scheduler_job:{job.job_id}",)
         event = Event(
             actor=actor,
-            after=told.after,
-            before=told.before,
+            after=change.after,
+            before=change.before,
             correlation_id=None if job is None else job.correlation_id,
-            event_type=told.event_type,
-            evidence_refs=(*told.evidence, *of_job) or (f"{actor.type}:{actor.id}",),
+            event_type=change.event_type,
+            evidence_refs=(*change.evidence, *of_job) or (f"{actor.type}:{actor.id}",),
             id=name,
             job_id=None if job is None else job.job_id,
             metadata=self.metadata,
-            object_id=told.object_id,
-            object_type=told.object_type,
-            reason=told.reason,
+            object_id=change.object_id,
+            object_type=change.object_type,
+            reason=change.reason,
             timestamp=format_utc(at),
-            decision_trace_id=told.trace_id or UNSET,
-            risk_tier=told.risk_tier or UNSET,
+            decision_trace_id=change.trace_id or UNSET,
+            risk_tier=change.risk_tier or UNSET,
         )
         self._append(event, None if job is None else job.seq)
         return name
@@ -291,7 +291,7 @@ class Trail:
         *,
         at: int,
     ) -> str:
-        """An event about no job; `about` is the id it is filed under, and what it refers to."""
+        """An event without a job; `about` is its object id and its evidence reference."""
         name = event_id(self._n + 1)
         event = Event(
             actor=actor,
@@ -322,7 +322,7 @@ class Trail:
         *,
         refs: Sequence[str] = (),
     ) -> str:
-        """One event; `about` is its type, and the type and id of the object it is filed under."""
+        """One event; `about` is its type, and the type and id of its object."""
         event_type, object_type, object_id = about
         name = event_id(self._n + 1)
         event = Event(

@@ -1,4 +1,4 @@
-"""Whether the trail is what was written: each event held against the one before it, and against where it is filed."""
+"""The check of the trail: each event against the hash of the previous one, and against its columns."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
@@ -10,18 +10,18 @@ from pendula.jobs.ids import seq_of
 
 
 class Broken(Struct, frozen=True):
-    """Where the trail is not what was written."""
+    """A fault of the trail, at an event number."""
 
     n: int
     problem: str
 
 
 def verify(rows: Iterable[Row]) -> Iterator[Broken]:
-    """Everything that is wrong with the chain.
+    """All faults of the chain.
 
-    Each event is held against the hash that is written down for the one before it, so that a damaged event is named
-    and those after it are judged for themselves. Packed events keep no whole hash: those that follow a damaged one are
-    told as not judged, up to the next that does.
+    Each event is checked against the stored hash of the previous one, so that a damaged event is named and later ones
+    are checked on their own. Packed events have no whole hash: those after a damaged one are reported as unchecked, up
+    to the next event with a whole hash.
     """
     last = 0
     hash: bytes | None = GENESIS
@@ -29,7 +29,7 @@ def verify(rows: Iterable[Row]) -> Iterator[Broken]:
     for row in rows:
         if (problem := _misplaced(row, last) or _problem(row, hash)) is not None:
             yield Broken(row.n, problem)
-            hash = None  # nobody can tell what the next one builds on, where this one does not say
+            hash = None  # the hash that the next event builds on is unknown
         elif hash is None:
             unjudged = [*unjudged[:1], row.n]
         last, hash = row.n, _hash_after(row, hash)
@@ -52,7 +52,7 @@ def _misplaced(row: Row, last: int) -> str | None:
 
 
 def _hash_after(row: Row, before: bytes | None) -> bytes | None:
-    """What the next event builds on. A packed event does not keep its whole hash: the chain gives it."""
+    """The hash that the next event builds on; for a packed event it follows from the chain."""
     if row.packed:
         return None if before is None else _chained(before, row)
     return row.hash
@@ -72,7 +72,7 @@ def _problem(row: Row, before: bytes | None) -> str | None:
 
 
 def _filed_right(row: Row) -> bool:
-    """Whether the event is found under what it is about."""
+    """Whether the columns of the event match its body."""
     event = filed(row.body)
     seq = None if event.job_id is None else seq_of(event.job_id)
     place = (row.event_type, row.object_type, row.object_id, row.job_seq)

@@ -1,6 +1,6 @@
-"""Work in the background: a thread that does something again and again until it is closed, and a bell that wakes it.
+"""A background thread that repeats some work until it is closed, and a bell that wakes it.
 
-Nothing that goes wrong ends the loop: it is told in the log, and the work is tried again after a pause.
+No error ends the loop: it is logged, and the work is retried after a pause.
 """
 
 import logging
@@ -16,17 +16,17 @@ REST_MOST_SEC = 86_400.0
 
 
 class Bell:
-    """Wakes one waiting thread. May be rung from any thread and from a signal handler, which a lock would not bear."""
+    """Wakes one waiting thread. May be rung from any thread and from a signal handler, so it uses no lock."""
 
     def __init__(self) -> None:
         self._rung: SimpleQueue[None] = SimpleQueue()
 
     def ring(self) -> None:
-        if self._rung.empty():  # one that is not waited for any more does not grow
+        if self._rung.empty():  # an abandoned bell does not grow
             self._rung.put(None)
 
     def wait(self, seconds: float | None) -> bool:
-        """Whether it was rung, since the last time somebody waited or within so many seconds (None: for ever)."""
+        """Whether it was rung, since the last wait or within so many seconds (None: without limit)."""
         with suppress(Empty):
             self._rung.get(timeout=seconds)
             while not self._rung.empty():
@@ -36,7 +36,7 @@ class Bell:
 
 
 class Gate:
-    """Opens once, for all who wait. A `threading.Event` that an interrupt strikes in `set` stays locked for ever."""
+    """Opens once, for all waiting threads. A `threading.Event` stays locked after an interrupt within `set`."""
 
     def __init__(self) -> None:
         self._closed = threading.Lock()
@@ -57,8 +57,8 @@ class Gate:
 class BackgroundLoop:
     """Calls `work` in a daemon thread of its own, from `start` to `close`.
 
-    `work` returns how many seconds to rest before it is called again, None to rest until `wake`. `trouble` is what is
-    told where it cannot be done, and `pause_sec` the rest after that.
+    `work` returns how many seconds to rest before the next call, None to rest until `wake`. `trouble` is the log
+    message for a failure, `pause_sec` the rest after it.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class BackgroundLoop:
         self._bell.ring()
 
     def close(self, seconds: float = CLOSE_SEC) -> None:
-        """No further round; one that is under way is waited for, for so long."""
+        """Stop; wait up to `seconds` for a running round."""
         self.closed = True
         self._bell.ring()
         if self._thread is not None:
@@ -95,10 +95,10 @@ class BackgroundLoop:
     def _round(self) -> float | None:
         try:
             rest = self._work()
-            # What is not a number of seconds must not end the thread where it rests.
+            # A negative or huge rest must not end the thread in `wait`.
             return rest if rest is None else min(rest, REST_MOST_SEC) if rest >= 0 else self._pause
         except WorldBroken as trouble:
             self._log.warning("%s now: %s", self._trouble, trouble)
-        except BaseException:  # an exit of the program, too, would end only this thread, and without a word
+        except BaseException:  # `SystemExit`, too, would end only this thread, silently
             self._log.exception("%s now", self._trouble)
         return self._pause

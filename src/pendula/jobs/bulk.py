@@ -1,11 +1,11 @@
-"""Cancel or requeue all jobs that fit a filter: counted first, then step by step, each step a transaction of its own.
+"""Cancel or requeue all jobs that match a filter, step by step, each step in its own transaction.
 
     timeouts = {"status": "dead_letter", "error_code": "timeout"}
     print(scheduler.count(**timeouts)["count"])
     requeue_all(scheduler, timeouts, reason="the service is back")
 
-New jobs are never met on the way: a run goes from the newest job back to the oldest. What a step has done stays done
-when a later one fails.
+A run goes from the newest job back to the oldest, so it never meets new jobs. Completed steps stay when a later one
+fails.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ STEP = 1000
 
 
 class Bulk(Protocol):
-    """A scheduler as this needs it: `Scheduler` and `RemoteScheduler` are."""
+    """The calls this needs: `Scheduler` and `RemoteScheduler` have them."""
 
     def cancel_batch(self, **members: Any) -> dict[str, Any]: ...
 
@@ -25,7 +25,7 @@ class Bulk(Protocol):
 
 
 class Changed(Struct, frozen=True):
-    """What a run did: how many jobs fitted, how many it changed, in how many steps."""
+    """The result of a run: how many jobs matched, how many it changed, in how many steps."""
 
     matched: int
     changed: int
@@ -40,7 +40,7 @@ def cancel_all(
     step: int = STEP,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Changed:
-    """Cancel all that fit; queued jobs, or with `status: running` the wish for those at work."""
+    """Cancel all matching queued jobs; with `status: running`, request the cancellation of running ones."""
     return _run(scheduler.cancel_batch, {"filter": dict(filter), "reason": reason, "limit": step}, progress)
 
 
@@ -53,7 +53,7 @@ def requeue_all(
     step: int = STEP,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Changed:
-    """Requeue all that fit; dead letters, or with `status: failed` those."""
+    """Requeue all matching dead letters; with `status: failed`, failed jobs."""
     members = {"filter": dict(filter), "reason": reason, "run_at": run_at, "limit": step}
     return _run(scheduler.requeue_batch, members, progress)
 

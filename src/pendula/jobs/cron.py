@@ -1,4 +1,4 @@
-"""When a cron expression next comes round: five fields, in UTC or a time zone, integers only, a pure function.
+"""The next time of a cron expression: five fields, in UTC or a time zone, integers only, a pure function.
 
     minute 0-59   hour 0-23   day of month 1-31   month 1-12 or jan-dec   day of week 0-7 or sun-sat (0, 7: Sunday)
 
@@ -6,8 +6,8 @@ A field is `*`, a number, a range `a-b`, each with a step `/n`, or a list of the
 day counts when either says so; a field that begins with `*` is not given. `@hourly`, `@daily`, `@weekly`, `@monthly`
 and `@yearly` are words for the usual ones.
 
-In a time zone with summer time, a local time that does not exist comes round at the first instant after the gap, and
-one that exists twice comes round once, at its first occurrence.
+In a time zone with summer time, a local time that does not exist is moved to the first instant after the gap, and one
+that exists twice occurs once, at its first occurrence.
 """
 
 from datetime import date, timedelta
@@ -23,7 +23,7 @@ DAY_MINUTES = 1440
 EPOCH = date(1970, 1, 1)
 LAST_DAY = (date(9999, 12, 31) - EPOCH).days
 LAST_INSTANT = (LAST_DAY + 1) * DAY_MINUTES * MINUTE_US - 1  # beyond it no time can be written
-# After 400 years the calendar comes round with the same days of the week: what has not come by then never does.
+# The calendar repeats after 400 years: an expression without a time by then has none.
 CYCLE_DAYS = 146_097
 EXPRESSION_MOST = 200
 
@@ -43,13 +43,13 @@ _ITEM = regex(r"(?:(?P<all>\*)|(?P<first>[0-9a-z]{1,3})(?:-(?P<last>[0-9a-z]{1,3
 
 
 class CronRefused(InputRefused):
-    """No cron expression, or one that never comes round. Facts: `expression`, `field`, `allowed`."""
+    """Not a cron expression, or one that never occurs. Facts: `expression`, `field`, `allowed`."""
 
     code = "invalid_cron"
 
 
 class Field(Struct, frozen=True):
-    """One of the five: its name, its bounds, and the words that stand for its numbers from `least` on."""
+    """One of the five fields: its name, its bounds, and names of its numbers from `least` on."""
 
     name: str
     least: int
@@ -85,7 +85,7 @@ class Cron(Struct, frozen=True):
 
     @classmethod
     def parse(cls, expression: str) -> Self:
-        """Raises `CronRefused` for what is not an expression, and for one that never comes round."""
+        """Raises `CronRefused` for what is not an expression, and for one that never occurs."""
         texts = WORDS.get(expression.strip().lower(), expression).lower().split()
         if len(texts) != len(FIELDS) or len(expression) > EXPRESSION_MOST:
             message = f"{expression[:EXPRESSION_MOST]!r} is not a cron expression: five fields are needed"
@@ -105,22 +105,22 @@ class Cron(Struct, frozen=True):
         )
         if cron.after(0) is None:
             raise CronRefused(
-                f"{expression!r} never comes round", expression=expression, field=None, allowed="days that exist"
+                f"{expression!r} never occurs", expression=expression, field=None, allowed="days that exist"
             )
         return cron
 
     def after(self, instant: int, zone: Zone = PLAIN_ZONE) -> int | None:
-        """The first moment later than `instant`, in microseconds since 1970; None if none comes by year 9999."""
+        """The first time after `instant`, in microseconds since 1970; None if there is none by year 9999."""
         minute = zone.wall(instant)
         while (found := self._minute_after(minute)) is not None:
-            # What the wall shows for the second time was there already: then the next one is asked for.
+            # A local time that occurs for the second time is skipped.
             if (at := zone.instant(found)) > instant:
                 return at if at <= LAST_INSTANT else None
             minute = found
         return None
 
     def _minute_after(self, minute: int) -> int | None:
-        """The first later minute on the wall that counts."""
+        """The first later local minute that matches."""
         day, of_day = divmod(minute + 1, DAY_MINUTES)
         if not self._has_days():
             return None
@@ -132,7 +132,7 @@ class Cron(Struct, frozen=True):
         return None
 
     def _has_days(self) -> bool:
-        """Whether any day of the calendar counts; without one, centuries of days would be looked at in vain."""
+        """Whether any day of the calendar matches; otherwise the search would check centuries of days."""
         if self.days_given and self.weekdays_given:
             return True
         return any(number <= _MONTH_DAYS[month - 1] for month in self.months for number in self.days)
@@ -146,7 +146,7 @@ class Cron(Struct, frozen=True):
         return by_day and by_weekday
 
     def _within(self, first: int) -> int | None:
-        """The first minute of a day that counts, from minute `first` on."""
+        """The first matching minute of a day, from minute `first` on."""
         for hour in self.hours:
             if hour * 60 + 59 >= first:
                 for minute in self.minutes:
@@ -156,7 +156,7 @@ class Cron(Struct, frozen=True):
 
 
 def next_after(expression: str, instant: int, zone: Zone = PLAIN_ZONE) -> int | None:
-    """When the expression next comes round after `instant`, in microseconds since 1970."""
+    """The next time of the expression after `instant`, in microseconds since 1970."""
     return Cron.parse(expression).after(instant, zone)
 
 

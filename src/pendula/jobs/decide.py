@@ -1,6 +1,6 @@
-"""What becomes of a job: pure functions of the job, what is asked and the time; a change, or why not.
+"""Transitions of a job: pure functions of the job, the request and the time, which return a change or a refusal.
 
-No clock, no disk, no randomness. A store carries a change out in one transaction, or not at all.
+No clock, no disk, no randomness. A store applies a change in one transaction.
 """
 
 from hashlib import sha256
@@ -33,14 +33,14 @@ ENDED = ("lease_expires_at", "status", "worker_id")
 ACKED = ("audit_event_id", "lease_expires_at", "outcome", "status", "worker_id")
 TRIED = ("attempt", "last_error", "lease_expires_at", "run_at", "status", "worker_id")
 CANCELLED = ("last_error", "status")
-WISHED = ("cancel_requested_at",)
+CANCEL_REQUESTED = ("cancel_requested_at",)
 GIVEN_UP = ("outcome", *TRIED)
 REQUEUED = ("attempt", "run_at", "status")
 REVIVABLE = (Status.DEAD_LETTER, Status.FAILED)
 OUTCOME_CANCELLED = "cancelled"
 SUPERSEDED = "superseded: "
 SUCCEEDED = Reason("succeeded")
-STANDS = {
+IS_IN_STATUS = {
     Status.QUEUED.value: "is queued",
     Status.RUNNING.value: "is running",
     Status.SUCCEEDED.value: "has succeeded",
@@ -50,7 +50,7 @@ STANDS = {
 
 
 def hashed(token: str) -> bytes:
-    """What is kept of a lease token."""
+    """The stored hash of a lease token."""
     return sha256(token.encode(errors="surrogatepass")).digest()[:16]
 
 
@@ -59,7 +59,7 @@ def derived_key(request: Enqueue | Job, run_at: int) -> str:
 
 
 def new_job(request: Enqueue, seq: int, now: int) -> Job | Refused:
-    """A job out of a request whose key nobody holds."""
+    """The job of a request whose key is free."""
     run_at = now if request.run_at is None else request.run_at
     if run_at < now:
         return past_run_at(run_at, now)
@@ -96,7 +96,7 @@ def past_run_at(run_at: int, now: int) -> Refused:
 
 
 def duplicate(request: Enqueue, stored: Job) -> Job | Refused:
-    """The stored job where the request means the same work; a conflict where it does not."""
+    """The stored job where the request is for the same work, else a conflict."""
     differs = [
         name for name in ("object_type", "object_id", "action") if getattr(request, name) != getattr(stored, name)
     ]
@@ -115,7 +115,7 @@ def duplicate(request: Enqueue, stored: Job) -> Job | Refused:
 
 
 def deliver(job: Job, worker: str, lease: bytes, now: int, lease_us: int, fences_from: int = 0) -> Done:
-    """A due job goes to a worker; the fence rises, for a job of before a restore beyond all it can have reached."""
+    """Deliver a due job to a worker. The fence rises; for a job from before a restore, above any earlier fence."""
     fence = next_fence(job, fences_from)
     given = replace(
         job,
@@ -132,14 +132,14 @@ def deliver(job: Job, worker: str, lease: bytes, now: int, lease_us: int, fences
 
 
 def next_fence(job: Job, fences_from: int = 0) -> int:
-    """The number of its next delivery."""
+    """The fence of its next delivery."""
     return max(job.delivery_count, fences_from if job.seq <= fences_from else 0) + 1
 
 
 def holding(job: Job, proof: Proof, now: int) -> Refused | None:
-    """Why the caller may not finish this delivery; None when it may."""
+    """The refusal for a caller without the lease of this delivery; None with it."""
     if job.status != Status.RUNNING:
-        return _wrong_state(job, Code.JOB_NOT_RUNNING, "only a job that runs can be ended, renewed or released")
+        return _wrong_state(job, Code.JOB_NOT_RUNNING, "only a running job can be ended, renewed or released")
     if proof.worker_id is not None and proof.worker_id != job.worker_id:
         return _lost(job)
     if proof.lease_token is None:
@@ -169,7 +169,7 @@ def _lost(job: Job) -> Refused:
 
 
 def repeats(job: Job, proof: Proof, ended: Ended) -> bool:
-    """Whether this very call was granted before: the reply got lost, and the caller asks again."""
+    """Whether this call was granted before: its reply was lost, and the caller repeats it."""
     if job.ended != ended:
         return False
     if proof.lease_token is not None:
@@ -178,16 +178,16 @@ def repeats(job: Job, proof: Proof, ended: Ended) -> bool:
 
 
 def acked(job: Job, ack: Ack, now: int, event: str | None = None) -> Done:
-    """Done; `event` is the one that tells of it, and is linked where the caller names none."""
-    told = {"outcome": ack.outcome, "audit_event_id": ack.audit_event_id or event}
+    """Succeeded; `event` is the id of the event, and is linked unless the caller names another."""
+    fields = {"outcome": ack.outcome, "audit_event_id": ack.audit_event_id or event}
     if ack.outcome_result is None:
-        return Done(_ended(job, Ended.ACK, now, status="succeeded", **told), ACKED, SUCCEEDED)
-    after = _ended(job, Ended.ACK, now, status="succeeded", outcome_result=ack.outcome_result, **told)
+        return Done(_ended(job, Ended.ACK, now, status="succeeded", **fields), ACKED, SUCCEEDED)
+    after = _ended(job, Ended.ACK, now, status="succeeded", outcome_result=ack.outcome_result, **fields)
     return Done(after, (*ACKED, "outcome_result_sha256"), SUCCEEDED)
 
 
 def failed(job: Job, fail: Fail, now: int, policy: Policy) -> Done:
-    """One attempt more; again later, or never again."""
+    """A failed attempt: retry later, or end the job."""
     attempt = job.attempt + 1
     error = cut(fail.error)
     if fail.cancelled or (fail.retryable and job.cancel_requested_at is not None):
@@ -200,7 +200,7 @@ def failed(job: Job, fail: Fail, now: int, policy: Policy) -> Done:
 
 
 def expired(job: Job, now: int, policy: Policy) -> Done:
-    """The lease ran out: a failed attempt, whose holder may still be alive."""
+    """The lease expired: a failed attempt, whose holder may still be alive."""
     delay = policy.lease_expiry_retry_delay_sec * SECOND
     error = f"lease_expired: {job.worker_id}"
     if job.cancel_requested_at is not None:
@@ -224,9 +224,9 @@ def _again(job: Job, attempt: int, error: str, delay: int, ended: Ended, *, now:
 
 
 def _given_up(job: Job, attempt: int, error: str, ended: Ended, now: int) -> Done:
-    """Somebody wished it cancelled, and it did not succeed before it heard of that: it is not tried again."""
-    told = {"attempt": attempt, "last_error": error, "outcome": OUTCOME_CANCELLED}
-    return Done(_ended(job, ended, now, status="failed", **told), GIVEN_UP, Reason("given_up", {"error": error}))
+    """Cancellation was requested and the delivery did not succeed: it is not retried."""
+    fields = {"attempt": attempt, "last_error": error, "outcome": OUTCOME_CANCELLED}
+    return Done(_ended(job, ended, now, status="failed", **fields), GIVEN_UP, Reason("given_up", {"error": error}))
 
 
 def released(job: Job, now: int) -> Done:
@@ -236,7 +236,7 @@ def released(job: Job, now: int) -> Done:
 
 
 def deferred(job: Job, run_at: int, because: Reason, now: int) -> Done:
-    """Put off by a gate: later again, and no attempt is used up."""
+    """Deferred by a gate: queued for later, without using up an attempt."""
     if job.cancel_requested_at is not None:
         return _given_up(job, job.attempt, "cancelled: deferred", Ended.RELEASE, now)
     after = _ended(job, Ended.RELEASE, now, status="queued", run_at=run_at, outcome="deferred")
@@ -244,19 +244,19 @@ def deferred(job: Job, run_at: int, because: Reason, now: int) -> Done:
 
 
 def is_superseded(job: Job) -> bool:
-    """Whether it was given up because the date it stood for was changed: neither a success nor a failure."""
+    """Whether it ended because the date of its object changed: neither a success nor a failure."""
     return job.last_error is not None and job.last_error.startswith(SUPERSEDED)
 
 
 def given_up(job: Job, error: str, now: int) -> Done:
-    """A waiting job that will never be wanted any more."""
+    """End a queued job that is no longer needed."""
     return Done(
         replace(job, status="failed", last_error=error, updated_at=now), CANCELLED, Reason("dropped", {"error": error})
     )
 
 
 def renewed(job: Job, renew: Renew, now: int, lease_us: int) -> Job:
-    """A later deadline, never an earlier one; and how far the work is, where that is told."""
+    """Extend the lease, never shorten it; and store the progress, if any."""
     assert job.lease_expires_at is not None
     deadline = max(job.lease_expires_at, now + lease_us)
     if renew.progress is None:
@@ -265,17 +265,17 @@ def renewed(job: Job, renew: Renew, now: int, lease_us: int) -> Job:
 
 
 def cancelled(job: Job, because: Reason, now: int) -> Done | Refused:
-    """A waiting job is over; for a running one the wish is noted, once, and its worker hears of it."""
+    """End a queued job; of a running one, record the request once, which its worker sees at the next renewal."""
     error = cut(f"cancelled: {error_of(because)}")
     if job.status == Status.RUNNING:
         asked = job if job.cancel_requested_at is not None else replace(job, cancel_requested_at=now, updated_at=now)
-        return Done(asked, WISHED, Reason("cancellation_requested", {"because": reason_json(because)}))
+        return Done(asked, CANCEL_REQUESTED, Reason("cancellation_requested", {"because": reason_json(because)}))
     if job.status != Status.QUEUED:
-        return _wrong_state(job, Code.JOB_NOT_QUEUED, "only a job that waits or runs can be cancelled")
+        return _wrong_state(job, Code.JOB_NOT_QUEUED, "only a queued or running job can be cancelled")
     return Done(
         replace(job, status="failed", last_error=error, updated_at=now),
         CANCELLED,
-        Reason("cancelled", {"because": reason_json(because)}),
+        Reason("job_cancelled", {"because": reason_json(because)}),
     )
 
 
@@ -284,7 +284,7 @@ def requeued(job: Job, run_at: int | None, reason: str | None, actor: Actor, now
         return _wrong_state(job, Code.JOB_NOT_DEAD_LETTER, "only dead letters and failed jobs can be requeued")
     after = replace(job, status="queued", attempt=0, run_at=now if run_at is None else run_at, updated_at=now)
     if job.delivery_count:
-        # A worker may repeat its last call without a token, and would end the delivery of another.
+        # A worker that repeats its last call without a token must not end the delivery of another.
         after = replace(after, expired=1)
     touched: tuple[str, ...] = REQUEUED
     if job.cancel_requested_at is not None or job.outcome is not None:
@@ -295,7 +295,7 @@ def requeued(job: Job, run_at: int | None, reason: str | None, actor: Actor, now
 
 
 def backoff_us(job_id: str, attempt: int, policy: Policy) -> int:
-    """The pause before the next try where nobody says one: doubling, with a jitter that follows from the job."""
+    """The default delay before a retry: doubling, with jitter derived from the job id and attempt."""
     seconds = min(BACKOFF_FIRST_SEC << min(attempt - 1, 16), BACKOFF_MOST_SEC)
     if not policy.retry_jitter:
         return seconds * SECOND
@@ -305,7 +305,9 @@ def backoff_us(job_id: str, attempt: int, policy: Policy) -> int:
 
 
 def _wrong_state(job: Job, code: Code, rule: str) -> Refused:
-    return Refused(code, f"{job.job_id} {STANDS[job.status]}; {rule}", {"job_id": job.job_id, "status": job.status})
+    return Refused(
+        code, f"{job.job_id} {IS_IN_STATUS[job.status]}; {rule}", {"job_id": job.job_id, "status": job.status}
+    )
 
 
 def cut(text: str) -> str:
@@ -313,7 +315,7 @@ def cut(text: str) -> str:
 
 
 def _ended(job: Job, ended: Ended, now: int, **fields: object) -> Job:
-    """The delivery is over: no holder, the token kept only to recognise a repetition."""
+    """End the delivery: no holder; the token hash is kept to recognise a repeated call."""
     return replace(
         job,
         worker_id=None,

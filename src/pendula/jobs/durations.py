@@ -1,4 +1,4 @@
-"""Lengths of time as ISO 8601 writes them: weeks, days, hours, minutes, seconds. Months and years have no length."""
+"""ISO 8601 durations in weeks, days, hours, minutes and seconds; months and years have no fixed length."""
 
 from decimal import Decimal
 from re import ASCII
@@ -11,12 +11,12 @@ _SHAPE = regex(
 )
 _UNITS = (604_800, 86_400, 3600, 60, 1)
 SECOND_US = 1_000_000
-DAYS_MOST = 36_525  # a hundred years: every date that lies so far ahead can still be written
+DAYS_MOST = 36_525  # a hundred years, so that every date so far ahead can be written
 ALLOWED = f"a duration such as P7D, PT12H or P1DT30M (no months or years), at most P{DAYS_MOST}D"
 
 
 def parse_duration(text: object) -> int | None:
-    """Whole microseconds, more than none and at most a hundred years; None for anything else."""
+    """Whole microseconds, above 0 and at most a hundred years; None for anything else."""
     match = _SHAPE.fullmatch(text) if isinstance(text, str) and not text.endswith("T") else None
     if match is None or not any(match.groups()):
         return None
@@ -27,10 +27,10 @@ def parse_duration(text: object) -> int | None:
 
 
 def duration_us(text: str) -> int:
-    """The same, of a document: what is no such length raises `InputRefused`."""
+    """Like `parse_duration`, but raises `InputRefused`."""
     length = parse_duration(text)
     if length is None:
-        raise InputRefused(f"{text[:100]!r} is not a length of time; write {ALLOWED}", value=text[:100])
+        raise InputRefused(f"{text[:100]!r} is not a duration; write {ALLOWED}", value=text[:100])
     return length
 
 

@@ -1,7 +1,7 @@
-"""A state machine of one's own out of a document: every fault at once, each with its place.
+"""Reads a custom state machine from a document: every fault at once, each with its place.
 
-Names and shapes are judged here; whether the states can be reached and left, and whether the rules hold, is judged by
-the check that every machine has to pass before anything runs by it.
+Names and shapes are checked here; whether states can be reached and left, and whether the rules hold, is checked by
+`objects.machine_check`.
 """
 
 from collections.abc import Collection
@@ -15,21 +15,21 @@ from pendula.jobs.objects.machine import Arrow, Follow, Machine, Never
 from pendula.jobs.objects.machine_check import faults
 from pendula.jobs.objects.reference_machines import INVALIDATE, USE
 
-CHAIN = (USE, INVALIDATE)  # actions of those who use objects, not of jobs
+CHAIN = (USE, INVALIDATE)  # actions of programs that use objects, not of jobs
 SETS = ("rolls_back", "awaits_rollback", "stale", "uncertain")
 NOTHING = Machine(object_type="", first="", trust={}, arrows=(), follow={}, never=())
 ROWS_MOST, STATES_MOST, TRUST_MOST = 1000, 1000, 1000
 
 
 def read_machine(at: Cursor, object_type: str, actions: Collection[str], folder: Path | None) -> Machine:
-    """The machine that is written there, or in the file that is named there, beside the settings."""
+    """The machine at this place, or in the file named there, relative to the settings."""
     return _from_file(at, object_type, actions, folder) if at.is_text else _read(at, object_type, actions)
 
 
 def _from_file(at: Cursor, object_type: str, actions: Collection[str], folder: Path | None) -> Machine:
     name = at.text(min=1)
     if folder is None:
-        at.refuse("a file can be named only in settings that are one themselves")
+        at.refuse("a file can be named only in a settings file")
         return NOTHING
     try:
         return read_file(folder / name).read(lambda root: _read(root, object_type, actions))

@@ -1,6 +1,6 @@
-"""The nouns of the scheduler: jobs, their states, what they are about, settings, refusals. Nothing here acts.
+"""The data types of the scheduler: jobs, states, vocabulary, policy, refusals.
 
-Times are integers, microseconds since 1970, UTC. Text is made at the border only.
+Times are integers, microseconds since 1970, UTC; they become text in replies only.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ BATCH_MOST = 1000
 RETRY_DELAY_MOST_SEC = 2_592_000
 LEASE_MOST_SEC = 43_200
 PAYLOAD_MOST_BYTES = RESULT_MOST_BYTES = 65_536  # of canonical JSON
-MILLION = 1_000_000  # progress is kept in millionths
+MILLION = 1_000_000  # progress is stored in millionths
 
 
 class Status(StrEnum):
@@ -39,9 +39,9 @@ TERMINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.DEAD_LETTER})
 
 
 class Priority(IntEnum):
-    """The smaller goes first, so that the order of an index is the order of work.
+    """The smaller number runs first, so that an index is in the order of a pull.
 
-    It decides among jobs that are due at the same moment. With `pull_order = "weighted"` it counts in a backlog, too.
+    It decides among jobs that are due at the same time. With `pull_order = "weighted"` it counts in a backlog, too.
     """
 
     HIGH = 0
@@ -58,7 +58,7 @@ WORDS = tuple(priority.word for priority in Priority)  # by number
 
 
 class Ended(StrEnum):
-    """How the last finished delivery ended."""
+    """How the last delivery ended."""
 
     ACK = "ack"
     FAIL = "fail"
@@ -92,7 +92,7 @@ class Durability(StrEnum):
 
 
 class Vocabulary(Struct, frozen=True):
-    """What jobs can be about; a settings file may add types and actions."""
+    """The object types and actions of jobs; a settings file may add some."""
 
     object_types: tuple[str, ...] = ("memory", "experience", "cognition")
     actions: tuple[str, ...] = ("verify", "revalidate", "decay", "archive", "reinstate-check")
@@ -119,9 +119,9 @@ class Policy(Struct, frozen=True):
     one_running_per_object: bool = False
     retention_days: int = 30
     durability: Durability = Durability.FULL
-    objects_elsewhere: bool = False  # in another database: acks leave write-backs for it in the outbox
-    max_clock_step_sec: int = 300  # so far a clock, or the `now` of a pull, may be ahead
-    unhandled_alert_sec: int = 600  # so long a kind of job may be due with none of them taken, before somebody is told
+    objects_elsewhere: bool = False  # in another database: acks store write-backs for it
+    max_clock_step_sec: int = 300  # how far a clock, or the `now` of a pull, may be ahead
+    unhandled_alert_sec: int = 600  # how long a kind of job may be due without a delivery before an alert
     machines: Mapping[str, Machine] = REFERENCE
     limits: Limits = Limits()  # of governed objects
 
@@ -129,8 +129,8 @@ class Policy(Struct, frozen=True):
 class Job(Struct, frozen=True, gc=False):
     """One planned action on one object. `delivery_count` is the fence: one more with each delivery.
 
-    Tokens are kept as hashes. `expired` says that an earlier holder may live on: its lease expired, or the job was
-    requeued. The lease token is required then.
+    Tokens are stored as hashes. `expired`: an earlier holder may still be alive, since its lease expired or the job was
+    requeued. Then the lease token is required.
     `payload` and `outcome_result` are canonical JSON, `progress` is in millionths.
     """
 
@@ -168,7 +168,7 @@ class Job(Struct, frozen=True, gc=False):
 
 
 def job_json(job: Job, lease_token: str | None = None) -> dict[str, Json]:
-    """The public form; the token is shown only by the pull that grants it."""
+    """The public form; only the pull that grants a token shows it."""
     return {
         "job_id": job.job_id,
         "object_type": job.object_type,
@@ -204,12 +204,12 @@ def progress_json(millionths: int, note: str | None) -> dict[str, Json]:
 
 
 def exact(number: Decimal) -> int | Decimal:
-    """A number as replies have it, here and over HTTP: whole ones are integers, fractions exact decimals."""
+    """A number as in replies: whole ones are integers, fractions exact decimals."""
     return int(number) if number == number.to_integral_value() else number.normalize()
 
 
 class Actor(Struct, frozen=True):
-    """Who did it: system, user, worker or service."""
+    """The author of a change: system, user, worker or service."""
 
     type: str
     id: str
@@ -219,7 +219,7 @@ SYSTEM = Actor("system", "scheduler")
 
 
 class Code(StrEnum):
-    """Why a call is not granted; each has one HTTP status and never changes its meaning."""
+    """Codes of refusals; each has one HTTP status."""
 
     JOB_NOT_FOUND = "job_not_found"
     OBJECT_NOT_FOUND = "object_not_found"
@@ -285,7 +285,7 @@ UNPROCESSABLE = 422
 
 
 class Refused(Struct, frozen=True):
-    """A call that is not granted, as a value; nothing changed."""
+    """A refused call, as a value; nothing was changed."""
 
     code: Code
     message: str
@@ -302,13 +302,11 @@ class Refused(Struct, frozen=True):
 TIME_FORM = "a time with an offset, such as 2026-02-21T00:00:00Z"
 ALLOWED_TIMES = {Code.INVALID_TIMESTAMP.value: TIME_FORM, Code.NAIVE_TIMESTAMP.value: TIME_FORM}
 VOCABULARY = frozenset({"object_type", "object_types", "action", "actions", "next_action"})
-OWN_WORDS = (
-    "declare words of your own as object_types and actions, in Scheduler.open(…) or in a settings file (--config FILE)"
-)
+DECLARE_WORDS = "declare your own object_types and actions in Scheduler.open(…) or in a settings file (--config FILE)"
 
 
 class JobRefused(InputRefused):
-    """A call that is not granted, raised by the Python API; `code`, `status` and `details` are those of HTTP."""
+    """A refused call, raised by the Python API; `code`, `status` and `details` are those of HTTP."""
 
     code: ClassVar[str] = "job_refused"
 
@@ -319,22 +317,22 @@ class JobRefused(InputRefused):
         self.__dict__["code"] = refused.code.value
 
     def __str__(self) -> str:
-        """The sentence with every field that is wrong, and what is allowed there."""
+        """The message with every faulty field and what is allowed there."""
         return in_full(self.message, self.details)
 
 
 def in_full(message: str, details: Mapping[str, Any]) -> str:
-    """What people read of a refusal: every field with what is allowed; programs find it in the details."""
+    """The full text of a refusal: every faulty field with what is allowed. Programs read the details."""
     faults = details.get("fields") or []
-    hint = f"; {OWN_WORDS}" if any(_is_of_the_vocabulary(fault) for fault in faults) else ""
-    told = [said_of(fault) for fault in faults]
-    if len(told) == 1:
-        return f"{told[0]}{hint}" if message == told[0] else message
-    return f"{message}: {'; '.join(told)}{hint}" if told else message
+    hint = f"; {DECLARE_WORDS}" if any(_is_of_the_vocabulary(fault) for fault in faults) else ""
+    clauses = [fault_clause(fault) for fault in faults]
+    if len(clauses) == 1:
+        return f"{clauses[0]}{hint}" if message == clauses[0] else message
+    return f"{message}: {'; '.join(clauses)}{hint}" if clauses else message
 
 
-def said_of(fault: Mapping[str, Any]) -> str:
-    """What is wrong with one field, as a clause: `priority must be one of high, medium, low`."""
+def fault_clause(fault: Mapping[str, Any]) -> str:
+    """The fault of one field, as a clause: `priority must be one of high, medium, low`."""
     field, code = fault["field"], fault["code"]
     allowed = fault.get("allowed") or ALLOWED_TIMES.get(code)
     words = ", ".join(allowed) if isinstance(allowed, list) else allowed
@@ -343,7 +341,7 @@ def said_of(fault: Mapping[str, Any]) -> str:
     if code == Code.MISSING_FIELD:
         return f"{field} is missing; give at least one of {words}" if words else f"{field} is missing"
     if code == Code.UNKNOWN_FIELD:
-        return f"there is no member {field}; there are {words}"
+        return f"unknown member {field}; allowed: {words}"
     if words:
         return f"{field} must be {'one of ' if isinstance(allowed, list) and len(allowed) > 1 else ''}{words}"
     return f"{field}: {code.replace('_', ' ')}"
@@ -354,14 +352,14 @@ def _is_of_the_vocabulary(fault: Mapping[str, Any]) -> bool:
 
 
 class ClockAhead(WorldBroken):
-    """The clock of this process is further ahead than it may be. Facts: `clock`, `expected`."""
+    """The clock of this process is too far ahead. Facts: `clock`, `expected`."""
 
     code = "clock_ahead"
     status: ClassVar[int] = 503
 
 
 class StorageBusy(WorldBroken):
-    """Another writer held the file for too long; nothing was changed."""
+    """Another writer locked the file for too long; nothing was changed."""
 
     code = "storage_busy"
     status: ClassVar[int] = 503

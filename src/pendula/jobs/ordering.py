@@ -1,4 +1,4 @@
-"""Which due jobs go first where time alone does not decide: a head start by priority, one job an object."""
+"""The order of due jobs beyond their time: a head start by priority, one running job per object."""
 
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
@@ -7,11 +7,11 @@ from pendula.jobs.model import SECOND, Job
 
 Object = tuple[str, str]
 
-ASIDE_MOST = 1000  # so many jobs of busy objects are set aside by one step
+ASIDE_MOST = 1000  # jobs of busy objects that one step sets aside
 
 
 class Busy:
-    """The objects of which a job runs, and the due jobs that have to wait for that. Of the others `counts` is False."""
+    """The objects with a running job, and the due jobs that must wait for them. `counts` is False for other jobs."""
 
     def __init__(self, objects: set[Object], counts: Callable[[Job], bool] = lambda _: True) -> None:
         self._objects = objects
@@ -20,11 +20,11 @@ class Busy:
 
     @property
     def is_full(self) -> bool:
-        """Whether enough was set aside for one step; what comes after was not looked at."""
+        """Whether one step has set aside enough jobs; later ones were not looked at."""
         return len(self.aside) >= ASIDE_MOST
 
     def takes(self, job: Job) -> bool:
-        """Whether the job's object is free; it is busy from now on. Otherwise the job is set aside."""
+        """Reserve the object of the job; returns False and sets the job aside where it is busy."""
         if not self._counts(job):
             return True
         key = (job.object_type, job.object_id)
@@ -38,8 +38,8 @@ class Busy:
 def weighted(jobs: Iterable[Job], limit: int, head_start_sec: Sequence[int], busy: Busy | None = None) -> list[Job]:
     """The first `limit` by `run_at` less the head start of their priority; `jobs` come by `run_at`.
 
-    Nothing beyond the largest head start after the last one taken is looked at. With `busy`, one job an object that is
-    not among its own; the objects of what is taken join them. It ends where too many were set aside.
+    Jobs later than the largest head start after the last chosen one are not read. With `busy`, one job per free object,
+    which is busy then; it stops where too many jobs were set aside.
     """
     starts = [seconds * SECOND for seconds in head_start_sec]
     most = max(starts)
@@ -48,7 +48,7 @@ def weighted(jobs: Iterable[Job], limit: int, head_start_sec: Sequence[int], bus
     coming = iter(jobs)
     job = next(coming, None)
     while len(chosen) < limit and not (busy is not None and busy.is_full):
-        # Whoever comes later than this cannot go before the best that waits.
+        # A later job cannot be ahead of the best candidate.
         while job is not None and (not waiting or job.run_at - most <= waiting[0][0]):
             heappush(waiting, (job.run_at - starts[job.priority], job.run_at, job.priority, job.seq, job))
             job = next(coming, None)

@@ -1,7 +1,7 @@
-"""Time plans: jobs that come again by a cron expression, each with its pauses; what one is, and when it occurs. Pure.
+"""Time plans: jobs that recur by a cron expression, with pauses. Pure.
 
-A plan stands in the store under its name. Its next occurrence is a job whose key follows from plan and time, so that
-any number of processes may look after the same plans.
+A plan is stored under its name. Its next occurrence is a job whose key follows from plan and time, so that any number
+of processes may maintain the same plans.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,12 +27,12 @@ PLANS_MOST = 1000
 ID_IN_KEY_MOST = 200
 ZONE_MOST = 64
 CRON_MOST = 200
-# Whoever has a plan in a settings file says so again after the first; after the second it counts as gone from there.
+# A process renews the declaration of its plans after the first; after the second a plan counts as removed.
 DECLARED_US = 600 * SECOND
 FORGOTTEN_US = 3 * DECLARED_US
 
 ALLOWED = {
-    "cron": "a cron expression that comes round, such as 0 3 * * *",
+    "cron": "a cron expression that occurs, such as 0 3 * * *",
     "zone": "UTC, or an IANA time zone such as Europe/Berlin",
 }
 MEMBERS = frozenset(
@@ -41,14 +41,14 @@ MEMBERS = frozenset(
 
 
 class Source(StrEnum):
-    """Where a plan comes from: somebody's call, or the settings file of a process."""
+    """The source of a plan: a call, or the settings file of a process."""
 
     CALL = "call"
     SETTINGS = "settings"
 
 
 class Recurring(Struct, frozen=True):
-    """A job that is enqueued again and again, at the times of a cron expression in a time zone.
+    """A job that recurs at the times of a cron expression in a time zone.
 
     `payload` is canonical JSON.
     """
@@ -66,10 +66,10 @@ class Recurring(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """A recurring job and how it stands.
+    """A recurring job and its state.
 
-    `turn` is part of the keys of its occurrences, so that one that was taken back can be stored again. `job_id` and
-    `occurs_at` are those of the newest occurrence, `asked_job_id` is the newest job that somebody asked for at once.
+    `turn` is part of the keys of its occurrences, so that a cancelled one can be stored again. `job_id` and `occurs_at`
+    are those of the newest occurrence, `asked_job_id` is the newest job of a `run_now`.
     """
 
     entry: Recurring
@@ -88,16 +88,16 @@ class Plan(Struct, frozen=True):
         return self.entry.name
 
     def is_kept(self, now: int) -> bool:
-        """Whether somebody looks after it: a plan of a settings file is gone when no process has it any more."""
+        """Whether it is maintained: a plan of a settings file is gone when no process declares it."""
         return self.source == Source.CALL or now - self.declared_at < FORGOTTEN_US
 
     def next_after(self, instant: int) -> int | None:
-        """When it occurs next, paused or not."""
+        """The next occurrence, paused or not."""
         return Cron.parse(self.entry.cron).after(instant, zone_of(self.entry.zone))
 
 
 def plan_json(plan: Plan, now: int) -> dict[str, Json]:
-    """The public form; `next_at` is null while it is paused and where nobody looks after it."""
+    """The public form; `next_at` is null while it is paused or not maintained."""
     running = plan.paused_at is None and plan.is_kept(now)
     coming = plan.next_after(now) if running else None
     return {
@@ -115,8 +115,8 @@ def payload_of(entry: Recurring) -> Json:
     return None if entry.payload is None else decode(entry.payload.encode())
 
 
-def told(entry: Recurring) -> dict[str, Json]:
-    """What the trail keeps of a plan: of its payload, where it has one, the digest."""
+def trail_json(entry: Recurring) -> dict[str, Json]:
+    """A plan as in the trail, with the digest of its payload, if any."""
     if entry.payload is None:
         return entry_json(entry)
     return {**entry_json(entry), "payload_sha256": sha256(entry.payload.encode()).hexdigest()}
@@ -138,7 +138,7 @@ def entry_json(entry: Recurring) -> dict[str, Json]:
 
 
 def body_of(entry: Recurring, key: str, run_at: str | None) -> dict[str, Any]:
-    """The members of the enqueue for one job of the plan; without a time it is due at once."""
+    """The body of an enqueue for one job of the plan; without a time it is due now."""
     body: dict[str, Any] = {
         "object_type": entry.object_type,
         "object_id": entry.object_id,
@@ -158,7 +158,7 @@ def body_of(entry: Recurring, key: str, run_at: str | None) -> dict[str, Any]:
 
 
 def occurrence(plan: Plan, at: int) -> dict[str, Any]:
-    """The members of the enqueue for the occurrence at that time."""
+    """The body of an enqueue for the occurrence at that time."""
     entry, run_at = plan.entry, format_utc(at)
     # A long id would make the key longer than a key may be.
     about = entry.object_id if len(entry.object_id) <= ID_IN_KEY_MOST else sha256(entry.object_id.encode()).hexdigest()
@@ -167,7 +167,7 @@ def occurrence(plan: Plan, at: int) -> dict[str, Any]:
 
 
 def asked_for(plan: Plan, now: int) -> dict[str, Any]:
-    """The members of the enqueue for a job beside the plan's times, due at once."""
+    """The body of an enqueue for an extra job of the plan, due now."""
     return body_of(plan.entry, f"recurring:{plan.name}:now:{format_utc(now)}", None)
 
 
@@ -211,7 +211,7 @@ def read_plan(name: str, given: Mapping[str, Any], policy: Policy) -> Recurring 
 
 
 def _read(body: BodyReader, name: str, most: int, parse: Callable[[str], object]) -> str | None:
-    """A text that can be read, as it was given."""
+    """A text that `parse` accepts, unchanged."""
     text = body.text(name, most)
     if text is not None:
         try:

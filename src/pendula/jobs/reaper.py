@@ -1,6 +1,6 @@
-"""Leases that ran out are taken back in the background, in small steps, whether or not anybody pulls.
+"""Returns expired leases in the background, in small steps, without a pull.
 
-Any number of reapers may work on one store: each lease is taken back once, in a transaction.
+Any number of reapers may work on one store: each lease is returned once, in a transaction.
 """
 
 import logging
@@ -14,7 +14,7 @@ LOOK_SEC = 1.0
 
 
 class Reaper:
-    """Looks for leases that ran out every so many seconds, from `start` to `close`; a look takes no lock."""
+    """Checks for expired leases every `look_sec` seconds, from `start` to `close`; a check takes no lock."""
 
     def __init__(self, calls: Calls, *, look_sec: float = LOOK_SEC) -> None:
         self._calls = calls
@@ -32,8 +32,8 @@ class Reaper:
 
     def _round(self) -> float:
         if not self._begun:
-            # Who begins pulls, or is pulled from, and that takes back what it finds.
+            # A starting process pulls or is pulled from, which returns expired leases.
             self._begun = True
         elif reclaimed := self._calls.reclaim(lambda: not self._loop.closed):
-            log.info("took back leases that had run out: %d", reclaimed)
+            log.info("returned expired leases: %d", reclaimed)
         return self._look

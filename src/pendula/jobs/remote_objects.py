@@ -21,7 +21,7 @@ class Posting(Protocol):
 
 
 class RemoteObjects:
-    """Governed objects over HTTP. What is refused is raised as `JobRefused`; nothing changed then."""
+    """Governed objects over HTTP. A refused call raises `JobRefused`; nothing was changed."""
 
     def __init__(self, get: Callable[..., Reply], post: Posting, user: str | None = None) -> None:
         self._get = get
@@ -29,7 +29,7 @@ class RemoteObjects:
         self._user = user
 
     def as_user(self, name: str) -> Self:
-        """The same in the name of a person. A server with tokens takes the name of the token, and no other."""
+        """The same calls as a named person. A server with tokens uses the name of the token instead."""
         return type(self)(self._get, self._post, name)
 
     def create(self, object_type: str, object_id: str, **members: Any) -> Reply:
@@ -90,14 +90,14 @@ class RemoteObjects:
 
 
 def known_job(job_id: str) -> str:
-    """An id that a job can have; what is none has no job, and could lead to another path."""
+    """A valid job id; raises `JobRefused` for any other text, which could lead to another path."""
     if _JOB_ID.fullmatch(job_id) is None:
         raise JobRefused(not_found(job_id))
     return job_id
 
 
 def segment(text: str) -> str:
-    """A part of a path, whatever is in it; one that is only dots would be taken for a step up."""
+    """A quoted segment of a path; dots only are escaped, since they would mean a parent."""
     quoted = quote(text, safe="", errors="replace")
     return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted
 

@@ -7,16 +7,16 @@ from decimal import Decimal
 from re import compile as regex
 from typing import Any
 
-from pendula.jobs.model import MILLION, SECOND, Code, Refused, said_of
+from pendula.jobs.model import MILLION, SECOND, Code, Refused, fault_clause
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.errors import InputRefused, NotCanonical
 from pendula.kernel.time import parse_utc
 
-_UNFIT = regex(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters, and halves of characters
+_UNFIT = regex(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and lone surrogates
 
 
 class Faults:
-    """What is wrong with one body, field by field."""
+    """The faults of one body, field by field."""
 
     __slots__ = ("found",)
 
@@ -27,15 +27,15 @@ class Faults:
         self.found.append({"field": field, "code": code.value, **facts})
 
     def refusal(self, message: str | None = None, **details: Json) -> Refused:
-        """All of them; a single one gives the whole its code."""
+        """The refusal for all faults; a single fault gives it its code."""
         only = self.found[0] if len(self.found) == 1 else None
         code = Code(str(only["code"])) if only else Code.VALIDATION_FAILED
-        said = message or (said_of(only) if only else f"{len(self.found)} fields are invalid")
-        return Refused(code, said, {**details, "fields": list(self.found)})
+        text = message or (fault_clause(only) if only else f"{len(self.found)} fields are invalid")
+        return Refused(code, text, {**details, "fields": list(self.found)})
 
 
 class BodyReader:
-    """One body and its faults; each question gives an answer or notes a fault and gives None."""
+    """One body and its faults; each method returns a value, or records a fault and returns None."""
 
     __slots__ = ("_given", "faults")
 
@@ -83,7 +83,7 @@ class BodyReader:
         return value
 
     def words(self, name: str, allowed: Collection[str]) -> tuple[str, ...]:
-        """A list of words, at least one; empty when it is not given."""
+        """A list of words, not empty; empty when it is not given."""
         value = self._given.get(name)
         if value is None:
             return ()
@@ -174,7 +174,7 @@ def canonical(value: object) -> bytes:
 
 
 def _exact(value: object) -> object:
-    """The same without floats; one that is not a number stays, and is refused."""
+    """The same with decimals for floats; NaN and infinities stay, and are refused."""
     match value:
         case float():
             written = Decimal(repr(value))

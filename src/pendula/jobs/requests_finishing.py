@@ -72,7 +72,7 @@ def read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults
 def _read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults:
     body = BodyReader(given, ACK)
     if given.get("result") != "succeeded":
-        body.bad("result", Code.INVALID_RESULT, allowed=["succeeded"], hint="a failure is told with the call fail")
+        body.bad("result", Code.INVALID_RESULT, allowed=["succeeded"], hint="report a failure with the call fail")
     event = body.text("audit_event_id", OBJECT_ID_MOST) if body.has("audit_event_id") else None
     next_at: int | UnsetType | None = body.time("next_action_at") if "next_action_at" in given else UNSET
     if isinstance(next_at, int) and next_at < now:

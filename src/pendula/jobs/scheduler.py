@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply, plans, queries, signs, why
+from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply, heartbeats, plans, queries, why
 from pendula.jobs.calls import past as moments
 from pendula.jobs.governance import Governance, GovernedObjects
 from pendula.jobs.model import SECOND, Durability, JobRefused, Policy, Refused
@@ -138,7 +138,7 @@ class Scheduler:
 
     def workers(self) -> dict[str, Any]:
         """The workers that told of themselves, the last heard of first."""
-        return signs.listed(self.calls.store, self.calls.clock()).body
+        return heartbeats.listed(self.calls.store, self.calls.clock()).body
 
     def alerts(self, **query: Members) -> dict[str, Any]:
         """Alerts, the newest first: `{"alerts", "next_cursor"}`. `limit` is 1 to 1000, `cursor` where a page ended.

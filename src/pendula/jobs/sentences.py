@@ -85,7 +85,7 @@ SENTENCES: Mapping[str, Callable[[Facts], str]] = {
     "dropped": lambda facts: error_sentence(facts["error"]),
     "released": lambda _: "released",
     "deferred": lambda facts: f"put off: {_because(facts)}",
-    "cancelled": lambda facts: f"cancelled: {_because(facts)}",
+    "job_cancelled": lambda facts: f"cancelled: {_because(facts)}",
     "cancellation_requested": lambda facts: f"cancellation requested: {_because(facts)}",
     "no_reason": lambda _: CAUSES["no_reason"],
     "requeued": _requeued,
@@ -135,7 +135,7 @@ SENTENCES: Mapping[str, Callable[[Facts], str]] = {
     "limit_reached": lambda facts: (
         f"verification limit reached ({facts['limit']}): it {facts['closed']}; add evidence to reopen it"
     ),
-    "closed": lambda facts: f"closed for verification: it {facts['closed']}",
+    "verification_closed": lambda facts: f"closed for verification: it {facts['closed']}",
     "gates_unset": _gates_unset,
     "gate_deferred": lambda facts: f"{facts['gate']} puts it off ({facts['deferral']} of {facts['limit']})",
     "gate_blocked": lambda facts: f"{facts['gate']} blocks it",

@@ -20,7 +20,7 @@ def test_a_second_cancel_is_refused_by_the_state(tmp_path: Path) -> None:
         scheduler.cancel(job_id, reason="x")
 
     assert (again.value.code, again.value.status) == ("job_not_queued", 409)
-    assert str(again.value) == f"{job_id} has failed; only a job that waits or runs can be cancelled"
+    assert str(again.value) == f"{job_id} has failed; only a queued or running job can be cancelled"
     scheduler.close()
 
 

@@ -43,7 +43,7 @@ def scheduler(opened: Open) -> Scheduler:
 
 def lives(scheduler: Scheduler, clock: Standing, *works: tuple[str, str], name: str = "w9", **more: Any) -> None:
     """A worker that gave a sign of life now."""
-    scheduler.calls.signs_of_life([WorkerRow(name, clock.now, clock.now, None, 0, works=works, **more)])
+    scheduler.calls.record_heartbeats([WorkerRow(name, clock.now, clock.now, None, 0, works=works, **more)])
 
 
 def enqueued(scheduler: Scheduler, **members: Any) -> str:
@@ -108,7 +108,7 @@ def test_the_turn_follows_the_order_of_the_settings(opened: Open, clock: Standin
 @pytest.mark.req("JOB-USE-8")
 def test_a_job_waits_for_a_worker_that_handles_it(scheduler: Scheduler, clock: Standing) -> None:
     job_id = enqueued(scheduler, queue="slow")
-    nobody = told(scheduler, job_id)
+    none = told(scheduler, job_id)
     lives(scheduler, clock, ("memory", "verify"))
     others = told(scheduler, job_id)
     lives(scheduler, clock, ("memory", "decay"), queues=("fast",))
@@ -116,9 +116,9 @@ def test_a_job_waits_for_a_worker_that_handles_it(scheduler: Scheduler, clock: S
     lives(scheduler, clock, ("memory", "decay"), queues=("fast", "slow"))
 
     due = "has been due since 2026-02-20T12:00:00Z and waits for a worker"
-    assert nobody == ("waits_for_worker", f"{due}: no worker was heard of lately.")
+    assert none == ("waits_for_worker", f"{due}: no worker sent a heartbeat lately.")
     assert others[1] == (
-        f"{due}: the only worker that was heard of lately does not handle decay of memory in the queue slow."
+        f"{due}: the only worker with a recent heartbeat does not handle decay of memory in the queue slow."
     )
     assert elsewhere[0] == "waits_for_worker"
     assert told(scheduler, job_id)[0] == "waits_for_turn"
@@ -197,8 +197,8 @@ def test_a_job_that_nobody_took_for_long_waits_for_a_worker_that_handles_it(open
     assert told(scheduler, job_id) == (
         "waits_for_worker",
         (
-            "has been due since 2026-02-20T12:00:00Z and waits for a worker that handles it: the only worker that was "
-            "heard of lately does not handle decay of memory, and nobody has taken decay of memory since "
+            "has been due since 2026-02-20T12:00:00Z and waits for a worker that handles it: the only worker with a "
+            "recent heartbeat does not handle decay of memory, and no worker has taken decay of memory since "
             "2026-02-20T12:00:00Z."
         ),
     )
@@ -240,6 +240,4 @@ def test_several_workers_that_do_not_handle_a_job_are_counted(scheduler: Schedul
     for name in ("day-1", "day-2"):
         lives(scheduler, clock, ("memory", "verify"), name=name)
 
-    assert told(scheduler, job_id)[1].endswith(
-        "none of the 2 workers that were heard of lately handles decay of memory."
-    )
+    assert told(scheduler, job_id)[1].endswith("none of the 2 workers with a recent heartbeat handles decay of memory.")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pendula.jobs.calls import Calls
+from pendula.jobs.external_transaction import defer_within
 from pendula.jobs.ids import seq_of
-from pendula.jobs.joining import defer_within
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.file.opening import connect

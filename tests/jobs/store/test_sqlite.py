@@ -289,7 +289,7 @@ def test_a_migration_waits_for_the_writer_in_its_way_and_tells_so(
     SqliteStore(path).close()
     known = migrations()
     monkeypatch.setattr(store_module, "migrations", lambda: [*known, "CREATE TABLE later (n INTEGER) STRICT;\n"])
-    monkeypatch.setattr(store_module, "TOLD_SECONDS", 0.02)
+    monkeypatch.setattr(store_module, "REPORT_SECONDS", 0.02)
     told: list[str] = []
 
     with holding(path):

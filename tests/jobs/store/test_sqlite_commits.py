@@ -55,7 +55,7 @@ def together(store: SqliteStore, works: list[Callable[[], object]]) -> list[obje
         for number, thread in enumerate(threads, 1):
             thread.start()
             # Nothing tells when a caller has joined the line; each joins before the next one starts.
-            while len(store._line) < number:
+            while len(store._writer_thread) < number:
                 time.sleep(0.0005)
 
     store.write(wait_for_all)
@@ -170,7 +170,7 @@ def test_a_caller_interrupted_in_line_does_not_stop_the_line(tmp_path: Path) -> 
 
     def interrupt() -> None:
         assert leading.wait(SECONDS)
-        while not store._line:
+        while not store._writer_thread:
             time.sleep(0.0005)
         # To the waiting thread itself: a signal to the process may reach another one, and come too late.
         signal.pthread_kill(waiting, signal.SIGINT)
@@ -407,7 +407,7 @@ def test_a_trouble_of_an_effects_own_database_fails_nobody_else(tmp_path: Path, 
     threads += [threading.Thread(target=tried), *(threading.Thread(target=enqueued, args=(n,)) for n in range(3))]
     for thread in threads[1:]:
         thread.start()
-    while len(calls.store._line) < 4:  # type: ignore[attr-defined]
+    while len(calls.store._writer_thread) < 4:  # type: ignore[attr-defined]
         pass
     go_on.set()
     for thread in threads:

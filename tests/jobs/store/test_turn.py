@@ -446,7 +446,7 @@ def test_closing_serves_whoever_stands_in_line(tmp_path: Path) -> None:
     threads += [threading.Thread(target=lambda: answers.append(store.write(lambda _: "second"))) for _ in range(3)]
     for thread in threads[1:]:
         thread.start()
-    while len(store._line) < 3:
+    while len(store._writer_thread) < 3:
         pass
     closing_it = threading.Thread(target=store.close)
     closing_it.start()

@@ -46,7 +46,7 @@ def queued(serving: Serving, *calls: Call[Any]) -> list[threading.Thread]:
     """Threads with these calls: the first is being served, the others stand in line in their order."""
     threads = []
     for number, one in enumerate(calls):
-        thread = threading.Thread(target=serving.line.ask, args=(one,))
+        thread = threading.Thread(target=serving.line.submit, args=(one,))
         thread.start()
         threads.append(thread)
         assert serving.inside.wait(30)
@@ -74,8 +74,8 @@ def test_whoever_left_the_line_is_not_served(serving: Serving) -> None:
     gone = call("gone")
     assert gone.begun.acquire(blocking=False), "what an interrupted caller does"
     threads = queued(serving, call("first"))
-    serving.line._line.put(gone)
-    threads.append(threading.Thread(target=serving.line.ask, args=(call("stays"),)))
+    serving.line._queue.put(gone)
+    threads.append(threading.Thread(target=serving.line.submit, args=(call("stays"),)))
     threads[1].start()
     while len(serving.line) < 2:
         pass
@@ -108,22 +108,22 @@ def test_what_nobody_expected_is_told_to_all_and_the_next_is_served() -> None:
             raise AttributeError("a mistake of ours")
 
     line = WriterThread(serve, lambda: StoreUnusable("closed"))
-    with pytest.raises(StoreUnusable, match="broken off"):
-        line.ask(call("first"))
+    with pytest.raises(StoreUnusable, match="aborted"):
+        line.submit(call("first"))
     failing.append(False)
 
-    assert line.ask(call("second")) is None
+    assert line.submit(call("second")) is None
     line.close()
 
 
 def test_whoever_comes_when_it_is_over_is_told_so(serving: Serving) -> None:
     serving.go_on.set()
-    serving.line.ask(call("first"))
+    serving.line.submit(call("first"))
     serving.line.close()
 
     for own in (False, True):
         with pytest.raises(StoreUnusable, match="closed"):
-            serving.line.ask(call("late", own=own))
+            serving.line.submit(call("late", own=own))
 
 
 def test_a_line_that_was_never_used_closes_at_once() -> None:
@@ -132,4 +132,4 @@ def test_a_line_that_was_never_used_closes_at_once() -> None:
     line.close()
 
     with pytest.raises(StoreUnusable, match="closed"):
-        line.ask(Call(lambda _: None, NOTHING))
+        line.submit(Call(lambda _: None, NOTHING))

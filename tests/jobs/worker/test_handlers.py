@@ -467,7 +467,7 @@ def test_a_handler_for_what_no_job_can_be_about_is_told_before_any_job_is_taken(
     with Scheduler.open(tmp_path / "jobs.db") as scheduler, pytest.raises(HandlersUnusable) as told:
         Worker(scheduler, Handlers([typed_wrong]))
 
-    assert f"outside the vocabulary: {' '.join(work)}; declare words of your own" in told.value.message
+    assert f"outside the vocabulary: {' '.join(work)}; declare your own object_types" in told.value.message
 
 
 def test_what_cannot_be_marked_is_refused_with_what_to_do() -> None:

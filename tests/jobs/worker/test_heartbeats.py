@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pendula.jobs.calls.signs import WORKERS_MOST, fitting
+from pendula.jobs.calls.heartbeats import WORKERS_MOST, fitting
 from pendula.jobs.store.protocol import WorkerRow
 from pendula.jobs.worker.heartbeats import Heartbeats, WorkerCounts, WorkerInfo
 from tests.jobs.workers import MEMORY, Virtual, close_all, decays, virtual, worked
@@ -62,10 +62,10 @@ def test_an_unchanged_heartbeat_waits_until_the_last_one_is_old(client: Virtual)
 def test_the_store_keeps_the_last_thousand_workers_for_a_week(client: Virtual) -> None:
     now = client.clock()
     rows = [WorkerRow(f"w{number}", now, now + number, None, 0) for number in range(WORKERS_MOST + 5)]
-    client.calls.signs_of_life(rows)
+    client.calls.record_heartbeats(rows)
     many = client.workers()["workers"]
     later = now + 8 * 86_400 * 1_000_000
-    client.calls.signs_of_life([WorkerRow("new", later, later, None, 0)])
+    client.calls.record_heartbeats([WorkerRow("new", later, later, None, 0)])
 
     assert (len(many), many[0]["worker_id"]) == (WORKERS_MOST, f"w{WORKERS_MOST + 4}")
     assert [worker["worker_id"] for worker in client.workers()["workers"]] == ["new"]

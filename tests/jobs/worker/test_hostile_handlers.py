@@ -49,7 +49,7 @@ def test_a_child_that_comes_back_from_a_handler_ends(tmp_path: Path, handler: st
 
     assert worker.returncode == 0, said
     assert said.count("worker ended 1") == 1, said
-    assert ("came back from it and ends" in said) is (child != "sys.exit(3)")
+    assert ("returned from it; call os._exit there" in said) is (child != "sys.exit(3)")
     with Scheduler.open(tmp_path / "jobs.db") as scheduler:
         assert [job["status"] for job in scheduler.list()["jobs"]] == ["succeeded"]
 

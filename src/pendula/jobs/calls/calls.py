@@ -1,6 +1,6 @@
-"""`Calls`, the one door to a store: every call that changes something, each in a transaction of its own.
+"""`Calls`: every call that changes a store, each in its own transaction.
 
-What a call does within its transaction is in the module named after it; here are the clock, the store and the waiting.
+The module named after a call has its transaction; here are the clock, the store and the waiting.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from pendula.jobs.background import Bell
-from pendula.jobs.calls import finish, operate, plans, pull, set_time, signs
+from pendula.jobs.calls import finish, heartbeats, operate, plans, pull, set_time
 from pendula.jobs.calls.filters import CANCELLABLE, REVIVABLE, read_step
 from pendula.jobs.calls.pull import Pulled, Writes
 from pendula.jobs.model import SYSTEM, Actor, Policy, Refused
@@ -27,8 +27,8 @@ T = TypeVar("T")
 class Calls:
     """The scheduler over one store. `clock` gives microseconds since 1970.
 
-    The attribute `clock` is the store's time: that of the given clock, never before the latest time stored. It is asked
-    within the transaction: waiting for the file must not eat into a lease.
+    The attribute `clock` is the store's time: that of the given clock, never before the latest stored time. It is read
+    within the transaction, so that waiting for the file does not shorten a lease.
     """
 
     def __init__(
@@ -44,19 +44,19 @@ class Calls:
         self.clock: Callable[[], int] = lambda: store.now(clock)
         self._tokens = tokens
         self._writes = Writes()
-        self._found: Pull | None = None  # what was asked when the last pull found something
+        self._last_pull: Pull | None = None  # the request of the last pull, if it found jobs
 
-    # Jobs come in
+    # Enqueue
 
     def enqueue(self, body: Body, caller: Caller = LOCAL) -> Answer:
         request = read_enqueue(body, self.policy, self.clock())
         if isinstance(request, Faults):
             return request.refusal()
-        found = self._write(lambda tx: self.store_in(tx, request, caller.actor), caller)
-        return found if isinstance(found, Refused) else enqueue.stored_reply(*found)
+        stored = self._write(lambda tx: self.store_in(tx, request, caller.actor), caller)
+        return stored if isinstance(stored, Refused) else enqueue.stored_reply(*stored)
 
     def enqueue_batch(self, body: Body, caller: Caller = LOCAL) -> Answer:
-        """Many at once: each entry has its own answer; with `atomic` one fault spoils them all."""
+        """Each entry has its own result; with `atomic` one fault refuses the whole batch."""
         batch = enqueue.read_batch(body, self.policy, self.clock())
         if isinstance(batch, Refused):
             return batch
@@ -68,13 +68,13 @@ class Calls:
             return batch.refusal(rejected.stored)
 
     def store_in(self, tx: EnqueueWriter, request: Enqueue, actor: Actor, now: int | None = None) -> Stored:
-        """Enqueue within somebody's transaction, at the time it goes by."""
+        """Enqueue within the transaction of the caller, at the time `now` of that transaction."""
         return enqueue.store_all(tx, [request], actor, self.clock() if now is None else now)[0]
 
-    # Jobs go out
+    # Pull
 
     def pull(self, body: Body, caller: Caller = LOCAL) -> Answer:
-        """Due jobs for a worker; with `wait_ms`, as soon as there is one."""
+        """Deliver due jobs; with `wait_ms`, wait for one."""
         self.store.check_may_write()
         now = self.clock()
         request = read_pull(body, self.policy, now)
@@ -96,8 +96,8 @@ class Calls:
             self._writes.leave(bell)
 
     def _pull(self, request: Pull, caller: Caller, withheld: set[int]) -> Pulled:
-        """What is due now. A transaction takes back only so many leases; there are as many as it needs."""
-        if request != self._found and not self.anything_to_pull(request):
+        """Deliver what is due now, in as many transactions as there are expired leases to return."""
+        if request != self._last_pull and not self.anything_to_pull(request):
             return Pulled(self.clock() if request.now is None else request.now, [], 0)
         reclaimed = 0
         while True:
@@ -108,26 +108,26 @@ class Calls:
             reclaimed += step.reclaimed
             if not step.cut_short:
                 break
-        # Who found something soon asks again, and needs no look before it.
-        self._found = request if step.jobs else None
+        # A worker that got jobs pulls again soon: the next pull skips the check without a lock.
+        self._last_pull = request if step.jobs else None
         if reclaimed:
-            self._writes.tell()
+            self._writes.notify()
         return replace(step, reclaimed=reclaimed)
 
     def anything_to_pull(self, request: Pull) -> bool:
-        """Whether a pull would find something; takes no lock of the writers."""
+        """Whether a pull would find something; does not take the write lock."""
         return self.store.read(lambda look: self._look(look, request))
 
     def _look(self, look: Reader, request: Pull) -> bool:
         look.catch_up()
         now = self.clock()
         due_by = now if request.now is None else request.now
-        # Those aside count where this policy does not keep them there.
+        # Jobs that are set aside count where this policy does not set them aside.
         kept_aside = self.policy.one_running_per_object or not look.anything_aside(needlessly=True)
         return not kept_aside or look.anything_to_pull(due_by, now, request)
 
     def reclaim(self, wanted: Callable[[], bool] = lambda: True) -> int:
-        """Put back what expired, outside of any pull, in small steps; how many. Each step is asked whether to go on."""
+        """Return expired leases outside a pull, in small steps while `wanted` is true; returns how many."""
         reclaimed = 0
         while wanted() and self.store.read(lambda look: look.anything_expired(self.clock())):
             step = self._write(lambda tx: pull.reclaim(tx, self.policy, self.clock()), Caller(SYSTEM))
@@ -136,13 +136,13 @@ class Calls:
                 break
         return reclaimed
 
-    # Deliveries end
+    # End of a delivery
 
     def ack(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
         return self._write(lambda tx: finish.ack(tx, job_id, body, caller.actor, self.policy, self.clock()), caller)
 
     def ack_batch(self, body: Body, caller: Caller = LOCAL) -> Answer:
-        """Many at once, each with its own answer."""
+        """Each entry has its own result."""
         if wrong := finish.ack_batch_faults(body):
             return wrong
         entries = body["acks"]
@@ -152,7 +152,7 @@ class Calls:
     def fail(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
         return self._write(lambda tx: finish.fail(tx, job_id, body, caller.actor, self.policy, self.clock()), caller)
 
-    # The other calls on one job
+    # Renew, release, cancel, requeue
 
     def renew(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
         return self._write(lambda tx: operate.renew(tx, job_id, body, self.policy, self.clock()), caller)
@@ -174,17 +174,17 @@ class Calls:
             lambda tx: operate.requeue(tx, job_id, request, caller.actor, self.policy, self.clock()), caller
         )
 
-    # Calls on many jobs, a step at a time
+    # Batches by filter, a step at a time
 
     def cancel_batch(self, body: Body, caller: Caller = LOCAL) -> Answer:
-        """Cancel the newest jobs that fit a filter, at most `limit`; `next_cursor` leads to the next step."""
+        """Cancel the newest jobs that match a filter, at most `limit`; `next_cursor` leads to the next step."""
         step = read_step(body, self.policy, CANCELLABLE, self.clock())
         if isinstance(step, Refused):
             return step
         return self._write(lambda tx: operate.cancel_all(tx, step, caller.actor, self.policy, self.clock()), caller)
 
     def requeue_batch(self, body: Body, caller: Caller = LOCAL) -> Answer:
-        """Requeue the newest jobs that fit a filter, at most `limit`; `next_cursor` leads to the next step."""
+        """Requeue the newest jobs that match a filter, at most `limit`; `next_cursor` leads to the next step."""
         step = read_step(body, self.policy, REVIVABLE, self.clock())
         if isinstance(step, Refused):
             return step
@@ -208,11 +208,11 @@ class Calls:
         return self._write(lambda tx: plans.remove(tx, name, body, caller.actor, self.clock()), caller)
 
     def change_plans(self, work: Callable[[Writer, int], T]) -> T:
-        """What the upkeep of plans does, in one transaction at its time."""
+        """Run maintenance of plans in one transaction, with its time."""
         return self._write(lambda tx: work(tx, self.clock()), Caller(SYSTEM))
 
     def set_time(self, body: Body, caller: Caller = LOCAL) -> Answer:
-        """A person says that the clock of this process is right: the store's time follows it, also back."""
+        """Accept the clock of this process as right: the store's time follows it, also backwards."""
         actor = caller.actor
 
         def work(tx: Writer) -> Answer:
@@ -223,19 +223,19 @@ class Calls:
 
     # Workers
 
-    def signs_of_life(self, rows: Sequence[WorkerRow]) -> None:
-        """Workers tell of themselves; nobody who waits for a job is woken by it."""
-        self.store.write(lambda tx: signs.told(tx, rows))
+    def record_heartbeats(self, rows: Sequence[WorkerRow]) -> None:
+        """Store heartbeats; waiting pulls are not woken by them."""
+        self.store.write(lambda tx: heartbeats.record(tx, rows))
 
     # Governed objects
 
     def change(self, work: Callable[[Writer, int], T], caller: Caller) -> T:
-        """Something that belongs into one transaction, at its time."""
+        """Run `work` in one transaction, with its time."""
         return self._write(lambda tx: work(tx, self.clock()), caller)
 
     # Inside
 
     def _write(self, work: Callable[[Writer], T], caller: Caller) -> T:
         result = self.store.write(work, metadata=caller.metadata)
-        self._writes.tell()
+        self._writes.notify()
         return result

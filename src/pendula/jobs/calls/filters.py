@@ -1,4 +1,4 @@
-"""Which jobs a call is about: the filters of lists, of counts, and of calls on many jobs at once."""
+"""Filters of lists, counts and batch calls."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,7 @@ FILTERS = frozenset(
     ]
 )
 LIST = FILTERS | {"cursor", "limit"}
-# What a call on many jobs is for, first what it is for unless told otherwise.
+# The statuses that a batch call works on; the first is the default.
 CANCELLABLE = (Status.QUEUED, Status.RUNNING)
 REVIVABLE = (Status.DEAD_LETTER, Status.FAILED)
 CANCEL_ALL = frozenset(["filter", "reason", "limit", "cursor"])
@@ -36,7 +36,7 @@ REQUEUE_ALL = CANCEL_ALL | {"run_at"}
 
 
 class Step(Struct, frozen=True):
-    """One step of a call on many jobs: those to look at, how many at most, and what is to be done with them."""
+    """One step of a batch call: the jobs to look at, how many at most, and what to do with them."""
 
     listing: Listing
     limit: int
@@ -45,7 +45,7 @@ class Step(Struct, frozen=True):
 
 
 def read_listing(query: Mapping[str, Any], policy: Policy) -> Listing | Faults:
-    """The page that a query asks for, with room for one job more: that tells whether there are more."""
+    """The page of a query, with room for one more job, which says whether there is another page."""
     body = BodyReader(query, LIST)
     limit = body.integer("limit", 1, LIST_MOST, Code.INVALID_LIMIT) or LIST_DEFAULT
     before = _cursor(body, query)
@@ -60,14 +60,14 @@ def read_count(query: Mapping[str, Any], policy: Policy) -> Listing | Faults:
 
 
 def read_step(given: Body, policy: Policy, statuses: tuple[Status, ...], now: int) -> Step | Refused:
-    """A step of the call that is for jobs of these statuses; without one, for the first of them.
+    """A step of a batch call for jobs of these statuses; without a status filter, of the first.
 
-    A filter names something, so that nothing is done to all jobs by a slip.
+    The filter must not be empty, so that a mistake does not change all jobs.
     """
     revives = Status.DEAD_LETTER in statuses
     body = BodyReader(given, REQUEUE_ALL if revives else CANCEL_ALL)
-    asked = given.get("filter")
-    if body.required("filter") and (not isinstance(asked, Mapping) or not asked):
+    filter_body = given.get("filter")
+    if body.required("filter") and (not isinstance(filter_body, Mapping) or not filter_body):
         body.bad("filter", allowed="an object with at least one filter")
     limit = body.integer("limit", 1, BATCH_MOST, Code.INVALID_LIMIT) or BATCH_MOST
     before = _cursor(body, given)
@@ -75,7 +75,7 @@ def read_step(given: Body, policy: Policy, statuses: tuple[Status, ...], now: in
     run_at = body.time("run_at") if revives else None
     if run_at is not None and run_at < now:
         body.bad("run_at", Code.RUN_AT_IN_PAST)
-    inner = BodyReader(asked if isinstance(asked, Mapping) else {}, FILTERS)
+    inner = BodyReader(filter_body if isinstance(filter_body, Mapping) else {}, FILTERS)
     listing = _filtered(inner, policy, limit + 1, before, statuses)
     for fault in inner.faults.found:
         body.faults.found.append({**fault, "field": f"filter.{fault['field']}"})

@@ -1,6 +1,6 @@
-"""Deliveries end: an ack with the object's next time and the job that follows, a fail with the next try or an alert.
+"""End a delivery: ack with the object's next time and the follow-up, fail with the retry or an alert.
 
-Who may end a delivery is asked before what is wrong with the body: a stranger learns nothing of a job.
+The lease is checked before the body, so that a caller without it learns nothing about the job.
 """
 
 from collections.abc import Mapping
@@ -40,22 +40,22 @@ def ack(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: 
     request = read_ack(body, policy, now)
     if isinstance(request, Faults):
         return _ack_refusal(request)
-    there = tx.object(job.object_type, job.object_id)
+    before = tx.object(job.object_type, job.object_id)
     if (refused := _unknown_event(tx, job, request, policy)) is not None:
         return refused
-    # Only what has a state can be governed: for all others this is no look at all.
-    if there is not None and there.state is not None and tx.is_governed(job.object_type, job.object_id):
+    # Only objects with a state can be governed: for all others this costs no query.
+    if before is not None and before.state is not None and tx.is_governed(job.object_type, job.object_id):
         return _ack_governed(tx, job, request, actor, policy, now)
     done = decide.acked(job, request, now, tx.next_event_id())
-    who = holder(job, actor)
-    after = tx.change(job, done.job, done.touched, done.reason, who)
-    row = _next_time(tx, after, there, request, who, policy)
-    followup = _followup(tx, after, request, who, now) if policy.auto_followup else None
+    worker = holder(job, actor)
+    after = tx.change(job, done.job, done.touched, done.reason, worker)
+    row = _next_time(tx, after, before, request, worker, policy)
+    followup = _followup(tx, after, request, worker, now) if policy.auto_followup else None
     return Reply(200, {"already_acked": False, **_acked(after, row, followup)})
 
 
 def ack_all(tx: Writer, entries: list[Any], actor: Actor, policy: Policy, now: int) -> list[Json]:
-    """Each entry's own answer."""
+    """One result for each entry."""
     ids = (entry.get("job_id") for entry in entries if isinstance(entry, Mapping))
     tx.expect([job_id for job_id in ids if isinstance(job_id, str)])
     return [_ack_entry(tx, entry, actor, policy, now) for entry in entries]
@@ -104,7 +104,7 @@ def _unknown_event(tx: Writer, job: Job, request: Ack, policy: Policy) -> Refuse
 
 
 def _ack_governed(tx: Writer, job: Job, request: Ack, actor: Actor, policy: Policy, now: int) -> Answer:
-    """A governed object stays where it is and has its next time; where its gates forbid even that, the job says so."""
+    """A governed object keeps its state and gets its next time, unless its gates forbid even that."""
     ended = deliveries.end_by_ack(tx, job, request, holder(job, actor), policy, now)
     if isinstance(ended, Refused):
         return ended
@@ -112,9 +112,9 @@ def _ack_governed(tx: Writer, job: Job, request: Ack, actor: Actor, policy: Poli
     return Reply(200, {"already_acked": False, **_acked(ended.job, row, ended.followup)})
 
 
-def _next_time(tx: Writer, job: Job, there: ObjectRow | None, request: Ack, actor: Actor, policy: Policy) -> ObjectRow:
-    """The object with its next time, as it is stored now; `there` is as it was."""
-    row = there or ObjectRow(job.object_type, job.object_id, None, 0, None)
+def _next_time(tx: Writer, job: Job, before: ObjectRow | None, request: Ack, actor: Actor, policy: Policy) -> ObjectRow:
+    """Store the next time of the object and return its row; `before` is its row until now."""
+    row = before or ObjectRow(job.object_type, job.object_id, None, 0, None)
     if request.next_action_at is not UNSET and request.next_action_at != row.next_action_at:
         old, new = utc_or_null(row.next_action_at), utc_or_null(request.next_action_at)
         reason = Reason("action_succeeded", {"action": job.action})
@@ -122,13 +122,13 @@ def _next_time(tx: Writer, job: Job, there: ObjectRow | None, request: Ack, acto
         row = replace(row, next_action_at=request.next_action_at, version=row.version + 1)
         if policy.objects_elsewhere:
             tx.write_back(write_back(job, row))
-    if row is not there:
+    if row is not before:
         tx.put_object(row)
     return row
 
 
 def _followup(tx: Writer, job: Job, request: Ack, actor: Actor, now: int) -> str | None:
-    """The id of the job at the object's next time."""
+    """Enqueue the job at the object's next time and return its id."""
     if not isinstance(request.next_action_at, int):
         return None
     follow = Enqueue(
@@ -141,7 +141,7 @@ def _followup(tx: Writer, job: Job, request: Ack, actor: Actor, now: int) -> str
         idempotency_key=None,
         correlation_id=job.correlation_id,
         queue=job.queue,
-        # The same again has the same arguments; those of another action would mean nothing to it.
+        # The same action has the same arguments; another action has none.
         payload=job.payload if request.next_action in (None, job.action) else None,
     )
     return enqueue_next(tx, follow, job.idempotency_key, actor, now)
@@ -158,5 +158,5 @@ def _acked(job: Job, row: ObjectRow | None, followup: str | None) -> dict[str, J
 
 def _ack_refusal(faults: Faults) -> Refused:
     if len(faults.found) == 1 and faults.found[0]["code"] == Code.INVALID_RESULT:
-        return faults.refusal("the only result of an ack is succeeded; a failure is told with the call fail")
+        return faults.refusal("the only result of an ack is succeeded; report a failure with the call fail")
     return faults.refusal()

@@ -1,4 +1,4 @@
-"""The other calls on jobs: a holder renews or releases, an operator cancels or requeues, one or all that fit."""
+"""Renew and release by the holder of a lease; cancel and requeue by an operator, one job or all that match."""
 
 from collections.abc import Callable
 
@@ -28,11 +28,11 @@ def renew(tx: Writer, job_id: str, body: Body, policy: Policy, now: int) -> Answ
         return request.refusal()
     after = decide.renewed(job, request, now, request.lease_us or policy.lease_sec * SECOND)
     tx.touch(after)
-    told: dict[str, Json] = {
+    reply: dict[str, Json] = {
         "lease_expires_at": utc_or_null(after.lease_expires_at),
         "cancel_requested_at": utc_or_null(after.cancel_requested_at),
     }
-    return Reply(200, told)
+    return Reply(200, reply)
 
 
 def release(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
@@ -92,8 +92,8 @@ def requeue_all(tx: Writer, step: Step, actor: Actor, policy: Policy, now: int) 
 def _operated_all(
     tx: Writer, step: Step, decided: Callable[[Job], Done | Refused], actor: Actor, *, policy: Policy, now: int
 ) -> Reply:
-    found = tx.jobs(step.listing)
-    page = found[: step.limit]
+    jobs = tx.jobs(step.listing)
+    page = jobs[: step.limit]
     changed = 0
     for job in page:
         done = decided(job)
@@ -102,7 +102,7 @@ def _operated_all(
             after = tx.change(job, done.job, done.touched, done.reason, actor)
             deliveries.reschedule_object(tx, job, after, actor, policy, now)
             changed += 1
-    more = page[-1].job_id if len(found) > step.limit else None
+    more = page[-1].job_id if len(jobs) > step.limit else None
     return Reply(200, {"matched": len(page), "changed": changed, "next_cursor": more})
 
 
@@ -116,7 +116,7 @@ def _operated(
     policy: Policy,
     now: int,
 ) -> Answer:
-    """That there is no such job is told before the faults of the body."""
+    """An unknown job is reported before the faults of the body."""
     job = tx.job(job_id)
     if job is None:
         return not_found(job_id)

@@ -1,8 +1,7 @@
-"""The queue and the governed objects as they were after an event of the trail, reckoned back from what they are now.
+"""The queue and the governed objects after a past event, computed backwards from the present.
 
-Whatever happened since is undone by what its event says was before: what it costs depends on how long ago the moment
-is, and that has a limit. What the trail does not tell (a renewal, progress) is as it is now, and jobs that were removed
-since are not counted.
+Each later change is undone with the `before` of its event, so the cost grows with the number of events since, which is
+limited. What the trail does not record (renewals, progress) is as it is now, and removed jobs are not counted.
 """
 
 from collections import Counter
@@ -18,11 +17,11 @@ from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
 from pendula.jobs.transaction.replies import Answer, Reply, shown_job
 from pendula.kernel.canonical import Json
 
-EVENTS_BACK = 10_000  # how far back one may look; to undo so many takes some tenths of a second
+EVENTS_BACK = 10_000  # limit of the events to undo, which takes some tenths of a second
 WAITING_MOST = 500
 WAITING = (Status.QUEUED.value, Status.RUNNING.value)
 
-# By whom it is about: what was before the first change since then; nothing for what was not there yet.
+# By job or object: its members before the first later change; None for what did not exist yet.
 Undone = dict[Any, dict[str, Json] | None]
 
 
@@ -68,7 +67,7 @@ def _nothing_yet() -> dict[str, Json]:
 
 
 def _undone(rows: Iterable[Row]) -> tuple[Undone, Undone]:
-    """What was before, of every job and of every object that changed."""
+    """The members of every changed job and object before the changes."""
     jobs: Undone = {}
     objects: Undone = {}
     for row in rows:
@@ -80,7 +79,7 @@ def _undone(rows: Iterable[Row]) -> tuple[Undone, Undone]:
 
 
 def _before(undone: Undone, about: Any, before: Mapping[str, Json] | None) -> None:
-    """The first event since then that tells of a member knows what it was."""
+    """The first later event that changes a member has its value."""
     if about not in undone:
         undone[about] = None if before is None else dict(before)
     elif (there := undone[about]) is not None and before is not None:
@@ -88,7 +87,7 @@ def _before(undone: Undone, about: Any, before: Mapping[str, Json] | None) -> No
 
 
 def _jobs(look: Reader, undone: Undone) -> tuple[Counter[str], list[Json]]:
-    """How many jobs were in which state, and those that waited or ran, by when they were due."""
+    """How many jobs were in each state, and those that were queued or running, by their time."""
     tallies: Counter[str] = Counter()
     for status, *_, n in look.figures(0, 0).counts:
         tallies[status] += n

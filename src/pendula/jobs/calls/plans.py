@@ -1,7 +1,6 @@
 """Calls on time plans: put, pause, resume, run now, remove, list; and the next occurrence, which is always stored.
 
-Whether a plan is paused is looked at in the transaction that stores its occurrence, so that nothing slips through
-between a pause and a process that looked before.
+The transaction that stores an occurrence checks whether the plan is paused, so that a pause cannot be missed.
 """
 
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ from pendula.jobs.plans import (
     occurrence,
     plan_json,
     read_plan,
-    told,
+    trail_json,
 )
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import read_enqueue, read_reason
@@ -42,7 +41,7 @@ def listed(store: Store, now: int) -> Reply:
 
 
 def put(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: int) -> Answer:
-    """Make a plan, or make it another; a plan that is the same already is left alone."""
+    """Create or change a plan; an unchanged one is left alone."""
     entry = read_plan(name, body, policy)
     if isinstance(entry, Faults):
         return entry.refusal()
@@ -51,59 +50,59 @@ def put(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: in
         return refused
     if there is None and len(tx.plans()) >= PLANS_MOST:
         return Refused(Code.TOO_MANY_PLANS, f"there are {PLANS_MOST} plans, which is the limit", {"name": name})
-    plan = keep_next(tx, _placed(tx, there, entry, Source.CALL, Reason("put"), actor, now=now), policy, now)
+    plan = keep_next(tx, _store_plan(tx, there, entry, Source.CALL, Reason("put"), actor, now=now), policy, now)
     return Reply(201 if there is None else 200, {"plan": plan_json(plan, now)})
 
 
 def declare(tx: Writer, now: int, entry: Recurring) -> Plan:
-    """The plan of a settings file, as that file has it; a pause stays."""
+    """Store the plan of a settings file; a pause stays."""
     there = tx.plan(entry.name)
-    return _placed(tx, there, entry, Source.SETTINGS, DECLARED, SYSTEM, now=now)
+    return _store_plan(tx, there, entry, Source.SETTINGS, DECLARED, SYSTEM, now=now)
 
 
 def still_declared(tx: Writer, now: int, name: str) -> None:
-    """Somebody's settings file has the plan still."""
+    """Record that a settings file still has the plan."""
     there = tx.plan(name)
     if there is not None and there.declared_at + DECLARED_US <= now:
         tx.put_plan(replace(there, declared_at=now))
 
 
 def pause(tx: Writer, name: str, body: Body, actor: Actor, now: int) -> Answer:
-    """No further occurrence; the one that waits in the store is taken back. Paused already: nothing changes."""
-    found = _asked(tx, name, body)
-    if isinstance(found, Refused):
-        return found
-    plan, reason = found
+    """Stop occurrences; the queued one is cancelled. A paused plan stays as it is."""
+    named = _plan_and_reason(tx, name, body)
+    if isinstance(named, Refused):
+        return named
+    plan, reason = named
     if plan.paused_at is None:
-        _take_back(tx, plan, Reason("plan_paused", {"plan": name}), actor, now)
+        _cancel_occurrence(tx, plan, Reason("plan_paused", {"plan": name}), actor, now)
         plan = replace(plan, paused_at=now, paused_by=actor.id, occurs_at=None, changed_at=now)
         tx.put_plan(plan)
-        _tell(tx, name, _pause_shown(None), _pause_shown(plan), reason or Reason("paused"), actor, at=now)
+        _write_event(tx, name, _pause_shown(None), _pause_shown(plan), reason or Reason("paused"), actor, at=now)
     return Reply(200, {"plan": plan_json(plan, now)})
 
 
 def resume(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: int) -> Answer:
-    """Go on from now; what passed meanwhile is not made up for. Not paused: nothing changes."""
-    found = _asked(tx, name, body)
-    if isinstance(found, Refused):
-        return found
-    plan, reason = found
+    """Continue from now; missed occurrences are skipped. A plan that is not paused stays as it is."""
+    named = _plan_and_reason(tx, name, body)
+    if isinstance(named, Refused):
+        return named
+    plan, reason = named
     if plan.paused_at is not None:
         before = _pause_shown(plan)
         plan = replace(plan, paused_at=None, paused_by=None, changed_at=now)
         tx.put_plan(plan)
-        _tell(tx, name, before, _pause_shown(None), reason or Reason("resumed"), actor, at=now)
+        _write_event(tx, name, before, _pause_shown(None), reason or Reason("resumed"), actor, at=now)
         if plan.is_kept(now):
             plan = keep_next(tx, plan, policy, now)
     return Reply(200, {"plan": plan_json(plan, now)})
 
 
 def run_now(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: int) -> Answer:
-    """One job of the plan at once, paused or not. While one that was asked for waits, it is given again."""
-    found = _asked(tx, name, body)
-    if isinstance(found, Refused):
-        return found
-    plan, _ = found
+    """Enqueue one job of the plan now, paused or not. While such a job is queued, it is returned again."""
+    named = _plan_and_reason(tx, name, body)
+    if isinstance(named, Refused):
+        return named
+    plan, _ = named
     waiting = None if plan.asked_job_id is None else tx.job(plan.asked_job_id)
     if waiting is not None and waiting.status == Status.QUEUED:
         return stored_reply(waiting, True)
@@ -118,17 +117,23 @@ def run_now(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now
 
 
 def remove(tx: Writer, name: str, body: Body, actor: Actor, now: int) -> Answer:
-    """Forget a plan, its pause and the occurrence that waits; not one that stands in a settings file."""
-    found = _asked(tx, name, body)
-    if isinstance(found, Refused):
-        return found
-    plan, reason = found
+    """Remove a plan, its pause and its queued occurrence; not one from a settings file."""
+    named = _plan_and_reason(tx, name, body)
+    if isinstance(named, Refused):
+        return named
+    plan, reason = named
     if refused := _in_settings(plan, now):
         return refused
-    _take_back(tx, plan, Reason("plan_removed", {"plan": name}), actor, now)
+    _cancel_occurrence(tx, plan, Reason("plan_removed", {"plan": name}), actor, now)
     tx.drop_plan(name)
-    _tell(
-        tx, name, {**told(plan.entry), "removed": False}, {"removed": True}, reason or Reason("removed"), actor, at=now
+    _write_event(
+        tx,
+        name,
+        {**trail_json(plan.entry), "removed": False},
+        {"removed": True},
+        reason or Reason("removed"),
+        actor,
+        at=now,
     )
     return Reply(200, {"removed": True, "name": name})
 
@@ -136,26 +141,26 @@ def remove(tx: Writer, name: str, body: Body, actor: Actor, now: int) -> Answer:
 def keep_next(tx: Writer, plan: Plan, policy: Policy, now: int) -> Plan:
     """Store the next occurrence of a plan unless it is there or the plan is paused.
 
-    One whose job was taken back before it began (by a pause, or for another payload) is stored again, under the key of
-    the next turn.
+    An occurrence whose job was cancelled before it began (by a pause, or for another payload) is stored again, under
+    the key of the next turn.
     """
     at = None if plan.paused_at is not None else plan.next_after(now)
     if at is None or at == plan.occurs_at:
         return plan
-    stored = _stored(tx, plan, at, policy, now)
-    while _is_taken_back(stored):
+    stored = _enqueue_occurrence(tx, plan, at, policy, now)
+    while _is_cancelled(stored):
         plan = replace(plan, turn=plan.turn + 1)
-        stored = _stored(tx, plan, at, policy, now)
+        stored = _enqueue_occurrence(tx, plan, at, policy, now)
     after = replace(plan, occurs_at=at, job_id=None if isinstance(stored, Refused) else stored[0].job_id)
     tx.put_plan(after)
     return after
 
 
 def plan_again(tx: Writer, plan: Plan, policy: Policy, actor: Actor, now: int) -> bool:
-    """Whether the plan had an occurrence that is not its next one by now; it is taken back, and that one stored."""
+    """Replace a stored occurrence that is no longer the next one; returns whether it was replaced."""
     if plan.occurs_at is None or plan.occurs_at == plan.next_after(now):
         return False
-    _take_back(tx, plan, Reason("time_set"), actor, now)
+    _cancel_occurrence(tx, plan, Reason("time_set"), actor, now)
     keep_next(tx, replace(plan, occurs_at=None, job_id=None), policy, now)
     return True
 
@@ -163,35 +168,35 @@ def plan_again(tx: Writer, plan: Plan, policy: Policy, actor: Actor, now: int) -
 # Inside
 
 
-def _is_taken_back(stored: Stored) -> bool:
+def _is_cancelled(stored: Stored) -> bool:
     if isinstance(stored, Refused):
         return stored.details.get("differs") == ["payload"]
     return stored[0].status == Status.FAILED and not stored[0].delivery_count
 
 
-def _stored(tx: Writer, plan: Plan, at: int, policy: Policy, now: int) -> Stored:
+def _enqueue_occurrence(tx: Writer, plan: Plan, at: int, policy: Policy, now: int) -> Stored:
     request = read_enqueue(occurrence(plan, at), policy, now)
     return request.refusal() if isinstance(request, Faults) else store_all(tx, [request], SYSTEM, now)[0]
 
 
-def _placed(
+def _store_plan(
     tx: Writer, there: Plan | None, entry: Recurring, source: Source, reason: Reason, actor: Actor, *, now: int
 ) -> Plan:
     if there is None:
         plan = Plan(entry, source.value, now, now)
-        _tell(tx, entry.name, None, told(entry), reason, actor, at=now)
+        _write_event(tx, entry.name, None, trail_json(entry), reason, actor, at=now)
     elif there.entry == entry:
         plan = replace(there, source=source.value, declared_at=now)
     else:
-        _take_back(tx, there, Reason("plan_changed", {"plan": entry.name}), actor, now)
+        _cancel_occurrence(tx, there, Reason("plan_changed", {"plan": entry.name}), actor, now)
         plan = replace(there, entry=entry, source=source.value, changed_at=now, declared_at=now, occurs_at=None)
-        _tell(tx, entry.name, told(there.entry), told(entry), reason, actor, at=now)
+        _write_event(tx, entry.name, trail_json(there.entry), trail_json(entry), reason, actor, at=now)
     tx.put_plan(plan)
     return plan
 
 
-def _asked(tx: Writer, name: str, body: Body) -> tuple[Plan, Reason | None] | Refused:
-    """The plan and the reason given; that there is no such plan is told before the faults of the body."""
+def _plan_and_reason(tx: Writer, name: str, body: Body) -> tuple[Plan, Reason | None] | Refused:
+    """The plan and the stated reason; an unknown plan is reported before the faults of the body."""
     plan = tx.plan(name)
     if plan is None:
         return no_plan(name)
@@ -204,12 +209,12 @@ def _asked(tx: Writer, name: str, body: Body) -> tuple[Plan, Reason | None] | Re
 def _in_settings(plan: Plan, now: int) -> Refused | None:
     if plan.source == Source.CALL or not plan.is_kept(now):
         return None
-    message = f"the plan {plan.name} stands in a settings file; change it there"
+    message = f"the plan {plan.name} is declared in a settings file; change it there"
     return Refused(Code.PLAN_IN_SETTINGS, message, {"name": plan.name})
 
 
-def _take_back(tx: Writer, plan: Plan, why: Reason, actor: Actor, now: int) -> None:
-    """Cancel the occurrence that waits, unless it was begun: then it is tried again as any job."""
+def _cancel_occurrence(tx: Writer, plan: Plan, why: Reason, actor: Actor, now: int) -> None:
+    """Cancel the queued occurrence, unless a delivery of it has begun: then it is retried like any job."""
     job = None if plan.job_id is None else tx.job(plan.job_id)
     if job is not None and job.status == Status.QUEUED and not job.delivery_count:
         done = decide.cancelled(job, why, now)
@@ -217,7 +222,7 @@ def _take_back(tx: Writer, plan: Plan, why: Reason, actor: Actor, now: int) -> N
         tx.change(job, done.job, done.touched, done.reason, actor)
 
 
-def _tell(
+def _write_event(
     tx: Writer,
     name: str,
     before: Mapping[str, Json] | None,

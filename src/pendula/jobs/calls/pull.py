@@ -1,4 +1,4 @@
-"""Jobs go out: due ones to a worker, under a lease; before that, those whose lease ran out come back."""
+"""Deliver due jobs to a worker under a lease, after returning those whose lease has expired."""
 
 from collections.abc import Callable, Iterable
 
@@ -18,14 +18,14 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc
 
-POLL_SECONDS = 0.05  # how soon a waiting pull sees what another process wrote
+POLL_SECONDS = 0.05  # after which a waiting pull sees writes of another process
 LEAST_SECONDS = 0.001
-RECLAIM_MOST = 256  # leases that one transaction takes back: nobody waits for the rest of them
+RECLAIM_MOST = 256  # expired leases that one transaction returns, so that it stays short
 
 
 class Pulled(Struct, frozen=True):
-    """What a step of a pull found: the time up to which jobs were due, those given with their tokens, how many came
-    back. It is `cut_short` where more was to do than one transaction should; the next step goes on.
+    """The result of one step of a pull: the time up to which jobs were due, the delivered jobs with their tokens, and
+    how many expired leases were returned. `cut_short`: more is left than one transaction should do; take another step.
     """
 
     due_by: int
@@ -46,9 +46,9 @@ class Pulled(Struct, frozen=True):
 def give_due(
     tx: Writer, request: Pull, policy: Policy, now: int, tokens: Callable[[], str], withheld: set[int] | None = None
 ) -> Pulled:
-    """Hand out what is due. Leases count from `now`, the store's time, whatever time the request names.
+    """Deliver due jobs. Leases count from `now`, the store's time, whatever time the request names.
 
-    What governance does not let out goes into `withheld`, and is not looked at again with these in the same pull.
+    Jobs that governance withholds are added to `withheld`, and skipped in further steps of the same pull.
     """
     withheld = set() if withheld is None else withheld
     lease_us = request.lease_us or policy.lease_sec * SECOND
@@ -56,19 +56,19 @@ def give_due(
     due_by = now if request.now is None else request.now
     reclaimed = reclaim(tx, policy, now)
     if reclaimed == RECLAIM_MOST:
-        # What comes back may be due before anything else.
+        # A returned job may be due before all others.
         return Pulled(due_by, [], reclaimed, cut_short=True)
     if not policy.one_running_per_object:
         tx.bring_back(ASIDE_MOST)
-    given = []
-    fences_from: int | None = None  # asked for with the first job
+    delivered = []
+    fences_from: int | None = None  # read with the first job
     is_governing = tx.any_governed()
     busy, before = _busy(tx, policy, is_governing=is_governing), len(withheld)
-    found = tx.due(request, due_by, _order(policy, busy))
+    due_jobs = tx.due(request, due_by, _order(policy, busy))
     if busy is not None and busy.aside:
-        tx.set_aside(busy.aside)  # before anything ends that could bring them back
-    for due in found:
-        # What was withheld may have ended others of its object.
+        tx.set_aside(busy.aside)  # before a job ends that brings them back
+    for due in due_jobs:
+        # Withholding a job may have ended others of its object.
         job = due if len(withheld) == before else tx.job(due.job_id)
         if job is None or job.seq in withheld or job.status != Status.QUEUED:
             continue
@@ -81,15 +81,15 @@ def give_due(
         try:
             done = decide.deliver(job, request.worker_id, decide.hashed(token), now, lease_us, fences_from)
             after = tx.change(job, done.job, done.touched, done.reason, worker)
-            given.append(job_json(after, token))
+            delivered.append(job_json(after, token))
         except (IndexError, TypeError, InputRefused) as trouble:
             raise unreadable(job, trouble) from trouble
     has_more = len(withheld) > before or (busy is not None and busy.is_full)
-    return Pulled(due_by, given, reclaimed, cut_short=has_more and not given)
+    return Pulled(due_by, delivered, reclaimed, cut_short=has_more and not delivered)
 
 
 def _busy(tx: Writer, policy: Policy, *, is_governing: bool) -> Busy | None:
-    """What must not run beside what runs: any job of an object, or a second verification of a governed one.
+    """The objects with a running job that excludes others: any job, or a verification of a governed object.
 
     Each verification takes a unit of the object's budget, and all but the first to finish would end in a conflict.
     """
@@ -104,12 +104,12 @@ def _busy(tx: Writer, policy: Policy, *, is_governing: bool) -> Busy | None:
 
 
 def reclaim(tx: Writer, policy: Policy, now: int) -> int:
-    """Put back jobs whose lease has run out; how many. Where it is `RECLAIM_MOST`, there may be more."""
-    lost = tx.expired(now, RECLAIM_MOST)
-    for job in lost:
+    """Return jobs with an expired lease; returns how many. At `RECLAIM_MOST` there may be more."""
+    expired = tx.expired(now, RECLAIM_MOST)
+    for job in expired:
         after = carry_out(tx, job, decide.expired(job, now, policy), SYSTEM)
         deliveries.reschedule_object(tx, job, after, SYSTEM, policy, now)
-    return len(lost)
+    return len(expired)
 
 
 def _order(policy: Policy, busy: Busy | None) -> Callable[[Iterable[Job], int], list[Job]] | None:
@@ -120,17 +120,17 @@ def _order(policy: Policy, busy: Busy | None) -> Callable[[Iterable[Job], int], 
 
 
 class Writes:
-    """Wakes pulls that wait when this process wrote. There is no lock that an interrupt could leave held."""
+    """Wakes waiting pulls after a write of this process. Without a lock, which an interrupt could leave held."""
 
     def __init__(self) -> None:
         self._bells: dict[Bell, None] = {}
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         for bell in tuple(self._bells):
             bell.ring()
 
     def join(self, bell: Bell) -> None:
-        """Ring this bell at every write from here on."""
+        """Ring this bell at every further write."""
         self._bells[bell] = None
 
     def leave(self, bell: Bell) -> None:
@@ -138,8 +138,8 @@ class Writes:
 
 
 def seconds_to_wait(request: Pull, coming: int | None, now: int, until: int) -> float:
-    """How long until something may have come: a job due at `coming`, or a write elsewhere at the next look."""
-    # A request's own `now` does not move, so only a write can bring it something.
-    # What is due already and did not come is not for this caller.
+    """How long until there may be a job: one due at `coming`, or one that another process wrote."""
+    # The `now` of a request does not advance, so only a write can make a job due for it.
+    # A job that is due already and was not delivered is not for this caller.
     due = until if coming is None or request.now is not None or coming <= now else coming
     return min(POLL_SECONDS, max(0, min(due, until) - now) / SECOND)

@@ -1,11 +1,11 @@
-"""Every call that only looks: one job, lists, the trail, objects, metrics. None takes the lock of the writers."""
+"""Every call that only reads: one job, lists, the trail, objects, metrics. None takes the write lock."""
 
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 from pendula.jobs.audit import Row, event_id, number_of
-from pendula.jobs.calls import signs
+from pendula.jobs.calls import heartbeats
 from pendula.jobs.calls.filters import LIST_DEFAULT, LIST_MOST, read_count, read_listing
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, exact
@@ -18,7 +18,7 @@ from pendula.kernel.canonical import Json, decode
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc
 
-WORKERS_SHOWN = 100  # the last heard of
+WORKERS_SHOWN = 100  # with the latest heartbeats
 WINDOW_DEFAULT, WINDOW_LEAST, WINDOW_MOST = 3600, 60, 604_800
 EVENT_TYPES = ("scheduler_job", "state_transition", "decision_gate", "rollback", "investigation", "policy_override")
 
@@ -34,33 +34,33 @@ def show(store: Store, job_id: str) -> Answer:
 
 def listed(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
     """Jobs, newest first; `next_cursor` is null on the last page."""
-    asked = read_listing(query, policy)
-    if isinstance(asked, Faults):
-        return asked.refusal()
-    found = store.read(lambda look: look.jobs(asked))
-    page = found[: asked.limit - 1]
-    cursor_after = page[-1].job_id if len(found) == asked.limit else None
+    listing = read_listing(query, policy)
+    if isinstance(listing, Faults):
+        return listing.refusal()
+    jobs = store.read(lambda look: look.jobs(listing))
+    page = jobs[: listing.limit - 1]
+    cursor_after = page[-1].job_id if len(jobs) == listing.limit else None
     return Reply(200, {"jobs": [shown_job(job) for job in page], "next_cursor": cursor_after})
 
 
 def counted(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
-    """How many jobs there are of those that a list with the same filters would show."""
-    asked = read_count(query, policy)
-    if isinstance(asked, Faults):
-        return asked.refusal()
-    return Reply(200, {"count": store.read(lambda look: look.count(asked))})
+    """How many jobs a list with the same filters has."""
+    listing = read_count(query, policy)
+    if isinstance(listing, Faults):
+        return listing.refusal()
+    return Reply(200, {"count": store.read(lambda look: look.count(listing))})
 
 
 def history(store: Store, job_id: str) -> Answer:
-    """Every error a job had, oldest first, and its whole trail."""
+    """Every error of a job, oldest first, and its whole trail."""
     seq = seq_of(job_id)
 
     def look(reader: Any) -> tuple[bool, list[dict[str, Any]]]:
-        there = reader.job(job_id) is not None
-        return there, [shown_event(row) for row in reader.events(AuditListing(100_000, job_seq=seq))] if there else []
+        exists = reader.job(job_id) is not None
+        return exists, [shown_event(row) for row in reader.events(AuditListing(100_000, job_seq=seq))] if exists else []
 
-    there, events = store.read(look)
-    if not there:
+    exists, events = store.read(look)
+    if not exists:
         return not_found(job_id)
     errors: list[Json] = [
         {
@@ -86,7 +86,7 @@ def trail(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
     job_id = query.get("job_id")
     seq = seq_of(job_id) if isinstance(job_id, str) else None
     kinds = (*policy.vocabulary.object_types, "decision", "scheduler_job", "persona")
-    asked = AuditListing(
+    listing = AuditListing(
         limit=limit + 1,
         after=number or 0,
         object_type=body.word("object_type", kinds),
@@ -98,7 +98,7 @@ def trail(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
         return body.faults.refusal()
     if job_id is not None and seq is None:
         return Reply(200, {"events": [], "next_cursor": None})
-    rows = store.read(lambda look: look.events(asked))
+    rows = store.read(lambda look: look.events(listing))
     events: list[Json] = [shown_event(row) for row in rows[:limit]]
     cursor = events[-1]["id"] if len(rows) > limit else None  # type: ignore[index,call-overload]
     return Reply(200, {"events": events, "next_cursor": cursor})
@@ -114,16 +114,16 @@ def alerts(store: Store, query: Mapping[str, Any]) -> Answer:
     if body.faults.found:
         return body.faults.refusal()
     before = None if cursor is None else int(cursor)
-    found = store.read(lambda look: look.alerts(before, limit + 1))
-    page: list[Json] = [{**shown_alert(alert), "delivered_at": utc_or_null(at)} for _, alert, at in found[:limit]]
-    return Reply(200, {"alerts": page, "next_cursor": str(found[limit - 1][0]) if len(found) > limit else None})
+    rows = store.read(lambda look: look.alerts(before, limit + 1))
+    page: list[Json] = [{**shown_alert(alert), "delivered_at": utc_or_null(at)} for _, alert, at in rows[:limit]]
+    return Reply(200, {"alerts": page, "next_cursor": str(rows[limit - 1][0]) if len(rows) > limit else None})
 
 
 def shown_object(store: Store, object_type: str, object_id: str) -> Answer:
     row = store.read(lambda look: look.object(object_type, object_id))
     if row is None:
         details: dict[str, Json] = {"object_type": object_type, "object_id": object_id}
-        return Refused(Code.OBJECT_NOT_FOUND, f"nothing is known of {object_type} {object_id}", details)
+        return Refused(Code.OBJECT_NOT_FOUND, f"unknown object {object_type} {object_id}", details)
     at = utc_or_null(row.next_action_at)
     return Reply(
         200,
@@ -151,7 +151,7 @@ def figures(store: Store, now: int, window_sec: int) -> Figures:
 
 
 def unhandled(store: Store, policy: Policy, now: int) -> list[Unhandled]:
-    """Kinds of jobs that are due and that nobody takes."""
+    """Kinds of jobs that are due while none of them is delivered."""
     return store.read(lambda look: look.unhandled(now - policy.unhandled_alert_sec * SECOND))
 
 
@@ -166,38 +166,38 @@ def unhandled_json(kind: Unhandled) -> dict[str, Json]:
 
 
 def metrics(store: Store, policy: Policy, now: int, window_sec: int) -> dict[str, Json]:
-    """The five metrics, jobs per status, what nobody takes, and what workers told of themselves."""
-    found = figures(store, now, window_sec)
-    ended = found.succeeded + found.failed + found.dead_letter
+    """The five metrics, jobs per status, unhandled kinds, and heartbeats of workers."""
+    numbers = figures(store, now, window_sec)
+    ended = numbers.succeeded + numbers.failed + numbers.dead_letter
     by_status: dict[str, int] = {status.value: 0 for status in Status}
-    for status, *_, n in found.counts:
+    for status, *_, n in numbers.counts:
         by_status[status] += n
     return {
         "now": format_utc(now),
         "window_sec": window_sec,
-        "jobs_due_count": found.due,
-        "jobs_lag_seconds": _ratio(now - found.first_due, SECOND) if found.first_due is not None else 0,
-        "job_success_rate": _ratio(found.succeeded, ended) if ended else None,
-        "job_retry_rate": _ratio(found.requeues, found.attempts) if found.attempts else None,
+        "jobs_due_count": numbers.due,
+        "jobs_lag_seconds": _ratio(now - numbers.first_due, SECOND) if numbers.first_due is not None else 0,
+        "job_success_rate": _ratio(numbers.succeeded, ended) if ended else None,
+        "job_retry_rate": _ratio(numbers.requeues, numbers.attempts) if numbers.attempts else None,
         "dead_letter_count": by_status[Status.DEAD_LETTER],
         "jobs": by_status,
-        "alerts_waiting": found.alerts_waiting,
+        "alerts_waiting": numbers.alerts_waiting,
         "unhandled": [unhandled_json(kind) for kind in unhandled(store, policy, now)],
-        "workers": signs.shown(store.read(lambda look: look.workers())[:WORKERS_SHOWN], now),
+        "workers": heartbeats.workers_json(store.read(lambda look: look.workers())[:WORKERS_SHOWN], now),
     }
 
 
-def labelled(found: Figures) -> list[tuple[dict[str, str], int]]:
+def labelled(numbers: Figures) -> list[tuple[dict[str, str], int]]:
     """Jobs by status, type, action, priority and queue, as labels and numbers; never by object."""
     names = ("status", "object_type", "action", "priority", "queue")
     return [
         (dict(zip(names, (status, kind, action, Priority(priority).word, queue), strict=True)), n)
-        for status, kind, action, priority, queue, n in found.counts
+        for status, kind, action, priority, queue, n in numbers.counts
     ]
 
 
 def event_in(row: Row) -> dict[str, Any]:
-    """The event in a row; raises `StoreUnusable` where it is not what was written."""
+    """The event in a row; raises `StoreUnusable` where it cannot be read."""
     try:
         event = decode(row.body.encode())
     except (InputRefused, UnicodeError) as trouble:

@@ -1,8 +1,8 @@
-"""The store's time set right by a person, and what a wrong clock did to jobs and plans undone as far as it can be.
+"""Correct the store's time, and undo what a wrong clock did to jobs and plans as far as possible.
 
-Delays count from the right time again: the lease of a running job, the pause before another try. A job that was
-enqueued without a time is due now. A time that a caller named is kept: nothing says whether it was meant as a delay.
-What ran too early has run.
+Delays count from the right time again: the lease of a running job, the delay before a retry. A job that was enqueued
+without a time is due now. A time that a caller named is kept: it may or may not have been meant as a delay. What ran
+too early has run.
 """
 
 from msgspec import Struct
@@ -23,7 +23,7 @@ KEPT_SHOWN = 100
 REASON = Reason("time_set")
 
 
-class Mended(Struct):
+class Corrected(Struct):
     """How many jobs got another time, and which kept theirs."""
 
     due: int = 0
@@ -38,35 +38,40 @@ def read_set_time(given: Body) -> str | Faults:
 
 
 def set_time(tx: Writer, body: Body, policy: Policy, actor: Actor, right: int, before: int) -> Answer:
-    """The store's time is `right` from here on. Where it was not ahead, only the clock is accepted."""
+    """Set the store's time to `right`. Where it was not ahead, only the clock is accepted."""
     reason = read_set_time(body)
     if isinstance(reason, Faults):
         return reason.refusal()
     jobs = tx.after(right)
     tx.time_set(right)
-    mended = Mended()
+    corrected = Corrected()
     for job in jobs:
-        _mend(tx, job, actor, right, mended)
+        _correct(tx, job, actor, right, corrected)
     replanned = sum(plans.plan_again(tx, plan, policy, actor, right) for plan in tx.plans())
-    report: dict[str, Json] = {"due": mended.due, "leases": mended.leases, "kept": len(mended.kept), "plans": replanned}
+    report: dict[str, Json] = {
+        "due": corrected.due,
+        "leases": corrected.leases,
+        "kept": len(corrected.kept),
+        "plans": replanned,
+    }
     tx.time_event({"time": format_utc(before)}, {"time": format_utc(right), **report}, reason, actor, right)
-    shown: list[Json] = [*mended.kept[:KEPT_SHOWN]]
-    told: dict[str, Json] = {"before": format_utc(before), "now": format_utc(right), **report, "kept_jobs": shown}
-    return Reply(200, told)
+    shown: list[Json] = [*corrected.kept[:KEPT_SHOWN]]
+    reply: dict[str, Json] = {"before": format_utc(before), "now": format_utc(right), **report, "kept_jobs": shown}
+    return Reply(200, reply)
 
 
-def _mend(tx: Writer, job: Job, actor: Actor, right: int, mended: Mended) -> None:
+def _correct(tx: Writer, job: Job, actor: Actor, right: int, corrected: Corrected) -> None:
     now = replace(job, created_at=min(job.created_at, right), updated_at=right)
     if job.status == Status.RUNNING:
         assert job.lease_expires_at is not None
         lease = min(max(job.lease_expires_at - job.updated_at, 0), LEASE_MOST_SEC * SECOND)
         tx.change(now, replace(now, lease_expires_at=right + lease), ("lease_expires_at",), REASON, actor)
-        mended.leases += 1
+        corrected.leases += 1
     elif job.status == Status.QUEUED and job.run_at > right:
         by_clock = job.run_at >= job.updated_at if job.delivery_count else job.run_at == job.created_at
         if by_clock:
             run_at = right + job.run_at - job.updated_at
             tx.change(now, replace(now, run_at=run_at), ("run_at",), REASON, actor)
-            mended.due += 1
+            corrected.due += 1
         elif job.created_at > right:
-            mended.kept.append(job.job_id)
+            corrected.kept.append(job.job_id)

@@ -1,7 +1,7 @@
-"""Why a job has not run, runs, or how it ended: one sentence for people, one word and the facts for programs.
+"""Why a job has not run, is running, or how it ended: a sentence for people, a code and facts for programs.
 
-Each question of `QUESTIONS` looks at one possible reason; the first that has an answer is the reason. To tell of
-another one, write its question and put it where it belongs in the order.
+Each question of `QUESTIONS` checks one possible reason; the first that applies is the answer. To add a reason, write
+its question and put it in its place in the order.
 """
 
 from collections.abc import Callable
@@ -21,10 +21,10 @@ from pendula.jobs.transaction.replies import Answer, Reply, not_found
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
 
-BEFORE_MOST = 10_000  # jobs that go before one are counted so far
-ALIVE_US = 90 * SECOND  # who has not been heard of for longer is not counted on
+BEFORE_MOST = 10_000  # limit of the count of jobs ahead
+ALIVE_US = 90 * SECOND  # a worker without a heartbeat for longer counts as gone
 ERROR_SHOWN = 200
-CANCELLED = "cancelled: "  # what the last error of a cancelled job begins with
+CANCELLED = "cancelled: "  # prefix of the last error of a cancelled job
 EVENTS_MOST = 100_000
 REASONS = (
     "ended",
@@ -40,7 +40,7 @@ REASONS = (
 
 
 class Because(Struct, frozen=True):
-    """A reason: its word, its sentence without the name of the job, and its facts."""
+    """A reason: its code, its sentence without the id of the job, and its facts."""
 
     reason: str
     sentence: str
@@ -48,7 +48,7 @@ class Because(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True):
-    """What questions are asked about."""
+    """The job and its circumstances."""
 
     look: Reader
     job: Job
@@ -66,17 +66,17 @@ def why(store: Store, policy: Policy, now: int, job_id: str) -> Answer:
         job = reader.job(job_id)
         return None if job is None else because(Case(reader, job, policy, now))
 
-    found = store.read(look)
-    if found is None:
+    answer = store.read(look)
+    if answer is None:
         return not_found(job_id)
-    sentence = f"{job_id} {found.sentence}."
-    return Reply(200, {"job_id": job_id, "reason": found.reason, "sentence": sentence, "facts": found.facts})
+    sentence = f"{job_id} {answer.sentence}."
+    return Reply(200, {"job_id": job_id, "reason": answer.reason, "sentence": sentence, "facts": answer.facts})
 
 
 def because(case: Case) -> Because:
-    for one in QUESTIONS:
-        if (found := one(case)) is not None:
-            return found
+    for question in QUESTIONS:
+        if (answer := question(case)) is not None:
+            return answer
     raise AssertionError("the last question always has an answer")
 
 
@@ -89,7 +89,7 @@ def ended(case: Case) -> Because | None:
             sentence = f"succeeded at {at}{_after_tries(job)}{outcome}"
         case Status.FAILED if _is_cancelled(job):
             sentence = f"was cancelled at {at}: {_first_line(job.last_error).removeprefix(CANCELLED)}"
-            sentence += _wish(case)
+            sentence += _cancel_request(case)
         case Status.FAILED:
             sentence = f"failed at {at} and is not tried again: {_first_line(job.last_error)}"
         case Status.DEAD_LETTER:
@@ -106,8 +106,8 @@ def _is_cancelled(job: Job) -> bool:
     return job.outcome == OUTCOME_CANCELLED or (job.last_error or "").startswith(CANCELLED)
 
 
-def _wish(case: Case) -> str:
-    """Who wished a job at work cancelled, and why; that is in the trail alone."""
+def _cancel_request(case: Case) -> str:
+    """Who requested the cancellation of a running job, and why; only the trail has that."""
     if case.job.cancel_requested_at is None:
         return ""
     at = format_utc(case.job.cancel_requested_at)
@@ -125,33 +125,32 @@ def running(case: Case) -> Because | None:
         return None
     since, until = format_utc(job.updated_at), format_utc(job.lease_expires_at or 0)
     facts: dict[str, Json] = {"worker_id": job.worker_id, "since": since, "lease_expires_at": until}
-    told, more = _on_the_way(job)
+    progress, more = _progress(job)
     facts |= more
     if (job.lease_expires_at or 0) <= case.now:
-        sentence = (
-            f"was given to {job.worker_id} at {since}; its lease ran out at {until}, the next pull takes it back{told}"
-        )
+        ran_out = f"its lease ran out at {until}, the next pull takes it back"
+        sentence = f"was given to {job.worker_id} at {since}; {ran_out}{progress}"
         return Because("lease_over", sentence, facts)
-    sentence = f"has been running at {job.worker_id} since {since}; its lease holds until {until}{told}"
+    sentence = f"has been running at {job.worker_id} since {since}; its lease holds until {until}{progress}"
     return Because("runs", sentence, facts)
 
 
-def _on_the_way(job: Job) -> tuple[str, dict[str, Json]]:
-    """How far a running job is, and whether somebody wished it cancelled: for the sentence, and as facts."""
-    told, facts = "", dict[str, Json]()
+def _progress(job: Job) -> tuple[str, dict[str, Json]]:
+    """Progress of a running job and a requested cancellation: as part of the sentence, and as facts."""
+    text, facts = "", dict[str, Json]()
     if job.progress is not None:
         note = f" ({job.progress_note})" if job.progress_note else ""
-        told += f"; {job.progress * 100 // MILLION} % of it is done{note}"
+        text += f"; {job.progress * 100 // MILLION} % of it is done{note}"
         facts["progress"] = progress_json(job.progress, job.progress_note)
     if job.cancel_requested_at is not None:
         at = format_utc(job.cancel_requested_at)
-        told += f"; it was asked to stop at {at}"
+        text += f"; it was asked to stop at {at}"
         facts["cancel_requested_at"] = at
-    return told, facts
+    return text, facts
 
 
 def later(case: Case) -> Because | None:
-    """Its time has not come: the first, or that of another try."""
+    """Not due yet: its first time, or that of a retry."""
     job = case.job
     if job.run_at <= case.now:
         return None
@@ -169,17 +168,17 @@ def later(case: Case) -> Because | None:
 
 
 def withheld(case: Case) -> Because | None:
-    """What its object, a gate or the budget has against it now; the next pull finds the same."""
+    """Withheld by its object, a gate or the budget; the next pull would find the same."""
     job, look = case.job, case.look.governance
     subject, machine = look.governed(job.object_type, job.object_id), case.policy.machines.get(job.object_type)
     if subject is None or machine is None:
         return None
     asked = action_context(look, subject, job.action, case.policy, case.now, deferrals=look.job(job.seq).deferrals)
-    found = decisions.enter(subject, machine, asked)
-    if not isinstance(found, Ending) or found.outcome is Outcome.NOOP:
+    ending = decisions.enter(subject, machine, asked)
+    if not isinstance(ending, Ending) or ending.outcome is Outcome.NOOP:
         return None
-    sentence = f"has been due since {format_utc(job.run_at)} and is not handed out: {sentence_of(found.reason)}"
-    return Because("waits_for_gate", sentence, {"outcome": found.outcome.value})
+    sentence = f"has been due since {format_utc(job.run_at)} and is not handed out: {sentence_of(ending.reason)}"
+    return Because("waits_for_gate", sentence, {"outcome": ending.outcome.value})
 
 
 def object_is_busy(case: Case) -> Because | None:
@@ -195,10 +194,12 @@ def object_is_busy(case: Case) -> Because | None:
     return Because("waits_for_object", sentence, {"running_job_id": other.job_id, "worker_id": other.worker_id})
 
 
-def nobody_handles(case: Case) -> Because | None:
-    """Workers that told of themselves are all that is known of; one over HTTP, or in no hurry, may still come."""
-    alive = [one for one in case.look.workers() if one.ended_at is None and case.now - one.seen_at < ALIVE_US]
-    if any(handles(one, case.job) for one in alive):
+def no_worker_handles(case: Case) -> Because | None:
+    """No known worker handles it. Only workers with heartbeats are known; another one may still pull."""
+    alive = [
+        worker for worker in case.look.workers() if worker.ended_at is None and case.now - worker.seen_at < ALIVE_US
+    ]
+    if any(handles(worker, case.job) for worker in alive):
         return None
     job = case.job
     work = f"{job.action} of {job.object_type}" + (f" in the queue {job.queue}" if job.queue != "default" else "")
@@ -210,31 +211,31 @@ def nobody_handles(case: Case) -> Because | None:
     facts |= {"unhandled": kind.count, "unhandled_since": format_utc(kind.since)}
     sentence = (
         f"has been due since {due} and waits for a worker that handles it: {known}, "
-        f"and nobody has taken {work} since {format_utc(kind.since)}"
+        f"and no worker has taken {work} since {format_utc(kind.since)}"
     )
     return Because("waits_for_worker", sentence, facts)
 
 
 def _unfit(alive: int, work: str) -> str:
-    """Why nobody who is known takes the job."""
+    """Why no known worker takes the job."""
     match alive:
         case 0:
-            return "no worker was heard of lately"
+            return "no worker sent a heartbeat lately"
         case 1:
-            return f"the only worker that was heard of lately does not handle {work}"
+            return f"the only worker with a recent heartbeat does not handle {work}"
         case _:
-            return f"none of the {alive} workers that were heard of lately handles {work}"
+            return f"none of the {alive} workers with a recent heartbeat handles {work}"
 
 
 def _unhandled(case: Case) -> Unhandled | None:
-    """What `stats` and the alert tell of jobs of this kind, where nobody takes them."""
+    """The unhandled kind of the job, as `stats` and the alert report it."""
     kinds = case.look.unhandled(case.now - case.policy.unhandled_alert_sec * SECOND)
     wanted = (case.job.object_type, case.job.action)
     return next((kind for kind in kinds if (kind.object_type, kind.action) == wanted), None)
 
 
 def handles(worker: WorkerRow, job: Job) -> bool:
-    """Whether a worker takes such a job; one that did not tell what it handles takes all."""
+    """Whether a worker takes such a job; one that does not list what it handles takes all."""
     fits = not worker.works or (job.object_type, job.action) in worker.works
     return fits and (not worker.queues or job.queue in worker.queues)
 
@@ -249,7 +250,7 @@ def turn(case: Case) -> Because:
     return Because("waits_for_turn", f"has been due since {at} and waits for its turn: {place}", {"before": before})
 
 
-QUESTIONS: tuple[Question, ...] = (ended, running, later, object_is_busy, withheld, nobody_handles, turn)
+QUESTIONS: tuple[Question, ...] = (ended, running, later, object_is_busy, withheld, no_worker_handles, turn)
 
 
 def _after_tries(job: Job) -> str:
@@ -257,7 +258,7 @@ def _after_tries(job: Job) -> str:
 
 
 def _first_line(error: str | None) -> str:
-    line = error_sentence((error or "no error was told").split("\n", 1)[0])
+    line = error_sentence((error or "no error was given").split("\n", 1)[0])
     return line if len(line) <= ERROR_SHOWN else line[: ERROR_SHOWN - 1] + "…"
 
 

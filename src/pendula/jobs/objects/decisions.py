@@ -368,7 +368,7 @@ def _limit_reached(subject: Governed) -> Ending:
         how=How.FAIL,
         outcome=Outcome.LIMIT_REACHED,
         subject=subject,
-        reason=Reason("closed", {"closed": subject.closed}),
+        reason=Reason("verification_closed", {"closed": subject.closed}),
         error=Outcome.LIMIT_REACHED.value,
     )
 

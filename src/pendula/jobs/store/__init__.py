@@ -1,14 +1,14 @@
-"""Where jobs are kept, behind one protocol.
+"""Where jobs are stored, behind one protocol.
 
 protocol       what the scheduler needs of a store: `Store`, and within a transaction `Reader` and `Writer`
 governed_protocol  what governance needs of a transaction
 sqlite         `SqliteStore`: one file, one writer at a time, one flush for many callers
-sqlite_files   which file an address names, whether a store is there, and opening it
-writer_thread  the line of callers and the one thread that serves it
-turn           an effect's turn in a transaction: it can be taken away, and ends with the transaction
+sqlite_files   the file of an address, whether it holds a store, and opening it
+writer_thread  the queue of callers and the one thread that serves it
+turn           an effect's access to a transaction: bounded in time, ends with the transaction
 tables/        what a transaction reads and writes
-file/          the file itself: opening, fairness among writers, time, damage
-migrations/    the schema, step by step
+file/          the file: opening, fairness among writers, time, damage
+migrations/    the schema, in numbered steps
 """
 
 from pendula.jobs.store.protocol import Reader, Store, Writer

@@ -1,4 +1,4 @@
-"""What governance needs of a transaction: governed objects, gates, decision traces, rollbacks, and what was counted."""
+"""What governance needs of a transaction: governed objects, gates, decision traces, rollbacks and counters."""
 
 from typing import Protocol
 
@@ -11,9 +11,9 @@ from pendula.kernel.canonical import Json
 
 
 class JobInGovernance(Struct, frozen=True):
-    """What governance knows of a job: how often a gate put it off, and which delivery entered the verifier.
+    """How often a gate deferred a job, and which delivery of it entered the verifier.
 
-    `begun_version` is the object as that delivery read it, and what its verdict is about.
+    `begun_version` is the version of the object that this delivery read; its verdict is about that version.
     """
 
     deferrals: int = 0
@@ -22,7 +22,7 @@ class JobInGovernance(Struct, frozen=True):
 
 
 class Rollback(Struct, frozen=True):
-    """A wish that all that was built on an object be taken back."""
+    """A request to take back everything that was built on an object."""
 
     n: int
     object_type: str
@@ -34,7 +34,7 @@ class Rollback(Struct, frozen=True):
 
 
 class Stored(Struct, frozen=True):
-    """An object as it lies in the store: what it is found by, and itself unless it cannot be read."""
+    """An object with the columns it is indexed by; `subject` is None where it cannot be read."""
 
     object_type: str
     object_id: str
@@ -44,7 +44,7 @@ class Stored(Struct, frozen=True):
 
 
 class GovernedReading(Protocol):
-    """Looks within one transaction."""
+    """Queries within one transaction."""
 
     def governed(self, object_type: str, object_id: str) -> Governed | None: ...
 
@@ -53,7 +53,7 @@ class GovernedReading(Protocol):
         ...
 
     def places(self) -> list[tuple[str, str, int]]:
-        """How many objects of each type are where."""
+        """How many objects of each type are in each place."""
         ...
 
     def for_a_person(self, limit: int) -> tuple[int, list[Governed]]:
@@ -61,25 +61,25 @@ class GovernedReading(Protocol):
         ...
 
     def stored(self, after: tuple[str, str], limit: int) -> list[Stored]:
-        """Objects by type and id, as they lie there; what cannot be read is among them."""
+        """Objects by type and id, including those that cannot be read."""
         ...
 
     def closed(self) -> set[tuple[str, str]]:
-        """Those that nobody may verify any more."""
+        """Objects whose verification limit is reached."""
         ...
 
     def job(self, seq: int) -> JobInGovernance: ...
 
     def jobs_out_of_turn(self) -> list[str]:
-        """Ids of jobs that were begun by a delivery which never was, or put off more often than any may be."""
+        """Ids of jobs begun by a delivery that never happened, or deferred more often than allowed."""
         ...
 
     def gates(self, scope: str | None = None) -> tuple[Gate, ...]:
-        """Those that count for a scope: its own and those for everything. Without one, all there are."""
+        """Gates that apply to a scope: its own and those for everything. Without a scope, all gates."""
         ...
 
     def gate_page(self, scope: str | None, after: tuple[str, str], limit: int) -> list[Gate]:
-        """Gates by scope and name, those for everything first: all, or those that count for one scope."""
+        """Gates by scope and name, those for everything first: all, or those that apply to one scope."""
         ...
 
     def traces(self, object_type: str, object_id: str, limit: int) -> list[tuple[str, Json]]:
@@ -87,7 +87,7 @@ class GovernedReading(Protocol):
         ...
 
     def has_trace(self, name: str, object_type: str, object_id: str) -> bool:
-        """Whether a decision about the object is kept under this name."""
+        """Whether a decision about the object is stored under this name."""
         ...
 
     def rollbacks(self, object_type: str, object_id: str) -> list[Rollback]: ...
@@ -95,7 +95,7 @@ class GovernedReading(Protocol):
     def open_rollbacks(self, limit: int) -> list[Rollback]: ...
 
     def counts(self) -> list[tuple[str, str, int]]:
-        """What was counted, by kind and word."""
+        """Counters, by kind and word."""
         ...
 
     def waiting(self, object_type: str, object_id: str) -> list[str]:
@@ -113,13 +113,13 @@ class GovernedWriting(GovernedReading, Protocol):
     def put_gate(self, gate: Gate) -> None: ...
 
     def add_trace(self, object_type: str, object_id: str, body: Json) -> str:
-        """Keep how a decision came about; gives its id."""
+        """Store how a decision came about; returns its id."""
         ...
 
     def ask_rollback(self, subject: Governed, reason: Reason, job_id: str | None, now: int) -> int: ...
 
     def finish_rollbacks(self, object_type: str, object_id: str, now: int) -> int:
-        """How many were open."""
+        """Returns how many were open."""
         ...
 
     def count(self, kind: str, word: str, by: int = 1) -> None: ...

@@ -1,4 +1,4 @@
-"""What the scheduler needs of a store: one transaction at a time, in which jobs are found, changed and written down."""
+"""What the scheduler needs of a store: one transaction at a time, which reads and changes jobs and their trail."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
@@ -19,50 +19,47 @@ Fields = Mapping[str, Json]
 
 
 class StatementRefused(InputRefused):
-    """A statement of somebody's own that cannot be carried out; it changed nothing."""
+    """A statement of an effect is not allowed or faulty; it changed nothing."""
 
     code = "statement_refused"
 
 
 class StoreUnusable(WorldBroken):
-    """The file is not a store of ours, or the disk does not let us use it."""
+    """The file is not a store of jobs, or the disk fails."""
 
     code = "store_unusable"
 
 
 class FilesClosed(StoreUnusable):
-    """Something in this process closed the files of the store behind its back; only a new process can use it.
-
-    Facts: `path`.
-    """
+    """Code in this process closed the files of the store; only a new process can use it. Facts: `path`."""
 
 
 class StoreReadOnly(WorldBroken):
-    """The file or its folder cannot be written now; what only looks goes on. Facts: `path`."""
+    """The file or its folder cannot be written now; reading still works. Facts: `path`."""
 
     code = "store_read_only"
 
 
 class TransactionGone(InputRefused):
-    """The transaction of an effect has ended before the effect did; nothing of it was written."""
+    """The transaction of an effect ended before the effect; nothing of it was written."""
 
     code = "transaction_gone"
 
 
 class EffectTooLong(InputRefused):
-    """An effect held the store for longer than it may; nothing of it was written. Facts: `seconds`."""
+    """An effect exceeded its time limit; nothing of it was written. Facts: `seconds`."""
 
     code = "effect_too_long"
 
 
 class WriteInsideEffect(WrongUsage):
-    """An effect called the store that waits for it."""
+    """An effect called the store whose transaction it is in, which would deadlock."""
 
     code = "write_inside_effect"
 
 
 class ObjectRow(Struct, frozen=True):
-    """What is known of an object."""
+    """An object: its next time, its version, its state."""
 
     object_type: str
     object_id: str
@@ -72,7 +69,7 @@ class ObjectRow(Struct, frozen=True):
 
 
 class Effect(Struct, frozen=True):
-    """What was done for a key, once and for all."""
+    """The record that the effect for a key was applied."""
 
     idempotency_key: str
     job_seq: int
@@ -82,7 +79,7 @@ class Effect(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """Which jobs to list, newest first, before the number `before`. Times are those of the enqueue."""
+    """Which jobs to list, newest first, with numbers below `before`. Times are those of the enqueue."""
 
     limit: int
     before: int | None = None
@@ -98,7 +95,7 @@ class Listing(Struct, frozen=True):
 
 
 class Unhandled(Struct, frozen=True):
-    """Jobs of one kind that are due, none of which anybody has taken: how many, and the one that waits longest."""
+    """Jobs of one kind that are due while none of them is delivered: how many, and the one that waits longest."""
 
     object_type: str
     action: str
@@ -108,7 +105,7 @@ class Unhandled(Struct, frozen=True):
 
 
 class AuditListing(Struct, frozen=True):
-    """Which events to read, oldest first, after the number `after`."""
+    """Which events to read, oldest first, with numbers above `after`."""
 
     limit: int
     after: int = 0
@@ -119,7 +116,7 @@ class AuditListing(Struct, frozen=True):
 
 
 class Figures(Struct, frozen=True):
-    """What metrics are made of. `counts` are jobs by status, type, action, priority and queue."""
+    """The numbers behind metrics. `counts` are jobs by status, type, action, priority and queue."""
 
     due: int
     first_due: int | None
@@ -133,9 +130,9 @@ class Figures(Struct, frozen=True):
 
 
 class WorkerRow(Struct, frozen=True):
-    """What a worker told of itself: counters since it began, what it has handlers for, the queues it keeps to.
+    """The last heartbeat of a worker: counters since its start, what it has handlers for, its queues.
 
-    Of a worker that talks to a server, the server tells what it sees: the rest is None.
+    Of a worker that calls a server, only what the server sees is known; the rest is None.
     """
 
     worker_id: str
@@ -154,14 +151,14 @@ class WorkerRow(Struct, frozen=True):
 
 
 class Reader(Protocol):
-    """Looking without touching."""
+    """Queries of one transaction."""
 
     def catch_up(self) -> None:
-        """Learn the latest time that anybody stored: from here on the store's time is not before it."""
+        """Read the latest stored time: from here on the store's time is not before it."""
         ...
 
     def latest_time(self) -> int:
-        """The latest time that any event has; 0 where there is none."""
+        """The time of the newest event; 0 where there is none."""
         ...
 
     def job(self, job_id: str) -> Job | None: ...
@@ -169,15 +166,15 @@ class Reader(Protocol):
     def jobs(self, listing: Listing) -> list[Job]: ...
 
     def numbered(self, numbers: Sequence[int]) -> list[Job]:
-        """Those of these numbers that are stored, in any order."""
+        """The stored jobs among these numbers, in any order."""
         ...
 
     def count(self, listing: Listing) -> int:
-        """How many jobs a listing has, whatever its limit."""
+        """How many jobs a listing has, ignoring its limit."""
         ...
 
     def unhandled(self, since: int) -> list[Unhandled]:
-        """The kinds of jobs that have been due since then or before, and of which none was handed out after that."""
+        """The kinds with jobs due since then or before, of which none was delivered after that."""
         ...
 
     def events(self, listing: AuditListing) -> list[Row]: ...
@@ -197,29 +194,29 @@ class Reader(Protocol):
     def anything_expired(self, now: int) -> bool: ...
 
     def anything_aside(self, *, needlessly: bool = False) -> bool:
-        """Whether jobs stand aside until their object is free; with `needlessly`, others than verifications of governed
-        objects.
+        """Whether jobs are set aside until their object is free; with `needlessly`, jobs other than verifications of
+        governed objects.
         """
         ...
 
     def over(self, status: Status, before: int, limit: int) -> list[Job]:
-        """Jobs that have been over since before a moment, the oldest first."""
+        """Jobs that ended before a moment, the oldest first."""
         ...
 
     def write_backs(self, limit: int) -> list[tuple[int, Any]]:
-        """What objects elsewhere are still to be told, oldest first."""
+        """Write-backs that are not delivered yet, oldest first."""
         ...
 
     def alerts_waiting(self, after: int, limit: int) -> list[tuple[int, Any]]:
-        """Alerts that were not delivered yet, with their numbers, from the one after number `after` on."""
+        """Alerts that are not delivered yet, with their numbers, above number `after`."""
         ...
 
     def alerts(self, before: int | None, limit: int) -> list[tuple[int, Any, int | None]]:
-        """Alerts, the newest first: the number, what it says, and when every sink had taken it."""
+        """Alerts, the newest first: the number, the body, and when the last sink took it."""
         ...
 
     def next_time(self) -> int | None:
-        """The earliest moment at which something may be to do: a job due, or a lease over."""
+        """The next time at which a job becomes due or a lease expires."""
         ...
 
     def plans(self) -> list[Plan]:
@@ -229,15 +226,15 @@ class Reader(Protocol):
     def plan(self, name: str) -> Plan | None: ...
 
     def workers(self) -> list[WorkerRow]:
-        """The workers that told of themselves, the last heard of first."""
+        """All workers with a heartbeat, the latest first."""
         ...
 
     def before(self, job: Job, now: int, head_start_sec: Sequence[int], most: int) -> int:
-        """How many jobs go before a due one, counted up to `most`."""
+        """How many jobs are ahead of a due one, counted up to `most`."""
         ...
 
     def running_on(self, object_type: str, object_id: str, actions: Collection[str] = ()) -> Job | None:
-        """A job of the object that is running; of one of these actions, where there are any."""
+        """A running job of the object; with `actions`, of one of these."""
         ...
 
     @property
@@ -245,10 +242,10 @@ class Reader(Protocol):
 
 
 class EnqueueWriter(Protocol):
-    """What it takes to enqueue within a transaction."""
+    """What an enqueue needs of a transaction."""
 
     def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Which of these objects nobody may verify any more."""
+        """The objects among these whose verification limit is reached."""
         ...
 
     def by_keys(self, keys: Sequence[str]) -> dict[str, Job]: ...
@@ -266,12 +263,12 @@ class EnqueueWriter(Protocol):
     def next_seq(self) -> int: ...
 
     def insert(self, jobs: Sequence[Job], actor: Actor) -> bool:
-        """Add jobs with their events; False, and nothing added, when a key among them is taken."""
+        """Add jobs with their events; False, with nothing added, when one of their keys is taken."""
         ...
 
 
 class EffectWriter(EnqueueWriter, Protocol):
-    """What an effect reaches of its transaction."""
+    """What an effect may use of its transaction."""
 
     def job(self, job_id: str) -> Job | None: ...
 
@@ -300,22 +297,22 @@ class EffectWriter(EnqueueWriter, Protocol):
     def write_back(self, body: Json) -> None: ...
 
     def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
-        """A statement of the caller's own, on tables of its own; raises `StatementRefused` when it is faulty."""
+        """Run a statement of the caller on its own tables; raises `StatementRefused` when it is faulty."""
         ...
 
 
 class Writer(Reader, EffectWriter, Protocol):
-    """One caller's part of a transaction. Everything it does is done when it returns, or nothing is."""
+    """One caller's part of a transaction: all of it is applied, or nothing."""
 
     @property
     def governance(self) -> GovernedWriting: ...
 
     def governance_event(self, event: GovernanceEvent, actor: Actor, at: int) -> str:
-        """Tell in the trail what governance did; gives the event's id."""
+        """Write an event of governance; returns its id."""
         ...
 
     def expect(self, job_ids: Sequence[str]) -> None:
-        """These jobs and their objects will be asked for: read them all at once."""
+        """Read these jobs and their objects at once: they will be asked for."""
         ...
 
     def event_about(self, n: int, job: Job) -> bool: ...
@@ -323,7 +320,7 @@ class Writer(Reader, EffectWriter, Protocol):
     def next_event_id(self) -> str: ...
 
     def running_objects(self, actions: Collection[str] = ()) -> set[tuple[str, str]]:
-        """Objects of which a job runs; of one of these actions, where there are any."""
+        """Objects with a running job; with `actions`, of one of these."""
         ...
 
     def any_governed(self) -> bool:
@@ -331,59 +328,59 @@ class Writer(Reader, EffectWriter, Protocol):
         ...
 
     def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: Reason, actor: Actor) -> Job:
-        """Replace a job and write its event, whose id was `next_event_id` before."""
+        """Replace a job and write its event, whose id is the `next_event_id` before the call."""
         ...
 
     def touch(self, job: Job) -> None:
-        """Replace a job without an event: a renewal."""
+        """Replace a job without an event, for a renewal."""
         ...
 
     def due(self, pull: Pull, due_by: int, order: Callable[[Iterable[Job], int], list[Job]] | None) -> list[Job]: ...
 
     def fences_from(self) -> int:
-        """Fences of jobs up to this number go on beyond it; 0 where no copy was ever restored."""
+        """The epoch of the last restore: fences of jobs up to this number continue above it; 0 without a restore."""
         ...
 
     def set_aside(self, jobs: Sequence[Job]) -> None:
-        """Due jobs whose object is busy: no pull finds them until a job of that object ends, or is cancelled."""
+        """Hide due jobs of a busy object from pulls until a job of that object ends or is cancelled."""
         ...
 
     def bring_back(self, limit: int) -> None:
-        """Let pulls find so many of those that stand aside needlessly, busy or not."""
+        """Let pulls find up to `limit` jobs that are set aside needlessly, busy or not."""
         ...
 
     def expired(self, now: int, limit: int) -> list[Job]:
-        """Jobs whose lease has run out, the first ones first."""
+        """Jobs with an expired lease, in the order of expiry."""
         ...
 
     def alert(self, alert_id: str, body: Json) -> None: ...
 
     def write_backs_taken(self, upto: int) -> None:
-        """The object side has taken everything up to this number."""
+        """Drop write-backs up to this number: they are delivered."""
         ...
 
     def alerts_delivered(self, upto: int, at: int) -> None:
-        """Every alert up to this number has been delivered."""
+        """Mark alerts up to this number as delivered."""
         ...
 
     def remove(self, jobs: Sequence[Job]) -> None:
-        """Take jobs and their effects away; their keys stay used, and their events stay in the trail, packed."""
+        """Delete jobs and their effects; their keys stay used, and their events stay in the trail, packed."""
         ...
 
     def free(self, key: str, reason: str, actor: Actor, at: int) -> bool:
-        """Let a used key be used again, with its event; False when it was not used."""
+        """Let a used key be used again, with an event; False when it was not used."""
         ...
 
     def after(self, at: int) -> list[Job]:
-        """Jobs that were changed after this time, in the order of their enqueue."""
+        """Jobs changed after this time, in the order of their enqueue."""
         ...
 
     def time_set(self, right: int) -> None:
-        """Bring every time of what has happened back to the right one; it is the store's time from here on."""
+        """Set every past time that is later than `right` back to it; it becomes the store's time."""
         ...
 
     def time_event(self, before: Fields, after: Fields, reason: str, actor: Actor, at: int) -> None:
-        """Write in the trail that a person set the time."""
+        """Write the event that a person set the time."""
         ...
 
     def put_plan(self, plan: Plan) -> None: ...
@@ -391,42 +388,42 @@ class Writer(Reader, EffectWriter, Protocol):
     def drop_plan(self, name: str) -> None: ...
 
     def plan_event(self, change: PlanChange, actor: Actor, at: int) -> None:
-        """Tell in the trail what became of a plan."""
+        """Write the event of a changed plan."""
         ...
 
     def put_worker(self, row: WorkerRow, *, forget_before: int, most: int) -> None:
-        """Write what a worker tells of itself; who was not heard of since then, or is one too many, is forgotten."""
+        """Store a heartbeat; drop workers last seen before `forget_before`, and the oldest beyond `most`."""
         ...
 
 
 class Store(Protocol):
-    """Where jobs are kept; safe for threads."""
+    """Where jobs are stored; safe for threads."""
 
     def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
-        """Do `work` in a transaction and return when it is durable. Raises `StorageBusy`, and what `work` raises."""
+        """Run `work` in a transaction and return when it is durable. Raises `StorageBusy`, and what `work` raises."""
         ...
 
     def write_effect(self, work: Callable[[EffectWriter], T]) -> T:
-        """As `write`, for work that runs user code: in the caller's thread, in a transaction of its own.
+        """Like `write`, for work that runs user code: in the caller's thread, in a separate transaction.
 
-        Raises `EffectTooLong` after a bounded time. Inside of such work `write` raises `WriteInsideEffect`.
+        Raises `EffectTooLong` after a time limit. Inside such work `write` raises `WriteInsideEffect`.
         """
         ...
 
     def check_may_write(self) -> None:
-        """Raise what `write` would raise at once: `WriteInsideEffect` inside an effect."""
+        """Raise `WriteInsideEffect` inside an effect, as `write` would."""
         ...
 
     def now(self, clock: Callable[[], int]) -> int:
-        """The store's time: what the clock says, but never before the latest time that was stored."""
+        """The store's time: that of the clock, but never before the latest stored time."""
         ...
 
     def read(self, look: Callable[[Reader], T], *, damaged: bool = False) -> T:
-        """What a look gives, all of one moment. With `damaged` also text is read that is none any more."""
+        """Run queries on one snapshot. With `damaged`, text with invalid bytes is read, too."""
         ...
 
     def integrity(self) -> list[str]:
-        """What is wrong with the file or database as such, in sentences; nothing when it is sound."""
+        """Faults of the file or database, as sentences; empty when it is sound."""
         ...
 
     def close(self) -> None: ...

@@ -1,9 +1,9 @@
 """Jobs in one SQLite file: write-ahead log, one writer at a time over all processes, one flush for many callers.
 
-Callers of `write` stand in line, and the one writer thread does the work of all who stand there in one transaction; all
-return when it is durable. Each caller's part is a savepoint of its own: what fails is undone, the rest goes on. A part
-that runs foreign code has a transaction of its own. A transaction that is gone is never taken for a committed one, nor
-is one in a file that no longer lies at its path: the store is unusable then, and opened again when a store lies there.
+Callers of `write` queue, and the one writer thread does the work of all queued calls in one transaction; they return
+when it is durable. Each caller's part is a savepoint: a failing part is undone, the rest continues. A part that runs
+user code has a separate transaction. A lost transaction never counts as committed, nor does one in a file that was
+removed or replaced: the store is unusable then, and opened again when there is a store at its path.
 """
 
 import os
@@ -46,7 +46,7 @@ from pendula.jobs.store.file.store_time import MachineTime, StoreTime
 from pendula.jobs.store.file.turnstile import Turnstile
 from pendula.jobs.store.protocol import EffectWriter, FilesClosed, Reader, StoreReadOnly, StoreUnusable, Writer
 from pendula.jobs.store.tables.reader import SqliteReader
-from pendula.jobs.store.tables.writer import Kept, SqliteWriter
+from pendula.jobs.store.tables.writer import SqliteWriter, TransactionCache
 from pendula.jobs.store.turn import Turn, refuse_inside
 from pendula.jobs.store.writer_thread import NOTHING, Call, WriterThread
 from pendula.kernel.cancellation import check, is_cancelled
@@ -57,23 +57,23 @@ __all__ = ["NewerStore", "NotDurable", "SqliteStore", "StoreUnusable", "migratio
 
 T = TypeVar("T")
 
-EFFECT_SECONDS = 10.0  # how long an effect may keep everybody else from writing
-TURNSTILE_SECONDS = 1.0  # how long fairness may cost progress; then the lock of the file decides
-STEPS_BETWEEN_LOOKS = 100_000  # of SQLite's machine, between two looks whether a read was cancelled: some ms
-STUCK_SECONDS = 5.0  # how long a turnstile that did not move is passed by
+EFFECT_SECONDS = 10.0  # how long an effect may block other writers
+TURNSTILE_SECONDS = 1.0  # how long to wait for a turn; then the lock of the file decides
+STEPS_PER_CHECK = 100_000  # of SQLite's virtual machine between two checks for cancellation: some ms
+STUCK_SECONDS = 5.0  # how long a stuck turnstile is not waited for
 
 
 class NotDurable(WorldBroken):
-    """The connection does not give the durability that was asked for. Facts: `synchronous`, `journal_mode`."""
+    """The connection does not provide the configured durability. Facts: `synchronous`, `journal_mode`."""
 
     code = "not_durable"
 
 
 class SqliteStore:
-    """One file; safe for threads and any number of processes. In a fork of the one that opened it, it is refused.
+    """One file; safe for threads and any number of processes, but not usable in a fork of the opening process.
 
-    Where the file cannot be written it is opened to be looked at; `write` raises `StoreReadOnly` until it can be.
-    `patience_seconds` is how long a migration waits for another writer, which it tells `on_wait`.
+    A file that cannot be written is opened read-only; `write` raises `StoreReadOnly` until it can be written.
+    `patience_seconds` is how long a migration waits for another writer, which it reports to `on_wait`.
     """
 
     def __init__(
@@ -95,55 +95,55 @@ class SqliteStore:
         self._on_wait = on_wait
         self._closed = False
         self._process = os.getpid()
-        # The file itself, whatever links lead to it: all pass one turnstile, and know each other's effects.
+        # The resolved path: all links to the file share one turnstile, and effects are recognised.
         self._place = Path(os.path.realpath(self.path))
-        self._named = self.path.absolute()  # links are followed again whenever the file is looked for
+        self._named = self.path.absolute()  # links are resolved again whenever the file is reopened
         self._proof = WriteProof(durability)
         self._time = StoreTime()
-        self._kept = Kept()
-        self._using = threading.Lock()  # held while the connection that writes is used
+        self._cache = TransactionCache()
+        self._using = threading.Lock()  # held while the writing connection is used
         self._readers: deque[sqlite3.Connection] = deque()
         self._turn: Turn | None = None
         self._stuck_until = 0.0
         self._turnstile: Turnstile | None = None
         self._read_only = False
-        self._identity: FileIdentity | None = None  # None where the file cannot be written, or was lost
+        self._identity: FileIdentity | None = None  # None where the file is read-only or lost
         self._former: FileIdentity | None = None  # of the file that was lost
         self._lost = False
-        self._is_copy = False  # to which nothing was written yet
+        self._is_copy = False  # a copy before its first write
         self._checkpoints = Checkpoints(self._place, self._connected)
         self._checkpoint_pages = 0
         refuse_network(self._place.parent)
         if not self._place.exists():
             make_file(self._place)
         self._connection = self._opened()
-        self._line = WriterThread(self._serve, self._is_closed)
+        self._writer_thread = WriterThread(self._serve, self._is_closed)
 
     def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
         self.check_may_write()
-        return self._line.ask(Call(work, metadata or NOTHING))
+        return self._writer_thread.submit(Call(work, metadata or NOTHING))
 
     def write_effect(self, work: Callable[[EffectWriter], T]) -> T:
         self.check_may_write()
-        return self._line.ask(Call(None, effect=work))
+        return self._writer_thread.submit(Call(None, effect=work))
 
     def check_may_write(self) -> None:
         self._refuse_closed()
         refuse_inside(self._place, self._turn)
-        assert not self._line.is_current, "a part of a transaction writes through its writer"
+        assert not self._writer_thread.is_current, "a part of a transaction writes through its writer"
 
     def now(self, clock: Callable[[], int]) -> int:
         try:
             return self._time.now(clock)
         except ClockAhead:
-            if self._line.is_current:
+            if self._writer_thread.is_current:
                 raise
-        # Another process may have set the time since this one looked.
+        # Another process may have corrected the time.
         self.read(lambda look: look.catch_up())
         return self._time.now(clock)
 
     def hold_clock(self, machine: MachineTime) -> None:
-        """From here on a clock that is ahead of the boot's is refused."""
+        """Refuse a clock that is ahead of the boot clock."""
         self._time.machine = machine
 
     def ahead_of(self, clock: Callable[[], int]) -> int:
@@ -151,7 +151,7 @@ class SqliteStore:
         return self._time.ahead_of(clock)
 
     def joined(self, connection: sqlite3.Connection) -> SqliteWriter:
-        """A writer within the transaction that somebody else has begun on this file."""
+        """A writer within a transaction that the caller has begun on this file."""
         writer = SqliteWriter(connection, self._time)
         if is_copy(connection):
             writer.begin_epoch(self._epoch())
@@ -163,17 +163,17 @@ class SqliteStore:
             with self._reading() as connection:
                 connection.text_factory = any_text if damaged else str
                 connection.execute("BEGIN")
-                found = look(SqliteReader(connection, self._time))
+                result = look(SqliteReader(connection, self._time))
                 connection.execute("COMMIT")
-                return found
+                return result
         except sqlite3.Error as trouble:
             check()
             raise self._trouble("cannot be read", trouble) from trouble
 
     def check_writable(self) -> None:
-        """Raise what a call that writes would meet now; the proof costs a page, and is believed for some seconds."""
+        """Raise what a writing call would raise now; a successful check counts for some seconds."""
         self._refuse_closed()
-        if not self.is_file_there() and not self._found_again():
+        if not self.is_file_there() and not self._reopen():
             raise self._lost_file()
         self._proof.check(self._place)
 
@@ -183,7 +183,7 @@ class SqliteStore:
         return not self._lost and (identity is None or identity.is_same())
 
     def settings(self) -> dict[str, Json]:
-        """What the connection that commits says of itself; not within an effect, which has it meanwhile."""
+        """Settings of the writing connection; not within an effect, which uses it."""
         refuse_inside(self._place, self._turn)
         with self._using:
             if self._lost:
@@ -193,13 +193,13 @@ class SqliteStore:
         return {"synchronous": synchronous, "journal_mode": mode}
 
     def check_durable(self) -> None:
-        """Raise `NotDurable` when a power cut could take what was acknowledged."""
+        """Raise `NotDurable` when a power cut could lose acknowledged writes."""
         settings = self.settings()
         if self.durability is Durability.FULL and settings != {"synchronous": 2, "journal_mode": "wal"}:
-            raise NotDurable("The store does not give full durability", **settings)
+            raise NotDurable("The store does not provide full durability", **settings)
 
     def backup(self, target: str | Path, progress: Callable[[int, int], None] | None = None) -> None:
-        """A copy while others go on writing, of one moment; it knows that it is a copy."""
+        """Write a marked copy of one moment, during writes of other connections."""
         with self._reading() as connection, closing(self._new_copy(target)) as copy:
             copy_database(connection, copy, progress)
             mark_copy(copy)
@@ -211,34 +211,34 @@ class SqliteStore:
             raise StoreUnusable(f"A copy cannot be written to {target}: {trouble}", path=str(target)) from trouble
 
     def integrity(self) -> list[str]:
-        """What is wrong with the file, which rows cannot be read, what of the store is missing; nothing when sound."""
+        """Faults of the file, unreadable rows and missing parts of the schema; empty when sound."""
         with self._reading() as connection:
             return [*damages(connection), *schema_faults(connection)]
 
     def close(self) -> None:
-        """Serve all who stand in line, and close."""
+        """Serve all queued calls, and close."""
         refuse_inside(self._place, self._turn)
-        self._line.close()
+        self._writer_thread.close()
         with self._using:
             if self._closed:
                 return
             self._closed = True
             if not self.is_file_there():
-                self._let_go(for_good=True)
+                self._close_lost(for_good=True)
                 return
             self._close_connections()
 
     # One transaction, in the writer thread
 
     def _serve(self, calls: list[Call[Any]]) -> None:
-        """One transaction for these calls; a trouble of the file is the trouble of all."""
+        """One transaction for these calls; an error of the file fails all of them."""
         try:
             with self._using:
                 try:
                     self._transaction(calls)
                 except BaseException:
                     if not self.is_file_there():
-                        self._let_go()
+                        self._close_lost()
                     raise
         except (WorldBroken, sqlite3.Error) as trouble:
             broken = self._trouble("cannot be written", trouble) if isinstance(trouble, sqlite3.Error) else trouble
@@ -261,20 +261,20 @@ class SqliteStore:
             self._look_at_file()
             if self._is_copy:
                 self._begin_epoch()
-            writer = SqliteWriter(self._connection, self._time, self._kept)
+            writer = SqliteWriter(self._connection, self._time, self._cache)
             self._parts(calls, writer)
             self._end(writer)
         finally:
-            # Whatever was reached: both do nothing where there is nothing to leave.
+            # Both do nothing where there is nothing to leave.
             try:
                 self._leave_no_transaction()
             finally:
                 self._turnstile.release()
 
     def _parts(self, calls: list[Call[Any]], writer: SqliteWriter) -> None:
-        if calls[0].own:
+        if calls[0].is_effect:
             [call] = calls
-            self._own_part(call, writer)
+            self._effect_part(call, writer)
             return
         for call in calls:
             self._part(call, writer, alone=len(calls) == 1)
@@ -290,42 +290,42 @@ class SqliteStore:
             raise
         except BaseException as error:
             call.error = error
-            if not alone:  # whoever is alone has written nothing, so all of the transaction is undone
+            if not alone:  # alone, the whole transaction is rolled back
                 self._connection.execute("ROLLBACK TO part")
             writer.undo(mark)
         if not alone:
             self._connection.execute("RELEASE part")
 
-    def _own_part(self, call: Call[Any], writer: SqliteWriter) -> None:
-        """The caller's turn, for so long and no longer."""
+    def _effect_part(self, call: Call[Any], writer: SqliteWriter) -> None:
+        """Let the caller run its effect, within the time limit."""
         mark = writer.mark(call.metadata)
         turn = self._turn = Turn(writer, self._connection, self._place, self._effect_seconds)
         call.give(turn)
         answered = call.answered.acquire(timeout=self._effect_seconds)
         turn.end(too_long=not answered)
         self._turn = None
-        call.error = turn.trouble()
+        call.error = turn.failure()
         if call.error is not None or not call.good:
             writer.undo(mark)
 
     def _end(self, writer: SqliteWriter) -> None:
         if not self._connection.in_transaction:
             if writer.wrote:
-                raise StoreUnusable("The transaction ended before its time; nothing was changed", path=str(self.path))
+                raise StoreUnusable("The transaction ended too early; nothing was changed", path=str(self.path))
             return
         writer.finish()
         self._connection.execute("COMMIT" if writer.wrote else "ROLLBACK")
         self.commits += writer.wrote
-        # Committed into a file that was removed meanwhile: nothing of it may be acknowledged.
+        # Committed into a file that was removed meanwhile: must not be acknowledged.
         if writer.wrote and not self.is_file_there():
             raise StoreUnusable(
-                f"{self.path} was removed or replaced while the change was written; look before you try again",
+                f"{self.path} was removed or replaced during the write; check what was stored before you try again",
                 path=str(self.path),
             )
         writer.keep()
 
     def _begin(self, since: float) -> None:
-        """Begin to write, with what is left of the time after the turnstile."""
+        """Begin a write transaction, within the time left after the turnstile."""
         left = self._busy - (time.monotonic() - since)
         if left > self._busy - TURNSTILE_SECONDS / 2:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -337,7 +337,7 @@ class SqliteStore:
             self._connection.execute(f"PRAGMA busy_timeout = {round(self._busy * 1000)}")
 
     def _begin_epoch(self) -> None:
-        """The first write into a copy: in a transaction of its own, so that no caller's failure undoes it."""
+        """The first write into a copy: in its own transaction, so that no caller's failure undoes it."""
         if is_copy(self._connection):
             writer = SqliteWriter(self._connection, self._time)
             writer.begin_epoch(self._epoch())
@@ -345,17 +345,16 @@ class SqliteStore:
             self._connection.execute("COMMIT")
             self._connection.execute("BEGIN IMMEDIATE")
         self._is_copy = False
-        self._kept = Kept()
+        self._cache = TransactionCache()
 
     def _epoch(self) -> int:
-        """From where a restored store counts: the microseconds since 1970, which no job or fence of before reaches."""
+        """The start of numbers in a restored store: microseconds since 1970, above all earlier jobs and fences."""
         return max(time.time_ns() // 1000, self._time.latest)
 
     def _pass(self, turnstile: Turnstile) -> None:
-        """Come through the turnstile; where that takes too long, the lock of the file decides.
+        """Wait in the turnstile; where that takes too long, the lock of the file decides.
 
-        Somebody who is frozen there must not keep the others from going on. Once it did not move it is tried in passing
-        only, for a while.
+        A frozen process in it must not block the others. After a timeout it is not waited for, for a while.
         """
         stuck = time.monotonic() < self._stuck_until
         through = turnstile.acquire(0 if stuck else min(TURNSTILE_SECONDS, self._busy))
@@ -365,13 +364,13 @@ class SqliteStore:
             self._stuck_until = time.monotonic() + STUCK_SECONDS
 
     def _leave_no_transaction(self) -> None:
-        """Whatever went wrong, the next one begins anew; if need be with another connection."""
+        """Roll back an open transaction; if that fails, open another connection."""
         if not self._connection.in_transaction:
             return
         with suppress(sqlite3.Error):
             self._connection.execute("ROLLBACK")
         if self._connection.in_transaction:
-            # Opened before the other is closed: the last one to be closed removes the log.
+            # Opened before the other is closed: the last connection to close removes the log.
             stuck, self._connection = self._connection, connect(self._place, self.durability, self._busy)
             self._checkpoint_pages = 0
             stuck.close()
@@ -379,7 +378,7 @@ class SqliteStore:
     # Opening
 
     def _opened(self) -> sqlite3.Connection:
-        """A connection to a store that is up to date; to look only, where it cannot be written."""
+        """A connection to a migrated store; read-only where it cannot be written."""
         if is_read_only(self._place):
             return self._opened_to_look()
         try:
@@ -415,7 +414,7 @@ class SqliteStore:
         return connection
 
     def _learn_time(self, connection: sqlite3.Connection) -> None:
-        # A damaged trail keeps nobody from looking at what is left; whoever writes reads it again.
+        # A damaged trail does not prevent reading; writers read it again.
         with suppress(sqlite3.DatabaseError):
             SqliteReader(connection, self._time).head()
 
@@ -436,7 +435,7 @@ class SqliteStore:
         return connection
 
     def _make_writable(self) -> None:
-        """What was opened to be looked at is opened again when it can be written."""
+        """Reopen a read-only store once it can be written."""
         if not self._read_only:
             return
         if is_read_only(self._place):
@@ -445,10 +444,10 @@ class SqliteStore:
         self._read_only = False
         looking.close()
 
-    # The file is gone, or another
+    # The file was removed or replaced
 
     def _look_at_file(self) -> None:
-        """Raise `StoreUnusable` where the file is not the one that was opened; let large logs be copied back beside."""
+        """Raise `StoreUnusable` where the file is not the one that was opened; start checkpoints of large logs."""
         assert self._identity is not None
         if not self._identity.is_same():
             raise self._lost_file()
@@ -460,40 +459,38 @@ class SqliteStore:
     def _lost_file(self) -> StoreUnusable:
         return StoreUnusable(
             f"{self.path} was removed or replaced since it was opened; nothing was changed. It is opened again when "
-            "a store lies there",
+            "there is a store",
             path=str(self.path),
         )
 
-    def _let_go(self, *, for_good: bool = False) -> None:
-        """Close all connections to a file that was lost, without a checkpoint that could harm what lies there now.
+    def _close_lost(self, *, for_good: bool = False) -> None:
+        """Close all connections to a lost file, without a checkpoint that could damage its replacement.
 
-        They stay open where they alone hold acknowledged changes and cannot save them yet, unless it is `for_good`.
+        They stay open while only they hold acknowledged changes that cannot be saved yet, unless `for_good`.
         """
         if self._lost:
             return
         identity = self._identity
-        # What was acknowledged last lies in the removed log alone; only connections to it can save it.
+        # The last acknowledged changes are in the removed log only; only open connections can save them.
         if identity is not None and identity.is_log_missing() and not self._saves_log() and not for_good:
-            log.error(
-                "the write-ahead log of %s was removed and cannot be saved yet: a reader is in the way", self.path
-            )
+            log.error("the write-ahead log of %s was removed and cannot be saved yet: a reader blocks it", self.path)
             return
         self._lost = True
-        log.error("%s was removed or replaced; the store is unusable until one lies there again", self.path)
+        log.error("%s was removed or replaced; the store is unusable until there is one again", self.path)
         if identity is not None:
             identity.remember_log()
             self._former, self._identity = identity, None
         with ExitStack() as stack:
             if identity is not None and identity.is_same_database():
-                # Of another database SQLite itself leaves the log alone. Of this one, a connection that cannot write is
-                # closed last: as long as it is open no other one is the last, which would copy back what it knows of
-                # the log and remove it, although another process may have gone on with it.
+                # SQLite does not touch the log of another database. For the same database a read-only connection is
+                # closed last: otherwise the last connection would checkpoint its view of the log and remove it,
+                # although another process may have written to it.
                 with suppress(sqlite3.Error, WorldBroken):
                     stack.enter_context(closing(connect_to_look(self._place, self._busy)))
             self._close_connections()
 
     def _saves_log(self) -> bool:
-        """Whether all of the log is in the database now; a reader, or another checkpoint, may be in the way."""
+        """Checkpoint the log; returns whether all of it is in the database now. A reader may block it."""
         try:
             busy, pages, copied = self._connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
         except sqlite3.Error:
@@ -509,14 +506,14 @@ class SqliteStore:
             self._turnstile.close()
             self._turnstile = None
 
-    def _found_again(self) -> bool:
-        """Whether a store lies there again, which is open now."""
-        # Not waited for: an effect of this very thread may hold it.
+    def _reopen(self) -> bool:
+        """Reopen a lost file if there is a store again; returns whether it is open."""
+        # Without waiting: an effect in this thread may hold it.
         if not self._using.acquire(blocking=False):
             return False
         try:
             if not self.is_file_there():
-                self._let_go()
+                self._close_lost()
                 if not self._lost:
                     return False
                 self._open_again()
@@ -525,14 +522,14 @@ class SqliteStore:
             self._using.release()
 
     def _open_again(self) -> None:
-        """Open what lies at the path now; raises where that is no store."""
+        """Open the file at the path; raises where it is not a store."""
         self._place = Path(os.path.realpath(self._named))
         if not self._place.is_file():
             raise self._lost_file()
         if self._former is not None and self._former.left_log():
             raise StoreUnusable(
-                f"{self.path} was replaced, and the write-ahead log beside it is that of the file before, which would "
-                f"spoil it: stop all that use it and remove {self._place}-wal and {self._place}-shm",
+                f"{self.path} was replaced, and the write-ahead log beside it belongs to the previous file and would "
+                f"damage it: stop all programs that use it and remove {self._place}-wal and {self._place}-shm",
                 path=str(self.path),
             )
         try:
@@ -543,7 +540,7 @@ class SqliteStore:
             raise self._trouble("is not a usable store of jobs", trouble) from trouble
         if not is_store:
             raise StoreUnusable(f"{self.path} is not a store of jobs", path=str(self.path))
-        self._kept = Kept()
+        self._cache = TransactionCache()
         self._connection = self._opened()
         self._lost = False
         log.warning("%s was opened again", self.path)
@@ -554,7 +551,7 @@ class SqliteStore:
         if self._closed:
             raise self._is_closed()
         if self._process != os.getpid():
-            # The thread that writes is not there, and a connection that two processes use spoils the file.
+            # The writer thread does not exist here, and a connection used by two processes damages the file.
             message = f"The store {self.path.name} was opened before this process was forked; open it again here"
             raise StoreUnusable(message, path=str(self.path))
 
@@ -564,7 +561,7 @@ class SqliteStore:
     def _files_closed(self) -> FilesClosed | None:
         if self._turnstile is None or self._turnstile.has_its_files():
             return None
-        message = f"The files of {self.path} were closed in this process, as by os.closerange; start it again"
+        message = f"The files of {self.path} were closed in this process, as by os.closerange; restart the process"
         return FilesClosed(message, path=str(self.path))
 
     def _trouble(self, what: str, trouble: sqlite3.Error) -> WorldBroken:
@@ -572,7 +569,7 @@ class SqliteStore:
             return closed
         if is_busy(trouble):
             return StorageBusy(
-                f"Another writer holds {self.path.name} for more than {self._busy:g} s; nothing was changed"
+                f"{self.path.name} is locked by another writer for more than {self._busy:g} s; nothing was changed"
             )
         if is_read_only_trouble(trouble):
             return StoreReadOnly(f"{self.path} cannot be written; nothing was changed", path=str(self.path))
@@ -580,21 +577,21 @@ class SqliteStore:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        if not self.is_file_there() and not self._found_again():
+        if not self.is_file_there() and not self._reopen():
             raise self._lost_file()
         identity = self._identity
         try:
             connection = self._readers.popleft()
         except IndexError:
             connection = self._connected()
-            # SQLite ends a query in its middle once the read is cancelled.
-            connection.set_progress_handler(is_cancelled, STEPS_BETWEEN_LOOKS)
+            # SQLite aborts a running query once the read is cancelled.
+            connection.set_progress_handler(is_cancelled, STEPS_PER_CHECK)
         try:
             yield connection
         except BaseException:
-            connection.close()  # what it was in the middle of goes with it
+            connection.close()  # aborts its query
             raise
-        # One that only looks may take the file for one that nobody changes, so it is not kept.
+        # A read-only connection may treat the file as immutable, so it is not reused.
         if self._closed or self._read_only or identity is not self._identity:
             connection.close()
         else:

@@ -1,6 +1,6 @@
-"""Which file an address names, whether a store is there or can be made there, and the way to open it.
+"""The file of an address: whether it holds a store, whether one can be created there, and opening it.
 
-Whatever is wrong with the file is told in one sentence, before anything is touched.
+Every fault is reported in one sentence, before the file is changed.
 """
 
 import os
@@ -16,18 +16,18 @@ from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 
 SQLITE = "sqlite:///"
-SCHEMES_TO_COME = ("postgresql", "postgres")
+FUTURE_SCHEMES = ("postgresql", "postgres")
 TABLES = frozenset({"jobs", "audit", "used_keys"})
 
 
 class NoStore(WorldBroken):
-    """There is not a store of jobs in the named file. Facts: `path`."""
+    """The named file is not a store of jobs. Facts: `path`."""
 
     code = "no_store"
 
 
 class StoreToCome(InputRefused):
-    """A kind of store that this version does not have. Facts: `scheme`."""
+    """A kind of store that this version does not support. Facts: `scheme`."""
 
     code = "store_to_come"
 
@@ -36,9 +36,9 @@ class StoreToCome(InputRefused):
 def opened(
     path: Path, durability: Durability, *, make: bool = False, patience_seconds: float = PATIENCE_SECONDS
 ) -> Iterator[SqliteStore]:
-    """The store in this file, closed at the end; made only where `make` says so.
+    """The store in this file, closed at the end; created only with `make`.
 
-    Raises `NoStore` where there is none, `StoreUnusable` where the file makes trouble.
+    Raises `NoStore` where there is none, `StoreUnusable` where the file cannot be used.
     """
     if make:
         check_new(path)
@@ -57,22 +57,22 @@ def opened(
 def sqlite_path(address: str) -> Path:
     """The file of `sqlite:///file` (from here), `sqlite:////file` (from the root), or a plain path without a colon."""
     scheme, colon, _ = address.partition(":")
-    if colon and scheme.lower().partition("+")[0] in SCHEMES_TO_COME:
+    if colon and scheme.lower().partition("+")[0] in FUTURE_SCHEMES:
         raise StoreToCome(
-            "PostgreSQL comes with a later version; this one keeps jobs in a file: --db sqlite:///jobs.db",
+            "PostgreSQL is not supported yet; store jobs in a file: --db sqlite:///jobs.db",
             scheme=scheme,
         )
     rest = address.removeprefix(SQLITE)
     if (colon and rest == address) or not rest.strip("/") or rest == ":memory:" or "\0" in rest:
-        said = f"{scheme}:…" if colon and scheme.isalnum() else repr(address)
-        raise WrongUsage(f"{said} is not the address of a store; write sqlite:///jobs.db, or sqlite:////srv/jobs.db")
+        shown = f"{scheme}:…" if colon and scheme.isalnum() else repr(address)
+        raise WrongUsage(f"{shown} is not the address of a store; write sqlite:///jobs.db, or sqlite:////srv/jobs.db")
     return Path(rest)
 
 
 def check_new(path: Path) -> None:
-    """A store can be made here, or is here already."""
+    """Raise `NoStore` unless there is a store here or one can be created."""
     if not path.parent.is_dir():
-        raise NoStore(f"There is no directory {path.parent}; make it first", path=str(path))
+        raise NoStore(f"There is no directory {path.parent}; create it first", path=str(path))
     if path.exists() and (path.is_dir() or path.stat().st_size) and not _is_blank(path):
         check_store(path)
     elif not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -80,9 +80,10 @@ def check_new(path: Path) -> None:
 
 
 def check_store(path: Path) -> None:
-    """There is a store of jobs in this file, and it can be read; whoever writes hears whether it can be written."""
+    """Raise `NoStore` unless this file is a readable store of jobs; whether it can be written is checked on write."""
     if not path.exists():
-        raise NoStore(f"There is no store {path}; make it with: pendula jobs init --db {SQLITE}{path}", path=str(path))
+        remedy = f"pendula jobs init --db {SQLITE}{path}"
+        raise NoStore(f"There is no store {path}; create it with: {remedy}", path=str(path))
     if not path.is_file():
         what = "a directory" if path.is_dir() else "a special file"
         raise NoStore(f"{path} is {what}, not a store of jobs", path=str(path))
@@ -93,7 +94,7 @@ def check_store(path: Path) -> None:
 
 
 def schema_damage(path: Path) -> str | None:
-    """What keeps everybody from opening a store: the list of its tables is damaged. None where it can be read."""
+    """Damage of the list of tables, with which no store can be opened; None where it can be read."""
     try:
         _tables(path)
     except StoreUnusable as damaged:
@@ -102,19 +103,19 @@ def schema_damage(path: Path) -> str | None:
 
 
 def _is_blank(path: Path) -> bool:
-    """A database without anything in it: what is left where the disk was full, or a kill came, while it was made."""
-    return path.is_file() and os.access(path, os.R_OK) and _found(path, "SELECT name FROM sqlite_schema") == set()
+    """Whether it is an empty database, which a full disk or a kill leaves when a store is created."""
+    return path.is_file() and os.access(path, os.R_OK) and _names(path, "SELECT name FROM sqlite_schema") == set()
 
 
 def _tables(path: Path) -> set[str]:
-    return _found(path, "SELECT name FROM sqlite_schema WHERE type = 'table'") or set()
+    return _names(path, "SELECT name FROM sqlite_schema WHERE type = 'table'") or set()
 
 
-def _found(path: Path, names: str) -> set[str] | None:
-    """The names that a query finds; None where the file is not a database."""
+def _names(path: Path, query: str) -> set[str] | None:
+    """The names that a query returns; None where the file is not a database."""
     try:
         with closing(connect_to_look(path, BUSY_SECONDS)) as connection:
-            return {row[0] for row in connection.execute(names)}
+            return {row[0] for row in connection.execute(query)}
     except (sqlite3.DatabaseError, UnicodeDecodeError) as trouble:
         if getattr(trouble, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) == sqlite3.SQLITE_NOTADB:
             return None

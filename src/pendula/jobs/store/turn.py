@@ -1,8 +1,8 @@
-"""A caller's turn in a transaction: a writer that can be taken away, and that knows whether its transaction still is.
+"""An effect's turn in a transaction: a writer with a time limit, which knows whether its transaction is still open.
 
-An effect runs foreign code. It may keep its writer for too long, use it when it is over, or end the transaction with a
-statement of its own (`INSERT OR ROLLBACK`, a full disk). In each case every further call of the writer is refused, so
-nothing is ever written outside of the transaction.
+An effect runs user code. It may keep its writer for too long, use it after its end, or end the transaction with a
+statement (`INSERT OR ROLLBACK`, a full disk). In each case every further call of the writer is refused, so that nothing
+is written outside the transaction.
 """
 
 import os
@@ -33,7 +33,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _inside: ContextVar["Turn | None"] = ContextVar("pendula_jobs_turn", default=None)
-INTERRUPT_SEC = 0.05  # how often a statement that goes on is told to stop
+INTERRUPT_SEC = 0.05  # how often a running statement is interrupted
 
 
 class Turn(EffectWriter):
@@ -46,14 +46,14 @@ class Turn(EffectWriter):
         self._seconds = seconds
         self._lock = threading.Lock()
         self._thread: int | None = None
-        self._calling: int | None = None  # the thread that is in the middle of a call
+        self._calling: int | None = None  # the thread that is within a call
         self._over = False
         self._too_long = False
         self._gone = False
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """This thread, and whatever inherits its context, is inside until the turn is over."""
+        """Mark this thread, and what inherits its context, as inside the effect until the turn ends."""
         self._thread = threading.get_ident()
         token = _inside.set(self)
         try:
@@ -69,25 +69,25 @@ class Turn(EffectWriter):
         return not self._over and self._path == path
 
     def end(self, *, too_long: bool) -> None:
-        """The writer thread's part: from here on nobody else touches the connection."""
+        """Called by the writer thread: afterwards no other thread uses the connection."""
         self._too_long = too_long
         self._over = True
         while not self._lock.acquire(timeout=INTERRUPT_SEC):
             self._connection.interrupt()
         self._lock.release()
 
-    def trouble(self) -> InputRefused | None:
-        """Why nothing of the turn can be committed, if so."""
+    def failure(self) -> InputRefused | None:
+        """Why the turn cannot be committed; None where it can."""
         if self._too_long:
             return EffectTooLong(
-                f"The effect held the store for more than {self._seconds:g} s; nothing of it was written",
+                f"The effect ran for more than {self._seconds:g} s; nothing of it was written",
                 seconds=self._seconds,
             )
         if self._gone or not self._connection.in_transaction:
-            return TransactionGone("The transaction was ended within the effect; nothing of it was written")
+            return TransactionGone("The transaction ended within the effect; nothing of it was written")
         return None
 
-    # What an effect reaches, each call guarded
+    # The calls of an effect, each guarded
 
     def job(self, job_id: str) -> Job | None:
         return self._guarded(self._writer.job, job_id)
@@ -147,8 +147,8 @@ class Turn(EffectWriter):
 
     def _guarded(self, method: Callable[P, T], *given: P.args, **more: P.kwargs) -> T:
         if self._calling == threading.get_ident():
-            # A signal, or what is thrown away in the middle of a call, may run anything in this thread.
-            raise StatementRefused("A call of the transaction cannot make another one of the same transaction")
+            # A signal handler or a finalizer may run anything in this thread in the middle of a call.
+            raise StatementRefused("A call of the transaction cannot start within another call of it")
         with self._lock:
             self._calling = threading.get_ident()
             try:
@@ -160,25 +160,25 @@ class Turn(EffectWriter):
     def _watched(self, call: Callable[[], T]) -> T:
         try:
             return call()
-        except sqlite3.Error as trouble:
+        except sqlite3.Error as error:
             if self._too_long or not self._connection.in_transaction:
                 self._gone = True
-                raise cast(InputRefused, self.trouble()) from trouble
+                raise cast(InputRefused, self.failure()) from error
             raise
         finally:
             self._gone = self._gone or not self._connection.in_transaction
 
     def _refuse(self) -> None:
         if self._over and not self._too_long:
-            raise TransactionGone("The effect is over; its transaction cannot be used any more")
-        if (trouble := self.trouble()) is not None:
-            raise trouble
+            raise TransactionGone("The effect has ended; its transaction cannot be used any more")
+        if (failure := self.failure()) is not None:
+            raise failure
 
 
 class one_process:
-    """Ends a child that `what` forked and that comes back from it: nothing serves its store and its loops there.
+    """Ends a process that `what` forked and that returns from it: the store and its threads do not work there.
 
-    A class, since a generator would set the traceback of what passes through it, which an error may not allow.
+    A class, since a generator would set the traceback of a passing exception, which some exceptions do not allow.
     """
 
     def __init__(self, what: str) -> None:
@@ -193,11 +193,11 @@ class one_process:
     ) -> None:
         if os.getpid() == self._process:
             return
-        status, said = 1, f"pendula: a child of {self._what} came back from it and ends; call os._exit there\n"
+        status, message = 1, f"pendula: a process forked in {self._what} returned from it; call os._exit there\n"
         if isinstance(error, SystemExit):
-            status, said = error.code if isinstance(error.code, int) else int(error.code is not None), ""
+            status, message = error.code if isinstance(error.code, int) else int(error.code is not None), ""
         with suppress(OSError):
-            os.write(2, said.encode())
+            os.write(2, message.encode())
         os._exit(status)
 
 
@@ -206,6 +206,6 @@ def refuse_inside(path: Path, current: Turn | None) -> None:
     turn = _inside.get()
     if (turn is not None and turn.is_about(path)) or (current is not None and current.is_in_this_thread()):
         raise WriteInsideEffect(
-            "An effect cannot call the store it is written to: everybody would wait for it. Use the transaction "
+            "An effect cannot call the store it is written to, which waits for the effect. Use the transaction "
             "(transaction.enqueue), or make the call before or after the effect"
         )

@@ -1,10 +1,10 @@
-"""The line of callers, and the one thread that serves it: nobody else ever begins or ends a transaction.
+"""The queue of callers and the one thread that serves it, the only one that begins and ends transactions.
 
-Signals, and with them Ctrl+C, reach the main thread only, so none can strike between BEGIN and COMMIT. A caller that is
-interrupted while it waits leaves the line; if its work has begun already, whether it was done is unknown to it.
+Signals, such as Ctrl+C, reach the main thread only, so none can strike between BEGIN and COMMIT. A caller that is
+interrupted while it waits leaves the queue; if its work has begun, the caller does not learn whether it was done.
 
-Work that runs foreign code (an effect) is given its turn in the thread of its caller, in a transaction of its own,
-while the writer waits; how long it waits is bounded by the one who serves.
+Work that runs user code (an effect) runs in the thread of its caller, in a separate transaction, while the writer
+thread waits for a limited time.
 """
 
 import logging
@@ -21,7 +21,7 @@ log = logging.getLogger("pendula.jobs.store")
 
 T = TypeVar("T")
 
-TOGETHER_MOST = 256  # callers served by one transaction
+GROUP_MOST = 256  # callers served by one transaction
 NOTHING: Mapping[str, Json] = {}
 
 
@@ -42,7 +42,7 @@ class Call(Generic[T]):
         self.work = work
         self.effect = effect
         self.metadata = metadata
-        self.begun = threading.Lock()  # whoever takes it first decides: the work begins, or its caller leaves
+        self.begun = threading.Lock()  # taken by the writer thread to begin the work, or by the caller to leave
         self.done = _held_lock()
         if effect is not None:
             self.turned = _held_lock()
@@ -53,17 +53,17 @@ class Call(Generic[T]):
         self.error: BaseException | None = None
 
     @property
-    def own(self) -> bool:
-        """Whether it has a transaction of its own."""
+    def is_effect(self) -> bool:
+        """Whether it runs in the caller's thread, in a separate transaction."""
         return self.effect is not None
 
     def give(self, turn: Turn) -> None:
-        """The writer's part: let the caller run its work."""
+        """Called by the writer thread: let the caller run its effect."""
         self.turn = turn
         self.turned.release()
 
     def take(self) -> None:
-        """The caller's part: wait for the turn, run the work. Whatever it raises is raised here and nowhere else."""
+        """Called by the caller: wait for the turn and run the effect, whose exceptions are raised here only."""
         try:
             self.turned.acquire()
             if self.turn is not None:
@@ -75,41 +75,41 @@ class Call(Generic[T]):
             self.answered.release()
 
     def finish(self) -> None:
-        """The writer's part: whoever waits goes on."""
-        if self.own and self.turn is None:
+        """Called by the writer thread: release the caller."""
+        if self.is_effect and self.turn is None:
             self.turned.release()
         self.done.release()
 
 
 class WriterThread:
-    """Serves whoever stands in line, many with one call of `serve`; it begins with the first and ends with `close`."""
+    """Serves queued callers, many with one call of `serve`; starts with the first call and ends with `close`."""
 
     def __init__(self, serve: Callable[[list[Call[Any]]], None], closed: Callable[[], BaseException]) -> None:
-        """`closed` makes what is raised to those who come too late."""
+        """`closed` makes the exception for callers after `close`."""
         self._serve = serve
         self._closed = closed
-        self._line: SimpleQueue[Call[Any]] = SimpleQueue()
-        self._next: Call[Any] | None = None  # taken from the line, not yet served
-        self._last: Call[Any] = Call(lambda _: None, NOTHING)  # stands behind the last one who is served
+        self._queue: SimpleQueue[Call[Any]] = SimpleQueue()
+        self._next: Call[Any] | None = None  # taken from the queue, not yet served
+        self._last: Call[Any] = Call(lambda _: None, NOTHING)  # marks the end of the queue
         self._alone = threading.Lock()
         self._ident: int | None = None
         self._thread: threading.Thread | None = None
         self._ended = False
 
     def __len__(self) -> int:
-        """How many stand in line."""
-        return self._line.qsize() + (self._next is not None)
+        """How many callers are queued."""
+        return self._queue.qsize() + (self._next is not None)
 
     @property
     def is_current(self) -> bool:
-        """Whether it is this thread that asks."""
+        """Whether the caller runs in this thread."""
         return self._ident == threading.get_ident()
 
-    def ask(self, call: Call[T]) -> T:
-        """Stand in line, and return when the work is durable. Raises what the work raises."""
+    def submit(self, call: Call[T]) -> T:
+        """Queue the call and return when its work is durable. Raises what the work raises."""
         try:
             self._put(call)
-            if call.own:
+            if call.is_effect:
                 call.take()
             call.done.acquire()
         except BaseException:
@@ -120,11 +120,11 @@ class WriterThread:
         return call.result  # type: ignore[return-value]
 
     def close(self) -> None:
-        """Serve all who stand in line now, and end."""
+        """Serve all queued callers, and end."""
         if self._ident is None:
             self._ended = True
             return
-        self._line.put(self._last)
+        self._queue.put(self._last)
         thread = self._thread
         if thread is not None:
             thread.join()
@@ -132,15 +132,15 @@ class WriterThread:
     # Inside
 
     def _put(self, call: Call[Any]) -> None:
-        self._line.put(call)
-        # Looked at after joining: either we see that it is over, or whoever ends it sees us.
+        self._queue.put(call)
+        # Checked after queueing: either this sees the end, or the ending thread sees this call.
         if self._ended and call.begun.acquire(blocking=False):
             raise self._closed()
         if self._ident is None:
             self._start()
 
     def _start(self) -> None:
-        # An interrupt may leave a thread behind that nobody knows of, and another may be started: one of them serves.
+        # An interrupt may leave an unknown thread behind, and another may be started: only one of them serves.
         thread = threading.Thread(target=self._run, name="pendula-jobs-writer", daemon=True)
         thread.start()
 
@@ -160,28 +160,28 @@ class WriterThread:
         try:
             self._serve(group)
         except BaseException:
-            log.exception("a transaction was broken off")
+            log.exception("a transaction was aborted")
             for call in group:
-                call.error = StoreUnusable("The transaction was broken off; look before you try again")
+                call.error = StoreUnusable("The transaction was aborted; check what was stored before you try again")
         finally:
             for call in group:
                 call.finish()
 
     def _group(self) -> list[Call[Any]]:
-        """Who is served next: one with work of its own, or as many others as stand there; nobody at the end."""
+        """The calls to serve next: one effect, or as many others as are queued; none at the end."""
         group: list[Call[Any]] = []
-        while len(group) < TOGETHER_MOST:
+        while len(group) < GROUP_MOST:
             call = self._taken(wait=not group)
             if call is None:
                 break
-            if group and (call.own or call is self._last):
+            if group and (call.is_effect or call is self._last):
                 self._next = call
                 break
             if call is self._last:
                 break
             if call.begun.acquire(blocking=False):
                 group.append(call)
-                if call.own:
+                if call.is_effect:
                     break
         return group
 
@@ -190,7 +190,7 @@ class WriterThread:
             call, self._next = self._next, None
             return call
         try:
-            return self._line.get(block=wait)
+            return self._queue.get(block=wait)
         except Empty:
             return None
 

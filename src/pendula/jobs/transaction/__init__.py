@@ -1,7 +1,7 @@
 """What several calls do within their transaction.
 
-replies     what goes in and out of a call: `Caller`, `Reply`, `Answer`
-enqueue     jobs come in: one or many, each key once
-following   the job that comes next is made
-ending      what every end of a delivery does: the change and, where it was the last, the alert
+replies     input and output of a call: `Caller`, `Reply`, `Answer`
+enqueue     store jobs: one or many, each key once
+following   make the follow-up job
+ending      end a delivery: the change and, for a dead letter, the alert
 """

@@ -1,4 +1,4 @@
-"""What every end of a delivery does: the change, in the name of its worker, and the alert where it was the last."""
+"""The end of a delivery: the change, in the name of its worker, and the alert for a dead letter."""
 
 from pendula.jobs.decide import Done
 from pendula.jobs.model import Actor, Job, Priority, Status
@@ -11,19 +11,19 @@ from pendula.kernel.time import format_utc
 
 
 def carry_out(tx: Writer, job: Job, done: Done, actor: Actor) -> Job:
-    """A change that may be the job's last: then an alert goes with it."""
+    """Apply a change; one that makes a dead letter stores an alert, too."""
     event = tx.next_event_id()
     after = tx.change(job, done.job, done.touched, done.reason, actor)
     if after.status == Status.DEAD_LETTER:
         alert_id = f"dead_letter:{after.job_id}:{after.delivery_count}"
         if job.status != Status.RUNNING:
-            alert_id += f":{event}"  # without a delivery it may die again after a requeue
+            alert_id += f":{event}"  # without a delivery the same job may fail again after a requeue
         tx.alert(alert_id, _alert(after, alert_id, event, is_risky=_is_risky(tx, after)))
     return after
 
 
 def holder(job: Job, actor: Actor) -> Actor:
-    """A delivery is ended by its worker, whoever carried the message."""
+    """The worker of the delivery, which ends it whatever token the call came with."""
     return Actor("worker", job.worker_id) if job.worker_id is not None else actor
 
 
@@ -54,7 +54,7 @@ def _alert(job: Job, alert_id: str, event: str, *, is_risky: bool) -> dict[str, 
 
 
 def write_back(job: Job, row: ObjectRow) -> dict[str, Json]:
-    """What an object elsewhere is to be told; `version` is its fence, `fence` that of the job's delivery."""
+    """The write-back for an object in another database; `version` is its fence, `fence` that of the delivery."""
     return {
         "object_type": row.object_type,
         "object_id": row.object_id,

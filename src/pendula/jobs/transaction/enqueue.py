@@ -1,4 +1,4 @@
-"""Jobs come in: one or many in a transaction, each key once. A repeat gets the stored job, other work a refusal."""
+"""Store jobs: one or many in a transaction, each key once. A repeat gets the stored job; other work is refused."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -15,43 +15,43 @@ from pendula.jobs.store.protocol import EnqueueWriter
 from pendula.jobs.transaction.replies import Body, Reply
 from pendula.kernel.canonical import Json
 
-FAULTS_SHOWN = 3  # entries of a batch that its refusal tells of; all are in its details
-Stored = tuple[Job, bool] | Refused  # a job and whether it was there before, or why there is none
+FAULTS_SHOWN = 3  # faulty entries in the message of a refused batch; the details have all
+Stored = tuple[Job, bool] | Refused  # a job and whether it was stored before, or a refusal
 
 
 def store_all(tx: EnqueueWriter, requests: Sequence[Enqueue], actor: Actor, now: int) -> list[Stored]:
-    """What became of each request; first all at once, one by one where a key is taken."""
+    """The result of each request: all stored at once, or one by one where a key is taken."""
     closed = _closed(tx, requests)
     if not closed and (made := _all_new(tx, requests, actor, now)) is not None:
         return [(job, False) for job in made]
     keys = [_key(request, now) for request in requests]
-    there = tx.by_keys(keys)
-    found: list[Stored] = []
+    existing = tx.by_keys(keys)
+    results: list[Stored] = []
     for request, key in zip(requests, keys, strict=True):
-        stored = there.get(key)
+        stored = existing.get(key)
         if stored is not None:
             same = decide.duplicate(request, stored)
-            found.append(same if isinstance(same, Refused) else (same, True))
+            results.append(same if isinstance(same, Refused) else (same, True))
         elif request.unique and (waiting := tx.waiting(request.object_type, request.object_id, request.action)):
-            found.append((waiting, True))
+            results.append((waiting, True))
         elif tx.used(key_hash(key)):
-            found.append(_removed(key))
+            results.append(_removed(key))
         elif (request.object_type, request.object_id) in closed and request.action in VERIFICATIONS:
-            found.append(_verification_closed(request))
+            results.append(_verification_closed(request))
         else:
             job = decide.new_job(request, tx.next_seq(), now)
             if isinstance(job, Job):
                 assert tx.insert([job], actor)
-                there[key] = job
-                found.append((job, False))
+                existing[key] = job
+                results.append((job, False))
             else:
-                found.append(job)
-    return found
+                results.append(job)
+    return results
 
 
 def _closed(tx: EnqueueWriter, requests: Sequence[Enqueue]) -> set[tuple[str, str]]:
-    """Objects among these that nobody may verify any more; asked only where somebody wants to."""
-    about = [(one.object_type, one.object_id) for one in requests if one.action in VERIFICATIONS]
+    """Objects of requested verifications whose verification limit is reached."""
+    about = [(request.object_type, request.object_id) for request in requests if request.action in VERIFICATIONS]
     return tx.closed_among(about) if about else set()
 
 
@@ -62,7 +62,7 @@ def _verification_closed(request: Enqueue) -> Refused:
 
 
 def _all_new(tx: EnqueueWriter, requests: Sequence[Enqueue], actor: Actor, now: int) -> list[Job] | None:
-    """The common case: nothing is taken, nothing lies in the past, nobody asks what else is there."""
+    """The common case: no key taken, no time in the past, no `unique`; None where it does not apply."""
     if any(request.unique or (request.run_at is not None and request.run_at < now) for request in requests):
         return None
     if tx.any_used() and any(tx.used(key_hash(_key(request, now))) for request in requests):
@@ -83,7 +83,7 @@ def _key(request: Enqueue, now: int) -> str:
 
 
 def key_hash(key: str) -> bytes:
-    """What is kept of the key of a removed job."""
+    """The stored hash of the key of a removed job."""
     return sha256(key.encode()).digest()
 
 
@@ -97,7 +97,7 @@ def stored_reply(job: Job, deduplicated: bool) -> Reply:
 
 
 class Rejected(Exception):
-    """Undoes a batch that is all or nothing."""
+    """Rolls back an atomic batch."""
 
     def __init__(self, stored: list[Stored]) -> None:
         super().__init__("rejected")
@@ -105,39 +105,40 @@ class Rejected(Exception):
 
 
 class Batch(Struct, frozen=True):
-    """Many requests at once, in their order; those that could not be read stand there as refusals."""
+    """Requests in order; those that could not be read are refusals."""
 
     read: list[Enqueue | Refused]
     atomic: bool
 
     @property
     def good(self) -> list[Enqueue]:
-        return [one for one in self.read if isinstance(one, Enqueue)]
+        return [entry for entry in self.read if isinstance(entry, Enqueue)]
 
     def store(self, tx: EnqueueWriter, actor: Actor, now: int) -> list[Stored]:
-        """What became of the good ones. Raises `Rejected` where one fault spoils them all."""
+        """The results of the readable requests. Raises `Rejected` for an atomic batch with a fault."""
         good = self.good
         stored = store_all(tx, good, actor, now)
-        if self.atomic and (len(good) < len(self.read) or any(isinstance(one, Refused) for one in stored)):
+        if self.atomic and (len(good) < len(self.read) or any(isinstance(result, Refused) for result in stored)):
             raise Rejected(stored)
         return stored
 
     def reply(self, stored: Sequence[Stored]) -> Reply:
-        """Each entry's own answer."""
+        """One result for each entry."""
         left = iter(stored)
-        return Reply(
-            200, {"results": [result_of(one if isinstance(one, Refused) else next(left)) for one in self.read]}
-        )
+        results: list[Json] = [result_of(entry if isinstance(entry, Refused) else next(left)) for entry in self.read]
+        return Reply(200, {"results": results})
 
     def refusal(self, stored: Sequence[Stored] = ()) -> Refused:
-        """Nothing was stored; each entry's own answer says whether it was its fault."""
+        """The refusal of the whole batch; each entry's result says whether it was at fault."""
         left = iter(stored)
-        found = [one if isinstance(one, Refused) else next(left, None) for one in self.read]
+        entries = [entry if isinstance(entry, Refused) else next(left, None) for entry in self.read]
         results: list[Json] = [
-            result_of(one) if isinstance(one, Refused) else {"status": 422, "stored": False} for one in found
+            result_of(entry) if isinstance(entry, Refused) else {"status": 422, "stored": False} for entry in entries
         ]
         faults = [
-            f"entry {n}: {in_full(one.message, one.details)}" for n, one in enumerate(found) if isinstance(one, Refused)
+            f"entry {n}: {in_full(entry.message, entry.details)}"
+            for n, entry in enumerate(entries)
+            if isinstance(entry, Refused)
         ]
         more = f" (and {len(faults) - FAULTS_SHOWN} more)" if len(faults) > FAULTS_SHOWN else ""
         message = f"nothing was stored; {'; '.join(faults[:FAULTS_SHOWN])}{more}"
@@ -158,7 +159,7 @@ def _entry(entry: Any, policy: Policy, now: int) -> Enqueue | Refused:
 
 
 def batch_faults(body: Body, name: str, known: set[str]) -> Refused | None:
-    """What is wrong with a batch as such; `name` is the member that holds its entries."""
+    """Faults of a batch as a whole; `name` is the member with its entries."""
     faults = Faults()
     for member in body:
         if member not in known:
@@ -173,9 +174,9 @@ def batch_faults(body: Body, name: str, known: set[str]) -> Refused | None:
     return faults.refusal() if faults.found else None
 
 
-def result_of(found: Stored) -> dict[str, Json]:
-    """The answer of one entry of a batch."""
-    if isinstance(found, Refused):
-        return {"status": found.status, "error": found.as_json()}
-    job, deduplicated = found
+def result_of(stored: Stored) -> dict[str, Json]:
+    """The result of one entry of a batch."""
+    if isinstance(stored, Refused):
+        return {"status": stored.status, "error": stored.as_json()}
+    job, deduplicated = stored
     return {"status": 200 if deduplicated else 201, "deduplicated": deduplicated, "job": job_json(job)}

@@ -1,4 +1,4 @@
-"""What every call is given and gives: a body and who calls; a reply, or why it is not granted."""
+"""Input and output of every call: a body and the caller in; a reply or a refusal out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ Body = Mapping[str, Any]
 
 
 class Caller(Struct, frozen=True):
-    """Who calls, for the trail."""
+    """The caller, for the trail."""
 
     actor: Actor = Actor("service", "local")
     request_id: str | None = None
@@ -29,7 +29,7 @@ LOCAL = Caller()
 
 
 class Reply(Struct, frozen=True):
-    """What a call gives when it is granted."""
+    """The result of a call that was not refused."""
 
     status: int
     body: dict[str, Json]
@@ -43,13 +43,13 @@ def not_found(job_id: str) -> Refused:
 
 
 def unreadable(job: Job, trouble: Exception) -> StoreUnusable:
-    """A row that was damaged or changed by hand cannot be shown; that is no fault of the caller."""
+    """The error for a row that was damaged or changed by hand, which is not a fault of the caller."""
     message = f"{job.job_id} cannot be read: {trouble}; `pendula jobs check` says what is wrong"
     return StoreUnusable(message, job_id=str(job.job_id))
 
 
 def shown_job(job: Job) -> dict[str, Json]:
-    """The public form of a job that somebody looks at; raises `StoreUnusable` where it has none."""
+    """The public form of a job; raises `StoreUnusable` where it cannot be read."""
     try:
         return job_json(job)
     except (IndexError, TypeError, InputRefused) as trouble:
@@ -61,5 +61,5 @@ def no_plan(name: str) -> Refused:
 
 
 def utc_or_null(at: int | None) -> str | None:
-    """A time as replies write it."""
+    """A time as in replies."""
     return None if at is None else format_utc(at)

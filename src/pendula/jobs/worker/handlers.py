@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
-from pendula.jobs.model import OWN_WORDS, RETRY_DELAY_MOST_SEC, Vocabulary
+from pendula.jobs.model import DECLARE_WORDS, RETRY_DELAY_MOST_SEC, Vocabulary
 from pendula.jobs.objects.endings import Verdict
 from pendula.jobs.worker.effects import Transaction
 from pendula.jobs.worker.leases import Lease, LeaseGone
@@ -329,7 +329,7 @@ class Handlers:
         unknown = [work for work in self.works if work[0] not in words.object_types or work[1] not in words.actions]
         if unknown:
             names = ", ".join(" ".join(work) for work in unknown)
-            raise HandlersUnusable(f"There are handlers outside the vocabulary: {names}; {OWN_WORDS}", works=names)
+            raise HandlersUnusable(f"There are handlers outside the vocabulary: {names}; {DECLARE_WORDS}", works=names)
 
     @property
     def works(self) -> list[tuple[str, str]]:

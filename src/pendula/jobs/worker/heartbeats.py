@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Calls
-from pendula.jobs.calls.signs import fitting
+from pendula.jobs.calls.heartbeats import fitting
 from pendula.jobs.model import SECOND
 from pendula.jobs.store.protocol import WorkerRow
 from pendula.kernel.errors import WorldBroken
@@ -85,7 +85,7 @@ class Heartbeats:
         counts, now = self._count(), self._calls.clock()
         if counts == self._last and now - self._last_at < IDLE_US and not ended:
             return False
-        self._calls.signs_of_life([self._row(counts, now, now if ended else None)])
+        self._calls.record_heartbeats([self._row(counts, now, now if ended else None)])
         self._last, self._last_at = counts, now
         return True
 

@@ -266,7 +266,7 @@ def test_a_file_that_is_removed_during_the_commit_is_not_acknowledged(
 
     monkeypatch.setattr(store, "_end", remove_and_end)
 
-    with pytest.raises(StoreUnusable, match="look before you try again"):
+    with pytest.raises(StoreUnusable, match="check what was stored before you try again"):
         enqueue(scheduler, "lost")
     scheduler.close()
 

@@ -29,11 +29,11 @@ def changed(folder: Path, statement: str) -> SqliteStore:
         ("ALTER TABLE alerts RENAME COLUMN delivered_at TO sent_at", "the table alerts has no column delivered_at"),
         (
             "CREATE TRIGGER mine AFTER INSERT ON jobs BEGIN DELETE FROM audit; END",
-            "the trigger mine stands on the table jobs, which is the store's",
+            "the trigger mine is on the table jobs of the store",
         ),
         (
             "CREATE TABLE mine (seq INTEGER REFERENCES jobs (seq))",
-            "the table mine refers to jobs, which is the store's: what it names cannot be removed",
+            "the table mine has a foreign key to jobs of the store, whose rows cannot be removed then",
         ),
     ],
 )

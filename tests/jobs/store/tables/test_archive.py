@@ -177,7 +177,7 @@ def forge(path: Path, change: Any) -> None:
 
 
 def change_body(events: list[Any]) -> None:
-    events[4][2] = events[4][2].replace("delivered to w", "delivered to x")
+    events[4][2] = events[4][2].replace('"delivered"', '"withheld"')
 
 
 def change_body_and_hash(events: list[Any]) -> None:

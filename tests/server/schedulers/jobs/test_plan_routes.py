@@ -72,7 +72,7 @@ async def test_a_viewer_sees_plans_and_an_operator_pauses_them_by_name(settings:
 async def test_what_workers_wrote_into_the_store_reaches_prometheus_with_its_age(jobs: Jobs) -> None:
     now = jobs.clock.now
     row = WorkerRow("w1", now, now, None, 7, running=2, succeeded=4, failed=1, dropped=0, released=0)
-    jobs.service.calls.signs_of_life([row])
+    jobs.service.calls.record_heartbeats([row])
     jobs.clock.pass_by(12)
 
     for path in ("/scheduler/metrics", "/metrics"):

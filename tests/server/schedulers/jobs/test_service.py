@@ -272,7 +272,7 @@ async def test_a_store_that_could_not_be_opened_is_opened_when_it_can_be(
     def stuck_at_first(path: Path, policy: Policy) -> service.DurableStore:
         tries.append(path)
         if len(tries) < 3:
-            raise StorageBusy("Another writer holds jobs.db")
+            raise StorageBusy("jobs.db is locked by another writer")
         return service.open_sqlite(path, policy)
 
     async with serving(settings, open_store=stuck_at_first) as jobs, asyncio.timeout(120):
@@ -610,7 +610,7 @@ async def test_callers_at_the_same_time_share_flushes(settings: Settings) -> Non
         assert await asyncio.to_thread(inside.wait, 120)
         others = [asyncio.create_task(jobs.enqueued(object_id=f"o{number}")) for number in range(24)]
         async with asyncio.timeout(120):
-            while len(store._line) < 24:
+            while len(store._writer_thread) < 24:
                 await asyncio.sleep(0.005)
         go_on.set()
         await asyncio.gather(first, *others)

@@ -1,13 +1,13 @@
-"""The file itself: how it is opened, who may write next, which time it has reached, what is damaged.
+"""The file of a store: opening, fairness among writers, time, damage.
 
 opening     connections, the read-only ones too, and migrations
-turnstile   the queue of writers over all processes: a lock on a file beside the store
+turnstile   the queue of writers of all processes: a lock on a file beside the store
 identity    whether the file is still the one that was opened
-checkpoints what copies a large write-ahead log back beside the writer
-copies      copies while others write, and how a restored store knows that it was one
-mounts      which file systems a store may lie on
+checkpoints checkpoints of a large write-ahead log, beside the writer
+copies      copies during writes, and the mark of a restored copy
+mounts      which file systems a store may be on
 store_time  the store's time, which never goes back
-proof       whether the file can be written now, shown by a write
-damage      which rows of a damaged file cannot be read
-schema      which tables, columns and indexes are missing
+proof       whether the file can be written now, proved by a write
+damage      unreadable rows of a damaged file
+schema      missing tables, columns and indexes
 """

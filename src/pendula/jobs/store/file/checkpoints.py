@@ -1,8 +1,8 @@
-"""Checkpoints of a write-ahead log that has grown large: beside the writer, so that no call waits for them.
+"""Checkpoints of a large write-ahead log, in a separate thread so that no call waits for them.
 
-A reader of another program that keeps one snapshot open stops every checkpoint at that point, and the log grows until
-it leaves. The writer copies a small log back by itself, as SQLite does by default. Once the log is large, a thread with
-its own connection does it, and the writer goes on meanwhile.
+A reader of another program that keeps a snapshot open stops every checkpoint at that point, and the log grows until the
+reader ends. The writer checkpoints a small log itself, as SQLite does by default. Once the log is large, a thread with
+its own connection does it while the writer continues.
 """
 
 import logging
@@ -17,14 +17,14 @@ from pendula.jobs.background import Gate
 
 log = logging.getLogger("pendula.jobs.store")
 
-LARGE_BYTES = 16 << 20  # a log beyond this is copied back beside the writer
-STEP_PAGES = 1000  # what the writer copies back within one transaction, as SQLite's own default
+LARGE_BYTES = 16 << 20  # above this, the separate thread does the checkpoints
+STEP_PAGES = 1000  # the writer's `wal_autocheckpoint`, SQLite's default
 PAUSE_SECONDS = 0.5
-WARN_SECONDS = 10.0  # how long a reader is in the way before the first warning; each pause is twice as long as the last
+WARN_SECONDS = 10.0  # how long a reader blocks before the first warning; pauses double
 
 
 class Checkpoints:
-    """Begins when the log is large, ends when it is small again. `connect` opens a connection to the store."""
+    """Starts when the log is large, ends when it is small again. `connect` opens a connection to the store."""
 
     def __init__(self, place: Path, connect: Callable[[], sqlite3.Connection]) -> None:
         self._place = place
@@ -34,13 +34,13 @@ class Checkpoints:
         self._log_bytes = 0
         self._behind = False
         self._closing = False
-        self._ended = Gate()  # no event: one that an interrupt strikes in `set` stays locked for ever
+        self._ended = Gate()  # not a `threading.Event`: an interrupt within `set` would leave it locked
         self._blocked_since: float | None = None
         self._copied = 0
         self._next_warning = WARN_SECONDS
 
     def pages_of_writer(self, log_bytes: int) -> int:
-        """After how many pages the writer begins a checkpoint by itself; 0 for never, while this thread catches up."""
+        """The writer's `wal_autocheckpoint`; 0 while this thread catches up."""
         self._log_bytes = log_bytes
         if log_bytes <= LARGE_BYTES:
             return STEP_PAGES
@@ -62,7 +62,7 @@ class Checkpoints:
     def _run(self) -> None:
         try:
             with suppress(sqlite3.Error), closing(self._connect()) as connection:
-                # Whoever writes is not waited for: there is another try soon.
+                # Do not wait for writers: the next try is soon.
                 connection.execute("PRAGMA busy_timeout = 0")
                 while not self._closing and self._log_bytes > LARGE_BYTES:
                     if not self._step(connection):
@@ -73,9 +73,9 @@ class Checkpoints:
                 self._thread = None
 
     def _step(self, connection: sqlite3.Connection) -> bool:
-        """One checkpoint; whether the next may follow at once."""
+        """One checkpoint; returns whether the next may follow at once."""
         busy, pages, copied = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        if busy:  # another process is at it
+        if busy:  # another process does a checkpoint
             return False
         left = pages - copied
         self._behind = left > STEP_PAGES
@@ -84,14 +84,14 @@ class Checkpoints:
             self._note(copied)
             return self._behind and moved
         self._blocked_since = None
-        # Nothing is left to copy, so this only cuts the file, at a moment when nothing reads from it or writes to it.
+        # Nothing is left to copy, so this only truncates the file, when no other connection uses it.
         with suppress(sqlite3.OperationalError):
             if not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 self._log_bytes = 0
         return False
 
     def _note(self, copied: int) -> None:
-        """Warn of a reader that has been in the way for long."""
+        """Warn of a reader that has blocked checkpoints for long."""
         now = time.monotonic()
         if self._blocked_since is None or copied != self._copied:
             self._blocked_since, self._copied, self._next_warning = now, copied, WARN_SECONDS

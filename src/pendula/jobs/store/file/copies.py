@@ -1,7 +1,7 @@
-"""Copies of a database that others go on writing to, and the mark by which a store knows that it was one.
+"""Copies of a database during writes, and the mark of a copy.
 
-A copy that takes the place of its store has forgotten what the store did since: which job numbers it gave, and which
-fences. So the first write into a marked copy raises both beyond all that the store can have reached.
+A copy that replaces its store lacks the job numbers and fences that the store assigned since. So the first write into a
+marked copy raises both above everything that the store can have reached.
 """
 
 import sqlite3
@@ -9,19 +9,19 @@ from collections.abc import Callable
 
 STEP_PAGES = 1024
 RESTARTS_MOST = 3
-COPY_MARK = 0x50444350  # the application id of a copy that was not written to yet
+COPY_MARK = 0x50444350  # the application id of a copy before its first write
 
 
-class _BegunAgain(Exception):
-    """Others write faster than the steps go on."""
+class _Restarted(Exception):
+    """Other connections write faster than the copy proceeds."""
 
 
 def copy_database(
     source: sqlite3.Connection, copy: sqlite3.Connection, progress: Callable[[int, int], None] | None = None
 ) -> None:
-    """Copy all pages in steps, with nothing held between two of them, so that the log of the source can be emptied.
+    """Copy all pages in steps without a lock in between, so that the log of the source can be checkpointed.
 
-    A write of another connection makes the copy begin again. After a few times all is read as of one moment.
+    A write of another connection restarts the copy. After a few restarts it reads everything from one snapshot.
     """
     left_before: int | None = None
     restarts = 0
@@ -31,34 +31,34 @@ def copy_database(
         if left_before is not None and left >= left_before:
             restarts += 1
             if restarts > RESTARTS_MOST:
-                raise _BegunAgain
+                raise _Restarted
         left_before = left
-        _tell(progress, left, pages)
+        _report(progress, left, pages)
 
     try:
         source.backup(copy, pages=STEP_PAGES, progress=watch)
-    except _BegunAgain:
+    except _Restarted:
         source.execute("BEGIN")
         try:
             source.execute("SELECT 1 FROM sqlite_schema").fetchone()
-            source.backup(copy, pages=STEP_PAGES, progress=lambda _, left, pages: _tell(progress, left, pages))
+            source.backup(copy, pages=STEP_PAGES, progress=lambda _, left, pages: _report(progress, left, pages))
         finally:
             source.execute("COMMIT")
 
 
-def _tell(progress: Callable[[int, int], None] | None, left: int, pages: int) -> None:
+def _report(progress: Callable[[int, int], None] | None, left: int, pages: int) -> None:
     if progress is not None:
         progress(pages - left, pages)
 
 
 def mark_copy(copy: sqlite3.Connection) -> None:
-    """Mark the copy of a store of jobs; other databases stay as they are."""
+    """Mark the copy of a store of jobs; other databases stay unmarked."""
     query = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'restores'"
     if copy.execute(query).fetchone() is not None:
         copy.execute(f"PRAGMA application_id = {COPY_MARK}")
 
 
 def is_copy(connection: sqlite3.Connection) -> bool:
-    """Whether the database is a copy that nothing was written to yet."""
-    found: int = connection.execute("PRAGMA application_id").fetchone()[0]
-    return found == COPY_MARK
+    """Whether the database is a copy before its first write."""
+    mark: int = connection.execute("PRAGMA application_id").fetchone()[0]
+    return mark == COPY_MARK

@@ -1,16 +1,16 @@
-"""What is wrong with a damaged file: what SQLite says of it as a whole, and for each table which rows cannot be read.
+"""Damage of a file: the integrity check of SQLite, and for each table the rows that cannot be read.
 
-Nothing here gives up at the first trouble, and nothing raises: whoever asks wants to know everything.
+Nothing here stops at the first fault or raises: the result lists all of them.
 """
 
 import sqlite3
 from collections.abc import Iterator
 
-MOST = 100  # sentences of SQLite itself
+MOST = 100  # messages of the integrity check
 
 
 def damages(connection: sqlite3.Connection) -> Iterator[str]:
-    """In sentences; nothing when the file is sound."""
+    """Faults as sentences; none when the file is sound."""
     before = connection.text_factory
     connection.text_factory = any_text
     try:
@@ -38,7 +38,7 @@ def _tables(connection: sqlite3.Connection) -> list[str]:
 
 
 def _of_a_table(connection: sqlite3.Connection, table: str) -> Iterator[str]:
-    """Which rows cannot be read: those between the last one from the front and the last one from the back."""
+    """The unreadable rows: those between the last readable one from the front and the last from the back."""
     key = _key(connection, table)
     first, trouble = _read(connection, table, key, "ASC")
     if trouble is None:
@@ -54,9 +54,9 @@ def _key(connection: sqlite3.Connection, table: str) -> list[str]:
     return [f'"{name}"' for _, name in sorted(keys)] or ["rowid"]
 
 
-def _read(connection: sqlite3.Connection, table: str, key: list[str], way: str) -> tuple[str | None, str | None]:
-    """The key of the last row that could be read, and what was wrong then."""
-    order = ", ".join(f"{name} {way}" for name in key)
+def _read(connection: sqlite3.Connection, table: str, key: list[str], direction: str) -> tuple[str | None, str | None]:
+    """The key of the last readable row in this direction, and the error after it."""
+    order = ", ".join(f"{name} {direction}" for name in key)
     last: str | None = None
     try:
         for row in connection.execute(f'SELECT {", ".join(key)}, * FROM "{table}" NOT INDEXED ORDER BY {order}'):
@@ -67,5 +67,5 @@ def _read(connection: sqlite3.Connection, table: str, key: list[str], way: str) 
 
 
 def any_text(data: bytes) -> str:
-    """Text, also where a byte of it was damaged; such a byte comes back with `encode("utf-8", "surrogateescape")`."""
+    """Text that may have damaged bytes; `encode("utf-8", "surrogateescape")` restores them."""
     return data.decode("utf-8", "surrogateescape")

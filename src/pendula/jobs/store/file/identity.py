@@ -1,7 +1,7 @@
-"""Which file a store has open: device and inode of the database, its write-ahead log and its shared memory.
+"""The files that a store has open: device and inode of the database, its write-ahead log and its shared memory.
 
-A connection goes on with the file that it opened, also when another lies at the path by now or none does: what it
-commits is lost then. And processes that do not share one `-shm` file do not see each other's locks.
+A connection keeps using the file that it opened after that was replaced or removed: its commits are lost then. And
+processes that do not share one `-shm` file do not see each other's locks.
 """
 
 import os
@@ -17,12 +17,12 @@ Part = tuple[int, int] | None
 
 
 class FileIdentity:
-    """The three files as they were when the store was opened, and whether they still are."""
+    """The three files when the store was opened, and whether they are still the same."""
 
     __slots__ = ("_log_head", "_paths", "log_bytes", "parts")
 
     def __init__(self, path: Path, place: Path) -> None:
-        """`path` is how the store was named, `place` where links led to; both absolute. A connection is open on it."""
+        """`path` is the given path, `place` the resolved one; both absolute. A connection must be open on it."""
         self._paths = (str(path), f"{place}{LOG}", f"{place}{SHARED_MEMORY}")
         self.log_bytes = 0
         self._log_head = b""
@@ -43,25 +43,25 @@ class FileIdentity:
         return main == self.parts[0] and log is None and shared in (None, self.parts[2])
 
     def remember_log(self) -> None:
-        """Keep by what the log is known: the head of its file, for a number is given again when a file is gone."""
+        """Remember the header of the log, since inode numbers are reused."""
         if self._look()[1] == self.parts[1]:
             self._log_head = _head(self._paths[1])
 
     def left_log(self) -> bool:
-        """Whether another database lies there by now, beside the log of this one, which SQLite would take for its."""
+        """Whether the database was replaced beside the old log, which SQLite would apply to the new database."""
         main, log, _ = self._look()
-        there = main is not None and main != self.parts[0] and log == self.parts[1]
-        return there and self._log_head != b"" and _head(self._paths[1]) == self._log_head
+        replaced = main is not None and main != self.parts[0] and log == self.parts[1]
+        return replaced and self._log_head != b"" and _head(self._paths[1]) == self._log_head
 
     def _look(self) -> Sequence[Part]:
         main, log, shared = self._paths
-        found = _stat(log)
-        self.log_bytes = 0 if found is None else found.st_size
-        return [_part(_stat(main)), _part(found), _part(_stat(shared))]
+        status = _stat(log)
+        self.log_bytes = 0 if status is None else status.st_size
+        return [_part(_stat(main)), _part(status), _part(_stat(shared))]
 
     def _is_mapped(self) -> bool:
-        """Whether this process uses the shared memory that lies there now. All connections of a process share one
-        mapping, so another one may hold on to a file that was removed. A system that does not say is trusted."""
+        """Whether this process maps the present `-shm` file. All connections of a process share one mapping, so an
+        older one may keep a removed file mapped. True where the system has no `/proc/self/maps`."""
         try:
             maps = MAPS.read_text(encoding="utf-8", errors="surrogateescape")
         except OSError:
@@ -72,13 +72,13 @@ class FileIdentity:
 
 def _stat(path: str) -> os.stat_result | None:
     try:
-        return os.stat(path)  # noqa: PTH116  (a path object costs more than the look itself, three times a call)
+        return os.stat(path)  # noqa: PTH116  (a path object costs more than the stat, three times a call)
     except OSError:
         return None
 
 
 def _head(path: str) -> bytes:
-    """The head of a log, with the random numbers that SQLite gave it; nothing where there is none."""
+    """The header of a log, with its random salts; empty without a log."""
     try:
         with Path(path).open("rb") as log:
             return log.read(HEAD_BYTES)
@@ -86,5 +86,5 @@ def _head(path: str) -> bytes:
         return b""
 
 
-def _part(found: os.stat_result | None) -> Part:
-    return None if found is None else (found.st_dev, found.st_ino)
+def _part(status: os.stat_result | None) -> Part:
+    return None if status is None else (status.st_dev, status.st_ino)

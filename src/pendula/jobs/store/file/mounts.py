@@ -1,4 +1,4 @@
-"""Which file systems a store may lie on: locks and write-ahead logs do not work over a network."""
+"""Which file systems a store may be on: locks and write-ahead logs do not work over a network."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ class NetworkFileSystem(InputRefused):
 
 
 def refuse_network(directory: Path, mounts: Path = MOUNTS) -> None:
-    """Raise `NetworkFileSystem` when `directory` lies on one; a system that does not tell is trusted."""
+    """Raise `NetworkFileSystem` when `directory` is on one; without `/proc/self/mounts` nothing is refused."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -29,12 +29,12 @@ def refuse_network(directory: Path, mounts: Path = MOUNTS) -> None:
         if len(parts) < 3:
             continue
         point = Path(_plain(parts[1]))
-        # The longest mount point above the directory; of equals the later one, which covers the earlier.
+        # The longest mount point above the directory; of equals the later one, which hides the earlier.
         if place.is_relative_to(point) and len(point.parts) >= len(mounted.parts):
             mounted, kind = point, parts[2]
     if kind in NETWORK:
         raise NetworkFileSystem(
-            f"{directory} lies on a network file system ({kind}); a store of jobs needs a local disk",
+            f"{directory} is on a network file system ({kind}); a store of jobs needs a local disk",
             path=str(directory),
             type=kind,
             mounted=str(mounted),

@@ -1,7 +1,7 @@
-"""Opening a store's file: made private, brought up to date, or only looked at where it cannot be written.
+"""Opening the file of a store: creation, migrations, and read-only connections.
 
-Whoever opens a store that is up to date takes no lock. Only a migration does; it waits for the writer that is in its
-way, tells so, and gives up after a while.
+Opening a store that is up to date takes no lock. A migration does; it waits for another writer, reports the wait, and
+gives up after a while.
 """
 
 import logging
@@ -23,11 +23,11 @@ from pendula.kernel.errors import WorldBroken
 log = logging.getLogger("pendula.jobs.store")
 
 BUSY_SECONDS = 5.0
-PATIENCE_SECONDS = 30.0  # of a migration, for the writer that is in its way
-TOLD_SECONDS = 1.0  # after how long it is first told what is waited for; each pause is twice as long as the last
-TOLD_SELDOM_SECONDS = 60.0
+PATIENCE_SECONDS = 30.0  # for which a migration waits for another writer
+REPORT_SECONDS = 1.0  # until the first report of a wait; pauses double
+REPORT_MOST_SECONDS = 60.0
 CACHE_KIB = 16384
-LOG_BYTES = 4 << 20  # to which the write-ahead log is cut when it begins again from its start
+LOG_BYTES = 4 << 20  # `journal_size_limit` of the write-ahead log
 MIGRATIONS = "migrations"
 OWNER_ONLY = 0o600
 
@@ -39,15 +39,15 @@ class NewerStore(WorldBroken):
 
 
 def make_file(path: Path) -> None:
-    """Make an empty file for its owner only, where there is none."""
-    with suppress(OSError):  # `connect` says what is wrong with the place
+    """Create an empty file with access for its owner only, unless it exists."""
+    with suppress(OSError):  # `connect` reports the fault
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, OWNER_ONLY))
 
 
 def connect(path: Path, durability: Durability, busy_seconds: float) -> sqlite3.Connection:
-    """A connection that reads and writes; never makes the file, which may have been moved away for a while.
+    """A connection that reads and writes; never creates the file, which may have been moved away for a while.
 
-    It leaves checkpoints to the connection of the writer, which bounds them.
+    It does no checkpoints: the writer controls them.
     """
     connection = _opened(f"file:{quote(os.fsencode(path))}?mode=rw", busy_seconds, uri=True)
     try:
@@ -58,7 +58,7 @@ def connect(path: Path, durability: Durability, busy_seconds: float) -> sqlite3.
         connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
     except UnicodeDecodeError as trouble:
-        # What SQLite has to say names a part of the schema that is not text any more.
+        # The message of SQLite quotes a damaged part of the schema that is not valid text.
         connection.close()
         raise sqlite3.DatabaseError(f"malformed database schema: {trouble}") from trouble
     except BaseException:
@@ -68,11 +68,11 @@ def connect(path: Path, durability: Durability, busy_seconds: float) -> sqlite3.
 
 
 def connect_to_look(path: Path, busy_seconds: float) -> sqlite3.Connection:
-    """A connection that only reads, for a file that cannot be written.
+    """A read-only connection, for a file that cannot be written.
 
-    Raises `StoreReadOnly` where the write-ahead log holds something and nobody can follow it here.
+    Raises `StoreReadOnly` where the write-ahead log has content that cannot be read without write access.
     """
-    place = Path(os.path.realpath(path))  # SQLite follows links, too, and keeps its log beside the file itself
+    place = Path(os.path.realpath(path))  # SQLite follows links and keeps its log beside the real file
     address = f"file:{quote(os.fsencode(place))}"
     log_file = place.with_name(place.name + "-wal")
     for mode in ("mode=ro", "mode=ro&immutable=1"):
@@ -82,7 +82,7 @@ def connect_to_look(path: Path, busy_seconds: float) -> sqlite3.Connection:
         except sqlite3.OperationalError as trouble:
             connection.close()
             if log_file.exists() and log_file.stat().st_size:
-                message = f"{path} cannot be written, and its write-ahead log cannot be followed without: {trouble}"
+                message = f"{path} cannot be written, and its write-ahead log cannot be read without: {trouble}"
                 raise StoreReadOnly(message, path=str(path)) from trouble
         except BaseException:
             connection.close()
@@ -99,12 +99,12 @@ def _opened(address: str, busy_seconds: float, *, uri: bool = False) -> sqlite3.
 
 
 def is_read_only(path: Path) -> bool:
-    """Whether the file is there and it, or the folder its write-ahead log lies in, cannot be written."""
+    """Whether the file exists and it, or the folder of its write-ahead log, cannot be written."""
     return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def has_version(connection: sqlite3.Connection) -> bool:
-    """Whether any step was ever taken: a store is in the file."""
+    """Whether any migration was applied: the file is a store."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version > 0
 
@@ -142,14 +142,14 @@ def bring_up_to_date(
     patience: float = PATIENCE_SECONDS,
     on_wait: Callable[[str], None] = log.warning,
 ) -> None:
-    """Take the missing steps, each in a transaction of its own.
+    """Apply the missing migrations, each in its own transaction.
 
-    Waits for another writer for so many seconds, and tells `on_wait` more and more seldom, at least once a minute;
-    raises `StorageBusy` then.
+    Waits up to `patience` seconds for another writer, with growing pauses between reports to `on_wait`, at most a
+    minute; then raises `StorageBusy`.
     """
     waiting = Waiting(path, patience, on_wait)
     steps = migrations()
-    through = turnstile.acquire(min(patience, TOLD_SECONDS))  # only to be fair: the lock of the file decides
+    through = turnstile.acquire(min(patience, REPORT_SECONDS))  # only for fairness: the lock of the file decides
     try:
         while _one_step(connection, path, steps, waiting):
             pass
@@ -159,19 +159,19 @@ def bring_up_to_date(
 
 
 class Waiting:
-    """Tries again while another holds the file, and tells so."""
+    """Retries while another writer holds the file, and reports the wait."""
 
     def __init__(self, path: Path, patience: float, on_wait: Callable[[str], None]) -> None:
         self._path = path
         self._patience = patience
         self._on_wait = on_wait
         self._since = time.monotonic()
-        self._next_word = 0.0  # seconds after the beginning
+        self._next_report = 0.0  # seconds after the start
 
     def begin(self, connection: sqlite3.Connection) -> None:
-        """Begin to write, as soon as it is possible."""
+        """Begin a write transaction as soon as possible."""
         before = connection.execute("PRAGMA busy_timeout").fetchone()[0]
-        connection.execute(f"PRAGMA busy_timeout = {round(min(self._patience, TOLD_SECONDS) * 1000)}")
+        connection.execute(f"PRAGMA busy_timeout = {round(min(self._patience, REPORT_SECONDS) * 1000)}")
         try:
             while True:
                 try:
@@ -180,21 +180,23 @@ class Waiting:
                 except sqlite3.OperationalError as trouble:
                     if not is_busy(trouble):
                         raise
-                    self._told(trouble)
+                    self._report(trouble)
         finally:
             connection.execute(f"PRAGMA busy_timeout = {before}")
 
-    def _told(self, trouble: sqlite3.Error) -> None:
+    def _report(self, trouble: sqlite3.Error) -> None:
         waited = time.monotonic() - self._since
         if waited >= self._patience:
-            raise StorageBusy(f"Another writer holds {self._path.name} for more than {waited:.0f} s") from trouble
-        if waited >= self._next_word:
-            self._next_word = waited + min(max(waited, TOLD_SECONDS / 2), TOLD_SELDOM_SECONDS)
+            raise StorageBusy(
+                f"{self._path.name} is locked by another writer for more than {waited:.0f} s"
+            ) from trouble
+        if waited >= self._next_report:
+            self._next_report = waited + min(max(waited, REPORT_SECONDS / 2), REPORT_MOST_SECONDS)
             self._on_wait(f"waiting for the writer of {self._path}, {waited:.0f} s")
 
 
 def _one_step(connection: sqlite3.Connection, path: Path, steps: list[str], waiting: Waiting) -> bool:
-    """Whether one more step was needed, and taken."""
+    """Apply one more migration if any is missing; returns whether it did."""
     waiting.begin(connection)
     try:
         version = _schema_version(connection, path)
@@ -213,7 +215,7 @@ def _one_step(connection: sqlite3.Connection, path: Path, steps: list[str], wait
 
 
 def _refuse_wrong_mark(connection: sqlite3.Connection, path: Path, steps: list[str]) -> None:
-    """Raise `StoreUnusable` where a later version made the tables than the file is marked with."""
+    """Raise `StoreUnusable` where the file has the tables of a later version than its mark says."""
     marked, there = _schema_version(connection, path), _definitions(connection)
     found = 0
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
@@ -225,7 +227,7 @@ def _refuse_wrong_mark(connection: sqlite3.Connection, path: Path, steps: list[s
     if found > marked:
         raise StoreUnusable(
             f"{path} is marked with version {marked}, but has the tables of version {found}: another program changed "
-            f"the mark. Put it right with: sqlite3 {path} 'PRAGMA user_version = {found}'",
+            f"the mark. Correct it with: sqlite3 {path} 'PRAGMA user_version = {found}'",
             path=str(path),
         )
 
@@ -235,7 +237,7 @@ def _definitions(connection: sqlite3.Connection) -> set[tuple[str, str]]:
 
 
 def is_busy(trouble: sqlite3.Error) -> bool:
-    # Python's own refusals, such as a call from the wrong thread, have no number.
+    # Errors of Python's own, such as a call from the wrong thread, have no code.
     return getattr(trouble, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_BUSY
 
 
@@ -245,14 +247,14 @@ def is_read_only_trouble(trouble: sqlite3.Error) -> bool:
 
 @cache
 def migrations() -> list[str]:
-    """The numbered steps, in order."""
+    """The numbered migrations, in order."""
     folder = files("pendula.jobs.store") / MIGRATIONS
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return [(folder / name).read_text(encoding="utf-8") for name in names]
 
 
 def statements(script: str) -> Iterator[str]:
-    """The statements of a script, one by one: `executescript` would end the transaction."""
+    """The statements of a script; `executescript` would end the transaction."""
     statement = ""
     for line in script.splitlines():
         if not statement and (not line.strip() or line.lstrip().startswith("--")):

@@ -1,6 +1,6 @@
-"""Whether a store can be written at this moment, shown by a write: what free space promises, a quota may refuse.
+"""Whether a store can be written now, proved by a write: free space does not show a quota.
 
-A write that succeeded is believed for a while, so that whoever asks every second costs a page every few seconds only.
+A successful write counts for a while, so that a check every second writes a page only every few seconds.
 """
 
 import sqlite3
@@ -13,21 +13,21 @@ from pendula.jobs.store.file.opening import connect, is_busy, is_read_only_troub
 from pendula.jobs.store.protocol import StoreReadOnly, StoreUnusable
 
 BELIEVED_SECONDS = 5.0
-# More than this is a store that does not answer; whoever asks about readiness waits no longer.
+# How long a readiness check waits for another writer.
 BUSY_SECONDS = 0.8
 
 
 class WriteProof:
-    """The last write that went well, and the way to another."""
+    """The last successful write, repeated once it is too old."""
 
     def __init__(self, durability: Durability) -> None:
         self._durability = durability
         self._believed_until = 0.0
 
     def check(self, place: Path) -> None:
-        """Write one page that says what it said before, and flush it; raises what a call that writes would meet.
+        """Rewrite one page unchanged and flush it; raises what a writing call would raise.
 
-        The caller has made sure that the file is the one it opened.
+        The caller has checked that the file is the one it opened.
         """
         if time.monotonic() < self._believed_until:
             return
@@ -36,7 +36,7 @@ class WriteProof:
             self._write(place)
         except sqlite3.Error as trouble:
             if is_busy(trouble):
-                raise StorageBusy(f"Another writer holds {place.name} for long") from trouble
+                raise StorageBusy(f"{place.name} is locked by another writer") from trouble
             if is_read_only_trouble(trouble):
                 raise StoreReadOnly(f"{place} cannot be written", path=str(place)) from trouble
             raise StoreUnusable(f"{place} cannot be written: {trouble}", path=str(place)) from trouble

@@ -1,7 +1,7 @@
-"""Whether a store has the tables, columns and indexes that its migrations make, and nothing foreign on them.
+"""Whether a store has the tables, columns and indexes of its migrations, without foreign triggers or references.
 
-A store without one of its indexes works and is slow; one without a table fails at the first call that needs it. Tables
-of others in the same file are theirs.
+A store without one of its indexes works and is slow; one without a table fails at the first call that needs it. Other
+tables in the same file are not checked.
 """
 
 import sqlite3
@@ -15,26 +15,26 @@ _PARTS = "SELECT type, name, tbl_name FROM sqlite_schema WHERE name NOT LIKE 'sq
 
 
 def schema_faults(connection: sqlite3.Connection) -> Iterator[str]:
-    """In sentences; nothing where all is there. A schema that cannot be read is told by whoever reads the rest."""
+    """Faults as sentences. An unreadable schema is reported by `damage`."""
     try:
-        there = _parts(connection)
+        present = _parts(connection)
         parts, tables = _expected()
         columns = {table: _columns(connection, table) for table in tables}
     except sqlite3.DatabaseError:
         return
     for kind, name, table in parts:
-        if (kind, name, table) in there:
+        if (kind, name, table) in present:
             continue
         yield f"the {kind} {name} is missing" + (f" (on {table})" if kind == "index" else "")
     for table, names in tables.items():
-        if ("table", table, table) in there:
+        if ("table", table, table) in present:
             yield from (f"the table {table} has no column {name}" for name in names if name not in columns[table])
-    for kind, name, table in there:
+    for kind, name, table in present:
         if kind == "trigger" and table in tables:
-            yield f"the trigger {name} stands on the table {table}, which is the store's"
+            yield f"the trigger {name} is on the table {table} of the store"
         elif kind == "table" and table not in tables:
             for ours in sorted(_named_by(connection, table) & tables.keys()):
-                yield f"the table {name} refers to {ours}, which is the store's: what it names cannot be removed"
+                yield f"the table {name} has a foreign key to {ours} of the store, whose rows cannot be removed then"
 
 
 def _parts(connection: sqlite3.Connection) -> dict[tuple[str, str, str], None]:
@@ -52,7 +52,7 @@ def _named_by(connection: sqlite3.Connection, table: str) -> set[str]:
 
 @cache
 def _expected() -> tuple[dict[tuple[str, str, str], None], dict[str, list[str]]]:
-    """All parts, and the columns of each table, of a store that was just made."""
+    """All parts, and the columns of each table, of a new store."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
         for script in migrations():
             for statement in statements(script):

@@ -1,8 +1,7 @@
-"""Who may write next, among the processes on one file: a queue, so that nobody waits for ever.
+"""A fair queue of the writing processes on one file.
 
-SQLite's own waiting is a series of guesses: under eight writers some starve and some are refused. Here a writer first
-passes a turnstile and then takes the lock. Whoever comes back from writing finds somebody in the turnstile already, and
-queues up behind.
+SQLite waits with random pauses: with eight writers some starve and some are refused. Here a writer first passes a
+turnstile and then takes the lock. A writer that returns finds another one in the turnstile, and queues behind it.
 """
 
 import fcntl
@@ -20,7 +19,7 @@ class Turnstile:
         self._turn = _opened(database.with_name(database.name + ".turn"))
         self._lock = _opened(database.with_name(database.name + ".lock"))
         self._files = [(handle, _identity(handle)) for handle in (self._turn, self._lock)]
-        # No events: one that an interrupt strikes in `set` stays locked for ever.
+        # Not `threading.Event`: an interrupt within `set` would leave it locked.
         self._wanted: SimpleQueue[None] = SimpleQueue()
         self._granted: SimpleQueue[None] = SimpleQueue()
         self._waiting = False
@@ -31,7 +30,7 @@ class Turnstile:
         self._waiter: threading.Thread | None = None
 
     def acquire(self, timeout: float) -> bool:
-        """Whether the file is ours to write, after at most `timeout` seconds."""
+        """Whether this process may write, after at most `timeout` seconds."""
         if not self._waiting and self._at_once():
             return True
         with self._guard:
@@ -54,12 +53,12 @@ class Turnstile:
             if self._has_turn:
                 self._waiting = False
                 return True
-            # The thread goes on waiting, and lets go at once when its turn comes and nobody asked again.
+            # The thread keeps waiting, and releases its turn at once unless it is wanted again by then.
             self._given_up = True
         return False
 
     def _give_up(self) -> None:
-        """Somebody is broken off while waiting: what was granted meanwhile is let go."""
+        """The wait was interrupted: release a turn that was granted meanwhile."""
         with self._guard:
             if self._has_turn:
                 self._waiting = False
@@ -71,7 +70,7 @@ class Turnstile:
         fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     def has_its_files(self) -> bool:
-        """Whether its files are open; user code may have closed all that this process had open (`os.closerange`)."""
+        """Whether its files are still open; user code may have closed them (`os.closerange`)."""
         return all(_identity(handle) == identity for handle, identity in self._files)
 
     def close(self) -> None:
@@ -79,7 +78,7 @@ class Turnstile:
         self._wanted.put(None)
         if self._waiter is None or not self._waiting:
             for handle, identity in self._files:
-                if _identity(handle) == identity:  # not a file that got its number since
+                if _identity(handle) == identity:  # not another file with a reused descriptor
                     os.close(handle)
 
     def _at_once(self) -> bool:
@@ -91,7 +90,7 @@ class Turnstile:
             fcntl.flock(self._turn, fcntl.LOCK_UN)
 
     def _wait(self) -> None:
-        """The one thread that blocks: a lock of the system has no time limit of its own."""
+        """The one thread that blocks: `flock` has no timeout."""
         while True:
             self._wanted.get()
             if self._closed:
@@ -113,7 +112,7 @@ def _opened(path: Path) -> int:
 
 
 def _identity(handle: int) -> tuple[int, int] | None:
-    """Device and number of an open file; None where it is closed."""
+    """Device and inode of an open file; None where it is closed."""
     try:
         status = os.fstat(handle)
     except OSError:

@@ -1,16 +1,17 @@
-"""What a transaction reads and writes: the SQL of jobs, events and all that belongs to them.
+"""The SQL of a transaction: jobs, events, objects, plans, workers.
 
 writer      what a transaction writes, collected and written at once
-job_rows    rows of jobs, many with one statement: added, changed, set aside and brought back
+job_rows    rows of jobs, many with one statement: insert, update, set aside and bring back
 reader      every query, each answered by an index
 lists       jobs by any filter: pages and counts
-due         which due jobs a pull may take, in order, without a look at others
+due         the due jobs that a pull may take, in order, without reading others
 archive     events of removed jobs, packed, still part of the chain
-counts      the numbers metrics are made of, kept with every change
+counts      the numbers behind metrics, updated with every change
 governed    the tables of governed objects: gates, traces, rollbacks
-outgoing    effects that happened, alerts, and what objects elsewhere are told
-registry    the tables of time plans and of workers' signs of life
-time_set    times of a wrong clock brought back to the right one
+outgoing    effects, alerts and write-backs
+registry    the tables of time plans and of worker heartbeats
+time_set    times that a wrong clock wrote, set back
 bulk        many rows with one statement
-guard       what a handler's own SQL may do within our transaction
+statement_authorizer
+            what SQL of a handler may do within the transaction of the store
 """

@@ -1,7 +1,7 @@
-"""Events of removed jobs, packed: many in one row, a tenth of their size, still part of the chain and still found.
+"""Events of removed jobs, packed: many in one row at a tenth of their size, still in the chain and still searchable.
 
-A segment holds events of any numbers, in order, with the first bytes of their hashes: enough to name the event that was
-changed. The whole hashes follow from the chain, which goes on through rows and segments alike.
+A segment holds events in order, with the first bytes of their hashes: enough to name an event that was changed. The
+whole hashes follow from the chain, which runs through rows and segments alike.
 """
 
 import sqlite3
@@ -17,7 +17,7 @@ from pendula.jobs.audit import HASH_KEPT, JOB_EVENT, Filed, Row, filed
 from pendula.jobs.ids import seq_of
 from pendula.jobs.store.protocol import AuditListing
 
-SEGMENT_MOST = 1000  # events in one segment: what a reader unpacks to find one of them
+SEGMENT_MOST = 1000  # events in one segment: a reader unpacks all of them to find one
 JOBS_AT_ONCE = 500
 LEVEL = 6
 
@@ -35,13 +35,13 @@ _NOWHERE = Filed("", "", "", None)
 
 
 def about_object(object_type: str, object_id: str) -> int:
-    """A negative number for an object; two may share one, so what is found by it is looked at."""
+    """A negative number for an object; two objects may share one, so the events found by it are filtered."""
     digest = sha256(f"{object_type}\0{object_id}".encode(errors="surrogatepass")).digest()
     return -1 - (int.from_bytes(digest[:8], "big") >> 1)
 
 
 def archive_events(connection: sqlite3.Connection, jobs: Sequence[int]) -> None:
-    """Pack all events of the jobs with these numbers, and take their rows away; the last event of all stays a row."""
+    """Pack all events of these jobs and delete their rows; the newest event of the trail stays a row."""
     rows: list[Row] = []
     for first in range(0, len(jobs), JOBS_AT_ONCE):
         some = jobs[first : first + JOBS_AT_ONCE]
@@ -68,8 +68,8 @@ def _store(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
 
 
 def archived(connection: sqlite3.Connection, listing: AuditListing) -> Iterator[Row]:
-    """The packed events that are asked for, by number; a segment is unpacked when its first event comes up."""
-    return (row for row in _in_order(_segments(connection, listing)) if _is_asked_for(row, listing))
+    """The packed events of a listing, by number; a segment is unpacked when its first event is due."""
+    return (row for row in _in_order(_segments(connection, listing)) if _matches(row, listing))
 
 
 def is_archived_about(connection: sqlite3.Connection, n: int, job_seq: int, about: tuple[str, str]) -> bool:
@@ -80,7 +80,7 @@ def is_archived_about(connection: sqlite3.Connection, n: int, job_seq: int, abou
 
 
 def _segments(connection: sqlite3.Connection, listing: AuditListing) -> Iterator[tuple[int, bytes]]:
-    """The first number and the body of each segment that may hold what is asked for, by first number."""
+    """The first number and the body of each segment that may hold matching events, by first number."""
     about = listing.job_seq
     if about is None and listing.object_type is not None and listing.object_id is not None:
         is_job = listing.object_type == JOB_EVENT
@@ -94,27 +94,27 @@ def _segments(connection: sqlite3.Connection, listing: AuditListing) -> Iterator
 
 
 def _in_order(segments: Iterator[tuple[int, bytes]]) -> Iterator[Row]:
-    """All events by number, of segments that may reach into each other; those it is not the turn of stay packed."""
-    # A heap. No two events have one number, unless somebody made a second one: then the segments decide.
+    """All events by number, of segments that may overlap; segments that start later stay packed."""
+    # A heap. Event numbers are unique unless the file was tampered with: then the order of segments decides.
     unpacked: list[tuple[int, int, Row, Iterator[Row]]] = []
     coming, taken = next(segments, None), 0
     while coming is not None or unpacked:
         while coming is not None and (not unpacked or coming[0] <= unpacked[0][0]):
-            _take_up(unpacked, taken, _rows(coming[1]))
+            _push(unpacked, taken, _rows(coming[1]))
             coming, taken = next(segments, None), taken + 1
         if unpacked:
             _, place, row, rest = heappop(unpacked)
             yield row
-            _take_up(unpacked, place, rest)
+            _push(unpacked, place, rest)
 
 
-def _take_up(unpacked: list[tuple[int, int, Row, Iterator[Row]]], place: int, rows: Iterator[Row]) -> None:
+def _push(unpacked: list[tuple[int, int, Row, Iterator[Row]]], place: int, rows: Iterator[Row]) -> None:
     if (row := next(rows, None)) is not None:
         heappush(unpacked, (row.n, place, row, rows))
 
 
 def _rows(body: bytes) -> Iterator[Row]:
-    """The events of a segment; none where it is damaged: then they are missing in the chain, which tells so."""
+    """The events of a segment; none where it is damaged, which the check of the chain reports as missing events."""
     try:
         packed = _unpack(zlib.decompress(body))
     except (zlib.error, msgspec.MsgspecError):
@@ -124,7 +124,7 @@ def _rows(body: bytes) -> Iterator[Row]:
 
 
 def _row(n: int, hash: bytes, body: str) -> Row:
-    """The row as it was. Where it was filed follows from its body; what cannot be read is filed nowhere."""
+    """The row as it was before packing. Its columns follow from its body; of an unreadable body they are empty."""
     try:
         place = filed(body)
     except (msgspec.MsgspecError, UnicodeError):
@@ -142,11 +142,11 @@ def _row(n: int, hash: bytes, body: str) -> Row:
     )
 
 
-def _is_asked_for(row: Row, listing: AuditListing) -> bool:
-    asked: tuple[tuple[Any, Any], ...] = (
+def _matches(row: Row, listing: AuditListing) -> bool:
+    filters: tuple[tuple[Any, Any], ...] = (
         (listing.object_type, row.object_type),
         (listing.object_id, row.object_id),
         (listing.job_seq, row.job_seq),
         (listing.event_type, row.event_type),
     )
-    return row.n > listing.after and all(wish is None or wish == found for wish, found in asked)
+    return row.n > listing.after and all(wanted is None or wanted == value for wanted, value in filters)

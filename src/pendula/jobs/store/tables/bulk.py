@@ -1,11 +1,11 @@
-"""Many rows with one statement: SQLite then begins, checks and ends a statement once, instead of once a row."""
+"""Many rows with one statement: SQLite prepares and finishes it once, instead of once a row."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-AT_ONCE = 50  # more make hardly a difference
+AT_ONCE = 50  # more rows are hardly faster
 
 
 class Bulk:
@@ -17,12 +17,12 @@ class Bulk:
         self._many = f"{head} {', '.join([row] * AT_ONCE)} {tail}"
 
     def run(self, connection: sqlite3.Connection, rows: Iterable[Sequence[Any]]) -> None:
-        given = list(rows)
-        if len(given) == 1:
-            connection.execute(self._one, given[0])
+        values = list(rows)
+        if len(values) == 1:
+            connection.execute(self._one, values[0])
             return
-        whole = len(given) - len(given) % AT_ONCE
+        whole = len(values) - len(values) % AT_ONCE
         for first in range(0, whole, AT_ONCE):
-            connection.execute(self._many, tuple(chain.from_iterable(given[first : first + AT_ONCE])))
-        if whole < len(given):
-            connection.executemany(self._one, given[whole:])
+            connection.execute(self._many, tuple(chain.from_iterable(values[first : first + AT_ONCE])))
+        if whole < len(values):
+            connection.executemany(self._one, values[whole:])

@@ -1,4 +1,4 @@
-"""The numbers metrics are made of, kept up to date with every change: nobody ever has to count rows of jobs."""
+"""The numbers behind metrics, updated with every change, so that no query counts rows of jobs."""
 
 import sqlite3
 from typing import Self
@@ -19,34 +19,34 @@ Kind = tuple[str, str, str, int, str]  # status, object type, action, priority, 
 
 
 class Counts:
-    """What one transaction adds to these numbers; written at its end, or before somebody looks."""
+    """What one transaction adds to these numbers; written at its end, or before a query needs them."""
 
-    __slots__ = ("_ended", "_handed", "_jobs")
+    __slots__ = ("_delivered", "_ended", "_jobs")
 
     def __init__(self) -> None:
         self._jobs: dict[Kind, int] = {}
-        self._handed: dict[Kind, int] = {}  # when a job of a kind was last handed out
+        self._delivered: dict[Kind, int] = {}  # when a job of a kind was last delivered
         self._ended: dict[int, list[int]] = {}
 
     def copy(self) -> Self:
-        """As they are now, for whoever has to go back."""
+        """A copy to restore when a part of the transaction is undone."""
         other = type(self)()
         other._jobs = dict(self._jobs)
-        other._handed = dict(self._handed)
+        other._delivered = dict(self._delivered)
         other._ended = {second: list(numbers) for second, numbers in self._ended.items()}
         return other
 
     def add(self, job: Job, by: int) -> None:
-        """So many jobs more of this kind."""
+        """Count `by` more jobs of this kind."""
         key = _kind(job)
         self._jobs[key] = self._jobs.get(key, 0) + by
 
-    def hand_out(self, job: Job) -> None:
-        """A worker has it from now on."""
-        self._handed[_kind(job)] = job.updated_at
+    def deliver(self, job: Job) -> None:
+        """Record when a job of this kind was delivered."""
+        self._delivered[_kind(job)] = job.updated_at
 
     def end(self, job: Job, *, attempted: bool) -> None:
-        """One attempt, or one job, is over: what rates are made of."""
+        """Count an ended attempt or job, for rates."""
         numbers = self._ended.setdefault(job.updated_at // SECOND, [0, 0, 0, 0, 0])
         match job.status:
             case Status.SUCCEEDED:
@@ -64,12 +64,12 @@ class Counts:
 
     def write(self, connection: sqlite3.Connection) -> None:
         for key, n in self._jobs.items():
-            if n or key in self._handed:
-                connection.execute(_COUNT, (*key, n, self._handed.get(key, 0)))
-        self._jobs, self._handed = {}, {}
+            if n or key in self._delivered:
+                connection.execute(_COUNT, (*key, n, self._delivered.get(key, 0)))
+        self._jobs, self._delivered = {}, {}
         if self._ended:
             connection.executemany(_ENDED, [(second, *numbers) for second, numbers in self._ended.items()])
-            # Beyond the longest window nobody asks.
+            # Older than the longest window of the metrics.
             connection.execute("DELETE FROM ended WHERE second < ?", (max(self._ended) - ENDED_KEPT_SEC,))
             self._ended = {}
 

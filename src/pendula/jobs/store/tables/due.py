@@ -1,6 +1,6 @@
-"""Which due jobs a pull may take, in the order of a pull: only rows that are wanted are ever looked at.
+"""The due jobs that a pull may take, in order: only matching rows are read.
 
-A pull that asks for queues, types or actions reads one stretch of an index for each kind it wants, and merges them.
+A pull with queues, types or actions reads one range of an index for each matching kind, and merges them.
 """
 
 import sqlite3
@@ -16,16 +16,16 @@ from pendula.jobs.store.tables.lists import COLUMNS
 Kind = tuple[str, str, str]  # queue, object type, action
 
 ASIDE = "status = 'queued' AND aside = 1"
-# Verifications of one governed object always go one after the other; others only where the policy says so.
+# Verifications of one governed object always run one after the other; other jobs only where the policy says so.
 _VERIFIES = "action IN ('" + "', '".join(sorted(VERIFICATIONS)) + "')"
 NEEDLESSLY_ASIDE = f"""{ASIDE} AND NOT ({_VERIFIES} AND EXISTS (
     SELECT 1 FROM governed WHERE governed.object_type = jobs.object_type AND governed.object_id = jobs.object_id))"""
 _WAITING = "FROM jobs WHERE status = 'queued' AND aside = 0"
-# Said outright: where few kinds are known, the index of all that wait looks as good, and is not.
+# Named explicitly: with few kinds SQLite would choose `jobs_due`, which is slower.
 _BY_KIND = "FROM jobs INDEXED BY jobs_due_kinds WHERE status = 'queued' AND aside = 0"
 _OF_KIND = f"{_BY_KIND} AND queue = ? AND object_type = ? AND action = ? AND run_at <= ?"
 _IN_ORDER = "ORDER BY run_at, priority, seq LIMIT ?"
-# A time no job has: the search lands behind all jobs of a kind instead of walking over them.
+# A time no job has: the search lands after all jobs of a kind instead of scanning them.
 AFTER_ALL = (1 << 63) - 1
 _NEXT_KIND = f"""SELECT queue, object_type, action {_BY_KIND}
     AND (queue, object_type, action, run_at) > (?, ?, ?, {AFTER_ALL})
@@ -41,7 +41,7 @@ def is_filtered(pull: Pull) -> bool:
 
 
 def is_wanted(pull: Pull, kind: Kind) -> bool:
-    """Whether a pull asks for jobs of this type and action, whatever their queue."""
+    """Whether a pull matches jobs of this type and action, ignoring their queue."""
     _, object_type, action = kind
     return (
         (not pull.object_types or object_type in pull.object_types)
@@ -51,14 +51,14 @@ def is_wanted(pull: Pull, kind: Kind) -> bool:
 
 
 def kinds(connection: sqlite3.Connection, pull: Pull, queue: str | None) -> list[Kind]:
-    """The wanted kinds of which a job waits, due or not; one search of the index for each kind there is."""
-    found = []
-    asked, kind = (_NEXT_KIND, ("", "", "")) if queue is None else (_NEXT_KIND_OF_QUEUE, (queue, "", ""))
-    while (row := connection.execute(asked, kind).fetchone()) is not None:
+    """The matching kinds with a queued job, due or not; one index search for each kind."""
+    matching = []
+    query, kind = (_NEXT_KIND, ("", "", "")) if queue is None else (_NEXT_KIND_OF_QUEUE, (queue, "", ""))
+    while (row := connection.execute(query, kind).fetchone()) is not None:
         kind = row
         if is_wanted(pull, kind):
-            found.append(kind)
-    return found
+            matching.append(kind)
+    return matching
 
 
 def is_any_due(connection: sqlite3.Connection, pull: Pull | None, due_by: int) -> bool:
@@ -74,24 +74,24 @@ def is_any_due(connection: sqlite3.Connection, pull: Pull | None, due_by: int) -
 
 
 def count_due(connection: sqlite3.Connection, object_type: str, action: str, due_by: int) -> tuple[int, int, str]:
-    """How many jobs of a type and an action are due, aside or not, since when, and the id of the first."""
+    """How many jobs of a type and an action are due, set aside or not, since when, and the id of the first."""
     query = f"""SELECT count(*), min(run_at), job_id FROM (
         SELECT run_at, job_id {_BY_KIND} AND object_type = ?1 AND action = ?2 AND run_at <= ?3 AND queue IN
             (SELECT queue FROM counts WHERE status = 'queued' AND object_type = ?1 AND action = ?2 AND n > 0)
         UNION ALL
         SELECT run_at, job_id FROM jobs WHERE {ASIDE} AND object_type = ?1 AND +action = ?2 AND run_at <= ?3)"""
-    found: tuple[int, int, str] = connection.execute(query, (object_type, action, due_by)).fetchone()
-    return found
+    row: tuple[int, int, str] = connection.execute(query, (object_type, action, due_by)).fetchone()
+    return row
 
 
 def due_rows(
     connection: sqlite3.Connection, pull: Pull, due_by: int, queue: str | None, limit: int = _ALL
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows of `COLUMNS`, of one queue or of all; no more than `limit`, where there is one, of each kind."""
+    """Rows of `COLUMNS`, of one queue or of all; with `limit`, at most so many of each kind."""
     if not is_filtered(pull):
         return connection.execute(f"SELECT {COLUMNS} {_WAITING} AND run_at <= ? {_IN_ORDER}", (due_by, limit))
     query = f"SELECT {COLUMNS} {_OF_KIND} {_IN_ORDER}"
-    # A cursor for each: they are read in turns.
+    # A cursor for each kind: they are read alternately.
     parts = [connection.cursor().execute(query, (*kind, due_by, limit)) for kind in kinds(connection, pull, queue)]
     return parts[0] if len(parts) == 1 else merge(*parts, key=_order)
 

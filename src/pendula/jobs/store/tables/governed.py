@@ -1,4 +1,4 @@
-"""The tables of governed objects: the objects themselves, gates, decision traces, rollbacks, and what was counted."""
+"""The tables of governed objects: the objects, gates, decision traces, rollbacks and counters."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _decode_reason = msgspec.json.Decoder(Reason).decode
 TRACE = "trace_"
 _GATE = ", ".join(Gate.__struct_fields__)
 
-# The first two as the index says it, so that it is used; an object at its end has no next action.
+# The first two conditions as in the index, so that SQLite uses it; an object at its end has no next action.
 _FOR_A_PERSON = """instr(body, '"decision_mode":"escalate"') > 0 AND instr(body, '"closed":') = 0
     AND instr(body, '"next_action":') > 0"""
 
@@ -37,7 +37,7 @@ class GovernedTables:
         query = "SELECT body FROM governed WHERE object_type = ? AND object_id = ?"
         try:
             row = self._connection.execute(query, (object_type, object_id)).fetchone()
-        except UnicodeEncodeError:  # half a character: nothing of that name was ever stored
+        except UnicodeEncodeError:  # a lone surrogate cannot be stored
             return None
         return None if row is None else _read(row[0])
 
@@ -45,7 +45,7 @@ class GovernedTables:
         query = "SELECT 1 FROM governed WHERE object_type = ? AND object_id = ?"
         try:
             return self._connection.execute(query, (object_type, object_id)).fetchone() is not None
-        except UnicodeEncodeError:  # half a character: nothing of that name was ever stored
+        except UnicodeEncodeError:  # a lone surrogate cannot be stored
             return False
 
     def any(self) -> bool:
@@ -77,7 +77,7 @@ class GovernedTables:
         return [_read(row[0]) for row in self._connection.execute(query, values)]
 
     def stored(self, after: tuple[str, str], limit: int) -> list[Stored]:
-        """Objects by type and id, as they lie there; what cannot be read is among them."""
+        """Objects by type and id, including those that cannot be read."""
         query = (
             "SELECT object_type, object_id, place, next_action_at, body FROM governed "
             "WHERE (object_type, object_id) > (?, ?) ORDER BY object_type, object_id LIMIT ?"
@@ -86,7 +86,7 @@ class GovernedTables:
         return [Stored(kind, name, place, at, _readable(body)) for kind, name, place, at, body in rows]
 
     def places(self) -> list[tuple[str, str, int]]:
-        """How many objects of each type are where."""
+        """How many objects of each type are in each place."""
         query = "SELECT object_type, place, count(*) FROM governed GROUP BY object_type, place ORDER BY 1, 2"
         return [(row[0], row[1], row[2]) for row in self._connection.execute(query)]
 
@@ -100,19 +100,19 @@ class GovernedTables:
         return bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM closed_objects)").fetchone()[0])
 
     def closed(self) -> set[tuple[str, str]]:
-        """Those that nobody may verify any more."""
+        """Objects whose verification limit is reached."""
         rows = self._connection.execute("SELECT object_type, object_id FROM closed_objects")
         return {(row[0], row[1]) for row in rows}
 
     def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Which of these nobody may verify any more."""
+        """The objects among these whose verification limit is reached."""
         query = "SELECT 1 FROM closed_objects WHERE object_type = ? AND object_id = ?"
-        return {one for one in about if self._connection.execute(query, one).fetchone() is not None}
+        return {key for key in about if self._connection.execute(query, key).fetchone() is not None}
 
     def waiting(self, object_type: str, object_id: str) -> list[str]:
         """Ids of the object's queued jobs, the oldest first."""
         query = (
-            # The first condition on the status is what the index of waiting jobs is for.
+            # The first condition on the status is that of the index.
             "SELECT job_id FROM jobs WHERE object_type = ? AND object_id = ? AND status IN ('queued', 'running') "
             "AND status = 'queued' ORDER BY seq"
         )
@@ -134,7 +134,7 @@ class GovernedTables:
         )
 
     def jobs_out_of_turn(self) -> list[str]:
-        """Ids of jobs that were begun by a delivery which never was, or put off more often than any may be."""
+        """Ids of jobs begun by a delivery that never happened, or deferred more often than allowed."""
         query = (
             "SELECT job_id FROM governed_jobs JOIN jobs ON seq = job_seq "
             "WHERE begun_fence > delivery_count OR deferrals NOT BETWEEN 0 AND ? ORDER BY seq"
@@ -144,7 +144,7 @@ class GovernedTables:
     # Gates
 
     def gates(self, scope: str | None = None) -> tuple[Gate, ...]:
-        """Those that count for a scope: its own and those for everything. Without one, all there are."""
+        """Gates that apply to a scope: its own and those for everything. Without a scope, all gates."""
         query = f"SELECT {_GATE} FROM gates"
         if scope is None:
             rows = self._connection.execute(f"{query} ORDER BY name, scope")
@@ -153,7 +153,7 @@ class GovernedTables:
         return tuple(Gate(*row) for row in rows)
 
     def gate_page(self, scope: str | None, after: tuple[str, str], limit: int) -> list[Gate]:
-        """Gates by scope and name, those for everything first: all, or those that count for one scope."""
+        """Gates by scope and name, those for everything first: all, or those that apply to one scope."""
         among = "" if scope is None else "scope IN (?, ?) AND "
         values = () if scope is None else (scope, EVERYTHING)
         rows = self._connection.execute(
@@ -186,7 +186,7 @@ class GovernedTables:
         return [(trace_id(row[0]), decode(row[1].encode())) for row in rows]
 
     def has_trace(self, name: str, object_type: str, object_id: str) -> bool:
-        """Whether a decision about the object is kept under this name."""
+        """Whether a decision about the object is stored under this name."""
         query = "SELECT 1 FROM decision_traces WHERE n = ? AND object_type = ? AND object_id = ?"
         number = int(name.removeprefix(TRACE))
         return self._connection.execute(query, (number, object_type, object_id)).fetchone() is not None
@@ -213,7 +213,7 @@ class GovernedTables:
         return [_rollback(row) for row in self._connection.execute(query, (limit,))]
 
     def finish_rollbacks(self, object_type: str, object_id: str, now: int) -> int:
-        """How many were open."""
+        """Returns how many were open."""
         query = "UPDATE rollbacks SET finished_at = ? WHERE object_type = ? AND object_id = ? AND finished_at IS NULL"
         return self._connection.execute(query, (now, object_type, object_id)).rowcount
 
@@ -248,5 +248,5 @@ def _read(body: str) -> Governed:
 def _readable(body: str) -> Governed | None:
     try:
         return _decode(body)
-    except ValueError:  # what is not JSON, not such an object, or not even text
+    except ValueError:  # not JSON, not a governed object, or not even text
         return None

@@ -1,4 +1,4 @@
-"""Rows of jobs, many with one statement: added, found by their keys, changed, set aside for a busy object."""
+"""Rows of jobs, many with one statement: insert, look up by key, update, set aside for a busy object."""
 
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
@@ -13,7 +13,7 @@ from pendula.jobs.store.tables.bulk import Bulk
 from pendula.jobs.store.tables.due import AFTER_ALL, ASIDE, NEEDLESSLY_ASIDE
 from pendula.jobs.store.tables.lists import COLUMNS
 
-# What most jobs never have stands last, and is written only where it is there.
+# The columns that most jobs never use come last, and are written only where they are set.
 _PLAIN = Job.__struct_fields__[: Job.__struct_fields__.index("payload")]
 _INSERT = Bulk(f"INSERT INTO jobs ({', '.join(_PLAIN)}) VALUES", len(_PLAIN), "ON CONFLICT DO NOTHING")
 _INSERT_WHOLE = Bulk(f"INSERT INTO jobs ({COLUMNS}) VALUES", len(Job.__struct_fields__), "ON CONFLICT DO NOTHING")
@@ -21,7 +21,7 @@ _CHANGING = (
     "run_at", "attempt", "status", "last_error", "updated_at", "worker_id", "lease", "lease_expires_at",
     "delivery_count", "audit_event_id", "outcome", "last_lease", "ended", "expired",
 )  # fmt: skip
-# Whatever changes is looked at again: it does not stand aside any longer.
+# A changed job is no longer set aside: the next pull looks at it again.
 _NEW = ", ".join([f"{name} = new.column{number}" for number, name in enumerate(_CHANGING, 2)] + ["aside = 0"])
 _changed_values = attrgetter("seq", *_CHANGING)
 _UPDATE = Bulk(f"UPDATE jobs SET {_NEW} FROM (VALUES", 1 + len(_CHANGING), ") AS new WHERE seq = new.column1")
@@ -34,7 +34,7 @@ KEYS_AT_ONCE = 500
 
 
 def added(connection: sqlite3.Connection, jobs: Sequence[Job]) -> bool:
-    """Whether all keys were free; if not, nothing was added. One row needs no savepoint: it is added, or is not."""
+    """Whether all keys were free; if not, nothing was added. A single row needs no savepoint."""
     before = connection.total_changes
     many = len(jobs) > 1
     if many:
@@ -52,19 +52,19 @@ def added(connection: sqlite3.Connection, jobs: Sequence[Job]) -> bool:
 
 
 def by_keys(connection: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Job]:
-    """The jobs that have these keys, by key."""
-    found: dict[str, Job] = {}
+    """The jobs with these keys, by key."""
+    jobs: dict[str, Job] = {}
     for first in range(0, len(keys), KEYS_AT_ONCE):
         some = keys[first : first + KEYS_AT_ONCE]
         query = f"SELECT {COLUMNS} FROM jobs WHERE idempotency_key IN ({', '.join('?' * len(some))})"
         for row in connection.execute(query, some):
             job = Job(*row)
-            found[job.idempotency_key] = job
-    return found
+            jobs[job.idempotency_key] = job
+    return jobs
 
 
 def waiting(connection: sqlite3.Connection, object_type: str, object_id: str, action: str) -> Job | None:
-    """The first job for this work that waits or runs."""
+    """The first job for this work that is queued or running."""
     query = (
         f"SELECT {COLUMNS} FROM jobs WHERE object_type = ? AND object_id = ? AND action = ? "
         "AND status IN ('queued', 'running') ORDER BY seq LIMIT 1"
@@ -74,12 +74,12 @@ def waiting(connection: sqlite3.Connection, object_type: str, object_id: str, ac
 
 
 def update(connection: sqlite3.Connection, jobs: Iterable[Job]) -> None:
-    """Write what most changes change."""
+    """Write the columns that most changes touch."""
     _UPDATE.run(connection, map(_changed_values, jobs))
 
 
 def update_more(connection: sqlite3.Connection, jobs: Iterable[Job]) -> None:
-    """Write what few changes change beside that."""
+    """Write the columns that few changes touch."""
     connection.executemany(_MORE, map(_more_values, jobs))
 
 
@@ -88,13 +88,13 @@ def set_aside(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
 
 
 def bring_back(connection: sqlite3.Connection, limit: int) -> bool:
-    """Bring back so many of those needlessly aside, whatever their object; whether there were any."""
+    """Stop setting aside up to `limit` jobs that are aside needlessly; returns whether there were any."""
     query = f"UPDATE jobs SET aside = 0 WHERE seq IN (SELECT seq FROM jobs WHERE {NEEDLESSLY_ASIDE} LIMIT ?)"
     return connection.execute(query, (limit,)).rowcount > 0
 
 
 def bring_first_back(connection: sqlite3.Connection, freed: tuple[str, str]) -> None:
-    """The first of every kind of job that stands aside for this object: one of them may go next."""
+    """Bring back the first job of every kind that is set aside for this object: one of them may run next."""
     kind, numbers = ("", "", -1), []
     while (row := connection.execute(_FIRST_ASIDE, (*freed, *kind)).fetchone()) is not None:
         kind = row[:3]
@@ -103,7 +103,7 @@ def bring_first_back(connection: sqlite3.Connection, freed: tuple[str, str]) -> 
 
 
 def remove(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
-    """Take jobs, their effects and what governance knew of them away; their keys stay used."""
+    """Delete jobs with their effects and governance columns; their keys stay used."""
     used = "INSERT INTO used_keys (hash) VALUES (?) ON CONFLICT DO NOTHING"
     connection.executemany(used, [(sha256(job.idempotency_key.encode()).digest(),) for job in jobs])
     connection.executemany("DELETE FROM effects WHERE idempotency_key = ?", [(job.idempotency_key,) for job in jobs])
@@ -112,7 +112,7 @@ def remove(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
 
 
 def expired(connection: sqlite3.Connection, now: int, limit: int) -> list[tuple[Any, ...]]:
-    """Rows of jobs whose lease has run out, the first ones first."""
+    """Rows of jobs with an expired lease, in the order of expiry."""
     query = (
         f"SELECT {COLUMNS} FROM jobs WHERE status = 'running' AND lease_expires_at <= ? "
         "ORDER BY lease_expires_at, seq LIMIT ?"

@@ -1,4 +1,4 @@
-"""What goes out of the store: effects that happened, alerts, and what objects elsewhere are told."""
+"""Effects, alerts and write-backs."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""The queries behind a store: every one written out, each answered by an index. Nothing here writes."""
+"""The queries of a store, each answered by an index. Nothing here writes."""
 
 import json
 import sqlite3
@@ -23,9 +23,9 @@ from pendula.kernel.canonical import decode
 
 
 def job_of(row: tuple[Any, ...]) -> Job:
-    """The job in a row of `COLUMNS`. These are the fields in their order, so the query names each value.
+    """The job in a row of `COLUMNS`, which are the fields in order.
 
-    By keyword it would take twelve times as long, and a pull of a hundred jobs a twentieth more.
+    Keyword arguments would take twelve times as long, and make a pull of a hundred jobs 5 % slower.
     """
     return Job(*row)
 
@@ -35,7 +35,7 @@ def _number(row: Row) -> int:
 
 
 class SqliteReader:
-    """Looks at the store within one transaction."""
+    """Queries of one transaction."""
 
     def __init__(self, connection: sqlite3.Connection, time: StoreTime | None = None) -> None:
         self._connection = connection
@@ -45,7 +45,7 @@ class SqliteReader:
         self.head()
 
     def head(self) -> tuple[int, bytes]:
-        """The number and hash of the last event; its time is one that nobody goes behind from here on."""
+        """The number and hash of the newest event; the store's time is not before it from here on."""
         row = self._connection.execute(
             "SELECT n, hash, substr(body, -60) FROM audit ORDER BY n DESC LIMIT 1"
         ).fetchone()
@@ -84,19 +84,19 @@ class SqliteReader:
         return lists.count(self._connection, listing)
 
     def unhandled(self, since: int) -> list[Unhandled]:
-        # The kinds first: where each of them was handed out lately, no job is looked at.
+        # The kinds first: where each of them was delivered lately, no job is read.
         idle = (
             "SELECT object_type, action FROM counts GROUP BY object_type, action "
             "HAVING sum(n) FILTER (WHERE status = 'queued') > 0 "
             "AND coalesce(sum(n) FILTER (WHERE status = 'running'), 0) = 0 "
             "AND coalesce(max(at) FILTER (WHERE status = 'running'), 0) <= ?"
         )
-        found = []
+        kinds = []
         for object_type, action in self._connection.execute(idle, (since,)).fetchall():
             n, first, job_id = count_due(self._connection, object_type, action, since)
             if n:
-                found.append(Unhandled(object_type, action, count=n, since=first, job_id=job_id))
-        return found
+                kinds.append(Unhandled(object_type, action, count=n, since=first, job_id=job_id))
+        return kinds
 
     def events(self, listing: AuditListing) -> list[Row]:
         where, values = ["n > ?"], [listing.after]
@@ -106,7 +106,7 @@ class SqliteReader:
                 where.append(f"{name} = ?")
                 values.append(value)
         if listing.object_type not in (None, JOB_EVENT):
-            # Said outright, so that the index of objects, which leaves jobs out, can be used.
+            # The condition of the partial index on objects, so that SQLite uses it.
             where.append(f"object_type <> '{JOB_EVENT}'")
         query = (
             "SELECT n, event_type, object_type, object_id, job_seq, body, hash FROM audit "
@@ -126,7 +126,7 @@ class SqliteReader:
         )
         try:
             row = self._connection.execute(query, (object_type, object_id)).fetchone()
-        except UnicodeEncodeError:  # half a character: nothing of that name was ever stored
+        except UnicodeEncodeError:  # a lone surrogate cannot be stored
             return None
         return None if row is None else ObjectRow(*row)
 
@@ -136,7 +136,7 @@ class SqliteReader:
         return None if row is None else Effect(row[0], row[1], row[2], decode(row[3].encode()), row[4])
 
     def anything_to_pull(self, due_by: int, now: int, pull: Pull | None = None) -> bool:
-        """Whether a pull would find a job that is for it, or a lease to put back."""
+        """Whether a pull would find a matching job, or an expired lease."""
         return is_any_due(self._connection, pull, due_by) or self.anything_expired(now)
 
     def anything_aside(self, *, needlessly: bool = False) -> bool:
@@ -148,7 +148,7 @@ class SqliteReader:
         return bool(self._connection.execute(query, (now,)).fetchone()[0])
 
     def over(self, status: Status, before: int, limit: int) -> list[Job]:
-        # The words of the index, too: only so is it taken.
+        # With the condition of the partial index, so that SQLite uses it.
         query = (
             f"SELECT {COLUMNS} FROM jobs WHERE status IN ('succeeded', 'failed', 'dead_letter') AND status = ? "
             "AND updated_at < ? ORDER BY updated_at, seq LIMIT ?"
@@ -171,8 +171,8 @@ class SqliteReader:
     def next_time(self) -> int | None:
         due = "SELECT run_at FROM jobs WHERE status = 'queued' AND aside = 0 ORDER BY run_at LIMIT 1"
         lease = "SELECT lease_expires_at FROM jobs WHERE status = 'running' ORDER BY lease_expires_at LIMIT 1"
-        found = [row[0] for query in (due, lease) for row in self._connection.execute(query)]
-        return min(found, default=None)
+        times = [row[0] for query in (due, lease) for row in self._connection.execute(query)]
+        return min(times, default=None)
 
     def plans(self) -> list[Plan]:
         return registry.plans(self._connection)
@@ -186,15 +186,15 @@ class SqliteReader:
     def before(self, job: Job, now: int, head_start_sec: Sequence[int], most: int) -> int:
         high, medium, low = (seconds * SECOND for seconds in head_start_sec)
         ahead = (job.run_at - (high, medium, low)[job.priority], job.run_at, job.priority, job.seq)
-        # Nothing due later than this can go before it, so no more of the index is looked at.
+        # No job due later than this can be ahead, so the scan ends there.
         latest = min(now, ahead[0] + max(high, medium, low))
         query = (
             "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE status = 'queued' AND aside = 0 AND run_at <= ? AND "
             "(run_at - CASE priority WHEN 0 THEN ? WHEN 1 THEN ? ELSE ? END, run_at, priority, seq) < (?, ?, ?, ?) "
             "LIMIT ?)"
         )
-        found: int = self._connection.execute(query, (latest, high, medium, low, *ahead, most)).fetchone()[0]
-        return found
+        count: int = self._connection.execute(query, (latest, high, medium, low, *ahead, most)).fetchone()[0]
+        return count
 
     def running_on(self, object_type: str, object_id: str, actions: Collection[str] = ()) -> Job | None:
         query = (
@@ -204,24 +204,24 @@ class SqliteReader:
         return next((job for job in jobs if not actions or job.action in actions), None)
 
     def figures(self, now: int, since: int) -> Figures:
-        ask = self._connection.execute
-        due, first = ask(
+        execute = self._connection.execute
+        due, first = execute(
             "SELECT count(*), min(run_at) FROM jobs WHERE status = 'queued' AND aside = 0 AND run_at <= ?", (now,)
         ).fetchone()
-        aside, first_aside = ask(
+        aside, first_aside = execute(
             f"SELECT count(*), min(run_at) FROM jobs WHERE {ASIDE} AND run_at <= ?", (now,)
         ).fetchone()
-        lost, first_lost = ask(
+        lost, first_lost = execute(
             "SELECT count(*), min(run_at) FROM jobs WHERE status = 'running' AND lease_expires_at <= ?", (now,)
         ).fetchone()
         names = "status, object_type, action, priority, queue, n"
-        counts = [tuple(row) for row in ask(f"SELECT {names} FROM counts WHERE n <> 0")]
-        sums = ask(
+        counts = [tuple(row) for row in execute(f"SELECT {names} FROM counts WHERE n <> 0")]
+        sums = execute(
             "SELECT total(succeeded), total(failed), total(dead_letter), total(attempts), total(requeues) "
             "FROM ended WHERE second > ?",
             (since // SECOND,),
         ).fetchone()
-        alerts = ask("SELECT count(*) FROM alerts WHERE delivered_at IS NULL").fetchone()[0]
+        alerts = execute("SELECT count(*) FROM alerts WHERE delivered_at IS NULL").fetchone()[0]
         firsts = [at for at in (first, first_aside, first_lost) if at is not None]
         succeeded, failed, dead, attempts, requeues = map(int, sums)
         return Figures(

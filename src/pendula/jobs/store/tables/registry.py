@@ -1,4 +1,4 @@
-"""The tables of time plans and of workers' signs of life: rows in, rows out. Small ones, read as a whole."""
+"""The tables of time plans and of worker heartbeats. Small ones, read as a whole."""
 
 import sqlite3
 from typing import Any
@@ -19,7 +19,7 @@ _PUT_WORKER = f"INSERT OR REPLACE INTO workers ({_WORKER}) VALUES ({', '.join('?
 
 
 def plans(connection: sqlite3.Connection) -> list[Plan]:
-    """All of them, by name."""
+    """All plans, by name."""
     return [_plan(row) for row in connection.execute(f"SELECT {_PLAN} FROM plans ORDER BY name")]
 
 
@@ -48,20 +48,20 @@ def drop_plan(connection: sqlite3.Connection, name: str) -> None:
 
 
 def workers(connection: sqlite3.Connection) -> list[WorkerRow]:
-    """All that are known, the last heard of first."""
+    """All workers, the latest heartbeat first."""
     query = f"SELECT {_WORKER} FROM workers ORDER BY seen_at DESC, worker_id DESC"
     return [_worker(row) for row in connection.execute(query)]
 
 
 def _worker(row: tuple[Any, ...]) -> WorkerRow:
-    told = dict(zip(WorkerRow.__struct_fields__, row, strict=True))
-    told["works"] = json.decode(told["works"], type=tuple[tuple[str, str], ...])
-    told["queues"] = json.decode(told["queues"], type=tuple[str, ...])
-    return WorkerRow(**told)
+    members = dict(zip(WorkerRow.__struct_fields__, row, strict=True))
+    members["works"] = json.decode(members["works"], type=tuple[tuple[str, str], ...])
+    members["queues"] = json.decode(members["queues"], type=tuple[str, ...])
+    return WorkerRow(**members)
 
 
 def put_worker(connection: sqlite3.Connection, row: WorkerRow, *, forget_before: int, most: int) -> None:
-    """Write what a worker tells; who was not heard of since then, and whoever is one too many, is forgotten."""
+    """Store a heartbeat; drop workers last seen before `forget_before`, and the oldest beyond `most`."""
     *numbers, works, queues = astuple(row)
     connection.execute(_PUT_WORKER, (*numbers, json.encode(works).decode(), json.encode(queues).decode()))
     connection.execute("DELETE FROM workers WHERE seen_at < ?", (forget_before,))

@@ -1,4 +1,4 @@
-"""Times that a wrong clock wrote are brought back to the right one."""
+"""Sets times that a wrong clock wrote back to the right time."""
 
 import sqlite3
 
@@ -16,7 +16,7 @@ _ENDED = ("succeeded", "failed", "dead_letter", "attempts", "requeues")
 
 
 def set_back(connection: sqlite3.Connection, right: int) -> None:
-    """No time of something that has happened is later than the right one."""
+    """Set every past time that is later than `right` back to it."""
     for table, columns in _BACK.items():
         changes = ", ".join(f"{name} = min({name}, ?1)" for name in columns)
         connection.execute(

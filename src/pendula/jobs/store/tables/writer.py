@@ -24,9 +24,9 @@ from pendula.jobs.store.tables.bulk import Bulk
 from pendula.jobs.store.tables.counts import Counts
 from pendula.jobs.store.tables.due import due_rows
 from pendula.jobs.store.tables.governed import GovernedTables
-from pendula.jobs.store.tables.guard import execute_guarded
 from pendula.jobs.store.tables.lists import COLUMNS
 from pendula.jobs.store.tables.reader import SqliteReader, job_of
+from pendula.jobs.store.tables.statement_authorizer import execute_authorized
 from pendula.jobs.store.tables.time_set import set_back
 from pendula.kernel.canonical import Json
 
@@ -50,50 +50,52 @@ class Mark(msgspec.Struct, frozen=True):
     seq: int | None
 
 
-class Kept:
-    """What one transaction knows at its end and the next needs: valid as long as nobody else wrote meanwhile.
+class TransactionCache:
+    """What a transaction knows at its end and the next one needs; invalid once another connection has written.
 
-    A transaction takes it away and gives it back when it is committed: after any trouble there is nothing.
+    A transaction clears it and fills it again on commit, so that it is empty after any error.
     """
 
     __slots__ = ("closed", "head", "seq", "used", "version")
 
     def __init__(self) -> None:
-        self.version: int | None = None  # of the file, as our connection sees it; its own writes do not change it
+        self.version: int | None = None  # `data_version`, which writes of other connections change
         self.head: tuple[int, bytes] | None = None
         self.seq: int | None = None
         self.used: bool | None = None
-        self.closed: bool | None = None  # whether there are objects that nobody may verify any more
+        self.closed: bool | None = None  # whether there are objects whose verification limit is reached
 
 
 class SqliteWriter(SqliteReader):
-    """Everything one transaction does; events and counts are written at its end, all at once."""
+    """The writes of one transaction; events and counts are written together at its end."""
 
-    def __init__(self, connection: sqlite3.Connection, time: StoreTime | None = None, kept: Kept | None = None) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, time: StoreTime | None = None, cache: TransactionCache | None = None
+    ) -> None:
         super().__init__(connection, time)
         self._seq: int | None = None
         self._used: bool | None = None
         self._closed: bool | None = None
-        self._kept = kept
+        self._cache = cache
         self._version: int | None = None
         head: tuple[int, bytes] | None = None
-        if kept is not None:
+        if cache is not None:
             self._version = connection.execute("PRAGMA data_version").fetchone()[0]
-            if kept.version == self._version:
-                head, self._seq, self._used, self._closed = kept.head, kept.seq, kept.used, kept.closed
-            kept.version = None
-        # Read first of all: the time of this transaction is not before that of any event.
+            if cache.version == self._version:
+                head, self._seq, self._used, self._closed = cache.head, cache.seq, cache.used, cache.closed
+            cache.version = None
+        # Read first: the time of this transaction is not before that of any event.
         self._head = self.head() if head is None else head
         self._trail: Trail | None = None
         self._metadata: Mapping[str, Json] = {}
         self._counts = Counts()
-        # What was read or changed here. Changes are written when somebody looks for them, and at the end: all at once.
+        # Rows read or changed here. Changes are written together: before a query needs them, or at the end.
         self._jobs: dict[str, Job] = {}
         self._objects: dict[tuple[str, str], ObjectRow | None] = {}
         self._changed_jobs: dict[str, Job] = {}
-        self._changed_more: dict[str, Job] = {}  # those of them of which more than usual changed
+        self._changed_more: dict[str, Job] = {}  # jobs of which the rare columns changed
         self._changed_objects: dict[tuple[str, str], ObjectRow] = {}
-        self._freed: dict[tuple[str, str], None] = {}  # objects of which a job ended to run, or to wait
+        self._freed: dict[tuple[str, str], None] = {}  # objects of which a job stopped running or waiting
         self.wrote = False
 
     # One caller's part
@@ -118,11 +120,11 @@ class SqliteWriter(SqliteReader):
         self._forget()
 
     def keep(self) -> None:
-        """The transaction is committed: the next one may know what this one does."""
-        if self._kept is not None:
-            self._kept.head = self._head if self._trail is None else self._trail.head
-            self._kept.seq, self._kept.used, self._kept.closed = self._seq, self._used, self._closed
-            self._kept.version = self._version
+        """Fill the cache after the commit."""
+        if self._cache is not None:
+            self._cache.head = self._head if self._trail is None else self._trail.head
+            self._cache.seq, self._cache.used, self._cache.closed = self._seq, self._used, self._closed
+            self._cache.version = self._version
 
     def finish(self) -> None:
         if self.wrote and (anchor := self._time.new_anchor()) is not None:
@@ -139,7 +141,7 @@ class SqliteWriter(SqliteReader):
         return job_rows.by_keys(self._connection, keys)
 
     def jobs(self, listing: Listing) -> list[Job]:
-        # Which kinds of jobs there are is known from the counts.
+        # The existing kinds of jobs are read from the counts.
         self._write_changes()
         self._counts.write(self._connection)
         return super().jobs(listing)
@@ -195,7 +197,7 @@ class SqliteWriter(SqliteReader):
         return row[0] or 0
 
     def begin_epoch(self, epoch: int) -> None:
-        """Count jobs and fences on from `epoch`: the store is a copy that took the place of its original."""
+        """Continue job numbers and fences from `epoch`: the store is a copy that replaced its original."""
         before = self.next_seq()
         epoch = max(epoch, before)
         self._seq = None
@@ -232,13 +234,13 @@ class SqliteWriter(SqliteReader):
             self._counts.add(before, -1)
             self._counts.add(after, 1)
             if after.worker_id is not None:
-                self._counts.hand_out(after)
+                self._counts.deliver(after)
             if after.status != Status.RUNNING:
                 self._freed[after.object_type, after.object_id] = None
             if _ends(before, after):
                 self._counts.end(after, attempted=after.attempt != before.attempt)
         elif before.status == Status.QUEUED:
-            # Put off, or tried in vain, without a delivery: others of its object may go first.
+            # Deferred or failed without a delivery: other jobs of its object may run first.
             self._freed[after.object_type, after.object_id] = None
             if after.attempt != before.attempt:
                 self._counts.end(after, attempted=True)
@@ -254,10 +256,10 @@ class SqliteWriter(SqliteReader):
         self._write_changes()
         if not pull.queues:
             return self._due(pull, due_by, None, pull.limit, order)
-        found: list[Job] = []
+        jobs: list[Job] = []
         for queue in pull.queues:
-            found += self._due(pull, due_by, queue, pull.limit - len(found), order)
-        return found
+            jobs += self._due(pull, due_by, queue, pull.limit - len(jobs), order)
+        return jobs
 
     def _due(
         self,
@@ -355,12 +357,12 @@ class SqliteWriter(SqliteReader):
         self._write_changes()
         self._forget()
         self.wrote = True
-        return execute_guarded(self._connection, statement, values)
+        return execute_authorized(self._connection, statement, values)
 
     def next_event_id(self) -> str:
         return self._trailing().next_id
 
-    # What leaves
+    # Removal
 
     def remove(self, jobs: Sequence[Job]) -> None:
         self._write_changes()
@@ -402,7 +404,7 @@ class SqliteWriter(SqliteReader):
     # The time
 
     def time_set(self, right: int) -> None:
-        """Every time that lies after the right one is brought back to it; from here on the store's time is that."""
+        """Set every past time that is later than `right` back to it; it becomes the store's time."""
         self._write_changes()
         self._forget()
         self.wrote = True
@@ -453,7 +455,7 @@ class SqliteWriter(SqliteReader):
 
 
 def _ends(before: Job, after: Job) -> bool:
-    """Whether a job or a delivery is over; what governance does not hand out ends without a delivery."""
+    """Whether a job or a delivery ended; a job that governance withholds ends without a delivery."""
     if before.status == Status.RUNNING:
         return True
     return before.status == Status.QUEUED and after.status != Status.RUNNING and not is_superseded(after)

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pendula.jobs.calls import Answer, Body, Caller, Calls, plans, queries, signs
+from pendula.jobs.calls import Answer, Body, Caller, Calls, heartbeats, plans, queries
 from pendula.jobs.calls import why as reasons
 from pendula.jobs.calls.past import past
 from pendula.jobs.model import Code
@@ -84,7 +84,7 @@ _on_a_plan(
 @router.get("/workers", responses=shapes.gives("Workers"), **documented("workers"))
 async def list_workers(request: Request, _: Viewer) -> Response:
     """Known workers, the most recent heartbeat first."""
-    return response_of(await service_of(request).look(lambda calls: signs.listed(calls.store, calls.clock())))
+    return response_of(await service_of(request).look(lambda calls: heartbeats.listed(calls.store, calls.clock())))
 
 
 @router.get(

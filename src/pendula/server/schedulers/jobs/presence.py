@@ -8,7 +8,7 @@ from threading import Lock
 
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Calls
-from pendula.jobs.calls.signs import WORKERS_MOST, fitting
+from pendula.jobs.calls.heartbeats import WORKERS_MOST, fitting
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import WorkerRow
 
@@ -75,7 +75,7 @@ class PresenceWriter:
         """Write what was recorded; return the number of workers."""
         rows = self._presence.take()
         if rows:
-            self._calls.signs_of_life(rows)
+            self._calls.record_heartbeats(rows)
         return len(rows)
 
     def _round(self) -> float:

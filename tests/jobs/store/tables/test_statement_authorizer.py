@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pendula.jobs.store.protocol import StatementRefused
-from pendula.jobs.store.tables.guard import execute_guarded
+from pendula.jobs.store.tables.statement_authorizer import execute_authorized
 from tests.jobs.stores import opened
 
 OWN = """
@@ -78,7 +78,7 @@ def test_what_is_the_stores_is_refused_and_stays(connection: sqlite3.Connection,
     before = connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY name").fetchall()
 
     with pytest.raises(StatementRefused):
-        execute_guarded(connection, statement, ())
+        execute_authorized(connection, statement, ())
 
     assert connection.in_transaction
     assert connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY name").fetchall() == before
@@ -88,10 +88,10 @@ def test_what_is_the_stores_is_refused_and_stays(connection: sqlite3.Connection,
 
 def test_a_trigger_of_ones_own_cannot_write_the_stores_tables(connection: sqlite3.Connection) -> None:
     trigger = "CREATE TRIGGER sly AFTER INSERT ON mine BEGIN UPDATE jobs SET status = 'failed'; END"
-    execute_guarded(connection, trigger, ())
+    execute_authorized(connection, trigger, ())
 
     with pytest.raises(StatementRefused):
-        execute_guarded(connection, "INSERT INTO mine (x) VALUES ('a')", ())
+        execute_authorized(connection, "INSERT INTO mine (x) VALUES ('a')", ())
 
     assert connection.execute("SELECT count(*) FROM jobs WHERE status = 'queued'").fetchone() == (1,)
 
@@ -114,6 +114,6 @@ def test_a_trigger_of_ones_own_cannot_write_the_stores_tables(connection: sqlite
 )
 def test_what_is_ones_own_is_allowed(connection: sqlite3.Connection, statements: list[str]) -> None:
     for statement in statements:
-        execute_guarded(connection, statement, ())
+        execute_authorized(connection, statement, ())
 
     assert connection.in_transaction

@@ -10,7 +10,7 @@ import pytest
 
 from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.calls import Caller, Calls, Reply
-from pendula.jobs.joining import CannotJoin, defer_within, enqueue_within
+from pendula.jobs.external_transaction import CannotJoin, defer_within, enqueue_within
 from pendula.jobs.model import Actor, Refused, StorageBusy
 from pendula.jobs.store.sqlite import NotDurable, SqliteStore
 from pendula.jobs.upkeep.verification import check

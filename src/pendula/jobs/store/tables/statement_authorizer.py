@@ -1,6 +1,6 @@
-"""An effect's own statements, inside our transaction: neither it nor the store's tables, indexes and names are its own.
+"""Statements of an effect: they may use tables of their own and read those of the store, nothing else.
 
-What is wrong with such a statement is refused to its author; a trouble of the file is raised as it is.
+A faulty statement is refused with `StatementRefused`; an error of the file is raised unchanged.
 """
 
 import re
@@ -19,8 +19,8 @@ _OWN_FAULTS = (
     sqlite3.SQLITE_RANGE,
     sqlite3.SQLITE_AUTH,
 )
-# The transaction holds our part as well: nobody may end it, or change what it is about.
-_NOT_YOURS = frozenset(
+# The transaction belongs to the store: an effect may not end it or change the connection.
+_FORBIDDEN = frozenset(
     {
         sqlite3.SQLITE_TRANSACTION,
         sqlite3.SQLITE_SAVEPOINT,
@@ -29,7 +29,7 @@ _NOT_YOURS = frozenset(
         sqlite3.SQLITE_PRAGMA,
     }
 )
-# What the first word after the action names: the table that is written, made or dropped.
+# The first argument names the table that is written, created or dropped.
 _BY_FIRST = frozenset(
     {
         sqlite3.SQLITE_INSERT,
@@ -39,7 +39,7 @@ _BY_FIRST = frozenset(
         sqlite3.SQLITE_DROP_TEMP_TABLE,
         sqlite3.SQLITE_DROP_VTABLE,
         sqlite3.SQLITE_ANALYZE,
-        # A table or view of the same name among the temporary ones would stand before ours.
+        # A temporary table or view of the same name would shadow the store's.
         sqlite3.SQLITE_CREATE_TABLE,
         sqlite3.SQLITE_CREATE_TEMP_TABLE,
         sqlite3.SQLITE_CREATE_VTABLE,
@@ -47,7 +47,7 @@ _BY_FIRST = frozenset(
         sqlite3.SQLITE_CREATE_TEMP_VIEW,
     }
 )
-# Here it is the second word: an index or a trigger and the table it is on, a file and the table that is altered.
+# The second argument names the table: of an index, of a trigger, or the one that is altered.
 _BY_SECOND = frozenset(
     {
         sqlite3.SQLITE_CREATE_INDEX,
@@ -66,61 +66,61 @@ _CHANGING = (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE
 
 
 @cache
-def _ours() -> tuple[frozenset[str], frozenset[str]]:
-    """The store's tables and indexes, as the migrations make them."""
+def _store_names() -> tuple[frozenset[str], frozenset[str]]:
+    """The tables and indexes of the store, as the migrations create them."""
     script = "\n".join(migrations())
     tables = re.findall(r"^CREATE TABLE (?:IF NOT EXISTS )?(\w+)", script, re.MULTILINE)
     indexes = re.findall(r"^CREATE (?:UNIQUE )?INDEX (?:IF NOT EXISTS )?(\w+)", script, re.MULTILINE)
     return frozenset(name.lower() for name in tables), frozenset(name.lower() for name in indexes)
 
 
-class Guard:
-    """What one statement of an effect may do: everything with tables of its own, and read the store's."""
+class StatementAuthorizer:
+    """The authorizer callback of SQLite for one statement of an effect."""
 
     def __init__(self) -> None:
-        self._moves = False  # it drops or renames a table, and SQLite itself puts the numbers of that table right
+        self._moves = False  # it drops or renames a table, so that SQLite itself updates `sqlite_sequence`
 
-    def __call__(self, what: int, first: str | None, second: str | None, *_: str | None) -> int:
-        one, other = (first or "").lower(), (second or "").lower()
-        if self._refuses(what, one, other):
+    def __call__(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
+        name, other = (first or "").lower(), (second or "").lower()
+        if self._refuses(action, name, other):
             return sqlite3.SQLITE_DENY
-        self._moves = self._moves or what in (sqlite3.SQLITE_DROP_TABLE, sqlite3.SQLITE_ALTER_TABLE)
+        self._moves = self._moves or action in (sqlite3.SQLITE_DROP_TABLE, sqlite3.SQLITE_ALTER_TABLE)
         return sqlite3.SQLITE_OK
 
-    def _refuses(self, what: int, one: str, other: str) -> bool:
-        tables, indexes = _ours()
+    def _refuses(self, action: int, name: str, other: str) -> bool:
+        tables, indexes = _store_names()
         return (
-            what in _NOT_YOURS
-            or (what in _BY_FIRST and one in tables)
-            or (what in _BY_SECOND and other in tables)
-            # Renamed, a temporary table could take the name of one of ours, and the new name is not told here.
-            or (what == sqlite3.SQLITE_ALTER_TABLE and one == "temp")
-            or (what in _CHANGING and one == _SEQUENCE and not self._moves)
-            or (what == sqlite3.SQLITE_REINDEX and (one in indexes or _is_automatic(one, tables)))
+            action in _FORBIDDEN
+            or (action in _BY_FIRST and name in tables)
+            or (action in _BY_SECOND and other in tables)
+            # A renamed temporary table could shadow one of the store's, and the new name is not passed here.
+            or (action == sqlite3.SQLITE_ALTER_TABLE and name == "temp")
+            or (action in _CHANGING and name == _SEQUENCE and not self._moves)
+            or (action == sqlite3.SQLITE_REINDEX and (name in indexes or _is_automatic(name, tables)))
         )
 
 
 def _is_automatic(index: str, tables: frozenset[str]) -> bool:
-    """Whether SQLite made this index for a key of one of these tables."""
+    """Whether SQLite created this index for a key of one of these tables."""
     return index.removeprefix("sqlite_autoindex_").rpartition("_")[0] in tables
 
 
-def execute_guarded(
+def execute_authorized(
     connection: sqlite3.Connection, statement: str, values: Sequence[Any] | Mapping[str, Any]
 ) -> list[tuple[Any, ...]]:
-    """The rows of the statement. Raises `StatementRefused` where the fault is its own, `sqlite3.Error` otherwise."""
+    """The rows of the statement. Raises `StatementRefused` where the statement is at fault, else `sqlite3.Error`."""
     try:
-        connection.set_authorizer(Guard())
+        connection.set_authorizer(StatementAuthorizer())
         try:
             return connection.execute(statement, values).fetchall()
         finally:
             connection.set_authorizer(None)
     except sqlite3.Error as trouble:
-        # Where the transaction is gone, the trouble is not the statement's alone.
+        # Where the transaction has ended, more than the statement is wrong.
         code = getattr(trouble, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code not in _OWN_FAULTS or not connection.in_transaction:
             raise
         if code == sqlite3.SQLITE_AUTH:
-            message = "This is not allowed within an effect: neither its transaction nor the store is its own"
+            message = "An effect may not end its transaction or change the tables of the store; use tables of your own"
             raise StatementRefused(message) from trouble
         raise StatementRefused(f"The statement was refused: {trouble}") from trouble
