@@ -204,10 +204,10 @@ class Book:
 
     def lacking(self, hops: Hops) -> int | None:
         """The first hop with too little capacity for all routes together, or None; reserves nothing."""
-        capacity, wanted = self.capacity, dict[int, int]()
+        capacity, needed = self.capacity, dict[int, int]()
         for h, amount in hops:
-            wanted[h] = wanted.get(h, 0) + amount
-            if capacity[h] < wanted[h]:
+            needed[h] = needed.get(h, 0) + amount
+            if capacity[h] < needed[h]:
                 return h
         return None
 

@@ -123,7 +123,7 @@ def find_and_clear(book: Book, depth: int, most: int, work_limit: int, *, dry_ru
 
 
 def clear(book: Book, cycle: Cycle) -> None:
-    """Take the amount off each debt of the cycle; positions are compared before and after."""
+    """Subtract the amount from each debt of the cycle; checks that positions stay the same."""
     before = [book.position(node) for node in cycle.nodes]
     for h in cycle.hops:
         book.move(h, -cycle.amount)
@@ -131,7 +131,7 @@ def clear(book: Book, cycle: Cycle) -> None:
 
 
 def clear_at_once(book: Book, flows: Mapping[int, int]) -> None:
-    """Take a whole circulation off the debts, each of them once; positions are compared before and after."""
+    """Subtract a whole circulation from the debts; checks that positions stay the same."""
     nodes = dict.fromkeys(node for h in flows for node in (book.debtor[h], book.creditor[h]))
     before = [book.position(node) for node in nodes]
     for h, amount in flows.items():
@@ -144,7 +144,7 @@ def _least(graph: DebtGraph, hops: Sequence[int]) -> int:
 
 
 def cycles_of_length(graph: DebtGraph, length: int, work: Work) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Every simple cycle of exactly `length` debts, as participants and lines, each from its smallest participant."""
+    """All simple cycles of exactly `length` debts, as participants and lines, from the smallest participant."""
     found: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     for root in sorted(graph.out):
         if not graph.out[root] or not graph.into.get(root):
@@ -156,7 +156,7 @@ def cycles_of_length(graph: DebtGraph, length: int, work: Work) -> list[tuple[tu
 
 
 def _distances(graph: DebtGraph, root: int, most: int, work: Work) -> dict[int, int]:
-    """How many debts lie between each larger participant and the root, up to `most`."""
+    """The distance in debts from each larger participant to the root, up to `most`."""
     found: dict[int, int] = {}
     layer = [root]
     for distance in range(1, most + 1):

@@ -1,6 +1,6 @@
-"""The most that can flow between two participants, and payments refused only where no set of routes carries them.
+"""Maximum flow between two participants, and exact routing: refuses only payments that no set of routes can carry.
 
-Pure integers, one answer for one ledger: arcs are walked in the order of ids. The ledger is only read.
+Integer arithmetic, deterministic: arcs are visited in the order of ids. The book is read-only here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,10 +24,10 @@ class Flow(Struct, frozen=True):
 
 
 def max_flow(book: Book, sender: int, receiver: int, work: Work) -> Flow:
-    """The most that can flow over live lines, by whatever number of routes and hops; raises `WorkSpent`.
+    """The maximum flow over live lines, with any number of routes and hops; raises `WorkSpent`.
 
-    Lines that do not mediate are used into the receiver only. Blocked participants are not considered: what they
-    forbid depends on the whole way, and a flow has no ways; where lines block, this is an upper bound.
+    Lines that do not mediate lead only to the receiver. Blocked participants are ignored, because blocking depends on
+    whole routes and a flow has none; where lines block, the result is an upper bound.
     """
     if sender == receiver:
         return Flow(0, (), ())
@@ -45,10 +45,11 @@ def max_flow(book: Book, sender: int, receiver: int, work: Work) -> Flow:
 def exact_routes(book: Book, sender: int, receiver: int, amount: int, hops: int, paths: int, work: Work) -> Found:
     """Routes that carry the amount, unless no set of up to `paths` routes of at most `hops` hops does.
 
-    Then it is what the greedy search found. Exact for any number of routes: every simple way within the hops is tried
-    together with every set of those before it, sets fall out by upper bounds only, and an integer programme decides
-    how a set shares its hops. Up to three routes the bound is already the answer; beyond, each set costs a programme.
-    Raises `WorkSpent` where the work ends before the search.
+    Otherwise the result of the greedy search. Exact for any number of routes: every simple route within the hops is
+    combined with every set of earlier ones, sets are pruned only by upper bounds, and an integer programme decides how
+    a set shares its hops. Up to three routes the bound is exact; beyond, each set costs a programme.
+
+    Raises `WorkSpent`.
     """
     found = greedy_routes(book, sender, receiver, amount, hops=hops, paths=paths, work=work)
     if found.amount == amount:
@@ -63,7 +64,7 @@ def exact_routes(book: Book, sender: int, receiver: int, amount: int, hops: int,
     sets = _Sets(net, amount, paths)
     if sets.most(paths) < amount:
         return found
-    # A way so narrow that no others make up for it is not worth a look.
+    # Skip routes too narrow for any others to compensate.
     for way in _ways(net, max(1, amount - sets.most(paths - 1))):
         better = sets.carried_with(way)
         if better is not None:
@@ -72,9 +73,9 @@ def exact_routes(book: Book, sender: int, receiver: int, amount: int, hops: int,
 
 
 class _Net:
-    """The hops on some way of at most `most` hops from the sender to the receiver, by their ends, in order of ids.
+    """The hops on some route of at most `most` hops from the sender to the receiver, by their ends, in order of ids.
 
-    `behind` tells how many hops are left to the receiver; `exhausted` lets in hops without capacity.
+    `behind` has the distances to the receiver; `exhausted` includes hops without capacity.
     """
 
     def __init__(self, book: Book, sender: int, receiver: int, most: int, work: Work, exhausted: bool = False) -> None:
@@ -100,7 +101,7 @@ class _Net:
         return v == self.receiver or self.book.policy[h].mediates
 
     def _away(self, first: Ways, ways: Ways, origin: int, never: int, most: int) -> dict[int, int]:
-        """How many hops everybody who may be in between is away; the hops next to the origin are its `first`."""
+        """Distances of possible intermediates from the origin; its adjacent hops come from `first`."""
         found, layer = {origin: 0}, [origin]
         for distance in range(1, most):
             fresh = []
@@ -115,11 +116,11 @@ class _Net:
         return found
 
     def left(self, flow: dict[int, int], h: int, sign: int) -> int:
-        """How much more goes over a hop, or, with -1, how much can be taken back."""
+        """The remaining capacity of a hop or, with sign -1, the flow that can be undone."""
         return max(0, self.capacity[h] - flow.get(h, 0)) if sign > 0 else flow.get(h, 0)
 
     def arcs(self, node: int, flow: dict[int, int]) -> list[tuple[int, int, int]]:
-        """Where more can go from a node, as (to, hop, sign): on, and then back where a flow came from."""
+        """Arcs with residual capacity from a node, as (to, hop, sign): forward, then backward along flow."""
         out, into = self.out.get(node, ()), self.into.get(node, ())
         self.work.spend(len(out) + len(into))
         arcs = [*((v, h, 1) for v, h in out), *((u, h, -1) for u, h in into)]
@@ -127,7 +128,7 @@ class _Net:
 
 
 def _send(net: _Net, most: int) -> tuple[dict[int, int], int]:
-    """A largest flow, by hop, and its value; no more than `most`. Blocking flows on shortest ways (Dinic)."""
+    """A largest flow, by hop, and its value; no more than `most`. Blocking flows on shortest routes (Dinic)."""
     flow: dict[int, int] = {}
     sent = 0
     while sent < most:
@@ -139,7 +140,7 @@ def _send(net: _Net, most: int) -> tuple[dict[int, int], int]:
 
 
 def _levels(net: _Net, flow: dict[int, int]) -> dict[int, int]:
-    """How far from the sender everybody is whom more could reach."""
+    """Distances from the sender over arcs with residual capacity."""
     level, layer = {net.sender: 0}, [net.sender]
     while layer:
         fresh = []
@@ -153,9 +154,9 @@ def _levels(net: _Net, flow: dict[int, int]) -> dict[int, int]:
 
 
 def _blocking(net: _Net, flow: dict[int, int], level: dict[int, int], most: int) -> int:
-    """Send along shortest ways until each has a full hop; `flow` grows by it."""
+    """Send along shortest routes until each has a full hop; `flow` grows by it."""
     sent = 0
-    # Within a phase a way only loses capacity, so that what was passed over need not be looked at again.
+    # Within a phase routes only lose capacity: skipped arcs stay useless.
     ahead = {u: [arc for arc in net.arcs(u, flow) if level[arc[0]] == level[u] + 1][::-1] for u in level}
     way: list[tuple[int, int, int]] = []
     here = net.sender
@@ -183,7 +184,7 @@ def _blocking(net: _Net, flow: dict[int, int], level: dict[int, int], most: int)
 
 
 def _taken_apart(net: _Net, flow: dict[int, int]) -> list[Route]:
-    """The flow as routes, shortest and smallest ids first; circles, which carry nothing, are left out."""
+    """The flow as routes, shortest and smallest ids first; cycles, which carry nothing, are left out."""
     left, routes = dict(flow), list[Route]()
     while (way := _shortest_in(net, left)) is not None:
         amount = min(left[h] for h in way)
@@ -215,7 +216,7 @@ def _shortest_in(net: _Net, flow: dict[int, int]) -> Path | None:
 
 
 def _ways(net: _Net, least: int) -> Iterator[Path]:
-    """Simple ways within the bound of hops that carry `least`, by length, then by ids."""
+    """Simple routes within the bound of hops that carry `least`, by length, then by ids."""
     capacity, behind = net.capacity, net.behind
     for length in range(1, min(net.most, len(net.out)) + 1):
         nodes, way = [net.sender], list[int]()
@@ -242,7 +243,7 @@ def _ways(net: _Net, least: int) -> Iterator[Path]:
 
 
 class _Sets:
-    """The ways seen so far, and the search for a set of them that carries the amount."""
+    """The routes seen so far, and the search for a set of them that carries the amount."""
 
     def __init__(self, net: _Net, amount: int, paths: int) -> None:
         self._net, self._amount, self._paths = net, amount, paths
@@ -254,17 +255,17 @@ class _Sets:
         self._ends = [sorted((net.capacity[h] for _, h in end), reverse=True) for end in ends]
 
     def most(self, count: int) -> int:
-        """A bound of what `count` ways carry: the widest each, and the widest hops at either end."""
+        """A bound of what `count` routes carry: the widest each, and the widest hops at either end."""
         return min(count * self._widest, *(sum(end[:count]) for end in self._ends))
 
     def carried_with(self, way: Path) -> tuple[Route, ...] | None:
-        """Routes for the amount over the new way and up to `paths` - 1 of those before it; None if there are none."""
+        """Routes for the amount over the new route and up to `paths` - 1 of those before it; None if there are none."""
         last = len(self._ways)
         self._ways.append(way)
         self._hops.append(frozenset(way))
         self._widths.append(min(self._net.capacity[h] for h in way))
         if last < self._paths:
-            # More ways than are needed do no harm.
+            # Surplus routes are harmless.
             return self._routes(range(last + 1), sum(self._widths))
         chosen, bounds, following = [last], [self._widths[last]], 0
         while True:
@@ -286,7 +287,7 @@ class _Sets:
             bounds.pop()
 
     def _bound(self, chosen: Sequence[int], before: int, new: int) -> int:
-        """No more than this goes over the chosen ways and a new one; for up to three ways exactly this."""
+        """An upper bound for the chosen routes and a new one; exact for up to three routes."""
         self._net.work.spend(1)
         if len(chosen) == 1:
             return self._pair(chosen[0], new)
@@ -299,7 +300,7 @@ class _Sets:
         return min(most, *(self._net.capacity[h] for h in hops)) if hops else most
 
     def _three(self, a: int, b: int, c: int, ab: int) -> int:
-        """Three ways, two and two sharing hops: three sums count every way twice, hence the half, rounded down."""
+        """Three routes, two and two sharing hops: three sums count every route twice, hence the half, rounded down."""
         ac, bc, width = self._pair(a, c), self._pair(b, c), self._widths
         most = min(ab + width[c], ac + width[b], bc + width[a], (ab + ac + bc) // 2)
         return self._shared(self._hops[a] & self._hops[b] & self._hops[c], most)
@@ -314,7 +315,7 @@ class _Sets:
 
 
 def _widest(net: _Net, amount: int) -> int:
-    """The most that a single way within the hops carries, never more than the amount."""
+    """The maximum that a single route within the hops carries, capped at the amount."""
     width = {net.sender: amount}
     for _ in range(min(net.most, len(net.out))):
         wider = dict(width)
@@ -327,7 +328,7 @@ def _widest(net: _Net, amount: int) -> int:
 
 
 def shares(ways: Sequence[Path], capacity: Sequence[int], amount: int, work: Work) -> list[int] | None:
-    """What each way carries so that together it is the amount and no hop is overdrawn; None if that cannot be.
+    """Shares of the routes that add up to the amount without overdrawing a hop; None if impossible.
 
     Branch and bound over the relaxed programme: a share that is no whole number is either less or more.
     """
@@ -357,7 +358,7 @@ def shares(ways: Sequence[Path], capacity: Sequence[int], amount: int, work: Wor
 
 
 def _trimmed(shares: list[int], excess: int) -> list[int]:
-    """Less by `excess`, taken from the last ways, which are the longest."""
+    """Reduce the shares by `excess`, starting from the last routes, which are the longest."""
     for place in reversed(range(len(shares))):
         less = min(shares[place], excess)
         shares[place] -= less

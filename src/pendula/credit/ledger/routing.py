@@ -114,7 +114,7 @@ Neighbours = Sequence[tuple[int, ...]]
 def _between(
     book: Book, out: Neighbours, into: Neighbours, ends: tuple[int, int], last: set[int], *, most: int, work: Work
 ) -> Path | None:
-    """The shortest way of two hops or more whose last hop begins at one of `last`, the smallest ids of ties.
+    """The shortest route of two hops or more whose last hop begins at one of `last`, the smallest ids of ties.
 
     Layers are sets used only for membership tests; steps follow the order of ids.
     """

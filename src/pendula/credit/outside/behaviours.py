@@ -247,7 +247,7 @@ def propose(sender: str, receiver: str, equivalent: str, amount: Decimal | str |
     return Proposal(sender, receiver, equivalent, _plain(amount))
 
 
-class _Asked(Struct, frozen=True):
+class _PlanQuestion(Struct, frozen=True):
     behaviour: str
     version: int
     tick: int
@@ -268,28 +268,29 @@ class BehaviourOutside:
     def ask(self, name: str, question: Json) -> Json:
         if name != QUESTION:
             raise NoAnswerSource(f"A behaviour answers {QUESTION!r} and not {name!r}", name=name, question=question)
-        asked = msgspec.convert(question, _Asked)
+        plan_question = msgspec.convert(question, _PlanQuestion)
         run = self._run() if callable(self._run) else self._run
         assert isinstance(run, Run)
         if self._failed is not None and self._failed[0] is run:
             raise self._failed[1]
-        behaviour = registered(asked.behaviour)
-        if behaviour.version != asked.version:
-            message = f"The run needs version {asked.version} of {asked.behaviour!r}; registered is {behaviour.version}"
-            versions = {"wanted": asked.version, "registered": behaviour.version}
-            raise OtherBehaviourVersion(message, behaviour=asked.behaviour, **versions)
-        if run.tick != asked.tick:
+        behaviour = registered(plan_question.behaviour)
+        if behaviour.version != plan_question.version:
+            needed = f"version {plan_question.version} of {plan_question.behaviour!r}"
+            message = f"The run needs {needed}; registered is {behaviour.version}"
+            versions = {"wanted": plan_question.version, "registered": behaviour.version}
+            raise OtherBehaviourVersion(message, behaviour=plan_question.behaviour, **versions)
+        if run.tick != plan_question.tick:
             message = "The run that was passed is not the one that asks; with a journal, pass `lambda: driver.engine`"
-            raise WrongUsage(message, tick=asked.tick, stands_at=run.tick)
+            raise WrongUsage(message, tick=plan_question.tick, stands_at=run.tick)
         try:
-            proposals = behaviour.plan(View(run, asked.budget), Draw(run.seed, run.tick))
-            return [_proposal_json(proposal) for proposal in islice(proposals, asked.budget)]
+            proposals = behaviour.plan(View(run, plan_question.budget), Draw(run.seed, run.tick))
+            return [_proposal_json(proposal) for proposal in islice(proposals, plan_question.budget)]
         except Exception as defect:
             words = in_words(defect)
             failed = BehaviourFailed(
-                f"The behaviour {asked.behaviour!r} failed at tick {asked.tick}: {words}",
-                behaviour=asked.behaviour,
-                tick=asked.tick,
+                f"The behaviour {plan_question.behaviour!r} failed at tick {plan_question.tick}: {words}",
+                behaviour=plan_question.behaviour,
+                tick=plan_question.tick,
                 defect=words,
             )
             self._failed = run, failed

@@ -201,14 +201,14 @@ class NothingDone(NamedTuple):
     over: bool
 
 
-class Muddled(NamedTuple):
+class Unclear(NamedTuple):
     """The call is over; its result is unknown."""
 
     reason: str
     trouble: "Trouble"
 
 
-class Silent(NamedTuple):
+class NoResponse(NamedTuple):
     """No response; the call may still arrive."""
 
     trouble: "Trouble"
@@ -218,7 +218,7 @@ class Absent(NamedTuple):
     """The service has no payment with the key."""
 
 
-Said: TypeAlias = Settled | NothingDone | Muddled | Silent
+CallResult: TypeAlias = Settled | NothingDone | Unclear | NoResponse
 
 
 class Reply(NamedTuple):
@@ -325,12 +325,12 @@ class PaymentService:
         """
         found: dict[str, Json] = {}
         for key, order in list(self._unsettled.items()):
-            said = self._looked_up(order)
-            if isinstance(said, Settled | Absent):
-                found[key] = said.answer if isinstance(said, Settled) else None
+            call_result = self._look_up(order)
+            if isinstance(call_result, Settled | Absent):
+                found[key] = call_result.answer if isinstance(call_result, Settled) else None
                 del self._unsettled[key]
         for key, clearing in list(self._unsettled_clearings.items()):
-            reply = self._clearing_looked_up(clearing)
+            reply = self._look_up_clearing(clearing)
             cycles = _cycles(reply, clearing) if isinstance(reply, Reply) else None
             if cycles is not None or (isinstance(reply, Reply) and reply.status == NOT_FOUND):
                 found[key] = None if cycles is None else {"cycles": cycles}
@@ -369,33 +369,33 @@ class PaymentService:
         return answers
 
     def _paid(self, order: Order, after: str | None = None, sent: Callable[[], None] = _nothing) -> Json:
-        said = self._posted(order, after, sent)
-        match said:
+        call_result = self._post(order, after, sent)
+        match call_result:
             case Settled(answer):
                 self._unsettled.pop(order.key, None)
                 return answer
             case NothingDone(answer) if order.key not in self._unsettled:
                 return answer
-        return self._after_a_look(order, said)
+        return self._after_lookup(order, call_result)
 
-    def _after_a_look(self, order: Order, said: "NothingDone | Muddled | Silent") -> Json:
+    def _after_lookup(self, order: Order, call_result: "NothingDone | Unclear | NoResponse") -> Json:
         """The answer if this call, or an earlier one with its key, has no known outcome."""
-        found = self._looked_up(order)
+        found = self._look_up(order)
         if isinstance(found, Settled):
             self._unsettled.pop(order.key, None)
             return found.answer
         if isinstance(found, Absent):
-            match said:
+            match call_result:
                 case NothingDone(answer, over=True):
                     self._unsettled.pop(order.key, None)
                     return answer
-                case Muddled() if order.key not in self._unsettled:
-                    return _aborted(Code.INTERNAL_ERROR, said.trouble)
+                case Unclear() if order.key not in self._unsettled:
+                    return _aborted(Code.INTERNAL_ERROR, call_result.trouble)
         self._unsettled[order.key] = order
-        match said:
-            case Muddled(reason, trouble):
+        match call_result:
+            case Unclear(reason, trouble):
                 return {"unclear": reason, "trouble": trouble.json}
-            case Silent(trouble):
+            case NoResponse(trouble):
                 return {"timeout": True, "trouble": trouble.json}
         return {"timeout": True}
 
@@ -420,7 +420,7 @@ class PaymentService:
                 return {"tick_failed": True}
             if 400 <= reply.status < 500 and reply.status not in (CONFLICT, REQUEST_TIMEOUT):
                 return {"error": {"code": _refused_with(reply).value}, **_unexplained(reply, url)}
-        found = self._clearing_looked_up(order)
+        found = self._look_up_clearing(order)
         if isinstance(found, Reply) and (cycles := _cycles(found, order)) is not None:
             return {"cycles": cycles}
         silent = isinstance(reply, Lost) or reply.status in (ACCEPTED, CONFLICT, REQUEST_TIMEOUT)
@@ -431,11 +431,11 @@ class PaymentService:
             return {"timeout": True, "trouble": reply.trouble.json}
         return {**failed, "trouble": _no_result(reply, url).json}
 
-    def _clearing_looked_up(self, order: ClearingOrder) -> "Reply | Unsent | Lost":
+    def _look_up_clearing(self, order: ClearingOrder) -> "Reply | Unsent | Lost":
         path = f"/clearing/by-key/{quote(order.key, safe=':')}"
         return self._called("GET", path, None, {}, self.lookup_seconds)
 
-    def _posted(self, order: Order, after: str | None = None, sent: Callable[[], None] = _nothing) -> Said:
+    def _post(self, order: Order, after: str | None = None, sent: Callable[[], None] = _nothing) -> CallResult:
         headers = {"Content-Type": "application/json", "Idempotency-Key": order.key}
         if after is not None:
             headers["Decide-After"] = after
@@ -446,10 +446,10 @@ class PaymentService:
                 late: Json = {"timeout": True, "trouble": trouble.json}
                 return NothingDone(late if timed_out else _aborted(Code.INTERNAL_ERROR, trouble), over=False)
             case Lost(trouble):
-                return Silent(trouble)
+                return NoResponse(trouble)
         return _understood(reply, order, self._url("/payments"))
 
-    def _looked_up(self, order: Order) -> Settled | Absent | None:
+    def _look_up(self, order: Order) -> Settled | Absent | None:
         path = f"/payments/by-key/{quote(order.key, safe=':')}"
         reply = self._called("GET", path, None, {}, self.lookup_seconds)
         if not isinstance(reply, Reply):
@@ -572,7 +572,7 @@ def _unexplained(reply: Reply, url: str) -> dict[str, Json]:
     return {} if _read(reply.data, _Refusal) is not None else {"trouble": _no_result(reply, url).json}
 
 
-def _understood(reply: Reply, order: Order, url: str) -> Said:
+def _understood(reply: Reply, order: Order, url: str) -> CallResult:
     status = reply.status
     answer = _result(reply, order)
     if answer is not None:
@@ -580,12 +580,12 @@ def _understood(reply: Reply, order: Order, url: str) -> Said:
     if status == UNAVAILABLE and _read(reply.data, _TickFailed) == _TickFailed(True):
         return Settled({"tick_failed": True})
     if status in (ACCEPTED, REQUEST_TIMEOUT):
-        return Silent(_no_result(reply, url))
+        return NoResponse(_no_result(reply, url))
     if 400 <= status < 500:
         # The conflict may be with an earlier call of the same payment that is still running.
         answer = {**_aborted(_refused_with(reply)), **_unexplained(reply, url)}
         return NothingDone(answer, over=status != CONFLICT)
-    return Muddled(f"http_{status}", _no_result(reply, url))
+    return Unclear(f"http_{status}", _no_result(reply, url))
 
 
 def _result(reply: Reply, order: Order) -> Json:

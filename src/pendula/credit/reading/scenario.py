@@ -47,38 +47,42 @@ def read_with_warnings(document: Document, *, lenient: bool = False) -> tuple[Sc
 
 
 def _scenario(root: Cursor, reading: Reading) -> Scenario:
-    name_of_id, it = _root(root, reading)
-    reading.base = reading.code(it["baseEquivalent"]) or None if it["baseEquivalent"].given else None
-    codes = it["equivalents"].list_of(reading.code, min=1, default=())
-    _unique(it["equivalents"], codes, "equivalent")
-    if root.is_object and "equivalents" not in it and "baseEquivalent" not in it:
+    name_of_id, members = _root(root, reading)
+    reading.base = reading.code(members["baseEquivalent"]) or None if members["baseEquivalent"].given else None
+    codes = members["equivalents"].list_of(reading.code, min=1, default=())
+    _unique(members["equivalents"], codes, "equivalent")
+    if root.is_object and "equivalents" not in members and "baseEquivalent" not in members:
         root.refuse("one of equivalents and baseEquivalent is needed", code="missing_field")
-    participants = it["participants"].list_of(lambda at: _participant(at, reading), min=1)
-    _unique(it["participants"], [participant.id for participant in participants], "participant", "id")
+    participants = members["participants"].list_of(lambda at: _participant(at, reading), min=1)
+    _unique(members["participants"], [participant.id for participant in participants], "participant", "id")
     # Without participants, every end of every line would be reported.
     known = {participant.id for participant in participants} if participants else None
-    lines = it["trustlines"].list_of(lambda at: _line(at, reading, known))
-    _unique(it["trustlines"], [(line.equivalent, line.creditor, line.debtor) for line in lines], "line")
-    groups = it["groups"].list_of(lambda at: _group(at, reading), default=())
-    profiles = _profiles(it["behaviorProfiles"], reading)
-    _refer(it["participants"], participants, set(groups), set(profiles), reading)
-    settings = reading.members(it["settings"], optional=("warmup", "trust_drift", "flow")) if "settings" in it else None
-    it["description"].text(default=None)
+    lines = members["trustlines"].list_of(lambda at: _line(at, reading, known))
+    _unique(members["trustlines"], [(line.equivalent, line.creditor, line.debtor) for line in lines], "line")
+    groups = members["groups"].list_of(lambda at: _group(at, reading), default=())
+    profiles = _profiles(members["behaviorProfiles"], reading)
+    _refer(members["participants"], participants, set(groups), set(profiles), reading)
+    settings = (
+        reading.members(members["settings"], optional=("warmup", "trust_drift", "flow"))
+        if "settings" in members
+        else None
+    )
+    members["description"].text(default=None)
     used = {*codes, *((reading.base,) if reading.base else ()), *(line.equivalent for line in lines)} - {""}
     reading.codes = tuple(sorted(used))
     return Scenario(
-        id=it[name_of_id].text(min=1),
+        id=members[name_of_id].text(min=1),
         equivalents=tuple(sorted(used)),
         participants=tuple(sorted(participants, key=lambda participant: participant.id)),
         lines=tuple(sorted(lines, key=lambda line: (line.equivalent, line.creditor, line.debtor))),
         groups=groups,
         profiles=profiles,
-        events=read_events(it["events"], reading),
+        events=read_events(members["events"], reading),
         warmup=_warmup(settings["warmup"], reading) if settings else Warmup(),
         drift=_drift(settings["trust_drift"], reading) if settings else Drift(),
         flow=_flow(settings["flow"], reading) if settings else Flow(),
-        name=it["name"].text(default=None),
-        seed=it["seed"].integer(min=0, default=None),
+        name=members["name"].text(default=None),
+        seed=members["seed"].integer(min=0, default=None),
     )
 
 
@@ -95,9 +99,9 @@ def _root(root: Cursor, reading: Reading) -> tuple[str, Members]:
             wanted.remove("schema_version")
             optional.append("schema_version")
             reading.warn("no_schema_version", root, "schema_version is missing")
-    it = reading.members(root, tuple(wanted), tuple(optional))
-    it["schema_version"].text(default="") if reading.lenient else it["schema_version"].text()
-    return name_of_id, it
+    members = reading.members(root, tuple(wanted), tuple(optional))
+    members["schema_version"].text(default="") if reading.lenient else members["schema_version"].text()
+    return name_of_id, members
 
 
 def _unique(at: Cursor, found: Iterable[Any], noun: str, member: str | None = None) -> None:
@@ -116,15 +120,15 @@ def _unique(at: Cursor, found: Iterable[Any], noun: str, member: str | None = No
 
 
 def _participant(at: Cursor, reading: Reading) -> Participant:
-    it = reading.members(at, ("id", "type"), ("name", "status", "groupId", "behaviorProfileId", "metadata"))
-    _open_object(it["metadata"])
+    members = reading.members(at, ("id", "type"), ("name", "status", "groupId", "behaviorProfileId", "metadata"))
+    _open_object(members["metadata"])
     return Participant(
-        id=identifier(it["id"]),
-        type=it["type"].choice(ParticipantType),
-        name=it["name"].text(default=None),
-        status=it["status"].choice(ParticipantStatus, default=ParticipantStatus.ACTIVE),
-        group=identifier(it["groupId"]) if it["groupId"].given else None,
-        profile=identifier(it["behaviorProfileId"]) if it["behaviorProfileId"].given else None,
+        id=identifier(members["id"]),
+        type=members["type"].choice(ParticipantType),
+        name=members["name"].text(default=None),
+        status=members["status"].choice(ParticipantStatus, default=ParticipantStatus.ACTIVE),
+        group=identifier(members["groupId"]) if members["groupId"].given else None,
+        profile=identifier(members["behaviorProfileId"]) if members["behaviorProfileId"].given else None,
     )
 
 
@@ -135,17 +139,19 @@ def _open_object(at: Cursor) -> dict[str, Json]:
 
 def _line(at: Cursor, reading: Reading, known: set[str] | None) -> Trustline:
     optional = ("equivalent", "policy", *(("status",) if reading.lenient else ()))
-    it = reading.members(at, ("from", "to", "limit"), optional)
-    creditor, debtor = identifier(it["from"]), identifier(it["to"])
+    members = reading.members(at, ("from", "to", "limit"), optional)
+    creditor, debtor = identifier(members["from"]), identifier(members["to"])
     for name, end in (("from", creditor), ("to", debtor)):
         if end and known is not None and end not in known:
-            it[name].refuse(f"there is no participant {end!r}{_close(end, known)}", code=FaultCode.UNKNOWN_PARTICIPANT)
+            members[name].refuse(
+                f"there is no participant {end!r}{_close(end, known)}", code=FaultCode.UNKNOWN_PARTICIPANT
+            )
     if creditor and creditor == debtor:
         at.refuse(f"{creditor!r} cannot trust itself", code=FaultCode.SELF_LINE)
-    equivalent = reading.code_or_base(it["equivalent"]) if at.is_object else ""
-    limit = reading.money(it["limit"])
-    policy = _policy(it["policy"]) if it["policy"].given else OPEN_POLICY
-    status = it["status"].choice(LineStatus, default=LineStatus.ACTIVE) if reading.lenient else LineStatus.ACTIVE
+    equivalent = reading.code_or_base(members["equivalent"]) if at.is_object else ""
+    limit = reading.money(members["limit"])
+    policy = _policy(members["policy"]) if members["policy"].given else OPEN_POLICY
+    status = members["status"].choice(LineStatus, default=LineStatus.ACTIVE) if reading.lenient else LineStatus.ACTIVE
     return Trustline(equivalent, creditor, debtor, limit, policy, status)
 
 
@@ -155,12 +161,12 @@ def _close(end: str, known: set[str]) -> str:
 
 def _policy(at: Cursor) -> Policy:
     names = ("auto_clearing", "can_be_intermediate", "max_hop_usage", "blocked_participants", "daily_limit", "status")
-    it = at.object(optional=names, unknown="keep")
-    usage = it["max_hop_usage"].unless_null().integer(min=0, default=None)
-    blocked = it["blocked_participants"].unless_null().list_of(identifier, default=())
+    members = at.object(optional=names, unknown="keep")
+    usage = members["max_hop_usage"].unless_null().integer(min=0, default=None)
+    blocked = members["blocked_participants"].unless_null().list_of(identifier, default=())
     policy = Policy(
-        auto_clearing=_switch(it["auto_clearing"]),
-        mediates=_switch(it["can_be_intermediate"]) and usage != 0,
+        auto_clearing=_switch(members["auto_clearing"]),
+        mediates=_switch(members["can_be_intermediate"]) and usage != 0,
         blocked=tuple(sorted(set(blocked))),
     )
     return OPEN_POLICY if policy == OPEN_POLICY else policy
@@ -178,9 +184,9 @@ def _switch(at: Cursor) -> bool:
 
 
 def _group(at: Cursor, reading: Reading) -> str:
-    it = reading.members(at, ("id", "label"))
-    it["label"].text()
-    return identifier(it["id"])
+    members = reading.members(at, ("id", "label"))
+    members["label"].text()
+    return identifier(members["id"])
 
 
 def _profiles(at: Cursor, reading: Reading) -> dict[str, Profile]:
@@ -213,17 +219,17 @@ def _profiles(at: Cursor, reading: Reading) -> dict[str, Profile]:
 
 
 def _profile(at: Cursor, reading: Reading) -> tuple[Profile, str | None, Cursor]:
-    it = reading.members(at, ("id",), ("extends", "props", "rules"))
-    it["rules"].list_of(lambda rule: _rule(rule, reading), default=())
-    extends = identifier(it["extends"]) or None if it["extends"].given else None
-    return Profile(identifier(it["id"]), _open_object(it["props"])), extends, it["extends"]
+    members = reading.members(at, ("id",), ("extends", "props", "rules"))
+    members["rules"].list_of(lambda rule: _rule(rule, reading), default=())
+    extends = identifier(members["extends"]) or None if members["extends"].given else None
+    return Profile(identifier(members["id"]), _open_object(members["props"])), extends, members["extends"]
 
 
 def _rule(at: Cursor, reading: Reading) -> None:
-    it = reading.members(at, ("trigger", "action"), ("params",))
-    it["trigger"].text(min=1)
-    it["action"].text(min=1)
-    _open_object(it["params"])
+    members = reading.members(at, ("trigger", "action"), ("params",))
+    members["trigger"].text(min=1)
+    members["action"].text(min=1)
+    _open_object(members["params"])
 
 
 def _refer(at: Cursor, found: tuple[Participant, ...], groups: set[str], profiles: set[str], reading: Reading) -> None:
@@ -243,8 +249,8 @@ def _ratio(at: Cursor, default: Decimal, least: int = 0, most: int | None = 1) -
 def _warmup(at: Cursor, reading: Reading) -> Warmup:
     if not at.given:
         return Warmup()
-    it = reading.members(at, optional=("ticks", "floor"))
-    return Warmup(it["ticks"].integer(min=0, default=0), _ratio(it["floor"], Warmup().floor))
+    members = reading.members(at, optional=("ticks", "floor"))
+    return Warmup(members["ticks"].integer(min=0, default=0), _ratio(members["floor"], Warmup().floor))
 
 
 def _drift(at: Cursor, reading: Reading) -> Drift:
@@ -252,14 +258,14 @@ def _drift(at: Cursor, reading: Reading) -> Drift:
         return Drift()
     usual = Drift()
     names = ("enabled", "growth_rate", "decay_rate", "max_growth", "min_limit_ratio", "overload_threshold")
-    it = reading.members(at, optional=names)
+    members = reading.members(at, optional=names)
     return Drift(
-        enabled=it["enabled"].boolean(default=False),
-        growth_rate=_ratio(it["growth_rate"], usual.growth_rate),
-        decay_rate=_ratio(it["decay_rate"], usual.decay_rate),
-        max_growth=_ratio(it["max_growth"], usual.max_growth, least=1, most=None),
-        min_limit_ratio=_ratio(it["min_limit_ratio"], usual.min_limit_ratio),
-        overload_threshold=_ratio(it["overload_threshold"], usual.overload_threshold),
+        enabled=members["enabled"].boolean(default=False),
+        growth_rate=_ratio(members["growth_rate"], usual.growth_rate),
+        decay_rate=_ratio(members["decay_rate"], usual.decay_rate),
+        max_growth=_ratio(members["max_growth"], usual.max_growth, least=1, most=None),
+        min_limit_ratio=_ratio(members["min_limit_ratio"], usual.min_limit_ratio),
+        overload_threshold=_ratio(members["overload_threshold"], usual.overload_threshold),
     )
 
 
@@ -267,9 +273,9 @@ def _flow(at: Cursor, reading: Reading) -> Flow:
     """The default of the bonus applies only if `flow` is given."""
     if not at.given:
         return Flow()
-    it = reading.members(at, optional=("enabled", "default_affinity", "reciprocity_bonus"))
+    members = reading.members(at, optional=("enabled", "default_affinity", "reciprocity_bonus"))
     return Flow(
-        enabled=it["enabled"].boolean(default=False),
-        default_affinity=_ratio(it["default_affinity"], Flow().default_affinity),
-        reciprocity_bonus=_ratio(it["reciprocity_bonus"], Decimal("0.15")),
+        enabled=members["enabled"].boolean(default=False),
+        default_affinity=_ratio(members["default_affinity"], Flow().default_affinity),
+        reciprocity_bonus=_ratio(members["reciprocity_bonus"], Decimal("0.15")),
     )

@@ -45,11 +45,11 @@ class Reading:
 
     def members(self, at: Cursor, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> Members:
         """The members of a closed object; unknown ones are faults, or warnings in lenient reading."""
-        it = at.object(required=required, optional=optional, unknown="keep" if self.lenient else "refuse")
+        members = at.object(required=required, optional=optional, unknown="keep" if self.lenient else "refuse")
         if self.lenient:
-            for name in it.extra:
+            for name in members.extra:
                 self.warn("unknown_member", at, f"the member {name!r} is not known here and was ignored")
-        return it
+        return members
 
     def warn(self, code: str, at: Cursor, message: str) -> None:
         self.warnings.append(Caution(code, path_text(at.path), message))

@@ -36,34 +36,36 @@ def read_events(at: Cursor, reading: Reading) -> tuple[TimelineEvent, ...]:
 
 
 def _event(at: Cursor, index: int, reading: Reading) -> TimelineEvent:
-    it = reading.members(at, ("time", "type"), ("op", "label", "description", "effects", "params", "metadata"))
-    kind = it["type"].choice(EventType, default=EventType.NOTE)
-    params, metadata = _open(it["params"]), _open(it["metadata"])
+    members = reading.members(at, ("time", "type"), ("op", "label", "description", "effects", "params", "metadata"))
+    kind = members["type"].choice(EventType, default=EventType.NOTE)
+    params, metadata = _open(members["params"]), _open(members["metadata"])
     for name in ("op", "label"):
-        it[name].text(default=None)
+        members[name].text(default=None)
     if kind is EventType.NOTE:
-        it["effects"].list_of(_open, default=())
+        members["effects"].list_of(_open, default=())
     return TimelineEvent(
         index=index,
         type=kind,
-        time=_time(it["time"], reading),
-        description=it["description"].text(default=None),
+        time=_time(members["time"], reading),
+        description=members["description"].text(default=None),
         metadata=metadata,
         duration=_duration(metadata, params),
-        multipliers=_multipliers(it["effects"]) if kind is EventType.STRESS else (),
-        effects=_effects(it, reading) if kind is EventType.INJECT else (),
-        most=_most(it["metadata"], metadata, reading),
-        actions=_actions(at, it, kind, reading),
+        multipliers=_multipliers(members["effects"]) if kind is EventType.STRESS else (),
+        effects=_effects(members, reading) if kind is EventType.INJECT else (),
+        most=_most(members["metadata"], metadata, reading),
+        actions=_actions(at, members, kind, reading),
     )
 
 
-def _actions(at: Cursor, it: Members, kind: EventType, reading: Reading) -> tuple[DatedPayment | DatedClearing, ...]:
+def _actions(
+    at: Cursor, members: Members, kind: EventType, reading: Reading
+) -> tuple[DatedPayment | DatedClearing, ...]:
     """The actions of an event of type payment or clearing: one in `params`, or one for each of `effects`."""
     if kind not in (EventType.PAYMENT, EventType.CLEARING):
         return ()
-    places = list(it["effects"].list_of(_object, default=()))
-    if it["params"].given or not places:
-        places.insert(0, it["params"])
+    places = list(members["effects"].list_of(_object, default=()))
+    if members["params"].given or not places:
+        places.insert(0, members["params"])
     found: list[DatedPayment | DatedClearing] = []
     for place in places:
         names = ("from", "to", "amount", "equivalent")
@@ -81,15 +83,15 @@ def _actions(at: Cursor, it: Members, kind: EventType, reading: Reading) -> tupl
 
 
 def _payment(at: Cursor, reading: Reading) -> DatedPayment:
-    it = at.object(required=("from", "to", "amount"), optional=("equivalent",), unknown="keep")
-    sender, receiver = it["from"].text(min=1), it["to"].text(min=1)
-    amount = reading.money(it["amount"], least=None)
-    if it["amount"].given and (amount <= 0 or amount % CENT):
+    members = at.object(required=("from", "to", "amount"), optional=("equivalent",), unknown="keep")
+    sender, receiver = members["from"].text(min=1), members["to"].text(min=1)
+    amount = reading.money(members["amount"], least=None)
+    if members["amount"].given and (amount <= 0 or amount % CENT):
         allowed = ("an amount above 0 with at most 2 digits after the point",)
-        it["amount"].refuse("a payment is above 0 and in whole hundredths", code="invalid_amount", allowed=allowed)
+        members["amount"].refuse("a payment is above 0 and in whole hundredths", code="invalid_amount", allowed=allowed)
     if sender and sender == receiver:
-        it["to"].refuse(f"{sender!r} cannot pay itself", code=FaultCode.SELF_PAYMENT)
-    return DatedPayment(sender, receiver, _known_code(it["equivalent"], reading), amount)
+        members["to"].refuse(f"{sender!r} cannot pay itself", code=FaultCode.SELF_PAYMENT)
+    return DatedPayment(sender, receiver, _known_code(members["equivalent"], reading), amount)
 
 
 def _known_code(at: Cursor, reading: Reading) -> str:
@@ -160,8 +162,8 @@ def _multipliers(at: Cursor) -> tuple[Multiplier, ...]:
     return tuple(found)
 
 
-def _effects(it: Members, reading: Reading) -> tuple[Effect, ...]:
-    at = it["effects"]
+def _effects(members: Members, reading: Reading) -> tuple[Effect, ...]:
+    at = members["effects"]
     if not at.given:
         at.list_of(_open)
         return ()
@@ -169,31 +171,33 @@ def _effects(it: Members, reading: Reading) -> tuple[Effect, ...]:
 
 
 def _effect(at: Cursor, reading: Reading) -> Effect | None:
-    it = at.object(required=("op",), unknown="keep")
-    match it["op"].any():
+    members = at.object(required=("op",), unknown="keep")
+    match members["op"].any():
         case "add_participant":
             return _add(at, reading)
         case "create_trustline":
-            it = reading.members(at, ("op", "from", "to", "equivalent", "limit"))
-            return CreateTrustline(_line(it, "from", "to", reading))
+            members = reading.members(at, ("op", "from", "to", "equivalent", "limit"))
+            return CreateTrustline(_line(members, "from", "to", reading))
         case "freeze_participant":
-            it = reading.members(at, ("op", "participant_id"), ("freeze_trustlines",))
-            return FreezeParticipant(it["participant_id"].text(min=1), it["freeze_trustlines"].boolean(default=True))
+            members = reading.members(at, ("op", "participant_id"), ("freeze_trustlines",))
+            return FreezeParticipant(
+                members["participant_id"].text(min=1), members["freeze_trustlines"].boolean(default=True)
+            )
         case "inject_debt":
             return _debt(at, reading)
-        case op if it["op"].given:
-            it["op"].refuse(f"{shown(op)} is not an injection", allowed=OPS)
+        case op if members["op"].given:
+            members["op"].refuse(f"{shown(op)} is not an injection", allowed=OPS)
     return None
 
 
-def _line(it: Members, creditor: str, debtor: str, reading: Reading) -> Trustline:
-    ends = it[creditor].text(min=1), it[debtor].text(min=1)
-    return Trustline(reading.code(it["equivalent"]), *ends, reading.money(it["limit"], least=None))
+def _line(members: Members, creditor: str, debtor: str, reading: Reading) -> Trustline:
+    ends = members[creditor].text(min=1), members[debtor].text(min=1)
+    return Trustline(reading.code(members["equivalent"]), *ends, reading.money(members["limit"], least=None))
 
 
 def _add(at: Cursor, reading: Reading) -> AddParticipant:
-    it = reading.members(at, ("op", "participant"), ("initial_trustlines",))
-    one = reading.members(it["participant"], ("id", "type"), ("name", "status", "groupId", "behaviorProfileId"))
+    members = reading.members(at, ("op", "participant"), ("initial_trustlines",))
+    one = reading.members(members["participant"], ("id", "type"), ("name", "status", "groupId", "behaviorProfileId"))
     participant = Participant(
         id=identifier(one["id"]),
         type=one["type"].choice(ParticipantType),
@@ -202,40 +206,40 @@ def _add(at: Cursor, reading: Reading) -> AddParticipant:
         group=one["groupId"].text(default=None),
         profile=one["behaviorProfileId"].text(default=None),
     )
-    lines = it["initial_trustlines"].list_of(lambda line: _initial(line, participant.id, reading), default=())
+    lines = members["initial_trustlines"].list_of(lambda line: _initial(line, participant.id, reading), default=())
     return AddParticipant(participant, lines)
 
 
 def _initial(at: Cursor, new: str, reading: Reading) -> Trustline:
-    it = reading.members(at, ("sponsor", "equivalent", "limit"), ("direction",))
-    sponsor = it["sponsor"].text(min=1)
+    members = reading.members(at, ("sponsor", "equivalent", "limit"), ("direction",))
+    sponsor = members["sponsor"].text(min=1)
     directions = ("sponsor_credits_new", "new_credits_sponsor")
-    direction = it["direction"].text(default=directions[0])
+    direction = members["direction"].text(default=directions[0])
     if direction not in directions:
-        it["direction"].refuse(f"{direction!r} is not a direction", code="invalid_enum", allowed=directions)
+        members["direction"].refuse(f"{direction!r} is not a direction", code="invalid_enum", allowed=directions)
     ends = (sponsor, new) if direction == directions[0] else (new, sponsor)
-    return Trustline(reading.code(it["equivalent"]), *ends, reading.money(it["limit"], least=None))
+    return Trustline(reading.code(members["equivalent"]), *ends, reading.money(members["limit"], least=None))
 
 
 def _debt(at: Cursor, reading: Reading) -> InjectDebt:
     """`creditor` and `debtor` are aliases of `from` and `to`."""
-    it = reading.members(at, ("op", "equivalent", "amount"), ("from", "to", "creditor", "debtor"))
-    creditor, debtor = _end(it, "from", "creditor"), _end(it, "to", "debtor")
-    amount = it["amount"].any()
+    members = reading.members(at, ("op", "equivalent", "amount"), ("from", "to", "creditor", "debtor"))
+    creditor, debtor = _end(members, "from", "creditor"), _end(members, "to", "debtor")
+    amount = members["amount"].any()
     found = 0
     if isinstance(amount, bool) or not isinstance(amount, str | int | Decimal):
-        reading.money(it["amount"], least=None)
+        reading.money(members["amount"], least=None)
     else:
         try:
             found = atoms(amount, round_down=True)
         except InvalidAmount as refused:
-            it["amount"].refuse(refused.message, code=refused.code)
+            members["amount"].refuse(refused.message, code=refused.code)
     whole = found // CENT * CENT
-    return InjectDebt(creditor, debtor, reading.code(it["equivalent"]), whole)
+    return InjectDebt(creditor, debtor, reading.code(members["equivalent"]), whole)
 
 
-def _end(it: Members, name: str, alias: str) -> str:
-    found, other = it[name].text(min=1, default=""), it[alias].text(min=1, default="")
-    if not it[name].given and not it[alias].given:
-        it[name].text()
+def _end(members: Members, name: str, alias: str) -> str:
+    found, other = members[name].text(min=1, default=""), members[alias].text(min=1, default="")
+    if not members[name].given and not members[alias].given:
+        members[name].text()
     return found or other

@@ -120,15 +120,15 @@ class UnfinishedLines:
             if end <= self._end:
                 present.append(_identity(line))
         present.reverse()
-        wanted = [_identity(body) for body in bodies]
+        identities = [_identity(body) for body in bodies]
         # Lines of the first tick may be older than the first body.
         for older in range(len(present)):
             rest = present[older:]
-            if rest == wanted[: len(rest)]:
+            if rest == identities[: len(rest)]:
                 return len(rest)
-        if present and present[-1] in wanted:
+        if present and present[-1] in identities:
             # Dropped lines leave gaps; the lines after the last one are missing nevertheless.
-            return len(wanted) - wanted[::-1].index(present[-1])
+            return len(identities) - identities[::-1].index(present[-1])
         return 0
 
     def append(self, lines: Iterable[bytes]) -> None:

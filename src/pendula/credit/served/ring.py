@@ -83,8 +83,8 @@ class Ring:
         self._base = 0  # position of the first stored entry
         self._newest = 0  # position of the first entry of the last `put`
         # Readers that are up to date make the same request: cache the last one.
-        self._asked: tuple[str, int, int, int] = ("", -1, -1, -1)
-        self._found: tuple[list[Entry], int, bool] = ([], -1, False)
+        self._request: tuple[str, int, int, int] = ("", -1, -1, -1)
+        self._response: tuple[list[Entry], int, bool] = ([], -1, False)
 
     def __len__(self) -> int:
         """The number of readable events."""
@@ -130,10 +130,10 @@ class Ring:
             # A subscribed reader may read stored events that are too old for new subscribers.
             if start < self._base or self._is_too_far_behind(equivalent, start):
                 return [], start, True
-            asked = (equivalent, start, most, self._end)
-            if asked != self._asked:
-                self._asked, self._found = asked, self._read(equivalent, start, most)
-            return self._found
+            request = (equivalent, start, most, self._end)
+            if request != self._request:
+                self._request, self._response = request, self._read(equivalent, start, most)
+            return self._response
 
     def _read(self, equivalent: str, start: int, most: int) -> tuple[list[Entry], int, bool]:
         found: list[Entry] = []

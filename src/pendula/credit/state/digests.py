@@ -162,11 +162,11 @@ def _fractions(power: int) -> tuple[int, ...]:
         candidate += 1
     found = []
     for prime in primes:
-        wanted = prime << 32 * power
+        target = prime << 32 * power
         low, high = 0, 1 << 40
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if middle**power <= wanted else (low, middle)
+            low, high = (middle, high) if middle**power <= target else (low, middle)
         found.append(low & _MASK)
     return tuple(found)
 

@@ -162,7 +162,7 @@ def compare(
     left, right = found[: len(all_seeds)], found[len(all_seeds) :]
     cadence = matching_cadence(b, right, len(scenario.equivalents), range(skip, ticks))
     calendar = [] if cadence is None else [Task(cadence, seed, "the nearest cadence") for seed in all_seeds]
-    wanted = measures(sorted(scenario.equivalents))
+    all_measures = measures(sorted(scenario.equivalents))
     return Comparison(
         scenario_id=scenario.id,
         names=names,
@@ -171,10 +171,13 @@ def compare(
         ticks=ticks,
         skip=skip,
         rows=tuple(
-            _row(measure, left, right) for start in COMPARED for measure in wanted if measure.name.startswith(start)
+            _row(measure, left, right)
+            for start in COMPARED
+            for measure in all_measures
+            if measure.name.startswith(start)
         ),
         verdict=judged(left, right, skip, spread(job, calendar, where) if calendar else ()),
-        columns=_columns(wanted, names, left, right),
+        columns=_columns(all_measures, names, left, right),
         panels=tuple(_panels(left, right, sorted(scenario.equivalents))),
         same=why_same((a, b), left, right),
     )
@@ -298,11 +301,11 @@ def _text(value: Fraction | None) -> str | None:
 
 
 def _columns(
-    wanted: Sequence[Measure], names: tuple[str, str], left: Sequence[Figures], right: Sequence[Figures]
+    all_measures: Sequence[Measure], names: tuple[str, str], left: Sequence[Figures], right: Sequence[Figures]
 ) -> Columns:
-    kinds = {"side": Kind.TEXT, "seed": Kind.INTEGER} | {measure.name: measure.kind for measure in wanted}
+    kinds = {"side": Kind.TEXT, "seed": Kind.INTEGER} | {measure.name: measure.kind for measure in all_measures}
     rows: list[list[int | str | None]] = [
-        [name, figures.seed, *(written(measure.of(figures)) for measure in wanted)]
+        [name, figures.seed, *(written(measure.of(figures)) for measure in all_measures)]
         for name, side in zip(names, (left, right), strict=True)
         for figures in side
     ]

@@ -78,16 +78,16 @@ def sweep(
     job = job_of(document, ticks, skip, intensity, lenient, behaviour=behaviour)
     tasks = [Task(point.settings, seed, point.about, point.changes) for point in points for seed in all_seeds]
     found = spread(job, tasks, Where(workers, dask), watch)
-    wanted = measures(sorted(scenario.equivalents))
+    all_measures = measures(sorted(scenario.equivalents))
     axes = list(points[0].values)
     kinds = {name: _kind(BY_NAME[name]) if name in BY_NAME else Kind.TEXT for name in axes} | {"seed": Kind.INTEGER}
-    clash = [measure.name for measure in wanted if measure.name in kinds]
+    clash = [measure.name for measure in all_measures if measure.name in kinds]
     assert not clash, f"a setting and a measure are both called {clash}"
     rows = [
-        [*(_axis(name, task) for name in axes), task.seed, *(written(measure.of(figures)) for measure in wanted)]
+        [*(_axis(name, task) for name in axes), task.seed, *(written(measure.of(figures)) for measure in all_measures)]
         for task, figures in zip(tasks, found, strict=True)
     ]
-    return columns_of(kinds | {measure.name: measure.kind for measure in wanted}, rows)
+    return columns_of(kinds | {measure.name: measure.kind for measure in all_measures}, rows)
 
 
 def _axis(name: str, task: Task) -> int | str | None:

@@ -114,27 +114,27 @@ def _change(scenario: Any, change: Variation, value: str) -> None:
 
 
 def _selected(place: Any, step: str) -> Iterator[Any]:
-    wanted = step.removeprefix(".") if step.startswith(".") else step[1:-1]
+    selector = step.removeprefix(".") if step.startswith(".") else step[1:-1]
     match place:
-        case dict() if step.startswith(".") and wanted != "*":
-            if wanted in place:
-                yield place[wanted]
+        case dict() if step.startswith(".") and selector != "*":
+            if selector in place:
+                yield place[selector]
         case dict():
             yield from place.values()
         case list():
-            yield from (item for item in place if _fits(item, wanted, step.startswith(".")))
+            yield from (item for item in place if _fits(item, selector, step.startswith(".")))
         case _:
             pass
 
 
-def _fits(item: Any, wanted: str, by_id: bool) -> bool:
-    if wanted == "*":
+def _fits(item: Any, selector: str, by_id: bool) -> bool:
+    if selector == "*":
         return True
     if not isinstance(item, dict):
         return False
     if by_id:
-        return bool(item.get("id") == wanted)
-    pairs = (pair.partition("=") for pair in wanted.split(","))
+        return bool(item.get("id") == selector)
+    pairs = (pair.partition("=") for pair in selector.split(","))
     return all(str(item.get(name.strip())) == value.strip() for name, _, value in pairs)
 
 
