@@ -73,7 +73,7 @@ def one(value: Any, read: Any) -> str:
     return line.removeprefix("v: $: ")
 
 
-def test_a_sound_document_becomes_a_model() -> None:
+def test_a_valid_document_becomes_a_model() -> None:
     found = document("defs:\n  repair: {minutes: 45, effort: high, locks: [shop], factor: 1.5}\n", YAML)
 
     assert found.read(town) == {"repair": Definition(45, Effort.HIGH, ("shop",), 0, Decimal("1.5"))}
@@ -155,7 +155,7 @@ def test_booleans_are_true_and_false_alone() -> None:
     assert one("yes", lambda at: at.boolean()) == "'yes' is not true or false; allowed: true or false"
 
 
-def test_text_fits_its_pattern_as_a_whole() -> None:
+def test_text_matches_its_pattern_fully() -> None:
     assert from_value("a-1").read(lambda at: at.text(pattern="[a-z0-9-]{1,64}")) == "a-1"
     assert (
         one("a-1\n", lambda at: at.text(pattern="[a-z0-9-]+"))
@@ -164,7 +164,7 @@ def test_text_fits_its_pattern_as_a_whole() -> None:
     assert one("A", lambda at: at.text(pattern="[a-z]", form="a small letter")).endswith("; allowed: a small letter")
 
 
-def test_a_choice_is_exact_and_speaks_of_its_kind() -> None:
+def test_a_choice_is_exact_and_its_fault_names_the_enumeration() -> None:
     assert one("HIGH", lambda at: at.choice(Effort)) == (
         "'HIGH' is not an effort (did you mean high?); allowed: low, medium, high"
     )
@@ -177,7 +177,7 @@ def test_lists_have_their_size() -> None:
     assert one({"a": 1}, lambda at: at.list_of(name)) == "an object of 1 member is not a list; allowed: a list"
 
 
-def test_the_names_of_a_map_can_be_checked_where_they_stand() -> None:
+def test_the_names_of_a_map_can_be_checked_with_their_places() -> None:
     found = document('{"ok": 1,\n "Not ok": 2}')
 
     assert lines(found, lambda at: at.map_of(Cursor.any, key=lambda key: key.text(pattern="[a-z]+"))) == [
@@ -206,7 +206,7 @@ def test_an_absent_member_without_default_is_missing_once() -> None:
     assert lines(from_value({}, "v"), read) == [f"v: $.{name}: the member '{name}' is missing" for name in "oqr"]
 
 
-def test_members_that_are_not_known_can_be_kept() -> None:
+def test_unknown_members_can_be_kept() -> None:
     def read(root: Cursor) -> tuple[str, Any, bool]:
         it = root.object(required={"id"}, optional={"x"}, unknown="keep")
         return it["id"].text(), it.extra, "x" in it
@@ -214,7 +214,7 @@ def test_members_that_are_not_known_can_be_kept() -> None:
     assert from_value({"id": "A", "z": [1], "b": None}).read(read) == ("A", {"z": [1], "b": None}, False)
 
 
-def test_parsing_text_takes_code_and_message_of_its_refusal() -> None:
+def test_a_parser_refusal_becomes_a_fault_with_its_code_and_message() -> None:
     def instant(text: str) -> int:
         if not text.endswith("Z"):
             raise NaiveTimestamp(f"{text} has no offset")
@@ -229,7 +229,7 @@ def test_parsing_text_takes_code_and_message_of_its_refusal() -> None:
     ]
 
 
-def test_a_scheduler_can_refuse_for_reasons_of_its_own() -> None:
+def test_a_scheduler_can_add_its_own_faults() -> None:
     def read(root: Cursor) -> None:
         root.refuse("the epoch ends before it begins", code="invalid_epoch", allowed=("a later end",))
 
@@ -237,7 +237,7 @@ def test_a_scheduler_can_refuse_for_reasons_of_its_own() -> None:
 
 
 @pytest.mark.req("ACT-DATA-5")
-def test_elements_read_one_by_one_disturb_neither_the_others_nor_the_document() -> None:
+def test_a_fault_of_a_separately_read_element_affects_no_other() -> None:
     found = document('[{"minutes": 1, "effort": "low"},\n {"minutes": 0, "effort": "lwo"},\n 7]')
 
     good, bad, number = found.read(lambda root: root.one_by_one(definition))
@@ -261,7 +261,7 @@ def test_faults_beyond_the_limit_are_counted() -> None:
     assert rendered[-1] == "town: and 150 more faults"
 
 
-def test_a_cursor_tells_what_it_stands_on() -> None:
+def test_a_cursor_describes_its_value() -> None:
     members = from_value({"t": "x", "l": [], "o": {}, "n": None}).root().object(optional="tlonz")
 
     assert (members["t"].is_text, members["l"].is_list, members["o"].is_object) == (True, True, True)
@@ -270,12 +270,12 @@ def test_a_cursor_tells_what_it_stands_on() -> None:
     assert members["z"].any() is None
 
 
-def test_asking_for_a_member_that_was_not_declared_is_a_mistake_of_the_caller() -> None:
+def test_an_undeclared_member_is_a_programming_error() -> None:
     with pytest.raises(KeyError):
         from_value({"a": 1}).root().object(optional=["b"], unknown="keep")["a"]
 
 
-def test_a_float_of_a_program_is_the_decimal_that_python_prints() -> None:
+def test_a_float_value_is_the_decimal_that_python_prints() -> None:
     given: Any = {"a": 0.1, "b": [1e-7, {"c": 12.30}], "d": (2.0,), "e": True, "f": 7}
 
     assert from_value(given).value == {
@@ -291,6 +291,6 @@ def test_a_float_of_a_program_is_the_decimal_that_python_prints() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_float_that_is_no_number_is_refused(value: float) -> None:
+def test_nan_and_infinity_are_refused(value: float) -> None:
     with pytest.raises(DocumentRefused):
         from_value(value).read(lambda at: at.decimal())  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ def test_the_limit_of_faults_can_be_set() -> None:
     assert refused.value.render().splitlines()[-1] == "t.yaml: and 1 more fault"
 
 
-def test_a_refusal_survives_the_way_to_another_process() -> None:
+def test_a_refusal_survives_pickling() -> None:
     refused = DocumentRefused([FAULT], "town.yaml", 3)
 
     again = pickle.loads(pickle.dumps(refused))

@@ -8,7 +8,7 @@ from pendula.documents import DocumentLimits, DocumentRefused, Format, read_file
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.yaml", "a.yml", "A.YML"])
-def test_the_suffix_tells_the_form(tmp_path: Path, name: str) -> None:
+def test_the_suffix_gives_the_format(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text('{"a": "no"}')
 
     assert read_file(tmp_path / name).value == {"a": "no"}

@@ -135,7 +135,7 @@ def test_a_thousand_hostile_inputs_give_a_value_or_a_refusal(block: int) -> None
 
 @pytest.mark.parametrize("before", [b"", b"a: ", b'["', b"[", b"--- 1\n...\n"])
 @pytest.mark.parametrize("scrap", REPEATED, ids=repr)
-def test_one_thing_thirty_thousand_times_gives_a_value_or_a_refusal(before: bytes, scrap: bytes) -> None:
+def test_a_token_repeated_thirty_thousand_times_gives_a_value_or_a_refusal(before: bytes, scrap: bytes) -> None:
     check(before + scrap * 30_000)
 
 

@@ -76,7 +76,7 @@ def test_the_deepest_allowed_nesting_is_read() -> None:
     assert places("[1,[2]]", limits=DocumentLimits(depth=1)) == [("document_too_deep", "$[1]", 1, 4)]
 
 
-def test_too_many_values_are_refused_where_the_first_too_many_stands() -> None:
+def test_too_many_values_are_refused_at_the_first_excess_value() -> None:
     limits = DocumentLimits(nodes=4)
 
     assert value("[1,2,3]", limits=limits) == [1, 2, 3]
@@ -196,7 +196,7 @@ def test_lines_end_with_any_usual_line_end_and_columns_count_characters() -> Non
     ]
 
 
-def test_a_clean_text_takes_the_fast_road_and_a_suspect_one_does_not() -> None:
+def test_a_clean_text_is_parsed_fast_and_a_suspect_one_is_not() -> None:
     limits = DocumentLimits()
 
     assert read_clean('{"a": [1, 2.5, "\\ud83d\\ude00"]}', limits) == {"a": [1, Decimal("2.5"), "😀"]}
@@ -208,7 +208,7 @@ def test_a_clean_text_takes_the_fast_road_and_a_suspect_one_does_not() -> None:
 @pytest.mark.parametrize(
     "text", ["[1,2,3,4]", "[[],[],[],[]]", "[{},{},{},{}]", '{"a":[{"b":1}],"c":0}', "[[[[[]]]]]", "[[ [ [[1]]]]]"]
 )
-def test_too_many_values_are_never_built_by_the_fast_road(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fast_parser_never_builds_too_many_values(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(_: DocumentLimits) -> NoReturn:
         raise AssertionError("the parser was started")
 
@@ -220,7 +220,7 @@ def test_too_many_values_are_never_built_by_the_fast_road(text: str, monkeypatch
 
 
 @pytest.mark.parametrize("text", ["[1,2,3]", "[[],{},0]", '{"a":[{"b":1}]}', "[[[[]]]]", '["[]","{}",0]'])
-def test_just_as_many_values_as_allowed_take_the_fast_road(text: str) -> None:
+def test_the_allowed_number_of_values_is_parsed_fast(text: str) -> None:
     assert read_clean(text, DocumentLimits(nodes=4)) == json.loads(text)
 
 
@@ -228,7 +228,7 @@ def test_commas_inside_strings_make_no_value() -> None:
     assert value('["a,b,c,[{"]', limits=DocumentLimits(nodes=2)) == ["a,b,c,[{"]
 
 
-def test_what_the_fast_road_cannot_decide_is_read_by_the_careful_one() -> None:
+def test_undecided_texts_are_read_by_the_scanner() -> None:
     text = '["\\\\ \\ud83d\\ude00"]'
     with pytest.raises(NotClean):
         read_clean(text, DocumentLimits())
@@ -237,7 +237,7 @@ def test_what_the_fast_road_cannot_decide_is_read_by_the_careful_one() -> None:
     assert carefully(text)[0] == ["\\ 😀"]
 
 
-def test_hostile_faults_without_end_are_counted_not_kept() -> None:
+def test_endless_faults_are_counted_not_kept() -> None:
     with pytest.raises(DocumentRefused, match="and 4999 more faults") as refused:
         read_bytes(b"[" + b"nul," * 5000 + b"1]")
 
@@ -245,6 +245,6 @@ def test_hostile_faults_without_end_are_counted_not_kept() -> None:
     assert refused.value.more == 4900
 
 
-def test_at_some_number_faults_are_not_even_counted() -> None:
+def test_counting_of_faults_ends_at_a_limit() -> None:
     with pytest.raises(DocumentRefused, match="and at least 10000 more faults"):
         read_bytes(b"[" + b"x " * 20_000)

@@ -26,7 +26,7 @@ JSON5 = Format.JSON5
         ("\u00a0{}\u2028", {}),
     ],
 )
-def test_json5_is_read_as_the_json_it_stands_for(text: str, expected: object) -> None:
+def test_json5_gives_the_equivalent_json_value(text: str, expected: object) -> None:
     assert value(text, JSON5) == expected
 
 
@@ -47,7 +47,7 @@ def test_json5_is_read_as_the_json_it_stands_for(text: str, expected: object) ->
         ("['\\u12']", ("json_syntax", "$[0]", 1, 3)),
     ],
 )
-def test_what_is_wrong_has_its_place(text: str, found: tuple[str, str, int, int]) -> None:
+def test_faults_have_places(text: str, found: tuple[str, str, int, int]) -> None:
     assert places(text, JSON5)[0] == found
 
 
@@ -65,7 +65,7 @@ def test_long_texts_take_no_quadratic_time() -> None:
     assert faults("[" + "/*" * many, JSON5)
 
 
-def test_the_suffix_tells_the_form(tmp_path: Path) -> None:
+def test_the_suffix_gives_the_format(tmp_path: Path) -> None:
     file = tmp_path / "a.json5"
     file.write_text("{a: [1, 2],\n b: 'x'}")
     document = read_file(file)

@@ -38,7 +38,7 @@ def typed(value: Any) -> Any:
 
 
 @given(values, st.booleans(), st.sampled_from([None, 2]))
-def test_what_json_dumps_writes_reads_back_equal_on_both_roads(
+def test_json_dumps_output_reads_back_equal_with_both_parsers(
     value: Json, ascii_only: bool, indent: int | None
 ) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
@@ -60,7 +60,7 @@ def test_numbers_agree_with_other_parsers_to_the_last_digit(numbers: list[Decima
 
 
 @given(scraps)
-def test_both_roads_accept_the_same_texts_with_the_same_values(text: str) -> None:
+def test_both_parsers_accept_the_same_texts_with_the_same_values(text: str) -> None:
     slow, faults = carefully(text)
     try:
         fast = read_clean(text, DocumentLimits())
@@ -71,7 +71,7 @@ def test_both_roads_accept_the_same_texts_with_the_same_values(text: str) -> Non
 
 
 @given(scraps)
-def test_what_is_accepted_or_refused_agrees_with_the_standard_library(text: str) -> None:
+def test_acceptance_agrees_with_the_standard_library(text: str) -> None:
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         assert len({name for name, _ in pairs}) == len(pairs)
         return dict(pairs)

@@ -64,7 +64,7 @@ def test_places_of_yaml_values_and_names() -> None:
     assert document.place(("again", "deep", 0)) == Place(7, 19)
 
 
-def test_what_has_no_text_of_its_own_is_where_its_container_is() -> None:
+def test_a_value_without_text_has_the_place_of_its_container() -> None:
     document = read_bytes(YAML_TEXT, YAML)
 
     assert document.place(("alias", "deep", 0)) == Place(8, 8)
@@ -100,7 +100,7 @@ def test_plain_values_have_no_place() -> None:
     assert from_value({"a": [1]}).place(("a", 0)) == NOWHERE
 
 
-def test_paths_are_written_as_people_read_them() -> None:
+def test_paths_are_readable() -> None:
     assert path_text(()) == "$"
     assert path_text(("actions", 3, "effort")) == "$.actions[3].effort"
     assert path_text(("odd name", "a.b", "", "é", '"', "_x1")) == '$["odd name"]["a.b"][""]["\\u00e9"]["\\""]._x1'

@@ -22,7 +22,7 @@ def test_a_text_comes_out_as_it_went_in(text: str) -> None:
 
 
 @pytest.mark.parametrize("char", ["\x00", "\x1b", "\ufffe", "\u202e", "\u2066"])
-def test_what_xml_forbids_or_turns_the_text_around_is_replaced(char: str) -> None:
+def test_characters_that_xml_forbids_or_that_reverse_text_are_replaced(char: str) -> None:
     assert svg.safe(f"a{char}b") == "a\ufffdb"
 
 
@@ -33,7 +33,7 @@ def test_shapes_have_their_tooltip_inside_their_group() -> None:
     assert group[0].text == "A & B"
 
 
-def test_a_picture_opens_with_its_size_and_what_is_heard_of_it() -> None:
+def test_a_picture_has_its_size_and_a_label_for_screen_readers() -> None:
     picture = ElementTree.fromstring(svg.opening(960, 80.04, "two <lanes>") + "</svg>")
 
     assert (picture.get("viewBox"), picture.get("aria-label")) == ("0 0 960 80", "two <lanes>")

@@ -47,7 +47,7 @@ def test_words_that_other_readers_convert_stay_text(word: str, parser: str) -> N
         ('""', ""),
     ],
 )
-def test_only_what_json_writes_plainly_is_no_text(word: str, read: object, parser: str) -> None:
+def test_only_plain_json_scalars_are_not_text(word: str, read: object, parser: str) -> None:
     document = value(f"a: {word}\n", YAML)
 
     assert isinstance(document, dict)
@@ -125,7 +125,7 @@ def test_an_alias_counts_for_the_depth_too(parser: str) -> None:
     assert places(text, YAML, DocumentLimits(depth=3)) == [("document_too_deep", "$.b[0]", 2, 5)]
 
 
-def test_aliases_that_blow_up_are_refused(parser: str) -> None:
+def test_exponential_aliases_are_refused(parser: str) -> None:
     lines = ["l0: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 10)}]" for i in range(1, 40)]
 
@@ -175,7 +175,7 @@ def test_directives_are_refused_before_the_parser_sees_them(before: str, directi
 
 
 @pytest.mark.parametrize("text", ["a\n%b", "'a\n%b'", "'a %b'"])
-def test_a_per_cent_inside_a_text_is_no_directive(text: str, parser: str) -> None:
+def test_a_percent_sign_inside_a_text_is_not_a_directive(text: str, parser: str) -> None:
     assert value(text, YAML) == "a %b"
 
 
@@ -219,14 +219,14 @@ def test_control_characters_are_all_refused_with_their_places(parser: str) -> No
     ]
 
 
-def test_control_characters_without_end_are_not_even_counted(parser: str) -> None:
+def test_endless_control_characters_are_not_counted(parser: str) -> None:
     with pytest.raises(DocumentRefused, match="and at least 10000 more faults") as refused:
         read_bytes(b"a: " + b"\x01" * 20_000, YAML)
 
     assert len(refused.value.faults) == 100
 
 
-def test_a_break_of_the_syntax_may_be_the_fault_that_is_one_too_many(parser: str) -> None:
+def test_a_syntax_error_can_be_the_fault_over_the_limit(parser: str) -> None:
     text = "[" + "*x, " * (100 + MOST_COUNTED - 1) + "}"
 
     with pytest.raises(DocumentRefused, match="and at least 10000 more faults"):

@@ -21,7 +21,7 @@ def test_work_ends_at_its_next_step_once_it_is_cancelled() -> None:
     check()
 
 
-def test_other_threads_go_on() -> None:
+def test_other_threads_continue() -> None:
     cancellation = Cancellation()
     cancellation.cancel()
     found: list[str] = []

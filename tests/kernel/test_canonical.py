@@ -120,7 +120,7 @@ GOLDEN: list[tuple[Any, bytes]] = [
 
 
 @pytest.mark.parametrize(("value", "golden"), GOLDEN, ids=[repr(golden)[:40] for _, golden in GOLDEN])
-def test_golden_bytes_by_both_roads(value: Any, golden: bytes) -> None:
+def test_both_encoders_give_the_golden_bytes(value: Any, golden: bytes) -> None:
     assert encode(value) == golden
     assert encode_carefully(value) == golden
 
@@ -173,7 +173,7 @@ REFUSED: list[tuple[Any, str]] = [
     REFUSED,
     ids=range(len(REFUSED)),
 )
-def test_what_has_no_canonical_form_is_refused_with_its_path(value: Any, path: str) -> None:
+def test_values_without_canonical_form_are_refused_with_their_path(value: Any, path: str) -> None:
     for road in (encode, encode_carefully):
         with pytest.raises(NotCanonical) as refused:
             road(value)
@@ -223,7 +223,7 @@ def test_integers_beyond_the_interpreters_limit_of_digits_survive() -> None:
     ],
     ids=lambda data: repr(data[:12]),
 )
-def test_bytes_that_are_no_json_are_refused(data: bytes) -> None:
+def test_invalid_json_is_refused(data: bytes) -> None:
     with pytest.raises(NotCanonical):
         decode(data)
 
@@ -267,7 +267,7 @@ def test_encoding_what_was_decoded_gives_the_bytes_back(value: Json) -> None:
 
 
 @given(values)
-def test_both_roads_give_the_same_bytes(value: Json) -> None:
+def test_both_encoders_give_the_same_bytes(value: Json) -> None:
     assert encode(value) == encode_carefully(value)
 
 
@@ -309,7 +309,7 @@ any_struct = st.one_of(
 
 
 @given(st.lists(any_struct, max_size=3))
-def test_structs_give_the_same_bytes_by_both_roads(structs: list[Struct]) -> None:
+def test_both_encoders_give_the_same_bytes_for_structs(structs: list[Struct]) -> None:
     assert encode(structs) == encode_carefully(structs)
 
 

@@ -1,4 +1,4 @@
-"""Group commit: one flush for all who wait, nobody told before it, nobody forgotten."""
+"""Group commit: one flush for all waiting callers, no result before it, no caller forgotten."""
 
 import asyncio
 import threading
@@ -34,7 +34,7 @@ class Gate:
         self.flushed.append(tuple(self.done))
 
 
-def test_all_that_gathers_during_a_flush_shares_the_next() -> None:
+def test_commands_queued_during_a_flush_share_the_next_one() -> None:
     gate = Gate()
     commit: GroupCommit[int, int] = GroupCommit(gate.do, gate.flush)
 
@@ -63,7 +63,7 @@ def test_a_failing_item_fails_alone() -> None:
     commit.close()
 
 
-def test_after_a_failing_flush_nobody_hears_of_what_is_not_durable_not_even_by_asking() -> None:
+def test_after_a_failed_flush_neither_results_nor_answers_are_returned() -> None:
     def broken() -> None:
         raise OSError("the disk is gone")
 
@@ -79,7 +79,7 @@ def test_after_a_failing_flush_nobody_hears_of_what_is_not_durable_not_even_by_a
     commit.close()
 
 
-def test_who_only_asks_needs_no_flush() -> None:
+def test_a_question_needs_no_flush() -> None:
     flushes: list[int] = []
     commit: GroupCommit[int, int] = GroupCommit(lambda n: n, lambda: flushes.append(1))
 
@@ -88,7 +88,7 @@ def test_who_only_asks_needs_no_flush() -> None:
     assert flushes == []
 
 
-def test_too_many_waiters_are_refused_and_the_others_live() -> None:
+def test_too_many_waiters_are_refused_and_the_others_finish() -> None:
     gate = Gate()
     commit: GroupCommit[int, int] = GroupCommit(gate.do, gate.flush, limit=3)
 
@@ -112,14 +112,14 @@ class Slow:
     """Questions that wait until they are let through, and what was done, in order."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.executed: list[str] = []
         self.begun = threading.Event()
         self.let = threading.Semaphore(0)
 
     def question(self, name: str) -> str:
         self.begun.set()
         self.let.acquire()
-        self.told.append(name)
+        self.executed.append(name)
         return name
 
     async def asked(self, commit: GroupCommit[str, None], count: int) -> list[asyncio.Task[str]]:
@@ -131,7 +131,7 @@ class Slow:
 
 def test_a_command_waits_for_one_question_at_most() -> None:
     slow = Slow()
-    commit: GroupCommit[str, None] = GroupCommit(slow.told.append, lambda: None)
+    commit: GroupCommit[str, None] = GroupCommit(slow.executed.append, lambda: None)
 
     async def scene() -> None:
         asked = await slow.asked(commit, 3)
@@ -142,12 +142,12 @@ def test_a_command_waits_for_one_question_at_most() -> None:
 
     asyncio.run(scene())
     commit.close()
-    assert slow.told == ["question 0", "command", "question 1", "question 2"]
+    assert slow.executed == ["question 0", "command", "question 1", "question 2"]
 
 
-def test_however_many_ask_a_command_has_its_place_and_the_question_after_the_last_has_none() -> None:
+def test_a_full_queue_of_questions_leaves_space_for_commands() -> None:
     slow = Slow()
-    commit: GroupCommit[str, None] = GroupCommit(slow.told.append, lambda: None, limit=3)
+    commit: GroupCommit[str, None] = GroupCommit(slow.executed.append, lambda: None, limit=3)
 
     async def scene() -> None:
         asked = [*await slow.asked(commit, 1), *[asyncio.create_task(commit.ask(lambda: "quick")) for _ in range(3)]]
@@ -161,12 +161,12 @@ def test_however_many_ask_a_command_has_its_place_and_the_question_after_the_las
 
     asyncio.run(scene())
     commit.close()
-    assert slow.told == ["question 0", "command"]
+    assert slow.executed == ["question 0", "command"]
 
 
-def test_a_question_of_somebody_who_has_left_is_not_answered() -> None:
+def test_a_cancelled_question_is_not_answered() -> None:
     slow = Slow()
-    commit: GroupCommit[str, None] = GroupCommit(slow.told.append, lambda: None)
+    commit: GroupCommit[str, None] = GroupCommit(slow.executed.append, lambda: None)
 
     async def scene() -> None:
         first, leaving, staying = await slow.asked(commit, 3)
@@ -177,10 +177,10 @@ def test_a_question_of_somebody_who_has_left_is_not_answered() -> None:
 
     asyncio.run(scene())
     commit.close()
-    assert slow.told == ["question 0", "question 2"]
+    assert slow.executed == ["question 0", "question 2"]
 
 
-def test_closing_finishes_what_waits_and_takes_nothing_more() -> None:
+def test_closing_finishes_queued_work_and_accepts_no_more() -> None:
     done: list[int] = []
     commit: GroupCommit[int, None] = GroupCommit(done.append, lambda: None)
     callers = [threading.Thread(target=commit.call, args=(n,)) for n in range(20)]
@@ -195,7 +195,7 @@ def test_closing_finishes_what_waits_and_takes_nothing_more() -> None:
         commit.call(1)
 
 
-def test_a_waiter_that_gives_up_disturbs_nobody() -> None:
+def test_a_cancelled_waiter_affects_no_other() -> None:
     gate = Gate()
     commit: GroupCommit[int, int] = GroupCommit(gate.do, gate.flush)
 
@@ -214,7 +214,7 @@ def test_a_waiter_that_gives_up_disturbs_nobody() -> None:
     commit.close()
 
 
-def test_a_hundred_tasks_on_one_driver_are_all_durable_when_told() -> None:
+def test_a_hundred_tasks_on_one_driver_are_durable_when_acknowledged() -> None:
     disk = FaultyDisk()
     driver = new_driver(disk)
     commit: GroupCommit[Command, Ticket[Changed]] = GroupCommit(lambda c: driver.submit(c, by="task"), driver.flush)

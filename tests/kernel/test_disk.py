@@ -94,7 +94,7 @@ def test_files_are_private_to_their_owner(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "x").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_short_write_is_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = RealDisk(tmp_path)
     disk.create("x")
     write = os.write
@@ -134,7 +134,7 @@ def test_a_directory_is_claimed_by_one_disk_until_it_is_released_or_closed(tmp_p
     assert one.claim()
 
 
-def test_a_disk_that_nobody_has_any_more_has_no_claim(tmp_path: Path) -> None:
+def test_an_unreferenced_disk_releases_its_claim(tmp_path: Path) -> None:
     held = [RealDisk(tmp_path)]
     assert held[0].claim()
 
@@ -144,7 +144,7 @@ def test_a_disk_that_nobody_has_any_more_has_no_claim(tmp_path: Path) -> None:
     assert RealDisk(tmp_path).claim()
 
 
-def test_what_was_closed_is_released_without_harm(tmp_path: Path) -> None:
+def test_releasing_a_closed_disk_does_nothing(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     disk.close()
 
@@ -154,7 +154,7 @@ def test_what_was_closed_is_released_without_harm(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("again", [True, False])
-def test_a_directory_that_has_another_name_by_now_is_not_claimed(tmp_path: Path, again: bool) -> None:
+def test_a_renamed_directory_is_not_claimed(tmp_path: Path, again: bool) -> None:
     disk = RealDisk(tmp_path / "draft")
     (tmp_path / "draft").rename(tmp_path / "whole")
     if again:

@@ -38,7 +38,7 @@ def test_an_outcome_cannot_be_read_before_it_is_durable() -> None:
     assert ticket.outcome.answer == {"total": 3}
 
 
-def test_the_journal_says_who_asked_when_and_under_which_request() -> None:
+def test_the_journal_records_caller_time_and_request_id() -> None:
     driver = new_driver(FaultyDisk(), clock=lambda: "2026-02-21T00:00:00Z")
     driver.submit(Add(3), by="ann", request_id="r-1")
     driver.flush()
@@ -58,7 +58,7 @@ def test_a_refused_command_is_journalled_and_answered() -> None:
     assert len(inputs(driver)) == 1
 
 
-def test_a_recovered_driver_is_where_the_old_one_was() -> None:
+def test_a_recovered_driver_has_the_state_of_the_old_one() -> None:
     disk = FaultyDisk()
     driver = new_driver(disk, snapshot_every=5)
     do(driver, *COMMANDS)
@@ -90,7 +90,7 @@ def test_a_clean_stop_leaves_a_snapshot_so_that_recovery_applies_nothing() -> No
     assert journal.snapshots()[-1][0] == journal.durable_n
 
 
-def test_an_outcome_that_the_crash_took_is_written_on_recovery() -> None:
+def test_an_outcome_lost_in_a_crash_is_written_on_recovery() -> None:
     disk = FaultyDisk()
     driver = new_driver(disk)
     do(driver, Add(3), Add(4))
@@ -107,7 +107,7 @@ def test_an_outcome_that_the_crash_took_is_written_on_recovery() -> None:
     assert [bytes(r.body) for r in again.journal.read()] == [bytes(r.body) for r in driver.journal.read()]
 
 
-def test_recovery_stops_when_the_engine_now_decides_otherwise() -> None:
+def test_recovery_stops_if_the_engine_now_decides_differently() -> None:
     class Changeling(Tally):
         def _add(self, amount: int, at: int | None) -> Outcome[Changed]:
             return super()._add(amount + 1, at)
@@ -141,7 +141,7 @@ class Fragile(Tally):
         return super()._add(amount, at)
 
 
-def test_a_defect_leaves_no_trace_and_the_engine_goes_on() -> None:
+def test_a_defect_leaves_no_trace_and_the_engine_continues() -> None:
     journal = new_journal(FaultyDisk())
     driver: Driver[Command, Changed] = Driver(Fragile.create(CONFIG), journal, outside=Generous())
     first = driver.submit(Add(5), by="ann")
@@ -158,7 +158,7 @@ def test_a_defect_leaves_no_trace_and_the_engine_goes_on() -> None:
 
 
 class Mute(Exception):
-    """Even the words of an exception are anybody's code."""
+    """Even the message of an exception is user code."""
 
     def __repr__(self) -> str:
         raise KeyboardInterrupt
@@ -170,7 +170,7 @@ class Torn(Exception):
 
 
 class Raising(Tally):
-    """Raises what it is told to when 13 is added, in the middle of a change."""
+    """Raises the given exception when 13 is added, in the middle of a change."""
 
     raises: ClassVar[BaseException]
 
@@ -182,7 +182,7 @@ class Raising(Tally):
 
 
 @pytest.mark.parametrize(("defect", "words"), [(Mute(), "Mute"), (Torn(), r"half \ud800")])
-def test_a_defect_without_words_is_a_defect(defect: Exception, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_without_a_message_is_a_defect(defect: Exception, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Raising, "raises", defect, raising=False)
     driver: Driver[Command, Changed] = Driver(Raising.create(CONFIG), new_journal(FaultyDisk()))
     before = driver.engine.state()
@@ -197,7 +197,7 @@ def test_a_defect_without_words_is_a_defect(defect: Exception, words: str, monke
 
 
 @pytest.mark.parametrize("end", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
-def test_an_engine_that_wants_to_end_the_program_ends_only_its_command_in_a_thread(
+def test_system_exit_in_an_engine_thread_ends_only_the_command(
     end: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Raising, "raises", end, raising=False)
@@ -215,7 +215,7 @@ def test_an_engine_that_wants_to_end_the_program_ends_only_its_command_in_a_thre
     assert replay(FileJournal.open(disk, read_only=True), lambda _: Tally).first_difference is None
 
 
-def test_after_a_failed_flush_nobody_is_acknowledged_and_nothing_is_taken() -> None:
+def test_after_a_failed_flush_nothing_is_acknowledged_or_accepted() -> None:
     trial = FaultyDisk()
     do(new_driver(trial), Add(1))
     disk = FaultyDisk({len(trial.calls): "no_space"})
@@ -249,7 +249,7 @@ def test_low_space_refuses_new_inputs_before_the_disk_is_full() -> None:
     assert driver.engine.state() == before
 
 
-def test_a_journal_at_its_limit_is_pruned_and_goes_on() -> None:
+def test_a_journal_at_its_limit_is_pruned_and_continues() -> None:
     disk = FaultyDisk()
     driver = new_driver(disk, {"segment_bytes": 2_000}, journal_bytes=20_000)
 
@@ -309,7 +309,7 @@ def nothing_happened(driver: Driver[Command, Changed], disk: FaultyDisk, before:
     assert recovered(disk).engine.state() == driver.engine.state()
 
 
-def test_a_caller_that_cannot_be_written_down_is_refused_and_nothing_happened() -> None:
+def test_a_caller_name_that_cannot_be_encoded_is_refused_without_effect() -> None:
     disk = FaultyDisk()
     driver = new_driver(disk)
     before = driver.engine.state()
@@ -320,7 +320,7 @@ def test_a_caller_that_cannot_be_written_down_is_refused_and_nothing_happened() 
     nothing_happened(driver, disk, before)
 
 
-def test_a_command_whose_records_would_be_too_large_is_refused_and_nothing_happened(
+def test_a_command_with_too_large_records_is_refused_without_effect(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     disk = FaultyDisk()
@@ -353,7 +353,7 @@ def test_a_state_too_large_for_a_snapshot_stops_neither_a_command_nor_a_clean_st
     assert len([record for record in FileJournal.open(disk).read() if record.kind == "input"]) == 3
 
 
-def test_what_an_engine_does_to_an_answer_does_not_change_what_is_kept() -> None:
+def test_an_engine_cannot_change_a_recorded_answer() -> None:
     class Told:
         def ask(self, name: str, question: Json) -> Json:
             return [3, 1, 2]
@@ -372,7 +372,7 @@ def test_what_an_engine_does_to_an_answer_does_not_change_what_is_kept() -> None
     assert Driver.recover(FileJournal.open(disk), lambda _: Sorting).engine.state() == driver.engine.state()
 
 
-def test_an_engine_that_cannot_be_built_again_as_the_journal_says_takes_nothing_more() -> None:
+def test_an_engine_that_cannot_be_rebuilt_accepts_no_more_commands() -> None:
     class Moody(Fragile):
         bonus = 0
 
@@ -405,7 +405,7 @@ def test_integers_of_any_length_survive_journal_snapshot_and_configuration() -> 
     assert replay(FileJournal.open(disk, read_only=True), lambda _: Tally).first_difference is None
 
 
-def test_a_full_journal_takes_commands_again_after_a_restart() -> None:
+def test_a_full_journal_accepts_commands_after_a_restart() -> None:
     disk = FaultyDisk()
     driver = new_driver(disk, {"segment_bytes": 1 << 30}, journal_bytes=1 << 30)
     for _ in range(100):
@@ -472,7 +472,7 @@ class Waiting(FaultyDisk):
         super().sync(name)
 
 
-def test_what_comes_during_a_flush_is_neither_acknowledged_nor_readable_by_it() -> None:
+def test_commands_submitted_during_a_flush_are_not_acknowledged_by_it() -> None:
     disk = Waiting()
     driver = new_driver(disk)
     do(driver, Add(1))
@@ -507,7 +507,7 @@ def test_a_journal_without_events_is_shorter_recovers_and_replays() -> None:
     assert replay(spared.journal, lambda _: Tally).first_difference is None
 
 
-def test_events_that_a_journal_does_not_keep_are_told_as_a_gap_once_the_buffer_is_past_them() -> None:
+def test_events_that_are_not_journalled_become_a_gap_after_they_leave_the_buffer() -> None:
     driver = new_driver(FaultyDisk(), keep_events=False, buffer_events=1)
     first = driver.submit(Add(3), by="ann")
     do(driver, Add(1), Add(1))
@@ -518,7 +518,7 @@ def test_events_that_a_journal_does_not_keep_are_told_as_a_gap_once_the_buffer_i
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
-def test_what_a_command_that_was_broken_off_has_changed_is_never_written(end: type[BaseException]) -> None:
+def test_the_changes_of_an_interrupted_command_are_never_written(end: type[BaseException]) -> None:
     class BrokenOff(Tally):
         def apply(self, command: Command) -> Outcome[Changed]:
             outcome = super().apply(command)

@@ -30,7 +30,7 @@ def test_an_error_is_one_sentence_with_facts() -> None:
     assert error.path == "$.a"
 
 
-def test_a_fact_that_is_not_there_is_an_attribute_error() -> None:
+def test_a_missing_fact_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no fact 'colour'"):
         _ = NotCanonical("x", path="$").colour
 
@@ -60,13 +60,13 @@ def test_every_error_of_the_kernel_has_a_snake_case_code_and_one_of_three_exit_c
     assert kind.exit_code in (1, 2, 3)
 
 
-def test_what_lies_within_a_limit_passes() -> None:
+def test_values_within_a_limit_pass() -> None:
     DOCUMENT_DEPTH.check(64)
     DOCUMENT_DEPTH.check(0)
     DOCUMENT_DEPTH.check(100, allowed=100)
 
 
-def test_what_lies_above_a_limit_is_refused_with_name_value_and_what_is_allowed() -> None:
+def test_a_value_above_a_limit_is_refused_with_name_value_and_maximum() -> None:
     with pytest.raises(LimitExceeded) as refused:
         DOCUMENT_DEPTH.check(65)
 

@@ -70,12 +70,12 @@ def test_a_journal_with_a_gap_begins_with_its_snapshot_and_says_what_is_missing(
     assert missing_of(new_journal(FaultyDisk()).header) is None
 
 
-def test_an_ordinary_journal_is_the_same_bytes_as_ever() -> None:
+def test_a_journal_without_gap_has_the_golden_bytes() -> None:
     assert new_journal(FaultyDisk()).header.gap is UNSET
 
 
 @pytest.mark.parametrize("at", range(BEGUN, ENDED))
-def test_after_a_power_cut_one_of_both_parts_is_there_and_can_be_gone_on_from(at: int) -> None:
+def test_after_a_power_cut_one_of_both_parts_can_be_continued(at: int) -> None:
     disk = FaultyDisk({at: "crash"})
     journal = written(disk)
     with pytest.raises(Crashed):
@@ -91,7 +91,7 @@ def test_after_a_power_cut_one_of_both_parts_is_there_and_can_be_gone_on_from(at
 
 @pytest.mark.parametrize("failure", ["io_error", "no_space"])
 @pytest.mark.parametrize("at", range(BEGUN, ENDED))
-def test_whichever_call_fails_the_journal_is_mended_and_goes_on(at: int, failure: Failure) -> None:
+def test_the_journal_is_repaired_and_continues_whichever_call_fails(at: int, failure: Failure) -> None:
     disk = FaultyDisk({at: failure})
     journal = written(disk)
     try:
@@ -120,9 +120,7 @@ class Stubborn(RealDisk):
 
 
 @pytest.mark.parametrize("opened_between", [False, True])
-def test_what_was_before_two_gaps_is_two_journals_also_where_the_first_could_not_be_set_aside(
-    tmp_path: Path, opened_between: bool
-) -> None:
+def test_two_gaps_leave_two_journals_even_if_the_first_could_not_be_moved(tmp_path: Path, opened_between: bool) -> None:
     disk = Stubborn(tmp_path)
     journal = written(disk)
     gone_on(journal)

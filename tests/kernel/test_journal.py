@@ -98,7 +98,7 @@ def test_a_flush_of_nothing_touches_no_disk() -> None:
     assert len(disk.calls) == before
 
 
-def test_segments_rotate_and_numbers_run_on() -> None:
+def test_segments_rotate_and_numbers_continue() -> None:
     disk = FaultyDisk()
     filled(disk, 60, segment_bytes=1000)
 
@@ -110,7 +110,7 @@ def test_segments_rotate_and_numbers_run_on() -> None:
     assert journal.append("input", 0, b"1") == 60
 
 
-def test_pruning_keeps_the_newest_snapshot_but_one_and_what_follows() -> None:
+def test_pruning_keeps_everything_from_the_second_newest_snapshot() -> None:
     disk = FaultyDisk()
     journal = filled(disk, 60, segment_bytes=500)
 
@@ -131,7 +131,7 @@ def test_pruning_stops_when_few_enough_bytes_are_left() -> None:
     assert journal.prune(keep_bytes=total - 1) == 1
 
 
-def test_a_journal_is_not_made_over_another() -> None:
+def test_a_journal_is_not_created_over_another() -> None:
     disk = FaultyDisk()
     new_journal(disk)
 
@@ -145,7 +145,7 @@ def test_an_empty_directory_has_no_journal() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 20, 39, 40, 45])
-def test_a_torn_tail_is_kept_aside_and_cut_off(cut: int) -> None:
+def test_a_torn_tail_is_saved_and_cut_off(cut: int) -> None:
     disk = FaultyDisk()
     filled(disk, 5)
     whole = disk.read(FIRST)
@@ -189,7 +189,7 @@ def test_a_tail_that_is_cut_off_is_reported(
     assert FileJournal.open(disk).tail_note is None
 
 
-def test_who_only_reads_hears_of_the_tail_and_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_read_only_journal_reports_the_tail_and_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
     disk = FaultyDisk()
     filled(disk, 5)
     damaged(disk, FIRST, disk.read(FIRST)[:-1] + b"!")
@@ -207,7 +207,7 @@ def in_format(number: int, **members: object) -> bytes:
 
 
 @pytest.mark.parametrize("members", [{}, {"package": "9.1.0"}, {"package": 3, "scheduler": "tally"}])
-def test_a_journal_of_a_newer_format_says_which_and_what_to_do(members: dict[str, object]) -> None:
+def test_a_journal_of_a_newer_format_is_refused_with_what_to_do(members: dict[str, object]) -> None:
     disk = FaultyDisk()
     replace(disk, FIRST, in_format(2, **members))
 
@@ -225,7 +225,7 @@ def test_a_journal_of_a_newer_format_says_which_and_what_to_do(members: dict[str
 
 
 @pytest.mark.parametrize("chain", ["zz" * 32, "abc", "\u0661" * 64])
-def test_a_header_whose_digest_is_none_is_corruption(chain: str) -> None:
+def test_a_header_with_an_invalid_digest_is_corruption(chain: str) -> None:
     disk = FaultyDisk()
     filled(disk, 1)
     frame = frame_at(disk.read(FIRST), 0)
@@ -245,7 +245,7 @@ def test_a_tail_of_zeros_is_a_torn_tail() -> None:
     assert FileJournal.open(disk).cut_tail_bytes == 4096
 
 
-def test_reading_only_repairs_nothing() -> None:
+def test_opening_read_only_repairs_nothing() -> None:
     disk = FaultyDisk()
     filled(disk, 5)
     torn = disk.read(FIRST)[:-3]
@@ -259,7 +259,7 @@ def test_reading_only_repairs_nothing() -> None:
         journal.append("input", 0, b"1")
 
 
-def test_damage_before_whole_records_is_corruption_with_its_place() -> None:
+def test_damage_before_valid_records_is_corruption_with_its_place() -> None:
     disk = FaultyDisk()
     filled(disk, 5)
     whole = bytearray(disk.read(FIRST))
@@ -293,7 +293,7 @@ def test_a_missing_segment_in_the_middle_is_corruption() -> None:
         FileJournal.open(disk)
 
 
-def test_a_record_put_in_with_a_right_checksum_breaks_the_chain() -> None:
+def test_an_inserted_record_with_a_valid_checksum_breaks_the_chain() -> None:
     disk = FaultyDisk()
     journal = filled(disk, 3)
     forged, _ = seal(bytes(32), b'{"body":{"x":3},"kind":"input","n":3,"t":6}')
@@ -322,7 +322,7 @@ HELPS = {"no_space": "Free space on the disk, then open it again", "io_error": "
 
 @pytest.mark.parametrize("operation", ["append", "sync"])
 @pytest.mark.parametrize("failure", ["no_space", "io_error"])
-def test_a_failed_write_or_sync_breaks_the_journal_for_good_and_says_what_helps(operation: str, failure: str) -> None:
+def test_a_failed_write_or_sync_breaks_the_journal_with_what_to_do(operation: str, failure: str) -> None:
     trial = FaultyDisk()
     filled(trial, 3)
     at = [n for n, call in enumerate(trial.calls) if call.operation == operation][-1]
@@ -433,9 +433,7 @@ def test_a_crash_while_pruning_leaves_a_journal_that_opens_with_the_same_end() -
             assert rows(FileJournal.open(disk.after_crash(seed)))[-len(expected) :] == expected
 
 
-def test_a_journal_that_cannot_write_its_last_records_lets_go_of_its_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_journal_whose_last_write_fails_closes_its_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = RealDisk(tmp_path)
     assert disk.claim()
     journal = FileJournal.create(disk, scheduler="tally", decisions=1, time_unit="tick", config={})

@@ -67,7 +67,7 @@ def test_a_killed_process_loses_nothing_it_acknowledged(tmp_path: Path, share: i
     assert over_seeds(lambda seed: kill_one(tmp_path / str(seed), seed), seeds) == KILLS
 
 
-def test_two_journals_of_a_killed_process_are_told_apart_from_a_torn_one(tmp_path: Path) -> None:
+def test_two_journals_of_a_killed_process_differ_from_a_torn_one(tmp_path: Path) -> None:
     kill_one(tmp_path, 3)
     last = sorted(tmp_path.glob("*.journal"))[-1]
     with last.open("ab") as file:

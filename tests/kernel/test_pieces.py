@@ -30,7 +30,7 @@ class Parts(FaultyDisk):
         return self.read(name)[start : start + length]
 
 
-def test_whoever_reads_a_long_segment_holds_a_piece_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_segment_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Counting(tmp_path)
     journal = new_journal(disk)
     for n in range(3000):
@@ -61,7 +61,7 @@ def test_pieces_of_any_length_give_the_same_records(sizes: list[int], piece: int
     assert found == [(n, size) for n, size in enumerate(sizes) if n >= start]
 
 
-def test_damage_that_came_later_has_its_place_in_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_found_while_reading_has_its_offset(monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Parts()
     journal = new_journal(disk)
     for n in range(20):

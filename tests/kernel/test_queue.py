@@ -40,7 +40,7 @@ def test_time_goes_before_rank_and_rank_before_the_order_of_pushing(make: Make) 
     assert drained(queue) == ["_", "a", "b", "c", "d", "e", "f"]
 
 
-def test_an_entry_tells_time_rank_sequence_and_item(make: Make) -> None:
+def test_an_entry_has_time_rank_sequence_and_item(make: Make) -> None:
     queue = make()
     queue.push(7, 1, "later")
     handle = queue.push(5, 2, "first")
@@ -57,7 +57,7 @@ def test_items_are_never_compared(make: Make) -> None:
     assert drained(queue) == [first, second]
 
 
-def test_an_empty_queue_has_nothing_to_give(make: Make) -> None:
+def test_an_empty_queue_returns_nothing(make: Make) -> None:
     queue = make()
 
     assert len(queue) == 0
@@ -68,7 +68,7 @@ def test_an_empty_queue_has_nothing_to_give(make: Make) -> None:
         queue.pop()
 
 
-def test_a_queue_of_cancelled_events_has_nothing_to_give(make: Make) -> None:
+def test_a_queue_of_cancelled_events_returns_nothing(make: Make) -> None:
     queue = make()
     for handle in [queue.push(time, 0, time) for time in (1, 1, 2)]:
         assert queue.cancel(handle)
@@ -79,7 +79,7 @@ def test_a_queue_of_cancelled_events_has_nothing_to_give(make: Make) -> None:
         queue.pop()
 
 
-def test_peek_shows_what_pop_gives_and_takes_nothing(make: Make) -> None:
+def test_peek_returns_what_pop_would_and_removes_nothing(make: Make) -> None:
     queue = make()
     queue.push(3, 0, "b")
     queue.push(2, 0, "a")
@@ -89,7 +89,7 @@ def test_peek_shows_what_pop_gives_and_takes_nothing(make: Make) -> None:
     assert queue.pop() == (2, 0, 1, "a")
 
 
-def test_an_instant_is_taken_whole_and_in_order(make: Make) -> None:
+def test_pop_instant_returns_a_whole_instant_in_order(make: Make) -> None:
     queue = make()
     for time, rank, item in [(4, 1, "b"), (9, 0, "z"), (4, 2, "c"), (4, 0, "a")]:
         queue.push(time, rank, item)
@@ -126,7 +126,7 @@ def test_an_event_pushed_into_the_past_comes_next(make: Make) -> None:
     assert drained(queue) == ["past", "b", "c"]
 
 
-def test_a_cancelled_event_is_gone_wherever_it_stood(make: Make) -> None:
+def test_a_cancelled_event_never_comes(make: Make) -> None:
     queue = make()
     handles = [queue.push(time, 0, time) for time in (1, 2, 3, 4, 5)]
 
@@ -136,7 +136,7 @@ def test_a_cancelled_event_is_gone_wherever_it_stood(make: Make) -> None:
     assert drained(queue) == [2, 4]
 
 
-def test_only_what_is_there_can_be_cancelled(make: Make) -> None:
+def test_only_queued_events_can_be_cancelled(make: Make) -> None:
     queue = make()
     taken, cancelled = queue.push(1, 0, "a"), queue.push(2, 0, "b")
     queue.push(3, 0, "c")
@@ -167,7 +167,7 @@ def test_cancelled_events_do_not_pile_up(make: Make) -> None:
     assert len(queue) == 100
 
 
-def test_an_instant_that_feeds_itself_does_not_grow(make: Make) -> None:
+def test_an_instant_that_pushes_to_itself_does_not_grow(make: Make) -> None:
     queue = make()
     queue.push(0, 0, "again")
     most = 0
@@ -180,7 +180,7 @@ def test_an_instant_that_feeds_itself_does_not_grow(make: Make) -> None:
     assert most < 200
 
 
-def test_a_queue_made_of_its_entries_goes_on_as_the_old_one(make: Make) -> None:
+def test_a_queue_rebuilt_from_its_entries_continues_like_the_original(make: Make) -> None:
     old = make()
     handles = [old.push(time, rank, (time, rank)) for time, rank in [(5, 1), (3, 0), (5, 0), (3, 0), (8, 2)]]
     old.pop()
@@ -203,7 +203,7 @@ def test_entries_that_break_the_total_order_are_refused(make: Make) -> None:
         make([(1, 0, 4, "a")], 4)
 
 
-def test_walking_through_a_queue_changes_nothing(make: Make) -> None:
+def test_iterating_a_queue_changes_nothing(make: Make) -> None:
     queue = make()
     for time in (3, 1, 2):
         queue.push(time, 0, time)

@@ -24,13 +24,13 @@ class Borrowed(RealDisk):
         super().close()
 
 
-def test_the_header_of_a_new_journal_is_what_the_engine_says_of_itself() -> None:
+def test_the_header_of_a_new_journal_describes_the_engine() -> None:
     header = new_journal(Tally, CONFIG, FaultyDisk()).header
 
     assert (header.scheduler, header.decisions, header.time_unit, header.config) == ("tally", 1, "tick", CONFIG)
 
 
-def test_what_was_sent_is_in_the_journal_and_replays(tmp_path: Path) -> None:
+def test_a_sent_command_is_in_the_journal_and_replays(tmp_path: Path) -> None:
     driver = begin_recording(Tally.create(CONFIG), CONFIG, RealDisk(tmp_path), outside=Generous())
     send(driver, Add(10), "test")
     send(driver, Ask("rain"), "test")
@@ -59,7 +59,7 @@ def test_the_disk_of_a_recording_that_cannot_begin_is_closed(tmp_path: Path) -> 
     assert disk.closed
 
 
-def test_further_options_reach_the_driver() -> None:
+def test_other_options_reach_the_driver() -> None:
     driver = begin_recording(Tally.create(CONFIG), CONFIG, FaultyDisk(), snapshot_every=1)
     send(driver, Add(1), "test")
 
@@ -70,7 +70,7 @@ class OtherTally(Tally):
     scheduler = "other"
 
 
-def test_an_engine_does_not_go_on_with_the_journal_of_another_scheduler(tmp_path: Path) -> None:
+def test_an_engine_refuses_the_journal_of_another_scheduler(tmp_path: Path) -> None:
     begin_recording(Tally.create(CONFIG), CONFIG, RealDisk(tmp_path)).close()
     journal = FileJournal.open(RealDisk(tmp_path), read_only=True)
 

@@ -40,7 +40,7 @@ def test_a_changed_rule_is_found_at_its_first_record_and_field() -> None:
     assert (difference.recorded["answer"], difference.computed["answer"]) == ({"total": 7}, {"total": 6})
 
 
-def test_a_state_that_drifts_without_a_sign_is_found_at_the_next_snapshot() -> None:
+def test_a_silently_drifting_state_is_found_at_the_next_snapshot() -> None:
     class Forgetful(Tally):
         def _add(self, amount: int, at: int | None) -> Outcome[Changed]:
             outcome = super()._add(amount, at)
@@ -71,7 +71,7 @@ def test_another_question_than_the_one_asked_is_a_difference() -> None:
     assert "how_much" in str(difference.computed)
 
 
-def test_an_answer_that_is_no_longer_asked_for_is_a_difference() -> None:
+def test_an_unused_answer_is_a_difference() -> None:
     class Indifferent(Tally):
         def _ask(self, topic: str) -> Outcome[Changed]:
             self._state.asked += 5
@@ -122,7 +122,7 @@ def test_other_decisions_are_refused_unless_forced() -> None:
     assert difference.n == 6
 
 
-def test_a_replay_stops_where_it_is_told_to() -> None:
+def test_a_replay_stops_at_a_given_record() -> None:
     driver = new_driver(FaultyDisk())
     do(driver, *COMMANDS)
 

@@ -87,7 +87,7 @@ def test_bounded_accepts_and_rejects_by_the_rule(generator: Pcg32, n: int) -> No
     assert generator.state == twin.state
 
 
-def test_rejection_happens_when_the_bound_leaves_a_rest() -> None:
+def test_rejection_happens_if_the_bound_does_not_divide() -> None:
     generator = Pcg32.seeded(42, 54)
     before = generator.state
     # Just above half of 2**32 nearly every other draw is rejected.
@@ -100,7 +100,7 @@ def test_rejection_happens_when_the_bound_leaves_a_rest() -> None:
 
 
 @pytest.mark.parametrize("n", [0, -1, 2**32 + 1])
-def test_a_bound_without_a_meaning_is_refused(n: int) -> None:
+def test_an_invalid_bound_is_refused(n: int) -> None:
     with pytest.raises(WrongUsage):
         Pcg32.seeded(1, 1).bounded(n)
 
@@ -152,7 +152,7 @@ def test_drawing_from_one_stream_never_changes_the_other() -> None:
 
 
 @given(generators)
-def test_a_generator_goes_on_from_its_saved_state(generator: Pcg32) -> None:
+def test_a_generator_continues_from_its_saved_state(generator: Pcg32) -> None:
     generator.advance(17)
     saved = Pcg32(generator.state, generator.increment)
 
@@ -160,7 +160,7 @@ def test_a_generator_goes_on_from_its_saved_state(generator: Pcg32) -> None:
 
 
 @pytest.mark.parametrize(("state", "increment"), [(0, 2), (-1, 1), (2**64, 1), (0, -1), (0, 2**64 + 1)])
-def test_a_state_that_cannot_be_is_refused(state: int, increment: int) -> None:
+def test_an_invalid_state_is_refused(state: int, increment: int) -> None:
     with pytest.raises(WrongUsage):
         Pcg32(state, increment)
 

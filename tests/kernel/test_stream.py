@@ -21,7 +21,7 @@ def with_adds(driver: Driver[Command, Changed], count: int) -> Driver[Command, C
     return driver
 
 
-def test_a_new_reader_hears_what_comes_after_it() -> None:
+def test_a_new_reader_gets_later_events() -> None:
     driver = with_adds(new_driver(FaultyDisk()), 3)
     stream = driver.subscribe()
     assert stream.take(10) == []
@@ -37,7 +37,7 @@ def test_a_new_reader_hears_what_comes_after_it() -> None:
     )
 
 
-def test_nothing_is_heard_before_the_flush() -> None:
+def test_no_event_is_delivered_before_the_flush() -> None:
     driver = new_driver(FaultyDisk())
     stream = driver.subscribe()
     driver.submit(Add(1), by="ann")
@@ -58,13 +58,13 @@ def test_the_events_of_one_command_are_numbered() -> None:
     assert ids(driver.subscribe("4.1")) == []
 
 
-def test_a_reader_that_comes_back_is_served_from_the_buffer() -> None:
+def test_a_resuming_reader_is_served_from_the_buffer() -> None:
     driver = with_adds(new_driver(FaultyDisk()), 5)
 
     assert ids(driver.subscribe("2.0")) == ["4.0", "6.0", "8.0"]
 
 
-def test_a_reader_that_comes_back_late_is_served_from_the_journal_then_the_buffer() -> None:
+def test_a_reader_that_resumes_late_is_served_from_the_journal_then_the_buffer() -> None:
     driver = with_adds(new_driver(FaultyDisk(), buffer_events=2), 6)
 
     stream = driver.subscribe("0.0")
@@ -72,7 +72,7 @@ def test_a_reader_that_comes_back_late_is_served_from_the_journal_then_the_buffe
     assert [item_id for _ in range(10) for item_id in ids(stream, 2)] == ["2.0", "4.0", "6.0", "8.0", "10.0"]
 
 
-def test_a_reader_comes_back_after_a_restart() -> None:
+def test_a_reader_resumes_after_a_restart() -> None:
     disk = FaultyDisk()
     with_adds(new_driver(disk), 4)
     driver = recovered(disk)
@@ -83,7 +83,7 @@ def test_a_reader_comes_back_after_a_restart() -> None:
     assert ids(stream) == ["8.0"]
 
 
-def test_a_slow_reader_is_told_how_much_it_missed() -> None:
+def test_a_slow_reader_gets_a_gap_with_the_number_of_missed_events() -> None:
     driver = new_driver(FaultyDisk(), buffer_events=3)
     stream = driver.subscribe()
     with_adds(driver, 1)
@@ -95,7 +95,7 @@ def test_a_slow_reader_is_told_how_much_it_missed() -> None:
     assert ids(driver.subscribe("4.0")) == ["6.0", "8.0", "10.0"]
 
 
-def test_a_reader_of_a_pruned_past_is_told_that_it_is_gone() -> None:
+def test_a_reader_of_a_pruned_past_gets_a_gap() -> None:
     driver = with_adds(new_driver(FaultyDisk(), {"segment_bytes": 500}, journal_bytes=20_000, buffer_events=2), 300)
 
     first = driver.subscribe("0.0").take(1)
@@ -103,7 +103,7 @@ def test_a_reader_of_a_pruned_past_is_told_that_it_is_gone() -> None:
     assert first == [Gap(missed=None, after="0.0", next=f"{driver.journal.first_n}.0")]
 
 
-def test_the_journal_serves_on_while_the_buffer_moves() -> None:
+def test_the_journal_is_read_on_while_the_buffer_advances() -> None:
     driver = with_adds(new_driver(FaultyDisk(), buffer_events=2), 6)
     stream = driver.subscribe("0.0")
     seen = ids(stream, 1)
@@ -117,7 +117,7 @@ def test_the_journal_serves_on_while_the_buffer_moves() -> None:
 
 @pytest.mark.parametrize("before", [0, 3])
 @pytest.mark.parametrize("restarted", [False, True])
-def test_a_reader_that_has_heard_nothing_yet_knows_where_it_was(before: int, restarted: bool) -> None:
+def test_a_reader_without_events_has_a_position(before: int, restarted: bool) -> None:
     disk = FaultyDisk()
     driver = with_adds(new_driver(disk), before)
     if restarted:
@@ -133,14 +133,14 @@ def test_a_reader_that_has_heard_nothing_yet_knows_where_it_was(before: int, res
 
 
 @pytest.mark.parametrize("bad", ["", "7", "1.", "-1.1", "-2.0", "01.0", "1.0.0", "x.y", "999.0"])
-def test_an_id_that_was_never_given_is_refused(bad: str) -> None:
+def test_an_unknown_event_id_is_refused(bad: str) -> None:
     driver = with_adds(new_driver(FaultyDisk()), 2)
 
     with pytest.raises(UnknownEventId):
         driver.subscribe(bad)
 
 
-def test_who_wants_to_know_is_told_of_new_events_until_it_has_enough() -> None:
+def test_a_callback_is_called_for_new_events_until_unsubscribed() -> None:
     driver = new_driver(FaultyDisk())
     calls: list[int] = []
     stop = driver.on_publish(lambda: calls.append(1))
@@ -176,7 +176,7 @@ def test_no_reader_misses_or_repeats_an_event_unless_a_gap_says_so(steps: list[i
     assert all(total in (-1, place) for place, total in enumerate(heard, 1))
 
 
-def test_a_reader_whose_records_are_pruned_under_it_goes_on_after_a_gap() -> None:
+def test_a_reader_whose_records_are_pruned_continues_after_a_gap() -> None:
     driver = with_adds(new_driver(FaultyDisk(), {"segment_bytes": 500}, snapshot_every=5, buffer_events=2), 40)
     stream = driver.subscribe("0.0")
     assert ids(stream, 1) == ["2.0"]

@@ -48,7 +48,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
         ("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999Z"),
     ],
 )
-def test_a_timestamp_with_offset_is_kept_as_utc(text: str, printed: str) -> None:
+def test_a_timestamp_with_offset_is_converted_to_utc(text: str, printed: str) -> None:
     assert format_utc(parse_utc(text)) == printed
 
 
@@ -98,7 +98,7 @@ def test_instants_are_microseconds_since_1970() -> None:
         "0000-02-30T00:00:00Z",
     ],
 )
-def test_what_is_no_timestamp_is_refused(value: object) -> None:
+def test_an_invalid_timestamp_is_refused(value: object) -> None:
     with pytest.raises(InvalidTimestamp) as refused:
         parse_utc(value)
 
@@ -199,7 +199,7 @@ def test_seconds_may_be_left_out() -> None:
 
 @pytest.mark.req("ACT-TIME-1")
 @pytest.mark.parametrize("text", ["2026-01-01", "2026-01-01 08:00:00", "2026-02-29T00:00:00", "08:00", 5])
-def test_what_is_no_time_is_refused(text: object) -> None:
+def test_an_invalid_time_is_refused(text: object) -> None:
     with pytest.raises(InvalidTimestamp):
         parse_iso(text)
 

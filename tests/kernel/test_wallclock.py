@@ -76,7 +76,7 @@ def test_a_jump_forwards_is_reported_once_and_followed(dials: Dials, by: int) ->
     assert clock.now() == dials.wall_us
 
 
-def test_nobody_sees_a_jump_before_it_was_checked(dials: Dials) -> None:
+def test_a_jump_has_no_effect_before_the_check(dials: Dials) -> None:
     clock = dials.clock()
 
     dials.set_clock(3600 * SECOND)
@@ -113,7 +113,7 @@ def test_small_steps_are_followed_when_they_add_up_to_more_than_a_second(dials: 
     assert clock.check() == ClockJump(NOON, NOON + 1_200_000)
 
 
-def test_how_far_time_is_ahead_of_the_machine_shrinks_by_half_of_what_passes(dials: Dials) -> None:
+def test_the_lead_over_the_system_clock_shrinks_at_half_speed(dials: Dials) -> None:
     clock = dials.clock()
     dials.set_clock(3600 * SECOND)
     clock.check()
@@ -139,7 +139,7 @@ happenings = st.lists(
 
 
 @given(happenings)
-def test_time_handed_out_never_goes_back_and_never_stands_still_for_long(story: list[tuple[str, int]]) -> None:
+def test_returned_time_never_goes_back_and_never_stops_for_long(story: list[tuple[str, int]]) -> None:
     dials = Dials()
     clock = dials.clock()
     before = clock.now()
@@ -170,7 +170,7 @@ def test_after_a_check_time_is_never_more_than_a_second_behind_the_system(story:
         assert clock.now() >= dials.wall_us - SECOND
 
 
-def test_threads_together_never_see_time_go_back(dials: Dials) -> None:
+def test_time_never_goes_back_across_threads(dials: Dials) -> None:
     clock = dials.clock()
     seen: list[list[int]] = [[] for _ in range(4)]
 
@@ -189,7 +189,7 @@ def test_threads_together_never_see_time_go_back(dials: Dials) -> None:
     assert all(mine == sorted(mine) for mine in seen)
 
 
-def test_the_real_clock_tells_the_systems_time() -> None:
+def test_the_real_clock_returns_the_system_time() -> None:
     before = time.time_ns() // 1000
 
     clock = WallClock()

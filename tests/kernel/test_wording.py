@@ -43,7 +43,7 @@ COMMAND = Fill | Empty | Several
         ),
     ],
 )
-def test_of_several_objects_the_sentence_is_about_the_one_that_was_meant(value: Any, sentence: str) -> None:
+def test_the_sentence_is_about_the_union_member_that_the_tag_selects(value: Any, sentence: str) -> None:
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.convert(value, COMMAND)
 

@@ -106,18 +106,18 @@ def test_an_engine_with_a_mistake_breaks_its_law(engine: type[Tally], law: str) 
         engine_contract(engine, CONFIG, COMMANDS, questions=[{"take": 1}], outside=Generous())
 
 
-def test_commands_that_do_not_come_back_from_their_bytes_are_found() -> None:
+def test_commands_that_do_not_survive_encoding_are_found() -> None:
     with pytest.raises(Exception, match="take"):
         engine_contract(Lossy, CONFIG, COMMANDS, questions=[{"take": 1}], outside=Generous())
 
 
-def test_commands_of_which_none_is_refused_are_not_enough() -> None:
+def test_at_least_one_command_must_be_refused() -> None:
     commands: list[Command] = [Add(1), Take(1)]
 
     with pytest.raises(AssertionError, match="give one that is"):
         engine_contract(Tally, CONFIG, commands, questions=[{"take": 1}])
 
 
-def test_no_questions_are_not_enough() -> None:
+def test_at_least_one_question_is_required() -> None:
     with pytest.raises(AssertionError, match="no questions given"):
         engine_contract(Tally, CONFIG, COMMANDS, questions=[], outside=Generous())

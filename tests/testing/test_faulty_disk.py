@@ -33,7 +33,7 @@ def test_of_unsynced_bytes_any_prefix_may_stay_and_zeros_may_follow() -> None:
     assert all(data.rstrip(b"\0") in (b"", b"a", b"ab", b"abc", b"abcd", b"abcde", b"abcdef") for data in left)
 
 
-def test_a_new_name_counts_only_after_the_directory_was_synced() -> None:
+def test_a_new_name_is_durable_only_after_the_directory_sync() -> None:
     disk = FaultyDisk()
     disk.create("x")
     disk.append("x", b"1")
@@ -46,7 +46,7 @@ def test_a_new_name_counts_only_after_the_directory_was_synced() -> None:
     assert {tuple(disk.after_crash(seed).list()) for seed in SEEDS} == {("x",)}
 
 
-def test_a_rename_may_be_forgotten_and_the_old_file_is_then_back() -> None:
+def test_a_rename_may_be_lost_and_the_old_file_is_back() -> None:
     disk = FaultyDisk(contents={"old": b"old", "new": b"new"})
     disk.rename("new", "old")
 
@@ -58,7 +58,7 @@ def test_a_rename_may_be_forgotten_and_the_old_file_is_then_back() -> None:
     }
 
 
-def test_a_removal_may_be_forgotten() -> None:
+def test_a_removal_may_be_lost() -> None:
     disk = FaultyDisk(contents={"x": b"1"})
     disk.remove("x")
 

@@ -22,11 +22,11 @@ def test_the_same_seed_gives_the_same_history() -> None:
     assert list(deliver(MESSAGES, 5)) != list(deliver(MESSAGES, 6))
 
 
-def test_in_fair_weather_everything_arrives_once_in_order_and_the_clock_is_right() -> None:
+def test_without_faults_everything_arrives_once_in_order_and_the_clock_is_right() -> None:
     assert list(deliver(MESSAGES, 5, FAIR)) == [Delivery(at, at, text, at) for at, text in MESSAGES]
 
 
-def test_in_ordinary_weather_messages_come_late_twice_and_out_of_order_and_clocks_jump() -> None:
+def test_with_faults_messages_come_late_twice_and_out_of_order_and_clocks_jump() -> None:
     history = list(deliver(MESSAGES, 5))
 
     assert {one.message for one in history} == {text for _, text in MESSAGES}
@@ -36,7 +36,7 @@ def test_in_ordinary_weather_messages_come_late_twice_and_out_of_order_and_clock
     assert len({one.clock - one.at for one in history}) > 2
 
 
-def test_messages_are_lost_only_when_asked_for() -> None:
+def test_messages_are_lost_only_if_configured() -> None:
     assert len(list(deliver(MESSAGES, 5, Faults(lost=50)))) < 180
 
 
@@ -49,7 +49,7 @@ def test_no_message_is_invented_or_arrives_before_it_was_sent(messages: list[tup
     assert [one.at for one in history] == sorted(one.at for one in history)
 
 
-def test_a_failure_names_its_seed_and_the_line_that_repeats_it() -> None:
+def test_a_failure_names_its_seed_and_the_command_that_repeats_it() -> None:
     assert over_seeds(a_law_that_fails_for_17, range(17)) == 17
 
     with pytest.raises(HistoryFailed) as caught:

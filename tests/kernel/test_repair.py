@@ -71,7 +71,7 @@ def test_nothing_is_lost_whichever_call_fails_and_fails_again(at: int, again: in
 
 
 @pytest.mark.parametrize("at", range(BEGUN, ENDED))
-def test_what_is_handed_over_after_mending_is_there_when_the_process_ends(at: int) -> None:
+def test_records_written_after_a_repair_survive_the_process(at: int) -> None:
     disk = FaultyDisk({at: "io_error"})
     journal = new_journal(disk, segment_bytes=SEGMENT_BYTES)
     for n in range(RECORDS):
@@ -88,7 +88,7 @@ def test_what_is_handed_over_after_mending_is_there_when_the_process_ends(at: in
     assert numbers(disk) == list(range(RECORDS))
 
 
-def test_a_journal_is_not_mended_while_its_disk_fails() -> None:
+def test_a_journal_is_not_repaired_while_its_disk_fails() -> None:
     disk = FaultyDisk(dict.fromkeys(range(BEGUN, BEGUN + 40), "io_error"))
     journal = new_journal(disk, segment_bytes=SEGMENT_BYTES)
     journal.append("input", 0, b"0")
@@ -101,7 +101,7 @@ def test_a_journal_is_not_mended_while_its_disk_fails() -> None:
         journal.append("input", 0, b"0")
 
 
-def test_a_disk_that_lost_what_was_durable_is_not_written_on() -> None:
+def test_a_disk_that_lost_durable_records_is_not_written() -> None:
     disk = FaultyDisk()
     journal = new_journal(disk)
     journal.append("input", 0, b"0")
@@ -114,7 +114,7 @@ def test_a_disk_that_lost_what_was_durable_is_not_written_on() -> None:
         journal.repair()
 
 
-def test_a_disk_that_does_not_say_how_full_it_is_stays_low() -> None:
+def test_a_disk_that_cannot_report_free_space_stays_low() -> None:
     disk = FaultyDisk(free_bytes=100)
     journal = new_journal(disk, min_free_bytes=500)
     asked = len(disk.calls)

@@ -13,7 +13,7 @@ from pendula.testing.faulty_disk import Crashed, FaultyDisk
 from tests.kernel.journals import new_journal
 
 
-def test_what_is_handed_over_is_in_the_file_and_not_yet_durable(tmp_path: Path) -> None:
+def test_written_records_are_in_the_file_but_not_durable(tmp_path: Path) -> None:
     journal = new_journal(RealDisk(tmp_path))
     journal.append("input", 0, b"1")
 
@@ -25,7 +25,7 @@ def test_what_is_handed_over_is_in_the_file_and_not_yet_durable(tmp_path: Path) 
     assert journal.flush() == 0
 
 
-def test_handing_over_syncs_nothing() -> None:
+def test_a_write_does_not_sync() -> None:
     disk = FaultyDisk()
     journal = new_journal(disk)
     before = len(disk.calls)
@@ -36,7 +36,7 @@ def test_handing_over_syncs_nothing() -> None:
     assert [call.operation for call in disk.calls[before:]] == ["append"]
 
 
-def test_a_flush_after_a_hand_over_syncs_once_and_writes_nothing_again() -> None:
+def test_a_flush_after_a_write_syncs_once_and_writes_nothing() -> None:
     disk = FaultyDisk()
     journal = new_journal(disk)
     journal.append("input", 0, b"1")
@@ -63,7 +63,7 @@ class _SlowDisk(FaultyDisk):
         super().sync(name)
 
 
-def test_nobody_who_hands_over_waits_for_a_sync_under_way() -> None:
+def test_a_write_does_not_wait_for_a_running_sync() -> None:
     disk = _SlowDisk()
     journal = new_journal(disk)
     journal.append("input", 0, b"1")
@@ -82,7 +82,7 @@ def test_nobody_who_hands_over_waits_for_a_sync_under_way() -> None:
     assert journal.flush() == 1
 
 
-def test_a_full_segment_ends_also_where_everything_was_handed_over() -> None:
+def test_a_full_segment_ends_even_if_everything_was_written() -> None:
     disk = FaultyDisk()
     journal = new_journal(disk, segment_bytes=400)
     for n in range(12):
@@ -95,7 +95,7 @@ def test_a_full_segment_ends_also_where_everything_was_handed_over() -> None:
 
 
 class _BusyDisk(FaultyDisk):
-    """A disk during whose first sync of the journal somebody hands over one more record."""
+    """A disk during whose first sync of the journal another caller writes one more record."""
 
     journal: FileJournal | None = None
 
@@ -107,7 +107,7 @@ class _BusyDisk(FaultyDisk):
             journal.write()
 
 
-def test_a_segment_begins_only_after_one_that_is_whole_on_the_disk() -> None:
+def test_a_segment_begins_only_after_the_previous_one_is_durable() -> None:
     disk = _BusyDisk()
     journal = new_journal(disk)
     journal.append("input", 0, b"1")
@@ -125,7 +125,7 @@ def test_a_segment_begins_only_after_one_that_is_whole_on_the_disk() -> None:
 
 
 @pytest.mark.parametrize("failure", ["no_space", "io_error"])
-def test_a_failed_hand_over_breaks_the_journal_for_good(failure: str) -> None:
+def test_a_failed_write_breaks_the_journal(failure: str) -> None:
     trial = FaultyDisk()
     new_journal(trial)
     disk = FaultyDisk({len(trial.calls): failure})  # type: ignore[dict-item]
@@ -139,7 +139,7 @@ def test_a_failed_hand_over_breaks_the_journal_for_good(failure: str) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=8), st.integers(0, 10_000), st.data())
-def test_after_a_crash_the_journal_is_a_prefix_with_every_flushed_record_however_it_was_handed_over(
+def test_after_a_crash_the_journal_is_a_prefix_with_every_flushed_record_despite_writes(
     batches: list[tuple[int, bool]], seed: int, data: st.DataObject
 ) -> None:
     def work(disk: FaultyDisk) -> int:
