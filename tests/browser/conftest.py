@@ -26,18 +26,18 @@ FLAGS = (
 )
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
-# Long for a busy machine of few cores; what is there at once costs none of it.
-PATIENCE_MS = 120_000
+# Long enough for a busy machine with few cores.
+TIMEOUT_MS = 120_000
 SCREEN: ViewportSize = {"width": 1280, "height": 720}
 
 Serve = Callable[..., str]
 
-expect.set_options(timeout=PATIENCE_MS)
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    program = os.environ.get("CHROMIUM") or next((found for name in NAMES if (found := shutil.which(name))), None)
+    program = os.environ.get("CHROMIUM") or next((path for name in NAMES if (path := shutil.which(name))), None)
     assert program, "no Chromium: set CHROMIUM to its path, or run ./test, which finds or installs one"
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
@@ -47,7 +47,7 @@ def browser() -> Iterator[Browser]:
 
 @contextmanager
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """Starts servers; each is stopped at the end and must then have stopped cleanly."""
+    """Start servers. Each is stopped at the end and must exit cleanly."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*flags: str, data: Path | None = None) -> str:
@@ -70,75 +70,75 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
 
 @pytest.fixture(scope="module")
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """Servers of a module's own."""
+    """Servers for one test module."""
     with servers(tmp_path_factory) as start:
         yield start
 
 
 @pytest.fixture(scope="session")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server without the demo, one for all: schedulers are empty but for what a module brings into its own."""
+    """A server without the demo, shared by all modules; a module adds data only to its own scheduler."""
     with servers(tmp_path_factory) as start:
         yield start()
 
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The demo, one for all: each scheduler has tests of its own, which leave the others alone."""
+    """The demo, shared by all modules; the tests of one scheduler do not touch the others."""
     with servers(tmp_path_factory) as start:
         yield start("--demo")
 
 
-def there(page: Page, selector: str) -> None:
-    """Wait until something is on the page; `expect` looks only twice a second, which a page is opened in often."""
+def wait_for(page: Page, selector: str) -> None:
+    """Wait until an element is on the page; faster than `expect`, which polls only twice a second."""
     page.wait_for_function("selector => document.querySelector(selector) !== null", arg=selector)
 
 
-def live(page: Page, address: str) -> None:
-    """Open a page and wait until it hears of what happens."""
+def open_live(page: Page, address: str) -> None:
+    """Open a page and wait until its stream is live."""
     page.goto(address)
-    there(page, "[data-testid=connection][data-state=live]")
+    wait_for(page, "[data-testid=connection][data-state=live]")
 
 
 class Watched:
-    """A page whose console and failed requests are remembered."""
+    """A page that records console errors, warnings and page errors."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
         self.errors: list[str] = []
-        page.on("console", self._hear)
-        page.on("pageerror", self._fall)
+        page.on("console", self._record_message)
+        page.on("pageerror", self._record_error)
 
-    def leave(self) -> None:
-        """Whatever the page still says concerns the next test no more."""
-        self.page.remove_listener("console", self._hear)
-        self.page.remove_listener("pageerror", self._fall)
+    def detach(self) -> None:
+        """Stop recording, so that later messages do not count for the next test."""
+        self.page.remove_listener("console", self._record_message)
+        self.page.remove_listener("pageerror", self._record_error)
 
-    def _hear(self, message: ConsoleMessage) -> None:
+    def _record_message(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             self.errors.append(f"{message.type}: {message.text}")
 
-    def _fall(self, error: Error) -> None:
+    def _record_error(self, error: Error) -> None:
         self.errors.append(f"page error: {error}")
 
 
 @pytest.fixture(scope="session")
 def tab(browser: Browser) -> Iterator[Page]:
-    """One for all: a new one takes a machine of two cores half a second longer to show a page."""
+    """One tab for all tests; a new one needs half a second more per page on two cores."""
     context = browser.new_context(viewport=SCREEN)
-    context.set_default_timeout(PATIENCE_MS)
+    context.set_default_timeout(TIMEOUT_MS)
     yield context.new_page()
     context.close()
 
 
 @pytest.fixture
 def watched(tab: Page) -> Iterator[Watched]:
-    """An empty page on which nothing is left of the test before but what the browser has fetched."""
+    """An empty page without storage, cookies or other tabs of the previous test; the HTTP cache is kept."""
     watched = Watched(tab)
     yield watched
-    watched.leave()
+    watched.detach()
     for page in tab.context.pages:
-        # A test that failed may have left it at a place that has no storage.
+        # A failed test may have left a page without storage.
         page.evaluate("try { localStorage.clear(); sessionStorage.clear() } catch {}")
         if page != tab:
             page.close()

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Watched, live, there
+from tests.browser.conftest import Watched, open_live, wait_for
 
 WORKSHOP = {
     "epoch": {"index": 0, "start_at": "2025-07-01T00:00:00", "end_at": "2025-07-02T00:00:00"},
@@ -22,8 +22,8 @@ WORKSHOP = {
 
 def opened(watched: Watched, demo: str, world: str = "town") -> Page:
     page = watched.page
-    live(page, f"{demo}/#/schedulers/actions/{world}")
-    there(page, "[data-testid=timeline] canvas")
+    open_live(page, f"{demo}/#/schedulers/actions/{world}")
+    wait_for(page, "[data-testid=timeline] canvas")
     return page
 
 

@@ -10,12 +10,12 @@ from subprocess import run
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Serve, Watched, live
+from tests.browser.conftest import Serve, Watched, open_live
 
 
-def test_the_page_opens_with_its_schedulers_and_no_error_in_the_console(demo: str, watched: Watched) -> None:
+def test_the_page_opens_with_its_schedulers_and_without_console_errors(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/")
+    open_live(page, f"{demo}/")
 
     expect(page.get_by_test_id("scheduler-card-tally")).to_have_attribute("data-state", "ready")
     expect(page.get_by_test_id("readiness")).to_have_attribute("data-status", "ready")
@@ -27,7 +27,7 @@ def test_the_page_opens_with_its_schedulers_and_no_error_in_the_console(demo: st
 
 def test_every_scheduler_shows_live_figures_in_human_units(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/")
+    open_live(page, f"{demo}/")
 
     for scheduler in ("actions", "credit", "fleet", "jobs", "playback"):
         figures = page.get_by_test_id(f"scheduler-card-{scheduler}").get_by_test_id("figures")
@@ -36,11 +36,11 @@ def test_every_scheduler_shows_live_figures_in_human_units(demo: str, watched: W
     assert watched.errors == []
 
 
-def test_what_needs_a_person_is_one_click_from_its_cause(demo: str, watched: Watched) -> None:
+def test_an_item_that_needs_attention_links_to_its_cause(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/")
+    open_live(page, f"{demo}/")
 
-    # The archive of the demo is asked for letters, and never answers.
+    # The archive of the demo never answers.
     page.get_by_test_id("need").get_by_role("link", name="archive did not answer").first.click()
 
     expect(page.get_by_test_id("panel-job")).to_contain_text("did not answer")
@@ -48,11 +48,11 @@ def test_what_needs_a_person_is_one_click_from_its_cause(demo: str, watched: Wat
     assert watched.errors == []
 
 
-def test_a_page_of_a_scheduler_is_fetched_with_its_scheduler(demo: str, watched: Watched) -> None:
+def test_the_page_of_a_scheduler_is_loaded_when_it_is_opened(demo: str, watched: Watched) -> None:
     page = watched.page
     fetched: set[str] = set()
     page.on("request", lambda request: fetched.update(re.findall(r"/assets/scheduler-(\w+)-", request.url)))
-    live(page, f"{demo}/")
+    open_live(page, f"{demo}/")
     assert not fetched
 
     page.get_by_test_id("nav-tally").click()
@@ -63,9 +63,9 @@ def test_a_page_of_a_scheduler_is_fetched_with_its_scheduler(demo: str, watched:
     assert fetched == {"generic", "playback"}
 
 
-def test_what_happens_arrives_by_itself(demo: str, watched: Watched) -> None:
+def test_new_events_appear_without_a_reload(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/schedulers/tally")
+    open_live(page, f"{demo}/#/schedulers/tally")
     rows = page.get_by_test_id("events").locator("tbody tr")
     expect(rows.first).to_be_visible()
     newest = rows.first.inner_text()
@@ -75,9 +75,9 @@ def test_what_happens_arrives_by_itself(demo: str, watched: Watched) -> None:
     assert watched.errors == []
 
 
-def test_the_slider_shows_the_past_and_leads_back(demo: str, watched: Watched) -> None:
+def test_the_slider_shows_the_past_and_returns_to_live(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/schedulers/tally")
+    open_live(page, f"{demo}/#/schedulers/tally")
     expect(page.get_by_test_id("time-slider-input")).to_be_enabled()
 
     page.get_by_test_id("time-slider-input").focus()
@@ -90,9 +90,9 @@ def test_the_slider_shows_the_past_and_leads_back(demo: str, watched: Watched) -
     assert watched.errors == []
 
 
-def test_the_slider_tells_times_finds_what_went_wrong_and_plays(demo: str, watched: Watched) -> None:
+def test_the_slider_shows_times_finds_incidents_and_plays(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/schedulers/tally")
+    open_live(page, f"{demo}/#/schedulers/tally")
     expect(page.get_by_test_id("slider-ticks")).to_contain_text("tick")
 
     refused = page.request.post(f"{demo}/api/v1/tally/demo/commands", data={"type": "take", "amount": 1_000_000_000})
@@ -109,40 +109,40 @@ def test_the_slider_tells_times_finds_what_went_wrong_and_plays(demo: str, watch
     assert watched.errors == []
 
 
-def test_a_link_shows_a_colleague_the_same_picture(demo: str, watched: Watched) -> None:
+def test_a_link_shows_the_same_view(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/schedulers/tally")
+    open_live(page, f"{demo}/#/schedulers/tally")
     expect(page.get_by_test_id("time-slider-input")).to_be_enabled()
     page.get_by_test_id("time-slider-input").press("Home")
     expect(page.get_by_test_id("readout-record").locator("dd")).to_have_text("0")
     link = page.url
-    live(page, f"{demo}/#/schedulers/jobs")
+    open_live(page, f"{demo}/#/schedulers/jobs")
     page.get_by_test_id("tab-gates").click()
     expect(page.get_by_test_id("time-slider-input")).to_be_enabled()
     page.get_by_test_id("time-slider-input").press("Home")
     expect(page.get_by_test_id("past-moment")).to_be_visible()
-    of_jobs = page.url
+    jobs_link = page.url
 
     other = page.context.new_page()
     other.goto(link)
     expect(other.get_by_test_id("readout-record").locator("dd")).to_have_text("0")
-    other.goto(of_jobs)
+    other.goto(jobs_link)
     expect(other.get_by_test_id("past-moment")).to_be_visible()
     other.get_by_test_id("back-to-live").click()
     expect(other.get_by_test_id("tab-gates")).to_have_attribute("aria-pressed", "true")
     assert watched.errors == []
 
 
-def test_what_is_shown_is_saved_as_table_picture_and_state(demo: str, watched: Watched) -> None:
+def test_the_page_is_exported_as_table_picture_and_state(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/schedulers/fleet")
+    open_live(page, f"{demo}/#/schedulers/fleet")
     expect(page.get_by_test_id("trucks").locator("tbody tr").first).to_be_visible()
     page.get_by_test_id("export").locator("summary").click()
     files = {}
     for kind in ("CSV", "PNG", "JSON"):
-        with page.expect_download() as told:
+        with page.expect_download() as download:
             page.get_by_test_id(f"export-{kind}").first.click()
-        files[kind] = told.value.path().read_bytes()
+        files[kind] = download.value.path().read_bytes()
 
     assert files["CSV"].startswith(b"truck,state,why,task,speed,waiting\r\n")
     assert files["PNG"].startswith(b"\x89PNG")
@@ -150,9 +150,9 @@ def test_what_is_shown_is_saved_as_table_picture_and_state(demo: str, watched: W
     assert watched.errors == []
 
 
-def test_help_in_place_leads_into_the_documentation(demo: str, watched: Watched) -> None:
+def test_help_links_to_the_documentation(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/schedulers/fleet")
+    open_live(page, f"{demo}/#/schedulers/fleet")
     page.get_by_test_id("help").locator("summary").click()
 
     page.get_by_test_id("help").get_by_role("link", name="Never a jam").click()
@@ -163,9 +163,9 @@ def test_help_in_place_leads_into_the_documentation(demo: str, watched: Watched)
     assert watched.errors == []
 
 
-def test_why_answers_with_a_chain_of_reasons(demo: str, watched: Watched) -> None:
+def test_a_why_question_returns_a_chain_of_reasons(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/schedulers/tally")
+    open_live(page, f"{demo}/#/schedulers/tally")
     page.get_by_test_id("why-choice").get_by_label("Question", exact=True).select_option("json")
     form = page.get_by_test_id("why-form")
     form.locator("textarea").fill('{"take": 1000000000}')
@@ -177,9 +177,9 @@ def test_why_answers_with_a_chain_of_reasons(demo: str, watched: Watched) -> Non
     assert watched.errors == []
 
 
-def test_a_refused_command_says_why(demo: str, watched: Watched) -> None:
+def test_a_refused_command_shows_the_reason(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/schedulers/tally")
+    open_live(page, f"{demo}/#/schedulers/tally")
     choice = page.get_by_test_id("command-choice")
     choice.get_by_label("Command", exact=True).select_option("Take")
     choice.get_by_test_id("field-amount").fill("1000000000")
@@ -190,9 +190,9 @@ def test_a_refused_command_says_why(demo: str, watched: Watched) -> None:
     assert [error for error in watched.errors if "409" not in error] == []
 
 
-def test_a_command_can_be_written_as_json_after_an_example_that_works(demo: str, watched: Watched) -> None:
+def test_the_json_form_has_an_example_that_works(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/schedulers/tally")
+    open_live(page, f"{demo}/#/schedulers/tally")
     choice = page.get_by_test_id("command-choice")
     choice.get_by_label("Command", exact=True).select_option("json")
     form = page.get_by_test_id("command-form")
@@ -205,17 +205,17 @@ def test_a_command_can_be_written_as_json_after_an_example_that_works(demo: str,
 
 
 @pytest.mark.parametrize(
-    ("engine", "command", "became"),
+    ("engine", "command", "result"),
     [
         ("actions/town", "Submit an action", "Submitted .record|Done: by-hand"),
         ("playback/frame", "Show this next", r"Done \(record"),
     ],
 )
-def test_a_question_and_a_command_are_chosen_and_work_as_they_are_offered(
-    demo: str, watched: Watched, engine: str, command: str, became: str
+def test_offered_questions_and_commands_work_unchanged(
+    demo: str, watched: Watched, engine: str, command: str, result: str
 ) -> None:
     page = watched.page
-    live(page, f"{demo}/#/schedulers/{engine}")
+    open_live(page, f"{demo}/#/schedulers/{engine}")
     why, choice = page.get_by_test_id("panel-why"), page.get_by_test_id("panel-command")
     expect(choice.get_by_label("Command", exact=True).locator("option", has_text=command)).to_have_count(1)
 
@@ -224,13 +224,13 @@ def test_a_question_and_a_command_are_chosen_and_work_as_they_are_offered(
     choice.get_by_label("Command", exact=True).select_option(command)
     choice.get_by_test_id("send-command").click()
 
-    expect(choice.get_by_test_id("command-done")).to_contain_text(re.compile(became))
+    expect(choice.get_by_test_id("command-done")).to_contain_text(re.compile(result))
     assert watched.errors == []
 
 
-def test_every_place_is_reached_by_keyboard_alone(demo: str, watched: Watched) -> None:
+def test_schedulers_are_reached_by_keyboard_alone(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/")
+    open_live(page, f"{demo}/")
     page.keyboard.press("Tab")
     expect(page.locator(":focus")).to_have_text(re.compile("skip", re.IGNORECASE))
     for _ in range(30):
@@ -243,9 +243,9 @@ def test_every_place_is_reached_by_keyboard_alone(demo: str, watched: Watched) -
     expect(page.get_by_test_id("nav-tally")).to_have_attribute("aria-current", "page")
 
 
-def test_light_and_dark_are_chosen_and_remembered(demo: str, watched: Watched) -> None:
+def test_the_chosen_theme_is_kept_after_a_reload(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/")
+    open_live(page, f"{demo}/")
     colours = []
     for theme in ("light", "dark"):
         page.get_by_test_id(f"theme-{theme}").click()
@@ -261,23 +261,23 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(demo: str, watched: Watched
     page = watched.page
     page.set_viewport_size({"width": 360, "height": 740})
     for place in ("/", "/#/schedulers/tally"):
-        live(page, f"{demo}{place}")
+        open_live(page, f"{demo}{place}")
 
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 @pytest.mark.parametrize("width", [320, 390, 880])
-def test_on_a_narrow_screen_nothing_lies_over_the_brand(demo: str, watched: Watched, width: int) -> None:
+def test_nothing_overlaps_the_brand_on_a_narrow_screen(demo: str, watched: Watched, width: int) -> None:
     page = watched.page
     page.set_viewport_size({"width": width, "height": 844})
-    live(page, f"{demo}/")
-    boxes = [page.locator(one).bounding_box() for one in (".brand-words", ".side-foot", ".nav")]
+    open_live(page, f"{demo}/")
+    boxes = [page.locator(selector).bounding_box() for selector in (".brand-words", ".side-foot", ".nav")]
 
-    for one, other in combinations(boxes, 2):
-        assert one is not None
-        assert other is not None
-        beside = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
-        assert beside or one["y"] + one["height"] <= other["y"] or other["y"] + other["height"] <= one["y"]
+    for a, b in combinations(boxes, 2):
+        assert a is not None
+        assert b is not None
+        beside = a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
+        assert beside or a["y"] + a["height"] <= b["y"] or b["y"] + b["height"] <= a["y"]
 
 
 def test_a_scheduler_without_engines_says_so(plain: str, watched: Watched) -> None:
@@ -288,7 +288,7 @@ def test_a_scheduler_without_engines_says_so(plain: str, watched: Watched) -> No
     assert watched.errors == []
 
 
-def test_where_tokens_are_needed_one_signs_in_and_out(serve: Serve, watched: Watched, tmp_path: Path) -> None:
+def test_sign_in_and_sign_out_with_a_token(serve: Serve, watched: Watched, tmp_path: Path) -> None:
     new = [sys.executable, "-m", "pendula", "token", "new", "--name", "ann", "--role", "operator", "--json"]
     answer = run([*new, "--data", str(tmp_path)], capture_output=True, text=True, check=True).stdout
     secret = json.loads(answer)["secret"]
@@ -297,7 +297,7 @@ def test_where_tokens_are_needed_one_signs_in_and_out(serve: Serve, watched: Wat
     page.goto(f"{address}/")
 
     expect(page.get_by_test_id("sign-in")).to_be_visible()
-    # Nothing that could be live is shown.
+    # No connection badge before sign-in.
     expect(page.get_by_test_id("connection")).to_have_count(0)
     page.get_by_test_id("token").fill(secret)
     page.keyboard.press("Enter")

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Serve, Watched, there
+from tests.browser.conftest import Serve, Watched, wait_for
 
 RING = ("anna", "bakery", "farm", "dmytro", "cafe")
 
@@ -13,7 +13,7 @@ RING = ("anna", "bakery", "farm", "dmytro", "cafe")
 def opened(watched: Watched, demo: str) -> Page:
     page = watched.page
     page.goto(f"{demo}/#/schedulers/credit")
-    there(page, "[data-testid=network] canvas")
+    wait_for(page, "[data-testid=network] canvas")
     return page
 
 
@@ -26,7 +26,7 @@ def five(demo: str, watched: Watched) -> Page:
     run_id = made.json()["run_id"]
     assert ask.post(f"{runs}/{run_id}/pause").ok
     watched.page.goto(f"{demo}/#/schedulers/credit/{run_id}")
-    there(watched.page, "[data-testid=network] canvas")
+    wait_for(watched.page, "[data-testid=network] canvas")
     expect(watched.page.get_by_test_id("run-state")).to_contain_text("paused")
     return watched.page
 

@@ -11,7 +11,7 @@ TITLE = re.compile(r"^\s*Leases and fences")
 
 
 def search(page: Page, words: str, name: re.Pattern[str]) -> Locator:
-    """The first result whose words fit `name`."""
+    """The first result whose text matches `name`."""
     page.get_by_role("textbox", name="Search").click()
     page.get_by_role("textbox", name="Search").press_sequentially(words)
     return page.locator(".md-search-result__link", has_text=name).first
@@ -21,7 +21,7 @@ def sidebar(page: Page) -> Locator:
     return page.locator("nav.md-nav--primary")
 
 
-def test_a_search_finds_a_page_and_its_neighbours_are_one_click_away(plain: str, watched: Watched) -> None:
+def test_a_search_finds_a_page_with_links_to_its_neighbours(plain: str, watched: Watched) -> None:
     page = watched.page
     page.goto(f"{plain}/docs/")
 
@@ -35,7 +35,7 @@ def test_a_search_finds_a_page_and_its_neighbours_are_one_click_away(plain: str,
     assert watched.errors == []
 
 
-def test_generated_pages_are_in_the_sidebar_and_their_names_are_found(plain: str, watched: Watched) -> None:
+def test_generated_pages_are_in_the_sidebar_and_in_the_search(plain: str, watched: Watched) -> None:
     page = watched.page
     page.goto(f"{plain}/docs/reference/python/jobs.html")
 
@@ -47,7 +47,7 @@ def test_generated_pages_are_in_the_sidebar_and_their_names_are_found(plain: str
 
 
 @pytest.mark.parametrize("path", ["nothing.html", "how-to/nothing.html", "how-to/deeper/nothing"])
-def test_a_page_that_is_not_there_has_the_look_of_the_site(plain: str, watched: Watched, path: str) -> None:
+def test_a_missing_page_has_the_layout_of_the_site(plain: str, watched: Watched, path: str) -> None:
     page = watched.page
 
     answer = page.goto(f"{plain}/docs/{path}")
@@ -59,7 +59,7 @@ def test_a_page_that_is_not_there_has_the_look_of_the_site(plain: str, watched: 
     expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("^Documentation"))
 
 
-def test_the_chosen_colours_are_kept_on_the_next_page(plain: str, watched: Watched) -> None:
+def test_the_chosen_theme_is_kept_on_the_next_page(plain: str, watched: Watched) -> None:
     page = watched.page
     page.goto(f"{plain}/docs/")
 
@@ -74,10 +74,10 @@ def test_the_chosen_colours_are_kept_on_the_next_page(plain: str, watched: Watch
 
 def test_nothing_is_fetched_from_another_host(plain: str, watched: Watched) -> None:
     page = watched.page
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
 
     page.goto(f"{plain}/docs/")
     expect(search(page, "journal", re.compile("journal"))).to_be_visible()
 
-    assert [url for url in asked if not url.startswith(f"{plain}/docs/")] == []
+    assert [url for url in requests if not url.startswith(f"{plain}/docs/")] == []

@@ -1,7 +1,6 @@
-"""Every page in light and dark, on a narrow and a wide screen: readable for everybody, nothing cut off, and kept as a
-picture for whoever wants to look.
+"""Every page in light and dark, on a narrow and a wide screen: accessible, not cut off, and saved as a screenshot.
 
-The rules are those of axe-core, which knows contrast, names, roles and the order of headings.
+Accessibility is checked with axe-core: contrast, names, roles, order of headings.
 """
 
 from collections.abc import Iterator
@@ -11,11 +10,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser.conftest import PATIENCE_MS, there
+from tests.browser.conftest import TIMEOUT_MS, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
-PICTURES = ROOT / ".pendula/screenshots"
+SCREENSHOTS = ROOT / ".pendula/screenshots"
 PAGES = {
     "overview": "/#/",
     "actions": "/#/schedulers/actions",
@@ -28,8 +27,8 @@ PAGES = {
     "a-page-of-the-docs": "/docs/tutorials/first-engine.html",
     "a-page-of-the-python-reference": "/docs/reference/python/testing.html",
 }
-# What is on a page when it is there, so that nobody judges one that is still empty.
-THERE = {
+# An element that each page has once it is loaded; an empty page is not checked.
+LOADED = {
     "overview": "[data-testid=figures]",
     "actions": "[data-testid=panel-waiting]",
     "credit": "[data-testid=panel-bottlenecks]",
@@ -55,19 +54,19 @@ def screen(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[P
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
     )
-    context.set_default_timeout(PATIENCE_MS)
+    context.set_default_timeout(TIMEOUT_MS)
     yield context.new_page(), f"{width}-{scheme}"
     context.close()
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_there_for_everybody(demo: str, screen: tuple[Page, str], name: str) -> None:
+def test_a_page_is_accessible(demo: str, screen: tuple[Page, str], name: str) -> None:
     page, kind = screen
     page.goto(f"{demo}{PAGES[name]}")
-    there(page, THERE[name])
+    wait_for(page, LOADED[name])
 
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=str(PICTURES / f"{name}-{kind}.png"), full_page=True)
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=str(SCREENSHOTS / f"{name}-{kind}.png"), full_page=True)
 
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
@@ -75,12 +74,12 @@ def test_a_page_is_there_for_everybody(demo: str, screen: tuple[Page, str], name
 
 
 def serious_findings(page: Page) -> list[tuple[str, str]]:
-    """Rule and place of whatever axe-core calls serious or worse."""
+    """Rule and element of each serious or critical finding of axe-core."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
-    found: list[dict[str, Any]] = page.evaluate("axe.run(document).then((result) => result.violations)")
+    findings: list[dict[str, Any]] = page.evaluate("axe.run(document).then((result) => result.violations)")
     return [
         (finding["id"], node["html"][:200] + " | " + node["failureSummary"][:200])
-        for finding in found
+        for finding in findings
         if finding["impact"] in ("serious", "critical")
         for node in finding["nodes"]
     ]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.conftest import Watched, live, there
+from tests.browser.conftest import Watched, open_live, wait_for
 from tests.server.schedulers.fleet.halls import HALL
 
 
@@ -33,8 +33,8 @@ def fleets(plain: str, browser: Browser) -> Iterator[str]:
 
 
 def opened(page: Page, address: str) -> Page:
-    live(page, address)
-    there(page, "[data-testid=hall] canvas")
+    open_live(page, address)
+    wait_for(page, "[data-testid=hall] canvas")
     return page
 
 

@@ -1,17 +1,17 @@
-"""The page of jobs in a real browser, with the demo: a dead letter, an object and its machine, a gate."""
+"""The page of jobs in a real browser, with the demo: dead letters, objects with their state machine, gates."""
 
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Watched, there
+from tests.browser.conftest import Watched, wait_for
 
 
 @pytest.fixture
 def page(demo: str, watched: Watched) -> Page:
     watched.page.goto(f"{demo}/#/schedulers/jobs")
-    there(watched.page, "[data-testid=due-line]")
+    wait_for(watched.page, "[data-testid=due-line]")
     return watched.page
 
 

@@ -1,4 +1,4 @@
-"""Ten tabs of one browser: all of them live by one connection, told when the server is gone, and live again after."""
+"""Ten tabs of one browser: they share one connection, show when the server is down, and are live again afterwards."""
 
 import json
 import re
@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 
-from tests.browser.conftest import PATIENCE_MS, there
+from tests.browser.conftest import TIMEOUT_MS, wait_for
 from tests.ports import free_port
 
-# Several schedulers, and those that draw most only once.
+# Several schedulers; those with the most expensive pages only once.
 SCHEDULERS = ("tally", "actions", "playback", "fleet", "credit", "tally", "playback", "tally", "playback", "tally")
 
 
-class Killable:
+class KillableServer:
     """A server that can be killed and started again at the same address, with the same data."""
 
     def __init__(self, data: Path) -> None:
@@ -42,67 +42,66 @@ class Killable:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killable]:
-    killable = Killable(tmp_path_factory.mktemp("data"))
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KillableServer]:
+    killable = KillableServer(tmp_path_factory.mktemp("data"))
     killable.start()
     yield killable
     killable.kill()
 
 
 @pytest.fixture(scope="module")
-def tabs(server: Killable, browser: Browser) -> Iterator[list[Page]]:
+def tabs(server: KillableServer, browser: Browser) -> Iterator[list[Page]]:
     context = browser.new_context(reduced_motion="reduce")
-    context.set_default_timeout(PATIENCE_MS)
+    context.set_default_timeout(TIMEOUT_MS)
     yield [opened(context, f"{server.address}/#/schedulers/{scheduler}") for scheduler in SCHEDULERS]
     context.close()
 
 
-# A browser without shared workers, and tabs that can be told that nobody looks at them: without a screen, all of them
-# are shown at once.
-ALONE = """
+# No shared workers, and a visibility that the test controls: without a screen all tabs are visible.
+WITHOUT_SHARED_WORKER = """
 delete globalThis.SharedWorker;
 let shown = "visible";
 Object.defineProperty(document, "visibilityState", { get: () => shown });
-globalThis.look = (now) => { shown = now; document.dispatchEvent(new Event("visibilitychange")); };
+globalThis.setVisibility = (now) => { shown = now; document.dispatchEvent(new Event("visibilitychange")); };
 """
 
 
 def opened(context: BrowserContext, address: str) -> Page:
     page = context.new_page()
-    # The next one is opened beside it.
+    # Do not wait, so that the tabs load in parallel.
     page.goto(address, wait_until="commit")
     return page
 
 
 def expect_live(page: Page) -> None:
-    there(page, "[data-testid=connection][data-state=live]")
+    wait_for(page, "[data-testid=connection][data-state=live]")
 
 
-def expect_news(pages: list[Page]) -> None:
-    """The demo goes on, and what it does arrives in each of these tabs; they wait for it together."""
+def expect_new_events(pages: list[Page]) -> None:
+    """Wait until a new event of the demo is shown in each tab."""
     newest = [page.get_by_test_id("events").locator("tbody tr").first for page in pages]
     for row in newest:
-        expect(row).to_be_visible(timeout=PATIENCE_MS)
-    said = [row.inner_text() for row in newest]
-    for page, row, text in zip(pages, newest, said, strict=True):
-        expect(row).not_to_have_text(text, timeout=PATIENCE_MS)
+        expect(row).to_be_visible(timeout=TIMEOUT_MS)
+    texts = [row.inner_text() for row in newest]
+    for page, row, text in zip(pages, newest, texts, strict=True):
+        expect(row).not_to_have_text(text, timeout=TIMEOUT_MS)
         expect_live(page)
 
 
-def test_ten_tabs_are_live_and_answer_clicks(tabs: list[Page]) -> None:
+def test_ten_tabs_are_live_and_share_one_connection(tabs: list[Page]) -> None:
     streams: list[Request] = []
     for page in tabs:
-        page.on("request", lambda one: streams.append(one) if one.resource_type == "eventsource" else None)
+        page.on("request", lambda request: streams.append(request) if request.resource_type == "eventsource" else None)
         expect_live(page)
     for page in tabs:
         page.get_by_test_id("nav-tally").click()
-    expect_news(tabs)
+    expect_new_events(tabs)
 
-    # Streams are those of the worker, not of the pages.
+    # Only the shared worker opens streams.
     assert streams == []
 
 
-def test_every_tab_says_that_the_server_is_gone_and_comes_back_with_it(server: Killable, tabs: list[Page]) -> None:
+def test_every_tab_shows_a_lost_connection_and_recovers(server: KillableServer, tabs: list[Page]) -> None:
     for page in tabs:
         expect_live(page)
 
@@ -110,7 +109,7 @@ def test_every_tab_says_that_the_server_is_gone_and_comes_back_with_it(server: K
 
     for page in tabs:
         badge = page.get_by_test_id("connection")
-        expect(badge).to_contain_text(re.compile(r"Connection lost at \d\d:\d\d:\d\d"), timeout=PATIENCE_MS)
+        expect(badge).to_contain_text(re.compile(r"Connection lost at \d\d:\d\d:\d\d"), timeout=TIMEOUT_MS)
         expect(page.get_by_test_id("scheduler")).to_be_visible()
         grey = page.get_by_test_id("scheduler").evaluate(
             "scheduler => getComputedStyle(scheduler.closest('main > *')).filter"
@@ -119,25 +118,23 @@ def test_every_tab_says_that_the_server_is_gone_and_comes_back_with_it(server: K
     server.start()
     for page in tabs:
         expect_live(page)
-    expect_news(tabs)
+    expect_new_events(tabs)
 
 
-def test_without_a_shared_worker_the_tab_that_is_looked_at_is_live_and_no_other_is_in_its_way(
-    server: Killable, browser: Browser
-) -> None:
+def test_without_shared_workers_only_the_visible_tab_has_a_connection(server: KillableServer, browser: Browser) -> None:
     context = browser.new_context(reduced_motion="reduce")
-    context.set_default_timeout(PATIENCE_MS)
-    context.add_init_script(ALONE)
+    context.set_default_timeout(TIMEOUT_MS)
+    context.add_init_script(WITHOUT_SHARED_WORKER)
     pages: list[Page] = []
-    # More than a browser has connections to one host.
+    # More tabs than the browser allows connections to one host.
     for _ in range(7):
         for page in pages:
-            page.evaluate("look('hidden')")
+            page.evaluate("setVisibility('hidden')")
         pages.append(opened(context, f"{server.address}/#/schedulers/tally"))
         expect_live(pages[-1])
     assert pages[-1].evaluate("typeof SharedWorker") == "undefined"
-    pages[-1].evaluate("look('hidden')")
-    pages[0].evaluate("look('visible')")
+    pages[-1].evaluate("setVisibility('hidden')")
+    pages[0].evaluate("setVisibility('visible')")
 
-    expect_news(pages[:1])
+    expect_new_events(pages[:1])
     context.close()

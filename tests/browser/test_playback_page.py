@@ -3,15 +3,15 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Watched, live, there
+from tests.browser.conftest import Watched, open_live, wait_for
 
 HALL = {"name": "hall", "seed": 1, "channels": ["a", "b"], "dwell_ms": 3_600_000}
 
 
 def opened(watched: Watched, demo: str, player: str = "frame") -> Page:
     page = watched.page
-    live(page, f"{demo}/#/schedulers/playback/{player}")
-    there(page, "[data-testid=screen] figure svg")
+    open_live(page, f"{demo}/#/schedulers/playback/{player}")
+    wait_for(page, "[data-testid=screen] figure svg")
     return page
 
 

@@ -44,7 +44,7 @@ def choices(engine: Tally) -> ChoicesView:
             form("Take", Take, {"amount": min(1, total)}),
             form("Draw a number", Draw, {"below": 6}),
             form("Ask how much", Ask, {"topic": "how_much"}),
-            form("Let time go on", Advance, {"to": engine.now() + 1}),
+            form("Advance time", Advance, {"to": engine.now() + 1}),
         ],
     )
 

@@ -195,7 +195,7 @@ export function between(before: PointView | null, after: PointView | null, part:
 const JUMP_MM = 4_000;
 const FULL_TURN = 2 * Math.PI * 1_000;
 
-/** The shortest shortTurn between two angles, in milliradians. */
+/** The shortest turn between two angles, in milliradians. */
 export function shortTurn(from: number, to: number): number {
   const difference = (((to - from) % FULL_TURN) + FULL_TURN) % FULL_TURN;
   return difference > FULL_TURN / 2 ? difference - FULL_TURN : difference;

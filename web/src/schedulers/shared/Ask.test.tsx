@@ -8,7 +8,7 @@ import type { CommandResult, FormView } from "../../api/types";
 import { draw, find, interact, texts } from "../../testing/drawing";
 import { Result } from "./Ask";
 import { CommandForm } from "./CommandForm";
-import { commandOf, initialFields } from "./command_fields";
+import { commandOf, fieldLabel, initialFields } from "./command_fields";
 import type { EventRow } from "./engine";
 import { WhyForm } from "./WhyForm";
 
@@ -119,6 +119,10 @@ test("a fault replaces the result of the previous command", async () => {
   interact(() => find(page, "[data-testid=send-command]").click());
 
   expect(page.textContent).not.toContain("done");
+});
+
+test("a field label has a unit where the name does not say it", () => {
+  expect(["hold_min", "from_whom"].map(fieldLabel)).toEqual(["hold for (minutes)", "from whom"]);
 });
 
 test("a selected question is asked", () => {

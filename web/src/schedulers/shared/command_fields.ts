@@ -44,7 +44,16 @@ function faultOf({ kind }: FieldView, text: string): string | null {
   }
 }
 
-/** `hold_min` as `hold min`. */
+/** Labels of fields whose names do not say their units. */
+const LABELS: Readonly<Record<string, string>> = {
+  t: "at (minute)",
+  hold_min: "hold for (minutes)",
+  for_ms: "for (ms)",
+  dwell_ms: "dwell (ms)",
+  ts: "timestamp",
+};
+
+/** The label of a field; `evidence_refs` is `evidence refs`. */
 export function fieldLabel(name: string): string {
-  return name.replaceAll("_", " ");
+  return (Object.hasOwn(LABELS, name) ? LABELS[name] : undefined) ?? name.replaceAll("_", " ");
 }
