@@ -1,8 +1,7 @@
-"""The scheduler for programs with an event loop: the calls of `Scheduler` to be awaited, none of which blocks the loop.
+"""The scheduler for an event loop: the calls of `Scheduler` as coroutines, none of which blocks the loop.
 
-Calls are made in a few threads of its own; a pull that waits for a job holds no thread while it waits on a store, and
-one of a second set on a server. Whoever is cancelled while a call is under way does not undo it: jobs that a cancelled
-pull was given are handed back.
+Calls run in a few threads; a waiting pull on a store holds no thread, on a server one of a second set. Cancelling a
+caller does not undo a running call, but the jobs of a cancelled pull are released.
 """
 
 import asyncio
@@ -29,11 +28,11 @@ Reply = dict[str, Any]
 
 THREADS = 8
 WAITING_THREADS = 32
-SLICE_MS = 1000  # of a pull that waits at a server: so soon it hears that nobody waits for it any more
+SLICE_MS = 1000  # of a waiting pull at a server: the delay until it notices that it was cancelled
 
 
 class AsyncScheduler:
-    """Jobs of a store or a server, awaited. `blocking` is the scheduler beneath, which it closes with itself."""
+    """Jobs of a store or a server, awaited. `blocking` is the wrapped scheduler, which `close` closes."""
 
     def __init__(self, blocking: Scheduler | RemoteScheduler, *, threads: int = THREADS) -> None:
         self.blocking = blocking
@@ -49,7 +48,7 @@ class AsyncScheduler:
         object_types: Iterable[str] = (),
         actions: Iterable[str] = (),
     ) -> Self:
-        """The scheduler on an SQLite file, as `Scheduler.open` gives it."""
+        """The scheduler on an SQLite file, as of `Scheduler.open`."""
         opening = partial(Scheduler.open, path, policy, object_types=object_types, actions=actions)
         return cls(await asyncio.to_thread(opening))
 
@@ -59,7 +58,7 @@ class AsyncScheduler:
         return cls(RemoteScheduler(url, token, ca=ca))
 
     async def close(self) -> None:
-        """Finish what is under way, then close the scheduler beneath."""
+        """Finish running calls, then close the wrapped scheduler."""
         await asyncio.to_thread(self._shut)
 
     def _shut(self) -> None:
@@ -75,7 +74,7 @@ class AsyncScheduler:
     ) -> None:
         await self.close()
 
-    # Jobs come in
+    # Enqueue
 
     async def defer(self, object_type: str, object_id: str, action: str, **members: Any) -> Reply:
         """Enqueue in one line: now, or `in_sec` seconds from now. Returns the job."""
@@ -87,10 +86,10 @@ class AsyncScheduler:
     async def enqueue_batch(self, jobs: Sequence[Mapping[str, Json]], *, atomic: bool = False) -> Reply:
         return await self._made(self.blocking.enqueue_batch, jobs, atomic=atomic)
 
-    # Jobs go out
+    # Pull
 
     async def pull(self, **members: Any) -> Reply:
-        """Due jobs for a worker; with `wait_ms`, as soon as there is one, while the loop goes on."""
+        """Deliver due jobs; with `wait_ms`, wait for one without blocking the loop."""
         wait_ms = members.pop("wait_ms", 0)
         if not isinstance(wait_ms, int) or wait_ms <= 0:
             return await self._pulled(self._pool, {**members, "wait_ms": wait_ms} if wait_ms else members)
@@ -103,7 +102,7 @@ class AsyncScheduler:
                 return reply
 
     async def _waited(self, members: dict[str, Any], left_ms: int) -> Reply:
-        """One look on a store and a rest after it, or one short wait at a server."""
+        """One pull on a store and a pause after it, or one short wait at a server."""
         if isinstance(self.blocking, RemoteScheduler):
             return await self._pulled(self._waits, {**members, "wait_ms": min(left_ms, SLICE_MS)})
         reply = await self._pulled(self._pool, members)
@@ -112,24 +111,24 @@ class AsyncScheduler:
         return reply
 
     async def _pulled(self, pool: ThreadPoolExecutor, members: dict[str, Any]) -> Reply:
-        """What a pull gives; if nobody waits for it any more, the jobs go back."""
+        """The reply of a pull; if the caller was cancelled, its jobs are released."""
         begun = pool.submit(copy_context().run, partial(self.blocking.pull, **members))
         try:
             return await asyncio.wrap_future(begun)
         except asyncio.CancelledError:
             if not begun.cancel():
-                begun.add_done_callback(self._hand_back)
+                begun.add_done_callback(self._release_jobs)
             raise
 
-    def _hand_back(self, pulled: Future[Reply]) -> None:
+    def _release_jobs(self, pulled: Future[Reply]) -> None:
         if pulled.cancelled() or pulled.exception() is not None:
             return
         for job in pulled.result()["jobs"]:
-            # Where it cannot be handed back, its lease runs out.
+            # A job that cannot be released returns when its lease expires.
             with suppress(InputRefused, WorldBroken):
                 self.blocking.release(job["job_id"], worker_id=job["worker_id"], lease_token=job["lease_token"])
 
-    # Deliveries end
+    # End of a delivery
 
     async def ack(self, job_id: str, **members: Any) -> Reply:
         return await self._made(self.blocking.ack, job_id, **members)
@@ -220,7 +219,7 @@ class AsyncScheduler:
         return AsyncObjects(self.blocking.objects, self._made)
 
     async def _made(self, call: Callable[..., T], *given: Any, **members: Any) -> T:
-        """What a call gives, made in a thread with the caller's context variables."""
+        """Run a call in a thread, with the caller's context variables."""
         work = partial(copy_context().run, partial(call, *given, **members))
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
@@ -233,7 +232,7 @@ class AsyncObjects:
         self._made = made
 
     def as_user(self, name: str) -> "AsyncObjects":
-        """The same in the name of a person, who then stands in the trail."""
+        """The same calls as a named person, who is recorded in the trail."""
         return AsyncObjects(self.blocking.as_user(name), self._made)
 
     async def create(self, object_type: str, object_id: str, **members: Any) -> Reply:

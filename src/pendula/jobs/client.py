@@ -1,7 +1,7 @@
 """The scheduler of a running server: the methods, replies and errors of `Scheduler`, over HTTP.
 
-Connections are kept and used again, one for each thread that is calling. Nothing is sent twice behind the caller's
-back: only reading calls are repeated when a kept connection turns out to be dead.
+Connections are reused, one for each calling thread. Only reading calls are repeated when a reused connection is dead;
+writing calls are never sent twice.
 """
 
 import json
@@ -37,19 +37,19 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class ServerUnreachable(WorldBroken):
-    """No answer came: whether the call was carried out is not known. Facts: `url`."""
+    """No answer: the call may or may not have been applied. Facts: `url`."""
 
     code = "server_unreachable"
 
 
 class NotAScheduler(WorldBroken):
-    """Something answered, but not as a scheduler does. Facts: `url`, `status`."""
+    """The answer is not from a scheduler. Facts: `url`, `status`."""
 
     code = "not_a_scheduler"
 
 
 class ServerTrouble(WorldBroken):
-    """The server could not do it; `code`, `status` and `details` are those of its answer."""
+    """The server failed; `code`, `status` and `details` are those of its answer."""
 
     code: ClassVar[str] = "server_trouble"
 
@@ -60,7 +60,7 @@ class ServerTrouble(WorldBroken):
 
 
 class CallRefused(InputRefused):
-    """The server refused the call before the scheduler saw it: no token, no right, too large; `code` says which."""
+    """The server refused the call before it reached the scheduler: no token, no right, too large; see `code`."""
 
     code: ClassVar[str] = "call_refused"
 
@@ -71,9 +71,9 @@ class CallRefused(InputRefused):
 
 
 class RemoteScheduler:
-    """Jobs of a server. What is refused is raised as `JobRefused`, as by `Scheduler`; safe for threads.
+    """Jobs of a server. A refused call raises `JobRefused`, like `Scheduler`; safe for threads.
 
-    Over https the server has to prove who it is: by the authorities of this system, or by those in the file `ca`.
+    Over https the certificate is verified with the authorities of this system, or with those in the file `ca`.
     """
 
     def __init__(
@@ -260,7 +260,7 @@ class RemoteScheduler:
             headers[USER_HEADER] = quote(user, errors="replace")
         target = f"{self._prefix}/scheduler{path}"
         seconds = self._timeout + wait_seconds
-        connection = self._kept()
+        connection = self._reused()
         if connection is not None:
             try:
                 return self._answered(connection, method, target, body, headers, seconds)
@@ -297,14 +297,14 @@ class RemoteScheduler:
             self._idle.append(connection)
         return self._understood(response, data)
 
-    def _kept(self) -> HTTPConnection | None:
-        """A connection from before that the server has not closed meanwhile."""
+    def _reused(self) -> HTTPConnection | None:
+        """An idle connection that the server has not closed."""
         while True:
             try:
                 connection = self._idle.pop()
             except IndexError:
                 return None
-            # Nothing is owed to us on an idle connection: what can be read there is its end.
+            # No data is expected on an idle connection: readable means closed.
             if connection.sock is not None and not select.select([connection.sock], [], [], 0)[0]:
                 return connection
             connection.close()
@@ -340,7 +340,7 @@ class RemoteScheduler:
                 details = error.get("details")
                 given = details if isinstance(details, dict) else {}
                 raise _refusal(response.status, error["code"], str(error.get("message", "")), given)
-        message = f"What answers at {self.url} (HTTP {response.status}) is not a scheduler of Pendula"
+        message = f"The server at {self.url} is not a scheduler of Pendula (HTTP {response.status})"
         raise NotAScheduler(message, url=self.url, status=response.status)
 
 
@@ -362,7 +362,7 @@ def _facts(details: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _planned(name: str) -> str:
-    """A name that a plan can have; what is none has no plan, and could lead to another path."""
+    """A valid name of a plan; raises `JobRefused` for any other text, which could lead to another path."""
     if NAME.fullmatch(name) is None:
         raise JobRefused(no_plan(name))
     return name

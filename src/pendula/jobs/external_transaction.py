@@ -1,8 +1,8 @@
 """Enqueue within the caller's own transaction: an object and its job are committed together, or neither is.
 
-For programs that keep their objects in the very file the jobs lie in. The job is durable when the caller commits, and
-gone when the caller rolls back. Until then the caller holds the file's write lock and everybody else waits: such a
-transaction should be short.
+For programs that keep their objects in the same file as the jobs. The job is durable when the caller commits, and gone
+when the caller rolls back. Until then the caller holds the write lock of the file and other writers wait: keep such a
+transaction short.
 """
 
 import sqlite3
@@ -36,9 +36,9 @@ def defer_within(
     action: str,
     **members: Any,
 ) -> dict[str, Any]:
-    """`defer` inside the transaction that is open on a connection of yours to the file of the store. Returns the job.
+    """`defer` inside the open transaction of your connection to the file of the store. Returns the job.
 
-    What is refused is raised as `JobRefused` and leaves the transaction as it was; what else is raised is said below.
+    A refusal raises `JobRefused` and leaves the transaction unchanged. Raises what `enqueue_within` raises, too.
     """
     given = {"object_type": object_type, "object_id": object_id, "action": action, **members}
     answer = enqueue_within(connection, scheduler.calls, given, scheduler.caller)
@@ -50,11 +50,11 @@ def defer_within(
 
 
 def enqueue_within(connection: sqlite3.Connection, calls: Calls, body: Body, caller: Caller = LOCAL) -> Answer:
-    """Enqueue inside the transaction that is open on `connection`, whose end decides about the job.
+    """Enqueue inside the open transaction of `connection`; its commit or rollback decides about the job.
 
-    A refusal leaves the transaction as it was. Raises `CannotJoin` where there is nothing to join, `NotDurable` where
-    the connection would not flush what the store promises to keep, and `StorageBusy` where another writer came first:
-    a transaction that began by reading cannot be continued then, and has to be rolled back and begun again.
+    A refusal leaves the transaction unchanged. Raises `CannotJoin` without a transaction to join, `NotDurable` where
+    the connection does not flush as the store requires, and `StorageBusy` where another writer came first: a
+    transaction that began by reading must then be rolled back and begun again.
     """
     with _plain_rows(connection):
         store = _joined(connection, calls)
@@ -64,11 +64,11 @@ def enqueue_within(connection: sqlite3.Connection, calls: Calls, body: Body, cal
         with _savepoint(connection):
             writer = store.joined(connection)
             writer.mark(caller.metadata)
-            found = calls.store_in(writer, request, caller.actor)
+            stored = calls.store_in(writer, request, caller.actor)
             writer.finish()
-    if isinstance(found, Refused):
-        return found
-    job, deduplicated = found
+    if isinstance(stored, Refused):
+        return stored
+    job, deduplicated = stored
     return Reply(200 if deduplicated else 201, {"deduplicated": deduplicated, "job": job_json(job)})
 
 
@@ -95,7 +95,7 @@ def _is_same_file(connection: sqlite3.Connection, path: Path) -> bool:
 
 @contextmanager
 def _plain_rows(connection: sqlite3.Connection) -> Iterator[None]:
-    """Rows as tuples of plain values, whatever the caller has made of them."""
+    """Use default row and text factories, and restore those of the caller."""
     rows, texts = connection.row_factory, connection.text_factory
     connection.row_factory, connection.text_factory = None, str
     try:
@@ -106,12 +106,12 @@ def _plain_rows(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def _savepoint(connection: sqlite3.Connection) -> Iterator[None]:
-    """All of it or none of it, and the caller's own work untouched either way."""
+    """Apply all or nothing, without touching the caller's own work."""
     connection.execute("SAVEPOINT pendula_jobs")
     try:
         yield
     except BaseException as error:
-        # A full disk takes the whole transaction with it; then there is nothing to go back to.
+        # A full disk ends the whole transaction; then there is nothing to roll back to.
         if connection.in_transaction:
             connection.execute("ROLLBACK TO pendula_jobs")
             connection.execute("RELEASE pendula_jobs")

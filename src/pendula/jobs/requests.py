@@ -1,4 +1,4 @@
-"""What is asked of the scheduler, read out of a body: a request, or every fault of the body at once."""
+"""Readers of request bodies: a request, or every fault of the body at once."""
 
 from collections.abc import Mapping
 from re import compile as regex
@@ -67,9 +67,9 @@ REQUEUE = frozenset(("run_at", "reason"))
 
 
 class Enqueue(Struct, frozen=True, gc=False):
-    """`run_at` is None where the job is due at once; `idempotency_key` where it follows from the rest.
+    """`run_at` is None for a job that is due now; `idempotency_key` is None where it follows from the rest.
 
-    `payload` is canonical JSON. `unique` asks for no second job while one for the same work waits or runs.
+    `payload` is canonical JSON. `unique`: no second job while one for the same work is queued or running.
     """
 
     object_type: str
@@ -94,18 +94,18 @@ class Pull(Struct, frozen=True):
     actions: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     wait_ms: int = 0
-    pairs: tuple[tuple[str, str], ...] = ()  # of object type and action: what the worker has handlers for
+    pairs: tuple[tuple[str, str], ...] = ()  # object type and action of each handler of the worker
 
 
 class Proof(Struct, frozen=True):
-    """Who says so: the worker and its token, as far as they are given."""
+    """Proof of a lease: the worker and its token, as far as given."""
 
     worker_id: str | None = None
     lease_token: str | None = None
 
 
 class Ack(Struct, frozen=True):
-    """`next_action_at` unset leaves the object's time, None clears it."""
+    """`next_action_at`: unset keeps the object's time, None clears it."""
 
     audit_event_id: str | None = None
     next_action_at: int | UnsetType | None = UNSET
@@ -122,7 +122,7 @@ class Fail(Struct, frozen=True):
 
 
 class Renew(Struct, frozen=True):
-    """`progress` is in millionths; None leaves what was told before."""
+    """`progress` is in millionths; None keeps the last one."""
 
     lease_us: int | None = None
     progress: int | None = None
@@ -138,7 +138,7 @@ Text = Annotated[str, Meta(min_length=1, max_length=OBJECT_ID_MOST)]
 
 
 class _Plain(Struct, gc=False, forbid_unknown_fields=True):
-    """A body of an enqueue as nearly all are."""
+    """The usual body of an enqueue."""
 
     object_type: str
     object_id: Text
@@ -154,9 +154,9 @@ class _Plain(Struct, gc=False, forbid_unknown_fields=True):
 
 
 def read_enqueue(given: Mapping[str, Any], policy: Policy, now: int = 0) -> Enqueue | Faults:
-    """A request; beside other faults, that its time is over is one too. Alone, it is asked after the key.
+    """A request. A time in the past is reported here only beside other faults, else after the lookup of the key.
 
-    Bodies without anything unusual are read in one go; all others field by field, for all of their faults.
+    Usual bodies are converted at once; all others field by field, to collect all faults.
     """
     try:
         plain = convert(given, _Plain)
@@ -165,14 +165,14 @@ def read_enqueue(given: Mapping[str, Any], policy: Policy, now: int = 0) -> Enqu
         return _read_enqueue(given, policy, now)
     words, attempts = policy.vocabulary, plain.max_attempts
     if (
-        # What is seldom there is read with care.
+        # Rare members are read field by field.
         not (plain.payload is None and plain.unique is None)
         or plain.object_type not in words.object_types
         or plain.action not in words.actions
         or not (plain.priority is None or plain.priority in PRIORITIES)
         or not (attempts is None or (type(attempts) is int and 1 <= attempts <= ATTEMPTS_MOST))
         or not (plain.queue is None or QUEUE.fullmatch(plain.queue))
-        # What is printable has no control characters, and nothing to trim but blanks.
+        # Printable text has no control characters, and only blanks to trim.
         or not f"{plain.object_id}{plain.idempotency_key}{plain.correlation_id}".isprintable()
         or plain.object_id[0] == " "
         or plain.object_id[-1] == " "
@@ -238,9 +238,9 @@ def read_pull(given: Mapping[str, Any], policy: Policy, now: int) -> Pull | Faul
     if not isinstance(worker, str) or WORKER_ID.fullmatch(worker) is None:
         body.bad("worker_id", Code.INVALID_WORKER_ID, allowed="1 to 128 of letters, digits and . _ : @ -")
     limit = body.integer("limit", 1, policy.pull_max_limit, Code.INVALID_LIMIT)
-    asked = body.time("now")
+    requested_now = body.time("now")
     latest = now if policy.pull_clock == "server" else now + policy.max_clock_step_sec * SECOND
-    if asked is not None and asked > latest:
+    if requested_now is not None and requested_now > latest:
         body.bad("now", Code.NOW_IN_FUTURE, allowed=f"a time until {format_utc(latest)}")
     lease = body.integer("lease_sec", 1, LEASE_MOST_SEC)
     types = body.words("object_types", policy.vocabulary.object_types)
@@ -253,7 +253,7 @@ def read_pull(given: Mapping[str, Any], policy: Policy, now: int) -> Pull | Faul
     return Pull(
         worker_id=str(worker),
         limit=policy.pull_default_limit if limit is None else limit,
-        now=asked,
+        now=requested_now,
         lease_us=None if lease is None else lease * SECOND,
         object_types=types,
         actions=actions,
@@ -278,7 +278,7 @@ def _queues(body: BodyReader, given: Any) -> tuple[str, ...]:
 
 
 def _pairs(body: BodyReader, given: Any) -> tuple[tuple[str, str], ...]:
-    """What a worker handles. Words that nobody knows yet are no fault: there are no jobs of that kind."""
+    """What a worker handles. Unknown words are allowed: there are no jobs of that kind."""
     if given is None:
         return ()
     if not isinstance(given, list | tuple) or not 1 <= len(given) <= PAIRS_MOST or not all(map(_is_pair, given)):
@@ -292,7 +292,7 @@ def _is_pair(given: Any) -> bool:
 
 
 def read_reason(given: Mapping[str, Any]) -> str | Faults | None:
-    """Of a call that takes a reason and nothing else."""
+    """The reason of a call without other members."""
     body = BodyReader(given, CANCEL)
     reason = body.text("reason", REASON_MOST) if body.has("reason") else None
     return body.faults if body.faults.found else reason

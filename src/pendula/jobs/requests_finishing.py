@@ -1,4 +1,4 @@
-"""What is asked at the end of a delivery, or to keep it: ack, fail, renew and release, with proof of the lease."""
+"""Readers of bodies with a proof of the lease: ack, fail, renew and release."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -26,7 +26,7 @@ from pendula.kernel.time import format_utc, parse_utc
 
 
 def read_proof(given: Mapping[str, Any]) -> Proof:
-    """What the call says of its holder; other kinds of values are faults of the body and prove nothing."""
+    """The proof in a body; values of other types are faults of the body and prove nothing."""
     worker, token = given.get("worker_id"), given.get("lease_token")
     return Proof(worker if isinstance(worker, str) else None, token if isinstance(token, str) else None)
 
@@ -40,7 +40,7 @@ def _check_proof(body: BodyReader, *, required: bool) -> None:
 
 
 class _PlainAck(Struct, gc=False, forbid_unknown_fields=True):
-    """A body of an ack as nearly all are."""
+    """The usual body of an ack."""
 
     result: Literal["succeeded"]
     audit_event_id: Text | None = None
@@ -52,7 +52,7 @@ class _PlainAck(Struct, gc=False, forbid_unknown_fields=True):
 
 
 def read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults:
-    """A request. Bodies without anything unusual are read in one go, all others field by field."""
+    """A request. Usual bodies are converted at once, all others field by field."""
     try:
         plain = convert(given, _PlainAck)
         at = plain.next_action_at
@@ -62,7 +62,7 @@ def read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults
     if (
         (isinstance(next_at, int) and next_at < now)
         or not (plain.next_action is None or plain.next_action in policy.vocabulary.actions)
-        # What is printable has no control characters.
+        # Printable text has no control characters.
         or not f"{plain.audit_event_id}{plain.outcome}{plain.worker_id}{plain.lease_token}".isprintable()
     ):
         return _read_ack(given, policy, now)
@@ -99,7 +99,7 @@ def read_fail(given: Mapping[str, Any]) -> Fail | Faults:
     _check_proof(body, required=False)
     if body.faults.found:
         return body.faults
-    # Half a character, as file names may have, must not keep a job from failing.
+    # A lone surrogate, as in some file names, must not prevent a failure from being recorded.
     return Fail(str(error).encode(errors="replace").decode(), delay, retryable is not False, cancelled is True)
 
 

@@ -1,4 +1,4 @@
-"""The Python API: the calls of HTTP as methods, with the same members, replies and errors."""
+"""The Python API: the calls of the HTTP API as methods, with the same members, replies and errors."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -16,11 +16,11 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 from pendula.kernel.wallclock import SelfCheckingClock, boot_id, steady_us
 
-Members = Any  # what a body may hold; each call says which names it knows
+Members = Any  # members of a body
 
 
 class Scheduler:
-    """Jobs of one store. What is refused is raised as `JobRefused`; nothing changed then.
+    """Jobs of one store. A refused call raises `JobRefused`; nothing was changed.
 
     Every method that changes something returns when the change is durable.
     """
@@ -38,10 +38,9 @@ class Scheduler:
         object_types: Iterable[str] = (),
         actions: Iterable[str] = (),
     ) -> Self:
-        """The scheduler on an SQLite file, which is made and brought up to date if need be.
+        """The scheduler on an SQLite file, which is created or migrated if necessary.
 
-        `object_types` and `actions` are words of your own, beside those of the policy; raises `DocumentRefused` for
-        what cannot be one.
+        `object_types` and `actions` are added to those of the policy; raises `DocumentRefused` for an invalid word.
         """
         chosen = _with_words(policy or Policy(), object_types, actions)
         store = SqliteStore(path, durability=Durability(chosen.durability))
@@ -74,9 +73,9 @@ class Scheduler:
         in_sec: int | timedelta | None = None,
         **members: Members,
     ) -> dict[str, Any]:
-        """Enqueue in one line: now, or so many seconds (a number or a `timedelta`) from now. Returns the job.
+        """Enqueue in one line: now, or in `in_sec` (seconds or a `timedelta`). Returns the job.
 
-        The members are those of `enqueue`; `payload=` is what the handler finds in `context.payload`.
+        The members are those of `enqueue`; the handler gets `payload=` as `context.payload`.
         """
         if in_sec is not None:
             members["run_at"] = format_utc(self.calls.clock() + micros(in_sec))
@@ -87,10 +86,10 @@ class Scheduler:
     def enqueue(self, **members: Members) -> dict[str, Any]:
         """Store a job: `{"deduplicated", "job"}`.
 
-        `object_type`, `object_id` and `action` say what is to be done. `run_at` is a text or a `datetime`, with zone.
-        `priority` decides among jobs that are due at the same moment; with `Policy(pull_order="weighted")` it gives a
-        head start, so that it counts in a backlog, too. `unique="waiting"` stores nothing while a job for the same work
-        is queued or running, and gives that one.
+        `object_type`, `object_id` and `action` name the work. `run_at` is a text or a `datetime`, with zone. `priority`
+        decides among jobs that are due at the same time; with `Policy(pull_order="weighted")` it gives a head start, so
+        that it counts in a backlog, too. `unique="waiting"` stores nothing while a job for the same work is queued or
+        running, and returns that one.
         """
         return _granted(self.calls.enqueue(members, self.caller))
 
@@ -122,28 +121,28 @@ class Scheduler:
         return _granted(self.calls.requeue(job_id, members, self.caller))
 
     def cancel_batch(self, **members: Members) -> dict[str, Any]:
-        """One step of a cancellation by `filter`; `cancel_all` in `pendula.jobs.bulk` takes them all."""
+        """One step of a cancellation by `filter`; `pendula.jobs.cancel_all` takes all steps."""
         return _granted(self.calls.cancel_batch(members, self.caller))
 
     def requeue_batch(self, **members: Members) -> dict[str, Any]:
-        """One step of a requeue by `filter`; `requeue_all` in `pendula.jobs.bulk` takes them all."""
+        """One step of a requeue by `filter`; `pendula.jobs.requeue_all` takes all steps."""
         return _granted(self.calls.requeue_batch(members, self.caller))
 
     def show(self, job_id: str) -> dict[str, Any]:
         return _granted(queries.show(self.calls.store, job_id))
 
     def why(self, job_id: str) -> dict[str, Any]:
-        """Why the job has not run, or what became of it: `sentence`, `reason`, `facts`."""
+        """Why the job has not run, or how it ended: `sentence`, `reason`, `facts`."""
         return _granted(why.why(self.calls.store, self.calls.policy, self.calls.clock(), job_id))
 
     def workers(self) -> dict[str, Any]:
-        """The workers that told of themselves, the last heard of first."""
+        """Workers with a heartbeat, the latest first."""
         return heartbeats.listed(self.calls.store, self.calls.clock()).body
 
     def alerts(self, **query: Members) -> dict[str, Any]:
-        """Alerts, the newest first: `{"alerts", "next_cursor"}`. `limit` is 1 to 1000, `cursor` where a page ended.
+        """Alerts, the newest first: `{"alerts", "next_cursor"}`. `limit` is 1 to 1000, `cursor` the end of a page.
 
-        `delivered_at` is null as long as a sink has not taken the alert.
+        `delivered_at` is null until every sink has taken the alert.
         """
         return _granted(queries.alerts(self.calls.store, query))
 
@@ -152,27 +151,27 @@ class Scheduler:
         return plans.listed(self.calls.store, self.calls.clock()).body
 
     def put_plan(self, name: str, **members: Members) -> dict[str, Any]:
-        """Make a recurring job, or make it another: `cron`, `zone`, `object_type`, `object_id`, `action` and so on."""
+        """Create or change a recurring job: `cron`, `zone`, `object_type`, `object_id`, `action` and so on."""
         return _granted(self.calls.put_plan(name, members, self.caller))
 
     def pause_plan(self, name: str, **members: Members) -> dict[str, Any]:
-        """No occurrence until it is resumed; the one that waits is taken back."""
+        """Stop occurrences until `resume_plan`; the queued one is cancelled."""
         return _granted(self.calls.pause_plan(name, members, self.caller))
 
     def resume_plan(self, name: str, **members: Members) -> dict[str, Any]:
         return _granted(self.calls.resume_plan(name, members, self.caller))
 
     def run_now(self, name: str, **members: Members) -> dict[str, Any]:
-        """One job of the plan at once, beside its times."""
+        """Enqueue one extra job of the plan now."""
         return _granted(self.calls.run_now(name, members, self.caller))
 
     def remove_plan(self, name: str, **members: Members) -> dict[str, Any]:
         return _granted(self.calls.remove_plan(name, members, self.caller))
 
     def set_time(self, **members: Members) -> dict[str, Any]:
-        """Say that the clock of this machine is right: `reason=` is required.
+        """Declare the clock of this machine right: `reason=` is required.
 
-        The store's time follows it, also back; leases and delays that a wrong clock wrote count from now.
+        The store's time follows it, also backwards; leases and delays that a wrong clock wrote count from now.
         """
         return _granted(self.calls.set_time(members, self.caller))
 
@@ -180,12 +179,12 @@ class Scheduler:
         """Jobs, the newest first: `{"jobs", "next_cursor"}`.
 
         Filters are `status`, `object_type`, `object_id`, `action`, `queue`, `correlation_id`, `error_code`,
-        `created_after` and `created_before`; `limit` is 1 to 1000, `cursor` where the last list ended.
+        `created_after` and `created_before`; `limit` is 1 to 1000, `cursor` the end of the last page.
         """
         return _granted(queries.listed(self.calls.store, self.calls.policy, query))
 
     def count(self, **query: Members) -> dict[str, Any]:
-        """How many jobs fit the filters of `list`: `{"count"}`."""
+        """How many jobs match the filters of `list`: `{"count"}`."""
         return _granted(queries.counted(self.calls.store, self.calls.policy, query))
 
     def history(self, job_id: str) -> dict[str, Any]:
@@ -209,13 +208,13 @@ class Scheduler:
 
 
 def hold_clock(store: SqliteStore, policy: Policy, clock: Callable[[], int]) -> None:
-    """Refuse this machine's clock where it jumped ahead; where nothing tells one boot from another, do nothing."""
+    """Refuse this machine's clock where it jumped ahead; without a boot id, do nothing."""
     if (boot := boot_id()) is not None:
         store.hold_clock(MachineTime(clock, steady_us, boot, policy.max_clock_step_sec * SECOND))
 
 
 def micros(seconds: int | timedelta) -> int:
-    """A span of time in microseconds."""
+    """Seconds or a `timedelta`, in microseconds."""
     return seconds // timedelta(microseconds=1) if isinstance(seconds, timedelta) else seconds * SECOND
 
 
@@ -228,7 +227,7 @@ def _granted(answer: Answer) -> dict[str, Any]:
 def _with_words(policy: Policy, object_types: Iterable[str], actions: Iterable[str]) -> Policy:
     if not object_types and not actions:
         return policy
-    # The reader of settings is not needed by those who have none.
+    # Imported only when needed, since it is slow.
     from pendula.jobs.settings_file import with_words
 
     return with_words(policy, object_types, actions)

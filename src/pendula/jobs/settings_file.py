@@ -1,6 +1,6 @@
-"""A settings file of the scheduler (TOML, YAML or JSON) into its parameters; every fault at once, each with its place.
+"""Reads a settings file (TOML, YAML or JSON); every fault at once, each with its place.
 
-What a file leaves out has its default. Object types and actions are added to those that are always there.
+Missing settings have their defaults. Object types and actions are added to the built-in ones.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -49,12 +49,12 @@ HEAD_START_MOST_SEC = 30 * DAY_SEC
 WORD = regex(r"[a-z][a-z0-9_-]{0,63}")
 WORD_FORM = "a letter, then at most 63 of a-z, 0-9, _ and -"
 OBJECT_ID = r"(?!\s)[^\x00-\x1f\x7f-\x9f]+(?<!\s)"  # not blank at its ends
-# What events of the trail can be about beside governed objects, and what stands before a type in a path.
+# Other object types of the trail, and words before a type in a path.
 RESERVED = ("decision", "scheduler_job", "persona", "show", "why")
 
 
 class Configured(Struct, frozen=True):
-    """All that a settings file says. `alert_webhook` is None where alerts only go to the log."""
+    """The content of a settings file. `alert_webhook` is None where alerts only go to the log."""
 
     policy: Policy = Policy()
     worker_interval_sec: Decimal = Decimal(5)
@@ -78,7 +78,7 @@ BESIDES = (
 
 
 def load(path: str | Path) -> Configured:
-    """The settings in a file, its form told by the suffix; raises `DocumentRefused` with every fault."""
+    """The settings in a file; its suffix says the format. Raises `DocumentRefused` with every fault."""
     file = Path(path)
     if file.suffix.lower() == ".toml":
         return read(read_toml(file), file.parent)
@@ -86,12 +86,12 @@ def load(path: str | Path) -> Configured:
 
 
 def read(document: Document, folder: Path | None = None) -> Configured:
-    """The settings in a document; raises `DocumentRefused` with every fault. `folder` is where other files lie."""
+    """The settings in a document; raises `DocumentRefused` with every fault. `folder` is the base of named files."""
     return document.read(lambda root: _configured(root, folder))
 
 
 def with_words(policy: Policy, object_types: Iterable[str], actions: Iterable[str]) -> Policy:
-    """The policy with words of your own beside those that it has; raises `DocumentRefused` for what cannot be one."""
+    """The policy with additional words; raises `DocumentRefused` for an invalid word."""
     there = policy.vocabulary
     new = {
         "object_types": [word for word in object_types if word not in there.object_types],
@@ -165,7 +165,7 @@ def _policy(it: Members, vocabulary: Vocabulary, folder: Path | None) -> Policy:
 
 
 def _limits(it: Members, plain: Limits) -> Limits:
-    """What holds for governed objects that do not say otherwise."""
+    """Defaults and limits of governed objects."""
     return Limits(
         min_evidence_count=it["min_evidence_count"].integer(min=1, max=100, default=plain.min_evidence_count),
         ontic_verify_limit=it["ontic_verify_limit"].integer(min=1, max=10, default=plain.ontic_verify_limit),
@@ -178,7 +178,7 @@ def _limits(it: Members, plain: Limits) -> Limits:
 
 
 def _machines(at: Cursor, vocabulary: Vocabulary, folder: Path | None) -> Mapping[str, Machine]:
-    """The state machines that are always there, and those of the file, which may take the place of one of them."""
+    """The reference machines and those of the file, which may replace a reference machine."""
     if not at.given:
         return REFERENCE
 
@@ -201,15 +201,15 @@ def _head_start(at: Cursor, plain: tuple[int, int, int]) -> tuple[int, int, int]
 
 
 def _added(at: Cursor, there: tuple[str, ...], reserved: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The words that are always there, and those of the file."""
+    """The built-in words and those of the file."""
     words = list(there)
 
     def word(one: Cursor) -> None:
         text = one.text(pattern=WORD, form=WORD_FORM)
         if text in reserved:
-            one.refuse(f"{text!r} is what the scheduler calls something else", allowed=("another word",))
+            one.refuse(f"{text!r} is reserved by the scheduler", allowed=("another word",))
         elif text in words:
-            one.refuse(f"{text!r} is there already")
+            one.refuse(f"{text!r} exists already")
         elif text:
             words.append(text)
 
@@ -218,7 +218,7 @@ def _added(at: Cursor, there: tuple[str, ...], reserved: tuple[str, ...] = ()) -
 
 
 def _recurring(vocabulary: Vocabulary) -> Callable[[Cursor], Recurring]:
-    """Reads one entry after the other; a name that was there before is a fault at its second place."""
+    """A reader of entries; a repeated name is a fault at its second place."""
     seen: set[str] = set()
 
     def read(at: Cursor) -> Recurring:
@@ -265,7 +265,7 @@ def _priority(at: Cursor, default: P) -> Priority | P:
 
 
 def _among(at: Cursor, allowed: Collection[str]) -> str:
-    """One of these words; the vocabulary is data, so there is no enumeration of it."""
+    """One of these words, which are data and not an enumeration."""
     value = at.any()
     if isinstance(value, str) and value in allowed:
         return value
@@ -289,7 +289,7 @@ def _address(text: str) -> str:
     except ValueError:
         fits = False
     if not fits or not text.isascii() or not text.isprintable() or " " in text:
-        raise InputRefused("the webhook is not an address; write https://host/path")
+        raise InputRefused("the webhook is not a URL; write https://host/path")
     return text
 
 
