@@ -116,7 +116,7 @@ def _optimal(name: str, debts: Sequence[Debt], rounds: int) -> list[Row]:
             "alone",
         ),
         row(
-            ", told the other way round",
+            ", in reverse order",
             "networkx, what is left",
             None,
             "networkx looks for the least debt that leaves all positions as they are: the same optimum, which its "

@@ -63,7 +63,7 @@ def _wishes_a_tick(model: Any, ticks: int) -> int:
     total = 0
     for _ in range(ticks):
         model.step()
-        total += len(model.wishes)
+        total += len(model.planned)
     return round(total / ticks)
 
 

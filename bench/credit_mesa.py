@@ -15,7 +15,7 @@ from bench.credit_plain_plan import LOWEST, REACH_DEPTH, REACH_NODES, Z_90
 mesa: Any = import_module("mesa")
 
 
-class Wish(NamedTuple):
+class PlannedPayment(NamedTuple):
     sender: str
     receiver: str
     amount: float
@@ -45,7 +45,7 @@ class Villager(mesa.Agent):  # type: ignore[misc]
         receiver = self.chosen(draw)
         amount = self.drawn(draw, receiver)
         if amount is not None:
-            self.model.wishes.append(Wish(self.name, receiver.name, amount))
+            self.model.planned.append(PlannedPayment(self.name, receiver.name, amount))
 
     def chosen(self, draw: Random) -> "Villager":
         reachable = self.reachable()
@@ -98,7 +98,7 @@ class Villager(mesa.Agent):  # type: ignore[misc]
 
 
 class Village(mesa.Model):  # type: ignore[misc]
-    """`step` is a tick; afterwards `wishes` are the payments it planned."""
+    """`step` is a tick; afterwards `planned` has its payments."""
 
     def __init__(self, scenario: Mapping[str, Any], seed: int, cap: float) -> None:
         super().__init__(seed=seed)
@@ -106,7 +106,7 @@ class Village(mesa.Model):  # type: ignore[misc]
         self.cap = cap
         self.flows = bool(flow.get("enabled"))
         self.affinity = flow.get("default_affinity", 0.7)
-        self.wishes: list[Wish] = []
+        self.planned: list[PlannedPayment] = []
         profiles = {one["id"]: one.get("props", {}) for one in scenario.get("behaviorProfiles", ())}
         active = [one for one in scenario["participants"] if one.get("status", "active") == "active"]
         code = scenario["baseEquivalent"]
@@ -125,7 +125,7 @@ class Village(mesa.Model):  # type: ignore[misc]
             one.creditors.sort(key=_by_name)
 
     def step(self) -> None:
-        self.wishes.clear()
+        self.planned.clear()
         self.agents.shuffle_do("decide")
 
 

@@ -183,19 +183,19 @@ def _events(count: int, rounds: int) -> list[Row]:
                 serving.bare = bare
                 seconds[name].append(seconds_of(BARE, lambda: serving.waiting, begin))
         serving.close()
-    told = count * CLIENTS
+    delivered = count * CLIENTS
     return [
         # Ours writes what is there at once, so the generator that is judged by does, too.
-        _beside(seconds, "batches", told, "a bare generator of the same bytes, a batch as one ready text", NEARLY),
-        _beside(seconds, "events", told, "the same, but an event at a time", None),
+        _beside(seconds, "batches", delivered, "a bare generator of the same bytes, a batch as one ready text", NEARLY),
+        _beside(seconds, "events", delivered, "the same, but an event at a time", None),
     ]
 
 
-def _beside(seconds: dict[str, list[float]], bare: str, told: int, against: str, target: Target | None) -> Row:
+def _beside(seconds: dict[str, list[float]], bare: str, delivered: int, against: str, target: Target | None) -> Row:
     return compared(
         f"events to {CLIENTS} readers, in batches of {BATCH}, beside bare {bare}",
-        told / median(seconds["ours"]),
-        told / median(seconds[bare]),
+        delivered / median(seconds["ours"]),
+        delivered / median(seconds[bare]),
         "events/s",
         against=against,
         ratio=median(b / o for o, b in zip(seconds["ours"], seconds[bare], strict=True)),

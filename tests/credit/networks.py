@@ -385,7 +385,7 @@ def debt_graph(seed: int) -> dict[tuple[str, str], str]:
 
 
 def clearing_case(seed: int) -> Case:
-    """Nobody pays; a graph of debts is injected and cleared tick by tick, a few cycles a call."""
+    """No payments; a graph of debts is injected and cleared tick by tick, a few cycles a call."""
     luck, debts = Random(seed), debt_graph(seed)
     people = sorted({who for pair in debts for who in pair}) or ["ann"]
     effects = [

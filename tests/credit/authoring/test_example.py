@@ -53,10 +53,10 @@ def test_the_script_tells_every_life_and_draws_it(tmp_path: Path, lives: dict[st
     picture = tmp_path / "village.svg"
     command = [sys.executable, str(ROOT / "examples/village/lives.py"), str(picture)]
 
-    told = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.decode()
+    output = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.decode()
 
     for name, life in lives.items():
-        assert f"{name}: {life.result.counters.committed_total} of" in told
+        assert f"{name}: {life.result.counters.committed_total} of" in output
     assert picture.read_text(encoding="utf-8").count("<polyline") == len(LIVES)
 
 

@@ -1,4 +1,4 @@
-"""What a designer is told: each finding alone, by its code, at its place; and nothing where nothing is wrong."""
+"""Each warning of the linter alone, by its code and place; none where nothing is wrong."""
 
 import copy
 import json
@@ -446,10 +446,10 @@ def test_the_same_profiles_are_silenced_as_in_the_run() -> None:
     for seed in range(60):
         scenario = case(seed).scenario
         plan = made(read_bytes(as_text(scenario)), seed=1)
-        told = {(one["profile"], one["equivalent"]) for one in silenced(RunState(plan.config, plan.scenario))}
+        warned = {(one["profile"], one["equivalent"]) for one in silenced(RunState(plan.config, plan.scenario))}
         linted = {one.path for one in lint(plan.scenario, Settings()) if one.code == "profile_silenced"}
 
-        assert linted <= {f"$.behaviorProfiles[?@.id=='{name}'].props.amount_model.{code}" for name, code in told}
+        assert linted <= {f"$.behaviorProfiles[?@.id=='{name}'].props.amount_model.{code}" for name, code in warned}
         found += len(linted)
 
     assert found >= 5
@@ -546,6 +546,6 @@ def test_ten_thousand_participants_are_looked_at_without_giving_up() -> None:
 
     cautions = lint(Scenario("large", ("UAH",), people, lines, profiles=profiles), Settings())
 
-    told = {one.code: one.message for one in cautions}
-    assert {"no_cycle", "group_out_of_reach"} <= told.keys()
-    assert "the group g8 within" in told["group_out_of_reach"]
+    warned = {one.code: one.message for one in cautions}
+    assert {"no_cycle", "group_out_of_reach"} <= warned.keys()
+    assert "the group g8 within" in warned["group_out_of_reach"]

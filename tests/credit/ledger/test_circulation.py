@@ -64,7 +64,7 @@ def positions(edges: Sequence[Edge], amounts: Sequence[int]) -> dict[int, int]:
 
 
 class Liar:
-    """A solver that gives what it was told to give."""
+    """A solver with fixed flows."""
 
     name = "liar 1.0"
 

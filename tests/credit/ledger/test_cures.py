@@ -36,13 +36,13 @@ def asked(refused: Refused) -> list[dict[str, Any]]:
     return [first, *more]
 
 
-def change(book: Book, wish: dict[str, Any]) -> None:
+def apply_change(book: Book, change: dict[str, Any]) -> None:
     """Do what a refusal asks for, by the names it gives."""
-    h = book.line(wish["to"], wish["from"])
+    h = book.line(change["to"], change["from"])
     assert h is not None
-    match wish["change"]:
+    match change["change"]:
         case "raise_limit":
-            book.set_limit(h, book.limit[h] + atoms(wish["by"]))
+            book.set_limit(h, book.limit[h] + atoms(change["by"]))
         case "allow_mediation":
             book.set_policy(h, msgspec.structs.replace(book.policy[h], mediates=True))
         case "unblock":
@@ -65,11 +65,11 @@ lines = st.lists(
     max_size=22,
     unique_by=lambda line: line[:2],
 )
-wishes = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 14)), min_size=1, max_size=12)
+payments = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 14)), min_size=1, max_size=12)
 
 
 @pytest.mark.req("SIM-PAY-12")
-@given(lines, wishes, st.integers(1, 3), st.integers(1, 5), st.sampled_from(["greedy", "exact"]))
+@given(lines, payments, st.integers(1, 3), st.integers(1, 5), st.sampled_from(["greedy", "exact"]))
 # Three narrow ways are shorter than the one that a single change opens: the change alone would not help.
 @example(
     [("B", "A", 1, OPEN), ("C", "B", 1, OPEN), ("D", "A", 9, OPEN), ("E", "D", 2, OPEN), ("C", "E", 9, OPEN)],
@@ -92,8 +92,8 @@ def test_a_payment_that_was_refused_passes_once_what_is_named_is_changed(
         if not isinstance(refused, Refused) or refused.code is not Code.ROUTING_NO_CAPACITY:
             continue
         assert (book.capacity, list(book.broken())) == (capacity, []), "naming a change makes none"
-        for wish in asked(refused):
-            change(book, wish)
+        for change in asked(refused):
+            apply_change(book, change)
         assert not isinstance(processor.pay(sender, receiver, amount * UNIT), Refused)
 
 
@@ -119,9 +119,9 @@ def test_of_a_chain_only_the_narrow_hop_is_named() -> None:
 
     refused = refusal(book, 7)
 
-    (wish,) = asked(refused)
+    (change,) = asked(refused)
     assert refused.hops == (book.line("D", "B"),)
-    assert (wish["from"], wish["to"], wish["change"], wish["by"], wish["available"]) == (
+    assert (change["from"], change["to"], change["change"], change["by"], change["available"]) == (
         "B",
         "D",
         "raise_limit",
@@ -133,18 +133,23 @@ def test_of_a_chain_only_the_narrow_hop_is_named() -> None:
 def test_a_line_that_lets_nothing_go_on_is_named_and_not_a_wider_one_before_it() -> None:
     book = ledger(("B", "A", 9, CLOSED), ("C", "B", 8, OPEN))
 
-    (wish,) = asked(refusal(book, 7))
+    (change,) = asked(refusal(book, 7))
 
-    assert (wish["from"], wish["to"], wish["change"], wish["mediates"]) == ("A", "B", "allow_mediation", False)
-    assert "by" not in wish
+    assert (change["from"], change["to"], change["change"], change["mediates"]) == (
+        "A",
+        "B",
+        "allow_mediation",
+        False,
+    )
+    assert "by" not in change
 
 
 def test_where_one_change_is_not_enough_all_of_a_way_are_named() -> None:
     book = ledger(("B", "A", 2, CLOSED), ("C", "B", 1, OPEN))
 
-    wishes_ = asked(refusal(book, 5))
+    changes = asked(refusal(book, 5))
 
-    assert [(one["from"], one["to"], one["change"]) for one in wishes_] == [
+    assert [(one["from"], one["to"], one["change"]) for one in changes] == [
         ("A", "B", "raise_limit"),
         ("A", "B", "allow_mediation"),
         ("B", "C", "raise_limit"),
@@ -154,9 +159,9 @@ def test_where_one_change_is_not_enough_all_of_a_way_are_named() -> None:
 def test_somebody_a_line_forbids_between_is_named() -> None:
     book = ledger(("B", "A", 9, OPEN), ("C", "B", 9, Policy(blocked=("B",))))
 
-    (wish,) = asked(refusal(book, 5))
+    (change,) = asked(refusal(book, 5))
 
-    assert (wish["from"], wish["to"], wish["change"]) == ("B", "C", "unblock")
+    assert (change["from"], change["to"], change["change"]) == ("B", "C", "unblock")
 
 
 def test_a_payment_that_needs_more_routes_than_it_may_have_is_told_which_one_to_widen() -> None:
@@ -192,7 +197,7 @@ def test_of_single_changes_the_one_on_the_shortest_way_is_named_and_a_limit_befo
 
     named = [asked(refusal(ledger(*long, *more), 7)) for more in (closed, [*closed, *narrow])]
 
-    assert [[(one["from"], one["to"]) for one in wishes_] for wishes_ in named] == [[("A", "E")], [("F", "C")]]
+    assert [[(one["from"], one["to"]) for one in changes] for changes in named] == [[("A", "E")], [("F", "C")]]
 
 
 @pytest.mark.req("SIM-ADP-22")
@@ -242,10 +247,10 @@ def test_a_debt_the_other_way_makes_a_line_without_limit_curable() -> None:
     processor.pay(1, 0, 5 * UNIT)
     again = processor.pay(0, 2, 4 * UNIT)
 
-    told = [
+    flags = [
         one.details.get("no_route_at_all", False) for one in (with_debt, without, again) if isinstance(one, Refused)
     ]
-    assert told == [False, True, False]
+    assert flags == [False, True, False]
 
 
 @pytest.mark.req("SIM-PAY-12")

@@ -327,7 +327,7 @@ networks = st.lists(
     max_size=20,
     unique_by=lambda line: line[:2],
 )
-wishes = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 600)), min_size=5, max_size=25)
+payments = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 600)), min_size=5, max_size=25)
 
 
 @pytest.mark.req("SIM-TEST-22")
@@ -336,7 +336,7 @@ wishes = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1,
 def test_payments_keep_every_law_of_the_ledger() -> None:
     tried = {"COMMITTED": 0, "ABORTED": 0}
 
-    @given(networks, wishes, st.sampled_from(["greedy", "exact"]))
+    @given(networks, payments, st.sampled_from(["greedy", "exact"]))
     def keep_every_law(lines: list[tuple[int, int, int]], payments: list[tuple[int, int, int]], mode: str) -> None:
         everybody = [("p0", f"p{n}", 0) for n in range(1, 6) if not any(line[:2] == (0, n) for line in lines)]
         run = headless(

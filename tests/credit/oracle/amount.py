@@ -49,10 +49,10 @@ def amount(
     return up_to_ceiling(ceiling, equivalent, profile, draw)
 
 
-def wish(
+def demand(
     world: World, live: Lines, sender: str, receiver: str, equivalent: str, profile: Profile, draw: Random
 ) -> Fraction | None:
-    """The amount that is wanted whatever anybody owes."""
+    """The demanded amount, independent of debts."""
     return up_to_ceiling(bound(world, live, sender, receiver, equivalent, profile), equivalent, profile, draw)
 
 

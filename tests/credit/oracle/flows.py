@@ -46,7 +46,7 @@ def breadth_first(residual: Mapping[Edge, Fraction], source: str) -> dict[str, s
 
 
 def optimal_circulation(debts: Mapping[Edge, Fraction]) -> Fraction:
-    """The most that can be taken off all debts together while nobody's position changes: negative cycles cancelled."""
+    """The most that can be taken off all debts together without changing any position: negative cycles cancelled."""
     capacity = dict(debts)
     back = dict.fromkeys(debts, NOTHING)
     while True:

@@ -45,16 +45,16 @@ def positions(debts: Mapping[Name, Fraction], equivalent: str) -> dict[str, Frac
 
 def broken_laws(debts: Debts, lines: Lines) -> list[str]:
     """Every violation of the limit and of symmetry, in words."""
-    told = []
+    broken = []
     for (equivalent, debtor, creditor), amount in sorted(debts.items()):
         line = lines.get((equivalent, creditor, debtor))
         if line is not None and line.status == "active" and amount > line.limit:
-            told.append(f"{debtor} owes {creditor} {amount} {equivalent}, limit {line.limit}")
+            broken.append(f"{debtor} owes {creditor} {amount} {equivalent}, limit {line.limit}")
         if (equivalent, creditor, debtor) in debts:
-            told.append(f"{debtor} and {creditor} owe each other {equivalent}")
+            broken.append(f"{debtor} and {creditor} owe each other {equivalent}")
         if amount <= 0:
-            told.append(f"{debtor} owes {creditor} {amount} {equivalent}")
-    return told
+            broken.append(f"{debtor} owes {creditor} {amount} {equivalent}")
+    return broken
 
 
 def digest_text(world: World, tick: int) -> Iterator[str]:

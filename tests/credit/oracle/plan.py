@@ -6,7 +6,7 @@ from math import floor
 from random import Random
 from typing import Any
 
-from tests.credit.oracle.amount import amount, wish
+from tests.credit.oracle.amount import amount, demand
 from tests.credit.oracle.money import exact, text
 from tests.credit.oracle.profiles import profile_of
 from tests.credit.oracle.receiver import receiver
@@ -16,7 +16,7 @@ from tests.credit.oracle.world import Debts, World, world_of
 # seq, sender, receiver, equivalent, amount with two decimals
 Planned = tuple[int, str, str, str, str]
 # the payment planned for it, equivalent, amount
-Wish = tuple[int | None, str, Fraction]
+Demand = tuple[int | None, str, Fraction]
 
 MULTIPLIER = 1_000_003
 POSITIONS_PER_ACTION = 50
@@ -47,10 +47,10 @@ def budget(world: World, tick: int, intensity: int) -> int:
     return max(share, world.knobs.number("SIMULATOR_ACTIONS_PER_TICK_MIN"))
 
 
-def planned(world: World, seed: int, tick: int, intensity: int) -> tuple[list[Planned], list[Wish]]:
-    """The payments of one tick, in order, against the debts as they stand, and the wishes whatever the debts are.
+def planned(world: World, seed: int, tick: int, intensity: int) -> tuple[list[Planned], list[Demand]]:
+    """The payments of one tick, in order, against the debts as they stand, and the demand independent of debts.
 
-    A wish has the number of the payment that was planned at its position, or None where there is none.
+    A demand has the number of the payment planned at its position, or None.
     """
     wanted = budget(world, tick, intensity)
     sim_time_ms = tick * world.knobs.number("SIMULATOR_TICK_MS_BASE")
@@ -59,9 +59,9 @@ def planned(world: World, seed: int, tick: int, intensity: int) -> tuple[list[Pl
     Random(tick_seed(seed, tick)).shuffle(candidates)
     profiles = {who: profile_of(world, who) for who in world.participants}
     found: list[Planned] = []
-    wishes: list[Wish] = []
+    demands: list[Demand] = []
     for position in range(POSITIONS_PER_ACTION * wanted):
-        if not candidates or len(found) == wanted == len(wishes):
+        if not candidates or len(found) == wanted == len(demands):
             break
         equivalent, _, sender = candidates[position % len(candidates)]
         profile = profiles[sender]
@@ -77,16 +77,16 @@ def planned(world: World, seed: int, tick: int, intensity: int) -> tuple[list[Pl
             continue
         again = Random()
         again.setstate(draw.getstate())
-        wished = wish(world, live[equivalent], sender, to, equivalent, profile, draw)
-        paid = wished
+        demanded = demand(world, live[equivalent], sender, to, equivalent, profile, draw)
+        paid = demanded
         if not profile.fixed_demand:
             paid = amount(world, live[equivalent], sender, to, equivalent, profile, again)
         seq = len(found) if paid is not None and len(found) < wanted else None
-        if wished is not None and len(wishes) < wanted:
-            wishes.append((seq, equivalent, wished))
+        if demanded is not None and len(demands) < wanted:
+            demands.append((seq, equivalent, demanded))
         if seq is not None and paid is not None:
             found.append((seq, sender, to, equivalent, text(paid, 2)))
-    return found, wishes
+    return found, demands
 
 
 def plan(

@@ -124,9 +124,9 @@ def one_tick(
     tick.injected = apply_due(world, sim_time_ms)
     due, silent = dated(world, sim_time_ms), budget(world, index, intensity) == 0
     first = [dated_action(seq, one) for seq, one in enumerate(one for one in due if one.payment is not None)]
-    rest, wishes = planned(world, seed, index, intensity)
+    rest, demands = planned(world, seed, index, intensity)
     tick.plan = first + [(action[0] + len(first), *action[1:]) for action in rest]
-    by_seq = {seq: amount for seq, _, amount in wishes if seq is not None}
+    by_seq = {seq: amount for seq, _, amount in demands if seq is not None}
     own = [Order(index, action, exact(action[4])) for action in first]
     own += [Order(index, action, by_seq.get(action[0] - len(first), Fraction(0))) for action in tick.plan[len(first) :]]
     late = [] if silent else queue
@@ -134,7 +134,7 @@ def one_tick(
     tick.tried = [*own[: len(first)], *late, *own[len(first) :]][: allowed(world)]
     execute(world, tick, counters, due)
     for equivalent in world.equivalents:
-        fresh = [amount for _, code, amount in wishes if code == equivalent]
+        fresh = [amount for _, code, amount in demands if code == equivalent]
         known = [one for one in first if one[1] in world.participants and one[2] in world.participants]
         fresh += [exact(action[4]) for action in known if action[3] == equivalent]
         tick.demand[equivalent] = (sum(fresh, Fraction(0)), *paid_in(tick, equivalent))
@@ -146,9 +146,9 @@ def one_tick(
         raise AssertionError("clearing changed a net position")
     cleared: list[Name] = [name for call in tick.calls for name in lines_of(call.equivalent, list(call.cycles))]
     tick.decay = [] if silent else decay(world, cleared)
-    told = broken_laws(world.debts, world.lines)
-    if told:
-        raise AssertionError(f"tick {index}: {told}")
+    broken = broken_laws(world.debts, world.lines)
+    if broken:
+        raise AssertionError(f"tick {index}: {broken}")
     tick.debts, tick.lines = dict(world.debts), deepcopy(world.lines)
     return tick
 

@@ -56,13 +56,13 @@ def stressed_rate(world: World, sender: Participant, rate: float, sim_time_ms: i
 def apply_due(world: World, sim_time_ms: int) -> list[tuple[int, int, int, Fraction]]:
     """Carries out the injections that are due: index of the event, applied, skipped, total injected."""
     tick_ms = world.knobs.number("SIMULATOR_TICK_MS_BASE")
-    told = []
+    broken = []
     for index, event in enumerate(world.scenario.get("events", [])):
         if event["type"] != "inject" or not is_first_tick_after(event["time"], sim_time_ms, tick_ms):
             continue
         if world.knobs.is_on("SIMULATOR_REAL_ENABLE_INJECT"):
-            told.append((index, *inject(world, event)))
-    return told
+            broken.append((index, *inject(world, event)))
+    return broken
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def plan(payments: int = 5, **settings: str) -> Made:
 
 
 class Watched:
-    """A run that pays through a service, and everything it told."""
+    """A run that pays through a service, and all its events."""
 
     def __init__(self, service: Service, plan: Made, times: dict[str, Any] = PATIENT) -> None:
         self.headless = Headless(plan)
@@ -721,6 +721,6 @@ def test_committed_payments_tell_the_routes_of_the_service(well: Service) -> Non
 
     watched.step()
 
-    told = [event for event in watched.events if isinstance(event, TxUpdated)]
+    made_payments = [event for event in watched.events if isinstance(event, TxUpdated)]
     given = [result["routes"] for _, result in well.results.values() if result["status"] == "COMMITTED"]
-    assert [encode(event.routes) for event in told] == [encode(routes) for routes in given]
+    assert [encode(event.routes) for event in made_payments] == [encode(routes) for routes in given]

@@ -16,7 +16,7 @@ from pendula.kernel import rng
 from tests.credit.conftest import headless
 
 
-def told(seed: int, draws: Draws | None, **settings: str) -> tuple[Any, ...]:
+def outcome_of(seed: int, draws: Draws | None, **settings: str) -> tuple[Any, ...]:
     run = headless(village(25, 4), seed=seed, intensity=70, **{"amount_cap": "200", **settings})
     if draws is not None:
         run.run.network.share(draws)
@@ -32,7 +32,7 @@ def test_runs_that_share_draws_tell_what_they_tell_alone() -> None:
 
     for seed in (1, 2, 1):
         for settings in ({}, {"clearing_policy": "adaptive"}, {"amount_cap": "7", "actions_per_tick_max": "90"}):
-            assert told(seed, draws, **settings) == told(seed, None, **settings)
+            assert outcome_of(seed, draws, **settings) == outcome_of(seed, None, **settings)
 
 
 def test_a_further_run_of_a_seed_seeds_a_generator_only_where_a_candidate_is_accepted(
@@ -52,9 +52,9 @@ def test_a_further_run_of_a_seed_seeds_a_generator_only_where_a_candidate_is_acc
 
     monkeypatch.setattr("pendula.credit.planning.planner.reseedable", counted)
     draws = Draws()
-    told(1, draws)
+    outcome_of(1, draws)
     first, seeded = seeded, 0
-    told(1, draws)
+    outcome_of(1, draws)
 
     assert seeded < first / 2
 
@@ -62,7 +62,7 @@ def test_a_further_run_of_a_seed_seeds_a_generator_only_where_a_candidate_is_acc
 def test_draws_end_where_their_memory_does_and_plans_stay_the_same() -> None:
     small = Draws(most=0)
 
-    assert told(3, small) == told(3, None)
+    assert outcome_of(3, small) == outcome_of(3, None)
     assert all(isnan(one) for one in small.first(3, 0, 10)), "nothing was kept"
 
 

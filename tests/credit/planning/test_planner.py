@@ -181,7 +181,7 @@ def test_large_amounts_come_less_often() -> None:
     rare = planner(crowd, [(1, 0)], amount_model=fixed, periodicity_factor=Decimal("1.5"))
 
     budget = 400
-    # A plan ends with its budget: how many positions it took is told by the last draw that was accepted.
+    # A plan ends with its budget: the last accepted draw shows how many positions it took.
     assert len(plain.plan(1, 0, budget)) == budget
     taken = [len(plans.plan(1, 0, 20)) for plans in (plain, rare)]
     assert taken == [20, 20]
@@ -336,23 +336,23 @@ def test_what_is_wanted_does_not_depend_on_limits_debts_or_clearing() -> None:
 
 
 def test_the_demand_of_a_capped_run_is_what_a_fixed_one_plans() -> None:
-    capped, told = demand_of(town(30))
+    capped, demands = demand_of(town(30))
     fixed, plain = demand_of(town(30, demand="fixed"))
 
-    assert told["wanted"] == plain["wanted"]
-    assert fixed.run.counters.attempts_total == 30 * 20, "every wish is tried"
+    assert demands["wanted"] == plain["wanted"]
+    assert fixed.run.counters.attempts_total == 30 * 20, "all demand is tried"
     assert capped.run.digests()["plan"] != fixed.run.digests()["plan"]
 
 
 def test_tight_limits_show_in_the_served_share_where_the_rate_of_refusals_hides_them() -> None:
     """The planner asks for no more than the line has left: nothing is refused, and hardly anything is paid."""
-    told = {}
+    demands = {}
     for demand in ("capped", "fixed"):
         scenario = network(("b", "a", 30), behaviorProfiles=[{"id": "payer", "props": {**PAYING, "demand": demand}}])
         scenario["participants"][0]["behaviorProfileId"] = "payer"  # type: ignore[index]
-        told[demand] = demand_of(scenario, 40, actions_per_tick_max="1")
+        demands[demand] = demand_of(scenario, 40, actions_per_tick_max="1")
 
-    (capped, asked), (fixed, plain) = told.values()
+    (capped, asked), (fixed, plain) = demands.values()
     assert capped.run.counters.rejected_total == 0
     assert fixed.run.counters.rejected_total > 30
     assert asked["wanted"] == plain["wanted"]
