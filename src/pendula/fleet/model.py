@@ -274,16 +274,16 @@ class MapDamaged(WorldBroken):
 
 
 def errors_of(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    return tuple(one for one in findings if one.severity is Severity.ERROR)
+    return tuple(found for found in findings if found.severity is Severity.ERROR)
 
 
-def as_json(one: Finding) -> Mapping[str, Json]:
+def as_json(result: Finding) -> Mapping[str, Json]:
     form: dict[str, Json] = {
-        "code": one.code.value,
-        "severity": one.severity.value,
-        "message": one.message,
-        "details": one.details,
+        "code": result.code.value,
+        "severity": result.severity.value,
+        "message": result.message,
+        "details": result.details,
     }
-    if one.remedy:
-        form["remedy"] = one.remedy
+    if result.remedy:
+        form["remedy"] = result.remedy
     return form

@@ -97,15 +97,15 @@ def action_events(actions: Sequence[OperatorAction], answers: Sequence[ActionRes
 
 def alert_events(tick: int, now_ms: int, alerts: Sequence[TaskAlert]) -> Iterator[AlertRaised]:
     """Alerts that do not come from traffic; their ids do not clash with those that do."""
-    for number, one in enumerate(alerts, 1):
+    for number, alert in enumerate(alerts, 1):
         yield AlertRaised(
             Alert(
                 alertId=f"al-{tick}-{number}",
-                code=one.code,
-                severity=one.severity,
+                code=alert.code,
+                severity=alert.severity,
                 sinceMs=now_ms,
-                details=one.details,
-                robotId=UNSET if one.robot_id is None else one.robot_id,
+                details=alert.details,
+                robotId=UNSET if alert.robot_id is None else alert.robot_id,
             )
         )
 
@@ -113,15 +113,15 @@ def alert_events(tick: int, now_ms: int, alerts: Sequence[TaskAlert]) -> Iterato
 def merge_alerts(alerts: Sequence[Alert], of_tasks: Sequence[TaskAlert]) -> tuple[tuple[Alert, ...], list[TaskAlert]]:
     """Merge alerts that traffic and tasks raise in one tick for the same truck and code; also returns the alerts of
     tasks that were not merged."""
-    said: dict[tuple[str, object], TaskAlert] = {(one.code, one.robot_id): one for one in of_tasks}
-    known = {(one.code, one.robotId) for one in alerts}
+    by_truck: dict[tuple[str, object], TaskAlert] = {(alert.code, alert.robot_id): alert for alert in of_tasks}
+    known = {(alert.code, alert.robotId) for alert in alerts}
     both = tuple(
-        one
-        if (more := said.get((one.code, one.robotId))) is None
-        else replace(one, severity=more.severity, details={**one.details, **more.details})
-        for one in alerts
+        alert
+        if (more := by_truck.get((alert.code, alert.robotId))) is None
+        else replace(alert, severity=more.severity, details={**alert.details, **more.details})
+        for alert in alerts
     )
-    return both, [one for one in of_tasks if (one.code, one.robot_id) not in known]
+    return both, [alert for alert in of_tasks if (alert.code, alert.robot_id) not in known]
 
 
 def _changes(old: Record, new: Record, records: Sequence[Record]) -> Iterator[FleetEvent]:
@@ -171,7 +171,7 @@ def _named(alert: Alert) -> tuple[str, ...]:
 
 def locks_digest(records: Sequence[Record]) -> str:
     """Over everything in a snapshot of the locks: positions, grants, holds, waits and retractions."""
-    return digest_of([_shown(one) for one in records])
+    return digest_of([_shown(record) for record in records])
 
 
 def _commands_digest(aims: Sequence[Aim]) -> str:
@@ -180,15 +180,15 @@ def _commands_digest(aims: Sequence[Aim]) -> str:
     return digest_of(
         [
             (
-                one.robot_id,
-                one.seq,
-                one.mode,
-                one.hold_reason,
-                "" if (plan := one.plan) is None else plan.route_id,
+                aim.robot_id,
+                aim.seq,
+                aim.mode,
+                aim.hold_reason,
+                "" if (plan := aim.plan) is None else plan.route_id,
                 0 if plan is None else plan.revision,
-                (text[one.target_um], text[one.stop_um], text[one.speed_um_s], one.valid_ms),
+                (text[aim.target_um], text[aim.stop_um], text[aim.speed_um_s], aim.valid_ms),
             )
-            for one in aims
+            for aim in aims
         ]
     )
 
@@ -213,14 +213,14 @@ def digest_of(value: object) -> str:
     return "sha256:" + sha256(_packed(value)).hexdigest()
 
 
-def _shown(one: Record) -> tuple[object, ...]:
-    plan = None if one.track is None else one.track.plan
-    waiting, given = one.waiting, one.retraction
+def _shown(record: Record) -> tuple[object, ...]:
+    plan = None if record.track is None else record.track.plan
+    waiting, given = record.waiting, record.retraction
     return (
         None if plan is None else (plan.route_id, plan.revision),
-        (one.granted, one.reserved, one.at_um, one.bound_um, one.hold_um, one.farthest_um),
-        (one.seq, one.ack_seq, one.health, one.stop_code, one.priority, one.rank),
-        [*one.held],
+        (record.granted, record.reserved, record.at_um, record.bound_um, record.hold_um, record.farthest_um),
+        (record.seq, record.ack_seq, record.health, record.stop_code, record.priority, record.rank),
+        [*record.held],
         None if waiting is None else (waiting.code, waiting.resource, waiting.by, waiting.theirs, waiting.cycle),
         None if given is None else (given.seq, given.stop_line_um, given.resources),
     )
