@@ -140,7 +140,7 @@ def test_both_parts_replay_alone_and_name_the_gap(tmp_path: Path, weather: Weath
         shown = [*lines(journal)]
         same = fleet_at(journal, last).state() == state
         with pytest.raises(
-            UnknownTick, match=r"It is missing records \d+ to \d+, after \d+ ms; what was written before"
+            UnknownTick, match=r"It is missing records \d+ to \d+, after \d+ ms; the records before them"
         ):
             fleet_at(journal, 150)
     with reading(driven.before) as journal:
