@@ -151,7 +151,7 @@ def test_both_parts_replay_alone_and_name_the_gap(tmp_path: Path, weather: Weath
     assert same
     assert (before["firstTick"], after["lastTick"]) == (1, last)
     assert before["missing"] is None
-    assert str(after["missing"]).endswith(f"is the journal in {driven.before.name}")
+    assert str(after["missing"]).endswith(f"are in the journal {driven.before.name}")
     # Ticks are lost, some are not, and none is twice.
     assert before["lastTick"] + 20 < after["firstTick"] <= last - 100
     assert len(shown) == after["ticks"] == last - after["firstTick"] + 1
