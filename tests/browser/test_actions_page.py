@@ -105,7 +105,7 @@ def test_a_command_shows_its_outcome(demo: str, watched: Watched) -> None:
     send(workshop, "Interrupt an action", target="A2", priority="900")
     expect(panel.get_by_test_id("command-done")).to_contain_text("takes effect when time advances")
     assert workshop.request.post(f"{demo}/api/v1/actions/commanded/advance", data={"by": 1}).ok
-    expect(panel.get_by_test_id("refusal")).to_contain_text("No effect: A2 is not interrupted: it does not run.")
+    expect(panel.get_by_test_id("refusal")).to_contain_text("No effect: A2 is not interrupted: it is not running.")
     assert watched.errors == []
 
 

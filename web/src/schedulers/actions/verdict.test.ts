@@ -26,10 +26,10 @@ test("a rejection refuses a submission, and a start completes it", () => {
 });
 
 test("an ignored interrupt has no effect, a granted one is done", () => {
-  const message = "A is not interrupted: it does not run";
+  const message = "A is not interrupted: it is not running";
   expect(verdictOf(INTERRUPT, { type: "diagnostic", action_id: "A", code: "InterruptIgnored", message })).toEqual({
     refused: true,
-    sentence: "No effect: A is not interrupted: it does not run.",
+    sentence: "No effect: A is not interrupted: it is not running.",
   });
   expect(verdictOf(INTERRUPT, { type: "interrupt", action_id: "A" })).toEqual({
     refused: false,

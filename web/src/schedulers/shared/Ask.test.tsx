@@ -270,8 +270,10 @@ test("a submitted command shows the verdict of the first later event", () => {
 
   interact(() => (events.value = [row(9, { other: "event" }), row(6, { text: "No effect before it" })]));
   expect(find(page, ".note").textContent).toContain("Submitted (record 7)");
-  interact(() => (events.value = [row(12, { text: "Done later" }), row(10, { text: "No effect: it does not run." })]));
+  interact(
+    () => (events.value = [row(12, { text: "Done later" }), row(10, { text: "No effect: it is not running." })]),
+  );
 
-  expect(find(page, "[data-testid=refusal]").textContent).toBe("No effect: it does not run.");
+  expect(find(page, "[data-testid=refusal]").textContent).toBe("No effect: it is not running.");
   expect(find(page, ".note").className).toBe("note note-refused");
 });
