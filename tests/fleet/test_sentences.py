@@ -11,11 +11,16 @@ from msgspec.structs import replace
 
 from pendula.fleet import explain, sentences
 from pendula.fleet.commands import MissingRecords
+from pendula.fleet.compiler import compile_map
 from pendula.fleet.contracts.traffic import Alert, OperatorAction
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, Incident, OperatorAnswered, TaskEventRefused
+from pendula.fleet.model import SourceMap
 from pendula.fleet.runs import Recording, recording_disk
+from pendula.fleet.samples.scenes import FL_STD, hall_demo
 from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.site.file import from_bytes, to_bytes
 from pendula.fleet.tasks.model import (
     GoodsReported,
     OperationDone,
@@ -29,8 +34,13 @@ from pendula.fleet.tasks.model import (
     TaskSubmitted,
 )
 from pendula.kernel.canonical import Json, decode, encode
+from tests.fleet.compiler.test_validation import aisle_of_stations, crowded, narrow, no_way_out, parked_on_the_way
 
 NAMES = ("pose-jump", "hall", "triangle-8")
+
+
+# Together they have every warning and note that a compiled map stores.
+MAPS_WITH_FINDINGS = (hall_demo, aisle_of_stations, parked_on_the_way, crowded, no_way_out, narrow)
 
 
 def acted(kind: str, action_id: str, at_ms: int, **members: Any) -> OperatorAction:
@@ -180,6 +190,10 @@ def spaced(value: Json) -> list[tuple[str, str]]:
     return [(path, text) for path, text in texts(value) if " " in text]
 
 
+def finding_texts(sites: list[CompiledMap]) -> set[str]:
+    return {text for site in sites for finding in site.findings for text in (finding.message, finding.remedy)}
+
+
 @pytest.fixture(scope="module", params=NAMES)
 def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Sample, list[str]]:
     name = request.param
@@ -208,6 +222,36 @@ def test_other_sentences_change_no_byte_of_a_run(sample: tuple[str, Sample, list
     assert len(shown) > 20
     assert {*other.shown()} == {"CODE"}
     assert "CODE" not in shown
+
+
+@pytest.mark.req("FLT-MAP-15", "FLT-MAP-19")
+def test_other_sentences_of_findings_change_no_byte_of_a_compiled_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = [compile_map(make(), [FL_STD]) for make in MAPS_WITH_FINDINGS]
+    for code in sentences.FINDINGS:
+        monkeypatch.setitem(sentences.FINDINGS, code, (lambda _: "CODE", lambda _: "CODE"))
+    reworded = [compile_map(make(), [FL_STD]) for make in MAPS_WITH_FINDINGS]
+    before, after = finding_texts(shown), finding_texts(reworded)
+
+    assert [site.compiled_hash for site in reworded] == [site.compiled_hash for site in shown]
+    assert [to_bytes(site) for site in reworded] == [to_bytes(site) for site in shown]
+    assert {finding.code for site in shown for finding in site.findings} == {*sentences.FINDINGS}
+    assert "CODE" not in before
+    assert after == {"CODE"}
+
+
+@pytest.mark.req("FLT-MAP-15")
+@pytest.mark.parametrize("make", MAPS_WITH_FINDINGS)
+def test_a_compiled_map_stores_codes_and_details_and_gives_the_same_sentences_when_read(
+    make: Callable[[], SourceMap],
+) -> None:
+    site = compile_map(make(), [FL_STD])
+    data = to_bytes(site)
+    stored: Any = decode(data)
+    findings = stored["validation"]
+
+    assert from_bytes(data).findings == site.findings
+    assert [sorted(finding) for finding in findings] == [["code", "details", "severity"]] * len(site.findings)
+    assert spaced(findings) == []
 
 
 @pytest.mark.req("FLT-OBS-3")

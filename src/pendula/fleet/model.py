@@ -136,7 +136,10 @@ def severity_of(code: Code) -> Severity:
 
 
 class Finding(Struct, frozen=True):
-    """One result of the validator; `remedy` is what the author of the map can do about it."""
+    """One result of the validator; `remedy` is what the author of the map can do about it.
+
+    Compiled maps store code, severity and details; `sentences.map_finding` renders message and remedy from them.
+    """
 
     code: Code
     severity: Severity
@@ -146,6 +149,7 @@ class Finding(Struct, frozen=True):
 
 
 def finding(code: Code, message: str, remedy: str = "", /, **details: Json) -> Finding:
+    """A finding that no compiled map stores: an error."""
     return Finding(code, severity_of(code), message, details, remedy)
 
 

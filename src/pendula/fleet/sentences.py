@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from pendula.fleet.model import pick_is_drop
+from pendula.fleet.model import Code, Finding, pick_is_drop, severity_of
 from pendula.fleet.units import ceil_div, half_up, plain
 from pendula.kernel.canonical import Json
 
@@ -209,6 +209,83 @@ DONE: Mapping[str, str] = {
     "HOLD_TASK": "No truck begins task {taskId} until it is resumed",
     "RESUME_TASK": "Task {taskId} goes on",
 }
+
+
+def _dead_end_without_token(facts: Facts) -> str:
+    if "mouth" in facts:
+        return f"the dead end to {facts['nodeId']!r} has neither a section nor room to wait outside"
+    return f"trucks load or unload in the dead end to {facts['nodeId']!r}, which has no section"
+
+
+def _disconnected(facts: Facts) -> str:
+    if facts["components"]:
+        return f"{facts['components']} components"
+    return "the graph has no edges: there is nothing to drive on"
+
+
+# Message and remedy of the warnings and notes that compiled maps store.
+FINDINGS: Mapping[Code, tuple[Sentence, Sentence]] = {
+    Code.CS_WITHOUT_EXIT_ROOM: (
+        lambda facts: (
+            f"out of section {facts['criticalSectionId']!r} through {facts['nodeId']!r} there is no room to clear it"
+        ),
+        lambda _: "leave room for a whole truck behind the section",
+    ),
+    Code.DEAD_END_HAS_ROOM: (
+        lambda facts: (
+            f"in the dead end to {facts['nodeIds'][0]!r} {facts['capacity']} trucks could stand apart from each other"
+        ),
+        lambda facts: f"draw a critical section with capacity {facts['capacity']} over it if so many may be in it",
+    ),
+    Code.DEAD_END_WITHOUT_TOKEN: (
+        _dead_end_without_token,
+        lambda facts: (
+            "draw a critical section over it, or leave room before its mouth"
+            if "mouth" in facts
+            else "declare it under stations"
+        ),
+    ),
+    Code.EDGES_CLOSE: (lambda _: "groups overlap when swept", lambda _: ""),
+    Code.GRAPH_DISCONNECTED: (
+        _disconnected,
+        lambda facts: (
+            "join them if trucks are to go from one to another; they may share a floor as they are"
+            if facts["components"]
+            else "see whether it was exported whole"
+        ),
+    ),
+    Code.LANE_TOO_NARROW: (
+        lambda facts: (
+            f"edge {facts['edgeKey']} is {plain(facts['widthUm'])} m wide; a truck with its margins needs "
+            f"{plain(facts['neededUm'])} m"
+        ),
+        lambda _: "widen the aisle",
+    ),
+    Code.MISSING_RETURN_EDGE: (
+        lambda _: "one-way group",
+        lambda _: "add the edge back if trucks may drive both ways",
+    ),
+    Code.NODE_ZONES_OVERLAP: (
+        lambda _: "turning discs overlap",
+        lambda facts: f"place nodes in which trucks turn more than {plain(facts['apartUm'])} m apart",
+    ),
+    Code.NO_SAFE_WAIT_POSITION: (
+        lambda facts: (
+            f"at {facts['nodeId']!r} there is no place to wait for {facts['corridorId']} that keeps its way out free"
+        ),
+        lambda _: "make an edge into the node longer",
+    ),
+    Code.PARKING_BLOCKS_TRAFFIC: (
+        lambda facts: f"a truck that stands in {facts['nodeId']!r} is in the way on {_names(facts['groups'])}",
+        lambda _: "make it a dead end, or its spur longer",
+    ),
+}
+
+
+def map_finding(code: Code, /, **details: Json) -> Finding:
+    """A warning or note of a compiled map."""
+    message, remedy = FINDINGS[code]
+    return Finding(code, severity_of(code), message(details), details, remedy(details))
 
 
 def sentence_of(code: str, facts: Mapping[str, Json]) -> str:

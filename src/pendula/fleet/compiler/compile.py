@@ -42,7 +42,7 @@ from pendula.fleet.site.file import seal
 from pendula.fleet.site.file_names import params_form
 from pendula.fleet.trucks.envelope import Envelope, largest_envelope
 from pendula.fleet.trucks.profiles import RobotProfile, hash_of
-from pendula.kernel.canonical import digest
+from pendula.kernel.canonical import digest, encode
 from pendula.kernel.errors import LimitExceeded, WrongUsage
 
 Ints = NDArray[np.int64]
@@ -160,11 +160,9 @@ def _with_findings(draft: CompiledMap, findings: tuple[Finding, ...]) -> Compile
 
 
 def _sorted(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Sorted by code, message and details, without duplicates."""
-    unique = {digest([item.code.value, item.message, item.details]): item for item in findings}
-    return tuple(
-        item for _, item in sorted(unique.items(), key=lambda item: (item[1].code.value, item[1].message, item[0]))
-    )
+    """Sorted by code and details, without duplicates. Only errors with equal details can differ in their messages."""
+    unique = {(item.code.value, encode(item.details), item.message): item for item in findings}
+    return tuple(item for _, item in sorted(unique.items(), key=lambda item: item[0]))
 
 
 def _gaps(

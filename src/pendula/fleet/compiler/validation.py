@@ -11,6 +11,7 @@ from pendula.fleet.geometry.curves import Curve
 from pendula.fleet.model import Code, Finding, Origin, Stand, finding
 from pendula.fleet.network.components import components, main_component
 from pendula.fleet.network.graph import Edge, Network
+from pendula.fleet.sentences import map_finding
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION, plain
@@ -28,10 +29,8 @@ def curve_findings(network: Network, curves: tuple[Curve, ...], profiles: Sequen
         if curve.curvature * radius > MILLION * (1.0 + 1e-6):
             tight[edge.source_id] = edge, curve
         if edge.width_um is not None and edge.width_um < width:
-            message = (
-                f"edge {edge.key} is {plain(edge.width_um)} m wide; a truck with its margins needs {plain(width)} m"
-            )
-            findings.append(finding(Code.LANE_TOO_NARROW, message, "widen the aisle", edgeKey=edge.key))
+            facts: dict[str, Json] = {"edgeKey": edge.key, "widthUm": edge.width_um, "neededUm": width}
+            findings.append(map_finding(Code.LANE_TOO_NARROW, **facts))
     return [
         *findings,
         *(_tight(edge, curve, radius) for edge, curve in tight.values() if not _is_way_back(edge, tight)),
@@ -84,30 +83,23 @@ def _one_way(site: CompiledMap) -> list[Finding]:
     for group in site.network.groups:
         ways = {site.network.edges[edge].forward_on_axis for edge in group.edges}
         if len(ways) == 1:
-            remedy = "add the edge back if trucks may drive both ways"
-            findings.append(finding(Code.MISSING_RETURN_EDGE, "one-way group", remedy, edgeGroupKey=group.key))
+            findings.append(map_finding(Code.MISSING_RETURN_EDGE, edgeGroupKey=group.key))
     return findings
 
 
 def _close(site: CompiledMap) -> list[Finding]:
     groups = site.network.groups
     return [
-        finding(
-            Code.EDGES_CLOSE,
-            "groups overlap when swept",
-            a=groups[conflict.a].key,
-            b=groups[conflict.b].key,
-            conflictId=conflict.id,
-        )
+        map_finding(Code.EDGES_CLOSE, a=groups[conflict.a].key, b=groups[conflict.b].key, conflictId=conflict.id)
         for conflict in site.named
     ]
 
 
 def _zones(site: CompiledMap) -> list[Finding]:
     nodes = site.network.nodes
-    remedy = f"place nodes in which trucks turn more than {plain(2 * site.zones.radius_um)} m apart"
+    apart_um = 2 * site.zones.radius_um
     return [
-        finding(Code.NODE_ZONES_OVERLAP, "turning discs overlap", remedy, a=nodes[number].id, b=nodes[other].id)
+        map_finding(Code.NODE_ZONES_OVERLAP, a=nodes[number].id, b=nodes[other].id, apartUm=apart_um)
         for number, others in enumerate(site.zones.overlaps)
         for other in others
         if number < other
@@ -117,18 +109,16 @@ def _zones(site: CompiledMap) -> list[Finding]:
 def _components(site: CompiledMap) -> list[Finding]:
     parts = components(site.network)
     if not site.network.edges:
-        message = "the graph has no edges: there is nothing to drive on"
         names: list[Json] = [node.id for node in site.network.nodes]
-        return [finding(Code.GRAPH_DISCONNECTED, message, "see whether it was exported whole", component=names)]
+        return [map_finding(Code.GRAPH_DISCONNECTED, component=names, components=0)]
     if len(parts) < 2:
         return []
     biggest = max(parts, key=lambda part: (len(part), [-node for node in part]))
     return [
-        finding(
+        map_finding(
             Code.GRAPH_DISCONNECTED,
-            f"{len(parts)} components",
-            "join them if trucks are to go from one to another; they may share a floor as they are",
             component=[site.network.nodes[node].id for node in part],
+            components=len(parts),
         )
         for part in parts
         if part is not biggest
@@ -172,9 +162,7 @@ def _parking(site: CompiledMap) -> list[Finding]:
         }
         foreign = sorted(network.groups[group].key for group in touched - own)
         if foreign:
-            message = f"a truck that stands in {node.id!r} is in the way on {', '.join(foreign)}"
-            remedy = "make it a dead end, or its spur longer"
-            findings.append(finding(Code.PARKING_BLOCKS_TRAFFIC, message, remedy, nodeId=node.id, groups=foreign))
+            findings.append(map_finding(Code.PARKING_BLOCKS_TRAFFIC, nodeId=node.id, groups=foreign))
     return findings
 
 
@@ -190,10 +178,8 @@ def _rooms(site: CompiledMap) -> list[Finding]:
         if len(apart) < 2:
             continue
         names = [network.nodes[node].id for node in apart]
-        message = f"in the dead end to {names[0]!r} {len(apart)} trucks could stand apart from each other"
-        remedy = f"draw a critical section with capacity {len(apart)} over it if so many may be in it"
         details: dict[str, Json] = {"criticalSectionId": section, "nodeIds": list(names), "capacity": len(apart)}
-        findings.append(finding(Code.DEAD_END_HAS_ROOM, message, remedy, **details))
+        findings.append(map_finding(Code.DEAD_END_HAS_ROOM, **details))
     return findings
 
 
@@ -238,13 +224,7 @@ def _mouths(site: CompiledMap) -> list[Finding]:
         far = chain.ends[0] if chain.ends[1] == node else chain.ends[1]
         dead = network.degree(far) == 1
         if dead and not set(chain.groups) & guarded:
-            message = f"the dead end to {network.nodes[far].id!r} has neither a section nor room to wait outside"
-            remedy = "draw a critical section over it, or leave room before its mouth"
             details = {"nodeId": network.nodes[far].id, "mouth": network.nodes[node].id}
-            findings.append(finding(Code.DEAD_END_WITHOUT_TOKEN, message, remedy, **details))
-        message = f"at {network.nodes[node].id!r} there is no place to wait for {chain.id} that keeps its way out free"
-        remedy = "make an edge into the node longer"
-        findings.append(
-            finding(Code.NO_SAFE_WAIT_POSITION, message, remedy, nodeId=network.nodes[node].id, corridorId=chain.id)
-        )
+            findings.append(map_finding(Code.DEAD_END_WITHOUT_TOKEN, **details))
+        findings.append(map_finding(Code.NO_SAFE_WAIT_POSITION, nodeId=network.nodes[node].id, corridorId=chain.id))
     return findings

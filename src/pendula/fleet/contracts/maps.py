@@ -200,8 +200,9 @@ class NodeZone(Struct, frozen=True):
 class FindingContract(Struct, frozen=True):
     code: Code
     severity: Severity
-    message: str
     details: dict[str, Json]
+    # Compiled maps have neither: both are rendered from the code and the details.
+    message: str | UnsetType = UNSET
     remedy: str | UnsetType = UNSET
 
 

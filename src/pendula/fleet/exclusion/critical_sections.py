@@ -8,6 +8,7 @@ from pendula.fleet.exclusion.cells import Cells
 from pendula.fleet.exclusion.relation import merged
 from pendula.fleet.model import Code, Finding, Origin, SourceSection, finding
 from pendula.fleet.network.graph import Network
+from pendula.fleet.sentences import map_finding
 from pendula.fleet.trucks.envelope import Envelope
 from pendula.fleet.units import plain
 
@@ -167,16 +168,7 @@ def without_exit_room(
             onward = [after for after in network.outgoing[end] if after not in inside]
             if onward and not _room(network, cells, onward, inside, forbidden, envelope):
                 node = network.nodes[end].id
-                message = f"out of section {section.id!r} through {node!r} there is no room to clear it"
-                findings.append(
-                    finding(
-                        Code.CS_WITHOUT_EXIT_ROOM,
-                        message,
-                        "leave room for a whole truck behind the section",
-                        criticalSectionId=section.id,
-                        nodeId=node,
-                    )
-                )
+                findings.append(map_finding(Code.CS_WITHOUT_EXIT_ROOM, criticalSectionId=section.id, nodeId=node))
                 break
     return findings
 

@@ -4,6 +4,7 @@ stations in dead ends."""
 from collections.abc import Mapping, Sequence
 
 from pendula.fleet.model import Code, Finding, Fleet, Stream, Truck, finding, pick_is_drop
+from pendula.fleet.sentences import map_finding
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.profiles import RobotProfile, hash_of
 from pendula.kernel.wording import suggestion
@@ -71,12 +72,7 @@ def undeclared_dead_ends(site: CompiledMap, fleet: Fleet) -> list[Finding]:
         if name in site.node_number
     }
     return [
-        finding(
-            Code.DEAD_END_WITHOUT_TOKEN,
-            f"trucks load or unload in the dead end to {network.nodes[node].id!r}, which has no section",
-            "declare it under stations",
-            nodeId=network.nodes[node].id,
-        )
+        map_finding(Code.DEAD_END_WITHOUT_TOKEN, nodeId=network.nodes[node].id)
         for node in sorted(stops)
         if _is_dead_end(site, node) and network.meeting[node][0] not in guarded
     ]

@@ -26,7 +26,6 @@ from pendula.fleet.model import (
     Code,
     CompileParams,
     CurveKind,
-    Finding,
     Granularity,
     MapDamaged,
     MoveStyle,
@@ -36,6 +35,7 @@ from pendula.fleet.model import (
 )
 from pendula.fleet.network.graph import Edge, Network, Node, build_network
 from pendula.fleet.network.transitions import Transitions
+from pendula.fleet.sentences import map_finding
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.site.file_names import named_form
 from pendula.fleet.trucks.envelope import Envelope
@@ -148,9 +148,7 @@ class _Section(Struct):
 class _Finding(Struct):
     code: Code
     severity: Severity
-    message: str
     details: dict[str, Any]
-    remedy: str = ""
 
 
 class _Params(Struct):
@@ -324,9 +322,7 @@ def _map_of(file: _File) -> CompiledMap:
             _ints(file.transitions.turnUrad),
         ),
         standing=Standing(tuple(file.cells.stand), mouths),
-        findings=tuple(
-            Finding(form.code, form.severity, form.message, form.details, form.remedy) for form in file.validation
-        ),
+        findings=tuple(map_finding(form.code, **form.details) for form in file.validation),
         map_hash=file.mapHash,
         profile_hash=file.robotProfileHash,
         compiled_hash=file.compiledMapHash,

@@ -6,7 +6,7 @@ from typing import Any
 
 from pendula.fleet.geometry.angles import angle_urad
 from pendula.fleet.geometry.quadrangles import boxes
-from pendula.fleet.model import COMPILER_VERSION, CONTRACT_VERSION, CompileParams, as_json
+from pendula.fleet.model import COMPILER_VERSION, CONTRACT_VERSION, CompileParams
 from pendula.fleet.network.graph import Edge
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.envelope import Envelope
@@ -53,7 +53,10 @@ def named_form(site: CompiledMap) -> dict[str, Any]:
         "criticalSections": _sections(site),
         "corridors": _corridors(site),
         "mouths": _mouths(site),
-        "validation": [as_json(finding) for finding in site.findings],
+        "validation": [
+            {"code": finding.code.value, "severity": finding.severity.value, "details": finding.details}
+            for finding in site.findings
+        ],
     }
 
 

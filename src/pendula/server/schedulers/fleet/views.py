@@ -12,7 +12,6 @@ from operator import attrgetter
 from msgspec import UNSET, Struct, UnsetType
 
 from pendula.fleet import explain
-from pendula.fleet.contracts.maps import FindingContract
 from pendula.fleet.contracts.traffic import (
     ClosedPlace,
     HoldReason,
@@ -30,7 +29,7 @@ from pendula.fleet.health.obedience import yaw_to_turn_to
 from pendula.fleet.health.orders import not_to_be_freed, releasable
 from pendula.fleet.health.places import STANDING_UM_S
 from pendula.fleet.health.recovery import awaits_person
-from pendula.fleet.model import COMPILER_VERSION, MoveStyle
+from pendula.fleet.model import COMPILER_VERSION, Code, MoveStyle, Severity
 from pendula.fleet.network.graph import Edge, Node
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.runs import results_of, robots_of
@@ -42,6 +41,7 @@ from pendula.fleet.trucks.envelope import envelope_of
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.views import reasons
 from pendula.fleet.views.snapshot import closings_form
+from pendula.kernel.canonical import Json
 from pendula.server.schedulers.fleet.bodies import StreamNow
 
 MOST_TASKS = 200
@@ -215,15 +215,23 @@ class RobotList(Struct, frozen=True):
     robots: tuple[RobotState, ...]
 
 
+class ReportFinding(Struct, frozen=True):
+    code: Code
+    severity: Severity
+    message: str
+    details: dict[str, Json]
+    remedy: str | UnsetType = UNSET
+
+
 class CompileReport(Struct, frozen=True):
-    """What the compiler had to say of the map: warnings and notes, since a map with errors is not served."""
+    """Warnings and notes of the compiler; a map with errors is not served."""
 
     mapId: str
     mapHash: str
     compiledMapHash: str
     robotProfileHash: str
     compilerVersion: str
-    findings: list[FindingContract]
+    findings: list[ReportFinding]
 
 
 class LockResultList(Struct, frozen=True):
@@ -255,7 +263,7 @@ def report_of_compiler(engine: FleetEngine) -> CompileReport:
         robotProfileHash=site.profile_hash,
         compilerVersion=COMPILER_VERSION,
         findings=[
-            FindingContract(one.code, one.severity, one.message, one.details, one.remedy or UNSET)
+            ReportFinding(one.code, one.severity, one.message, one.details, one.remedy or UNSET)
             for one in site.findings
         ],
     )
