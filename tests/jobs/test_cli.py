@@ -688,7 +688,7 @@ def test_a_damaged_list_of_tables_is_one_finding(jobs: Program, db: tuple[str, s
     assert "malformed" in finding["sentence"]
 
 
-LATER = "PostgreSQL is not supported yet; store jobs in a file: --db sqlite:///jobs.db (store_to_come)"
+LATER = "PostgreSQL is not supported yet; store jobs in a file: --db sqlite:///jobs.db (store_not_supported)"
 NO_ADDRESS = "is not the address of a store; write sqlite:///jobs.db, or sqlite:////srv/jobs.db (wrong_usage)"
 
 

@@ -299,7 +299,7 @@ RARE = {
         "needs_evidence_to_open",
         "no_budget",
     ),
-    *("nothing_looked_for", "restored", "unknown_finding", "unknown_place", "version_changed"),
+    *("not_searched", "restored", "unknown_finding", "unknown_place", "version_changed"),
 }
 
 

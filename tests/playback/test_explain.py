@@ -41,7 +41,7 @@ def check_turn(reason: Reason, shown: Shown, names: Sequence[str]) -> None:
     if seen.step is None:
         assert (reason.code, reason.facts) == ("first_readable", {"unreadable": passed})
         return
-    if reason.code == "credits_are_gone":
+    if reason.code == "credits_forgotten":
         # A wish changed the turns since: only the step is known.
         assert reason.facts == {"step": seen.step, "unreadable": passed}
         return

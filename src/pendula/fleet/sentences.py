@@ -125,7 +125,7 @@ REFUSALS: Mapping[str, Sentence] = {
         "then they wait before it until it is open again"
     ),
     "MISSING_PICK_DROP_NODE": _no_such_node,
-    "NOBODY_REACHES_IT": lambda facts: (
+    "UNREACHABLE": lambda facts: (
         f"{facts['streamId']!r}: no truck can go over {facts['pickNodeId']!r} and {facts['dropNodeId']!r} and come "
         "back to rest"
     ),
@@ -147,7 +147,7 @@ REFUSALS: Mapping[str, Sentence] = {
     "ROBOT_NOT_STOPPED": _not_stopped,
     "ROBOT_REPORTS": lambda facts: f"{facts['robotId']} reports: it is there",
     "ROBOT_SILENT": lambda facts: f"{facts['robotId']} does not report where it is",
-    "ROBOT_STANDS_THERE": lambda facts: (
+    "ROBOT_STILL_THERE": lambda facts: (
         f"As far as is known {facts['robotId']} stands in {_names(facts['resources'])}: no other truck may be sent "
         "there. Name other resources, or take it away and use REMOVE_ROBOT, or RELOCATE once it reports from elsewhere"
     ),
@@ -177,7 +177,7 @@ REFUSALS: Mapping[str, Sentence] = {
         if _subject(facts)
         else f"There is no truck {facts['robotId']!r}"
     ),
-    "WHO_AND_WHY": lambda _: "An action needs an operator and a reason",
+    "OPERATOR_AND_REASON_NEEDED": lambda _: "An action needs an operator and a reason",
     "route_off_the_map": lambda facts: (
         f"Route {facts['routeId']!r} of {facts['robotId']!r} {_ROUTE_FAULTS[facts['fault']]}"
     ),
@@ -376,7 +376,7 @@ WAITING: Mapping[str, Sentence] = {
     "BARRED_BY_STARVATION": lambda facts: f" waits: {facts['starving']} has waited too long; no other truck sets out",
     "NEW": lambda facts: f" waits: no room reported in {facts['dropNodeId']!r} that no other task claims",
     "NEXT": lambda facts: f" is next: {_names(facts['free'])} may take it",
-    "NOBODY_REACHES_IT": lambda _: " waits: no truck that may serve it comes over its pick and drop to rest",
+    "UNREACHABLE": lambda _: " waits: no truck that may serve it comes over its pick and drop to rest",
     "NODE_LIMIT": lambda _: " waits: as many tasks of its pick or its drop are under way as may be",
     "NO_FREE_TRUCK": _no_free_truck,
     "NO_GOODS": lambda facts: f" waits: no goods reported in {facts['pickNodeId']!r} that no other task claims",

@@ -106,9 +106,9 @@ SENTENCES: Mapping[str, Callable[[Facts], str]] = {
     "evidence_attached": lambda _: "evidence attached",
     "rollback_reported": lambda _: "rollback reported finished",
     # Governed objects: what was found, and what stops an action
-    "nothing_looked_for": lambda _: "nothing was looked for",
+    "not_searched": lambda _: "nothing was looked for",
     "nothing_found": lambda _: "executed, nothing was found",
-    "no_way_on": lambda facts: f"nothing leads on from {facts['place']}",
+    "no_transition": lambda facts: f"nothing leads on from {facts['place']}",
     "unknown_finding": lambda facts: (
         f"{_because(facts)}; {facts['action']} of a {facts['object_type']} knows no finding {facts['finding']}"
     ),

@@ -30,7 +30,7 @@ class UnknownZone(InputRefused):
 class NoMoment(InputRefused):
     """A date and time without a UTC offset. Facts: `moment`."""
 
-    code = "no_moment"
+    code = "time_without_offset"
 
 
 def utc_ms(moment: datetime) -> int:

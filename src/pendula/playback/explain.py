@@ -84,7 +84,7 @@ def _turn(programme: Programme, item: Item, trace: Trace) -> Reason:
         return Reason("unknown_item", f"Step {item.step} has not been taken yet.", {"step": item.step})
     if item.step <= generator.round.anchor:
         sentence = f"Step {item.step} selected channel {item.channel!r}; its credits are no longer known."
-        return Reason("credits_are_gone", sentence, {"step": item.step, "unreadable": passed})
+        return Reason("credits_forgotten", sentence, {"step": item.step, "unreadable": passed})
     before = generator.round.credits_at(item.step - 1)
     earned = [credit + weight for credit, weight in zip(before, generator.weights, strict=True)]
     assert item.channel_index is not None

@@ -123,7 +123,7 @@ def test_blocked_participants_that_nobody_knows_are_named() -> None:
     scenario = ring()
     scenario["trustlines"][0] = line("ann", "bea", blocked_participants=["cid", "Cid"])
 
-    assert "Cid" in the_one("blocked_nobody", scenario).message
+    assert "Cid" in the_one("blocked_unknown", scenario).message
 
 
 def test_an_equivalent_without_a_live_line_is_named() -> None:
@@ -409,8 +409,8 @@ def stress(time: int = 0, duration: int = 0, **effect: Any) -> dict[str, Any]:
         (stress(), []),
         (stress(scope="group:shops"), []),
         (stress(scope="profile:calm"), []),
-        (stress(scope="group:shop"), ["stress_on_nobody"]),
-        (stress(scope="profile:wild"), ["stress_on_nobody"]),
+        (stress(scope="group:shop"), ["stress_without_target"]),
+        (stress(scope="profile:wild"), ["stress_without_target"]),
         (stress(value=0), ["stress_without_effect"]),
         (stress(field="limit"), ["stress_without_effect"]),
         (stress(time=1500), ["stress_between_ticks"]),

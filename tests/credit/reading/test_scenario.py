@@ -404,7 +404,7 @@ def test_a_time_in_words_is_accepted_never_comes_and_is_warned_of_once() -> None
     given = small(events=[{"time": "day_10", "type": "note"}, {"time": "x" * 50, "type": "stress"}])
 
     assert [event.time for event in read(given).events] == [None, None]
-    assert cautions(given) == [("time_in_words", "$.events[0].time"), ("time_in_words", "$.events[1].time")]
+    assert cautions(given) == [("time_not_in_ms", "$.events[0].time"), ("time_not_in_ms", "$.events[1].time")]
     assert faults(small(events=[{"time": "x" * 51, "type": "note"}])) == [("$.events[0].time", "invalid_field")]
     assert faults(small(events=[{"time": "", "type": "note"}])) == [("$.events[0].time", "invalid_field")]
 

@@ -134,7 +134,7 @@ def test_where_a_silent_truck_was_last_is_not_freed_and_nothing_else_with_it() -
     free = set(releasable(hall.record(), hall.now, hall.params))
     told = hall.order(OrderKind.FORCE_RELEASE, resources=tuple(sorted(held)))
 
-    assert [one.code for one in told.applied_orders] == ["ROBOT_STANDS_THERE"]
+    assert [one.code for one in told.applied_orders] == ["ROBOT_STILL_THERE"]
     assert set() < free < held == names(hall)
 
 
@@ -160,7 +160,7 @@ def test_nothing_of_a_truck_that_may_move_is_freed() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1")
-@pytest.mark.parametrize(("paused", "code"), [(False, "ROBOT_NOT_STOPPED"), (True, "ROBOT_STANDS_THERE")])
+@pytest.mark.parametrize(("paused", "code"), [(False, "ROBOT_NOT_STOPPED"), (True, "ROBOT_STILL_THERE")])
 def test_traffic_frees_nothing_under_a_truck_whoever_asks(paused: bool, code: str) -> None:
     hall = Hall()
     if paused:

@@ -167,8 +167,8 @@ def test_nothing_of_a_truck_under_way_is_freed_and_the_answer_says_why() -> None
         (action("EXPLODE"), "UNKNOWN_ACTION"),
         (action("PAUSE_ROBOT", robotId="ghost"), "UNKNOWN_ROBOT"),
         (action("PAUSE_ROBOT", role="viewer"), "ROLE_TOO_LOW"),
-        (action("PAUSE_ROBOT", reason="  "), "WHO_AND_WHY"),
-        (replace(action("PAUSE_ROBOT"), operatorId=" "), "WHO_AND_WHY"),
+        (action("PAUSE_ROBOT", reason="  "), "OPERATOR_AND_REASON_NEEDED"),
+        (replace(action("PAUSE_ROBOT"), operatorId=" "), "OPERATOR_AND_REASON_NEEDED"),
         (action("PAUSE_FLEET"), "ACTION_CONTRADICTS"),
         (action("RESUME_FLEET"), "ACTION_CONTRADICTS"),
         (action("PAUSE_ROBOT", resources=("EDGE_GROUP:A1--A2",)), "ACTION_CONTRADICTS"),
@@ -243,7 +243,7 @@ def test_the_first_word_about_where_a_truck_stands_is_refused_and_says_what_help
 
     helps = "Name other resources, or take it away and use REMOVE_ROBOT, or RELOCATE once it reports from elsewhere"
     assert [(one.code, one.message) for one in answers] == [
-        ("ROBOT_STANDS_THERE", f"As far as is known R1 stands in {lane}: no other truck may be sent there. {helps}")
+        ("ROBOT_STILL_THERE", f"As far as is known R1 stands in {lane}: no other truck may be sent there. {helps}")
     ]
 
 

@@ -86,7 +86,7 @@ def every_name_is_freed_or_refused(run: Run) -> None:
         answer = said_twice(run, "FORCE_RELEASE", name)
 
         if not answer.accepted:
-            assert answer.code in ("ROBOT_STANDS_THERE", "ROBOT_NOT_STOPPED", "NOTHING_HELD"), answer
+            assert answer.code in ("ROBOT_STILL_THERE", "ROBOT_NOT_STOPPED", "NOTHING_HELD"), answer
             assert name not in may, answer
         else:
             assert (answer.freedResources, name in may) == ((name,), True)

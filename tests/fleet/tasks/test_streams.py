@@ -348,7 +348,7 @@ def test_a_stream_that_no_truck_can_serve_is_refused_but_not_for_what_failed_tru
 
     assert [[one.code for one in paper.step(other).refused] for paper in (barred, closed)] == [
         [],
-        ["NOBODY_REACHES_IT"],
+        ["UNREACHABLE"],
     ]
 
 

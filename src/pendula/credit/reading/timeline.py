@@ -117,7 +117,7 @@ def _open(at: Cursor) -> dict[str, Json]:
 def _time(at: Cursor, reading: Reading) -> int | None:
     if at.is_text:
         word = at.text(min=1, max=50)
-        reading.warn("time_in_words", at, f"the time {word!r} never comes; times are milliseconds")
+        reading.warn("time_not_in_ms", at, f"the time {word!r} never comes; times are milliseconds")
         return None
     return at.integer(min=0)
 

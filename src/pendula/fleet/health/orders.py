@@ -129,7 +129,7 @@ def stood_upon(record: Record, names: Iterable[str], params: TrafficParams) -> R
     under = sorted(_names(record, _stood_in(record, params)).intersection(names))
     if not under:
         return None
-    return Refusal("ROBOT_STANDS_THERE", {"robotId": record.robot_id, "resources": [*under]})
+    return Refusal("ROBOT_STILL_THERE", {"robotId": record.robot_id, "resources": [*under]})
 
 
 def _stood_in(record: Record, params: TrafficParams) -> list[int]:

@@ -82,7 +82,7 @@ def refused(action: OperatorAction, site: CompiledMap) -> Refusal | None:
     if action.role not in (UNSET, Role.OPERATOR, Role.ADMIN):
         return Refusal("ROLE_TOO_LOW", {"operatorId": action.operatorId})
     if not action.operatorId.strip() or not action.reason.strip():
-        return Refusal("WHO_AND_WHY")
+        return Refusal("OPERATOR_AND_REASON_NEEDED")
     kind = ActionType(action.type)
     missing = [one for one in NEEDS.get(kind, _OF_ROBOT) if getattr(action, one) in (UNSET, "", ())]
     if missing:

@@ -176,7 +176,7 @@ class Assignment:
         if not reaching and failed:
             return "NO_FREE_TRUCK", {"failed": _names(failed), "others": _names(well)}
         if not reaching:
-            return "NOBODY_REACHES_IT", {}
+            return "UNREACHABLE", {}
         free = [one for one in reaching if self._may_be_sent(one, now_ms)]
         if not free:
             return "NO_FREE_TRUCK", {"reaching": _names(reaching)}

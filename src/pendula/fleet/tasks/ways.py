@@ -161,7 +161,7 @@ class Ways:
         trucks, where that is not what is now."""
         pairs = ((one, pick, drop) for one in streams for pick in one.pick_node_ids for drop in one.drop_node_ids)
         return [
-            Refusal("NOBODY_REACHES_IT", {"streamId": one.stream_id, "pickNodeId": pick, "dropNodeId": drop})
+            Refusal("UNREACHABLE", {"streamId": one.stream_id, "pickNodeId": pick, "dropNodeId": drop})
             for one, pick, drop in pairs
             if not any(
                 self._comes_back(driver, pick, drop, driver.closed if closed is None else closed[driver.number])

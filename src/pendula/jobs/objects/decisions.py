@@ -30,7 +30,7 @@ from pendula.kernel.time import format_utc
 
 # Findings that may promote an object; they require sufficient evidence.
 PROMOTING = frozenset({Finding.PASSED, Finding.NEW_EVIDENCE, Finding.SOME_EVIDENCE})
-NOTHING_FOUND = Verdict(Finding.INCONCLUSIVE, Reason("nothing_looked_for"))
+NOTHING_FOUND = Verdict(Finding.INCONCLUSIVE, Reason("not_searched"))
 EXECUTED = Verdict(Finding.INCONCLUSIVE, Reason("nothing_found"))
 
 
@@ -65,7 +65,9 @@ def _precheck(subject: Governed, machine: Machine, context: ActionContext) -> En
     if (stopped := _stopped_by_gates(subject, context, reading)) is not None:
         return stopped
     if not machine.has_row(subject.place, context.action):
-        ending = _noop(subject, machine, context, NOTHING_FOUND, reading, Reason("no_way_on", {"place": subject.place}))
+        ending = _noop(
+            subject, machine, context, NOTHING_FOUND, reading, Reason("no_transition", {"place": subject.place})
+        )
         return _keep_last_verified(ending, subject)
     return None
 

@@ -29,7 +29,7 @@ class NoStore(WorldBroken):
 class StoreToCome(InputRefused):
     """A kind of store that this version does not support. Facts: `scheme`."""
 
-    code = "store_to_come"
+    code = "store_not_supported"
 
 
 @contextmanager

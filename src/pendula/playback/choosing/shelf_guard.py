@@ -24,7 +24,7 @@ END: Row = (-1, None, b"")
 class NoShelf(WrongUsage):
     """The object does not implement `Shelf`. Facts: `channel`, `missing`."""
 
-    code = "no_shelf"
+    code = "not_a_shelf"
 
 
 def is_shelf(thing: object) -> bool:

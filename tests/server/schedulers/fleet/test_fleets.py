@@ -834,17 +834,17 @@ async def test_a_fleet_that_a_mistake_of_ours_stopped_says_so_at_once(
     begun = await now(served)
     await until(served, lambda it: it["tick"] > begun["tick"])
 
-    assert (refused.status_code, code_of(refused)) == (503, "fleet_stands")
+    assert (refused.status_code, code_of(refused)) == (503, "fleet_stopped")
     assert "a truck nobody can place" in quiet_logs.getvalue()
     # Nobody must think that it still ticks.
     assert (told["state"], schedulers[0]["state"], schedulers[0]["reason"]["code"]) == (
         "broken",
         "broken",
-        "fleet_stands",
+        "fleet_stopped",
     )
     assert "a truck nobody can place" in told["broken"]
     assert (ready.status_code, ready.json()["status"]) == (503, "not_ready")
-    assert {"name": "fleet/hall", "ok": False, "reason": "fleet_stands", "note": None} in ready.json()["checks"]
+    assert {"name": "fleet/hall", "ok": False, "reason": "fleet_stopped", "note": None} in ready.json()["checks"]
     assert (again["state"], (await served.get("/readyz")).status_code) == ("ready", 200)
 
 

@@ -127,8 +127,8 @@ async def test_a_fleet_whose_ticks_all_fail_stands_and_gives_no_orders(
 
     assert len(failed) == MOST_FAILED
     # A gateway that asked on would hear the last command for ever.
-    assert (orders.status_code, code_of(orders)) == (503, "fleet_stands")
-    assert (report.status_code, code_of(report)) == (503, "fleet_stands")
+    assert (orders.status_code, code_of(orders)) == (503, "fleet_stopped")
+    assert (report.status_code, code_of(report)) == (503, "fleet_stopped")
 
 
 @pytest.mark.req("FLT-FAIL-16")
@@ -192,7 +192,7 @@ async def test_a_command_that_is_older_than_it_is_good_for_is_not_given(
 
     # Also before the first tick: it is waited for.
     assert len(first.json()["commands"]) == 3
-    assert (answer.status_code, code_of(answer)) == (503, "fleet_stands")
+    assert (answer.status_code, code_of(answer)) == (503, "fleet_stopped")
     assert len(again.json()["commands"]) == 3
 
 
@@ -226,7 +226,7 @@ async def test_who_waits_for_a_tick_when_the_fleet_ends_is_told_so(
     monkeypatch.setattr(loop, "_tick", over)
     answer = await client.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "x"})
 
-    assert (answer.status_code, code_of(answer)) == (503, "fleet_stands")
+    assert (answer.status_code, code_of(answer)) == (503, "fleet_stopped")
     assert "ticks no more" in answer.json()["error"]["message"]
 
 
@@ -376,7 +376,7 @@ async def test_who_waits_for_a_tick_that_a_mistake_of_ours_ends_is_told_so(
     monkeypatch.setattr(loop, "_note", mistaken)
     answer = await client.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "x"})
 
-    assert (answer.status_code, code_of(answer)) == (503, "fleet_stands")
+    assert (answer.status_code, code_of(answer)) == (503, "fleet_stopped")
     assert "ticks no more" in answer.json()["error"]["message"]
 
 
@@ -397,7 +397,7 @@ async def test_who_waits_for_a_tick_that_is_broken_off_is_told_so(
     await loop.close()
     answer = await asked
 
-    assert (answer.status_code, code_of(answer)) == (503, "fleet_stands")
+    assert (answer.status_code, code_of(answer)) == (503, "fleet_stopped")
     assert "ticks no more" in answer.json()["error"]["message"]
 
 

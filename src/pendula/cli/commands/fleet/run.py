@@ -29,7 +29,7 @@ class Refuge(StrEnum):
 class ScenarioUnmet(InputRefused):
     """A run in which something came out otherwise than its scenario expects. Facts: `unmet`, the sentences."""
 
-    code = "scenario_unmet"
+    code = "expectation_failed"
 
 
 class UnknownRobot(InputRefused):

@@ -53,7 +53,7 @@ def lines(survey: Survey) -> Iterator[Caution]:
     blocked = {who: line for line in survey.scenario.lines for who in line.policy.blocked if who not in survey.people}
     if blocked:
         message = f"blocked_participants name {listed(sorted(blocked), 'id')} that no participant has"
-        yield Caution("blocked_nobody", "$.trustlines", f"{message}; correct the spelling, or take them out")
+        yield Caution("blocked_unknown", "$.trustlines", f"{message}; correct the spelling, or take them out")
 
 
 def equivalents(survey: Survey) -> Iterator[Caution]:

@@ -27,7 +27,7 @@ class Code(StrEnum):
     INJECTION_TOO_LONG = "injection_too_long"
     PAYMENT_IMPOSSIBLE = "payment_impossible"
     STRESS_BETWEEN_TICKS = "stress_between_ticks"
-    STRESS_ON_NOBODY = "stress_on_nobody"
+    STRESS_WITHOUT_TARGET = "stress_without_target"
     STRESS_WITHOUT_EFFECT = "stress_without_effect"
 
 
@@ -68,7 +68,7 @@ def _about_stress(survey: Survey, event: TimelineEvent) -> Iterator[tuple[str, s
     lost = sorted({multiplier.scope for multiplier in event.multipliers} - scopes)
     if lost:
         yield (
-            Code.STRESS_ON_NOBODY,
+            Code.STRESS_WITHOUT_TARGET,
             f"no participant is in {listed(lost, 'scope')}; correct the spelling, or take it out",
         )
     if not event.multipliers:

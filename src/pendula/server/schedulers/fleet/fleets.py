@@ -59,7 +59,7 @@ log = structlog.get_logger("pendula.server")
 class MapsWait(HttpRefused):
     """Other maps are being compiled, and some wait for that already. Try again in a moment."""
 
-    code = "maps_wait"
+    code = "too_many_maps"
     status = 503
     retry_after = 5
 

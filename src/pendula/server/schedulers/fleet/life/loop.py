@@ -66,7 +66,7 @@ class FleetBusy(HttpRefused):
 class FleetStands(HttpRefused):
     """No tick came in time: the fleet is closed, or its engine is broken."""
 
-    code = "fleet_stands"
+    code = "fleet_stopped"
     status = 503
     retry_after = 1
 
@@ -145,10 +145,10 @@ class FleetLoop:
         """Tells why the fleet ticks no more, to the log and to whoever looks at its state."""
         if isinstance(error, PendulaError):
             words = error.message
-            log.error("fleet_stands", fleet=self.host.name, code=error.code, problem=words)
+            log.error("fleet_stopped", fleet=self.host.name, code=error.code, problem=words)
         else:
             words = in_words(error)
-            log.error("fleet_stands", fleet=self.host.name, code="internal_error", problem=words, exc_info=error)
+            log.error("fleet_stopped", fleet=self.host.name, code="internal_error", problem=words, exc_info=error)
         self.host.mark_broken(FleetStands(f"The fleet ticks no more: {words}. Close it and open it again"))
 
     def _ended(self) -> None:
