@@ -61,7 +61,7 @@ def check_turn(reason: Reason, shown: Shown, names: Sequence[str]) -> None:
 
 def check_record(reason: Reason, shown: Shown, pick: str) -> None:
     seen = shown.seen
-    assert reason.code == ("next_by_age" if pick == "recency" else "drawn_by_lot")
+    assert reason.code == ("next_by_age" if pick == "recency" else "drawn_at_random")
     assert reason.facts == {
         "at": shown.at,
         "skipped": seen.skipped,
@@ -80,7 +80,7 @@ def check(duet: Duet, item: Item, shown: Shown) -> str:
     if shown.origin == "pinned":
         assert (reason.code, reason.facts, reason.because) == ("pinned", identity, ())
         return reason.code
-    codes = {"nae": "new_artwork", "nae_fallback": "new_artwork_was_just_on", "base": "turn_of_channel"}
+    codes = {"nae": "new_artwork", "nae_fallback": "new_artwork_just_shown", "base": "turn_of_channel"}
     assert reason.code == codes[shown.origin]
     assert reason.facts == identity
     assert by_ordinal(duet.programme, shown.ordinal) == item
@@ -125,7 +125,7 @@ def test_every_held_item_is_explained_by_what_was_there_when_it_was_made() -> No
         "new_artwork",
         "turn_of_channel largest_credit",
         "turn_of_channel first_readable",
-        "new_artwork_was_just_on largest_credit",
+        "new_artwork_just_shown largest_credit",
         "earlier_epoch",
     }
 

@@ -21,7 +21,7 @@ def why(programme: Programme, item: Item) -> Reason:
             return Reason("new_artwork", f"New artwork was selected: {_chosen(trace)}.", facts, drawn)
         case Origin.NAE_FALLBACK:
             sentence = "The selected new artwork had just been shown, so the channels gave an item instead."
-            return Reason("new_artwork_was_just_on", sentence, facts, (*drawn, *_base(programme, item, trace)))
+            return Reason("new_artwork_just_shown", sentence, facts, (*drawn, *_base(programme, item, trace)))
         case Origin.PINNED:
             return Reason("pinned", "It was pinned.", facts)
         case Origin.BASE:
@@ -116,7 +116,7 @@ def _record(programme: Programme, item: Item, trace: Trace) -> Reason:
         return Reason("next_by_age", f"The cursor reached record {item.at}{tail}.", facts)
     assert item.channel_index is not None
     span = min(pick.r, programme.generator.shelves[item.channel_index].count)
-    return Reason("drawn_by_lot", f"Record {item.at} was drawn from the newest {span}{tail}.", facts)
+    return Reason("drawn_at_random", f"Record {item.at} was drawn from the newest {span}{tail}.", facts)
 
 
 def _pool(pool: Levels) -> list[Json]:
