@@ -52,7 +52,18 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
 
     def start(*flags: str, data: Path | None = None) -> str:
         place = data or tmp_path_factory.mktemp("data")
-        command = [sys.executable, "-m", "pendula", "serve", "--port", "0", "--data", str(place), "--json", *flags]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.server.with_tally",
+            "serve",
+            "--port",
+            "0",
+            "--data",
+            str(place),
+            "--json",
+            *flags,
+        ]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         started.append(server)
         assert server.stdout is not None

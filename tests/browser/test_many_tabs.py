@@ -29,7 +29,7 @@ class KillableServer:
 
     def start(self) -> None:
         flags = ("--demo", "--port", str(self._port), "--data", str(self._data), "--json")
-        command = [sys.executable, "-m", "pendula", "serve", *flags]
+        command = [sys.executable, "-m", "tests.server.with_tally", "serve", *flags]
         self._server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self._server.stdout is not None
         assert json.loads(self._server.stdout.readline())["address"] == self.address

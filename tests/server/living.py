@@ -21,9 +21,9 @@ from pendula.server.hosting.scheduler_spec import SchedulerSpec
 from pendula.server.hosting.supervisor import MakeDisk, Supervisor
 from pendula.server.http.connection import PatientProtocol
 from pendula.server.http.page import Page
-from pendula.server.schedulers.tally import SCHEDULER
 from pendula.server.serving import bind, server_for
 from pendula.server.settings import Settings
+from tests.server.tally_scheduler import SCHEDULER
 
 ORIGIN = "http://127.0.0.1:8765"
 JSON = {"content-type": "application/json"}

@@ -40,7 +40,18 @@ class Loaded:
     """A served demo and how much memory it takes."""
 
     def __init__(self, data: Path) -> None:
-        command = [sys.executable, "-m", "pendula", "serve", "--demo", "--port", "0", "--data", str(data), "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.server.with_tally",
+            "serve",
+            "--demo",
+            "--port",
+            "0",
+            "--data",
+            str(data),
+            "--json",
+        ]
         quiet = {**os.environ, "PENDULA_LOG_LEVEL": "warning"}
         self._log = data.with_suffix(".log")
         with self._log.open("w") as log:

@@ -158,7 +158,7 @@ def test_a_plain_installation_serves_the_page_and_says_which_scheduler_needs_mor
 
     assert version.startswith("pendula ")
     assert '<div id="app"' in page
-    assert schedulers == dict.fromkeys(("actions", "credit", "jobs", "playback", "tally"), "ready")
+    assert schedulers == dict.fromkeys(("actions", "credit", "jobs", "playback"), "ready")
     assert [json.loads(line)["scheduler"] for line in log if 'pip install \\"pendula[fleet]\\"' in line] == ["fleet"]
 
 
@@ -169,7 +169,7 @@ def test_with_the_extra_of_the_fleet_every_scheduler_starts_from_the_wheel(tmp_p
     with served(program, tmp_path / "data", []) as address:
         schedulers = states_once_started(address)
 
-    assert schedulers == dict.fromkeys(("actions", "credit", "fleet", "jobs", "playback", "tally"), "ready")
+    assert schedulers == dict.fromkeys(("actions", "credit", "fleet", "jobs", "playback"), "ready")
 
 
 @pytest.fixture

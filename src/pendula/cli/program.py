@@ -23,7 +23,7 @@ def build(first_argument: str | None) -> typer.Typer:
     program = typer.Typer(
         name="pendula",
         help="Schedules that come out the same every time.",
-        epilog=example("pendula serve --demo", "pendula replay pendula-data/schedulers/tally/demo"),
+        epilog=example("pendula serve --demo", "pendula replay pendula-data/schedulers/actions/town"),
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",

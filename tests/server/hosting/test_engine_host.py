@@ -11,11 +11,11 @@ import pytest
 
 from pendula.kernel.disk import Disk, replace
 from pendula.server.hosting.engine_host import real_disk
-from pendula.server.schedulers.tally import SCHEDULER
 from pendula.server.settings import Settings
 from pendula.testing import FaultyDisk
 from pendula.testing.tally import Command, Tally
 from tests.server.living import BASE, TALLY, client_of, code_of, running, supervisor_of
+from tests.server.tally_scheduler import SCHEDULER
 
 pytestmark = pytest.mark.anyio
 ADD = {"type": "add", "amount": 1}

@@ -15,13 +15,13 @@ from pendula.kernel.errors import InputRefused
 from pendula.server.app import create_app
 from pendula.server.hosting.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
 from pendula.server.routes.lifecycle import InvalidName, ReservedName, check_name
-from pendula.server.schedulers.tally import SCHEDULER
 from pendula.server.security.identity import Role
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
 from pendula.server.views import EngineSummary
 from pendula.testing.tally import Add, Tally
 from tests.server.living import client_of, code_of, running
+from tests.server.tally_scheduler import SCHEDULER
 
 pytestmark = pytest.mark.anyio
 BASE = "/api/v1/simulator"

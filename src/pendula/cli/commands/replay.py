@@ -31,7 +31,7 @@ class ReplayDiffers(InputRefused):
 
 def register(program: typer.Typer) -> None:
     shown = example(
-        "pendula replay pendula-data/schedulers/tally/demo",
+        "pendula replay pendula-data/schedulers/actions/town",
         "pendula replay run-7 --upto 500 --json",
         "pendula replay --db sqlite:///jobs.db",
     )

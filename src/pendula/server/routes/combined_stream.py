@@ -79,7 +79,7 @@ def _wanted(number: int, address: str) -> Wanted:
     if len(address) > MOST_ADDRESS or parts.netloc or not parts.path.startswith("/") or parts.path == PATH:
         fault = {"place": "query", "name": f"of[{number}]", "problem": "not the address of a stream"}
         raise InvalidRequest(
-            f"The request is invalid: of[{number}] is not the address of a stream such as /api/v1/tally/main/stream",
+            f"The request is invalid: of[{number}] is not the address of a stream such as /api/v1/actions/town/stream",
             faults=[fault],
         )
     return Wanted(parts.path, parts.query, before or None)

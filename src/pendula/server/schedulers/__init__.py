@@ -5,7 +5,6 @@ credit      scenarios and runs at `/api/v1/simulator`
 fleet       fleets at `/api/v1/fleet`
 jobs        the scheduler at `/scheduler`
 playback    players and the library of channels at `/api/v1/playback`
-tally       the counting scheduler of the demo
 """
 
 from collections.abc import Callable, Mapping
@@ -26,17 +25,13 @@ SCHEDULERS: Mapping[str, str] = {
 }
 # The schedulers that need more than a plain installation brings: their extra has the name of the scheduler.
 NEEDS: Mapping[str, tuple[str, ...]] = {"fleet": ("numpy", "shapely")}
-# Shown while there is nothing better to show.
-DEMO_SCHEDULERS: Mapping[str, str] = {"tally": "pendula.server.schedulers.tally:SCHEDULER"}
 
 
 def schedulers_for(settings: Settings) -> tuple[SchedulerSpec, ...]:
     """The schedulers a server with these settings has, in the order they are shown."""
     missing = left_out()
     wanted = [target for name, target in SCHEDULERS.items() if name not in missing]
-    return tuple(
-        _imported(target, settings) for target in [*wanted, *(DEMO_SCHEDULERS.values() if settings.demo else ())]
-    )
+    return tuple(_imported(target, settings) for target in wanted)
 
 
 def left_out() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The counting scheduler: one tiny engine with everything an engine has, alive, to try the server and the page with."""
+"""The example engine `tally` as a scheduler of the server, for the routes and pages that every engine has."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ LATER = 5
 
 
 class Sevens:
-    """Whoever is asked how much, says seven."""
+    """Answers every question with 7."""
 
-    def ask(self, name: str, question: Json) -> Json:  # noqa: ARG002
+    def ask(self, name: str, question: Json) -> Json:
         return 7
 
 
 def next_command(engine: Engine[Any, Any], number: int) -> Command:
-    """What a small shop might do: order for later, draw a bonus, sell, sometimes more than there is, and go on."""
+    """A small shop: order for later, draw a bonus, sell (sometimes too much), advance time."""
     now = engine.now()
     match number % 4:
         case 0:
@@ -35,7 +35,7 @@ def next_command(engine: Engine[Any, Any], number: int) -> Command:
 
 
 def choices(engine: Tally) -> ChoicesView:
-    """What can be asked of a counter as it stands."""
+    """Questions and commands for the present total."""
     total = msgspec.json.decode(engine.state())["total"]
     return ChoicesView(
         [QuestionView(f"Why {total + 1} cannot be taken", {"take": total + 1})],
@@ -52,7 +52,7 @@ def choices(engine: Tally) -> ChoicesView:
 SCHEDULER = SchedulerSpec(
     name="tally",
     title="Tally",
-    sentence="Counts what comes and goes: the smallest engine there is, alive.",
+    sentence="Counts additions and removals: the smallest engine.",
     engine=Tally,
     demo=Demo("demo", {"seed": 1}, next_command),
     outside=Sevens(),
