@@ -219,13 +219,13 @@ def _heartbeats(beats: int) -> Row:
         record = serving.on_loop(serving.service.create(LOCAL_OWNER, NewRun("village-100", "real", 100, 42)))
         run = serving.service._open[record.run_id]
         late: list[float] = []
-        wanted = run._metronome._wanted
+        wanted = run._metronome._should_tick
 
         def timed(seconds: float) -> bool:
             late.append(seconds)
             return wanted(seconds)
 
-        run._metronome._wanted = timed
+        run._metronome._should_tick = timed
         while len(late) < beats:
             pause = threading.Event()
             pause.wait(BEAT_MS / 1000)

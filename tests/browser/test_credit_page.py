@@ -174,7 +174,7 @@ def test_starting_a_run_stops_the_demo_and_leaves_it_in_the_list(serve: Serve, w
     expect(page.get_by_test_id("run-picker")).not_to_have_value(run_id)
     page.get_by_test_id("run-picker").select_option(run_id)
     expect(page.get_by_test_id("run-state")).to_contain_text("stopped")
-    expect(page.get_by_test_id("run-stopped")).to_contain_text("the demonstration makes way for another run")
+    expect(page.get_by_test_id("run-stopped")).to_contain_text("another run starts")
     expect(page.get_by_test_id("panel-network")).to_contain_text("100 participants")
     assert watched.errors == []
 

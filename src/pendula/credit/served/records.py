@@ -78,7 +78,7 @@ class Record(Struct):
     def active(self) -> bool:
         return self.state in ACTIVE
 
-    def heard(self, status: RunStatus, now_us: int) -> None:
+    def update(self, status: RunStatus, now_us: int) -> None:
         """Copy the status of the engine, except its state, which follows from commands."""
         self.tick_index, self.sim_time_ms = status.tick_index, status.sim_time_ms
         self.intensity_percent = status.intensity_percent
@@ -90,20 +90,20 @@ class Record(Struct):
         if status.last_error is None:
             self.last_error, self.last_error_details = None, {}
         elif self.last_error is None:
-            self.failed(status.last_error, now_us)
+            self.mark_failed(status.last_error, now_us)
 
-    def failed(self, error: LastError, now_us: int) -> None:
+    def mark_failed(self, error: LastError, now_us: int) -> None:
         self.last_error = ErrorAt(error.code, error.message, moment(now_us))
         self.last_error_details = dict(error.details)
 
-    def begun(self, now_us: int) -> None:
+    def mark_started(self, now_us: int) -> None:
         """Mark the run as started, for the first time or again."""
         self.state, self.started_at = RunState.RUNNING, moment(now_us)
         self.stopped_at = self.stop_requested_at = None
         self.stop_source = self.stop_reason = self.stop_client = None
         self.last_error, self.last_error_details, self.last_event_type = None, {}, None
 
-    def ended(self, state: RunState, now_us: int) -> None:
+    def mark_ended(self, state: RunState, now_us: int) -> None:
         self.state, self.stopped_at, self.ops_sec = state, moment(now_us), Decimal(0)
 
 

@@ -45,12 +45,12 @@ def text(value: Any) -> None:
     need(isinstance(value, str), value, "a text")
 
 
-def whole(value: Any) -> None:
+def integer(value: Any) -> None:
     need(isinstance(value, int) and not isinstance(value, bool), value, "a whole number")
 
 
 def count(value: Any) -> None:
-    whole(value)
+    integer(value)
     need(value >= 0, value, "a count")
 
 
@@ -58,7 +58,7 @@ def number(value: Any) -> None:
     need(isinstance(value, int | float) and not isinstance(value, bool), value, "a number")
 
 
-def truth(value: Any) -> None:
+def boolean(value: Any) -> None:
     need(value is True, value, "true")
 
 
@@ -271,7 +271,7 @@ TRUSTLINES = form(
 ECHO = maybe(text)
 EDGE = form(from_=text, to=text)
 PAID = form(
-    ok=truth,
+    ok=boolean,
     payment_id=text,
     from_pid=text,
     to_pid=text,
@@ -281,7 +281,7 @@ PAID = form(
     client_action_id=ECHO,
 )
 CLEARED = form(
-    ok=truth,
+    ok=boolean,
     equivalent=text,
     cleared_cycles=count,
     total_cleared_amount=amount,
@@ -289,12 +289,12 @@ CLEARED = form(
     client_action_id=ECHO,
 )
 LINE_CREATED = form(
-    ok=truth, trustline_id=text, from_pid=text, to_pid=text, equivalent=text, limit=amount, client_action_id=ECHO
+    ok=boolean, trustline_id=text, from_pid=text, to_pid=text, equivalent=text, limit=amount, client_action_id=ECHO
 )
-LINE_UPDATED = form(ok=truth, trustline_id=text, old_limit=amount, new_limit=amount, client_action_id=ECHO)
-LINE_CLOSED = form(ok=truth, trustline_id=text, client_action_id=ECHO)
-TX_SHOWN = form(ok=truth, emitted_event_id=text, client_action_id=ECHO)
-CLEARING_SHOWN = form(ok=truth, plan_id=text, done_event_id=text, client_action_id=ECHO)
+LINE_UPDATED = form(ok=boolean, trustline_id=text, old_limit=amount, new_limit=amount, client_action_id=ECHO)
+LINE_CLOSED = form(ok=boolean, trustline_id=text, client_action_id=ECHO)
+TX_SHOWN = form(ok=boolean, emitted_event_id=text, client_action_id=ECHO)
+CLEARING_SHOWN = form(ok=boolean, plan_id=text, done_event_id=text, client_action_id=ECHO)
 
 
 def anything(value: Any) -> None:

@@ -16,7 +16,7 @@ from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable
 from pendula.kernel.limits import PAST_READS, PAST_READS_PER_CALLER
 from pendula.server.schedulers.credit.routes import networks, scenarios, streams
 from pendula.server.schedulers.credit.running.run_writer import RunContext
-from pendula.server.schedulers.credit.service import AS_MANY
+from pendula.server.schedulers.credit.service import QUEUE_FACTOR
 from tests.server.living import code_of
 from tests.server.schedulers.credit.simulators import Simulator
 
@@ -124,25 +124,25 @@ async def test_only_so_many_reads_of_what_was_measured_wait_for_the_store(
     still: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = await still.start()
-    most = AS_MANY * PAST_READS_PER_CALLER.default
+    most = QUEUE_FACTOR * PAST_READS_PER_CALLER.default
     asked: list[str] = []
-    go_on = asyncio.Event()
-    from_store = still.service.from_store
+    released = asyncio.Event()
+    query_store = still.service.query_store
 
     async def held(run_id: str, question: Callable[[Store], Any]) -> Any:
         asked.append(run_id)
-        await go_on.wait()
-        return await from_store(run_id, question)
+        await released.wait()
+        return await query_store(run_id, question)
 
-    monkeypatch.setattr(still.service, "from_store", held)
+    monkeypatch.setattr(still.service, "query_store", held)
     reads = [asyncio.create_task(still.get(f"/runs/{run_id}/metrics")) for _ in range(most)]
-    lane = still.service.looking
+    lane = still.service.large_reads
     async with asyncio.timeout(60):
         while lane.inside < most or not asked:
             await asyncio.sleep(0.001)
         another = await still.get(f"/runs/{run_id}/metrics")
     waiting = len(asked)
-    go_on.set()
+    released.set()
     answers = await asyncio.gather(*reads)
 
     assert waiting == 1, "one thread of two is left to other callers"
@@ -154,7 +154,7 @@ async def test_a_run_is_not_said_to_be_without_numbers_because_many_ask(still: S
     run_id = await still.start()
     await still.ok(f"/runs/{run_id}/stop")
     await still.look(f"/runs/{run_id}/details")
-    lane = still.service.asking_ended
+    lane = still.service.ended_questions
     with ExitStack() as others:
         for _ in range(PAST_READS.default + 1):
             others.enter_context(lane.place())

@@ -3,6 +3,7 @@
 import pytest
 
 from pendula.credit.outside.solver import SolverWhenAsked
+from pendula.credit.sentences import sentence_of
 from tests.server.schedulers.credit.simulators import Simulator
 
 pytestmark = pytest.mark.anyio
@@ -45,4 +46,5 @@ def test_a_missing_solver_is_refused_with_the_command_that_installs_it(monkeypat
     assert isinstance(answer, dict)
     refused = answer["refused"]
     assert isinstance(refused, dict)
-    assert (refused["code"], "pendula[optimal]" in str(refused["message"])) == ("missing_extra", True)
+    sentence = sentence_of(str(refused["code"]), refused["facts"])
+    assert (refused["code"], "pendula[optimal]" in sentence) == ("missing_extra", True)

@@ -95,7 +95,7 @@ async def test_what_would_come_of_other_settings_is_not_known_of_an_outside_run(
             refused = await sim.post(f"/runs/{run_id}/what-if", {"settings": {"amount_cap": "1"}, "ticks": 2})
 
     assert refused.status_code == 409
-    assert "Another system" in refused.json()["error"]["message"]
+    assert "An external service" in refused.json()["error"]["message"]
 
 
 @pytest.mark.req("SIM-PAY-24")
@@ -129,7 +129,7 @@ async def test_the_queue_depth_of_status_and_stream_is_that_of_the_run(tmp_path:
         await sim.until(run_id, lambda found: found["queue_depth"] > 3)
         paused = await sim.ok(f"/runs/{run_id}/pause")
         statuses = [event for event in await sim.events(run_id) if event["type"] == "run_status"]
-        await sim.service._keeper.ask(lambda store: store.records(), of=run_id)
+        await sim.service._store_thread.ask(lambda store: store.records(), of=run_id)
 
     assert paused["queue_depth"] > 3
     assert statuses[-1]["queue_depth"] == paused["queue_depth"]

@@ -98,11 +98,11 @@ async def left_at_rest(data: Path, monkeypatch: pytest.MonkeyPatch, *, again: bo
         run_id = (await sim.ok("/runs", VILLAGE))["run_id"]
         run = await sim.service.find(sim.service._records[run_id].owner, run_id)
         for _ in range(TICKS + 6 if again else TICKS):
-            await run.do(Tick(), "test", None)
+            await run.submit(Tick(), "test", None)
         if again:
             await sim.ok(f"/runs/{run_id}/restart")
             for _ in range(TICKS):
-                await run.do(Tick(), "test", None)
+                await run.submit(Tick(), "test", None)
         wanted, path = len(said_by(TICKS)), sim.service.context.artifacts(run_id) / "events.ndjson"
         while path.read_bytes().count(b"\n") < wanted:
             await asyncio.sleep(0.01)
@@ -120,14 +120,14 @@ async def test_the_files_of_a_run_that_was_left_are_finished_from_its_journal(
     """However much of the lines the kill took, down to half a line."""
     left, run_id = await left_at_rest(tmp_path / "data", monkeypatch, again=again)
     path = left / "stores/credit/runs" / run_id / "artifacts/events.ndjson"
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(share * len(whole))])
+    read_integer = path.read_bytes()
+    path.write_bytes(read_integer[: int(share * len(read_integer))])
     kept = path.read_bytes()[: path.read_bytes().rfind(b"\n") + 1]
 
     async with simulator(left, STILL) as sim:
         listed = {one["name"] for one in (await sim.look(f"/runs/{run_id}/artifacts"))["items"]}
-        stored = await sim.service.from_store(run_id, lambda store: store.artifacts(run_id))
-        summary = await sim.service.from_store(run_id, lambda store: store._rows("SELECT summary FROM runs"))
+        stored = await sim.service.query_store(run_id, lambda store: store.artifacts(run_id))
+        summary = await sim.service.query_store(run_id, lambda store: store._rows("SELECT summary FROM runs"))
 
     files_are_complete(left, run_id, TICKS)
     assert path.read_bytes().startswith(kept)

@@ -194,7 +194,7 @@ async def test_a_served_run_with_commands_between_ticks_comes_out_as_the_same_co
 
     async def ticks(count: int) -> None:
         for _ in range(count):
-            await run.do(Tick(), "test", None)
+            await run.submit(Tick(), "test", None)
 
     await ticks(4)
     await still.post(f"/runs/{run_id}/actions/payment-real", pay)

@@ -123,7 +123,7 @@ async def test_a_status_is_told_at_every_beat_running_and_paused(sim: Simulator)
 async def test_a_guardrail_ends_a_run_with_a_status_and_no_other_event(sim: Simulator) -> None:
     run_id = (await sim.ok("/runs", HASTY))["run_id"]
     status = await sim.until(run_id, lambda found: found["state"] == "error")
-    await (await opened(sim, run_id)).ended()
+    await (await opened(sim, run_id)).wait_ended()
 
     strict.STATUS(status)
     assert status["last_error"]["code"] == "PAYMENT_TIMEOUT"
@@ -207,7 +207,7 @@ async def test_a_journal_that_cannot_be_written_ends_the_run_in_error(
 
     monkeypatch.setattr(run._host.driver.journal, "_disk", Broken(run._host.driver.journal._disk))  # type: ignore[attr-defined]
     status = await sim.until(run_id, lambda found: found["state"] == "error")
-    await run.ended()
+    await run.wait_ended()
 
     assert status["last_error"]["code"] == "INTERNAL_ERROR"
     assert not run.is_open

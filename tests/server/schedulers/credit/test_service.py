@@ -219,7 +219,7 @@ async def test_records_beyond_those_in_memory_are_found_in_the_store(tmp_path: P
             runs.append(await sim.start())
             await sim.ok(f"/runs/{runs[-1]}/stop")
             sim.service._open.clear()
-        sim.service._forget_oldest()
+        sim.service._evict_old_records()
 
         assert sorted(sim.service._records) == sorted(runs[-2:])
         assert [(await sim.status(run_id))["state"] for run_id in runs] == ["stopped"] * 4
@@ -244,10 +244,10 @@ async def test_runs_and_files_past_their_time_are_removed(tmp_path: Path) -> Non
         folder = sim.service.context.runs_folder / run_id
 
         record.stopped_at = "2026-01-01T00:00:00.000Z" if record.stopped_at is None else record.stopped_at
-        await sim.service.tidy()
+        await sim.service.remove_expired()
         assert (folder / "artifacts").exists()
         record.stopped_at = "2020-01-01T00:00:00.000Z"
-        await sim.service.tidy()
+        await sim.service.remove_expired()
 
         assert not folder.exists()
         assert (await sim.get(f"/runs/{run_id}")).status_code == 404
@@ -262,7 +262,7 @@ async def test_the_newest_events_are_there_when_streams_keep_them_no_longer(tmp_
         kept = [one["event_id"] for one in await sim.events(run_id)]
         path = f"/runs/{run_id}/events/last"
         assert [one["event_id"] for one in await sim.look(path, limit=3)] == kept[-3:]
-        await sim.service._open[run_id].ended()
+        await sim.service._open[run_id].wait_ended()
         sim.service._open.clear()  # as after a restart, or when they are too old
 
         assert await sim.events(run_id) == []
@@ -337,7 +337,7 @@ async def test_a_store_that_fails_stops_no_run_and_invents_nothing(
 
     assert metrics.status_code == 503
     assert (await sim.ok(f"/runs/{run_id}/stop"))["state"] == "stopped"
-    assert sim.service._keeper.failures > 0
+    assert sim.service._store_thread.failures > 0
 
 
 @pytest.mark.req("SIM-STO-7")
@@ -410,14 +410,14 @@ async def test_the_demo_makes_way_for_a_run_and_stays_until_it_begins_again(tmp_
         demo = (await sim.look("/runs/active"))["run_id"]
         own = await sim.start()
 
-        await sim.service._show_demo()  # as upkeep does
+        await sim.service._ensure_demo()  # as upkeep does
 
         stopped = await sim.status(demo)
-        assert (stopped["state"], stopped["stop_reason"]) == ("stopped", "the demonstration makes way for another run")
+        assert (stopped["state"], stopped["stop_reason"]) == ("stopped", "another run starts")
         assert (await sim.get(f"/runs/{demo}/graph/snapshot")).status_code == 200
         assert (await sim.look("/runs/active"))["run_id"] == own
         await sim.ok(f"/runs/{own}/stop")
-        await sim.service._show_demo()
+        await sim.service._ensure_demo()
         again = (await sim.look("/runs/active"))["run_id"]
         assert again not in (None, demo, own)
         assert (await sim.get(f"/runs/{demo}")).status_code == 404
@@ -481,9 +481,9 @@ async def test_the_stored_index_of_artifacts_is_refreshed_while_a_run_goes_on_un
     async with simulator(tmp_path / "data", {**QUICK, "SIMULATOR_REAL_ARTIFACTS_SYNC_EVERY_MS": every}) as sim:
         run_id = await sim.start()
         await sim.after_tick(run_id, 5)
-        running = await sim.service.from_store(run_id, lambda store: store.artifacts(run_id))
+        running = await sim.service.query_store(run_id, lambda store: store.artifacts(run_id))
         await sim.ok(f"/runs/{run_id}/stop")
-        ended = await sim.service.from_store(run_id, lambda store: store.artifacts(run_id))
+        ended = await sim.service.query_store(run_id, lambda store: store.artifacts(run_id))
 
     assert bool(running) is listed
     assert len(ended) == len(NAMES)

@@ -74,8 +74,8 @@ class Follower:
                 if most_bytes is not None and size >= most_bytes:
                     break
             # Whatever came after the last blank line was cut off: nobody has seen it.
-            whole = text[: text.rfind("\n\n") + 2]
-            self.seen += [body for _, body in frames(whole)]
+            complete = text[: text.rfind("\n\n") + 2]
+            self.seen += [body for _, body in frames(complete)]
             return most_bytes is None or size < most_bytes
 
 
@@ -161,8 +161,8 @@ async def test_the_stream_beyond_the_limit_is_refused_until_another_ends(tmp_pat
         async with client.stream("GET", path):
             async with client.stream("GET", path):
                 assert (await client.get(path)).status_code == 429
-            with server.client() as looking:
-                until(lambda: looking.get(f"{BASE}/runs/{run_id}/details").json()["followers"] == 1)
+            with server.client() as watcher:
+                until(lambda: watcher.get(f"{BASE}/runs/{run_id}/details").json()["followers"] == 1)
             async with client.stream("GET", path) as third:
                 assert third.status_code == 200
 
@@ -212,7 +212,7 @@ async def test_a_stream_goes_on_after_the_oldest_event_that_is_kept(tmp_path: Pa
         service: Any = supervisor_of(app).service("credit")
         run = await service.find(LOCAL_OWNER, run_id)
         for _ in range(2100):
-            run.tell_status()
+            run.publish_status()
         await client.post(f"{BASE}/runs/{run_id}/stop")
         path = f"{BASE}/runs/{run_id}/events"
         kept = [one["event_id"] for one in (await client.get(f"{path}/poll")).json()]
@@ -262,7 +262,7 @@ async def test_a_reader_that_does_not_read_is_cut_off_without_a_hole(tmp_path: P
         while not run.followers:
             await asyncio.sleep(0.005)
         for _ in range(100):
-            run.tell_status()
+            run.publish_status()
         readable.set()
         await stream
         assert run.record.state == "running"

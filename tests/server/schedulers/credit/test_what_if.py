@@ -8,7 +8,7 @@ import pytest
 from pendula.credit.engine import Run
 from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable
 from pendula.kernel.limits import PAST_READS
-from pendula.server.schedulers.credit.running.what_if import standing, what_if
+from pendula.server.schedulers.credit.running.what_if import serialize_active_run, what_if
 from pendula.server.schedulers.credit.shapes import WhatIf
 from tests.server.living import code_of
 from tests.server.schedulers.credit.simulators import VILLAGE, Simulator
@@ -77,7 +77,7 @@ async def test_only_so_many_wait_for_a_comparison(still: Simulator) -> None:
     run_id = await still.start(scenario_id="village-100")
     with ExitStack() as others:
         for _ in range(PAST_READS.default + 1):
-            others.enter_context(still.service.comparing.place())
+            others.enter_context(still.service.comparisons.place())
         full = await still.post(f"/runs/{run_id}/what-if", {"settings": {}, "ticks": 5})
     later = await still.post(f"/runs/{run_id}/what-if", {"settings": {}, "ticks": 5})
 
@@ -90,7 +90,7 @@ async def test_a_comparison_that_is_cancelled_ends_after_the_tick_it_is_at(
 ) -> None:
     run_id = await still.start(scenario_id="village-100")
     run = await still.service.find(still.service._records[run_id].owner, run_id)
-    found = await run.ask(standing)
+    found = await run.ask(serialize_active_run)
     cancellation = Cancellation()
     applied: list[int] = []
     apply = Run.apply

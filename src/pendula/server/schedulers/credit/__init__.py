@@ -1,10 +1,10 @@
-"""The scheduler of credit over HTTP: scenarios, runs that any client of the protocol can drive, and their events.
+"""The credit scheduler over HTTP: scenarios, runs, and their events, as the simulator protocol defines them.
 
-scheduler       the scheduler with the settings of the environment
-service    scenarios, runs and their owners, capacity, what is left of runs
-running    runs while they are served
+scheduler  the scheduler with the settings of the environment
+service    scenarios, runs, owners, limits of active runs, retention
+running    engines of active runs, and journals of ended ones
 routes     the paths of the protocol
-owners     whose runs are whose
-shapes     the closed forms of answers and bodies
-errors     refusals in the words of the protocol
+owners     owners of runs, and their cookies
+shapes     structs of requests and responses
+errors     errors with the codes and statuses of the protocol
 """

@@ -1,6 +1,5 @@
-"""What is refused under `/api/v1/simulator`, in the words of its protocol; under `actions/` without a frame around it.
-
-The rules of the scheduler raise what they refuse; here each kind gets the status that the protocol has for it.
+"""Errors under `/api/v1/simulator`, with the statuses of its protocol; under `actions/` without an `error` member
+around them.
 """
 
 from collections.abc import Mapping
@@ -19,14 +18,14 @@ from pendula.documents import DocumentRefused
 from pendula.documents.faults import suggestion
 from pendula.kernel.errors import PendulaError
 from pendula.server.errors import HttpRefused, InvalidRequest, error_response, json_response
-from pendula.server.schedulers.credit.running.record_keeper import StoreDisabled
+from pendula.server.schedulers.credit.running.store_thread import StoreDisabled
 from pendula.server.views import encode_view
 
 PREFIX = "/api/v1/simulator"
 
 
 class RunNotFound(HttpRefused):
-    """There is no such run, or it is somebody else's. Facts: `run_id`."""
+    """The run does not exist or has another owner. Facts: `run_id`."""
 
     code = "RUN_NOT_FOUND"
     status = 404
@@ -52,21 +51,21 @@ class UnknownParticipant(HttpRefused):
 
 
 class UnknownEngine(HttpRefused):
-    """The settings of the server allow no payment service of this name. Facts: `engine`, `allowed`."""
+    """The settings of the server allow no such payment service. Facts: `engine`, `allowed`."""
 
     code = "UNKNOWN_ENGINE"
     status = 400
 
 
 class ActionsDisabled(HttpRefused):
-    """The server was not told to allow actions of a person (SIMULATOR_ACTIONS_ENABLE)."""
+    """Manual actions are disabled (SIMULATOR_ACTIONS_ENABLE)."""
 
     code = "ACTIONS_DISABLED"
     status = 403
 
 
 class TooManyRunStreams(HttpRefused):
-    """As many streams of this run, or of all, are open as may be."""
+    """The limit of open streams of this run, or of all runs, is reached."""
 
     code = "TOO_MANY_STREAMS"
     status = 429
@@ -74,7 +73,7 @@ class TooManyRunStreams(HttpRefused):
 
 
 class BadRequest(HttpRefused):
-    """The body or the query cannot be used. Facts: `errors`, each with `path` and `message`."""
+    """The body or the query is invalid. Facts: `errors`, each with `path` and `message`."""
 
     code = "INVALID_REQUEST"
     status = 400
@@ -86,7 +85,7 @@ class Conflict(HttpRefused):
 
 
 class ForkImpossible(HttpRefused):
-    """A run that has ended goes no way at all. Facts: `tick`, `state`."""
+    """The run has ended and cannot be forked. Facts: `tick`, `state`."""
 
     code = ForkRefused.code
     status = 409
@@ -123,14 +122,14 @@ class WrongSetting(HttpRefused):
 
 
 class MetricsUnavailable(HttpRefused):
-    """What was measured cannot be read; nothing is invented instead."""
+    """The stored metrics cannot be read."""
 
     code = "METRICS_UNAVAILABLE"
     status = 503
 
 
 class ScenarioNotStored(HttpRefused):
-    """A scenario that was sent could not be written down, and is not there."""
+    """An uploaded scenario could not be stored."""
 
     code = "SCENARIO_NOT_STORED"
     status = 503
@@ -141,8 +140,8 @@ class Internal(HttpRefused):
     status = 500
 
 
-AFTER_THAT = "Check the disk of the server, then send it again"
-WORDS: Mapping[type[PendulaError], type[HttpRefused]] = {
+RETRY_HINT = "Check the disk of the server, then upload it again"
+ERROR_CLASSES: Mapping[type[PendulaError], type[HttpRefused]] = {
     RunConflict: Conflict,
     ForkRefused: ForkImpossible,
     ScenarioInvalid: InvalidScenario,
@@ -154,7 +153,7 @@ WORDS: Mapping[type[PendulaError], type[HttpRefused]] = {
 
 
 class SimulatorErrors:
-    """The translator of what goes wrong under the prefix."""
+    """Translates errors under `PREFIX`."""
 
     def translated(self, error: PendulaError, scope: Scope) -> PendulaError:
         match error:
@@ -164,15 +163,15 @@ class SimulatorErrors:
             case InvalidRequest():
                 return BadRequest(error.message, **error.details)
             case InvalidSetting():
-                return WrongSetting(f"{error.message}{_near(error.details)}", **error.details)
+                return WrongSetting(f"{error.message}{_hint(error.details)}", **error.details)
             case SimulatorStoreUnusable() if scope["method"] == "POST" and scope["path"].endswith("/scenarios"):
-                reason = error.details.get("reason", "the log of the server says why")
-                return ScenarioNotStored(f"The scenario could not be stored, and is not there: {reason}. {AFTER_THAT}")
+                reason = error.details.get("reason", "see the server log")
+                return ScenarioNotStored(f"The scenario could not be stored: {reason}. {RETRY_HINT}")
             case SimulatorStoreUnusable() | StoreDisabled():
-                return MetricsUnavailable("What is stored of runs cannot be read; the log of the server says why")
+                return MetricsUnavailable("The store of runs cannot be read; see the server log")
             case _:
-                kind = WORDS.get(type(error))
-                return error if kind is None else kind(error.message, **error.details)
+                error_class = ERROR_CLASSES.get(type(error))
+                return error if error_class is None else error_class(error.message, **error.details)
 
     def response(self, error: PendulaError, scope: Scope) -> Response:
         response = error_response(error)
@@ -188,14 +187,14 @@ class SimulatorErrors:
         return Internal("Internal error; the server log has the details under this request id")
 
 
-def _near(facts: Mapping[str, object]) -> str:
-    """The name that was meant, where a setting is not known."""
+def _hint(facts: Mapping[str, object]) -> str:
+    """`; did you mean …?` for an unknown setting."""
     allowed = facts.get("allowed")
     return suggestion(str(facts.get("variable")), allowed) if isinstance(allowed, list) else ""
 
 
 def action_refusal(code: str, message: str, details: Mapping[str, object]) -> bytes:
-    """`{code, message, details?}`: how actions of a person are refused."""
+    """The body of a refused manual action: `{code, message, details?}`."""
     form: dict[str, object] = {"code": code, "message": message}
     if details:
         form["details"] = dict(details)

@@ -1,7 +1,7 @@
-"""Whose runs are whose: tokens own by their names, visitors of this machine by a signed cookie or all together.
+"""Owners of runs: the name of a token, or for local visitors the name in a signed cookie, or `local` without one.
 
-A cookie says who, since when, and proves that this server gave it: an HMAC with a key that lies beside the store. It
-opens nothing: without a token only this machine is let in at all.
+A cookie holds a name and a time, signed by an HMAC with a key beside the store. It grants no access: without a token
+only requests from this machine are accepted.
 """
 
 import hmac
@@ -29,12 +29,12 @@ class OwnerCookies:
         self._skew = skew_seconds
 
     def new(self) -> tuple[Owner, str]:
-        """A visitor nobody knows yet, and the value of the cookie."""
+        """A new visitor, and the value of its cookie."""
         name = f"anon_{secrets.token_hex(8)}"
         return Owner(name, "anon"), self._value(name, self._clock() // 1_000_000)
 
     def owner(self, value: str) -> Owner | None:
-        """Who has this cookie; None if it is forged, too old or from the future."""
+        """The owner that a cookie names; None if it is forged, too old or from the future."""
         name, _, rest = value.partition(".")
         since, _, _ = rest.partition(".")
         if not (since.isascii() and since.isdigit() and len(since) < 15):
@@ -50,7 +50,7 @@ class OwnerCookies:
 
 
 def read_key(path: Path) -> bytes:
-    """The key of this server, made when it is first needed; only its owner may read the file."""
+    """Read the key of this server, or create it; only the owner of the file may read it."""
     try:
         handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
@@ -65,14 +65,13 @@ def read_key(path: Path) -> bytes:
 
 def cookie_of(header: str | None) -> str | None:
     try:
-        found = SimpleCookie(header or "").get(COOKIE)
+        cookie = SimpleCookie(header or "").get(COOKIE)
     except CookieError:
         return None
-    return None if found is None else found.value
+    return None if cookie is None else cookie.value
 
 
 def owner_of(principal: Principal, cookie: str | None, cookies: OwnerCookies) -> Owner:
-    """Whose calls these are."""
     if principal.via is not Via.LOCAL:
         return Owner(principal.name, "admin" if principal.role is Role.ADMIN else "participant")
     known = None if cookie is None else cookies.owner(cookie)
@@ -80,5 +79,5 @@ def owner_of(principal: Principal, cookie: str | None, cookies: OwnerCookies) ->
 
 
 def may_see(owner: Owner, record: Record) -> bool:
-    """A run is there for whoever owns it, and for admins; the living example for everybody."""
+    """Owners see their runs, admins all runs, and everyone the demo."""
     return owner.kind == "admin" or record.owner.id in (owner.id, DEMO_OWNER)

@@ -1,4 +1,4 @@
-"""The scheduler `credit` of a server, at the paths of its protocol: `/api/v1/simulator/…`."""
+"""The scheduler `credit` of a server, under the paths of its protocol: `/api/v1/simulator/…`."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from pendula.credit.served.scenarios import Summary
 from pendula.server.hosting.scheduler_spec import SchedulerSpec
 from pendula.server.schedulers.credit.errors import PREFIX, SimulatorErrors
 from pendula.server.schedulers.credit.routes import actions, networks, past, runs, scenarios, streams
-from pendula.server.schedulers.credit.routes.calling import NAME
+from pendula.server.schedulers.credit.routes.caller import NAME
 from pendula.server.schedulers.credit.service import SimulatorService
 from pendula.server.schedulers.credit.shapes import VIEWS
 from pendula.server.settings import Settings
@@ -18,15 +18,15 @@ from pendula.server.settings import Settings
 
 def scheduler_for(settings: Settings, environment: Mapping[str, str] | None = None) -> SchedulerSpec:
     """The scheduler with the settings of the environment; raises `InvalidSetting`."""
-    given = os.environ if environment is None else environment
-    served, begun = served_settings.from_environment(given), run_settings.from_environment(given)
+    variables = os.environ if environment is None else environment
+    served, defaults = served_settings.from_environment(variables), run_settings.from_environment(variables)
     if settings.demo:
-        # An example that nobody may touch would show half of it.
-        begun = run_settings.changed(begun, {"actions_enable": "on"})
+        # The demo shows manual actions, too.
+        defaults = run_settings.changed(defaults, {"actions_enable": "on"})
     return SchedulerSpec(
         name=NAME,
         title="Credit",
-        sentence="Who can pay whom, where capacity runs out, what clearing frees: networks that live tick by tick.",
+        sentence="Simulates credit networks: who can pay whom, where capacity runs out, what clearing frees.",
         routers=(
             scenarios.router,
             streams.router,
@@ -36,7 +36,7 @@ def scheduler_for(settings: Settings, environment: Mapping[str, str] | None = No
             runs.router,
         ),
         views=(*VIEWS, past.PastRun, Snapshot, Summary),
-        service=lambda host: SimulatorService(host, served, begun),
+        service=lambda host: SimulatorService(host, served, defaults),
         errors=lambda _: SimulatorErrors(),
         prefix=PREFIX,
     )

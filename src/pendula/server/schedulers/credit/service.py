@@ -1,7 +1,7 @@
-"""The simulator while it is served: scenarios, runs and their owners, how many may be active, and what is left of them.
+"""Scenarios and runs of the simulator: owners, limits of active runs, the demo, and retention.
 
-A run is found by whoever owns it, and by admins; for all others it is not there. The engines of runs that have ended
-are closed, their records stay.
+Only its owner and admins can see a run; for all others it does not exist. The engine of an ended run is closed, its
+record stays.
 """
 
 import asyncio
@@ -49,24 +49,24 @@ from pendula.server.schedulers.credit.owners import OwnerCookies, may_see, read_
 from pendula.server.schedulers.credit.running import recovery
 from pendula.server.schedulers.credit.running.counters import RunCounters
 from pendula.server.schedulers.credit.running.ended_run import EndedRuns
-from pendula.server.schedulers.credit.running.record_keeper import RecordKeeper
 from pendula.server.schedulers.credit.running.run_writer import RunContext
 from pendula.server.schedulers.credit.running.served_run import ServedRun, StopRequest
+from pendula.server.schedulers.credit.running.store_thread import StoreThread
 from pendula.server.schedulers.credit.shapes import NewRun
 from pendula.server.views import State
 
 STORE, RUNS, KEY = "simulator.db", "runs", "owners.key"
 SERVER = "server"
-# Ticks between two checkpoints: after a crash no more than these are computed again.
+# Ticks between two snapshots: the most that a recovery repeats.
 SNAPSHOT_EVERY = 500
 HOUSEKEEPING_SECONDS = 60
 DAY_US = 86_400_000_000
 
 DEMO = Owner(DEMO_OWNER, DEMO_OWNER)
 DEMO_RUN = NewRun("village-100", "real", 70, settings={"amount_cap": "500", "clearing_yardstick": "on"})
-DEMO_TICKS = 3600  # then the village begins anew: an example need not be long
+DEMO_TICKS = 3600  # then the demo restarts
 
-AS_MANY = 4  # reads may wait as looks at the past may: most are short, and pages read all the time
+QUEUE_FACTOR = 4  # most large reads are short and pages send many: their queue is so many times longer
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ log = structlog.get_logger("pendula.server")
 
 
 class SimulatorService:
-    """The service of the scheduler `credit`. `defaults` are the settings that runs begin with."""
+    """The service of the scheduler `credit`. `defaults` are the settings of new runs."""
 
     def __init__(self, host: Host, settings: ServedSettings, defaults: RunSettings) -> None:
         self.settings = settings
@@ -83,13 +83,13 @@ class SimulatorService:
         self.counters = RunCounters(host.metrics.registry if settings.metrics_enabled else CollectorRegistry())
         self.streams = 0
         self.ended = EndedRuns()
-        self.comparing = Lane.of("comparisons", host.settings, threads=1)
-        self.reading = Lane.of("ended-runs", host.settings, threads=1)
-        # One thread: questions about the run that is kept at hand share its caches.
-        self.asking_ended = Lane.of("questions-to-ended-runs", host.settings, threads=1)
-        self.looking = Lane.of("simulator-reads", host.settings, times=AS_MANY)
+        self.comparisons = Lane.of("comparisons", host.settings, threads=1)
+        self.journal_reads = Lane.of("ended-runs", host.settings, threads=1)
+        # One thread: queries to the loaded run share its caches.
+        self.ended_questions = Lane.of("questions-to-ended-runs", host.settings, threads=1)
+        self.large_reads = Lane.of("simulator-reads", host.settings, times=QUEUE_FACTOR)
         self._host = host
-        self._keeper = RecordKeeper(lambda count: self.counters.dropped.labels("measurements").inc(count))
+        self._store_thread = StoreThread(lambda count: self.counters.dropped.labels("measurements").inc(count))
         self._records: dict[str, Record] = {}
         self._open: dict[str, ServedRun] = {}
         self._changing = asyncio.Lock()
@@ -98,23 +98,23 @@ class SimulatorService:
         self._failure: PendulaError | None = None
         self._stopping = False
         self._housekeeping: asyncio.Task[None] | None = None
-        self._last_read: tuple[str, Run] | None = None
+        self._last_loaded: tuple[str, Run] | None = None
         self.counters.clients.set_function(lambda: self.streams)
         self.counters.buffered.set_function(lambda: sum(len(run.ring) for run in self._open.values()))
 
     # Opening and closing
 
     async def open(self, folder: Path) -> None:
-        """Open the store and end what an earlier process left; a failure is kept, not raised."""
+        """Open the store and end the runs of a killed process; a failure is stored in `failure`, not raised."""
         try:
-            await self._opened(folder)
+            await self._start(folder)
         except PendulaError as error:
             self._fail(error)
         except Exception as error:
             log.exception("sim.failed")
             self._fail(WorldBroken(f"The simulator could not be opened: {type(error).__name__}: {error}"))
 
-    async def _opened(self, folder: Path) -> None:
+    async def _start(self, folder: Path) -> None:
         await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
         key = await asyncio.to_thread(read_key, folder / KEY)
         clock, settings = self._host.clock.now, self.settings
@@ -122,7 +122,7 @@ class SimulatorService:
         context = RunContext(
             settings,
             clock,
-            self._keeper,
+            self._store_thread,
             self.counters,
             folder / RUNS,
             make_host=self._new_host,
@@ -130,35 +130,35 @@ class SimulatorService:
             disk_low=partial(self._disk_low, folder),
         )
         if settings.db_enabled:
-            await self._keeper.open(lambda: Store(folder / STORE))
-            for stored in await self._keeper.ask(Store.scenarios):
-                self.scenarios.add(scenarios.read(from_value(stored.document, "store"), stored.created_at))
-            for record in await self._keeper.ask(Store.records):
+            await self._store_thread.open(lambda: Store(folder / STORE))
+            for row in await self._store_thread.ask(Store.scenarios):
+                self.scenarios.add(scenarios.read(from_value(row.document, "store"), row.created_at))
+            for record in await self._store_thread.ask(Store.records):
                 self._records[record.run_id] = record
-        await self._end_what_was_left(context)
-        # From here on callers are answered: nobody sees a run as active that nobody lets tick.
+        await self._end_abandoned_runs(context)
+        # Requests are answered from here on: only now no run of a killed process is active any more.
         self._context = context
-        self._forget_oldest()
-        await self._show_demo()
-        self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
+        self._evict_old_records()
+        await self._ensure_demo()
+        self._housekeeping = asyncio.get_running_loop().create_task(self._run_housekeeping())
 
-    async def _end_what_was_left(self, context: RunContext) -> None:
+    async def _end_abandoned_runs(self, context: RunContext) -> None:
         for record in list(self._records.values()):
             if record.state not in ENDED:
-                found = await asyncio.to_thread(recovery.finish, record, context)
+                unwritten = await asyncio.to_thread(recovery.finish_abandoned, record, context)
                 log.warning("sim.run.abandoned", run_id=record.run_id, tick=record.tick_index)
-                await self._keeper.ask(partial(Store.write, runs={record.run_id: found}))
+                await self._store_thread.ask(partial(Store.write, runs={record.run_id: unwritten}))
 
     def _outside(self, record: Record, config: Json) -> Outside:
-        """Who answers what a run asks; raises `UnknownEngine` where its payment service is no longer allowed."""
+        """The outside of a run; raises `UnknownEngine` if its payment service is no longer allowed."""
         if record.engine is None:
             return SolverWhenAsked()
         url = self._engine_url(record.engine)
         if config is None:
             with reading(self.context.journal(record.run_id)) as journal:
                 config = journal.header.config
-        given: Any = config
-        settings = msgspec.convert(given["settings"], RunSettings)
+        members: Any = config
+        settings = msgspec.convert(members["settings"], RunSettings)
         token = self._engine_token(record.engine)
         service = PaymentService.with_settings(url, settings, token=token, called=record.engine)
         return Answers(None, service, SolverWhenAsked())
@@ -167,24 +167,24 @@ class SimulatorService:
         file = self._host.settings.credit_engine_tokens.get(name)
         try:
             return None if file is None else Path(file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeError) as trouble:
-            log.error("sim.engine.token", engine=name, problem=str(trouble))
+        except (OSError, UnicodeError) as error:
+            log.error("sim.engine.token", engine=name, problem=str(error))
             raise WorldBroken(f"The token of the payment service {name!r} cannot be read; see the server log") from None
 
     def _engine_url(self, name: str) -> str:
         engines = self._host.settings.credit_engines
         if name not in engines:
             known = sorted(engines)
-            there = f"allowed are {', '.join(known)}" if known else "this server allows none (setting credit.engines)"
+            allowed = f"allowed are {', '.join(known)}" if known else "this server allows none (setting credit.engines)"
             hint = suggestion(name, known)
             raise UnknownEngine(
-                f"There is no payment service {name[:100]!r}{hint}; {there}", engine=name[:100], allowed=known
+                f"Unknown payment service {name[:100]!r}{hint}; {allowed}", engine=name[:100], allowed=known
             )
         return engines[name]
 
     def _new_host(self, record: Record, config: Json) -> EngineHost:
-        taken = {int(run.label) for run in self._open.values() if run.is_open}
-        slot = next(number for number in range(1, len(taken) + 2) if number not in taken)
+        used = {int(run.label) for run in self._open.values() if run.is_open}
+        slot = next(number for number in range(1, len(used) + 2) if number not in used)
         return EngineHost(
             "credit",
             record.run_id,
@@ -224,20 +224,20 @@ class SimulatorService:
             run.wake()
 
     async def close(self) -> None:
-        """Stop every run, then write what waits."""
+        """Stop every run, then write everything pending."""
         self.stop()
         if self._housekeeping is not None:
             self._housekeeping.cancel()
-        why = StopRequest(SERVER, "the server is stopping", None)
-        await asyncio.gather(*(run.stop(why, SERVER, None) for run in self._open.values()))
-        await asyncio.gather(*(run.ended() for run in self._open.values()))
-        for lane in (self.comparing, self.reading, self.asking_ended, self.looking):
+        request = StopRequest(SERVER, "the server is stopping", None)
+        await asyncio.gather(*(run.stop(request, SERVER, None) for run in self._open.values()))
+        await asyncio.gather(*(run.wait_ended() for run in self._open.values()))
+        for lane in (self.comparisons, self.journal_reads, self.ended_questions, self.large_reads):
             await asyncio.to_thread(lane.close)
-        await self._keeper.close()
+        await self._store_thread.close()
 
     @property
     def context(self) -> RunContext:
-        """Raises what keeps the simulator from working."""
+        """Raises the stored failure, or `EngineUnavailable` before the simulator has started."""
         if self._failure is not None:
             raise self._failure
         if self._context is None:
@@ -251,65 +251,65 @@ class SimulatorService:
 
     # Scenarios
 
-    async def add_scenario(self, kept: StoredScenario) -> None:
-        """Keep what was uploaded; raises `ScenarioExists`."""
+    async def add_scenario(self, stored: StoredScenario) -> None:
+        """Store an uploaded scenario; raises `ScenarioExists`."""
         async with self._changing:
-            self.scenarios.check_new(kept)
-            document, uploaded_at = kept.document, kept.uploaded_at
+            self.scenarios.check_new(stored)
+            document, uploaded_at = stored.document, stored.uploaded_at
             assert isinstance(document, dict)
             assert uploaded_at is not None
-            if self._keeper.there:
-                codes = kept.scenario.equivalents
-                await self._keeper.ask(lambda store: store.add_scenario(document, codes, uploaded_at))
-            self.scenarios.add(kept)
+            if self._store_thread.has_store:
+                codes = stored.scenario.equivalents
+                await self._store_thread.ask(lambda store: store.add_scenario(document, codes, uploaded_at))
+            self.scenarios.add(stored)
 
     # Runs
 
-    async def create(self, owner: Owner, wish: NewRun) -> Record:
-        """A new run, which is running when this returns. Raises `ScenarioNotFound`, `RunConflict`, `InvalidSetting`."""
-        kept = self.scenarios.get(wish.scenario_id)
-        settings = changed(self.defaults, wish.settings)
-        if wish.engine is not None:
-            self._engine_url(wish.engine)
-            if wish.deterministic:
-                message = f"Payments through {wish.engine!r} cannot be deterministic; leave deterministic out"
+    async def create(self, owner: Owner, request: NewRun) -> Record:
+        """Create and start a run. Raises `ScenarioNotFound`, `RunConflict`, `InvalidSetting`."""
+        stored = self.scenarios.get(request.scenario_id)
+        settings = changed(self.defaults, request.settings)
+        if request.engine is not None:
+            self._engine_url(request.engine)
+            if request.deterministic:
+                message = f"Payments through {request.engine!r} cannot be deterministic; omit deterministic"
                 raise RunConflict(message, conflict_kind="engine_not_deterministic")
         now = self.context.clock()
         name = run_name(now, secrets.token_bytes(4))
-        seed, source = chosen_seed(wish.seed, kept.scenario.seed, settings.fixed_seed, name)
+        seed, source = chosen_seed(request.seed, stored.scenario.seed, settings.fixed_seed, name)
         record = Record(
             run_id=name,
-            scenario_id=kept.scenario.id,
+            scenario_id=stored.scenario.id,
             owner=owner,
-            mode=wish.mode,
+            mode=request.mode,
             seed=seed,
             seed_from=source,
-            deterministic=wish.engine is None,
-            engine=wish.engine,
-            intensity_percent=wish.intensity_percent,
+            deterministic=request.engine is None,
+            engine=request.engine,
+            intensity_percent=request.intensity_percent,
             created_at=moment(now),
-            equivalents=kept.scenario.equivalents,
+            equivalents=stored.scenario.equivalents,
         )
         config = Config(
-            kept.document,
+            stored.document,
             seed,
             name,
-            wish.intensity_percent,
+            request.intensity_percent,
             settings=settings,
-            mode=wish.mode,
-            engine="embedded" if wish.engine is None else "external",
+            mode=request.mode,
+            engine="embedded" if request.engine is None else "external",
         )
         return await self._begin(record, decode(encode(config)))
 
-    async def go_on(self, owner: Owner, record: Record) -> Record:
-        """A new run from where one that has ended stood; raises `RunConflict`."""
+    async def continue_run(self, owner: Owner, record: Record) -> Record:
+        """Start a new run from the last state of an ended one; raises `RunConflict`."""
         if record.state not in ENDED:
             raise RunConflict(f"The run {record.run_id} has not ended", conflict_kind="run_active")
-        run = await self.stored(record)
+        run = await self.load_ended(record)
         now = self.context.clock()
         config = decode(encode(run.config))
         assert isinstance(config, dict)
-        fresh = Record(
+        continuation = Record(
             run_id=run_name(now, secrets.token_bytes(4)),
             scenario_id=record.scenario_id,
             owner=owner,
@@ -323,10 +323,12 @@ class SimulatorService:
             equivalents=record.equivalents,
             continued_from=record.run_id,
         )
-        return await self._begin(fresh, {**config, "run_id": fresh.run_id, "checkpoint": recovery.checkpoint(run)})
+        return await self._begin(
+            continuation, {**config, "run_id": continuation.run_id, "checkpoint": recovery.checkpoint(run)}
+        )
 
     def _disk_low(self, folder: Path) -> bool:
-        """Whether there is too little space for new runs; a disk that does not even say so counts as full."""
+        """Whether there is too little space for new runs; an unreadable disk counts as full."""
         try:
             disk = RealDisk(folder, make=False)
         except OSError:
@@ -339,110 +341,109 @@ class SimulatorService:
             disk.close()
 
     async def _require_space(self) -> None:
-        """Raises `DiskLow`: a run that could have no tick does not begin."""
+        """Raises `DiskLow`: a run could not tick."""
         if await asyncio.to_thread(self.context.disk_low):
-            raise DiskLow("The disk of the server is nearly full; no run begins until there is space again")
+            raise DiskLow("The disk of the server is nearly full; free some space to start a run")
 
     async def _begin(self, record: Record, config: Json) -> Record:
         async with self._changing:
             await self._require_space()
-            await self._free_journal_space(record.owner)
-            # Written first: a journal that nobody knows of would never be ended.
-            if self._keeper.there:
-                await self._keeper.ask(lambda store: store.save(record))
+            await self._admit(record.owner)
+            # The record comes first: without one, no recovery would find the journal.
+            if self._store_thread.has_store:
+                await self._store_thread.ask(lambda store: store.save(record))
             run = ServedRun(record, self.context)
             try:
                 await run.open(config)
             except BaseException:
-                if self._keeper.there:
-                    await self._keeper.delete(record.run_id)
+                if self._store_thread.has_store:
+                    await self._store_thread.delete(record.run_id)
                 raise
             self._records[record.run_id] = record
             self._open[record.run_id] = run
             await run.begin()
-            self._forget_oldest()
+            self._evict_old_records()
         return record
 
     async def restart(self, run: ServedRun, by: str, request_id: str | None) -> None:
-        """Raises `RunConflict` where one more active run is too many."""
+        """Raises `RunConflict` if too many runs are active."""
         async with self._changing:
             await self._require_space()
-            run = self.keep(run)
+            run = self.register(run)
             if run.record.state in ENDED:
-                await run.ended()
-                await self._free_journal_space(run.record.owner)
+                await run.wait_ended()
+                await self._admit(run.record.owner)
             await run.restart(by, request_id)
 
-    async def _free_journal_space(self, owner: Owner) -> None:
-        """The living example yields to whoever wants to run something."""
-        active = [(one.run_id, one.owner.id) for one in self._records.values() if one.active]
-        users = [(run, theirs) for run, theirs in active if theirs != DEMO_OWNER]
+    async def _admit(self, owner: Owner) -> None:
+        """Check the limits of active runs, then stop the demo; raises `RunConflict`."""
+        active = [(record.run_id, record.owner.id) for record in self._records.values() if record.active]
+        users = [(run_id, owner_id) for run_id, owner_id in active if owner_id != DEMO_OWNER]
         if owner.id != DEMO_OWNER:
             admit(owner.id, users, Capacity(self.settings.max_active_runs, self.settings.max_active_runs_per_owner))
-        for run_id, theirs in active:
-            if theirs == DEMO_OWNER:
-                await self._open[run_id].stop(
-                    StopRequest(SERVER, "the demonstration makes way for another run", None), SERVER, None
-                )
+        for run_id, owner_id in active:
+            if owner_id == DEMO_OWNER:
+                await self._open[run_id].stop(StopRequest(SERVER, "another run starts", None), SERVER, None)
 
     async def find(self, owner: Owner, run_id: str) -> ServedRun:
-        """The run, open or not; raises `RunNotFound`, also for somebody else's."""
+        """The run, open or not; raises `RunNotFound` also for a run of another owner."""
         record = self._records.get(run_id)
-        if record is None and self._keeper.there:
-            record = await self._keeper.ask(lambda store: store.record(run_id), of=run_id)
+        if record is None and self._store_thread.has_store:
+            record = await self._store_thread.ask(lambda store: store.record(run_id), of=run_id)
         if record is None or not may_see(owner, record):
-            shown = run_id[:100]
-            raise RunNotFound(f"There is no run {shown!r}", run_id=shown)
+            name = run_id[:100]
+            raise RunNotFound(f"There is no run {name!r}", run_id=name)
         return self._open.get(run_id) or ServedRun(record, self.context)
 
-    def keep(self, run: ServedRun) -> ServedRun:
-        """The one object that stands for the run from now on, until nobody follows it and its events are too old."""
+    def register(self, run: ServedRun) -> ServedRun:
+        """The one object of this run; `remove_expired` drops it when it has no readers and no readable events."""
         self._records.setdefault(run.record.run_id, run.record)
         return self._open.setdefault(run.record.run_id, run)
 
     def active(self, owner: Owner) -> Record | None:
-        """The newest active run of the caller, else the living example."""
-        own = [one for one in self._records.values() if one.active and one.owner.id == owner.id]
-        demo = [one for one in self._records.values() if one.active and one.owner.id == DEMO_OWNER]
+        """The newest active run of the caller, else the demo."""
+        active = [record for record in self._records.values() if record.active]
+        own = [record for record in active if record.owner.id == owner.id]
+        demo = [record for record in active if record.owner.id == DEMO_OWNER]
         return next(reversed(own), None) or next(reversed(demo), None)
 
     def all(self, owner: Owner) -> Iterator[Record]:
-        """The newest first."""
-        return (one for one in reversed(self._records.values()) if may_see(owner, one))
+        """All runs that the owner may see, newest first."""
+        return (record for record in reversed(self._records.values()) if may_see(owner, record))
 
     async def ask(self, run: ServedRun, question: Callable[[Run], T]) -> T:
-        """What the engine of a run answers; for one that has ended, as it stood then."""
+        """The result of `question` for the engine of a run; of an ended run, for its last state."""
         if run.is_open:
             return await run.ask(question)
-        stored = await self.stored(run.record)
-        return await self.asking_ended.look(lambda: question(stored))
+        engine = await self.load_ended(run.record)
+        return await self.ended_questions.look(lambda: question(engine))
 
-    async def stored(self, record: Record) -> Run:
-        """A run that has ended, as it stood then. The last one that was asked for is kept at hand."""
+    async def load_ended(self, record: Record) -> Run:
+        """The last state of an ended run, from its journal; the last one loaded is cached."""
         key = f"{record.run_id}|{record.stopped_at}"
-        if self._last_read is None or self._last_read[0] != key:
+        if self._last_loaded is None or self._last_loaded[0] != key:
             journal = self.context.journal(record.run_id)
-            self._last_read = key, await self.reading.look(lambda: recovery.last_state(journal))
-        return self._last_read[1]
+            self._last_loaded = key, await self.journal_reads.look(lambda: recovery.load_last_state(journal))
+        return self._last_loaded[1]
 
-    async def from_store(self, run_id: str, question: Callable[[Store], T]) -> T:
-        """What the store answers about a run, all that was written of it included; raises `StoreDisabled`,
+    async def query_store(self, run_id: str, question: Callable[[Store], T]) -> T:
+        """Query the store after everything pending of the run is written; raises `StoreDisabled` or
         `SimulatorStoreUnusable`."""
-        return await self._keeper.ask(question, of=run_id)
+        return await self._store_thread.ask(question, of=run_id)
 
     # Upkeep
 
-    async def _keep_house(self) -> None:
+    async def _run_housekeeping(self) -> None:
         while True:
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
             try:
-                await self.tidy()
-                await self._show_demo()
-            except PendulaError as trouble:
-                log.error("sim.upkeep.failed", code=trouble.code, problem=trouble.message)
+                await self.remove_expired()
+                await self._ensure_demo()
+            except PendulaError as error:
+                log.error("sim.upkeep.failed", code=error.code, problem=error.message)
 
-    async def tidy(self) -> None:
-        """Let go of what is past its time: rings of ended runs, files, runs."""
+    async def remove_expired(self) -> None:
+        """Drop rings of ended runs, and remove files and runs that are older than the settings allow."""
         now = self._host.clock.now()
         for run_id, run in list(self._open.items()):
             if run.record.state in ENDED and not run.followers and not len(run.ring):
@@ -460,18 +461,18 @@ class SimulatorService:
 
     async def _remove(self, run_id: str) -> None:
         del self._records[run_id]
-        if self._keeper.there:
-            await self._keeper.delete(run_id)
+        if self._store_thread.has_store:
+            await self._store_thread.delete(run_id)
         await asyncio.to_thread(shutil.rmtree, self.context.runs_folder / run_id, ignore_errors=True)
         log.info("sim.run.removed", run_id=run_id)
 
-    async def _show_demo(self) -> None:
-        """Keep the demonstration running while there is no other run. One that made way stays until the next begins."""
+    async def _ensure_demo(self) -> None:
+        """Start the demo unless a run is active; a stopped demo is removed when the next one starts."""
         if not self._host.settings.demo or self._stopping:
             return
-        active = [one for one in self._records.values() if one.active]
+        active = [record for record in self._records.values() if record.active]
         if not active and not await asyncio.to_thread(self.context.disk_low):
-            for record in [one for one in self._records.values() if one.owner == DEMO]:
+            for record in [record for record in self._records.values() if record.owner == DEMO]:
                 self._open.pop(record.run_id, None)
                 await self._remove(record.run_id)
             await self.create(DEMO, DEMO_RUN)
@@ -479,9 +480,11 @@ class SimulatorService:
             if record.owner == DEMO and record.tick_index >= DEMO_TICKS:
                 await self._open[record.run_id].restart(SERVER, None)
 
-    def _forget_oldest(self) -> None:
-        """Records of ended runs beyond their number are left to the store."""
-        ended = [one for one in self._records.values() if one.state in ENDED and one.run_id not in self._open]
+    def _evict_old_records(self) -> None:
+        """Keep `max_run_records` ended runs in memory; older ones are in the store."""
+        ended = [
+            record for record in self._records.values() if record.state in ENDED and record.run_id not in self._open
+        ]
         for record in ended[: max(0, len(ended) - self.settings.max_run_records)]:
             del self._records[record.run_id]
 

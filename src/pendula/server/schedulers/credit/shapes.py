@@ -1,4 +1,4 @@
-"""The closed forms of the protocol: what answers hold, member by member and nothing besides, and what calls take."""
+"""Requests and responses of the protocol, with all their members."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -19,16 +19,16 @@ Text = Annotated[str, Meta(max_length=200)]
 
 
 class Control(Struct, frozen=True, kw_only=True):
-    """What every answer about runs and scenarios carries."""
+    """The member of every response about runs and scenarios."""
 
     api_version: str = API_VERSION
 
 
 class Body(Struct, frozen=True, forbid_unknown_fields=True):
-    """A member nobody knows is refused: a typing error must not be a different wish."""
+    """A request body. Unknown fields are rejected so that typos cannot change a request."""
 
 
-# Answers
+# Responses
 
 
 class ScenarioList(Control, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class RunName(Control, frozen=True, kw_only=True):
 
 
 class RunStatusView(Control, frozen=True, kw_only=True):
-    """Where a run stands; our own additions are in `RunDetails`."""
+    """The status of a run as the protocol defines it; our additions are in `RunDetails`."""
 
     run_id: str
     scenario_id: str
@@ -73,14 +73,14 @@ class RunStatusView(Control, frozen=True, kw_only=True):
 def status_view(record: Record, current_phase: str | None = None) -> RunStatusView:
     names = [name for name in RunStatusView.__struct_fields__ if hasattr(record, name)]
     facts: dict[str, Any] = {name: getattr(record, name) for name in names}
-    told = {"state": record.state.value, "current_phase": current_phase}
-    return RunStatusView(**{**facts, **told, "ops_sec": float(record.ops_sec)})
+    state = {"state": record.state.value, "current_phase": current_phase}
+    return RunStatusView(**{**facts, **state, "ops_sec": float(record.ops_sec)})
 
 
 class DemandView(Struct, frozen=True):
-    """One equivalent over the whole run: what payers wanted before the ledger capped it, and what was paid.
+    """One equivalent over the whole run: the planned amounts before the ledger capped them, and the paid ones.
 
-    `served_share` is how many per cent of what was wanted were paid; null where nothing was wanted.
+    `served_share` is `served` in per cent of `wanted`; null if that is 0.
     """
 
     wanted: str
@@ -90,10 +90,10 @@ class DemandView(Struct, frozen=True):
 
 
 class RunDetails(Control, frozen=True, kw_only=True):
-    """What we know of a run beyond the protocol's own forms.
+    """Details of a run beyond the protocol.
 
-    `engine` is the payment service that makes the payments, null for the embedded one. `deterministic` says whether the
-    same seed, settings and commands give the same run again; an outside service cannot promise it.
+    `engine` is the payment service, null for the embedded one. `deterministic` is true if the same seed, settings and
+    commands repeat the run; with an external service it is false.
     """
 
     run_id: str
@@ -117,7 +117,7 @@ class RunDetails(Control, frozen=True, kw_only=True):
 
 
 class WhatIfBranch(Struct, frozen=True, kw_only=True):
-    """How one of two ways went on: what was tried and made from where they part, and the last values measured."""
+    """One branch of a fork: payments since the fork, and the last metrics."""
 
     attempts: int
     committed: int
@@ -130,7 +130,7 @@ class WhatIfBranch(Struct, frozen=True, kw_only=True):
 
 
 class WhatIfView(Control, frozen=True, kw_only=True):
-    """A run that goes on twice: as it is, and with other settings, of which both values are told.
+    """A run forked into a branch with its own settings and one with changed ones; `settings` has both values.
 
     `first_difference` is the first tick after which the ledgers differ, null if they never do.
     """
@@ -154,7 +154,7 @@ class MetricsView(Control, frozen=True, kw_only=True):
 
 
 class BottleneckView(Struct, frozen=True):
-    """A line at which payments fail; the score is a share from 0 to 1."""
+    """A line over which payments fail; the score is from 0 to 1."""
 
     target: Target
     score: float
@@ -163,8 +163,14 @@ class BottleneckView(Struct, frozen=True):
     suggested_action: str | None
 
     @classmethod
-    def of(cls, found: Bottleneck) -> Self:
-        return cls(found.target, float(found.score), found.reason_code, found.label, found.suggested_action)
+    def of(cls, bottleneck: Bottleneck) -> Self:
+        return cls(
+            bottleneck.target,
+            float(bottleneck.score),
+            bottleneck.reason_code,
+            bottleneck.label,
+            bottleneck.suggested_action,
+        )
 
 
 class BottlenecksView(Control, frozen=True, kw_only=True):
@@ -286,14 +292,14 @@ class ClearingShown(ActionDone, frozen=True, kw_only=True):
 
 
 class ActionRefusal(Struct, frozen=True):
-    """How an action is refused: one object, without a frame."""
+    """A refused manual action, without an `error` member around it."""
 
     code: str
     message: str
     details: dict[str, Any] | UnsetType = UNSET
 
 
-# Bodies
+# Requests
 
 
 class NewRun(Body, frozen=True):

@@ -1,11 +1,11 @@
 """The paths of the protocol, below `/api/v1/simulator`.
 
-runs         runs come and go; what is known of them and what they left
-scenarios    scenarios are listed, uploaded and looked at
-networks     pictures, measured values, bottlenecks, who can be paid
-past         a run as it was, and what a time slider asks for
-streams      events as a stream, or asked for
-actions      what a person does, each call with its form
-acting       how each of them is carried out, once
-calling      who calls, and how a query is read
+runs             create, control and inspect runs; their artifacts
+scenarios        list, upload and preview scenarios
+networks         snapshots, metrics, bottlenecks, payment targets
+past             earlier states of a run, for the time slider
+streams          events, streamed or polled
+actions          manual actions
+action_handlers  apply each action, once
+caller           owner of a request, and query parameters
 """

@@ -1,4 +1,4 @@
-"""Actions of a person over HTTP, each with its own form; refusals are one object without a frame."""
+"""Manual actions over HTTP; refusals are one object without an `error` member around it."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -12,9 +12,9 @@ from pendula.server.routes.bodies import read_body
 from pendula.server.routes.openapi import WRITE_ERRORS, Responses, answers, takes
 from pendula.server.schedulers.credit import shapes
 from pendula.server.schedulers.credit.errors import PREFIX, ActionsDisabled, action_refusal
-from pendula.server.schedulers.credit.routes import acting
-from pendula.server.schedulers.credit.routes.acting import Done, Refused, once
-from pendula.server.schedulers.credit.routes.calling import Caller, Steering, answer
+from pendula.server.schedulers.credit.routes import action_handlers
+from pendula.server.schedulers.credit.routes.action_handlers import Refused, Result, perform_once
+from pendula.server.schedulers.credit.routes.caller import Caller, OperatorCaller, answer
 from pendula.server.schedulers.credit.running.served_run import ServedRun
 
 ACTIONS = "/runs/{run_id}/actions"
@@ -32,66 +32,70 @@ _REFUSED: Responses = {
 }
 
 
-def _acts(
+def _add_route(
     name: str,
-    sentence: str,
-    takes_a: type[A],
-    gives: type[shapes.ActionDone],
-    act: Callable[[ServedRun, Caller, A], Awaitable[Done]],
+    description: str,
+    body: type[A],
+    response: type[shapes.ActionDone],
+    act: Callable[[ServedRun, Caller, A], Awaitable[Result]],
 ) -> None:
     @router.post(
         f"/{name}",
-        description=sentence,
-        responses=answers(gives, ()) | _REFUSED,
-        openapi_extra=takes(takes_a.__name__),
+        description=description,
+        responses=answers(response, ()) | _REFUSED,
+        openapi_extra=takes(body.__name__),
         operation_id=f"credit_{name.replace('-', '_')}",
     )
-    async def acted(run_id: str, request: Request, caller: Steering) -> Response:
+    async def handle(run_id: str, request: Request, caller: OperatorCaller) -> Response:
         run = await caller.run(run_id)
         if not caller.service.defaults.actions_enable:
-            raise ActionsDisabled("Actions of a person are switched off; SIMULATOR_ACTIONS_ENABLE=1 allows them")
-        wish: Any = await read_body(request, takes_a)
+            raise ActionsDisabled("Manual actions are disabled; set SIMULATOR_ACTIONS_ENABLE=1 to allow them")
+        action: Any = await read_body(request, body)
         with caller.service.counters.action_seconds.labels(name).time():
-            done = await once(run, name, wish, lambda: act(run, caller, wish))
-        if isinstance(done, Refused):
-            return json_response(action_refusal(done.code, done.message, done.details), done.status)
-        return answer(done)
+            result = await perform_once(run, name, action, lambda: act(run, caller, action))
+        if isinstance(result, Refused):
+            return json_response(action_refusal(result.code, result.message, result.details), result.status)
+        return answer(result)
 
 
-_acts("payment-real", "Pay by hand, through the ledger of the run.", shapes.Payment, shapes.PaymentDone, acting.pay)
-_acts("clearing-real", "Clear by hand.", shapes.Clearing, shapes.ClearingDoneView, acting.clear)
-_acts(
+_add_route(
+    "payment-real", "Make a payment in the ledger of the run.", shapes.Payment, shapes.PaymentDone, action_handlers.pay
+)
+_add_route(
+    "clearing-real", "Clear debts in one equivalent.", shapes.Clearing, shapes.ClearingDoneView, action_handlers.clear
+)
+_add_route(
     "trustline-create",
-    "Open a line from its creditor to its debtor, or open a closed one again.",
+    "Open a line from a creditor to a debtor, or reopen a closed one.",
     shapes.TrustlineCreate,
     shapes.TrustlineCreated,
-    acting.open_line,
+    action_handlers.open_line,
 )
-_acts(
+_add_route(
     "trustline-update",
-    "Another limit; not below what is owed.",
+    "Change the limit of a line; not below the debt.",
     shapes.TrustlineUpdate,
     shapes.TrustlineUpdated,
-    acting.set_limit,
+    action_handlers.set_limit,
 )
-_acts(
+_add_route(
     "trustline-close",
-    "Close a line over which nothing is owed either way.",
+    "Close a line without debts in either direction.",
     shapes.TrustlineClose,
     shapes.TrustlineClosed,
-    acting.close_line,
+    action_handlers.close_line,
 )
-_acts(
+_add_route(
     "tx-once",
-    "Show a payment that nobody makes: for pages that want something to light.",
+    "Stream a payment event without making a payment, to demonstrate a page.",
     shapes.TxOnce,
     shapes.TxShown,
-    acting.show_payment,
+    action_handlers.show_payment,
 )
-_acts(
+_add_route(
     "clearing-once",
-    "Show a clearing that clears nothing.",
+    "Stream clearing events without clearing anything, to demonstrate a page.",
     shapes.ClearingOnce,
     shapes.ClearingShown,
-    acting.show_clearing,
+    action_handlers.show_clearing,
 )

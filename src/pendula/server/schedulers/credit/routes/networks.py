@@ -1,4 +1,4 @@
-"""What a run shows of its network: pictures, measured values, bottlenecks, who can be paid, participants and lines."""
+"""The network of a run: snapshots, metrics, bottlenecks, payment targets, participants and lines."""
 
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
@@ -19,17 +19,17 @@ from pendula.credit.served.targets import targets
 from pendula.server.errors import json_response
 from pendula.server.routes.openapi import READ_ERRORS, answers
 from pendula.server.schedulers.credit.errors import PREFIX, BadRequest, RunNotFound, UnknownParticipant
-from pendula.server.schedulers.credit.routes.calling import (
+from pendula.server.schedulers.credit.routes.caller import (
     Caller,
-    Looking,
+    ViewerCaller,
     answer,
-    equivalent_of,
-    known_equivalent,
-    truth,
-    whole,
+    read_flag,
+    read_integer,
+    requested_equivalent,
+    resolve_equivalent,
 )
 from pendula.server.schedulers.credit.running.served_run import ServedRun
-from pendula.server.schedulers.credit.running.what_if import Standing, as_bytes
+from pendula.server.schedulers.credit.running.what_if import SerializedRun, serialize_run
 from pendula.server.schedulers.credit.shapes import (
     BottlenecksView,
     BottleneckView,
@@ -50,34 +50,34 @@ router = APIRouter(prefix=PREFIX, tags=["credit"])
 
 
 @router.get(f"{RUN}/graph/snapshot", responses=answers(Snapshot), operation_id="credit_snapshot")
-async def snapshot(run_id: str, request: Request, caller: Looking) -> Response:
-    """The network as it stands, with how everything looks."""
+async def snapshot(run_id: str, request: Request, caller: ViewerCaller) -> Response:
+    """The current network, with visual hints."""
     return await _snapshot(await caller.run(run_id), request, caller)
 
 
 @router.get("/graph/snapshot", responses=answers(Snapshot), operation_id="credit_own_snapshot")
-async def own_snapshot(request: Request, caller: Looking) -> Response:
-    """The same of the caller's active run."""
+async def own_snapshot(request: Request, caller: ViewerCaller) -> Response:
+    """The current network of the caller's active run."""
     return await _snapshot(await active_run(caller), request, caller)
 
 
 @router.get("/graph/ego", responses=answers(Snapshot), operation_id="credit_ego")
-async def ego(request: Request, caller: Looking) -> Response:
-    """One participant of the caller's active run, and all within one line of it or two."""
-    run, depth = await active_run(caller), whole(request, "depth", 1, 1, 2)
+async def ego(request: Request, caller: ViewerCaller) -> Response:
+    """A participant of the caller's active run, and all within one or two lines of it."""
+    run, depth = await active_run(caller), read_integer(request, "depth", 1, 1, 2)
     pid, now = request.query_params.get("pid", ""), moment(caller.service.context.clock())
 
     def look(engine: Run) -> Snapshot:
-        book = engine.network.ledgers[equivalent_of(request, engine.network)].book
+        book = engine.network.ledgers[requested_equivalent(request, engine.network)].book
         return picture(book, now, neighbourhood(book, _participant(book, pid), depth))
 
-    return await _looked(run, caller, look)
+    return await _read_engine(run, caller, look)
 
 
-async def _looked(run: ServedRun, caller: Caller, look: Callable[[Run], object]) -> Response:
-    """What the engine of a run shows: of one caller one at a time, written in a thread of large reads."""
+async def _read_engine(run: ServedRun, caller: Caller, look: Callable[[Run], object]) -> Response:
+    """Read from the engine of a run; the response is encoded in a thread of large reads."""
     service = caller.service
-    return json_response(await service.looking.look_at(lambda: service.ask(run, look), encode_view))
+    return json_response(await service.large_reads.look_at(lambda: service.ask(run, look), encode_view))
 
 
 async def active_run(caller: Caller) -> ServedRun:
@@ -92,32 +92,32 @@ async def _snapshot(run: ServedRun, request: Request, caller: Caller) -> Respons
     now = moment(caller.service.context.clock())
 
     def look(engine: Run) -> Snapshot:
-        return picture(engine.network.ledgers[equivalent_of(request, engine.network)].book, now)
+        return picture(engine.network.ledgers[requested_equivalent(request, engine.network)].book, now)
 
-    return await _looked(run, caller, look)
+    return await _read_engine(run, caller, look)
 
 
 @router.get(f"{RUN}/metrics", responses=answers(MetricsView), operation_id="credit_metrics")
-async def metrics(run_id: str, request: Request, caller: Looking) -> Response:
-    """Measured values at even steps of virtual time; what cannot be read is 503, never made up.
+async def metrics(run_id: str, request: Request, caller: ViewerCaller) -> Response:
+    """Metrics at even steps of virtual time; 503 if they cannot be read.
 
-    `extended=true` adds `wanted`, `served`, `served_share` and `volume`, which clients of the protocol do not know.
+    `extended=true` adds `wanted`, `served`, `served_share` and `volume`, which are not part of the protocol.
     """
     run = await caller.run(run_id)
     last = run.record.sim_time_ms
-    from_ms, to_ms = whole(request, "from_ms", 0, 0, BIG), whole(request, "to_ms", last, 0, BIG)
-    span = Span(from_ms, to_ms, whole(request, "step_ms", usual_step(from_ms, to_ms), 0, BIG))
+    from_ms, to_ms = read_integer(request, "from_ms", 0, 0, BIG), read_integer(request, "to_ms", last, 0, BIG)
+    span = Span(from_ms, to_ms, read_integer(request, "step_ms", usual_step(from_ms, to_ms), 0, BIG))
     times = span.points()
-    extended = truth(request, "extended")
+    extended = read_flag(request, "extended")
     code = _code(run, request)
     service, run_id = caller.service, run.record.run_id
 
     async def measured() -> list[Series]:
         await run.flush_measured()
-        return await service.from_store(run_id, lambda store: store.series(run_id, code, times, extended=extended))
+        return await service.query_store(run_id, lambda store: store.series(run_id, code, times, extended=extended))
 
-    # The store has one thread for all: only so many of these wait for it, and commands come in between.
-    found = await service.looking.look_at(measured, lambda series: series)
+    # The store has one thread: the lane limits how many of these reads wait for it.
+    series = await service.large_reads.look_at(measured, lambda series: series)
     return answer(
         MetricsView(
             run_id=run.record.run_id,
@@ -125,50 +125,50 @@ async def metrics(run_id: str, request: Request, caller: Looking) -> Response:
             from_ms=span.from_ms,
             to_ms=span.to_ms,
             step_ms=span.step_ms,
-            series=found,
+            series=series,
         )
     )
 
 
 @router.get(f"{RUN}/bottlenecks", responses=answers(BottlenecksView), operation_id="credit_bottlenecks")
-async def bottlenecks(run_id: str, request: Request, caller: Looking) -> Response:
-    """The lines at which most payments get stuck, the worst first."""
+async def bottlenecks(run_id: str, request: Request, caller: ViewerCaller) -> Response:
+    """The lines over which most payments fail, worst first."""
     run = await caller.run(run_id)
-    most, least = whole(request, "limit", 20, 1, 200), _score(request.query_params.get("min_score", "0"))
+    most, least = read_integer(request, "limit", 20, 1, 200), _score(request.query_params.get("min_score", "0"))
     code = _code(run, request)
 
     def look(engine: Run) -> BottlenecksView:
         items = list(map(BottleneckView.of, worst(engine.network.ledgers[code], most, least)))
         return BottlenecksView(run_id=run.record.run_id, equivalent=code, items=items)
 
-    return await _looked(run, caller, look)
+    return await _read_engine(run, caller, look)
 
 
 @router.get(f"{RUN}/payment-targets", responses=answers(TargetList), operation_id="credit_targets")
-async def payment_targets(run_id: str, request: Request, caller: Looking) -> Response:
-    """Who can be paid more than nothing by `from_pid`, and with how many hops at least.
+async def payment_targets(run_id: str, request: Request, caller: ViewerCaller) -> Response:
+    """The receivers that `from_pid` can pay now, and the least number of hops to each.
 
-    Where routes have to be found for each of them, that is done in a copy: the run ticks on meanwhile.
+    Routes to all receivers are searched in a copy of the run, so that its ticks need not wait.
     """
-    run, given = await caller.run(run_id), request.query_params
-    amounts = truth(request, "include_max_available")
-    sender = given.get("from_pid", "")
+    run, query = await caller.run(run_id), request.query_params
+    amounts = read_flag(request, "include_max_available")
+    sender = query.get("from_pid", "")
 
     def find(engine: Run) -> TargetList:
-        ledger = engine.network.ledgers[equivalent_of(request, engine.network)]
-        most = whole(request, "max_hops", engine.settings.routing_max_hops, 1, HOPS_MOST)
+        ledger = engine.network.ledgers[requested_equivalent(request, engine.network)]
+        most = read_integer(request, "max_hops", engine.settings.routing_max_hops, 1, HOPS_MOST)
         node = _participant(ledger.book, sender)
         return TargetList(targets(ledger.book, ledger.processor, node, most, amounts=amounts))
 
-    def begin(engine: Run) -> TargetList | Standing:
-        book = engine.network.ledgers[equivalent_of(request, engine.network)].book
+    def begin(engine: Run) -> TargetList | SerializedRun:
+        book = engine.network.ledgers[requested_equivalent(request, engine.network)].book
         _participant(book, sender)
-        return as_bytes(engine) if amounts or book.has_blocked else find(engine)
+        return serialize_run(engine) if amounts or book.has_blocked else find(engine)
 
-    def end(begun: TargetList | Standing) -> TargetList:
-        return begun if isinstance(begun, TargetList) else find(begun.copy())
+    def end(result: TargetList | SerializedRun) -> TargetList:
+        return result if isinstance(result, TargetList) else find(result.copy())
 
-    return answer(await caller.service.looking.look_at(lambda: caller.service.ask(run, begin), end))
+    return answer(await caller.service.large_reads.look_at(lambda: caller.service.ask(run, begin), end))
 
 
 @router.get(
@@ -176,41 +176,41 @@ async def payment_targets(run_id: str, request: Request, caller: Looking) -> Res
     responses=answers(ParticipantList, READ_ERRORS),
     operation_id="credit_participants",
 )
-async def participants(run_id: str, caller: Looking) -> Response:
-    """Everybody in the network."""
+async def participants(run_id: str, caller: ViewerCaller) -> Response:
+    """All participants of the network."""
     run = await caller.run(run_id)
-    return await _looked(run, caller, _participants)
+    return await _read_engine(run, caller, _participants)
 
 
 @router.get(
     f"{RUN}/actions/trustlines-list", responses=answers(TrustlineList, READ_ERRORS), operation_id="credit_trustlines"
 )
-async def trustlines(run_id: str, request: Request, caller: Looking) -> Response:
-    """The lines of an equivalent, all or those of one participant."""
+async def trustlines(run_id: str, request: Request, caller: ViewerCaller) -> Response:
+    """The lines of an equivalent, all or those of one participant, without closed ones."""
     run, pid = await caller.run(run_id), request.query_params.get("participant_pid")
 
     def look(engine: Run) -> TrustlineList:
-        book = engine.network.ledgers[equivalent_of(request, engine.network)].book
+        book = engine.network.ledgers[requested_equivalent(request, engine.network)].book
         node = None if pid is None else _participant(book, pid)
         lines = [h for h in range(len(book)) if book.status[h] is not LineStatus.CLOSED]
         shown = [h for h in lines if node in (None, book.creditor[h], book.debtor[h])]
         return TrustlineList([_trustline(book, h) for h in shown])
 
-    return await _looked(run, caller, look)
+    return await _read_engine(run, caller, look)
 
 
 def _code(run: ServedRun, request: Request) -> str:
-    return known_equivalent(request.query_params.get("equivalent"), run.record.equivalents)
+    return resolve_equivalent(request.query_params.get("equivalent"), run.record.equivalents)
 
 
-def _score(given: str) -> Decimal:
+def _score(text: str) -> Decimal:
     try:
-        score = Decimal(given)
+        score = Decimal(text)
     except InvalidOperation:
         score = Decimal("nan")
     if not score.is_finite() or not 0 <= score <= 1:
         raise BadRequest(
-            f"min_score is {given[:100]!r}; it must be a number from 0 to 1",
+            f"min_score is {text[:100]!r}; it must be a number from 0 to 1",
             errors=[{"path": "min_score", "message": "must be a number from 0 to 1"}],
         )
     return score
@@ -219,13 +219,17 @@ def _score(given: str) -> Decimal:
 def _participant(book: Book, pid: str) -> int:
     node = book.people.index.get(pid)
     if node is None:
-        raise UnknownParticipant(f"There is no participant {pid[:200]!r}", participant=pid[:200])
+        raise UnknownParticipant(f"Unknown participant {pid[:200]!r}", participant=pid[:200])
     return node
 
 
 def _participants(run: Run) -> ParticipantList:
-    people = run.network.people.all
-    return ParticipantList([ParticipantView(one.id, one.name, one.type.value, one.status.value) for one in people])
+    return ParticipantList(
+        [
+            ParticipantView(person.id, person.name, person.type.value, person.status.value)
+            for person in run.network.people.all
+        ]
+    )
 
 
 def _trustline(book: Book, h: int) -> TrustlineView:

@@ -1,4 +1,4 @@
-"""Scenarios over HTTP: listed, uploaded, looked at before a run is made of them."""
+"""Scenarios over HTTP: list, upload, preview."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ from pendula.server.routes.bodies import document_limits
 from pendula.server.routes.dependencies import Supervised
 from pendula.server.routes.openapi import CHANGE_ERRORS, answers
 from pendula.server.schedulers.credit.errors import PREFIX, BadRequest
-from pendula.server.schedulers.credit.routes.calling import Looking, Steering, answer, known_equivalent
+from pendula.server.schedulers.credit.routes.caller import OperatorCaller, ViewerCaller, answer, resolve_equivalent
 from pendula.server.schedulers.credit.shapes import API_VERSION, ScenarioList
 
 router = APIRouter(prefix=f"{PREFIX}/scenarios", tags=["credit"])
@@ -26,15 +26,14 @@ _BODY = {"requestBody": {"required": True, "content": {"application/json": {"sch
 
 
 @router.get("", responses=answers(ScenarioList), operation_id="credit_scenarios")
-async def listed(caller: Looking) -> Response:
-    """All scenarios that a run can be made of: bundled ones and those that were uploaded."""
-    found = [stored.summary(API_VERSION) for stored in caller.service.scenarios.all()]
-    return answer(ScenarioList(items=found))
+async def listed(caller: ViewerCaller) -> Response:
+    """All scenarios, bundled and uploaded."""
+    return answer(ScenarioList(items=[stored.summary(API_VERSION) for stored in caller.service.scenarios.all()]))
 
 
 @router.post("", responses=answers(Summary, CHANGE_ERRORS), openapi_extra=_BODY, operation_id="credit_upload_scenario")
-async def upload(request: Request, supervisor: Supervised, caller: Steering) -> Response:
-    """Keep a scenario: `{"scenario": {…}, "scenario_id": …}`, or the bare document."""
+async def upload(request: Request, supervisor: Supervised, caller: OperatorCaller) -> Response:
+    """Upload a scenario: `{"scenario": {…}, "scenario_id": …}`, or the document alone."""
     data = await request.body()
     uploaded_at = moment(supervisor.clock.now())
     limits = document_limits(supervisor.settings)
@@ -45,19 +44,19 @@ async def upload(request: Request, supervisor: Supervised, caller: Steering) -> 
 
 
 @router.get("/{scenario_id}", responses=answers(Summary), operation_id="credit_scenario")
-async def one(scenario_id: str, caller: Looking) -> Response:
+async def scenario(scenario_id: str, caller: ViewerCaller) -> Response:
     """One scenario."""
     return answer(caller.service.scenarios.get(scenario_id).summary(API_VERSION))
 
 
 @router.get("/{scenario_id}/graph/preview", responses=answers(Snapshot), operation_id="credit_preview")
-async def preview(scenario_id: str, request: Request, supervisor: Supervised, caller: Looking) -> Response:
-    """The network of a scenario before anybody owes anything."""
+async def preview(scenario_id: str, request: Request, supervisor: Supervised, caller: ViewerCaller) -> Response:
+    """The network of a scenario, without debts."""
     stored = caller.service.scenarios.get(scenario_id)
-    code = known_equivalent(request.query_params.get("equivalent"), stored.scenario.equivalents)
+    code = resolve_equivalent(request.query_params.get("equivalent"), stored.scenario.equivalents)
     now = moment(supervisor.clock.now())
     service = caller.service
-    return answer(await service.looking.look(lambda: _preview(stored, service.defaults, code, now)))
+    return answer(await service.large_reads.look(lambda: _preview(stored, service.defaults, code, now)))
 
 
 def _preview(stored: StoredScenario, settings: RunSettings, code: str, now: str) -> Snapshot:
@@ -71,7 +70,7 @@ def _read(document: Document, uploaded_at: str) -> StoredScenario:
     if "scenario" not in value:
         return scenarios.read(document, uploaded_at)
     if unknown := sorted(set(value) - {"scenario", "scenario_id"}):
-        errors = [{"path": name, "message": "there is no such member"} for name in unknown]
+        errors = [{"path": name, "message": "unknown field"} for name in unknown]
         raise BadRequest("Only `scenario_id` may stand beside `scenario`", errors=errors)
     scenario_id = value.get("scenario_id")
     inner = from_value(value["scenario"], "scenario")

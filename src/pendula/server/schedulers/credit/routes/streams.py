@@ -1,7 +1,7 @@
-"""The events of a run over HTTP: as a stream that can be resumed, or asked for now and then.
+"""The events of a run over HTTP: as a resumable stream, or by polling.
 
-A stream is bound to one equivalent: it has every `run_status` and the events of that equivalent, in the order of their
-numbers. It begins with what was missed, if that is asked for, goes on with where the run stands, and ends with the run.
+A stream has every `run_status` and the events of one equivalent, in the order of their numbers. It starts with the
+events after a given one, then sends the status of the run, and ends with the run.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from pendula.server.hosting.streams import Framing, Reader
 from pendula.server.routes.dependencies import Supervised, slot_of
 from pendula.server.routes.openapi import READ_ERRORS, Responses, refusals
 from pendula.server.schedulers.credit.errors import PREFIX, TooManyRunStreams
-from pendula.server.schedulers.credit.routes.calling import Caller, Looking, known_equivalent, whole
+from pendula.server.schedulers.credit.routes.caller import Caller, ViewerCaller, read_integer, resolve_equivalent
 from pendula.server.schedulers.credit.routes.networks import active_run
 from pendula.server.schedulers.credit.running.counters import RunCounters
 from pendula.server.schedulers.credit.running.served_run import ServedRun
@@ -35,14 +35,14 @@ router = APIRouter(prefix=PREFIX, tags=["credit"])
 
 _STREAM: Responses = {
     200: {"description": "Server-sent events `simulator.event`", "content": {"text/event-stream": {}}},
-    410: {"description": "What came after the event cannot be told any more"},
+    410: {"description": "The events after this one are no longer available"},
 }
 _ARRAY: Responses = {
     200: {
         "description": "Events",
         "content": {"application/json": {"schema": {"type": "array", "items": {"type": "object"}}}},
     },
-    410: {"description": "What came after the event cannot be told any more"},
+    410: {"description": "The events after this one are no longer available"},
 }
 
 
@@ -54,7 +54,7 @@ _read_id = msgspec.json.Decoder(_Event).decode
 
 
 class RunSource:
-    """A run as a source of streams: counted while it is followed, logged when that begins and ends."""
+    """A run as the source of a stream; counts and logs its readers."""
 
     def __init__(self, service: SimulatorService, run: ServedRun, equivalent: str) -> None:
         self._service = service
@@ -69,13 +69,15 @@ class RunSource:
             (settings.sse_max_connections_per_run, run.followers),
         ):
             if 0 < most <= open_now:
-                raise TooManyRunStreams(f"{open_now} streams are open, which is the limit", allowed=most)
-        deaf = run.listen(wake)
+                raise TooManyRunStreams(
+                    f"{open_now} streams are open, the limit; close one and try again", allowed=most
+                )
+        unsubscribe = run.listen(wake)
         self._service.streams += 1
         log.info("sim.sse.client_connected", run_id=run.record.run_id)
 
         def leave() -> None:
-            deaf()
+            unsubscribe()
             self._service.streams -= 1
             self._service.counters.disconnects.labels("ended" if not run.record.active else "left").inc()
             log.info("sim.sse.client_disconnected", run_id=run.record.run_id)
@@ -96,8 +98,8 @@ def framing(run: ServedRun, counters: RunCounters) -> Framing[Entry]:
     responses=_STREAM | refusals(READ_ERRORS),
     operation_id="credit_events",
 )
-async def events(run_id: str, request: Request, supervisor: Supervised, caller: Looking) -> Response:
-    """Events as they become durable, after the event `after` or `Last-Event-ID` where one is given."""
+async def events(run_id: str, request: Request, supervisor: Supervised, caller: ViewerCaller) -> Response:
+    """Stream durable events, after the event `after` or `Last-Event-ID` if given."""
     return await _stream(await caller.run(run_id), request, supervisor, caller)
 
 
@@ -107,59 +109,59 @@ async def events(run_id: str, request: Request, supervisor: Supervised, caller: 
     responses=_STREAM | refusals(READ_ERRORS),
     operation_id="credit_own_events",
 )
-async def own_events(request: Request, supervisor: Supervised, caller: Looking) -> Response:
-    """The events of the caller's active run."""
+async def own_events(request: Request, supervisor: Supervised, caller: ViewerCaller) -> Response:
+    """Stream the events of the caller's active run."""
     return await _stream(await active_run(caller), request, supervisor, caller)
 
 
 @router.get("/events/poll", responses=_ARRAY | refusals(READ_ERRORS), operation_id="credit_poll")
-async def own_poll(request: Request, caller: Looking) -> Response:
-    """Events of the caller's active run after the event `after`, as an array; without it, all that are kept."""
+async def own_poll(request: Request, caller: ViewerCaller) -> Response:
+    """Events of the caller's active run after the event `after`, as an array; by default all in the buffer."""
     return _poll(await active_run(caller), request)
 
 
 @router.get(f"{RUN}/events/poll", responses=_ARRAY | refusals(READ_ERRORS), operation_id="credit_poll_run")
-async def poll(run_id: str, request: Request, caller: Looking) -> Response:
-    """The same of any run of the caller."""
+async def poll(run_id: str, request: Request, caller: ViewerCaller) -> Response:
+    """Events of a run after the event `after`, as an array; by default all in the buffer."""
     return _poll(await caller.run(run_id), request)
 
 
 @router.get(f"{RUN}/events/last", responses=_ARRAY | refusals(READ_ERRORS), operation_id="credit_last_events")
-async def last(run_id: str, request: Request, caller: Looking) -> Response:
-    """The newest `limit` events of a run, oldest first. Those that streams keep no longer come from its files."""
+async def last(run_id: str, request: Request, caller: ViewerCaller) -> Response:
+    """The newest `limit` events of a run, oldest first; those that left the buffer come from its files."""
     run = await caller.run(run_id)
-    code = known_equivalent(request.query_params.get("equivalent"), run.record.equivalents)
-    most = whole(request, "limit", 150, 1, MOST_LAST)
-    kept = run.ring.after(code, None)[-most:]
-    if len(kept) < most:
+    code = resolve_equivalent(request.query_params.get("equivalent"), run.record.equivalents)
+    most = read_integer(request, "limit", 150, 1, MOST_LAST)
+    newest = run.ring.after(code, None)[-most:]
+    if len(newest) < most:
         files = caller.service.context.artifacts(run_id)
-        known = {_read_id(event).event_id for event in kept}
-        older = await caller.service.looking.look(lambda: last_events(files, code, most - len(kept), known))
-        kept = older + kept
-    return json_response(b"[" + b",".join(kept) + b"]")
+        known = {_read_id(event).event_id for event in newest}
+        older = await caller.service.large_reads.look(lambda: last_events(files, code, most - len(newest), known))
+        newest = older + newest
+    return json_response(b"[" + b",".join(newest) + b"]")
 
 
 async def _stream(run: ServedRun, request: Request, supervisor: Supervised, caller: Caller) -> Response:
-    code = known_equivalent(request.query_params.get("equivalent"), run.record.equivalents)
-    run = caller.service.keep(run)
+    code = resolve_equivalent(request.query_params.get("equivalent"), run.record.equivalents)
+    run = caller.service.register(run)
     reader = Reader(
         RunSource(caller.service, run, code),
         supervisor.streams,
         caller.principal,
-        lambda who: supervisor.streams.check_once(who, supervisor.sessions.good),
+        lambda principal: supervisor.streams.check_once(principal, supervisor.sessions.good),
         framing(run, caller.service.counters),
     )
-    # A browser that reconnects repeats the address it began with; the header says how far it came since.
+    # The header wins: a browser that reconnects repeats its first URL.
     response = await reader.open(request.headers.get("last-event-id") or _after(request))
     slot_of(request).release()
     return response
 
 
 def _poll(run: ServedRun, request: Request) -> Response:
-    code = known_equivalent(request.query_params.get("equivalent"), run.record.equivalents)
+    code = resolve_equivalent(request.query_params.get("equivalent"), run.record.equivalents)
     return json_response(b"[" + b",".join(run.ring.after(code, _after(request))) + b"]")
 
 
 def _after(request: Request) -> str | None:
-    """The event after which is asked; an empty one is none, as browsers have it."""
+    """The id in the query; browsers treat an empty id as none."""
     return request.query_params.get("after") or None

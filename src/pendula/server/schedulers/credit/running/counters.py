@@ -1,4 +1,4 @@
-"""What Prometheus reads of served runs; labels are few and none of them is an id."""
+"""Prometheus metrics of served runs; there are few labels, and none is an id."""
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
@@ -16,28 +16,27 @@ SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
 class RunCounters:
     """The counters of one process."""
 
-    def __init__(self, here: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry) -> None:
         name = "geo_simulator_"
         self.tick_seconds = Histogram(
-            name + "tick_duration_seconds", "Seconds of a tick", ("phase",), buckets=SECONDS, registry=here
+            name + "tick_duration_seconds", "Seconds of a tick", ("phase",), buckets=SECONDS, registry=registry
         )
-        self.tick_lag = Histogram(name + "tick_lag_seconds", "How late a beat was", buckets=SECONDS, registry=here)
-        self.actions = Counter(name + "actions", "Finished actions", ("action", "result"), registry=here)
-        self.in_flight = Gauge(name + "inflight_actions", "Actions under way", registry=here)
+        self.tick_lag = Histogram(name + "tick_lag_seconds", "How late a beat was", buckets=SECONDS, registry=registry)
+        self.actions = Counter(name + "actions", "Finished actions", ("action", "result"), registry=registry)
+        self.in_flight = Gauge(name + "inflight_actions", "Running actions", registry=registry)
         self.action_seconds = Histogram(
-            name + "action_duration_seconds", "Seconds of an action", ("action",), buckets=SECONDS, registry=here
+            name + "action_duration_seconds", "Seconds of an action", ("action",), buckets=SECONDS, registry=registry
         )
-        self.clients = Gauge(name + "sse_clients", "Streams of runs that are open", registry=here)
-        # Counted here and told when asked for: a counter of its own for each event would cost more than sending it.
+        self.clients = Gauge(name + "sse_clients", "Open streams of runs", registry=registry)
+        # Counted here and collected on request: incrementing a Prometheus counter costs more than sending an event.
         self.streamed: Tally[str] = Tally()
         self.bytes_streamed = 0
-        here.register(self)
-        self.disconnects = Counter(name + "sse_disconnects", "Streams that ended", ("reason",), registry=here)
-        self.buffered = Gauge(name + "event_buffer_size", "Events that can be read again", registry=here)
-        self.dropped = Counter(name + "event_dropped", "Events that were not kept", ("reason",), registry=here)
+        registry.register(self)
+        self.disconnects = Counter(name + "sse_disconnects", "Streams that ended", ("reason",), registry=registry)
+        self.buffered = Gauge(name + "event_buffer_size", "Events in the ring buffers", registry=registry)
+        self.dropped = Counter(name + "event_dropped", "Dropped events", ("reason",), registry=registry)
 
     def collect(self) -> Iterator[Metric]:
-        """What was streamed so far."""
         sent = CounterMetricFamily("geo_simulator_sse_events_sent", "Events sent to readers", labels=["type"])
         for kind, count in sorted(self.streamed.items()):
             sent.add_metric([kind], count)
@@ -45,7 +44,7 @@ class RunCounters:
         yield CounterMetricFamily("geo_simulator_sse_bytes_sent", "Bytes sent to readers", self.bytes_streamed)
 
     def count(self, events: list[Event]) -> None:
-        """Actions that events tell of."""
+        """Count finished actions."""
         for event in events:
             match event:
                 case TxUpdated():
@@ -60,7 +59,7 @@ class RunCounters:
 
 
 class FrameWriter:
-    """Joins frames and counts them; readers that are up to date get the same ones, which are joined once."""
+    """Joins and counts frames; up-to-date readers get the same frames, which are joined once."""
 
     def __init__(self) -> None:
         self._items: Iterable[Entry] = ()

@@ -1,6 +1,6 @@
-"""A run that has ended, to be looked back at: its journal, read only, with its moments and the run at each of them.
+"""The history of an ended run: its journal, read only, with its moments and the run at each of them.
 
-It is closed when nobody holds it any more: somebody may still be reading when another one is asked for.
+It closes when it is garbage collected: another request may still read it when it leaves the cache.
 """
 
 import weakref
@@ -12,14 +12,14 @@ from pendula.kernel.journal import FileJournal
 from pendula.server.hosting.history import PastEngines
 from pendula.server.hosting.moments import Moments
 from pendula.server.hosting.past import Lane
-from pendula.server.schedulers.credit.running.recovery import disk_of
+from pendula.server.schedulers.credit.running.recovery import open_disk
 
 
 class EndedRun:
-    """What a time slider asks of a run that is not open. Raises what is wrong with its journal."""
+    """An ended run for the time slider; raises if its journal is damaged."""
 
     def __init__(self, directory: Path) -> None:
-        disk = disk_of(directory)
+        disk = open_disk(directory)
         weakref.finalize(self, disk.close)
         self.journal = FileJournal.open(disk, read_only=True)
         self.past = PastEngines(self.journal, lambda n: engine_at(self.journal, Run, n))
@@ -27,13 +27,13 @@ class EndedRun:
 
 
 class EndedRuns:
-    """Runs that have ended; the one that was looked at last is kept at hand. Belongs to the event loop."""
+    """Ended runs; caches the last one. Used on the event loop only."""
 
     def __init__(self) -> None:
         self._last: tuple[Path, str | None, EndedRun] | None = None
 
     async def look(self, directory: Path, stopped_at: str | None, lane: Lane) -> EndedRun:
-        """A run that ended then: one that was started again and ended again has more to tell."""
+        """The run in this directory; `stopped_at` is in the key because a restarted run has a longer journal."""
         if self._last is None or self._last[:2] != (directory, stopped_at):
             self._last = directory, stopped_at, await lane.look(lambda: EndedRun(directory))
         return self._last[2]

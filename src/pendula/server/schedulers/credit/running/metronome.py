@@ -1,7 +1,7 @@
-"""The time of served runs: a heartbeat each period, and ticks at a pace of their own.
+"""Heartbeats and ticks of a served run, each with its own period.
 
-One tick at most each pace, never two at once, and nothing caught up. The wall clock decides when a tick happens, never
-what it does. Heartbeats go on while a run is paused, and while a tick takes long.
+Ticks never overlap, and missed ones are skipped. The wall clock decides when a tick happens, never what it does.
+Heartbeats continue while a run is paused and during a long tick.
 """
 
 import asyncio
@@ -9,24 +9,23 @@ from collections.abc import Awaitable, Callable
 
 
 class Metronome:
-    """Calls `beat` each heartbeat, and begins `tick` each pace, unless one is still under way."""
+    """Calls `beat` each heartbeat and starts `tick` each pace, unless one is still running."""
 
     def __init__(
         self,
         heartbeat_seconds: float,
         pace_seconds: float,
         beat: Callable[[], None],
-        wanted: Callable[[float], bool],
+        should_tick: Callable[[float], bool],
         tick: Callable[[], Awaitable[None]],
-        missed: Callable[[], None],
+        on_missed: Callable[[], None],
     ) -> None:
-        """`wanted` hears how late a tick is, in seconds, and says whether there is to be one; `missed` is called where
-        the last one is not over."""
+        """`should_tick` gets the delay of a tick in seconds; `on_missed` is called if a tick is still running."""
         self._heartbeat, self._pace = heartbeat_seconds, pace_seconds
         self._beat = beat
-        self._wanted = wanted
+        self._should_tick = should_tick
         self._tick = tick
-        self._missed = missed
+        self._on_missed = on_missed
         self._loops: list[asyncio.Task[None]] = []
         self._ticking: asyncio.Task[None] | None = None
 
@@ -34,37 +33,37 @@ class Metronome:
         if self._loops:
             return
         loop = asyncio.get_running_loop()
-        # At the same moment the heartbeat comes first: the status is told before the tick.
+        # If both are due, the heartbeat comes first: the status is sent before the tick.
         self._loops = [
-            loop.create_task(_each(self._heartbeat, lambda _: self._beat())),
-            loop.create_task(_each(self._pace, self._begin_tick)),
+            loop.create_task(_repeat(self._heartbeat, lambda _: self._beat())),
+            loop.create_task(_repeat(self._pace, self._start_tick)),
         ]
 
     @property
     def ticking(self) -> bool:
-        """Whether a tick is under way."""
         return self._ticking is not None and not self._ticking.done()
 
     async def stop(self) -> None:
-        """No more heartbeats and ticks; the tick that is under way ends first."""
+        """Stop heartbeats and ticks; waits for a running tick."""
         loops, self._loops = self._loops, []
-        for one in loops:
-            one.cancel()
+        for task in loops:
+            task.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
         if self._ticking is not None:
             await asyncio.gather(self._ticking, return_exceptions=True)
 
-    def _begin_tick(self, late: float) -> None:
-        if not self._wanted(late):
+    def _start_tick(self, late: float) -> None:
+        if not self._should_tick(late):
             return
         if self.ticking:
-            self._missed()
+            self._on_missed()
         else:
-            self._ticking = asyncio.get_running_loop().create_task(_awaited(self._tick()))
+            self._ticking = asyncio.get_running_loop().create_task(_await_tick(self._tick()))
 
 
-async def _each(period: float, act: Callable[[float], None]) -> None:
-    """Act each period, told how late it is; what was missed is not made up for: the next one is a period away."""
+async def _repeat(period: float, act: Callable[[float], None]) -> None:
+    """Call `act` each period with its delay in seconds; after a delay of a period or more, the next call is one period
+    later."""
     loop = asyncio.get_running_loop()
     due = loop.time() + period
     while True:
@@ -74,5 +73,5 @@ async def _each(period: float, act: Callable[[float], None]) -> None:
         due = due + period if late < period else loop.time() + period
 
 
-async def _awaited(tick: Awaitable[None]) -> None:
+async def _await_tick(tick: Awaitable[None]) -> None:
     await tick

@@ -1,7 +1,7 @@
-"""Runs whose engine is not open: those that a killed process left, and those that have ended; read from their journals.
+"""Runs without an open engine, read from their journals: abandoned ones of a killed process, and ended ones.
 
-A run that was left ends with a command in its journal, so that a replay ends as the record does. What was measured and
-not yet stored, and the lines that its files lack, come out of the journal again.
+An abandoned run ends with a command in its journal, so that a replay agrees with the record. Measurements that were
+not stored, and lines missing in its files, are restored from the journal.
 """
 
 from collections.abc import Callable
@@ -51,11 +51,11 @@ _read_event: Reader[Event] = Reader(Event)
 log = structlog.get_logger("pendula.server")
 
 
-class Replayed:
-    """What the last life of a run says while its journal is applied again."""
+class ReplayedEvents:
+    """Collects the events since the last restart of a run while its journal is replayed."""
 
     def __init__(self) -> None:
-        self.lines: list[tuple[str, bytes]] = []  # when it was decided, and the body
+        self.lines: list[tuple[str, bytes]] = []  # time and body
         self.measured: list[Measured] = []
         self.last: Ticked | None = None
 
@@ -70,43 +70,43 @@ class Replayed:
         for event in map(_read_event, step.outcome.events):
             if isinstance(event, Note):
                 self.lines.append((ts, note_form(event)))
-            elif (told := encoder.encode_event(event)) is not None:
-                self.lines.append((ts, told.body))
+            elif (encoded := encoder.encode_event(event)) is not None:
+                self.lines.append((ts, encoded.body))
             if isinstance(event, Ticked):
                 self.last = event
                 self.measured += measurements(event)
 
 
-def finish(record: Record, context: RunContext) -> Unwritten:
-    """End a run that a process has left: in its journal, in its record, and in its files. Returns what is to be stored
-    of it; its journal is replayed once."""
+def finish_abandoned(record: Record, context: RunContext) -> Unwritten:
+    """End an abandoned run in its journal, its record and its files; returns the rows to store. Replays the journal
+    once."""
     directory, clock = context.journal(record.run_id), context.clock
-    replayed = Replayed()
+    replayed = ReplayedEvents()
     run: Run | None = None
     try:
         lines = UnfinishedLines(context.artifacts(record.run_id))
-        run = _abandoned(directory, lines.last_tick, replayed, lambda: format_utc(clock()))
-        record.heard(run.status(), clock())
+        run = _abandon(directory, lines.last_tick, replayed, lambda: format_utc(clock()))
+        record.update(run.status(), clock())
         if run.last_error is None and run.state_word != "stopped":
-            record.failed(NOT_ENDED, clock())
+            record.mark_failed(NOT_ENDED, clock())
         digests = run.digests()
         record.plan_digest, record.ledger_digest = digests["plan"], digests["ledger"]
-        # Stopped cleanly, and only the record had not been written: then that is how it ended.
+        # The run was stopped, and only its record was not written.
         state = RunState.STOPPED if run.state_word == "stopped" else RunState.ERROR
-    except PendulaError as trouble:
-        log.error("sim.run.unreadable", run_id=record.run_id, code=trouble.code, problem=trouble.message)
+    except PendulaError as error:
+        log.error("sim.run.unreadable", run_id=record.run_id, code=error.code, problem=error.message)
         facts: dict[str, Json] = {"kind": "JOURNAL_UNREADABLE"}
-        record.failed(LastError(Code.INTERNAL_ERROR.value, facts), clock())
+        record.mark_failed(LastError(Code.INTERNAL_ERROR.value, facts), clock())
         state = RunState.ERROR
-    record.ended(state, clock())
+    record.mark_ended(state, clock())
     record.last_seq = record.seq_reserved
     if run is None:
         return Unwritten(record)
     summary = {**summary_of(record, run), "dropped_lines": None}
     try:
         _finish_files(record, context, run, replayed, lines, summary)
-    except OSError as trouble:
-        log.error("sim.artifacts.failed", run_id=record.run_id, problem=trouble.strerror)
+    except OSError as error:
+        log.error("sim.artifacts.failed", run_id=record.run_id, problem=error.strerror)
     return Unwritten(
         record,
         summary,
@@ -117,7 +117,12 @@ def finish(record: Record, context: RunContext) -> Unwritten:
 
 
 def _finish_files(
-    record: Record, context: RunContext, run: Run, replayed: Replayed, lines: UnfinishedLines, summary: dict[str, Any]
+    record: Record,
+    context: RunContext,
+    run: Run,
+    replayed: ReplayedEvents,
+    lines: UnfinishedLines,
+    summary: dict[str, Any],
 ) -> None:
     directory = context.artifacts(record.run_id)
     directory.mkdir(parents=True, exist_ok=True)
@@ -125,7 +130,7 @@ def _finish_files(
     first_tick = msgspec.json.decode(bodies[0])["tick_index"] if bodies else 0
     missing = replayed.lines[lines.missing(bodies, first_tick) :]
     numbers = range(record.seq_reserved + 1, record.seq_reserved + 1 + len(missing))
-    # What these lines were numbered when they were streamed is not known; no number is given twice.
+    # The original numbers of these lines are unknown; new ones keep numbers unique.
     lines.append(
         numbered(event_id(record.run_id, number), ts, body) for number, (ts, body) in zip(numbers, missing, strict=True)
     )
@@ -139,27 +144,27 @@ def _finish_files(
     )
 
 
-def disk_of(directory: Path) -> RealDisk:
-    """Where the journal is; raises `JournalMissing`: who was killed early has not even made the directory."""
+def open_disk(directory: Path) -> RealDisk:
+    """Open the directory of a journal; raises `JournalMissing` if the process was killed before it was created."""
     try:
         return RealDisk(directory, make=False)
-    except OSError as trouble:
-        raise JournalMissing(f"The run {directory.parent.name} has no journal: {trouble.strerror}") from trouble
+    except OSError as error:
+        raise JournalMissing(f"The run {directory.parent.name} has no journal: {error.strerror}") from error
 
 
-def _abandoned(directory: Path, last_tick: int | None, watch: Replayed, now_text: Callable[[], str]) -> Run:
-    """The run as its journal ends, with the command that ends it; `watch` hears at least all that comes after the tick
-    of the last line that was written."""
-    disk = disk_of(directory)
+def _abandon(directory: Path, last_tick: int | None, watch: ReplayedEvents, now_text: Callable[[], str]) -> Run:
+    """Recover the run and end it with a command; `watch` gets at least everything after `last_tick`, the tick of the
+    last written line."""
+    disk = open_disk(directory)
     try:
         journal = FileJournal.open(disk)
-        before = _first_to_hear(journal, last_tick)
+        before = _first_replayed(journal, last_tick)
         driver = Driver.recover(journal, lambda _: Run, before=before, watch=watch, clock=now_text, keep_events=False)
     except BaseException:
         disk.close()
         raise
     try:
-        with suppress(DiskLow):  # the record says how it ended, and the journal where
+        with suppress(DiskLow):  # the record says that and why it ended
             driver.submit(Abandon(), RECOVERY)
             driver.flush()
         run = driver.engine
@@ -169,24 +174,24 @@ def _abandoned(directory: Path, last_tick: int | None, watch: Replayed, now_text
         driver.close()
 
 
-def _first_to_hear(journal: Journal, last_tick: int | None) -> int:
-    """The number before which the replay begins: after the newest snapshot of this life that is not younger than the
-    last line, else with the life itself."""
-    began = 0
+def _first_replayed(journal: Journal, last_tick: int | None) -> int:
+    """The first record to replay: after the newest snapshot since the last restart that is not later than `last_tick`,
+    else the restart itself."""
+    restarted = 0
     for record in journal.read():
         if record.kind == "input" and RESTART in bytes(record.body):
-            began = record.n
-    usable = [n for n, t in journal.snapshots() if n > began and last_tick is not None and t <= last_tick]
+            restarted = record.n
+    usable = [n for n, t in journal.snapshots() if n > restarted and last_tick is not None and t <= last_tick]
     if usable:
         return usable[-1] + 1
-    # Where the beginning was pruned, what is left has to do.
+    # If that was pruned, the oldest snapshot has to do.
     oldest = min((n for n, _ in journal.snapshots()), default=-1)
-    return began if journal.first_n == 0 else max(began, oldest + 1)
+    return restarted if journal.first_n == 0 else max(restarted, oldest + 1)
 
 
-def last_state(directory: Path) -> Run:
-    """A run that has ended, as it stood then; raises what is wrong with its journal."""
-    disk = disk_of(directory)
+def load_last_state(directory: Path) -> Run:
+    """The last state of an ended run; raises if its journal is damaged."""
+    disk = open_disk(directory)
     try:
         journal = FileJournal.open(disk, read_only=True)
         engine, start = newest_engine(journal, Run)
@@ -199,7 +204,7 @@ def last_state(directory: Path) -> Run:
 
 
 def checkpoint(run: Run) -> Json:
-    """The state of a run that has ended, as one that goes on from there begins."""
+    """The last state of an ended run, as the first state of its continuation."""
     state = decode(run.state())
     assert isinstance(state, dict)
     return {

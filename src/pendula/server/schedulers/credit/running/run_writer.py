@@ -1,7 +1,7 @@
-"""What is written down of one run while it is served: its record, what it measured, its bottlenecks, its files.
+"""Writes the record, metrics, bottlenecks and files of one served run.
 
-Nothing here can hold a run up or fail it: the store has a thread of its own, files drop what a disk cannot take, and
-what goes wrong is logged.
+No write blocks or fails a run: the store has its own thread, files drop lines if the disk is too slow, and errors are
+logged.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.errors import PendulaError
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.schedulers.credit.running.counters import RunCounters
-from pendula.server.schedulers.credit.running.record_keeper import RecordKeeper
+from pendula.server.schedulers.credit.running.store_thread import StoreThread
 
 BOTTLENECKS_KEPT = 200
 
@@ -35,11 +35,11 @@ log = structlog.get_logger("pendula.server")
 
 
 class RunContext(Struct, frozen=True):
-    """What all runs of a server share."""
+    """What all runs of a server have in common."""
 
     settings: ServedSettings
     clock: Callable[[], int]
-    keeper: RecordKeeper
+    store_thread: StoreThread
     counters: RunCounters
     runs_folder: Path
     make_host: Callable[[Record, Json], EngineHost]
@@ -59,7 +59,7 @@ class RunContext(Struct, frozen=True):
 
 
 class RunWriter:
-    """`events` and `ticked` belong to the engine's thread, the rest to the event loop."""
+    """`write_lines` and `record_events` are called on the engine's thread, the rest on the event loop."""
 
     def __init__(self, record: Record, context: RunContext) -> None:
         self._record = record
@@ -72,34 +72,34 @@ class RunWriter:
         self._listing: asyncio.Task[None] | None = None
         self.dirty = False
 
-    def begin(self, settings: dict[str, str], *, again: bool = False) -> None:
-        """The run begins with these settings; what it wrote in an earlier life is not part of it."""
+    def start(self, settings: dict[str, str], *, is_restart: bool = False) -> None:
+        """Start with these settings; a restart discards everything written before."""
         self._settings, self._measured = settings, []
         run_id, context = self._record.run_id, self._context
-        if again:
-            context.keeper.forget_measured(run_id)
+        if is_restart:
+            context.store_thread.forget_measured(run_id)
         try:
             every_us = context.settings.last_tick_write_every_ms * 1000
             self._artifacts = ServedArtifacts(context.artifacts(run_id), context.clock, every_us)
             self._artifacts.status(self._description())
-        except OSError as trouble:
+        except OSError as error:
             self._artifacts = None
-            log.error("sim.artifacts.failed", run_id=run_id, problem=trouble.strerror)
+            log.error("sim.artifacts.failed", run_id=run_id, problem=error.strerror)
 
-    def lines(self, lines: list[bytes]) -> None:
+    def write_lines(self, lines: list[bytes]) -> None:
         if self._artifacts is not None:
             before = self._artifacts.dropped
             self._artifacts.write(lines)
             if self._artifacts.dropped > before:
                 self._context.counters.dropped.labels("artifacts").inc(self._artifacts.dropped - before)
 
-    def heard(self, events: list[Event], run: Run) -> None:
-        """What became durable, all of it."""
+    def record_events(self, events: list[Event], run: Run) -> None:
+        """Record all durable events."""
         for event in events:
             if isinstance(event, Ticked):
-                self._ticked(event, run)
+                self._record_tick(event, run)
 
-    def _ticked(self, event: Ticked, run: Run) -> None:
+    def _record_tick(self, event: Ticked, run: Run) -> None:
         settings = self._context.settings
         self._measured += measurements(event)
         if event.tick_index % settings.metrics_every_n_ticks == 0:
@@ -114,10 +114,10 @@ class RunWriter:
         return self._artifacts.dropped if self._artifacts is not None else 0
 
     def save(self, summary: Json = None) -> None:
-        """Write the record as it is now."""
+        """Save a copy of the record."""
         self.dirty, self._saved_at = False, self._loop.time()
         copy = Record(**{name: getattr(self._record, name) for name in self._record.__struct_fields__})
-        self._context.keeper.save(copy, summary)
+        self._context.store_thread.save(copy, summary)
 
     def save_if_due(self) -> None:
         settings = self._context.settings
@@ -131,20 +131,20 @@ class RunWriter:
 
     async def _list_artifacts(self) -> None:
         run_id = self._record.run_id
-        found = await asyncio.to_thread(self._context.index, run_id)
-        self._context.keeper.save_artifacts(run_id, found)
+        artifacts = await asyncio.to_thread(self._context.index, run_id)
+        self._context.store_thread.save_artifacts(run_id, artifacts)
 
     def write_measured(self) -> None:
-        found, self._measured = self._measured, []
-        if found:
-            self._context.keeper.measure(self._record.run_id, found)
+        values, self._measured = self._measured, []
+        if values:
+            self._context.store_thread.measure(self._record.run_id, values)
 
     def _write_bottlenecks(self, run: Run) -> None:
         run_id, now = self._record.run_id, moment(self._context.clock())
-        self._context.keeper.save_bottlenecks(run_id, worst_lines(run), now)
+        self._context.store_thread.save_bottlenecks(run_id, worst_lines(run), now)
 
     async def finish(self, run: Run) -> None:
-        """The run has ended: all that waits is written, the files are closed and listed."""
+        """Write everything pending of an ended run; close and list its files."""
         digests = run.digests()
         self._record.plan_digest, self._record.ledger_digest = digests["plan"], digests["ledger"]
         summary = await asyncio.to_thread(self._close, run)
@@ -167,7 +167,7 @@ class RunWriter:
 
 
 def summary_of(record: Record, run: Run) -> dict[str, Any]:
-    """What `summary.json` says: what the run came to."""
+    """The content of `summary.json`: the results of the run."""
     return {
         "run_id": record.run_id,
         "scenario_id": record.scenario_id,
@@ -181,19 +181,19 @@ def summary_of(record: Record, run: Run) -> dict[str, Any]:
 
 
 def repeat_of(record: Record, run: Run, context: RunContext) -> dict[str, Json]:
-    """What `pendula credit run bundle.zip` needs; nothing where the journal cannot be read."""
+    """The files that `pendula credit run bundle.zip` needs; none if the journal cannot be read."""
     try:
         with reading(context.journal(record.run_id)) as journal:
             config, commands = last_life(journal)
-    except (PendulaError, OSError) as trouble:
-        log.error("sim.bundle.failed", run_id=record.run_id, problem=str(trouble))
+    except (PendulaError, OSError) as error:
+        log.error("sim.bundle.failed", run_id=record.run_id, problem=str(error))
         return {}
     digests: dict[str, Json] = {**run.digests()}
     return repeat_files(run, config, {"ticks": run.tick, "digests": digests, "commands": commands})
 
 
 def description(record: Record, settings: dict[str, str]) -> dict[str, Any]:
-    """What `status.json` says: what the run is made of, and where it stands."""
+    """The content of `status.json`: the settings and the status of the run."""
     facts = {name: getattr(record, name) for name in record.__struct_fields__}
     for name in ("last_seq", "seq_reserved", "plan_digest", "ledger_digest"):
         del facts[name]
@@ -201,5 +201,5 @@ def description(record: Record, settings: dict[str, str]) -> dict[str, Any]:
 
 
 def worst_lines(run: Run) -> dict[str, list[Bottleneck]]:
-    """The bottlenecks that are kept, by equivalent."""
+    """The worst bottlenecks of each equivalent."""
     return {code: worst(ledger, BOTTLENECKS_KEPT) for code, ledger in run.network.ledgers.items()}

@@ -1,7 +1,7 @@
-"""One run while it is served: its engine, its time, those who follow it, and what is written down of it.
+"""One served run: its engine, its ticks, its stream of events.
 
-Commands and ticks are applied by the engine's own thread and told when they are durable. What is known of the run (its
-record) is changed by the event loop alone. A run that has ended has no engine: it is opened again to begin anew.
+The engine's thread applies commands and ticks; their events are published when they are durable. Only the event loop
+changes the record. An ended run has no engine; a restart opens one.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ MINUTE_SECONDS = 60
 SEQ_BLOCK = 100_000
 ALL = 1_000_000
 TICK_FAILED: dict[str, Json] = {"kind": "REAL_MODE_TICK_FAILED"}
-# What of a failed tick is not our mistake and can be mended outside, by the code of the trouble.
+# Causes of failed ticks that an operator can fix, by error code; all others are defects.
 LAST_ERRORS = {
     DiskLow.code: LastError(DiskLow.code, TICK_FAILED),
     JournalFull.code: LastError(JournalFull.code, TICK_FAILED),
@@ -53,7 +53,7 @@ log = structlog.get_logger("pendula.server")
 
 
 class StopRequest(Struct, frozen=True):
-    """Who wants a run to stop, and why."""
+    """The source and the reason of a stop."""
 
     source: str | None
     reason: str | None
@@ -61,7 +61,7 @@ class StopRequest(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True):
-    """What became durable, on its way from the engine's thread to the event loop."""
+    """A summary of durable events, passed from the engine's thread to the event loop."""
 
     statuses: list[RunStatus]
     last_type: str | None
@@ -69,7 +69,7 @@ class Batch(Struct, frozen=True):
 
 
 class ServedRun:
-    """Everything is called on the event loop, except `_feed`, which belongs to the engine's thread."""
+    """Everything is called on the event loop, except `_publish_outcomes`, which is called on the engine's thread."""
 
     def __init__(self, record: Record, context: RunContext) -> None:
         self.record = record
@@ -90,14 +90,14 @@ class ServedRun:
         self._metronome = self._new_metronome()
         self._ending: asyncio.Task[None] | None = None
         self._samples: deque[tuple[float, int, int]] = deque()
-        self._slow_told = False
+        self._slow_logged = False
         self._failed_ticks = 0
         self.actions: dict[str, tuple[str, asyncio.Future[Any]]] = {}
 
-    # Beginning and ending
+    # Control
 
     async def open(self, config: Json) -> None:
-        """Open the engine, on a new journal with `config` or on the one that is there; raises what prevents it."""
+        """Open the engine on a new journal with `config`, or on the existing one; raises if that fails."""
         host = self._context.make_host(self.record, config)
         await host.open(real_disk(self._context.journal(self.record.run_id)), config)
         if host.failure is not None:
@@ -105,113 +105,113 @@ class ServedRun:
             raise host.failure
         self._host = host
         self._stream = host.driver.subscribe(None)
-        host.driver.on_publish(self._feed)
+        host.driver.on_publish(self._publish_outcomes)
 
     async def begin(self) -> None:
-        """The run is there: it is told, and its time begins."""
+        """Start the ticks of a new run."""
         record = self.record
-        record.begun(self._context.clock())
-        await self._start(again=False)
-        self.tell_status()
+        record.mark_started(self._context.clock())
+        await self._start(is_restart=False)
+        self.publish_status()
         self.writer.save()
         log.info("sim.run.start", run_id=record.run_id, scenario_id=record.scenario_id, seed=record.seed)
 
-    async def do(self, command: Commands, by: str, request_id: str | None) -> Outcome[Event]:
-        """A command that leaves the run open; raises what broke the engine."""
+    async def submit(self, command: Commands, by: str, request_id: str | None) -> Outcome[Event]:
+        """Apply a command; raises if the engine broke."""
         if self._host is None:
             raise WorldBroken(f"The run {self.record.run_id} has ended")
         try:
             _, outcome = await self._host.submit(command, by, request_id)
-        except WorldBroken as broken:
+        except WorldBroken as error:
             if self._host is not None and self._host.failure is not None:
-                self._broke(broken)
+                self._fail_engine(error)
             raise
         return outcome
 
-    async def steer(self, verb: Verb, command: Commands, by: str, request_id: str | None) -> None:
-        """Pause or resume; where that does not apply, the run is told as it stands."""
+    async def pause_or_resume(self, verb: Verb, command: Commands, by: str, request_id: str | None) -> None:
+        """Pause or resume; without effect in the current state only the status is published."""
         async with self._changing:
             if after(self.record.state, verb) is self.record.state:
-                self.tell_status()
+                self.publish_status()
                 return
-            await self.do(command, by, request_id)
+            await self.submit(command, by, request_id)
             self.writer.save()
         log.info(f"sim.run.{verb.value}", run_id=self.record.run_id)
 
-    async def stop(self, asked: StopRequest, by: str, request_id: str | None) -> None:
-        """End the run; when this returns nothing of it goes on any more."""
+    async def stop(self, request: StopRequest, by: str, request_id: str | None) -> None:
+        """End the run and wait until it is closed."""
         async with self._changing:
             record = self.record
             if after(record.state, Verb.STOP) is record.state:
-                self.tell_status()
+                self.publish_status()
                 return
             record.state, record.stop_requested_at = RunState.STOPPING, moment(self._context.clock())
-            record.stop_source, record.stop_reason, record.stop_client = asked.source, asked.reason, asked.client
-            self.tell_status()
+            record.stop_source, record.stop_reason, record.stop_client = request.source, request.reason, request.client
+            self.publish_status()
             try:
-                await self.do(Stop(asked.source, asked.reason), by, request_id)
-            except PendulaError as trouble:
+                await self.submit(Stop(request.source, request.reason), by, request_id)
+            except PendulaError as error:
                 unclean = LastError(Code.INTERNAL_ERROR.value, {"kind": "UNCLEAN_END"})
-                self._fail(LAST_ERRORS.get(trouble.code, unclean), trouble)
+                self._fail(LAST_ERRORS.get(error.code, unclean), error)
             await self._finish()
-        log.info("sim.run.stop", run_id=record.run_id, scenario_id=record.scenario_id, source=asked.source)
+        log.info("sim.run.stop", run_id=record.run_id, scenario_id=record.scenario_id, source=request.source)
 
     async def restart(self, by: str, request_id: str | None) -> None:
-        """Tick 0 again, with the ledger of the scenario; numbers of events go on."""
-        await self.ended()
+        """Restart at tick 0 with the ledger of the scenario; event numbers continue."""
+        await self.wait_ended()
         async with self._changing:
             if self._host is None:
                 await self.open(None)
             else:
                 await self._metronome.stop()
-            # Begun before the command is told: what it tells is the first word of the new life.
-            self.record.begun(self._context.clock())
-            await self.do(Restart(), by, request_id)
+            # Before the command: its events must already see the run as started.
+            self.record.mark_started(self._context.clock())
+            await self.submit(Restart(), by, request_id)
             self.actions.clear()
-            await self._start(again=True)
+            await self._start(is_restart=True)
             self.writer.save()
         log.info("sim.run.restart", run_id=self.record.run_id)
 
-    async def _start(self, *, again: bool) -> None:
+    async def _start(self, *, is_restart: bool) -> None:
         assert self._host is not None
         settings = effective(_run(self._host.driver.engine).settings)
-        # In a thread: it waits for the disk several times.
-        await asyncio.to_thread(self.writer.begin, settings, again=again)
+        # In a thread: it waits for the disk.
+        await asyncio.to_thread(self.writer.start, settings, is_restart=is_restart)
         self._metronome = self._new_metronome()
         self._metronome.start()
 
-    async def ended(self) -> None:
-        """Wait until a run that a guardrail has ended is closed."""
+    async def wait_ended(self) -> None:
+        """Wait until a failed run is closed."""
         if self._ending is not None:
             await self._ending
 
-    def _fail(self, error: LastError, trouble: PendulaError) -> None:
-        log.error("sim.run.failed", run_id=self.record.run_id, code=trouble.code, problem=trouble.message)
+    def _fail(self, last_error: LastError, cause: PendulaError) -> None:
+        log.error("sim.run.failed", run_id=self.record.run_id, code=cause.code, problem=cause.message)
         now = self._context.clock()
-        self.record.failed(error, now)
-        self.record.ended(RunState.ERROR, now)
-        self.tell_status()
+        self.record.mark_failed(last_error, now)
+        self.record.mark_ended(RunState.ERROR, now)
+        self.publish_status()
 
-    def _broke(self, trouble: PendulaError) -> None:
-        """The engine cannot go on: the run has failed, whatever it was about to do."""
+    def _fail_engine(self, cause: PendulaError) -> None:
+        """Fail the run because its engine broke."""
         if self.record.state in ENDED or self._ending is not None:
             return
         if self._context.disk_low():
-            self._end_failed(LAST_ERRORS[DiskLow.code], trouble)
+            self._end_failed(LAST_ERRORS[DiskLow.code], cause)
         else:
-            self._end_failed(LastError(Code.INTERNAL_ERROR.value, {"kind": "NOT_RECORDED"}), trouble)
+            self._end_failed(LastError(Code.INTERNAL_ERROR.value, {"kind": "NOT_RECORDED"}), cause)
 
-    def _end_failed(self, error: LastError, trouble: PendulaError) -> None:
-        self._fail(error, trouble)
-        self._ending = self._loop.create_task(self._end_later())
+    def _end_failed(self, last_error: LastError, cause: PendulaError) -> None:
+        self._fail(last_error, cause)
+        self._ending = self._loop.create_task(self._finish_in_background())
 
-    async def _end_later(self) -> None:
+    async def _finish_in_background(self) -> None:
         async with self._changing:
             await self._finish()
         self._ending = None
 
     async def _finish(self) -> None:
-        """Close everything that a run needs only while it goes on."""
+        """Close the engine, the ticks and the files."""
         await self._metronome.stop()
         host, self._host = self._host, None
         if host is None:
@@ -220,141 +220,140 @@ class ServedRun:
         await self.writer.finish(_run(host.driver.engine))
         await host.retire()
 
-    # Time
+    # Ticks
 
     def _new_metronome(self) -> Metronome:
         settings = self._context.settings
         heartbeat, pace = settings.heartbeat_ms / 1000, settings.tick_period_ms / 1000
-        return Metronome(heartbeat, pace, self._beat, self._wanted, self._tick, self._missed)
+        return Metronome(heartbeat, pace, self._beat, self._should_tick, self._tick, self._count_missed)
 
-    def _wanted(self, late: float) -> bool:
-        """Whether the run is to have a tick now."""
+    def _should_tick(self, late: float) -> bool:
         self._context.counters.tick_lag.observe(late)
         return self.record.state is RunState.RUNNING
 
     def _beat(self) -> None:
         self._measure_pace()
-        self.tell_status()
+        self.publish_status()
         if self.record.state not in ENDED:
-            # That a run has ended is stored when its files are complete; until then a crash leaves it unfinished.
+            # `_finish` saves the end of a run after its files; a crash before that leaves it for recovery.
             self.writer.save_if_due()
 
-    def _missed(self) -> None:
+    def _count_missed(self) -> None:
         self.late_beats += 1
 
     async def _tick(self) -> None:
-        counters, begun = self._context.counters, self._loop.time()
+        counters, started = self._context.counters, self._loop.time()
         counters.in_flight.inc()
         try:
-            await self.do(Tick(), METRONOME, None)
-            self._tick_passed()
+            await self.submit(Tick(), METRONOME, None)
+            self._tick_succeeded()
         except Busy:
-            # The commands that wait come first; this beat has no tick.
-            self._missed()
-        except PendulaError as trouble:
-            self._tick_failed(trouble)
+            # Waiting commands come first; skip this tick.
+            self._count_missed()
+        except PendulaError as error:
+            self._tick_failed(error)
         finally:
             counters.in_flight.dec()
-        elapsed = self._loop.time() - begun
+        elapsed = self._loop.time() - started
         counters.tick_seconds.labels("execute").observe(elapsed)
-        if elapsed > SLOW_SECONDS and not self._slow_told:
-            self._slow_told = True
+        if elapsed > SLOW_SECONDS and not self._slow_logged:
+            self._slow_logged = True
             log.warning(
                 "sim.tick.slow", run_id=self.record.run_id, tick=self.record.tick_index - 1, seconds=round(elapsed, 3)
             )
 
-    def _tick_failed(self, trouble: PendulaError) -> None:
-        """A tick that could not be made, such as on a full disk, may pass; so many in a row that the guardrail for
-        failed ticks says end the run. Each such row is one line in the log, however long it is."""
+    def _tick_failed(self, cause: PendulaError) -> None:
+        """Count a failed tick, for example on a full disk; too many in a row end the run. A series of failures is one
+        line in the log."""
         record, host = self.record, self._host
         if host is None or record.state is not RunState.RUNNING:
             return
         self._failed_ticks += 1
-        error = LAST_ERRORS.get(trouble.code) or LastError(Code.INTERNAL_ERROR.value, TICK_FAILED)
+        last_error = LAST_ERRORS.get(cause.code) or LastError(Code.INTERNAL_ERROR.value, TICK_FAILED)
         most = _run(host.driver.engine).settings.max_consec_tick_failures
         if 0 < most <= self._failed_ticks:
-            self._end_failed(error, trouble)
+            self._end_failed(last_error, cause)
             return
         if self._failed_ticks == 1:
-            record.failed(error, self._context.clock())
-            self.tell_status()
+            record.mark_failed(last_error, self._context.clock())
+            self.publish_status()
             self.writer.dirty = True
             if most <= 0:
-                log.warning("sim.tick.failed", run_id=record.run_id, code=trouble.code, problem=trouble.message)
+                log.warning("sim.tick.failed", run_id=record.run_id, code=cause.code, problem=cause.message)
 
-    def _tick_passed(self) -> None:
+    def _tick_succeeded(self) -> None:
         failed, self._failed_ticks = self._failed_ticks, 0
         if failed:
             log.warning("sim.tick.again", run_id=self.record.run_id, failed_before=failed)
 
     def _measure_pace(self) -> None:
-        """Actions a second over the last seconds, and technical errors of the last minute."""
+        """Measure actions per second over the last seconds, and technical errors of the last minute."""
         now, record = self._loop.time(), self.record
         self._samples.append((now, record.attempts_total, record.errors_total))
         while self._samples[0][0] < now - MINUTE_SECONDS:
             self._samples.popleft()
         record.errors_last_1m = max(0, record.errors_total - self._samples[0][2])
-        since, attempts, _ = next(one for one in self._samples if one[0] >= now - PACE_SECONDS)
-        done, seconds = max(0, record.attempts_total - attempts), now - since
-        record.ops_sec = Decimal(round(100 * done / seconds)) / 100 if seconds > 0 else Decimal(0)
+        since, attempts, _ = next(sample for sample in self._samples if sample[0] >= now - PACE_SECONDS)
+        actions, seconds = max(0, record.attempts_total - attempts), now - since
+        record.ops_sec = Decimal(round(100 * actions / seconds)) / 100 if seconds > 0 else Decimal(0)
 
-    # What is told
+    # Events
 
-    def _feed(self) -> None:
-        """On the engine's thread, after a flush: what became durable goes into the ring and into the files."""
+    def _publish_outcomes(self) -> None:
+        """Add durable events to the ring and the files; called on the engine's thread after a flush."""
         host = self._host
         if host is None or self._stream is None:
-            # The last flush, of a run that is being closed: there is nothing more to tell.
+            # The last flush while closing has no events.
             return
         run = _run(host.driver.engine)
         events = [item.event for item in self._stream.take(ALL) if isinstance(item, Published)]
         if not events:
-            # A flush after a command that was not taken, as on a full disk: nothing of the run has changed.
+            # The command was not applied, for example because the disk is full.
             return
-        begun = self._context.clock()
-        encoder = StreamEncoder(run.network, moment(begun), run.settings.emit_tick_events)
+        started = self._context.clock()
+        encoder = StreamEncoder(run.network, moment(started), run.settings.emit_tick_events)
         statuses: list[RunStatus] = []
-        told: list[StreamEvent] = []
+        batch: list[StreamEvent] = []
         last_type = None
         for event in events:
             match event:
                 case RunStatus():
                     statuses.append(event)
                 case Note():
-                    self._put(told)
-                    told = []
-                    self.writer.lines([self.ring.number(note_form(event))])
+                    self._publish_batch(batch)
+                    batch = []
+                    self.writer.write_lines([self.ring.number(note_form(event))])
                 case _:
-                    form = encoder.encode_event(event)
-                    if form is not None:
-                        told.append(form)
-                        last_type = form.type
-        self._put(told)
-        self.writer.heard(events, run)
+                    encoded = encoder.encode_event(event)
+                    if encoded is not None:
+                        batch.append(encoded)
+                        last_type = encoded.type
+        self._publish_batch(batch)
+        self.writer.record_events(events, run)
         self._context.counters.count(events)
-        self._context.counters.tick_seconds.labels("emit").observe((self._context.clock() - begun) / 1_000_000)
-        self._loop.call_soon_threadsafe(self._heard, Batch(statuses, last_type, run.status()))
+        self._context.counters.tick_seconds.labels("emit").observe((self._context.clock() - started) / 1_000_000)
+        self._loop.call_soon_threadsafe(self._update_record, Batch(statuses, last_type, run.status()))
 
-    def _put(self, told: list[StreamEvent]) -> None:
-        if told:
-            self.writer.lines([entry.data for entry in self.ring.put(told)])
+    def _publish_batch(self, batch: list[StreamEvent]) -> None:
+        if batch:
+            self.writer.write_lines([entry.data for entry in self.ring.put(batch)])
 
-    def _heard(self, batch: Batch) -> None:
-        """On the event loop: the record follows, and everybody who listens looks again."""
+    def _update_record(self, batch: Batch) -> None:
+        """Update the record and wake all readers; called on the event loop."""
         record = self.record
-        record.heard(batch.now, self._context.clock())
+        record.update(batch.now, self._context.clock())
         record.last_event_type = batch.last_type or record.last_event_type
         self.writer.dirty = True
         for status in batch.statuses:
             state = RunState(status.state)
             if state in ENDED and record.state not in ENDED:
-                record.ended(state, self._context.clock())
+                record.mark_ended(state, self._context.clock())
                 if state is RunState.ERROR:
                     log.error("sim.run.failed", run_id=record.run_id, code=record.last_error and record.last_error.code)
-                    self._ending = self._loop.create_task(self._end_later())
+                    self._ending = self._loop.create_task(self._finish_in_background())
             elif state not in ENDED and record.state is not RunState.STOPPING:
                 record.state = state
-            self.tell_status()
+            self.publish_status()
         self.wake()
 
     def status_event(self) -> StreamEvent:
@@ -362,17 +361,17 @@ class ServedRun:
 
     @property
     def phase(self) -> str | None:
-        """What a tick that is under way does."""
+        """The phase of a running tick."""
         return "payments" if self._metronome.ticking else None
 
-    def tell_status(self) -> None:
+    def publish_status(self) -> None:
         self.ring.put([self.status_event()])
         self._reserve_numbers()
         self.wake()
 
-    def tell(self, told: StreamEvent) -> str:
-        """Something that no engine did: a demonstration. Returns its id."""
-        (entry,) = self.ring.put([told])
+    def publish(self, event: StreamEvent) -> str:
+        """Publish a demonstration, which is no event of the engine; returns its id."""
+        (entry,) = self.ring.put([event])
         self.wake()
         return entry.id
 
@@ -381,10 +380,10 @@ class ServedRun:
         return lambda: self._listeners.discard(wake)
 
     def follow(self, equivalent: str, after_id: str | None) -> Cursor:
-        """A place in the stream; raises `EventGone`."""
-        place = self.ring.subscribe(equivalent, after_id, self.status_event())
+        """A cursor in the stream; raises `EventGone`."""
+        cursor = self.ring.subscribe(equivalent, after_id, self.status_event())
         self.wake()
-        return place
+        return cursor
 
     @property
     def followers(self) -> int:
@@ -394,22 +393,22 @@ class ServedRun:
         for event in self._listeners:
             event.set()
 
-    # What is asked
+    # Queries
 
     async def ask(self, question: Callable[[Run], T]) -> T:
-        """Read-only work on the engine's thread; raises `WorldBroken` when there is none."""
+        """Query the engine on its thread; raises `WorldBroken` if the run has ended."""
         if self._host is None:
             raise WorldBroken(f"The run {self.record.run_id} has ended")
         return await self._host.ask(lambda driver: question(_run(driver.engine)))
 
     @property
     def label(self) -> str:
-        """What counters call the engine; 0 where there is none."""
+        """The label of the engine in metrics; 0 without an engine."""
         return "0" if self._host is None else self._host.label
 
     @property
     def host(self) -> EngineHost | None:
-        """The engine, for reading its past; None where there is none."""
+        """The host of the engine, for its history; None if the run has ended."""
         return self._host
 
     @property
@@ -424,11 +423,11 @@ class ServedRun:
         return journal.total_bytes if isinstance(journal, FileJournal) else None
 
     async def flush_measured(self) -> None:
-        """Everything that was measured so far is on its way to the store."""
+        """Send all measurements to the store thread."""
         if self._host is not None:
             await self._host.ask(lambda _: self.writer.write_measured())
 
-    # Numbers
+    # Event numbers
 
     def _reserve_numbers(self) -> None:
         if self.ring.last_seq + SEQ_BLOCK // 2 > self.record.seq_reserved and self.record.state not in ENDED:

@@ -1,6 +1,6 @@
-"""What if: a run as it stands goes on twice, as it is and with other settings, and what comes of each is told.
+"""What if: forks the current state of a run, with its own and with other settings, and compares the branches.
 
-Both are copies in memory: the run that is served, its journal and its numbers know nothing of them.
+Both are copies in memory; the served run, its journal and its metrics do not change.
 """
 
 from copy import copy
@@ -18,8 +18,8 @@ from pendula.kernel.canonical import decode, encode
 from pendula.server.schedulers.credit.shapes import WhatIf, WhatIfBranch, WhatIfView
 
 
-class Standing(Struct, frozen=True):
-    """A run as bytes: what two copies are made of, away from the thread of its engine."""
+class SerializedRun(Struct, frozen=True):
+    """A serialized run, from which copies are made outside of the engine's thread."""
 
     kind: type[Run]
     config: bytes
@@ -29,8 +29,8 @@ class Standing(Struct, frozen=True):
         return self.kind.from_state(decode(self.config), self.state)
 
 
-class _Trail:
-    """What a run tried and made, tick by tick, from where it stands."""
+class _TickCounts:
+    """Payments tried and made in each tick since the fork."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -38,64 +38,64 @@ class _Trail:
         self.tried: list[int] = []
         self.made: list[int] = []
 
-    def note(self) -> None:
+    def add_tick(self) -> None:
         now = (self._run.counters.attempts_total, self._run.counters.committed_total)
         self.tried.append(now[0] - self._before[0])
         self.made.append(now[1] - self._before[1])
         self._before = now
 
 
-def as_bytes(run: Run) -> Standing:
-    """A run as it stands, read on the engine's thread."""
-    return Standing(type(run), encode(run.config), run.state())
+def serialize_run(run: Run) -> SerializedRun:
+    """Called on the engine's thread."""
+    return SerializedRun(type(run), encode(run.config), run.state())
 
 
-def standing(run: Run) -> Standing:
-    """On the engine's thread; raises `ForkRefused` for a run that has ended."""
+def serialize_active_run(run: Run) -> SerializedRun:
+    """Called on the engine's thread; raises `ForkRefused` for an ended run or one with an external engine."""
     if run.state_word not in ("running", "paused"):
         raise ForkRefused(
-            f"The run is {run.state_word}; only one that is running or paused can be asked what would be",
+            f"The run is {run.state_word}; only a run that is running or paused can be forked",
             tick=run.tick,
             state=run.state_word,
         )
     if run.config.engine == "external":
         raise ForkRefused(
-            "Another system makes the payments of this run; what it would do is not known here",
+            "An external service makes the payments of this run; its decisions cannot be simulated",
             tick=run.tick,
             state=run.state_word,
         )
-    return as_bytes(run)
+    return serialize_run(run)
 
 
-def what_if(run_id: str, found: Standing, wish: WhatIf) -> WhatIfView:
-    """Let both go on; raises `InvalidSetting`."""
-    original = found.copy()
+def what_if(run_id: str, serialized: SerializedRun, request: WhatIf) -> WhatIfView:
+    """Run both branches; raises `InvalidSetting`."""
+    original = serialized.copy()
     if original.state_word == "paused":
         original.apply(Resume())
-    other = fork(original, changed(original.settings, wish.settings))
-    both = (original, other)
-    for one in both:
-        one.outside = SolverWhenAsked()
-    before, trails = copy(original.counters), [_Trail(one) for one in both]
+    other = fork(original, changed(original.settings, request.settings))
+    branches = (original, other)
+    for run in branches:
+        run.outside = SolverWhenAsked()
+    before, counts = copy(original.counters), [_TickCounts(run) for run in branches]
 
     def watch(_: int) -> None:
         check()
-        for trail in trails:
-            trail.note()
+        for branch_counts in counts:
+            branch_counts.add_tick()
 
-    result = compared(original, other, wish.ticks, watch)
+    result = compared(original, other, request.ticks, watch)
     return WhatIfView(
         run_id=run_id,
         tick_index=result.tick,
         ticks=result.ticks,
         settings={name: list(values) for name, values in result.settings.items()},
         first_difference=result.first_difference["ledger"],
-        original=_told(result.original, before, trails[0]),
-        fork=_told(result.fork, before, trails[1]),
+        original=_branch_view(result.original, before, counts[0]),
+        fork=_branch_view(result.fork, before, counts[1]),
     )
 
 
-def _told(branch: Branch, before: Counters, trail: _Trail) -> WhatIfBranch:
+def _branch_view(branch: Branch, before: Counters, counts: _TickCounts) -> WhatIfBranch:
     return WhatIfBranch(
         attempts=branch.counters.attempts_total - before.attempts_total,
         committed=branch.counters.committed_total - before.committed_total,
@@ -103,6 +103,6 @@ def _told(branch: Branch, before: Counters, trail: _Trail) -> WhatIfBranch:
         metrics=branch.metrics,
         clearings=branch.cleared.calls,
         debt_reduction=branch.cleared.debt_reduction,
-        tried_by_tick=trail.tried,
-        made_by_tick=trail.made,
+        tried_by_tick=counts.tried,
+        made_by_tick=counts.made,
     )

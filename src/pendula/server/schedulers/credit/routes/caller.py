@@ -1,4 +1,4 @@
-"""Who calls the simulator, and what a call says: its owner, and queries read with the refusals of the protocol."""
+"""The owner of a request to the simulator, and its query parameters, with the errors of the protocol."""
 
 from collections.abc import Collection
 from typing import Annotated
@@ -23,7 +23,7 @@ NAME = "credit"
 
 
 class Caller(Struct, frozen=True):
-    """Who calls: `by` is what journals remember."""
+    """The caller of a request; `by` is its name in journals."""
 
     service: SimulatorService
     principal: Principal
@@ -45,37 +45,36 @@ def service_of(request: Request) -> SimulatorService:
     return service
 
 
-def _caller(request: Request, principal: Principal) -> Caller:
+def _make_caller(request: Request, principal: Principal) -> Caller:
     service = service_of(request)
-    # Nothing is known of owners before the simulator is open.
+    # Raises if the simulator is not open: before that no cookie can be read.
     _ = service.context
     owner = owner_of(principal, cookie_of(request.headers.get("cookie")), service.cookies)
     return Caller(service, principal, owner, request_id_of(request))
 
 
-async def looking(request: Request, principal: Viewer) -> Caller:
-    return _caller(request, principal)
+async def viewer_caller(request: Request, principal: Viewer) -> Caller:
+    return _make_caller(request, principal)
 
 
-async def steering(request: Request, principal: Operator) -> Caller:
-    return _caller(request, principal)
+async def operator_caller(request: Request, principal: Operator) -> Caller:
+    return _make_caller(request, principal)
 
 
-Looking = Annotated[Caller, Depends(looking)]
-Steering = Annotated[Caller, Depends(steering)]
+ViewerCaller = Annotated[Caller, Depends(viewer_caller)]
+OperatorCaller = Annotated[Caller, Depends(operator_caller)]
 
 
 def answer(view: object, status: int = 200) -> Response:
-    """A view as a response."""
     return json_response(encode_view(view), status)
 
 
-def whole(request: Request, name: str, default: int | None, least: int, most: int) -> int:
-    """A whole number of the query; raises `BadRequest`."""
-    given = request.query_params.get(name)
-    if given is None and default is not None:
+def read_integer(request: Request, name: str, default: int | None, least: int, most: int) -> int:
+    """An integer parameter; raises `BadRequest`."""
+    value = request.query_params.get(name)
+    if value is None and default is not None:
         return default
-    text = given or ""
+    text = value or ""
     if text.isascii() and text.isdigit() and len(text) <= 18 and least <= int(text) <= most:
         return int(text)
     raise BadRequest(
@@ -84,20 +83,20 @@ def whole(request: Request, name: str, default: int | None, least: int, most: in
     )
 
 
-def truth(request: Request, name: str) -> bool:
-    """A switch of the query, off where it is not given."""
+def read_flag(request: Request, name: str) -> bool:
+    """A boolean parameter; false if it is missing."""
     return request.query_params.get(name, "false").lower() in ("1", "true", "yes")
 
 
-def known_equivalent(given: str | None, known: Collection[str]) -> str:
-    """The code that is meant; without one, the only or first one. Raises `UnknownEquivalent`."""
-    if given is None and known:
+def resolve_equivalent(name: str | None, known: Collection[str]) -> str:
+    """The code of an equivalent, by default the first one; raises `UnknownEquivalent`."""
+    if name is None and known:
         return next(iter(known))
-    code = (given or "").strip().upper()
+    code = (name or "").strip().upper()
     if code not in known:
-        raise UnknownEquivalent(f"There is no equivalent {code[:50]!r}", equivalent=code[:50], known=list(known))
+        raise UnknownEquivalent(f"Unknown equivalent {code[:50]!r}", equivalent=code[:50], known=list(known))
     return code
 
 
-def equivalent_of(request: Request, network: Network) -> str:
-    return known_equivalent(request.query_params.get("equivalent"), list(network.ledgers))
+def requested_equivalent(request: Request, network: Network) -> str:
+    return resolve_equivalent(request.query_params.get("equivalent"), list(network.ledgers))

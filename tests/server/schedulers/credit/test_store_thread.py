@@ -13,8 +13,8 @@ from pendula.credit.served.records import Owner, Record
 from pendula.credit.served.series import Measured
 from pendula.credit.served.store import Store, Unwritten
 from pendula.kernel.errors import WorldBroken
-from pendula.server.schedulers.credit.running import record_keeper
-from pendula.server.schedulers.credit.running.record_keeper import RecordKeeper
+from pendula.server.schedulers.credit.running import store_thread
+from pendula.server.schedulers.credit.running.store_thread import StoreThread
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +35,7 @@ class Kept:
     def __init__(self, store: WatchedStore) -> None:
         self.store = store
         self.dropped: list[int] = []
-        self.keeper = RecordKeeper(self.dropped.append)
+        self.store_thread = StoreThread(self.dropped.append)
 
     @asynccontextmanager
     async def busy(self) -> AsyncIterator[None]:
@@ -48,7 +48,7 @@ class Kept:
             loop.call_soon_threadsafe(begun.set)
             held.wait()
 
-        holding = asyncio.ensure_future(self.keeper.ask(hold))
+        holding = asyncio.ensure_future(self.store_thread.ask(hold))
         await begun.wait()
         try:
             yield
@@ -57,10 +57,10 @@ class Kept:
             await holding
 
     async def create(self, run_id: str) -> None:
-        await self.keeper.ask(lambda store: store.save(record(run_id)))
+        await self.store_thread.ask(lambda store: store.save(record(run_id)))
 
     async def series(self, run_id: str) -> list[str | None]:
-        found = await self.keeper.ask(lambda store: store.series(run_id, "UNIT", range(100_000)), of=run_id)
+        found = await self.store_thread.ask(lambda store: store.series(run_id, "UNIT", range(100_000)), of=run_id)
         (values,) = [one.points for one in found if one.key == "total_debt"]
         return [point.v for point in values]
 
@@ -70,9 +70,9 @@ async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
     store = WatchedStore(tmp_path / "store.db")
     store.done = []
     made = Kept(store)
-    await made.keeper.open(lambda: store)
+    await made.store_thread.open(lambda: store)
     yield made
-    await made.keeper.close()
+    await made.store_thread.close()
 
 
 def record(run_id: str) -> Record:
@@ -90,8 +90,8 @@ async def test_a_command_goes_before_everything_that_waits_to_be_written(kept: K
     async with kept.busy():
         for at in range(100):
             for run_id in runs:
-                kept.keeper.measure(run_id, values(at))
-        command = asyncio.ensure_future(kept.keeper.ask(lambda _: kept.store.done.append("command")))
+                kept.store_thread.measure(run_id, values(at))
+        command = asyncio.ensure_future(kept.store_thread.ask(lambda _: kept.store.done.append("command")))
         await asyncio.sleep(0)
     await command
     assert len(await kept.series(runs[-1])) == 100_000
@@ -106,28 +106,28 @@ async def test_of_a_run_the_newest_record_is_written_and_all_that_it_measured(ke
         for tick in range(50):
             saved = record("run_1")
             saved.tick_index = tick
-            kept.keeper.save(saved, {"ticks": tick} if tick == 10 else None)
-            kept.keeper.measure("run_1", values(tick))
+            kept.store_thread.save(saved, {"ticks": tick} if tick == 10 else None)
+            kept.store_thread.measure("run_1", values(tick))
     found = await kept.series("run_1")
-    stored = await kept.keeper.ask(lambda store: store.record("run_1"))
+    stored = await kept.store_thread.ask(lambda store: store.record("run_1"))
 
     assert kept.store.done == [{"run_1": 50}]
     assert stored is not None
     assert stored.tick_index == 49
     assert found[:50] == [f"{at}.00000000" for at in range(50)]
-    summaries = await kept.keeper.ask(lambda store: store._rows("SELECT summary FROM runs"))
+    summaries = await kept.store_thread.ask(lambda store: store._rows("SELECT summary FROM runs"))
     assert summaries == [('{"ticks":10}',)]
 
 
 async def test_no_transaction_and_no_line_is_longer_than_its_bound(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_keeper, "ROWS_AT_ONCE", 100)
-    monkeypatch.setattr(record_keeper, "MEASURED_MOST", 1000)
+    monkeypatch.setattr(store_thread, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(store_thread, "MEASURED_MOST", 1000)
     for run_id in ("run_1", "run_2"):
         await kept.create(run_id)
     async with kept.busy():
         for at in range(1300):
-            kept.keeper.measure("run_1", values(at))
-        kept.keeper.measure("run_2", values(1, 2))
+            kept.store_thread.measure("run_1", values(at))
+        kept.store_thread.measure("run_2", values(1, 2))
     first, second = await kept.series("run_1"), await kept.series("run_2")
 
     assert sum(kept.dropped) == 300
@@ -140,24 +140,24 @@ async def test_no_transaction_and_no_line_is_longer_than_its_bound(kept: Kept, m
 async def test_what_waits_of_a_deleted_run_is_not_written(kept: Kept) -> None:
     await kept.create("run_1")
     async with kept.busy():
-        kept.keeper.save(record("run_1"))
-        kept.keeper.measure("run_1", values(1))
-        deleting = asyncio.ensure_future(kept.keeper.delete("run_1"))
+        kept.store_thread.save(record("run_1"))
+        kept.store_thread.measure("run_1", values(1))
+        deleting = asyncio.ensure_future(kept.store_thread.delete("run_1"))
         await asyncio.sleep(0)
     await deleting
 
-    assert await kept.keeper.ask(lambda store: store.record("run_1"), of="run_1") is None
-    assert (kept.store.done, kept.keeper.failures) == ([], 0)
+    assert await kept.store_thread.ask(lambda store: store.record("run_1"), of="run_1") is None
+    assert (kept.store.done, kept.store_thread.failures) == ([], 0)
 
 
 async def test_a_run_that_begins_again_measured_nothing_before(kept: Kept) -> None:
     await kept.create("run_1")
-    kept.keeper.measure("run_1", values(1))
+    kept.store_thread.measure("run_1", values(1))
     assert (await kept.series("run_1"))[1] == "1.00000000"
     async with kept.busy():
-        kept.keeper.measure("run_1", values(2))
-        kept.keeper.forget_measured("run_1")
-        kept.keeper.measure("run_1", values(3))
+        kept.store_thread.measure("run_1", values(2))
+        kept.store_thread.forget_measured("run_1")
+        kept.store_thread.measure("run_1", values(3))
 
     assert (await kept.series("run_1"))[:4] == [None, None, None, "3.00000000"]
 
@@ -166,21 +166,21 @@ async def test_what_cannot_be_written_of_one_run_costs_no_other(kept: Kept) -> N
     """Nothing may be measured of a run that is not stored."""
     await kept.create("run_1")
     async with kept.busy():
-        kept.keeper.measure("run_0", values(1))
-        kept.keeper.measure("run_1", values(1))
+        kept.store_thread.measure("run_0", values(1))
+        kept.store_thread.measure("run_1", values(1))
 
     assert (await kept.series("run_1"))[1] == "1.00000000"
     assert await kept.series("run_0") == [None] * 100_000
-    assert kept.keeper.failures == 1
+    assert kept.store_thread.failures == 1
 
 
 async def test_what_waits_is_written_before_the_store_is_closed(tmp_path: Path) -> None:
-    keeper = RecordKeeper()
-    await keeper.open(lambda: Store(tmp_path / "store.db"))
+    store_thread = StoreThread()
+    await store_thread.open(lambda: Store(tmp_path / "store.db"))
     for number in range(30):
-        keeper.save(record(f"run_{number}"))
-        keeper.measure(f"run_{number}", values(1))
-    await keeper.close()
+        store_thread.save(record(f"run_{number}"))
+        store_thread.measure(f"run_{number}", values(1))
+    await store_thread.close()
 
     store = Store(tmp_path / "store.db")
     assert len(store.records()) == 30
@@ -192,6 +192,6 @@ async def test_what_a_question_raises_reaches_whoever_asked(kept: Kept) -> None:
         raise WorldBroken("the disk is gone")
 
     with pytest.raises(WorldBroken, match="the disk is gone"):
-        await kept.keeper.ask(fails)
+        await kept.store_thread.ask(fails)
 
-    assert await kept.keeper.ask(Store.records) == []
+    assert await kept.store_thread.ask(Store.records) == []
