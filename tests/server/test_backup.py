@@ -38,7 +38,7 @@ class Adder(threading.Thread):
 
 
 @pytest.mark.anyio
-async def test_a_copy_made_while_others_write_holds_all_that_was_acknowledged_before(tmp_path: Path) -> None:
+async def test_a_backup_during_writes_has_everything_acknowledged_before_it(tmp_path: Path) -> None:
     settings = Settings(port=0, data=str(tmp_path / "data"))
     with LiveServer(settings) as server, server.client() as client:
         adder = Adder(client)
@@ -60,7 +60,7 @@ async def test_a_copy_made_while_others_write_holds_all_that_was_acknowledged_be
 
 
 @pytest.mark.anyio
-async def test_jobs_come_back_from_a_copy(tmp_path: Path) -> None:
+async def test_jobs_are_restored_from_a_backup(tmp_path: Path) -> None:
     async with serving(Settings(data=str(tmp_path / "data"))) as jobs:
         job = await jobs.enqueued()
         made = back_up(tmp_path / "data", tmp_path / "copy")
@@ -72,7 +72,7 @@ async def test_jobs_come_back_from_a_copy(tmp_path: Path) -> None:
     assert restored == job
 
 
-def test_a_journal_that_begins_new_segments_meanwhile_is_copied_whole(tmp_path: Path) -> None:
+def test_a_journal_that_starts_new_segments_during_a_backup_is_copied_whole(tmp_path: Path) -> None:
     data = tmp_path / "data"
     place = data / "schedulers" / "tally" / "main"
     disk = RealDisk(place)
@@ -101,7 +101,7 @@ def test_a_journal_that_begins_new_segments_meanwhile_is_copied_whole(tmp_path: 
     assert len(list(place.glob("*.journal"))) > 1
 
 
-def test_a_damaged_journal_is_told_and_leaves_no_copy(tmp_path: Path) -> None:
+def test_a_damaged_journal_is_reported_and_leaves_no_backup(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with LiveServer(Settings(port=0, data=str(data)), (TALLY,)) as server, server.client() as client:
         for _ in range(3):
@@ -116,7 +116,7 @@ def test_a_damaged_journal_is_told_and_leaves_no_copy(tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == ["data"]
 
 
-def test_a_damaged_database_is_told_and_leaves_no_copy(tmp_path: Path) -> None:
+def test_a_damaged_database_is_reported_and_leaves_no_backup(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "lock").touch()
@@ -134,7 +134,7 @@ def test_a_damaged_database_is_told_and_leaves_no_copy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("target", "kind"), [("data/inside", BackupRefused), ("taken", BackupRefused)])
-def test_a_copy_takes_no_place_that_is_not_free(tmp_path: Path, target: str, kind: type[Exception]) -> None:
+def test_a_backup_into_an_occupied_target_is_refused(tmp_path: Path, target: str, kind: type[Exception]) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "lock").touch()
     (tmp_path / "taken").mkdir()
@@ -150,7 +150,7 @@ def a_data_directory(folder: Path) -> Path:
     return folder / "data"
 
 
-def test_a_second_backup_of_the_same_name_is_refused_and_the_first_is_whole(tmp_path: Path) -> None:
+def test_a_second_backup_of_the_same_name_is_refused_and_the_first_unchanged(tmp_path: Path) -> None:
     data, copy = a_data_directory(tmp_path), tmp_path / "copy"
 
     def second(doing: str) -> None:
@@ -164,7 +164,7 @@ def test_a_second_backup_of_the_same_name_is_refused_and_the_first_is_whole(tmp_
     assert sorted(one.name for one in tmp_path.iterdir()) == ["copy", "data"]
 
 
-def test_what_a_killed_backup_left_is_not_in_the_next(tmp_path: Path) -> None:
+def test_files_of_a_killed_backup_are_not_in_the_next(tmp_path: Path) -> None:
     data, left = a_data_directory(tmp_path), tmp_path / "copy.partial"
     (left / "schedulers").mkdir(parents=True)
     (left / "schedulers" / "old").touch()
@@ -176,7 +176,7 @@ def test_what_a_killed_backup_left_is_not_in_the_next(tmp_path: Path) -> None:
     assert (data / "tokens.json").exists()
 
 
-def test_a_draft_that_leads_elsewhere_is_not_written_into(tmp_path: Path) -> None:
+def test_a_draft_that_is_a_symlink_is_not_written(tmp_path: Path) -> None:
     data = a_data_directory(tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter").touch()
@@ -188,6 +188,6 @@ def test_a_draft_that_leads_elsewhere_is_not_written_into(tmp_path: Path) -> Non
     assert [one.name for one in (tmp_path / "mine").iterdir()] == ["letter"]
 
 
-def test_what_is_no_data_directory_is_not_copied(tmp_path: Path) -> None:
+def test_a_folder_other_than_a_data_directory_is_not_copied(tmp_path: Path) -> None:
     with pytest.raises(DataUnusable, match="not a data directory"):
         back_up(tmp_path, tmp_path / "copy")

@@ -12,7 +12,7 @@ from pendula.server.settings import Settings
 from tests.server.living import client_of, code_of, running, supervisor_of
 
 
-def test_a_directory_that_everybody_may_write_is_refused_with_the_way_out(tmp_path: Path) -> None:
+def test_a_world_writable_directory_is_refused_with_the_remedy(tmp_path: Path) -> None:
     open_to_all = tmp_path / "data"
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
@@ -22,7 +22,7 @@ def test_a_directory_that_everybody_may_write_is_refused_with_the_way_out(tmp_pa
     assert list(open_to_all.iterdir()) == []
 
 
-def test_a_link_and_an_odd_name_are_no_engines(tmp_path: Path) -> None:
+def test_symlinks_and_invalid_names_are_no_engines(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     engines = tmp_path / "data" / "schedulers" / "actions"
@@ -36,7 +36,7 @@ def test_a_link_and_an_odd_name_are_no_engines(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_names_of_engines_are_told_only_to_who_is_signed_in(settings: Settings) -> None:
+async def test_engine_names_are_shown_only_to_authenticated_callers(settings: Settings) -> None:
     async with running(settings) as app:
         _, secret = supervisor_of(app).tokens.new("reader", Role.VIEWER)
         async with client_of(app) as client:
@@ -49,7 +49,7 @@ async def test_names_of_engines_are_told_only_to_who_is_signed_in(settings: Sett
 
 
 @pytest.mark.anyio
-async def test_a_parameter_nobody_knows_is_refused_with_what_was_meant(client: httpx.AsyncClient) -> None:
+async def test_an_unknown_parameter_is_refused_with_a_suggestion(client: httpx.AsyncClient) -> None:
     response = await client.get("/api/v1/tally/main/journal", params={"strat": "3", "limit": "2"})
 
     assert (response.status_code, code_of(response)) == (422, "invalid_request")
@@ -63,5 +63,5 @@ async def test_a_parameter_nobody_knows_is_refused_with_what_was_meant(client: h
 
 
 @pytest.mark.anyio
-async def test_the_page_keeps_what_its_address_holds(client: httpx.AsyncClient) -> None:
+async def test_the_page_accepts_any_query(client: httpx.AsyncClient) -> None:
     assert (await client.get("/", params={"scheduler": "fleet"})).status_code != 422

@@ -49,7 +49,7 @@ SIGNS = {
 }
 
 
-async def test_in_every_scheduler_of_the_demo_something_goes_on(settings: Settings) -> None:
+async def test_every_scheduler_of_the_demo_shows_activity(settings: Settings) -> None:
     demo = replace(settings, demo=True)
     assert set(SIGNS) == set(SCHEDULERS)
 

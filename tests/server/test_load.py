@@ -176,7 +176,7 @@ def read_streams(server: Loaded, seed: int) -> None:
 
 
 @pytest.mark.long
-def test_memory_stands_still_under_load_and_nothing_is_a_server_error(loaded: Loaded) -> None:
+def test_memory_is_stable_under_load_without_server_errors(loaded: Loaded) -> None:
     threads = [threading.Thread(target=call_everything, args=(loaded, seed)) for seed in range(CALLERS)]
     threads += [threading.Thread(target=read_streams, args=(loaded, seed)) for seed in range(READERS)]
     for thread in threads:

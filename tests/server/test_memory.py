@@ -31,7 +31,7 @@ print(before - kib())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other C libraries give memory back by themselves, or not at all")
-def test_what_is_free_is_given_back() -> None:
+def test_freed_memory_returns_to_the_system() -> None:
     done = subprocess.run([sys.executable, "-c", GROWN], capture_output=True, text=True, check=True)
 
     assert int(done.stdout) > 10_000

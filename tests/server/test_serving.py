@@ -72,7 +72,7 @@ def test_a_kill_loses_no_acknowledged_command(tmp_path: Path) -> None:
         assert total == sum(range(10))
 
 
-def test_a_signal_to_stop_is_a_wish_and_no_error(tmp_path: Path) -> None:
+def test_a_stop_signal_is_no_error(tmp_path: Path) -> None:
     raised_again: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: raised_again.append(number))
     try:
@@ -84,7 +84,7 @@ def test_a_signal_to_stop_is_a_wish_and_no_error(tmp_path: Path) -> None:
     DataDirectory.lock(tmp_path).close()
 
 
-def test_a_stop_tells_which_requests_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_names_the_requests_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "REPORT_SECONDS", 0.01)
     fields = "content-type: application/json\r\ncontent-length: 9\r\n\r\n"
 
@@ -101,7 +101,7 @@ def test_a_stop_tells_which_requests_it_waits_for(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.anyio
-async def test_a_supervisor_tells_what_it_has_not_closed_yet(tmp_path: Path) -> None:
+async def test_a_supervisor_names_what_it_has_not_closed_yet(tmp_path: Path) -> None:
     async with running(Settings(data=str(tmp_path))) as app:
         supervisor = supervisor_of(app)
         [host] = supervisor.hosts()
@@ -124,20 +124,20 @@ def test_a_second_server_on_one_data_directory_refuses_to_start(tmp_path: Path) 
     assert str(tmp_path) in refused.value.message
 
 
-def test_a_data_directory_is_free_again_when_its_server_is_gone(tmp_path: Path) -> None:
+def test_a_data_directory_is_free_again_when_its_server_has_ended(tmp_path: Path) -> None:
     DataDirectory.lock(tmp_path).close()
 
     DataDirectory.lock(tmp_path).close()
 
 
-def test_a_data_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+def test_an_unusable_data_directory_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(DataUnusable, match="file/data"):
         serve(Settings(data=str(tmp_path / "file" / "data")))
 
 
-def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
+def test_a_taken_port_is_reported_in_one_sentence(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(PortTaken) as refused:
@@ -154,7 +154,7 @@ def test_a_failed_start_leaves_the_data_directory_free(tmp_path: Path) -> None:
     DataDirectory.lock(tmp_path).close()
 
 
-def test_no_answer_waits_for_the_acknowledgement_of_its_head() -> None:
+def test_accepted_connections_have_tcp_nodelay() -> None:
     async def nodelay() -> int:
         sent_at_once: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
@@ -171,12 +171,12 @@ def test_no_answer_waits_for_the_acknowledgement_of_its_head() -> None:
     assert asyncio.run(nodelay())
 
 
-def test_an_address_that_is_not_ours_is_refused() -> None:
+def test_a_foreign_address_is_refused() -> None:
     with pytest.raises(HostUnusable):
         bind(Settings(host="192.0.2.1", port=0))
 
 
-def test_the_address_is_written_as_a_browser_would() -> None:
+def test_the_url_is_written_as_in_a_browser() -> None:
     with bind(Settings(port=0)) as listening:
         port = listening.getsockname()[1]
 
@@ -185,7 +185,7 @@ def test_the_address_is_written_as_a_browser_would() -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.5", "pendula.example"])
-def test_serving_elsewhere_needs_a_token_and_tls_or_a_proxy(tmp_path: Path, host: str) -> None:
+def test_serving_other_machines_needs_a_token_and_tls_or_a_proxy(tmp_path: Path, host: str) -> None:
     tokens = TokenStore(tmp_path)
     bare = Settings(host=host)
     encrypted = msgspec.structs.replace(bare, tls_cert="c", tls_key="k")
@@ -203,23 +203,23 @@ def test_serving_elsewhere_needs_a_token_and_tls_or_a_proxy(tmp_path: Path, host
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
-def test_serving_this_machine_needs_nothing(tmp_path: Path, host: str) -> None:
+def test_serving_this_machine_needs_no_token(tmp_path: Path, host: str) -> None:
     check_binding(Settings(host=host), TokenStore(tmp_path))
 
 
-def test_the_binding_is_checked_before_anything_listens(tmp_path: Path) -> None:
+def test_the_binding_is_checked_before_any_socket_listens(tmp_path: Path) -> None:
     with pytest.raises(UnsafeBinding):
         serve(Settings(host="0.0.0.0", port=0, data=str(tmp_path)))
 
 
-def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+def test_an_unusable_certificate_is_named(tmp_path: Path) -> None:
     (tmp_path / "cert.pem").write_text("no certificate")
 
     with pytest.raises(TlsUnusable, match=r"cert\.pem"):
         check_tls(Settings(tls_cert=str(tmp_path / "cert.pem"), tls_key=str(tmp_path / "absent.pem")))
 
 
-def test_no_starlette_is_admitted_that_a_crafted_host_misleads() -> None:
+def test_starlette_versions_with_the_crafted_host_bug_are_excluded() -> None:
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
 
     (starlette,) = [one for one in needed if one.startswith("starlette")]

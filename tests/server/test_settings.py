@@ -29,7 +29,7 @@ def test_flags_win_over_environment_over_file_over_defaults(tmp_path: Path) -> N
     assert (settings.host, settings.port, settings.data) == ("10.0.0.1", 2, "from-flag")
 
 
-def test_the_file_may_be_named_by_the_environment(tmp_path: Path) -> None:
+def test_the_environment_can_name_the_file(tmp_path: Path) -> None:
     config = tmp_path / "pendula.toml"
     config.write_text("demo = true\n")
 
@@ -50,7 +50,7 @@ def test_limits_are_set_by_name(tmp_path: Path) -> None:
     assert Settings().allowed(limits.BODY_BYTES) == limits.BODY_BYTES.default
 
 
-def test_what_can_be_set_is_what_the_server_reads() -> None:
+def test_the_settings_are_those_that_the_server_reads() -> None:
     """A number that is taken and never asked for would be a promise to nobody."""
     constants = {name: limit for name, limit in vars(limits).items() if isinstance(limit, Limit)}
     source = "".join(file.read_text(encoding="utf-8") for file in Path(pendula.__file__).parent.rglob("*.py"))
@@ -62,12 +62,12 @@ def test_what_can_be_set_is_what_the_server_reads() -> None:
 
 
 @pytest.mark.parametrize("name", ["document_bytes", "record_bytes"])
-def test_a_bound_of_a_format_is_no_setting(name: str) -> None:
+def test_a_format_bound_is_no_setting(name: str) -> None:
     with pytest.raises(InvalidSettings, match=f"limits.{name}"):
         load({f"limits.{name}": 1}, {})
 
 
-def test_all_faults_are_named_at_once_with_source_and_what_is_allowed(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once_with_source_and_allowed_values(tmp_path: Path) -> None:
     config = tmp_path / "pendula.toml"
     config.write_text('prot = 1\nport = "many"\n[limits]\nbody_bytes = 0\nbodies = 1\n')
     environ = {"PENDULA_DEMO": "yes", "PENDULA_HOTS": "x"}
@@ -110,7 +110,7 @@ def test_faults_of_a_file_have_line_and_column(tmp_path: Path) -> None:
     assert f"port (file {config}:3:1): 1.5 is invalid, allowed: a whole number" in refused.value.message
 
 
-def test_a_slip_in_a_file_has_line_and_column(tmp_path: Path) -> None:
+def test_a_syntax_error_in_a_file_has_line_and_column(tmp_path: Path) -> None:
     config = tmp_path / "pendula.toml"
     config.write_text("demo = true\nport = = 1\n")
 
@@ -130,7 +130,7 @@ def test_the_value_of_an_unknown_setting_is_not_repeated() -> None:
 
 
 @pytest.mark.parametrize("text", ["port = ", "\0", 'a = "\xff"'])
-def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_with_invalid_toml_is_refused(tmp_path: Path, text: str) -> None:
     config = tmp_path / "pendula.toml"
     config.write_bytes(text.encode("latin-1"))
 
@@ -138,12 +138,12 @@ def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, text: str) -> None:
         load({"config": str(config)}, {})
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings, match="No such file"):
         load({"config": str(tmp_path / "absent.toml")}, {})
 
 
-def test_allowed_hosts_are_a_list_or_a_text_with_commas() -> None:
+def test_allowed_hosts_are_a_list_or_a_comma_separated_string() -> None:
     by_flag = load({"allowed_hosts": ["Example.org", "[::1]:80"]}, {}).allowed_hosts
     by_variable = load({}, {"PENDULA_ALLOWED_HOSTS": "example.org, [::1]:80"}).allowed_hosts
 
@@ -174,11 +174,11 @@ def test_log_format_is_one_of_two() -> None:
         ("", False),
     ],
 )
-def test_only_loopback_is_this_machine_alone(host: str, local: bool) -> None:
+def test_only_loopback_addresses_are_local(host: str, local: bool) -> None:
     assert is_loopback(host) is local
 
 
-def test_folders_are_named_by_the_file_or_the_environment() -> None:
+def test_the_file_or_the_environment_names_folders() -> None:
     found = load({}, {"PENDULA_PLAYBACK_FOLDERS": "garden=/a, sea=/b"}).playback_folders
 
     assert found == {"garden": "/a", "sea": "/b"}
@@ -193,13 +193,13 @@ def test_folders_are_named_by_the_file_or_the_environment() -> None:
         ("http://127.0.0.1:80, http://[::1]:3000", ("http://127.0.0.1", "http://[::1]:3000")),
     ],
 )
-def test_allowed_origins_are_kept_as_browsers_send_them(given: str, meant: tuple[str, ...]) -> None:
+def test_allowed_origins_are_stored_as_browsers_send_them(given: str, meant: tuple[str, ...]) -> None:
     assert load({"allowed_origins": [given] if "," not in given else given}, {}).allowed_origins == meant
     assert load({}, {"SIMULATOR_CSRF_ORIGIN_ALLOWLIST": given}).allowed_origins == meant
 
 
 @pytest.mark.parametrize("given", ["localhost:5173", "ftp://localhost", "http://", "*", "http://a b"])
-def test_what_is_not_an_origin_is_refused(given: str) -> None:
+def test_an_invalid_origin_is_refused(given: str) -> None:
     with pytest.raises(InvalidSettings):
         load({"allowed_origins": [given]}, {})
 
@@ -213,7 +213,7 @@ def test_what_is_not_an_origin_is_refused(given: str) -> None:
         ("PENDULA_PLAYBACK_MQTT", "mqtt://user:SECRETPW@host/gallery?clean=1"),
     ],
 )
-def test_an_address_that_cannot_be_used_is_refused_without_its_password(variable: str, value: str) -> None:
+def test_an_invalid_url_is_refused_without_its_password(variable: str, value: str) -> None:
     with pytest.raises(InvalidSettings) as refused:
         load({}, {variable: value})
 

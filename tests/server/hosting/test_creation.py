@@ -19,9 +19,7 @@ def place(tmp_path: Path) -> Path:
     return place
 
 
-def test_what_is_set_aside_lasts_in_the_folder_it_leaves_too(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_set_aside_syncs_the_source_folder_too(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[tuple[int, bool]] = []
     aside = tmp_path / "aside" / "tally-demo-1"
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append((os.fstat(handle).st_ino, aside.exists())))
@@ -32,9 +30,7 @@ def test_what_is_set_aside_lasts_in_the_folder_it_leaves_too(
     assert synced == [(folder.stat().st_ino, moved) for folder, moved in folders]
 
 
-def test_what_cannot_be_set_aside_for_good_stays_where_it_was(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_sync_undoes_set_aside(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left = place.parent.stat().st_ino
 
     def failing(handle: int) -> None:

@@ -64,7 +64,7 @@ async def test_a_failed_write_or_sync_stops_one_engine_for_good(settings: Settin
         assert b'pendula_engine_broken{engine="main",scheduler="tally"} 1.0' in (await client.get("/metrics")).content
 
 
-async def test_a_nearly_full_disk_refuses_commands_before_it_is_full(settings: Settings) -> None:
+async def test_commands_are_refused_before_the_disk_is_full(settings: Settings) -> None:
     disk = FaultyDisk()
     async with running(settings, [TWO], disk=main_on(disk)) as app, client_of(app) as client:
         disk.free = 0
@@ -100,7 +100,7 @@ async def test_the_engines_of_a_scheduler_share_its_journal_bytes(settings: Sett
         assert (await add(client, "other")).status_code == 200
 
 
-async def test_a_journal_that_cannot_be_opened_is_one_red_line(settings: Settings) -> None:
+async def test_an_unopenable_journal_fails_readiness_of_its_engine_alone(settings: Settings) -> None:
     async with running(settings, [TWO]) as app, client_of(app) as client:
         for _ in range(3):
             await add(client)
@@ -123,7 +123,7 @@ class DecidesOtherwise(Tally):
     decisions = Tally.decisions + 1
 
 
-async def test_a_living_example_of_other_decisions_begins_anew_and_what_it_was_is_kept(settings: Settings) -> None:
+async def test_a_demo_with_other_decisions_restarts_and_its_old_journal_is_kept(settings: Settings) -> None:
     demo = msgspec.structs.replace(settings, demo=True)
     before = msgspec.structs.replace(TALLY, engines={"main": {"seed": 7}}, demo=SCHEDULER.demo)
     async with running(demo, [before]):
@@ -142,7 +142,7 @@ async def test_a_living_example_of_other_decisions_begins_anew_and_what_it_was_i
     assert journal.read_bytes() != written
 
 
-async def test_an_engine_with_a_wrong_configuration_is_one_red_line(settings: Settings) -> None:
+async def test_an_invalid_configuration_fails_readiness_of_its_engine_alone(settings: Settings) -> None:
     wrong = msgspec.structs.replace(TALLY, engines={"main": {"seed": "x"}, "other": {"seed": 8}})
     async with running(settings, [wrong]) as app, client_of(app) as client:
         status, checks = await readiness(client)
@@ -150,7 +150,7 @@ async def test_an_engine_with_a_wrong_configuration_is_one_red_line(settings: Se
         assert (status, checks["tally/main"], checks["tally/other"]) == (503, "input_refused", None)
 
 
-async def test_a_defect_of_an_engine_is_reported_and_leaves_no_trace(settings: Settings) -> None:
+async def test_an_engine_defect_is_reported_and_changes_nothing(settings: Settings) -> None:
     class Fragile(Tally):
         def apply(self, command: Command) -> Any:
             outcome = super().apply(command)
@@ -166,7 +166,7 @@ async def test_a_defect_of_an_engine_is_reported_and_leaves_no_trace(settings: S
         assert (await client.get(f"{BASE}/state")).json()["state"]["total"] == 2
 
 
-async def test_too_many_waiting_commands_are_told_to_come_again(settings: Settings) -> None:
+async def test_too_many_waiting_commands_are_answered_with_retry_after(settings: Settings) -> None:
     import threading
 
     given = msgspec.structs.replace(settings, limits={"waiting_commands": 1})
@@ -196,7 +196,7 @@ async def test_too_many_waiting_commands_are_told_to_come_again(settings: Settin
         await holding
 
 
-async def test_the_loop_answers_while_an_engine_is_at_work(settings: Settings) -> None:
+async def test_the_event_loop_responds_while_an_engine_works(settings: Settings) -> None:
     import threading
 
     async with running(settings) as app, client_of(app) as client:
@@ -208,7 +208,7 @@ async def test_the_loop_answers_while_an_engine_is_at_work(settings: Settings) -
         assert await holding
 
 
-async def test_a_server_answers_while_an_engine_is_still_starting(settings: Settings) -> None:
+async def test_the_server_responds_while_an_engine_starts(settings: Settings) -> None:
     import threading
 
     from pendula.server.app import create_app
@@ -234,7 +234,7 @@ async def test_a_server_answers_while_an_engine_is_still_starting(settings: Sett
         assert (await add(client)).status_code == 200
 
 
-async def test_many_commands_at_once_share_flushes(settings: Settings) -> None:
+async def test_concurrent_commands_share_flushes(settings: Settings) -> None:
     disk = FaultyDisk()
     async with running(settings, [TALLY], disk=main_on(disk)) as app, client_of(app) as client:
         before = len(disk.calls)
@@ -245,7 +245,7 @@ async def test_many_commands_at_once_share_flushes(settings: Settings) -> None:
     assert len(syncs) < 50
 
 
-async def test_a_wrong_configuration_can_be_put_right(settings: Settings) -> None:
+async def test_a_wrong_configuration_can_be_corrected(settings: Settings) -> None:
     wrong = msgspec.structs.replace(TALLY, engines={"main": {"seed": "x"}})
     async with running(settings, [wrong]):
         pass
@@ -254,7 +254,7 @@ async def test_a_wrong_configuration_can_be_put_right(settings: Settings) -> Non
         assert (await add(client)).status_code == 200
 
 
-async def test_the_journal_of_another_scheduler_is_not_taken_over(settings: Settings) -> None:
+async def test_a_journal_of_another_scheduler_is_not_reused(settings: Settings) -> None:
     class Other(Tally):
         scheduler = "other"
 
@@ -283,9 +283,7 @@ async def test_a_damaged_end_of_a_journal_is_reported_by_readiness(settings: Set
     assert checks["tally/other"]["note"] is None
 
 
-async def test_a_past_that_is_pruned_while_it_is_read_is_read_again(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_history_pruned_during_a_read_is_read_again(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(settings) as app, client_of(app) as client:
         await add(client)
         journal = supervisor_of(app).host("tally", "main").driver.journal

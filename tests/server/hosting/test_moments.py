@@ -11,7 +11,7 @@ from pendula.testing.tally import Advance
 from tests.kernel.journals import do, new_driver
 
 
-def test_a_long_journal_is_thinned_evenly_and_keeps_its_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moments_of_a_long_journal_are_sampled_evenly_with_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moments, "MOST_TIMES", 16)
     driver = new_driver(FaultyDisk())
     index = Moments(driver.journal, {})

@@ -50,7 +50,7 @@ async def inputs(client: httpx.AsyncClient) -> list[Any]:
     return [record["body"] for record in found if record["kind"] == "input"]
 
 
-async def test_the_clock_counts_on_from_the_engines_own_time() -> None:
+async def test_the_clock_continues_from_the_engine_time() -> None:
     clock, player = Clock(), Player.create({"seed": 1})
     player.apply(Advance(5000))
     pace = Pace(Advance, "ms", clock)
@@ -63,7 +63,7 @@ async def test_the_clock_counts_on_from_the_engines_own_time() -> None:
     assert pace.step(player, only_if_due=True) is None
 
 
-async def test_what_is_due_is_told_and_what_is_known_is_not() -> None:
+async def test_a_step_advances_only_when_something_is_due() -> None:
     clock, player = Clock(), Player.create({"seed": 1})
     pace = Pace(Advance, "ms", clock)
     pace.begin(player)
@@ -77,7 +77,7 @@ async def test_what_is_due_is_told_and_what_is_known_is_not() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(60, 60_000), (61, 0), (30 * 86_400, 0)])
-async def test_what_nobody_saw_while_the_program_was_stopped_is_not_made_up_for(seconds: int, told: int) -> None:
+async def test_time_lost_while_the_program_was_suspended_is_skipped(seconds: int, told: int) -> None:
     clock, player = Clock(), Player.create({"seed": 1})
     pace = Pace(Advance, "ms", clock)
     pace.begin(player)
@@ -92,7 +92,7 @@ async def test_what_nobody_saw_while_the_program_was_stopped_is_not_made_up_for(
     assert pace.reading() == told + 5
 
 
-async def test_time_that_somebody_moved_on_is_not_moved_back() -> None:
+async def test_time_advanced_by_a_command_does_not_go_back() -> None:
     clock, player = Clock(), Player.create({"seed": 1})
     pace = Pace(Advance, "ms", clock)
     pace.begin(player)
@@ -104,7 +104,7 @@ async def test_time_that_somebody_moved_on_is_not_moved_back() -> None:
     assert pace.reading() == 90_010
 
 
-async def test_whoever_waits_for_time_hears_of_what_is_due_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_waiting_timer_wakes_when_something_is_due_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace_module, "LEAST_SECONDS", 0)
     player = Player.create({"seed": 1})
     pace = Pace(Advance, "ms")
@@ -119,7 +119,7 @@ async def test_whoever_waits_for_time_hears_of_what_is_due_sooner(monkeypatch: p
     assert await asyncio.wait_for(waiting, 120)
 
 
-async def test_whoever_waits_for_time_is_let_go_at_the_end() -> None:
+async def test_a_waiting_timer_returns_when_the_pace_ends() -> None:
     pace = Pace(Advance, "ms")
     pace.begin(Player.create({"seed": 1}))
     waiting = asyncio.create_task(pace.due())
@@ -130,7 +130,7 @@ async def test_whoever_waits_for_time_is_let_go_at_the_end() -> None:
     assert await asyncio.wait_for(waiting, 120) is False
 
 
-async def test_each_item_follows_the_other_without_a_call(client: httpx.AsyncClient) -> None:
+async def test_items_advance_without_a_call(client: httpx.AsyncClient) -> None:
     await hang(client, dwell_ms=25)
 
     await eventually(lambda: _ordinal(client, 4))
@@ -139,7 +139,7 @@ async def test_each_item_follows_the_other_without_a_call(client: httpx.AsyncCli
     assert {body["command"]["type"] for body in (await inputs(client))[1:]} == {"advance"}
 
 
-async def test_while_nothing_is_due_nothing_is_written(client: httpx.AsyncClient) -> None:
+async def test_nothing_is_written_while_nothing_is_due(client: httpx.AsyncClient) -> None:
     await hang(client, dwell_ms=25)
     await ask(client, "pause")
     before = await told(client, "journal")
@@ -151,7 +151,7 @@ async def test_while_nothing_is_due_nothing_is_written(client: httpx.AsyncClient
     assert await told(client, "journal") == before
 
 
-async def test_a_command_happens_now_and_not_when_something_was_last_due(client: httpx.AsyncClient) -> None:
+async def test_a_command_runs_at_the_present_time_not_at_the_last_due_time(client: httpx.AsyncClient) -> None:
     await hang(client)
     await eventually(lambda: _clock(client, 20))
 
@@ -180,7 +180,7 @@ class NoScheduler:
         raise DiskLow("The disk is nearly full")
 
 
-async def test_time_stands_while_it_cannot_be_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_time_stops_while_it_cannot_be_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "STANDS_SECONDS", 0)
     clock, player = Clock(), Player.create({"seed": 1})
     player.apply(Insert(id=1))
@@ -194,7 +194,7 @@ async def test_time_stands_while_it_cannot_be_written_down(monkeypatch: pytest.M
     assert pace.reading() == 0
 
 
-async def test_a_removed_player_needs_no_time(client: httpx.AsyncClient, app: FastAPI) -> None:
+async def test_a_closed_player_is_not_advanced(client: httpx.AsyncClient, app: FastAPI) -> None:
     await fill(client, "a", 1, 2)
     await make(client, channels=["a"], dwell_ms=20)
 

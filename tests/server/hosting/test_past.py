@@ -34,7 +34,7 @@ class Gate(threading.Event):
         self.set()
 
 
-async def test_a_hundred_slow_looks_hold_up_no_command_and_no_reading_of_records(settings: Settings) -> None:
+async def test_a_hundred_slow_history_reads_delay_no_command_and_no_record_read(settings: Settings) -> None:
     go_on = Gate()
     given = msgspec.structs.replace(settings, limits={"past_reads": 98})
     async with running(given) as app, client_of(app) as client:
@@ -54,7 +54,7 @@ async def test_a_hundred_slow_looks_hold_up_no_command_and_no_reading_of_records
     assert found == [True] * 100
 
 
-async def test_no_more_looks_run_at_once_than_there_are_threads() -> None:
+async def test_concurrent_history_reads_are_bounded_by_the_threads() -> None:
     lane = Lane("test", 50)
     lock = threading.Lock()
     running_now = [0, 0]
@@ -72,7 +72,7 @@ async def test_no_more_looks_run_at_once_than_there_are_threads() -> None:
     assert 1 <= running_now[1] <= THREADS
 
 
-async def test_whoever_gives_up_waiting_leaves_the_line() -> None:
+async def test_a_cancelled_read_leaves_the_queue() -> None:
     lane = Lane("test", 1)
     go_on = Gate()
     busy = [asyncio.create_task(lane.look(go_on.wait)) for _ in range(THREADS)]
@@ -92,7 +92,7 @@ async def test_whoever_gives_up_waiting_leaves_the_line() -> None:
     lane.close()
 
 
-async def test_a_look_at_what_was_pruned_meanwhile_is_taken_again() -> None:
+async def test_a_read_of_pruned_history_is_retried() -> None:
     lane = Lane("test", 1)
     tries: list[int] = []
 
@@ -153,7 +153,7 @@ async def until_set(event: threading.Event) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_a_look_whose_caller_has_left_is_given_up() -> None:
+async def test_a_read_is_aborted_when_its_caller_disconnects() -> None:
     lane, caller, work = Lane("test", threads=1), Connection("ann"), Steps()
     looking = asyncio.create_task(caller.look(lane, work))
     await until_set(work.begun)
@@ -167,7 +167,7 @@ async def test_a_look_whose_caller_has_left_is_given_up() -> None:
     lane.close()
 
 
-async def test_a_look_that_waits_is_not_begun_for_a_caller_who_has_left() -> None:
+async def test_a_queued_read_does_not_start_for_a_disconnected_caller() -> None:
     lane, ann, bob = Lane("test", threads=1), Connection("ann"), Connection("bob")
     go_on = Gate()
     begun: list[str] = []
@@ -188,7 +188,7 @@ async def test_a_look_that_waits_is_not_begun_for_a_caller_who_has_left() -> Non
     assert begun == []
 
 
-async def test_what_a_look_begins_with_is_fetched_only_when_a_thread_is_free() -> None:
+async def test_the_input_of_a_read_is_fetched_only_when_a_thread_is_free() -> None:
     lane, ann, bob, go_on = Lane("test", most_waiting=2, threads=1), Connection("ann"), Connection("bob"), Gate()
     fetched: list[str] = []
 
@@ -221,7 +221,7 @@ async def test_what_a_look_begins_with_is_fetched_only_when_a_thread_is_free() -
     lane.close()
 
 
-async def test_a_look_that_takes_too_long_is_given_up() -> None:
+async def test_a_read_that_takes_too_long_is_aborted() -> None:
     lane, work = Lane("test", threads=1, seconds=0.01), Steps()
 
     with pytest.raises(ReadTooLong):
@@ -234,7 +234,7 @@ async def test_a_look_that_takes_too_long_is_given_up() -> None:
     lane.close()
 
 
-async def test_one_caller_leaves_a_thread_and_places_to_others() -> None:
+async def test_one_caller_cannot_take_all_threads_and_queue_places() -> None:
     lane, go_on = Lane("test", most_waiting=30, most_of_one=5), Gate()
     ann, bob = Connection("ann"), Connection("bob")
     with go_on:
@@ -253,9 +253,7 @@ async def test_one_caller_leaves_a_thread_and_places_to_others() -> None:
     lane.close()
 
 
-async def test_a_replay_that_was_given_up_goes_on_where_it_stopped(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_aborted_replay_resumes_where_it_stopped(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(settings) as app, client_of(app) as client:
         for _ in range(30):
             await client.post(f"{BASE}/commands", json={"type": "add", "amount": 1})
@@ -289,7 +287,7 @@ async def test_a_replay_that_was_given_up_goes_on_where_it_stopped(
 async def nothing() -> None: ...
 
 
-async def test_a_what_if_that_lasts_keeps_no_look_at_the_past_waiting(settings: Settings) -> None:
+async def test_a_long_what_if_delays_no_history_read(settings: Settings) -> None:
     go_on = Gate()
     async with running(settings) as app, client_of(app) as client:
         await client.post(f"{BASE}/commands", json={"type": "add", "amount": 1})
@@ -305,7 +303,7 @@ async def test_a_what_if_that_lasts_keeps_no_look_at_the_past_waiting(settings: 
     assert (state.status_code, moments.status_code) == (200, 200)
 
 
-async def test_a_caller_who_hangs_up_is_noticed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_caller_hang_up_is_detected(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     work = Steps()
     with LiveServer(settings) as server:
         host = supervisor_of(server.app).host("tally", "main")

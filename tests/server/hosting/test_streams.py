@@ -45,7 +45,7 @@ async def test_events_arrive_in_order_with_their_ids(settings: Settings) -> None
     assert [message["id"] for message in messages] == ["0.0", "2.0", "4.0"]
 
 
-async def test_without_a_place_a_stream_begins_now(settings: Settings) -> None:
+async def test_a_stream_without_a_cursor_starts_with_new_events(settings: Settings) -> None:
     async with running(settings) as app:
         await add(app, 1, 2)
         async with StreamReader(app, STREAM) as reader:
@@ -78,7 +78,7 @@ async def test_a_reader_resumes_after_a_restart(settings: Settings) -> None:
         assert amounts(await reader.messages(3)) == [2, 3, 4]
 
 
-async def test_a_journal_is_read_no_further_once_its_reader_has_left(
+async def test_the_journal_is_not_read_further_once_its_reader_has_left(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, given_up = threading.Event(), threading.Event()
@@ -104,21 +104,21 @@ async def test_a_journal_is_read_no_further_once_its_reader_has_left(
     assert given_up.is_set()
 
 
-async def test_the_header_of_a_reconnect_wins_over_the_address_it_began_with(settings: Settings) -> None:
+async def test_the_last_event_id_header_wins_over_the_query(settings: Settings) -> None:
     async with running(settings) as app:
         await add(app, 1, 2, 3)
         async with StreamReader(app, STREAM, "after=0.0", {"last-event-id": "2.0"}) as reader:
             assert amounts(await reader.messages(1)) == [3]
 
 
-async def test_types_that_are_not_there_are_refused_with_what_was_meant(client: httpx.AsyncClient) -> None:
+async def test_unknown_event_types_are_refused_with_a_suggestion(client: httpx.AsyncClient) -> None:
     response = await asyncio.wait_for(client.get(STREAM, params={"types": "changd"}), 120)
 
     assert (response.status_code, code_of(response)) == (422, "invalid_request")
     assert "(did you mean changed?)" in response.json()["error"]["message"]
 
 
-def test_of_many_events_that_nobody_asked_for_the_id_is_told_now_and_then() -> None:
+def test_ids_of_filtered_events_are_sent_from_time_to_time() -> None:
     class Wanted(msgspec.Struct, tag="wanted"): ...
 
     class Other(msgspec.Struct, tag="other"): ...
@@ -135,13 +135,13 @@ def test_of_many_events_that_nobody_asked_for_the_id_is_told_now_and_then() -> N
 
 
 @pytest.mark.parametrize("after", ["x", "1", "1.", "-2.0", "999999.0", "1.0.0", "9" * 60])
-async def test_a_place_that_never_was_is_refused(client: httpx.AsyncClient, after: str) -> None:
+async def test_an_unknown_cursor_is_refused(client: httpx.AsyncClient, after: str) -> None:
     response = await asyncio.wait_for(client.get(STREAM, params={"after": after}), 120)
 
     assert (response.status_code, code_of(response)) == (422, "unknown_event_id")
 
 
-async def test_a_slow_reader_is_told_what_it_missed(settings: Settings) -> None:
+async def test_a_slow_reader_gets_a_gap_with_the_number_of_missed_events(settings: Settings) -> None:
     given = msgspec.structs.replace(settings, limits={"stream_buffer_events": 10})
     async with running(given) as app, StreamReader(app, STREAM) as reader:
         await add(app, 1)
@@ -165,7 +165,7 @@ async def test_a_slow_reader_is_told_what_it_missed(settings: Settings) -> None:
     assert "id" not in seen[-1]
 
 
-async def test_a_stream_too_many_is_refused_while_the_others_live(settings: Settings) -> None:
+async def test_a_stream_above_the_limit_is_refused_and_the_others_continue(settings: Settings) -> None:
     given = msgspec.structs.replace(settings, limits={"streams": 3})
     async with running(given) as app, client_of(app) as client:
         async with (
@@ -196,7 +196,7 @@ async def test_one_token_cannot_take_all_streams(settings: Settings) -> None:
     assert (refused.status_code, code_of(refused)) == (429, "too_many_streams")
 
 
-async def test_a_refused_stream_leaves_no_place_taken(settings: Settings) -> None:
+async def test_a_refused_stream_takes_no_place(settings: Settings) -> None:
     given = msgspec.structs.replace(settings, limits={"streams": 1})
     async with running(given) as app, client_of(app) as client:
         for _ in range(3):
@@ -224,7 +224,7 @@ async def test_a_stream_ends_when_its_token_is_revoked(settings: Settings) -> No
         assert b"changed" not in await reader.ended()
 
 
-async def test_streams_end_when_the_server_stops_after_what_was_published(settings: Settings) -> None:
+async def test_streams_deliver_published_events_before_the_server_stops(settings: Settings) -> None:
     async with running(settings) as app, StreamReader(app, STREAM) as reader:
         await add(app, 1)
         supervisor_of(app).stop_streams()
@@ -232,7 +232,7 @@ async def test_streams_end_when_the_server_stops_after_what_was_published(settin
         assert b'"by":1' in await reader.ended()
 
 
-async def test_an_idle_stream_is_kept_alive_by_comments(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_comments_keep_an_idle_stream_alive(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "KEEP_ALIVE_SECONDS", 0.01)
     async with running(settings) as app, StreamReader(app, STREAM) as reader:
         text = b""
@@ -240,7 +240,7 @@ async def test_an_idle_stream_is_kept_alive_by_comments(settings: Settings, monk
             text += await asyncio.wait_for(reader.chunk(), 120)
 
 
-async def test_the_answer_is_an_event_stream_that_nothing_keeps(settings: Settings) -> None:
+async def test_the_response_is_an_event_stream_that_is_not_cached(settings: Settings) -> None:
     async with running(settings, [TALLY]) as app, StreamReader(app, STREAM) as reader:
         assert reader.headers["content-type"].startswith("text/event-stream")
         assert reader.headers["cache-control"] == "no-store"

@@ -68,23 +68,23 @@ def waiting(hasty: LiveServer) -> Iterator[dict[str, socket.socket]]:
         yield callers
 
 
-def test_a_connection_that_says_nothing_is_closed(waiting: dict[str, socket.socket]) -> None:
+def test_a_silent_connection_is_closed(waiting: dict[str, socket.socket]) -> None:
     assert_refused(answer(waiting["nothing"]), 408, "slow_request")
 
 
-def test_a_head_that_never_ends_is_answered_and_closed(waiting: dict[str, socket.socket]) -> None:
+def test_an_unfinished_head_is_answered_and_closed(waiting: dict[str, socket.socket]) -> None:
     assert_refused(answer(waiting["half a head"]), 408, "slow_request")
 
 
-def test_the_second_head_on_a_connection_may_not_be_slow_either(waiting: dict[str, socket.socket]) -> None:
+def test_the_second_head_on_a_connection_has_a_deadline_too(waiting: dict[str, socket.socket]) -> None:
     assert_refused(answer(waiting["half a second head"]), 408, "slow_request")
 
 
-def test_a_body_that_never_comes_is_given_up(waiting: dict[str, socket.socket]) -> None:
+def test_a_missing_body_times_out(waiting: dict[str, socket.socket]) -> None:
     assert_refused(answer(waiting["half a body"]), 408, "slow_request")
 
 
-def test_a_stream_with_a_body_that_never_comes_is_refused_at_once(live: LiveServer, quiet_logs: io.StringIO) -> None:
+def test_a_stream_request_with_a_missing_body_is_refused_at_once(live: LiveServer, quiet_logs: io.StringIO) -> None:
     before = len(quiet_logs.getvalue())
     with live.connect() as connection:
         connection.sendall(head(live, "GET", f"{BASE}/stream", "content-length: 5"))
@@ -93,7 +93,7 @@ def test_a_stream_with_a_body_that_never_comes_is_refused_at_once(live: LiveServ
     assert "Traceback" not in quiet_logs.getvalue()[before:]
 
 
-def test_the_head_of_a_stream_is_its_end(live: LiveServer) -> None:
+def test_a_stream_request_ends_with_its_head(live: LiveServer) -> None:
     with live.connect() as connection, live.client() as client:
         connection.sendall(head(live, "HEAD", f"{BASE}/stream", "connection: close"))
 
@@ -104,7 +104,7 @@ def test_the_head_of_a_stream_is_its_end(live: LiveServer) -> None:
         until(lambda: b"pendula_streams_open 0.0" in client.get("/metrics").content)
 
 
-def test_slow_callers_do_not_hold_up_the_others(hasty: LiveServer) -> None:
+def test_slow_callers_do_not_delay_others(hasty: LiveServer) -> None:
     with ExitStack() as stack, hasty.client() as client:
         for _ in range(50):
             stack.enter_context(hasty.connect()).sendall(b"GET / HTTP/1.1\r\n")
@@ -112,7 +112,7 @@ def test_slow_callers_do_not_hold_up_the_others(hasty: LiveServer) -> None:
         assert client.post(f"{BASE}/commands", json=ADD).status_code == 200
 
 
-def test_a_body_that_outgrows_the_limit_is_refused_while_it_comes(hasty: LiveServer) -> None:
+def test_a_body_over_the_limit_is_refused_while_it_arrives(hasty: LiveServer) -> None:
     with hasty.connect() as connection:
         lines = ("content-type: application/json", "transfer-encoding: chunked")
         connection.sendall(head(hasty, "POST", f"{BASE}/commands", *lines))
@@ -137,14 +137,14 @@ def test_a_body_that_outgrows_the_limit_is_refused_while_it_comes(hasty: LiveSer
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     ],
 )
-def test_what_is_no_http_is_refused_in_the_one_form(live: LiveServer, text: bytes) -> None:
+def test_bytes_that_are_not_http_are_refused_in_the_error_form(live: LiveServer, text: bytes) -> None:
     with live.connect() as connection:
         connection.sendall(text)
 
         assert_refused(answer(connection), 400, "invalid_http")
 
 
-def test_a_request_with_two_lengths_is_refused_and_nothing_after_it_is_read(live: LiveServer) -> None:
+def test_a_request_with_two_lengths_is_refused_and_the_connection_closed(live: LiveServer) -> None:
     lines = ("content-type: application/json", "content-length: 30", "transfer-encoding: chunked")
     smuggled = head(live, "GET", "/healthz")
     with live.connect() as connection:
@@ -158,7 +158,7 @@ def test_a_request_with_two_lengths_is_refused_and_nothing_after_it_is_read(live
 
 
 @pytest.mark.parametrize(("size", "passes"), [(LARGEST_HEAD, True), (LARGEST_HEAD + 1, False), (100_000, False)])
-def test_a_complete_head_is_bounded_too_and_its_body_does_not_count(size: int, passes: bool) -> None:
+def test_a_complete_head_is_bounded_and_its_body_does_not_count(size: int, passes: bool) -> None:
     frame = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 50000\r\nx:%b\r\n\r\n"
     whole = frame % (b" " * (size - len(frame % b"")))
     connection = StrictConnection()
@@ -188,14 +188,14 @@ def test_a_complete_head_is_bounded_too_and_its_body_does_not_count(size: int, p
         "/assets/" + "a" * 5000,
     ],
 )
-def test_no_path_leads_out_of_the_page(live: LiveServer, target: str) -> None:
+def test_no_path_escapes_the_page_directory(live: LiveServer, target: str) -> None:
     with live.connect() as connection:
         connection.sendall(head(live, "GET", target, "connection: close"))
 
         assert_refused(answer(connection), 404, "not_found")
 
 
-def test_an_upgrade_is_not_taken(live: LiveServer) -> None:
+def test_an_upgrade_is_ignored(live: LiveServer) -> None:
     with live.connect() as connection:
         lines = (
             "connection: upgrade, close",
@@ -208,7 +208,7 @@ def test_an_upgrade_is_not_taken(live: LiveServer) -> None:
         assert answer(connection)[0] == 404
 
 
-def test_forwarded_headers_of_a_stranger_are_not_believed_and_nobody_is_local_with_them(live: LiveServer) -> None:
+def test_untrusted_forwarded_headers_are_ignored_and_make_no_caller_local(live: LiveServer) -> None:
     with live.client() as client:
         for name, value in [
             ("x-forwarded-for", "127.0.0.1"),
@@ -220,7 +220,7 @@ def test_forwarded_headers_of_a_stranger_are_not_believed_and_nobody_is_local_wi
             assert (response.status_code, response.json()["error"]["code"]) == (401, "not_identified")
 
 
-def test_the_257th_stream_is_refused_while_the_others_live(tmp_path: Path) -> None:
+def test_the_257th_stream_is_refused_and_the_others_continue(tmp_path: Path) -> None:
     settings = Settings(port=0, data=str(tmp_path / "data"), limits={"streams_per_token": 1000})
     with LiveServer(settings) as server, ExitStack() as stack, server.client() as client:
         readers = [stack.enter_context(server.connect()) for _ in range(256)]
@@ -238,7 +238,7 @@ def test_the_257th_stream_is_refused_while_the_others_live(tmp_path: Path) -> No
         assert b"pendula_streams_open 256.0" in client.get("/metrics").content
 
 
-def test_a_stop_ends_streams_and_keeps_what_was_acknowledged(tmp_path: Path, quiet_logs: io.StringIO) -> None:
+def test_a_stop_ends_streams_and_keeps_acknowledged_commands(tmp_path: Path, quiet_logs: io.StringIO) -> None:
     settings = Settings(port=0, data=str(tmp_path / "data"))
     with LiveServer(settings) as server, server.connect() as reader, server.client() as client:
         reader.sendall(head(server, "GET", f"{BASE}/stream"))
@@ -253,7 +253,7 @@ def test_a_stop_ends_streams_and_keeps_what_was_acknowledged(tmp_path: Path, qui
         assert client.get(f"{BASE}/state").json()["state"]["total"] == 1
 
 
-def test_a_reader_that_goes_away_gives_its_place_back(tmp_path: Path) -> None:
+def test_a_reader_that_disconnects_frees_its_place(tmp_path: Path) -> None:
     settings = Settings(port=0, data=str(tmp_path / "data"), limits={"streams": 1})
     with LiveServer(settings) as server, server.client() as client:
         for _ in range(5):
@@ -263,7 +263,7 @@ def test_a_reader_that_goes_away_gives_its_place_back(tmp_path: Path) -> None:
             until(lambda: b"pendula_streams_open 0.0" in client.get("/metrics").content)
 
 
-def test_a_connection_too_many_is_refused(tmp_path: Path) -> None:
+def test_a_connection_above_the_limit_is_refused(tmp_path: Path) -> None:
     settings = Settings(port=0, data=str(tmp_path / "data"), limits={"streams": 1, "requests": 1})
     with LiveServer(settings) as server, ExitStack() as stack:
         for _ in range(4):
@@ -283,7 +283,7 @@ def encrypted(folder: Path, **limits: int) -> LiveServer:
     )
 
 
-def test_tls_serves_requests_and_streams_until_it_is_stopped(tmp_path: Path) -> None:
+def test_tls_serves_requests_and_streams_until_the_server_stops(tmp_path: Path) -> None:
     with encrypted(tmp_path) as server, server.client() as reader, reader.stream("GET", f"{BASE}/stream") as stream:
         with server.client() as client:
             assert client.post(f"{BASE}/commands", json=ADD).status_code == 200
@@ -292,12 +292,12 @@ def test_tls_serves_requests_and_streams_until_it_is_stopped(tmp_path: Path) -> 
         assert b'"by":1' in stream.read()
 
 
-def test_a_handshake_that_never_comes_is_given_up(tmp_path: Path) -> None:
+def test_a_missing_handshake_times_out(tmp_path: Path) -> None:
     with encrypted(tmp_path, header_seconds=1) as server, server.connect() as connection:
         assert rest(connection) == b""
 
 
-def test_connections_that_only_shake_hands_are_counted(tmp_path: Path) -> None:
+def test_connections_in_their_handshake_are_counted(tmp_path: Path) -> None:
     with encrypted(tmp_path, header_seconds=1000, streams=1, requests=1) as server, ExitStack() as stack:
         silent = [stack.enter_context(server.connect()) for _ in range(4)]
 
@@ -315,7 +315,7 @@ def healthy(server: LiveServer) -> bool:
         return False
 
 
-def test_what_is_no_tls_leaves_the_others_alone(tmp_path: Path) -> None:
+def test_bytes_that_are_not_tls_do_not_affect_other_connections(tmp_path: Path) -> None:
     with encrypted(tmp_path) as server, server.connect() as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
 
@@ -354,7 +354,7 @@ def reader_of_little(server: LiveServer) -> Iterator[socket.socket]:
         yield caller
 
 
-def test_who_asks_and_never_reads_is_cut_off(hasty: LiveServer, quiet_logs: io.StringIO) -> None:
+def test_a_client_that_never_reads_is_disconnected(hasty: LiveServer, quiet_logs: io.StringIO) -> None:
     with reader_of_little(hasty) as caller:
         caller.sendall(head(hasty, "GET", "/openapi.json") * 20)
         until(lambda: "reader_stalled" in quiet_logs.getvalue())
@@ -363,7 +363,7 @@ def test_who_asks_and_never_reads_is_cut_off(hasty: LiveServer, quiet_logs: io.S
 
 
 @pytest.mark.long
-def test_who_reads_slowly_is_waited_for(hasty: LiveServer) -> None:
+def test_a_client_that_reads_slowly_is_not_disconnected(hasty: LiveServer) -> None:
     with reader_of_little(hasty) as caller:
         caller.sendall(head(hasty, "GET", "/openapi.json") * 60)
         end = time.monotonic() + 2.2

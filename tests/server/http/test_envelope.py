@@ -46,20 +46,20 @@ async def test_any_other_request_id_is_replaced(client: httpx.AsyncClient, offer
     assert made != offered
 
 
-async def test_what_is_not_there_has_the_one_form(client: httpx.AsyncClient) -> None:
+async def test_not_found_has_the_error_form(client: httpx.AsyncClient) -> None:
     response = await client.get("/nowhere")
 
     assert (response.status_code, code_of(response)) == (404, "not_found")
 
 
-async def test_a_wrong_method_has_the_one_form_and_says_which_are_right(client: httpx.AsyncClient) -> None:
+async def test_a_wrong_method_has_the_error_form_and_lists_the_allowed_ones(client: httpx.AsyncClient) -> None:
     response = await client.put(f"{BASE}/commands", json={})
 
     assert (response.status_code, code_of(response)) == (405, "method_not_allowed")
     assert response.headers["allow"] == "POST"
 
 
-async def test_head_is_answered_wherever_get_is(settings: Settings) -> None:
+async def test_head_is_answered_wherever_get_is_answered(settings: Settings) -> None:
     async with running(settings) as app, client_of(app) as client:
         engine = {name: f"{BASE}/{name}" for name in ("state", "journal")}.values()
         for path in ("/", "/healthz", "/readyz", "/openapi.json", "/api/v1/schedulers", "/api/v1/session", *engine):
@@ -74,12 +74,12 @@ async def test_head_is_answered_wherever_get_is(settings: Settings) -> None:
         assert 'pendula_requests_total{method="HEAD",route="/healthz",status="200"} 1.0' in counted
 
 
-async def test_head_of_what_is_not_read_is_refused_like_get(client: httpx.AsyncClient) -> None:
+async def test_head_is_refused_where_get_is_refused(client: httpx.AsyncClient) -> None:
     assert (await client.head("/nowhere")).status_code == 404
     assert (await client.head(f"{BASE}/commands")).status_code == 405
 
 
-async def test_a_path_with_a_slash_too_many_is_not_found(client: httpx.AsyncClient) -> None:
+async def test_a_path_with_an_extra_slash_is_not_found(client: httpx.AsyncClient) -> None:
     assert (await client.get("/healthz/")).status_code == 404
 
 
@@ -111,7 +111,7 @@ def scheduler_first(app: FastAPI) -> None:
     app.router.routes.append(app.router.routes.pop(page))
 
 
-async def test_a_defect_is_told_without_its_traceback(settings: Settings, quiet_logs: io.StringIO) -> None:
+async def test_a_defect_is_reported_without_its_traceback(settings: Settings, quiet_logs: io.StringIO) -> None:
     scheduler = msgspec.structs.replace(defective_scheduler())
     async with running(settings, [scheduler]) as app, client_of(app) as client:
         scheduler_first(app)
@@ -132,7 +132,7 @@ async def test_other_errors_of_the_framework_keep_their_status(settings: Setting
     assert (response.status_code, code_of(response)) == (418, "invalid_http")
 
 
-async def test_half_an_answer_is_not_completed_with_an_error(settings: Settings) -> None:
+async def test_a_failure_in_mid_response_appends_no_error_body(settings: Settings) -> None:
     async with running(settings, [defective_scheduler()]) as app, client_of(app) as client:
         scheduler_first(app)
         with pytest.raises(RuntimeError, match="and no more"):
@@ -169,7 +169,7 @@ class OwnWords:
         ("/api/v1/tally/main/nothing", {}, []),
     ],
 )
-async def test_a_schedulers_own_words_are_for_its_prefix_alone(
+async def test_error_texts_of_a_scheduler_apply_to_its_prefix_alone(
     settings: Settings, path: str, headers: dict[str, str], said: list[str]
 ) -> None:
     router = APIRouter()
@@ -189,7 +189,7 @@ async def test_a_schedulers_own_words_are_for_its_prefix_alone(
     assert (code_of(response) == "input_refused") == bool(said)
 
 
-def test_the_callers_fault_is_4xx_and_the_worlds_is_503() -> None:
+def test_caller_errors_are_4xx_and_world_errors_503() -> None:
     assert status_of(InputRefused("x")) == 422
     assert status_of(WorldBroken("x")) == 503
     assert status_of(PendulaError("x")) == 503
@@ -201,7 +201,7 @@ def test_facts_without_canonical_form_are_given_as_text() -> None:
     assert body["error"]["details"] == {"float": "0.5", "set": "{1}", "good": [1, None], "odd": "?"}
 
 
-async def test_a_request_is_one_line_in_the_log(settings: Settings, quiet_logs: io.StringIO) -> None:
+async def test_a_request_is_one_log_line(settings: Settings, quiet_logs: io.StringIO) -> None:
     async with running(settings) as app, client_of(app) as client:
         await client.get(f"{BASE}/state?at=0&token=in-the-query", headers={"x-request-id": "one-line"})
 
@@ -225,7 +225,7 @@ async def test_no_token_and_no_cookie_reaches_the_log(settings: Settings, quiet_
     assert cookie not in logged
 
 
-async def test_a_path_is_not_a_command_to_the_terminal_that_shows_the_log(
+async def test_control_characters_of_a_path_are_escaped_in_the_log(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])  # those of other tests are there again after this one
@@ -238,7 +238,7 @@ async def test_a_path_is_not_a_command_to_the_terminal_that_shows_the_log(
     assert lines.getvalue().replace("\n", "").isprintable()
 
 
-async def test_a_log_of_json_has_no_command_to_a_terminal_either(
+async def test_control_characters_are_escaped_in_the_json_log_too(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
@@ -264,7 +264,7 @@ async def test_a_log_of_json_has_no_command_to_a_terminal_either(
         ("127.0.0.1:8765", "https", None, False),
     ],
 )
-async def test_a_browser_comes_back_with_tls_only(
+async def test_strict_transport_security_is_sent_over_tls_only(
     settings: Settings, host: str, scheme: str, proxy_says: str | None, kept: bool
 ) -> None:
     own = msgspec.structs.replace(settings, allowed_hosts=("pendula.example.org",), behind_proxy=proxy_says is not None)
@@ -276,7 +276,7 @@ async def test_a_browser_comes_back_with_tls_only(
     assert response.headers.get("strict-transport-security") == ("max-age=31536000" if kept else None)
 
 
-def test_a_traceback_keeps_its_lines() -> None:
+def test_a_logged_traceback_keeps_its_lines() -> None:
     event = {"event": "one\ntwo", "exception": "Traceback\n\tKeyError: '\x1b'", "count": 2}
 
     assert without_commands(None, "error", event) == {
@@ -286,7 +286,7 @@ def test_a_traceback_keeps_its_lines() -> None:
     }
 
 
-def test_secrets_are_cut_out_at_any_depth() -> None:
+def test_secrets_are_redacted_at_any_depth() -> None:
     secret = "pendula_" + "a" * 43
     event = {"event": f"x {secret} y", "headers": {"Authorization": "z", "list": [secret, 1]}, "token": "t", "n": 1}
 

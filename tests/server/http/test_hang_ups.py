@@ -23,7 +23,7 @@ def leave(server: LiveServer, method: str, path: str) -> None:
         connection.sendall(f'{head}content-length: 1000\r\n\r\n{{"type"'.encode())
 
 
-def test_a_client_that_leaves_mid_body_is_one_line_on_every_route(
+def test_a_client_that_leaves_mid_body_is_one_log_line_on_every_route(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)

@@ -33,7 +33,7 @@ def head(server: LiveServer, length: int) -> bytes:
 
 
 @pytest.mark.usefixtures("patient")
-def test_one_connection_too_many_that_sends_before_it_reads_is_told_so(
+def test_a_refused_connection_that_sends_first_still_reads_the_error(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with LiveServer(settings) as server:
@@ -48,7 +48,7 @@ def test_one_connection_too_many_that_sends_before_it_reads_is_told_so(
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_body_that_is_too_large_is_refused_in_words_while_it_is_still_sent(settings: Settings) -> None:
+def test_a_client_that_still_sends_a_too_large_body_reads_the_error(settings: Settings) -> None:
     length = 12 * 1024 * 1024
     with LiveServer(settings) as server, server.connect() as caller:
         caller.sendall(head(server, length))
@@ -60,7 +60,7 @@ def test_a_body_that_is_too_large_is_refused_in_words_while_it_is_still_sent(set
 
 
 @pytest.mark.usefixtures("patient")
-def test_whoever_never_ends_is_cut_off(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_never_stops_sending_is_disconnected(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lingering, "LINGER_BYTES", 100_000)
     with LiveServer(settings) as server:
         monkeypatch.setattr(server.protocol, "most_connections", 0)
@@ -69,9 +69,7 @@ def test_whoever_never_ends_is_cut_off(settings: Settings, monkeypatch: pytest.M
                 caller.sendall(CHUNK)
 
 
-def test_whoever_sends_nothing_more_is_waited_for_no_longer_than_allowed(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_client_lingers_no_longer_than_allowed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lingering, "LINGER_SECONDS", 0.01)
     with LiveServer(settings) as server:
         monkeypatch.setattr(server.protocol, "most_connections", 0)
@@ -83,9 +81,7 @@ def test_whoever_sends_nothing_more_is_waited_for_no_longer_than_allowed(
 
 
 @pytest.mark.usefixtures("patient")
-def test_of_those_beyond_all_limits_only_some_are_waited_for(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lingering_connections_are_bounded(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "MOST_LINGERING", 0)
     with LiveServer(settings) as server:
         monkeypatch.setattr(server.protocol, "most_connections", 0)

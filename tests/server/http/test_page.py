@@ -29,7 +29,7 @@ def built(tmp_path: Path) -> Page:
     return Page(root)
 
 
-async def test_the_page_is_at_the_root_and_asked_for_again(settings: Settings, built: Page) -> None:
+async def test_the_page_is_served_at_the_root_and_revalidated(settings: Settings, built: Page) -> None:
     async with running(settings, page=built) as app, client_of(app) as client:
         response = await client.get("/")
 
@@ -48,7 +48,7 @@ async def test_the_page_is_at_the_root_and_asked_for_again(settings: Settings, b
         ("/favicon.svg", "image/svg+xml"),
     ],
 )
-async def test_files_have_their_type_and_assets_are_kept_for_ever(
+async def test_files_have_their_content_type_and_assets_are_immutable(
     settings: Settings, built: Page, path: str, kind: str
 ) -> None:
     async with running(settings, page=built) as app, client_of(app) as client:
@@ -79,7 +79,7 @@ async def test_the_documentation_is_served_beside_the_page(settings: Settings, b
     assert (missing.status_code, code_of(missing)) == (404, "not_found")
 
 
-async def test_scripts_of_the_documentation_are_allowed_by_their_hashes_and_there_alone(
+async def test_documentation_scripts_are_allowed_by_hash_and_only_there(
     settings: Settings, built: Page, tmp_path: Path
 ) -> None:
     docs = tmp_path / "page/docs"
@@ -99,9 +99,7 @@ async def test_scripts_of_the_documentation_are_allowed_by_their_hashes_and_ther
     assert control_room.headers["content-security-policy"] == policy
 
 
-async def test_a_page_that_the_documentation_lacks_is_a_page_that_says_so(
-    settings: Settings, built: Page, tmp_path: Path
-) -> None:
+async def test_a_missing_documentation_page_is_an_html_404(settings: Settings, built: Page, tmp_path: Path) -> None:
     (tmp_path / "page/docs").mkdir()
     (tmp_path / "page/docs/404.html").write_text("no such page")
     async with running(settings, page=Page(tmp_path / "page")) as app, client_of(app) as client:
@@ -118,14 +116,14 @@ async def test_a_page_that_the_documentation_lacks_is_a_page_that_says_so(
     "path",
     ["/assets/", "/assets/absent.js", "/assets/link.txt", "/assets/../../secret.txt", "/secret.txt", "/index.html/x"],
 )
-async def test_what_is_not_in_the_page_is_not_found(settings: Settings, built: Page, path: str) -> None:
+async def test_an_unknown_asset_is_not_found(settings: Settings, built: Page, path: str) -> None:
     async with running(settings, page=built) as app, client_of(app) as client:
         response = await client.get(path)
 
     assert (response.status_code, code_of(response)) == (404, "not_found")
 
 
-async def test_a_page_that_was_not_built_says_why(settings: Settings, tmp_path: Path) -> None:
+async def test_a_missing_page_build_is_explained(settings: Settings, tmp_path: Path) -> None:
     async with running(settings, page=Page(tmp_path / "absent")) as app, client_of(app) as client:
         response = await client.get("/")
 
@@ -141,7 +139,7 @@ async def test_a_head_request_has_no_body(settings: Settings, built: Page) -> No
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/schedulers", "/healthz", "/nowhere", "/openapi.json"])
-async def test_every_answer_carries_the_safe_headers(client: httpx.AsyncClient, path: str) -> None:
+async def test_every_response_carries_the_security_headers(client: httpx.AsyncClient, path: str) -> None:
     response = await client.get(path)
 
     for name, value in SECURITY_HEADERS.items():

@@ -34,7 +34,7 @@ REPORT = {"robotId": "R1", "nowMs": 1, "pose": {"x": 1, "y": 0, "yaw": 0}, "v": 
         (ReportsBody, [REPORT], "$", "it is a list of 1; it must be an object"),
     ],
 )
-def test_a_body_that_cannot_be_read_is_told_what_would_be_right(kind: Any, body: Any, place: str, said: str) -> None:
+def test_an_invalid_body_is_refused_with_what_is_allowed(kind: Any, body: Any, place: str, said: str) -> None:
     with pytest.raises(DocumentRefused) as refused:
         parse(encode(body), kind, DocumentLimits())
 
@@ -48,7 +48,7 @@ def test_a_body_that_cannot_be_read_is_told_what_would_be_right(kind: Any, body:
     "name",
     ["x - at `$.reports[0].robotId`", "x` - at `$.reports[0].robotId`", "x - at `$.reports[0].robotId", "x` - at `$.a"],
 )
-def test_a_place_that_the_caller_writes_is_not_reported(name: str) -> None:
+def test_a_place_written_by_the_caller_is_not_reported(name: str) -> None:
     with pytest.raises(DocumentRefused) as refused:
         parse(encode({"reports": [REPORT], name: 1}), ReportsBody, DocumentLimits())
 
@@ -57,7 +57,7 @@ def test_a_place_that_the_caller_writes_is_not_reported(name: str) -> None:
     assert fault.message.startswith(repr(name))
 
 
-def test_the_place_is_that_at_the_end_of_a_complaint_whatever_the_caller_writes() -> None:
+def test_the_reported_place_is_the_one_at_the_end_of_the_message() -> None:
     status = "FAULTY` - at `$.reports[1].robotId`"
 
     with pytest.raises(DocumentRefused) as refused:
@@ -78,7 +78,7 @@ def test_the_member_of_a_free_object_is_part_of_the_place() -> None:
     assert refused.value.faults[0].path == "$.counts.b"
 
 
-def test_a_name_full_of_places_takes_steps_in_proportion_to_its_length() -> None:
+def test_a_name_full_of_places_is_parsed_in_linear_time() -> None:
     """Counted in calls of Python functions: a step of the path for each place would be one of them."""
     steps = 0
 

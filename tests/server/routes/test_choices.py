@@ -45,7 +45,7 @@ def command_of(offered: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("scheduler", ENGINES)
-async def test_every_question_that_is_offered_is_answered(settings: Settings, scheduler: str) -> None:
+async def test_every_offered_question_is_answered(settings: Settings, scheduler: str) -> None:
     async with running(settings, SCHEDULERS) as app, client_of(app) as client:
         engine = await made(client, scheduler)
         questions = (await client.get(f"{engine}/choices")).json()["questions"]
@@ -57,7 +57,7 @@ async def test_every_question_that_is_offered_is_answered(settings: Settings, sc
     assert {one.json()["code"] for one in answers} & {"unknown", "unknown_question", "unknown_item"} == set()
 
 
-async def test_what_cannot_be_is_not_offered(settings: Settings) -> None:
+async def test_commands_without_a_valid_target_are_not_offered(settings: Settings) -> None:
     async with running(settings, SCHEDULERS) as app, client_of(app) as client:
         await worlds.make(client, actions_submitted=[])
         await screens.make(client, channels=[])
@@ -75,7 +75,7 @@ async def test_what_cannot_be_is_not_offered(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("scheduler", ENGINES)
-async def test_every_example_that_is_offered_is_taken(settings: Settings, scheduler: str) -> None:
+async def test_every_offered_example_is_accepted(settings: Settings, scheduler: str) -> None:
     async with running(settings, SCHEDULERS) as app, client_of(app) as client:
         engine = await made(client, scheduler)
         titles = [one["title"] for one in (await client.get(f"{engine}/choices")).json()["commands"]]
@@ -93,7 +93,7 @@ async def test_every_example_that_is_offered_is_taken(settings: Settings, schedu
     assert refused == []
 
 
-async def test_the_example_of_a_submission_is_another_one_each_time(settings: Settings) -> None:
+async def test_the_submission_example_differs_each_time(settings: Settings) -> None:
     async with running(settings, SCHEDULERS) as app, client_of(app) as client:
         engine = await made(client, "actions")
         answers = []
@@ -105,7 +105,7 @@ async def test_the_example_of_a_submission_is_another_one_each_time(settings: Se
     assert [answer["answer"] for answer in answers] == [{"taken": 1}] * 3
 
 
-async def test_what_is_submitted_by_the_example_of_a_world_starts(settings: Settings) -> None:
+async def test_the_submission_example_of_a_world_starts(settings: Settings) -> None:
     async with running(settings, SCHEDULERS) as app, client_of(app) as client:
         engine = await made(client, "actions")
         forms = (await client.get(f"{engine}/choices")).json()["commands"]
@@ -117,7 +117,7 @@ async def test_what_is_submitted_by_the_example_of_a_world_starts(settings: Sett
     assert ("start", "by-hand-1") in [(event["type"], event["action_id"]) for event in events]
 
 
-async def test_an_engine_that_is_not_there_offers_nothing(settings: Settings) -> None:
+async def test_a_missing_engine_offers_nothing(settings: Settings) -> None:
     async with running(settings, SCHEDULERS) as app, client_of(app) as client:
         missing = await client.get("/api/v1/tally/nobody/choices")
 
@@ -132,7 +132,7 @@ class Letter(Struct, tag="letter"):
     extra: dict[str, int] | list[int] = {}
 
 
-def test_a_form_follows_from_the_type_of_its_command() -> None:
+def test_the_form_of_a_command_follows_from_its_type() -> None:
     examples: dict[str, Json] = {"to": "ann", "pages": 2}
 
     made = form("Write", Letter, examples, {"to": ["ann", "bo"]})
@@ -147,5 +147,5 @@ def test_a_form_follows_from_the_type_of_its_command() -> None:
     ]
 
 
-def test_fields_come_in_the_order_of_their_examples() -> None:
+def test_fields_are_in_the_order_of_their_examples() -> None:
     assert [one.name for one in fields_of(Letter, {"pages": 1, "to": "bo"})] == ["pages", "to"]

@@ -64,7 +64,7 @@ class Reading:
             seen += (await self.next())[0] == "opened"
 
 
-async def test_events_of_several_engines_come_by_one_connection(settings: Settings) -> None:
+async def test_one_connection_carries_events_of_several_engines(settings: Settings) -> None:
     async with running(settings, [TWO]) as app, StreamReader(app, combined_stream.PATH, of(MAIN, OTHER)) as reader:
         reading = Reading(reader)
         await reading.opened(2)
@@ -74,7 +74,7 @@ async def test_events_of_several_engines_come_by_one_connection(settings: Settin
         assert await reading.amounts(2) == [(1, 2), (0, 1)]
 
 
-async def test_each_stream_goes_on_after_its_own_last_event(settings: Settings) -> None:
+async def test_each_stream_resumes_after_its_own_last_event(settings: Settings) -> None:
     async with running(settings, [TWO]) as app:
         for amount in (1, 2, 3):
             await add(app, "main", amount)
@@ -83,7 +83,7 @@ async def test_each_stream_goes_on_after_its_own_last_event(settings: Settings) 
             assert sorted(await Reading(reader).amounts(3)) == [(0, 2), (0, 3), (1, 30)]
 
 
-async def test_a_stream_says_where_it_begins_so_that_nothing_is_missed_before_its_first_event(
+async def test_a_stream_reports_its_start_so_that_no_event_is_missed(
     settings: Settings,
 ) -> None:
     async with running(settings, [TWO]) as app:
@@ -97,7 +97,7 @@ async def test_a_stream_says_where_it_begins_so_that_nothing_is_missed_before_it
             assert await Reading(reader).amounts(1) == [(0, 5)]
 
 
-async def test_a_stream_that_is_refused_says_why_and_leaves_the_others(settings: Settings) -> None:
+async def test_a_refused_stream_gives_its_reason_and_the_others_continue(settings: Settings) -> None:
     missing = "/api/v1/tally/nobody/stream"
     async with running(settings, [TWO]) as app, StreamReader(app, combined_stream.PATH, of(missing, MAIN)) as reader:
         reading = Reading(reader)
@@ -121,7 +121,7 @@ async def test_a_path_without_a_stream_is_refused(settings: Settings) -> None:
     assert (name, number, json.loads(lines[0])["error"]["code"]) == ("refused", 0, "not_a_stream")
 
 
-async def test_it_ends_with_the_last_of_its_streams(settings: Settings) -> None:
+async def test_the_response_ends_with_its_last_stream(settings: Settings) -> None:
     async with running(settings, [TWO]) as app, StreamReader(app, combined_stream.PATH, of(MAIN, OTHER)) as reader:
         await Reading(reader).opened(2)
         supervisor_of(app).stop_streams()
@@ -129,7 +129,7 @@ async def test_it_ends_with_the_last_of_its_streams(settings: Settings) -> None:
         assert (await reader.ended()).count(b"event: ended") == 2
 
 
-async def test_whoever_leaves_gives_all_places_back(settings: Settings) -> None:
+async def test_a_disconnect_frees_all_places(settings: Settings) -> None:
     async with running(settings, [TWO]) as app:
         ledger = supervisor_of(app).streams
         async with StreamReader(app, combined_stream.PATH, of(MAIN, OTHER)) as reader:
@@ -142,7 +142,7 @@ async def test_whoever_leaves_gives_all_places_back(settings: Settings) -> None:
     assert during == 2
 
 
-async def test_a_silent_connection_beats(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_connection_sends_heartbeats(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(combined_stream, "BEAT_SECONDS", 0.01)
     async with running(settings, [TWO]) as app, StreamReader(app, combined_stream.PATH, of(MAIN)) as reader:
         said = b""
@@ -161,13 +161,13 @@ async def test_a_silent_connection_beats(settings: Settings, monkeypatch: pytest
         "&".join([of(MAIN)] * 65),
     ],
 )
-async def test_addresses_that_make_no_sense_are_refused(client: httpx.AsyncClient, query: str) -> None:
+async def test_invalid_stream_paths_are_refused(client: httpx.AsyncClient, query: str) -> None:
     response = await client.get(f"{combined_stream.PATH}?{query}")
 
     assert (response.status_code, code_of(response)) == (422, "invalid_request")
 
 
-async def test_nobody_gets_more_through_it_than_alone(settings: Settings) -> None:
+async def test_the_combined_stream_needs_the_same_token_as_its_parts(settings: Settings) -> None:
     TokenStore(settings.data).new("ann", "viewer")
     async with running(settings, [TWO]) as app, client_of(app) as client:
         response = await client.get(f"{combined_stream.PATH}?{of(MAIN)}")
@@ -175,7 +175,7 @@ async def test_nobody_gets_more_through_it_than_alone(settings: Settings) -> Non
     assert (response.status_code, code_of(response)) == (401, "not_identified")
 
 
-async def test_the_limit_of_streams_counts_every_one_of_them(settings: Settings) -> None:
+async def test_the_stream_limit_counts_every_part(settings: Settings) -> None:
     given = msgspec.structs.replace(settings, limits={"streams_per_token": 2})
     async with running(given, [TWO]) as app, StreamReader(app, combined_stream.PATH, of(MAIN, OTHER, MAIN)) as reader:
         reading = Reading(reader)

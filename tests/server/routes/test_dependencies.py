@@ -50,7 +50,7 @@ async def test_a_role_below_the_needed_one_is_refused(settings: Settings, method
                 assert (response.status_code, code_of(response)) == (403, "role_too_low")
 
 
-def test_admin_is_never_given_without_a_token() -> None:
+def test_admin_always_needs_a_token() -> None:
     assert not LOCAL_OPERATOR.role.covers(Role.ADMIN)
 
 

@@ -18,7 +18,7 @@ async def command(client: httpx.AsyncClient, kind: str, **fields: object) -> htt
     return await client.post(f"{BASE}/commands", json={"type": kind, **fields})
 
 
-async def test_a_command_answers_with_what_it_did(client: httpx.AsyncClient) -> None:
+async def test_a_command_answers_with_its_events(client: httpx.AsyncClient) -> None:
     response = await command(client, "add", amount=5)
 
     assert response.status_code == 200
@@ -32,14 +32,14 @@ async def test_a_command_answers_with_what_it_did(client: httpx.AsyncClient) -> 
     }
 
 
-async def test_a_refused_wish_is_a_conflict_with_its_reason(client: httpx.AsyncClient) -> None:
+async def test_a_refused_command_is_a_conflict_with_its_reason(client: httpx.AsyncClient) -> None:
     response = await command(client, "take", amount=5)
 
     assert (response.status_code, code_of(response)) == (409, "not_enough")
     assert response.json()["error"]["details"] == {"amount": 5, "total": 0}
 
 
-async def test_numbers_of_any_size_stay_exact(client: httpx.AsyncClient) -> None:
+async def test_integers_of_any_size_stay_exact(client: httpx.AsyncClient) -> None:
     amount = 10**40 + 1
 
     response = await command(client, "add", amount=amount)
@@ -48,7 +48,7 @@ async def test_numbers_of_any_size_stay_exact(client: httpx.AsyncClient) -> None
     assert str(amount) in (await client.get(f"{BASE}/state")).text
 
 
-async def test_the_outside_is_asked_and_its_answer_kept(client: httpx.AsyncClient) -> None:
+async def test_the_outside_is_asked_and_its_answer_recorded(client: httpx.AsyncClient) -> None:
     n = (await command(client, "ask", topic="anything")).json()["n"]
 
     records = (await client.get(f"{BASE}/journal", params={"start": n, "limit": 1})).json()["records"]
@@ -73,9 +73,7 @@ async def test_the_outside_is_asked_and_its_answer_kept(client: httpx.AsyncClien
         (b"[" * 100_000, "$"),
     ],
 )
-async def test_a_body_that_is_no_command_is_refused_with_the_place(
-    client: httpx.AsyncClient, body: bytes, path: str
-) -> None:
+async def test_an_invalid_command_is_refused_with_the_place(client: httpx.AsyncClient, body: bytes, path: str) -> None:
     response = await client.post(f"{BASE}/commands", content=body, headers=JSON)
 
     assert (response.status_code, code_of(response)) == (422, "document_refused")
@@ -95,13 +93,13 @@ async def test_state_is_now_or_after_any_record(client: httpx.AsyncClient) -> No
     assert (then["n"], then["state"]["total"]) == (3, 3)
 
 
-async def test_a_record_that_is_not_there_has_no_state(client: httpx.AsyncClient) -> None:
+async def test_a_missing_record_has_no_state(client: httpx.AsyncClient) -> None:
     response = await client.get(f"{BASE}/state", params={"at": 99})
 
     assert (response.status_code, code_of(response)) == (422, "unknown_record")
 
 
-async def test_the_journal_is_read_in_parts(client: httpx.AsyncClient) -> None:
+async def test_the_journal_is_read_in_pages(client: httpx.AsyncClient) -> None:
     for _ in range(3):
         await command(client, "add", amount=1)
 
@@ -114,7 +112,7 @@ async def test_the_journal_is_read_in_parts(client: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("query", ["start=-1", "limit=0", "limit=1001", "start=x", "limit=", "start=1e3"])
-async def test_a_part_that_makes_no_sense_is_refused_by_name(client: httpx.AsyncClient, query: str) -> None:
+async def test_an_invalid_page_is_refused_by_name(client: httpx.AsyncClient, query: str) -> None:
     response = await client.get(f"{BASE}/journal?{query}")
 
     assert (response.status_code, code_of(response)) == (422, "invalid_request")
@@ -130,7 +128,7 @@ async def test_why_gives_a_chain_of_reasons(client: httpx.AsyncClient) -> None:
     assert [part["code"] for part in reason["because"]] == ["comes_later"]
 
 
-async def test_why_answers_about_the_record_that_is_asked_about(client: httpx.AsyncClient) -> None:
+async def test_why_answers_about_the_given_record(client: httpx.AsyncClient) -> None:
     before = (await command(client, "add", amount=4, at=9)).json()["n"]
     now = {"question": {"take": 4}}
     then = (await client.post(f"{BASE}/why", json=now)).json()
@@ -146,14 +144,14 @@ async def test_why_answers_about_the_record_that_is_asked_about(client: httpx.As
     assert offered.json() != (await client.get(f"{BASE}/choices")).json()
 
 
-async def test_an_engine_that_is_not_there_is_not_found(client: httpx.AsyncClient) -> None:
+async def test_a_missing_engine_is_not_found(client: httpx.AsyncClient) -> None:
     response = await client.get("/api/v1/tally/other/state")
 
     assert (response.status_code, code_of(response)) == (404, "not_found")
 
 
 @pytest.mark.parametrize("name", ["Main", "a_b", "a" * 65, "%2e%2e", "ma%00in", "m%0A", "main%0A"])
-async def test_an_engine_name_has_a_narrow_alphabet(client: httpx.AsyncClient, name: str) -> None:
+async def test_an_engine_name_has_a_small_alphabet(client: httpx.AsyncClient, name: str) -> None:
     response = await client.get(f"/api/v1/tally/{name}/state")
 
     assert response.status_code in (404, 422)
@@ -167,7 +165,7 @@ async def test_the_request_id_of_a_command_is_in_the_journal(client: httpx.Async
     assert record["body"]["meta"]["request_id"] == "mine-1"
 
 
-async def test_a_restart_goes_on_where_the_last_server_stopped(settings: Settings) -> None:
+async def test_a_restart_continues_where_the_last_server_stopped(settings: Settings) -> None:
     async with running(settings) as app, client_of(app) as client:
         await command(client, "add", amount=5)
         before = (await client.get(f"{BASE}/state")).json()
@@ -180,7 +178,7 @@ async def test_a_restart_goes_on_where_the_last_server_stopped(settings: Setting
     assert journal["snapshots"] == [[2, 0]]
 
 
-async def test_an_engine_made_earlier_is_served_without_being_named(settings: Settings) -> None:
+async def test_an_engine_made_earlier_is_served_without_configuration(settings: Settings) -> None:
     async with running(settings):
         pass
     nameless = msgspec.structs.replace(TALLY, engines={})
@@ -190,7 +188,7 @@ async def test_an_engine_made_earlier_is_served_without_being_named(settings: Se
     assert [engine["name"] for engine in schedulers["schedulers"][0]["engines"]] == ["main"]
 
 
-async def test_schedulers_say_what_is_there_and_how_it_is(client: httpx.AsyncClient) -> None:
+async def test_schedulers_list_their_engines_and_health(client: httpx.AsyncClient) -> None:
     await command(client, "advance", to=12)
 
     found = (await client.get("/api/v1/schedulers")).json()
@@ -208,7 +206,7 @@ async def test_schedulers_say_what_is_there_and_how_it_is(client: httpx.AsyncCli
     ]
 
 
-async def test_the_demo_lives(settings: Settings) -> None:
+async def test_the_demo_runs(settings: Settings) -> None:
     alive = msgspec.structs.replace(settings, demo=True)
     assert TALLY.demo is not None
     quick = msgspec.structs.replace(TALLY, demo=msgspec.structs.replace(TALLY.demo, pause_seconds=0))
@@ -229,14 +227,14 @@ async def test_the_demo_lives(settings: Settings) -> None:
     assert any(record["body"]["refusal"] for record in body["records"] if record["kind"] == "outcome")
 
 
-async def test_journals_lie_below_the_data_directory_by_scheduler_and_engine(settings: Settings) -> None:
+async def test_the_data_directory_has_a_folder_for_each_scheduler_and_engine(settings: Settings) -> None:
     async with running(settings):
         pass
 
     assert (Path(settings.data) / "schedulers" / "tally" / "main" / "00000000.journal").is_file()
 
 
-async def test_a_state_is_that_of_its_record_also_amid_other_commands(client: httpx.AsyncClient) -> None:
+async def test_a_state_matches_its_record_during_other_commands(client: httpx.AsyncClient) -> None:
     """Who reads a state and then the events after its record must see each change once."""
     calls = [command(client, "add", amount=1) if k % 3 else client.get(f"{BASE}/state") for k in range(60)]
 

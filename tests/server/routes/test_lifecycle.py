@@ -70,7 +70,7 @@ def purse(state: str, t: int | None = 0) -> dict[str, Any]:
     return {"name": "red", "state": state, "t": t, "broken": None}
 
 
-async def test_an_engine_is_made_below_the_prefix_of_its_scheduler_and_has_the_routes_of_every_engine(
+async def test_a_new_engine_is_below_the_prefix_of_its_scheduler_with_all_engine_routes(
     client: httpx.AsyncClient,
 ) -> None:
     made = await make(client, add=5)
@@ -81,7 +81,7 @@ async def test_an_engine_is_made_below_the_prefix_of_its_scheduler_and_has_the_r
     assert (await client.get("/api/v1/tally/red/state")).status_code == 404
 
 
-async def test_an_engine_is_closed_and_opened_again_as_it_was(client: httpx.AsyncClient) -> None:
+async def test_an_engine_is_closed_and_reopened_unchanged(client: httpx.AsyncClient) -> None:
     await make(client, add=5)
 
     closed = await client.post(f"{BASE}/red/close", json={})
@@ -95,7 +95,7 @@ async def test_an_engine_is_closed_and_opened_again_as_it_was(client: httpx.Asyn
     assert (await client.get(f"{BASE}/red/state")).json()["state"]["total"] == 5
 
 
-async def test_an_engine_that_was_closed_stays_closed_over_restarts_until_somebody_opens_it(settings: Settings) -> None:
+async def test_a_closed_engine_stays_closed_over_restarts_until_it_is_opened(settings: Settings) -> None:
     async with running(settings, [COUNTING]) as app, client_of(app) as client:
         await make(client, add=5)
         await client.post(f"{BASE}/red/close", json={})
@@ -115,7 +115,7 @@ async def test_an_engine_that_was_closed_stays_closed_over_restarts_until_somebo
 
 
 @pytest.mark.parametrize(("most", "shares"), [(64, [8] * 8 + [9, 10]), (2, [2, 2])])
-async def test_engines_that_come_share_the_journal_bytes_of_their_scheduler_when_there_are_many(
+async def test_new_engines_share_the_journal_bytes_of_their_scheduler(
     settings: Settings, most: int, shares: list[int]
 ) -> None:
     whole = 720_000_000
@@ -136,7 +136,7 @@ async def test_engines_that_come_share_the_journal_bytes_of_their_scheduler_when
     assert removed == found[-2]
 
 
-async def test_a_journal_that_is_larger_than_its_new_share_is_cut_and_goes_on(settings: Settings) -> None:
+async def test_a_journal_larger_than_its_new_share_is_pruned_and_continues(settings: Settings) -> None:
     given = msgspec.structs.replace(settings, limits={"journal_bytes": 80_000, "segment_bytes": 1_000, "engines": 1})
     async with running(given, [COUNTING]) as app, client_of(app) as client:
         await make(client, add=5)
@@ -152,7 +152,7 @@ async def test_a_journal_that_is_larger_than_its_new_share_is_cut_and_goes_on(se
         assert (await client.get(f"{BASE}/red/state")).json()["state"]["total"] == 106
 
 
-async def test_that_an_engine_is_closed_is_written_down_before_it_is(
+async def test_closing_is_recorded_before_the_engine_closes(
     settings: Settings, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make(client)
@@ -180,7 +180,7 @@ async def test_only_an_admin_removes_an_engine(settings: Settings, role: Role, s
     assert (removed.status_code, len(left)) == (status, 0 if status == 204 else 1)
 
 
-async def test_a_viewer_is_refused_before_the_request_is_looked_at(settings: Settings) -> None:
+async def test_a_viewer_is_refused_before_the_request_is_read(settings: Settings) -> None:
     _, secret = TokenStore(settings.data).new("somebody", Role.VIEWER)
     async with running(settings, [COUNTING]) as app, client_of(app) as client:
         response = await client.post(BASE, json={}, headers={"authorization": f"Bearer {secret}"})
@@ -188,7 +188,7 @@ async def test_a_viewer_is_refused_before_the_request_is_looked_at(settings: Set
     assert (response.status_code, code_of(response)) == (403, "role_too_low")
 
 
-async def test_a_name_that_cannot_be_in_a_path_is_refused_by_the_noun_of_the_scheduler(
+async def test_a_name_invalid_in_a_path_is_refused_with_the_noun_of_the_scheduler(
     client: httpx.AsyncClient,
 ) -> None:
     response = await client.post(f"{BASE}/Red/close", json={})
@@ -210,7 +210,7 @@ async def test_a_refused_configuration_is_not_repeated(settings: Settings) -> No
     assert response.json()["error"] == {"code": "input_refused", "message": "The seed is not liked", "details": {}}
 
 
-def test_what_begins_an_engine_documents_its_own_parameters(settings: Settings) -> None:
+def test_the_create_route_documents_its_own_parameters(settings: Settings) -> None:
     paths = create_app(settings, [COUNTING]).openapi()["paths"]
 
     assert [one["name"] for one in paths[BASE]["post"]["parameters"]] == ["name", "seed", "add"]
@@ -223,6 +223,6 @@ def test_what_begins_an_engine_documents_its_own_parameters(settings: Settings) 
 
 
 @pytest.mark.parametrize(("name", "refusal"), [("A", InvalidName), ("a\n", InvalidName), ("channels", ReservedName)])
-def test_names_in_bodies_are_checked_in_words(name: str, refusal: type[Exception]) -> None:
+def test_names_in_bodies_are_checked_with_a_readable_message(name: str, refusal: type[Exception]) -> None:
     with pytest.raises(refusal, match=r"name (of|for) a purse"):
         check_name(name, "purse", ["channels"])

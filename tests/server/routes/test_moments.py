@@ -34,12 +34,12 @@ async def test_moments_are_spread_from_the_first_to_the_last(client: httpx.Async
     assert all(moment["at"].endswith("Z") for moment in found)
 
 
-async def test_moments_of_an_empty_journal_are_none(client: httpx.AsyncClient) -> None:
+async def test_an_empty_journal_has_no_moments(client: httpx.AsyncClient) -> None:
     assert (await client.get(f"{BASE}/moments")).json() == {"moments": []}
     assert (await client.get(f"{BASE}/moment", params={"t": 0})).json() == {"moment": None, "next": None}
 
 
-async def test_what_came_since_is_among_the_moments(client: httpx.AsyncClient) -> None:
+async def test_new_records_are_among_the_moments(client: httpx.AsyncClient) -> None:
     await command(client, "advance", to=10)
     await client.get(f"{BASE}/moments")
     await command(client, "advance", to=20)
@@ -49,7 +49,7 @@ async def test_what_came_since_is_among_the_moments(client: httpx.AsyncClient) -
     assert [moment["t"] for moment in found] == [10, 20]
 
 
-async def test_a_time_leads_to_the_last_record_not_after_it(client: httpx.AsyncClient) -> None:
+async def test_a_time_finds_the_last_record_not_after_it(client: httpx.AsyncClient) -> None:
     for to in (10, 20, 30):
         await command(client, "advance", to=to)
 
@@ -61,7 +61,7 @@ async def test_a_time_leads_to_the_last_record_not_after_it(client: httpx.AsyncC
     assert state["t"] == 20
 
 
-async def test_a_time_of_the_wall_leads_to_what_was_then(client: httpx.AsyncClient) -> None:
+async def test_a_wall_clock_time_finds_the_record_of_that_time(client: httpx.AsyncClient) -> None:
     await command(client, "advance", to=10)
     told = (await client.get(f"{BASE}/moments")).json()["moments"][0]["at"]
     then = parse_utc(told) // 1000
@@ -73,7 +73,7 @@ async def test_a_time_of_the_wall_leads_to_what_was_then(client: httpx.AsyncClie
     assert (early["t"], late["moment"]["t"], late["next"]) == (10, 20, None)
 
 
-async def test_the_next_incident_is_a_refusal_or_what_the_scheduler_names(tmp_path: Path) -> None:
+async def test_the_next_incident_is_a_refusal_or_an_event_named_by_the_scheduler(tmp_path: Path) -> None:
     async with running(Settings(data=str(tmp_path)), (TROUBLED,)) as app, client_of(app) as client:
         await command(client, "add", amount=1)
         await command(client, "take", amount=9)
@@ -89,7 +89,7 @@ async def test_the_next_incident_is_a_refusal_or_what_the_scheduler_names(tmp_pa
     assert back == first
 
 
-async def test_whoever_steps_on_does_not_begin_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stepping_forward_does_not_replay_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[int] = []
     original = Driver.engine_at
 

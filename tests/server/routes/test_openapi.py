@@ -50,7 +50,7 @@ def test_every_generated_request_is_answered_as_documented(live: LiveServer) -> 
 
 
 @pytest.mark.parametrize("path", ["/state", "/journal"])
-def test_numbers_no_journal_holds_are_answered_as_documented(live: LiveServer, path: str) -> None:
+def test_record_numbers_beyond_any_journal_are_answered_as_documented(live: LiveServer, path: str) -> None:
     with live.client() as client:
         for number in (0, 1, 2**31, 2**63 - 1, 2**63, 10**400):
             response = client.get(f"{BASE}{path}", params={"at": number, "start": number})
@@ -85,7 +85,7 @@ def test_the_document_is_openapi_3_1_and_names_every_shape(live: LiveServer) -> 
     } == set(document["paths"])
 
 
-def test_exact_numbers_are_numbers_as_they_are_sent() -> None:
+def test_the_document_describes_exact_numbers_as_they_are_sent() -> None:
     served = Settings()
     shapes = create_app(served, schedulers_for(served)).openapi()["components"]["schemas"]
 
@@ -94,7 +94,7 @@ def test_exact_numbers_are_numbers_as_they_are_sent() -> None:
     assert "'decimal'" not in str(shapes)
 
 
-def test_the_document_needs_no_foreign_page(live: LiveServer) -> None:
+def test_the_document_needs_no_external_resource(live: LiveServer) -> None:
     assert httpx.get(f"{live.url}/redoc", trust_env=False, timeout=120).status_code == 404
     # Our own documentation, where the page is built: it has no script, and nothing from elsewhere.
     assert "<script" not in httpx.get(f"{live.url}/docs", trust_env=False, timeout=120).text

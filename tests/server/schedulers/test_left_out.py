@@ -8,7 +8,7 @@ from pendula.server.schedulers import left_out, schedulers_for
 from pendula.server.settings import Settings
 
 
-def test_a_scheduler_without_its_extra_is_left_out_with_the_command_that_installs_it(
+def test_a_scheduler_without_its_extra_is_skipped_with_its_install_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "shapely", None)
@@ -19,5 +19,5 @@ def test_a_scheduler_without_its_extra_is_left_out_with_the_command_that_install
     assert [scheduler.name for scheduler in schedulers_for(Settings())] == ["actions", "credit", "jobs", "playback"]
 
 
-def test_no_scheduler_is_left_out_where_everything_is_installed() -> None:
+def test_no_scheduler_is_skipped_when_everything_is_installed() -> None:
     assert left_out() == {}

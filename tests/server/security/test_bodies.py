@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 BOMB = b"[" + b"{}," * (MIB // 3) + b"{}]"
 
 
-async def test_twenty_large_bodies_at_once_are_held_one_after_the_other(settings: Settings) -> None:
+async def test_twenty_concurrent_large_bodies_are_held_one_at_a_time(settings: Settings) -> None:
     given = msgspec.structs.replace(settings, limits={"bodies_bytes": 2 * len(BOMB), "body_values": 1000})
     async with running(given) as app, client_of(app) as client:
         budget = supervisor_of(app).bodies
@@ -32,7 +32,7 @@ async def test_twenty_large_bodies_at_once_are_held_one_after_the_other(settings
     assert budget.held == 0
 
 
-async def test_a_number_in_a_body_is_shorter_than_in_a_file(client: httpx.AsyncClient) -> None:
+async def test_numbers_in_bodies_have_a_lower_digit_limit_than_in_files(client: httpx.AsyncClient) -> None:
     digits = "9" * (BODY_DIGITS.default + 1)
 
     response = await client.post(f"{BASE}/commands", content=f'{{"type":"add","amount":{digits}}}', headers=JSON)
@@ -40,7 +40,7 @@ async def test_a_number_in_a_body_is_shorter_than_in_a_file(client: httpx.AsyncC
     assert [fault["code"] for fault in response.json()["error"]["details"]["faults"]] == ["number_too_long"]
 
 
-def test_a_body_may_hold_far_less_than_a_file() -> None:
+def test_the_limits_of_bodies_are_far_below_those_of_files() -> None:
     assert 10 * BODY_VALUES.default <= DOCUMENT_NODES.default
     assert 10 * BODY_DIGITS.default <= INTEGER_DIGITS.default
 
@@ -104,7 +104,7 @@ async def test_a_body_larger_than_the_whole_budget_is_read_alone() -> None:
     assert await budget.take(25) == 10
 
 
-async def test_who_was_let_in_and_leaves_in_the_same_moment_gives_the_bytes_back() -> None:
+async def test_a_request_cancelled_as_it_is_admitted_returns_its_bytes() -> None:
     budget = BodyBudget(10)
     await budget.take(10)
     task = asyncio.create_task(budget.take(5))

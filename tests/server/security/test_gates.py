@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 ADD = {"type": "add", "amount": 1}
 
 
-def test_gates_are_passed_in_a_fixed_order(settings: Settings) -> None:
+def test_gates_run_in_a_fixed_order(settings: Settings) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None: ...
 
     layer: Any = gated(app, Supervisor(settings, [TALLY]))
@@ -75,7 +75,7 @@ async def test_another_host_is_refused_for_reads_and_streams_too(client: httpx.A
         assert (response.status_code, code_of(response)) == (421, "host_not_allowed")
 
 
-async def test_an_allowed_host_is_ours_with_its_port_or_with_any(settings: Settings) -> None:
+async def test_an_allowed_host_matches_with_its_port_or_any_port(settings: Settings) -> None:
     allowed = msgspec.structs.replace(settings, allowed_hosts=("pendula.example", "other.example:9000"))
     async with running(allowed) as app, client_of(app) as client:
         for host, status in [
@@ -89,13 +89,13 @@ async def test_an_allowed_host_is_ours_with_its_port_or_with_any(settings: Setti
             assert (await client.get("/healthz", headers={"host": host})).status_code == status, host
 
 
-def test_a_port_may_be_left_out_only_where_it_is_the_default() -> None:
+def test_a_port_can_be_omitted_only_if_it_is_the_default() -> None:
     assert host_allowed("localhost", "http", 80, Settings())
     assert host_allowed("localhost", "https", 443, Settings())
     assert not host_allowed("localhost", "https", 80, Settings())
 
 
-def test_the_address_we_listen_on_is_ours_but_a_wildcard_is_nobody() -> None:
+def test_the_listening_address_is_our_host_but_a_wildcard_is_not() -> None:
     assert host_allowed("192.168.0.5:80", "http", 80, Settings(host="192.168.0.5"))
     assert not host_allowed("0.0.0.0:80", "http", 80, Settings(host="0.0.0.0"))
     assert split_host("[::1]:80") == ("::1", 80)
@@ -130,7 +130,7 @@ async def test_two_host_headers_are_refused(settings: Settings) -> None:
         {"origin": "http://evil.example", "sec-fetch-site": "same-origin"},
     ],
 )
-async def test_a_foreign_page_changes_nothing(client: httpx.AsyncClient, headers: dict[str, str]) -> None:
+async def test_a_cross_origin_page_changes_nothing(client: httpx.AsyncClient, headers: dict[str, str]) -> None:
     for method, path in [("POST", f"{BASE}/commands"), ("DELETE", "/api/v1/session"), ("PUT", "/nowhere")]:
         response = await client.request(method, path, json=ADD, headers=headers)
 
@@ -147,7 +147,7 @@ async def test_a_foreign_page_changes_nothing(client: httpx.AsyncClient, headers
         {"sec-fetch-site": "none"},
     ],
 )
-async def test_our_page_and_programs_may_change_things(client: httpx.AsyncClient, headers: dict[str, str]) -> None:
+async def test_our_page_and_programs_can_change_things(client: httpx.AsyncClient, headers: dict[str, str]) -> None:
     assert (await client.post(f"{BASE}/commands", json=ADD, headers=headers)).status_code == 200
 
 
@@ -156,7 +156,7 @@ PAGE = "http://localhost:5173"
 
 @pytest.mark.req("SIM-API-22")
 @pytest.mark.parametrize("site", ["same-site", "cross-site", "same-origin", None])
-async def test_a_page_from_an_allowed_origin_may_change_things(settings: Settings, site: str | None) -> None:
+async def test_a_page_from_an_allowed_origin_can_change_things(settings: Settings, site: str | None) -> None:
     told = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
     headers = {"origin": PAGE} | ({} if site is None else {"sec-fetch-site": site})
     async with running(told) as app, client_of(app) as client:
@@ -170,7 +170,7 @@ async def test_a_page_from_an_allowed_origin_may_change_things(settings: Setting
 
 @pytest.mark.req("SIM-API-22")
 @pytest.mark.parametrize("origin", ["http://localhost:5174", "https://localhost:5173", "http://evil.example"])
-async def test_a_refused_page_is_told_which_origin_to_allow(settings: Settings, origin: str) -> None:
+async def test_a_refused_page_learns_which_origin_to_allow(settings: Settings, origin: str) -> None:
     told = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
     async with running(told) as app, client_of(app) as client:
         plain = await client.post(f"{BASE}/commands", json=ADD, headers={"origin": origin})
@@ -184,7 +184,7 @@ async def test_a_refused_page_is_told_which_origin_to_allow(settings: Settings, 
         assert "access-control-allow-origin" not in response.headers
 
 
-async def test_a_browser_that_asks_first_is_told_what_an_allowed_page_may_send(settings: Settings) -> None:
+async def test_a_preflight_request_lists_what_an_allowed_page_can_send(settings: Settings) -> None:
     told = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
     asking = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
     async with running(told) as app, client_of(app) as client:
@@ -198,7 +198,7 @@ async def test_a_browser_that_asks_first_is_told_what_an_allowed_page_may_send(s
     assert "access-control-allow-origin" not in foreign.headers
 
 
-async def test_an_allowed_page_can_read_why_it_was_refused(settings: Settings) -> None:
+async def test_an_allowed_page_can_read_the_reason_of_a_refusal(settings: Settings) -> None:
     told = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
     async with running(told) as app, client_of(app) as client:
         response = await client.get("/api/v1/nothing", headers={"origin": PAGE})
@@ -206,7 +206,7 @@ async def test_an_allowed_page_can_read_why_it_was_refused(settings: Settings) -
     assert (response.status_code, response.headers["access-control-allow-origin"]) == (404, PAGE)
 
 
-async def test_a_call_that_says_all_with_its_path_needs_no_type_but_a_body_does(client: httpx.AsyncClient) -> None:
+async def test_only_a_request_with_a_body_needs_a_content_type(client: httpx.AsyncClient) -> None:
     empty = await client.post("/api/v1/nothing")
     typed = await client.post("/api/v1/nothing", headers={"content-type": "text/plain"})
     full = await client.post("/api/v1/nothing", content=b"{}")
@@ -214,7 +214,7 @@ async def test_a_call_that_says_all_with_its_path_needs_no_type_but_a_body_does(
     assert (empty.status_code, typed.status_code, full.status_code) == (404, 415, 415)
 
 
-async def test_no_answer_invites_another_origin(client: httpx.AsyncClient) -> None:
+async def test_no_response_allows_another_origin(client: httpx.AsyncClient) -> None:
     read = await client.get("/api/v1/schedulers", headers={"origin": "http://evil.example"})
     asked = await client.options(
         f"{BASE}/commands", headers={"origin": "http://evil.example", "access-control-request-method": "POST"}
@@ -229,7 +229,7 @@ async def test_no_answer_invites_another_origin(client: httpx.AsyncClient) -> No
 
 
 @pytest.mark.parametrize("given", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"])
-async def test_what_is_not_json_changes_nothing(client: httpx.AsyncClient, given: str | None) -> None:
+async def test_a_body_other_than_json_changes_nothing(client: httpx.AsyncClient, given: str | None) -> None:
     headers = {} if given is None else {"content-type": given}
     for method, path in [("POST", f"{BASE}/commands"), ("DELETE", "/api/v1/session")]:
         response = await client.request(method, path, content=b'{"type":"add","amount":1}', headers=headers)
@@ -237,7 +237,7 @@ async def test_what_is_not_json_changes_nothing(client: httpx.AsyncClient, given
         assert (response.status_code, code_of(response)) == (415, "wrong_content_type")
 
 
-async def test_json_may_name_its_charset(client: httpx.AsyncClient) -> None:
+async def test_a_json_content_type_can_name_its_charset(client: httpx.AsyncClient) -> None:
     headers = {"content-type": "Application/JSON; charset=utf-8"}
 
     response = await client.post(f"{BASE}/commands", content=b'{"type":"add","amount":1}', headers=headers)
@@ -248,7 +248,7 @@ async def test_json_may_name_its_charset(client: httpx.AsyncClient) -> None:
 # Size
 
 
-async def test_a_body_declared_too_large_is_refused_before_it_comes(client: httpx.AsyncClient) -> None:
+async def test_a_body_declared_too_large_is_refused_before_it_arrives(client: httpx.AsyncClient) -> None:
     headers = JSON | {"content-length": str(9 * 1024 * 1024)}
 
     response = await client.post(f"{BASE}/commands", content=b"{}", headers=headers)
@@ -257,7 +257,7 @@ async def test_a_body_declared_too_large_is_refused_before_it_comes(client: http
     assert response.headers["connection"] == "close"
 
 
-async def test_a_body_of_undeclared_size_is_refused_while_it_comes(settings: Settings) -> None:
+async def test_a_body_of_undeclared_size_is_refused_while_it_arrives(settings: Settings) -> None:
     small = msgspec.structs.replace(settings, limits={"body_bytes": 1000})
     sent = 0
 
@@ -275,7 +275,7 @@ async def test_a_body_of_undeclared_size_is_refused_while_it_comes(settings: Set
 
 
 @pytest.mark.parametrize("declared", [True, False])
-async def test_whoever_signs_in_sends_at_most_4_kib(client: httpx.AsyncClient, declared: bool) -> None:
+async def test_the_body_of_a_sign_in_is_at_most_4_kib(client: httpx.AsyncClient, declared: bool) -> None:
     async def slowly(size: int) -> AsyncIterator[bytes]:
         for _ in range(size // 64):
             yield b" " * 64
@@ -298,7 +298,7 @@ async def test_a_body_of_just_the_allowed_size_passes(settings: Settings) -> Non
         assert (await client.post(f"{BASE}/commands", content=body + b" ", headers=JSON)).status_code == 413
 
 
-async def test_a_body_that_stops_arriving_is_given_up(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_stops_arriving_times_out(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
         await receive()
@@ -318,7 +318,7 @@ async def test_a_body_that_stops_arriving_is_given_up(settings: Settings, monkey
         await gate({"type": "http", "method": "POST", "headers": []}, receive, _never_send)
 
 
-async def test_a_body_larger_than_its_limit_raises_in_whoever_reads_it() -> None:
+async def test_reading_a_body_above_its_limit_raises() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
 
@@ -342,14 +342,14 @@ async def test_a_call_that_only_reads_has_no_body(settings: Settings, method: st
         )
 
 
-async def test_a_body_declared_empty_is_none(client: httpx.AsyncClient) -> None:
+async def test_a_body_declared_empty_is_no_body(client: httpx.AsyncClient) -> None:
     assert (await client.get("/api/v1/schedulers", headers={"content-length": "0"})).status_code == 200
 
 
 # Requests
 
 
-async def test_one_request_too_many_is_refused_while_the_others_live() -> None:
+async def test_a_request_above_the_limit_is_refused_and_the_others_continue() -> None:
     go_on = asyncio.Event()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -372,7 +372,7 @@ async def test_one_request_too_many_is_refused_while_the_others_live() -> None:
     assert gate.answering == 0
 
 
-async def test_a_request_that_became_a_stream_gives_its_place_back() -> None:
+async def test_a_request_that_becomes_a_stream_frees_its_place() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         scope["state"]["slot"].release()
         assert gate.answering == 0
@@ -387,7 +387,7 @@ async def test_a_request_that_became_a_stream_gives_its_place_back() -> None:
 # Identity
 
 
-async def test_without_any_token_this_machine_is_the_operator_local(client: httpx.AsyncClient) -> None:
+async def test_without_tokens_a_caller_on_this_machine_is_the_operator_local(client: httpx.AsyncClient) -> None:
     assert (await client.get("/api/v1/session")).json() == {
         "name": "local",
         "role": "operator",
@@ -400,7 +400,7 @@ async def test_without_any_token_this_machine_is_the_operator_local(client: http
     assert records[0]["body"]["meta"]["by"] == "local"
 
 
-async def test_without_any_token_callers_from_elsewhere_are_nobody(settings: Settings) -> None:
+async def test_without_tokens_remote_callers_are_unauthenticated(settings: Settings) -> None:
     async with running(settings) as app, client_of(app, caller="192.168.0.9") as client:
         response = await client.get("/api/v1/schedulers")
 
@@ -408,7 +408,7 @@ async def test_without_any_token_callers_from_elsewhere_are_nobody(settings: Set
         assert response.headers["www-authenticate"].startswith("Bearer")
 
 
-async def test_behind_a_proxy_nobody_is_local(settings: Settings) -> None:
+async def test_behind_a_proxy_no_caller_is_local(settings: Settings) -> None:
     proxied = msgspec.structs.replace(settings, behind_proxy=True)
     async with running(proxied) as app, client_of(app) as client:
         assert (await client.get("/api/v1/schedulers")).status_code == 401
@@ -416,7 +416,7 @@ async def test_behind_a_proxy_nobody_is_local(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Forwarded", "Via"])
-async def test_behind_a_proxy_that_was_not_declared_nobody_is_local(client: httpx.AsyncClient, header: str) -> None:
+async def test_behind_an_undeclared_proxy_no_caller_is_local(client: httpx.AsyncClient, header: str) -> None:
     for path in ("/api/v1/schedulers", "/api/v1/session", f"{BASE}/stream"):
         response = await client.get(path, headers={header: "127.0.0.1"})
 
@@ -424,7 +424,7 @@ async def test_behind_a_proxy_that_was_not_declared_nobody_is_local(client: http
         assert "--behind-proxy" in response.json()["error"]["message"]
 
 
-async def test_a_proxy_that_was_not_declared_hands_tokens_on(settings: Settings) -> None:
+async def test_tokens_pass_through_an_undeclared_proxy(settings: Settings) -> None:
     _, secret = TokenStore(settings.data).new("shift", "operator")
     async with running(settings) as app, client_of(app) as client:
         headers = {"authorization": f"Bearer {secret}", "via": "1.1 proxy"}
@@ -432,7 +432,7 @@ async def test_a_proxy_that_was_not_declared_hands_tokens_on(settings: Settings)
         assert (await client.get("/api/v1/schedulers", headers=headers)).status_code == 200
 
 
-async def test_with_a_token_configured_nobody_is_let_in_without_one(settings: Settings) -> None:
+async def test_with_a_token_configured_every_caller_needs_one(settings: Settings) -> None:
     TokenStore(settings.data).new("guest", "viewer")
     async with running(settings) as app, client_of(app) as client:
         for path in (
@@ -457,23 +457,21 @@ async def test_a_bearer_token_gives_its_name_and_role(settings: Settings) -> Non
 
 
 @pytest.mark.parametrize("offered", ["", "Bearer", "Bearer ", "Bearer wrong", "Basic dXNlcjpwYXNz", "Bearer \xff"])
-async def test_a_wrong_authorization_is_refused_even_where_none_was_needed(
-    client: httpx.AsyncClient, offered: str
-) -> None:
+async def test_a_wrong_token_is_refused_even_where_none_is_needed(client: httpx.AsyncClient, offered: str) -> None:
     for path in ("/api/v1/schedulers", "/healthz"):
         response = await client.get(path, headers=[(b"authorization", offered.encode("latin-1"))])
 
         assert (response.status_code, code_of(response)) == (401, "not_identified")
 
 
-async def test_a_secret_in_an_address_opens_nothing(settings: Settings) -> None:
+async def test_a_secret_in_a_url_is_ignored(settings: Settings) -> None:
     _, secret = TokenStore(settings.data).new("shift", "operator")
     async with running(settings) as app, client_of(app) as client:
         for name in ("token", "access_token", "authorization"):
             assert (await client.get("/api/v1/schedulers", params={name: secret})).status_code == 401
 
 
-async def test_a_token_made_while_the_server_runs_closes_it_to_the_nameless(settings: Settings) -> None:
+async def test_a_token_created_while_the_server_runs_makes_tokens_mandatory(settings: Settings) -> None:
     async with running(settings) as app, client_of(app) as client:
         assert (await client.get("/api/v1/schedulers")).status_code == 200
 
@@ -482,7 +480,7 @@ async def test_a_token_made_while_the_server_runs_closes_it_to_the_nameless(sett
         assert (await client.get("/api/v1/schedulers")).status_code == 401
 
 
-async def test_tokens_that_cannot_be_read_let_nobody_in(settings: Settings, tmp_path: Any) -> None:
+async def test_an_unreadable_token_file_refuses_every_caller(settings: Settings, tmp_path: Any) -> None:
     _, secret = TokenStore(settings.data).new("shift", "admin")
     async with running(settings) as app, client_of(app) as client:
         (tmp_path / "data" / "tokens.json").write_text("{")
@@ -495,7 +493,7 @@ async def test_tokens_that_cannot_be_read_let_nobody_in(settings: Settings, tmp_
 
 
 @pytest.mark.parametrize("offered", [{}, {"authorization": "Bearer x"}, {"cookie": "pendula_session=x"}])
-async def test_tokens_that_cannot_be_read_leave_health_and_the_page(
+async def test_an_unreadable_token_file_leaves_health_and_the_page_open(
     settings: Settings, tmp_path: Any, offered: dict[str, str]
 ) -> None:
     TokenStore(settings.data).new("shift", "admin")
@@ -508,9 +506,7 @@ async def test_tokens_that_cannot_be_read_leave_health_and_the_page(
         assert [check["name"] for check in checks if not check["ok"]] == ["tokens"]
 
 
-async def test_where_a_file_lies_is_in_the_log_and_nowhere_else(
-    settings: Settings, tmp_path: Any, quiet_logs: io.StringIO
-) -> None:
+async def test_file_paths_appear_in_the_log_only(settings: Settings, tmp_path: Any, quiet_logs: io.StringIO) -> None:
     TokenStore(settings.data).new("shift", "admin")
     async with running(settings) as app, client_of(app) as client:
         (tmp_path / "data" / "tokens.json").write_text("{")
@@ -524,7 +520,7 @@ async def test_where_a_file_lies_is_in_the_log_and_nowhere_else(
     assert str(tmp_path / "data" / "tokens.json") in quiet_logs.getvalue()
 
 
-async def test_a_browser_trades_its_token_for_a_cookie(settings: Settings) -> None:
+async def test_a_browser_exchanges_its_token_for_a_cookie(settings: Settings) -> None:
     _, secret = TokenStore(settings.data).new("page", "viewer")
     async with running(settings) as app, client_of(app) as client:
         begun = await client.post("/api/v1/session", json={"token": secret})
@@ -542,7 +538,7 @@ async def test_a_browser_trades_its_token_for_a_cookie(settings: Settings) -> No
         assert (await client.get("/api/v1/schedulers")).status_code == 401
 
 
-async def test_an_old_cookie_opens_nothing_after_the_session_ended(settings: Settings) -> None:
+async def test_an_old_cookie_is_refused_after_the_session_ended(settings: Settings) -> None:
     _, secret = TokenStore(settings.data).new("page", "viewer")
     async with running(settings) as app, client_of(app) as client:
         await client.post("/api/v1/session", json={"token": secret})
@@ -554,7 +550,7 @@ async def test_an_old_cookie_opens_nothing_after_the_session_ended(settings: Set
 
 
 @pytest.mark.parametrize("odd", ['prefs={"a": 1}', "a b=c", "=", "ä=1", 'x="unclosed', "pendula_sessio=n"])
-async def test_odd_cookies_of_other_programs_do_not_hide_ours(settings: Settings, odd: str) -> None:
+async def test_malformed_cookies_of_other_programs_do_not_hide_ours(settings: Settings, odd: str) -> None:
     _, secret = TokenStore(settings.data).new("page", "viewer")
     async with running(settings) as app, client_of(app) as client:
         await client.post("/api/v1/session", json={"token": secret})
@@ -567,14 +563,14 @@ async def test_odd_cookies_of_other_programs_do_not_hide_ours(settings: Settings
             assert response.status_code == 200, header
 
 
-async def test_the_cookie_of_a_session_that_is_over_is_as_good_as_none(client: httpx.AsyncClient) -> None:
+async def test_an_expired_session_cookie_counts_as_none(client: httpx.AsyncClient) -> None:
     stale = {"cookie": "pendula_session=of-yesterday"}
 
     assert (await client.get("/api/v1/session", headers=stale)).json()["name"] == "local"
     assert (await client.get("/healthz", headers=stale)).status_code == 200
 
 
-async def test_the_cookie_is_secure_under_tls_as_the_proxy_says(settings: Settings) -> None:
+async def test_the_cookie_is_secure_under_tls_as_reported_by_the_proxy(settings: Settings) -> None:
     _, secret = TokenStore(settings.data).new("page", "viewer")
     proxied = msgspec.structs.replace(settings, behind_proxy=True)
     for given, headers, secure in [
@@ -588,14 +584,14 @@ async def test_the_cookie_is_secure_under_tls_as_the_proxy_says(settings: Settin
             assert ("Secure" in begun.headers["set-cookie"]) is secure
 
 
-async def test_a_wrong_token_begins_no_session(client: httpx.AsyncClient) -> None:
+async def test_a_wrong_token_starts_no_session(client: httpx.AsyncClient) -> None:
     response = await client.post("/api/v1/session", json={"token": "wrong"})
 
     assert (response.status_code, code_of(response)) == (401, "not_identified")
     assert "set-cookie" not in response.headers
 
 
-def test_only_what_is_named_is_public() -> None:
+def test_only_listed_paths_are_public() -> None:
     public = [
         path
         for path in ("/", "/assets/x.js", "/api/v1/schedulers", "/metrics", "/assets", "/healthz/x")

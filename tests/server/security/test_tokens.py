@@ -38,7 +38,7 @@ def test_a_new_token_is_recognised_by_its_secret(store: TokenStore) -> None:
     assert (record.name, record.role, record.expires_at) == ("night-shift", Role.OPERATOR, None)
 
 
-def test_only_the_digest_of_a_secret_is_kept_and_only_for_the_owner(store: TokenStore, tmp_path: Path) -> None:
+def test_only_the_digest_of_a_secret_is_stored_readable_by_the_owner_alone(store: TokenStore, tmp_path: Path) -> None:
     _, secret = store.new("night-shift", "viewer")
 
     path = tmp_path / "data" / FILE
@@ -49,13 +49,13 @@ def test_only_the_digest_of_a_secret_is_kept_and_only_for_the_owner(store: Token
 
 
 @pytest.mark.parametrize("secret", ["", "pendula_", "x" * 51, "\udcff", "é"])
-def test_another_secret_opens_nothing(store: TokenStore, secret: str) -> None:
+def test_a_wrong_secret_is_refused(store: TokenStore, secret: str) -> None:
     store.new("night-shift", "viewer")
 
     assert store.check(secret) is None
 
 
-def test_an_expired_token_opens_nothing(store: TokenStore, clock: Clock) -> None:
+def test_an_expired_token_is_refused(store: TokenStore, clock: Clock) -> None:
     _, secret = store.new("guest", "viewer", clock.seconds + 10)
 
     clock.seconds += 9
@@ -64,7 +64,7 @@ def test_an_expired_token_opens_nothing(store: TokenStore, clock: Clock) -> None
     assert store.check(secret) is None
 
 
-def test_a_revoked_token_opens_nothing_and_keeps_its_name(store: TokenStore) -> None:
+def test_a_revoked_token_is_refused_and_its_name_stays_taken(store: TokenStore) -> None:
     _, secret = store.new("guest", "viewer")
 
     store.revoke("guest")
@@ -75,7 +75,7 @@ def test_a_revoked_token_opens_nothing_and_keeps_its_name(store: TokenStore) -> 
         store.new("guest", "viewer")
 
 
-def test_a_running_server_hears_of_tokens_made_elsewhere(store: TokenStore, tmp_path: Path, clock: Clock) -> None:
+def test_a_running_server_notices_tokens_created_elsewhere(store: TokenStore, tmp_path: Path, clock: Clock) -> None:
     assert not store.configured
     other = TokenStore(tmp_path / "data", clock)
 
@@ -87,12 +87,12 @@ def test_a_running_server_hears_of_tokens_made_elsewhere(store: TokenStore, tmp_
 
 
 @pytest.mark.parametrize("name", ["", "Guest", "a b", "a" * 65, "../x", "local"])
-def test_names_that_journals_could_not_tell_apart_are_refused(store: TokenStore, name: str) -> None:
+def test_names_that_look_alike_in_journals_are_refused(store: TokenStore, name: str) -> None:
     with pytest.raises(InvalidToken):
         store.new(name, "viewer")
 
 
-def test_roles_and_times_that_make_no_sense_are_refused(store: TokenStore, clock: Clock) -> None:
+def test_invalid_roles_and_times_are_refused(store: TokenStore, clock: Clock) -> None:
     with pytest.raises(InvalidToken, match="viewer, operator, admin"):
         store.new("guest", "root")
     with pytest.raises(InvalidToken, match="time in the future"):
@@ -102,7 +102,7 @@ def test_roles_and_times_that_make_no_sense_are_refused(store: TokenStore, clock
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"format":2,"tokens":[]}', b'{"format":1,"tokens":[{"name":"x"}]}'])
-def test_a_damaged_file_lets_nobody_in(store: TokenStore, tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_token_file_refuses_every_caller(store: TokenStore, tmp_path: Path, damage: bytes) -> None:
     _, secret = store.new("guest", "viewer")
 
     (tmp_path / "data" / FILE).write_bytes(damage)
@@ -113,7 +113,7 @@ def test_a_damaged_file_lets_nobody_in(store: TokenStore, tmp_path: Path, damage
         _ = store.configured
 
 
-def test_a_file_that_vanishes_does_not_open_the_doors(store: TokenStore, tmp_path: Path) -> None:
+def test_a_deleted_token_file_does_not_open_the_server(store: TokenStore, tmp_path: Path) -> None:
     store.new("guest", "viewer")
     assert store.configured
 
@@ -123,11 +123,11 @@ def test_a_file_that_vanishes_does_not_open_the_doors(store: TokenStore, tmp_pat
         _ = store.configured
 
 
-def test_a_role_covers_itself_and_the_ones_before_it() -> None:
+def test_a_role_includes_the_lower_ones() -> None:
     assert [role.covers(Role.OPERATOR) for role in Role] == [False, True, True]
 
 
-def test_a_session_stands_for_its_token_for_twelve_hours(store: TokenStore, clock: Clock) -> None:
+def test_a_session_replaces_its_token_for_twelve_hours(store: TokenStore, clock: Clock) -> None:
     record, _ = store.new("guest", "operator")
     sessions = Sessions(store, clock)
 
@@ -163,7 +163,7 @@ def test_an_ended_session_is_unknown(store: TokenStore, clock: Clock) -> None:
     assert sessions.find(value) is None
 
 
-def test_sessions_outlive_a_restart_and_the_file_gives_no_cookie_away(
+def test_sessions_survive_a_restart_and_their_file_reveals_no_cookie(
     store: TokenStore, clock: Clock, tmp_path: Path
 ) -> None:
     record, _ = store.new("guest", "viewer")
@@ -182,9 +182,7 @@ def test_sessions_outlive_a_restart_and_the_file_gives_no_cookie_away(
     assert (tmp_path / "sessions.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_of_sessions_that_cannot_be_read_signs_people_out_and_no_more(
-    store: TokenStore, clock: Clock, tmp_path: Path
-) -> None:
+def test_an_unreadable_session_file_only_ends_the_sessions(store: TokenStore, clock: Clock, tmp_path: Path) -> None:
     (tmp_path / "sessions.json").write_text("[")
     sessions = Sessions(store, clock, tmp_path)
     sessions.load()
@@ -195,7 +193,7 @@ def test_a_file_of_sessions_that_cannot_be_read_signs_people_out_and_no_more(
     assert sessions.find(value) == principal
 
 
-def test_sessions_do_not_grow_without_bound(store: TokenStore, clock: Clock) -> None:
+def test_the_number_of_sessions_is_bounded(store: TokenStore, clock: Clock) -> None:
     record, _ = store.new("guest", "viewer")
     sessions = Sessions(store, clock)
     values = [sessions.start(record)[0] for _ in range(MOST_SESSIONS + 1)]
@@ -204,7 +202,7 @@ def test_sessions_do_not_grow_without_bound(store: TokenStore, clock: Clock) -> 
     assert sessions.find(values[-1]) is not None
 
 
-def test_the_cookie_is_out_of_reach_for_scripts_and_other_sites() -> None:
+def test_scripts_and_other_sites_cannot_reach_the_cookie() -> None:
     assert set_cookie("v", 5, secure=False) == f"{COOKIE}=v; Max-Age=5; Path=/; HttpOnly; SameSite=Strict"
     assert set_cookie("v", 5, secure=True).endswith("; Secure")
 

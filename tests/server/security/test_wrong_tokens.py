@@ -31,11 +31,11 @@ def codes(wrong: WrongTokens, count: int, address: str = "192.0.2.1") -> list[st
     return [wrong.wrong(of(address), SLIP).code for _ in range(count)]
 
 
-def test_the_next_wrong_token_after_those_allowed_at_once_is_told_to_wait() -> None:
+def test_a_wrong_token_beyond_the_allowed_burst_has_to_wait() -> None:
     assert codes(WrongTokens(Clock()), AT_ONCE + 2) == [SLIP.code] * AT_ONCE + ["too_many_wrong_tokens"] * 2
 
 
-def test_each_while_of_waiting_allows_one_more() -> None:
+def test_each_waiting_period_allows_one_more_attempt() -> None:
     clock = Clock()
     wrong = WrongTokens(clock)
     codes(wrong, AT_ONCE)
@@ -44,7 +44,7 @@ def test_each_while_of_waiting_allows_one_more() -> None:
     assert codes(wrong, 2) == [SLIP.code, "too_many_wrong_tokens"]
 
 
-def test_how_long_to_wait_is_true() -> None:
+def test_after_the_announced_wait_another_attempt_is_allowed() -> None:
     clock = Clock()
     wrong = WrongTokens(clock)
     codes(wrong, AT_ONCE)
@@ -54,14 +54,14 @@ def test_how_long_to_wait_is_true() -> None:
     assert wrong.wrong(of("192.0.2.1"), SLIP) is SLIP
 
 
-def test_other_addresses_are_not_meant() -> None:
+def test_other_addresses_are_not_affected() -> None:
     wrong = WrongTokens(Clock())
     codes(wrong, AT_ONCE + 1)
 
     assert codes(wrong, 1, "192.0.2.2") == [SLIP.code]
 
 
-def test_a_right_token_makes_up_for_wrong_ones() -> None:
+def test_a_valid_token_clears_the_count_of_wrong_ones() -> None:
     wrong = WrongTokens(Clock())
     codes(wrong, AT_ONCE)
     wrong.right(of("192.0.2.1"))
@@ -69,7 +69,7 @@ def test_a_right_token_makes_up_for_wrong_ones() -> None:
     assert codes(wrong, AT_ONCE) == [SLIP.code] * AT_ONCE
 
 
-def test_the_table_has_a_bound_and_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_is_bounded_and_evicts_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wrong_tokens, "MOST_ADDRESSES", 3)
     wrong = WrongTokens(Clock())
     codes(wrong, AT_ONCE, "192.0.2.0")
@@ -89,13 +89,13 @@ def test_the_table_has_a_bound_and_forgets_the_oldest(monkeypatch: pytest.Monkey
         ("unix", "unix"),
     ],
 )
-def test_whoever_has_a_whole_network_of_addresses_is_one(address: str, shown: str) -> None:
+def test_addresses_of_one_network_count_as_one(address: str, shown: str) -> None:
     assert address_of(of(address)) == shown
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("path", ["/api/v1/schedulers", "/scheduler/jobs"])
-async def test_wrong_tokens_in_headers_are_told_to_wait_and_right_ones_pass(settings: Settings, path: str) -> None:
+async def test_wrong_tokens_in_headers_are_throttled_and_valid_ones_pass(settings: Settings, path: str) -> None:
     _, secret = TokenStore(settings.data).new("shift", "operator")
     async with running(settings) as app, client_of(app) as client:
         # While the calls are made no time passes that would forgive any of them.
@@ -111,7 +111,7 @@ async def test_wrong_tokens_in_headers_are_told_to_wait_and_right_ones_pass(sett
 
 
 @pytest.mark.anyio
-async def test_signing_in_with_wrong_tokens_counts_with_the_headers(settings: Settings) -> None:
+async def test_wrong_tokens_at_sign_in_count_like_those_in_headers(settings: Settings) -> None:
     TokenStore(settings.data).new("shift", "operator")
     async with running(settings) as app, client_of(app) as client:
         # While the calls are made no time passes that would forgive any of them.
@@ -125,7 +125,7 @@ async def test_signing_in_with_wrong_tokens_counts_with_the_headers(settings: Se
 
 
 @pytest.mark.anyio
-async def test_behind_a_proxy_the_address_is_the_one_that_the_proxy_tells(settings: Settings) -> None:
+async def test_behind_a_proxy_the_forwarded_address_counts(settings: Settings) -> None:
     TokenStore(settings.data).new("shift", "operator")
     given = Settings(data=settings.data, behind_proxy=True)
 

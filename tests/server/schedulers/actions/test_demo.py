@@ -16,7 +16,7 @@ from tests.server.worlds import BASE
 pytestmark = pytest.mark.anyio
 
 
-def test_the_town_lives_on_when_its_days_are_over() -> None:
+def test_the_town_continues_after_its_last_day() -> None:
     world = World.create(DEMO.config)
     rounds: list[list[tuple[Any, ...]]] = []
     for number in range(3):
@@ -35,7 +35,7 @@ def test_the_town_lives_on_when_its_days_are_over() -> None:
     assert list(world.broken()) == []
 
 
-def test_the_town_goes_on_from_any_state() -> None:
+def test_the_town_continues_from_any_state() -> None:
     def lived(restarted: bool) -> tuple[list[Any], bytes]:
         world = World.create(DEMO.config)
         seen: list[Any] = []
@@ -47,7 +47,7 @@ def test_the_town_goes_on_from_any_state() -> None:
     assert lived(restarted=True) == lived(restarted=False)
 
 
-async def test_the_demo_feeds_its_town_until_it_is_closed(settings: Settings) -> None:
+async def test_the_demo_submits_to_its_town_until_it_is_closed(settings: Settings) -> None:
     demo = msgspec.structs.replace(settings, demo=True)
     async with running(demo, [SCHEDULER]) as app, client_of(app) as client:
         while (await client.get(f"{BASE}/town/now")).json()["n"] < 1:

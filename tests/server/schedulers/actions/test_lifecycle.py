@@ -21,7 +21,7 @@ from tests.server.worlds import BASE, DOCUMENT, HOUSE, STILL, ask, gist, make, t
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_world_is_made_of_a_file_and_begins_with_what_it_submits(client: httpx.AsyncClient) -> None:
+async def test_a_world_is_created_from_a_file_with_its_submissions(client: httpx.AsyncClient) -> None:
     made = await make(client)
 
     assert (made.status_code, made.json()) == (201, {"name": "house", "events": []})
@@ -45,7 +45,7 @@ async def test_a_world_of_definitions_alone_waits_for_its_first_submission(clien
     assert (await client.get(f"{BASE}/empty/now")).json()["next_due"] is None
 
 
-async def test_instances_rejected_at_once_are_told_to_whoever_makes_the_world(client: httpx.AsyncClient) -> None:
+async def test_instances_rejected_at_once_are_in_the_create_response(client: httpx.AsyncClient) -> None:
     submissions = [*DOCUMENT["actions_submitted"], {"id": "A1", "actor": "eve", "verb": "repair", "t": 5}]
 
     made = await make(client, actions_submitted=submissions)
@@ -61,20 +61,20 @@ async def test_a_second_world_of_the_same_name_is_refused(client: httpx.AsyncCli
     assert (again.status_code, code_of(again)) == (409, "engine_exists")
 
 
-async def test_of_many_who_make_the_same_world_at_once_one_succeeds(client: httpx.AsyncClient) -> None:
+async def test_of_concurrent_creates_of_one_world_one_succeeds(client: httpx.AsyncClient) -> None:
     answers = await asyncio.gather(*(make(client) for _ in range(5)))
 
     assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409, 409]
 
 
 @pytest.mark.parametrize("name", ["", "A", "a b", "..", "a/b", "x" * 65, "ä", "a\n"])
-async def test_names_that_are_none_are_refused(client: httpx.AsyncClient, name: str) -> None:
+async def test_invalid_names_are_refused(client: httpx.AsyncClient, name: str) -> None:
     response = await make(client, name)
 
     assert (response.status_code, code_of(response)) == (422, "invalid_request")
 
 
-async def test_all_faults_of_a_document_come_back_at_once_with_their_places(client: httpx.AsyncClient) -> None:
+async def test_all_faults_of_a_document_are_reported_at_once_with_their_places(client: httpx.AsyncClient) -> None:
     body = '{"epoch": {"index": -1, "start_at": "2025"},\n "action_defs": [],\n "resouces": {},\n "options": {"pc": 3}}'
 
     response = await client.post(BASE, params={"name": "house"}, content=body, headers=JSON)
@@ -92,7 +92,7 @@ async def test_all_faults_of_a_document_come_back_at_once_with_their_places(clie
         ({"carry": {"format": 7}}, "InvalidCarryOver"),
     ],
 )
-async def test_what_spoils_a_world_has_the_code_of_the_engine(
+async def test_an_invalid_world_is_refused_with_the_code_of_the_engine(
     client: httpx.AsyncClient, settings: Settings, part: dict[str, Any], code: str
 ) -> None:
     response = await make(client, **part)
@@ -101,7 +101,7 @@ async def test_what_spoils_a_world_has_the_code_of_the_engine(
     assert not (Path(settings.data) / "schedulers" / "actions" / "house").exists()
 
 
-async def test_no_more_worlds_are_made_than_may_be(settings: Settings) -> None:
+async def test_the_number_of_worlds_is_bounded(settings: Settings) -> None:
     few = msgspec.structs.replace(settings, limits={"engines": 2})
     async with running(few, [STILL]) as app, client_of(app) as client:
         made = [await make(client, name) for name in ("one", "two", "three")]
@@ -113,7 +113,7 @@ async def test_no_more_worlds_are_made_than_may_be(settings: Settings) -> None:
     assert made[-1].json()["error"]["details"] == {"limit": "engines", "allowed": 2}
 
 
-async def test_a_closed_world_is_opened_again_as_it_was(client: httpx.AsyncClient) -> None:
+async def test_a_closed_world_is_reopened_unchanged(client: httpx.AsyncClient) -> None:
     await make(client)
     await ask(client, "advance", to=500)
     before = await told(client, "state")
@@ -129,7 +129,7 @@ async def test_a_closed_world_is_opened_again_as_it_was(client: httpx.AsyncClien
     assert (await client.get("/readyz")).status_code == 200
 
 
-async def test_a_world_outlives_the_server(settings: Settings) -> None:
+async def test_a_world_survives_a_restart_of_the_server(settings: Settings) -> None:
     async with running(settings, [STILL]) as app, client_of(app) as client:
         await make(client)
         await ask(client, "advance", to=500)
@@ -140,7 +140,7 @@ async def test_a_world_outlives_the_server(settings: Settings) -> None:
     assert gist(rest["events"]) == [("end", "A1", 530), ("start", "A2", 530), ("end", "A2", 580)]
 
 
-async def test_worlds_half_made_or_half_removed_are_swept_away(settings: Settings) -> None:
+async def test_half_created_and_half_removed_worlds_are_cleaned_up(settings: Settings) -> None:
     folder = Path(settings.data) / "schedulers" / "actions"
     for leftover in (creation.DRAFT, creation.REMOVED):
         (folder / f"house{leftover}").mkdir(parents=True)
@@ -155,7 +155,7 @@ async def test_worlds_half_made_or_half_removed_are_swept_away(settings: Setting
     assert [entry.name for entry in folder.iterdir()] == ["house"]
 
 
-async def test_a_world_that_could_not_be_made_or_removed_for_sure_is_as_before(
+async def test_a_failed_create_or_remove_of_a_world_is_undone(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(_: Path) -> None:
@@ -180,7 +180,7 @@ async def test_a_world_that_could_not_be_made_or_removed_for_sure_is_as_before(
     assert opened.json()["worlds"][0]["state"] == "ready"
 
 
-async def test_only_an_admin_removes_a_world_for_good(settings: Settings) -> None:
+async def test_only_an_admin_removes_a_world(settings: Settings) -> None:
     secrets = {role: TokenStore(settings.data).new(f"the-{role}", role)[1] for role in Role}
     headers = {role: {"authorization": f"Bearer {secret}", **JSON} for role, secret in secrets.items()}
     async with running(settings, [STILL]) as app, client_of(app, headers=headers[Role.OPERATOR]) as client:

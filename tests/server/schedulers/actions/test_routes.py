@@ -35,7 +35,7 @@ pytestmark = pytest.mark.anyio
 # What is asked of a world
 
 
-async def test_submissions_without_a_time_are_for_now_and_are_one_command(client: httpx.AsyncClient) -> None:
+async def test_submissions_without_a_time_are_for_the_present_minute_and_one_command(client: httpx.AsyncClient) -> None:
     await make(client, actions_submitted=[])
     await ask(client, "advance", to=100)
 
@@ -58,7 +58,7 @@ async def test_submissions_without_a_time_are_for_now_and_are_one_command(client
 
 
 @pytest.mark.parametrize("way", ["advance", "commands"])
-async def test_a_far_step_is_refused_before_anything_is_computed(client: httpx.AsyncClient, way: str) -> None:
+async def test_a_step_that_is_too_long_is_refused_before_it_is_computed(client: httpx.AsyncClient, way: str) -> None:
     await make(client, actions_submitted=[])
     named = {"type": "advance"} if way == "commands" else {}
 
@@ -77,7 +77,7 @@ async def test_a_far_step_is_refused_before_anything_is_computed(client: httpx.A
     assert allowed.status_code == 200
 
 
-async def test_an_interrupt_is_granted_and_what_it_broke_off_is_resumed(client: httpx.AsyncClient) -> None:
+async def test_an_interrupted_action_is_resumed(client: httpx.AsyncClient) -> None:
     await make(client, actions_submitted=[{"id": "L", "actor": "ann", "verb": "write", "t": 0}])
     await ask(client, "advance", to=20)
 
@@ -107,7 +107,7 @@ async def test_an_interrupt_is_granted_and_what_it_broke_off_is_resumed(client: 
         ("advance", {"by": 1}, "done", []),
     ],
 )
-async def test_an_answer_says_what_became_of_the_command(
+async def test_a_response_reports_the_result_of_the_command(
     client: httpx.AsyncClient, what: str, body: dict[str, Any], effect: str, codes: list[str]
 ) -> None:
     await make(client)
@@ -131,7 +131,7 @@ async def test_a_submission_without_a_time_sent_as_a_command_is_refused_with_its
     assert complaint == {"code": answer["events"][0]["code"], "message": answer["events"][0]["message"]}
 
 
-async def test_what_if_says_when_a_wish_would_start_and_does_nothing(client: httpx.AsyncClient) -> None:
+async def test_what_if_estimates_a_start_and_changes_nothing(client: httpx.AsyncClient) -> None:
     await make(client)
     await ask(client, "advance", to=490)
     before = await told(client, "now")
@@ -157,7 +157,7 @@ async def test_what_if_says_when_a_wish_would_start_and_does_nothing(client: htt
         ({"actor": "cy", "verb": "repair", "submitted_at": "noon"}, "InvalidTimestamp"),
     ],
 )
-async def test_what_if_says_why_a_wish_would_be_rejected(client: httpx.AsyncClient, action: Any, code: str) -> None:
+async def test_what_if_explains_a_rejection(client: httpx.AsyncClient, action: Any, code: str) -> None:
     await make(client)
 
     supposed = await ask(client, "what-if", action=action)
@@ -167,7 +167,7 @@ async def test_what_if_says_why_a_wish_would_be_rejected(client: httpx.AsyncClie
 
 
 @pytest.mark.req("ACT-USE-5")
-async def test_what_if_says_what_a_wish_would_wait_for_in_vain(client: httpx.AsyncClient) -> None:
+async def test_what_if_names_what_a_submission_would_never_get(client: httpx.AsyncClient) -> None:
     await make(client)
     await ask(client, "advance", to=490)
 
@@ -178,7 +178,7 @@ async def test_what_if_says_what_a_wish_would_wait_for_in_vain(client: httpx.Asy
     assert (await client.post(f"{HOUSE}/what-if", json={"wish": {}})).status_code == 422
 
 
-async def test_cancelled_actions_leave_and_unknown_ones_are_diagnosed(client: httpx.AsyncClient) -> None:
+async def test_cancelled_actions_end_and_unknown_ones_are_diagnosed(client: httpx.AsyncClient) -> None:
     await make(client)
     await ask(client, "advance", to=489)
 
@@ -203,7 +203,7 @@ async def test_malformed_requests_are_diagnostics_with_the_codes_of_the_engine(c
     assert [event["code"] for event in commands["events"]] == ["InvalidCommand"]
 
 
-async def test_time_goes_to_the_next_thing_due_and_never_back(client: httpx.AsyncClient) -> None:
+async def test_time_advances_to_the_next_due_event_and_never_back(client: httpx.AsyncClient) -> None:
     await make(client)
 
     steps = [(await ask(client, "advance"))["answer"]["now"] for _ in range(3)]
@@ -213,7 +213,7 @@ async def test_time_goes_to_the_next_thing_due_and_never_back(client: httpx.Asyn
     assert (back.status_code, code_of(back)) == (409, "time_goes_forward")
 
 
-async def test_a_body_that_is_none_names_its_fault(client: httpx.AsyncClient) -> None:
+async def test_an_invalid_body_is_refused_with_its_fault(client: httpx.AsyncClient) -> None:
     await make(client)
 
     for what, body in (("submit", {"action": []}), ("advance", {"to": -1}), ("cancel", {"actions": [1]})):
@@ -225,7 +225,7 @@ async def test_a_body_that_is_none_names_its_fault(client: httpx.AsyncClient) ->
 # What a world tells
 
 
-async def test_now_says_who_does_what_and_who_waits_for_whom(client: httpx.AsyncClient) -> None:
+async def test_now_shows_running_actions_and_what_each_wait_is_for(client: httpx.AsyncClient) -> None:
     await make(client)
     await ask(client, "advance", to=489)
 
@@ -258,7 +258,7 @@ async def test_now_says_who_does_what_and_who_waits_for_whom(client: httpx.Async
     assert now["epoch"] | {"index": 0, "slot": 8, "starts": 0, "ends": 1440} == now["epoch"]
 
 
-async def test_all_who_look_at_a_world_that_is_at_work_share_one_answer(
+async def test_concurrent_readers_of_a_busy_world_share_one_response(
     app: FastAPI, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make(client)
@@ -287,7 +287,7 @@ async def test_all_who_look_at_a_world_that_is_at_work_share_one_answer(
     assert len({one.content for one in answers}) == 1
 
 
-async def test_what_waited_runs_since_it_began_not_since_it_came(client: httpx.AsyncClient) -> None:
+async def test_a_running_action_is_timed_from_its_start_not_its_admission(client: httpx.AsyncClient) -> None:
     await make(client)
     await ask(client, "advance", to=540)
 
@@ -296,7 +296,7 @@ async def test_what_waited_runs_since_it_began_not_since_it_came(client: httpx.A
     assert (second["id"], second["since"], second["until"], second["remaining"]) == ("A2", 530, 580, 40)
 
 
-async def test_now_is_told_of_any_record_of_the_past(client: httpx.AsyncClient) -> None:
+async def test_now_works_for_any_past_record(client: httpx.AsyncClient) -> None:
     await make(client)
     then = await ask(client, "advance", to=489)
     before = await told(client, "now")
@@ -308,7 +308,7 @@ async def test_now_is_told_of_any_record_of_the_past(client: httpx.AsyncClient) 
     assert (await client.get(f"{HOUSE}/now", params={"at": 10**6})).status_code == 422
 
 
-async def test_events_are_read_page_by_page_and_by_kind(client: httpx.AsyncClient) -> None:
+async def test_events_are_paged_and_filtered_by_type(client: httpx.AsyncClient) -> None:
     await make(client)
     await ask(client, "advance", to=500)
     end = await ask(client, "advance", to=1000)
@@ -359,7 +359,7 @@ async def test_the_logs_are_those_of_a_run_of_the_same_file(client: httpx.AsyncC
 
 
 @pytest.mark.req("ACT-FILE-1")
-async def test_a_world_and_its_submissions_come_as_yaml_too(client: httpx.AsyncClient) -> None:
+async def test_a_world_and_its_submissions_are_accepted_as_yaml(client: httpx.AsyncClient) -> None:
     yaml = {"content-type": "application/yaml; charset=utf-8"}
     text = "action_defs: {nap: {base_duration_min: 5, effort: medium, interruptible: true}}\n"
     first = "actions_submitted: [{id: A, actor: ann, verb: nap, submitted_at: 2025-07-01T08:00:00}]\n"
@@ -381,7 +381,7 @@ async def test_a_world_and_its_submissions_come_as_yaml_too(client: httpx.AsyncC
         (HOUSE + "/submit", "[]", 422, "document_refused"),
     ],
 )
-async def test_yaml_that_is_not_taken_is_refused(
+async def test_invalid_yaml_and_yaml_on_other_routes_are_refused(
     client: httpx.AsyncClient, path: str, body: str, status: int, code: str
 ) -> None:
     await make(client)
@@ -392,7 +392,7 @@ async def test_yaml_that_is_not_taken_is_refused(
 
 
 @pytest.mark.req("ACT-LOCK-8")
-async def test_what_cannot_be_interrupted_is_cancelled_by_force(client: httpx.AsyncClient) -> None:
+async def test_an_uninterruptible_action_is_cancelled_by_force(client: httpx.AsyncClient) -> None:
     night = {"id": "N", "actor": "ann", "verb": "watch", "t": 0, "knowledge": []}
     await make(client, actions_submitted=[night])
     await ask(client, "advance", to=10)
@@ -407,7 +407,7 @@ async def test_what_cannot_be_interrupted_is_cancelled_by_force(client: httpx.As
 
 
 @pytest.mark.req("ACT-LOG-2")
-async def test_a_chunk_that_is_closed_is_never_changed(client: httpx.AsyncClient) -> None:
+async def test_a_closed_chunk_never_changes(client: httpx.AsyncClient) -> None:
     await make(client)
     await ask(client, "advance", to=1441)
     before = (await client.get(f"{HOUSE}/pc_log", params={"epoch": 0})).content
@@ -419,7 +419,7 @@ async def test_a_chunk_that_is_closed_is_never_changed(client: httpx.AsyncClient
 
 
 @pytest.mark.req("ACT-CARRY-4")
-async def test_the_carry_of_an_epochs_end_begins_another_world(client: httpx.AsyncClient) -> None:
+async def test_the_carry_of_an_epoch_starts_another_world(client: httpx.AsyncClient) -> None:
     await make(client, actions_submitted=[{"id": "N", "actor": "ann", "verb": "watch", "t": 1400, "knowledge": []}])
     early = await client.get(f"{HOUSE}/carry")
     end = await ask(client, "advance", to=1440)
@@ -436,7 +436,7 @@ async def test_the_carry_of_an_epochs_end_begins_another_world(client: httpx.Asy
     assert gist(came.json()["events"]) == [("end", "N", 440)]
 
 
-async def test_a_journal_that_was_pruned_has_only_whole_chunks(settings: Settings) -> None:
+async def test_a_pruned_journal_serves_only_whole_chunks(settings: Settings) -> None:
     tight = msgspec.structs.replace(
         settings, limits={"journal_bytes": 24_000, "engines": 1, "segment_bytes": 2_000, "snapshot_every": 8}
     )

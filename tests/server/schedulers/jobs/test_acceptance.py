@@ -123,7 +123,7 @@ async def test_a2_lost_replies(jobs: Jobs) -> None:
     assert (await said(jobs, "jobs", JOB))["deduplicated"] is True
 
 
-async def test_a3_three_strikes(jobs: Jobs) -> None:
+async def test_a3_three_failed_attempts(jobs: Jobs) -> None:
     job = await jobs.enqueued()
     other = await jobs.enqueued(object_id="other", run_at="2026-03-01T00:00:00Z")
     jobs.clock.turn_to(DUE)
@@ -140,7 +140,7 @@ async def test_a3_three_strikes(jobs: Jobs) -> None:
     assert [found["job_id"] for found in await jobs.pulled()] == [other["job_id"]]
 
 
-async def test_a4_a_worker_that_crashed(jobs: Jobs) -> None:
+async def test_a4_a_crashed_worker(jobs: Jobs) -> None:
     job = await jobs.enqueued()
     jobs.clock.turn_to(DUE)
     [dead] = await jobs.pulled("worker-1", lease_sec=60)
@@ -154,7 +154,7 @@ async def test_a4_a_worker_that_crashed(jobs: Jobs) -> None:
 
 
 @pytest.mark.req("JOB-POL-4")
-async def test_a5_a_worker_that_crashed_after_the_effect_leaves_one_transition(jobs: Jobs) -> None:
+async def test_a5_a_crash_after_the_effect_leaves_one_transition(jobs: Jobs) -> None:
     """Transition and ack are one commit: what can be lost is the reply, and whoever repeats it changes nothing."""
     await said(jobs, "objects", MEMORY, 201)
     path, proof, _ = await begun(jobs, 1)
@@ -182,7 +182,7 @@ async def test_a6_uncertain_with_a_budget_of_two_and_a_week(jobs: Jobs) -> None:
 
 
 @pytest.mark.req("JOB-GATE-12", "JOB-GATE-13", "JOB-ENQ-12")
-async def test_a7_the_unknowable_is_verified_once(jobs: Jobs) -> None:
+async def test_a7_an_unknowable_object_is_verified_once(jobs: Jobs) -> None:
     await said(jobs, "objects", {**DOUBTED, "unknown_type": "ontic_unknowable"}, 201)
 
     closed = await verified(jobs, "inconclusive", 1)
@@ -194,7 +194,7 @@ async def test_a7_the_unknowable_is_verified_once(jobs: Jobs) -> None:
 
 @pytest.mark.req("JOB-GATE-1", "JOB-GATE-2", "JOB-GATE-4", "JOB-GATE-5")
 @pytest.mark.parametrize("moment", ["after the pull", "after begin"])
-async def test_a8_a_gate_that_blocks_between_pull_and_execution(jobs: Jobs, moment: str) -> None:
+async def test_a8_a_gate_blocks_between_pull_and_execution(jobs: Jobs, moment: str) -> None:
     await open_gates(jobs)
     await said(jobs, "objects", {**MEMORY, "risk_tier": "high"}, 201)
     jobs.clock.pass_by(DAY)

@@ -49,7 +49,7 @@ def town(tmp_path: Path) -> Iterator[Town]:
     store.close()
 
 
-def test_a_hundred_objects_of_three_kinds_are_soon_there_and_a_restart_makes_none_twice(town: Town) -> None:
+def test_the_demo_creates_a_hundred_objects_once_over_restarts(town: Town) -> None:
     town.live(45)
     town.keeper = DemoDriver(town.calls)
     town.live(1)
@@ -83,7 +83,7 @@ def test_the_poisoned_memory_is_rejected_rolled_back_and_archived(town: Town) ->
     assert [event["after"]["rollback_pending"] for event in told if event["event_type"] == "rollback"] == [True, False]
 
 
-def test_a_worker_dies_and_its_job_comes_back(town: Town) -> None:
+def test_the_job_of_a_dead_worker_is_redelivered(town: Town) -> None:
     town.live(60)
 
     listed: Any = queries.listed(town.calls.store, town.calls.policy, {"status": "succeeded", "limit": 1000})
@@ -94,7 +94,7 @@ def test_a_worker_dies_and_its_job_comes_back(town: Town) -> None:
     assert any(error.startswith("lease_expired: demo-") for error in errors)
 
 
-def test_the_workers_of_the_example_are_seen_among_all_others(town: Town) -> None:
+def test_the_demo_workers_are_listed_with_all_others(town: Town) -> None:
     town.live(45)
     town.keeper._presence_writer.write()
 
@@ -104,7 +104,7 @@ def test_the_workers_of_the_example_are_seen_among_all_others(town: Town) -> Non
     assert sum(row.taken for row in rows) > 10
 
 
-def test_there_is_a_dead_letter_that_is_done_once_it_is_requeued(town: Town) -> None:
+def test_the_dead_letter_succeeds_after_a_requeue(town: Town) -> None:
     town.live(3)
     dead: Any = queries.listed(town.calls.store, town.calls.policy, {"status": "dead_letter"})
     (job,) = dead.body["jobs"]
@@ -116,7 +116,7 @@ def test_there_is_a_dead_letter_that_is_done_once_it_is_requeued(town: Town) -> 
     assert shown.body["job"]["status"] == "succeeded"
 
 
-def test_a_day_of_the_machines_is_half_a_minute() -> None:
+def test_a_day_of_the_state_machines_takes_half_a_minute() -> None:
     machines = with_fast_clock(Policy()).machines
 
     assert machines["memory"].follow["candidate"].after == 30 * SECOND

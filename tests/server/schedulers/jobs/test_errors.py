@@ -235,7 +235,7 @@ async def test_each_row_of_the_table_has_its_status_and_code(
     assert f'jobs_refused_total{{code="{code}"}} 1.0' in counted
 
 
-def test_no_code_of_the_scheduler_is_left_out() -> None:
+def test_the_table_has_every_code_of_the_scheduler() -> None:
     in_process = {Code.OBJECT_GOVERNED.value}  # of effects, which need the store in their own process
     assert {code.value for code in Code} - {row[1] for row in ROWS} == in_process
 
@@ -272,7 +272,7 @@ async def test_a_call_without_a_token_is_unauthenticated_and_one_above_its_role_
     assert event["actor"] == {"type": "user", "id": "the-operator"}
 
 
-async def test_a_foreign_page_is_forbidden_and_a_wrong_token_unauthenticated(jobs: Jobs) -> None:
+async def test_a_cross_origin_page_is_forbidden_and_a_wrong_token_unauthenticated(jobs: Jobs) -> None:
     foreign = await jobs.post("jobs", JOB, headers={"origin": "https://evil.example"})
     wrong = await jobs.client.get("/scheduler/jobs", headers={"authorization": "Bearer nonsense"})
 
@@ -282,7 +282,7 @@ async def test_a_foreign_page_is_forbidden_and_a_wrong_token_unauthenticated(job
 
 
 @pytest.mark.req("JOB-STO-13")
-async def test_a_freed_key_is_audited_and_one_of_a_job_stays(settings: Settings) -> None:
+async def test_freeing_the_key_of_a_removed_job_is_audited(settings: Settings) -> None:
     _, secret = TokenStore(settings.data).new("root", Role.ADMIN)
     async with serving(settings) as jobs:
         jobs.client.headers["authorization"] = f"Bearer {secret}"
@@ -325,7 +325,7 @@ NO_JSON = [
 
 
 @pytest.mark.req("JOB-API-8")
-async def test_what_is_no_json_is_refused_with_its_place(jobs: Jobs) -> None:
+async def test_invalid_json_is_refused_with_its_place(jobs: Jobs) -> None:
     for content in NO_JSON:
         for path in ("jobs", "jobs/pull", "jobs/batch", "jobs/job_1/ack"):
             error = error_of(await raw(jobs, content, path))
@@ -334,14 +334,14 @@ async def test_what_is_no_json_is_refused_with_its_place(jobs: Jobs) -> None:
             assert error["details"]["faults"][0]["line"] >= 0
 
 
-async def test_json_that_is_no_object_is_refused(jobs: Jobs) -> None:
+async def test_json_other_than_an_object_is_refused(jobs: Jobs) -> None:
     for content in (b"null", b"3", b'"text"', b"[{}]", b"true"):
         error = error_of(await raw(jobs, content))
 
         assert (error["status"], error["code"]) == (400, "body_not_object"), content
 
 
-async def test_another_content_type_is_refused_and_parameters_of_json_are_not(jobs: Jobs) -> None:
+async def test_content_types_other_than_json_are_refused_and_its_parameters_allowed(jobs: Jobs) -> None:
     for content_type in ("text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""):
         other = await jobs.client.post("/scheduler/jobs", content=b"{}", headers={"content-type": content_type})
 
@@ -350,7 +350,7 @@ async def test_another_content_type_is_refused_and_parameters_of_json_are_not(jo
     assert (await jobs.post("jobs/pull", PULL, headers=plain)).status_code == 200
 
 
-async def test_a_batch_may_be_eight_times_as_large_as_a_single_body(jobs: Jobs) -> None:
+async def test_the_body_limit_of_a_batch_is_eight_times_that_of_a_single_body(jobs: Jobs) -> None:
     padded = b'{"jobs":[]' + b" " * (2 * MIB) + b"}"
 
     assert error_of(await raw(jobs, padded, "jobs/batch"))["status"] == 422
@@ -358,7 +358,7 @@ async def test_a_batch_may_be_eight_times_as_large_as_a_single_body(jobs: Jobs) 
     assert error_of(await raw(jobs, padded, "jobs/pull"))["status"] == 413
 
 
-async def test_a_body_of_unknown_length_is_measured_while_it_comes(jobs: Jobs) -> None:
+async def test_a_body_of_unknown_length_is_measured_while_it_arrives(jobs: Jobs) -> None:
     async def endless() -> AsyncIterator[bytes]:
         for _ in range(20):
             yield b" " * (MIB // 8)
@@ -394,7 +394,7 @@ QUERIES = [
 
 
 @pytest.mark.req("JOB-MET-3")
-async def test_a_query_that_is_not_allowed_says_which_field(jobs: Jobs) -> None:
+async def test_an_invalid_query_names_its_field(jobs: Jobs) -> None:
     for path, query, code in QUERIES:
         error = error_of(await jobs.client.get(f"/scheduler/{path}?{query}"))
 
@@ -415,7 +415,7 @@ METHODS = [
 ]
 
 
-async def test_a_method_that_is_not_possible_is_told_which_are(jobs: Jobs) -> None:
+async def test_a_wrong_method_lists_the_allowed_ones(jobs: Jobs) -> None:
     for method, path, allowed in METHODS:
         response = await jobs.client.request(method, f"/scheduler/{path}", headers=JSON)
 
@@ -423,12 +423,12 @@ async def test_a_method_that_is_not_possible_is_told_which_are(jobs: Jobs) -> No
         assert response.headers["allow"] == allowed
 
 
-async def test_elsewhere_the_codes_of_the_server_stay(jobs: Jobs) -> None:
+async def test_other_routes_keep_the_codes_of_the_server(jobs: Jobs) -> None:
     for path in ("/schedulers", "/scheduler.json", "/api/v1/nothing"):
         assert error_of(await jobs.client.get(path))["code"] == "not_found"
 
 
-async def test_a_path_that_no_route_can_have_is_told_in_the_same_words(jobs: Jobs) -> None:
+async def test_an_impossible_path_has_the_same_error_form(jobs: Jobs) -> None:
     for path in ("objects/memory/a%0Ab", "%0A", "jobs/a/b"):
         error = error_of(await jobs.client.get(f"/scheduler/{path}"))
 
@@ -438,7 +438,7 @@ async def test_a_path_that_no_route_can_have_is_told_in_the_same_words(jobs: Job
 # When it is not the caller's fault
 
 
-async def test_a_mistake_of_ours_has_an_id_that_is_in_the_log_and_no_traceback(
+async def test_a_defect_answers_with_the_id_of_its_log_entry_and_no_traceback(
     jobs: Jobs, quiet_logs: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
@@ -456,7 +456,7 @@ async def test_a_mistake_of_ours_has_an_id_that_is_in_the_log_and_no_traceback(
 
 
 @pytest.mark.req("JOB-STO-5")
-async def test_a_store_that_somebody_else_holds_is_busy_and_nothing_changed(settings: Settings) -> None:
+async def test_a_locked_store_answers_busy_and_nothing_changes(settings: Settings) -> None:
     def impatient(path: Path, _: Policy) -> SqliteStore:
         return SqliteStore(path, busy_seconds=0.02)
 
@@ -472,7 +472,7 @@ async def test_a_store_that_somebody_else_holds_is_busy_and_nothing_changed(sett
     assert found == []
 
 
-async def test_a_server_that_stops_says_so_to_everybody_and_to_pulls_that_wait(jobs: Jobs) -> None:
+async def test_a_stopping_server_answers_waiting_pulls_and_new_requests(jobs: Jobs) -> None:
     waiting = asyncio.create_task(jobs.post("jobs/pull", {**PULL, "wait_ms": 30_000}))
     await jobs.until_waiting(1)
     jobs.service.stop()
@@ -482,7 +482,7 @@ async def test_a_server_that_stops_says_so_to_everybody_and_to_pulls_that_wait(j
         assert response.headers["retry-after"] == "1"
 
 
-async def test_more_requests_at_once_than_allowed_are_rate_limited(settings: Settings) -> None:
+async def test_concurrent_requests_above_the_limit_are_rate_limited(settings: Settings) -> None:
     async with serving(replace(settings, limits={"requests": 1})) as jobs:
         waiting = asyncio.create_task(jobs.post("jobs/pull", {**PULL, "wait_ms": 30_000}))
         await jobs.until_waiting(1)
@@ -494,7 +494,7 @@ async def test_more_requests_at_once_than_allowed_are_rate_limited(settings: Set
     assert refused.headers["retry-after"] == "1"
 
 
-async def test_pulls_that_wait_take_at_most_half_of_the_places(settings: Settings) -> None:
+async def test_waiting_pulls_take_at_most_half_of_the_places(settings: Settings) -> None:
     async with serving(replace(settings, limits={"requests": 4})) as jobs:
         waiting = [asyncio.create_task(jobs.post("jobs/pull", {**PULL, "wait_ms": 30_000})) for _ in range(2)]
         await jobs.until_waiting(2)

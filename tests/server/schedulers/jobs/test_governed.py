@@ -54,7 +54,7 @@ async def test_viewers_read_and_operators_change(settings: Settings) -> None:
     assert {event["actor"]["id"] for event in found.json()["events"]} == {"the-operator"}
 
 
-async def test_a_token_says_who_calls_and_no_header_says_otherwise(settings: Settings) -> None:
+async def test_the_token_identifies_the_caller_and_headers_cannot(settings: Settings) -> None:
     _, secret = TokenStore(settings.data).new("ada", Role.OPERATOR)
     async with serving(settings) as jobs:
         jobs.client.headers["authorization"] = f"Bearer {secret}"
@@ -68,7 +68,7 @@ async def test_a_token_says_who_calls_and_no_header_says_otherwise(settings: Set
 
 
 @pytest.mark.parametrize("name", ["", " ", "%20mia", "a%0Ab", "m" * 129])
-async def test_a_name_that_is_none_is_refused(jobs: Jobs, name: str) -> None:
+async def test_an_invalid_name_is_refused(jobs: Jobs, name: str) -> None:
     assert error_of(await jobs.post("objects", MEMORY, headers={"x-pendula-user": name}))["code"] == "forbidden"
 
 
@@ -95,7 +95,7 @@ async def ended(jobs: Jobs, finding: str, kind: str = "memory") -> httpx.Respons
 
 
 @pytest.mark.req("JOB-MET-7")
-async def test_prometheus_reads_what_governance_did(jobs: Jobs) -> None:
+async def test_prometheus_metrics_include_governance(jobs: Jobs) -> None:
     for gate in ("persona_conflict_gate", "risk_gate", "cognition_gate"):
         verdict = "block" if gate == "risk_gate" else "pass"
         await jobs.client.put("/scheduler/gates", json={**GATE, "gate": gate, "verdict": verdict})
@@ -123,7 +123,7 @@ async def test_prometheus_reads_what_governance_did(jobs: Jobs) -> None:
         assert line in text.splitlines()
 
 
-async def test_the_state_machines_can_be_drawn_from_what_the_server_says(jobs: Jobs) -> None:
+async def test_the_server_describes_the_state_machines(jobs: Jobs) -> None:
     told = (await jobs.client.get("/scheduler/machines")).json()
 
     machines = {machine["object_type"]: machine for machine in told["machines"]}
@@ -135,7 +135,7 @@ async def test_the_state_machines_can_be_drawn_from_what_the_server_says(jobs: J
     assert {"gate": "social_gate", "verdicts": ["pass", "block", "defer"], "required": False} in told["gates"]
 
 
-async def test_a_moment_of_the_past_is_told(jobs: Jobs) -> None:
+async def test_a_past_moment_can_be_read(jobs: Jobs) -> None:
     await jobs.post("objects", MEMORY)
     await jobs.post("objects/evidence/memory/a/b", {"evidence_refs": ["ev_9"]})
 

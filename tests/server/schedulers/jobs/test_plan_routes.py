@@ -69,7 +69,7 @@ async def test_a_viewer_sees_plans_and_an_operator_pauses_them_by_name(settings:
 
 
 @pytest.mark.req("JOB-USE-9")
-async def test_what_workers_wrote_into_the_store_reaches_prometheus_with_its_age(jobs: Jobs) -> None:
+async def test_worker_metrics_in_the_store_reach_prometheus_with_their_age(jobs: Jobs) -> None:
     now = jobs.clock.now
     row = WorkerRow("w1", now, now, None, 7, running=2, succeeded=4, failed=1, dropped=0, released=0)
     jobs.service.calls.record_heartbeats([row])
@@ -95,7 +95,7 @@ async def test_what_workers_wrote_into_the_store_reaches_prometheus_with_its_age
 
 
 @pytest.mark.req("JOB-USE-9")
-async def test_a_server_tells_of_the_workers_that_pull_there(jobs: Jobs) -> None:
+async def test_a_server_lists_the_workers_that_pull_from_it(jobs: Jobs) -> None:
     await jobs.enqueued()
     jobs.clock.turn_to("2026-02-21T00:00:00Z")
     await jobs.pulled("w2", actions=["revalidate"], object_types=["cognition"], queues=["default"])
@@ -109,7 +109,7 @@ async def test_a_server_tells_of_the_workers_that_pull_there(jobs: Jobs) -> None
 
 
 @pytest.mark.long
-def test_a_served_scheduler_writes_them_by_itself(tmp_path: Path) -> None:
+def test_a_served_scheduler_records_worker_metrics_by_itself(tmp_path: Path) -> None:
     place = Settings(port=0, data=str(tmp_path / "data"))
     with (
         LiveServer(place, [jobs_scheduler(QUICK, record_workers=True)]) as server,
@@ -127,29 +127,25 @@ def test_a_served_scheduler_writes_them_by_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "path"), [("DELETE", "jobs"), ("PUT", "jobs/pull"), ("POST", "audit"), ("PATCH", "plans/p")]
 )
-async def test_a_method_that_is_not_possible_is_told_before_the_content_type(
-    jobs: Jobs, method: str, path: str
-) -> None:
+async def test_a_wrong_method_is_reported_before_the_content_type(jobs: Jobs, method: str, path: str) -> None:
     answer = await jobs.client.request(method, f"/scheduler/{path}")
 
     assert (answer.status_code, error_of(answer)["code"]) == (405, "method_not_allowed")
     assert method not in answer.headers["allow"]
 
 
-async def test_a_possible_method_still_needs_its_content_type(jobs: Jobs) -> None:
+async def test_an_allowed_method_still_needs_its_content_type(jobs: Jobs) -> None:
     assert error_of(await jobs.client.post("/scheduler/jobs", content=b"{}"))["status"] == 415
 
 
-async def test_a_local_caller_is_told_how_to_become_admin(jobs: Jobs) -> None:
+async def test_a_refused_local_caller_learns_how_to_become_admin(jobs: Jobs) -> None:
     error = error_of(await jobs.post("keys/free", {"idempotency_key": "k", "reason": "r"}))
 
     assert error["status"] == 403
     assert "pendula token new" in error["message"]
 
 
-def test_a_client_that_goes_away_in_the_middle_of_its_body_is_no_mistake_of_the_server(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_client_that_leaves_mid_body_is_no_server_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     head = "POST /scheduler/jobs HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 1000\r\n"
     with LiveServer(Settings(port=0, data=str(tmp_path / "data")), [jobs_scheduler(QUICK)]) as server:
@@ -172,14 +168,14 @@ def encrypted(folder: Path) -> LiveServer:
     return LiveServer(settings, [jobs_scheduler(QUICK)])
 
 
-def test_the_client_speaks_tls_to_a_server_whose_authority_it_is_given(tmp_path: Path) -> None:
+def test_the_client_trusts_a_given_certificate_authority(tmp_path: Path) -> None:
     with encrypted(tmp_path) as server, RemoteScheduler(server.url, ca=tmp_path / "cert.pem") as client:
         job = client.defer("memory", "m", "decay")
 
         assert client.pull(worker_id="w")["jobs"][0]["job_id"] == job["job_id"]
 
 
-def test_the_client_refuses_a_server_that_cannot_prove_who_it_is(tmp_path: Path) -> None:
+def test_the_client_refuses_a_server_with_an_untrusted_certificate(tmp_path: Path) -> None:
     with (
         encrypted(tmp_path) as server,
         RemoteScheduler(server.url) as client,
@@ -190,21 +186,21 @@ def test_the_client_refuses_a_server_that_cannot_prove_who_it_is(tmp_path: Path)
         client.plans()
 
 
-def test_a_file_without_certificates_is_told_at_once(tmp_path: Path) -> None:
+def test_a_file_without_certificates_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "empty.pem").write_text("")
     for name in ("empty.pem", "absent.pem"):
         with pytest.raises(WrongUsage, match=name):
             RemoteScheduler("https://127.0.0.1:1", ca=tmp_path / name)
 
 
-async def test_the_awaited_client_is_given_an_authority_too(tmp_path: Path) -> None:
+async def test_the_async_client_accepts_a_certificate_authority_too(tmp_path: Path) -> None:
     with encrypted(tmp_path) as server:
         async with AsyncScheduler.connect(server.url, ca=tmp_path / "cert.pem") as client:
             assert (await client.plans())["plans"] == []
 
 
 @pytest.mark.parametrize(("trusted", "code"), [(True, 0), (False, 3)])
-def test_a_command_is_given_an_authority_with_ca(
+def test_the_ca_option_names_a_certificate_authority(
     trusted: bool, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with encrypted(tmp_path) as server:
@@ -216,7 +212,7 @@ def test_a_command_is_given_an_authority_with_ca(
     assert ("--ca" in told.err) is not trusted
 
 
-def test_who_speaks_plainly_to_an_encrypted_server_is_asked_whether_https_was_meant(tmp_path: Path) -> None:
+def test_plain_http_to_a_tls_server_suggests_https(tmp_path: Path) -> None:
     with (
         encrypted(tmp_path) as server,
         RemoteScheduler(server.url.replace("https:", "http:")) as client,

@@ -34,7 +34,7 @@ async def jobs(settings: Settings) -> AsyncIterator[Jobs]:
 @pytest.mark.req("JOB-ENQ-1")
 @pytest.mark.req("JOB-OBJ-1")
 @pytest.mark.req("JOB-OBJ-2")
-async def test_an_enqueue_stores_a_job_and_says_where_it_is(jobs: Jobs) -> None:
+async def test_an_enqueue_stores_a_job_and_returns_its_location(jobs: Jobs) -> None:
     response = await jobs.post("jobs", {**JOB, "priority": "medium"})
 
     job = response.json()["job"]
@@ -75,7 +75,7 @@ async def test_an_enqueue_stores_a_job_and_says_where_it_is(jobs: Jobs) -> None:
 
 
 @pytest.mark.req("JOB-OBJ-2")
-async def test_every_reply_that_shows_a_job_shows_all_of_it_and_the_token_only_once(jobs: Jobs) -> None:
+async def test_every_response_shows_the_whole_job_and_the_token_only_once(jobs: Jobs) -> None:
     job_id = (await jobs.enqueued())["job_id"]
     [given] = await jobs.pulled(now=DUE)
 
@@ -88,7 +88,7 @@ async def test_every_reply_that_shows_a_job_shows_all_of_it_and_the_token_only_o
 
 
 @pytest.mark.req("JOB-ENQ-2")
-async def test_the_same_work_again_is_answered_with_the_stored_job_whatever_its_status(jobs: Jobs) -> None:
+async def test_a_repeated_enqueue_returns_the_stored_job_whatever_its_status(jobs: Jobs) -> None:
     job_id = (await jobs.enqueued())["job_id"]
     [given] = await jobs.pulled(now=DUE)
     await jobs.post(f"jobs/{job_id}/ack", {"result": "succeeded", "lease_token": given["lease_token"]})
@@ -103,7 +103,7 @@ async def test_the_same_work_again_is_answered_with_the_stored_job_whatever_its_
 
 
 @pytest.mark.req("JOB-ENQ-3")
-async def test_a_key_that_means_other_work_is_a_conflict(jobs: Jobs) -> None:
+async def test_a_key_of_other_work_is_a_conflict(jobs: Jobs) -> None:
     job_id = (await jobs.enqueued(idempotency_key="k-1"))["job_id"]
 
     response = await jobs.post("jobs", {**JOB, "object_type": "memory", "idempotency_key": "k-1"})
@@ -136,7 +136,7 @@ async def test_a_time_in_the_past_is_refused_and_now_is_not(jobs: Jobs) -> None:
 
 
 @pytest.mark.req("JOB-ENQ-6")
-async def test_what_is_left_out_or_null_has_its_default(jobs: Jobs) -> None:
+async def test_omitted_and_null_members_have_their_defaults(jobs: Jobs) -> None:
     nulls = dict.fromkeys(("run_at", "priority", "max_attempts"))
     job = await jobs.enqueued(**nulls)
 
@@ -145,7 +145,7 @@ async def test_what_is_left_out_or_null_has_its_default(jobs: Jobs) -> None:
 
 
 @pytest.mark.req("JOB-ENQ-7")
-async def test_all_faults_of_a_body_are_told_at_once(jobs: Jobs) -> None:
+async def test_all_faults_of_a_body_are_reported_at_once(jobs: Jobs) -> None:
     response = await jobs.post("jobs", {**JOB, "action": "reinstate_check", "run_at": "2026-02-21T00:00:00"})
 
     assert error_of(response) == {
@@ -183,7 +183,7 @@ UNREADABLE: list[tuple[Any, str]] = [
 
 @pytest.mark.req("JOB-OBJ-10")
 @pytest.mark.req("JOB-OBJ-11")
-async def test_a_time_that_cannot_be_read_has_its_code(jobs: Jobs) -> None:
+async def test_an_unreadable_time_has_its_code(jobs: Jobs) -> None:
     for run_at, code in UNREADABLE:
         error = error_of(await jobs.post("jobs", {**JOB, "run_at": run_at}))
 
@@ -244,7 +244,7 @@ async def test_the_order_is_time_then_priority_then_enqueue(jobs: Jobs) -> None:
 
 
 @pytest.mark.req("JOB-PULL-8")
-async def test_nothing_due_is_an_empty_reply_and_nothing_is_written(jobs: Jobs) -> None:
+async def test_a_pull_with_nothing_due_is_empty_and_writes_nothing(jobs: Jobs) -> None:
     await jobs.enqueued()
     before = (await jobs.get("audit")).json()
 
@@ -268,7 +268,7 @@ async def test_with_the_server_clock_a_later_now_is_refused(settings: Settings) 
 @pytest.mark.req("JOB-ACK-1")
 @pytest.mark.req("JOB-ACK-7")
 @pytest.mark.req("JOB-ACK-11")
-async def test_an_ack_finishes_the_job_and_says_when_the_object_is_due_next(jobs: Jobs) -> None:
+async def test_an_ack_completes_the_job_and_returns_the_next_due_time_of_the_object(jobs: Jobs) -> None:
     job_id = (await jobs.enqueued())["job_id"]
     [given] = await jobs.pulled(now=DUE)
     ack = {
@@ -317,7 +317,7 @@ async def test_an_ack_with_another_result_names_the_fail_call(jobs: Jobs) -> Non
 
 @pytest.mark.req("JOB-ACK-5")
 @pytest.mark.req("JOB-ACK-8")
-async def test_a_worker_whose_lease_is_over_is_told_who_holds_the_job(jobs: Jobs) -> None:
+async def test_a_worker_with_an_expired_lease_learns_which_worker_holds_the_job(jobs: Jobs) -> None:
     await jobs.enqueued()
     [first] = await jobs.pulled("worker-1", now=DUE, lease_sec=60)
     jobs.clock.pass_by(61)
@@ -336,7 +336,7 @@ async def test_a_worker_whose_lease_is_over_is_told_who_holds_the_job(jobs: Jobs
 
 @pytest.mark.req("JOB-FAIL-1")
 @pytest.mark.req("JOB-FAIL-9")
-async def test_a_failed_job_is_tried_again_at_its_time_plus_the_delay(jobs: Jobs) -> None:
+async def test_a_failed_job_is_retried_at_its_time_plus_the_delay(jobs: Jobs) -> None:
     await jobs.enqueued()
     jobs.clock.turn_to("2026-02-21T00:00:12Z")
     [given] = await jobs.pulled()
@@ -382,7 +382,7 @@ async def test_the_history_has_every_error(jobs: Jobs) -> None:
 
 @pytest.mark.req("JOB-API-10")
 @pytest.mark.req("JOB-API-11")
-async def test_renew_extends_a_lease_and_release_hands_the_job_back(jobs: Jobs) -> None:
+async def test_renew_extends_a_lease_and_release_returns_the_job(jobs: Jobs) -> None:
     job_id = (await jobs.enqueued())["job_id"]
     [given] = await jobs.pulled(now=DUE, lease_sec=60)
     proof = {"worker_id": WORKER, "lease_token": given["lease_token"]}
@@ -414,7 +414,7 @@ async def test_cancel_ends_a_queued_job_and_requeue_revives_a_dead_letter(jobs: 
 
 
 @pytest.mark.req("JOB-ACK-9")
-async def test_many_acks_at_once_have_an_answer_each(jobs: Jobs) -> None:
+async def test_a_batch_of_acks_has_a_result_for_each(jobs: Jobs) -> None:
     for name in ("a", "b"):
         await jobs.enqueued(object_id=name)
     one, two = await jobs.pulled(now=DUE)
@@ -446,7 +446,7 @@ async def test_an_unknown_job_is_not_found(jobs: Jobs) -> None:
 
 
 @pytest.mark.req("JOB-API-15")
-async def test_pages_are_newest_first_and_stand_still_while_jobs_are_added(jobs: Jobs) -> None:
+async def test_pages_are_newest_first_and_stable_while_jobs_are_added(jobs: Jobs) -> None:
     for number in range(5):
         await jobs.enqueued(object_id=f"o{number}")
 
@@ -465,7 +465,7 @@ async def test_pages_are_newest_first_and_stand_still_while_jobs_are_added(jobs:
 
 @pytest.mark.req("JOB-AUD-7")
 @pytest.mark.req("JOB-API-7")
-async def test_the_trail_names_who_asked_and_under_which_request(jobs: Jobs) -> None:
+async def test_the_trail_names_the_caller_and_the_request(jobs: Jobs) -> None:
     asked = await jobs.post("jobs", JOB, headers={"x-request-id": "req-7"})
     [given] = await jobs.pulled(now=DUE)
     await jobs.post(
@@ -490,7 +490,7 @@ async def test_the_trail_names_who_asked_and_under_which_request(jobs: Jobs) -> 
     assert check(jobs.service.calls.store) == []
 
 
-async def test_words_of_the_settings_are_known_and_told(settings: Settings) -> None:
+async def test_the_configured_vocabulary_is_accepted_and_documented(settings: Settings) -> None:
     words = Vocabulary(("memory", "document"), ("verify", "translate"))
     async with serving(settings, replace(QUICK, vocabulary=words)) as jobs:
         stored = await jobs.post("jobs", {"object_type": "document", "object_id": "d", "action": "translate"})

@@ -89,7 +89,7 @@ async def test_a_server_is_ready_when_the_connection_that_commits_flushes(settin
 
 
 @pytest.mark.req("JOB-STO-6")
-async def test_a_server_whose_disk_takes_no_more_is_not_ready(settings: Settings) -> None:
+async def test_a_server_with_a_full_disk_is_not_ready(settings: Settings) -> None:
     async with serving(settings, Policy()) as jobs:
         store = jobs.service.calls.store
         assert isinstance(store, SqliteStore)
@@ -104,7 +104,7 @@ async def test_a_server_whose_disk_takes_no_more_is_not_ready(settings: Settings
 
 
 @pytest.mark.req("JOB-STO-6")
-async def test_a_server_whose_store_was_moved_away_is_unhealthy_until_it_is_back(settings: Settings) -> None:
+async def test_a_server_with_a_moved_store_is_unhealthy_until_it_is_back(settings: Settings) -> None:
     async with serving(settings, Policy()) as jobs:
         store = jobs.service.calls.store
         assert isinstance(store, SqliteStore)
@@ -140,7 +140,7 @@ async def clock_state(client: httpx.AsyncClient) -> dict[str, int]:
 
 
 @pytest.mark.req("JOB-V2-7")
-async def test_a_clock_that_was_wrong_for_a_while_is_told_with_how_long_it_matters(settings: Settings) -> None:
+async def test_a_clock_that_was_ahead_is_reported_with_the_time_it_matters(settings: Settings) -> None:
     async with by_the_wall_clock(settings) as (clock, client):
         level = [await clock_state(client)]
         clock._wall_ns = lambda: time.time_ns() + 3600 * 10**9
@@ -176,7 +176,7 @@ def writing_elsewhere(settings: Settings) -> Iterator[None]:
 
 @pytest.mark.req("JOB-STO-6")
 @pytest.mark.parametrize(("good_seconds", "told"), [(3600, (200, None)), (0, (503, "storage_busy"))])
-async def test_a_store_that_is_only_slow_is_ready_for_as_long_as_its_last_good_answer_stands(
+async def test_a_slow_store_is_ready_while_its_last_good_check_is_valid(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, good_seconds: int, told: tuple[int, str | None]
 ) -> None:
     monkeypatch.setattr(proof, "BELIEVED_SECONDS", 0)
@@ -191,7 +191,7 @@ async def test_a_store_that_is_only_slow_is_ready_for_as_long_as_its_last_good_a
 
 
 @pytest.mark.req("JOB-STO-6")
-async def test_an_answer_that_does_not_come_in_time_is_slow_and_not_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_late_check_is_slow_and_not_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness_module, "READY_SECONDS", 0.001)
     go_on = threading.Event()
 
@@ -207,7 +207,7 @@ async def test_an_answer_that_does_not_come_in_time_is_slow_and_not_wrong(monkey
 
 
 @pytest.mark.req("JOB-STO-6")
-async def test_whoever_asks_while_the_store_is_looked_at_waits_for_the_same_look() -> None:
+async def test_concurrent_readiness_requests_share_one_check() -> None:
     looks: list[int] = []
     go_on = threading.Event()
 
@@ -226,7 +226,7 @@ async def test_whoever_asks_while_the_store_is_looked_at_waits_for_the_same_look
 
 
 @pytest.mark.req("JOB-STO-6")
-async def test_a_disk_that_fills_up_is_told_although_the_last_answer_was_good(
+async def test_a_full_disk_is_reported_although_the_last_check_was_good(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proof, "BELIEVED_SECONDS", 0)
@@ -238,11 +238,11 @@ async def test_a_disk_that_fills_up_is_told_although_the_last_answer_was_good(
     assert (before, full) == ((200, None), (503, "store_unusable"))
 
 
-async def test_less_durability_that_was_asked_for_is_no_fault(jobs: Jobs) -> None:
+async def test_configured_lower_durability_is_no_fault(jobs: Jobs) -> None:
     assert await readiness(jobs.client) == (200, None)
 
 
-async def test_a_store_that_cannot_be_opened_is_red_and_the_rest_goes_on(settings: Settings) -> None:
+async def test_an_unopenable_store_is_unhealthy_and_the_rest_works(settings: Settings) -> None:
     place = Path(settings.data) / "stores/jobs"
     place.mkdir(parents=True)
     (place / "jobs.db").write_bytes(b"no database at all" * 100)
@@ -263,7 +263,7 @@ async def test_a_store_that_cannot_be_opened_is_red_and_the_rest_goes_on(setting
 
 
 @pytest.mark.req("JOB-WRK-12")
-async def test_a_store_that_could_not_be_opened_is_opened_when_it_can_be(
+async def test_an_unopenable_store_is_opened_as_soon_as_possible(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "REOPEN_SECONDS", 0.01)
@@ -298,7 +298,7 @@ async def test_a_store_of_a_later_pendula_is_left_alone(settings: Settings) -> N
         assert error_of(await jobs.get("jobs"))["details"] == {"reason": "newer_store"}
 
 
-async def test_what_was_stored_is_there_after_a_restart(settings: Settings) -> None:
+async def test_stored_jobs_survive_a_restart(settings: Settings) -> None:
     async with serving(settings) as jobs:
         job = await jobs.enqueued()
     async with serving(settings) as jobs:
@@ -306,7 +306,7 @@ async def test_what_was_stored_is_there_after_a_restart(settings: Settings) -> N
         assert check(jobs.service.calls.store) == []
 
 
-async def test_the_settings_say_where_the_jobs_are_and_what_they_are_about(tmp_path: Path) -> None:
+async def test_the_settings_set_the_store_path_and_the_vocabulary(tmp_path: Path) -> None:
     (tmp_path / "jobs.toml").write_text('actions = ["translate"]\n', encoding="utf-8")
     settings = load(
         {"data": str(tmp_path / "data")},
@@ -325,7 +325,7 @@ async def test_the_settings_say_where_the_jobs_are_and_what_they_are_about(tmp_p
     assert not (tmp_path / "data/stores/jobs").exists()
 
 
-async def test_upkeep_goes_on_while_the_store_is_open(settings: Settings) -> None:
+async def test_maintenance_runs_while_the_store_is_open(settings: Settings) -> None:
     told: list[str] = []
 
     class Sweeping:
@@ -382,7 +382,7 @@ async def test_the_five_metrics_as_json_and_as_text(jobs: Jobs) -> None:
 
 
 @pytest.mark.req("JOB-MET-1")
-async def test_rates_of_nothing_are_null_and_nan(jobs: Jobs) -> None:
+async def test_rates_without_data_are_null_and_nan(jobs: Jobs) -> None:
     found = (await jobs.get("metrics")).json()
     text = (await jobs.client.get("/scheduler/metrics", headers={"accept": "text/plain"})).text
 
@@ -392,7 +392,7 @@ async def test_rates_of_nothing_are_null_and_nan(jobs: Jobs) -> None:
 
 @pytest.mark.req("JOB-MET-5")
 @pytest.mark.req("JOB-MET-6")
-async def test_what_passes_through_the_server_is_counted_by_words_and_never_by_object(jobs: Jobs) -> None:
+async def test_the_server_counts_by_vocabulary_and_never_by_object(jobs: Jobs) -> None:
     await jobs.enqueued(priority="high")
     jobs.clock.turn_to("2026-02-21T00:00:02Z")
     [first] = await jobs.pulled(lease_sec=60)
@@ -442,7 +442,7 @@ def test_the_accept_header_decides_between_json_and_text(accept: str | None, tex
 
 
 @pytest.mark.req("JOB-PULL-12")
-async def test_a_waiting_pull_is_answered_when_a_job_comes(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_waiting_pull_is_answered_when_a_job_is_enqueued(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     # What is written here is seen at once; nobody has to look for it.
     monkeypatch.setattr(service, "POLL_SECONDS", 3600)
     waiting = asyncio.create_task(jobs.post("jobs/pull", {"worker_id": "w", "wait_ms": 30_000}))
@@ -456,7 +456,7 @@ async def test_a_waiting_pull_is_answered_when_a_job_comes(jobs: Jobs, monkeypat
 
 
 @pytest.mark.req("JOB-PULL-12")
-async def test_a_waiting_pull_is_answered_when_its_time_comes(jobs: Jobs) -> None:
+async def test_a_waiting_pull_is_answered_when_a_job_becomes_due(jobs: Jobs) -> None:
     job = await jobs.enqueued()
     waiting = asyncio.create_task(jobs.post("jobs/pull", {"worker_id": "w", "wait_ms": 30_000}))
     await jobs.until_waiting(1)
@@ -466,7 +466,7 @@ async def test_a_waiting_pull_is_answered_when_its_time_comes(jobs: Jobs) -> Non
 
 
 @pytest.mark.req("JOB-PULL-12")
-async def test_a_waiting_pull_is_answered_when_another_process_brings_a_job(jobs: Jobs, settings: Settings) -> None:
+async def test_a_waiting_pull_is_answered_when_another_process_enqueues_a_job(jobs: Jobs, settings: Settings) -> None:
     waiting = asyncio.create_task(jobs.post("jobs/pull", {"worker_id": "w", "now": DUE, "wait_ms": 30_000}))
     await jobs.until_waiting(1)
     store = SqliteStore(Path(settings.data) / "stores/jobs/jobs.db")
@@ -477,14 +477,14 @@ async def test_a_waiting_pull_is_answered_when_another_process_brings_a_job(jobs
 
 
 @pytest.mark.req("JOB-PULL-12")
-async def test_a_pull_that_waited_in_vain_is_empty(jobs: Jobs) -> None:
+async def test_a_pull_that_times_out_is_empty(jobs: Jobs) -> None:
     response = await jobs.post("jobs/pull", {"worker_id": "w", "wait_ms": 1})
 
     assert (response.status_code, response.json()["count"]) == (200, 0)
 
 
 @pytest.mark.req("JOB-PULL-12")
-async def test_more_pulls_wait_than_there_are_threads_and_others_are_answered(jobs: Jobs) -> None:
+async def test_more_pulls_than_threads_can_wait_while_other_requests_are_answered(jobs: Jobs) -> None:
     pulls = [
         asyncio.create_task(jobs.post("jobs/pull", {"worker_id": f"w{number}", "limit": 1, "wait_ms": 30_000}))
         for number in range(100)
@@ -500,7 +500,7 @@ async def test_more_pulls_wait_than_there_are_threads_and_others_are_answered(jo
 
 
 @pytest.mark.req("JOB-PULL-13")
-async def test_whoever_left_while_waiting_is_given_nothing(jobs: Jobs) -> None:
+async def test_a_caller_that_left_while_waiting_gets_no_job(jobs: Jobs) -> None:
     body = b'{"worker_id":"w","wait_ms":30000}'
     reader = StreamReader(jobs.app, "/scheduler/jobs/pull", headers={"content-type": "application/json"})
     reader._scope["method"] = "POST"
@@ -542,9 +542,7 @@ async def test_whoever_left_while_waiting_is_given_nothing(jobs: Jobs) -> None:
         "rollbacks",
     ],
 )
-async def test_a_read_that_can_be_large_is_made_in_a_lane_of_its_own(
-    jobs: Jobs, monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
+async def test_large_reads_have_their_own_threads(jobs: Jobs, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     job = await jobs.enqueued()
     threads: set[str] = set()
     read = SqliteStore.read
@@ -561,7 +559,7 @@ async def test_a_read_that_can_be_large_is_made_in_a_lane_of_its_own(
     assert "pendula-jobs" not in threads
 
 
-async def test_slow_reads_hold_up_no_worker_and_only_so_many_wait(jobs: Jobs) -> None:
+async def test_slow_reads_delay_no_worker_and_their_queue_is_bounded(jobs: Jobs) -> None:
     go_on = threading.Event()
     lane = jobs.service.reading
     reads = [asyncio.create_task(jobs.service.read(lambda _: go_on.wait(120))) for _ in range(service.READING_THREADS)]
@@ -587,7 +585,7 @@ async def test_slow_reads_hold_up_no_worker_and_only_so_many_wait(jobs: Jobs) ->
 
 
 @pytest.mark.req("JOB-ENQ-9")
-async def test_the_same_job_from_many_callers_at_once_is_stored_once(jobs: Jobs) -> None:
+async def test_concurrent_enqueues_of_one_job_store_it_once(jobs: Jobs) -> None:
     responses = await asyncio.gather(*(jobs.post("jobs", JOB) for _ in range(200)))
 
     assert sorted(response.status_code for response in responses) == [200] * 199 + [201]
@@ -595,7 +593,7 @@ async def test_the_same_job_from_many_callers_at_once_is_stored_once(jobs: Jobs)
 
 
 @pytest.mark.req("JOB-STO-6")
-async def test_callers_at_the_same_time_share_flushes(settings: Settings) -> None:
+async def test_concurrent_callers_share_flushes(settings: Settings) -> None:
     async with serving(settings, Policy()) as jobs:
         store = jobs.service.calls.store
         assert isinstance(store, SqliteStore)
@@ -619,7 +617,7 @@ async def test_callers_at_the_same_time_share_flushes(settings: Settings) -> Non
         assert 1 <= store.commits - before <= 4
 
 
-async def test_other_schedulers_are_served_beside_it(settings: Settings) -> None:
+async def test_other_schedulers_are_served_beside_jobs(settings: Settings) -> None:
     async with running(settings, schedulers_for(settings)) as app, client_of(app) as client:
         names = [scheduler["name"] for scheduler in (await client.get("/api/v1/schedulers")).json()["schedulers"]]
         elsewhere = await client.get("/api/v1/actions/nobody/state")

@@ -82,7 +82,7 @@ def test_beyond_the_limit_the_channel_used_longest_ago_keeps_but_two_blocks(tmp_
     assert [shelf.blocks_in_memory for shelf in shelves] == [2, 10, 10]
 
 
-def test_a_channel_that_comes_back_is_counted_again(tmp_path: Path) -> None:
+def test_a_channel_in_use_again_is_counted_again(tmp_path: Path) -> None:
     shelves = three_shelves(tmp_path)
     blocks = BlockCache(12)
 
@@ -93,7 +93,7 @@ def test_a_channel_that_comes_back_is_counted_again(tmp_path: Path) -> None:
                 assert sum(one.blocks_in_memory for one in shelves) <= 12 + 2 * len(shelves)
 
 
-def test_what_is_forgotten_makes_room_for_others(tmp_path: Path) -> None:
+def test_a_forgotten_channel_frees_space_for_others(tmp_path: Path) -> None:
     shelves = three_shelves(tmp_path)
     blocks = BlockCache(20)
     for shelf in shelves[:2]:
@@ -107,5 +107,5 @@ def test_what_is_forgotten_makes_room_for_others(tmp_path: Path) -> None:
     assert [shelf.blocks_in_memory for shelf in shelves] == [10, 2, 10]
 
 
-def test_records_that_are_in_memory_anyhow_need_no_block() -> None:
+def test_records_already_in_memory_need_no_block() -> None:
     assert BlockCache(0).record(MemoryShelf(raws(3)), 2)[1] == 3

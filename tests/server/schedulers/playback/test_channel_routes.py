@@ -44,7 +44,7 @@ async def test_an_upload_keeps_as_many_records_as_the_channel_kept_before(client
         ({"id": 1, "ts": 0, "storage_key": "?"}, "storage_key"),
     ],
 )
-async def test_a_record_that_cannot_be_is_refused_with_its_place(
+async def test_an_invalid_record_is_refused_with_its_place(
     client: httpx.AsyncClient, record: dict[str, Any], field: str
 ) -> None:
     response = await client.put(f"{BASE}/channels/a", json={"records": [*records(7), record]})
@@ -54,7 +54,7 @@ async def test_a_record_that_cannot_be_is_refused_with_its_place(
     assert (await client.get(f"{BASE}/channels")).json() == {"channels": []}
 
 
-async def test_channels_that_are_not_there_are_said_so(client: httpx.AsyncClient) -> None:
+async def test_missing_channels_are_reported(client: httpx.AsyncClient) -> None:
     for call in (client.get(f"{BASE}/channels/x"), client.post(f"{BASE}/channels/x/refresh", headers=JSON)):
         response = await call
 

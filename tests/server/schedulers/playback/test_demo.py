@@ -25,7 +25,7 @@ async def test_the_frame_of_the_demo_plays_and_gets_new_artwork(settings: Settin
         assert (await client.get(f"{BASE}/channels")).json()["channels"][0]["trouble"] == []
 
 
-def test_new_artwork_of_the_demo_is_another_each_time_and_the_same_after_a_restart() -> None:
+def test_new_artwork_of_the_demo_differs_each_time_and_repeats_after_a_restart() -> None:
     player = Player.create(DEMO.config)
     first = next_command(player, 0)
     player.apply(first)

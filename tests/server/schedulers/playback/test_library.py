@@ -12,7 +12,7 @@ from pendula.server.schedulers.playback.library import Library
 from tests.playback.shelves import listed
 
 
-def test_a_running_epoch_reads_the_edition_it_began_with(tmp_path: Path) -> None:
+def test_a_running_epoch_reads_the_edition_it_started_with(tmp_path: Path) -> None:
     library = Library(tmp_path)
     library.put("a", Page(listed((1, 2)), 2))
     old = library.contents("a")
@@ -45,7 +45,7 @@ def test_an_invalid_file_of_counts_is_ignored(tmp_path: Path) -> None:
     library.close()
 
 
-def test_the_library_keeps_no_more_channels_than_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_channels_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library_module, "CHANNELS_KEPT", 1)
     library = Library(tmp_path)
     library.put("a", Page(listed((1,)), 1))

@@ -56,7 +56,7 @@ async def _records(client: httpx.AsyncClient, count: int) -> bool:
 # Players and editions
 
 
-async def test_two_players_share_a_channel_and_both_hear_of_its_refresh(
+async def test_players_that_share_a_channel_are_all_notified_of_its_refresh(
     app: FastAPI, client: httpx.AsyncClient
 ) -> None:
     await hang(client, channels=["b"])
@@ -77,7 +77,7 @@ async def test_two_players_share_a_channel_and_both_hear_of_its_refresh(
     assert (await fill(client, "b", 14))["updated_players"] == []  # it is there already
 
 
-async def test_a_player_that_was_closed_hears_of_it_when_it_is_opened(client: httpx.AsyncClient) -> None:
+async def test_a_closed_player_is_notified_of_a_refresh_when_it_opens(client: httpx.AsyncClient) -> None:
     await hang(client, channels=["b"])
     await client.post(f"{HALL}/close", headers=JSON)
 
@@ -88,9 +88,7 @@ async def test_a_player_that_was_closed_hears_of_it_when_it_is_opened(client: ht
     assert await shown(client, 3) == [14, 15, 14]
 
 
-async def test_a_removed_channel_is_empty_and_lives_again_with_an_upload(
-    app: FastAPI, client: httpx.AsyncClient
-) -> None:
+async def test_a_removed_channel_is_empty_until_the_next_upload(app: FastAPI, client: httpx.AsyncClient) -> None:
     await hang(client)
     library = supervisor_of(app).store("playback").outside
     assert isinstance(library, Library)
@@ -107,7 +105,7 @@ async def test_a_removed_channel_is_empty_and_lives_again_with_an_upload(
     assert 9 in await shown(client, 2)
 
 
-async def test_counts_outlive_a_restart_and_a_player_hears_of_those_it_missed(settings: Settings) -> None:
+async def test_counts_survive_a_restart_and_a_player_catches_up_on_missed_ones(settings: Settings) -> None:
     async with running(settings, [STILL]) as app, client_of(app) as client:
         await fill(client, "a", 1, 2, total_count=500, recent_count=7)
         await fill(client, "b", 11)
@@ -176,7 +174,7 @@ async def test_the_editions_of_a_removed_channel_are_released_after_its_players_
     assert store.library.ask("record", {"channel": "a", "generation": edition, "at": 0}) is None
 
 
-async def test_a_player_outlives_a_kill_and_its_journal_is_replayed_without_the_library(
+async def test_a_player_survives_a_kill_and_its_journal_replays_without_the_library(
     settings: Settings, tmp_path: Path
 ) -> None:
     async with running(settings, [STILL]) as app, client_of(app) as client:
@@ -228,7 +226,7 @@ async def test_a_corrupt_cache_is_set_aside_and_reported_and_the_others_continue
         assert 5 in await shown(client, 2)
 
 
-async def test_a_channel_that_was_set_aside_is_still_there_after_the_next_start(settings: Settings) -> None:
+async def test_a_channel_set_aside_is_still_there_after_the_next_start(settings: Settings) -> None:
     async with running(settings, [STILL]) as app, client_of(app) as client:
         await hang(client)
     file = Path(settings.data) / "stores" / "playback" / "a.pch"
@@ -248,9 +246,7 @@ async def test_a_channel_that_was_set_aside_is_still_there_after_the_next_start(
 
 
 @pytest.mark.parametrize("again", ["records", "edition"])
-async def test_a_channel_that_could_not_be_read_gets_another_chance(
-    client: httpx.AsyncClient, settings: Settings, again: str
-) -> None:
+async def test_an_unreadable_channel_is_tried_again(client: httpx.AsyncClient, settings: Settings, again: str) -> None:
     await hang(client, channels=[])
     file = Path(settings.data) / "stores" / "playback" / "b.pch"
     whole = file.read_bytes()
@@ -277,7 +273,7 @@ async def test_a_channel_that_could_not_be_read_gets_another_chance(
 # Folders
 
 
-async def test_a_folder_of_the_settings_is_a_channel_without_uploads(settings: Settings, tmp_path: Path) -> None:
+async def test_a_configured_folder_is_a_channel_without_uploads(settings: Settings, tmp_path: Path) -> None:
     pictures = tmp_path / "pictures"
     pictures.mkdir()
     for name in ("one.jpg", "two.png", "notes.txt"):
@@ -302,7 +298,7 @@ async def test_a_folder_of_the_settings_is_a_channel_without_uploads(settings: S
         assert (await told(client, "now"))["settings"]["exposure"]["total_count"] == {"holidays": 3}
 
 
-async def test_a_folder_that_cannot_be_read_is_there_with_its_trouble_until_it_can(
+async def test_an_unreadable_folder_is_listed_with_its_error_until_it_recovers(
     settings: Settings, tmp_path: Path, quiet_logs: io.StringIO
 ) -> None:
     folders = {"holidays": str(tmp_path / "picturs"), "garden": str(tmp_path / "gardn")}
@@ -337,9 +333,7 @@ async def test_a_folder_that_cannot_be_read_is_there_with_its_trouble_until_it_c
 
 
 @pytest.mark.req("PLAY-CACHE-9")
-async def test_a_folder_whose_cache_turns_out_damaged_is_looked_through_at_once(
-    settings: Settings, tmp_path: Path
-) -> None:
+async def test_a_folder_with_a_damaged_cache_is_scanned_at_once(settings: Settings, tmp_path: Path) -> None:
     pictures = tmp_path / "pictures"
     pictures.mkdir()
     for name in ("one.jpg", "two.jpg", "three.jpg"):

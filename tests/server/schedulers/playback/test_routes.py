@@ -33,7 +33,7 @@ pytestmark = pytest.mark.anyio
 # Players come and go
 
 
-async def test_more_items_than_one_command_gives_are_refused(client: httpx.AsyncClient) -> None:
+async def test_more_items_than_one_command_allows_are_refused(client: httpx.AsyncClient) -> None:
     await hang(client)
 
     refused = await client.post(f"{HALL}/commands", json={"type": "take", "n": bounds.MOST_TAKEN + 1})
@@ -54,7 +54,7 @@ async def test_a_player_shows_its_first_item_as_soon_as_it_is_made(client: httpx
     assert [player["name"] for player in (await client.get(BASE)).json()["players"]] == ["hall"]
 
 
-async def test_the_seed_is_drawn_once_where_none_is_given(client: httpx.AsyncClient) -> None:
+async def test_a_missing_seed_is_drawn_once(client: httpx.AsyncClient) -> None:
     await make(client, channels=[], seed=None)
 
     seed = (await told(client, "stats"))["global_seed"]
@@ -81,7 +81,7 @@ async def test_the_seed_is_drawn_once_where_none_is_given(client: httpx.AsyncCli
         ({"dwell_ms": 0}, 422, "invalid_parameter"),
     ],
 )
-async def test_a_player_that_cannot_be_is_refused_and_leaves_nothing(
+async def test_an_invalid_player_is_refused_and_leaves_nothing(
     client: httpx.AsyncClient, changes: dict[str, Any], status: int, code: str
 ) -> None:
     await fill(client, "a", 1)
@@ -101,7 +101,7 @@ async def test_a_second_player_of_the_same_name_is_refused(client: httpx.AsyncCl
     assert (again.status_code, code_of(again)) == (409, "engine_exists")
 
 
-async def test_a_viewer_may_look_but_not_skip_and_only_an_admin_removes(settings: Settings) -> None:
+async def test_a_viewer_reads_but_cannot_skip_and_only_an_admin_removes(settings: Settings) -> None:
     secrets = {role: TokenStore(settings.data).new(f"the-{role}", role)[1] for role in Role}
     headers = {role: {"authorization": f"Bearer {secret}", **JSON} for role, secret in secrets.items()}
     async with running(settings, [STILL]) as app, client_of(app, headers=headers[Role.OPERATOR]) as client:
@@ -140,7 +140,7 @@ async def test_next_and_prev_walk_through_the_same_items(client: httpx.AsyncClie
 
 
 @pytest.mark.req("PLAY-API-4")
-async def test_peek_shows_what_comes_and_changes_nothing(client: httpx.AsyncClient) -> None:
+async def test_peek_shows_the_next_items_and_changes_nothing(client: httpx.AsyncClient) -> None:
     await hang(client)
     before = (await told(client, "state"))["state"]["programme"]
 
@@ -153,7 +153,7 @@ async def test_peek_shows_what_comes_and_changes_nothing(client: httpx.AsyncClie
     assert await shown(client, 3) == peeked
 
 
-async def test_settings_are_changed_in_part_and_only_a_change_begins_an_epoch(client: httpx.AsyncClient) -> None:
+async def test_settings_change_in_part_and_only_a_change_starts_an_epoch(client: httpx.AsyncClient) -> None:
     await hang(client)
     weights = {"exposure": {"mode": "MaE", "manual_weights": {"a": 0.5, "b": 1.5}}}
 
@@ -192,7 +192,7 @@ async def test_channels_are_followed_and_unfollowed_in_one_change(client: httpx.
 
 @pytest.mark.req("PLAY-NAE-3")
 @pytest.mark.req("PLAY-NAE-10")
-async def test_new_artwork_is_taken_merged_rejected_and_shown(client: httpx.AsyncClient) -> None:
+async def test_new_artwork_is_inserted_merged_rejected_and_shown(client: httpx.AsyncClient) -> None:
     await hang(client, settings={"lookahead": 1})
 
     results = [
@@ -212,7 +212,7 @@ async def test_new_artwork_is_taken_merged_rejected_and_shown(client: httpx.Asyn
     assert (await ask(client, "nae", id=903))["answer"]["result"] == "DISABLED"
 
 
-async def test_an_answer_says_what_became_of_the_command(client: httpx.AsyncClient) -> None:
+async def test_a_response_reports_the_result_of_the_command(client: httpx.AsyncClient) -> None:
     await hang(client, settings={"lookahead": 1})
 
     effects = [
@@ -243,7 +243,7 @@ async def test_new_artwork_is_counted_separately_from_channels(client: httpx.Asy
     assert sum(one["shown"] for one in now["exposure"]) == len(seen) - seen.count(900)
 
 
-async def test_what_is_banned_goes_at_once_and_comes_back_with_a_refresh(client: httpx.AsyncClient) -> None:
+async def test_a_banned_item_disappears_at_once_and_returns_with_a_refresh(client: httpx.AsyncClient) -> None:
     await hang(client, channels=["b"])
 
     banned = await ask(client, "ban")
@@ -257,7 +257,7 @@ async def test_what_is_banned_goes_at_once_and_comes_back_with_a_refresh(client:
     assert sorted(after) == [11, 12, 13, 14]
 
 
-async def test_a_paused_player_keeps_what_was_left(client: httpx.AsyncClient) -> None:
+async def test_a_paused_player_keeps_its_remaining_time(client: httpx.AsyncClient) -> None:
     await hang(client)
 
     await ask(client, "pause")
@@ -271,7 +271,7 @@ async def test_a_paused_player_keeps_what_was_left(client: httpx.AsyncClient) ->
     assert resumed["ends_at"] == resumed["t"] + paused["left_ms"]
 
 
-async def test_a_reset_begins_a_new_epoch_with_its_reason(client: httpx.AsyncClient) -> None:
+async def test_a_reset_starts_a_new_epoch_with_its_reason(client: httpx.AsyncClient) -> None:
     await hang(client)
 
     done = await ask(client, "reset", reason="spring cleaning")
@@ -349,7 +349,7 @@ async def test_stats_count_by_origin_and_channel(client: httpx.AsyncClient) -> N
     assert stats["generated"]["origins"] == {"base": 6, "nae": 0, "nae_fallback": 0}
 
 
-async def test_what_is_shown_is_streamed_as_time_goes_on(app: FastAPI, client: httpx.AsyncClient) -> None:
+async def test_shown_items_are_streamed_as_time_advances(app: FastAPI, client: httpx.AsyncClient) -> None:
     await hang(client, channels=[])
     async with StreamReader(app, f"{HALL}/stream") as reader:
         await client.patch(f"{HALL}/settings", json={"dwell_ms": 30})
@@ -428,7 +428,7 @@ async def test_an_artwork_is_pinned_and_comes_next(client: httpx.AsyncClient) ->
 
 
 @pytest.mark.req("PLAY-USE-2")
-async def test_a_channel_rests_and_goes_on_without_a_new_epoch(client: httpx.AsyncClient) -> None:
+async def test_a_channel_is_paused_and_resumed_without_a_new_epoch(client: httpx.AsyncClient) -> None:
     await hang(client)
 
     paused = await ask(client, "pause-channel", channel="a")
@@ -446,7 +446,7 @@ async def test_a_channel_rests_and_goes_on_without_a_new_epoch(client: httpx.Asy
 
 
 @pytest.mark.req("PLAY-USE-3")
-async def test_an_artwork_is_banned_by_its_id_and_lifted(client: httpx.AsyncClient) -> None:
+async def test_an_artwork_is_banned_and_unbanned_by_its_id(client: httpx.AsyncClient) -> None:
     await hang(client)
 
     banned = await ask(client, "ban", id=2, for_ms=3_600_000)
@@ -476,7 +476,7 @@ async def test_the_clock_of_a_player_is_set_and_applies_day_parts(client: httpx.
 
 
 @pytest.mark.req("PLAY-USE-5")
-async def test_a_new_player_begins_with_the_part_of_the_day_that_holds(client: httpx.AsyncClient) -> None:
+async def test_a_new_player_starts_with_the_current_day_part(client: httpx.AsyncClient) -> None:
     await fill(client, "a", 1)
     await fill(client, "b", 11)
     parts = [{"name": "always", "start": "00:00", "end": "00:00", "weights": {"b": 1}}]

@@ -23,7 +23,7 @@ BEGUN = datetime(2026, 3, 1, 12, tzinfo=UTC)
         (24 * 365 * 5, 0, "Europe/Berlin", False),
     ],
 )
-def test_clocks_agree_as_long_as_they_say_the_same(hours: int, late_ms: int, zone: str, same: bool) -> None:
+def test_clocks_agree_while_their_readings_match(hours: int, late_ms: int, zone: str, same: bool) -> None:
     told = clock_at("Europe/Berlin", BEGUN)
     known = wall_clock(1000, told.utc_ms, told.offsets)
     present = clock_at(zone, BEGUN + timedelta(hours=hours, milliseconds=late_ms))
