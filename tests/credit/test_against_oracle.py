@@ -201,21 +201,21 @@ def _changes(changes: list[Change]) -> dict[tuple[str, str, str], Fraction]:
 
 @pytest.mark.req("SIM-DET-1", "SIM-DET-13", "SIM-PAY-8", "SIM-PAY-10", "SIM-CLR-6", "SIM-PROF-8")
 @pytest.mark.parametrize("first", [0, 20, *(pytest.param(first, marks=pytest.mark.long) for first in (40, 60, 80))])
-def test_engine_agrees_on_random_networks_with_static_clearing(first: int) -> None:
+def test_the_engine_agrees_on_random_networks_with_static_clearing(first: int) -> None:
     for seed in range(first, first + 20):
         assert difference(case(seed, adaptive=False)) is None, seed
 
 
 @pytest.mark.req("SIM-ADP-1", "SIM-ADP-15")
 @pytest.mark.parametrize("first", [0, 20, *(pytest.param(first, marks=pytest.mark.long) for first in (40, 60, 80))])
-def test_engine_agrees_on_random_networks_with_adaptive_clearing(first: int) -> None:
+def test_the_engine_agrees_on_random_networks_with_adaptive_clearing(first: int) -> None:
     for seed in range(first, first + 20):
         assert difference(case(1000 + seed, adaptive=True)) is None, 1000 + seed
 
 
 @pytest.mark.req("SIM-CLR-2", "SIM-CLR-5", "SIM-CLR-6", "SIM-CLR-7", "SIM-CLR-8")
 @pytest.mark.parametrize("first", range(0, 120, 40))
-def test_engine_clears_the_same_cycles_in_the_same_order(first: int) -> None:
+def test_the_engine_clears_the_same_cycles_in_the_same_order(first: int) -> None:
     for seed in range(first, first + 40):
         assert difference(clearing_case(seed)) is None, seed
 
@@ -234,7 +234,7 @@ def small(lines: list[tuple[str, str, str, Any]], **more: Any) -> dict[str, Any]
 
 
 @pytest.mark.req("SIM-PROF-5", "SIM-CLR-24")
-def test_line_that_decays_to_nothing_is_no_candidate_any_more() -> None:
+def test_a_line_that_decays_to_zero_is_no_longer_a_candidate() -> None:
     drift = {"enabled": True, "overload_threshold": 0, "min_limit_ratio": 0}
     scenario = small([("UAH", "B", "A", "0.00999999"), ("UAH", "B", "C", 1000)], settings={"trust_drift": drift})
 
@@ -242,7 +242,7 @@ def test_line_that_decays_to_nothing_is_no_candidate_any_more() -> None:
 
 
 @pytest.mark.req("SIM-SCN-12")
-def test_debt_is_injected_wherever_there_is_an_active_line() -> None:
+def test_debt_is_injected_over_every_active_line() -> None:
     effect = {"op": "inject_debt", "from": "B", "to": "A", "equivalent": "UAH", "amount": 3}
     scenario = small([("UAH", "B", "A", 5)], events=[{"time": 0, "type": "inject", "effects": [effect]}])
     scenario["participants"][0]["status"] = "suspended"
@@ -251,7 +251,7 @@ def test_debt_is_injected_wherever_there_is_an_active_line() -> None:
 
 
 @pytest.mark.req("SIM-SCN-13")
-def test_freezing_somebody_who_is_not_active_freezes_the_lines() -> None:
+def test_freezing_an_inactive_participant_freezes_its_lines() -> None:
     effect = {"op": "freeze_participant", "participant_id": "A"}
     scenario = small([("UAH", "B", "A", 5)], events=[{"time": 0, "type": "inject", "effects": [effect]}])
     scenario["participants"][0]["status"] = "left"
@@ -260,7 +260,7 @@ def test_freezing_somebody_who_is_not_active_freezes_the_lines() -> None:
 
 
 @pytest.mark.req("SIM-ADP-1", "SIM-ADP-13")
-def test_equivalent_that_may_not_run_is_judged_all_the_same() -> None:
+def test_an_equivalent_beyond_the_call_limit_is_still_judged() -> None:
     """UAH comes above the threshold while EUR takes the only call, and stays active when its rate falls between."""
     full = [("EUR", "B", "A", "0.02"), ("UAH", "B", "A", 3)]
     settings = {f"SIMULATOR_CLEARING_ADAPTIVE_{name}": value for name, value in ONE_CALL.items()}
@@ -273,7 +273,7 @@ def test_equivalent_that_may_not_run_is_judged_all_the_same() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(2000, 5000, 100))
-def test_engine_agrees_on_three_thousand_random_networks(first: int) -> None:
+def test_the_engine_agrees_on_three_thousand_random_networks(first: int) -> None:
     for seed in range(first, first + 100):
         assert difference(case(seed)) is None, seed
 
@@ -290,7 +290,7 @@ def test_engine_agrees_on_three_thousand_random_networks(first: int) -> None:
         ("riverside-town-50-realistic-v2", 42, 70, "500"),
     ],
 )
-def test_engine_agrees_on_sixty_ticks_of_the_public_scenarios(
+def test_the_engine_agrees_on_sixty_ticks_of_the_public_scenarios(
     name: str, seed: int, intensity: int, cap: str, policy: str
 ) -> None:
     settings = {"SIMULATOR_REAL_AMOUNT_CAP": cap, "SIMULATOR_CLEARING_POLICY": policy}
@@ -300,7 +300,7 @@ def test_engine_agrees_on_sixty_ticks_of_the_public_scenarios(
 
 
 @pytest.mark.req("SIM-TEST-6")
-def test_engine_agrees_on_a_part_of_the_public_village() -> None:
+def test_the_engine_agrees_on_a_part_of_the_public_village() -> None:
     """The whole of it takes the oracle ten seconds; with `--long` it is compared, too."""
     settings = {"SIMULATOR_REAL_AMOUNT_CAP": "500", "SIMULATOR_CLEARING_EVERY_N_TICKS": "12"}
 

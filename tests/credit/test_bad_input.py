@@ -99,14 +99,14 @@ def fuzz(seeds: range) -> dict[str, int]:
 
 @pytest.mark.req("SIM-SCN-4")
 @pytest.mark.parametrize("part", campaign_after(1, range(5)))
-def test_a_thousand_spoilt_scenarios_are_refused_or_run_right(part: int) -> None:
+def test_a_thousand_mutated_scenarios_are_rejected_or_run_correctly(part: int) -> None:
     came_to = fuzz(range(200 * part, 200 * (part + 1)))
 
     assert min(came_to.values()) > 20, "the mutations are too mild or too wild to prove anything"
 
 
 @pytest.mark.long
-def test_ten_thousand_spoilt_scenarios_are_refused_or_run_right() -> None:
+def test_ten_thousand_mutated_scenarios_are_rejected_or_run_correctly() -> None:
     fuzz(range(1000, 11_000))
 
 
@@ -125,7 +125,7 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.req("SIM-SCN-5")
 @pytest.mark.parametrize(("scenario", "path"), CONTRADICTIONS, ids=[path for _, path in CONTRADICTIONS])
-def test_a_scenario_that_contradicts_itself_is_refused_at_the_place(scenario: dict[str, Any], path: str) -> None:
+def test_a_contradictory_scenario_is_rejected_with_its_place(scenario: dict[str, Any], path: str) -> None:
     with pytest.raises(DocumentRefused) as refused:
         made(from_value(scenario))
 
@@ -146,13 +146,13 @@ NO_NUMBER = ["", " ", "five", "1,5", "0x10", "1_000", "٣", "１", "--1", "1e", 
 
 @pytest.mark.req("SIM-SCN-5")
 @pytest.mark.parametrize("amount", [*HUGE, *NOT_FINITE, *NO_NUMBER], ids=repr)
-def test_an_amount_that_is_none_is_refused_as_one(amount: str) -> None:
+def test_an_invalid_amount_is_rejected(amount: str) -> None:
     with pytest.raises(InvalidAmount):
         atoms(amount)
 
 
 @pytest.mark.parametrize("amount", [one for one in STRANGE if isinstance(one, int | Decimal) and one], ids=range(10))
-def test_a_number_that_no_file_holds_is_refused_as_an_amount(amount: int | Decimal) -> None:
+def test_a_number_beyond_any_file_is_rejected_as_an_amount(amount: int | Decimal) -> None:
     with pytest.raises(InvalidAmount) as refused:
         atoms(amount)
 
@@ -174,7 +174,7 @@ def test_a_number_that_no_file_holds_is_refused_as_an_amount(amount: int | Decim
     ],
     ids=lambda place: ".".join(map(str, place)),
 )  # fmt: skip
-def test_what_only_a_program_can_hand_in_is_refused_or_harmless(place: tuple[str | int, ...], value: Any) -> None:
+def test_values_beyond_any_file_are_rejected_or_harmless(place: tuple[str | int, ...], value: Any) -> None:
     effect = {"op": "inject_debt", "from": "ann", "to": "bea", "equivalent": "UAH", "amount": 1}
     scenario: Any = small(
         behaviorProfiles=[{"id": "calm", "props": {"amount_model": {"UAH": {}}}}],
@@ -202,7 +202,7 @@ def test_what_only_a_program_can_hand_in_is_refused_or_harmless(place: tuple[str
     assert list(headless.run.broken()) == []
 
 
-def test_an_equivalent_that_nobody_knows_is_skipped_in_an_injection_and_refused_by_hand() -> None:
+def test_an_unknown_equivalent_is_skipped_in_an_injection_and_rejected_in_a_command() -> None:
     effects = [
         {"op": "inject_debt", "from": "ann", "to": "bea", "equivalent": "EUR", "amount": 1},
         {"op": "create_trustline", "from": "ann", "to": "bea", "equivalent": "EUR", "limit": 1},
@@ -239,13 +239,13 @@ def test_the_largest_and_the_smallest_limits_run(limit: str) -> None:
      {"scenario": SMALL, "seed": 1, "run_id": "r", "settings": {"tick_ms_base": "x"}},
      {"scenario": SMALL, "seed": "1", "run_id": "r"}],
 )  # fmt: skip
-def test_what_is_no_configuration_is_refused(config: Any) -> None:
+def test_an_invalid_configuration_is_rejected(config: Any) -> None:
     with pytest.raises(InvalidRun):
         Run.create(config)
 
 
 @pytest.mark.parametrize("scenario", [None, [], 5, "small", {}, {"scenario_id": "x"}])
-def test_a_configuration_without_a_scenario_is_refused(scenario: Any) -> None:
+def test_a_configuration_without_a_scenario_is_rejected(scenario: Any) -> None:
     with pytest.raises(DocumentRefused):
         Run.create({"scenario": scenario, "seed": 1, "run_id": "r"})
 
@@ -286,7 +286,7 @@ def commands(luck: Random, run: Run) -> Iterator[Commands]:
 
 
 @pytest.mark.req("SIM-PAY-3")
-def test_odd_commands_are_refused_without_a_trace_or_done_right() -> None:
+def test_odd_commands_are_rejected_without_a_trace_or_applied_correctly() -> None:
     count: dict[str, int] = {}
     for seed in range(60):
         luck, one = Random(seed), case(seed)
@@ -333,12 +333,12 @@ FORMS: list[Any] = [
 
 @pytest.mark.req("SIM-INT-6")
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: json.dumps(form)[:40])
-def test_what_is_no_command_does_not_become_one(form: Any) -> None:
+def test_invalid_forms_are_not_read_as_commands(form: Any) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(form, Commands)
 
 
-def test_a_run_that_has_ended_refuses_every_change() -> None:
+def test_a_finished_run_rejects_every_change() -> None:
     plan: Made = made(from_value(SMALL), seed=1)
     headless = Headless(plan)
     headless.run.apply(Stop())
@@ -354,7 +354,7 @@ def test_a_run_that_has_ended_refuses_every_change() -> None:
     assert headless.run.state() == before
 
 
-def test_a_scenario_is_not_changed_by_reading_or_running_it() -> None:
+def test_reading_and_running_leave_a_scenario_unchanged() -> None:
     given = case(7).scenario
     document = read_bytes(as_text(given))
     before = copy.deepcopy(document.value)
@@ -381,7 +381,7 @@ def test_a_scenario_is_not_changed_by_reading_or_running_it() -> None:
         Stop("\ud800"),
     ],
 )
-def test_commands_out_of_their_form_are_refused_and_leave_no_trace(command: Commands) -> None:
+def test_malformed_commands_are_rejected_without_a_trace(command: Commands) -> None:
     run = headless(network(("a", "b", 10)))
     before = run.run.state()
 

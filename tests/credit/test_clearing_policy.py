@@ -36,7 +36,7 @@ def reasons(policy: AdaptivePolicy, ticks: range, refused: int) -> list[str]:
 
 
 @pytest.mark.req("SIM-ADP-21")
-def test_a_calm_network_is_cleared_in_the_background_at_the_static_cadence_and_at_the_ceilings() -> None:
+def test_a_calm_network_is_cleared_in_the_background_at_the_static_cadence() -> None:
     options = {**CALM, "adaptive_min_interval_ticks": "1", "adaptive_max_depth_max": "4", "clearing_max_depth": "5"}
     policy = AdaptivePolicy(changed(Settings(), options))
     found = reasons(policy, range(8), refused=0)
@@ -51,7 +51,7 @@ def test_a_calm_network_is_cleared_in_the_background_at_the_static_cadence_and_a
 
 
 @pytest.mark.req("SIM-ADP-21")
-def test_a_cadence_of_zero_switches_the_background_off() -> None:
+def test_a_cadence_of_zero_switches_background_clearing_off() -> None:
     policy = AdaptivePolicy(changed(Settings(), {**CALM, "clearing_every_n_ticks": "0"}))
 
     assert set(reasons(policy, range(2, 40), refused=0)[2:]) == {"SKIP_NOT_ACTIVE"}
@@ -59,7 +59,7 @@ def test_a_cadence_of_zero_switches_the_background_off() -> None:
 
 @pytest.mark.req("SIM-ADP-6")
 @pytest.mark.req("SIM-ADP-21")
-def test_the_background_keeps_to_the_cooldown_and_says_so() -> None:
+def test_background_clearing_respects_the_cooldown() -> None:
     policy = AdaptivePolicy(changed(Settings(), {**CALM, "adaptive_min_interval_ticks": "5"}))
 
     found = reasons(policy, range(13), refused=0)
@@ -68,7 +68,7 @@ def test_the_background_keeps_to_the_cooldown_and_says_so() -> None:
 
 
 @pytest.mark.req("SIM-ADP-22")
-def test_what_no_clearing_can_cure_is_counted_apart_and_not_watched() -> None:
+def test_refusals_that_clearing_cannot_cure_are_counted_apart_and_not_observed() -> None:
     scenario = network(("b", "a", 1000), ("c", "b", 1000))
     lines: Any = scenario["trustlines"]
     lines[0]["policy"] = {"can_be_intermediate": False}
@@ -81,7 +81,7 @@ def test_what_no_clearing_can_cure_is_counted_apart_and_not_watched() -> None:
     assert [tuple(entry) for entry in memory["window"]] == [(one.committed, 0) for one in events]
 
 
-def test_a_fork_to_the_adaptive_policy_begins_with_what_the_policy_would_have_observed() -> None:
+def test_a_fork_to_the_adaptive_policy_starts_with_the_observations_of_its_original() -> None:
     options = {"amount_cap": "none", "clearing_every_n_ticks": "5"}
     run = headless(village(20, 3), seed=1, intensity=60, **options)
     ticks = [one for _ in range(40) for one in run.do(Tick()).events if isinstance(one, Ticked)]
@@ -94,7 +94,7 @@ def test_a_fork_to_the_adaptive_policy_begins_with_what_the_policy_would_have_ob
     assert not first.reason.startswith("WARMUP")
 
 
-def test_a_fork_knows_when_the_calendar_cleared_last() -> None:
+def test_a_fork_keeps_the_tick_of_the_last_static_clearing() -> None:
     run = headless(village(20, 3), seed=1, intensity=60, amount_cap="none", clearing_every_n_ticks="39")
     run.step(40)
 
@@ -107,7 +107,7 @@ def test_a_fork_knows_when_the_calendar_cleared_last() -> None:
 
 
 @pytest.mark.req("SIM-MET-5")
-def test_a_line_that_lets_no_payments_pass_is_no_want_of_capacity() -> None:
+def test_a_line_that_does_not_mediate_is_no_missing_capacity() -> None:
     scenario = network(("b", "a", 900), ("c", "b", 900))
     scenario["trustlines"][0]["policy"] = {"can_be_intermediate": False}  # type: ignore[index]
     run = headless(scenario)
@@ -126,7 +126,7 @@ def test_a_line_that_lets_no_payments_pass_is_no_want_of_capacity() -> None:
 
 
 @pytest.mark.req("SIM-PAY-12")
-def test_a_refusal_that_a_closed_line_and_debts_cause_together_is_counted_as_what_it_is() -> None:
+def test_a_refusal_by_a_closed_line_and_debts_has_its_own_reason() -> None:
     """Over d, a could pay c if nobody owed anything; now only the closed line of b stands in the way."""
     scenario = network(("b", "a", 900), ("c", "b", 900), ("d", "a", 9), ("c", "d", 9))
     scenario["trustlines"][0]["policy"] = {"can_be_intermediate": False}  # type: ignore[index]
@@ -138,7 +138,7 @@ def test_a_refusal_that_a_closed_line_and_debts_cause_together_is_counted_as_wha
 
 
 @pytest.mark.req("SIM-MET-5")
-def test_payments_count_at_the_hops_they_took_and_refused_ones_at_the_hop_that_stood_in_the_way() -> None:
+def test_payments_count_at_their_hops_and_refusals_at_the_bottleneck() -> None:
     run = headless(network(("b", "a", 10), ("c", "b", 4)))
     for amount in ("4", "1", "1"):
         run.do(Pay("a", "c", "UAH", amount))
@@ -156,7 +156,7 @@ def test_payments_count_at_the_hops_they_took_and_refused_ones_at_the_hop_that_s
 
 
 @pytest.mark.req("SIM-MET-5")
-def test_timeouts_weigh_as_in_the_example_of_the_requirements() -> None:
+def test_timeouts_have_the_weight_of_the_worked_example() -> None:
     run = headless(network(("b", "a", 10)), routing_timeout_ms="1", work_units_per_ms="1")
     ledger = run.run.network.ledgers["UAH"]
     (h,) = range(len(ledger.book))
@@ -170,7 +170,7 @@ def test_timeouts_weigh_as_in_the_example_of_the_requirements() -> None:
     assert (worst.counts.score, worst.counts.reason) == (Fraction(3, 10), "TOO_MANY_TIMEOUTS")
 
 
-def test_counts_of_hops_survive_a_state_and_new_lines() -> None:
+def test_counts_of_hops_survive_a_snapshot_and_new_lines() -> None:
     run = headless(network(("b", "a", 10), ("c", "b", 4)))
     run.do(Pay("a", "c", "UAH", "5"))
     run.do(OpenLine("a", "c", "UAH", "3"))
@@ -196,9 +196,7 @@ def compared(document: Document, ticks: int) -> Comparison:
 @pytest.mark.long
 @pytest.mark.parametrize("ticks", [120, 300])
 @pytest.mark.parametrize("seed", [1, 7, 42])
-def test_the_adaptive_policy_is_sound_and_no_worse_than_the_calendar_on_generated_villages(
-    seed: int, ticks: int
-) -> None:
+def test_the_adaptive_policy_is_sound_and_no_worse_than_static_on_generated_villages(seed: int, ticks: int) -> None:
     verdict = compared(from_value(village(100, seed)), ticks).verdict
 
     assert (verdict.sound, verdict.no_worse) == (True, True), verdict
@@ -210,7 +208,7 @@ def test_the_adaptive_policy_is_sound_and_no_worse_than_the_calendar_on_generate
 @pytest.mark.long
 @pytest.mark.parametrize("ticks", [120, 300])
 @pytest.mark.parametrize("name", ["greenfield-village-100-realistic-v2", "riverside-town-50-realistic-v2"])
-def test_the_adaptive_policy_is_sound_and_no_worse_than_the_calendar_on_public_villages(
+def test_the_adaptive_policy_is_sound_and_no_worse_than_static_on_public_villages(
     public: Any, name: str, ticks: int
 ) -> None:
     verdict = compared(public(name), ticks).verdict
@@ -220,7 +218,7 @@ def test_the_adaptive_policy_is_sound_and_no_worse_than_the_calendar_on_public_v
 
 @pytest.mark.req("SIM-ADP-19")
 @pytest.mark.parametrize(("calls", "every"), [(3, 25), (10, 9), (0, 120), (90, 1)])
-def test_the_calendar_beside_an_adaptive_run_has_the_nearest_number_of_calls(calls: int, every: int) -> None:
+def test_the_matching_cadence_has_the_nearest_number_of_calls(calls: int, every: int) -> None:
     runs = [msgspec.structs.replace(figures(seed), calls=calls) for seed in range(5)]
     adaptive = changed(Settings(), {"clearing_policy": "adaptive"})
 
@@ -232,5 +230,5 @@ def test_the_calendar_beside_an_adaptive_run_has_the_nearest_number_of_calls(cal
     assert found.clearing_every_n_ticks == every
 
 
-def test_a_static_side_has_no_calendar_beside_it() -> None:
+def test_a_static_side_has_no_matching_cadence() -> None:
     assert matching_cadence(Settings(), [figures()], 1, range(30, 120)) is None

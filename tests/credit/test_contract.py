@@ -93,7 +93,7 @@ QUESTIONS: tuple[Json, ...] = (
 )
 
 
-def test_a_run_satisfies_the_contract_of_engines() -> None:
+def test_a_run_satisfies_the_engine_contract() -> None:
     settings = changed(
         Settings(),
         {"enable_inject": "on", "clearing_every_n_ticks": "2", "amount_cap": "7", "actions_per_tick_max": "6"},

@@ -11,7 +11,7 @@ from tests.credit.conftest import network
 
 
 @pytest.mark.req("SIM-ACT-6")
-def test_a_very_long_tick_of_the_demonstration_shows_no_more_than_the_budget() -> None:
+def test_a_very_long_tick_of_the_demonstration_stays_within_the_budget() -> None:
     options = changed(Settings(), {"tick_ms_base": "1000000000"})
     run = Headless(made(from_value(network(("b", "a", 10))), seed=4, mode="fixtures", settings=options))
 
@@ -20,7 +20,7 @@ def test_a_very_long_tick_of_the_demonstration_shows_no_more_than_the_budget() -
     assert counts[1:] == [20, 20]
 
 
-def test_the_demonstration_lights_lines_from_creditor_to_debtor() -> None:
+def test_the_demonstration_highlights_lines_from_creditor_to_debtor() -> None:
     run = Headless(made(from_value(network(("b", "a", 10))), seed=4, mode="fixtures"))
 
     events = [event for _ in range(30) for event in run.do(Tick()).events]

@@ -59,7 +59,7 @@ def digests_of(scenario: dict[str, Any], ticks: int = 30, **settings: str) -> di
 @pytest.mark.req("SIM-DET-1")
 @pytest.mark.req("SIM-DET-2")
 @pytest.mark.req("SIM-TEST-6")
-def test_two_runs_of_one_seed_tell_the_same_events() -> None:
+def test_two_runs_of_one_seed_emit_equal_events() -> None:
     def events() -> list[bytes]:
         run = run_of(small_village())
         found: list[bytes] = []
@@ -75,7 +75,7 @@ def test_two_runs_of_one_seed_tell_the_same_events() -> None:
 @pytest.mark.req("SIM-DET-8")
 @pytest.mark.req("SIM-TEST-20")
 @pytest.mark.parametrize("shuffle", range(3))
-def test_order_in_the_file_changes_nothing(shuffle: int) -> None:
+def test_order_in_the_file_does_not_matter(shuffle: int) -> None:
     expected = digests_of(small_village())
     scenario = small_village()
     for name in ("participants", "trustlines", "groups", "behaviorProfiles"):
@@ -103,7 +103,7 @@ print(json.dumps(simulate(from_value(village(30, 3)), seed=7, ticks=30, settings
 @pytest.mark.req("SIM-DET-8")
 @pytest.mark.req("SIM-TEST-20")
 @pytest.mark.parametrize("seed", ["1", "4242"])
-def test_hash_seeds_change_nothing(seed: str) -> None:
+def test_hash_seeds_do_not_matter(seed: str) -> None:
     expected = digests_of(small_village(), clearing_policy="adaptive", adaptive_window_ticks="5")
 
     environment = {**os.environ, "PYTHONHASHSEED": seed}
@@ -137,7 +137,7 @@ def test_a_smaller_intensity_plans_a_prefix(name: str, public: Public) -> None:
 
 @pytest.mark.req("SIM-DET-10")
 @pytest.mark.req("SIM-DET-7")
-def test_another_intensity_in_one_tick_leaves_later_plans_alone() -> None:
+def test_an_intensity_change_in_one_tick_keeps_later_plans() -> None:
     """Limits far above what is paid: the ledger has no say in what is wanted."""
     scenario = network(("a", "b", 10**9), ("b", "c", 10**9), ("c", "a", 10**9))
 
@@ -175,7 +175,7 @@ def test_a_pause_leaves_no_trace() -> None:
 
 @pytest.mark.req("SIM-STO-8")
 @pytest.mark.parametrize("policy", ["static", "adaptive"])
-def test_a_restored_run_ends_with_the_same_digests(policy: str) -> None:
+def test_a_restored_run_ends_with_equal_digests(policy: str) -> None:
     settings = {"clearing_policy": policy, "clearing_every_n_ticks": "4", "adaptive_window_ticks": "5"}
     whole = run_of(small_village(), **settings)
     whole.step(40)
@@ -229,7 +229,7 @@ def test_every_part_of_a_state_is_restored() -> None:
 
 
 @pytest.mark.req("SIM-RUN-9")
-def test_a_restart_begins_the_same_run_again() -> None:
+def test_a_restart_repeats_the_same_run() -> None:
     run = run_of(small_village())
     run.step(20)
     first = run.run.digests()
@@ -275,7 +275,7 @@ def test_the_seed_comes_from_the_caller_then_the_scenario_then_the_settings() ->
 
 @pytest.mark.req("SIM-DET-11")
 @pytest.mark.req("SIM-CLR-10")
-def test_names_of_payments_and_clearings_depend_on_the_seed_and_not_on_the_run() -> None:
+def test_ids_of_payments_and_clearings_depend_on_the_seed_and_not_on_the_run() -> None:
     def names(seed: int, run_id: str) -> list[str]:
         options: dict[str, Any] = {"settings": changed(Settings(), CAP | {"clearing_every_n_ticks": "2"})}
         run = Headless(made(from_value(small_village()), seed=seed, run_id=run_id, **options))
@@ -313,7 +313,7 @@ def test_a_headless_run_is_named_after_its_scenario_and_seed() -> None:
     assert first != second
 
 
-def test_a_state_that_is_none_is_refused_before_anything_moves() -> None:
+def test_an_invalid_state_is_rejected() -> None:
     run = run_of(small_village())
     run.step(5)
     config, good = run.plan.json, run.run.state()
@@ -345,7 +345,7 @@ def test_a_state_that_is_none_is_refused_before_anything_moves() -> None:
 
 
 @given(st.integers(0, 10**6))
-def test_a_journal_holds_the_scenario_that_was_read(seed: int) -> None:
+def test_a_journaled_scenario_reads_back_equal(seed: int) -> None:
     """Canonical numbers are written shorter than in the file: 3.0 becomes 3. What is read from either must be equal."""
     scenario = case(seed).scenario
     plan = made(read_bytes(as_text(scenario)), seed=1)
@@ -354,7 +354,7 @@ def test_a_journal_holds_the_scenario_that_was_read(seed: int) -> None:
 
 
 @pytest.mark.req("SIM-DET-14")
-def test_the_decimal_context_of_the_process_changes_nothing() -> None:
+def test_the_decimal_context_of_the_process_does_not_matter() -> None:
     drift: Json = {"trust_drift": {"enabled": True, "growth_rate": Decimal("0.0567"), "decay_rate": Decimal("0.0234")}}
     scenario = network(("B", "A", 5), ("C", "B", 5), ("A", "C", 5), settings=drift)
 

@@ -65,7 +65,7 @@ def test_virtual_time_is_the_number_of_ticks_times_their_length(base: str, ticks
 
 @pytest.mark.req("SIM-TIME-6")
 @pytest.mark.req("SIM-INT-3")
-def test_an_intensity_of_nothing_lets_time_pass_without_payments() -> None:
+def test_time_passes_without_payments_at_intensity_zero() -> None:
     run = headless(network(("a", "b", 10)), intensity=0)
 
     events = told(run, 10)
@@ -95,7 +95,7 @@ STATES: list[tuple[list[Commands], Commands, str]] = [
 @pytest.mark.req("SIM-RUN-3")
 @pytest.mark.req("SIM-RUN-8")
 @pytest.mark.parametrize(("before", "command", "expected"), STATES)
-def test_states_of_a_run(before: list[Commands], command: Commands, expected: str) -> None:
+def test_commands_lead_to_the_expected_state(before: list[Commands], command: Commands, expected: str) -> None:
     run = headless(network(("a", "b", 1)))
     for one in before:
         run.do(one)
@@ -110,7 +110,7 @@ def test_states_of_a_run(before: list[Commands], command: Commands, expected: st
 
 @pytest.mark.req("SIM-RUN-3")
 @pytest.mark.req("SIM-ERR-2")
-def test_a_run_in_error_knows_restart_alone() -> None:
+def test_a_run_in_error_accepts_only_a_restart() -> None:
     run = starved()
     assert run.run.state_word == "error"
 
@@ -124,7 +124,7 @@ def test_a_run_in_error_knows_restart_alone() -> None:
     assert run.run.last_error is None
 
 
-def test_a_stopped_run_plans_nothing_more_and_knows_why_it_stopped() -> None:
+def test_a_stopped_run_plans_no_more_and_has_a_stop_reason() -> None:
     run = headless(network(("a", "b", 10)), intensity=100)
     run.step(2)
     run.do(Stop("tests", "enough"))
@@ -138,7 +138,7 @@ def test_a_stopped_run_plans_nothing_more_and_knows_why_it_stopped() -> None:
 
 
 @pytest.mark.req("SIM-RUN-1")
-def test_the_status_of_a_run_names_what_it_counts() -> None:
+def test_the_status_of_a_run_has_its_counters() -> None:
     status: Any = headless(network(("a", "b", 10)), intensity=30).do(Resume()).answer
 
     assert {
@@ -149,7 +149,7 @@ def test_the_status_of_a_run_names_what_it_counts() -> None:
 
 
 @pytest.mark.req("SIM-RUN-4")
-def test_a_run_has_a_scenario_of_its_own() -> None:
+def test_a_run_has_its_own_copy_of_the_scenario() -> None:
     scenario = network(("a", "b", 10))
     plan = made(from_value(scenario), seed=1)
     run = Run.create(plan.json)
@@ -162,7 +162,7 @@ def test_a_run_has_a_scenario_of_its_own() -> None:
 
 @pytest.mark.req("SIM-RUN-5")
 @pytest.mark.req("SIM-ACT-2")
-def test_a_tick_tells_its_payments_in_the_order_of_the_plan_and_then_its_clearing() -> None:
+def test_a_tick_emits_its_payments_in_plan_order_and_then_its_clearing() -> None:
     options = changed(Settings(), {"amount_cap": "500", "clearing_every_n_ticks": "5"})
     run = Headless(made(from_value(village(40, 1)), seed=3, settings=options))
     seen = 0
@@ -230,7 +230,7 @@ def test_too_many_errors_and_failed_ticks_end_a_run() -> None:
 
 @pytest.mark.req("SIM-ERR-1")
 @pytest.mark.req("SIM-ACT-8")
-def test_refusals_never_end_a_run_but_are_noted_when_there_is_nothing_else() -> None:
+def test_refusals_never_end_a_run_and_are_noted_when_they_are_all_there_is() -> None:
     """a wants to pay c, two hops away, and one hop is allowed; b wants nothing."""
     profiles: Json = [
         {"id": "far", "props": {"recipient_group_weights": {"far": 1}}},
@@ -252,7 +252,7 @@ def test_refusals_never_end_a_run_but_are_noted_when_there_is_nothing_else() -> 
 
 
 @pytest.mark.req("SIM-GUARD-2")
-def test_payments_above_the_rate_are_dropped_and_counted_apart() -> None:
+def test_payments_above_the_rate_are_dropped_and_counted_separately() -> None:
     scenario = network(("a", "b", 1000))
     run = headless(scenario, intensity=100, max_payments_per_sec="3", tick_ms_base="2000", on_limit="drop")
 
@@ -265,7 +265,7 @@ def test_payments_above_the_rate_are_dropped_and_counted_apart() -> None:
 
 @pytest.mark.req("SIM-GUARD-3")
 @pytest.mark.parametrize("budget", [1, 7, 20])
-def test_planning_looks_at_exactly_fifty_positions_for_each_payment_it_may_plan(
+def test_planning_examines_exactly_fifty_positions_per_budgeted_payment(
     budget: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rate this small is never accepted: every position is looked at, and none too many."""
@@ -293,7 +293,7 @@ def test_planning_looks_at_exactly_fifty_positions_for_each_payment_it_may_plan(
 
 
 @pytest.mark.req("SIM-ACT-1")
-def test_a_run_attempts_payments_and_clearings_and_nothing_else() -> None:
+def test_a_run_attempts_only_payments_and_clearings() -> None:
     lines = (("b", "a", 50), ("c", "b", 50), ("a", "c", 50))
     run = headless(network(*lines), intensity=100, clearing_policy="adaptive", clearing_every_n_ticks="2")
     events = told(run, 8)
@@ -313,7 +313,7 @@ def test_a_run_attempts_payments_and_clearings_and_nothing_else() -> None:
 
 
 @pytest.mark.req("SIM-INT-2")
-def test_a_budget_is_no_promise(public: Public) -> None:
+def test_a_budget_can_stay_partly_unused(public: Public) -> None:
     run = Headless(
         made(public("trust-drift-decay-minimal"), seed=1, settings=changed(Settings(), {"amount_cap": "500"}))
     )
@@ -355,7 +355,7 @@ def debt(amount: Json, creditor: str = "b", debtor: str = "a") -> Json:
 
 
 @pytest.mark.req("SIM-SCN-12")
-def test_a_debt_that_does_not_fit_is_skipped_and_the_others_are_not() -> None:
+def test_a_debt_that_does_not_fit_is_skipped_alone() -> None:
     run, events = injected([debt(90), debt(20), debt("0.019"), debt(0), debt(1, "b", "q")])
 
     (note,) = notes(events)
@@ -364,7 +364,7 @@ def test_a_debt_that_does_not_fit_is_skipped_and_the_others_are_not() -> None:
 
 
 @pytest.mark.req("SIM-SCN-12")
-def test_an_injected_debt_pays_back_first_and_stays_below_its_total() -> None:
+def test_an_injected_debt_pays_back_first_and_stays_within_its_total() -> None:
     run, events = injected([debt(30), debt(50, "a", "b"), debt(30)], max_total_amount=100)
 
     (note,) = notes(events)
@@ -379,7 +379,7 @@ def test_an_injected_debt_pays_back_first_and_stays_below_its_total() -> None:
 
 @pytest.mark.req("SIM-SCN-13")
 @pytest.mark.req("SIM-SCN-14")
-def test_an_injection_adds_and_freezes_and_says_so() -> None:
+def test_an_injection_adds_and_freezes_and_reports_both() -> None:
     effects: list[Json] = [
         {
             "op": "add_participant",
@@ -412,7 +412,7 @@ def test_an_injection_adds_and_freezes_and_says_so() -> None:
 
 
 @pytest.mark.req("SIM-MET-2")
-def test_values_of_a_tick() -> None:
+def test_a_tick_has_the_metrics_of_its_network() -> None:
     run = headless(network(("b", "a", 10), ("c", "b", 10)), intensity=100, amount_cap="4")
     ticked = next(one for one in told(run) if isinstance(one, Ticked))
     values = ticked.metrics["UAH"]
@@ -428,7 +428,7 @@ def test_values_of_a_tick() -> None:
 
 
 @pytest.mark.req("SIM-MET-2")
-def test_what_was_not_measured_is_null() -> None:
+def test_missing_measurements_are_null() -> None:
     run = headless(network(("b", "a", 10)))
     values = next(one for one in told(run) if isinstance(one, Ticked)).metrics["UAH"]
 
@@ -436,7 +436,7 @@ def test_what_was_not_measured_is_null() -> None:
 
 
 @pytest.mark.req("SIM-EVT-16")
-def test_a_ledger_that_moved_by_itself_is_found_at_the_end_of_the_tick() -> None:
+def test_an_unexplained_ledger_change_is_found_at_the_end_of_the_tick() -> None:
     run = headless(network(("b", "a", 10)))
     run.run.network.ledgers["UAH"].book.move(0, 3 * 10**8)
 
@@ -447,7 +447,7 @@ def test_a_ledger_that_moved_by_itself_is_found_at_the_end_of_the_tick() -> None
 
 
 @pytest.mark.req("SIM-EVT-5")
-def test_patches_show_positions_and_lines_as_they_stand() -> None:
+def test_patches_show_current_positions_and_lines() -> None:
     run = headless(network(("b", "a", 10), ("a", "b", 4)))
 
     (event,) = run.do(Pay("a", "b", "UAH", "9")).events
@@ -466,7 +466,7 @@ def test_patches_show_positions_and_lines_as_they_stand() -> None:
 
 
 @pytest.mark.req("SIM-ACT-6")
-def test_the_demonstration_shows_clearings_and_payments_without_a_ledger() -> None:
+def test_the_demonstration_emits_clearings_and_payments_without_a_ledger() -> None:
     plan = made(from_value(network(("b", "a", 10), ("c", "b", 10))), seed=4, mode="fixtures", intensity=100)
     run = Headless(plan)
 
@@ -484,7 +484,7 @@ def test_the_demonstration_shows_clearings_and_payments_without_a_ledger() -> No
 @pytest.mark.req("SIM-TEST-10")
 @pytest.mark.req("SIM-TEST-9")
 @pytest.mark.parametrize("ticks", [200, pytest.param(1000, marks=pytest.mark.long)])
-def test_hundreds_of_ticks_of_the_village_keep_every_law(public: Public, ticks: int) -> None:
+def test_hundreds_of_ticks_of_the_village_keep_every_invariant(public: Public, ticks: int) -> None:
     options = changed(Settings(), {"amount_cap": "500"})
     plan = made(public("greenfield-village-100-realistic-v2"), seed=42, settings=options, patches=False)
     run = Headless(plan)
@@ -504,7 +504,7 @@ def test_hundreds_of_ticks_of_the_village_keep_every_law(public: Public, ticks: 
 
 
 @pytest.mark.req("SIM-ADP-17")
-def test_a_restart_forgets_what_the_policy_remembered() -> None:
+def test_a_restart_clears_the_memory_of_the_policy() -> None:
     run = headless(network(("b", "a", 1)), intensity=100, clearing_policy="adaptive", adaptive_window_ticks="3")
     run.step(10)
     assert len(saved(run.run)["policies"]["UAH"]["window"]) == 3
@@ -515,7 +515,7 @@ def test_a_restart_forgets_what_the_policy_remembered() -> None:
     assert (remembered["window"], remembered["last_call"]) == ([], None)
 
 
-def test_the_public_village_behaves_like_one_but_for_its_households(public: Public) -> None:
+def test_the_public_village_meets_the_targets_except_for_its_households(public: Public) -> None:
     """Payments between households are about 1 % and miss their target: the chains of the file see to that."""
     options = changed(Settings(), {"amount_cap": "500"})
     plan = made(public("greenfield-village-100-realistic-v2"), seed=42, intensity=50, settings=options, patches=False)
@@ -531,7 +531,7 @@ def test_the_public_village_behaves_like_one_but_for_its_households(public: Publ
 
 
 @pytest.mark.req("SIM-TEST-16")
-def test_a_long_run_holds_no_more_than_a_short_one() -> None:
+def test_the_state_of_a_long_run_does_not_grow() -> None:
     plan = made(from_value(village(12, 1)), seed=1, settings=changed(Settings(), {"amount_cap": "500"}), patches=False)
     run = Run.create(plan.json)
     run.apply(Tick(200))

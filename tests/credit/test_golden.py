@@ -36,7 +36,7 @@ def rows(plan: list[Planned]) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.req("SIM-PROF-16")
-def test_plan_of_the_smallest_scenario(public: Public) -> None:
+def test_the_plan_of_the_smallest_scenario_is_golden(public: Public) -> None:
     plan = rows(planner(public("minimal"), 3).plan(42, 0, 20))
 
     assert len(plan) == 20
@@ -44,7 +44,7 @@ def test_plan_of_the_smallest_scenario(public: Public) -> None:
 
 
 @pytest.mark.req("SIM-PROF-12")
-def test_plan_of_the_clearing_demonstration(public: Public) -> None:
+def test_the_plan_of_the_clearing_demonstration_is_golden(public: Public) -> None:
     plan = rows(planner(public("clearing-demo-10"), 3).plan(42, 0, 5))
 
     assert plan == [
@@ -58,7 +58,7 @@ def test_plan_of_the_clearing_demonstration(public: Public) -> None:
 
 @pytest.mark.req("SIM-PROF-8")
 @pytest.mark.req("SIM-DET-13")
-def test_plans_of_the_village_for_eighty_ticks(public: Public) -> None:
+def test_eighty_plans_of_the_village_are_golden(public: Public) -> None:
     plans, found, count = planner(public(VILLAGE), 500), sha256(), 0
     for tick in range(80):
         plan = plans.plan(42, tick, budget(20, 0, 70, ramp(50, Fraction(1, 10), tick)))
@@ -71,7 +71,7 @@ def test_plans_of_the_village_for_eighty_ticks(public: Public) -> None:
 
 
 @pytest.mark.req("SIM-PROF-7")
-def test_first_plans_of_the_village(public: Public) -> None:
+def test_the_first_plans_of_the_village_are_golden(public: Public) -> None:
     plans = planner(public(VILLAGE), 500)
 
     assert rows(plans.plan(42, 0, 1)) == [("PID_U0094_185eaefe", "PID_U0044_3188ea6c", "96.25")]
@@ -84,7 +84,7 @@ def test_first_plans_of_the_village(public: Public) -> None:
 
 
 @pytest.mark.req("SIM-GUARD-5")
-def test_the_usual_cap_silences_the_village_and_says_so(public: Public) -> None:
+def test_the_usual_cap_silences_the_village_with_a_warning(public: Public) -> None:
     run = Headless(made(public(VILLAGE), seed=42, intensity=70))
 
     run.step(60)
@@ -95,7 +95,7 @@ def test_the_usual_cap_silences_the_village_and_says_so(public: Public) -> None:
 
 
 @pytest.mark.req("SIM-PROF-15")
-def test_a_least_amount_above_the_cap_plans_nothing(public: Public) -> None:
+def test_a_smallest_amount_above_the_cap_plans_nothing(public: Public) -> None:
     assert planner(public("trust-drift-decay-minimal"), 3).plan(1, 0, 20) == []
     assert rows(planner(public("trust-drift-decay-minimal"), 500).plan(1, 0, 20)) == [("bob", "alice", "9.00")] * 20
 
@@ -123,7 +123,7 @@ def test_trust_decays_to_the_debt_and_no_further(public: Public) -> None:
 
 
 @pytest.mark.req("SIM-TEST-5")
-def test_five_ticks_of_the_smallest_scenario_try_a_hundred_payments(public: Public) -> None:
+def test_five_ticks_of_the_smallest_scenario_attempt_a_hundred_payments(public: Public) -> None:
     run = Headless(made(public("minimal"), seed=42))
 
     run.step(5)
@@ -135,13 +135,13 @@ def test_five_ticks_of_the_smallest_scenario_try_a_hundred_payments(public: Publ
 @pytest.mark.parametrize(
     ("seed", "tick", "expected"), [(42, 0, 42000126), (42, 1, 42000127), (1, 0, 1000003), (4294967295, 7, 4293967300)]
 )
-def test_seed_of_a_tick(seed: int, tick: int, expected: int) -> None:
+def test_the_seed_of_a_tick_is_golden(seed: int, tick: int, expected: int) -> None:
     assert tick_seed(seed, tick) == expected
 
 
 @pytest.mark.req("SIM-DET-4")
 @pytest.mark.req("SIM-DET-6")
-def test_generators_of_ticks_and_positions() -> None:
+def test_the_generators_of_ticks_and_positions_are_golden() -> None:
     assert [tick_generator(42, tick).random() for tick in (0, 1, 2)] == [
         0.7175559251697405,
         0.5048639007963877,
@@ -152,12 +152,12 @@ def test_generators_of_ticks_and_positions() -> None:
 
 @pytest.mark.req("SIM-INT-1")
 @pytest.mark.parametrize(("percent", "expected"), [(0, 0), (4, 0), (5, 1), (50, 10), (65, 13), (99, 19), (100, 20)])
-def test_budget_of_an_intensity(percent: int, expected: int) -> None:
+def test_the_budget_follows_the_intensity(percent: int, expected: int) -> None:
     assert budget(20, 0, percent, Fraction(1)) == expected
 
 
 @pytest.mark.req("SIM-INT-1")
-def test_the_least_budget_counts_above_zero_only() -> None:
+def test_the_least_budget_applies_only_above_zero() -> None:
     assert budget(20, 1, 1, Fraction(1)) == 1
     assert budget(20, 1, 0, Fraction(1)) == 0
 
@@ -171,18 +171,18 @@ def test_warm_up_raises_the_budget_step_by_step() -> None:
 
 
 @pytest.mark.req("SIM-ACT-4")
-def test_key_of_a_planned_payment() -> None:
+def test_the_key_of_a_planned_payment_is_golden() -> None:
     assert idempotency_key("run_1", 5000, "p2", "p1", "UAH", 250_000_000, 0) == "sim:24592b4bb0915e4e4ef8e35ef131bff5"
 
 
 @pytest.mark.req("SIM-CLR-12")
-def test_hard_timeout_of_a_clearing_call() -> None:
+def test_the_hard_timeout_of_a_clearing_call_follows_its_budget() -> None:
     assert [hard_timeout_ms(budget_ms, 8) for budget_ms in (250, 1000, 5000)] == [2000, 4000, 8000]
     assert hard_timeout_ms(250, 0) == 100
 
 
 @pytest.mark.req("SIM-CLR-21")
-def test_trust_grows_to_twice_its_beginning() -> None:
+def test_trust_grows_to_twice_its_original_limit() -> None:
     people = People([Participant("a", ParticipantType.PERSON), Participant("b", ParticipantType.PERSON)])
     book = Book("UAH", people, [Trustline("UAH", "a", "b", 100 * 10**8)])
     trust, limits = Trust(book, Drift(enabled=True)), []
@@ -196,7 +196,7 @@ def test_trust_grows_to_twice_its_beginning() -> None:
 
 
 @pytest.mark.req("SIM-SCN-10")
-def test_multipliers_of_several_stresses_multiply() -> None:
+def test_several_stresses_multiply() -> None:
     person = Participant("h", ParticipantType.PERSON, group="households", profile="household")
     people = People([person, Participant("a", ParticipantType.PERSON)])
     market = Market(Book("UAH", people, [Trustline("UAH", "a", "h", 10**10)]))
@@ -234,7 +234,7 @@ TRACE = [
 @pytest.mark.req("SIM-ADP-20")
 @pytest.mark.req("SIM-ADP-14")
 @pytest.mark.req("SIM-ADP-15")
-def test_worked_trace_of_the_adaptive_policy() -> None:
+def test_the_adaptive_policy_follows_the_worked_trace() -> None:
     policy = AdaptivePolicy(changed(Settings(), ADAPTIVE))
 
     for tick, (refused, reason, call) in enumerate(TRACE):
@@ -285,7 +285,7 @@ def test_backoff_doubles_up_to_its_ceiling_and_ends_with_a_volume() -> None:
 
 
 @pytest.mark.req("SIM-ADP-4")
-def test_rate_over_the_window() -> None:
+def test_the_rate_is_taken_over_the_window() -> None:
     policy = AdaptivePolicy(Settings())
     assert policy.rate() == 0
     for _ in range(30):
@@ -297,7 +297,7 @@ def test_rate_over_the_window() -> None:
 
 
 @pytest.mark.req("SIM-ADP-3")
-def test_negative_signals_count_as_none() -> None:
+def test_negative_signals_count_as_zero() -> None:
     policy = AdaptivePolicy(Settings())
 
     policy.observe(-3, -1)
@@ -306,7 +306,7 @@ def test_negative_signals_count_as_none() -> None:
 
 
 @pytest.mark.req("SIM-ADP-11")
-def test_guardrail_of_clearing() -> None:
+def test_the_guardrail_blocks_clearing_above_its_threshold() -> None:
     settings = changed(Settings(), {"adaptive_inflight_threshold": "2", "adaptive_queue_depth_threshold": "0"})
 
     assert not guarded(settings, 2, 1000)
@@ -340,7 +340,7 @@ def test_a_circle_loses_its_smallest_debt_on_each_side() -> None:
 
 
 @pytest.mark.req("SIM-PAY-15")
-def test_a_payment_pays_back_before_it_makes_a_debt() -> None:
+def test_a_payment_pays_back_before_it_creates_a_debt() -> None:
     run = headless(network(("A", "B", 100), ("B", "A", 100)))
     run.do(Pay("B", "A", "UAH", "30"))
 
@@ -351,7 +351,7 @@ def test_a_payment_pays_back_before_it_makes_a_debt() -> None:
 
 
 @pytest.mark.req("SIM-INT-5")
-def test_intensity_changes_from_the_next_tick_on(public: Public) -> None:
+def test_intensity_changes_from_the_next_tick(public: Public) -> None:
     run = Headless(made(public("minimal"), seed=42, intensity=0))
     run.step(1)
     assert run.run.counters.attempts_total == 0

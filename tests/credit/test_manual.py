@@ -4,7 +4,7 @@ from pendula.credit.commands import CloseLine, OpenLine
 from tests.credit.conftest import headless, network
 
 
-def test_a_line_that_is_opened_again_is_as_new() -> None:
+def test_a_reopened_line_starts_afresh() -> None:
     run = headless(network(("b", "a", 10), ("c", "a", 1)))
     run.do(CloseLine("b", "a", "UAH"))
     run.do(OpenLine("b", "a", "UAH", "10.005"))

@@ -35,7 +35,7 @@ def plan_digest(name: str, ticks: int) -> tuple[int, str]:
 
 
 @pytest.mark.req("SIM-DET-5", "SIM-DET-6")
-def test_seeds_of_ticks_and_positions_are_derived_as_written() -> None:
+def test_seeds_of_ticks_and_positions_are_golden() -> None:
     assert [tick_seed(*pair) for pair in ((42, 0), (42, 1), (1, 0), (4294967295, 7))] == [
         42000126,
         42000127,
@@ -51,7 +51,7 @@ def test_seeds_of_ticks_and_positions_are_derived_as_written() -> None:
 
 
 @pytest.mark.req("SIM-INT-1")
-def test_budget_is_floored() -> None:
+def test_the_budget_is_floored() -> None:
     world = world_of(scenario("AB", []), {})
 
     assert [budget(world, 0, percent) for percent in (0, 4, 5, 50, 65, 99, 100)] == [0, 0, 1, 10, 13, 19, 20]
@@ -65,7 +65,7 @@ def test_warm_up_ramps_the_budget() -> None:
 
 
 @pytest.mark.req("SIM-PROF-16")
-def test_golden_plan_of_minimal() -> None:
+def test_the_plan_of_minimal_is_golden() -> None:
     planned = plan(public_scenario("minimal"), 42, 0)
 
     assert [action[:4] for action in planned] == [(seq, "p2", "p1", "UAH") for seq in range(20)]
@@ -73,7 +73,7 @@ def test_golden_plan_of_minimal() -> None:
 
 
 @pytest.mark.req("SIM-PROF-12", "SIM-DET-9")
-def test_golden_plan_of_the_clearing_demo_is_a_prefix_of_the_full_one() -> None:
+def test_the_golden_plan_of_the_clearing_demo_is_a_prefix_of_the_full_one() -> None:
     demo = public_scenario("clearing-demo-10")
 
     planned = plan(demo, 42, 0, 25)
@@ -91,7 +91,7 @@ def test_golden_plan_of_the_clearing_demo_is_a_prefix_of_the_full_one() -> None:
 
 
 @pytest.mark.req("SIM-PROF-8")
-def test_golden_plans_of_the_village() -> None:
+def test_the_plans_of_the_village_are_golden() -> None:
     village = public_scenario(GREENFIELD)
 
     assert in_short(plan(village, 42, 0, 70, CAP_500)) == [("PID_U0094_185eaefe", "PID_U0044_3188ea6c", "96.25")]
@@ -111,19 +111,19 @@ def test_golden_plans_of_the_village() -> None:
         ("riverside-town-50-realistic-v2", "272781dafd8707ddd595e8db6f67a7dab9144fe58aeb04a2d1e323a0c180683a"),
     ],
 )
-def test_golden_digest_of_eighty_ticks(name: str, digest: str) -> None:
+def test_the_digest_of_eighty_ticks_is_golden(name: str, digest: str) -> None:
     assert plan_digest(name, 80) == (770, digest)
 
 
 @pytest.mark.req("SIM-GUARD-5")
-def test_village_is_silent_under_the_default_cap() -> None:
+def test_the_village_is_silent_under_the_default_cap() -> None:
     village = public_scenario(GREENFIELD)
 
     assert [plan(village, 42, tick, 70) for tick in (0, 30, 60)] == [[], [], []]
 
 
 @pytest.mark.req("SIM-PROF-15")
-def test_golden_plan_of_the_decaying_line() -> None:
+def test_the_plan_of_the_decaying_line_is_golden() -> None:
     decaying = public_scenario("trust-drift-decay-minimal")
 
     assert in_short(plan(decaying, 1, 0, 100, CAP_500)) == [("bob", "alice", "9.00")] * 20
@@ -131,7 +131,7 @@ def test_golden_plan_of_the_decaying_line() -> None:
 
 
 @pytest.mark.req("SIM-TEST-13", "SIM-CLR-22")
-def test_decaying_line_falls_to_its_debt_and_stays() -> None:
+def test_a_decaying_line_falls_to_its_debt_and_no_further() -> None:
     ran = run(public_scenario("trust-drift-decay-minimal"), 1, 8, 100, CAP_500)
 
     limits = [text(tick.lines["UAH", "alice", "bob"].limit, 2) for tick in ran.ticks]
@@ -146,7 +146,7 @@ def test_minimal_makes_a_hundred_attempts_in_five_ticks() -> None:
 
 
 @pytest.mark.req("SIM-PROF-18")
-def test_twice_the_median_comes_half_as_often() -> None:
+def test_twice_the_median_is_half_as_frequent() -> None:
     assert acceptance(1.5, 24.0, 12.0) == pytest.approx(0.490, abs=0.0005)
 
 
@@ -169,7 +169,7 @@ def test_stress_multiplies_and_is_clamped() -> None:
 
 
 @pytest.mark.req("SIM-SCN-12")
-def test_injection_above_the_limit_is_skipped() -> None:
+def test_an_injection_above_the_limit_is_skipped() -> None:
     effect = {"op": "inject_debt", "from": "B", "to": "A", "equivalent": "UAH", "amount": 20}
     injection = {"time": 0, "type": "inject", "effects": [effect, {**effect, "amount": "10.009"}]}
     world = world_of(scenario("AB", [("B", "A", 100)], events=[injection]), {"SIMULATOR_REAL_ENABLE_INJECT": "1"})
@@ -180,7 +180,7 @@ def test_injection_above_the_limit_is_skipped() -> None:
 
 
 @pytest.mark.req("SIM-SCN-3")
-def test_line_without_code_takes_the_base_equivalent() -> None:
+def test_a_line_without_code_takes_the_base_equivalent() -> None:
     written = scenario("AB", [("B", "A", 5)], baseEquivalent=" uah ")
     del written["trustlines"][0]["equivalent"]
 

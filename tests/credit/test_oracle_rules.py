@@ -40,7 +40,7 @@ def test_capacity_counts_both_debts_and_the_limit() -> None:
 
 
 @pytest.mark.req("SIM-PAY-15")
-def test_hop_pays_back_first() -> None:
+def test_a_hop_pays_back_first() -> None:
     debts = owing({"B>A": 30})
 
     apply_hop(debts, "UAH", "A", "B", Fraction(50))
@@ -49,7 +49,7 @@ def test_hop_pays_back_first() -> None:
 
 
 @pytest.mark.req("SIM-PAY-7", "SIM-PAY-9")
-def test_line_that_must_not_mediate_still_receives() -> None:
+def test_a_line_that_does_not_mediate_still_receives() -> None:
     written = scenario("ABC", [("B", "A", 100), ("C", "B", 100)])
     written["trustlines"][0]["policy"] = {"can_be_intermediate": False}
     world = world_of(written, {})
@@ -58,7 +58,7 @@ def test_line_that_must_not_mediate_still_receives() -> None:
     assert pay(world, "A", "B", "UAH", Fraction(1)) == Outcome(((("A", "B"), Fraction(1)),))
 
 
-def test_blocked_participant_sends_the_route_another_way() -> None:
+def test_a_blocked_participant_diverts_the_route() -> None:
     hops = {hop: Fraction(5) for hop in (("S", "X"), ("X", "R"), ("S", "Y"), ("Y", "Z"), ("Z", "R"))}
 
     outcome = routes(hops, {("X", "R"): {"blocked_participants": ["X"]}}, "S", "R", Fraction(2))
@@ -67,7 +67,7 @@ def test_blocked_participant_sends_the_route_another_way() -> None:
 
 
 @pytest.mark.req("SIM-PAY-10")
-def test_payment_is_split_over_three_routes_or_refused() -> None:
+def test_a_payment_is_split_over_three_routes_or_refused() -> None:
     sides = {"X": 40, "Y": 35, "Z": 30}
     hops = {hop: Fraction(capacity) for side, capacity in sides.items() for hop in (("S", side), (side, "R"))}
 
@@ -82,14 +82,14 @@ def test_payment_is_split_over_three_routes_or_refused() -> None:
 
 
 @pytest.mark.req("SIM-PAY-8")
-def test_route_is_short_first_and_then_small_in_ids() -> None:
+def test_a_route_is_shortest_first_and_then_smallest_in_ids() -> None:
     hops = {hop: Fraction(9) for hop in (("S", "b"), ("b", "R"), ("S", "B"), ("B", "R"), ("S", "A"), ("A", "B"))}
 
     assert routes(hops, {}, "S", "R", Fraction(1)).routes[0][0] == ("S", "B", "R")
 
 
 @pytest.mark.req("SIM-PAY-12")
-def test_refusal_tells_missing_capacity_from_missing_lines() -> None:
+def test_a_refusal_separates_missing_capacity_from_missing_lines() -> None:
     chain = [("B", "A", 10), ("C", "B", 10)]
     world = world_of(scenario("ABCD", chain), {"ROUTING_MAX_HOPS": "1"})
     world.debts = owing({"A>B": 10})
@@ -107,7 +107,7 @@ def ring(debts: Mapping[str, Any]) -> World:
 
 
 @pytest.mark.req("SIM-CLR-2", "SIM-CLR-8")
-def test_triangle_loses_its_smallest_debt() -> None:
+def test_a_triangle_loses_its_smallest_debt() -> None:
     world = ring({"A>B": 100, "B>C": 80, "C>A": 50})
 
     done = clear(world, "UAH", 3)
@@ -125,7 +125,7 @@ def test_depth_bounds_the_number_of_edges() -> None:
 
 
 @pytest.mark.req("SIM-CLR-6")
-def test_cycles_come_by_length_then_amount_then_ids() -> None:
+def test_cycles_are_ordered_by_length_then_amount_then_ids() -> None:
     debts = owing({"A>B": 9, "B>C": 9, "C>D": 9, "D>A": 9, "C>A": 2, "D>B": 3, "B>E": 3, "E>D": 0.5})
     lines: Lines = {(code, creditor, debtor): Line(Fraction(50)) for code, debtor, creditor in debts}
 
@@ -140,7 +140,7 @@ def test_cycles_come_by_length_then_amount_then_ids() -> None:
 
 
 @pytest.mark.req("SIM-CLR-13")
-def test_static_clearing_comes_at_multiples_of_its_cadence_but_not_at_the_start() -> None:
+def test_static_clearing_runs_at_multiples_of_its_cadence_except_tick_zero() -> None:
     ran = run(scenario("AB", [("B", "A", 5)]), 1, 80)
 
     assert [tick.tick for tick in ran.ticks if tick.calls] == [25, 50, 75]
@@ -154,7 +154,7 @@ def test_nothing_is_cleared_at_zero_intensity() -> None:
 
 
 @pytest.mark.req("SIM-CLR-21")
-def test_limit_grows_to_its_ceiling() -> None:
+def test_a_limit_grows_to_its_ceiling() -> None:
     lines = [("B", "A", 100), ("C", "B", 100), ("A", "C", 100)]
     world = world_of(scenario("ABC", lines, settings={"trust_drift": {"enabled": True}}), {})
     limits = []
@@ -167,7 +167,7 @@ def test_limit_grows_to_its_ceiling() -> None:
 
 
 @pytest.mark.req("SIM-CLR-22")
-def test_cleared_line_does_not_decay_in_the_same_tick() -> None:
+def test_a_cleared_line_does_not_decay_in_the_same_tick() -> None:
     world = world_of(scenario("AB", [("B", "A", 10)], settings={"trust_drift": {"enabled": True}}), {})
     world.debts = owing({"A>B": 9})
 
@@ -176,7 +176,7 @@ def test_cleared_line_does_not_decay_in_the_same_tick() -> None:
 
 
 @pytest.mark.req("SIM-ADP-20")
-def test_worked_trace_of_the_adaptive_policy() -> None:
+def test_the_adaptive_policy_follows_the_worked_trace() -> None:
     settings = {
         ADAPTIVE + "WINDOW_TICKS": "3",
         ADAPTIVE + "MAX_DEPTH_MIN": "3",
@@ -228,7 +228,7 @@ def test_budgets_grow_with_the_rate() -> None:
 
 
 @pytest.mark.req("SIM-ADP-5")
-def test_exactly_the_upper_threshold_activates_and_exactly_the_lower_one_keeps() -> None:
+def test_the_upper_threshold_activates_and_the_lower_one_keeps() -> None:
     settings = {ADAPTIVE + "WINDOW_TICKS": "1", ADAPTIVE + "MIN_INTERVAL_TICKS": "1"}
 
     decisions = adaptive_trace(settings, [(10, 3), (10, 6), (10, 3), (100, 29)], [Fraction(1)] * 2)
@@ -238,7 +238,7 @@ def test_exactly_the_upper_threshold_activates_and_exactly_the_lower_one_keeps()
 
 
 @pytest.mark.req("SIM-ADP-7")
-def test_backoff_doubles_and_is_forgotten_after_a_volume() -> None:
+def test_backoff_doubles_and_ends_with_a_volume() -> None:
     policy, intervals = Policy(Knobs({})), []
     for tick in range(6):
         policy.called(tick, Fraction(0))
@@ -249,7 +249,7 @@ def test_backoff_doubles_and_is_forgotten_after_a_volume() -> None:
     assert (policy.interval(), policy.is_cooling(11), policy.is_cooling(12)) == (0, True, False)
 
 
-def test_two_ways_to_the_best_circulation_agree() -> None:
+def test_two_computations_of_the_best_circulation_agree() -> None:
     pytest.importorskip("networkx", reason="networkx is not installed")
     for seed in range(60):
         debts = {pair: exact(amount) for pair, amount in debt_graph(seed).items()}
@@ -269,7 +269,7 @@ def test_greedy_clearing_stays_within_the_best_circulation(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_routes_in_three_lie_between_the_first_found_ones_and_the_largest_flow(seed: int) -> None:
+def test_three_routes_carry_between_the_greedy_amount_and_the_largest_flow(seed: int) -> None:
     """The routes found one by one, the best three, any number of routes: each carries at least as much."""
     luck = Random(seed)
     hops = {(u, v): Fraction(luck.randint(1, 9)) for u in "RSXYZ" for v in "RSXYZ" if u != v and luck.random() < 0.6}
@@ -283,7 +283,7 @@ def test_routes_in_three_lie_between_the_first_found_ones_and_the_largest_flow(s
     assert most_payable(hops, {}, "S", "R", 6, 1) <= most_payable(hops, {}, "S", "R", 6, 2) <= best_three
 
 
-def test_best_three_routes_share_hops_in_halves() -> None:
+def test_the_best_three_routes_share_hops_in_halves() -> None:
     """Three routes, each pair with a narrow hop in common, carry half of what the three hops let through."""
     chosen = tuple(tuple(walk) for walk in ("SabcdR", "SabefR", "ScdefR"))
     hops = {hop: Fraction(100) for walk in chosen for hop in pairwise(walk)}

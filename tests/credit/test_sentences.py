@@ -234,7 +234,7 @@ def silence(patch: pytest.MonkeyPatch) -> None:
                     patch.setattr(module, member, silent[member])
 
 
-def test_sentences_change_no_byte_of_a_journal_a_state_or_a_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rewording_changes_no_byte_of_a_journal_a_state_or_a_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     spoken = list(samples())
     silence(monkeypatch)
     silent = list(samples())
@@ -249,14 +249,14 @@ def test_sentences_change_no_byte_of_a_journal_a_state_or_a_digest(monkeypatch: 
     assert len(kinds) > 35, "many kinds of refusals and failures are reached"
 
 
-def test_no_sentence_is_in_a_journal_or_a_state() -> None:
+def test_journals_and_states_contain_no_sentence() -> None:
     for sample in samples():
         assert list(spaced(sample.records)) == []
         for state in sample.states:
             assert list(spaced(decode(state))) == []
 
 
-def test_a_sentence_in_an_event_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sentence_in_an_event_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def chatty(run: Any, draft: Any) -> None:
         draft.note({"kind": "chatty", "message": "a sentence"})
 
@@ -268,7 +268,7 @@ def test_a_sentence_in_an_event_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("act", [Act.HANG_UP, Act.NO_HTTP, Act.NO_JSON, Act.FAIL, Act.REDIRECT, Act.REFUSE])
-def test_recorded_answers_of_a_payment_service_hold_no_sentence(act: Act) -> None:
+def test_recorded_answers_of_a_payment_service_contain_no_sentence(act: Act) -> None:
     question: dict[str, Json] = {"from": "ann", "to": "bea", "equivalent": "UAH", "amount": "2.50"}
     with serving(forever=act) as service:
         payments = PaymentService(service.url)
@@ -284,7 +284,7 @@ def test_every_word_has_its_text(table: Mapping[str, str]) -> None:
     assert all(" " not in word and text for word, text in table.items())
 
 
-def test_facts_of_a_stranger_that_do_not_fit_leave_the_code() -> None:
+def test_facts_that_do_not_fit_render_as_the_code() -> None:
     assert sentences.sentence_of("amounts_too_large", {}) == "amounts_too_large"
     assert sentences.sentence_of("missing_extra", {"modules": 3, "extra": None}) == "missing_extra"
     assert sentences.sentence_of("no_such_code", {"kind": "no_such_kind"}) == "no_such_code"

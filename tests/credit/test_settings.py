@@ -92,7 +92,7 @@ def by_variable(settings: Settings) -> dict[str, Any]:
 
 @pytest.mark.req("SIM-GUARD-1")
 @pytest.mark.req("SIM-ADP-2")
-def test_defaults_are_those_of_the_requirements() -> None:
+def test_defaults_equal_the_requirements() -> None:
     wanted = {**DEFAULTS, **{f"SIMULATOR_CLEARING_ADAPTIVE_{name}": value for name, value in ADAPTIVE.items()}}
     found = by_variable(from_environment({}))
 
@@ -115,9 +115,7 @@ def test_missing_and_empty_variables_mean_the_default(empty: str) -> None:
 @pytest.mark.req("SIM-GUARD-1")
 @pytest.mark.parametrize("one", TABLE, ids=lambda one: one.name)
 @pytest.mark.parametrize("word", ["?", "1.2.3", "0x10", "on off", "1 000", "-", "null", "9" * 31, "1_0", "٣"])
-def test_a_value_that_cannot_be_read_is_refused_with_variable_value_and_what_is_allowed(
-    one: Setting, word: str
-) -> None:
+def test_an_unreadable_value_is_rejected_with_variable_value_and_allowed_values(one: Setting, word: str) -> None:
     with pytest.raises(InvalidSetting) as refused:
         from_environment({one.variable: word})
 
@@ -130,7 +128,7 @@ def test_a_value_that_cannot_be_read_is_refused_with_variable_value_and_what_is_
 
 @pytest.mark.req("SIM-GUARD-1")
 @pytest.mark.parametrize("one", NUMBERS, ids=lambda one: one.name)
-def test_numbers_reach_to_both_ends_of_their_range_and_not_beyond(one: Setting) -> None:
+def test_numbers_are_accepted_up_to_both_ends_of_their_range(one: Setting) -> None:
     assert [parsed(one, str(value)) for value in (one.least, one.most)] == [one.least, one.most]
     for beyond in (one.least - 1, one.most + 1):
         with pytest.raises(InvalidSetting):
@@ -151,7 +149,7 @@ def test_integers_are_written_as_integers(one: Setting, word: str) -> None:
 @pytest.mark.parametrize(
     "word", ["NaN", "sNaN", "Infinity", "-inf", "1e9999999999999999999", "1e-400", "", "1,5", "0_1", "٠.٥"]
 )
-def test_decimals_are_finite_and_not_endless(word: str) -> None:
+def test_decimals_are_finite_and_bounded_in_length(word: str) -> None:
     with pytest.raises(InvalidSetting):
         parsed(BY_NAME["adaptive_no_capacity_high"], word)
 
@@ -168,7 +166,7 @@ def test_decimals_are_exact() -> None:
     [("1", True), ("TRUE", True), ("Yes", True), ("on", True), ("0", False), ("False", False), ("no", False),
      ("OFF", False), (" on ", True)],
 )  # fmt: skip
-def test_switches_have_many_words(word: str, value: bool) -> None:
+def test_switches_accept_several_words(word: str, value: bool) -> None:
     assert from_environment({"SIMULATOR_REAL_ENABLE_INJECT": word}).enable_inject is value
 
 
@@ -180,7 +178,7 @@ def test_switches_have_many_words(word: str, value: bool) -> None:
         ("ROUTING_MODE", "EXACT", RoutingMode.EXACT),
     ],
 )
-def test_words_are_read_whatever_their_case(variable: str, word: str, value: Any) -> None:
+def test_words_are_read_in_any_case(variable: str, word: str, value: Any) -> None:
     assert by_variable(from_environment({variable: word}))[variable] is value
 
 
@@ -190,7 +188,7 @@ def test_words_are_read_whatever_their_case(variable: str, word: str, value: Any
     [("3.00", 300_000_000), ("500", 50_000_000_000), ("9.999", 999_000_000), ("0.009", 0), ("0", 0), ("none", None),
      ("OFF", None), (" 2.5 ", 250_000_000), ("1e2", 10_000_000_000)],
 )  # fmt: skip
-def test_the_cap_is_rounded_down_to_the_cent_and_can_be_taken_away(word: str, atoms: int | None) -> None:
+def test_the_cap_is_rounded_down_to_the_cent_and_can_be_switched_off(word: str, atoms: int | None) -> None:
     assert from_environment({"SIMULATOR_REAL_AMOUNT_CAP": word}).amount_cap == atoms
 
 
@@ -198,7 +196,7 @@ def test_the_cap_is_rounded_down_to_the_cent_and_can_be_taken_away(word: str, at
 @pytest.mark.parametrize(
     "word", ["-1", "-0.01", "three", "NaN", "inf", "1e13", "1e400", "1e99999999999999999999", "3,0"]
 )
-def test_a_cap_that_is_no_amount_is_refused(word: str) -> None:
+def test_an_invalid_cap_is_rejected(word: str) -> None:
     with pytest.raises(InvalidSetting) as refused:
         from_environment({"SIMULATOR_REAL_AMOUNT_CAP": word})
 
@@ -218,7 +216,7 @@ def test_a_cap_that_is_no_amount_is_refused(word: str) -> None:
         ({"TIME_BUDGET_MS_MAX": "49"}, "TIME_BUDGET_MS_MAX"),
     ],
 )
-def test_ranges_that_cross_are_refused_with_both_names(low: dict[str, str], high: str) -> None:
+def test_crossed_ranges_are_rejected_with_both_names(low: dict[str, str], high: str) -> None:
     given = {f"SIMULATOR_CLEARING_ADAPTIVE_{name}": value for name, value in low.items()}
 
     with pytest.raises(InvalidSetting) as refused:
@@ -232,31 +230,31 @@ def test_ranges_that_cross_are_refused_with_both_names(low: dict[str, str], high
     ("name", "value"),
     [("WINDOW_TICKS", "0"), ("MIN_INTERVAL_TICKS", "0"), ("NO_CAPACITY_LOW", "-0.1"), ("NO_CAPACITY_HIGH", "1.01")],
 )
-def test_adaptive_settings_out_of_range_are_refused(name: str, value: str) -> None:
+def test_adaptive_settings_out_of_range_are_rejected(name: str, value: str) -> None:
     with pytest.raises(InvalidSetting):
         from_environment({f"SIMULATOR_CLEARING_ADAPTIVE_{name}": value})
 
 
 @pytest.mark.req("SIM-ADP-16")
-def test_both_ends_of_the_adaptive_ranges_may_be_equal_where_nothing_divides_by_their_distance() -> None:
+def test_adaptive_ranges_can_be_single_values() -> None:
     given = {"adaptive_max_depth_min": "6", "adaptive_time_budget_ms_min": "250", "adaptive_no_capacity_low": "0"}
 
     assert changed(Settings(), given).adaptive_max_depth_min == 6
 
 
 @pytest.mark.req("SIM-ADP-21")
-def test_the_least_depth_follows_the_greatest_unless_it_is_given() -> None:
+def test_the_least_depth_follows_the_greatest_unless_given() -> None:
     given = [{}, {"adaptive_max_depth_max": "4"}, {"adaptive_max_depth_min": "3"}]
 
     assert [changed(Settings(), values).least_depth for values in given] == [6, 4, 3]
 
 
-def test_the_smallest_budget_is_not_above_the_largest() -> None:
+def test_the_smallest_budget_cannot_exceed_the_largest() -> None:
     with pytest.raises(InvalidSetting, match="SIMULATOR_ACTIONS_PER_TICK_MIN"):
         changed(Settings(), {"actions_per_tick_min": "21"})
 
 
-def test_settings_change_by_name_or_by_variable_and_the_others_stay() -> None:
+def test_settings_change_by_name_or_variable_and_the_others_stay() -> None:
     before = changed(Settings(), {"routing_max_hops": "4"})
     after = changed(before, {"SIMULATOR_TICK_MS_BASE": " 250 ", "amount_cap": "none"})
 
@@ -264,7 +262,7 @@ def test_settings_change_by_name_or_by_variable_and_the_others_stay() -> None:
     assert changed(after, {}) == after
 
 
-def test_a_name_that_nobody_knows_is_refused_with_all_names() -> None:
+def test_an_unknown_name_is_rejected_with_all_names() -> None:
     with pytest.raises(InvalidSetting) as refused:
         changed(Settings(), {"speed": "5"})
 
@@ -273,7 +271,7 @@ def test_a_name_that_nobody_knows_is_refused_with_all_names() -> None:
 
 
 @given(st.sampled_from(TABLE), st.text(max_size=40))
-def test_any_text_is_read_or_refused(one: Setting, word: str) -> None:
+def test_any_text_is_read_or_rejected(one: Setting, word: str) -> None:
     try:
         settings = changed(Settings(), {one.name: word})
     except InvalidSetting:
@@ -285,7 +283,7 @@ def test_any_text_is_read_or_refused(one: Setting, word: str) -> None:
         assert str(again) == str(int(word))
 
 
-def test_settings_too_fine_to_compute_with_are_refused_in_a_configuration_too() -> None:
+def test_a_configuration_rejects_settings_of_excessive_precision() -> None:
     config: Any = made(from_value(network(("a", "b", 1)))).json
     config["settings"]["adaptive_no_capacity_low"] = Decimal("1e-200")
 
@@ -303,7 +301,7 @@ def test_settings_too_fine_to_compute_with_are_refused_in_a_configuration_too() 
         ("PREPARE_LOCK_TTL_SECONDS", "30", "9"),
     ],
 )
-def test_a_value_that_would_have_no_effect_is_refused_with_the_reason(variable: str, default: str, other: str) -> None:
+def test_a_value_without_effect_is_rejected_with_the_reason(variable: str, default: str, other: str) -> None:
     assert from_environment({variable: default}) == Settings()
     with pytest.raises(InvalidSetting, match="no effect") as refused:
         from_environment({variable: other})
@@ -312,11 +310,11 @@ def test_a_value_that_would_have_no_effect_is_refused_with_the_reason(variable: 
     assert refused.value.details["allowed"] == default
 
 
-def test_a_stored_run_with_such_a_value_is_still_found() -> None:
+def test_a_stored_run_with_a_value_without_effect_still_loads() -> None:
     assert checked(msgspec.structs.replace(Settings(), stop_grace_sec=4)).stop_grace_sec == 4
 
 
-def test_a_long_value_is_not_repeated_in_the_refusal() -> None:
+def test_a_long_value_is_not_repeated_in_the_message() -> None:
     with pytest.raises(InvalidSetting) as caught:
         from_environment({"SIMULATOR_REAL_AMOUNT_CAP": "`" * 1_000_000})
 

@@ -23,7 +23,7 @@ class Broken:
 @pytest.mark.req("SIM-CLR-11")
 @pytest.mark.parametrize("command", [Tick(3), Tick(5), Clear()])
 @pytest.mark.parametrize("setting", [{"clearing_mode": "optimal"}, {"clearing_yardstick": "on"}])
-def test_a_solver_that_raises_leaves_the_run_where_it_was(command: Commands, setting: dict[str, str]) -> None:
+def test_a_solver_that_raises_leaves_the_run_unchanged(command: Commands, setting: dict[str, str]) -> None:
     options = changed(Settings(), {"clearing_every_n_ticks": "2", **setting})
     scenario = network(("B", "A", 50), ("C", "B", 50), ("A", "C", 50))
     run = Headless(made(from_value(scenario), seed=3, settings=options))
@@ -44,7 +44,7 @@ def abandoned(run: Headless) -> Headless:
 
 @pytest.mark.req("SIM-RUN-12")
 @pytest.mark.parametrize("before", [(), (Pause(),)])
-def test_an_abandoned_run_has_ended_in_error_and_says_why(before: tuple[Commands, ...]) -> None:
+def test_an_abandoned_run_ends_in_error_with_a_reason(before: tuple[Commands, ...]) -> None:
     run = Headless(made(from_value(network(("B", "A", 50))), seed=3))
     run.step(2)
     for command in before:
@@ -57,7 +57,7 @@ def test_an_abandoned_run_has_ended_in_error_and_says_why(before: tuple[Commands
     assert (status.last_error.code, "restarted" in status.last_error.message) == ("INTERNAL_ERROR", True)
 
 
-def test_a_run_that_has_ended_cannot_be_abandoned() -> None:
+def test_a_finished_run_cannot_be_abandoned() -> None:
     run = Headless(made(from_value(network(("B", "A", 50))), seed=3))
     run.do(Stop())
 
@@ -65,7 +65,7 @@ def test_a_run_that_has_ended_cannot_be_abandoned() -> None:
 
 
 @pytest.mark.req("SIM-STO-8")
-def test_a_run_made_of_a_checkpoint_goes_on_as_the_first_would_have() -> None:
+def test_a_run_from_a_checkpoint_continues_as_the_original() -> None:
     plan = made(from_value(network(("B", "A", 50), ("C", "B", 50), ("A", "C", 50))), seed=3)
     whole, first = Headless(plan), Headless(plan)
     whole.step(30)
@@ -78,7 +78,7 @@ def test_a_run_made_of_a_checkpoint_goes_on_as_the_first_would_have() -> None:
     assert later.run.digests() == whole.run.digests()
 
 
-def test_a_checkpoint_is_part_of_what_a_journal_keeps() -> None:
+def test_a_checkpoint_is_part_of_the_configuration_in_a_journal() -> None:
     plan = made(from_value(network(("B", "A", 50))), seed=3)
     first = Headless(plan)
     first.step(5)
@@ -89,7 +89,7 @@ def test_a_checkpoint_is_part_of_what_a_journal_keeps() -> None:
     assert again.state() == first.run.state()
 
 
-def test_a_checkpoint_of_another_scenario_is_refused() -> None:
+def test_a_checkpoint_of_another_scenario_is_rejected() -> None:
     other = Headless(made(from_value(network(("X", "Y", 50))), seed=3)).run.state()
     plan = made(from_value(network(("B", "A", 50))), seed=3)
 

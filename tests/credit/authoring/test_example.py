@@ -18,7 +18,7 @@ def lives() -> dict[str, Life]:
     return {name: live(values) for name, values in LIVES.items()}
 
 
-def test_the_village_is_the_one_that_the_command_makes() -> None:
+def test_the_village_equals_the_output_of_the_command() -> None:
     found, cautions = read_with_warnings(scenario())
 
     assert scenario().value == village(PARTICIPANTS, SEED)
@@ -36,7 +36,7 @@ def test_the_village_runs_out_of_credit_unless_it_is_cleared(lives: dict[str, Li
     assert calendar.result.clearing
 
 
-def test_the_village_comes_out_the_same_again(lives: dict[str, Life]) -> None:
+def test_the_village_is_reproducible(lives: dict[str, Life]) -> None:
     name, values = next(iter(LIVES.items()))
 
     again = live(values)
@@ -45,11 +45,11 @@ def test_the_village_comes_out_the_same_again(lives: dict[str, Life]) -> None:
     assert len({life.result.digests["ledger"] for life in lives.values()}) == len(LIVES)
 
 
-def test_a_share_of_nothing_is_nothing(lives: dict[str, Life]) -> None:
+def test_a_share_of_zero_payments_is_zero(lives: dict[str, Life]) -> None:
     assert next(iter(lives.values())).per_cent(TICKS, TICKS + 10) == 0
 
 
-def test_the_script_tells_every_life_and_draws_it(tmp_path: Path, lives: dict[str, Life]) -> None:
+def test_the_script_prints_every_life_and_draws_it(tmp_path: Path, lives: dict[str, Life]) -> None:
     picture = tmp_path / "village.svg"
     command = [sys.executable, str(ROOT / "examples/village/lives.py"), str(picture)]
 

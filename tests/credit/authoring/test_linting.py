@@ -81,7 +81,7 @@ def test_a_sound_scenario_has_no_findings() -> None:
 
 
 @pytest.mark.req("SIM-SCN-15")
-def test_participants_without_any_line_are_named() -> None:
+def test_participants_without_a_line_are_reported() -> None:
     scenario = ring()
     scenario["participants"] += [person("dan"), person("eva", status="left")]
 
@@ -92,7 +92,7 @@ def test_participants_without_any_line_are_named() -> None:
     assert "eva" not in caution.message
 
 
-def test_many_are_counted_and_a_few_are_named() -> None:
+def test_a_long_list_is_counted_and_shortened() -> None:
     scenario = ring()
     scenario["participants"] += [person(f"p{number}") for number in range(9)]
 
@@ -102,7 +102,7 @@ def test_many_are_counted_and_a_few_are_named() -> None:
     assert "9 participants (p0, p1, p2, p3, p4 and 4 more)" in caution.message
 
 
-def test_those_who_can_pay_nobody_and_those_whom_nobody_can_pay_are_named() -> None:
+def test_participants_that_cannot_pay_or_cannot_be_paid_are_reported() -> None:
     scenario = ring()
     scenario["participants"] += [person("dan"), person("eva"), person("off", status="suspended")]
     scenario["trustlines"] += [line("ann", "dan"), line("dan", "off"), line("eva", "ann"), line("ann", "eva", limit=0)]
@@ -111,7 +111,7 @@ def test_those_who_can_pay_nobody_and_those_whom_nobody_can_pay_are_named() -> N
     assert the_one("participant_cannot_be_paid", scenario).path == "$.participants[?@.id=='eva']"
 
 
-def test_a_limit_of_zero_is_named() -> None:
+def test_a_limit_of_zero_is_reported() -> None:
     scenario = ring()
     scenario["trustlines"] += [line("bea", "ann", limit="0.00")]
 
@@ -119,19 +119,19 @@ def test_a_limit_of_zero_is_named() -> None:
     assert codes(scenario) == ["limit_of_zero"]
 
 
-def test_blocked_participants_that_nobody_knows_are_named() -> None:
+def test_unknown_blocked_participants_are_reported() -> None:
     scenario = ring()
     scenario["trustlines"][0] = line("ann", "bea", blocked_participants=["cid", "Cid"])
 
     assert "Cid" in the_one("blocked_unknown", scenario).message
 
 
-def test_an_equivalent_without_a_live_line_is_named() -> None:
+def test_an_equivalent_without_a_live_line_is_reported() -> None:
     assert "EUR" in the_one("equivalent_without_line", ring(equivalents=["UAH", "EUR"])).message
 
 
 @pytest.mark.req("SIM-SCN-15")
-def test_parts_that_no_payment_crosses_are_told_by_equivalent() -> None:
+def test_separate_parts_of_the_network_are_reported_by_equivalent() -> None:
     scenario = ring()
     others = ("dan", "eva", "fay", "gus")
     scenario["participants"] += [person(name) for name in others]
@@ -157,7 +157,7 @@ def test_parts_that_no_payment_crosses_are_told_by_equivalent() -> None:
         (RING[:2], {"clearing_policy": "adaptive", "clearing_every_n_ticks": "0"}, True),
     ],
 )
-def test_clearing_that_can_never_help_is_told(
+def test_clearing_that_can_never_help_is_reported(
     lines: list[tuple[str, str]], settings: dict[str, str], expected: bool
 ) -> None:
     scenario = ring(trustlines=[line(*ends) for ends in lines])
@@ -165,14 +165,14 @@ def test_clearing_that_can_never_help_is_told(
     assert ("no_cycle" in codes(scenario, **settings)) is expected
 
 
-def test_lines_that_may_not_be_cleared_close_no_circle() -> None:
+def test_lines_excluded_from_clearing_close_no_circle() -> None:
     scenario = ring()
     scenario["trustlines"][1]["policy"] = {"auto_clearing": False}
 
     assert codes(scenario) == ["no_cycle"]
 
 
-def test_a_circle_longer_than_the_depth_of_clearing_does_not_help_unless_clearing_is_optimal() -> None:
+def test_a_circle_longer_than_the_clearing_depth_helps_only_optimal_clearing() -> None:
     names = [f"p{number}" for number in range(8)]
     scenario = ring(
         participants=[person(name) for name in names],
@@ -186,7 +186,7 @@ def test_a_circle_longer_than_the_depth_of_clearing_does_not_help_unless_clearin
     assert codes(scenario, clearing_mode="optimal") == []
 
 
-def test_groups_that_nobody_belongs_to_are_named() -> None:
+def test_empty_groups_are_reported() -> None:
     scenario = ring()
     scenario["groups"].append({"id": "agents", "label": "Agents"})
 
@@ -195,7 +195,7 @@ def test_groups_that_nobody_belongs_to_are_named() -> None:
 
 @pytest.mark.req("SIM-SCN-15")
 @pytest.mark.req("SIM-GUARD-5")
-def test_profiles_silenced_by_the_cap_are_named_with_what_helps() -> None:
+def test_profiles_silenced_by_the_cap_are_reported_with_a_remedy() -> None:
     scenario = with_props(amount_model={"uah": {"min": 9, "p50": 12}})
 
     caution = the_one("profile_silenced", scenario)
@@ -206,14 +206,14 @@ def test_profiles_silenced_by_the_cap_are_named_with_what_helps() -> None:
     assert codes(scenario, amount_cap="none") == []
 
 
-def test_profiles_that_no_limit_suffices_are_named() -> None:
+def test_profiles_above_every_limit_are_reported() -> None:
     scenario = with_props(amount_model={"UAH": {"min": 51}})
 
     assert codes(scenario, amount_cap="none") == ["profile_above_limits"]
     assert codes(with_props(amount_model={"UAH": {"min": 50}}), amount_cap="none") == []
 
 
-def test_a_profile_that_nobody_has_is_not_judged() -> None:
+def test_an_unused_profile_is_not_checked() -> None:
     scenario = ring()
     scenario["behaviorProfiles"].append({"id": "spare", "props": {"amount_model": {"UAH": {"min": 9}}}})
 
@@ -221,15 +221,15 @@ def test_a_profile_that_nobody_has_is_not_judged() -> None:
 
 
 @pytest.mark.parametrize("model", [{"min": 2, "max": 1}, {"max": 0.001}])
-def test_a_model_that_no_amount_fits_is_named(model: dict[str, Any]) -> None:
+def test_an_amount_model_that_allows_no_amount_is_reported(model: dict[str, Any]) -> None:
     assert codes(with_props(amount_model={"UAH": model})) == ["no_amount_possible"]
 
 
-def test_a_cap_of_zero_is_told() -> None:
+def test_a_cap_of_zero_is_reported() -> None:
     assert codes(ring(), amount_cap="0") == ["cap_of_zero"]
 
 
-def test_weights_and_models_of_equivalents_that_are_not_there_are_named() -> None:
+def test_weights_and_models_of_unknown_equivalents_are_reported() -> None:
     scenario = with_props(equivalent_weights={"uah": 1, "UHA": 2}, amount_model={"EUR": {}})
 
     assert [one.path for one in found(scenario) if one.code == "unknown_equivalent"] == [
@@ -239,12 +239,12 @@ def test_weights_and_models_of_equivalents_that_are_not_there_are_named() -> Non
 
 
 @pytest.mark.parametrize("weights", [{}, {"UAH": 0}, {"UHA": 1}])
-def test_a_profile_that_pays_in_no_equivalent_is_named(weights: dict[str, Any]) -> None:
+def test_a_profile_that_pays_in_no_equivalent_is_reported(weights: dict[str, Any]) -> None:
     assert "profile_without_equivalent" in codes(with_props(equivalent_weights=weights))
 
 
 @pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in MALFORMED.items() for value in values])
-def test_a_prop_that_fell_back_to_its_default_is_named(key: str, value: Any) -> None:
+def test_a_prop_replaced_by_its_default_is_reported(key: str, value: Any) -> None:
     caution = the_one("prop_ignored", with_props(**{key: value}))
 
     assert caution.path == f"$.behaviorProfiles[?@.id=='calm'].props.{key}"
@@ -252,12 +252,12 @@ def test_a_prop_that_fell_back_to_its_default_is_named(key: str, value: Any) -> 
 
 
 @pytest.mark.parametrize("model", [{"min": 0}, {"p50": "9"}, [], None, {"p90": True}, {"max": -3}])
-def test_an_entry_of_an_amount_model_that_was_dropped_is_named(model: Any) -> None:
+def test_a_dropped_entry_of_an_amount_model_is_reported(model: Any) -> None:
     assert codes(with_props(amount_model={"UAH": {"min": 1}, "uah ": model})) == ["prop_ignored"]
 
 
 @given(st.integers(0, 10**6))
-def test_a_prop_is_named_exactly_where_the_planner_takes_the_default(seed: int) -> None:
+def test_a_prop_is_reported_exactly_where_the_planner_takes_the_default(seed: int) -> None:
     """A value that the planner uses differs from the one it takes for rubbish, or is that default itself."""
     scenario = read_scenario(read_bytes(as_text(case(seed).scenario)))
     rubbish = "rubbish"
@@ -276,17 +276,17 @@ def _same_as_default(key: str, value: Any) -> bool:
     return clamped or (key == "recipient_group_weights" and not any(value.values()))
 
 
-def test_a_rate_outside_0_to_1_is_told() -> None:
+def test_a_rate_outside_0_to_1_is_reported() -> None:
     assert codes(with_props(tx_rate=1.7)) == codes(with_props(tx_rate=-0.1)) == ["rate_clamped"]
     assert codes(with_props(tx_rate=0)) == codes(with_props(tx_rate=1)) == []
 
 
-def test_a_misspelt_prop_is_told_with_what_might_be_meant() -> None:
+def test_a_misspelt_prop_is_reported_with_a_suggestion() -> None:
     assert "did you mean tx_rate?" in the_one("prop_misspelt", with_props(tx_rat=0.5)).message
     assert codes(with_props(mood="fine")) == []
 
 
-def test_chains_without_flow_are_told() -> None:
+def test_chains_without_flow_are_reported() -> None:
     chained = with_props(flow_chains=[["buyers", "shops"]])
 
     assert codes(chained) == ["flow_switched_off"]
@@ -294,7 +294,7 @@ def test_chains_without_flow_are_told() -> None:
 
 
 @pytest.mark.req("SIM-SCN-15")
-def test_a_group_that_no_sender_can_reach_is_a_mistake_of_direction() -> None:
+def test_a_group_that_no_sender_reaches_is_reported() -> None:
     scenario = with_props(recipient_group_weights={"shops": 1, "makers": 0})
     scenario["participants"][2]["behaviorProfileId"] = scenario["participants"][1]["behaviorProfileId"] = "other"
     scenario["behaviorProfiles"].append({"id": "other"})
@@ -309,7 +309,7 @@ def test_a_group_that_no_sender_can_reach_is_a_mistake_of_direction() -> None:
     assert "the group shops within 3 hops" in caution.message
 
 
-def test_a_group_of_oneself_alone_is_out_of_reach() -> None:
+def test_a_group_with_the_sender_alone_is_out_of_reach() -> None:
     assert codes(with_props(recipient_group_weights={"buyers": 1})) == []
     scenario = with_props(recipient_group_weights={"buyers": 1})
     for other in scenario["participants"][1:]:
@@ -318,7 +318,7 @@ def test_a_group_of_oneself_alone_is_out_of_reach() -> None:
     assert codes(scenario) == ["group_out_of_reach"]
 
 
-def test_a_group_that_nobody_is_in_is_out_of_reach_but_not_where_a_preset_guesses_it() -> None:
+def test_an_empty_group_is_out_of_reach_unless_a_preset_names_it() -> None:
     scenario = ring(behaviorProfiles=[])
     for one in scenario["participants"]:
         one["behaviorProfileId"] = "household"
@@ -327,7 +327,7 @@ def test_a_group_that_nobody_is_in_is_out_of_reach_but_not_where_a_preset_guesse
     assert codes(with_props(recipient_group_weights={"retail": 1})) == ["group_out_of_reach"]
 
 
-def test_a_chain_counts_from_its_own_group() -> None:
+def test_a_chain_is_checked_from_its_own_group() -> None:
     flow = {"flow": {"enabled": True}}
     chained = {
         **with_props(flow_chains=[["buyers", "buyers"], ["agents", "shops"], ["shops", "makers"]]),
@@ -340,7 +340,7 @@ def test_a_chain_counts_from_its_own_group() -> None:
     assert "in the group 'buyers' can reach the group buyers" in caution.message
 
 
-def test_injections_that_are_switched_off_are_told() -> None:
+def test_injections_that_are_switched_off_are_reported() -> None:
     effect = {"op": "freeze_participant", "participant_id": "ann"}
     scenario = ring(events=[{"time": 0, "type": "note"}, {"time": 0, "type": "inject", "effects": [effect]}])
 
@@ -363,14 +363,14 @@ INJECTED = {"equivalent": "UAH", "limit": 5}
         {"op": "inject_debt", "from": "bea", "to": "ann", "equivalent": "UAH", "amount": 0.001},
     ],
 )
-def test_an_injection_that_cannot_apply_is_told(effect: dict[str, Any]) -> None:
+def test_an_injection_that_cannot_apply_is_reported(effect: dict[str, Any]) -> None:
     good = {"op": "inject_debt", "from": "bea", "to": "ann", "equivalent": "UAH", "amount": 1}
     scenario = ring(events=[{"time": 0, "type": "inject", "effects": [good, effect]}])
 
     assert "the effect 1 cannot apply" in the_one("injection_impossible", scenario, enable_inject="on").message
 
 
-def test_lines_and_participants_to_come_count_where_injections_are_on() -> None:
+def test_injected_lines_and_participants_count_where_injections_are_on() -> None:
     newcomer = {"op": "add_participant", "participant": person("dan"), "initial_trustlines": [
         {"sponsor": "ann", "equivalent": "UAH", "limit": 5},
         {"sponsor": "bea", "equivalent": "UAH", "limit": 5, "direction": "new_credits_sponsor"},
@@ -383,7 +383,7 @@ def test_lines_and_participants_to_come_count_where_injections_are_on() -> None:
     assert {"no_cycle", "injection_switched_off"} <= set(codes(scenario))
 
 
-def test_more_effects_than_apply_are_told() -> None:
+def test_effects_beyond_the_most_are_reported() -> None:
     effect = {"op": "inject_debt", "from": "bea", "to": "ann", "equivalent": "UAH", "amount": 0.01}
     scenario = ring(events=[{"time": 0, "type": "inject", "effects": [effect] * 501}])
 
@@ -419,12 +419,12 @@ def stress(time: int = 0, duration: int = 0, **effect: Any) -> dict[str, Any]:
         (stress(time=2000, duration=1), []),
     ],
 )
-def test_a_stress_that_changes_nothing_is_told(event: dict[str, Any], expected: list[str]) -> None:
+def test_a_stress_that_changes_nothing_is_reported(event: dict[str, Any], expected: list[str]) -> None:
     assert codes(ring(events=[event])) == expected
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_invented_networks_have_nothing_that_a_designer_would_have_to_change(kind: Kind) -> None:
+def test_generated_networks_have_no_serious_findings(kind: Kind) -> None:
     scenario = read_scenario(from_value(village(100, 1, profile=kind)))
 
     harmless = {"participant_cannot_pay", "participant_cannot_be_paid"}
@@ -432,7 +432,7 @@ def test_invented_networks_have_nothing_that_a_designer_would_have_to_change(kin
 
 
 @pytest.mark.req("SIM-GUARD-5")
-def test_the_public_village_is_silent_under_the_usual_cap_and_sound_above_it() -> None:
+def test_the_public_village_is_silenced_under_the_usual_cap_and_sound_above_it() -> None:
     scenario = public_scenario("greenfield-village-100-realistic-v2")
 
     assert codes(scenario).count("profile_silenced") == 10
@@ -440,7 +440,7 @@ def test_the_public_village_is_silent_under_the_usual_cap_and_sound_above_it() -
     assert "no_cycle" not in codes(scenario)
 
 
-def test_the_same_profiles_are_silenced_as_in_the_run() -> None:
+def test_the_linter_names_the_same_silenced_profiles_as_the_run() -> None:
     found = 0
 
     for seed in range(60):
@@ -456,7 +456,7 @@ def test_the_same_profiles_are_silenced_as_in_the_run() -> None:
 
 
 @given(st.integers(0, 10**6))
-def test_any_scenario_can_be_looked_at_and_each_finding_says_something(seed: int) -> None:
+def test_any_scenario_can_be_linted_and_each_finding_has_a_message(seed: int) -> None:
     one = case(seed)
     scenario, settings = read_scenario(read_bytes(as_text(one.scenario))), changed(Settings(), one.settings)
 
@@ -491,7 +491,7 @@ def test_circles_are_found_exactly_where_there_are_any(seed: int, most: int) -> 
     assert has_circle(pairs, most) is (next(circles(pairs, most), None) is not None)
 
 
-def test_a_search_for_circles_that_takes_too_long_is_given_up() -> None:
+def test_a_search_for_circles_stops_when_its_steps_are_used_up() -> None:
     names = [f"p{number}" for number in range(20)]
     ring_of_twenty = list(zip(names, names[1:] + names[:1], strict=True))
 
@@ -501,7 +501,7 @@ def test_a_search_for_circles_that_takes_too_long_is_given_up() -> None:
 
 
 @given(st.integers(0, 10**6))
-def test_reach_is_that_of_the_planner(seed: int) -> None:
+def test_reach_equals_that_of_the_planner(seed: int) -> None:
     run = Headless(made(read_bytes(as_text(case(seed).scenario)), seed=1)).run
     names = run.network.people.names
     for ledger in run.network.ledgers.values():
@@ -515,24 +515,24 @@ def test_reach_is_that_of_the_planner(seed: int) -> None:
             assert sorted(reach(ways, name, REACH_HOPS, REACH_MOST)) == everybody
 
 
-def test_reach_ends_with_as_many_as_the_planner_sees() -> None:
+def test_reach_stops_at_the_most_that_the_planner_sees() -> None:
     ways = ways_of(("hub", f"p{number:03}") for number in range(500))
 
     assert len(list(reach(ways, "hub", 3, 200))) == 199
 
 
-def test_marks_are_seen_as_far_as_the_hops_go() -> None:
+def test_marks_spread_as_far_as_the_hops_allow() -> None:
     ways = ways_of([("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")])
 
     assert marks_within(ways, {"c": 1, "d": 2, "e": 4}, 3) == {"a": 3, "b": 7, "c": 6, "d": 4}
 
 
-def test_parts_are_told_largest_first() -> None:
+def test_parts_are_listed_largest_first() -> None:
     assert parts([("x", "y"), ("b", "a"), ("b", "c")]) == [["a", "b", "c"], ["x", "y"]]
 
 
 @pytest.mark.long
-def test_ten_thousand_participants_are_looked_at_without_giving_up() -> None:
+def test_ten_thousand_participants_are_linted_within_the_step_limit() -> None:
     """Seven one-way layers: no circle of six, which is the most work there is to prove."""
     luck, count = Random(1), 10_000
     people = tuple(

@@ -75,7 +75,7 @@ def with_value(path: tuple[str | int, ...], value: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("schema", [file_schema, settings_schema, config_schema])
-def test_each_is_a_schema_and_plain_json(schema: Any) -> None:
+def test_each_schema_is_valid_and_plain_json(schema: Any) -> None:
     jsonschema_rs.meta.validate(schema())
 
     assert encode(schema())
@@ -83,7 +83,7 @@ def test_each_is_a_schema_and_plain_json(schema: Any) -> None:
 
 
 @pytest.mark.req("SIM-SCN-1")
-def test_the_schema_knows_the_members_that_the_reader_knows() -> None:
+def test_the_schema_and_the_reader_have_the_same_members() -> None:
     assert set(file_schema()["properties"]) == {*REQUIRED, *ROOT, "settings"}
 
 
@@ -98,7 +98,7 @@ def test_public_scenarios_satisfy_the_schema(name: str) -> None:
 
 
 @pytest.mark.parametrize("profile", list(Profile))
-def test_invented_networks_satisfy_the_schema(profile: Profile) -> None:
+def test_generated_networks_satisfy_the_schema(profile: Profile) -> None:
     made_up = json.loads(encode(village(40, 3, profile=profile)))
 
     assert [error.message for error in SCENARIO.iter_errors(made_up)] == []
@@ -137,14 +137,14 @@ def blurred(value: Any) -> bool:
 
 
 @pytest.mark.req("SIM-SCN-1")
-def test_schema_and_reader_agree_about_a_thousand_mutations() -> None:
+def test_schema_and_reader_agree_on_a_thousand_mutations() -> None:
     for seed in range(1000):
         agree(mutated(case(seed).scenario, Random(seed)))
 
 
 @pytest.mark.long
 @given(st.integers(0, 10**9))
-def test_schema_and_reader_agree_about_any_mutation(seed: int) -> None:
+def test_schema_and_reader_agree_on_any_mutation(seed: int) -> None:
     agree(mutated(case(seed).scenario, Random(seed)))
 
 
@@ -187,7 +187,7 @@ WRONG: list[tuple[tuple[str | int, ...], Any]] = [
 
 @pytest.mark.req("SIM-SCN-1")
 @pytest.mark.parametrize(("path", "value"), WRONG, ids=[".".join(map(str, path)) for path, _ in WRONG])
-def test_schema_and_reader_refuse_the_same(path: tuple[str | int, ...], value: Any) -> None:
+def test_schema_and_reader_reject_the_same_values(path: tuple[str | int, ...], value: Any) -> None:
     given = with_value(path, value)
 
     assert SCENARIO.is_valid(SMALL)
@@ -200,7 +200,7 @@ def settings_json(settings: Settings) -> Any:
     return json.loads(encode(settings))
 
 
-def test_the_schema_of_settings_has_every_setting_with_its_default_and_its_range() -> None:
+def test_the_settings_schema_has_every_setting_with_default_and_range() -> None:
     properties = settings_schema()["properties"]
 
     assert list(properties) == [one.name for one in TABLE] == list(Settings.__struct_fields__)
@@ -221,7 +221,7 @@ def test_random_settings_satisfy_the_schema(seed: int) -> None:
     [("tick_ms_base", 0), ("clearing_max_depth", 65), ("clearing_policy", "often"), ("enable_inject", 1),
      ("amount_cap", 5), ("amount_cap", -(10**6)), ("adaptive_no_capacity_high", 1.5), ("fixed_seed", -1), ("speed", 1)],
 )  # fmt: skip
-def test_settings_out_of_range_are_refused_by_the_schema_and_by_a_run(name: str, value: Any) -> None:
+def test_settings_out_of_range_are_rejected_by_the_schema_and_by_a_run(name: str, value: Any) -> None:
     given = {**made(from_value(SMALL), seed=1).json, "settings": {name: value}}  # type: ignore[dict-item]
 
     assert not SETTINGS.is_valid({name: value})
@@ -239,7 +239,7 @@ def test_the_configuration_of_a_run_satisfies_the_schema(seed: int) -> None:
     assert [error.message for error in CONFIG.iter_errors(json.loads(encode(plan.config)))] == []
 
 
-def test_a_configuration_says_whether_its_scenario_is_read_leniently() -> None:
+def test_extra_members_satisfy_the_schema_only_in_a_lenient_configuration() -> None:
     config = {"scenario": {**SMALL, "mood": "fine"}, "seed": 1, "run_id": "run_1"}
 
     assert not CONFIG.is_valid(config)
@@ -248,5 +248,5 @@ def test_a_configuration_says_whether_its_scenario_is_read_leniently() -> None:
     assert not CONFIG.is_valid({**config, "lenient": True, "scenario": []})
 
 
-def test_the_schema_of_a_configuration_has_every_member() -> None:
+def test_the_configuration_schema_has_every_member() -> None:
     assert set(config_schema()["properties"]) == {field.encode_name for field in msgspec.structs.fields(Config)}

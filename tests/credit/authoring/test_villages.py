@@ -143,7 +143,7 @@ def positions(run: Run) -> list[int]:
 
 
 @pytest.mark.parametrize(("profile", "participants", "seed"), GOLDEN)
-def test_a_network_has_the_bytes_it_always_had(profile: Profile, participants: int, seed: int) -> None:
+def test_a_network_has_its_golden_bytes(profile: Profile, participants: int, seed: int) -> None:
     assert digest(village(participants, seed, profile=profile)) == GOLDEN[profile, participants, seed]
 
 
@@ -162,7 +162,7 @@ def test_a_network_has_the_same_bytes_under_any_hash_seed() -> None:
 
 
 @given(profiles, sizes, seeds)
-def test_a_network_of_another_seed_is_another(profile: Profile, participants: int, seed: int) -> None:
+def test_another_seed_gives_another_network(profile: Profile, participants: int, seed: int) -> None:
     other = (seed + 1) % (SEED_MOST + 1)
 
     this, that = village(participants, seed, profile=profile), village(participants, other, profile=profile)
@@ -173,7 +173,7 @@ def test_a_network_of_another_seed_is_another(profile: Profile, participants: in
 
 
 @pytest.mark.parametrize("participants", [-3, 0, 1, MOST + 1])
-def test_too_few_or_too_many_participants_are_refused_with_what_is_allowed(participants: int) -> None:
+def test_a_number_of_participants_out_of_range_is_rejected_with_the_range(participants: int) -> None:
     with pytest.raises(InputRefused, match="2 to 100000") as refused:
         village(participants, 1)
 
@@ -181,7 +181,7 @@ def test_too_few_or_too_many_participants_are_refused_with_what_is_allowed(parti
 
 
 @pytest.mark.parametrize("seed", [-1, SEED_MOST + 1])
-def test_a_seed_that_is_no_unsigned_64_bit_integer_is_refused(seed: int) -> None:
+def test_a_seed_outside_unsigned_64_bits_is_rejected(seed: int) -> None:
     with pytest.raises(InputRefused, match=f"The seed is {seed}; it must be 0 to {SEED_MOST}"):
         village(10, seed)
 
@@ -189,7 +189,7 @@ def test_a_seed_that_is_no_unsigned_64_bit_integer_is_refused(seed: int) -> None
 @pytest.mark.req("SIM-SCN-1")
 @pytest.mark.req("SIM-SCN-5")
 @given(profiles, sizes, seeds)
-def test_every_network_loads_without_a_fault_or_a_warning(profile: Profile, participants: int, seed: int) -> None:
+def test_every_network_loads_without_faults_or_warnings(profile: Profile, participants: int, seed: int) -> None:
     document = village(participants, seed, profile=profile)
 
     scenario = loaded(document)
@@ -202,21 +202,21 @@ def test_every_network_loads_without_a_fault_or_a_warning(profile: Profile, part
 
 @pytest.mark.req("SIM-SCN-15")
 @given(profiles, st.integers(3, 300), seeds)
-def test_the_linter_has_nothing_to_say(profile: Profile, participants: int, seed: int) -> None:
+def test_the_linter_has_no_findings(profile: Profile, participants: int, seed: int) -> None:
     scenario = loaded(village(participants, seed, profile=profile))
 
     assert lint(scenario, Settings()) == ()
 
 
 @pytest.mark.parametrize("profile", Profile)
-def test_two_participants_lack_nothing_but_a_circle(profile: Profile) -> None:
+def test_two_participants_lack_only_a_circle(profile: Profile) -> None:
     assert [one.code for one in lint(loaded(village(2, 1, profile=profile)), Settings())] == ["no_cycle"]
 
 
 @pytest.mark.req("SIM-SCN-15")
 @pytest.mark.parametrize("participants", [2, 3, 4, 5, 6, 12, 30, 100, 300])
 @pytest.mark.parametrize("profile", Profile)
-def test_every_group_reaches_a_receiver_in_each_group_that_it_pays(profile: Profile, participants: int) -> None:
+def test_every_group_reaches_a_receiver_in_each_group_it_pays(profile: Profile, participants: int) -> None:
     for seed in SEEDS:
         document = village(participants, seed, profile=profile)
         scenario = loaded(document)
@@ -237,21 +237,21 @@ def test_every_group_reaches_a_receiver_in_each_group_that_it_pays(profile: Prof
 
 @pytest.mark.req("SIM-SCN-15")
 @pytest.mark.parametrize("profile", Profile)
-def test_from_three_participants_on_there_are_cycles_that_clearing_can_find(profile: Profile) -> None:
+def test_networks_of_three_or_more_have_cycles_that_clearing_can_find(profile: Profile) -> None:
     for participants in (3, 4, 5, 6, 7, 12, 30, 100):
         for seed in SEEDS:
             assert on_cycles(hops(loaded(village(participants, seed, profile=profile)))), (participants, seed)
 
 
 @pytest.mark.parametrize("profile", Profile)
-def test_cycles_stay_short_however_large_the_network(profile: Profile) -> None:
+def test_cycles_stay_short_in_a_large_network(profile: Profile) -> None:
     out = hops(loaded(village(2000, 1, profile=profile)))
 
     assert len(on_cycles(out, longest=4)) * 2 >= len(out)
 
 
 @pytest.mark.parametrize("profile", Profile)
-def test_the_quarters_of_a_large_network_are_joined(profile: Profile) -> None:
+def test_the_quarters_of_a_large_network_are_connected(profile: Profile) -> None:
     out = hops(loaded(village(2000, 1, profile=profile)))
     either_way: dict[str, list[str]] = {one: list(payees) for one, payees in out.items()}
     for payer, payees in out.items():
@@ -261,7 +261,7 @@ def test_the_quarters_of_a_large_network_are_joined(profile: Profile) -> None:
     assert within(either_way, next(iter(out)), 2000) == set(out)
 
 
-def test_goods_go_round_from_households_over_shops_and_makers_back_to_households() -> None:
+def test_lines_run_from_households_over_shops_and_makers_back_to_households() -> None:
     scenario = loaded(village(100, 1))
     group_of = {one.id: one.group for one in scenario.participants}
     pairs = Counter((group_of[line.debtor], group_of[line.creditor]) for line in scenario.lines)
@@ -271,7 +271,7 @@ def test_goods_go_round_from_households_over_shops_and_makers_back_to_households
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_village_has_all_groups_some_absent_and_about_four_lines_a_participant(seed: int) -> None:
+def test_a_village_has_all_groups_four_inactive_participants_and_four_lines_each(seed: int) -> None:
     scenario = loaded(village(100, seed))
 
     assert Counter(one.group for one in scenario.participants) == {
@@ -301,7 +301,7 @@ def test_limits_of_a_kind_spread_over_three_doublings() -> None:
 
 
 @pytest.mark.parametrize("profile", Profile)
-def test_profiles_give_all_properties_and_the_default_cap_silences_none(profile: Profile) -> None:
+def test_profiles_have_all_properties_and_pass_the_default_cap(profile: Profile) -> None:
     all_props = props_of(village(100, 1, profile=profile))
 
     assert all_props
@@ -312,13 +312,13 @@ def test_profiles_give_all_properties_and_the_default_cap_silences_none(profile:
             assert 0 < model["min"] < 3 <= model["p90"] <= model["max"] <= CAP
 
 
-def test_small_groups_have_habits_in_their_shares() -> None:
+def test_small_groups_have_habits_in_proportion() -> None:
     counts = Counter(habit_of("households", place) for place in range(20))
 
     assert counts == {"household": 11, "household_active": 5, "household_frugal": 4}
 
 
-def test_the_habits_of_each_group_make_a_hundred_per_cent() -> None:
+def test_the_habits_of_each_group_add_up_to_100_percent() -> None:
     shares = Counter[str]()
     for habit in HABITS:
         shares[habit.group] += habit.share
@@ -327,7 +327,7 @@ def test_the_habits_of_each_group_make_a_hundred_per_cent() -> None:
 
 
 @pytest.mark.parametrize("turn", [0, 7, 2**32 - 1])
-def test_no_two_participants_of_the_largest_network_share_a_name(turn: int) -> None:
+def test_names_are_unique_in_the_largest_network(turn: int) -> None:
     def names() -> Iterator[str]:
         for group in GROUPS:
             most = max(MOST * layout.shares.get(group, 0) // 100 + 1 for layout in LAYOUTS.values())
@@ -340,7 +340,7 @@ def test_no_two_participants_of_the_largest_network_share_a_name(turn: int) -> N
     assert len({name_of("neighbours", number, turn) for number in range(MOST)}) == MOST
 
 
-def test_in_a_market_everybody_has_a_hub_in_both_directions_and_hubs_trust_each_other() -> None:
+def test_in_a_market_every_participant_has_lines_to_and_from_a_hub() -> None:
     scenario = loaded(village(200, 1, profile=Profile.MARKET))
     group_of = {one.id: one.group for one in scenario.participants}
     active = hops(scenario)
@@ -352,7 +352,7 @@ def test_in_a_market_everybody_has_a_hub_in_both_directions_and_hubs_trust_each_
     assert from_hub >= spokes
 
 
-def test_on_a_ring_three_neighbours_in_a_row_are_a_cycle() -> None:
+def test_three_neighbours_on_a_ring_form_a_cycle() -> None:
     out = hops(loaded(village(12, 1, profile=Profile.RING)))
     people = sorted(out)
 
@@ -365,7 +365,7 @@ def test_on_a_ring_three_neighbours_in_a_row_are_a_cycle() -> None:
 
 @pytest.mark.req("SIM-PROF-20")
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_village_of_a_hundred_meets_the_targets_of_realism(seed: int) -> None:
+def test_a_village_of_a_hundred_meets_the_realism_targets(seed: int) -> None:
     run = begun(Profile.VILLAGE, 100, seed)
 
     events = run.apply(Tick(120)).events
@@ -383,7 +383,7 @@ def test_a_village_of_a_hundred_meets_the_targets_of_realism(seed: int) -> None:
 @pytest.mark.req("SIM-PROF-20")
 @pytest.mark.parametrize("intensity", [60, 70])
 @pytest.mark.parametrize("seed", range(1, 21))
-def test_villages_of_many_seeds_stay_lifelike(seed: int, intensity: int) -> None:
+def test_villages_of_many_seeds_meet_the_realism_targets(seed: int, intensity: int) -> None:
     run = begun(Profile.VILLAGE, 100, seed)
     run.apply(SetIntensity(intensity))
 
@@ -396,7 +396,7 @@ def test_villages_of_many_seeds_stay_lifelike(seed: int, intensity: int) -> None
 
 
 @pytest.mark.parametrize("profile", Profile)
-def test_every_kind_of_network_pays_clears_and_keeps_its_laws(profile: Profile) -> None:
+def test_every_kind_of_network_pays_clears_and_keeps_its_invariants(profile: Profile) -> None:
     run = begun(profile, 60, 3)
 
     events = run.apply(Tick(55)).events
@@ -407,7 +407,7 @@ def test_every_kind_of_network_pays_clears_and_keeps_its_laws(profile: Profile) 
     assert list(run.broken()) == []
 
 
-def test_the_default_cap_plans_small_payments_instead_of_none() -> None:
+def test_the_default_cap_plans_small_payments() -> None:
     run = begun(Profile.VILLAGE, 100, 1, amount_cap=3 * ATOMS)
 
     events = run.apply(Tick(20)).events
@@ -416,7 +416,7 @@ def test_the_default_cap_plans_small_payments_instead_of_none() -> None:
     assert sum(isinstance(one, TxUpdated) for one in events) >= 100
 
 
-def test_on_a_ring_of_twelve_clearing_frees_debts_and_moves_nobody() -> None:
+def test_clearing_a_ring_of_twelve_reduces_debts_and_keeps_positions() -> None:
     run = begun(Profile.RING, 12, 1, clearing_enabled=False)
     run.apply(Tick(30))
     book = run.network.ledgers["UNIT"].book
@@ -430,7 +430,7 @@ def test_on_a_ring_of_twelve_clearing_frees_debts_and_moves_nobody() -> None:
     assert positions(run) == standing
 
 
-def test_on_a_ring_of_twelve_more_is_paid_with_clearing_than_without() -> None:
+def test_a_ring_of_twelve_pays_more_with_clearing() -> None:
     def paid(clearing: bool) -> int:
         run = begun(Profile.RING, 12, 1, clearing_enabled=clearing)
         return sum(isinstance(one, TxUpdated) for one in run.apply(Tick(120)).events)
@@ -443,7 +443,7 @@ def test_on_a_ring_of_twelve_more_is_paid_with_clearing_than_without() -> None:
 
 @pytest.mark.parametrize("hubs", [0, 1, 20])
 @pytest.mark.parametrize("profile", [Profile.VILLAGE, Profile.TOWN, Profile.MARKET])
-def test_a_network_has_as_many_hubs_as_asked_for(profile: Profile, hubs: int) -> None:
+def test_a_network_has_the_requested_number_of_hubs(profile: Profile, hubs: int) -> None:
     scenario = loaded(village(100, 3, profile=profile, hubs=hubs))
 
     assert len(scenario.participants) == 100
@@ -453,13 +453,13 @@ def test_a_network_has_as_many_hubs_as_asked_for(profile: Profile, hubs: int) ->
 
 @pytest.mark.parametrize("degree", [1, 3, 8])
 @pytest.mark.parametrize("profile", [Profile.VILLAGE, Profile.MARKET])
-def test_a_network_has_about_as_many_lines_a_participant_as_asked_for(profile: Profile, degree: int) -> None:
+def test_a_network_has_about_the_requested_lines_per_participant(profile: Profile, degree: int) -> None:
     counts = [len(loaded(village(300, seed, profile=profile, degree=degree)).lines) for seed in SEEDS]
 
     assert all(abs(count - 300 * degree) <= 300 * degree * 0.15 for count in counts), counts
 
 
-def test_each_of_a_ring_has_exactly_the_degree() -> None:
+def test_every_participant_of_a_ring_has_exactly_the_degree() -> None:
     scenario = loaded(village(20, 3, profile=Profile.RING, degree=4))
 
     paid = Counter(line.debtor for line in scenario.lines)
@@ -467,7 +467,7 @@ def test_each_of_a_ring_has_exactly_the_degree() -> None:
     assert len({(line.creditor, line.debtor) for line in scenario.lines}) == len(scenario.lines)
 
 
-def test_one_limit_for_all_lines_leaves_everything_else_as_it_is() -> None:
+def test_one_limit_for_all_lines_changes_only_the_limits() -> None:
     usual: Any = village(60, 3)
     even: Any = village(60, 3, limit=200)
 
@@ -486,6 +486,6 @@ def test_one_limit_for_all_lines_leaves_everything_else_as_it_is() -> None:
         ({"limit": 0}, "limit is 0"),
     ],
 )
-def test_a_shape_that_cannot_be_is_refused(given: dict[str, Any], says: str) -> None:
+def test_an_impossible_shape_is_rejected(given: dict[str, Any], says: str) -> None:
     with pytest.raises(InputRefused, match=says):
         village(10, 1, **given)

@@ -6,7 +6,7 @@ from pendula.credit.ledger.book import Book
 from tests.credit.conftest import headless, network
 
 
-def test_a_hub_is_wired_once_and_not_once_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_is_wired_once_for_all_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
     real = Book._open_in
 

@@ -77,7 +77,7 @@ class Liar:
 
 @pytest.mark.req("SIM-CLR-14")
 @given(debts())
-def test_the_volume_is_that_of_an_independent_optimum(edges: list[Edge]) -> None:
+def test_the_volume_equals_an_independent_optimum(edges: list[Edge]) -> None:
     flows = solve(edges)
 
     assert sum(flows) == largest_volume(edges)
@@ -85,7 +85,7 @@ def test_the_volume_is_that_of_an_independent_optimum(edges: list[Edge]) -> None
 
 @pytest.mark.req("SIM-CLR-14")
 @given(debts())
-def test_clearing_the_optimum_changes_nobodys_position(edges: list[Edge]) -> None:
+def test_optimal_clearing_keeps_every_position(edges: list[Edge]) -> None:
     flows = solve(edges)
 
     left = [amount - flow for (_, _, amount), flow in zip(edges, flows, strict=True)]
@@ -93,18 +93,18 @@ def test_clearing_the_optimum_changes_nobodys_position(edges: list[Edge]) -> Non
     assert positions(edges, left) == positions(edges, [amount for _, _, amount in edges])
 
 
-def test_of_two_circles_that_share_a_debt_the_longer_one_frees_more() -> None:
+def test_of_two_circles_with_a_common_debt_the_longer_one_is_cleared() -> None:
     edges = [(0, 1, 10), (1, 0, 4), (1, 2, 10), (2, 3, 10), (3, 0, 10)]
 
     assert solve(edges) == (10, 0, 10, 10, 10)
 
 
-def test_no_debts_have_no_flows() -> None:
+def test_an_empty_ledger_has_no_flows() -> None:
     assert solve([]) == ()
     assert as_cycles([], ()) == ()
 
 
-def test_nodes_may_have_any_numbers() -> None:
+def test_nodes_can_have_any_numbers() -> None:
     edges = [(7, 10**12, 5), (10**12, 3, 6), (3, 7, 4)]
 
     assert solve(edges) == (4, 4, 4)
@@ -121,13 +121,13 @@ def test_nodes_may_have_any_numbers() -> None:
         ((0, 0, 0), "Another circulation over these debts has a larger volume"),
     ],
 )
-def test_wrong_flows_are_refused(flows: tuple[int, ...], said: str) -> None:
+def test_wrong_flows_are_rejected(flows: tuple[int, ...], said: str) -> None:
     with pytest.raises(WrongFlows, match=said):
         check(TRIANGLE, flows)
 
 
 @given(debts(most=20), st.randoms(use_true_random=False))
-def test_an_optimum_with_one_circle_less_is_refused(edges: list[Edge], luck: Random) -> None:
+def test_an_optimum_with_one_circle_less_is_rejected(edges: list[Edge], luck: Random) -> None:
     flows = list(solve(edges))
     cycles = as_cycles(edges, flows)
     if not cycles:
@@ -140,7 +140,7 @@ def test_an_optimum_with_one_circle_less_is_refused(edges: list[Edge], luck: Ran
         check(edges, flows)
 
 
-def test_a_circulation_that_only_a_detour_improves_is_refused() -> None:
+def test_a_circulation_that_only_a_detour_improves_is_rejected() -> None:
     # The short circle is full; volume grows by taking it back and going round the long way.
     edges = [(0, 1, 1), (1, 0, 1), (1, 2, 1), (2, 3, 1), (3, 0, 1)]
 
@@ -149,19 +149,19 @@ def test_a_circulation_that_only_a_detour_improves_is_refused() -> None:
     check(edges, (1, 0, 1, 1, 1))
 
 
-def test_a_solver_that_lies_does_no_harm() -> None:
+def test_wrong_flows_of_a_solver_are_rejected() -> None:
     with pytest.raises(WrongFlows):
         solve(TRIANGLE, Liar(50, 50, 51))
 
 
-def test_amounts_beyond_64_bits_are_cleared_in_the_largest_unit_they_share() -> None:
+def test_amounts_beyond_64_bits_are_cleared_in_their_greatest_common_unit() -> None:
     unit = 10**18 + 9
     edges = [(debtor, creditor, amount * unit) for debtor, creditor, amount in TRIANGLE]
 
     assert solve(edges) == (50 * unit,) * 3
 
 
-def test_amounts_that_share_no_unit_and_exceed_64_bits_are_refused() -> None:
+def test_amounts_beyond_64_bits_without_a_common_unit_are_rejected() -> None:
     edges = [(0, 1, 10**20 - 1), (1, 2, 10**20 - 2), (2, 0, 10**20 - 3)]
 
     with pytest.raises(AmountsTooLarge) as refused:
@@ -172,7 +172,7 @@ def test_amounts_that_share_no_unit_and_exceed_64_bits_are_refused() -> None:
 
 
 @pytest.mark.parametrize("parts", [1, 2, 7])
-def test_the_largest_amounts_that_are_not_refused_are_solved(parts: int) -> None:
+def test_the_largest_allowed_amounts_are_solved(parts: int) -> None:
     share = UNITS_MOST // parts
     around = [(0, node, share) for node in range(1, parts + 1)] + [(node, 0, share - 1) for node in range(1, parts + 1)]
 
@@ -208,7 +208,7 @@ def test_cycles_do_not_depend_on_the_order_of_the_debts(edges: list[Edge], luck:
     assert [(one.nodes, one.amount) for one in shuffled] == [(one.nodes, one.amount) for one in cycles]
 
 
-def test_the_first_cycle_that_closes_is_cut_out_on_a_walk_to_the_smallest_next_node() -> None:
+def test_cycles_are_cut_out_along_a_walk_to_the_smallest_next_node() -> None:
     edges = [(0, 2, 5), (2, 3, 5), (2, 1, 3), (1, 2, 3), (3, 0, 5)]
 
     cycles = as_cycles(edges, (5, 5, 3, 3, 5))
@@ -233,7 +233,7 @@ def test_a_recorded_answer_is_used_without_a_solver() -> None:
     assert flows_of(TRIANGLE, replayed) == (50, 50, 50)
 
 
-def test_the_outside_says_that_amounts_are_too_large_and_raises_nothing() -> None:
+def test_the_outside_answers_that_amounts_are_too_large() -> None:
     edges = [(0, 1, 10**20 - 1), (1, 0, 10**20 - 2)]
 
     refusal = flows_of(edges, OptimalOutside().ask(QUESTION, question_of(edges)))
@@ -242,7 +242,7 @@ def test_the_outside_says_that_amounts_are_too_large_and_raises_nothing() -> Non
     assert refusal.code == "amounts_too_large"
 
 
-def test_wrong_flows_out_of_the_outside_become_a_refusal() -> None:
+def test_wrong_flows_from_the_outside_become_a_refusal() -> None:
     answer = OptimalOutside(Liar(50, 50, 49)).ask(QUESTION, question_of(TRIANGLE))
 
     refusal = flows_of(TRIANGLE, answer)
@@ -264,14 +264,14 @@ def test_wrong_flows_out_of_the_outside_become_a_refusal() -> None:
         {"refused": {"code": 7}},
     ],
 )
-def test_an_answer_that_is_none_becomes_a_refusal(answer: Json) -> None:
+def test_an_invalid_answer_becomes_a_refusal(answer: Json) -> None:
     refusal = flows_of(TRIANGLE, answer)
 
     assert isinstance(refusal, Refusal)
     assert refusal.code == "wrong_flows"
 
 
-def test_other_questions_go_to_the_others() -> None:
+def test_other_questions_go_to_the_next_source() -> None:
     class Other:
         def ask(self, name: str, question: Json) -> Json:
             return [name, question]
@@ -281,7 +281,7 @@ def test_other_questions_go_to_the_others() -> None:
         OptimalOutside(Liar()).ask("pay", 5)
 
 
-def test_a_missing_extra_is_one_sentence_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solver, "find_spec", lambda _: None)
 
     with pytest.raises(MissingExtra, match=r'install with: pip install "pendula\[optimal\]"') as missing:
@@ -290,7 +290,7 @@ def test_a_missing_extra_is_one_sentence_that_names_it(monkeypatch: pytest.Monke
     assert (missing.value.code, missing.value.extra, missing.value.modules) == ("missing_extra", "optimal", ["ortools"])
 
 
-def test_the_library_is_loaded_only_when_a_solver_is_made() -> None:
+def test_the_library_is_loaded_only_when_a_solver_is_created() -> None:
     found = "any(name.split('.')[0] == 'ortools' for name in sys.modules)"
     look = f"import sys, pendula.credit.outside.solver; print({found})"
 

@@ -78,7 +78,7 @@ payments = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(
     3,
     "greedy",
 )
-def test_a_payment_that_was_refused_passes_once_what_is_named_is_changed(
+def test_a_refused_payment_passes_after_the_named_changes(
     rows: list[tuple[str, str, int, Policy]], wanted: list[tuple[int, int, int]], paths: int, hops: int, mode: str
 ) -> None:
     book = ledger(*rows)
@@ -98,7 +98,7 @@ def test_a_payment_that_was_refused_passes_once_what_is_named_is_changed(
 
 
 @pytest.mark.req("SIM-PAY-12")
-def test_every_refusal_of_a_village_names_a_change_and_none_a_hop_with_room_for_all_that_is_missing() -> None:
+def test_every_refusal_in_a_village_names_a_change_at_a_hop_that_is_too_narrow() -> None:
     from pendula.credit.authoring.villages import village
 
     run = headless(village(40, 1), seed=3, intensity=100, amount_cap="500")
@@ -114,7 +114,7 @@ def test_every_refusal_of_a_village_names_a_change_and_none_a_hop_with_room_for_
         assert hop["change"] != "allow_mediation" or not hop["mediates"]
 
 
-def test_of_a_chain_only_the_narrow_hop_is_named() -> None:
+def test_in_a_chain_only_the_narrow_hop_is_named() -> None:
     book = ledger(("B", "A", 9, OPEN), ("D", "B", 4, OPEN), ("C", "D", 9, OPEN))
 
     refused = refusal(book, 7)
@@ -130,7 +130,7 @@ def test_of_a_chain_only_the_narrow_hop_is_named() -> None:
     ), "4.00 of its capacity are taken by what was found"
 
 
-def test_a_line_that_lets_nothing_go_on_is_named_and_not_a_wider_one_before_it() -> None:
+def test_a_line_that_does_not_mediate_is_named_rather_than_a_wider_one_before_it() -> None:
     book = ledger(("B", "A", 9, CLOSED), ("C", "B", 8, OPEN))
 
     (change,) = asked(refusal(book, 7))
@@ -144,7 +144,7 @@ def test_a_line_that_lets_nothing_go_on_is_named_and_not_a_wider_one_before_it()
     assert "by" not in change
 
 
-def test_where_one_change_is_not_enough_all_of_a_way_are_named() -> None:
+def test_all_changes_of_a_route_are_named_where_one_is_not_enough() -> None:
     book = ledger(("B", "A", 2, CLOSED), ("C", "B", 1, OPEN))
 
     changes = asked(refusal(book, 5))
@@ -156,7 +156,7 @@ def test_where_one_change_is_not_enough_all_of_a_way_are_named() -> None:
     ]
 
 
-def test_somebody_a_line_forbids_between_is_named() -> None:
+def test_a_blocked_intermediate_is_named() -> None:
     book = ledger(("B", "A", 9, OPEN), ("C", "B", 9, Policy(blocked=("B",))))
 
     (change,) = asked(refusal(book, 5))
@@ -164,7 +164,7 @@ def test_somebody_a_line_forbids_between_is_named() -> None:
     assert (change["from"], change["to"], change["change"]) == ("B", "C", "unblock")
 
 
-def test_a_payment_that_needs_more_routes_than_it_may_have_is_told_which_one_to_widen() -> None:
+def test_a_payment_beyond_the_route_limit_names_the_route_to_widen() -> None:
     ways = [(middle, "A", 4, OPEN) for middle in "BDE"] + [("C", middle, 4, OPEN) for middle in "BDE"]
     book = ledger(*ways)
 
@@ -174,7 +174,7 @@ def test_a_payment_that_needs_more_routes_than_it_may_have_is_told_which_one_to_
     assert [(one["from"], one["to"], one["by"]) for one in asked(refused)] == [("A", "B", "4.00"), ("B", "C", "4.00")]
 
 
-def test_of_the_ways_that_could_carry_everything_the_one_with_fewer_changes_is_named() -> None:
+def test_of_the_possible_routes_the_one_with_fewest_changes_is_named() -> None:
     book = ledger(("B", "A", 4, OPEN), ("C", "B", 4, OPEN), ("C", "A", 0, OPEN))
 
     refused = refusal(book, 8, routing_max_paths="1")
@@ -182,7 +182,7 @@ def test_of_the_ways_that_could_carry_everything_the_one_with_fewer_changes_is_n
     assert [(one["from"], one["to"], one["by"]) for one in asked(refused)] == [("A", "C", "8.00")]
 
 
-def test_a_way_that_needs_two_changes_does_not_hide_a_longer_one_that_needs_one() -> None:
+def test_a_longer_route_with_one_change_wins_over_a_shorter_one_with_two() -> None:
     two = [("E", "A", 9, CLOSED), ("C", "E", 1, OPEN)]
     one_change = [("B", "A", 9, OPEN), ("D", "B", 0, OPEN), ("C", "D", 9, OPEN)]
 
@@ -191,7 +191,7 @@ def test_a_way_that_needs_two_changes_does_not_hide_a_longer_one_that_needs_one(
     assert [(one["from"], one["to"], one["change"]) for one in named] == [("B", "D", "raise_limit")]
 
 
-def test_of_single_changes_the_one_on_the_shortest_way_is_named_and_a_limit_before_a_permission() -> None:
+def test_of_single_changes_the_shortest_route_wins_and_a_limit_wins_over_a_permission() -> None:
     long = [("B", "A", 9, OPEN), ("D", "B", 1, OPEN), ("C", "D", 9, OPEN)]
     closed, narrow = [("E", "A", 9, CLOSED), ("C", "E", 9, OPEN)], [("F", "A", 9, OPEN), ("C", "F", 1, OPEN)]
 
@@ -211,14 +211,14 @@ def test_of_single_changes_the_one_on_the_shortest_way_is_named_and_a_limit_befo
         ([("C", "A", 2, CLOSED)], False),
     ],
 )
-def test_what_no_clearing_can_cure_is_told_apart(rows: list[tuple[str, str, int, Policy]], never: bool) -> None:
+def test_a_refusal_that_clearing_cannot_cure_is_marked(rows: list[tuple[str, str, int, Policy]], never: bool) -> None:
     refused = refusal(ledger(*rows), 5)
 
     assert refused.details.get("no_route_at_all", False) is never
 
 
 @pytest.mark.req("SIM-ADP-22")
-def test_a_full_line_is_curable_and_one_that_is_opened_later_becomes_so() -> None:
+def test_a_full_line_is_curable_and_a_line_opened_later_too() -> None:
     book = ledger(("B", "A", 9, OPEN), ("C", "B", 0, OPEN))
     processor = PaymentProcessor(book, Settings())
     before = processor.pay(0, 2, UNIT)
@@ -235,7 +235,7 @@ def test_a_full_line_is_curable_and_one_that_is_opened_later_becomes_so() -> Non
 
 
 @pytest.mark.req("SIM-ADP-22")
-def test_a_debt_the_other_way_makes_a_line_without_limit_curable() -> None:
+def test_a_debt_in_the_other_direction_makes_a_line_without_limit_curable() -> None:
     """B owes A 5, so that A can pay B over a line of no limit; once that is paid back, nothing can go there."""
     book = ledger(("B", "A", 0, OPEN), ("A", "B", 9, OPEN), ("C", "B", 3, OPEN))
     processor = PaymentProcessor(book, Settings())
@@ -263,7 +263,7 @@ def test_a_debt_the_other_way_makes_a_line_without_limit_curable() -> None:
         ([("B", "A", 1, OPEN), ("C", "B", 900, OPEN)], "capacity", [], "Only 1.00 of 5.00 found a route"),
     ],
 )
-def test_a_refusal_says_whether_it_is_for_want_of_capacity_or_because_of_a_closed_line(
+def test_a_refusal_separates_missing_capacity_from_a_closed_line(
     rows: list[tuple[str, str, int, Policy]], limited_by: str, closed: list[tuple[str, str]], sentence: str
 ) -> None:
     book = ledger(*rows)
@@ -275,13 +275,13 @@ def test_a_refusal_says_whether_it_is_for_want_of_capacity_or_because_of_a_close
     assert sentence in sentence_of(refused.code, {**refused.details, "amount": "5.00"})
 
 
-def test_without_any_chain_nothing_is_named() -> None:
+def test_a_refusal_without_any_chain_names_no_change() -> None:
     refused = refusal(ledger(("B", "A", 9, OPEN)), 5)
 
     assert (refused.code, refused.details) == (Code.ROUTING_NO_ROUTE, {"max_hops": 6, "no_route_at_all": True})
 
 
-def test_a_run_says_what_would_have_to_change() -> None:
+def test_a_run_names_the_change_that_would_let_a_payment_pass() -> None:
     run = headless(network(("B", "A", 10)))
 
     refused = run.run.why({"from": "A", "to": "B", "equivalent": "UAH", "amount": "11"})

@@ -154,14 +154,14 @@ def assert_sound(book: Book, found: Found, hops: int, paths: int) -> None:
 
 @pytest.mark.req("SIM-PAY-22")
 @given(networks(most_people=10, most_capacity=30))
-def test_the_largest_flow_is_that_of_an_independent_computation(book: Book) -> None:
+def test_the_largest_flow_equals_an_independent_computation(book: Book) -> None:
     flow = max_flow(book, 0, 1, Work(PLENTY))
 
     assert flow.value == largest_flow(book)
 
 
 @given(networks(most_people=10, most_capacity=30))
-def test_a_flow_keeps_to_capacities_and_loses_nothing_on_the_way(book: Book) -> None:
+def test_a_flow_respects_capacities_and_conserves_value(book: Book) -> None:
     flow = max_flow(book, 0, 1, Work(PLENTY))
 
     balance = [0] * len(book.people)
@@ -174,7 +174,7 @@ def test_a_flow_keeps_to_capacities_and_loses_nothing_on_the_way(book: Book) -> 
 
 
 @given(networks(most_people=8, most_capacity=9))
-def test_the_cut_separates_the_ends_and_adds_up_to_the_flow(book: Book) -> None:
+def test_the_cut_separates_the_ends_and_equals_the_flow(book: Book) -> None:
     flow = max_flow(book, 0, 1, Work(PLENTY))
 
     graph = graph_of(book, 1)
@@ -183,7 +183,7 @@ def test_the_cut_separates_the_ends_and_adds_up_to_the_flow(book: Book) -> None:
     assert not networkx.has_path(graph, 0, 1)
 
 
-def test_of_several_smallest_cuts_the_one_nearest_to_the_sender_is_named() -> None:
+def test_of_several_minimum_cuts_the_one_nearest_to_the_sender_is_named() -> None:
     book = book_of("abcd", {"ac": 5, "cd": 5, "db": 5})
 
     flow = max_flow(book, 0, 1, Work(PLENTY))
@@ -199,7 +199,7 @@ def test_an_exhausted_hop_is_named_as_the_cut() -> None:
     assert (flow.value, flow.hops, flow.cut) == (0, (), (book.hop[2][1],))
 
 
-def test_a_flow_takes_back_what_a_first_way_spoiled() -> None:
+def test_a_flow_undoes_a_bad_first_route() -> None:
     book = book_of("abcdefgh", {"ac": 1, "cd": 1, "db": 1, "ce": 1, "ef": 1, "fb": 1, "ag": 1, "gh": 1, "hd": 1})
 
     flow = max_flow(book, 0, 1, Work(PLENTY))
@@ -208,7 +208,7 @@ def test_a_flow_takes_back_what_a_first_way_spoiled() -> None:
     assert book.hop[2][3] not in dict(flow.hops)
 
 
-def test_nothing_flows_from_somebody_to_himself() -> None:
+def test_a_participant_has_no_flow_to_itself() -> None:
     book = book_of("abc", {"ac": 5, "ca": 5})
 
     assert max_flow(book, 0, 0, Work(PLENTY)).value == 0
@@ -216,7 +216,7 @@ def test_nothing_flows_from_somebody_to_himself() -> None:
 
 @pytest.mark.req("SIM-PAY-11")
 @given(networks(most_people=9, most_capacity=30, strict=False))
-def test_with_hops_and_routes_enough_exactly_the_largest_flow_is_carried(book: Book) -> None:
+def test_with_enough_hops_and_routes_exactly_the_largest_flow_is_carried(book: Book) -> None:
     most, hops, paths = largest_flow(book), len(book.people), len(book) + 1
 
     carried = exact_routes(book, 0, 1, most, hops, paths, Work(PLENTY)) if most else Found((), 0)
@@ -251,7 +251,7 @@ def test_a_payment_is_refused_only_if_no_set_of_routes_carries_it(kind: Callable
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
-def test_ways_share_their_hops_as_if_every_share_had_been_tried(count: int) -> None:
+def test_shares_of_routes_equal_an_exhaustive_search(count: int) -> None:
     for seed in range(300):
         luck = Random(f"{count} {seed}")
         capacity = [luck.randint(0, 3) for _ in range(7)]
@@ -280,16 +280,14 @@ def test_ways_share_their_hops_as_if_every_share_had_been_tried(count: int) -> N
     ],
     ids=["only less of it", "only more of it"],
 )
-def test_a_share_that_is_no_whole_number_is_tried_both_ways(
-    ways: list[tuple[int, ...]], capacity: list[int], most: int
-) -> None:
+def test_a_fractional_share_is_rounded_both_ways(ways: list[tuple[int, ...]], capacity: list[int], most: int) -> None:
     carried = shares(ways, capacity, most, Work(PLENTY))
 
     assert carried is not None
     assert sum(carried) == most_of_set(ways, list(capacity)) == most
 
 
-def test_the_set_next_to_one_that_fails_is_tried_too() -> None:
+def test_the_set_next_to_a_failed_one_is_tried_too() -> None:
     book = book_of("abcde", {"ac": 1, "ad": 3, "cb": 1, "ce": 3, "dc": 2, "de": 2, "eb": 3})
 
     found = exact_routes(book, 0, 1, 4, 3, 3, Work(PLENTY))
@@ -298,7 +296,7 @@ def test_the_set_next_to_one_that_fails_is_tried_too() -> None:
     assert_sound(book, found, 3, 3)
 
 
-def test_routes_that_a_flow_would_make_too_long_are_found_by_search() -> None:
+def test_routes_that_a_flow_makes_too_long_are_found_by_search() -> None:
     # The largest flow is a-d-b and a-c-d-e-b; within three hops it has to be a-c-d-b and a-d-e-b.
     book = book_of("abcde", {"ac": 1, "cd": 1, "ad": 1, "de": 1, "eb": 1, "db": 1})
 
@@ -309,14 +307,14 @@ def test_routes_that_a_flow_would_make_too_long_are_found_by_search() -> None:
 
 
 @given(networks(most_people=8, most_capacity=9), st.integers(1, 6), st.integers(1, 4), st.integers(1, 20))
-def test_the_greedy_search_is_never_better(book: Book, hops: int, paths: int, amount: int) -> None:
+def test_greedy_search_never_carries_more_than_exact_search(book: Book, hops: int, paths: int, amount: int) -> None:
     greedy = greedy_routes(book, 0, 1, amount, hops, paths, Work(PLENTY))
     exact = exact_routes(book, 0, 1, amount, hops, paths, Work(PLENTY))
 
     assert greedy.amount <= exact.amount <= amount
 
 
-def test_a_payment_that_the_greedy_search_refuses_goes_two_ways_round() -> None:
+def test_exact_search_carries_a_payment_that_greedy_search_refuses() -> None:
     book = book_of("abcdefgh", {"ac": 1, "cd": 1, "db": 1, "ce": 1, "ef": 1, "fb": 1, "ag": 1, "gh": 1, "hd": 1})
 
     greedy = greedy_routes(book, 0, 1, 2, 4, 2, Work(PLENTY))
@@ -337,9 +335,7 @@ def three_that_share(capacity: int) -> Book:
 
 
 @pytest.mark.parametrize(("amount", "carried"), [(10, True), (11, False)])
-def test_three_ways_that_share_two_and_two_carry_half_of_the_shared_hops_rounded_down(
-    amount: int, carried: bool
-) -> None:
+def test_three_routes_that_share_hops_in_pairs_carry_half_of_them_rounded_down(amount: int, carried: bool) -> None:
     book = three_that_share(7)
 
     found = exact_routes(book, 0, 1, amount, 6, 3, Work(PLENTY))
@@ -351,7 +347,7 @@ def test_three_ways_that_share_two_and_two_carry_half_of_the_shared_hops_rounded
 
 @pytest.mark.parametrize("paths", [4, 5])
 @pytest.mark.parametrize("scale", [1, 10**19 + 1])
-def test_more_than_three_routes_share_their_hops_without_waste(paths: int, scale: int) -> None:
+def test_more_than_three_routes_use_shared_hops_fully(paths: int, scale: int) -> None:
     capacities = {"ac": 3, "ad": 3, "ce": 2, "cf": 1, "de": 1, "df": 2, "ef": 1, "eb": 3, "fb": 3, "dc": 1, "ab": 1}
     small = book_of("abcdef", capacities)
     large = book_of("abcdef", {hop: capacity * scale for hop, capacity in capacities.items()})
@@ -366,7 +362,7 @@ def test_more_than_three_routes_share_their_hops_without_waste(paths: int, scale
 
 
 @given(networks(most_people=7, most_capacity=9), st.integers(1, 20), st.integers(0, 200))
-def test_every_way_out_leaves_the_ledger_as_it_was(book: Book, amount: int, limit: int) -> None:
+def test_every_exit_leaves_the_ledger_unchanged(book: Book, amount: int, limit: int) -> None:
     before = list(book.capacity), list(book.owed), dict(book.reserved)
 
     for question in (
@@ -381,7 +377,7 @@ def test_every_way_out_leaves_the_ledger_as_it_was(book: Book, amount: int, limi
     assert (list(book.capacity), list(book.owed), dict(book.reserved)) == before
 
 
-def test_a_search_that_looks_at_too_much_says_so() -> None:
+def test_a_search_beyond_its_work_limit_raises() -> None:
     people = "abcdefghijkl"
     book = book_of(people, {u + v: 1 for u, v in permutations(people, 2)})
 

@@ -39,7 +39,7 @@ def debts(run: Headless) -> dict[str, str]:
 
 
 @pytest.mark.req("SIM-PAY-5")
-def test_capacity_is_limit_less_debt_plus_claim_less_what_is_held() -> None:
+def test_capacity_is_limit_minus_debt_plus_claim_minus_reserved() -> None:
     ledger = book(("B", "A", 100))
     ledger.move(0, 30 * UNIT)
     assert ledger.reserve([(0, 20 * UNIT)]) is None
@@ -48,7 +48,7 @@ def test_capacity_is_limit_less_debt_plus_claim_less_what_is_held() -> None:
 
 
 @pytest.mark.req("SIM-PAY-5")
-def test_a_line_of_nothing_is_enough_to_pay_back() -> None:
+def test_a_line_with_limit_zero_accepts_repayment() -> None:
     run = headless(network(("B", "A", 0), ("A", "B", 25)))
     pay(run, "B", "A", "25")
 
@@ -58,7 +58,7 @@ def test_a_line_of_nothing_is_enough_to_pay_back() -> None:
 
 
 @pytest.mark.req("SIM-PAY-4")
-def test_what_is_paid_back_in_part_leaves_the_rest_of_the_debt() -> None:
+def test_a_partial_repayment_leaves_the_rest_of_the_debt() -> None:
     run = headless(network(("B", "A", 10), ("A", "B", 25)))
     pay(run, "B", "A", "25")
 
@@ -69,7 +69,7 @@ def test_what_is_paid_back_in_part_leaves_the_rest_of_the_debt() -> None:
 
 
 @pytest.mark.req("SIM-PAY-7")
-def test_a_payment_needs_the_trust_of_the_next_one_on_its_way() -> None:
+def test_a_payment_needs_trust_at_every_hop() -> None:
     run = headless(network(("B", "A", 10), ("C", "B", 10)))
 
     assert routes(run, "A", "C", "4") == [("ABC", "4.00")]
@@ -78,7 +78,7 @@ def test_a_payment_needs_the_trust_of_the_next_one_on_its_way() -> None:
 
 
 @pytest.mark.req("SIM-PAY-8")
-def test_of_two_short_ways_the_smaller_ids_win() -> None:
+def test_of_two_equally_short_routes_the_smaller_ids_win() -> None:
     lines = [("Y", "S", 10), ("X", "S", 10), ("R", "Y", 10), ("R", "X", 10)]
     run = headless(network(*lines))
 
@@ -86,7 +86,7 @@ def test_of_two_short_ways_the_smaller_ids_win() -> None:
 
 
 @pytest.mark.req("SIM-PAY-8")
-def test_a_way_has_at_most_so_many_hops() -> None:
+def test_a_route_has_at_most_the_allowed_hops() -> None:
     chain = [(chr(ord("A") + n + 1), chr(ord("A") + n), 10) for n in range(7)]
 
     assert code_of(headless(network(*chain)), "A", "G", "1") is None
@@ -94,7 +94,7 @@ def test_a_way_has_at_most_so_many_hops() -> None:
 
 
 @pytest.mark.req("SIM-PAY-9")
-def test_a_line_that_does_not_mediate_ends_every_way() -> None:
+def test_a_line_that_does_not_mediate_ends_every_route() -> None:
     lines = network(("B", "A", 100), ("C", "B", 100))
     lines["trustlines"][0]["policy"] = {"can_be_intermediate": False}  # type: ignore[index]
     run = headless(lines)
@@ -104,7 +104,7 @@ def test_a_line_that_does_not_mediate_ends_every_way() -> None:
 
 
 @pytest.mark.req("SIM-PAY-9")
-def test_participants_can_be_kept_out_of_the_middle() -> None:
+def test_blocked_participants_are_no_intermediates() -> None:
     ledger = book(("B", "A", 10), ("C", "B", 10), ("D", "C", 10), DC=Policy(blocked=("B",)))
     open_ledger = book(("B", "A", 10), ("C", "B", 10), ("D", "C", 10), DC=Policy(blocked=("A", "D")))
 
@@ -117,7 +117,7 @@ THREE_WAYS = (("X", "S", 40), ("R", "X", 40), ("Y", "S", 35), ("R", "Y", 35), ("
 
 
 @pytest.mark.req("SIM-PAY-10")
-def test_an_amount_is_spread_over_several_ways() -> None:
+def test_an_amount_is_split_over_several_routes() -> None:
     run = headless(network(*THREE_WAYS))
     assert routes(run, "S", "R", "100") == [("SXR", "40.00"), ("SYR", "35.00"), ("SZR", "25.00")]
 
@@ -129,7 +129,7 @@ def test_an_amount_is_spread_over_several_ways() -> None:
 
 
 @pytest.mark.req("SIM-PAY-12")
-def test_refusals_tell_a_full_line_from_a_missing_one() -> None:
+def test_refusals_separate_a_full_line_from_a_missing_one() -> None:
     run = headless(network(("B", "A", 10), ("D", "C", 1)))
     pay(run, "A", "B", "10")
 
@@ -149,7 +149,7 @@ def test_refusals_tell_a_full_line_from_a_missing_one() -> None:
 
 
 @pytest.mark.req("SIM-PAY-13")
-def test_a_search_that_takes_too_long_is_a_timeout() -> None:
+def test_a_search_beyond_its_work_limit_is_a_timeout() -> None:
     run = headless(network(*THREE_WAYS), routing_timeout_ms="1", work_units_per_ms="1")
 
     assert code_of(run, "S", "R", "1") == "PAYMENT_TIMEOUT"
@@ -159,7 +159,7 @@ def test_a_search_that_takes_too_long_is_a_timeout() -> None:
 
 
 @pytest.mark.req("SIM-PAY-14")
-def test_routes_that_share_a_hop_are_held_together_or_not_at_all() -> None:
+def test_routes_that_share_a_hop_are_reserved_together_or_not_at_all() -> None:
     ledger = book(("X", "A", 100), ("R", "X", 50))
     before = (list(ledger.capacity), list(ledger.owed))
     hops = {(ledger.debtor[h], ledger.creditor[h]): h for h in range(2)}
@@ -176,7 +176,7 @@ def test_routes_that_share_a_hop_are_held_together_or_not_at_all() -> None:
 
 
 @pytest.mark.req("SIM-PAY-14")
-def test_what_is_prepared_is_held_until_it_is_committed_or_aborted() -> None:
+def test_a_prepared_payment_is_reserved_until_commit_or_abort() -> None:
     ledger = book(("R", "A", 50))
     processor, routes = PaymentProcessor(ledger, Settings()), (Route((0,), 30 * UNIT),)
 
@@ -193,7 +193,7 @@ def test_what_is_prepared_is_held_until_it_is_committed_or_aborted() -> None:
 
 
 @pytest.mark.req("SIM-PAY-16")
-def test_a_payment_that_moves_other_positions_is_taken_back() -> None:
+def test_a_payment_that_moves_other_positions_is_rolled_back() -> None:
     ledger = book(("B", "A", 100), ("C", "B", 100))
     way = tuple(sorted((0, 1), key=lambda h: ledger.debtor[h]))
 
@@ -206,7 +206,7 @@ def test_a_payment_that_moves_other_positions_is_taken_back() -> None:
 
 
 @pytest.mark.req("SIM-PAY-16")
-def test_a_payment_that_is_right_for_both_ends_alone_is_taken_back() -> None:
+def test_a_payment_that_is_right_only_at_its_ends_is_rolled_back() -> None:
     ledger = book(("B", "A", 100), ("D", "C", 100))
     gap = (ledger.hop[0][1], ledger.hop[2][3])
 
@@ -230,7 +230,7 @@ def test_a_payment_that_is_right_for_both_ends_alone_is_taken_back() -> None:
         (Pay("A", "Q", "UAH", "1"), "PARTICIPANT_NOT_FOUND"),
     ],
 )
-def test_payments_that_make_no_sense_are_refused_and_leave_no_trace(command: Pay, code: str) -> None:
+def test_invalid_payments_are_rejected_without_a_trace(command: Pay, code: str) -> None:
     run = headless(network(("B", "A", 10)))
     before = run.run.state()
 
@@ -257,7 +257,7 @@ def test_a_key_is_used_once() -> None:
 
 @pytest.mark.req("SIM-PAY-19")
 @pytest.mark.req("SIM-EVT-4")
-def test_the_result_of_a_payment() -> None:
+def test_a_payment_returns_its_routes_and_emits_one_event() -> None:
     run = headless(network(("B", "A", 10), ("C", "B", 10)))
 
     done = pay(run, "A", "C", "4")
@@ -270,7 +270,7 @@ def test_the_result_of_a_payment() -> None:
 
 
 @pytest.mark.req("SIM-PAY-6")
-def test_who_is_not_active_neither_sends_nor_receives_nor_mediates() -> None:
+def test_inactive_participants_neither_send_nor_receive_nor_mediate() -> None:
     run = headless(network(("B", "A", 10), ("C", "B", 10), ("A", "C", 10)))
     assert code_of(run, "A", "C", "11") == "ROUTING_NO_CAPACITY"
     run.do(Freeze("B", lines=False))
@@ -282,7 +282,7 @@ def test_who_is_not_active_neither_sends_nor_receives_nor_mediates() -> None:
 
 
 @pytest.mark.req("SIM-ACT-7")
-def test_lines_are_opened_changed_and_closed_by_hand() -> None:
+def test_lines_are_opened_changed_and_closed_by_command() -> None:
     run = headless(network(("B", "A", 10)))
     run.do(SetLimit("B", "A", "UAH", "3"))
     assert code_of(run, "A", "B", "3.01") == "ROUTING_NO_CAPACITY"
@@ -309,7 +309,7 @@ def test_amounts_are_plain_decimals_and_exact() -> None:
 
 
 @pytest.mark.req("SIM-PAY-22")
-def test_a_run_says_whether_a_payment_would_find_its_way() -> None:
+def test_a_run_answers_whether_a_payment_would_pass() -> None:
     run = headless(network(("B", "A", 10)))
     before = run.run.state()
 
@@ -333,7 +333,7 @@ payments = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(
 @pytest.mark.req("SIM-TEST-22")
 @pytest.mark.req("SIM-PAY-3")
 @pytest.mark.req("SIM-PAY-4")
-def test_payments_keep_every_law_of_the_ledger() -> None:
+def test_payments_keep_every_invariant_of_the_ledger() -> None:
     tried = {"COMMITTED": 0, "ABORTED": 0}
 
     @given(networks, payments, st.sampled_from(["greedy", "exact"]))
@@ -369,7 +369,7 @@ def test_payments_keep_every_law_of_the_ledger() -> None:
 
 @pytest.mark.req("SIM-PAY-20")
 @pytest.mark.parametrize("step", range(1, 12))
-def test_a_search_that_breaks_off_anywhere_leaves_nothing_behind(step: int) -> None:
+def test_an_interrupted_search_leaves_no_trace(step: int) -> None:
     ledger = book(*THREE_WAYS)
     before = (list(ledger.capacity), list(ledger.owed), dict(ledger.reserved))
 
@@ -404,7 +404,7 @@ def test_exact_routing_finds_what_greedy_routing_misses() -> None:
 
 
 @pytest.mark.req("SIM-PAY-16")
-def test_what_a_delta_check_tells_are_changes_and_not_positions() -> None:
+def test_a_delta_check_reports_changes_and_not_positions() -> None:
     ledger_ = book(("B", "A", 100), ("C", "B", 100))
     ledger_.move(0, 10**8)
     way = tuple(sorted((0, 1), key=lambda h: ledger_.debtor[h]))

@@ -4,7 +4,7 @@ from pendula.credit.ledger.routing import Work, shortest
 from tests.credit.conftest import book
 
 
-def test_lines_that_block_nobody_on_the_way_cost_no_search() -> None:
+def test_blocking_lines_off_the_route_cost_no_search() -> None:
     names = [f"p{number:03}" for number in range(60)]
     lines = [(one, other, 5) for at, one in enumerate(names) for other in names[at + 1 : at + 9]]
     plain, blocking = book(*lines), book(*lines)

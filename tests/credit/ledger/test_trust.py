@@ -11,7 +11,7 @@ from tests.credit.conftest import headless, network
 
 @pytest.mark.req("SIM-PAY-2")
 @pytest.mark.req("SIM-STO-8")
-def test_a_limit_that_grows_stays_an_amount_and_can_be_restored() -> None:
+def test_a_growing_limit_stays_a_valid_amount_and_can_be_restored() -> None:
     drift: Json = {"trust_drift": {"enabled": True, "growth_rate": 1, "max_growth": 10**15}}
     large = "999999999999"
     run = headless(

@@ -127,7 +127,7 @@ def journal_of(plan: Made, folder: Path) -> FileJournal:
     )
 
 
-def test_wishes_become_payments_in_their_order() -> None:
+def test_proposals_become_payments_in_order() -> None:
     _, events = stepped(lambda *_: [propose("ann", "cid", "UAH", Decimal("2.5")), propose("bea", "cid", "UAH", "3")])
 
     paid = [(one.seq, one.sender, one.receiver, one.amount) for one in events if isinstance(one, TxUpdated)]
@@ -158,7 +158,7 @@ def test_wishes_become_payments_in_their_order() -> None:
         (propose("ann", "dan", "UAH", "1"), "ROUTING_NO_ROUTE", "1.00"),
     ],
 )
-def test_wish_that_cannot_be_is_a_failed_payment_with_a_code(wanted: Proposal, code: str, amount: str | None) -> None:
+def test_an_invalid_proposal_is_a_failed_payment_with_a_code(wanted: Proposal, code: str, amount: str | None) -> None:
     headless, events = stepped(lambda *_: [wanted, propose("bea", "cid", "UAH", 1)])
 
     (failed,) = [event for event in events if isinstance(event, TxFailed)]
@@ -171,7 +171,7 @@ def test_wish_that_cannot_be_is_a_failed_payment_with_a_code(wanted: Proposal, c
 @pytest.mark.parametrize(
     "answer", [None, 7, "ann", ("ann", "bea", "UAH", "1"), {}, Proposal(cast(Any, 7), "b", "UAH", "1")]
 )
-def test_what_is_no_wish_is_noted_and_passed_over(answer: object) -> None:
+def test_an_answer_that_is_no_proposal_is_noted_and_skipped(answer: object) -> None:
     headless, events = stepped(lambda *_: [answer, propose("bea", "cid", "UAH", 1)])
 
     notes = [event.scenario for event in events if isinstance(event, Note)]
@@ -180,7 +180,7 @@ def test_what_is_no_wish_is_noted_and_passed_over(answer: object) -> None:
 
 
 @pytest.mark.req("SIM-INT-2")
-def test_no_more_wishes_are_asked_for_than_the_budget_allows() -> None:
+def test_a_behaviour_is_read_up_to_the_budget() -> None:
     asked: list[int] = []
 
     def eager(view: View, draw: Draw) -> Iterator[Proposal]:
@@ -193,7 +193,7 @@ def test_no_more_wishes_are_asked_for_than_the_budget_allows() -> None:
     assert headless.run.counters.attempts_total == len(asked) == 10
 
 
-def test_name_and_version_of_the_behaviour_stand_in_the_header(tmp_path: Path) -> None:
+def test_the_header_has_name_and_version_of_the_behaviour(tmp_path: Path) -> None:
     plan, _ = plan_of(lambda *_: [])
 
     journal = journal_of(plan, tmp_path)
@@ -228,7 +228,7 @@ def test_replay_of_a_journal_calls_no_behaviour(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("SIM-DET-1")
-def test_two_runs_of_one_behaviour_are_the_same_run() -> None:
+def test_two_runs_of_one_behaviour_are_equal() -> None:
     def plan(view: View, draw: Draw) -> Iterator[Proposal]:
         people = [one.id for one in view.participants]
         for _ in range(view.budget):
@@ -250,7 +250,7 @@ def failing_at(tick: int) -> Plan:
     return plan
 
 
-def test_exception_without_a_journal_names_behaviour_and_tick_and_pays_nothing() -> None:
+def test_an_exception_without_a_journal_names_behaviour_and_tick_and_pays_nothing() -> None:
     headless = Headless(plan_of(failing_at(2))[0])
     headless.ask(Answers(headless.run))
     headless.step(2)
@@ -264,7 +264,7 @@ def test_exception_without_a_journal_names_behaviour_and_tick_and_pays_nothing()
     assert headless.run.state() == before
 
 
-def test_run_without_a_journal_does_not_go_on_after_a_failure() -> None:
+def test_a_run_without_a_journal_repeats_the_failed_tick() -> None:
     plan, doing = plan_of(failing_at(1))
     headless = Headless(plan)
     headless.ask(Answers(headless.run))
@@ -277,7 +277,7 @@ def test_run_without_a_journal_does_not_go_on_after_a_failure() -> None:
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_run_without_a_journal_goes_on_from_no_half_of_a_command(end: type[BaseException]) -> None:
+def test_an_interrupted_run_without_a_journal_rejects_further_commands(end: type[BaseException]) -> None:
     ends = [end()]
 
     def plan(view: View, draw: Draw) -> Iterator[Proposal]:
@@ -296,7 +296,7 @@ def test_run_without_a_journal_goes_on_from_no_half_of_a_command(end: type[BaseE
         headless.run.state()
 
 
-def test_behaviour_cannot_command_the_run_that_asks_it() -> None:
+def test_a_behaviour_cannot_command_its_own_run() -> None:
     def plan(view: View, draw: Draw) -> list[Proposal]:
         headless.do(Tick())
         return []
@@ -318,7 +318,7 @@ class Mute(Exception):
         raise ValueError("no words")
 
 
-def test_exception_without_words_is_named() -> None:
+def test_an_exception_whose_repr_fails_is_named_by_its_class() -> None:
     def plan(view: View, draw: Draw) -> list[Proposal]:
         raise Mute
 
@@ -329,7 +329,7 @@ def test_exception_without_words_is_named() -> None:
         headless.do(Tick())
 
 
-def test_exception_with_a_journal_leaves_no_trace_of_the_tick(tmp_path: Path) -> None:
+def test_an_exception_with_a_journal_leaves_no_trace_of_the_tick(tmp_path: Path) -> None:
     plan, doing = plan_of(failing_at(1))
     journal = journal_of(plan, tmp_path)
     driver: Driver[Any, Any] = Driver(Run.create(plan.json), journal, outside=Answers(lambda: driver.engine))
@@ -354,12 +354,12 @@ def test_exception_with_a_journal_leaves_no_trace_of_the_tick(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("answer", [None, 7])
-def test_plan_that_gives_nothing_to_go_through_is_a_failure(answer: Any) -> None:
+def test_a_plan_that_is_not_iterable_is_a_failure(answer: Any) -> None:
     with pytest.raises(BehaviourFailed, match="not iterable"):
         stepped(lambda *_: answer)
 
 
-def test_run_of_another_version_is_refused() -> None:
+def test_a_run_of_another_version_is_rejected() -> None:
     plan, doing = plan_of(lambda *_: [])
     headless = Headless(plan)
     headless.ask(Answers(headless.run))
@@ -372,7 +372,7 @@ def test_run_of_another_version_is_refused() -> None:
     assert doing.calls == 0
 
 
-def test_run_that_is_not_the_one_that_asks_is_refused() -> None:
+def test_an_answer_for_another_run_is_rejected() -> None:
     plan, _ = plan_of(lambda *_: [])
     headless, other = Headless(plan), Headless(plan)
     headless.ask(Answers(headless.run))
@@ -383,12 +383,12 @@ def test_run_that_is_not_the_one_that_asks_is_refused() -> None:
         headless.step(1)
 
 
-def test_behaviour_answers_plans_only() -> None:
+def test_a_behaviour_answers_only_plan_questions() -> None:
     with pytest.raises(NoAnswerSource):
         BehaviourOutside(lambda: cast(Run, None)).ask("pay", {})
 
 
-def test_unknown_behaviour_is_refused_with_the_names_there_are() -> None:
+def test_an_unknown_behaviour_is_rejected_with_the_known_names() -> None:
     with pytest.raises(UnknownBehaviour, match="none is registered"):
         registered("mine")
     register_behaviour("b", Doing(lambda *_: []))
@@ -400,7 +400,7 @@ def test_unknown_behaviour_is_refused_with_the_names_there_are() -> None:
     assert refused.value.known == ["a", "b"]
 
 
-def test_name_is_replaced_only_on_request() -> None:
+def test_a_name_is_replaced_only_on_request() -> None:
     first, second = Doing(lambda *_: []), Doing(lambda *_: [])
     register_behaviour("mine", first)
     register_behaviour("mine", first)
@@ -430,7 +430,7 @@ class Idle:
 
 
 @pytest.mark.parametrize("what", [Unversioned(), Wordy(), Truthful(), Idle(), None])
-def test_what_is_no_behaviour_cannot_be_registered(what: Any) -> None:
+def test_an_invalid_behaviour_cannot_be_registered(what: Any) -> None:
     with pytest.raises(InvalidBehaviour):
         register_behaviour("mine", what)
 
@@ -441,7 +441,7 @@ def test_names_of_behaviours_are_plain(name: str) -> None:
         register_behaviour(name, Doing(lambda *_: []))
 
 
-def test_view_shows_the_run_in_the_order_of_ids_and_codes() -> None:
+def test_the_view_shows_the_run_in_the_order_of_ids_and_codes() -> None:
     tick, time, budget, cap, codes = seen(
         lambda view, _: (view.tick, view.sim_time_ms, view.budget, view.cap, view.equivalents), ticks=3
     )
@@ -449,7 +449,7 @@ def test_view_shows_the_run_in_the_order_of_ids_and_codes() -> None:
     assert (tick, time, budget, cap, codes) == (2, 2000, 10, Decimal("3.00"), ("HOUR", "UAH"))
 
 
-def test_view_shows_participants_with_group_profile_and_status() -> None:
+def test_the_view_shows_participants_with_group_profile_and_status() -> None:
     assert seen(lambda view, _: view.participants) == (
         Member("ann", "person", None, None, True),
         Member("bea", "person", "homes", None, True),
@@ -458,7 +458,7 @@ def test_view_shows_participants_with_group_profile_and_status() -> None:
     )
 
 
-def test_view_shows_lines_with_their_debts() -> None:
+def test_the_view_shows_lines_with_their_debts() -> None:
     assert seen(lambda view, _: view.lines, [Pay("ann", "bea", "UAH", "0.005")]) == (
         Line("HOUR", "ann", "cid", Decimal(5), Decimal(0), True),
         Line("UAH", "bea", "ann", Decimal("10.005"), Decimal("0.005"), True),
@@ -467,7 +467,7 @@ def test_view_shows_lines_with_their_debts() -> None:
     )
 
 
-def test_view_tells_debts_capacities_and_positions_exactly() -> None:
+def test_the_view_shows_exact_debts_capacities_and_positions() -> None:
     def look(view: View, draw: Draw) -> dict[str, Decimal]:
         with localcontext() as context:
             context.prec = 2
@@ -492,7 +492,7 @@ def test_view_tells_debts_capacities_and_positions_exactly() -> None:
     }
 
 
-def test_view_is_of_the_moment_after_the_events_of_the_tick() -> None:
+def test_the_view_includes_the_events_of_its_tick() -> None:
     moments: list[Any] = []
 
     def plan(view: View, draw: Draw) -> list[Proposal]:
@@ -505,7 +505,7 @@ def test_view_is_of_the_moment_after_the_events_of_the_tick() -> None:
     assert moments == [(0, both), (1, both), (1, both), (1, both), (1, one)]
 
 
-def test_view_tells_whom_one_can_reach_and_pay() -> None:
+def test_the_view_shows_reachable_participants_and_payable_amounts() -> None:
     def look(view: View, draw: Draw) -> list[Any]:
         return [
             view.reachable("ann", "UAH"),
@@ -520,7 +520,7 @@ def test_view_tells_whom_one_can_reach_and_pay() -> None:
     assert seen(look) == [("bea", "cid"), (), True, False, False, False, False]
 
 
-def test_looking_changes_nothing() -> None:
+def test_reading_the_view_changes_nothing() -> None:
     headless = Headless(plan_of(lambda *_: [])[0])
     run = headless.run
     headless.do(Pay("ann", "cid", "UAH", "2"))
@@ -547,7 +547,7 @@ def test_looking_changes_nothing() -> None:
         lambda view: view.can_pay("ann", "bea", "EUR", 1),
     ],
 )
-def test_view_does_not_guess_about_names_it_does_not_have(look: Callable[[View], Any]) -> None:
+def test_the_view_raises_for_unknown_names(look: Callable[[View], Any]) -> None:
     view = View(Run.create(made(from_value(SCENARIO), seed=1).json), 1)
 
     with pytest.raises(NotInNetwork):
@@ -555,7 +555,7 @@ def test_view_does_not_guess_about_names_it_does_not_have(look: Callable[[View],
 
 
 @pytest.mark.parametrize("amount", [1.5, True, None, "ten"])
-def test_view_takes_exact_amounts_only(amount: Any) -> None:
+def test_the_view_takes_exact_amounts_only(amount: Any) -> None:
     view = View(Run.create(made(from_value(SCENARIO), seed=1).json), 1)
 
     with pytest.raises(InvalidAmount):
@@ -563,7 +563,7 @@ def test_view_takes_exact_amounts_only(amount: Any) -> None:
 
 
 @pytest.mark.req("SIM-DET-5", "SIM-DET-6", "SIM-DET-7")
-def test_draws_are_those_of_the_tick_and_of_its_positions() -> None:
+def test_draws_depend_on_tick_and_position_alone() -> None:
     draw = Draw(42, 2)
     other = Draw(42, 2)
     other.at(0).random()
@@ -573,7 +573,7 @@ def test_draws_are_those_of_the_tick_and_of_its_positions() -> None:
     assert other.tick.random() == 0.5815068561101447
 
 
-def test_run_without_a_behaviour_asks_for_none() -> None:
+def test_a_run_without_a_behaviour_asks_for_none() -> None:
     plan = made(from_value(SCENARIO), seed=1)
 
     assert isinstance(plan.config, Config)

@@ -110,7 +110,7 @@ def paid(payments: PaymentService, question: Json) -> Json:
 
 
 @pytest.mark.req("SIM-PAY-24")
-def test_run_comes_out_the_same_whether_it_pays_itself_or_through_a_service(well: Service) -> None:
+def test_a_run_through_a_service_equals_an_embedded_run(well: Service) -> None:
     outside = Watched(well, plan(20))
     embedded = simulate(from_value(network()), seed=42, ticks=5, settings=outside.run.settings)
 
@@ -124,7 +124,7 @@ def test_run_comes_out_the_same_whether_it_pays_itself_or_through_a_service(well
 
 @pytest.mark.req("SIM-PAY-20", "SIM-PAY-24")
 @pytest.mark.parametrize("act", PAID)
-def test_payment_that_was_made_is_never_told_as_one_that_was_not(act: Act) -> None:
+def test_a_payment_made_by_the_service_is_always_committed(act: Act) -> None:
     with serving(act) as service:
         watched = Watched(service, plan(1), HASTY if act in SLOW else PATIENT)
 
@@ -139,7 +139,7 @@ def test_payment_that_was_made_is_never_told_as_one_that_was_not(act: Act) -> No
 
 @pytest.mark.req("SIM-PAY-20", "SIM-ERR-3")
 @pytest.mark.parametrize("act", UNPAID)
-def test_payment_that_was_not_made_leaves_no_debt(act: Act) -> None:
+def test_a_payment_not_made_by_the_service_leaves_no_debt(act: Act) -> None:
     with serving(act) as service:
         watched = Watched(service, plan(1), HASTY if act in SLOW else PATIENT)
 
@@ -158,7 +158,7 @@ def wanted(watched: Watched) -> tuple[str, str, str, int]:
 
 @pytest.mark.req("SIM-PAY-20", "SIM-PAY-16")
 @pytest.mark.parametrize("act", [Act.UNKNOWN_LINES, Act.WRONG_SUM])
-def test_routes_that_make_no_sense_move_nothing(act: Act) -> None:
+def test_invalid_routes_move_nothing(act: Act) -> None:
     with serving(act) as service:
         watched = Watched(service, plan(1))
 
@@ -170,7 +170,7 @@ def test_routes_that_make_no_sense_move_nothing(act: Act) -> None:
 
 
 @pytest.mark.req("SIM-PAY-16", "SIM-PAY-3")
-def test_routes_that_the_ledger_cannot_carry_are_told_as_drift() -> None:
+def test_routes_beyond_the_capacity_of_the_ledger_are_a_drift() -> None:
     with serving(limit=1000) as service:
         watched = Watched(service, plan(20, max_errors_total="0"))
 
@@ -185,7 +185,7 @@ def test_routes_that_the_ledger_cannot_carry_are_told_as_drift() -> None:
 
 
 @pytest.mark.req("SIM-PAY-16", "SIM-ERR-4")
-def test_a_payment_that_cannot_be_followed_says_which_line_has_too_little() -> None:
+def test_a_payment_beyond_the_capacity_names_the_line() -> None:
     with serving(limit=1000) as service:
         watched = Watched(service, plan(20, max_errors_total="0"))
 
@@ -206,7 +206,7 @@ def test_a_payment_that_cannot_be_followed_says_which_line_has_too_little() -> N
         (Act.WRONG_SUM, r"routes of the service carry \S+ instead of"),
     ],
 )
-def test_routes_that_make_no_sense_are_described(act: Act, message: str) -> None:
+def test_invalid_routes_are_described(act: Act, message: str) -> None:
     with serving(act) as service:
         watched = Watched(service, plan(1))
 
@@ -240,7 +240,7 @@ def test_refusals_alone_never_end_a_run() -> None:
 
 
 @pytest.mark.req("SIM-ERR-4", "SIM-ERR-2", "SIM-GUARD-4")
-def test_service_that_never_answers_ends_the_run_in_the_first_tick() -> None:
+def test_a_service_that_never_answers_ends_the_run_in_the_first_tick() -> None:
     with serving(forever=Act.KEEP_SILENT) as service:
         service.deaf = True
         watched = Watched(service, plan(20), {**PATIENT, "total_seconds": 0.05})
@@ -256,7 +256,7 @@ def test_service_that_never_answers_ends_the_run_in_the_first_tick() -> None:
 
 
 @pytest.mark.req("SIM-ERR-4")
-def test_too_many_errors_in_all_end_the_run() -> None:
+def test_too_many_errors_in_total_end_the_run() -> None:
     with serving(forever=Act.FAIL) as service:
         watched = Watched(service, plan(5, max_errors_total="12"))
 
@@ -269,7 +269,7 @@ def test_too_many_errors_in_all_end_the_run() -> None:
 
 
 @pytest.mark.req("SIM-ERR-6")
-def test_nothing_is_tried_again_unless_the_settings_say_so() -> None:
+def test_a_payment_is_retried_only_if_the_settings_say_so() -> None:
     with serving(Act.HANG_UP) as service:
         watched = Watched(service, plan(1))
 
@@ -280,7 +280,7 @@ def test_nothing_is_tried_again_unless_the_settings_say_so() -> None:
 
 
 @pytest.mark.req("SIM-ERR-6", "SIM-PAY-18")
-def test_retries_go_out_under_one_key_and_take_effect_once() -> None:
+def test_retries_use_one_key_and_take_effect_once() -> None:
     with serving(Act.HANG_UP, Act.PAY_AND_HANG_UP, Act.PAY_AND_HANG_UP) as service:
         service.deaf = True
         watched = Watched(service, plan(1, payment_retries="3"))
@@ -295,7 +295,7 @@ def test_retries_go_out_under_one_key_and_take_effect_once() -> None:
 
 
 @pytest.mark.req("SIM-ERR-6", "SIM-PAY-18")
-def test_request_under_one_key_is_the_same_at_every_attempt(well: Service) -> None:
+def test_a_request_under_one_key_is_equal_at_every_attempt(well: Service) -> None:
     question = {**QUESTION, "idempotency_key": "k1"}
     payments = PaymentService(well.url, **PATIENT)
 
@@ -306,7 +306,7 @@ def test_request_under_one_key_is_the_same_at_every_attempt(well: Service) -> No
 
 
 @pytest.mark.req("SIM-PAY-20")
-def test_conflict_with_its_own_earlier_attempt_is_no_refusal() -> None:
+def test_a_conflict_with_an_earlier_attempt_is_no_refusal() -> None:
     with serving(Act.HANG_UP, Act.BUSY) as service:
         watched = Watched(service, plan(1, payment_retries="1"))
 
@@ -317,7 +317,7 @@ def test_conflict_with_its_own_earlier_attempt_is_no_refusal() -> None:
 
 
 @pytest.mark.req("SIM-PAY-20")
-def test_refusal_after_an_attempt_that_was_lost_counts_if_no_payment_is_known() -> None:
+def test_a_refusal_after_a_lost_attempt_counts_if_no_payment_is_known() -> None:
     with serving(Act.HANG_UP, Act.REFUSE) as service:
         watched = Watched(service, plan(1, payment_retries="1"))
 
@@ -328,7 +328,7 @@ def test_refusal_after_an_attempt_that_was_lost_counts_if_no_payment_is_known() 
 
 
 @pytest.mark.req("SIM-PAY-20")
-def test_refusal_after_an_attempt_that_was_made_does_not_hide_it() -> None:
+def test_a_refusal_after_a_committed_attempt_returns_the_payment() -> None:
     with serving(Act.PAY_AND_HANG_UP, Act.REFUSE) as service:
         service.deaf = True
         payments = PaymentService(service.url, **PATIENT)
@@ -343,7 +343,7 @@ def test_refusal_after_an_attempt_that_was_made_does_not_hide_it() -> None:
 
 
 @pytest.mark.req("SIM-PAY-20")
-def test_what_stays_unclear_is_remembered_and_can_be_settled_later() -> None:
+def test_an_unclear_payment_is_remembered_and_can_be_settled_later() -> None:
     with serving(Act.PAY_AND_HANG_UP, Act.PAY_AND_FAIL, Act.HANG_UP) as service:
         service.deaf = True
         payments = PaymentService(service.url, **PATIENT)
@@ -361,7 +361,7 @@ def test_what_stays_unclear_is_remembered_and_can_be_settled_later() -> None:
 
 
 @pytest.mark.req("SIM-PAY-20")
-def test_service_that_knows_no_keys_is_not_believed_while_a_call_may_be_on_its_way() -> None:
+def test_a_lookup_without_a_result_is_not_trusted_during_an_open_call() -> None:
     with serving(Act.PAY_AND_HANG_UP) as service:
         service.forgetful = True
         payments = PaymentService(service.url, **PATIENT)
@@ -373,7 +373,7 @@ def test_service_that_knows_no_keys_is_not_believed_while_a_call_may_be_on_its_w
 
 
 @pytest.mark.req("SIM-PAY-20")
-def test_failure_after_an_attempt_that_was_lost_leaves_it_unclear() -> None:
+def test_a_failure_after_a_lost_attempt_leaves_the_payment_unclear() -> None:
     with serving(Act.PAY_AND_HANG_UP, Act.FAIL) as service:
         service.forgetful = True
         payments = PaymentService(service.url, **PATIENT)
@@ -386,7 +386,7 @@ def test_failure_after_an_attempt_that_was_lost_leaves_it_unclear() -> None:
 
 
 @pytest.mark.req("SIM-PAY-23")
-def test_tick_that_the_service_failed_is_rolled_back_and_the_next_plans_again() -> None:
+def test_a_failed_tick_is_rolled_back_and_the_next_plans_again() -> None:
     with serving(*[Act.BEHAVE] * 7, Act.LOSE_THE_TICK) as service:
         watched = Watched(service, plan(5))
         watched.step()
@@ -411,7 +411,7 @@ def test_tick_that_the_service_failed_is_rolled_back_and_the_next_plans_again() 
 
 
 @pytest.mark.req("SIM-PAY-23", "SIM-ERR-4")
-def test_three_lost_ticks_in_a_row_end_the_run() -> None:
+def test_three_failed_ticks_in_a_row_end_the_run() -> None:
     with serving(forever=Act.LOSE_THE_TICK) as service:
         service.begin()
         watched = Watched(service, plan(5))
@@ -428,7 +428,7 @@ def test_three_lost_ticks_in_a_row_end_the_run() -> None:
 
 @pytest.mark.req("SIM-PAY-20", "SIM-PAY-3")
 @pytest.mark.parametrize("seed", range(6))
-def test_both_ledgers_agree_after_any_mixture_of_troubles(seed: int) -> None:
+def test_both_ledgers_agree_after_any_mixture_of_faults(seed: int) -> None:
     luck = random.Random(seed)
     quick = [act for act in (*PAID, *UNPAID) if act not in SLOW]
     with serving(*luck.choices([Act.BEHAVE, *quick], k=60)) as service:
@@ -448,7 +448,7 @@ def test_both_ledgers_agree_after_any_mixture_of_troubles(seed: int) -> None:
 
 
 @pytest.mark.req("SIM-PAY-24")
-def test_run_through_a_service_replays_byte_for_byte_without_it(tmp_path: Path) -> None:
+def test_a_run_through_a_service_replays_byte_for_byte_without_it(tmp_path: Path) -> None:
     made_plan = plan(6, payment_retries="1", max_timeouts_per_tick="0")
     disk = RealDisk(tmp_path / "journal")
     journal = FileJournal.create(
@@ -476,7 +476,7 @@ def test_run_through_a_service_replays_byte_for_byte_without_it(tmp_path: Path) 
 
 
 @pytest.mark.req("SIM-ERR-5")
-def test_no_word_of_the_service_gets_into_events() -> None:
+def test_texts_of_the_service_never_reach_events() -> None:
     with serving(Act.REFUSE, Act.FAIL, limit=1) as service:
         watched = Watched(service, plan(20))
 
@@ -501,7 +501,7 @@ def test_no_word_of_the_service_gets_into_events() -> None:
         (429, {}, "PAYMENT_REJECTED"),
     ],
 )
-def test_refusals_get_a_code_of_the_vocabulary(status: int, body: dict[str, Any], code: str) -> None:
+def test_refusals_get_a_known_code(status: int, body: dict[str, Any], code: str) -> None:
     with serving(Act.REFUSE) as service:
         service.refusal = status, body
 
@@ -512,7 +512,7 @@ def test_refusals_get_a_code_of_the_vocabulary(status: int, body: dict[str, Any]
 
 
 @pytest.mark.parametrize("status", [202, 408])
-def test_answer_that_the_payment_is_not_done_yet_counts_as_none(status: int) -> None:
+def test_an_answer_that_the_payment_is_pending_counts_as_a_timeout(status: int) -> None:
     with serving(Act.REFUSE) as service:
         service.refusal = status, {"status": "PENDING"}
 
@@ -543,7 +543,7 @@ def test_answer_that_the_payment_is_not_done_yet_counts_as_none(status: int) -> 
         ({"status": "COMMITTED", "routes": [], "tx_id": "x" * ANSWER_BYTES_MOST}, None),
     ],
 )
-def test_results_are_taken_in_the_form_of_the_contract_only(result: dict[str, Any], answer: Json) -> None:
+def test_only_results_in_the_form_of_the_contract_are_accepted(result: dict[str, Any], answer: Json) -> None:
     with serving(Act.REFUSE) as service:
         service.refusal = 200, result
 
@@ -553,7 +553,7 @@ def test_results_are_taken_in_the_form_of_the_contract_only(result: dict[str, An
         encode(found)
 
 
-def test_failed_tick_is_taken_for_one_only_where_the_contract_has_it() -> None:
+def test_a_failed_tick_is_accepted_only_in_the_form_of_the_contract() -> None:
     with serving(Act.REFUSE, Act.REFUSE) as service:
         service.refusal = 503, {"tick_failed": False}
         first = asked(service)
@@ -563,7 +563,7 @@ def test_failed_tick_is_taken_for_one_only_where_the_contract_has_it() -> None:
 
 
 @pytest.mark.req("SIM-PAY-24")
-def test_key_and_token_travel_in_headers(well: Service) -> None:
+def test_key_and_token_are_sent_in_headers(well: Service) -> None:
     asked(well, "sim:0123", token="s3cret")
 
     assert well.headers[0]["Idempotency-Key"] == "sim:0123"
@@ -571,7 +571,7 @@ def test_key_and_token_travel_in_headers(well: Service) -> None:
     assert well.posts == ["sim:0123"]
 
 
-def test_nobody_at_the_address_is_an_error_and_leaves_nothing_unclear(well: Service) -> None:
+def test_an_unreachable_service_is_an_error_and_leaves_nothing_unclear(well: Service) -> None:
     with serving() as gone:
         payments = PaymentService(gone.url, **PATIENT)
 
@@ -604,7 +604,7 @@ def test_a_server_that_is_no_payment_service_is_named_with_its_status(status: in
 
 
 @pytest.mark.req("SIM-ERR-5")
-def test_errors_name_a_service_as_it_is_called() -> None:
+def test_errors_show_the_display_name_of_a_service() -> None:
     with serving() as gone:
         payments = PaymentService(gone.url, **PATIENT, called="core")
 
@@ -614,7 +614,7 @@ def test_errors_name_a_service_as_it_is_called() -> None:
     assert answer["trouble"] == trouble
 
 
-def test_service_that_went_away_after_a_lost_attempt_leaves_it_unclear() -> None:
+def test_a_service_lost_after_a_lost_attempt_leaves_the_payment_unclear() -> None:
     with serving(Act.PAY_AND_HANG_UP) as service:
         service.deaf = True
         payments = PaymentService(service.url, **PATIENT)
@@ -636,14 +636,14 @@ def tls(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     return server, ssl.create_default_context(cadata=CERTIFICATE)
 
 
-def test_payments_go_over_tls_to_a_service_that_is_trusted(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
+def test_payments_use_tls_with_a_trusted_certificate(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     with serving(tls=tls[0]) as service:
         answer: Any = asked(service, tls=tls[1])
 
         assert answer["status"] == "COMMITTED"
 
 
-def test_nothing_is_sent_to_a_service_whose_certificate_nobody_trusts(
+def test_an_untrusted_certificate_receives_no_request(
     tls: tuple[ssl.SSLContext, ssl.SSLContext],
 ) -> None:
     with serving(tls=tls[0]) as service:
@@ -669,7 +669,7 @@ def test_nothing_is_sent_to_a_service_whose_certificate_nobody_trusts(
         "",
     ],
 )
-def test_address_that_is_none_is_refused(url: str) -> None:
+def test_an_invalid_address_is_rejected(url: str) -> None:
     with pytest.raises(WrongUsage) as refused:
         PaymentService(url)
 
@@ -677,13 +677,13 @@ def test_address_that_is_none_is_refused(url: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{"token": "two words"}, {"token": ""}, {"total_seconds": 0}])
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+def test_invalid_options_are_rejected(options: dict[str, Any]) -> None:
     with pytest.raises(WrongUsage):
         PaymentService("http://127.0.0.1:1", **options)
 
 
 @pytest.mark.req("SIM-ERR-6")
-def test_time_limit_of_a_payment_comes_from_the_settings() -> None:
+def test_the_time_limit_of_a_payment_comes_from_the_settings() -> None:
     settings = changed(Settings(), {"payment_total_timeout_sec": "7"})
 
     payments = PaymentService.with_settings("http://127.0.0.1:1", settings)
@@ -691,12 +691,12 @@ def test_time_limit_of_a_payment_comes_from_the_settings() -> None:
     assert payments.total_seconds == 7
 
 
-def test_service_answers_payments_only(well: Service) -> None:
+def test_a_service_answers_payments_only(well: Service) -> None:
     with pytest.raises(NoAnswerSource):
         PaymentService(well.url).ask("plan", {})
 
 
-def test_run_without_a_service_says_that_it_needs_one() -> None:
+def test_a_run_without_a_service_names_the_missing_service() -> None:
     headless = Headless(plan(1))
     headless.ask(Answers(headless.run))
 
@@ -704,7 +704,7 @@ def test_run_without_a_service_says_that_it_needs_one() -> None:
         headless.step(1)
 
 
-def test_answers_asks_the_solver_for_clearing_and_nobody_for_the_rest() -> None:
+def test_clearing_questions_go_to_the_solver_alone() -> None:
     class Solver:
         def ask(self, name: str, question: Json) -> Json:
             return [name, question]
@@ -716,7 +716,7 @@ def test_answers_asks_the_solver_for_clearing_and_nobody_for_the_rest() -> None:
         answers.ask("weather", None)
 
 
-def test_committed_payments_tell_the_routes_of_the_service(well: Service) -> None:
+def test_committed_payments_have_the_routes_of_the_service(well: Service) -> None:
     watched = Watched(well, plan(5))
 
     watched.step()

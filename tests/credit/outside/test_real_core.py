@@ -52,7 +52,7 @@ class Run:
 
 
 @pytest.mark.req("SIM-PAY-24")
-def test_a_run_against_a_core_comes_out_as_one_with_the_embedded_engine() -> None:
+def test_a_run_against_a_core_equals_a_run_of_the_embedded_engine() -> None:
     with serving_core(NETWORK) as core:
         run = Run(core)
         run.step(10)
@@ -71,7 +71,7 @@ def test_a_run_against_a_core_comes_out_as_one_with_the_embedded_engine() -> Non
 
 
 @pytest.mark.req("SIM-GUARD-1", "SIM-PAY-24", "SIM-ACT-2")
-def test_several_calls_at_once_give_the_same_results_in_the_same_order() -> None:
+def test_concurrent_calls_give_the_same_results_in_the_same_order() -> None:
     with serving_core(NETWORK) as alone, serving_core(NETWORK, 0.02, expect=4) as together:
         one, four = Run(alone), Run(together, max_in_flight="4")
         one.step(6)
@@ -85,7 +85,7 @@ def test_several_calls_at_once_give_the_same_results_in_the_same_order() -> None
 
 
 @pytest.mark.req("SIM-GUARD-1")
-def test_never_more_calls_are_in_flight_than_allowed() -> None:
+def test_calls_in_flight_stay_within_the_limit() -> None:
     with serving_core(NETWORK, 0.01, expect=3) as core:
         run = Run(core, max_in_flight="3", clearing_enabled="off")
         run.step(4)
@@ -109,7 +109,7 @@ def test_calls_in_flight_reach_the_adaptive_policy() -> None:
 
 
 @pytest.mark.req("SIM-GUARD-2", "SIM-PAY-24")
-def test_a_core_never_sees_more_calls_a_second_than_the_rate() -> None:
+def test_calls_per_second_stay_within_the_rate() -> None:
     with serving_core(NETWORK) as core:
         run = Run(core, max_payments_per_sec="8", actions_per_tick_max="5", clearing_every_n_ticks="0")
         run.step(4)
@@ -120,7 +120,7 @@ def test_a_core_never_sees_more_calls_a_second_than_the_rate() -> None:
 
 
 @pytest.mark.req("SIM-ERR-4", "SIM-PAY-24", "SIM-ADP-12")
-def test_a_core_that_answers_nothing_ends_the_run_by_its_timeouts() -> None:
+def test_a_core_that_never_answers_ends_the_run_by_timeouts() -> None:
     with serving_core(NETWORK) as core:
         core.hang = True
         run = Run(core, total_seconds=0.2, max_in_flight="4")
@@ -135,7 +135,7 @@ def test_a_core_that_answers_nothing_ends_the_run_by_its_timeouts() -> None:
 
 
 @pytest.mark.req("SIM-ADP-12", "SIM-CLR-11")
-def test_a_clearing_that_times_out_cleared_nothing_and_is_reported() -> None:
+def test_a_clearing_that_times_out_clears_nothing_and_is_reported() -> None:
     with serving_core(NETWORK) as core:
         run = Run(core, clearing_hard_timeout_sec="0", clearing_time_budget_ms="1", clearing_every_n_ticks="1")
         run.step(1)
@@ -150,7 +150,7 @@ def test_a_clearing_that_times_out_cleared_nothing_and_is_reported() -> None:
 
 
 @pytest.mark.req("SIM-PAY-24", "SIM-ADP-3")
-def test_the_time_of_an_outside_clearing_is_recorded_and_replayed(tmp_path: Any) -> None:
+def test_the_duration_of_an_outside_clearing_is_recorded_and_replayed(tmp_path: Any) -> None:
     values = {"clearing_policy": "adaptive", "adaptive_window_ticks": "1", "clearing_every_n_ticks": "1"}
     values |= {"adaptive_no_capacity_high": "0.01", "adaptive_no_capacity_low": "0", "amount_cap": "3"}
     options = changed(Settings(), values)
@@ -180,7 +180,7 @@ def test_the_time_of_an_outside_clearing_is_recorded_and_replayed(tmp_path: Any)
     ],
 )
 @pytest.mark.req("SIM-CLR-3", "SIM-PAY-24")
-def test_a_clearing_that_cannot_be_followed_is_a_drift_and_changes_nothing(cycles: Json) -> None:
+def test_a_clearing_that_does_not_fit_the_ledger_is_a_drift_and_changes_nothing(cycles: Json) -> None:
     class Wrong:
         def ask(self, name: str, question: Json) -> Json:
             return {"cycles": cycles, "cost_ms": 3} if name == "clear" else {"timeout": True}
@@ -211,7 +211,7 @@ def test_a_clearing_without_a_definite_answer_is_looked_up(status: int) -> None:
 
 @pytest.mark.req("SIM-PAY-24")
 @pytest.mark.parametrize("status", [408, 409])
-def test_a_clearing_that_may_have_been_carried_out_stays_unsettled(status: int) -> None:
+def test_a_clearing_with_an_unknown_result_stays_unsettled(status: int) -> None:
     with serving_core(NETWORK) as core:
         run = Run(core, clearing_every_n_ticks="2")
         core.clearing_status, core.knows_clearings = status, False
@@ -224,7 +224,7 @@ def test_a_clearing_that_may_have_been_carried_out_stays_unsettled(status: int) 
         assert run.service.unsettled == {}
 
 
-def test_clearings_of_runs_with_long_names_have_keys_of_their_own() -> None:
+def test_clearings_of_runs_with_long_names_have_distinct_keys() -> None:
     names = [f"experiment-2026-village-of-twenty-people-{letter}" for letter in "AB"]
 
     assert len({clearing_key(name, "plan_b164c995396a") for name in names}) == 2

@@ -27,7 +27,7 @@ def outcome_of(seed: int, draws: Draws | None, **settings: str) -> tuple[Any, ..
 
 @pytest.mark.req("SIM-DET-6")
 @pytest.mark.req("SIM-DET-1")
-def test_runs_that_share_draws_tell_what_they_tell_alone() -> None:
+def test_runs_with_shared_draws_equal_runs_with_their_own() -> None:
     draws = Draws()
 
     for seed in (1, 2, 1):
@@ -35,7 +35,7 @@ def test_runs_that_share_draws_tell_what_they_tell_alone() -> None:
             assert outcome_of(seed, draws, **settings) == outcome_of(seed, None, **settings)
 
 
-def test_a_further_run_of_a_seed_seeds_a_generator_only_where_a_candidate_is_accepted(
+def test_a_second_run_of_a_seed_seeds_generators_only_for_accepted_candidates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seeded = 0
@@ -59,14 +59,14 @@ def test_a_further_run_of_a_seed_seeds_a_generator_only_where_a_candidate_is_acc
     assert seeded < first / 2
 
 
-def test_draws_end_where_their_memory_does_and_plans_stay_the_same() -> None:
+def test_plans_stay_equal_beyond_the_memory_limit_of_draws() -> None:
     small = Draws(most=0)
 
     assert outcome_of(3, small) == outcome_of(3, None)
     assert all(isnan(one) for one in small.first(3, 0, 10)), "nothing was kept"
 
 
-def test_only_counting_changes_no_figure() -> None:
+def test_counting_alone_gives_the_same_figures() -> None:
     document, settings = from_value(village(30, 2)), changed(Settings(), {"amount_cap": "500"})
     run = Headless(made(document, seed=1, settings=settings))
     run.step(40)
@@ -78,7 +78,7 @@ def test_only_counting_changes_no_figure() -> None:
     assert (counted.attempts, counted.rejected) == (run.run.counters.attempts_total, run.run.counters.rejected_total)
 
 
-def test_a_comparison_is_the_same_bytes_on_one_process_and_on_two() -> None:
+def test_a_comparison_gives_equal_bytes_with_one_and_two_processes() -> None:
     document = from_value(village(8, 7))
     sides = Settings(), changed(Settings(), {"clearing_policy": "adaptive"})
 

@@ -28,7 +28,7 @@ def props(**given: Json) -> Any:
 
 
 @pytest.mark.req("SIM-PROF-1")
-def test_every_key_of_a_profile_is_understood() -> None:
+def test_every_key_of_a_profile_is_read() -> None:
     found = props(
         tx_rate=Decimal("0.25"),
         equivalent_weights={"uah": 2, "EUR": 1},
@@ -76,7 +76,7 @@ def test_malformed_values_and_unknown_keys_change_nothing(given: dict[str, Json]
 
 
 @pytest.mark.req("SIM-PROF-9")
-def test_reach_goes_three_hops_and_ends_with_two_hundred() -> None:
+def test_reach_ends_after_three_hops_or_two_hundred_participants() -> None:
     chain = [(f"p{n + 1}", f"p{n}", 5) for n in range(5)]
     run = headless(network(*chain)).run
     market = run.network.ledgers["UAH"].market
@@ -106,7 +106,7 @@ STAR = [(1, 0), (2, 0), (3, 0)]
 
 
 @pytest.mark.req("SIM-PROF-10")
-def test_a_chain_of_flow_decides_the_receiver_when_it_is_followed() -> None:
+def test_a_followed_chain_decides_the_receiver() -> None:
     crowd = people("home", "shop", "farm", "farm")
     always = planner(crowd, STAR, flow_chains=[["home", "shop"]], flow_affinity=1)
     never = planner(crowd, STAR, flow_chains=[["home", "shop"]], flow_affinity=0, recipient_group_weights={"farm": 1})
@@ -127,7 +127,7 @@ def test_weights_of_groups_decide_the_receiver() -> None:
 
 @pytest.mark.req("SIM-PROF-6")
 @pytest.mark.req("SIM-PROF-19")
-def test_positions_go_round_the_candidates_and_a_skipped_one_uses_no_number() -> None:
+def test_positions_cycle_through_candidates_and_skipped_ones_use_no_number() -> None:
     """Two candidates; the first never pays: every second position is planned, numbered without gaps."""
     crowd = People(
         [
@@ -154,7 +154,7 @@ def test_positions_go_round_the_candidates_and_a_skipped_one_uses_no_number() ->
     assert [one.cents for one in plan] == expected
 
 
-def test_shuffling_is_that_of_the_standard_library() -> None:
+def test_shuffling_equals_that_of_the_standard_library() -> None:
     for count in (0, 1, 2, 7, 100, 1000):
         items = list(range(count))
         Random(count).shuffle(items)
@@ -162,7 +162,7 @@ def test_shuffling_is_that_of_the_standard_library() -> None:
 
 
 @pytest.mark.req("SIM-PROF-17")
-def test_amounts_are_whole_cents_not_below_the_least_and_not_above_the_ceiling() -> None:
+def test_amounts_are_whole_cents_within_their_bounds() -> None:
     crowd = people(None, None)
     plans = planner(crowd, [(1, 0)], amount_model={"UAH": {"min": Decimal("2.005"), "max": Decimal("2.999"), "p50": 2}})
 
@@ -174,7 +174,7 @@ def test_amounts_are_whole_cents_not_below_the_least_and_not_above_the_ceiling()
 
 
 @pytest.mark.req("SIM-PROF-18")
-def test_large_amounts_come_less_often() -> None:
+def test_large_amounts_are_less_frequent() -> None:
     crowd = people(None, None)
     fixed = {"UAH": {"min": 20, "max": 20, "p50": 10}}
     plain = planner(crowd, [(1, 0)], amount_model=fixed)
@@ -194,7 +194,7 @@ def test_large_amounts_come_less_often() -> None:
 @pytest.mark.req("SIM-ADP-9")
 @pytest.mark.req("SIM-ADP-10")
 @pytest.mark.req("SIM-TEST-11")
-def test_cold_start_keeps_a_cadence_with_the_smallest_budgets_and_respects_the_cooldown() -> None:
+def test_cold_start_keeps_its_cadence_with_the_smallest_budgets_and_the_cooldown() -> None:
     settings = changed(
         Settings(),
         {"adaptive_warmup_fallback_cadence": "2", "adaptive_min_interval_ticks": "3", "adaptive_window_ticks": "100"},
@@ -216,7 +216,7 @@ def test_cold_start_keeps_a_cadence_with_the_smallest_budgets_and_respects_the_c
 @pytest.mark.req("SIM-PAY-1")
 @pytest.mark.req("SIM-PAY-21")
 @pytest.mark.req("SIM-TEST-7")
-def test_planned_payments_go_through_the_ledger_and_every_failure_has_a_known_code() -> None:
+def test_every_failure_of_a_planned_payment_has_a_known_code() -> None:
     options = changed(Settings(), {"amount_cap": "30", "routing_max_hops": "1"})
     scenario = network(("b", "a", 40), ("c", "b", 40), ("a", "c", 40), ("d", "a", 5))
     run = Headless(made(from_value(scenario), seed=2, settings=options))
@@ -238,7 +238,7 @@ def test_planned_payments_go_through_the_ledger_and_every_failure_has_a_known_co
     assert run.run.state() == before
 
 
-def test_planning_does_not_walk_in_circles_where_nobody_can_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planning_ends_where_no_participant_can_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     run = headless(network(("a", "b", 1)), intensity=100, actions_per_tick_max="1000000")
     run.do(Pay("b", "a", "UAH", "1"))
     planner, seen = run.run.network.planner, 0
@@ -251,7 +251,7 @@ def test_planning_does_not_walk_in_circles_where_nobody_can_pay(monkeypatch: pyt
 
 
 @pytest.mark.req("SIM-PROF-4")
-def test_presets_are_used_for_what_a_scenario_leaves_open_and_can_be_switched_off() -> None:
+def test_presets_fill_missing_profiles_and_can_be_switched_off() -> None:
     plain = network(("b", "a", 100))
     known = network(("b", "a", 100))
     known["participants"][0]["behaviorProfileId"] = "household"  # type: ignore[index]
@@ -268,7 +268,7 @@ def test_presets_are_used_for_what_a_scenario_leaves_open_and_can_be_switched_of
 
 @pytest.mark.req("SIM-PROF-13")
 @pytest.mark.req("SIM-PROF-14")
-def test_the_most_that_may_be_wanted_is_what_both_ends_have_left() -> None:
+def test_demand_is_bounded_by_the_headroom_of_both_ends() -> None:
     """a may owe b 100 and c 40; it owes b 30. b is owed 30 of at most 100. c owes a 5."""
     books = book(("b", "a", 100), ("c", "a", 40), ("a", "c", 20))
     lines = {(books.people.names[books.creditor[h]], books.people.names[books.debtor[h]]): h for h in range(3)}
@@ -288,7 +288,7 @@ def test_the_most_that_may_be_wanted_is_what_both_ends_have_left() -> None:
 
 
 @pytest.mark.req("SIM-PROF-13")
-def test_what_a_receiver_is_owed_by_others_counts_too() -> None:
+def test_debts_to_other_creditors_count_as_headroom() -> None:
     """a may owe b 100, b may owe c 50 and owes it 20; between a and c there is no line."""
     books = book(("b", "a", 100), ("c", "b", 50))
     books.move(books.hop[1][2], 20 * 10**8)
@@ -321,7 +321,7 @@ def demand_of(scenario: dict[str, Json], ticks: int = 30, **settings: str) -> tu
 
 
 @pytest.mark.req("SIM-PROF-17")
-def test_what_is_wanted_does_not_depend_on_limits_debts_or_clearing() -> None:
+def test_demand_does_not_depend_on_limits_debts_or_clearing() -> None:
     rows: tuple[tuple[Json, dict[str, str]], ...] = (
         (1000, {}),
         (100, {}),
@@ -335,7 +335,7 @@ def test_what_is_wanted_does_not_depend_on_limits_debts_or_clearing() -> None:
     assert Fraction(found[0]["wanted"]) > 0
 
 
-def test_the_demand_of_a_capped_run_is_what_a_fixed_one_plans() -> None:
+def test_the_demand_of_a_capped_run_equals_the_plan_of_a_fixed_one() -> None:
     capped, demands = demand_of(town(30))
     fixed, plain = demand_of(town(30, demand="fixed"))
 
@@ -344,7 +344,7 @@ def test_the_demand_of_a_capped_run_is_what_a_fixed_one_plans() -> None:
     assert capped.run.digests()["plan"] != fixed.run.digests()["plan"]
 
 
-def test_tight_limits_show_in_the_served_share_where_the_rate_of_refusals_hides_them() -> None:
+def test_tight_limits_show_in_the_served_share_even_without_refusals() -> None:
     """The planner asks for no more than the line has left: nothing is refused, and hardly anything is paid."""
     demands = {}
     for demand in ("capped", "fixed"):
@@ -360,7 +360,7 @@ def test_tight_limits_show_in_the_served_share_where_the_rate_of_refusals_hides_
     assert Fraction(asked["served"]) <= Fraction(asked["volume"]) <= 30
 
 
-def test_a_fixed_demand_wants_the_same_over_lines_that_are_full() -> None:
+def test_fixed_demand_is_equal_over_full_lines() -> None:
     scenario = network(("b", "a", 10), behaviorProfiles=[{"id": "payer", "props": {**PAYING, "demand": "fixed"}}])
     scenario["participants"][0]["behaviorProfileId"] = "payer"  # type: ignore[index]
     plans = []
@@ -376,7 +376,7 @@ def test_a_fixed_demand_wants_the_same_over_lines_that_are_full() -> None:
 
 @pytest.mark.req("SIM-PROF-15")
 @pytest.mark.req("SIM-PROF-16")
-def test_a_fixed_demand_keeps_to_the_cap_the_largest_amount_and_the_least() -> None:
+def test_fixed_demand_respects_the_cap_the_largest_amount_and_the_least() -> None:
     crowd = people(None, None)
     for model, cap in (({"max": 7}, None), ({"max": 900}, 7 * 10**8), ({}, 7 * 10**8)):
         row = [Trustline("UAH", "p1", "p0", 10**8)]
@@ -390,7 +390,7 @@ def test_a_fixed_demand_keeps_to_the_cap_the_largest_amount_and_the_least() -> N
         assert 200 <= min(cents) < max(cents) == 700
 
 
-def test_without_cap_and_largest_amount_limits_bound_what_has_no_percentiles() -> None:
+def test_without_a_cap_limits_bound_demand_without_percentiles() -> None:
     crowd = people(None, None)
     bound = planner(crowd, [(1, 0)], demand="fixed")
     free = planner(crowd, [(1, 0)], demand="fixed", amount_model={"UAH": {"p50": 90_000, "p90": 100_000}})
@@ -402,7 +402,7 @@ def test_without_cap_and_largest_amount_limits_bound_what_has_no_percentiles() -
     assert min(one.cents for one in free.plan(1, 0, 20)) > full
 
 
-def test_a_payment_that_takes_a_free_place_serves_no_wish() -> None:
+def test_a_payment_in_a_free_place_serves_no_demand() -> None:
     """a owes all it may; b pays in its place, beyond the demand."""
     scenario = network(("c", "a", 10), ("c", "b", 10_000))
     run = headless(scenario, intensity=100, amount_cap="5")
@@ -424,7 +424,7 @@ def test_a_payment_that_takes_a_free_place_serves_no_wish() -> None:
 
 
 @pytest.mark.req("SIM-DET-9")
-def test_a_smaller_budget_has_a_smaller_part_of_the_same_demand() -> None:
+def test_a_smaller_budget_plans_a_prefix_of_the_same_demand() -> None:
     run = headless(town(30), intensity=100, amount_cap="500")
     whole = run.run.network.planner.plan_with_demand(1, 0, 20)
     part = run.run.network.planner.plan_with_demand(1, 0, 7)

@@ -139,13 +139,13 @@ def test_every_member_of_a_scenario_is_read() -> None:
     assert found.flow == Flow(True, Decimal("0.5"), Decimal("0.25"))
 
 
-def test_yaml_and_json_say_the_same() -> None:
+def test_yaml_and_json_give_the_same_scenario() -> None:
     as_json = json.dumps(yaml.safe_load(FULL)).encode()
 
     assert read_scenario(read_bytes(as_json)) == read_scenario(read_bytes(FULL.encode(), Format.YAML))
 
 
-def test_what_is_not_given_has_its_default() -> None:
+def test_missing_members_have_their_defaults() -> None:
     found = read(SMALL)
 
     assert (found.name, found.seed, found.groups, found.profiles, found.events) == (None, None, (), {}, ())
@@ -176,7 +176,7 @@ def test_the_bonus_has_its_default_only_where_flow_is_given(flow: dict[str, Any]
         ("$.settings.flow.mood", lambda it: it["settings"]["flow"]),
     ],
 )
-def test_unknown_members_are_faults_and_warnings_when_read_leniently(place: str, owner: Any) -> None:
+def test_unknown_members_are_faults_or_warnings_in_lenient_reading(place: str, owner: Any) -> None:
     given = small(
         groups=[{"id": "shops", "label": "Shops"}],
         behaviorProfiles=[{"id": "calm", "rules": [{"trigger": "t", "action": "a"}]}],
@@ -190,7 +190,7 @@ def test_unknown_members_are_faults_and_warnings_when_read_leniently(place: str,
 
 
 @pytest.mark.req("SIM-SCN-1")
-def test_open_objects_take_anything() -> None:
+def test_open_objects_accept_any_members() -> None:
     given = small(
         behaviorProfiles=[{"id": "calm", "props": {"": [None], "x": {"y": 1}}, "rules": []}],
         events=[{"time": 0, "type": "stress", "effects": [{"?": 1}], "params": {"a": []}, "metadata": {"b": {}}}],
@@ -203,7 +203,7 @@ def test_open_objects_take_anything() -> None:
 
 @pytest.mark.req("SIM-SCN-1")
 @pytest.mark.parametrize("name", ["schema_version", "scenario_id", "participants", "trustlines"])
-def test_what_is_required_is_missed(name: str) -> None:
+def test_missing_required_members_are_reported(name: str) -> None:
     assert faults(small(**{name: None})) == [(f"$.{name}", "missing_field")]
 
 
@@ -240,13 +240,13 @@ def test_the_equivalents_are_those_listed_the_base_and_those_of_the_lines() -> N
 
 
 @pytest.mark.req("SIM-SCN-2")
-def test_an_equivalent_is_listed_once_however_it_is_written() -> None:
+def test_an_equivalent_in_two_spellings_is_a_duplicate() -> None:
     assert faults(small(equivalents=["UAH", "EUR", " uah"])) == [("$.equivalents[2]", "not_unique")]
     assert faults(small(equivalents=[])) == [("$.equivalents", "invalid_field")]
 
 
 @pytest.mark.req("SIM-SCN-3")
-def test_a_line_without_code_has_the_base_and_is_invalid_without_one() -> None:
+def test_a_line_without_code_takes_the_base_or_is_invalid() -> None:
     bare = {name: value for name, value in LINE.items() if name != "equivalent"}
 
     assert read(small(baseEquivalent="hour", trustlines=[bare])).lines[0].equivalent == "HOUR"
@@ -272,7 +272,7 @@ def test_the_ends_of_a_line_exist_and_differ() -> None:
 
 
 @pytest.mark.req("SIM-SCN-5")
-def test_a_line_is_there_once_in_each_equivalent_and_direction() -> None:
+def test_a_line_is_unique_in_its_equivalent_and_direction() -> None:
     given = [line(), line(equivalent="eur"), {**LINE, "from": "bea", "to": "ann"}, line(equivalent=" uah", limit=9)]
 
     assert faults(small(trustlines=given)) == [("$.trustlines[3]", "not_unique")]
@@ -317,7 +317,7 @@ def test_limits_are_read_by_their_decimal_text(limit: Any, atoms: int) -> None:
 
 
 @pytest.mark.req("SIM-SCN-5")
-def test_groups_and_profiles_that_nobody_declared_are_warnings() -> None:
+def test_undeclared_groups_and_profiles_are_warnings() -> None:
     people = [
         {"id": "ann", "type": "person", "groupId": "shops", "behaviorProfileId": "calm"},
         {"id": "bea", "type": "person", "groupId": "stalls", "behaviorProfileId": "wild"},
@@ -329,7 +329,7 @@ def test_groups_and_profiles_that_nobody_declared_are_warnings() -> None:
 
 
 @pytest.mark.req("SIM-PROF-3")
-def test_props_are_merged_key_by_key_and_own_values_win() -> None:
+def test_props_are_merged_by_key_and_own_values_win() -> None:
     profiles = [
         {"id": "a", "extends": "b", "props": {"x": 1}},
         {"id": "b", "extends": "c", "props": {"x": 2, "y": {"p": 2}}},
@@ -342,7 +342,7 @@ def test_props_are_merged_key_by_key_and_own_values_win() -> None:
 
 
 @pytest.mark.req("SIM-PROF-3")
-def test_profiles_that_extend_nobody_or_themselves_make_the_scenario_invalid() -> None:
+def test_profiles_that_extend_unknown_ones_or_themselves_are_rejected() -> None:
     profiles = [{"id": "a", "extends": "b"}, {"id": "b", "extends": "a"}, {"id": "c", "extends": "nobody"}]
 
     assert [path for path, _ in faults(small(behaviorProfiles=profiles))] == [
@@ -353,7 +353,7 @@ def test_profiles_that_extend_nobody_or_themselves_make_the_scenario_invalid() -
 
 
 @pytest.mark.req("SIM-SCN-4")
-def test_every_fault_is_told_at_once_with_its_place() -> None:
+def test_all_faults_are_reported_at_once_with_their_places() -> None:
     given = small(
         seed=-1,
         equivalents=["U-H"],
@@ -400,7 +400,7 @@ def test_faults_name_line_and_column_of_the_file() -> None:
 
 
 @pytest.mark.req("SIM-SCN-8")
-def test_a_time_in_words_is_accepted_never_comes_and_is_warned_of_once() -> None:
+def test_a_time_in_words_is_accepted_with_one_warning_and_never_comes() -> None:
     given = small(events=[{"time": "day_10", "type": "note"}, {"time": "x" * 50, "type": "stress"}])
 
     assert [event.time for event in read(given).events] == [None, None]
@@ -410,7 +410,7 @@ def test_a_time_in_words_is_accepted_never_comes_and_is_warned_of_once() -> None
 
 
 @pytest.mark.req("SIM-SCN-8")
-def test_dated_payments_and_clearings_are_read_out_of_params_and_effects() -> None:
+def test_dated_payments_and_clearings_are_read_from_params_and_effects() -> None:
     payment: dict[str, Json] = {"from": "ann", "to": "bea", "amount": "2.50"}
     events: list[Json] = [
         {"time": 0, "type": "payment", "params": payment, "effects": [{**payment, "amount": 1}]},
@@ -437,7 +437,7 @@ def test_dated_payments_and_clearings_are_read_out_of_params_and_effects() -> No
         ({}, {}, 0),
     ],
 )
-def test_the_duration_of_a_stress_is_in_its_metadata_or_else_its_params(
+def test_the_duration_of_a_stress_comes_from_its_metadata_or_its_params(
     metadata: dict[str, Any], params: dict[str, Any], duration: int
 ) -> None:
     (event,) = events({"time": 0, "type": "stress", "metadata": metadata, "params": params})
@@ -534,7 +534,7 @@ DEBT = {"op": "inject_debt", "from": "ann", "to": "bea", "equivalent": "UAH", "a
         ({"op": "add_participant", "participant": {"id": "dan", "type": "robot"}}, ".participant.type"),
     ],
 )
-def test_an_injection_of_another_form_is_a_fault(effect: Any, member: str) -> None:
+def test_an_injection_of_an_unknown_form_is_a_fault(effect: Any, member: str) -> None:
     found = faults(small(events=[{"time": 0, "type": "inject", "effects": [effect]}]))
 
     assert [path for path, _ in found] == [f"$.events[0].effects[0]{member}"]
@@ -550,14 +550,14 @@ def test_the_effects_of_any_event_are_objects(kind: str) -> None:
 
 
 @pytest.mark.parametrize("word", [False, 0, "0", "false", "no", "off", " OFF "])
-def test_a_policy_is_switched_off_by_any_word_for_it(word: Any) -> None:
+def test_a_policy_is_switched_off_by_any_false_word(word: Any) -> None:
     found = read(small(trustlines=[line(policy={"auto_clearing": word, "can_be_intermediate": word})])).lines[0].policy
 
     assert (found.auto_clearing, found.mediates) == (False, False)
 
 
 @pytest.mark.parametrize("word", [True, 1, "1", "true", "Yes", "on", None])
-def test_a_policy_is_on_otherwise(word: Any) -> None:
+def test_a_policy_is_on_by_any_true_word_or_null(word: Any) -> None:
     found = read(small(trustlines=[line(policy={"auto_clearing": word, "can_be_intermediate": word})])).lines[0].policy
 
     assert found is OPEN_POLICY
@@ -579,7 +579,7 @@ def test_the_order_of_lists_in_the_file_does_not_matter() -> None:
 
 
 @pytest.mark.req("SIM-SCN-5")
-def test_lenient_reading_accepts_what_older_files_hold_and_says_so() -> None:
+def test_lenient_reading_accepts_older_files_with_warnings() -> None:
     given = {
         "id": "older",
         "equivalents": ["UAH"],
@@ -619,7 +619,7 @@ def test_lenient_reading_accepts_what_older_files_hold_and_says_so() -> None:
         small(behaviorProfiles=[{"id": "a", "extends": "a"}]),
     ],
 )
-def test_lenient_reading_refuses_what_makes_no_sense(given: dict[str, Any]) -> None:
+def test_lenient_reading_rejects_invalid_scenarios(given: dict[str, Any]) -> None:
     assert faults(given, lenient=True)
 
 
@@ -657,7 +657,7 @@ def test_public_scenarios_load_unchanged(
         ("missing_equivalent_fields", "$", "one of equivalents and baseEquivalent is needed"),
     ],
 )
-def test_public_negatives_are_refused_with_readable_places(name: str, path: str, words: str) -> None:
+def test_public_negatives_are_rejected_with_readable_places(name: str, path: str, words: str) -> None:
     file = PUBLIC / "negative" / f"{name}.json"
     if not file.is_file():
         pytest.skip(f"the public scenario {name} is not beside this checkout")
@@ -680,7 +680,7 @@ def test_a_regression_file_of_the_reference_loads_only_leniently() -> None:
 
 
 @pytest.mark.req("SIM-DET-14")
-def test_floats_of_a_program_count_as_the_decimals_of_a_file() -> None:
+def test_floats_of_a_program_equal_the_decimals_of_a_file() -> None:
     def told(rate: Any, limit: Any) -> Any:
         scenario: Any = network(("b", "a", limit), behaviorProfiles=[{"id": "payer", "props": {"tx_rate": rate}}])
         scenario["participants"][0]["behaviorProfileId"] = "payer"

@@ -88,7 +88,7 @@ REQUIRED = {
 
 
 @pytest.mark.req("SIM-EVT-2")
-def test_every_line_has_what_its_type_requires(tmp_path: Path, plan: Made) -> None:
+def test_every_line_has_the_members_its_type_requires(tmp_path: Path, plan: Made) -> None:
     kept(tmp_path, plan)
 
     events = lines(tmp_path)
@@ -103,7 +103,7 @@ def test_every_line_has_what_its_type_requires(tmp_path: Path, plan: Made) -> No
             assert all(set(step) == {"at_ms", "highlight_edges"} for step in event["steps"])
 
 
-def test_lines_carry_the_time_of_the_clock(tmp_path: Path, plan: Made) -> None:
+def test_lines_have_the_time_of_the_clock(tmp_path: Path, plan: Made) -> None:
     kept(tmp_path, plan)
 
     events = lines(tmp_path)
@@ -113,7 +113,7 @@ def test_lines_carry_the_time_of_the_clock(tmp_path: Path, plan: Made) -> None:
     assert all(event["error"]["at"] == event["ts"] for event in failed)
 
 
-def test_the_same_run_leaves_the_same_bytes_under_the_same_clock(tmp_path: Path, plan: Made) -> None:
+def test_equal_runs_write_equal_bytes_under_the_same_clock(tmp_path: Path, plan: Made) -> None:
     for name in ("one", "two"):
         kept(tmp_path / name, plan)
 
@@ -133,7 +133,7 @@ def test_the_status_has_seed_settings_and_the_end(tmp_path: Path, plan: Made) ->
     assert status["started_at"] < status["stopped_at"]
 
 
-def test_while_a_run_goes_on_the_status_says_so(tmp_path: Path, plan: Made) -> None:
+def test_the_status_of_a_running_run_is_running(tmp_path: Path, plan: Made) -> None:
     with Artifacts(tmp_path, plan, lambda: NOON) as artifacts:
         status = read(tmp_path, "status.json")
         assert (status["state"], status["stopped_at"]) == ("running", None)
@@ -157,7 +157,7 @@ def test_the_last_tick_is_refreshed_every_half_second_and_at_the_end(tmp_path: P
     assert (last["tick_index"], last["sim_time_ms"], last["digests"]) == (4, 4000, headless.run.digests())
 
 
-def test_a_run_of_no_ticks_leaves_every_file(tmp_path: Path, plan: Made) -> None:
+def test_a_run_without_ticks_writes_every_file(tmp_path: Path, plan: Made) -> None:
     kept(tmp_path, plan, ticks=0)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(NAMES)
@@ -165,7 +165,7 @@ def test_a_run_of_no_ticks_leaves_every_file(tmp_path: Path, plan: Made) -> None
     assert (tmp_path / "events.ndjson").read_bytes() == b""
 
 
-def test_the_archive_holds_the_files_as_they_are_and_no_times(tmp_path: Path, plan: Made) -> None:
+def test_the_archive_holds_unchanged_files_without_times(tmp_path: Path, plan: Made) -> None:
     kept(tmp_path, plan)
 
     with ZipFile(tmp_path / "bundle.zip") as archive:
@@ -182,7 +182,7 @@ def test_the_archive_holds_the_files_as_they_are_and_no_times(tmp_path: Path, pl
     assert (tmp_path / "bundle.zip").read_bytes() == before
 
 
-def test_a_summary_is_what_the_run_came_to(tmp_path: Path, plan: Made) -> None:
+def test_a_summary_has_the_totals_of_the_run(tmp_path: Path, plan: Made) -> None:
     headless = kept(tmp_path, plan)
 
     summary, result = read(tmp_path, "summary.json"), headless.result()
@@ -191,7 +191,7 @@ def test_a_summary_is_what_the_run_came_to(tmp_path: Path, plan: Made) -> None:
     assert [row["tick"] for row in summary["clearing"]] == [row.tick for row in result.clearing] != []
 
 
-def test_a_stopped_run_stays_stopped_and_its_last_payment_is_told(tmp_path: Path, plan: Made) -> None:
+def test_a_stopped_run_writes_its_last_payment(tmp_path: Path, plan: Made) -> None:
     headless = Headless(plan)
     with Artifacts(tmp_path, plan, lambda: NOON) as artifacts:
         artifacts.write(headless.do(Pay("a", "b", "UAH", "3.00")).events)
@@ -202,7 +202,7 @@ def test_a_stopped_run_stays_stopped_and_its_last_payment_is_told(tmp_path: Path
     assert read(tmp_path, "status.json")["state"] == "stopped"
 
 
-def test_an_interrupted_run_says_so_and_keeps_its_lines(tmp_path: Path, plan: Made) -> None:
+def test_an_interrupted_run_keeps_its_lines_and_its_status_says_interrupted(tmp_path: Path, plan: Made) -> None:
     headless = Headless(plan)
     with pytest.raises(KeyboardInterrupt), Artifacts(tmp_path, plan, lambda: NOON) as artifacts:
         headless.step(2, artifacts.write)
@@ -215,7 +215,7 @@ def test_an_interrupted_run_says_so_and_keeps_its_lines(tmp_path: Path, plan: Ma
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_artifacts_that_are_there_are_never_written_over(name: str, tmp_path: Path, plan: Made) -> None:
+def test_existing_artifacts_are_never_overwritten(name: str, tmp_path: Path, plan: Made) -> None:
     (tmp_path / name).write_text("{}", encoding="utf-8")
 
     with pytest.raises(ArtifactsExist) as refused:
@@ -227,7 +227,7 @@ def test_artifacts_that_are_there_are_never_written_over(name: str, tmp_path: Pa
         require_free(tmp_path, own_run=plan.config.run_id)
 
 
-def test_what_else_lies_in_the_directory_stays(tmp_path: Path, plan: Made) -> None:
+def test_other_files_in_the_directory_are_kept(tmp_path: Path, plan: Made) -> None:
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
 
     kept(tmp_path, plan)
@@ -250,7 +250,7 @@ def test_a_resumed_run_replaces_its_own_artifacts(tmp_path: Path, plan: Made) ->
 
 
 @pytest.mark.req("SIM-STO-2")
-def test_no_line_is_lost_however_many_wait() -> None:
+def test_no_line_is_lost_when_the_buffer_is_full() -> None:
     disk = FaultyDisk()
     written = [str(n).encode() for n in range(3000)]
 
@@ -263,7 +263,7 @@ def test_no_line_is_lost_however_many_wait() -> None:
     assert disk.after_crash(1).read("events.ndjson") == disk.read("events.ndjson")
 
 
-def test_a_disk_that_fails_is_told_and_leaves_no_hole() -> None:
+def test_a_failing_disk_raises_and_leaves_no_gap() -> None:
     disk = FaultyDisk({1: "no_space"})
     file = Lines(disk, "lines")
 
@@ -284,7 +284,7 @@ def test_a_disk_that_fails_is_told_and_leaves_no_hole() -> None:
     [(0, "1970-01-01T00:00:00.000Z"), (NOON, "2023-11-14T22:13:20.123Z"), (999, "1970-01-01T00:00:00.000Z")],
 )
 @pytest.mark.req("SIM-TIME-1")
-def test_moments_have_milliseconds_and_z(micros: int, text: str) -> None:
+def test_timestamps_have_milliseconds_and_z(micros: int, text: str) -> None:
     assert moment(micros) == text
 
 
@@ -296,7 +296,7 @@ def test_moments_have_milliseconds_and_z(micros: int, text: str) -> None:
         {"amount_cap": "500", "fixed_seed": "12", "profile_presets": "off", "adaptive_warmup_fallback_cadence": "-1"},
     ],
 )
-def test_settings_as_texts_give_the_same_settings_again(values: dict[str, str]) -> None:
+def test_settings_survive_a_round_trip_through_text(values: dict[str, str]) -> None:
     settings = changed(Settings(), values)
 
     assert from_environment(effective(settings)) == settings

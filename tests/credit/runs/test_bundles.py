@@ -30,7 +30,7 @@ def bundled(folder: Path, *by_hand: Pay) -> Headless:
     return headless
 
 
-def test_a_bundle_repeats_its_run_to_the_same_digests(tmp_path: Path) -> None:
+def test_a_bundle_repeats_its_run_with_equal_digests(tmp_path: Path) -> None:
     headless = bundled(tmp_path)
 
     result = repeated(read_bundle(tmp_path / "bundle.zip"))
@@ -55,7 +55,7 @@ def test_a_bundle_holds_the_scenario_the_settings_and_the_last_ledger(tmp_path: 
     assert len(files["ledger.json"]["UNIT"]["lines"]) == len(book)
 
 
-def test_a_run_that_was_steered_by_hand_does_not_repeat_and_says_so(tmp_path: Path) -> None:
+def test_a_manually_steered_run_differs_when_repeated(tmp_path: Path) -> None:
     scenario: Any = village(12, 3)
     people = [one["id"] for one in scenario["participants"]]
     bundled(tmp_path, *(Pay(a, b, "UNIT", "5") for a in people[:4] for b in people[4:8]))
@@ -67,7 +67,7 @@ def test_a_run_that_was_steered_by_hand_does_not_repeat_and_says_so(tmp_path: Pa
 
 
 @pytest.mark.parametrize("missing", ["scenario.json", "repeat.json"])
-def test_an_archive_without_what_a_repetition_needs_is_refused(tmp_path: Path, missing: str) -> None:
+def test_an_archive_without_a_required_file_is_rejected(tmp_path: Path, missing: str) -> None:
     bundled(tmp_path / "run")
     with ZipFile(tmp_path / "run" / "bundle.zip") as whole, ZipFile(tmp_path / "part.zip", "w") as part:
         for name in whole.namelist():
@@ -78,7 +78,7 @@ def test_an_archive_without_what_a_repetition_needs_is_refused(tmp_path: Path, m
         read_bundle(tmp_path / "part.zip")
 
 
-def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_archive_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "bundle.zip").write_text("not an archive")
 
     with pytest.raises(InvalidBundle):
@@ -86,7 +86,7 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("decisions", [0, 2])
-def test_a_bundle_of_other_decisions_is_refused(tmp_path: Path, decisions: int) -> None:
+def test_a_bundle_of_another_decisions_version_is_rejected(tmp_path: Path, decisions: int) -> None:
     bundled(tmp_path)
     bundle = read_bundle(tmp_path / "bundle.zip")
 

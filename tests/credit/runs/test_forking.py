@@ -38,7 +38,7 @@ def recorded(disk: FaultyDisk) -> None:
         recording.step(3)
 
 
-def test_a_fork_has_the_same_state_but_for_its_settings() -> None:
+def test_a_fork_has_the_same_state_except_its_settings() -> None:
     run = stepped(6)
     before = run.state()
 
@@ -52,7 +52,7 @@ def test_a_fork_has_the_same_state_but_for_its_settings() -> None:
 
 @pytest.mark.req("SIM-STO-8")
 @pytest.mark.parametrize(("seed", "tick"), [(0, 0), (1, 1), (2, 4), (3, 5), (2**32, 11), (7, 30)])
-def test_a_fork_with_the_same_settings_is_the_same_run(seed: int, tick: int) -> None:
+def test_a_fork_with_the_same_settings_stays_equal(seed: int, tick: int) -> None:
     plan = plan_of(village(8, 1), seed, changed(OFTEN, {"amount_cap": "500"}))
     run = stepped(tick, plan)
 
@@ -64,7 +64,7 @@ def test_a_fork_with_the_same_settings_is_the_same_run(seed: int, tick: int) -> 
     assert run.digests() == stepped(tick + 6, plan).digests()
 
 
-def test_what_differs_is_told_from_its_first_tick_on() -> None:
+def test_differences_are_reported_from_their_first_tick() -> None:
     run = stepped(6)
 
     comparison = compared(run, fork(run, NEVER), 6)
@@ -78,7 +78,7 @@ def test_what_differs_is_told_from_its_first_tick_on() -> None:
     assert comparison.fork.clearing == ()
 
 
-def test_differences_are_those_of_the_fork_less_those_of_the_original() -> None:
+def test_differences_are_fork_minus_original() -> None:
     run = stepped(6)
 
     comparison = compared(run, fork(run, NEVER), 6)
@@ -91,7 +91,7 @@ def test_differences_are_those_of_the_fork_less_those_of_the_original() -> None:
     assert float(less.metrics["UAH"]["total_debt"] or 0) == pytest.approx(debts[1] - debts[0])
 
 
-def test_a_comparison_moves_on_tick_by_tick() -> None:
+def test_a_comparison_reports_progress_tick_by_tick() -> None:
     run, seen = stepped(2), list[int]()
 
     compared(run, fork(run, NEVER), 3, seen.append)
@@ -100,7 +100,7 @@ def test_a_comparison_moves_on_tick_by_tick() -> None:
 
 
 @pytest.mark.parametrize("command", [Pause(), Stop()])
-def test_a_run_that_stands_cannot_be_forked(command: Pause | Stop) -> None:
+def test_a_stopped_or_paused_run_cannot_be_forked(command: Pause | Stop) -> None:
     run = stepped(2)
     run.apply(command)
 
@@ -110,7 +110,7 @@ def test_a_run_that_stands_cannot_be_forked(command: Pause | Stop) -> None:
     assert refused.value.tick == 2
 
 
-def test_the_length_of_a_tick_and_wrong_settings_are_refused() -> None:
+def test_another_tick_length_and_unrelated_runs_are_rejected() -> None:
     run = stepped(2)
 
     with pytest.raises(InvalidSetting):
@@ -119,11 +119,11 @@ def test_the_length_of_a_tick_and_wrong_settings_are_refused() -> None:
         compared(run, stepped(3), 1)
 
 
-def test_a_fork_asks_nobody_until_it_is_given_somebody() -> None:
+def test_a_fork_starts_without_an_outside() -> None:
     assert isinstance(fork(stepped(1), NEVER).outside, NoOutside)
 
 
-def test_a_written_run_is_the_run() -> None:
+def test_a_recorded_run_equals_an_unrecorded_one() -> None:
     disk = FaultyDisk()
     plain = Headless(plan_of())
     plain.step(10)
@@ -137,7 +137,7 @@ def test_a_written_run_is_the_run() -> None:
     assert (report.commands, report.first_difference) == (10, None)
 
 
-def test_nobody_hears_of_a_tick_before_it_is_durable() -> None:
+def test_ticks_are_published_only_after_they_are_durable() -> None:
     disk = FaultyDisk()
     heard: list[int] = []
 
@@ -154,7 +154,7 @@ def test_nobody_hears_of_a_tick_before_it_is_durable() -> None:
 
 
 @pytest.mark.parametrize("call", range(16))
-def test_whatever_a_crash_leaves_goes_on_to_the_same_end(call: int) -> None:
+def test_every_crash_can_be_resumed_to_the_same_end(call: int) -> None:
     whole = Headless(plan_of())
     whole.step(8)
     begun = FaultyDisk()
@@ -174,7 +174,7 @@ def test_whatever_a_crash_leaves_goes_on_to_the_same_end(call: int) -> None:
     assert recording.headless.result() == whole.result()
 
 
-def test_only_the_same_run_goes_on() -> None:
+def test_only_the_same_run_can_be_resumed() -> None:
     disk = FaultyDisk()
     recorded(disk)
 
@@ -184,7 +184,7 @@ def test_only_the_same_run_goes_on() -> None:
     assert refused.value.path == "$.settings.clearing_enabled"
 
 
-def test_a_journal_of_another_scheduler_is_refused() -> None:
+def test_a_journal_of_another_scheduler_is_rejected() -> None:
     disk = FaultyDisk()
     FileJournal.create(disk, scheduler="tally", decisions=1, time_unit="s", config={}).close()
 
@@ -192,7 +192,7 @@ def test_a_journal_of_another_scheduler_is_refused() -> None:
         Recording.resume(plan_of(), disk)
 
 
-def test_a_run_that_goes_on_tells_first_what_it_did() -> None:
+def test_a_resumed_run_must_replay_its_history_first() -> None:
     disk = FaultyDisk()
     recorded(disk)
 
@@ -201,7 +201,7 @@ def test_a_run_that_goes_on_tells_first_what_it_did() -> None:
 
 
 @pytest.mark.parametrize("snapshot_every", [1, 3, 1000])
-def test_a_run_can_be_taken_up_at_every_tick(snapshot_every: int) -> None:
+def test_a_run_can_be_rebuilt_at_every_tick(snapshot_every: int) -> None:
     disk = FaultyDisk()
     with Recording.begin(plan_of(), disk, snapshot_every=snapshot_every) as recording:
         recording.step(9)
@@ -228,14 +228,14 @@ def driven(disk: FaultyDisk, *commands: object) -> FileJournal:
     return FileJournal.open(disk, read_only=True)
 
 
-def test_a_tick_inside_a_command_of_many_can_be_reached() -> None:
+def test_a_tick_inside_a_longer_command_can_be_rebuilt() -> None:
     journal = driven(FaultyDisk(), Tick(4), Tick(5))
 
     for tick in range(10):
         assert run_at(journal, tick).state() == stepped(tick).state()
 
 
-def test_commands_between_two_ticks_belong_to_the_later_one() -> None:
+def test_commands_after_a_tick_belong_to_its_state() -> None:
     pay = Pay("a", "b", "UAH", "1.00")
     journal = driven(FaultyDisk(), Tick(), pay, SetIntensity(50), Pause(), Resume(), Tick())
     expected = stepped(1)
@@ -246,7 +246,7 @@ def test_commands_between_two_ticks_belong_to_the_later_one() -> None:
     assert run_at(journal, 0).state() == stepped(0).state()
 
 
-def test_after_a_restart_the_last_time_counts() -> None:
+def test_after_a_restart_the_latest_tick_counts() -> None:
     journal = driven(FaultyDisk(), Tick(3), Restart(), SetIntensity(10), Tick(2))
 
     assert run_at(journal, 1).intensity == 10

@@ -25,7 +25,7 @@ TABLE = {
 @pytest.mark.req("SIM-RUN-2", "SIM-RUN-3")
 @pytest.mark.parametrize("verb", Verb)
 @pytest.mark.parametrize("state", RunState)
-def test_every_command_in_every_state_does_what_the_table_says(state: RunState, verb: Verb) -> None:
+def test_every_command_in_every_state_follows_the_table(state: RunState, verb: Verb) -> None:
     assert after(state, verb).value == TABLE.get((state.value, verb.value), state.value)
 
 
@@ -34,7 +34,7 @@ def test_the_table_has_no_other_rows() -> None:
 
 
 @pytest.mark.req("SIM-RUN-10")
-def test_active_are_running_paused_and_stopping() -> None:
+def test_running_paused_and_stopping_runs_are_active() -> None:
     assert {state.value for state in ACTIVE} == {"running", "paused", "stopping"}
 
 
@@ -53,7 +53,7 @@ def test_active_are_running_paused_and_stopping() -> None:
         (Capacity(3, 2), [("run_1", "ann"), ("run_2", "ann")], "owner_active_exists"),
     ],
 )
-def test_one_more_run_is_admitted_or_told_which_is_in_the_way(
+def test_another_run_is_admitted_or_the_conflicting_one_is_named(
     capacity: Capacity, active: list[tuple[str, str]], kind: str | None
 ) -> None:
     if kind is None:

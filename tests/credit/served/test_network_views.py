@@ -28,7 +28,7 @@ def hop(ledger: EquivalentLedger, debtor: str, creditor: str) -> int:
 
 
 @pytest.mark.req("SIM-MET-5")
-def test_a_line_with_many_timeouts_says_so_and_is_drawn_from_its_creditor() -> None:
+def test_a_line_with_many_timeouts_is_drawn_from_its_creditor_with_that_reason() -> None:
     ledger = desk_of(("b", "a", 100))
     h = hop(ledger, "a", "b")
     ledger.hops.made([h] * 7)
@@ -43,7 +43,7 @@ def test_a_line_with_many_timeouts_says_so_and_is_drawn_from_its_creditor() -> N
 
 
 @pytest.mark.req("SIM-MET-5")
-def test_the_worst_come_first_and_those_without_failures_not_at_all() -> None:
+def test_bottlenecks_are_sorted_worst_first_without_those_that_never_failed() -> None:
     ledger = desk_of(("a", "x", 9), ("b", "a", 9), ("c", "b", 9), ("d", "c", 9))
     ledger.hops.made([hop(ledger, "a", "b"), hop(ledger, "b", "c"), hop(ledger, "c", "d")])
     for ends in (("c", "d"), ("b", "c"), ("x", "a")):
@@ -71,7 +71,7 @@ def test_a_point_has_the_last_value_at_or_before_it() -> None:
 
 
 @pytest.mark.req("SIM-MET-3")
-def test_at_most_two_thousand_points() -> None:
+def test_a_series_has_at_most_two_thousand_points() -> None:
     assert len(Span(0, 1999, 1).points()) == 2000
     with pytest.raises(InvalidSpan, match="2001"):
         Span(0, 2000, 1).points()
@@ -107,12 +107,12 @@ def test_every_measured_key_has_a_unit() -> None:
         (100, LineStatus.FROZEN, "muted"),
     ],
 )
-def test_a_line_is_lit_by_how_much_of_it_is_used(used: int, status: LineStatus, key: str) -> None:
+def test_the_color_of_a_line_follows_its_use(used: int, status: LineStatus, key: str) -> None:
     assert alpha(used, 100, status) == key
 
 
 @pytest.mark.req("SIM-API-13")
-def test_every_key_of_a_picture_is_in_its_palette_and_debtors_are_the_redder_the_deeper() -> None:
+def test_the_picture_uses_only_its_palette_and_deeper_debtors_are_redder() -> None:
     book = book_of(("b", "a", 100), ("c", "b", 100), ("a", "c", 100), ("d", "a", 100))
     for creditor, debtor, amount in (("b", "a", 30), ("d", "a", 40), ("c", "b", 35)):
         h = book.line(creditor, debtor)
@@ -129,7 +129,7 @@ def test_every_key_of_a_picture_is_in_its_palette_and_debtors_are_the_redder_the
     assert sum(int(node.net_balance_atoms) for node in shown.nodes) == 0
 
 
-def test_a_neighbourhood_is_what_is_within_so_many_lines() -> None:
+def test_a_neighbourhood_reaches_the_given_number_of_lines() -> None:
     book = book_of(("b", "a", 10), ("c", "b", 10), ("d", "c", 10))
 
     assert [book.people.names[node] for node in sorted(neighbourhood(book, 0, 1))] == ["a", "b"]
@@ -137,7 +137,7 @@ def test_a_neighbourhood_is_what_is_within_so_many_lines() -> None:
 
 
 @pytest.mark.req("SIM-API-26")
-def test_targets_are_those_whom_a_payment_reaches_and_their_amounts_can_be_paid() -> None:
+def test_targets_are_reachable_and_their_amounts_can_be_paid() -> None:
     book = book_of(("b", "a", 100), ("c", "b", 40), ("d", "c", 0), ("a", "e", 50))
     processor = PaymentProcessor(book, Settings())
 
@@ -151,7 +151,7 @@ def test_targets_are_those_whom_a_payment_reaches_and_their_amounts_can_be_paid(
 
 
 @pytest.mark.req("SIM-API-26")
-def test_targets_end_where_value_may_not_go_on_or_hops_run_out() -> None:
+def test_targets_end_at_lines_that_do_not_mediate_and_at_the_hop_limit() -> None:
     book = book_of(("b", "a", 100), ("c", "b", 40), ba=Policy(mediates=False))
     found = targets(book, PaymentProcessor(book, Settings()), 0, 6, amounts=False)
 
@@ -165,6 +165,6 @@ def test_targets_end_where_value_may_not_go_on_or_hops_run_out() -> None:
 
 @pytest.mark.req("SIM-MET-3")
 @pytest.mark.parametrize(("to_ms", "step_ms"), [(0, 1000), (1_999_000, 1000), (1_999_001, 2000), (90_000_000, 46_000)])
-def test_who_gives_no_step_gets_one_with_which_a_run_of_any_length_fits(to_ms: int, step_ms: int) -> None:
+def test_the_default_step_fits_a_run_of_any_length(to_ms: int, step_ms: int) -> None:
     assert usual_step(0, to_ms) == step_ms
     assert len(Span(0, to_ms, usual_step(0, to_ms)).points()) <= 2000

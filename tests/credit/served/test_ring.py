@@ -38,7 +38,7 @@ def numbers(cursor: Cursor, most: int = 10_000) -> list[int]:
 
 
 @pytest.mark.req("SIM-EVT-1")
-def test_numbers_begin_at_one_have_six_digits_and_no_holes(clock: Clock) -> None:
+def test_numbers_start_at_one_with_six_digits_and_no_gaps(clock: Clock) -> None:
     entries = ring_of(clock).put([paid(), STATUS, paid("EUR")])
 
     assert [entry.id for entry in entries] == [f"evt_{RUN}_00000{at}" for at in (1, 2, 3)]
@@ -58,7 +58,7 @@ def test_a_frame_has_id_name_and_one_line_of_json(clock: Clock) -> None:
     [(100, list(range(101, 301))), (250, list(range(251, 301))), (300, [])],
     ids=["all", "some", "none"],
 )
-def test_a_reader_gets_what_came_after_the_last_event_it_saw(clock: Clock, last: int, replayed: list[int]) -> None:
+def test_a_reader_gets_the_events_after_the_last_one_it_saw(clock: Clock, last: int, replayed: list[int]) -> None:
     ring = ring_of(clock, 300, events=200)
 
     cursor = ring.subscribe("UAH", event_id(RUN, last), STATUS)
@@ -82,7 +82,7 @@ def test_a_reader_gets_what_came_after_the_last_event_it_saw(clock: Clock, last:
         f"{event_id(RUN, 200)} ",
     ],
 )
-def test_what_cannot_be_told_is_gone(clock: Clock, last: str) -> None:
+def test_an_unknown_last_event_is_gone(clock: Clock, last: str) -> None:
     ring = ring_of(clock, 300, events=200)
 
     with pytest.raises(EventGone):
@@ -91,7 +91,7 @@ def test_what_cannot_be_told_is_gone(clock: Clock, last: str) -> None:
 
 
 @pytest.mark.req("SIM-EVT-10")
-def test_a_replay_that_does_not_fit_what_a_reader_may_leave_unread_is_gone(clock: Clock) -> None:
+def test_a_replay_beyond_the_unread_limit_is_gone(clock: Clock) -> None:
     ring = ring_of(clock, 30, unread=10)
 
     assert numbers(ring.subscribe("UAH", event_id(RUN, 21), STATUS)) == [*range(22, 31), 31]
@@ -109,14 +109,14 @@ def test_a_stream_has_every_status_and_only_its_own_equivalent(clock: Clock) -> 
 
 
 @pytest.mark.req("SIM-EVT-9")
-def test_a_new_reader_begins_with_where_the_run_stands(clock: Clock) -> None:
+def test_a_new_reader_starts_with_the_status_of_the_run(clock: Clock) -> None:
     ring = ring_of(clock, 5)
 
     assert [entry.type for entry in ring.subscribe("UAH", None, STATUS).take(10)] == ["run_status"]
 
 
 @pytest.mark.req("SIM-EVT-11")
-def test_events_are_kept_for_so_long_and_no_longer(clock: Clock) -> None:
+def test_events_expire_after_their_ttl(clock: Clock) -> None:
     ring = ring_of(clock, 2, ttl_us=600_000_000)
     clock.now += 599_000_000
     ring.put([paid()])
@@ -130,7 +130,7 @@ def test_events_are_kept_for_so_long_and_no_longer(clock: Clock) -> None:
 
 
 @pytest.mark.req("SIM-EVT-11")
-def test_no_more_events_are_held_than_may_be(clock: Clock) -> None:
+def test_the_ring_holds_at_most_the_allowed_events(clock: Clock) -> None:
     ring = ring_of(clock, 5000, events=100)
 
     assert len(ring) == 100
@@ -138,7 +138,7 @@ def test_no_more_events_are_held_than_may_be(clock: Clock) -> None:
 
 
 @pytest.mark.req("SIM-EVT-11", "SIM-TEST-12")
-def test_who_leaves_too_much_unread_is_cut_off_without_a_hole(clock: Clock) -> None:
+def test_a_slow_reader_is_disconnected_without_a_gap(clock: Clock) -> None:
     ring = ring_of(clock, unread=10)
     slow = ring.subscribe("UAH", None, STATUS)
     for _ in range(13):
@@ -148,7 +148,7 @@ def test_who_leaves_too_much_unread_is_cut_off_without_a_hole(clock: Clock) -> N
     assert slow.over
 
 
-def test_one_large_batch_cuts_nobody_off_who_was_up_to_date(clock: Clock) -> None:
+def test_one_large_batch_disconnects_no_prompt_reader(clock: Clock) -> None:
     ring = ring_of(clock, unread=10)
     prompt = ring.subscribe("UAH", None, STATUS)
     prompt.take(10)
@@ -163,9 +163,7 @@ def test_one_large_batch_cuts_nobody_off_who_was_up_to_date(clock: Clock) -> Non
 @pytest.mark.req("SIM-EVT-9")
 @pytest.mark.parametrize("count", [2000, 2400, 2499, 2500, 2501, 2999, 3000])
 @pytest.mark.parametrize("behind", [1999, 2000])
-def test_who_asks_for_all_that_is_kept_gets_it_whenever_old_events_are_dropped(
-    clock: Clock, count: int, behind: int
-) -> None:
+def test_a_reader_gets_all_retained_events_while_old_ones_are_dropped(clock: Clock, count: int, behind: int) -> None:
     ring = ring_of(clock, count)
 
     cursor = ring.subscribe("UAH", event_id(RUN, count - behind), STATUS)
@@ -174,7 +172,7 @@ def test_who_asks_for_all_that_is_kept_gets_it_whenever_old_events_are_dropped(
     assert numbers(cursor) == list(range(count - behind + 1, count + 3))
 
 
-def test_events_of_others_do_not_count_as_unread(clock: Clock) -> None:
+def test_events_of_other_equivalents_do_not_count_as_unread(clock: Clock) -> None:
     ring = ring_of(clock, unread=10)
     cursor = ring.subscribe("UAH", None, STATUS)
     for _ in range(30):
@@ -185,7 +183,7 @@ def test_events_of_others_do_not_count_as_unread(clock: Clock) -> None:
 
 
 @pytest.mark.req("SIM-EVT-12")
-def test_the_last_word_of_a_run_ends_its_streams(clock: Clock) -> None:
+def test_the_last_event_of_a_run_ends_its_streams(clock: Clock) -> None:
     ring = ring_of(clock)
     cursor = ring.subscribe("UAH", None, STATUS)
     ring.put([StreamEvent("run_status", None, b"{}", terminal=True)])
@@ -195,7 +193,7 @@ def test_the_last_word_of_a_run_ends_its_streams(clock: Clock) -> None:
 
 
 @pytest.mark.req("SIM-RUN-9")
-def test_an_end_that_was_followed_by_a_restart_does_not_end_a_replay(clock: Clock) -> None:
+def test_an_end_before_a_restart_does_not_end_a_replay(clock: Clock) -> None:
     ring = ring_of(clock, 1)
     ring.put([StreamEvent("run_status", None, b"{}", terminal=True)])
     ring.put([paid()])
@@ -206,7 +204,7 @@ def test_an_end_that_was_followed_by_a_restart_does_not_end_a_replay(clock: Cloc
     assert not cursor.over
 
 
-def test_numbers_that_were_never_streamed_are_not_missed(clock: Clock) -> None:
+def test_numbers_that_were_never_streamed_leave_no_gap(clock: Clock) -> None:
     ring = ring_of(clock, 3)
     line = ring.number(b'{"type":"note"}')
     ring.put([paid()])
@@ -216,7 +214,7 @@ def test_numbers_that_were_never_streamed_are_not_missed(clock: Clock) -> None:
     assert numbers(ring.subscribe("UAH", event_id(RUN, 4), STATUS)) == [5, 6, 7]
 
 
-def test_numbers_go_on_after_those_of_an_earlier_process(clock: Clock) -> None:
+def test_numbers_continue_after_those_of_an_earlier_process(clock: Clock) -> None:
     ring = Ring(RUN, clock, last_seq=1000)
 
     assert ring.put([paid()])[0].seq == 1001
@@ -225,7 +223,7 @@ def test_numbers_go_on_after_those_of_an_earlier_process(clock: Clock) -> None:
 
 
 @pytest.mark.req("SIM-EVT-15")
-def test_a_poll_gives_what_came_after_an_event_or_all_that_is_kept(clock: Clock) -> None:
+def test_a_poll_returns_events_after_a_given_one_or_all_retained(clock: Clock) -> None:
     ring = ring_of(clock, 3)
     ring.put([paid("EUR"), STATUS])
 
@@ -236,7 +234,7 @@ def test_a_poll_gives_what_came_after_an_event_or_all_that_is_kept(clock: Clock)
 
 
 @pytest.mark.req("SIM-EVT-1")
-def test_many_writers_give_every_number_once_and_readers_see_them_in_order(clock: Clock) -> None:
+def test_concurrent_writers_use_every_number_once_and_readers_see_them_in_order(clock: Clock) -> None:
     ring = ring_of(clock, events=100_000, unread=100_000)
     cursor = ring.subscribe("UAH", None, STATUS)
     threads = [threading.Thread(target=lambda: [ring.put([paid()] * 3) for _ in range(200)]) for _ in range(4)]

@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> Store:
 
 
 @pytest.mark.req("SIM-STO-4")
-def test_a_record_reads_back_as_it_was_written(store: Store, tmp_path: Path) -> None:
+def test_a_record_reads_back_unchanged(store: Store, tmp_path: Path) -> None:
     error = ErrorAt("INTERNAL_ERROR", "it broke", "2026-01-01T00:00:01.000Z")
     kept = record(state=RunState.ERROR, last_error=error, ops_sec=Decimal("3.25"), last_error_details={"kind": "x"})
     store.save(kept, {"ticks": 3})
@@ -46,7 +46,7 @@ def test_a_record_reads_back_as_it_was_written(store: Store, tmp_path: Path) -> 
 
 
 @pytest.mark.req("SIM-STO-4")
-def test_only_runs_that_have_not_ended_were_left(store: Store) -> None:
+def test_only_unfinished_runs_are_active(store: Store) -> None:
     for at, state in enumerate(RunState):
         store.save(record(f"run_{at}", state=state))
 
@@ -57,14 +57,14 @@ def test_only_runs_that_have_not_ended_were_left(store: Store) -> None:
 @pytest.mark.parametrize(
     "changes", [{"mode": "dream"}, {"intensity_percent": 101}, {"sim_time_ms": -1}, {"errors_total": -1}]
 )
-def test_the_store_itself_refuses_what_cannot_be(store: Store, changes: dict[str, Any]) -> None:
+def test_the_store_rejects_invalid_records(store: Store, changes: dict[str, Any]) -> None:
     with pytest.raises(SimulatorStoreUnusable):
         store.save(record(**changes))
     assert store.records() == []
 
 
 @pytest.mark.req("SIM-STO-5")
-def test_money_reads_back_identically(store: Store) -> None:
+def test_amounts_read_back_unchanged(store: Store) -> None:
     store.save(record())
     store.measure("run_1", [Measured("UAH", "total_debt", 1000, "12345678901.12345678")])
 
@@ -74,7 +74,7 @@ def test_money_reads_back_identically(store: Store) -> None:
 
 
 @pytest.mark.req("SIM-MET-3")
-def test_what_was_not_measured_in_a_tick_leaves_the_last_value_standing(store: Store) -> None:
+def test_a_missing_measurement_repeats_the_last_value(store: Store) -> None:
     store.save(record())
     rates = [(0, None), (1000, "50.00000000"), (2000, None), (3000, "0.00000000")]
     store.measure("run_1", [Measured("UAH", "success_rate", at, value) for at, value in rates])
@@ -104,7 +104,7 @@ def test_deleting_a_run_deletes_its_rows(store: Store, tmp_path: Path) -> None:
 TABLES = ("runs", "metrics", "bottlenecks", "artifacts")
 
 
-def test_a_restart_forgets_what_was_measured(store: Store) -> None:
+def test_a_restart_deletes_measurements(store: Store) -> None:
     store.save(record())
     store.measure("run_1", [Measured("UAH", "total_debt", 0, "1.00000000")])
     store.write({"run_1": Unwritten(forget_measured=True)})
@@ -113,7 +113,7 @@ def test_a_restart_forgets_what_was_measured(store: Store) -> None:
 
 
 @pytest.mark.req("SIM-STO-4")
-def test_scenarios_are_kept_with_what_can_be_asked_of_them(store: Store) -> None:
+def test_scenarios_are_stored_with_their_document(store: Store) -> None:
     document = {"schema_version": "scenario/1", "scenario_id": "tiny", "name": "Tiny", "limit": Decimal("1.50")}
     store.add_scenario(document, ("UAH",), "2026-01-01T00:00:00.000Z")
 
@@ -123,7 +123,7 @@ def test_scenarios_are_kept_with_what_can_be_asked_of_them(store: Store) -> None
     assert found.document == {**document, "limit": Decimal("1.5")}
 
 
-def test_a_store_of_another_format_is_refused(store: Store, tmp_path: Path) -> None:
+def test_a_store_of_another_format_is_rejected(store: Store, tmp_path: Path) -> None:
     store.close()
     with sqlite3.connect(tmp_path / "simulator.db") as raw:
         raw.execute("UPDATE store_format SET format = 99")
@@ -133,7 +133,7 @@ def test_a_store_of_another_format_is_refused(store: Store, tmp_path: Path) -> N
         Store(tmp_path / "simulator.db")
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "simulator.db").write_bytes(b"something else" * 100)
 
     with pytest.raises(SimulatorStoreUnusable):
@@ -151,11 +151,11 @@ def test_the_seed_of_a_name_is_the_first_bytes_of_its_digest() -> None:
     ("given", "scenario", "fixed", "chosen"),
     [(1, 2, 3, (1, "request")), (None, 2, 3, (2, "scenario")), (None, None, 3, (3, "SIMULATOR_FIXED_SEED"))],
 )
-def test_seeds_are_taken_in_their_order(
+def test_seeds_are_chosen_by_precedence(
     given: int | None, scenario: int | None, fixed: int | None, chosen: tuple[int, str]
 ) -> None:
     assert chosen_seed(given, scenario, fixed, "run_1") == chosen
 
 
-def test_two_hundred_records_weigh_next_to_nothing() -> None:
+def test_two_hundred_records_take_less_than_300_kilobytes() -> None:
     assert len(msgspec.json.encode([record(f"run_{at}") for at in range(200)])) < 300_000

@@ -50,7 +50,7 @@ def figures(seed: int = 1, committed: int = 0, no_capacity: int = 0, errors: int
     )
 
 
-def test_a_side_that_was_never_active_is_named() -> None:
+def test_a_side_that_was_never_active_is_reported() -> None:
     never = quick(STATIC, changed(ADAPTIVE, {"adaptive_no_capacity_high": "1", "adaptive_window_ticks": "30"}))
 
     assert never.same == "B was never active: adaptive equals the static cadence below adaptive_no_capacity_high (1)"
@@ -83,7 +83,7 @@ def test_the_interval_is_that_of_the_sign_test(count: int, rank: int, coverage: 
 
 
 @pytest.mark.parametrize("count", range(1, 13))
-def test_the_coverage_is_what_counting_all_outcomes_gives(count: int) -> None:
+def test_the_coverage_equals_a_count_of_all_outcomes(count: int) -> None:
     interval = median_interval([Fraction(number) for number in range(count)])
     assert interval is not None
     rank = int(interval.low) + 1
@@ -96,7 +96,7 @@ def test_the_coverage_is_what_counting_all_outcomes_gives(count: int) -> None:
     assert Fraction(tighter, 2**count) < CONFIDENCE
 
 
-def test_a_difference_is_shown_only_where_the_interval_is_sure_enough() -> None:
+def test_a_difference_has_a_side_only_with_enough_coverage() -> None:
     five, six = median_interval([Fraction(1)] * 5), median_interval([Fraction(1)] * 6)
     crossing = median_interval([Fraction(-1), *[Fraction(1)] * 5])
     assert five is not None
@@ -113,14 +113,14 @@ def test_medians_are_exact(values: list[Fraction]) -> None:
     assert quantile(sorted(values), Fraction(1)) == max(values)
 
 
-def test_of_nothing_there_is_no_median() -> None:
+def test_empty_samples_have_no_median() -> None:
     assert median([None, None]) is None
     assert median_interval([]) is None
 
 
 @pytest.mark.req("SIM-ADP-19")
 @pytest.mark.parametrize(("committed", "fails"), [(5800, []), (5799, ["committed_rate"])])
-def test_the_median_committed_rate_may_fall_by_no_more_than_the_margin(committed: int, fails: list[str]) -> None:
+def test_the_median_committed_rate_may_fall_up_to_the_margin(committed: int, fails: list[str]) -> None:
     left = [figures(seed, 6000 + seed) for seed in (-2, -1, 0, 1, 2)]
     right = [figures(seed, value) for seed, value in enumerate((0, 1, committed, 9998, 9999))]
 
@@ -129,7 +129,7 @@ def test_the_median_committed_rate_may_fall_by_no_more_than_the_margin(committed
 
 @pytest.mark.req("SIM-ADP-19")
 @pytest.mark.parametrize(("refused", "fails"), [(4200, []), (4201, ["no_capacity_rate"])])
-def test_the_median_no_capacity_rate_may_rise_by_no_more_than_the_margin(refused: int, fails: list[str]) -> None:
+def test_the_median_no_capacity_rate_may_rise_up_to_the_margin(refused: int, fails: list[str]) -> None:
     left = [figures(seed, 5000, 4000) for seed in range(5)]
     right = [figures(seed, 5000, refused) for seed in range(5)]
 
@@ -137,7 +137,7 @@ def test_the_median_no_capacity_rate_may_rise_by_no_more_than_the_margin(refused
 
 
 @pytest.mark.req("SIM-ADP-19")
-def test_errors_overrun_budgets_and_a_short_protocol_fail() -> None:
+def test_errors_exceeded_budgets_and_a_short_protocol_fail() -> None:
     sound = [figures(seed, 5000) for seed in range(5)]
 
     assert failing(sound, sound) == []
@@ -147,7 +147,7 @@ def test_errors_overrun_budgets_and_a_short_protocol_fail() -> None:
     assert failing(sound, [*sound[:4], figures(4, 5000, over=1)]) == ["budgets"]
 
 
-def test_without_payments_there_is_nothing_to_pass() -> None:
+def test_a_comparison_without_payments_fails_both_rates() -> None:
     nothing = [msgspec.structs.replace(figures(seed), attempts=0) for seed in range(5)]
 
     assert failing(nothing, nothing) == ["committed_rate", "no_capacity_rate"]
@@ -175,7 +175,7 @@ def _lowest(median_of_a: str | None) -> Fraction:
     return Fraction(median_of_a or 0) - Fraction(2, 100)
 
 
-def test_medians_and_differences_are_those_of_the_runs(comparison: Comparison) -> None:
+def test_medians_and_differences_come_from_the_runs(comparison: Comparison) -> None:
     values = [Fraction(value or 0) for value in comparison.columns.values["total_debt_UNIT"]]
     a, b = values[:6], values[6:]
     row = comparison.rows[-1]
@@ -187,7 +187,7 @@ def test_medians_and_differences_are_those_of_the_runs(comparison: Comparison) -
     assert row.coverage == "0.96875000"
 
 
-def test_sides_that_change_places_change_the_sign_of_every_difference(comparison: Comparison) -> None:
+def test_swapped_sides_negate_every_difference(comparison: Comparison) -> None:
     other = quick(ADAPTIVE, STATIC)
 
     assert [one for one in comparison.rows if one.difference is not None]
@@ -199,14 +199,14 @@ def test_sides_that_change_places_change_the_sign_of_every_difference(comparison
 
 
 @pytest.mark.req("SIM-TEST-20")
-def test_two_workers_compare_as_one_does(comparison: Comparison) -> None:
+def test_two_workers_give_the_same_comparison_as_one(comparison: Comparison) -> None:
     again = quick(STATIC, ADAPTIVE, workers=2)
 
     assert again == comparison
     assert comparison_svg(again) == comparison_svg(comparison)
 
 
-def test_the_same_settings_twice_are_refused() -> None:
+def test_equal_settings_are_rejected() -> None:
     with pytest.raises(WrongUsage, match="nothing to compare"):
         compare(from_value(village(12, 7)), STATIC, STATIC)
 
@@ -236,7 +236,7 @@ def test_the_picture_names_each_curve_where_it_ends(comparison: Comparison) -> N
     assert "prefers-color-scheme:dark" in comparison_svg(comparison)
 
 
-def test_names_in_the_picture_are_text_and_nothing_else(comparison: Comparison) -> None:
+def test_names_in_the_picture_are_escaped_text(comparison: Comparison) -> None:
     hostile = msgspec.structs.replace(comparison, names=('<script>"&', "\x00\u202ex"), scenario_id="</svg><b>")
 
     picture = ElementTree.fromstring(comparison_svg(hostile))
@@ -246,7 +246,7 @@ def test_names_in_the_picture_are_text_and_nothing_else(comparison: Comparison) 
     }
 
 
-def test_a_curve_breaks_where_nothing_was_counted(comparison: Comparison) -> None:
+def test_a_curve_breaks_where_values_are_missing(comparison: Comparison) -> None:
     points = (Fraction(1, 2), None, Fraction(1, 3), Fraction(1, 4))
     curve, nothing = Curve(points, points, points), Curve((None,), (None,), (None,))
     panels = (Panel("rate", "", curve, nothing), *comparison.panels[2:] * PANELS_MOST)
@@ -259,7 +259,7 @@ def test_a_curve_breaks_where_nothing_was_counted(comparison: Comparison) -> Non
     assert "Not drawn: 1 more panel." in [text.text for text in picture.iter(f"{SVG}text")]
 
 
-def test_a_file_of_settings_may_name_variables_and_hold_plain_values() -> None:
+def test_a_settings_file_accepts_variable_names_and_plain_values() -> None:
     text = b"clearing_policy: adaptive\nSIMULATOR_REAL_AMOUNT_CAP: null\nclearing_enabled: true\n"
     text += b"adaptive_no_capacity_low: 0.2\n"
 
@@ -271,7 +271,7 @@ def test_a_file_of_settings_may_name_variables_and_hold_plain_values() -> None:
     }
 
 
-def test_every_fault_of_a_file_of_settings_is_told_with_its_place() -> None:
+def test_every_fault_of_a_settings_file_is_reported_with_its_place() -> None:
     text = b'{"clearing_polcy": "static",\n "clearing_max_depth": 99,\n "amount_cap": [1],\n'
     text += b' "SIMULATOR_REAL_AMOUNT_CAP": 5}'
 

@@ -13,7 +13,7 @@ from pendula.credit.studies.series import Series
 from tests.credit.conftest import headless, network
 
 
-def test_the_rows_of_a_run_add_up_to_its_counters_and_its_clearings() -> None:
+def test_the_rows_of_a_run_add_up_to_its_counters_and_clearings() -> None:
     run = headless(village(30, 2), seed=1, intensity=100, amount_cap="500", clearing_every_n_ticks="7")
     series = Series(run.run)
 
@@ -32,7 +32,7 @@ def test_the_rows_of_a_run_add_up_to_its_counters_and_its_clearings() -> None:
     assert columns["total_debt"][-1] == run.run.measured["UNIT"]["total_debt"]
 
 
-def test_every_equivalent_has_a_row_of_its_own_in_each_tick() -> None:
+def test_every_tick_has_a_row_for_each_equivalent() -> None:
     scenario = network(("b", "a", 10), equivalents=["UAH", "HOUR"])
     run = headless(scenario, intensity=100)
     series = Series(run.run)
@@ -43,7 +43,7 @@ def test_every_equivalent_has_a_row_of_its_own_in_each_tick() -> None:
 
 
 @pytest.mark.req("SIM-GUARD-2")
-def test_every_tick_says_how_many_payments_wait() -> None:
+def test_every_tick_has_the_number_of_waiting_payments() -> None:
     limits = {"max_payments_per_sec": "3", "actions_per_tick_max": "5"}
     run = headless(network(("a", "b", 1000), ("b", "a", 1000)), seed=1, intensity=100, **limits)
     series = Series(run.run)
@@ -54,7 +54,7 @@ def test_every_tick_says_how_many_payments_wait() -> None:
     assert run.result().queue_depth == 6
 
 
-def test_a_run_is_drawn_with_its_rates_refusals_and_debts() -> None:
+def test_the_picture_of_a_run_has_its_rates_refusals_and_debts() -> None:
     run = headless(village(30, 2), seed=1, intensity=100, amount_cap="500", clearing_every_n_ticks="7")
     series = Series(run.run)
     run.step(40, series.watch)
@@ -72,7 +72,7 @@ def test_a_run_is_drawn_with_its_rates_refusals_and_debts() -> None:
         assert words in drawn
 
 
-def test_refusals_are_told_by_reason_group_and_participant() -> None:
+def test_refusals_are_counted_by_reason_group_and_participant() -> None:
     run = headless(village(30, 2), seed=1, intensity=100, amount_cap="500")
     heard: list[Event] = []
     run.step(30, heard.extend)
@@ -88,7 +88,7 @@ def test_refusals_are_told_by_reason_group_and_participant() -> None:
     assert refusals.reasons.get("no_route_at_all", 0) == never
 
 
-def test_the_totals_of_a_run_speak_of_all_its_ticks() -> None:
+def test_the_totals_of_a_run_cover_all_ticks() -> None:
     run = headless(village(30, 2), seed=1, intensity=100, amount_cap="500", clearing_every_n_ticks="7")
     run.step(40)
 
@@ -102,7 +102,7 @@ def test_the_totals_of_a_run_speak_of_all_its_ticks() -> None:
     assert Decimal(str(total["cleared_amount"])) == sum(Decimal(row.cleared_amount) for row in run.clearing)
 
 
-def test_a_warning_that_comes_again_is_told_once_with_a_count() -> None:
+def test_a_repeated_warning_appears_once_with_a_count() -> None:
     options = {"amount_cap": "500", "clearing_time_budget_ms": "1", "work_units_per_ms": "1"}
     run = headless(village(30, 2), seed=1, intensity=100, routing_timeout_ms="1000000", **options)
     run.step(101)

@@ -49,7 +49,7 @@ def ring() -> Document:
     return from_value(network(("b", "a", 20), ("c", "b", 20), ("a", "c", 20)))
 
 
-def test_rows_are_in_the_order_of_the_grid_with_seeds_quickest(reference: str) -> None:
+def test_rows_are_in_grid_order_with_seeds_varying_fastest(reference: str) -> None:
     rows = list(csv.DictReader(StringIO(reference)))
 
     assert [(row["clearing_policy"], row["amount_cap"], row["seed"]) for row in rows] == [
@@ -85,12 +85,12 @@ def test_a_dask_cluster_gives_the_same_bytes(cluster: str, small: Document, refe
     assert seen == list(range(1, 9))
 
 
-def test_a_cluster_tells_which_run_failed(cluster: str) -> None:
+def test_a_cluster_names_the_failed_run(cluster: str) -> None:
     with pytest.raises(TaskFailed, match="seed 9 failed: DocumentRefused"):
         spread(Job(b"{}", 1), [Task(Settings(), 9, "nothing special")], Where(dask=cluster))
 
 
-def test_a_cluster_with_another_pendula_is_refused(
+def test_a_cluster_with_another_pendula_is_rejected(
     cluster: str, small: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = iter(["0.0.1 (decisions 0)"])
@@ -101,7 +101,7 @@ def test_a_cluster_with_another_pendula_is_refused(
         sweep(small, {}, (1,), 1, dask=cluster)
 
 
-def test_a_cluster_without_workers_is_refused(small: Document) -> None:
+def test_a_cluster_without_workers_is_rejected(small: Document) -> None:
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
@@ -110,14 +110,14 @@ def test_a_cluster_without_workers_is_refused(small: Document) -> None:
         sweep(small, {}, (1,), 1, dask=empty.scheduler_address)
 
 
-def test_without_the_extra_one_sentence_says_so(small: Document, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported_with_its_install_command(small: Document, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_work, "find_spec", lambda _: None)
 
     with pytest.raises(MissingExtra, match=r'pip install "pendula\[dask\]"'):
         sweep(small, {}, (1,), 1, dask="tcp://127.0.0.1:1")
 
 
-def test_columns_are_flat_and_each_has_one_kind(small: Document) -> None:
+def test_columns_are_flat_and_have_one_kind_each(small: Document) -> None:
     found = sweep(small, {"adaptive_no_capacity_high": ["0.5", "0.7"], "clearing_enabled": ["on", "off"]}, (3,), 2)
     types: dict[Kind, type] = {Kind.INTEGER: int, Kind.DECIMAL: str, Kind.TEXT: str}
 
@@ -129,7 +129,7 @@ def test_columns_are_flat_and_each_has_one_kind(small: Document) -> None:
     assert found.values["clearing_enabled"] == ["on", "off", "on", "off"]
 
 
-def test_clearing_is_counted_after_the_ticks_that_are_left_out() -> None:
+def test_clearing_is_counted_after_the_skipped_ticks() -> None:
     settings = changed(Settings(), {"clearing_every_n_ticks": "4"})
     alone = simulate(ring(), seed=5, ticks=14, settings=settings)
     late = [row for row in alone.clearing if row.tick >= 5]
@@ -154,13 +154,13 @@ def _amount(row: Any) -> float:
     return float(row.cleared_amount)
 
 
-def test_the_first_interval_that_counts_lies_after_the_ticks_that_are_left_out() -> None:
+def test_the_first_interval_starts_after_the_skipped_ticks() -> None:
     often = changed(Settings(), {"clearing_every_n_ticks": "2"})
 
     assert figures_of(ring(), often, 1, 9, skip=4).intervals == (2, 2)
 
 
-def test_adaptive_calls_are_counted_and_keep_their_budgets(small: Document) -> None:
+def test_adaptive_calls_are_counted_and_stay_within_their_budgets(small: Document) -> None:
     eager = {"adaptive_window_ticks": "1", "adaptive_no_capacity_high": "0.02", "adaptive_no_capacity_low": "0.01"}
     settings = changed(Settings(), {**eager, "clearing_policy": "adaptive", "amount_cap": "none"})
 
@@ -188,7 +188,7 @@ ADAPTIVE = changed(Settings(), {"clearing_policy": "adaptive"})
         (ADAPTIVE, 1, 5, None, False),
     ],
 )
-def test_a_call_beyond_what_its_settings_allow_is_noticed(
+def test_a_call_beyond_its_settings_is_over_budget(
     settings: Settings, work: int, since: int | None, decided: tuple[bool, int, int] | None, kept: bool
 ) -> None:
     decision = None
@@ -211,14 +211,14 @@ def test_a_call_beyond_what_its_settings_allow_is_noticed(
 
 
 @pytest.mark.parametrize(("reduction", "kept"), [("60.00", True), ("60.01", False)])
-def test_circles_deeper_than_allowed_are_noticed(reduction: str, kept: bool) -> None:
+def test_circles_deeper_than_allowed_are_over_budget(reduction: str, kept: bool) -> None:
     done = ClearingDone(9, "UAH", "plan", "STATIC_CADENCE", 1, "10.00", reduction, (), "done")
 
     assert within_budget(Settings(), 1, None, None, done) is kept
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_run_that_fails_is_named_with_its_settings_and_seed(workers: int) -> None:
+def test_a_failed_run_is_named_with_its_settings_and_seed(workers: int) -> None:
     tasks = [Task(Settings(), seed, "amount_cap=50") for seed in (7, 7)]
 
     with pytest.raises(TaskFailed, match="The run with amount_cap=50, seed 7 failed: DocumentRefused") as caught:
@@ -239,7 +239,7 @@ def test_a_run_that_fails_is_named_with_its_settings_and_seed(workers: int) -> N
         ({"adaptive_max_depth_min": ["3", "9"]}, InvalidSetting, "With adaptive_max_depth_min=9"),
     ],
 )
-def test_a_grid_that_makes_no_sense_is_refused_before_anything_runs(
+def test_an_invalid_grid_is_rejected_before_any_run(
     grid: dict[str, list[str]], error: type[Exception], says: str, small: Document
 ) -> None:
     done: list[int] = []
@@ -250,7 +250,7 @@ def test_a_grid_that_makes_no_sense_is_refused_before_anything_runs(
     assert done == []
 
 
-def test_too_many_runs_are_refused_before_they_are_listed() -> None:
+def test_too_many_runs_are_rejected_before_they_are_listed() -> None:
     grid = {name: [str(number) for number in range(1, 1000)] for name in ("routing_max_paths", "tick_ms_base")}
 
     with pytest.raises(LimitExceeded, match="998001000"):
@@ -258,18 +258,18 @@ def test_too_many_runs_are_refused_before_they_are_listed() -> None:
 
 
 @pytest.mark.parametrize("seeds", [(), (1, 1), (-1,)])
-def test_invalid_seeds_are_refused(seeds: tuple[int, ...], small: Document) -> None:
+def test_invalid_seeds_are_rejected(seeds: tuple[int, ...], small: Document) -> None:
     with pytest.raises(WrongUsage, match="distinct and not negative"):
         sweep(small, {}, seeds, 1)
 
 
 @pytest.mark.parametrize("more", [{"skip": 3}, {"workers": 0}, {"intensity": 101}])
-def test_options_out_of_range_are_refused(more: dict[str, Any], small: Document) -> None:
+def test_options_out_of_range_are_rejected(more: dict[str, Any], small: Document) -> None:
     with pytest.raises(WrongUsage):
         sweep(small, {}, (1,), 3, **more)
 
 
-def test_a_scenario_with_faults_is_refused_before_anything_runs() -> None:
+def test_a_scenario_with_faults_is_rejected_before_any_run() -> None:
     faulty: dict[str, Json] = {"schema_version": "scenario/1"}
 
     with pytest.raises(DocumentRefused):

@@ -36,7 +36,7 @@ def limits(scenario: Any) -> dict[str, Any]:
         ("participants[id=a].limit", "1", {"b>a": 20, "c>b": "12.50", "a>c": 1}),
     ],
 )
-def test_limits_are_set_and_multiplied_where_a_path_says(path: str, value: str, expected: dict[str, Any]) -> None:
+def test_limits_at_a_path_are_set_and_multiplied(path: str, value: str, expected: dict[str, Any]) -> None:
     assert limits(varied(ring(), [(path, value)])) == expected
 
 
@@ -64,12 +64,12 @@ def test_members_of_profiles_settings_and_policies_can_be_changed() -> None:
         ("trustlines[*].limit*=0.8,1", ("trustlines[*].limit*", "0.8,1")),
     ],
 )
-def test_an_option_is_split_into_place_and_value(text: str, parts: tuple[str, str]) -> None:
+def test_an_option_is_split_into_path_and_value(text: str, parts: tuple[str, str]) -> None:
     assert names_a_place(text)
     assert split(text) == parts
 
 
-def test_names_of_settings_are_no_places() -> None:
+def test_names_of_settings_are_no_paths() -> None:
     assert not any(names_a_place(text) for text in ("clearing_policy=static", "cap=5", "settings=3", "trustlines"))
 
 
@@ -84,7 +84,7 @@ def test_names_of_settings_are_no_places() -> None:
         ("nothing.here", "2"),
     ],
 )
-def test_a_place_that_is_not_there_or_cannot_be_changed_is_refused(path: str, value: str) -> None:
+def test_an_unknown_or_fixed_path_is_rejected(path: str, value: str) -> None:
     with pytest.raises(InvalidVariation) as refused:
         varied(ring(), [(path, value)])
 
@@ -104,14 +104,14 @@ def test_a_sweep_over_limits_runs_each_scenario() -> None:
     assert columns.values["ledger_digest"][4:] == fixed.values["ledger_digest"]
 
 
-def test_a_variation_that_makes_no_scenario_is_refused_before_anything_runs() -> None:
+def test_an_invalid_variation_is_rejected_before_any_run() -> None:
     with pytest.raises(DocumentRefused):
         sweep(from_value(ring()), {"trustlines[*].limit": ["5", "-1"]}, (1,), 6)
     with pytest.raises(InvalidGrid):
         sweep(from_value(ring()), {"trustlines[*].limit": ["5", "5"]}, (1,), 6)
 
 
-def test_a_sweep_of_one_setting_is_a_curve_with_its_values_across() -> None:
+def test_a_sweep_of_one_setting_is_drawn_as_a_curve_over_its_values() -> None:
     grid = {"trustlines[*].limit*": ["0.5", "1", "2"]}
     columns = sweep(from_value(ring()), grid, (1, 2), 6)
 
@@ -125,7 +125,7 @@ def test_a_sweep_of_one_setting_is_a_curve_with_its_values_across() -> None:
 
 
 @pytest.mark.parametrize("third", [{}, {"routing_max_hops": ["1", "6"]}])
-def test_a_sweep_of_several_settings_is_a_heat_map_with_intervals_over_seeds(third: dict[str, list[str]]) -> None:
+def test_a_sweep_of_several_settings_is_drawn_as_a_heat_map_with_intervals(third: dict[str, list[str]]) -> None:
     grid = {**third, "clearing_every_n_ticks": ["2", "5"], "trustlines[*].limit*": ["0.5", "1", "2"]}
     columns = sweep(from_value(ring()), grid, range(1, 7), 6)
 

@@ -56,7 +56,7 @@ def test_a_circle_of_four_needs_a_depth_of_four() -> None:
 
 
 @pytest.mark.req("SIM-CLR-6")
-def test_short_circles_come_first_then_large_ones_then_small_ids() -> None:
+def test_circles_are_cleared_shortest_first_then_largest_then_smallest_ids() -> None:
     book = owing(
         ("A", "B", 9), ("B", "C", 9), ("C", "D", 9), ("D", "A", 9),  # four, large
         ("E", "F", 2), ("F", "G", 2), ("G", "E", 2),  # three, small
@@ -68,7 +68,7 @@ def test_short_circles_come_first_then_large_ones_then_small_ids() -> None:
 
 
 @pytest.mark.req("SIM-CLR-5")
-def test_a_call_ends_after_so_many_cycles() -> None:
+def test_a_call_ends_after_its_number_of_cycles() -> None:
     book = owing(("A", "B", 1), ("B", "C", 1), ("C", "A", 1), ("D", "E", 1), ("E", "F", 1), ("F", "D", 1))
 
     found = find_and_clear(book, 6, 1, MUCH)
@@ -88,7 +88,7 @@ def test_a_call_ends_when_its_work_is_spent() -> None:
 
 
 @pytest.mark.req("SIM-CLR-4")
-def test_only_live_lines_that_allow_it_take_part() -> None:
+def test_only_live_lines_with_permission_take_part() -> None:
     debts = (("A", "B", 1), ("B", "C", 1), ("C", "A", 1))
     assert cleared(owing(*debts)) == [("ABC", 1)]
 
@@ -110,7 +110,7 @@ def test_only_live_lines_that_allow_it_take_part() -> None:
 
 @pytest.mark.req("SIM-CLR-4")
 @pytest.mark.parametrize("word", [False, 0, "0", "false", "no", "off", "Off"])
-def test_words_that_keep_a_line_out_of_clearing(word: Json) -> None:
+def test_false_words_keep_a_line_out_of_clearing(word: Json) -> None:
     scenario = network(("B", "A", 1), ("C", "B", 1), ("A", "C", 1))
     scenario["trustlines"][0]["policy"] = {"auto_clearing": word}  # type: ignore[index]
     run = headless(scenario, routing_max_hops="1")
@@ -123,7 +123,7 @@ def test_words_that_keep_a_line_out_of_clearing(word: Json) -> None:
 
 
 @pytest.mark.req("SIM-CLR-15")
-def test_a_dry_run_says_what_would_be_cleared_and_changes_nothing() -> None:
+def test_a_dry_run_returns_the_clearing_and_changes_nothing() -> None:
     run = circle()
     before = run.run.state()
 
@@ -185,7 +185,7 @@ def told(run: Headless, ticks: int) -> list[Event]:
 
 @pytest.mark.req("SIM-CLR-13")
 @pytest.mark.req("SIM-ACT-5")
-def test_static_clearing_comes_every_so_many_ticks_but_not_at_the_first() -> None:
+def test_static_clearing_runs_at_its_cadence_except_in_the_first_tick() -> None:
     def ticks(**settings: str) -> list[int]:
         run = circle(None, **settings)
         found = []
@@ -201,7 +201,7 @@ def test_static_clearing_comes_every_so_many_ticks_but_not_at_the_first() -> Non
 
 
 @pytest.mark.req("SIM-CLR-9")
-def test_a_clearing_is_announced_done_and_named_alike() -> None:
+def test_the_plan_and_the_result_of_a_clearing_have_one_id() -> None:
     run = circle(clearing_every_n_ticks="1")
 
     events = [one for one in told(run, 2) if isinstance(one, ClearingPlan | ClearingDone)]
@@ -215,7 +215,7 @@ def test_a_clearing_is_announced_done_and_named_alike() -> None:
 
 @pytest.mark.req("SIM-CLR-9")
 @pytest.mark.req("SIM-EVT-5")
-def test_what_a_clearing_lights_up_runs_from_creditor_to_debtor_as_the_links_of_a_snapshot_do() -> None:
+def test_clearing_edges_run_from_creditor_to_debtor_as_in_a_snapshot() -> None:
     # A owes B, B owes C and C owes A.
     events = told(circle(clearing_every_n_ticks="1"), 2)
     run = circle()
@@ -242,7 +242,7 @@ def test_the_announcement_can_be_switched_off() -> None:
 @pytest.mark.req("SIM-CLR-20")
 @pytest.mark.req("SIM-CLR-23")
 @pytest.mark.req("SIM-CLR-24")
-def test_trust_grows_along_what_was_cleared_and_says_so() -> None:
+def test_trust_growth_along_a_clearing_is_reported() -> None:
     run = circle(clearing_every_n_ticks="1")
 
     changes = [one for one in told(run, 2) if isinstance(one, TopologyChanged) and one.reason == "trust_drift_growth"]
@@ -258,7 +258,7 @@ def test_trust_grows_along_what_was_cleared_and_says_so() -> None:
 
 @pytest.mark.req("SIM-ADP-1")
 @pytest.mark.req("SIM-ADP-18")
-def test_every_tick_has_a_decision_for_each_equivalent_under_the_adaptive_policy_only() -> None:
+def test_only_the_adaptive_policy_emits_a_decision_per_tick_and_equivalent() -> None:
     adaptive = [one for one in told(circle(clearing_policy="adaptive"), 5) if isinstance(one, ClearingDecision)]
     static = [one for one in told(circle(), 5) if isinstance(one, ClearingDecision)]
 
@@ -277,7 +277,7 @@ class Liar:
 
 
 @pytest.mark.req("SIM-CLR-14")
-def test_the_best_circulation_clears_at_once() -> None:
+def test_the_best_circulation_is_cleared_at_once() -> None:
     run = circle(OptimalOutside(), clearing_mode="optimal")
 
     done = run.do(Clear("UAH"))
@@ -292,7 +292,7 @@ def test_the_best_circulation_clears_at_once() -> None:
 @pytest.mark.parametrize(
     "answer", [None, {}, {"flows": ["1"]}, {"flows": ["100000000"] * 2 + ["0"]}, {"flows": ["0"] * 3}]
 )
-def test_a_solver_that_is_wrong_clears_nothing(answer: Json) -> None:
+def test_a_wrong_answer_of_the_solver_clears_nothing(answer: Json) -> None:
     run = circle(Liar(answer), clearing_mode="optimal")
     before = text(run.run.network.ledgers["UAH"].book.total)
 
@@ -313,7 +313,7 @@ def test_every_clearing_can_be_compared_with_the_optimum() -> None:
 
 
 @pytest.mark.req("SIM-CLR-5")
-def test_a_search_that_runs_out_of_work_before_it_clears_anything_says_so() -> None:
+def test_a_search_that_runs_out_of_work_without_clearing_is_reported() -> None:
     run = headless(
         still(network(("B", "A", 10), ("C", "B", 10), ("A", "C", 10))),
         intensity=100,
@@ -331,7 +331,7 @@ def test_a_search_that_runs_out_of_work_before_it_clears_anything_says_so() -> N
 
 
 @pytest.mark.req("SIM-ADP-11")
-def test_a_busy_caller_keeps_a_tick_from_clearing_and_the_window_grows_all_the_same() -> None:
+def test_a_busy_caller_skips_clearing_and_the_window_still_grows() -> None:
     adaptive = {"clearing_policy": "adaptive", "adaptive_inflight_threshold": "2", "adaptive_window_ticks": "5"}
     options = changed(Settings(), {**adaptive, "adaptive_warmup_fallback_cadence": "1"})
     run = Headless(made(from_value(network(("b", "a", 10))), seed=1, settings=options))
@@ -346,7 +346,7 @@ def test_a_busy_caller_keeps_a_tick_from_clearing_and_the_window_grows_all_the_s
 
 
 @pytest.mark.req("SIM-ADP-12")
-def test_a_call_that_fails_counts_as_one_without_volume() -> None:
+def test_a_failed_call_counts_as_a_call_without_volume() -> None:
     class Silent:
         def ask(self, name: str, question: Json) -> Json:
             return None

@@ -60,7 +60,7 @@ def test_a_dated_clearing_clears_what_the_payments_before_it_owe() -> None:
 
 
 @pytest.mark.req("SIM-SCN-8")
-def test_several_dated_payments_stand_in_effects() -> None:
+def test_effects_hold_several_dated_payments() -> None:
     effects: Json = [{"from": "A", "to": "B", "amount": 1}, {"from": "B", "to": "C", "amount": "2"}]
 
     found = payments(events_of(run_of({"time": 0, "type": "payment", "effects": effects}), 2))
@@ -69,7 +69,7 @@ def test_several_dated_payments_stand_in_effects() -> None:
 
 
 @pytest.mark.req("SIM-SCN-8", "SIM-ERR-3")
-def test_a_dated_payment_that_cannot_be_made_fails_as_a_planned_one() -> None:
+def test_an_impossible_dated_payment_fails_like_a_planned_one() -> None:
     run = run_of(paying("A", "stranger", "1"), paying("A", "B", "500"))
 
     failed = [event for event in events_of(run, 1) if isinstance(event, TxFailed)]
@@ -79,7 +79,7 @@ def test_a_dated_payment_that_cannot_be_made_fails_as_a_planned_one() -> None:
 
 
 @pytest.mark.req("SIM-SCN-8", "SIM-GUARD-2")
-def test_a_dated_payment_comes_before_what_waits() -> None:
+def test_a_dated_payment_precedes_waiting_payments() -> None:
     run = run_of(paying("A", "B", "0.01", time=1000), intensity=100, actions_per_tick_max="3", max_payments_per_sec="2")
 
     found = payments(events_of(run, 2))
@@ -112,7 +112,7 @@ def test_a_dated_payment_is_part_of_the_plan_digest() -> None:
         ({"from": "A", "to": "B", "amount": "1", "equivalent": "EUR"}, "$.events[0].params.equivalent"),
     ],
 )
-def test_a_dated_payment_that_is_not_complete_is_refused_with_its_place(params: Json, path: str) -> None:
+def test_an_incomplete_dated_payment_is_rejected_with_its_place(params: Json, path: str) -> None:
     with pytest.raises(DocumentRefused) as refused:
         run_of({"time": 0, "type": "payment", "params": params})
 
@@ -120,7 +120,7 @@ def test_a_dated_payment_that_is_not_complete_is_refused_with_its_place(params: 
 
 
 @pytest.mark.req("SIM-SCN-8")
-def test_a_payment_event_without_a_payment_is_warned_of_and_does_nothing() -> None:
+def test_a_payment_event_without_a_payment_is_a_warning() -> None:
     run = run_of({"time": 0, "type": "payment"})
 
     assert payments(events_of(run, 1)) == []

@@ -47,7 +47,7 @@ def test_many_injections_build_the_network_once(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.req("SIM-SCN-14")
-def test_injected_debts_are_told_apart_from_injected_lines() -> None:
+def test_injected_debts_and_injected_lines_are_separate_events() -> None:
     owing: Json = {"op": "inject_debt", "from": "a", "to": "b", "equivalent": "UAH", "amount": "4"}
     opening: Json = {"op": "create_trustline", "from": "b", "to": "a", "equivalent": "UAH", "limit": 5}
     event: Json = {"time": 0, "type": "inject", "effects": [owing, opening]}

@@ -44,7 +44,7 @@ def test_a_budget_of_zero_emits_no_domain_event(policy: str, intensity: int, mos
 
 
 @pytest.mark.req("SIM-INT-3", "SIM-INT-5")
-def test_clearing_and_decay_go_on_once_the_budget_is_above_zero() -> None:
+def test_clearing_and_decay_resume_when_the_budget_is_above_zero() -> None:
     run = circle(0, clearing_every_n_ticks="5")
     run.step(5)
 

@@ -47,7 +47,7 @@ def test_payments_above_the_rate_wait_and_are_tried_oldest_first() -> None:
 
 
 @pytest.mark.req("SIM-GUARD-2")
-def test_a_payment_that_waited_has_the_id_of_its_own_plan() -> None:
+def test_a_payment_that_waited_keeps_the_id_of_its_plan() -> None:
     slow, fast = limited(), limited(max_payments_per_sec="0")
 
     waited = [event for event in events_of(slow, 2) if isinstance(event, TxUpdated)]
@@ -57,7 +57,7 @@ def test_a_payment_that_waited_has_the_id_of_its_own_plan() -> None:
 
 
 @pytest.mark.req("SIM-GUARD-2")
-def test_a_queue_that_is_full_drops_the_newest() -> None:
+def test_a_full_queue_drops_the_newest() -> None:
     run = limited(queue_max="3")
 
     ticks = [event for event in events_of(run, 3) if isinstance(event, Ticked)]
@@ -67,7 +67,7 @@ def test_a_queue_that_is_full_drops_the_newest() -> None:
 
 
 @pytest.mark.req("SIM-GUARD-2")
-def test_dropping_leaves_nothing_waiting() -> None:
+def test_dropping_leaves_no_payment_waiting() -> None:
     run = limited(on_limit="drop")
 
     ticks = [event for event in events_of(run, 3) if isinstance(event, Ticked)]
@@ -77,7 +77,7 @@ def test_dropping_leaves_nothing_waiting() -> None:
 
 
 @pytest.mark.req("SIM-GUARD-2", "SIM-INT-3")
-def test_what_waits_goes_on_waiting_while_the_budget_is_zero() -> None:
+def test_payments_keep_waiting_while_the_budget_is_zero() -> None:
     run = limited()
     run.step(2)
     run.do(SetIntensity(0))
@@ -91,7 +91,7 @@ def test_what_waits_goes_on_waiting_while_the_budget_is_zero() -> None:
 
 
 @pytest.mark.req("SIM-GUARD-2", "SIM-STO-8")
-def test_a_restored_run_goes_on_with_the_payments_that_wait() -> None:
+def test_a_restored_run_continues_with_the_waiting_payments() -> None:
     run = limited()
     run.step(3)
 
@@ -105,7 +105,7 @@ def test_a_restored_run_goes_on_with_the_payments_that_wait() -> None:
 
 
 @pytest.mark.req("SIM-GUARD-2")
-def test_a_payment_that_waited_meets_the_network_as_it_is_then() -> None:
+def test_a_payment_that_waited_meets_the_current_network() -> None:
     run = limited()
     run.step(1)
     run.do(Freeze("a"))
@@ -116,7 +116,7 @@ def test_a_payment_that_waited_meets_the_network_as_it_is_then() -> None:
 
 
 @pytest.mark.req("SIM-RUN-9")
-def test_a_restart_forgets_what_waits() -> None:
+def test_a_restart_clears_the_queue() -> None:
     run = limited()
     run.step(3)
 
