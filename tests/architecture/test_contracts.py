@@ -1,4 +1,4 @@
-"""Import contracts can fail: a cycle for types, a decision that reads a clock, a scheduler that knows two."""
+"""Import contracts can fail: a cycle for types, a decision that reads a clock, a scheduler that imports another."""
 
 import shutil
 import subprocess
@@ -11,17 +11,17 @@ PLANTED = {
     # A cycle through an import that only a type checker follows.
     "src/pendula/documents/places.py": "\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
     "    from pendula.documents.reading import Document\n",
-    # A new module of a package that decides: nobody has listed it, and it is covered all the same.
+    # A new module of a package that decides is covered without being listed.
     "src/pendula/credit/tick/planted.py": "import time\n",
     "src/pendula/server/schedulers/playback/planted.py": "from pendula.server.schedulers.actions import views\n",
-    # Whoever draws a chart does not reach into the state of a run.
+    # Charts do not import the state of a run.
     "src/pendula/credit/studies/planted.py": "from pendula.credit.state import run_state\n",
 }
 BROKEN = (
     "No cycles, not even for types",
-    "Decisions touch no clock, disk, network or random state",
-    "Schedulers of the server do not know each other",
-    "credit: only the engine and its phases hold the state of a run",
+    "Decisions import no clock, disk, network or random state",
+    "Schedulers of the server are independent",
+    "credit: only the engine and its phases import the state of a run",
 )
 
 

@@ -1,4 +1,4 @@
-"""Traffic and tasks of autonomous forklifts, part one: from a graph of aisles to a compiled map, and routes on it.
+"""Traffic and tasks of autonomous forklifts: maps and their compiler, routes, locks, commands, tasks.
 
 units         micrometres, microradians, and metres as text
 model         source maps, fleets, parameters, findings with their codes
