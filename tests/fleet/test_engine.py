@@ -27,7 +27,7 @@ def events_of(ticks: int) -> list[tuple[FleetEvent, ...]]:
     return [engine.apply(one).events for one in commands]
 
 
-def test_every_tick_is_told_with_digests_of_locks_and_commands() -> None:
+def test_every_tick_event_has_digests_of_locks_and_commands() -> None:
     told = events_of(40)
 
     first = [one[0] for one in told]
@@ -36,7 +36,7 @@ def test_every_tick_is_told_with_digests_of_locks_and_commands() -> None:
     assert all(a.commands != b.commands for a, b in pairwise(first) if isinstance(a, Ticked) and isinstance(b, Ticked))
 
 
-def test_a_hold_is_told_when_it_changes_and_not_again() -> None:
+def test_a_hold_is_an_event_only_when_it_changes() -> None:
     holds: dict[str, list[HoldChanged]] = {}
     for events in events_of(300):
         for one in events:
@@ -48,7 +48,7 @@ def test_a_hold_is_told_when_it_changes_and_not_again() -> None:
     assert all(a != b for told in holds.values() for a, b in pairwise(told))
 
 
-def test_a_grant_is_told_with_the_place_where_it_ends() -> None:
+def test_a_grant_event_has_the_place_where_it_ends() -> None:
     config, commands = head_on(60)
     engine = FleetEngine.create(config)
     ends: dict[str, int] = {}
@@ -62,7 +62,7 @@ def test_a_grant_is_told_with_the_place_where_it_ends() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-16")
-def test_after_a_late_tick_no_truck_is_told_anything_and_the_next_ones_are_told_again() -> None:
+def test_a_late_tick_sends_no_commands_and_the_next_tick_does() -> None:
     config, commands = head_on(30)
     engine = FleetEngine.create(config)
     for command in commands:
@@ -93,7 +93,7 @@ def test_a_tick_after_two_periods_is_not_late() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-12")
-def test_a_fleet_does_not_begin_on_another_map_than_it_was_configured_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fleet_does_not_start_on_a_map_other_than_its_configured_map(monkeypatch: pytest.MonkeyPatch) -> None:
     config, _ = head_on(3)
     assert isinstance(config, dict)
     monkeypatch.setattr(compiled_sites, "_cache", type(compiled_sites._cache)())
@@ -104,7 +104,7 @@ def test_a_fleet_does_not_begin_on_another_map_than_it_was_configured_with(monke
     assert refused.value.details["found"] == config["compiledHash"]
 
 
-def test_a_map_that_nobody_has_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_map_that_is_not_stored_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     config, commands = head_on(3)
     before = [FleetEngine.create(config).apply(one).events for one in commands[:1]]
     monkeypatch.setattr(compiled_sites, "_cache", type(compiled_sites._cache)())
@@ -113,12 +113,12 @@ def test_a_map_that_nobody_has_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("config", [None, {}, {"source": {}}, {"profiles": [], "unknown": 1}])
-def test_what_is_not_a_configuration_is_refused(config: object) -> None:
+def test_an_invalid_configuration_is_refused(config: object) -> None:
     with pytest.raises(BadConfig):
         FleetEngine.create(config)  # type: ignore[arg-type]
 
 
-def test_an_engine_goes_on_from_the_state_in_its_configuration() -> None:
+def test_an_engine_continues_from_the_state_in_its_configuration() -> None:
     config, commands = head_on(30)
     assert isinstance(config, dict)
     whole = FleetEngine.create(config)
@@ -132,7 +132,7 @@ def test_an_engine_goes_on_from_the_state_in_its_configuration() -> None:
         assert part.apply(command).events == whole.apply(command).events
 
 
-def test_why_names_the_truck_in_the_way_and_rests_on_its_reason() -> None:
+def test_why_names_the_blocker_and_includes_its_reason() -> None:
     run = Run(shipped("head-on"))
     reason = run.engine.why({"robot": "R1"})
     while not reason.because and run.now_ms < 60_000:
@@ -157,7 +157,7 @@ def answers_of(events: tuple[FleetEvent, ...]) -> list[tuple[str, bool, str | No
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_an_action_stops_its_truck_once_and_is_answered_as_often_as_it_is_asked() -> None:
+def test_a_repeated_action_stops_its_truck_once_and_is_answered_every_time() -> None:
     config, commands = head_on(60)
     engine = FleetEngine.create(config)
     for command in commands[:30]:
@@ -174,7 +174,7 @@ def test_an_action_stops_its_truck_once_and_is_answered_as_often_as_it_is_asked(
     assert engine.why({"robot": "R1"}).code == "STOP_OPERATOR"
 
 
-def test_a_task_that_nobody_knows_cannot_be_cancelled() -> None:
+def test_an_unknown_task_cannot_be_cancelled() -> None:
     config, _ = head_on(1)
     engine = FleetEngine.create(config)
     action = OperatorAction("1.0.0", "op-2", 0, "anna", "CANCEL_TASK", "order cancelled", taskId="T-none")
@@ -185,7 +185,7 @@ def test_a_task_that_nobody_knows_cannot_be_cancelled() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-14")
-def test_after_a_restart_nobody_gets_more_before_everybody_was_heard() -> None:
+def test_after_a_restart_no_grant_grows_before_every_truck_has_reported() -> None:
     config, commands = head_on(150)
     engine = FleetEngine.create(config)
     for command in commands[:30]:
@@ -233,7 +233,7 @@ def too_late_at_its_pick() -> tuple[Run, Listening]:
 
 
 @pytest.mark.req("FLT-OBS-7", "FLT-TASK-12")
-def test_a_truck_that_did_not_load_in_time_is_said_to_have_done_that_and_so_is_its_task() -> None:
+def test_a_loading_timeout_is_named_for_the_truck_and_for_its_task() -> None:
     engine = too_late_at_its_pick()[0].engine
 
     assert engine.why({"robot": "R1"}).code == "STOP_ROBOT_FAULT"
@@ -246,7 +246,7 @@ def test_a_truck_that_did_not_load_in_time_is_said_to_have_done_that_and_so_is_i
 
 
 @pytest.mark.req("FLT-TASK-12")
-def test_an_operation_that_is_not_done_in_time_is_one_alert_with_what_is_known_of_it() -> None:
+def test_an_operation_timeout_is_one_alert_with_its_details() -> None:
     told = too_late_at_its_pick()[1].alerts
 
     assert [(one.code, one.severity, one.robotId) for one in told] == [("ROBOT_FAULT", "ERROR", "R1")]
@@ -254,7 +254,7 @@ def test_an_operation_that_is_not_done_in_time_is_one_alert_with_what_is_known_o
     assert told[0].details["cutOff"] == []
 
 
-def test_a_truck_that_reports_a_fault_itself_is_said_to_do_so() -> None:
+def test_a_fault_reported_by_the_truck_is_named_as_such() -> None:
     run = Run(shipped("task-held"))
     run.run(5_000)
     run.world.start_fault(0, Fault(FaultKind.FAULT, 5_000))

@@ -9,7 +9,7 @@ from tests.docs.markdown import ROOT
 FOLDER = ROOT / "examples/hall"
 
 
-def test_the_survey_tells_of_a_route_a_spur_and_a_bad_place_and_draws(tmp_path: Path) -> None:
+def test_the_survey_prints_a_route_a_spur_and_a_bad_place_and_draws(tmp_path: Path) -> None:
     picture = tmp_path / "hall.svg"
 
     told = subprocess.run(
@@ -23,7 +23,7 @@ def test_the_survey_tells_of_a_route_a_spur_and_a_bad_place_and_draws(tmp_path: 
     assert picture.read_text(encoding="utf-8").startswith("<svg")
 
 
-def test_the_folder_holds_what_its_readme_names() -> None:
+def test_the_folder_contains_every_file_its_readme_names() -> None:
     names = sorted(path.name for path in FOLDER.iterdir() if path.name != "__pycache__")
 
     assert names == ["README.md", "survey.py"]

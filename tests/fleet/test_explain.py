@@ -32,7 +32,7 @@ def test_every_reason_has_a_sentence_and_a_line_in_the_pages_that_explain_it() -
 
 
 @pytest.mark.req("FLT-OBS-7", "FLT-FAIL-14")
-def test_a_truck_that_was_never_heard_has_not_reported_yet() -> None:
+def test_a_truck_without_any_report_has_not_reported_yet() -> None:
     yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
     yard.drivers["R1"].mute = True
     yard.run(30)
@@ -41,7 +41,7 @@ def test_a_truck_that_was_never_heard_has_not_reported_yet() -> None:
 
 
 @pytest.mark.req("FLT-OBS-7", "FLT-FAIL-14")
-def test_a_truck_that_was_not_heard_since_a_restart_is_said_to_be_so() -> None:
+def test_a_truck_without_a_report_since_a_restart_is_named_as_such() -> None:
     hall = Hall()
     hall.first.mute = True
     hall.order(OrderKind.RESTARTED, None)
@@ -50,7 +50,7 @@ def test_a_truck_that_was_not_heard_since_a_restart_is_said_to_be_so() -> None:
 
 
 @pytest.mark.req("FLT-OBS-7")
-def test_a_truck_that_was_heard_a_while_ago_has_an_old_report() -> None:
+def test_a_truck_that_has_been_silent_has_an_old_report() -> None:
     hall = Hall()
     hall.first.mute = True
     hall.run(8)
@@ -59,7 +59,7 @@ def test_a_truck_that_was_heard_a_while_ago_has_an_old_report() -> None:
 
 
 @pytest.mark.req("FLT-OBS-7")
-def test_a_truck_that_stands_for_a_reason_of_its_own_waits_for_nobody() -> None:
+def test_a_truck_stopped_for_its_own_reason_has_no_blocker() -> None:
     hall = Hall()
     while all(one.waiting is None or one.waiting.by is None for one in hall.traffic.records):
         hall.step()
@@ -85,7 +85,7 @@ def test_a_truck_that_stands_for_a_reason_of_its_own_waits_for_nobody() -> None:
         (None, "R2 waits for its route: R1 holds the node L 3."),
     ],
 )
-def test_a_sentence_names_what_was_asked_for_and_what_the_blocker_holds(requested: str | None, said: str) -> None:
+def test_a_sentence_names_the_requested_resource_and_what_the_blocker_holds(requested: str | None, said: str) -> None:
     told = Reason(
         "R2", HoldReason.TRAFFIC_HOLD, "WAIT_NODE", "R1", "NODE:L 3", 1, 0, ("R2", "R1"), (), requested=requested
     )
@@ -95,7 +95,7 @@ def test_a_sentence_names_what_was_asked_for_and_what_the_blocker_holds(requeste
 
 
 @pytest.mark.req("FLT-OBS-7")
-def test_a_truck_that_still_stands_after_its_overrun_was_cleared_says_what_it_needs() -> None:
+def test_a_truck_that_still_stands_after_its_overrun_was_cleared_names_what_it_needs() -> None:
     hall = Hall()
     record = hall.record()
     record.stop_code = record.latched = Stop.OVERRUN
@@ -115,14 +115,14 @@ def test_a_truck_that_still_stands_after_its_overrun_was_cleared_says_what_it_ne
     ("phase", "said"),
     [(Phase.LOADING, "R1 is loading."), (Phase.UNLOADING, "R1 is unloading."), (Phase.TO_DROP, "R1 is on its way.")],
 )
-def test_a_truck_that_waits_for_nobody_is_at_its_work_or_on_its_way(phase: Phase, said: str) -> None:
+def test_a_truck_without_a_blocker_is_working_or_driving(phase: Phase, said: str) -> None:
     told = Reason("R1", HoldReason.NONE, None, None, None, None, 0, ("R1",), ())
 
     assert sentence(told, phase=phase) == said
 
 
 @pytest.mark.req("FLT-OBS-7")
-def test_a_fleet_that_is_asked_says_that_a_truck_is_unloading() -> None:
+def test_why_says_that_a_truck_is_unloading() -> None:
     run = Run(shipped("spur"))
     while not any(one.phase is Phase.UNLOADING for one in run.dispatch.drivers):
         run.step()
@@ -131,7 +131,7 @@ def test_a_fleet_that_is_asked_says_that_a_truck_is_unloading() -> None:
     assert run.engine.why({"robot": busy}).sentence == f"{busy} is unloading."
 
 
-def test_a_wait_is_told_in_its_two_largest_units() -> None:
+def test_a_wait_is_shown_in_its_two_largest_units() -> None:
     told = [lasting(ms) for ms in (0, 999, 45_900, 60_000, 806_000, 3_600_000, 3_660_000, 8_299_000)]
 
     assert told == ["0 s", "0 s", "45 s", "1 min", "13 min 26 s", "1 h", "1 h 1 min", "2 h 18 min"]

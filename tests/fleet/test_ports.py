@@ -112,7 +112,7 @@ def test_another_log_changes_no_decision_and_has_every_tick_before_it_is_decided
 
 
 @pytest.mark.req("FLT-API-5")
-def test_a_clock_is_whoever_says_what_time_it_is() -> None:
+def test_a_fleet_reads_the_time_from_the_given_clock() -> None:
     # Without noise: in the simulator it is a function of the time.
     scenario = replace(shipped("crossing"), world=STILL)
     one, other = Run(scenario), Run(scenario)
@@ -167,7 +167,7 @@ class NoRoutes:
 
 
 @pytest.mark.req("FLT-API-5")
-def test_another_route_planner_plans_the_ways_of_tasks() -> None:
+def test_another_route_planner_plans_the_routes_of_tasks() -> None:
     run = Run(shipped("arrival"))
     planner: RoutePlanner = NoRoutes()
     run.dispatch.route_planner = planner
@@ -185,7 +185,7 @@ class Standing:
 
 
 @pytest.mark.req("FLT-API-5")
-def test_another_progress_estimator_says_how_far_trucks_came() -> None:
+def test_another_progress_estimator_decides_the_progress_of_trucks() -> None:
     run = Run(shipped("arrival"))
     estimator: ProgressEstimator = Standing()
     run.traffic.ports = replace_port(run.traffic.ports, progress=estimator)
@@ -204,7 +204,7 @@ class NoCorridor:
 
 
 @pytest.mark.req("FLT-API-5")
-def test_another_corridor_builder_says_what_trucks_ask_for() -> None:
+def test_another_corridor_builder_decides_what_trucks_request() -> None:
     run = Run(shipped("arrival"))
     run.run(5_000)
     asked = run.traffic.request("R1")
@@ -223,7 +223,7 @@ class Still:
 
 
 @pytest.mark.req("FLT-API-5")
-def test_another_controller_says_where_trucks_are_told_to_go() -> None:
+def test_another_controller_decides_the_targets_of_trucks() -> None:
     run = Run(shipped("arrival"))
     controller: RtpController = Still()
     run.traffic.ports = replace_port(run.traffic.ports, rtp=controller)
@@ -259,7 +259,7 @@ class NoNewRoutes(Inner):
 
 
 @pytest.mark.req("FLT-API-5")
-def test_another_dispatcher_decides_who_does_what() -> None:
+def test_another_dispatcher_decides_the_assignments() -> None:
     run = Run(shipped("arrival"))
     dispatcher: TaskDispatcher = Idle(run.engine.dispatch)
     run.engine.dispatch = dispatcher  # type: ignore[assignment]
@@ -269,7 +269,7 @@ def test_another_dispatcher_decides_who_does_what() -> None:
 
 
 @pytest.mark.req("FLT-API-5")
-def test_another_lock_manager_decides_who_may_go_on() -> None:
+def test_another_lock_manager_decides_the_grants() -> None:
     run = Run(shipped("arrival"))
     manager: LockManager = NoNewRoutes(run.engine.traffic)
     run.engine.traffic = manager  # type: ignore[assignment]
@@ -280,7 +280,7 @@ def test_another_lock_manager_decides_who_may_go_on() -> None:
 
 
 @pytest.mark.req("FLT-API-5")
-def test_a_manager_has_the_gateway_the_log_and_the_clock_that_it_is_given(tmp_path: Path) -> None:
+def test_a_manager_uses_the_given_gateway_log_and_clock(tmp_path: Path) -> None:
     run = Run(shipped("arrival"))
     radio: RobotGateway = Radio(run.gateway)
 

@@ -51,7 +51,7 @@ def count_of(*folders: str) -> int:
 
 
 @pytest.mark.req("FLT-TEST-1")
-def test_most_tests_are_of_units_then_of_parts_that_work_together_then_of_runs() -> None:
+def test_unit_tests_outnumber_integration_tests_and_those_outnumber_runs() -> None:
     runs, together = count_of(*SCENARIOS), count_of(*INTEGRATION)
     units = count_of() - runs - together
 
@@ -60,7 +60,7 @@ def test_most_tests_are_of_units_then_of_parts_that_work_together_then_of_runs()
 
 
 @pytest.mark.req("FLT-TEST-3")
-def test_fleets_in_one_process_know_nothing_of_each_other() -> None:
+def test_fleets_in_one_process_are_independent() -> None:
     names = ("crossing", "triangle-12", "crossing")
     alone = [Run(shipped(name)).run(12_000).form["digest"] for name in names]
     runs = [Run(shipped(name)) for name in names]
@@ -72,7 +72,7 @@ def test_fleets_in_one_process_know_nothing_of_each_other() -> None:
 
 
 @pytest.mark.req("FLT-TEST-3")
-def test_no_module_of_the_scheduler_changes_a_variable_of_its_own() -> None:
+def test_no_module_of_the_scheduler_has_mutable_globals() -> None:
     modules = (ROOT / "src/pendula/fleet").rglob("*.py")
     changing = {
         str(module.relative_to(ROOT))
@@ -85,7 +85,7 @@ def test_no_module_of_the_scheduler_changes_a_variable_of_its_own() -> None:
 
 
 @pytest.mark.req("FLT-PERF-5")
-def test_the_long_campaign_takes_ten_times_the_maps_and_twenty_seeds() -> None:
+def test_the_long_campaign_uses_ten_times_the_maps_and_twenty_seeds() -> None:
     assert (grants.MAPS, grants.MANY_MAPS) == (200, 2_000)
     assert (faults.RUNS, faults.MANY_RUNS) == (200, 2_000)
     seeds = (chaos.SEEDS, restart.MANY_SEEDS, troubles.SEEDS, preemption.SEEDS)

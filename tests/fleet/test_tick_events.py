@@ -44,7 +44,7 @@ def test_the_digest_of_commands_is_that_of_their_contract_numbers() -> None:
     assert len(seen) > 20
 
 
-def test_texts_of_lengths_are_those_of_the_contract_and_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_of_lengths_match_the_contract_and_their_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events_module, "MOST_TEXTS", 50)
     texts = events_module._Metres()
 
@@ -85,9 +85,7 @@ def silent(hall: Hall) -> None:
         (silent, []),
     ],
 )
-def test_a_trouble_is_an_incident_once_or_none(
-    trouble: Callable[[Hall], None], incidents: list[tuple[str, str]]
-) -> None:
+def test_a_fault_is_at_most_one_incident(trouble: Callable[[Hall], None], incidents: list[tuple[str, str]]) -> None:
     hall = Hall()
     trouble(hall)
     found: list[Incident] = []
@@ -131,7 +129,7 @@ CHANGES: dict[str, Callable[[Record], object]] = {
 
 @pytest.mark.req("FLT-OBS-1")
 @pytest.mark.parametrize("name", CHANGES)
-def test_the_digest_of_locks_notices_whatever_a_snapshot_of_them_shows(name: str) -> None:
+def test_the_digest_of_locks_covers_everything_a_snapshot_shows(name: str) -> None:
     record = Hall().record()
     other = record.copied()
     CHANGES[name](other)
@@ -140,7 +138,7 @@ def test_the_digest_of_locks_notices_whatever_a_snapshot_of_them_shows(name: str
 
 
 @pytest.mark.req("FLT-OBS-1")
-def test_who_is_in_the_way_is_told_again_when_that_changes_and_not_before() -> None:
+def test_a_blocker_is_an_event_only_when_it_changes() -> None:
     hall = Hall()
     outputs = hall.step()
     zone = hall.site.zone(hall.site.node_number["A1"])

@@ -20,7 +20,7 @@ def test_wrapping_keeps_the_direction(angle: int) -> None:
 
 
 @given(st.integers(-(10**12), 10**12))
-def test_metres_and_micrometres_go_back_and_forth(um: int) -> None:
+def test_metres_and_micrometres_convert_both_ways(um: int) -> None:
     assert micro(Decimal(plain(um))) == um
 
 

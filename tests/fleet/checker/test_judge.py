@@ -77,7 +77,7 @@ def test_a_truck_that_passes_through_another_between_two_samples_is_detected() -
 
 
 @pytest.mark.req("FLT-GEO-11")
-def test_no_truck_may_be_where_another_turns_on_the_spot() -> None:
+def test_a_truck_inside_the_turning_circle_of_another_is_a_violation() -> None:
     # Rturn 2.4698 and a front of 2.10 m: the tip of the other is inside at 4.56 m.
     for x, kinds in ((-4.56, [Kind.DISC_ENTERED]), (-4.58, [])):
         rows = poses(((0, 0, 0.0), (x, 0, 0)), ((0, 0, 0.01), (x, 0, 0)))
@@ -85,7 +85,7 @@ def test_no_truck_may_be_where_another_turns_on_the_spot() -> None:
 
 
 @pytest.mark.req("FLT-TEST-46")
-def test_no_truck_may_be_in_the_disc_of_a_node_that_another_holds() -> None:
+def test_a_truck_in_a_disc_that_another_truck_holds_is_a_violation() -> None:
     rows = poses((AWAY, (-4.56, 0, 0)))
 
     found = judge().look(times(1), rows, rows, [Disc(0, 0.0, 0.0)])
@@ -95,7 +95,7 @@ def test_no_truck_may_be_in_the_disc_of_a_node_that_another_holds() -> None:
 
 
 @pytest.mark.req("FLT-TEST-46")
-def test_a_truck_out_of_the_hall_does_not_collide_and_all_others_count() -> None:
+def test_a_removed_truck_does_not_collide_and_all_others_count() -> None:
     here = (0.0, 0.0, 0.0)
     rows = poses((here, here, here))
     discs = [Disc(0, 0.0, 0.0), Disc(1, 0.0, 0.0)]

@@ -165,7 +165,7 @@ def test_a_fleet_that_does_not_fit_its_map_is_found(code: Code, fleet: Fleet) ->
 
 
 @pytest.mark.req("FLT-MAP-15")
-def test_no_code_is_without_an_input_that_triggers_it() -> None:
+def test_every_code_has_an_input_that_triggers_it() -> None:
     triggered = {code for code, _ in (*TRIGGERS, *MAPS, *FLEETS)}
 
     # These two have tests of their own beside the others: too dense a map, a map for other trucks.

@@ -88,7 +88,7 @@ def other_profile() -> RobotProfile:
 
 @pytest.mark.req("FLT-MAP-9", "FLT-MAP-18", "FLT-MAP-20")
 @pytest.mark.parametrize("granularity", Granularity)
-def test_the_order_of_no_list_makes_a_difference(granularity: Granularity) -> None:
+def test_the_order_of_lists_makes_no_difference(granularity: Granularity) -> None:
     params, profiles = CompileParams(granularity=granularity, conflict_margin_um=300_000), [FL_STD, other_profile()]
     first = examine(furnished(), profiles, params)
 
@@ -161,7 +161,7 @@ def test_new_names_in_the_same_order_change_names_and_nothing_else(seed: int) ->
 
 @pytest.mark.req("FLT-MAP-9")
 @pytest.mark.parametrize("seed", range(4))
-def test_new_names_in_another_order_leave_every_pair_of_places_as_it_was(seed: int) -> None:
+def test_new_names_in_another_order_keep_every_pair_of_places(seed: int) -> None:
     """Numbers change then, but what excludes what does not."""
     source = random_map(seed, 4, 7)
     names = [node.id for node in source.nodes]
@@ -230,7 +230,7 @@ def test_parts_far_from_a_change_keep_their_ids_and_findings(make: Callable[[], 
 
 
 @pytest.mark.req("FLT-MAP-9")
-def test_a_change_of_one_lane_changes_the_ids_of_nothing_else() -> None:
+def test_a_change_of_one_lane_keeps_all_other_ids() -> None:
     source = warehouse(4, 6, 2)
     before = compile_map(source, [FL_STD])
     nodes = tuple(node for node in source.nodes if node.id != "P002")
@@ -371,7 +371,7 @@ def test_the_hash_of_a_map_moves_with_its_meaning(name: str) -> None:
 
 
 @pytest.mark.req("FLT-MAP-19")
-def test_all_those_meanings_are_different() -> None:
+def test_all_listed_changes_of_meaning_give_different_hashes() -> None:
     hashes = {compile_map(change(furnished()), [FL_STD]).map_hash for change in MEANINGS.values()}
 
     assert len(hashes) == len(MEANINGS)
@@ -419,7 +419,7 @@ def test_the_hash_of_the_trucks_moves_with_their_shape(name: str) -> None:
 
 
 @pytest.mark.req("FLT-MAP-19")
-def test_the_hash_of_the_trucks_does_not_move_with_how_they_drive_or_how_errors_were_found() -> None:
+def test_the_hash_of_the_trucks_ignores_dynamics_and_the_source_of_errors() -> None:
     base = compile_map(plus_crossing(), [FL_STD])
     changed = [replace(FL_STD, **{name: 2 * getattr(FL_STD, name)}) for name in DYNAMICS]
     changed.append(replace(FL_STD, capabilities=()))

@@ -200,7 +200,7 @@ ALONE: dict[str, dict[str, str]] = {
 @pytest.mark.long
 @pytest.mark.req("FLT-MAP-18")
 @pytest.mark.parametrize("name", ALONE)
-def test_no_single_factor_makes_a_difference(name: str) -> None:
+def test_no_single_factor_changes_the_bytes(name: str) -> None:
     here, there = started(), started(**ALONE[name])
 
     assert told(there)[1] == told(here)[1]

@@ -78,7 +78,7 @@ def test_a_truck_takes_no_more_than_its_target_can_use() -> None:
 
 
 @pytest.mark.req("FLT-RES-13", "FLT-EVO-6", "FLT-COR-6", "FLT-RES-12", "FLT-TEST-22")
-def test_what_a_changed_route_gives_back_stays_held_until_the_truck_has_acknowledged() -> None:
+def test_resources_a_changed_route_drops_stay_held_until_the_truck_acknowledges() -> None:
     change = Change()
     change.tick(ticks=20)
     told = change.tick(change.route("LM3"))
@@ -95,7 +95,7 @@ def test_what_a_changed_route_gives_back_stays_held_until_the_truck_has_acknowle
 
 
 @pytest.mark.req("FLT-RES-13", "FLT-COR-3")
-def test_a_grant_is_not_drawn_in_to_where_the_truck_cannot_stop_any_more() -> None:
+def test_a_grant_is_not_shortened_to_where_the_truck_can_no_longer_stop() -> None:
     change = Change(8.6)
     change.tick(ticks=20)
     told = change.tick(change.route("LM3"), v_mm_s=1_200)
@@ -105,7 +105,7 @@ def test_a_grant_is_not_drawn_in_to_where_the_truck_cannot_stop_any_more() -> No
 
 
 @pytest.mark.req("FLT-LIVE-10")
-def test_a_route_that_does_not_fit_waits_for_nobody_however_often_it_is_given_again() -> None:
+def test_a_route_that_does_not_fit_is_refused_every_time_and_never_pending() -> None:
     change = Change(8.6)
     change.tick(ticks=20)
     for _ in range(3):
@@ -116,7 +116,7 @@ def test_a_route_that_does_not_fit_waits_for_nobody_however_often_it_is_given_ag
 
 
 @pytest.mark.req("FLT-OSC-2")
-def test_a_grant_is_not_drawn_in_before_it_was_held_for_a_while() -> None:
+def test_a_grant_is_not_shortened_before_it_was_held_for_a_while() -> None:
     change = Change()
     told = change.tick(change.route("LM3"))
 

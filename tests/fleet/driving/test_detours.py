@@ -43,7 +43,7 @@ def waiting_in_the_grid(*others: str) -> tuple[Yard, Record]:
 
 
 @pytest.mark.req("FLT-PLAN-9")
-def test_a_route_that_was_planned_at_higher_costs_is_not_left_for_one_that_only_looks_cheaper() -> None:
+def test_a_route_planned_at_higher_costs_is_compared_at_current_costs() -> None:
     yard, record = waiting_in_the_grid()
     found = yard.traffic._ways.compared(record, yard.traffic._records)
     assert found is not None
@@ -55,7 +55,7 @@ def test_a_route_that_was_planned_at_higher_costs_is_not_left_for_one_that_only_
 
 
 @pytest.mark.req("FLT-PLAN-9", "FLT-LIVE-14")
-def test_a_way_that_others_are_about_to_drive_the_other_way_costs_more() -> None:
+def test_a_way_with_opposing_routes_costs_more() -> None:
     yard, record = waiting_in_the_grid("R004", "R006")
     compared = yard.traffic._ways.compared
     alone, among = compared(record, ()), compared(record, yard.traffic._records)
@@ -82,7 +82,7 @@ def turned_in_a_crossing() -> tuple[Yard, Record, Closed]:
 
 
 @pytest.mark.req("FLT-PLAN-13", "FLT-RTP-9")
-def test_another_way_of_a_truck_that_has_turned_in_its_node_begins_with_the_turn_into_it() -> None:
+def test_a_detour_of_a_truck_turned_in_a_node_begins_with_the_turn_into_its_first_edge() -> None:
     yard, record, closed = turned_in_a_crossing()
     plan = yard.traffic._ways.around(record, closed)
     assert plan is not None
@@ -95,7 +95,7 @@ def test_another_way_of_a_truck_that_has_turned_in_its_node_begins_with_the_turn
 
 
 @pytest.mark.req("FLT-PLAN-13", "FLT-RTP-9")
-def test_a_way_straight_through_the_node_in_which_a_truck_has_turned_is_refused() -> None:
+def test_a_detour_straight_through_the_node_in_which_a_truck_has_turned_is_refused() -> None:
     yard, record, closed = turned_in_a_crossing()
     assert record.track is not None
     old = record.track.plan
@@ -111,7 +111,7 @@ def test_a_way_straight_through_the_node_in_which_a_truck_has_turned_is_refused(
 
 
 @pytest.mark.req("FLT-FAIL-8", "FLT-PLAN-2")
-def test_a_truck_is_looked_for_as_far_beside_an_edge_as_its_own_inflation() -> None:
+def test_a_truck_is_matched_to_edges_within_its_own_inflation() -> None:
     exact = replace(
         FL_STD, profile_id="FL-EXACT", localization_error=replace(FL_STD.localization_error, value_um=50_000)
     )

@@ -93,7 +93,7 @@ def test_parameters_that_contradict_each_other_are_named(changed: dict[str, int]
         ({"heading_tol_urad": 4_000_000}, "snapHeadingTolRad is 4, allowed are 0.000001 to 3.141593"),
     ],
 )
-def test_what_is_wrong_is_told_in_the_names_and_units_of_files(changed: dict[str, int], sentence: str) -> None:
+def test_faults_use_the_names_and_units_of_files(changed: dict[str, int], sentence: str) -> None:
     (found,) = faults(replace(TrafficParams(), **changed), [FL_STD], CompileParams())
 
     assert found.partition(": ")[2] == sentence
@@ -120,7 +120,7 @@ def test_other_parameters_have_another_hash() -> None:
         {"tick_period_ms": 201},
     ],
 )
-def test_a_parameter_that_cannot_be_is_refused_in_a_sentence(changed: dict[str, Any]) -> None:
+def test_an_impossible_parameter_is_rejected_with_a_sentence(changed: dict[str, Any]) -> None:
     (name,) = changed
 
     assert [one.split(" is ")[0] for one in faults(TrafficParams(**changed), [FL_STD], CompileParams())] == [
@@ -138,21 +138,19 @@ def test_a_parameter_that_cannot_be_is_refused_in_a_sentence(changed: dict[str, 
         ({"lookahead_um": 3_000_000}, 3_000_000),
     ],
 )
-def test_a_truck_asks_as_far_as_target_and_speed_can_use(changes: dict[str, int], expected_um: int) -> None:
+def test_a_request_reaches_as_far_as_target_and_speed_can_use(changes: dict[str, int], expected_um: int) -> None:
     assert asked_um(FL_STD, replace(TrafficParams(), **changes)) == expected_um
 
 
 @pytest.mark.req("FLT-TEST-47")
 @pytest.mark.parametrize(("stop_line_tol_um", "expected"), [(100_000, []), (99_999, ["STOP_LINE_TOLERANCE"])])
-def test_a_stop_line_is_not_judged_more_finely_than_places_are_known(
-    stop_line_tol_um: int, expected: list[str]
-) -> None:
+def test_the_tolerance_of_a_stop_line_covers_the_position_error(stop_line_tol_um: int, expected: list[str]) -> None:
     assert codes(stop_line_tol_um=stop_line_tol_um) == expected
 
 
 @pytest.mark.req("FLT-PLAN-15")
 @pytest.mark.parametrize(("progress_regress_um", "expected"), [(280_000, []), (279_999, ["PROGRESS_TOLERANCE"])])
-def test_two_reports_of_a_standing_truck_are_no_driving_back(progress_regress_um: int, expected: list[str]) -> None:
+def test_two_reports_of_a_standing_truck_are_no_backward_motion(progress_regress_um: int, expected: list[str]) -> None:
     assert codes(progress_regress_um=progress_regress_um) == expected
 
 

@@ -35,7 +35,7 @@ def used(one: Track, name: str) -> list[tuple[float, float]]:
 
 
 @pytest.mark.req("FLT-DCL-7", "FLT-EVO-4", "FLT-EVO-10")
-def test_a_truck_stands_at_the_ends_of_cells_and_never_inside_a_section() -> None:
+def test_stop_positions_are_ends_of_cells_and_never_inside_a_section() -> None:
     stands = [at / 1e6 for at in into_the_spur().stands]
 
     assert stands[:4] == [3.0, 3.5, 4.0, 4.5]
@@ -76,18 +76,18 @@ def along_the_aisle(policy: NodeLockPolicy) -> Track:
 
 @pytest.mark.req("FLT-RES-20", "FLT-COR-8", "FLT-EVO-5")
 @pytest.mark.parametrize(("policy", "locked"), [(NodeLockPolicy.TURNING, False), (NodeLockPolicy.EVERY, True)])
-def test_a_node_passed_straight_is_locked_only_where_the_policy_says_so(policy: NodeLockPolicy, locked: bool) -> None:
+def test_a_node_passed_straight_is_locked_only_if_the_policy_requires_it(policy: NodeLockPolicy, locked: bool) -> None:
     assert bool(used(along_the_aisle(policy), "NODE:N1")) is locked
 
 
 @pytest.mark.req("FLT-EVO-5", "FLT-DCL-7")
-def test_nobody_stands_in_a_node_that_it_passes_without_its_lock() -> None:
+def test_no_stop_position_lies_in_a_node_passed_without_its_lock() -> None:
     assert 10_000_000 not in along_the_aisle(NodeLockPolicy.TURNING).stands
     assert 10_000_000 in along_the_aisle(NodeLockPolicy.EVERY).stands
 
 
 @pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-13")
-def test_a_truck_that_waits_may_stand_short_by_the_buffer_too_and_one_that_arrived_does_not() -> None:
+def test_a_waiting_truck_may_stop_short_by_the_buffer_and_an_arrived_truck_may_not() -> None:
     """Position error and tolerance of arriving are 0.2 m; the buffer before a stop line is 0.1 m."""
     one = into_the_spur()
     short = {at / 1e6: (at - bound) / 1e6 for at, bound in zip(one.stands, one.bounds, strict=True)}
@@ -107,7 +107,7 @@ def test_a_track_leads_over_all_stops_to_rest() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-13")
-def test_what_is_held_at_the_start_belongs_to_the_standing_sets_until_it_is_passed() -> None:
+def test_resources_held_at_the_start_are_in_the_standing_sets_until_passed() -> None:
     site = scene("hall-demo")
     plan = route(site, on(site, "LM1->LM2", 3.0), "AP1", rest="PK2")
     zone = site.zone(site.node_number["LM1"])
@@ -119,7 +119,7 @@ def test_what_is_held_at_the_start_belongs_to_the_standing_sets_until_it_is_pass
 
 
 @pytest.mark.req("FLT-RES-13")
-def test_what_a_truck_has_passed_for_certain_is_not_taken_again_by_a_route_that_is_changed_on_the_way() -> None:
+def test_a_route_changed_on_the_way_does_not_take_passed_resources_again() -> None:
     site = scene("hall-demo")
     plan = route(site, on(site, "LM1->LM2", 3.0), "AP1", "LM3", rest="PK2")
     one = track_of(Ground(site), plan, SHORT, 10_000_000, {})

@@ -45,7 +45,7 @@ def test_on_a_line_without_branches_each_end_is_a_section_of_its_own() -> None:
 
 
 @pytest.mark.req("FLT-DCL-19")
-def test_a_spur_reaches_to_where_something_branches() -> None:
+def test_a_spur_reaches_to_the_next_branch() -> None:
     sketch = Sketch("long-spur")
     for name, x, y in (("W", -20, 0), ("M", 0, 0), ("E", 20, 0), ("S1", 0, 10), ("S2", 0, 20)):
         sketch.node(name, x, y)
@@ -60,7 +60,7 @@ def test_a_spur_reaches_to_where_something_branches() -> None:
 
 
 @pytest.mark.req("FLT-MAP-12", "FLT-MAP-13")
-def test_an_authored_section_takes_the_place_of_the_generated_one() -> None:
+def test_an_authored_section_replaces_the_generated_one() -> None:
     drawn = SourceSection("SPUR-AP1", 2, (SourceMember("AP1<->LM2"),))
     site = compile_map(replace(hall_demo(), sections=(drawn,)), [FL_STD])
 
@@ -94,7 +94,7 @@ def test_a_section_of_an_unknown_group_is_rejected(member: SourceMember) -> None
     assert [one.code for one in report.findings if one.severity.value == "ERROR"] == [Code.MAP_PARSE_ERROR]
 
 
-def test_a_section_that_ends_on_the_way_has_its_room_there() -> None:
+def test_a_section_that_ends_inside_an_edge_has_exit_room_there() -> None:
     one = sketched(("A", 0, 0), ("B", 30, 0), ("C", 31, 0))
     one.chain("A", "B", "C", back=False)
     neck = SourceSection("N", 1, (SourceMember("A<->B", 2_000_000, 4_000_000),))

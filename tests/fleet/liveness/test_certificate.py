@@ -203,7 +203,7 @@ def test_a_fleet_with_unknown_names_gets_findings_and_no_certificate() -> None:
     assert codes == ["PROFILE_MISSING_FIELD", "MISSING_PARKING_NODE", "MISSING_PICK_DROP_NODE"]
 
 
-def test_the_certificate_has_a_form_for_people() -> None:
+def test_the_certificate_has_a_readable_form() -> None:
     site = scene("hall-demo")
     made, _ = certify(site, Fleet(trucks("PK1", "PK2"), (Stream("S-A", ("AP1",), ("LM3",)),)), [FL_STD])
     assert made is not None
@@ -329,7 +329,7 @@ def test_a_truck_that_rests_right_behind_a_section_keeps_its_token_for_good(behi
 
 @pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-7")
 @pytest.mark.parametrize(("rest", "fine"), [(8.7, False), (8.9, True)])
-def test_a_section_ends_where_it_was_drawn_not_where_its_last_cell_does(rest: float, fine: bool) -> None:
+def test_a_section_ends_where_it_was_drawn_not_at_the_end_of_its_last_cell(rest: float, fine: bool) -> None:
     """2.3 m of truck, 0.2 m clearance and 0.2 m of doubt behind a section that ends at 6.1 m: 8.8 m."""
     one = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0), ("E", 20, 20))
     one.node("P1", -15, 12, "ParkPoint")
@@ -434,7 +434,7 @@ def test_bays_entered_backward_may_be_close_without_turning(turning: bool) -> No
 
 
 @pytest.mark.req("FLT-MAP-3", "FLT-PLAN-1")
-def test_no_way_turns_in_a_node_without_turning() -> None:
+def test_no_route_turns_in_a_node_without_turning() -> None:
     one = sketched(("A", 0, 0), ("B", 10, 0), ("C", 10, 10), ("D", 20, 0))
     one.chain("A", "B", "D")
     one.lane("B", "C")

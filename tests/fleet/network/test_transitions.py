@@ -12,7 +12,7 @@ from tests.fleet.sites import scene
 
 
 @pytest.mark.req("FLT-EVO-5")
-def test_a_bend_that_goes_on_in_the_same_direction_is_tangent() -> None:
+def test_a_bend_that_continues_in_the_same_direction_is_tangent() -> None:
     site = scene("tail-swing-bend")
     edge = site.edge_number["A->B"]
 

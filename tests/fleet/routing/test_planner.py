@@ -96,7 +96,7 @@ def test_the_cheapest_way_is_that_of_an_exhaustive_search(seed: int) -> None:
 
 @pytest.mark.req("FLT-PLAN-7")
 @pytest.mark.parametrize("seed", range(6))
-def test_a_cost_is_that_of_the_way_though_the_way_is_not_walked(seed: int) -> None:
+def test_a_cost_query_equals_the_cost_of_the_planned_way(seed: int) -> None:
     sample = live_map(seed)
     site = compile_map(sample.source, [FL_STD])
     certificate, _ = certify(site, sample.fleet, [FL_STD])
@@ -207,7 +207,7 @@ def test_a_route_to_the_node_of_the_truck_is_empty_and_valid() -> None:
 
 
 @pytest.mark.req("FLT-PLAN-12")
-def test_no_route_names_the_goal_and_the_closed_resources() -> None:
+def test_a_missing_route_names_the_goal_and_the_closed_resources() -> None:
     site = scene("hall-demo")
     closed = Closed(frozenset({site.edge_number["LM2->AP1"]}))
 

@@ -31,7 +31,7 @@ from tests.fleet.sites import SCENES, any_site, names, scene, sketched
 
 
 @pytest.mark.req("FLT-PLAN-6", "FLT-LIVE-1")
-def test_the_route_of_the_contract_comes_out() -> None:
+def test_the_route_of_the_contract_is_reproduced() -> None:
     site = scene("hall-demo")
     wanted = json.loads((GOLDEN / "RoutePlan.json").read_text(), parse_float=Decimal)
 
@@ -211,7 +211,7 @@ def test_a_revision_to_the_same_goal_keeps_its_route_id() -> None:
 @pytest.mark.parametrize(
     ("stop_line", "kept"), [(0, 1), (5_000_000, 1), (10_000_000, 1), (10_000_001, 2), (99_000_000, 2)]
 )
-def test_what_is_committed_ends_in_a_node(stop_line: int, kept: int) -> None:
+def test_the_committed_part_of_a_route_ends_in_a_node(stop_line: int, kept: int) -> None:
     site = scene("ring-with-bypass")
 
     assert committed(route(site, on(site, "D->M", 1.0), "N"), stop_line) == kept
@@ -277,7 +277,7 @@ def test_the_way_on_keeps_its_stops_also_where_the_truck_could_drive_through() -
         (("P",), 2, ["C->D", "D->P"], []),
     ],
 )
-def test_the_edges_ahead_are_the_errand_to_the_last_stop_and_the_way_to_rest(
+def test_the_edges_ahead_split_at_the_last_stop_into_errand_and_way_to_rest(
     stops: tuple[str, ...], passed: int, errand: list[str], promised: list[str]
 ) -> None:
     sketch = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0), ("D", 30, 0), ("P", 40, 0, "ParkPoint"))

@@ -138,7 +138,7 @@ def test_near_a_node_the_anchor_is_the_node(x: int, node: bool) -> None:
     ("x", "yaw", "found"),
     [(9_960_000, 0, 9_960_000), (10_040_000, 0, None), (-40_000, 0, None), (9_960_000, 3_141_593, None)],
 )
-def test_on_an_edge_that_is_named_a_truck_is_found_between_its_nodes(x: int, yaw: int, found: int | None) -> None:
+def test_a_truck_on_a_named_edge_is_found_between_its_nodes(x: int, yaw: int, found: int | None) -> None:
     site = scene("hall-demo")
     edge = site.edge_number["LM1->LM2"]
 

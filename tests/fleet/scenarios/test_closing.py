@@ -191,7 +191,7 @@ def test_a_closing_that_was_refused_changes_nothing() -> None:
 
 
 @pytest.mark.req("FLT-PLAN-8", "FLT-FAIL-11")
-def test_what_is_closed_or_open_already_stays_so() -> None:
+def test_closing_a_closed_or_opening_an_open_place_changes_nothing() -> None:
     run = two_ways()
     opened = changed(run, "OPEN_RESOURCE", LANE)
     first = changed(run, "CLOSE_RESOURCE", LANE, "EDGE:C->D", force=True)

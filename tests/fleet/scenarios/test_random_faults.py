@@ -47,7 +47,7 @@ def test_after_the_faults_every_task_is_done(seed: int) -> None:
 
 @pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7")
 @pytest.mark.parametrize("seed", [1_031, 1_340])
-def test_of_two_that_failed_none_comes_back_where_it_takes_the_way_home_from_the_other(seed: int) -> None:
+def test_a_failed_truck_does_not_rejoin_where_it_blocks_the_way_home_of_another_failed_truck(seed: int) -> None:
     case = faulty(seed, 10, 3 * MINUTE_MS)
 
     assert failures(case, watched) == ()
@@ -109,7 +109,7 @@ def test_only_a_truck_that_was_assumed_elsewhere_is_relocated() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-9", "FLT-RES-13")
-def test_nothing_stays_closed_behind_a_truck_that_had_to_wait_before_it_came_back() -> None:
+def test_nothing_stays_closed_behind_a_truck_that_waited_before_it_rejoined() -> None:
     case = faulty(1_227, 10, 3 * MINUTE_MS)
 
     assert failures(case, watched) == ()

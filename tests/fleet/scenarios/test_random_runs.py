@@ -55,7 +55,7 @@ def test_a_failing_run_shrinks_to_what_makes_it_fail() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-13")
-def test_a_run_in_which_the_first_move_of_the_witness_is_kept_back_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_withholds_the_first_move_of_the_witness_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(granting, "extend", lambda *_, **__: Blocked(Wait.POSTPONED))
 
     found = failures(drawn(8, 5, 5_000), watched)

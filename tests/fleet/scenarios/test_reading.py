@@ -192,7 +192,7 @@ def served_by(stream: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.req("FLT-API-2")
-def test_a_stream_is_served_by_the_trucks_it_names_and_else_by_all() -> None:
+def test_a_stream_is_served_by_the_trucks_it_names_or_by_all() -> None:
     assert served_by(STREAM) == {"R1", "R2"}
     assert served_by({**STREAM, "robotIds": ["R2"]}) == {"R2"}
 
@@ -379,7 +379,7 @@ def test_duplicate_and_unknown_names_are_reported_before_the_run(change: dict[st
         ({"longestWait": {"atMostMs": 1, "reasonCode": "WAIT"}}, "$.expect[0].longestWait.reasonCode"),
     ],
 )
-def test_a_code_that_never_comes_cannot_be_expected(expected: dict[str, Any], path: str) -> None:
+def test_a_code_that_cannot_occur_cannot_be_expected(expected: dict[str, Any], path: str) -> None:
     assert faults({**PLAIN, "expect": [expected]}) == [path]
 
 

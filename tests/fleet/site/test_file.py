@@ -25,7 +25,7 @@ from tests.fleet.sites import SCENES, random_site, scene
 
 
 @pytest.mark.req("FLT-MAP-2", "FLT-MAP-11", "FLT-API-3")
-def test_the_example_of_the_contract_comes_out_of_its_source() -> None:
+def test_the_example_of_the_contract_compiles_from_its_source() -> None:
     """13.2 compiled for FL-STD gives 13.3; windows of the example are without slack."""
     source = read_source_map(read_bytes((GOLDEN / "SourceMap.json").read_bytes()))
     wanted = json.loads((GOLDEN / "CompiledMap.json").read_text(), parse_float=Decimal)
@@ -55,7 +55,7 @@ def test_the_example_of_the_contract_comes_out_of_its_source() -> None:
 
 
 @pytest.mark.req("FLT-EVO-1", "FLT-EVO-2", "FLT-EVO-4")
-def test_the_cell_of_the_contract_comes_out_too() -> None:
+def test_the_cell_of_the_contract_is_reproduced() -> None:
     site = scene("hall-demo")
     wanted = json.loads((GOLDEN / "Cell.json").read_text(), parse_float=Decimal)
 

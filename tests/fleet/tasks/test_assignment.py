@@ -25,7 +25,7 @@ def first_taken(*orders: TaskOrder) -> str | None:
 
 
 @pytest.mark.req("FLT-TASK-5")
-def test_of_two_trucks_that_need_the_same_time_the_first_by_name_takes_the_task() -> None:
+def test_of_two_trucks_with_equal_arrival_times_the_first_by_name_takes_the_task() -> None:
     paper = Paper()
     paper.submit("T")
     task = paper.dispatch.book.open["T"]
@@ -35,7 +35,7 @@ def test_of_two_trucks_that_need_the_same_time_the_first_by_name_takes_the_task(
 
 
 @pytest.mark.req("FLT-TASK-5")
-def test_the_truck_that_is_at_the_pick_soonest_takes_the_task() -> None:
+def test_the_truck_with_the_earliest_arrival_at_the_pick_takes_the_task() -> None:
     paper = Paper()
     paper.submit("T", "W", "N")
 
@@ -44,7 +44,7 @@ def test_the_truck_that_is_at_the_pick_soonest_takes_the_task() -> None:
 
 @pytest.mark.req("FLT-TASK-5")
 @pytest.mark.parametrize("seen", [{"ok": False}, {"paused": True}, {"load": True}])
-def test_a_truck_that_is_not_well_or_paused_or_loaded_takes_no_task(seen: dict[str, bool]) -> None:
+def test_an_unhealthy_paused_or_loaded_truck_takes_no_task(seen: dict[str, bool]) -> None:
     paper = Paper()
     paper.see("R1", **seen)
     paper.submit("T")
@@ -91,14 +91,14 @@ def second_taken(
 
 @pytest.mark.req("FLT-TASK-5")
 @pytest.mark.parametrize("name", ["2", "4"])
-def test_unless_they_may_overtake_age_and_id_decide_whoever_is_on_the_way(name: str) -> None:
+def test_without_overtaking_age_and_id_decide_regardless_of_trucks_on_the_way(name: str) -> None:
     orders = TaskOrder(name, "N", "S"), TaskOrder("3", "W", "S")
 
     assert second_taken(TaskOrder("1", "N", "S"), *orders, params=DispatchParams()) == name
 
 
 @pytest.mark.req("FLT-TASK-5")
-def test_unless_they_may_overtake_the_id_decides_between_tasks_of_one_moment() -> None:
+def test_without_overtaking_the_id_decides_between_tasks_of_equal_age() -> None:
     paper = Paper()
     paper.see("R2", ok=False)
     paper.slow.add("R1")
@@ -111,12 +111,12 @@ def test_unless_they_may_overtake_the_id_decides_between_tasks_of_one_moment() -
 
 
 @pytest.mark.req("FLT-TASK-15")
-def test_a_task_goes_first_whose_pick_nobody_else_is_on_the_way_to() -> None:
+def test_a_task_whose_pick_no_other_truck_approaches_is_served_first() -> None:
     assert second_taken(TaskOrder("1", "N", "S"), TaskOrder("2", "N", "S"), TaskOrder("3", "W", "S")) == "3"
 
 
 @pytest.mark.req("FLT-TASK-15")
-def test_of_tasks_of_one_pick_that_goes_first_whose_drop_nobody_else_is_on_the_way_to() -> None:
+def test_of_tasks_of_one_pick_the_task_whose_drop_no_other_truck_approaches_is_served_first() -> None:
     assert second_taken(TaskOrder("1", "N", "S"), TaskOrder("2", "N", "S"), TaskOrder("3", "N", "W")) == "3"
 
 
@@ -129,14 +129,14 @@ def test_priority_counts_before_stations() -> None:
 
 @pytest.mark.req("FLT-TASK-5")
 @pytest.mark.parametrize(("later_ms", "taken"), [(599_800, "3"), (599_900, "2")])
-def test_no_task_is_overtaken_by_those_that_are_made_ten_minutes_later(later_ms: int, taken: str) -> None:
+def test_no_task_is_overtaken_by_tasks_created_ten_minutes_later(later_ms: int, taken: str) -> None:
     orders = TaskOrder("2", "N", "S"), TaskOrder("3", "W", "S")
 
     assert second_taken(TaskOrder("1", "N", "S"), *orders, later_ms=later_ms) == taken
 
 
 @pytest.mark.req("FLT-TASK-15")
-def test_who_has_loaded_is_no_longer_on_the_way_to_its_pick() -> None:
+def test_a_loaded_truck_is_no_longer_on_the_way_to_its_pick() -> None:
     paper = Paper(params=OVERTAKING)
     paper.see("R2", ok=False)
     paper.step(*submitted(TaskOrder("1", "N", "S")))
@@ -155,14 +155,14 @@ def test_of_equal_age_the_first_by_id_is_served_first() -> None:
     assert first_taken(TaskOrder("B", "N", "S"), TaskOrder("A", "N", "S")) == "A"
 
 
-def test_a_priority_that_is_changed_counts_from_then_on() -> None:
+def test_a_changed_priority_takes_effect_at_once() -> None:
     paper = Paper(robots=ONE)
     paper.step(*submitted(TaskOrder("A", "N", "S"), TaskOrder("B", "N", "S")), PriorityChanged("B", 99))
 
     assert paper.task("R1") == "B"
 
 
-def test_a_priority_of_a_task_that_waits_for_a_truck_is_changed_too() -> None:
+def test_the_priority_of_a_task_that_waits_for_a_truck_can_be_changed() -> None:
     paper = Paper(robots=ONE)
     paper.see("R1", ok=False)
     paper.step(*submitted(TaskOrder("A", "N", "S"), TaskOrder("B", "N", "S")))
@@ -190,7 +190,7 @@ def refusal(given: DispatchStep) -> RefusedRoute:
 
 
 @pytest.mark.req("FLT-TASK-6")
-def test_a_truck_in_its_drop_that_is_not_admitted_goes_to_rest_and_another_one_takes_the_task() -> None:
+def test_a_truck_in_its_drop_without_admission_goes_to_rest_and_another_takes_the_task() -> None:
     paper = Paper(robots=ONE)
     paper.submit("T1")
     paper.until(Phase.UNLOADING)
@@ -202,7 +202,7 @@ def test_a_truck_in_its_drop_that_is_not_admitted_goes_to_rest_and_another_one_t
 
 
 @pytest.mark.req("FLT-TASK-6")
-def test_a_task_that_nobody_can_take_keeps_no_other_from_being_taken() -> None:
+def test_a_task_that_no_truck_can_take_delays_no_other_task() -> None:
     paper = Paper()
     paper.see("R1", ok=False)
     paper.step(*submitted(TaskOrder("A", "N", "S", robot_ids=("R1",)), TaskOrder("B", "N", "S")))
@@ -211,7 +211,7 @@ def test_a_task_that_nobody_can_take_keeps_no_other_from_being_taken() -> None:
 
 
 @pytest.mark.req("FLT-PERF-1")
-def test_no_more_tasks_are_handed_out_in_one_step_than_may_be_and_the_others_come_next() -> None:
+def test_a_step_assigns_a_limited_number_of_tasks_and_the_next_step_the_others() -> None:
     paper = Paper(params=DispatchParams(most_a_step=1))
     paper.step(*submitted(TaskOrder("A", "N", "S"), TaskOrder("B", "N", "S")))
     first = paper.task("R1"), paper.task("R2")
@@ -256,7 +256,7 @@ def test_a_truck_without_a_next_task_drives_to_its_rest_node() -> None:
 
 
 @pytest.mark.req("FLT-TASK-10")
-def test_a_task_given_on_the_way_to_rest_is_pending_until_the_node_where_that_way_is_left() -> None:
+def test_a_task_assigned_on_the_way_to_rest_is_pending_until_the_truck_leaves_that_way() -> None:
     paper = on_its_way_to_rest()
     paper.submit("T2")
     route = paper.dispatch.drivers[0].kept
@@ -318,7 +318,7 @@ def test_a_truck_whose_way_to_rest_is_changed_while_a_task_is_not_admitted_still
 
 
 @pytest.mark.req("FLT-TASK-10", "FLT-LIVE-10")
-def test_a_truck_whose_old_way_has_led_it_to_a_pick_goes_on_where_its_task_is_not_admitted() -> None:
+def test_a_truck_that_reaches_its_pick_on_an_old_route_finishes_a_task_that_was_not_admitted() -> None:
     paper = Paper(robots=ONE)
     paper.slow = {"R1"}
     paper.submit("T")
@@ -383,7 +383,7 @@ def test_why_says_that_a_task_waits_for_trucks_that_have_failed() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-10")
-def test_why_says_that_a_route_waits_for_a_truck_that_starves() -> None:
+def test_why_says_that_a_route_waits_for_a_starving_truck() -> None:
     paper = Paper()
     paper.kept_waiting = {"R1"}
     paper.submit("T")

@@ -71,7 +71,7 @@ def test_a_truck_that_turned_round_on_its_way_to_rest_finishes_its_task_and_rest
 
 
 @pytest.mark.req("FLT-TASK-10")
-def test_a_truck_that_is_not_let_off_its_way_to_rest_keeps_to_it_and_gives_the_task_back() -> None:
+def test_a_truck_that_cannot_leave_its_way_to_rest_follows_it_and_returns_the_task() -> None:
     run = alone(OUT)
     run.run(goes_home_ms())
     run.dispatch.dispatch(run.now_ms, views(run), [TaskSubmitted(TaskOrder("back", "EAST", "WEST"))])
@@ -91,7 +91,7 @@ def test_a_truck_that_is_not_let_off_its_way_to_rest_keeps_to_it_and_gives_the_t
 
 
 @pytest.mark.req("FLT-LIVE-14")
-def test_a_way_to_rest_that_is_only_promised_is_not_gone_round_at_a_large_cost() -> None:
+def test_a_merely_promised_way_to_rest_causes_no_expensive_detour() -> None:
     first = TaskOrder("first", "WEST", "EAST", 0, ("R1",))
     unloads_ms = when_unloading(resting(("P3", "P4"), first))
     run = resting(("P3", "P4"), first, TaskOrder("next", "EAST", "WEST", unloads_ms, ("R2",)))

@@ -39,7 +39,7 @@ def by_the_rule(tasks: list[Told], calls: Counter[str], overtake_ms: int) -> lis
 @pytest.mark.req("FLT-TASK-5", "FLT-TASK-15", "FLT-TASK-14")
 @pytest.mark.parametrize("overtake_ms", [0, 10 * MINUTE_MS])
 @pytest.mark.parametrize("seed", range(30))
-def test_lines_give_the_order_of_all_tasks(seed: int, overtake_ms: int) -> None:
+def test_lines_give_tasks_in_the_order_of_the_rule(seed: int, overtake_ms: int) -> None:
     random = Random(seed)
     tasks, lines = drawn(random, 30), Lines()
     for one in random.sample(tasks, len(tasks)):

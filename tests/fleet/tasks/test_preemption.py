@@ -28,7 +28,7 @@ def driven(seed: int) -> tuple[Run, list[tuple[str, int, Phase, TaskState | None
 
 @pytest.mark.req("FLT-TEST-13", "FLT-TASK-10")
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_task_comes_in_the_middle_of_an_edge_which_is_driven_to_its_end(seed: int) -> None:
+def test_a_task_that_arrives_on_an_edge_lets_the_truck_drive_to_its_end(seed: int) -> None:
     run, seen = driven(seed)
     given = next(k for k, one in enumerate(seen) if one[3] is TaskState.PENDING_PREEMPT)
     turned = next(k for k, one in enumerate(seen) if one[0] == "C->B")

@@ -139,7 +139,7 @@ def spent(seed: int, broken_at: int | None = None) -> Day:
 
 @pytest.mark.req("FLT-TASK-13")
 @pytest.mark.parametrize("seed", SEEDS)
-def test_after_any_trouble_every_task_is_over_or_held_with_a_reason_and_every_truck_rests(seed: int) -> None:
+def test_after_any_fault_every_task_is_finished_or_held_with_a_reason_and_every_truck_rests(seed: int) -> None:
     dispatch = spent(seed).paper.dispatch
     left = [(one.task_id, one.state.value, one.cause) for one in dispatch.tasks() if one.state is not TaskState.HELD]
 
@@ -166,7 +166,7 @@ def test_no_task_is_ever_with_two_trucks_and_no_goods_are_loaded_twice(seed: int
 
 @pytest.mark.req("FLT-TASK-14")
 @pytest.mark.parametrize("seed", SEEDS[:10])
-def test_a_day_that_is_interrupted_and_taken_up_again_ends_as_the_one_that_was_not(seed: int) -> None:
+def test_an_interrupted_and_restored_day_ends_like_an_uninterrupted_day(seed: int) -> None:
     whole, broken = spent(seed), spent(seed, broken_at=37 + seed)
 
     assert broken.paper.told == whole.paper.told

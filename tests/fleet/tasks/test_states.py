@@ -23,7 +23,7 @@ def test_a_transition_is_in_the_table_or_an_error(before: TaskState | None, afte
 
 
 @pytest.mark.req("FLT-TASK-13")
-def test_a_task_gets_from_state_to_state_in_these_ways_and_in_no_other() -> None:
+def test_the_table_allows_exactly_the_listed_transitions() -> None:
     onward = {
         None: "WAITING",
         "WAITING": "CANCELLED HELD READY",
@@ -41,7 +41,7 @@ def test_a_task_gets_from_state_to_state_in_these_ways_and_in_no_other() -> None
 
 
 @pytest.mark.req("FLT-TASK-13")
-def test_what_became_of_tasks_in_a_step_and_after_it_is_told_with_its_cause() -> None:
+def test_transitions_in_a_step_and_after_it_are_events_with_their_cause() -> None:
     early = Transition(100, "T-1", None, TaskState.WAITING, "SUBMITTED")
     later = Transition(100, "T-2", TaskState.ASSIGNED, TaskState.IN_PROGRESS, "ROUTE_ADMITTED", "R1")
 
@@ -52,7 +52,7 @@ def test_what_became_of_tasks_in_a_step_and_after_it_is_told_with_its_cause() ->
 
 
 @pytest.mark.req("FLT-TASK-13")
-def test_every_state_of_the_contract_is_in_the_table_and_three_of_them_are_the_end() -> None:
+def test_every_state_of_the_contract_is_in_the_table_and_three_are_final() -> None:
     assert {*ALLOWED} == {None, *TaskState}
     assert {TaskState.DONE, TaskState.FAILED, TaskState.CANCELLED} == OVER
 
@@ -69,7 +69,7 @@ def test_a_task_cannot_leave_the_state_it_ended_in() -> None:
 
 
 @pytest.mark.req("FLT-TASK-13", "FLT-TASK-2")
-def test_each_transition_of_a_task_is_told_with_its_cause() -> None:
+def test_each_transition_of_a_task_has_its_cause() -> None:
     paper = Paper()
     paper.submit("T")
     paper.steps(10)
@@ -97,7 +97,7 @@ def test_a_truck_goes_through_the_phases_of_its_task_and_then_to_rest() -> None:
 
 
 @pytest.mark.req("FLT-PERF-7")
-def test_what_is_remembered_of_tasks_that_are_over_does_not_grow() -> None:
+def test_memory_of_finished_tasks_does_not_grow() -> None:
     paper = Paper(NORTH_SOUTH)
     paper.steps(2_000)
 

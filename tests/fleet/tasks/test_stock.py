@@ -24,7 +24,7 @@ class Name(str):
 
 @pytest.mark.req("FLT-TASK-3")
 @pytest.mark.parametrize("goods", [0, 7, 1_999, 2_000, 5_000])
-def test_every_claim_is_looked_at_a_few_times_a_step_however_many_there_are(goods: int) -> None:
+def test_each_claim_is_checked_a_few_times_per_step_whatever_their_number(goods: int) -> None:
     count = 2_000
     book = TaskBook.of([STREAM], trucks=2, limits={})
     for number in range(count):
@@ -37,7 +37,7 @@ def test_every_claim_is_looked_at_a_few_times_a_step_however_many_there_are(good
     assert [*book.ready] == [f"T-{number}" for number in range(min(goods, count))]
 
 
-def test_who_is_among_the_first_is_found_anew_when_somebody_leaves_or_there_is_more() -> None:
+def test_the_first_claims_change_when_a_claim_leaves_or_the_amount_grows() -> None:
     claims = Claims(["A", "B", "C"])
     before = [claims.is_among_first(name, 1) for name in claims]
     claims.remove("A")

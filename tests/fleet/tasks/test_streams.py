@@ -40,7 +40,7 @@ def standing(*streams: TaskStream) -> Paper:
 
 
 @pytest.mark.req("FLT-TASK-1", "FLT-TASK-4")
-def test_a_stream_makes_a_task_when_goods_and_room_are_reported_and_not_before() -> None:
+def test_a_stream_creates_a_task_only_after_goods_and_room_are_reported() -> None:
     paper = standing(COUNTED)
     paper.step(GoodsReported("N", 1))
     before = made(paper)
@@ -50,7 +50,7 @@ def test_a_stream_makes_a_task_when_goods_and_room_are_reported_and_not_before()
 
 
 @pytest.mark.req("FLT-TASK-1")
-def test_the_first_pick_of_the_list_with_goods_that_nobody_claimed_is_taken() -> None:
+def test_the_first_listed_pick_with_unclaimed_goods_is_taken() -> None:
     paper = standing(COUNTED)
     paper.step(GoodsReported("N", 2), GoodsReported("S", 1), PLENTY)
     paper.steps(2)
@@ -59,7 +59,7 @@ def test_the_first_pick_of_the_list_with_goods_that_nobody_claimed_is_taken() ->
 
 
 @pytest.mark.req("FLT-TASK-1")
-def test_the_first_drop_of_the_list_with_room_that_nobody_claimed_is_taken() -> None:
+def test_the_first_listed_drop_with_unclaimed_room_is_taken() -> None:
     paper = standing(COUNTED)
     paper.step(GoodsReported("S", 9), RoomReported("W", 1), RoomReported("E", 9))
     paper.steps(2)
@@ -68,7 +68,7 @@ def test_the_first_drop_of_the_list_with_room_that_nobody_claimed_is_taken() -> 
 
 
 @pytest.mark.req("FLT-TASK-1")
-def test_a_stream_has_no_more_open_tasks_than_its_limit_and_makes_one_a_step() -> None:
+def test_a_stream_creates_one_task_per_step_up_to_its_limit_of_open_tasks() -> None:
     paper = standing(TaskStream("S", ("N",), ("S",), max_concurrent=3))
     counts = []
     for _ in range(5):
@@ -79,7 +79,7 @@ def test_a_stream_has_no_more_open_tasks_than_its_limit_and_makes_one_a_step() -
 
 
 @pytest.mark.req("FLT-TASK-1")
-def test_what_a_task_claimed_that_is_cancelled_is_there_to_be_claimed_again() -> None:
+def test_a_cancelled_task_releases_its_claims() -> None:
     paper = standing(COUNTED)
     paper.step(GoodsReported("N", 1), RoomReported("E", 1))
     paper.steps(2)
@@ -93,7 +93,7 @@ def test_what_a_task_claimed_that_is_cancelled_is_there_to_be_claimed_again() ->
 
 
 @pytest.mark.req("FLT-TASK-1")
-def test_goods_that_were_loaded_are_no_longer_there_to_be_claimed() -> None:
+def test_loaded_goods_cannot_be_claimed() -> None:
     paper = Paper(COUNTED)
     paper.step(GoodsReported("N", 1), PLENTY)
     paper.steps(20)
@@ -103,7 +103,7 @@ def test_goods_that_were_loaded_are_no_longer_there_to_be_claimed() -> None:
 
 
 @pytest.mark.req("FLT-TASK-1")
-def test_room_that_was_filled_is_no_longer_there_to_be_claimed() -> None:
+def test_filled_room_cannot_be_claimed() -> None:
     paper = Paper(COUNTED)
     paper.step(GoodsReported("N", 9), RoomReported("W", 1))
     paper.steps(20)
@@ -120,7 +120,7 @@ def test_a_stream_without_conditions_serves_every_pair_of_pick_and_drop_in_turn(
 
 
 @pytest.mark.req("FLT-TASK-1")
-def test_no_task_is_made_after_the_last_time_of_a_stream() -> None:
+def test_no_task_is_created_after_the_last_time_of_a_stream() -> None:
     paper = standing(TaskStream("S", ("N",), ("S",), max_concurrent=9, last_ms=100))
     paper.steps(5)
 
@@ -128,7 +128,7 @@ def test_no_task_is_made_after_the_last_time_of_a_stream() -> None:
 
 
 @pytest.mark.req("FLT-TASK-4")
-def test_a_ready_task_whose_goods_are_gone_waits_again_and_says_so() -> None:
+def test_a_ready_task_whose_goods_are_gone_waits_again_with_a_reason() -> None:
     paper = standing(COUNTED)
     paper.see("R1", ok=False)
     paper.see("R2", ok=False)
@@ -141,7 +141,7 @@ def test_a_ready_task_whose_goods_are_gone_waits_again_and_says_so() -> None:
 
 
 @pytest.mark.req("FLT-TASK-4")
-def test_a_task_waits_for_room_and_says_so() -> None:
+def test_a_task_waits_for_room_with_a_reason() -> None:
     paper = standing(COUNTED)
     paper.submit("T", "N", "E", stream_id="S")
     paper.step(GoodsReported("N", 1))
@@ -151,7 +151,7 @@ def test_a_task_waits_for_room_and_says_so() -> None:
 
 
 @pytest.mark.req("FLT-TASK-4")
-def test_no_more_tasks_of_a_stream_are_under_way_than_its_limit_however_they_came() -> None:
+def test_tasks_under_way_of_a_stream_stay_within_its_limit_whatever_their_origin() -> None:
     paper = Paper(TaskStream("S", ("N",), ("S",), max_concurrent=1, last_ms=-1))
     paper.slow = {"R1", "R2"}
     paper.submit("T1", stream_id="S")
@@ -164,7 +164,7 @@ def test_no_more_tasks_of_a_stream_are_under_way_than_its_limit_however_they_cam
 
 @pytest.mark.req("FLT-TASK-4")
 @pytest.mark.parametrize("node", ["N", "S"])
-def test_no_more_tasks_are_under_way_to_a_pick_or_a_drop_than_its_limit(node: str) -> None:
+def test_tasks_under_way_to_a_pick_or_drop_stay_within_its_limit(node: str) -> None:
     paper = Paper(params=DispatchParams(node_limits={node: 1}))
     paper.slow = {"R1", "R2"}
     paper.submit("T1", "N", "S")
@@ -176,14 +176,14 @@ def test_no_more_tasks_are_under_way_to_a_pick_or_a_drop_than_its_limit(node: st
 
 
 @pytest.mark.req("FLT-TASK-3")
-def test_goods_in_a_place_that_is_no_node_are_refused() -> None:
+def test_goods_at_an_unknown_node_are_refused() -> None:
     came = Paper(COUNTED).step(GoodsReported("nowhere", 1))
 
     assert [one.code for one in came.refused] == ["MISSING_PICK_DROP_NODE"]
 
 
 @pytest.mark.req("FLT-TASK-4")
-def test_a_load_that_is_held_on_its_way_counts_for_the_limit_of_its_drop() -> None:
+def test_a_load_held_on_its_way_counts_towards_the_limit_of_its_drop() -> None:
     paper = Paper(params=DispatchParams(node_limits={"S": 1}))
     paper.submit("T")
     paper.until(Phase.TO_DROP)
@@ -196,7 +196,7 @@ def test_a_load_that_is_held_on_its_way_counts_for_the_limit_of_its_drop() -> No
 
 @pytest.mark.req("FLT-TASK-3")
 @pytest.mark.parametrize(("pick", "drop"), [("nowhere", "S"), ("N", "nowhere")])
-def test_a_task_whose_pick_or_drop_is_no_node_is_refused(pick: str, drop: str) -> None:
+def test_a_task_with_an_unknown_pick_or_drop_is_refused(pick: str, drop: str) -> None:
     paper = Paper()
     came = paper.submit("T", pick, drop)
 
@@ -216,30 +216,30 @@ def test_a_task_from_a_node_to_itself_is_refused() -> None:
 
 
 @pytest.mark.req("FLT-TASK-3")
-def test_a_stream_that_could_make_a_task_from_a_node_to_itself_is_refused() -> None:
+def test_a_stream_that_could_create_a_task_from_a_node_to_itself_is_refused() -> None:
     with pytest.raises(TasksRefused, match="PICK_IS_DROP: stream 'S' picks up and drops in the same node 'S'"):
         Paper(TaskStream("S", ("N", "S"), ("S", "W")))
 
 
 @pytest.mark.req("FLT-TASK-3")
 @pytest.mark.parametrize(("pick", "drop"), [("nowhere", "S"), ("N", "nowhere")])
-def test_a_stream_whose_pick_or_drop_is_no_node_is_refused(pick: str, drop: str) -> None:
+def test_a_stream_with_an_unknown_pick_or_drop_is_refused(pick: str, drop: str) -> None:
     with pytest.raises(TasksRefused, match="MISSING_PICK_DROP_NODE"):
         Paper(TaskStream("S", (pick,), (drop,)))
 
 
-def test_a_task_with_the_id_of_another_is_refused() -> None:
+def test_a_task_with_a_duplicate_id_is_refused() -> None:
     paper = Paper()
     paper.submit("T")
 
     assert [one.code for one in paper.submit("T").refused] == ["TASK_KNOWN"]
 
 
-def test_a_task_for_a_truck_that_is_not_there_is_refused() -> None:
+def test_a_task_for_an_unknown_truck_is_refused() -> None:
     assert [one.code for one in Paper().submit("T", robot_ids=("R9",)).refused] == ["UNKNOWN_ROBOT"]
 
 
-def test_no_more_tasks_are_taken_than_a_fleet_keeps() -> None:
+def test_a_task_beyond_the_limit_of_open_tasks_is_refused() -> None:
     paper = standing()
     orders = [TaskSubmitted(TaskOrder(f"T{number}", "N", "S")) for number in range(MOST_OPEN + 1)]
     step = paper.step(*orders)
@@ -252,7 +252,7 @@ NEW = TaskStream("A", ("W",), ("E",), max_concurrent=1)
 
 
 @pytest.mark.req("FLT-TASK-1", "FLT-API-7")
-def test_a_stream_that_is_set_while_a_fleet_lives_makes_tasks_from_then_on() -> None:
+def test_a_stream_set_at_run_time_creates_tasks_from_then_on() -> None:
     paper = standing(TaskStream("S", ("N",), ("S",), max_concurrent=1))
     paper.steps(3)
     before = made(paper)
@@ -265,7 +265,7 @@ def test_a_stream_that_is_set_while_a_fleet_lives_makes_tasks_from_then_on() -> 
 
 
 @pytest.mark.req("FLT-TASK-1", "FLT-API-7")
-def test_a_stream_that_is_set_again_goes_on_counting_its_tasks() -> None:
+def test_a_stream_that_is_set_again_continues_its_task_numbers() -> None:
     paper = standing(replace(NEW, max_concurrent=2))
     paper.steps(3)
     paper.step(StreamSet(replace(NEW, max_concurrent=3, priority=50)))
@@ -279,7 +279,7 @@ def test_a_stream_that_is_set_again_goes_on_counting_its_tasks() -> None:
 
 
 @pytest.mark.req("FLT-TASK-4")
-def test_tasks_of_a_stream_wait_for_the_conditions_that_it_has_now() -> None:
+def test_tasks_of_a_stream_wait_for_its_current_conditions() -> None:
     paper = standing(NEW)
     paper.see("R2", ok=False)
     paper.submit("mine", "W", "E", stream_id="A", robot_ids=("R2",))
@@ -291,7 +291,7 @@ def test_tasks_of_a_stream_wait_for_the_conditions_that_it_has_now() -> None:
 
 
 @pytest.mark.req("FLT-TASK-1")
-def test_a_stream_that_is_ended_makes_no_more_tasks_and_its_open_ones_go_on() -> None:
+def test_an_ended_stream_creates_no_tasks_and_its_open_tasks_continue() -> None:
     paper = Paper(NEW)
     paper.steps(2)
     paper.step(StreamEnded("A"))
@@ -302,7 +302,7 @@ def test_a_stream_that_is_ended_makes_no_more_tasks_and_its_open_ones_go_on() ->
 
 
 @pytest.mark.req("FLT-TASK-14", "FLT-OBS-3")
-def test_streams_that_were_set_and_ended_are_as_they_were_after_a_restart() -> None:
+def test_set_and_ended_streams_survive_a_restart() -> None:
     def lived(restarted: bool) -> bytes:
         paper = standing(TaskStream("S", ("N",), ("S",)), TaskStream("Z", ("S",), ("N",)))
         paper.step(StreamSet(NEW), StreamEnded("Z"))
@@ -329,7 +329,7 @@ def test_streams_that_were_set_and_ended_are_as_they_were_after_a_restart() -> N
         (StreamEnded("B"), "STREAM_UNKNOWN"),
     ],
 )
-def test_a_stream_that_cannot_be_is_refused_and_changes_nothing(event: StreamSet | StreamEnded, code: str) -> None:
+def test_an_invalid_stream_is_refused_and_changes_nothing(event: StreamSet | StreamEnded, code: str) -> None:
     paper = standing(NEW)
     came = paper.step(event)
 
@@ -339,7 +339,7 @@ def test_a_stream_that_cannot_be_is_refused_and_changes_nothing(event: StreamSet
 
 
 @pytest.mark.req("FLT-LIVE-7")
-def test_a_stream_that_no_truck_can_serve_is_refused_but_not_for_what_failed_trucks_close() -> None:
+def test_a_stream_that_no_truck_can_serve_is_refused_unless_only_failed_trucks_block_it() -> None:
     everything = Closed(edges=frozenset(range(len(crossing().network.edges))))
     barred, closed = standing(NEW), standing(NEW)
     barred.dispatch.keep_off(everything)
@@ -352,7 +352,7 @@ def test_a_stream_that_no_truck_can_serve_is_refused_but_not_for_what_failed_tru
     ]
 
 
-def test_there_are_only_so_many_streams() -> None:
+def test_the_number_of_streams_is_limited() -> None:
     paper = standing(NEW)
     came = [paper.step(StreamSet(replace(NEW, stream_id=f"S{k}", last_ms=0))) for k in range(MOST_STREAMS)]
 

@@ -49,7 +49,7 @@ def test_a_truck_that_fails_before_it_loads_loses_its_task_to_another_one() -> N
 
 @pytest.mark.req("FLT-TASK-16")
 @pytest.mark.parametrize("phase", [Phase.TO_DROP, Phase.UNLOADING])
-def test_a_fault_while_loaded_holds_the_task_with_its_load_and_sends_nobody_else(phase: Phase) -> None:
+def test_a_fault_while_loaded_holds_the_task_with_its_load_and_sends_no_other_truck(phase: Phase) -> None:
     paper = under_way(phase)
     paper.see("R1", ok=False, failed=True)
     paper.steps(20)
@@ -61,7 +61,7 @@ def test_a_fault_while_loaded_holds_the_task_with_its_load_and_sends_nobody_else
 
 
 @pytest.mark.req("FLT-TASK-16")
-def test_a_truck_that_is_back_goes_on_with_the_load_it_has() -> None:
+def test_a_truck_that_rejoins_continues_with_its_load() -> None:
     paper = under_way(Phase.TO_DROP)
     paper.see("R1", ok=False, failed=True)
     paper.steps(5)
@@ -74,7 +74,7 @@ def test_a_truck_that_is_back_goes_on_with_the_load_it_has() -> None:
 
 @pytest.mark.req("FLT-TASK-12", "FLT-TASK-16")
 @pytest.mark.parametrize("phase", [Phase.LOADING, Phase.UNLOADING])
-def test_an_operation_that_ends_while_its_truck_is_lost_is_not_forgotten(phase: Phase) -> None:
+def test_an_operation_that_ends_while_its_truck_is_lost_counts_when_the_truck_rejoins(phase: Phase) -> None:
     paper = Paper(robots=ONE)
     paper.submit("T")
     paper.until(phase)
@@ -88,7 +88,7 @@ def test_an_operation_that_ends_while_its_truck_is_lost_is_not_forgotten(phase: 
 
 
 @pytest.mark.req("FLT-TASK-12")
-def test_an_operation_is_over_when_the_truck_says_so_and_not_when_its_time_has_passed() -> None:
+def test_an_operation_ends_when_the_truck_reports_it_not_when_its_time_has_passed() -> None:
     paper = Paper(robots=ONE)
     paper.busy = {"R1"}
     paper.submit("T", pick_ms=100)
@@ -101,7 +101,7 @@ def test_an_operation_is_over_when_the_truck_says_so_and_not_when_its_time_has_p
 
 
 @pytest.mark.req("FLT-TASK-12")
-def test_an_operation_that_is_not_done_in_time_is_a_fault_of_the_truck() -> None:
+def test_an_operation_past_its_timeout_is_a_fault_of_the_truck() -> None:
     paper = Paper(robots=ONE, params=DispatchParams(operation_timeout_ms=20_000))
     paper.busy = {"R1"}
     paper.submit("T")
@@ -116,7 +116,7 @@ def test_an_operation_that_is_not_done_in_time_is_a_fault_of_the_truck() -> None
 
 
 @pytest.mark.req("FLT-TASK-12")
-def test_a_truck_whose_fault_is_cleared_does_the_operation_again() -> None:
+def test_a_truck_whose_fault_is_cleared_repeats_the_operation() -> None:
     paper = Paper(robots=ONE)
     paper.busy = {"R1"}
     paper.submit("T")
@@ -133,7 +133,7 @@ def test_a_truck_whose_fault_is_cleared_does_the_operation_again() -> None:
 
 @pytest.mark.req("FLT-TASK-7")
 @pytest.mark.parametrize("over", [OperationDone("R1", "T/LOAD"), OperationFailed("R1", "no pallet", "T/LOAD")])
-def test_what_is_said_of_an_operation_that_is_over_changes_nothing_of_the_next(over: TaskEvent) -> None:
+def test_a_repeated_completion_does_not_complete_the_next_operation(over: TaskEvent) -> None:
     paper = Paper(robots=ONE)
     paper.busy = {"R1"}
     paper.submit("T")
@@ -148,7 +148,7 @@ def test_what_is_said_of_an_operation_that_is_over_changes_nothing_of_the_next(o
 
 
 @pytest.mark.req("FLT-TASK-7", "FLT-TASK-12")
-def test_an_operation_that_is_done_again_has_another_name_and_the_first_ends_it_no_more() -> None:
+def test_a_repeated_operation_has_a_new_id_and_the_old_id_does_not_complete_it() -> None:
     paper = Paper(robots=ONE)
     paper.busy = {"R1"}
     paper.submit("T")
@@ -164,7 +164,7 @@ def test_an_operation_that_is_done_again_has_another_name_and_the_first_ends_it_
 
 
 @pytest.mark.req("FLT-TASK-7")
-def test_who_loads_in_place_of_a_truck_that_was_removed_has_an_operation_of_another_name() -> None:
+def test_the_replacement_of_a_removed_truck_loads_under_a_new_operation_id() -> None:
     paper = Paper()
     paper.busy = {"R1", "R2"}
     paper.submit("T")
@@ -187,7 +187,7 @@ def test_an_operation_that_takes_as_long_as_its_timeout_is_refused() -> None:
 
 
 @pytest.mark.req("FLT-TASK-7")
-def test_people_can_take_a_task_from_a_truck_before_it_loads() -> None:
+def test_an_operator_can_withdraw_a_task_before_the_truck_loads() -> None:
     paper = under_way(Phase.TO_PICK)
     answer = paper.dispatch.withdraw("T", "operator-1")
     paper.see("R1", paused=True)
@@ -208,7 +208,7 @@ def test_after_loading_has_begun_a_task_stays_with_its_truck(phase: Phase, verb:
     assert (answer.code, paper.task("R1")) == ("TASK_LOADED", "T")
 
 
-def test_a_task_that_is_cancelled_is_over_and_its_truck_goes_to_rest() -> None:
+def test_a_cancelled_task_ends_and_its_truck_goes_to_rest() -> None:
     paper = under_way(Phase.TO_PICK)
     paper.dispatch.cancel("T", "operator-1")
     paper.slow = set()
@@ -257,7 +257,7 @@ def test_a_held_task_with_its_load_can_be_cancelled_and_its_truck_gets_no_other(
 
 
 @pytest.mark.parametrize(("phase", "state"), [(Phase.TO_PICK, TaskState.READY), (Phase.TO_DROP, TaskState.FAILED)])
-def test_what_a_truck_that_is_taken_away_had_loaded_has_failed(phase: Phase, state: TaskState) -> None:
+def test_the_task_of_a_removed_truck_fails_once_it_has_loaded(phase: Phase, state: TaskState) -> None:
     paper = under_way(phase)
     paper.dispatch.removed("R1")
     found = paper.dispatch.book.find("T")
@@ -268,7 +268,7 @@ def test_what_a_truck_that_is_taken_away_had_loaded_has_failed(phase: Phase, sta
 
 @pytest.mark.req("FLT-TASK-14")
 @pytest.mark.parametrize("after", range(0, 30, 3))
-def test_a_dispatch_that_was_saved_and_restored_goes_on_as_if_nothing_had_been(after: int) -> None:
+def test_a_restored_dispatch_continues_identically(after: int) -> None:
     through, broken = Paper(NORTH_SOUTH), Paper(NORTH_SOUTH)
     for paper in (through, broken):
         paper.submit("T", "S", "N", priority=20)
@@ -285,7 +285,7 @@ def test_a_dispatch_that_was_saved_and_restored_goes_on_as_if_nothing_had_been(a
 
 
 @pytest.mark.req("FLT-PERF-1", "FLT-LIVE-9")
-def test_a_task_that_a_failed_truck_closes_to_all_costs_next_to_nothing_to_try(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_a_failed_truck_blocks_for_all_is_cheap_to_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     paper = Paper(robots=[("R1", "E")])
     paper.submit("T1")
     paper.until(Phase.TO_PARK)
@@ -306,7 +306,7 @@ def test_a_task_that_a_failed_truck_closes_to_all_costs_next_to_nothing_to_try(m
 
 @pytest.mark.req("FLT-TASK-16", "FLT-TASK-5")
 @pytest.mark.parametrize(("phase", "state"), [(Phase.TO_PICK, TaskState.READY), (Phase.TO_DROP, TaskState.FAILED)])
-def test_what_a_removed_truck_had_loaded_has_failed_and_it_gets_nothing_more(phase: Phase, state: TaskState) -> None:
+def test_a_removed_truck_fails_its_loaded_task_and_gets_no_other(phase: Phase, state: TaskState) -> None:
     paper = under_way(phase)
     paper.slow = set()
     paper.dispatch.removed("R1")
@@ -339,7 +339,7 @@ def test_a_truck_that_could_not_load_gets_no_task_before_its_fault_is_cleared() 
 
 
 @pytest.mark.req("FLT-TASK-6")
-def test_a_truck_for_which_no_route_is_made_leaves_the_task_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truck_without_a_route_leaves_the_task_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     set_out = Ways.set_out
 
     def but_for_the_first(ways: Ways, driver: Driver, stops: tuple[int, ...], reason: str) -> RoutePlan | None:
@@ -353,7 +353,7 @@ def test_a_truck_for_which_no_route_is_made_leaves_the_task_to_the_next(monkeypa
 
 
 @pytest.mark.req("FLT-DCL-20")
-def test_a_truck_that_begins_on_an_edge_drives_to_its_rest_node_also_where_that_is_the_next() -> None:
+def test_a_truck_that_starts_on_an_edge_drives_to_its_rest_node_even_if_that_is_the_next() -> None:
     site = crossing()
     edge = next(n for n, one in enumerate(site.network.edges) if one.end == site.node_number["E"])
     dispatch = Dispatch(

@@ -27,14 +27,14 @@ def refused() -> Draft:
 
 
 @pytest.mark.req("FLT-LIVE-4", "FLT-OSC-3")
-def test_a_refused_route_sleeps_while_the_trucks_against_it_stay_as_they_are() -> None:
+def test_a_refused_route_sleeps_while_its_blockers_do_not_change() -> None:
     draft = refused()
 
     assert _is_asleep(draft, draft.records[0])
 
 
 @pytest.mark.req("FLT-LIVE-4", "FLT-OSC-3")
-def test_a_refused_route_is_looked_at_again_when_a_truck_against_it_has_moved() -> None:
+def test_a_refused_route_is_checked_again_after_a_blocker_has_moved() -> None:
     draft = refused()
     draft.locks.truck(1).version += 1
 
@@ -42,7 +42,7 @@ def test_a_refused_route_is_looked_at_again_when_a_truck_against_it_has_moved() 
 
 
 @pytest.mark.req("FLT-OSC-3")
-def test_a_refused_route_is_not_looked_at_before_its_cooldown_is_over_whoever_moves() -> None:
+def test_a_refused_route_is_not_checked_before_its_cooldown_is_over() -> None:
     draft = refused()
     draft.locks.truck(1).version += 1
     draft.now_ms = RETRY_MS - 1
@@ -51,7 +51,7 @@ def test_a_refused_route_is_not_looked_at_before_its_cooldown_is_over_whoever_mo
 
 
 @pytest.mark.req("FLT-LIVE-4")
-def test_a_refused_route_is_looked_at_again_after_its_pause_though_nothing_has_changed() -> None:
+def test_a_refused_route_is_checked_again_after_its_pause_without_a_change() -> None:
     draft = refused()
     draft.now_ms = SLEEP_MS
 
@@ -59,7 +59,7 @@ def test_a_refused_route_is_looked_at_again_after_its_pause_though_nothing_has_c
 
 
 @pytest.mark.req("FLT-LIVE-12")
-def test_routes_that_cost_more_than_they_may_leave_units_all_their_search() -> None:
+def test_routes_over_their_search_budget_leave_units_their_whole_budget() -> None:
     draft = about_to_grant()
     draft.admissions.left, draft.order = -100, []
     before = draft.effort.left
@@ -69,7 +69,7 @@ def test_routes_that_cost_more_than_they_may_leave_units_all_their_search() -> N
 
 
 @pytest.mark.req("FLT-LIVE-12")
-def test_units_may_use_what_routes_left() -> None:
+def test_units_may_use_the_search_budget_that_routes_left() -> None:
     draft = about_to_grant()
     draft.order = []
     before, left = draft.effort.left, draft.admissions.left
@@ -79,7 +79,7 @@ def test_units_may_use_what_routes_left() -> None:
 
 
 @pytest.mark.req("FLT-TEST-49", "FLT-OSC-6", "FLT-LIVE-10")
-def test_a_truck_whose_route_is_not_admitted_is_noticed_and_then_told_as_every_other_that_waits() -> None:
+def test_a_truck_without_an_admitted_route_raises_a_notice_then_an_alert_like_any_waiting_truck() -> None:
     yard = Yard(scene("reference-hall"), reference_fleet(2), [FL_STD])
     first = yard.drivers["R1"]
     alerts: list[Alert] = []

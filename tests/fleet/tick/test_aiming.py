@@ -16,7 +16,7 @@ SITE = scene("head-on-lane")
 
 
 @pytest.mark.req("FLT-RTP-2")
-def test_a_waiting_truck_that_is_seen_beyond_its_hold_point_is_not_sent_beyond_its_stop_line() -> None:
+def test_a_waiting_truck_seen_beyond_its_hold_point_gets_no_target_beyond_its_stop_line() -> None:
     node = SITE.node_number["A"]
     one = Record(SITE, 0, "R0", FL_STD, rest=SITE.node_number["B"], short_um=200_000, node=node)
     one.track = track_of(Ground(SITE), route(SITE, AtNode(node), "B", rest="B"), one.short_um, 0, {})

@@ -23,12 +23,12 @@ def test_trucks_that_wait_for_each_other_are_found() -> None:
 
 
 @pytest.mark.req("FLT-DCL-17", "FLT-LIVE-6")
-def test_a_truck_that_waits_for_the_sake_of_the_others_holds_nobody_up() -> None:
+def test_a_truck_that_waits_for_a_safe_state_is_no_part_of_a_cycle() -> None:
     assert waiting_cycle(waiting(3, refused=frozenset({1})), {0: {1}, 1: {2}, 2: {0}}) == ()
 
 
 @pytest.mark.req("FLT-DCL-17")
-def test_a_circle_is_watched_from_when_it_was_first_seen() -> None:
+def test_a_cycle_is_timed_from_its_first_detection() -> None:
     first = watched({}, (2, 0, 1), 1_000)
 
     assert watched(first, (0, 1, 2), 6_000) == {(0, 1, 2): 1_000}

@@ -27,7 +27,7 @@ def drafted(yard: Yard) -> Draft:
 
 
 @pytest.mark.req("FLT-PERF-1", "FLT-PERF-2", "FLT-COR-9")
-def test_no_truck_asks_for_more_units_than_lie_within_its_lookahead() -> None:
+def test_no_truck_requests_more_units_than_lie_within_its_lookahead() -> None:
     yard, most = hall(4), 0
     for _ in range(TICKS):
         for record in yard.step().scene.records:
@@ -40,7 +40,7 @@ def test_no_truck_asks_for_more_units_than_lie_within_its_lookahead() -> None:
 
 
 @pytest.mark.req("FLT-PERF-1", "FLT-PERF-2")
-def test_what_a_tick_searches_is_counted_and_stays_within_what_it_may_spend() -> None:
+def test_the_search_of_a_tick_is_counted_and_stays_within_its_budget() -> None:
     yard, spent = hall(4), []
     for _ in range(TICKS):
         yard.run(1)
@@ -53,7 +53,7 @@ def test_what_a_tick_searches_is_counted_and_stays_within_what_it_may_spend() ->
 
 
 @pytest.mark.req("FLT-PERF-2")
-def test_what_a_resource_conflicts_with_is_looked_up_and_not_searched_for() -> None:
+def test_conflicts_of_a_resource_are_looked_up_without_a_search() -> None:
     exclusion = Exclusion.of_site(scene("reference-hall"))
 
     for resource in (0, len(exclusion) // 2, len(exclusion) - 1):
@@ -63,14 +63,14 @@ def test_what_a_resource_conflicts_with_is_looked_up_and_not_searched_for() -> N
 
 
 @pytest.mark.req("FLT-LIVE-12")
-def test_a_search_may_look_less_often_where_less_is_left_or_a_look_costs_more() -> None:
+def test_a_search_gets_fewer_looks_with_less_budget_or_costlier_looks() -> None:
     assert Effort(most=20).looks() == 160
     assert Effort(left=3, most=20).looks() == 48
     assert Effort(most=20, looks_a_branch=4).looks() == 80
 
 
 @pytest.mark.req("FLT-LIVE-12")
-def test_in_a_large_fleet_a_search_looks_less_often() -> None:
+def test_a_search_in_a_large_fleet_gets_fewer_looks() -> None:
     most = [efforts(TrafficParams(), trucks)[0].looks() for trucks in (1, 20, 40, 100, 200, 1000)]
 
     assert most == [160, 160, 160, 60, 40, 40]

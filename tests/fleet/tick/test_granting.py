@@ -40,7 +40,7 @@ def barred_by_the_last(draft: Draft) -> list[int]:
 
 
 @pytest.mark.req("FLT-RES-10", "FLT-LIVE-13")
-def test_a_waiter_bars_all_but_the_truck_with_which_the_stored_witness_begins() -> None:
+def test_a_waiter_bars_all_but_the_first_truck_of_the_stored_witness() -> None:
     draft = about_to_grant()
     moves = [i for i, position in draft.locks.witness if position]
 
@@ -54,7 +54,7 @@ def first_of(draft: Draft) -> Record:
 
 
 @pytest.mark.req("FLT-LIVE-13", "FLT-OSC-3")
-def test_a_truck_whose_pause_is_not_over_is_granted_what_the_stored_witness_allows() -> None:
+def test_a_truck_in_its_retry_pause_is_granted_what_the_stored_witness_allows() -> None:
     draft = about_to_grant()
     first = first_of(draft)
     first.waiting, first.again_ms = Waiting(WAIT_SAFE_STATE, 0, 3, None, (3, first.number)), draft.now_ms + 4_000
@@ -65,7 +65,7 @@ def test_a_truck_whose_pause_is_not_over_is_granted_what_the_stored_witness_allo
 
 @pytest.mark.req("FLT-LIVE-13", "FLT-RES-18")
 @pytest.mark.parametrize(("stopped", "granted"), [(False, False), (True, True)])
-def test_a_lane_is_not_drained_against_the_first_of_the_witness_for_a_truck_that_waits_in_vain(
+def test_a_lane_drains_against_the_first_of_the_witness_unless_the_blocker_of_the_waiter_is_stopped(
     stopped: bool, granted: bool
 ) -> None:
     draft = about_to_grant()
@@ -84,7 +84,7 @@ def test_a_lane_is_not_drained_against_the_first_of_the_witness_for_a_truck_that
 
 @pytest.mark.req("FLT-LIVE-13")
 @pytest.mark.parametrize(("ticks", "granted"), [(3, False), (4, True)])
-def test_a_route_that_is_not_judged_holds_the_first_truck_of_the_witness_for_some_ticks_only(
+def test_an_undecided_route_holds_the_first_truck_of_the_witness_for_a_few_ticks_only(
     ticks: int, granted: bool
 ) -> None:
     draft = about_to_grant()
@@ -116,7 +116,7 @@ def test_a_pause_ends_while_nothing_changes() -> None:
 
 
 @pytest.mark.req("FLT-OSC-3", "FLT-DCL-8")
-def test_a_truck_that_waits_for_one_of_several_in_a_section_is_asked_again_when_another_has_left_it() -> None:
+def test_a_truck_that_waits_for_a_full_section_is_checked_again_when_any_truck_leaves_it() -> None:
     source = halls.reference_hall()
     edge = source.edges[0]
     section = SourceSection("S", 2, (SourceMember(f"{edge.start}<->{edge.end}"),))

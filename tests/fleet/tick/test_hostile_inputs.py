@@ -68,7 +68,7 @@ def codes(told: TickOutputs) -> list[tuple[str, str]]:
         {"phase": "TO_PICK"},
     ],
 )
-def test_a_report_that_cannot_be_read_is_dropped_and_stops_nobody_else(members: dict[str, Any]) -> None:
+def test_an_unreadable_report_is_dropped_and_stops_no_other_truck(members: dict[str, Any]) -> None:
     yard = hall()
     told = tick(yard, first(reports(yard), **members))
 
@@ -77,7 +77,7 @@ def test_a_report_that_cannot_be_read_is_dropped_and_stops_nobody_else(members: 
 
 
 @pytest.mark.req("FLT-DCL-4")
-def test_a_report_of_a_truck_that_is_not_there_is_dropped() -> None:
+def test_a_report_of_an_unknown_truck_is_dropped() -> None:
     yard = hall()
     told = tick(yard, [*reports(yard), structs.replace(reports(yard)[0], robot_id="ghost")])
 
@@ -85,7 +85,7 @@ def test_a_report_of_a_truck_that_is_not_there_is_dropped() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-1")
-def test_a_truck_whose_clock_is_ahead_is_stale_and_comes_back_with_the_right_time() -> None:
+def test_a_truck_whose_clock_is_ahead_is_stale_until_its_time_is_right() -> None:
     yard = hall()
     for _ in range(7):
         told = tick(yard, first(reports(yard), at_ms=yard.now + 3_600_000))
@@ -105,7 +105,7 @@ def test_a_report_from_the_past_is_dropped() -> None:
 
 
 @pytest.mark.req("FLT-DCL-1")
-def test_of_two_reports_of_one_time_the_same_one_counts_in_any_order() -> None:
+def test_of_two_reports_of_one_time_the_same_counts_in_any_order() -> None:
     told = []
     for turn in (1, -1):
         yard = hall()
@@ -117,7 +117,7 @@ def test_of_two_reports_of_one_time_the_same_one_counts_in_any_order() -> None:
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-16", "FLT-DCL-2")
 @pytest.mark.parametrize("back_ms", [1, 100, 3_600_000])
-def test_where_the_clock_goes_back_everybody_stops_and_nothing_is_forgotten(back_ms: int) -> None:
+def test_a_clock_that_goes_back_stops_all_trucks_and_loses_nothing(back_ms: int) -> None:
     yard = hall()
     before = yard.traffic.snapshot()
     told = tick(yard, reports(yard), later_ms=-back_ms)
@@ -128,7 +128,7 @@ def test_where_the_clock_goes_back_everybody_stops_and_nothing_is_forgotten(back
     assert (after.edgeGroups, after.nodeLocks, after.robots) == (before.edgeGroups, before.nodeLocks, before.robots)
 
 
-def test_a_time_that_is_not_a_whole_number_stops_everybody() -> None:
+def test_a_time_that_is_not_a_whole_number_stops_all_trucks() -> None:
     yard = hall()
     told = yard.traffic.tick(TickInputs(yard.now + 0.5, tuple(reports(yard))))  # type: ignore[arg-type]
 
@@ -137,7 +137,7 @@ def test_a_time_that_is_not_a_whole_number_stops_everybody() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-10")
-def test_after_an_hour_without_a_tick_nobody_drives_before_it_was_seen_for_two_seconds() -> None:
+def test_after_an_hour_without_a_tick_a_truck_drives_only_after_two_seconds_of_reports() -> None:
     yard = hall()
     told = tick(yard, [], later_ms=3_600_000)
     for _ in range(20):
@@ -149,7 +149,7 @@ def test_after_an_hour_without_a_tick_nobody_drives_before_it_was_seen_for_two_s
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-PLAN-15")
-def test_a_truck_that_stays_far_beyond_its_grant_is_not_believed_however_long_it_says_so() -> None:
+def test_repeated_reports_far_beyond_the_grant_are_never_accepted() -> None:
     yard = Yard(scene("reference-hall"), reference_fleet(1), [FL_STD])
     stream = yard.fleet.streams[0]
     yard.send("R1", stream.pick_node_ids[0], stream.drop_node_ids[0])
@@ -165,7 +165,7 @@ def test_a_truck_that_stays_far_beyond_its_grant_is_not_believed_however_long_it
     assert (told.scene.records[0].health, told.commands[0].mode) == (RobotHealth.POSE_JUMP, CommandMode.STOP)
 
 
-def test_a_route_for_a_truck_that_is_not_there_is_refused() -> None:
+def test_a_route_for_an_unknown_truck_is_refused() -> None:
     yard = hall(1)
     told = tick(yard, reports(yard), changed(from_elsewhere(yard), robot_id="ghost"))
 
@@ -210,7 +210,7 @@ def from_elsewhere(yard: Yard) -> RoutePlan:
         (from_elsewhere, "ROUTE_STARTS_ELSEWHERE"),
     ],
 )
-def test_a_route_that_cannot_be_is_refused_once_and_for_good(make: Callable[[Yard], RoutePlan], code: str) -> None:
+def test_an_impossible_route_is_refused_for_good(make: Callable[[Yard], RoutePlan], code: str) -> None:
     yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
     yard.step()
     told = tick(yard, reports(yard), make(yard))
@@ -232,7 +232,7 @@ def test_of_two_routes_for_one_truck_the_later_revision_counts() -> None:
 
 
 @pytest.mark.req("FLT-DCL-2")
-def test_routes_of_a_tick_that_failed_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_routes_of_a_failed_tick_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
     yard.step()
 
@@ -246,9 +246,7 @@ def test_routes_of_a_tick_that_failed_are_named(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.req("FLT-DCL-2")
 @pytest.mark.parametrize("after", range(len(phases.PHASES) + 1))
-def test_a_program_that_is_ended_in_the_middle_of_a_tick_leaves_the_state_of_before(
-    after: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_killed_during_a_tick_leaves_the_previous_state(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     yard = hall(60)
     before = yard.traffic.state()
 
@@ -280,7 +278,7 @@ def test_a_tick_within_a_tick_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     assert tick(yard, reports(yard)).error is None
 
 
-def test_bytes_that_are_no_state_are_refused() -> None:
+def test_bytes_that_are_not_a_state_are_refused() -> None:
     with pytest.raises(TrafficRefused, match="not a traffic state"):
         Traffic.from_state(scene("reference-hall"), reference_fleet(3), [FL_STD], None, b"nonsense")
 
@@ -294,7 +292,7 @@ def test_a_state_of_other_parameters_is_refused() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-12")
-def test_a_state_of_a_fleet_that_rests_elsewhere_is_refused() -> None:
+def test_a_state_of_a_fleet_with_other_rest_nodes_is_refused() -> None:
     yard = hall(10)
     one, two, *others = yard.fleet.trucks
     swapped = (
@@ -308,7 +306,7 @@ def test_a_state_of_a_fleet_that_rests_elsewhere_is_refused() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-12")
-def test_a_state_of_trucks_that_brake_otherwise_is_refused() -> None:
+def test_a_state_of_trucks_with_other_brakes_is_refused() -> None:
     yard = hall(10)
     slow = structs.replace(FL_STD, brake_um_s2=FL_STD.brake_um_s2 // 2)
 
@@ -316,7 +314,7 @@ def test_a_state_of_trucks_that_brake_otherwise_is_refused() -> None:
         Traffic.from_state(yard.site, yard.fleet, [slow], None, yard.traffic.state())
 
 
-def test_a_truck_that_is_given_another_route_in_every_tick_stays_safe_and_gets_home() -> None:
+def test_a_truck_rerouted_in_every_tick_stays_safe_and_gets_home() -> None:
     yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
     goals = [name for one in yard.fleet.streams for name in (*one.pick_node_ids, *one.drop_node_ids)]
     for turn in range(150):

@@ -78,7 +78,7 @@ def loses_the_witness(moment: Moment) -> None:
     traffic._locks.witness = []
 
 
-def test_a_run_breaks_none(moment: Moment) -> None:
+def test_a_run_breaks_no_invariant(moment: Moment) -> None:
     assert broken_names(moment) == []
 
 
@@ -98,7 +98,7 @@ def test_a_run_breaks_none(moment: Moment) -> None:
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
-def test_a_spoilt_state_is_named(moment: Moment, spoil: Callable[[Moment], None], name: str) -> None:
+def test_a_corrupt_state_is_named(moment: Moment, spoil: Callable[[Moment], None], name: str) -> None:
     spoil(moment)
 
     assert name in broken_names(moment)
@@ -149,7 +149,7 @@ def with_a_first_move() -> Traffic:
 
 
 @pytest.mark.req("FLT-LIVE-13")
-def test_a_first_move_that_is_not_granted_is_counted_tick_by_tick_and_told_in_the_sixth() -> None:
+def test_a_first_move_that_is_not_granted_is_counted_per_tick_and_reported_in_the_sixth() -> None:
     traffic = with_a_first_move()
     found: list[FirstMove | None] = [None]
     told = []
@@ -162,7 +162,7 @@ def test_a_first_move_that_is_not_granted_is_counted_tick_by_tick_and_told_in_th
 
 
 @pytest.mark.req("FLT-LIVE-13")
-def test_a_first_move_that_somebody_is_in_the_way_of_is_not_counted() -> None:
+def test_a_blocked_first_move_is_not_counted() -> None:
     traffic = with_a_first_move()
     found = first_move(traffic._records, traffic._locks, (), None)
     assert found is not None
@@ -174,7 +174,7 @@ def test_a_first_move_that_somebody_is_in_the_way_of_is_not_counted() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-13")
-def test_a_first_move_of_a_truck_that_is_stopped_is_not_counted() -> None:
+def test_a_first_move_of_a_stopped_truck_is_not_counted() -> None:
     traffic = with_a_first_move()
     found = first_move(traffic._records, traffic._locks, (), None)
     assert found is not None

@@ -26,7 +26,7 @@ def waiting_for(number: int, since_ms: int) -> Draft:
 
 @pytest.mark.req("FLT-OSC-6")
 @pytest.mark.parametrize(("waited_ms", "codes"), [(14_999, []), (15_000, ["WAIT_NOTICE"])])
-def test_a_truck_is_noticed_when_it_has_waited_for_the_same_one_for_fifteen_seconds(
+def test_a_truck_raises_a_notice_after_waiting_fifteen_seconds_for_the_same_blocker(
     waited_ms: int, codes: list[str]
 ) -> None:
     draft = waiting_for(1, waited_ms)
@@ -37,7 +37,7 @@ def test_a_truck_is_noticed_when_it_has_waited_for_the_same_one_for_fifteen_seco
 
 
 @pytest.mark.req("FLT-OSC-6")
-def test_who_waits_for_another_one_than_before_begins_anew() -> None:
+def test_a_change_of_blocker_restarts_the_waiting_time() -> None:
     draft = waiting_for(1, 14_950)
     rerouting.escalate(draft)
     draft.records[0].waiting = Waiting("WAIT_NODE", None, 2, None)
@@ -53,7 +53,7 @@ def test_who_waits_for_another_one_than_before_begins_anew() -> None:
     ("waited_ms", "since_last_ms", "tried"),
     [(29_999, None, 0), (30_000, None, 1), (30_000, 9_999, 0), (60_000, 10_000, 1)],
 )
-def test_one_other_way_is_tried_after_half_a_minute_unless_one_was_just_taken(
+def test_one_detour_is_tried_after_half_a_minute_unless_one_was_just_taken(
     monkeypatch: pytest.MonkeyPatch, waited_ms: int, since_last_ms: int | None, tried: int
 ) -> None:
     draft = waiting_for(1, waited_ms)
@@ -82,7 +82,7 @@ def test_one_other_way_is_tried_after_half_a_minute_unless_one_was_just_taken(
         ("STOP_FOREIGN_OCCUPANCY", 0, True),
     ],
 )
-def test_another_way_is_worth_it_when_it_is_faster_by_enough_or_the_one_in_the_way_does_not_move(
+def test_a_detour_is_worth_taking_if_it_saves_enough_or_the_blocker_does_not_move(
     code: str | None, gain_us: int, worth: bool
 ) -> None:
     draft = waiting_for(1, 30_000)
@@ -94,7 +94,7 @@ def test_another_way_is_worth_it_when_it_is_faster_by_enough_or_the_one_in_the_w
 
 
 @pytest.mark.req("FLT-LIVE-9", "FLT-PLAN-9")
-def test_who_is_cut_off_looks_for_a_way_round_at_once_and_then_every_ten_seconds(
+def test_a_cut_off_truck_looks_for_a_detour_at_once_and_then_every_ten_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     hall = Hall()

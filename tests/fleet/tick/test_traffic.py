@@ -29,7 +29,7 @@ def seesaw() -> Yard:
 
 
 @pytest.mark.req("FLT-DCL-5", "FLT-COR-10", "FLT-GEO-15")
-def test_a_truck_without_a_route_holds_where_it_stands_and_nothing_else() -> None:
+def test_a_truck_without_a_route_holds_only_its_standing_set() -> None:
     yard = seesaw()
     told = yard.step().snapshot()
 
@@ -48,7 +48,7 @@ def test_a_fleet_that_is_not_live_is_refused_without_an_override() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-7")
-def test_an_override_is_seen_in_every_snapshot() -> None:
+def test_an_override_is_shown_in_every_snapshot() -> None:
     fleet = Fleet((Truck("R1", "FL-STD", "PK1"), Truck("R2", "FL-STD", "LM2")), (Stream("S", ("AP1",), ("LM3",)),))
     yard = Yard(scene("hall-demo"), fleet, [FL_STD], override=True)
 
@@ -67,7 +67,7 @@ def test_a_start_where_two_trucks_stand_in_one_node_is_refused() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-7")
-def test_a_rest_is_judged_with_the_tolerance_of_arriving_that_traffic_uses() -> None:
+def test_a_rest_is_checked_with_the_arrival_tolerance_of_traffic() -> None:
     """With 0.1 m a truck in a spur of 3.7 m is in nobody's way, with 0.3 m it may keep the cell before."""
     sketch = sketched(("W", -20, 0), ("M", 0, 0), ("E", 20, 0), ("P", 0, 3.7, "ParkPoint"))
     sketch.chain("W", "M", "E")
@@ -81,7 +81,7 @@ def test_a_rest_is_judged_with_the_tolerance_of_arriving_that_traffic_uses() -> 
 
 
 @pytest.mark.req("FLT-LIVE-7")
-def test_parameters_that_contradict_each_other_do_not_start() -> None:
+def test_contradicting_parameters_are_rejected_at_the_start() -> None:
     with pytest.raises(TrafficRefused) as refused:
         Traffic.create(scene("hall-demo"), seesaw().fleet, [FL_STD], TrafficParams(lookahead_um=5_000_000))
 
@@ -127,7 +127,7 @@ def test_why_names_the_blocker_the_resource_and_the_chain_to_its_root() -> None:
 
 
 @pytest.mark.req("FLT-DCL-2", "FLT-EVO-7")
-def test_a_tick_that_fails_changes_nothing_and_stops_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_tick_changes_nothing_and_stops_all_trucks(monkeypatch: pytest.MonkeyPatch) -> None:
     yard = hall()
     yard.run(120)
     before = yard.traffic.snapshot()
@@ -146,7 +146,7 @@ def test_a_tick_that_fails_changes_nothing_and_stops_everybody(monkeypatch: pyte
 
 
 @pytest.mark.req("FLT-DCL-2")
-def test_traffic_goes_on_after_a_tick_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traffic_continues_after_a_failed_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     yard, twin = hall(), hall()
     yard.run(120)
     twin.run(120)
@@ -174,7 +174,7 @@ def recorded(yard: Yard, ticks: int) -> Iterator[TickInputs]:
 
 
 @pytest.mark.req("FLT-DCL-1", "FLT-TEST-43", "FLT-EVO-7")
-def test_the_order_of_inputs_does_not_matter() -> None:
+def test_the_order_of_inputs_makes_no_difference() -> None:
     yard = hall()
     inputs = list(recorded(yard, 200))
     shuffle = Random(7)
@@ -196,7 +196,7 @@ def test_the_order_of_inputs_does_not_matter() -> None:
 
 
 @pytest.mark.req("FLT-EVO-7")
-def test_traffic_goes_on_from_its_state_as_if_it_had_never_stopped() -> None:
+def test_traffic_restored_from_its_state_continues_identically() -> None:
     yard, twin = hall(), hall()
     yard.run(150)
     twin.run(150)
@@ -215,7 +215,7 @@ def test_a_state_of_other_parameters_is_refused() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-12", "FLT-DCL-4")
-def test_a_tick_admits_no_more_routes_than_it_may() -> None:
+def test_a_tick_admits_a_limited_number_of_routes() -> None:
     yard = hall(4)
     yard.step()
     admitted = [len(yard.step().accepted_routes) for _ in range(2)]
@@ -224,7 +224,7 @@ def test_a_tick_admits_no_more_routes_than_it_may() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-10", "FLT-TASK-8")
-def test_while_a_truck_starves_nobody_else_sets_out() -> None:
+def test_while_a_truck_starves_no_other_truck_sets_out() -> None:
     yard = seesaw()
     yard.step()
     record = yard.traffic._records[0]

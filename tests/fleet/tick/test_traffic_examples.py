@@ -25,7 +25,7 @@ def test_the_request_of_the_follower_is_that_of_the_contract() -> None:
 
 
 @pytest.mark.req("FLT-COR-1", "FLT-COR-9")
-def test_a_truck_that_looks_farther_ahead_asks_for_more_and_holds_the_same() -> None:
+def test_a_longer_lookahead_requests_more_and_holds_the_same() -> None:
     (near, said), (far, also) = (example(lookahead_um=ahead_um) for ahead_um in (5_300_000, 8_000_000))
     asked = [one.request("R2") for one in (near, far)]
 
@@ -62,7 +62,7 @@ def test_the_command_of_the_follower_is_that_of_the_contract() -> None:
 
 
 @pytest.mark.req("FLT-RTP-4", "FLT-RTP-12")
-def test_the_leader_is_told_to_turn_before_it_goes_on() -> None:
+def test_the_leader_is_commanded_to_turn_before_it_continues() -> None:
     _, told = example()
     command = told.commands[0]
     backwards = golden("LockResult-granted")["holdPoint"]["world"]["yaw"]

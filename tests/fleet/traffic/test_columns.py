@@ -51,7 +51,7 @@ def test_a_truck_does_not_count_itself() -> None:
         ]
 
 
-def test_a_truck_that_is_taken_out_is_nowhere_and_all_others_stay() -> None:
+def test_a_removed_truck_is_in_no_row_and_all_others_stay() -> None:
     column, plain = filled(4)
     twin = column.copy()
     column.clear(100)

@@ -89,7 +89,7 @@ ON_ITS_WAY = (227, 467, 483)
 
 @pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7")
 @pytest.mark.parametrize("seeds", [range(100), range(100, 200), ON_ITS_WAY])
-def test_others_get_to_their_goals_while_a_truck_has_failed_and_home_when_it_is_back(seeds: Sequence[int]) -> None:
+def test_others_reach_their_goals_around_a_failed_truck_and_get_home_after_it_rejoins(seeds: Sequence[int]) -> None:
     for seed in seeds:
         run = Run(tiny_map(seed), Random(seed))
         run.drive(run.random.randint(0, 6))
@@ -111,7 +111,7 @@ IN_ITS_ORDER = 605
 
 
 @pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7")
-def test_a_truck_that_cuts_nobody_off_is_let_back_at_once() -> None:
+def test_a_truck_that_cuts_off_no_other_rejoins_at_once() -> None:
     asked = 0
     for seed in (*range(100), IN_ITS_ORDER):
         run = Run(tiny_map(seed), Random(seed))
@@ -140,7 +140,7 @@ def line_of_four() -> LockState:
 
 
 @pytest.mark.req("FLT-LIVE-9")
-def test_a_truck_that_is_cut_off_waits_where_it_is_in_nobodys_way() -> None:
+def test_a_cut_off_truck_waits_where_it_blocks_no_other() -> None:
     state = line_of_four()
     extend(state, 1)
 
@@ -149,7 +149,7 @@ def test_a_truck_that_is_cut_off_waits_where_it_is_in_nobodys_way() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-9")
-def test_a_failed_truck_holds_what_it_may_cover_also_where_another_has_a_right_to_be() -> None:
+def test_a_failed_truck_holds_all_it_may_cover_even_where_another_holds_a_grant() -> None:
     state = line_of_four()
     extend(state, 0)
 
@@ -159,7 +159,7 @@ def test_a_failed_truck_holds_what_it_may_cover_also_where_another_has_a_right_t
 
 
 @pytest.mark.req("FLT-LIVE-9", "FLT-OBS-7")
-def test_of_several_on_its_way_a_truck_is_cut_off_by_the_first_that_has_failed() -> None:
+def test_a_truck_is_cut_off_by_the_first_failed_truck_on_its_way() -> None:
     state = LockState(Exclusion.of_pairs(7, []), 3)
     along, across, behind = [[4], [0], [1], [2], [3], [4]], [[5], [2], [5]], [[6], [1], [6]]
     for i, way in enumerate((along, across, behind)):
@@ -174,7 +174,7 @@ def test_of_several_on_its_way_a_truck_is_cut_off_by_the_first_that_has_failed()
 
 
 @pytest.mark.req("FLT-LIVE-9")
-def test_nobody_is_cut_off_any_more_when_a_failed_truck_is_back() -> None:
+def test_no_truck_is_cut_off_after_a_failed_truck_rejoins() -> None:
     state = line_of_four()
     extend(state, 1)
     freeze(state, 1, [])
@@ -185,7 +185,7 @@ def test_nobody_is_cut_off_any_more_when_a_failed_truck_is_back() -> None:
 
 @pytest.mark.req("FLT-LIVE-9")
 @pytest.mark.parametrize(("rows", "left"), [([[3], [4], [5]], [(1, 2)]), ([[3], [4], [6]], [])])
-def test_a_truck_back_farther_along_its_way_keeps_its_part_in_how_all_get_home(
+def test_a_truck_that_rejoins_farther_along_keeps_its_moves_in_the_witness(
     rows: list[list[int]], left: list[tuple[int, int]]
 ) -> None:
     state = LockState(Exclusion.of_pairs(7, []), 2)
@@ -201,7 +201,7 @@ def test_a_truck_back_farther_along_its_way_keeps_its_part_in_how_all_get_home(
 
 
 @pytest.mark.req("FLT-LIVE-9", "FLT-PERF-1")
-def test_what_a_failure_costs_does_not_grow_with_the_square_of_the_trucks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cost_of_a_failure_grows_less_than_the_square_of_the_trucks(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
     around = Exclusion.around
 

@@ -13,7 +13,7 @@ def test_rows_are_kept_in_order_and_without_repetitions() -> None:
     assert demand.need_positions().tolist() == [0, 1, 1, 2]
 
 
-def test_a_truck_cannot_stand_on_what_it_never_took() -> None:
+def test_a_standing_set_with_a_resource_that_was_never_taken_is_rejected() -> None:
     with pytest.raises(ValueError, match="position 1 keeps"):
         Demand.of_rows([[0], [1]], [[0], [1, 2]])
 
@@ -25,6 +25,6 @@ def test_a_truck_keeps_what_it_held_at_the_start_until_it_is_released() -> None:
 
 
 @pytest.mark.parametrize("stand", [[[0], []], [[0]]], ids=["nowhere", "fewer positions"])
-def test_a_truck_stands_somewhere_at_every_position(stand: list[list[int]]) -> None:
+def test_a_truck_has_a_standing_set_at_every_position(stand: list[list[int]]) -> None:
     with pytest.raises(ValueError, match="position"):
         Demand.of_rows([[0], [1]], stand)

@@ -53,7 +53,7 @@ def test_without_the_rule_both_drive_in_and_the_graph_shows_the_cycle() -> None:
 
 
 @pytest.mark.req("FLT-RES-12", "FLT-DCL-14")
-def test_a_unit_that_somebody_holds_is_refused_with_its_holder() -> None:
+def test_a_held_unit_is_refused_with_its_holder() -> None:
     state = head_on()
     for _ in range(3):
         extend(state, 0)
@@ -73,7 +73,7 @@ def test_a_refused_unit_is_not_granted_without_a_search_while_the_witness_does_n
 
 
 @pytest.mark.req("FLT-LIVE-13")
-def test_a_witness_that_was_replaced_grants_what_was_refused_before_though_the_trucks_of_its_cycle_stand() -> None:
+def test_a_new_witness_grants_a_refused_unit_though_the_trucks_of_its_cycle_stand() -> None:
     state = LockState(Exclusion.of_pairs(9, []), 4)
     for truck, cells in enumerate(((5, 1, 3, 4, 5), (6, 3, 0, 6), (7, 0, 3, 2, 1, 7), (8, 3, 4, 3, 2, 8))):
         accept_route(state, truck, way(*cells))
@@ -96,7 +96,7 @@ def test_a_witness_that_was_replaced_grants_what_was_refused_before_though_the_t
 
 
 @pytest.mark.req("FLT-LIVE-13")
-def test_a_route_that_starts_at_rest_is_accepted_whatever_the_others_do() -> None:
+def test_a_route_that_starts_at_rest_is_always_accepted() -> None:
     state = head_on()
     extend(state, 0)
 
@@ -124,7 +124,7 @@ def test_a_route_past_the_rest_node_of_another_truck_is_refused() -> None:
     assert accept_route(state, 0, way(3, 0, 4, 3)) == RouteRefused((0, 1))
 
 
-def test_a_truck_is_not_taken_in_where_another_one_stands() -> None:
+def test_a_truck_is_not_admitted_where_another_stands() -> None:
     state = LockState(Exclusion.of_pairs(3, [(0, 1)]), 2)
     accept_route(state, 0, way(0))
 
@@ -132,7 +132,7 @@ def test_a_truck_is_not_taken_in_where_another_one_stands() -> None:
     assert state.known() == [0]
 
 
-def test_a_way_begins_on_what_its_truck_holds() -> None:
+def test_a_way_must_begin_on_what_its_truck_holds() -> None:
     state = head_on()
 
     with pytest.raises(ValueError, match="does not hold"):
@@ -140,7 +140,7 @@ def test_a_way_begins_on_what_its_truck_holds() -> None:
 
 
 @pytest.mark.req("FLT-RES-13", "FLT-TEST-48")
-def test_what_is_needed_again_on_the_granted_way_is_not_released() -> None:
+def test_a_resource_needed_again_on_the_granted_way_is_not_released() -> None:
     state = LockState(Exclusion.of_pairs(4, []), 1)
     accept_route(state, 0, way(3, 0, 1, 0, 2, 3))
     for _ in range(4):
@@ -151,7 +151,7 @@ def test_what_is_needed_again_on_the_granted_way_is_not_released() -> None:
 
 
 @pytest.mark.req("FLT-RES-13")
-def test_what_a_truck_stands_on_is_never_released() -> None:
+def test_the_standing_set_of_a_truck_is_never_released() -> None:
     state = head_on()
     extend(state, 0)
     release(state, 0, [0, 3])
@@ -169,7 +169,7 @@ def test_a_section_with_room_for_two_lets_two_in_and_names_both_to_the_third() -
 
 
 @pytest.mark.req("FLT-LIVE-2")
-def test_the_refuge_is_the_first_position_in_nobodys_way_and_reach_ends_before_the_first_obstacle() -> None:
+def test_the_refuge_is_the_first_position_that_blocks_no_other_and_reach_ends_before_an_obstacle() -> None:
     state = LockState(Exclusion.of_pairs(8, []), 2)
     accept_route(state, 0, way(6, 0, 1, 2, 3, 6))
     accept_route(state, 1, way(7, 0, 1, 3, 7))
@@ -191,7 +191,7 @@ def test_a_truck_is_blocked_by_others_directly_and_through_others() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-13")
-def test_a_convoy_on_a_ring_goes_round_and_home_although_nobody_is_ever_out_of_the_way() -> None:
+def test_a_convoy_on_a_ring_gets_home_although_no_truck_is_ever_out_of_the_way() -> None:
     cells = 12
     state = LockState(Exclusion.of_pairs(cells + 4, []), 4)
     for i in range(4):
@@ -206,7 +206,7 @@ def test_a_convoy_on_a_ring_goes_round_and_home_although_nobody_is_ever_out_of_t
 
 
 @pytest.mark.req("FLT-LIVE-12", "FLT-PERF-1")
-def test_a_tick_that_has_nothing_left_to_spend_grants_what_the_witness_allows_and_postpones_the_rest() -> None:
+def test_a_tick_without_search_budget_grants_what_the_witness_allows_and_postpones_the_rest() -> None:
     state = head_on()
     spent = Effort(left=0)
 
@@ -218,7 +218,7 @@ def test_a_tick_that_has_nothing_left_to_spend_grants_what_the_witness_allows_an
 @pytest.mark.parametrize(
     ("rule", "granted"), [(Rule.WITNESS, True), (Rule.ACYCLIC, True), (Rule.BANKER, False)], ids=str
 )
-def test_a_banker_refuses_what_a_step_aside_would_solve(rule: Rule, granted: bool) -> None:
+def test_the_bankers_algorithm_refuses_what_a_step_aside_would_solve(rule: Rule, granted: bool) -> None:
     """Truck 1 can step aside to cell 2, but neither gets all the way to rest before the other has moved."""
     state = LockState(Exclusion.of_pairs(5, []), 2)
     accept_route(state, 0, way(3, 0, 1, 3))
@@ -244,7 +244,7 @@ def test_a_unit_is_granted_whole_or_not_at_all() -> None:
 @pytest.mark.parametrize(
     ("rule", "expected"), [(Rule.ACYCLIC, RouteRefused((0, 1))), (Rule.WITNESS, Accepted())], ids=["acyclic", "witness"]
 )
-def test_a_route_through_anothers_refuge_needs_an_order_in_which_to_go(
+def test_a_route_through_the_refuge_of_another_needs_an_order_of_moves(
     rule: Rule, expected: Accepted | RouteRefused
 ) -> None:
     """Truck 0 waits for truck 1 in bay 3. Truck 2 wants to drive through it, and begins in nobody's way."""
@@ -257,7 +257,7 @@ def test_a_route_through_anothers_refuge_needs_an_order_in_which_to_go(
 
 
 @pytest.mark.req("FLT-DCL-5", "FLT-LIVE-13")
-def test_something_beside_the_way_is_taken_only_where_the_stored_witness_still_holds() -> None:
+def test_a_resource_beside_the_way_is_taken_only_if_the_stored_witness_still_holds() -> None:
     state = head_on()
     extend(state, 0)
     witness = list(state.witness)
@@ -272,7 +272,7 @@ def test_something_beside_the_way_is_taken_only_where_the_stored_witness_still_h
 
 
 @pytest.mark.req("FLT-DCL-5", "FLT-LIVE-13")
-def test_what_no_other_truck_needs_is_taken_beside_the_way_and_kept_until_it_is_released() -> None:
+def test_a_resource_beside_the_way_that_no_other_needs_is_kept_until_it_is_released() -> None:
     state = LockState(Exclusion.of_pairs(6, []), 2)
     accept_route(state, 0, way(3, 0, 1, 2, 3))
     accept_route(state, 1, way(4, 2, 1, 0, 4))

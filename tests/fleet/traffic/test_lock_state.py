@@ -64,7 +64,7 @@ def in_the_way_of_all(state: LockState) -> set[tuple[int, int, int]]:
     return {(i, r, j) for i in state.known() for r, j in state.in_the_way(i, resources)}
 
 
-def test_what_a_failed_truck_reaches_into_excludes_others_from_itself_alone_until_it_is_held_whole() -> None:
+def test_a_resource_a_failed_truck_reaches_into_excludes_only_itself_until_it_is_held_whole() -> None:
     tried = 0
     for seed in range(60):
         state = started(tiny_map(seed))
@@ -90,7 +90,7 @@ def test_what_a_failed_truck_reaches_into_excludes_others_from_itself_alone_unti
     assert tried > 5
 
 
-def test_more_trucks_than_a_word_has_bits_have_their_place() -> None:
+def test_more_trucks_than_a_word_has_bits_are_stored() -> None:
     tiny = tiny_map(0)
     state = LockState(tiny.exclusion(), 130)
     accept_route(state, 129, tiny.ways[0][0].demand())
@@ -99,7 +99,7 @@ def test_more_trucks_than_a_word_has_bits_have_their_place() -> None:
     assert trucks_of(state.blockers.at(own)) == [129]
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     state = started(tiny_map(4))
     before = columns(state), list(state.witness), sorted(state.truck(0).held)
     twin = state.copy()
@@ -109,7 +109,7 @@ def test_a_copy_goes_its_own_way() -> None:
     assert not np.array_equal(twin.owner, state.owner)
 
 
-def test_a_dropped_resource_leaves_no_trace_of_the_trucks_that_shared_it() -> None:
+def test_a_dropped_resource_leaves_no_entry_of_the_trucks_that_shared_it() -> None:
     state = started(tiny_map(3))
     assert len(state.known()) > 1
     [free] = [np.flatnonzero(state.owner == -1)[:1].tolist()]

@@ -46,9 +46,7 @@ def test_two_trucks_are_stuck_where_brute_force_finds_no_schedule_and_only_there
 
 @pytest.mark.req("FLT-LIVE-13")
 @pytest.mark.parametrize(("state_of", "seeds"), [(under_way, 300), (crowd, 20)])
-def test_nothing_is_refused_early_that_the_whole_search_would_accept(
-    state_of: Callable[[int], LockState], seeds: int
-) -> None:
+def test_an_early_refusal_agrees_with_the_whole_search(state_of: Callable[[int], LockState], seeds: int) -> None:
     early = 0
     for seed in range(seeds):
         state = state_of(seed)
@@ -87,7 +85,7 @@ def met_on_a_lane(room: int | None, length: int = 60) -> LockState:
     [(None, 20, True), (22, 20, False), (18, 20, True), (None, 0, False)],
     ids=["no place to pass", "a place ahead", "a place behind", "farther than it looks"],
 )
-def test_two_trucks_that_met_on_a_lane_are_stuck_where_none_can_stand_aside(
+def test_two_trucks_that_met_on_a_lane_are_stuck_if_neither_can_move_aside(
     room: int | None, begins: int, expected: bool
 ) -> None:
     state = met_on_a_lane(room)
@@ -96,7 +94,7 @@ def test_two_trucks_that_met_on_a_lane_are_stuck_where_none_can_stand_aside(
 
 
 @pytest.mark.req("FLT-LIVE-13")
-def test_a_truck_that_waits_until_another_one_has_gone_far_is_not_stuck() -> None:
+def test_a_truck_that_waits_until_another_is_far_ahead_is_not_stuck() -> None:
     state = LockState(Exclusion.of_pairs(64, []), 2)
     # The first keeps cell 60 all along a way that is longer than what is looked at.
     kept = [*([cell, 60] for cell in range(50)), [61]]

@@ -12,14 +12,14 @@ def test_a_relation_made_of_pairs_is_symmetric_and_contains_everything_itself() 
     assert [relation.row(r).tolist() for r in range(4)] == [[0, 2, 3], [1], [0, 2], [0, 3]]
 
 
-def test_rows_of_several_resources_come_one_after_the_other() -> None:
+def test_rows_of_several_resources_are_concatenated() -> None:
     relation = Exclusion.of_pairs(4, [(2, 0), (0, 3)])
 
     assert relation.around(np.array([1, 0, 1])).tolist() == [1, 0, 2, 3, 1]
     assert relation.around(np.zeros(0, dtype=np.int64)).tolist() == []
 
 
-def test_what_some_resources_exclude_is_told_once_and_in_order() -> None:
+def test_the_exclusions_of_several_resources_are_sorted_and_unique() -> None:
     relation = Exclusion.of_pairs(4, [(2, 0), (0, 3)])
 
     assert relation.shadow(np.array([1, 0, 2])).tolist() == [0, 1, 2, 3]

@@ -72,7 +72,7 @@ def searched(kind: type[Search], state: LockState) -> tuple[object, ...]:
     return found, search.moves, search.waiting, search.stuck, search.cycle, search.nodes
 
 
-def test_who_sleeps_misses_nothing() -> None:
+def test_sleeping_trucks_change_no_result_of_a_search() -> None:
     for seed in range(200):
         assert searched(Search, under_way(seed)) == searched(Sleepless, under_way(seed)), seed
     # The last is one in which somebody is woken in the midst of a round, and gets on in it.
@@ -80,7 +80,7 @@ def test_who_sleeps_misses_nothing() -> None:
         assert searched(Search, crowd(seed)) == searched(Sleepless, crowd(seed)), seed
 
 
-def test_a_search_leaves_the_state_as_it_was() -> None:
+def test_a_search_restores_the_state() -> None:
     for seed in range(60):
         state = crowd(seed)
         before = [(state.truck(i).position, state.standing(i).tolist()) for i in state.known()]
@@ -92,7 +92,7 @@ def test_a_search_leaves_the_state_as_it_was() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-12")
-def test_a_search_looks_no_more_often_than_it_may_and_leaves_the_state_as_it_was() -> None:
+def test_a_search_stays_within_its_budget_and_restores_the_state() -> None:
     cut = 0
     for seed in range(60):
         state = crowd(seed)
@@ -131,7 +131,7 @@ def face_to_face() -> LockState:
 
 
 @pytest.mark.req("FLT-LIVE-13")
-def test_who_has_most_to_go_drives_on_first_where_the_other_order_leads_nowhere() -> None:
+def test_the_truck_with_the_longest_way_moves_first_if_the_other_order_fails() -> None:
     found, search = find_witness(face_to_face(), [0], [], 0)
 
     assert search.stuck == (0, 1)

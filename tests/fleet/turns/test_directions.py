@@ -58,7 +58,7 @@ def drained(for_ms: int, code: str = "WAIT_EDGE_DIRECTION", active: bool | None 
 
 
 @pytest.mark.req("FLT-OSC-9")
-def test_after_a_lane_became_empty_its_direction_stays_while_somebody_wants_it() -> None:
+def test_an_empty_lane_keeps_its_direction_while_a_truck_requests_it() -> None:
     first, second = east(), west()
     kept = Directions(empty_since={LANE: (way(first), NOW)})
 
@@ -66,7 +66,7 @@ def test_after_a_lane_became_empty_its_direction_stays_while_somebody_wants_it()
 
 
 @pytest.mark.req("FLT-OSC-9")
-def test_the_other_direction_is_free_at_once_where_nobody_wants_the_old_one() -> None:
+def test_the_other_direction_is_free_at_once_if_no_truck_requests_the_old_one() -> None:
     kept = Directions(empty_since={LANE: (way(east()), NOW)})
 
     assert directions.against(kept, [west()], TWO_WAY) == frozenset()
@@ -89,12 +89,12 @@ def test_a_lane_drains_when_the_other_end_has_waited_too_long(for_ms: int, close
 
 
 @pytest.mark.req("FLT-RES-18")
-def test_who_would_enter_against_the_waiter_is_kept_out() -> None:
+def test_a_truck_that_would_enter_against_the_waiter_is_kept_out() -> None:
     assert directions.kept_out_by(drained(30_000), east(), TWO_WAY, Queue(), ()) == (1, LANE)
 
 
 @pytest.mark.req("FLT-RES-18", "FLT-RES-10")
-def test_whom_the_waiter_waits_for_is_not_kept_out() -> None:
+def test_the_blocker_of_the_waiter_is_not_kept_out() -> None:
     assert directions.kept_out_by(drained(30_000), east(), TWO_WAY, Queue({1: {2}, 2: {0}}), ()) is None
 
 
@@ -104,17 +104,17 @@ def test_the_waiter_itself_may_enter() -> None:
 
 
 @pytest.mark.req("FLT-RES-18")
-def test_what_the_waiter_lacks_may_change_meanwhile() -> None:
+def test_a_lane_drains_whatever_resource_the_waiter_lacks() -> None:
     assert LANE in drained(30_000, "WAIT_CRITICAL_SECTION").drained
 
 
 @pytest.mark.req("FLT-RES-18", "FLT-LIVE-10")
-def test_nothing_drains_for_a_truck_that_waits_for_the_sake_of_others() -> None:
+def test_nothing_drains_for_a_truck_that_waits_for_a_safe_state() -> None:
     assert drained(30_000, "WAIT_SAFE_STATE").drained == {}
 
 
 @pytest.mark.req("FLT-RES-18")
-def test_a_lane_that_is_driven_the_waiters_way_does_not_drain() -> None:
+def test_a_lane_driven_in_the_direction_of_the_waiter_does_not_drain() -> None:
     assert (LANE in drained(30_000, active=way(east())).drained, drained(30_000, active=way(west())).drained) == (
         True,
         {},
@@ -122,7 +122,7 @@ def test_a_lane_that_is_driven_the_waiters_way_does_not_drain() -> None:
 
 
 @pytest.mark.req("FLT-RES-18", "FLT-DCL-18")
-def test_who_is_about_to_enter_stays_out_of_the_mouth_as_well() -> None:
+def test_a_truck_about_to_enter_stays_out_of_the_mouth_too() -> None:
     far = truck(0, "W1", "B")
 
     assert directions.kept_out_by(drained(30_000), far, TWO_WAY, Queue(), (MOUTH,)) == (1, LANE)
@@ -130,5 +130,5 @@ def test_who_is_about_to_enter_stays_out_of_the_mouth_as_well() -> None:
 
 
 @pytest.mark.req("FLT-RES-18")
-def test_who_goes_elsewhere_passes_the_mouth() -> None:
+def test_a_truck_with_another_goal_passes_the_mouth() -> None:
     assert directions.kept_out_by(drained(30_000), truck(0, "W1", "W2"), TWO_WAY, Queue(), (MOUTH,)) is None

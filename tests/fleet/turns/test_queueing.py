@@ -26,7 +26,7 @@ def test_a_waiter_does_not_bar_the_truck_it_waits_for_through_others() -> None:
 
 
 @pytest.mark.req("FLT-RES-10")
-def test_a_bar_is_an_edge_like_any_other_when_the_next_one_is_drawn() -> None:
+def test_a_bar_counts_as_an_edge_for_the_next_bar() -> None:
     drawn = queue({0: {1}})
     drawn.wait(2, (0,))
     drawn.ripe.append((3, frozenset({9})))
@@ -36,14 +36,14 @@ def test_a_bar_is_an_edge_like_any_other_when_the_next_one_is_drawn() -> None:
 
 
 @pytest.mark.req("FLT-RES-10")
-def test_a_wait_that_is_known_from_the_last_tick_alone_keeps_a_bar_from_closing_a_circle() -> None:
+def test_a_wait_known_only_from_the_last_tick_keeps_a_bar_from_closing_a_cycle() -> None:
     drawn = Queue({0: {1}}, [(0, frozenset({7}))], before={1: (2,)})
 
     assert drawn.barred_by(2, unit(7)) is None
 
 
 @pytest.mark.req("FLT-RES-10")
-def test_a_waiter_bars_nobody_from_what_it_does_not_need() -> None:
+def test_a_waiter_bars_no_truck_from_what_it_does_not_need() -> None:
     assert queue({0: {1}}).barred_by(2, unit(5)) is None
 
 
@@ -53,5 +53,5 @@ def test_a_waiter_bars_nobody_from_what_it_does_not_need() -> None:
     [(None, 500), (9_900, 500), (9_000, 1_000), (8_000, 2_000), (0, 4_000)],
     ids=["other trucks", "just now", "a while", "longer", "long ago"],
 )
-def test_pauses_before_the_same_refusal_is_asked_about_again_double(since_ms: int | None, expected_ms: int) -> None:
+def test_the_pauses_between_checks_of_the_same_refusal_double(since_ms: int | None, expected_ms: int) -> None:
     assert pause_ms(TrafficParams(), 10_000, since_ms) == expected_ms

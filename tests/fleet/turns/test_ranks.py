@@ -38,7 +38,7 @@ def order(*trucks: Record, first: Record | None = None, against: frozenset[int] 
         (Phase.IDLE, PriorityClass.IDLE),
     ],
 )
-def test_what_a_truck_is_about_gives_its_class(phase: Phase, expected: PriorityClass) -> None:
+def test_the_activity_of_a_truck_gives_its_class(phase: Phase, expected: PriorityClass) -> None:
     assert truck("R1", phase).priority is expected
 
 
@@ -84,12 +84,12 @@ def test_aged_trucks_of_all_classes_are_served_by_the_age_of_their_request() -> 
 
 
 @pytest.mark.req("FLT-OSC-9", "FLT-LIVE-5")
-def test_who_would_turn_a_direction_that_stays_is_asked_later_within_its_rank() -> None:
+def test_a_truck_against_the_kept_direction_comes_later_within_its_rank() -> None:
     assert order(truck("R1", waited_ms=900), truck("R2"), against=frozenset({1})) == ["R2", "R1"]
 
 
 @pytest.mark.req("FLT-LIVE-10")
-def test_the_starved_truck_is_asked_first() -> None:
+def test_the_starved_truck_comes_first() -> None:
     parking = truck("R2", Phase.TO_PARK, 60_001)
 
     assert starved([truck("R1", waited_ms=50_000), parking], NOW, PARAMS) is parking
@@ -97,13 +97,13 @@ def test_the_starved_truck_is_asked_first() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-10")
-def test_nobody_starves_before_the_time_is_over() -> None:
+def test_no_truck_starves_before_the_limit() -> None:
     assert starved([truck("R1", waited_ms=60_000)], NOW, PARAMS) is None
 
 
 @pytest.mark.req("FLT-LIVE-10", "FLT-LIVE-9")
 @pytest.mark.parametrize(("stop_code", "starves"), [(None, True), (Stop.OFFLINE, False)])
-def test_a_truck_that_waits_for_a_stopped_one_through_others_does_not_starve(
+def test_a_truck_that_waits_for_a_stopped_truck_through_others_does_not_starve(
     stop_code: str | None, starves: bool
 ) -> None:
     stopped, between, first = truck("R0"), truck("R1", waited_ms=50_000), truck("R2", waited_ms=70_000)
@@ -115,7 +115,7 @@ def test_a_truck_that_waits_for_a_stopped_one_through_others_does_not_starve(
 
 
 @pytest.mark.req("FLT-OSC-1")
-def test_where_trucks_stand_does_not_change_the_order_of_those_who_wait() -> None:
+def test_positions_do_not_change_the_order_of_waiting_trucks() -> None:
     first, second = truck("R2", waited_ms=3_000), truck("R1", waited_ms=2_900)
     before = order(first, second)
     first.at_um, second.at_um = 1_000, 100_000

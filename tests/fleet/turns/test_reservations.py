@@ -27,7 +27,7 @@ def shown_ahead_um(run: Run, robot_id: str) -> int:
 
 @pytest.mark.req("FLT-COR-1", "FLT-DCL-4")
 @pytest.mark.parametrize("lookahead_um", AHEAD_UM)
-def test_a_truck_with_nothing_in_its_way_reserves_up_to_the_lookahead(lookahead_um: int) -> None:
+def test_an_unblocked_truck_reserves_up_to_the_lookahead(lookahead_um: int) -> None:
     run = looking("near-lanes-apart", lookahead_um, 8_000)
     record = run.traffic.records[0]
     assert record.track is not None
@@ -39,7 +39,7 @@ def test_a_truck_with_nothing_in_its_way_reserves_up_to_the_lookahead(lookahead_
 
 
 @pytest.mark.req("FLT-COR-1")
-def test_units_are_taken_whole_also_where_they_end_beyond_the_lookahead() -> None:
+def test_units_are_taken_whole_even_if_they_end_beyond_the_lookahead() -> None:
     run = looking("spur", 5_300_000, 100)
     shown_um = 0
     while shown_um <= 8_000_000 and run.world.now_ms < 60_000:
@@ -51,7 +51,7 @@ def test_units_are_taken_whole_also_where_they_end_beyond_the_lookahead() -> Non
 
 
 @pytest.mark.req("FLT-COR-1", "FLT-DCL-4")
-def test_what_a_truck_holds_does_not_depend_on_the_lookahead() -> None:
+def test_the_resources_a_truck_holds_do_not_depend_on_the_lookahead() -> None:
     runs = [looking("near-lanes-apart", lookahead_um, 8_000) for lookahead_um in AHEAD_UM]
     held = [(run.traffic.records[0].grant_um, sorted(run.traffic.records[0].held)) for run in runs]
     first = runs[0].traffic.records[0]
@@ -63,7 +63,7 @@ def test_what_a_truck_holds_does_not_depend_on_the_lookahead() -> None:
 
 
 @pytest.mark.req("FLT-COR-1")
-def test_the_digest_of_the_hall_tells_how_far_trucks_look_ahead() -> None:
+def test_the_digest_of_the_hall_depends_on_the_lookahead() -> None:
     digests = {looking("hall", lookahead_um, 20_000).result().form["digest"] for lookahead_um in AHEAD_UM}
 
     assert len(digests) == 3
@@ -94,7 +94,7 @@ def test_a_reservation_gives_way_to_a_truck_that_needs_the_place() -> None:
 
 
 @pytest.mark.req("FLT-DCL-4", "FLT-RES-8", "FLT-RES-9")
-def test_of_trucks_of_one_rank_the_one_that_reserved_first_is_asked_first() -> None:
+def test_of_trucks_of_one_rank_the_earliest_reservation_comes_first() -> None:
     run = looking("crossing", 8_000_000, 1_000)
     first, second = (record.copied() for record in run.traffic.records)
     first.reserved_ms, second.reserved_ms = {first.granted + 1: 900}, {second.granted + 1: 400}
@@ -117,7 +117,7 @@ def test_a_reservation_ends_where_the_lookback_of_the_truck_ahead_begins() -> No
 
 
 @pytest.mark.req("FLT-DCL-1")
-def test_reservations_survive_a_state() -> None:
+def test_reservations_are_saved_and_restored() -> None:
     run = looking("crossing", 8_000_000, 6_000)
     again = type(run.engine).from_state(run.config, run.engine.state())
 

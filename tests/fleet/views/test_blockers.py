@@ -20,7 +20,7 @@ def waits(name: str) -> Run:
 
 @pytest.mark.req("FLT-DCL-14")
 @pytest.mark.parametrize("name", ["crossing", "near-lanes", "overrun", "preemption", "task-held"])
-def test_every_blocker_holds_what_it_is_named_with_in_every_tick(name: str) -> None:
+def test_every_blocker_holds_the_resource_it_is_named_with(name: str) -> None:
     run = Run(replace(shipped(name), expect=(), duration_ms=90_000))
     wrong: list[str] = []
     while run.now_ms < run.scenario.duration_ms and not run.is_over:
@@ -31,7 +31,7 @@ def test_every_blocker_holds_what_it_is_named_with_in_every_tick(name: str) -> N
 
 
 @pytest.mark.req("FLT-DCL-14", "FLT-OSC-1")
-def test_a_truck_that_waits_at_a_crossing_asks_for_its_own_lane_and_is_queued_for_the_other() -> None:
+def test_a_truck_that_waits_at_a_crossing_requests_its_own_lane_and_queues_for_the_other() -> None:
     run = waits("crossing")
     waiter = next(one for one in run.traffic.records if one.waiting is not None)
     outputs = run.step()

@@ -61,7 +61,7 @@ def test_moving_up_by_a_place_in_a_queue_is_no_swing() -> None:
     assert told(HOLD, GO, HOLD, GO, step_um=2_500_000) == 2
 
 
-def test_a_truck_that_holds_to_turn_holds_for_nobody() -> None:
+def test_a_truck_that_holds_to_turn_has_no_blocker() -> None:
     swings, one = Swings(SITE), truck()
     one.acted = 0
     assert one.act is not None
@@ -82,7 +82,7 @@ def test_hold_points_and_targets_that_go_back_add_up() -> None:
     assert (swings.most("holdBackUm"), swings.most("targetBackUm")) == (4, 1)
 
 
-def test_what_a_stop_for_safety_draws_back_is_no_swing() -> None:
+def test_a_target_drawn_back_by_a_safety_stop_is_no_swing() -> None:
     swings, one = Swings(SITE), truck()
     swings.note(one, GO, 0)
     one.stop_code, one.hold_um = "STOP_POSE_JUMP", 0
@@ -115,7 +115,7 @@ def test_a_lane_flips_when_a_truck_comes_the_other_way_while_one_waits_for_the_f
 
 
 @pytest.mark.req("FLT-OSC-10")
-def test_a_truck_that_stood_to_load_and_then_waits_has_not_changed_its_mind() -> None:
+def test_a_truck_that_loads_and_then_waits_makes_no_swing() -> None:
     swings, one = Swings(SITE), truck()
     swings.note(one, GO, 0)
     assert one.track is not None
@@ -137,7 +137,7 @@ def test_a_dead_end_does_not_flip() -> None:
 
 @pytest.mark.req("FLT-OSC-10")
 @pytest.mark.parametrize("name", shipped_names())
-def test_every_shipped_scenario_expects_that_nobody_swings(name: str) -> None:
+def test_every_shipped_scenario_expects_no_swings(name: str) -> None:
     (calm,) = [one for one in shipped(name).expect if isinstance(one, Calm)]
 
     # Where a lane drains for one that has waited, it flips for that one and back.
