@@ -52,7 +52,10 @@ def test_what_a_command_keeps_is_said_and_forgotten_with_it(capsys: pytest.Captu
         ("actions run day.yaml", "nothing was written"),
         ("playback run frame.yaml --count 9 --journal kept", "kept holds what was shown until then"),
         ("playback run frame.yaml --count 9", "nothing was written"),
-        ("credit run village.json --ticks 9 --journal kept", "kept holds every tick until then, and --resume goes on"),
+        (
+            "credit run village.json --ticks 9 --journal kept",
+            "kept holds every tick until then; continue with --resume",
+        ),
         ("credit run village.json --ticks 9 --out out", "out holds what was written until then"),
         ("credit run village.json --ticks 9", "nothing was written"),
         ("credit sweep village.json --ticks 9 --seeds 2", "nothing was written"),
@@ -98,7 +101,5 @@ def test_a_real_ctrl_c_leaves_a_journal_that_replays(tmp_path: Path, pendula: Pe
         _, said = running.communicate(timeout=PATIENCE_SECONDS)
 
     assert running.returncode == 130
-    assert said == (
-        "pendula: Interrupted: kept holds every tick until then, and --resume goes on from there (interrupted)\n"
-    )
+    assert said == ("pendula: Interrupted: kept holds every tick until then; continue with --resume (interrupted)\n")
     assert pendula("replay", journal).code == 0

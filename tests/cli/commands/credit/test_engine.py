@@ -41,7 +41,7 @@ def test_a_run_through_a_core_comes_out_as_the_embedded_one(ring: Path, tmp_path
     [
         (("--engine", "core"), "is not the address of a payment service"),
         (("--engine", "http://x", "--engine-token-file", "nowhere"), "cannot be read"),
-        (("--engine-token-file", "nowhere"), "name it with --engine"),
+        (("--engine-token-file", "nowhere"), "--engine-token-file needs --engine"),
     ],
 )
 def test_an_engine_that_cannot_be_used_is_wrong_usage(

@@ -187,7 +187,7 @@ def test_fork_reports_what_another_policy_changes(journal: Path, pendula: Pendul
     assert told["difference"]["cleared"]["calls"] == -1
     assert told["difference"]["counters"]["committed_total"] < 0
     assert (ended.code, ended.err) == (0, "")
-    assert "Forked before tick 6, 6 ticks from there: the ledgers differ from tick 8 on." in ended.out
+    assert "Forked before tick 6, 6 ticks each: the ledgers differ from tick 8 on." in ended.out
 
 
 def test_the_original_branch_is_the_run_itself(ring: Path, journal: Path, pendula: Pendula) -> None:
@@ -212,13 +212,13 @@ def test_a_fork_with_the_same_settings_differs_in_nothing(journal: Path, pendula
 
     assert told["first_difference"] == {"ledger": None, "plan": None}
     assert told["original"] == told["fork"]
-    assert "the ledgers are the same" in pendula("credit", "fork", journal, "--tick", "6", "--policy", "static").out
+    assert "the ledgers are identical" in pendula("credit", "fork", journal, "--tick", "6", "--policy", "static").out
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "about"),
     [
-        (("--tick", "6"), 2, "Nothing would differ"),
+        (("--tick", "6"), 2, "Both runs would be identical"),
         (("--policy", "static"), 2, "Missing option '--tick'"),
         (("--tick", "-1", "--cap", "1"), 2, "'--tick'"),
         (("--tick", "6", "--cap", "lots"), 2, "SIMULATOR_REAL_AMOUNT_CAP"),

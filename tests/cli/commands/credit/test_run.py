@@ -164,7 +164,7 @@ def test_people_get_counts_clearing_and_warnings(ring: Path, pendula: Pendula) -
 
     lines = [" ".join(line.split()) for line in ended.out.splitlines()]
     assert (ended.code, ended.err) == (0, "")
-    assert "payments 240 tried, 90 made (37.5 %), 150 refused, 0 failed, 0 dropped" in lines
+    assert "payments 240 tried, 90 made (37.5 %), 150 rejected, 0 failed, 0 dropped" in lines
     assert f"ledger {LEDGER}" in lines
     assert "4 UNIT STATIC_CADENCE 1 20.00 60.00" in lines
     assert "warning: No seed was given; the run uses 0. (seed_not_given)" in lines
@@ -285,7 +285,7 @@ def test_the_seed_comes_from_the_first_who_gives_one(
         ),
         (("--ticks", "1", "--set", "actions_per_tick_min=30"), "the first must not be higher"),
         (("--ticks", "1", "--cap", "1", "--set", "amount_cap=2"), "The setting amount_cap is given twice"),
-        (("--ticks", "1", "--resume"), "--resume goes on from a journal"),
+        (("--ticks", "1", "--resume"), "--resume needs the journal of the run"),
     ],
 )
 def test_wrong_options_are_wrong_usage(arguments: tuple[str, ...], about: str, ring: Path, pendula: Pendula) -> None:

@@ -73,7 +73,7 @@ def test_a_sweep_shows_medians_in_one_table(ring: Path, pendula: Pendula) -> Non
         (("--vary", "cap=1,2", "--vary", "amount_cap=3"), "gives the setting amount_cap twice"),
         (("--vary", "cap=1,1.00"), "are the same settings"),
         (("--vary", "cap=1,x"), "With amount_cap=x"),
-        (("--csv", "no-such-folder/runs.csv"), "no folder no-such-folder"),
+        (("--csv", "no-such-folder/runs.csv"), "The folder no-such-folder for runs.csv does not exist"),
         (("--skip", "1"), "at least one must be counted"),
     ],
 )
@@ -147,7 +147,7 @@ def test_a_comparison_takes_two_files_and_draws(ring: Path, tmp_path: Path, pend
     [
         (("--a", "policy=static", "--b", "policy=static"), "nothing to compare"),
         (("--a", "cap=x"), "SIMULATOR_REAL_AMOUNT_CAP is 'x'"),
-        (("only-one.json",), "none for side B"),
+        (("only-one.json",), "Side B has no file"),
     ],
 )
 def test_a_comparison_that_makes_no_sense_is_wrong_usage(

@@ -1,10 +1,10 @@
-"""`pendula credit`: run a scenario, check it, make one, fork a run, compare policies, sweep settings, ask why.
+"""`pendula credit`: run, check and create scenarios; fork and explain runs; compare and sweep settings.
 
-run, check, new       what is done with a scenario file
-fork, why             what is done with the journal of a run
-compare, sweep        many runs: two settings, or a grid of them
-options               arguments and options that commands share; settings out of them
-tables                results as tables
+run, check, new  commands on scenario files
+fork, why        commands on the journal of a run
+compare, sweep   commands that make many runs
+options          shared arguments and options, and the settings from them
+tables           results as tables
 """
 
 import typer

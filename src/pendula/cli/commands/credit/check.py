@@ -1,4 +1,4 @@
-"""`pendula credit check`: everything that is wrong with a scenario, and what is worth a look."""
+"""`pendula credit check`: faults of a scenario, and warnings."""
 
 from typing import Any
 
@@ -16,25 +16,25 @@ def register(credit: typer.Typer) -> None:
 def check(
     scenario: ScenarioArgument, lenient: LenientFlag = False, cap: CapOption = None, json: JsonFlag = False
 ) -> None:
-    """Say everything that is wrong with a scenario, with line and column; the exit code is 1 if anything is.
+    """List every fault of a scenario with line and column; the exit code is 1 if there is one.
 
-    What is only worth a look is a warning, and the exit code stays 0: participants that nobody can pay, limits of
-    zero, groups on islands, profiles that the cap silences.
+    Warnings leave the exit code at 0: participants without incoming capacity, limits of zero, unconnected groups,
+    profiles whose amounts are all above the cap.
     """
     from pendula.credit.authoring.linting import lint
     from pendula.credit.reading.scenario import read_with_warnings
     from pendula.documents import read_file
 
-    settings = options.over(options.from_environment(), options.chosen(cap=cap))
-    found, cautions = read_with_warnings(read_file(scenario), lenient=lenient)
-    warnings = (*cautions, *lint(found, settings))
-    told: dict[str, Any] = {
+    settings = options.override(options.from_environment(), options.read_options(cap=cap))
+    network, cautions = read_with_warnings(read_file(scenario), lenient=lenient)
+    warnings = (*cautions, *lint(network, settings))
+    report: dict[str, Any] = {
         "file": str(scenario),
         "sound": True,
-        "participants": len(found.participants),
-        "trustlines": len(found.lines),
-        "equivalents": list(found.equivalents),
-        "events": len(found.events),
+        "participants": len(network.participants),
+        "trustlines": len(network.lines),
+        "equivalents": list(network.equivalents),
+        "events": len(network.events),
         "warnings": warnings,
     }
-    Output(json).result(told, lambda: tables_of("credit").checked(told))
+    Output(json).result(report, lambda: tables_of("credit").render_check(report))

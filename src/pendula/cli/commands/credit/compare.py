@@ -35,8 +35,7 @@ SideBOption = Annotated[
     list[str] | None,
     typer.Option("--b", "--set-b", metavar="NAME=VALUE", help="A setting of side B; may be repeated."),
 ]
-# What is compared where nothing is said.
-USUAL = {"clearing_policy": "static"}, {"clearing_policy": "adaptive"}
+DEFAULT_SIDES = {"clearing_policy": "static"}, {"clearing_policy": "adaptive"}
 
 
 def register(group: typer.Typer) -> None:
@@ -58,10 +57,10 @@ def compare(
     b: SideBOption = None,
     set_: SetOption = None,
     cap: CapOption = None,
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds, each run on both sides.")] = 20,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Number of seeds; each is run on both sides.")] = 20,
     first_seed: FirstSeedOption = 1,
-    ticks: Annotated[int, typer.Option(metavar="T", min=1, help="How many ticks.")] = 120,
-    skip: Annotated[int, typer.Option(metavar="K", min=0, help="How many ticks at the beginning do not count.")] = 30,
+    ticks: Annotated[int, typer.Option(metavar="T", min=1, help="Number of ticks.")] = 120,
+    skip: Annotated[int, typer.Option(metavar="K", min=0, help="Ignore the first K ticks.")] = 30,
     intensity: IntensityOption = 100,
     workers: WorkersOption = None,
     dask: DaskOption = None,
@@ -72,14 +71,13 @@ def compare(
 ) -> None:
     """Compare two settings over many seeds, paired by seed: medians, differences with intervals, and a verdict.
 
-    Settings come from the environment, --set and --cap give those of both sides, and the files A and B or --a and --b
-    what differs; short names are policy and cap. Without any of these, static clearing is compared with adaptive.
-    --set changes the scenario of both sides as well, as in a sweep: 'trustlines[*].limit*0.1'.
+    Settings of both sides come from the environment, --set and --cap; the files A and B or --a and --b give the
+    differences. Short names are policy and cap. By default, static clearing is compared with adaptive clearing.
+    --set changes the scenario of both sides, too, as in a sweep: 'trustlines[*].limit*0.1'.
 
-    A difference is told as the median of B less A over seeds, with the interval of the sign test: exact, without
-    assumptions, 95 % sure from six seeds on. B passes if there are no technical errors, budgets are kept, and
-    medians are not worse than those of A by more than 0.02, for at least 5 seeds and 30 ticks that do not count.
-    The exit code is 0 either way.
+    A difference is the median of B less A over seeds, with the interval of the sign test: exact, without assumptions,
+    with 95 % confidence from six seeds on. B passes if there are no technical errors, budgets are kept, and no median
+    is worse than that of A by more than 0.02, with at least 5 seeds and 30 ignored ticks. The exit code is always 0.
     """
     from pendula.credit.studies.comparison import compare as compared
     from pendula.credit.studies.variations import changed_document
@@ -88,9 +86,9 @@ def compare(
     require_folder(svg, csv)
     require_form(svg, ".svg")
     output = Output(json)
-    sets, changes = options.of_the_scenario(set_)
-    both = options.over(options.from_environment(), options.chosen(None, cap, sets))
-    (left, right), names = _sides(both, (a_file, b_file), (options.pairs("--a", a), options.pairs("--b", b)))
+    sets, changes = options.split_changes(set_)
+    both = options.override(options.from_environment(), options.read_options(None, cap, sets))
+    (left, right), names = _sides(both, (a_file, b_file), (options.read_pairs("--a", a), options.read_pairs("--b", b)))
     with output.progress("runs", 2 * seeds) as advance:
         comparison = compared(
             changed_document(read_file(scenario), changes, lenient=lenient),
@@ -106,7 +104,7 @@ def compare(
             lenient=lenient,
             watch=advance,
         )
-    output.result(document(comparison), lambda: tables_of("credit").compared(comparison))
+    output.result(document(comparison), lambda: tables_of("credit").render_comparison(comparison))
     if svg is not None:
         from pendula.credit.studies.chart import comparison_svg
 
@@ -116,31 +114,31 @@ def compare(
 
 
 def document(comparison: "Comparison") -> dict[str, Any]:
-    """The comparison without its curves, which are for drawing."""
+    """The JSON form of a comparison, without the curves of its chart."""
     from msgspec.structs import asdict
 
-    told = asdict(comparison)
-    del told["panels"]
+    members = asdict(comparison)
+    del members["panels"]
     columns = comparison.columns
-    told["columns"] = {"order": list(columns.values), "kinds": columns.kinds, "values": columns.values}
-    return {**told, "digest": columns.digest}
+    members["columns"] = {"order": list(columns.values), "kinds": columns.kinds, "values": columns.values}
+    return {**members, "digest": columns.digest}
 
 
 def _sides(
     both: "Settings", files: tuple[Path | None, Path | None], given: tuple[dict[str, str], dict[str, str]]
 ) -> tuple[tuple["Settings", "Settings"], tuple[str, str]]:
-    """The settings of both sides, and what they are called."""
+    """The settings and the names of both sides."""
     if (files[0] is None) != (files[1] is None):
-        raise WrongUsage("There is a file for side A but none for side B; give both, or --a and --b")
+        raise WrongUsage("Side B has no file; give a file for both sides, or use --a and --b")
     if files == (None, None) and given == ({}, {}):
-        given = USUAL
+        given = DEFAULT_SIDES
     sides, names = [], []
     for file, values in zip(files, given, strict=True):
         settings = both if file is None else _from_file(file, both)
-        sides.append(options.over(settings, values))
-        said = [] if file is None else [file.stem]
-        said += [f"{_short_name(name)}={value}" for name, value in values.items()]
-        names.append(", ".join(said) or "as it is")
+        sides.append(options.override(settings, values))
+        labels = [] if file is None else [file.stem]
+        labels += [f"{_short_name(name)}={value}" for name, value in values.items()]
+        names.append(", ".join(labels) or "unchanged")
     if names[0] == names[1]:
         names = ["A", "B"]
     return (sides[0], sides[1]), (names[0], names[1])

@@ -1,4 +1,4 @@
-"""`pendula credit fork`: a run once as it was and once with other settings."""
+"""`pendula credit fork`: continue a run with its own and with other settings."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,52 +25,52 @@ def register(credit: typer.Typer) -> None:
 
 def fork(
     journal: JournalArgument,
-    tick: Annotated[int, typer.Option(metavar="K", min=0, help="Where the ways part.", show_default=False)],
+    tick: Annotated[int, typer.Option(metavar="K", min=0, help="Tick of the fork.", show_default=False)],
     policy: PolicyOption = None,
     cap: CapOption = None,
     set_: SetOption = None,
     ticks: Annotated[
         int | None,
-        typer.Option(metavar="T", min=1, help="How many ticks from there.", show_default="to the journal's end"),
+        typer.Option(metavar="T", min=1, help="Number of ticks after the fork.", show_default="to the journal's end"),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Let a run go on from tick K once as it was and once with other settings, and say what differs.
+    """Continue a run from tick K with its own and with other settings, and compare both.
 
-    The journal is only read. Up to tick K both are the same run; whatever differs later comes from the settings.
+    The journal is only read. Up to tick K both runs are identical; later differences come from the settings.
     """
     from pendula.credit.runs.forking import compared
     from pendula.credit.runs.forking import fork as forked
     from pendula.credit.runs.recording import last_tick, reading, run_at
 
-    values = options.chosen(policy, cap, set_)
+    values = options.read_options(policy, cap, set_)
     if not values:
-        raise WrongUsage("Nothing would differ; say with --policy, --cap or --set what should")
+        raise WrongUsage("Both runs would be identical; change a setting with --policy, --cap or --set")
     output = Output(json)
-    with reading(journal) as kept:
-        run, last = run_at(kept, tick), last_tick(kept)
+    with reading(journal) as records:
+        run, last = run_at(records, tick), last_tick(records)
     if ticks is None:
         ticks = last - tick
     if ticks < 1:
-        raise WrongUsage(f"The journal ends before tick {last}; say with --ticks how far to go on", last=last)
-    _require_alone(run)
-    other = forked(run, options.over(run.settings, values))
-    for one in (run, other):
-        one.outside = options.solver_for(one.settings) or one.outside
+        raise WrongUsage(f"The journal ends before tick {last}; pass --ticks", last=last)
+    _require_no_outside(run)
+    other = forked(run, options.override(run.settings, values))
+    for branch in (run, other):
+        branch.outside = options.solver_for(branch.settings) or branch.outside
     with output.progress("ticks", ticks) as advance:
         comparison = compared(run, other, ticks, advance)
-    output.result(comparison, lambda: tables_of("credit").forked(comparison))
+    output.result(comparison, lambda: tables_of("credit").render_fork(comparison))
 
 
-def _require_alone(run: "Run") -> None:
-    """Refuse what only others could decide: their answers are in the journal, not those they would give now."""
+def _require_no_outside(run: "Run") -> None:
+    """Raises `ForkRefused` if payments come from outside: the journal has only the answers to the original run."""
     from pendula.credit.runs.forking import ForkRefused
 
     config = run.config
     if config.engine == "external" or config.behaviour is not None:
-        who = "another system" if config.engine == "external" else f"the behaviour {config.behaviour!r}"
+        outside = "an external service" if config.engine == "external" else f"the behaviour {config.behaviour!r}"
         raise ForkRefused(
-            f"This run asked {who} what to do; a fork of it needs a program that can ask again",
+            f"Payments of this run come from {outside}; fork it in a program that provides it",
             tick=run.tick,
             state=run.state_word,
         )

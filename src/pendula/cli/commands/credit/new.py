@@ -1,4 +1,4 @@
-"""`pendula credit new`: invent a scenario."""
+"""`pendula credit new`: generate a scenario."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from pendula.kernel.wording import counted
 
 
 class FileExists(InputRefused):
-    """The file that was to be written is there already. Facts: `path`."""
+    """The output file already exists. Facts: `path`."""
 
     code = "file_exists"
 
@@ -30,16 +30,16 @@ def register(credit: typer.Typer) -> None:
 
 def new(
     participants: Annotated[
-        int, typer.Option(metavar="N", min=LEAST, max=MOST, help="How many take part.", show_default=False)
+        int, typer.Option(metavar="N", min=LEAST, max=MOST, help="Number of participants.", show_default=False)
     ],
     profile: Annotated[Profile, typer.Option(help="The shape of the network.")] = Profile.VILLAGE,
     seed: Annotated[int, typer.Option(metavar="S", min=0, max=SEED_MOST, help="Random seed.")] = 0,
     hubs: Annotated[
-        int | None, typer.Option(metavar="H", min=0, help="How many institutions.", show_default="a share")
+        int | None, typer.Option(metavar="H", min=0, help="Number of institutions.", show_default="a share")
     ] = None,
     degree: Annotated[
         int | None,
-        typer.Option(metavar="D", min=1, max=DEGREE_MOST, help="Lines in UNIT a participant.", show_default="by shape"),
+        typer.Option(metavar="D", min=1, max=DEGREE_MOST, help="Lines per participant.", show_default="by shape"),
     ] = None,
     limit: Annotated[
         int | None,
@@ -50,34 +50,34 @@ def new(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Invent a scenario: people and firms that trade in circles. The same arguments give the same file."""
+    """Generate a scenario of people and firms that trade in circles. The same arguments give the same file."""
     import msgspec
 
     from pendula.credit.authoring.villages import village
     from pendula.kernel.canonical import encode
 
-    # JSON is YAML, too.
+    # JSON is also YAML.
     require_form(file, ".json", ".yaml", ".yml")
-    made = village(participants, seed, profile=profile, hubs=hubs, degree=degree, limit=limit)
-    text = msgspec.json.format(encode(made), indent=2)
+    scenario = village(participants, seed, profile=profile, hubs=hubs, degree=degree, limit=limit)
+    text = msgspec.json.format(encode(scenario), indent=2)
     if file is None:
-        Output(json).result(made, text.decode)
+        Output(json).result(scenario, text.decode)
         return
     try:
         with file.open("xb") as target:
             target.write(text + b"\n")
     except FileExistsError:
-        raise FileExists(f"{file} already exists; name another file or remove it", path=str(file)) from None
+        raise FileExists(f"{file} already exists; choose another name or remove it", path=str(file)) from None
     except OSError as error:
-        file.unlink(missing_ok=True)  # half of it would be in the way of the next
+        file.unlink(missing_ok=True)  # an incomplete file would block the next attempt
         raise OSError(error.errno, error.strerror, str(file)) from error
-    lines: Any = made["trustlines"]
-    told = {
+    lines: Any = scenario["trustlines"]
+    report = {
         "file": str(file),
-        "scenario_id": made["scenario_id"],
+        "scenario_id": scenario["scenario_id"],
         "participants": participants,
         "trustlines": len(lines),
     }
     Output(json).result(
-        told, lambda: f"Created {file}: {counted(participants, 'participant')}, {counted(len(lines), 'line')}."
+        report, lambda: f"Created {file}: {counted(participants, 'participant')}, {counted(len(lines), 'line')}."
     )

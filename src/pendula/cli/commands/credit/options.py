@@ -1,6 +1,6 @@
-"""What the commands share: scenarios, journals, seeds, workers, and settings out of the environment and options.
+"""Shared arguments and options, and the settings from the environment and from options.
 
-Options go over the environment. What the environment says wrongly is refused input; a wrong option is wrong usage.
+Options override the environment. An invalid variable is refused input, an invalid option wrong usage.
 """
 
 import os
@@ -17,39 +17,39 @@ if TYPE_CHECKING:
     from pendula.credit.settings import Settings
     from pendula.kernel.engine import Outside
 
-# As the options of `run` are called.
+# Names of the options of `run`.
 SHORT = {"policy": "clearing_policy", "cap": "amount_cap"}
 
 ScenarioArgument = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="The network: a JSON or YAML file.", show_default=False)
 ]
 LenientFlag = Annotated[
-    bool, typer.Option("--lenient", help="Turn unknown members and other small faults into warnings.")
+    bool, typer.Option("--lenient", help="Turn unknown fields and other minor faults into warnings.")
 ]
 JournalArgument = Annotated[
     Path, typer.Argument(metavar="JOURNAL", help="The directory of a run's journal.", show_default=False)
 ]
 PolicyOption = Annotated[
-    ClearingPolicy | None, typer.Option(help="When clearing is tried.", show_default=False, case_sensitive=False)
+    ClearingPolicy | None, typer.Option(help="When to clear.", show_default=False, case_sensitive=False)
 ]
 CapOption = Annotated[
     str | None,
-    typer.Option(metavar="X", help="Largest amount of a planned payment, or none.", show_default=False),
+    typer.Option(metavar="X", help="Maximum amount of a planned payment, or none.", show_default=False),
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Any setting, or a file of them; may be repeated."),
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting, or a file of settings; may be repeated."),
 ]
 
 EngineOption = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Pay and clear through this service over HTTP.", show_default="embedded"),
+    typer.Option(metavar="URL", help="Pay and clear through this HTTP service.", show_default="embedded"),
 ]
 EngineTokenOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="A file with the token of that service.", show_default=False)
 ]
 
-FirstSeedOption = Annotated[int, typer.Option(metavar="S", min=0, help="The first seed; the others follow it.")]
+FirstSeedOption = Annotated[int, typer.Option(metavar="S", min=0, help="First seed; the others follow it.")]
 IntensityOption = Annotated[int, typer.Option(metavar="P", min=0, max=100, help="Share of the actions, in per cent.")]
 
 
@@ -60,13 +60,13 @@ def from_environment() -> "Settings":
     return settings.from_environment(os.environ)
 
 
-def chosen(
+def read_options(
     policy: ClearingPolicy | None = None,
     cap: str | None = None,
     sets: Sequence[str] | None = None,
     yardstick: bool = False,
 ) -> dict[str, str]:
-    """The settings that options give, by name; raises `WrongUsage` for what names none or names one twice."""
+    """The settings of the options, by name; raises `WrongUsage` for an unknown or repeated setting."""
     given: list[tuple[str, str]] = []
     if policy is not None:
         given.append(("clearing_policy", policy.value))
@@ -75,16 +75,16 @@ def chosen(
     if yardstick:
         given.append(("clearing_yardstick", "on"))
     for text in sets or ():
-        given += _of_file(text).items() if _is_file(text) else [_pair("--set", text, {})]
-    found = dict(given)
-    if len(found) < len(given):
+        given += _read_file(text).items() if _is_file(text) else [_read_pair("--set", text, {})]
+    values = dict(given)
+    if len(values) < len(given):
         twice = next(name for name, _ in given if sum(name == other for other, _ in given) > 1)
-        raise WrongUsage(f"The setting {twice} is given twice", setting=twice)
-    return found
+        raise WrongUsage(f"The setting {twice} is given twice; give it once", setting=twice)
+    return values
 
 
-def over(settings: "Settings", values: Mapping[str, str]) -> "Settings":
-    """The settings with those of the options; raises `WrongUsage` with the variable, the value and what is allowed."""
+def override(settings: "Settings", values: Mapping[str, str]) -> "Settings":
+    """The settings with these values; raises `WrongUsage`."""
     try:
         return changed(settings, values)
     except InvalidSetting as refused:
@@ -92,7 +92,7 @@ def over(settings: "Settings", values: Mapping[str, str]) -> "Settings":
 
 
 def solver_for(settings: "Settings") -> "Outside | None":
-    """Who finds the optimum, where the settings ask for it; raises `MissingExtra` without the extra."""
+    """The solver, if the settings need one; raises `MissingExtra` without the extra."""
     if settings.clearing_mode is not ClearingMode.OPTIMAL and not settings.clearing_yardstick:
         return None
     from pendula.credit.outside.solver import OptimalOutside
@@ -101,11 +101,11 @@ def solver_for(settings: "Settings") -> "Outside | None":
 
 
 def outside_for(settings: "Settings", engine: str | None, token_file: Path | None) -> "Outside | None":
-    """Who answers what the run asks: a payment service, a solver; raises `WrongUsage` for no address."""
+    """The outside of a run: a payment service, a solver, or both; raises `WrongUsage` for an invalid URL."""
     solver = solver_for(settings)
     if engine is None:
         if token_file is not None:
-            raise WrongUsage("--engine-token-file is the token of a service; name it with --engine")
+            raise WrongUsage("--engine-token-file needs --engine")
         return solver
     from pendula.credit.outside.answers import Answers
     from pendula.credit.outside.payment_service import PaymentService
@@ -118,23 +118,23 @@ def _token(file: Path | None) -> str | None:
         return None
     try:
         return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeError) as trouble:
-        raise WrongUsage(f"The token file {file} cannot be read: {trouble}") from None
+    except (OSError, UnicodeError) as error:
+        raise WrongUsage(f"The token file {file} cannot be read: {error}") from None
 
 
-def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
-    """Settings by name out of NAME=VALUE, short names too; raises `WrongUsage` as `chosen` does."""
-    found: dict[str, str] = {}
+def read_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
+    """Settings by name from NAME=VALUE, also with short names; raises `WrongUsage`."""
+    values: dict[str, str] = {}
     for text in texts or ():
-        name, value = _pair(option, text, SHORT)
-        if name in found:
+        name, value = _read_pair(option, text, SHORT)
+        if name in values:
             raise WrongUsage(f"{option} gives the setting {name} twice", setting=name)
-        found[name] = value.strip()
-    return found
+        values[name] = value.strip()
+    return values
 
 
-def of_the_scenario(texts: Sequence[str] | None) -> tuple[list[str], list[tuple[str, str]]]:
-    """What is about settings, and changes of the scenario as (path, value); raises `WrongUsage`."""
+def split_changes(texts: Sequence[str] | None) -> tuple[list[str], list[tuple[str, str]]]:
+    """Separate settings from changes of the scenario, which are (path, value); raises `WrongUsage`."""
     from pendula.credit.studies.variations import InvalidVariation, names_a_place, split, variation
 
     places = [text for text in texts or () if names_a_place(text) and not _is_file(text)]
@@ -151,15 +151,15 @@ def _is_file(text: str) -> bool:
     return "=" not in text and Path(text).suffix.lower() in (".yaml", ".yml", ".json")
 
 
-def _of_file(name: str) -> dict[str, str]:
-    """The settings of a file, as `compare` takes them for a side; raises `DocumentRefused` with every fault."""
+def _read_file(name: str) -> dict[str, str]:
+    """The settings of a file; raises `DocumentRefused` with every fault."""
     from pendula.credit.reading.settings_file import read_settings
     from pendula.documents import read_file
 
     return read_settings(read_file(name))
 
 
-def _pair(option: str, text: str, short: Mapping[str, str]) -> tuple[str, str]:
+def _read_pair(option: str, text: str, short: Mapping[str, str]) -> tuple[str, str]:
     from pendula.documents.faults import suggestion
 
     key, equals, value = text.partition("=")
@@ -168,6 +168,6 @@ def _pair(option: str, text: str, short: Mapping[str, str]) -> tuple[str, str]:
         raise WrongUsage(f"{option} {text!r} is not of the form NAME=VALUE", setting=text)
     setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
     if setting is None:
-        near = suggestion(key, [*short, *BY_NAME, *BY_VARIABLE])
-        raise WrongUsage(f"No setting is called {key!r}{near}", setting=key, allowed=sorted(BY_NAME))
+        hint = suggestion(key, [*short, *BY_NAME, *BY_VARIABLE])
+        raise WrongUsage(f"No setting is called {key!r}{hint}", setting=key, allowed=sorted(BY_NAME))
     return setting.name, value

@@ -1,4 +1,4 @@
-"""`pendula credit sweep`: a grid of settings with many seeds, one row a run."""
+"""`pendula credit sweep`: a grid of settings over many seeds, one row per run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,14 +38,14 @@ def register(group: typer.Typer) -> None:
 
 def sweep(
     scenario: ScenarioArgument,
-    ticks: Annotated[int, typer.Option(metavar="T", min=1, help="How many ticks each.", show_default=False)],
+    ticks: Annotated[int, typer.Option(metavar="T", min=1, help="Number of ticks of each run.", show_default=False)],
     vary: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=V1,V2,…", help="A setting and its values; may be repeated, all are combined."),
+        typer.Option(metavar="NAME=V1,V2,…", help="A setting and its values; may be repeated for all combinations."),
     ] = None,
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds for each combination.")] = 5,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Number of seeds per combination.")] = 5,
     first_seed: FirstSeedOption = 1,
-    skip: Annotated[int, typer.Option(metavar="K", min=0, help="How many ticks at the beginning do not count.")] = 0,
+    skip: Annotated[int, typer.Option(metavar="K", min=0, help="Ignore the first K ticks.")] = 0,
     intensity: IntensityOption = 100,
     policy: PolicyOption = None,
     cap: CapOption = None,
@@ -57,12 +57,12 @@ def sweep(
     lenient: LenientFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Run every combination of some settings with every seed: one row a run, on processes or on a Dask cluster.
+    """Run every combination of settings with every seed, one row per run, in processes or on a Dask cluster.
 
-    Settings come from the environment, options go over them, and --vary over those; short names are policy and cap.
-    Rows are the same bytes for any number of workers and on a cluster; each has the digests of its plan and ledger.
-    --vary and --set change the scenario as well: 'trustlines[*].limit*=0.8,1,1.2' or 'participants.*.limit*1.2'.
-    The table shows medians over seeds; --csv and --json have every run. Connect only to a cluster that you trust.
+    Options override the environment, and --vary overrides options; short names are policy and cap. The rows are
+    identical for any number of workers and on a cluster; each has the digests of its plan and ledger. --vary and --set
+    also change the scenario: 'trustlines[*].limit*=0.8,1,1.2' or 'participants.*.limit*1.2'. The table shows medians
+    over seeds; --csv and --json have every run. Connect only to a cluster that you trust.
     """
     from pendula.credit.studies.sweeps import sweep as swept
     from pendula.documents import read_file
@@ -70,10 +70,10 @@ def sweep(
     require_folder(csv, chart)
     require_form(chart, ".svg")
     output = Output(json)
-    sets, changes = options.of_the_scenario(set_)
-    settings = options.over(options.from_environment(), options.chosen(policy, cap, sets))
-    of_settings, of_scenario = options.of_the_scenario(vary)
-    grid = {name: texts.split(",") for name, texts in options.pairs("--vary", of_settings).items()}
+    sets, changes = options.split_changes(set_)
+    settings = options.override(options.from_environment(), options.read_options(policy, cap, sets))
+    of_settings, of_scenario = options.split_changes(vary)
+    grid = {name: texts.split(",") for name, texts in options.read_pairs("--vary", of_settings).items()}
     grid |= {path: texts.split(",") for path, texts in of_scenario}
     total = _runs(grid, settings, seeds)
     with output.progress("runs", total) as advance:
@@ -91,7 +91,7 @@ def sweep(
             changes=changes,
             watch=advance,
         )
-    output.result(document(columns), lambda: tables_of("credit").swept(columns, list(grid)))
+    output.result(document(columns), lambda: tables_of("credit").render_sweep(columns, list(grid)))
     if csv is not None:
         write_whole(csv, columns.csv().encode())
     if chart is not None:
@@ -105,13 +105,13 @@ def _draw(columns: "Columns", axes: list[str], title: str, chart: Path) -> None:
 
 
 def document(columns: "Columns") -> dict[str, Any]:
-    """The columns, and the order in which a file has them."""
-    told = {"order": list(columns.values), "kinds": columns.kinds, "values": columns.values}
-    return {"runs": len(columns), "columns": told, "digest": columns.digest}
+    """The JSON form of a sweep, with the order of its columns."""
+    members = {"order": list(columns.values), "kinds": columns.kinds, "values": columns.values}
+    return {"runs": len(columns), "columns": members, "digest": columns.digest}
 
 
 def _runs(grid: dict[str, list[str]], settings: "Settings", seeds: int) -> int:
-    """How many runs there will be; a grid that makes no sense is wrong usage."""
+    """The number of runs; raises `WrongUsage` for an invalid grid."""
     from pendula.credit.settings import InvalidSetting
     from pendula.credit.studies.sweeps import InvalidGrid, combinations
     from pendula.credit.studies.variations import InvalidVariation

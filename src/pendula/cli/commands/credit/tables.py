@@ -1,4 +1,4 @@
-"""What runs, forks, reasons and studies of many runs look like on a terminal."""
+"""Tables of runs, forks, explanations, comparisons and sweeps for the terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pendula.credit.studies.comparison import Comparison as Compared
     from pendula.credit.studies.comparison import Row
 
-# Nobody reads more on a terminal; `--json` has everything.
+# Rows of a table; `--json` has everything.
 MOST_SHOWN = 200
 SWEPT = (
     "committed_rate",
@@ -44,13 +44,12 @@ OVERALL = (
     "debt_reduction",
     "total_debt",
 )
-# What stands at the end.
+# Values at the end of a run.
 ENDS = ("active_participants", "active_trustlines")
 PEOPLE_SHOWN = 3
 
 
-def ran(result: Result) -> RenderableType:
-    """What was paid, what stands at the end, what was cleared, and what to look at."""
+def render_run(result: Result) -> RenderableType:
     ended = "" if result.state == "running" else f", {result.state}"
     pairs = [
         ("scenario", printable(result.scenario_id)),
@@ -62,29 +61,27 @@ def ran(result: Result) -> RenderableType:
     return Group(
         facts(pairs),
         *_over_the_run(result),
-        *_refused(result),
+        *_rejected(result),
         *_cleared(result.clearing),
         *_warnings(result.diagnostics),
     )
 
 
-def checked(told: Mapping[str, Any]) -> RenderableType:
-    """One sentence, then the warnings."""
-    counts = f"{counted(told['participants'], 'participant')}, {counted(told['trustlines'], 'line')}"
-    units = ", ".join(told["equivalents"])
-    lines: list[RenderableType] = [line(f"{told['file']} is sound: {counts}, in {units}.")]
-    for one in told["warnings"]:
-        lines.append(_warning(f"{one.path}: {one.message} ({one.code})"))
+def render_check(report: Mapping[str, Any]) -> RenderableType:
+    counts = f"{counted(report['participants'], 'participant')}, {counted(report['trustlines'], 'line')}"
+    units = ", ".join(report["equivalents"])
+    lines: list[RenderableType] = [line(f"{report['file']} is sound: {counts}, in {units}.")]
+    lines += [_warning(f"{warning.path}: {warning.message} ({warning.code})") for warning in report["warnings"]]
     return Group(*lines)
 
 
-def forked(comparison: Comparison) -> RenderableType:
-    """What was changed, since when it shows, and both ways side by side."""
+def render_fork(comparison: Comparison) -> RenderableType:
+    """The changed settings, the first difference, and both branches side by side."""
     first = comparison.first_difference["ledger"]
-    since = "the ledgers are the same" if first is None else f"the ledgers differ from tick {first} on"
+    since = "the ledgers are identical" if first is None else f"the ledgers differ from tick {first} on"
     rows = [(name, *values) for name, values in comparison.settings.items()]
     parts: list[RenderableType] = [
-        line(f"Forked before tick {comparison.tick}, {counted(comparison.ticks, 'tick')} from there: {since}.")
+        line(f"Forked before tick {comparison.tick}, {counted(comparison.ticks, 'tick')} each: {since}.")
     ]
     if rows:
         parts.append(table(("setting", "original", "fork"), rows))
@@ -95,8 +92,7 @@ def forked(comparison: Comparison) -> RenderableType:
     return Group(*parts)
 
 
-def reasoned(tick: int, reason: Reason) -> RenderableType:
-    """The sentence, below it what it rests on."""
+def render_reason(tick: int, reason: Reason) -> RenderableType:
     return reason_tree(f"before tick {tick}: {reason.sentence} ({reason.code})", reason, _routes)
 
 
@@ -105,8 +101,8 @@ def _routes(reason: Reason) -> Iterator[str]:
     return (f"{route['amount']} over {' → '.join(route['path'])}" for route in routes)
 
 
-def compared(comparison: "Compared") -> RenderableType:
-    """Both sides: what differs in the settings, medians and their differences, how sure they are, the verdict."""
+def render_comparison(comparison: "Compared") -> RenderableType:
+    """The settings that differ, the medians and their differences, their confidence, and the verdict."""
     seeds = comparison.seeds
     head = f"{comparison.scenario_id}: {counted(len(seeds), 'seed')} from {seeds[0]} on, "
     head += f"{counted(comparison.ticks, 'tick')}, the first {comparison.skip} not counted"
@@ -114,24 +110,24 @@ def compared(comparison: "Compared") -> RenderableType:
     a, b = comparison.names
     rows = [_cells(row) for row in comparison.rows]
     verdict = comparison.verdict
-    word = "B is as good as A" if verdict.passed else "B is not shown to be as good as A"
+    conclusion = "B is as good as A" if verdict.passed else "B is not shown to be as good as A"
     lines = [Text(f"  {'ok ' if check.passed else 'NO '} {check.name}: {check.sentence}") for check in verdict.checks]
     if (worth := verdict.worth_its_calls) is not None:
-        word_ = "B is worth its calls" if worth.passed else "B is not worth its calls"
-        lines.append(Text(f"{word_} beside a cadence with as many: {worth.sentence}"))
+        calls = "B is worth its calls" if worth.passed else "B is not worth its calls"
+        lines.append(Text(f"{calls} compared with a cadence of as many: {worth.sentence}"))
     same = "" if comparison.same is None else f"\n{comparison.same}."
     return Group(
         Text(printable(head) + same),
         table(("setting", f"A: {printable(a)}", f"B: {printable(b)}"), settings),
         table(("median", "A", "B", "B less A", "from", "to", "B is"), rows),
-        *_sureness(comparison),
-        Text(f"{word}:", style="bold"),
+        *_confidence(comparison),
+        Text(f"{conclusion}:", style="bold"),
         *lines,
     )
 
 
-def swept(columns: "Columns", varied: Sequence[str]) -> RenderableType:
-    """Medians over seeds, a row a combination, and the digest of all runs."""
+def render_sweep(columns: "Columns", varied: Sequence[str]) -> RenderableType:
+    """Medians over seeds, one row per combination, and the digest of all runs."""
     from pendula.credit.studies.sweeps import summarised
 
     medians = summarised(columns, varied)
@@ -149,9 +145,9 @@ def swept(columns: "Columns", varied: Sequence[str]) -> RenderableType:
 def _payments(counters: Counters, waiting: int) -> str:
     tried, made = counters.attempts_total, counters.committed_total
     share = f" ({per_cent(made, tried)})" if tried else ""
-    rest = f"{counters.rejected_total} refused, {counters.errors_total} failed, {counters.dropped_total} dropped"
-    held = f", {waiting} waiting" if waiting else ""
-    return f"{tried} tried, {made} made{share}, {rest}{held}"
+    rest = f"{counters.rejected_total} rejected, {counters.errors_total} failed, {counters.dropped_total} dropped"
+    queued = f", {waiting} waiting" if waiting else ""
+    return f"{tried} tried, {made} made{share}, {rest}{queued}"
 
 
 def _over_the_run(result: Result) -> Iterator[RenderableType]:
@@ -166,24 +162,24 @@ def _over_the_run(result: Result) -> Iterator[RenderableType]:
         yield table(("over the run", *result.totals), rows + ends)
 
 
-def _refused(result: Result) -> Iterator[RenderableType]:
-    """Why payments were refused, and whose they were most often."""
+def _rejected(result: Result) -> Iterator[RenderableType]:
+    """Rejected payments by reason, group and participant, most frequent first."""
     refusals = result.refusals
     if not refusals.reasons:
         return
     groups = [(f"group {printable(name)}", count) for name, count in _most(refusals.groups) if name]
     people = [(printable(name), count) for name, count in _most(refusals.participants)[:PEOPLE_SHOWN]]
     rows = [*_most(refusals.reasons), *groups, *people]
-    yield table(("refused", "payments"), [(name, str(count)) for name, count in rows])
+    yield table(("rejected", "payments"), [(name, str(count)) for name, count in rows])
 
 
 def _most(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """The largest first, of equals by name."""
-    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    """The largest counts first; ties are in the order of names."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _short(value: str | None) -> str:
-    """Without zeros that say nothing."""
+    """Without trailing zeros."""
     return "–" if value is None else value.rstrip("0").rstrip(".")
 
 
@@ -206,9 +202,9 @@ def _cleared(rows: Sequence[ClearingRow], title: str = "Clearing") -> Iterator[R
 
 
 def _warnings(diagnostics: Sequence[Diagnostic]) -> Iterator[RenderableType]:
-    for one in diagnostics[:MOST_SHOWN]:
-        times = f" {one.count} times in all, the last at tick {one.last_tick}." if one.count else ""
-        yield _warning(f"{one.message}{times} ({one.code})")
+    for diagnostic in diagnostics[:MOST_SHOWN]:
+        times = f" {diagnostic.count} times in total, last at tick {diagnostic.last_tick}." if diagnostic.count else ""
+        yield _warning(f"{diagnostic.message}{times} ({diagnostic.code})")
     if len(diagnostics) > MOST_SHOWN:
         yield Text(f"… and {counted(len(diagnostics) - MOST_SHOWN, 'more warning')}; --json has them all")
 
@@ -223,7 +219,7 @@ def _side_by_side(comparison: Comparison) -> Iterator[tuple[str, str, str, str]]
             both = original.metrics.get(code, {}).get(key), fork.metrics[code][key]
             yield f"{code} {key}", _short(both[0]), _short(both[1]), _signed(_short(value))
     for name in Cleared.__struct_fields__:
-        left, right, change = (str(getattr(one.cleared, name)) for one in (original, fork, less))
+        left, right, change = (str(getattr(branch.cleared, name)) for branch in (original, fork, less))
         yield f"clearing: {name}", left, right, _signed(change)
 
 
@@ -237,17 +233,17 @@ def _warning(sentence: str) -> Text:
 
 def _cells(row: "Row") -> tuple[str, ...]:
     texts = (_rounded(text) for text in (row.a, row.b, row.difference, row.low, row.high))
-    # Words can be broken over lines where a terminal is narrow; a name in one piece would be cut.
+    # Separate words can wrap on a narrow terminal; a long name would be cut.
     return row.measure.replace("_", " "), *texts, row.shown
 
 
-def _sureness(comparison: "Compared") -> list[RenderableType]:
-    """How sure the intervals are; it depends on how many seeds could be compared."""
-    found = sorted({row.coverage for row in comparison.rows if row.coverage is not None})
-    if not found:
+def _confidence(comparison: "Compared") -> list[RenderableType]:
+    """The confidence of the intervals; it depends on the number of compared seeds."""
+    levels = sorted({row.coverage for row in comparison.rows if row.coverage is not None})
+    if not levels:
         return []
-    sure = " or ".join(f"{_rounded(_hundredfold(one))} %" for one in found)
-    return [Text(f"Each interval, from … to …, holds its median with {sure}.\n")]
+    confidence = " or ".join(f"{_rounded(_hundredfold(level))} %" for level in levels)
+    return [Text(f"Each interval, from … to …, contains its median with {confidence} confidence.\n")]
 
 
 def _hundredfold(text: str) -> str:
@@ -255,7 +251,7 @@ def _hundredfold(text: str) -> str:
 
 
 def _rounded(text: int | str | None) -> str:
-    """A number of a column for somebody who reads it: four digits behind the point at most, zeros left out."""
+    """Round to four decimal places, without trailing zeros."""
     if not isinstance(text, str):
         return "–" if text is None else str(text)
     if not text.removeprefix("-").replace(".", "", 1).isdigit():

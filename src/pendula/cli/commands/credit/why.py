@@ -1,4 +1,4 @@
-"""`pendula credit why`: whether a payment could be made at a moment of a run, or what stands in its way."""
+"""`pendula credit why`: explain whether a payment is possible before a tick of a run."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pendula.kernel.canonical import Json
     from pendula.kernel.engine import Reason
 
-# Answers that say that the question itself makes no sense here.
-SENSELESS = ("unknown_participant", "unknown_equivalent", "invalid_amount", "invalid_payment")
+# Codes of invalid questions.
+INVALID = ("unknown_participant", "unknown_equivalent", "invalid_amount", "invalid_payment")
 
 
 def register(credit: typer.Typer) -> None:
@@ -30,30 +30,31 @@ def register(credit: typer.Typer) -> None:
 def why(
     journal: JournalArgument,
     tick: Annotated[
-        int | None, typer.Option(metavar="K", min=0, help="Before which tick.", show_default="the last")
+        int | None,
+        typer.Option(metavar="K", min=0, help="Explain before this tick.", show_default="the last"),
     ] = None,
-    sender: Annotated[str | None, typer.Option("--from", metavar="A", help="Who pays.", show_default=False)] = None,
-    receiver: Annotated[str | None, typer.Option("--to", metavar="B", help="Who is paid.", show_default=False)] = None,
+    sender: Annotated[str | None, typer.Option("--from", metavar="A", help="Payer.", show_default=False)] = None,
+    receiver: Annotated[str | None, typer.Option("--to", metavar="B", help="Payee.", show_default=False)] = None,
     equivalent: Annotated[
-        str | None, typer.Option(metavar="E", help="In which unit; alone, it asks about clearing.", show_default=False)
+        str | None, typer.Option(metavar="E", help="Equivalent; alone, explains clearing.", show_default=False)
     ] = None,
-    amount: Annotated[str | None, typer.Option(metavar="X", help="How much.", show_default=False)] = None,
+    amount: Annotated[str | None, typer.Option(metavar="X", help="Amount.", show_default=False)] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Say whether a payment could be made before a tick of a run, over which routes, or what stands in its way.
+    """Explain whether a payment is possible before a tick of a run: its routes, or what blocks it.
 
-    With --equivalent alone: how clearing stands there. Without any of these: how the run stands.
+    With --equivalent alone: the state of clearing. Without options: the state of the run.
     """
     from pendula.credit.runs.recording import last_tick, reading, run_at
 
     question = _question(sender, receiver, equivalent, amount)
-    with reading(journal) as kept:
-        run = run_at(kept, last_tick(kept) if tick is None else tick)
+    with reading(journal) as records:
+        run = run_at(records, last_tick(records) if tick is None else tick)
     reason = run.why(question)
-    if reason.code in SENSELESS:
-        raise InputRefused(_sense(run, reason), question=question)
-    told = {"reason": reason, "tick": run.tick}
-    Output(json).result(told, lambda: tables_of("credit").reasoned(run.tick, reason))
+    if reason.code in INVALID:
+        raise InputRefused(_describe_invalid(run, reason), question=question)
+    answer = {"reason": reason, "tick": run.tick}
+    Output(json).result(answer, lambda: tables_of("credit").render_reason(run.tick, reason))
 
 
 def _question(sender: str | None, receiver: str | None, equivalent: str | None, amount: str | None) -> "Json":
@@ -66,10 +67,10 @@ def _question(sender: str | None, receiver: str | None, equivalent: str | None, 
             return {"from": sender, "to": receiver, "equivalent": equivalent, "amount": amount}
     given = {"--from": sender, "--to": receiver, "--equivalent": equivalent, "--amount": amount}
     missing = [name for name, value in given.items() if value is None]
-    raise WrongUsage(f"A payment has --from, --to, --equivalent and --amount; missing: {', '.join(missing)}")
+    raise WrongUsage(f"A payment needs --from, --to, --equivalent and --amount; missing: {', '.join(missing)}")
 
 
-def _sense(run: "Run", reason: "Reason") -> str:
+def _describe_invalid(run: "Run", reason: "Reason") -> str:
     from pendula.documents.faults import suggestion
 
     sentence = reason.sentence.removesuffix(".")
