@@ -134,7 +134,7 @@ def test_a_refusal_by_a_closed_line_and_debts_has_its_own_reason() -> None:
     run.do(Pay("a", "c", "UAH", "9"))
     run.do(Pay("a", "c", "UAH", "5"))
 
-    assert run.result().refusals.reasons == {"lines_let_nothing_pass": 1}
+    assert run.result().refusals.reasons == {"forwarding_not_allowed": 1}
 
 
 @pytest.mark.req("SIM-MET-5")

@@ -85,7 +85,7 @@ class Diagnostic(Struct, frozen=True):
 class Refusals(Struct):
     """Refused and failed payments, by reason, by group of the sender, and by sender.
 
-    A reason is the code of the refusal, or `no_route_at_all` if no clearing can help, or `lines_let_nothing_pass` if
+    A reason is the code of the refusal, or `no_route_at_all` if no clearing can help, or `forwarding_not_allowed` if
     the policies of lines prevent it. Senders without a group count under the empty name.
     """
 
@@ -298,7 +298,7 @@ def _reason(event: TxFailed) -> str:
     details = event.error.details
     if "no_route_at_all" in details:
         return "no_route_at_all"
-    return "lines_let_nothing_pass" if details.get("limited_by") == "policy" else event.error.code
+    return "forwarding_not_allowed" if details.get("limited_by") == "policy" else event.error.code
 
 
 def _read(command: Commands) -> Commands:
