@@ -46,7 +46,7 @@ def on_a_loop(folder: Path, case: Callable[[AsyncScheduler], Awaitable[T]]) -> T
     return asyncio.run(run())
 
 
-def test_a_round_is_the_same_as_with_the_blocking_scheduler(tmp_path: Path) -> None:
+def test_a_round_gives_the_same_as_the_blocking_scheduler(tmp_path: Path) -> None:
     async def case(scheduler: AsyncScheduler) -> list[Any]:
         job = await scheduler.defer("memory", "mem_1", "decay")
         [given] = (await scheduler.pull(worker_id="w"))["jobs"]
@@ -62,7 +62,7 @@ def test_a_round_is_the_same_as_with_the_blocking_scheduler(tmp_path: Path) -> N
     assert on_a_loop(tmp_path, case) == ["job_000000000001", "succeeded", "ended", 1]
 
 
-def test_what_is_refused_is_raised(tmp_path: Path) -> None:
+def test_rejections_are_raised(tmp_path: Path) -> None:
     async def case(scheduler: AsyncScheduler) -> str:
         with pytest.raises(JobRefused) as refused:
             await scheduler.enqueue(object_type="cat")
@@ -71,7 +71,7 @@ def test_what_is_refused_is_raised(tmp_path: Path) -> None:
     assert on_a_loop(tmp_path, case) == "validation_failed"
 
 
-def test_the_loop_goes_on_while_a_pull_waits(tmp_path: Path) -> None:
+def test_the_event_loop_runs_while_a_pull_waits(tmp_path: Path) -> None:
     async def case(scheduler: AsyncScheduler) -> tuple[int, int]:
         reply, seen = await ticking(scheduler.pull(worker_id="w", wait_ms=200), 10)
         return reply["count"], seen
@@ -79,7 +79,7 @@ def test_the_loop_goes_on_while_a_pull_waits(tmp_path: Path) -> None:
     assert on_a_loop(tmp_path, case) == (0, 10)
 
 
-def test_the_loop_goes_on_while_another_writer_holds_the_store(tmp_path: Path) -> None:
+def test_the_event_loop_runs_while_another_writer_holds_the_store(tmp_path: Path) -> None:
     async def case(scheduler: AsyncScheduler) -> int:
         blocking = scheduler.blocking
         assert isinstance(blocking, Scheduler)
@@ -104,7 +104,7 @@ def test_the_loop_goes_on_while_another_writer_holds_the_store(tmp_path: Path) -
     assert on_a_loop(tmp_path, case)
 
 
-def test_a_waiting_pull_gets_what_is_enqueued_meanwhile(tmp_path: Path) -> None:
+def test_a_waiting_pull_gets_jobs_enqueued_meanwhile(tmp_path: Path) -> None:
     async def case(scheduler: AsyncScheduler) -> int:
         pulling = asyncio.create_task(scheduler.pull(worker_id="w", wait_ms=30_000))
         await asyncio.sleep(0.01)
@@ -114,7 +114,7 @@ def test_a_waiting_pull_gets_what_is_enqueued_meanwhile(tmp_path: Path) -> None:
     assert on_a_loop(tmp_path, case) == 1
 
 
-def test_jobs_of_a_cancelled_pull_go_back(tmp_path: Path) -> None:
+def test_jobs_of_a_cancelled_pull_are_released(tmp_path: Path) -> None:
     class Slow(Scheduler):
         """Its pull takes jobs and answers when it may."""
 
@@ -146,7 +146,7 @@ def test_jobs_of_a_cancelled_pull_go_back(tmp_path: Path) -> None:
     assert asyncio.run(run()) == "queued"
 
 
-def test_a_server_is_called_the_same_way(tmp_path: Path) -> None:
+def test_a_server_is_called_like_a_store(tmp_path: Path) -> None:
     async def run(url: str) -> tuple[int, int]:
         async with AsyncScheduler.connect(url) as scheduler:
             empty, seen = await ticking(scheduler.pull(worker_id="w", wait_ms=200), 10)
@@ -157,13 +157,13 @@ def test_a_server_is_called_the_same_way(tmp_path: Path) -> None:
         assert asyncio.run(run(client.url)) == (1, 10)  # type: ignore[attr-defined]
 
 
-def test_every_call_of_the_scheduler_is_there() -> None:
+def test_every_call_of_the_scheduler_exists() -> None:
     names = {name for name in vars(Scheduler) if not name.startswith("_")}
 
     assert names <= {name for name in dir(AsyncScheduler) if not name.startswith("_")}
 
 
-def test_governed_objects_are_awaited_on_a_store(tmp_path: Path) -> None:
+def test_calls_on_governed_objects_are_awaited_on_a_store(tmp_path: Path) -> None:
     async def case(scheduler: AsyncScheduler) -> Any:
         mia = scheduler.objects.as_user("mia")
         await mia.create("memory", "m", evidence_refs=["ev_1"])
@@ -186,7 +186,7 @@ def test_governed_objects_are_awaited_on_a_store(tmp_path: Path) -> None:
     assert on_a_loop(tmp_path, case) == ("noop", "verified")
 
 
-def test_every_call_on_governed_objects_is_there_on_every_way_in() -> None:
+def test_every_client_has_every_call_on_governed_objects() -> None:
     def calls(kind: type) -> set[str]:
         return {name for name in vars(kind) if not name.startswith("_")}
 

@@ -80,7 +80,7 @@ def test_each_change_writes_one_event_with_old_and_new(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-AUD-3")
-def test_an_event_holds_every_field_the_change_touched(tmp_path: Path) -> None:
+def test_an_event_has_every_field_the_change_touched(tmp_path: Path) -> None:
     """Read the job before and after each change: what differs, but for its own time, is in the event."""
     scheduler, _ = opened(tmp_path)
     job_id = scheduler.enqueue(**JOB, max_attempts=2)["job"]["job_id"]
@@ -132,7 +132,7 @@ def test_only_a_changed_next_action_at_is_a_state_change(tmp_path: Path) -> None
 
 
 @pytest.mark.req("JOB-AUD-5")
-def test_renewals_empty_pulls_and_refusals_write_no_event(tmp_path: Path) -> None:
+def test_renewals_empty_pulls_and_rejections_write_no_event(tmp_path: Path) -> None:
     scheduler, _ = lived(tmp_path)
     before = len(scheduler.audit(limit=1000)["events"])
     held = scheduler.list(status="running")["jobs"][0]["job_id"]
@@ -193,7 +193,7 @@ def broken(trail: list[Row]) -> bool:
 
 
 @pytest.mark.req("JOB-AUD-4")
-def test_an_untouched_trail_is_whole() -> None:
+def test_an_untouched_trail_is_intact() -> None:
     assert not broken(rows(30))
     assert not broken([])
 
@@ -228,7 +228,7 @@ def test_any_change_of_any_event_is_found(data: st.DataObject) -> None:
 
 @pytest.mark.req("JOB-AUD-4")
 @given(st.data())
-def test_any_removal_insertion_or_reorder_is_found(data: st.DataObject) -> None:
+def test_any_removal_insertion_or_reordering_is_found(data: st.DataObject) -> None:
     trail = rows(data.draw(st.integers(3, 12)))
     one, two = sorted(data.draw(st.lists(st.integers(0, len(trail) - 1), min_size=2, max_size=2, unique=True)))
     swapped = list(trail)
@@ -250,7 +250,7 @@ def test_the_first_broken_link_is_named_and_nothing_after_it() -> None:
     assert list(verify(trail[1:])) == [Broken(2, "event 1 is missing")]
 
 
-def test_ids_of_events_are_numbers_only_where_they_are_ours() -> None:
+def test_an_event_id_is_parsed_only_if_it_is_one_of_ours() -> None:
     assert audit.number_of(audit.event_id(812)) == 812
     for other in ("aud_812", "aud_elsewhere", "812", "", "aud_", "aud_-00000000001", "aud_٠٠٠٠٠٠٠٠٠٠٠١", "x" * 16):
         assert audit.number_of(other) is None

@@ -27,7 +27,7 @@ def raising_first(error: BaseException, again: threading.Event) -> Callable[[], 
 
 
 @pytest.mark.parametrize("error", [ValueError("a defect"), SystemExit(3)], ids=["defect", "exit"])
-def test_a_loop_tells_what_went_wrong_and_goes_on(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_loop_logs_an_error_and_continues(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
     again = threading.Event()
     loop = looped(raising_first(error, again))
 
@@ -42,7 +42,7 @@ def test_a_loop_tells_what_went_wrong_and_goes_on(error: BaseException, caplog: 
     assert record.exc_info[1] is error
 
 
-def test_a_store_that_is_lost_is_told_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lost_store_is_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     again = threading.Event()
     loop = looped(raising_first(WorldBroken("no disk"), again))
 
@@ -55,7 +55,7 @@ def test_a_store_that_is_lost_is_told_in_one_line(caplog: pytest.LogCaptureFixtu
     assert record.exc_info is None
 
 
-def test_a_loop_that_rests_for_ever_is_woken() -> None:
+def test_a_loop_that_sleeps_without_a_limit_is_woken() -> None:
     rounds = threading.Semaphore(0)
     loop = looped(rounds.release)  # returns None: no end of its own to the rest
 
@@ -69,7 +69,7 @@ def test_a_loop_that_rests_for_ever_is_woken() -> None:
     assert second
 
 
-def test_after_close_there_is_no_further_round() -> None:
+def test_no_round_starts_after_close() -> None:
     done = []
     loop = looped(lambda: done.append("round"))
 
@@ -81,7 +81,7 @@ def test_after_close_there_is_no_further_round() -> None:
 
 
 @pytest.mark.parametrize("rest", [float("nan"), -1.0, 1e300])
-def test_a_rest_that_is_none_does_not_end_the_thread(rest: float) -> None:
+def test_an_invalid_rest_does_not_end_the_thread(rest: float) -> None:
     rounds: list[int] = []
     twice = threading.Event()
 

@@ -74,7 +74,7 @@ def test_lists_and_counts_take_every_filter(call: Written, query: dict[str, Any]
 
 
 @pytest.mark.req("JOB-USE-5")
-def test_a_list_by_a_filter_is_paged_like_any_other(call: Written) -> None:
+def test_a_filtered_list_is_paged_like_any_other(call: Written) -> None:
     filled(call)
     first = call("list", queue="default", limit=2)
     second = call("list", queue="default", limit=2, cursor=first["next_cursor"])
@@ -84,7 +84,7 @@ def test_a_list_by_a_filter_is_paged_like_any_other(call: Written) -> None:
 
 
 @pytest.mark.req("JOB-USE-5")
-def test_each_job_of_a_cancellation_by_filter_is_audited(call: Written) -> None:
+def test_every_job_cancelled_by_a_filter_is_audited(call: Written) -> None:
     filled(call)
     first = call("cancel_batch", filter={"queue": "slow"}, reason="wrong file", limit=1)
     second = call("cancel_batch", filter={"queue": "slow"}, reason="wrong file", limit=1, cursor=first["next_cursor"])
@@ -97,7 +97,7 @@ def test_each_job_of_a_cancellation_by_filter_is_audited(call: Written) -> None:
 
 
 @pytest.mark.req("JOB-USE-5")
-def test_a_requeue_by_filter_takes_dead_letters_unless_told_otherwise(call: Written) -> None:
+def test_a_requeue_by_a_filter_takes_dead_letters_by_default(call: Written) -> None:
     filled(call)
     dead = call("requeue_batch", filter={"object_type": "memory"})
     failed = call("requeue_batch", filter={"status": "failed"}, reason="mended")
@@ -107,7 +107,7 @@ def test_a_requeue_by_filter_takes_dead_letters_unless_told_otherwise(call: Writ
 
 
 @pytest.mark.req("JOB-USE-5", "JOB-USE-3")
-def test_running_jobs_are_wished_cancelled_once(call: Written) -> None:
+def test_a_running_job_gets_one_cancel_request(call: Written) -> None:
     call("enqueue", **JOB)
     call("pull", worker_id="w1")
     replies = [call("cancel_batch", filter={"status": "running"}) for _ in range(2)]
@@ -127,9 +127,7 @@ def test_running_jobs_are_wished_cancelled_once(call: Written) -> None:
         ({"filter": {"queue": "slow"}, "cursor": "x"}, "cursor", "invalid_field"),
     ],
 )
-def test_a_filter_that_says_nothing_changes_nothing(
-    call: Written, members: dict[str, Any], field: str, code: str
-) -> None:
+def test_an_empty_filter_changes_nothing(call: Written, members: dict[str, Any], field: str, code: str) -> None:
     filled(call)
 
     for name in ("cancel_batch", "requeue_batch"):
@@ -139,7 +137,7 @@ def test_a_filter_that_says_nothing_changes_nothing(
 
 
 @pytest.mark.req("JOB-USE-5")
-def test_a_run_goes_step_by_step_and_meets_no_job_that_came_meanwhile(tmp_path: Path) -> None:
+def test_a_bulk_change_runs_in_steps_and_skips_jobs_enqueued_meanwhile(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     scheduler.enqueue_batch([{**JOB, "object_id": f"m{number}"} for number in range(25)])
     seen: list[int] = []
@@ -208,7 +206,7 @@ def steps_of(scheduler: Scheduler, call: str, query: dict[str, Any]) -> int:
 
 @pytest.mark.req("JOB-USE-5")
 @pytest.mark.usefixtures("watched")
-def test_what_a_filter_costs_does_not_depend_on_what_does_not_fit(tmp_path: Path) -> None:
+def test_the_cost_of_a_filter_does_not_depend_on_jobs_that_do_not_match(tmp_path: Path) -> None:
     with closing(crowd(tmp_path / "few", 500)) as few, closing(crowd(tmp_path / "many", 5000)) as many:
         dearer = {}
         for call in ("list", "count"):

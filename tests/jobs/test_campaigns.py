@@ -57,7 +57,7 @@ def campaign(tmp_path: Path) -> Path:
 
 @pytest.mark.req("JOB-POL-4")
 @pytest.mark.parametrize("seconds", [SHORT_SECONDS, pytest.param(LONG_SECONDS, marks=pytest.mark.long)])
-def test_effects_that_misbehave_among_good_ones_harm_nobody(tmp_path: Path, seconds: float) -> None:
+def test_misbehaving_effects_do_not_disturb_good_ones(tmp_path: Path, seconds: float) -> None:
     folder = campaign(tmp_path)
 
     with workers(folder, 3, threads=4, bad=0.5):
@@ -100,7 +100,7 @@ def interrupted_worker(folder: Path, interrupts: int) -> None:
 
 @pytest.mark.req("JOB-STO-5")
 @pytest.mark.parametrize("interrupts", lasting(INTERRUPTS, LONG_INTERRUPTS))
-def test_ctrl_c_at_any_moment_leaves_the_store_usable_by_everybody(tmp_path: Path, interrupts: int) -> None:
+def test_ctrl_c_at_any_moment_leaves_the_store_usable(tmp_path: Path, interrupts: int) -> None:
     folder = campaign(tmp_path)
     luck = Random(interrupts)
     counter = folder / "interrupted.count"
@@ -127,7 +127,7 @@ def test_ctrl_c_at_any_moment_leaves_the_store_usable_by_everybody(tmp_path: Pat
 
 @pytest.mark.req("JOB-STO-5")
 @pytest.mark.parametrize("freezes", lasting(12, 200))
-def test_a_frozen_process_stops_nobody_unless_it_is_writing(tmp_path: Path, freezes: int) -> None:
+def test_a_frozen_process_blocks_others_only_while_it_is_writing(tmp_path: Path, freezes: int) -> None:
     """While one of four stands still, at any moment, the other three go on; if it stands in the middle of a
     transaction nobody can write, and they go on when it does."""
     folder = campaign(tmp_path)
@@ -185,7 +185,7 @@ class Jumping:
 
 @pytest.mark.req("JOB-PULL-9")
 @pytest.mark.parametrize("seconds", [SHORT_SECONDS, pytest.param(LONG_SECONDS, marks=pytest.mark.long)])
-def test_clocks_that_jump_in_every_process_break_nothing(tmp_path: Path, seconds: float) -> None:
+def test_clock_jumps_in_every_process_break_nothing(tmp_path: Path, seconds: float) -> None:
     folder = campaign(tmp_path)
 
     with workers(folder, 4, clock=Jumping(os.getpid())):
@@ -230,7 +230,7 @@ def full_and_freed(place: Path, rounds: int) -> None:
 
 @pytest.mark.req("JOB-STO-7")
 @pytest.mark.parametrize("rounds", lasting(8, 60))
-def test_a_disk_that_fills_up_and_is_freed_loses_nothing(small_disk: Path, rounds: int) -> None:
+def test_a_disk_that_fills_up_and_is_freed_loses_no_data(small_disk: Path, rounds: int) -> None:
     folder = campaign(small_disk)
 
     with workers(folder, 2, threads=2, bad=0.2):
@@ -243,7 +243,7 @@ def test_a_disk_that_fills_up_and_is_freed_loses_nothing(small_disk: Path, round
 
 
 @pytest.mark.req("JOB-STO-7")
-def test_a_limit_on_the_size_of_files_is_a_trouble_of_each_call_and_of_nothing_else(tmp_path: Path) -> None:
+def test_a_file_size_limit_fails_single_calls_only(tmp_path: Path) -> None:
     """Where no file system can be mounted: writes fail in the middle of a transaction all the same."""
     folder = campaign(tmp_path)
 
@@ -275,7 +275,7 @@ def remounted(place: Path, mode: str) -> None:
 
 
 @pytest.mark.req("JOB-STO-12")
-def test_a_file_that_turns_read_only_can_be_looked_at_and_written_again_when_it_turns_back(small_disk: Path) -> None:
+def test_a_file_that_turns_read_only_stays_readable_and_becomes_writable_again(small_disk: Path) -> None:
     folder = campaign(small_disk)
     with scheduler(folder) as client:
         client.defer("memory", "before", "decay")

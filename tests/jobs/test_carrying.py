@@ -44,7 +44,7 @@ def of(call: Written, held: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.req("JOB-USE-1")
-def test_a_payload_comes_back_with_every_reply_that_shows_the_job(call: Written) -> None:
+def test_every_view_of_a_job_has_its_payload(call: Written) -> None:
     stored = call("enqueue", **JOB, payload=PAYLOAD)["job"]
     [pulled] = call("pull", worker_id="w")["jobs"]
 
@@ -53,13 +53,13 @@ def test_a_payload_comes_back_with_every_reply_that_shows_the_job(call: Written)
 
 
 @pytest.mark.req("JOB-USE-1")
-def test_a_job_without_a_payload_shows_null(call: Written) -> None:
+def test_a_job_without_a_payload_has_null(call: Written) -> None:
     assert call("enqueue", **JOB)["job"]["payload"] is None
 
 
 @pytest.mark.req("JOB-USE-1")
 @pytest.mark.parametrize(("size", "fits"), [(65_534, True), (65_535, False)])
-def test_a_payload_has_64_kib_of_canonical_form(call: Written, size: int, fits: bool) -> None:
+def test_a_payload_is_limited_to_64_kib_of_canonical_form(call: Written, size: int, fits: bool) -> None:
     answer = call("enqueue", **JOB, payload="x" * size)
 
     assert answer == (422, "invalid_field") if not fits else answer["job"]["payload"] == "x" * size
@@ -75,7 +75,7 @@ def test_the_same_key_with_another_payload_is_a_conflict(call: Written) -> None:
 
 
 @pytest.mark.req("JOB-USE-1")
-def test_the_trail_keeps_the_digest_of_a_payload_and_not_its_text(call: Written) -> None:
+def test_the_trail_has_the_digest_of_a_payload_not_its_text(call: Written) -> None:
     stored = call("enqueue", **JOB, payload={"secret": "open sesame"})["job"]
     [event] = call("history", stored["job_id"])["events"]
 
@@ -84,7 +84,7 @@ def test_the_trail_keeps_the_digest_of_a_payload_and_not_its_text(call: Written)
 
 
 @pytest.mark.req("JOB-USE-1")
-def test_a_payload_that_was_changed_in_the_file_is_found(tmp_path: Path) -> None:
+def test_a_payload_changed_in_the_file_is_detected(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     scheduler.enqueue(**JOB, payload=[1])
     store: Any = scheduler.calls.store
@@ -96,7 +96,7 @@ def test_a_payload_that_was_changed_in_the_file_is_found(tmp_path: Path) -> None
 
 
 @pytest.mark.req("JOB-USE-1")
-def test_python_may_give_floats_and_is_told_what_is_not_json(tmp_path: Path) -> None:
+def test_a_payload_from_python_can_have_floats_and_must_be_json(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
 
     assert scheduler.enqueue(**JOB, payload={"x": 0.1})["job"]["payload"] == {"x": Decimal("0.1")}
@@ -121,7 +121,7 @@ def test_a_follow_up_of_the_same_action_has_the_same_payload(call: Written) -> N
 
 
 @pytest.mark.req("JOB-USE-3")
-def test_cancelling_a_running_job_is_a_wish_that_its_worker_hears_of(call: Written) -> None:
+def test_cancelling_a_running_job_is_a_request_that_reaches_its_worker(call: Written) -> None:
     held = taken(call)
     before = call("renew", **held)["cancel_requested_at"]
     wished = call("cancel", held["job_id"], reason="wrong file")["job"]
@@ -135,7 +135,7 @@ def test_cancelling_a_running_job_is_a_wish_that_its_worker_hears_of(call: Writt
 
 
 @pytest.mark.req("JOB-USE-3")
-def test_a_job_that_stopped_because_it_was_asked_to_is_failed_and_cancelled(call: Written) -> None:
+def test_a_fail_after_a_cancel_request_cancels_the_job(call: Written) -> None:
     held = taken(call)
     call("cancel", held["job_id"])
     ended = call("fail", **held, error="cancelled: stopped", cancelled=True)
@@ -144,7 +144,7 @@ def test_a_job_that_stopped_because_it_was_asked_to_is_failed_and_cancelled(call
 
 
 @pytest.mark.req("JOB-USE-3")
-def test_success_in_spite_of_a_wish_is_success(call: Written) -> None:
+def test_an_ack_after_a_cancel_request_is_a_success(call: Written) -> None:
     held = taken(call)
     call("cancel", held["job_id"])
 
@@ -153,7 +153,7 @@ def test_success_in_spite_of_a_wish_is_success(call: Written) -> None:
 
 @pytest.mark.req("JOB-USE-3")
 @pytest.mark.parametrize("end", ["fail", "release", "expire"])
-def test_what_was_wished_cancelled_is_not_tried_again(call: Written, end: str) -> None:
+def test_a_job_with_a_cancel_request_is_not_retried(call: Written, end: str) -> None:
     held = taken(call)
     call("cancel", held["job_id"])
     match end:
@@ -170,7 +170,7 @@ def test_what_was_wished_cancelled_is_not_tried_again(call: Written, end: str) -
 
 
 @pytest.mark.req("JOB-OBJ-6", "JOB-USE-3")
-def test_an_operator_can_revive_what_failed_or_was_cancelled(call: Written) -> None:
+def test_an_operator_can_requeue_failed_and_cancelled_jobs(call: Written) -> None:
     held = taken(call)
     call("cancel", held["job_id"])
     call("fail", **held, error="x")
@@ -182,7 +182,7 @@ def test_an_operator_can_revive_what_failed_or_was_cancelled(call: Written) -> N
 
 
 @pytest.mark.req("JOB-OBJ-6")
-def test_a_job_that_failed_for_good_can_be_revived_and_done(call: Written) -> None:
+def test_a_permanently_failed_job_can_be_requeued_and_done(call: Written) -> None:
     held = taken(call)
     call("fail", **held, error="x", retryable=False)
     call("requeue", held["job_id"])
@@ -196,7 +196,7 @@ def test_a_job_that_failed_for_good_can_be_revived_and_done(call: Written) -> No
 
 
 @pytest.mark.req("JOB-USE-4")
-def test_progress_is_stored_with_a_renewal_and_gone_with_the_next_delivery(call: Written) -> None:
+def test_progress_is_stored_with_a_renewal_and_reset_by_the_next_delivery(call: Written) -> None:
     held = taken(call)
     call("renew", **held, progress=Decimal("0.4"), progress_note="page 4 of 10")
     told = of(call, held)
@@ -214,14 +214,14 @@ def test_progress_is_stored_with_a_renewal_and_gone_with_the_next_delivery(call:
     "members",
     [{"progress": Decimal("1.01")}, {"progress": -1}, {"progress": "1"}, {"progress": 1, "progress_note": "x" * 201}],
 )
-def test_progress_is_a_fraction_with_a_short_note(call: Written, members: dict[str, Any]) -> None:
+def test_progress_is_a_fraction_and_a_short_note(call: Written, members: dict[str, Any]) -> None:
     held = taken(call)
 
     assert call("renew", **held, **members) == (422, "invalid_field")
 
 
 @pytest.mark.req("JOB-USE-4")
-def test_a_result_of_up_to_64_kib_is_kept_and_shown(call: Written) -> None:
+def test_a_result_of_up_to_64_kib_is_stored_and_shown(call: Written) -> None:
     held = taken(call)
     result = {"pages": ["x" * 60_000]}
     refused = call("ack", **held, result="succeeded", outcome_result="x" * 65_535)
@@ -237,7 +237,7 @@ def test_a_result_of_up_to_64_kib_is_kept_and_shown(call: Written) -> None:
 
 
 @pytest.mark.req("JOB-USE-6")
-def test_unique_gives_the_job_that_waits_or_runs_and_is_free_when_it_ended(call: Written) -> None:
+def test_a_unique_enqueue_returns_the_waiting_or_running_job(call: Written) -> None:
     first = call("enqueue", **JOB, unique="waiting")
     second = call("enqueue", **JOB, unique="waiting", run_at=call.clock.text(60))
     [held] = call("pull", worker_id="w1")["jobs"]
@@ -250,7 +250,7 @@ def test_unique_gives_the_job_that_waits_or_runs_and_is_free_when_it_ended(call:
 
 
 @pytest.mark.req("JOB-USE-6")
-def test_unique_is_about_object_and_action_and_holds_within_a_batch(call: Written) -> None:
+def test_uniqueness_is_by_object_and_action_and_holds_within_a_batch(call: Written) -> None:
     call("enqueue", **JOB)
     bodies = [{**JOB, "unique": "waiting"}, {**JOB, "action": "decay", "unique": "waiting"}]
     bodies += [{**bodies[1], "run_at": call.clock.text(9)}, {**JOB, "run_at": call.clock.text(9)}]
@@ -263,18 +263,18 @@ def test_unique_is_about_object_and_action_and_holds_within_a_batch(call: Writte
 # Words and types
 
 
-def test_words_of_your_own_are_declared_where_the_store_is_opened(tmp_path: Path) -> None:
+def test_custom_vocabulary_is_declared_when_the_store_is_opened(tmp_path: Path) -> None:
     with Scheduler.open(tmp_path / "jobs.db", object_types=["invoice", "memory"], actions=["send"]) as scheduler:
         assert scheduler.defer("invoice", "117", "send")["status"] == "queued"
         assert scheduler.defer("memory", "m1", "send")["status"] == "queued"
 
 
-def test_a_word_that_cannot_be_one_is_refused_with_its_place(tmp_path: Path) -> None:
+def test_an_invalid_word_of_the_vocabulary_is_rejected_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(DocumentRefused, match=r"object_types\[1\]"):
         Scheduler.open(tmp_path / "jobs.db", object_types=["invoice", "Big One"])
 
 
-def test_a_refusal_in_python_names_its_fields(tmp_path: Path) -> None:
+def test_a_rejection_in_python_names_its_fields(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
 
     with pytest.raises(JobRefused) as refused:
@@ -289,7 +289,7 @@ def test_a_refusal_in_python_names_its_fields(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("face", list(FACES))
-def test_times_may_be_datetimes_with_a_zone(tmp_path: Path, face: str) -> None:
+def test_times_can_be_datetimes_with_a_zone(tmp_path: Path, face: str) -> None:
     with FACES[face](tmp_path, Policy()) as (scheduler, _):
         at = datetime(2026, 7, 1, 14, 30, tzinfo=ZoneInfo("Europe/Berlin"))
         stored = scheduler.enqueue(**JOB, run_at=at)["job"]
@@ -301,7 +301,7 @@ def test_times_may_be_datetimes_with_a_zone(tmp_path: Path, face: str) -> None:
             scheduler.enqueue(**JOB, run_at=at.replace(tzinfo=None))
 
 
-def test_a_delay_may_be_a_timedelta(tmp_path: Path) -> None:
+def test_a_delay_can_be_a_timedelta(tmp_path: Path) -> None:
     clock = Clock()
     scheduler, _ = opened(tmp_path, clock=clock)
     before = clock.now

@@ -273,7 +273,7 @@ def _plain(value: Any) -> Any:
 
 @pytest.mark.req("JOB-API-14")
 @pytest.mark.req("JOB-API-5")
-def test_a_store_and_a_server_say_the_same(
+def test_a_store_and_a_server_give_the_same_output(
     jobs: Program, db: tuple[str, str], served: tuple[str, str], clock: Still, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
@@ -291,7 +291,7 @@ def test_a_store_and_a_server_say_the_same(
     assert near[-1] == ("check", 0, {"findings": [], "sound": True}, None)
 
 
-def test_a_permanent_failure_is_not_tried_again_and_an_object_can_be_left_without_a_next_time(
+def test_permanent_failures_are_not_retried_and_an_object_can_have_no_next_time(
     jobs: Program, db: tuple[str, str], file: Path
 ) -> None:
     first, second = (
@@ -311,7 +311,7 @@ def test_a_permanent_failure_is_not_tried_again_and_an_object_can_be_left_withou
     assert (acked["object"]["next_action_at"], acked["followup_job_id"]) == (None, None)
 
 
-def test_the_trail_names_who_sat_at_the_terminal(jobs: Program, db: tuple[str, str], clock: Still) -> None:
+def test_the_trail_names_the_user_of_the_terminal(jobs: Program, db: tuple[str, str], clock: Still) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
 
     [event] = jobs("audit", *db, "--json").document["events"]
@@ -323,7 +323,7 @@ def test_the_trail_names_who_sat_at_the_terminal(jobs: Program, db: tuple[str, s
 
 
 @pytest.mark.req("JOB-STO-8")
-def test_init_makes_a_store_once(jobs: Program, tmp_path: Path) -> None:
+def test_init_creates_a_store_once(jobs: Program, tmp_path: Path) -> None:
     at = ("--db", f"sqlite:///{tmp_path / 'new.db'}", "--json")
 
     first, second = jobs("init", *at), jobs("init", *at)
@@ -339,7 +339,7 @@ def test_init_makes_a_store_once(jobs: Program, tmp_path: Path) -> None:
     assert (first.code, second.code) == (0, 0)
 
 
-def test_an_address_with_three_slashes_is_from_here(
+def test_an_address_with_three_slashes_is_relative(
     jobs: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -349,7 +349,7 @@ def test_an_address_with_three_slashes_is_from_here(
 
 
 @pytest.mark.req("JOB-STO-8")
-def test_a_store_of_a_newer_version_is_refused(jobs: Program, db: tuple[str, str], file: Path) -> None:
+def test_a_store_of_a_newer_version_is_rejected(jobs: Program, db: tuple[str, str], file: Path) -> None:
     damage(file, "PRAGMA user_version = 99")
 
     for name in ("init", "list", "check"):
@@ -374,7 +374,7 @@ def test_a_store_of_a_newer_version_is_refused(jobs: Program, db: tuple[str, str
         ("DELETE FROM audit", "job_without_trail"),
     ],
 )
-def test_check_says_what_is_wrong(jobs: Program, db: tuple[str, str], file: Path, statement: str, code: str) -> None:
+def test_check_reports_its_findings(jobs: Program, db: tuple[str, str], file: Path, statement: str, code: str) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
     damage(file, statement)
 
@@ -388,12 +388,12 @@ def test_check_says_what_is_wrong(jobs: Program, db: tuple[str, str], file: Path
 
 
 @pytest.mark.req("JOB-STO-12")
-def test_a_sound_store_is_said_to_be_sound(jobs: Program, db: tuple[str, str], file: Path) -> None:
+def test_check_confirms_an_intact_store(jobs: Program, db: tuple[str, str], file: Path) -> None:
     assert jobs("check", *db) == Finished(0, f"{file} is sound.\n", "")
 
 
 @pytest.mark.req("JOB-STO-12")
-def test_a_backup_is_a_store_with_everything_in_it(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
+def test_a_backup_is_a_complete_store(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
 
     ended = jobs("backup", tmp_path / "copy.db", *db, "--json")
@@ -407,7 +407,7 @@ def test_a_backup_is_a_store_with_everything_in_it(jobs: Program, db: tuple[str,
 
 
 @pytest.mark.req("JOB-STO-12")
-def test_a_backup_is_of_one_moment_however_much_is_written_meanwhile(
+def test_a_backup_during_many_writes_is_of_one_moment(
     jobs: Program, db: tuple[str, str], file: Path, tmp_path: Path
 ) -> None:
     scheduler, writer = Scheduler.open(file), Scheduler.open(file)
@@ -430,7 +430,7 @@ def test_a_backup_is_of_one_moment_however_much_is_written_meanwhile(
     assert (found, number) == ([], 1000)
 
 
-def test_a_backup_takes_no_other_file_s_place(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
+def test_a_backup_replaces_no_other_file(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
     (tmp_path / "there").write_text("mine")
 
     ended = jobs("backup", tmp_path / "there", *db)
@@ -440,7 +440,9 @@ def test_a_backup_takes_no_other_file_s_place(jobs: Program, db: tuple[str, str]
     assert (tmp_path / "there").read_text() == "mine"
 
 
-def test_a_backup_to_nowhere_is_a_broken_world(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
+def test_a_backup_to_a_missing_folder_is_an_environment_error(
+    jobs: Program, db: tuple[str, str], tmp_path: Path
+) -> None:
     ended = jobs("backup", tmp_path / "no" / "copy.db", *db)
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (3, "", 1)
@@ -448,7 +450,7 @@ def test_a_backup_to_nowhere_is_a_broken_world(jobs: Program, db: tuple[str, str
 
 
 @pytest.mark.parametrize("end", ["-wal", "-shm", ".turn"])
-def test_a_backup_does_not_take_the_name_of_what_belongs_to_the_store(
+def test_a_backup_cannot_take_the_name_of_a_file_of_the_store(
     jobs: Program, db: tuple[str, str], file: Path, end: str
 ) -> None:
     place = file.with_name(file.name + end)
@@ -461,7 +463,7 @@ def test_a_backup_does_not_take_the_name_of_what_belongs_to_the_store(
     assert jobs("check", *db).code == 0
 
 
-def test_retain_tells_what_is_gone(jobs: Program, db: tuple[str, str], clock: Still) -> None:
+def test_retain_prints_what_it_deleted(jobs: Program, db: tuple[str, str], clock: Still) -> None:
     job = jobs("enqueue", "memory", "mem_1", "verify", *db, "--json").document["job"]["job_id"]
     jobs("cancel", job, *db)
     clock.pass_by(31 * DAY)
@@ -478,7 +480,7 @@ def test_retain_tells_what_is_gone(jobs: Program, db: tuple[str, str], clock: St
     assert jobs("check", *db).code == 0
 
 
-def test_the_settings_say_how_long_jobs_are_kept_and_dead_letters_are_asked_for(
+def test_retention_comes_from_the_settings_and_dead_letters_need_an_option(
     jobs: Program, db: tuple[str, str], clock: Still, tmp_path: Path
 ) -> None:
     (tmp_path / "s.toml").write_text("retention_days = 1\ndefault_max_attempts = 1\n")
@@ -498,7 +500,7 @@ def test_the_settings_say_how_long_jobs_are_kept_and_dead_letters_are_asked_for(
 # The trail
 
 
-def test_a_whole_trail_is_verified(jobs: Program, pendula: Program, db: tuple[str, str]) -> None:
+def test_an_intact_trail_is_verified(jobs: Program, pendula: Program, db: tuple[str, str]) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
     jobs("pull", "--worker", "w", *db)
 
@@ -520,7 +522,7 @@ def test_a_whole_trail_is_verified(jobs: Program, pendula: Program, db: tuple[st
         ("DELETE FROM audit WHERE n = 1", "event 2"),
     ],
 )
-def test_a_tampered_store_does_not_replay(
+def test_a_tampered_store_fails_its_replay(
     jobs: Program, pendula: Program, db: tuple[str, str], file: Path, statement: str, where: str
 ) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
@@ -561,7 +563,7 @@ def wrong_stores(folder: Path) -> dict[str, Path]:
 @pytest.mark.parametrize(
     "command", [("list",), ("check",), ("enqueue", "memory", "m", "verify"), ("backup", "x.db"), ("serve",), ("stats",)]
 )
-def test_what_is_no_store_is_told_in_one_line(
+def test_a_file_that_is_not_a_store_is_reported_in_one_line(
     command: tuple[str, ...], name: str, said: str, jobs: Program, tmp_path: Path
 ) -> None:
     path = wrong_stores(tmp_path)[name]
@@ -574,7 +576,7 @@ def test_what_is_no_store_is_told_in_one_line(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_init_makes_a_store_whose_making_was_broken_off(jobs: Program, tmp_path: Path) -> None:
+def test_init_completes_an_interrupted_init(jobs: Program, tmp_path: Path) -> None:
     path = tmp_path / "begun.db"
     damage(path, "PRAGMA journal_mode = WAL")
     assert path.stat().st_size
@@ -588,7 +590,7 @@ def test_init_makes_a_store_whose_making_was_broken_off(jobs: Program, tmp_path:
 @pytest.mark.parametrize(
     ("name", "code"), [("directory", 3), ("text.db", 3), ("other.db", 3), ("no/where.db", 3), ("empty.db", 0)]
 )
-def test_init_spoils_nobody_else_s_file(name: str, code: int, jobs: Program, tmp_path: Path) -> None:
+def test_init_leaves_other_files_unchanged(name: str, code: int, jobs: Program, tmp_path: Path) -> None:
     path = wrong_stores(tmp_path)[name]
     before = path.read_bytes() if path.is_file() else None
 
@@ -599,7 +601,7 @@ def test_init_spoils_nobody_else_s_file(name: str, code: int, jobs: Program, tmp
 
 
 @pytest.mark.req("JOB-STO-12")
-def test_a_store_that_may_not_be_written_can_be_looked_at_and_says_so_to_whoever_writes(
+def test_a_read_only_store_can_be_read_and_rejects_writes(
     jobs: Program, db: tuple[str, str], file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
@@ -622,7 +624,7 @@ def test_a_store_that_may_not_be_written_can_be_looked_at_and_says_so_to_whoever
     [(59, ""), (3600, "3600 s ahead of this machine's clock, which was put back"), (3600, "in 7200 s at the latest")],
 )
 @pytest.mark.parametrize("command", ["stats", "check"])
-def test_a_store_whose_time_is_ahead_of_the_clock_is_told(
+def test_check_reports_a_store_whose_time_is_ahead_of_the_clock(
     jobs: Program, db: tuple[str, str], clock: Still, command: str, behind: int, said: str
 ) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
@@ -638,9 +640,7 @@ def test_a_store_whose_time_is_ahead_of_the_clock_is_told(
 
 
 @pytest.mark.req("JOB-V2-7", "JOB-API-14")
-def test_the_time_of_a_store_is_set_right_and_check_is_content(
-    jobs: Program, db: tuple[str, str], clock: Still
-) -> None:
+def test_after_set_time_check_finds_nothing(jobs: Program, db: tuple[str, str], clock: Still) -> None:
     jobs("enqueue", "memory", "at-once", "verify", *db)
     jobs("enqueue", "memory", "named", "verify", "--run-at", clock.text(7200), *db)
     clock.pass_by(-3600)
@@ -655,7 +655,7 @@ def test_the_time_of_a_store_is_set_right_and_check_is_content(
     assert jobs("set-time", *db).code == 2, "a reason is required"
 
 
-def test_a_damaged_file_is_a_broken_world_not_a_defect(jobs: Program, db: tuple[str, str], file: Path) -> None:
+def test_a_damaged_file_is_an_environment_error_not_a_defect(jobs: Program, db: tuple[str, str], file: Path) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
     # Every table and every index, but not the schema: with that the file would be no store at all.
     with closing(sqlite3.connect(file)) as connection:
@@ -676,7 +676,7 @@ def test_a_damaged_file_is_a_broken_world_not_a_defect(jobs: Program, db: tuple[
     assert {"table jobs", "table audit", "table counts"} <= {sentence.partition(":")[0] for sentence in sentences}
 
 
-def test_a_damaged_list_of_tables_is_one_finding(jobs: Program, db: tuple[str, str], file: Path) -> None:
+def test_a_damaged_table_list_is_one_finding(jobs: Program, db: tuple[str, str], file: Path) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
     data = bytearray(file.read_bytes())
     data[4096:] = b"\xff" * (len(data) - 4096)
@@ -709,14 +709,14 @@ NO_ADDRESS = "is not the address of a store; write sqlite:///jobs.db, or sqlite:
         (["--url", "http://h", "--ca", "x"], 2, "--ca is for a --url with https (wrong_usage)"),
     ],
 )
-def test_addresses_that_lead_nowhere(arguments: list[str], code: int, said: str, jobs: Program) -> None:
+def test_unusable_addresses_are_rejected(arguments: list[str], code: int, said: str, jobs: Program) -> None:
     assert jobs("list", *arguments) == Finished(code, "", f"pendula: {said}\n")
 
 
 @pytest.mark.parametrize(
     "command", [("init",), ("check",), ("backup", "x"), ("retain",), ("audit", "verify"), ("serve",)]
 )
-def test_what_works_on_the_store_itself_says_so(command: tuple[str, ...], jobs: Program) -> None:
+def test_commands_that_need_the_store_itself_reject_a_server(command: tuple[str, ...], jobs: Program) -> None:
     ended = jobs(*command, "--url", "http://127.0.0.1:1")
 
     assert ended.code == 2
@@ -751,7 +751,7 @@ def test_what_works_on_the_store_itself_says_so(command: tuple[str, ...], jobs: 
         (["enqueue", "tree", "t", "water"], 1, "2 fields are invalid: object_type must be one of mem"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_one_line_with_its_exit_code(
+def test_an_error_is_one_line_with_its_exit_code(
     arguments: list[str], code: int, said: str, jobs: Program, db: tuple[str, str]
 ) -> None:
     ended = jobs(*arguments, *db)
@@ -760,7 +760,7 @@ def test_what_is_wrong_is_one_line_with_its_exit_code(
     assert said in ended.err
 
 
-def test_options_before_verify_are_not_taken_for_its_own(jobs: Program, db: tuple[str, str]) -> None:
+def test_options_before_verify_are_not_options_of_verify(jobs: Program, db: tuple[str, str]) -> None:
     ended = jobs("audit", *db, "verify")
 
     assert (ended.code, ended.out) == (2, "")
@@ -770,7 +770,7 @@ def test_options_before_verify_are_not_taken_for_its_own(jobs: Program, db: tupl
 @pytest.mark.parametrize(
     ("text", "said"), [("{}", "at least one"), ("[]", "at least one"), ("- [", "yaml"), ("x: 1", "list")]
 )
-def test_a_batch_that_is_none_is_refused_with_its_place(
+def test_an_invalid_batch_is_rejected_with_its_place(
     text: str, said: str, jobs: Program, db: tuple[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "batch.yaml").write_text(text)
@@ -781,7 +781,7 @@ def test_a_batch_that_is_none_is_refused_with_its_place(
     assert said in ended.err.lower()
 
 
-def test_a_large_batch_goes_in_parts(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
+def test_a_large_batch_is_sent_in_parts(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
     many = [{"object_type": "memory", "object_id": f"m_{n}", "action": "verify"} for n in range(1001)]
     (tmp_path / "batch.json").write_text(json.dumps({"jobs": many}))
 
@@ -794,7 +794,7 @@ def test_a_large_batch_goes_in_parts(jobs: Program, db: tuple[str, str], tmp_pat
     assert len(again.document["results"]) == 1001
 
 
-def test_faults_of_the_settings_are_told_line_by_line(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
+def test_faults_of_the_settings_are_printed_line_by_line(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text('lease_sec = 0\nobject_types = ["Tree"]\n')
 
@@ -805,7 +805,7 @@ def test_faults_of_the_settings_are_told_line_by_line(jobs: Program, db: tuple[s
     assert len(ended.err.splitlines()) == 2
 
 
-def test_words_of_the_settings_are_words_of_the_command_line(
+def test_vocabulary_of_the_settings_is_accepted_on_the_command_line(
     jobs: Program, db: tuple[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "s.yaml").write_text("object_types: [tree]\nactions: [water]\n")
@@ -818,7 +818,7 @@ def test_words_of_the_settings_are_words_of_the_command_line(
 # What people see
 
 
-def test_people_see_sentences_and_tables(jobs: Program, db: tuple[str, str], clock: Still) -> None:
+def test_output_for_people_has_sentences_and_tables(jobs: Program, db: tuple[str, str], clock: Still) -> None:
     assert "job_000000000001 is queued: verify memory mem_1" in jobs("enqueue", "memory", "mem_1", "verify", *db).out
     assert "already exists" in jobs("enqueue", "memory", "mem_1", "verify", *db, "--run-at", clock.text()).out
     assert "job_000000000001   queued" in jobs("list", *db).out
@@ -855,7 +855,7 @@ class Enough:
         self._steps.pop(0)()
 
 
-def test_watching_looks_again_until_it_is_interrupted(
+def test_watch_repeats_until_it_is_interrupted(
     jobs: Program, db: tuple[str, str], file: Path, clock: Still, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def enqueue() -> None:
@@ -873,7 +873,9 @@ def test_watching_looks_again_until_it_is_interrupted(
     assert "+1" in ended.out
 
 
-def test_watching_ends_after_so_many_looks(jobs: Program, db: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_ends_after_the_given_number_of_rounds(
+    jobs: Program, db: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(look, "sleep", Enough(lambda: None, lambda: None))
 
     ended = jobs("stats", "--watch", "--count", 3, *db)
@@ -908,7 +910,7 @@ def handlers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.mark.req("JOB-WRK-10")
 @pytest.mark.parametrize("far", [False, True], ids=["store", "server"])
-def test_a_worker_does_one_round_and_tells_what_it_did(
+def test_a_worker_does_one_round_and_prints_its_counts(
     far: bool, jobs: Program, db: tuple[str, str], handlers: str, request: pytest.FixtureRequest
 ) -> None:
     at = request.getfixturevalue("served") if far else db
@@ -925,7 +927,7 @@ def test_a_worker_does_one_round_and_tells_what_it_did(
 
 
 @pytest.mark.req("JOB-WRK-10")
-def test_a_worker_ends_after_so_many_jobs(jobs: Program, db: tuple[str, str], handlers: str) -> None:
+def test_a_worker_ends_after_the_given_number_of_jobs(jobs: Program, db: tuple[str, str], handlers: str) -> None:
     for number in range(3):
         jobs("enqueue", "memory", f"mem_{number}", "verify", *db)
 
@@ -935,7 +937,7 @@ def test_a_worker_ends_after_so_many_jobs(jobs: Program, db: tuple[str, str], ha
     assert "taken      2" in ended.out
 
 
-def test_a_worker_on_a_store_sends_alerts_and_enqueues_what_recurs(
+def test_a_worker_on_a_store_sends_alerts_and_enqueues_recurring_jobs(
     jobs: Program, db: tuple[str, str], handlers: str, tmp_path: Path
 ) -> None:
     (tmp_path / "s.toml").write_text(
@@ -971,7 +973,7 @@ def freed_when_told(file: Path) -> Iterator[list[str]]:
 
 
 @pytest.mark.req("JOB-WRK-12")
-def test_a_worker_that_begins_while_another_holds_the_store_works_when_it_is_free(
+def test_a_worker_started_on_a_locked_store_works_once_it_is_free(
     jobs: Program,
     db: tuple[str, str],
     handlers: str,
@@ -995,7 +997,7 @@ def test_a_worker_that_begins_while_another_holds_the_store_works_when_it_is_fre
 
 
 @pytest.mark.req("JOB-WRK-12")
-def test_a_worker_waits_with_a_migration_for_as_long_as_another_holds_the_store(
+def test_a_worker_waits_with_its_migration_for_a_locked_store(
     jobs: Program,
     db: tuple[str, str],
     handlers: str,
@@ -1018,7 +1020,7 @@ def test_a_worker_waits_with_a_migration_for_as_long_as_another_holds_the_store(
 
 @pytest.mark.req("JOB-WRK-12", "JOB-STO-12")
 @pytest.mark.parametrize("change", ["payload = '{'", "priority = 9", "run_at = -9223372036854775807"])
-def test_a_job_that_cannot_be_read_is_a_broken_store_and_no_fault_of_whoever_looks(
+def test_an_unreadable_job_is_a_broken_store_not_a_usage_error(
     jobs: Program, db: tuple[str, str], file: Path, handlers: str, change: str
 ) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
@@ -1035,14 +1037,14 @@ def test_a_job_that_cannot_be_read_is_a_broken_store_and_no_fault_of_whoever_loo
     assert "job_00000000" in jobs("check", *db).out
 
 
-def test_a_worker_without_a_server_cannot_do_one_round(jobs: Program, handlers: str) -> None:
+def test_one_round_of_a_worker_fails_without_its_server(jobs: Program, handlers: str) -> None:
     ended = jobs("worker", "--handlers", handlers, "--once", "--url", "http://127.0.0.1:1")
 
     assert ended.code == 3
     assert ended.err.endswith("(server_unreachable)\n")
 
 
-def test_serve_hands_the_store_and_the_settings_to_the_server(
+def test_serve_passes_the_store_and_the_settings_to_the_server(
     jobs: Program, db: tuple[str, str], file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Any] = []
@@ -1101,7 +1103,7 @@ def test_a_payload_and_uniqueness_come_from_the_command_line(jobs: Program, db: 
 
 @pytest.mark.req("JOB-USE-5", "JOB-OBJ-6")
 @pytest.mark.parametrize("far", [False, True], ids=["store", "server"])
-def test_many_jobs_are_counted_first_and_changed_when_told_to(
+def test_bulk_changes_only_count_without_confirmation(
     far: bool, jobs: Program, db: tuple[str, str], request: pytest.FixtureRequest
 ) -> None:
     at = request.getfixturevalue("served") if far else db
@@ -1125,12 +1127,14 @@ SLIPS = [("cancel",), ("requeue", "job_000000000001", "--queue", "x"), ("cancel"
 
 @pytest.mark.req("JOB-USE-5")
 @pytest.mark.parametrize("arguments", SLIPS)
-def test_nothing_is_done_to_many_by_a_slip(arguments: tuple[str, ...], jobs: Program, db: tuple[str, str]) -> None:
+def test_a_mistaken_bulk_command_is_a_usage_error(
+    arguments: tuple[str, ...], jobs: Program, db: tuple[str, str]
+) -> None:
     assert jobs(*arguments, *db).code == 2
 
 
 @pytest.mark.req("JOB-USE-3", "JOB-USE-4")
-def test_a_running_job_is_asked_to_stop_and_shows_how_far_it_is(jobs: Program, db: tuple[str, str]) -> None:
+def test_a_running_job_gets_a_cancel_request_and_shows_its_progress(jobs: Program, db: tuple[str, str]) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
     [job] = jobs("pull", "--worker", "w", *db, "--json").document["jobs"]
     proof = ("--worker", "w", "--lease-token", job["lease_token"])
@@ -1145,7 +1149,7 @@ def test_a_running_job_is_asked_to_stop_and_shows_how_far_it_is(jobs: Program, d
     ] == ("cancelled")
 
 
-def test_a_worker_makes_its_store_when_told_to(jobs: Program, handlers: str, tmp_path: Path) -> None:
+def test_a_worker_creates_its_store_with_an_option(jobs: Program, handlers: str, tmp_path: Path) -> None:
     at = ("--db", f"sqlite:///{tmp_path / 'fresh.db'}")
     refused = jobs("worker", "--handlers", handlers, "--once", *at)
     made = jobs("worker", "--handlers", handlers, "--once", "--init", *at)
@@ -1157,11 +1161,11 @@ def test_a_worker_makes_its_store_when_told_to(jobs: Program, handlers: str, tmp
 # Less to type
 
 
-def test_a_store_may_be_named_by_its_path(jobs: Program, file: Path) -> None:
+def test_a_store_can_be_given_as_a_path(jobs: Program, file: Path) -> None:
     assert jobs("list", "--db", file).out == "No jobs match.\n"
 
 
-def test_variables_name_the_store_and_its_settings_as_they_do_for_a_server(
+def test_environment_variables_name_the_store_and_its_settings(
     jobs: Program, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "shop.toml").write_text('object_types = ["cart"]\nactions = ["expire"]\n')
@@ -1175,7 +1179,7 @@ def test_variables_name_the_store_and_its_settings_as_they_do_for_a_server(
     assert (elsewhere.code, "other.db" in elsewhere.err) == (3, True)
 
 
-def test_a_server_is_asked_without_the_settings_that_variables_name(
+def test_a_server_is_called_without_the_settings_of_the_environment(
     jobs: Program, served: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PENDULA_JOBS_DATABASE", "elsewhere.db")
@@ -1191,14 +1195,14 @@ def test_spans_of_time_have_units(span: str, seconds: int, jobs: Program, db: tu
     assert stored["run_at"] == clock.text(seconds)
 
 
-def test_what_is_no_span_of_time_is_told_with_one_that_is(jobs: Program, db: tuple[str, str]) -> None:
+def test_an_invalid_span_of_time_is_rejected_with_an_example(jobs: Program, db: tuple[str, str]) -> None:
     wrong = jobs("requeue", "--older-than", "a while", *db)
 
     assert wrong.code == 2
     assert "'a while' is not a duration; write 90, 15m, 2h or 7d" in wrong.err
 
 
-def test_one_job_that_fits_is_not_several(jobs: Program, db: tuple[str, str]) -> None:
+def test_one_matching_job_is_printed_in_the_singular(jobs: Program, db: tuple[str, str]) -> None:
     jobs("enqueue", "memory", "m", "verify", "--queue", "slow", *db)
 
     counted = jobs("cancel", "--queue", "slow", *db)
@@ -1208,7 +1212,7 @@ def test_one_job_that_fits_is_not_several(jobs: Program, db: tuple[str, str]) ->
     assert done.out == "1 of 1 cancelled or requested to stop.\n"
 
 
-def test_a_caller_without_a_token_is_told_how_to_give_one(
+def test_a_call_without_a_token_explains_how_to_give_one(
     jobs: Program, served: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PENDULA_TOKEN")
@@ -1218,21 +1222,21 @@ def test_a_caller_without_a_token_is_told_how_to_give_one(
 
 
 @pytest.mark.parametrize("command", ["init", "check", "backup", "retain", "serve"])
-def test_what_works_on_the_store_itself_shows_no_options_of_a_server(command: str, jobs: Program) -> None:
+def test_commands_on_the_store_itself_have_no_server_options(command: str, jobs: Program) -> None:
     shown = jobs(command, "--help").out
 
     assert "--db" in shown
     assert "--url" not in shown.replace("for --url", "")
 
 
-def test_a_file_given_for_a_module_is_told_the_module(jobs: Program, db: tuple[str, str]) -> None:
+def test_a_file_given_as_a_module_is_rejected_with_the_module_name(jobs: Program, db: tuple[str, str]) -> None:
     ended = jobs("worker", "--handlers", "shop/upkeep_of_carts.py", "--once", *db)
 
     assert ended.err.endswith("; write shop.upkeep_of_carts (handlers_unusable)\n")
 
 
 @pytest.mark.parametrize("far", [False, True], ids=["store", "server"])
-def test_a_plan_is_put_with_a_payload(
+def test_a_plan_can_be_stored_with_a_payload(
     far: bool, jobs: Program, db: tuple[str, str], request: pytest.FixtureRequest
 ) -> None:
     at = request.getfixturevalue("served") if far else db
@@ -1248,7 +1252,9 @@ def test_a_plan_is_put_with_a_payload(
 # Governed objects
 
 
-def test_people_read_where_an_object_is_and_why(jobs: Program, db: tuple[str, str], clock: Still) -> None:
+def test_output_for_people_shows_the_state_of_an_object_and_why(
+    jobs: Program, db: tuple[str, str], clock: Still
+) -> None:
     made = jobs("objects", "create", "memory", "m", "--evidence", "ev_1", "--user", "mia", "--reason", "met today", *db)
     first = "memory m is candidate; next comes verify at 2026-02-21T12:00:00Z (job_000000000001).\n"
     assert made == Finished(0, first, "")
@@ -1263,7 +1269,7 @@ def test_people_read_where_an_object_is_and_why(jobs: Program, db: tuple[str, st
     assert "verified" in jobs("stats", *db).out
 
 
-def test_people_read_how_it_was_after_an_event(jobs: Program, db: tuple[str, str]) -> None:
+def test_output_for_people_shows_the_state_after_an_event(jobs: Program, db: tuple[str, str]) -> None:
     assert jobs("past", *db).out == "Nothing has happened yet.\n"
     jobs("objects", "create", "memory", "m", "--reason", "met today", *db)
     jobs("objects", "decide", "memory", "m", "verify", "suspicious", "--reason", "odd", *db)
@@ -1275,9 +1281,7 @@ def test_people_read_how_it_was_after_an_event(jobs: Program, db: tuple[str, str
     assert "quarantine" not in then
 
 
-def test_a_worker_says_on_stderr_that_it_is_at_work(
-    jobs: Program, db: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_logs_its_start_on_stderr(jobs: Program, db: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pendula.jobs.worker.worker.Worker.run", lambda _, signals: Tally())
 
     until_stopped = jobs("worker", "--govern", "--worker", "night-1", *db)
@@ -1287,20 +1291,20 @@ def test_a_worker_says_on_stderr_that_it_is_at_work(
     assert for_a_round.err == ""
 
 
-def test_a_group_without_a_command_says_that_one_is_missing(jobs: Program) -> None:
+def test_a_group_without_a_command_reports_the_missing_command(jobs: Program) -> None:
     asked = jobs("objects")
 
     assert asked.code == 2
     assert asked.err == "pendula: Missing command; see pendula jobs objects --help (wrong_usage)\n"
 
 
-def test_a_rollback_that_nobody_asked_for_is_not_told_as_finished(jobs: Program, db: tuple[str, str]) -> None:
+def test_an_unrequested_rollback_is_not_reported_as_finished(jobs: Program, db: tuple[str, str]) -> None:
     jobs("objects", "create", "memory", "m", "--half-life", "P1D", *db)
 
     assert jobs("objects", "rollback-finished", "memory", "m", *db).out.startswith("No rollback was requested. ")
 
 
-def test_people_read_gates_decisions_and_rollbacks(jobs: Program, db: tuple[str, str]) -> None:
+def test_output_for_people_shows_gates_decisions_and_rollbacks(jobs: Program, db: tuple[str, str]) -> None:
     assert jobs("gates", "list", *db).out.startswith("No gates are set;")
     assert jobs("rollbacks", *db).out == "No open rollbacks.\n"
     for gate in ("persona_conflict_gate", "risk_gate", "cognition_gate"):
@@ -1315,7 +1319,7 @@ def test_people_read_gates_decisions_and_rollbacks(jobs: Program, db: tuple[str,
     assert "rb_000000000001" in jobs("rollbacks", *db).out
 
 
-def test_a_user_of_the_command_line_stands_in_the_trail(jobs: Program, db: tuple[str, str]) -> None:
+def test_the_trail_names_the_user_of_the_command_line(jobs: Program, db: tuple[str, str]) -> None:
     jobs("objects", "create", "memory", "m", *db)
     jobs("objects", "refill", "memory", "m", "--reason", "worth it", "--user", "zoë", *db)
 
@@ -1324,14 +1328,14 @@ def test_a_user_of_the_command_line_stands_in_the_trail(jobs: Program, db: tuple
     assert jobs("objects", "refill", "memory", "m", "--reason", "x", "--user", " ", *db).code == 2
 
 
-def test_another_user_than_the_token_names_is_refused(jobs: Program, served: tuple[str, str]) -> None:
+def test_a_user_other_than_that_of_the_token_is_rejected(jobs: Program, served: tuple[str, str]) -> None:
     said = jobs("objects", "create", "memory", "m", "--user", "mia", *served)
 
     assert said.code == 1
     assert "The token belongs to ops" in said.err
 
 
-def test_members_that_are_no_object_are_wrong_usage(jobs: Program, db: tuple[str, str]) -> None:
+def test_members_that_are_not_an_object_are_wrong_usage(jobs: Program, db: tuple[str, str]) -> None:
     for text in ("[1]", "{"):
         assert jobs("objects", "create", "memory", "m", "--members", text, *db).code == 2
 
@@ -1349,7 +1353,7 @@ def test_a_worker_settles_governed_objects_without_a_handler(
     assert jobs("worker", "--once", *db).code == 2
 
 
-def test_stats_say_how_many_objects_wait_for_a_person(jobs: Program, db: tuple[str, str]) -> None:
+def test_stats_show_how_many_objects_wait_for_a_person(jobs: Program, db: tuple[str, str]) -> None:
     members = '{"falsify_if": "a counter-example", "review_interval": "P7D", "unknown_type": "multipath"}'
     common = ("--members", members, "--evidence", "ev_1", "--expires-at", "2036-01-01T00:00:00Z", "--user", "mia")
     jobs("objects", "create", "cognition", "a", "--risk", "low", *common, *db)
@@ -1380,7 +1384,7 @@ def test_stats_say_how_many_objects_wait_for_a_person(jobs: Program, db: tuple[s
         (("enqueue",), '{"object_type": "memory"}', "object_id"),
     ],
 )
-def test_a_body_that_is_none_is_refused(
+def test_an_invalid_body_is_rejected(
     jobs: Program, db: tuple[str, str], tmp_path: Path, arguments: tuple[str, ...], text: str, said: str
 ) -> None:
     (tmp_path / "body.json").write_text(text)

@@ -124,7 +124,7 @@ def public(kind: type) -> dict[str, Any]:
 
 
 @pytest.mark.req("JOB-API-5")
-def test_every_method_of_the_scheduler_is_there_with_the_same_parameters() -> None:
+def test_every_method_of_the_scheduler_exists_with_the_same_parameters() -> None:
     near, far = public(Scheduler), public(RemoteScheduler)
 
     assert {name: far.get(name) for name in near} == near
@@ -185,9 +185,7 @@ def test_calls_go_to_the_paths_of_the_contract(
 
 @pytest.mark.req("JOB-API-3")
 @pytest.mark.parametrize("job_id", ["pull", "..", "a/b", "", "job_1", "job_00000000 ?"])
-def test_what_cannot_be_the_id_of_a_job_leads_to_no_other_path(
-    server: Scripted, remote: RemoteScheduler, job_id: str
-) -> None:
+def test_an_invalid_job_id_cannot_reach_another_path(server: Scripted, remote: RemoteScheduler, job_id: str) -> None:
     for call in (remote.show, remote.history, remote.ack, remote.cancel):
         with pytest.raises(JobRefused) as refused:
             call(job_id)
@@ -199,7 +197,7 @@ def test_what_cannot_be_the_id_of_a_job_leads_to_no_other_path(
     assert server.heard == []
 
 
-def test_defer_is_an_enqueue_and_gives_the_job(server: Scripted, remote: RemoteScheduler) -> None:
+def test_defer_enqueues_and_returns_the_job(server: Scripted, remote: RemoteScheduler) -> None:
     server.says(201, {"job": {"job_id": JOB_ID}})
 
     job = remote.defer("memory", "mem_1", "verify", in_sec=60, priority="high")
@@ -209,7 +207,7 @@ def test_defer_is_an_enqueue_and_gives_the_job(server: Scripted, remote: RemoteS
     assert server.heard[0].body["priority"] == "high"
 
 
-def test_a_server_under_a_path_is_found_there(server: Scripted) -> None:
+def test_a_server_can_be_mounted_under_a_path(server: Scripted) -> None:
     server.says(200)
     with RemoteScheduler(server.url + "/jobs/") as scheduler:
         scheduler.show(JOB_ID)
@@ -217,7 +215,7 @@ def test_a_server_under_a_path_is_found_there(server: Scripted) -> None:
     assert server.heard[0].path == f"/jobs/scheduler/jobs/{JOB_ID}"
 
 
-def test_a_connection_is_used_again(server: Scripted, remote: RemoteScheduler) -> None:
+def test_a_connection_is_reused(server: Scripted, remote: RemoteScheduler) -> None:
     for _ in range(3):
         server.says(200)
         remote.pull(worker_id="w")
@@ -228,7 +226,7 @@ def test_a_connection_is_used_again(server: Scripted, remote: RemoteScheduler) -
     assert len({heard.connection for heard in server.heard}) == 1
 
 
-def test_a_connection_that_was_closed_meanwhile_is_not_used(server: Scripted, remote: RemoteScheduler) -> None:
+def test_a_closed_connection_is_not_reused(server: Scripted, remote: RemoteScheduler) -> None:
     server.says(200, close=True)
     server.says(200)
     remote.enqueue(**JOB)
@@ -256,7 +254,7 @@ class Dead:
         self._other.close()
 
 
-def test_what_looks_is_asked_again_when_a_kept_connection_is_dead(server: Scripted, remote: RemoteScheduler) -> None:
+def test_reads_are_repeated_when_a_reused_connection_is_dead(server: Scripted, remote: RemoteScheduler) -> None:
     server.says(200, {"ok": True})
     remote._idle.append(Dead())  # type: ignore[arg-type]
 
@@ -264,7 +262,7 @@ def test_what_looks_is_asked_again_when_a_kept_connection_is_dead(server: Script
 
 
 @pytest.mark.req("JOB-API-4")
-def test_what_changes_something_is_never_sent_twice_unasked(server: Scripted, remote: RemoteScheduler) -> None:
+def test_changes_are_never_sent_twice(server: Scripted, remote: RemoteScheduler) -> None:
     remote._idle.append(Dead())  # type: ignore[arg-type]
 
     with pytest.raises(ServerUnreachable, match="Connection reset by peer"):
@@ -272,7 +270,7 @@ def test_what_changes_something_is_never_sent_twice_unasked(server: Scripted, re
     assert server.heard == []
 
 
-def test_threads_have_connections_of_their_own(server: Scripted, remote: RemoteScheduler) -> None:
+def test_each_thread_has_its_own_connection(server: Scripted, remote: RemoteScheduler) -> None:
     server.says(0)
     server.says(200)
 
@@ -305,7 +303,7 @@ def test_threads_have_connections_of_their_own(server: Scripted, remote: RemoteS
     ],
 )
 @pytest.mark.req("JOB-API-2")
-def test_errors_come_out_as_those_of_the_scheduler(
+def test_errors_are_raised_as_those_of_the_scheduler(
     server: Scripted, remote: RemoteScheduler, status: int, body: Any, kind: type[Exception], code: str
 ) -> None:
     server.says(status, body)
@@ -320,7 +318,7 @@ def test_errors_come_out_as_those_of_the_scheduler(
         assert raised.value.status == status  # type: ignore[attr-defined]
 
 
-def test_a_full_waiting_line_is_retried_later(server: Scripted, remote: RemoteScheduler) -> None:
+def test_a_rate_limited_call_is_recognised(server: Scripted, remote: RemoteScheduler) -> None:
     server.says(429, error("rate_limited"))
 
     with pytest.raises(CallRefused) as raised:
@@ -332,7 +330,7 @@ def test_a_full_waiting_line_is_retried_later(server: Scripted, remote: RemoteSc
 @pytest.mark.parametrize(
     ("status", "body"), [(200, b"<html>"), (200, b"[]"), (404, b"no"), (302, b"{}"), (500, b'{"error": "x"}')]
 )
-def test_what_is_no_scheduler_is_said_to_be_none(
+def test_a_server_that_is_not_a_scheduler_is_reported(
     server: Scripted, remote: RemoteScheduler, status: int, body: bytes
 ) -> None:
     server.says(status, body)
@@ -341,7 +339,7 @@ def test_what_is_no_scheduler_is_said_to_be_none(
         remote.show(JOB_ID)
 
 
-def test_nobody_there_is_one_sentence() -> None:
+def test_a_refused_connection_is_reported_in_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
@@ -351,13 +349,13 @@ def test_nobody_there_is_one_sentence() -> None:
     assert raised.value.message == f"The server at http://127.0.0.1:{port} cannot be reached: Connection refused"
 
 
-def test_a_server_that_does_not_answer_is_given_up(server: Scripted) -> None:
+def test_a_call_to_a_server_that_does_not_answer_times_out(server: Scripted) -> None:
     server.says(0)
     with RemoteScheduler(server.url, timeout=0.05) as scheduler, pytest.raises(ServerUnreachable, match=r"within 0.05"):
         scheduler.enqueue(**JOB)
 
 
-def test_a_pull_that_waits_is_given_its_time(server: Scripted) -> None:
+def test_the_timeout_of_a_waiting_pull_includes_its_wait(server: Scripted) -> None:
     server.says(0)
     with (
         RemoteScheduler(server.url, timeout=0.05) as scheduler,
@@ -372,12 +370,12 @@ def test_numbers_are_exact(server: Scripted, remote: RemoteScheduler) -> None:
     assert remote.metrics() == {"job_success_rate": Decimal("0.1")}
 
 
-def test_what_cannot_be_sent_is_refused_here(remote: RemoteScheduler) -> None:
+def test_invalid_requests_are_rejected_before_they_are_sent(remote: RemoteScheduler) -> None:
     with pytest.raises(InputRefused, match="cannot be sent as JSON"):
         remote.enqueue(object_id="\ud800")
 
 
-def test_a_closed_one_sends_nothing(remote: RemoteScheduler) -> None:
+def test_a_closed_client_sends_nothing(remote: RemoteScheduler) -> None:
     remote.close()
 
     with pytest.raises(WrongUsage, match="closed"):
@@ -385,19 +383,19 @@ def test_a_closed_one_sends_nothing(remote: RemoteScheduler) -> None:
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8765", "ftp://x", "http://", "http://h:x", "http://h/?a=1", "http://h/#a"])
-def test_what_is_no_address_is_refused(url: str) -> None:
+def test_an_invalid_address_is_rejected(url: str) -> None:
     with pytest.raises(WrongUsage, match="is not the address of a server"):
         RemoteScheduler(url)
 
 
-def test_secrets_in_an_address_are_refused_and_not_repeated() -> None:
+def test_secrets_in_an_address_are_rejected_and_not_repeated() -> None:
     with pytest.raises(WrongUsage) as raised:
         RemoteScheduler("http://ada:secret@h")
 
     assert "secret" not in raised.value.message.replace("must not hold secrets", "")
 
 
-def test_the_token_goes_into_the_header(server: Scripted) -> None:
+def test_the_token_is_sent_in_the_header(server: Scripted) -> None:
     server.says(200)
     with RemoteScheduler(server.url, "pendula_abc") as scheduler:
         scheduler.show(JOB_ID)
@@ -420,7 +418,7 @@ def test_the_token_comes_from_a_file_or_the_environment(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "mode"), [("", 0o600), ("two words", 0o600), ("a\nb", 0o600), ("good", 0o640), (None, 0)]
 )
-def test_a_token_that_cannot_be_used_is_refused_unseen(text: str | None, mode: int, tmp_path: Path) -> None:
+def test_an_unusable_token_is_rejected_and_not_repeated(text: str | None, mode: int, tmp_path: Path) -> None:
     file = tmp_path / "token"
     if text is not None:
         file.write_text(text)
@@ -432,13 +430,13 @@ def test_a_token_that_cannot_be_used_is_refused_unseen(text: str | None, mode: i
     assert not text or text not in raised.value.message
 
 
-def test_a_broken_token_in_the_environment_is_refused() -> None:
+def test_an_invalid_token_in_the_environment_is_rejected() -> None:
     with pytest.raises(TokenUnusable, match="PENDULA_TOKEN"):
         token_from(None, {"PENDULA_TOKEN": "a\nb"})
 
 
 @pytest.mark.req("JOB-API-5")
-def test_near_and_far_give_the_same_replies_and_the_same_refusals(tmp_path: Path) -> None:
+def test_local_and_remote_schedulers_give_the_same_replies_and_rejections(tmp_path: Path) -> None:
     near, clock = opened(tmp_path)
     database = tmp_path / "far.db"
     settings = Settings(port=0, data=str(tmp_path / "data"))

@@ -315,7 +315,7 @@ CASES: tuple[Case, ...] = (
 
 @pytest.mark.req("JOB-API-5")
 @pytest.mark.parametrize("case", CASES, ids=[case.__name__ for case in CASES])
-def test_both_faces_answer_alike(tmp_path: Path, case: Case) -> None:
+def test_both_interfaces_answer_alike(tmp_path: Path, case: Case) -> None:
     transcripts = {}
     for name, opened in FACES.items():
         with opened(tmp_path / name, QUICK) as (face, clock):
@@ -327,7 +327,7 @@ def test_both_faces_answer_alike(tmp_path: Path, case: Case) -> None:
 
 
 @pytest.mark.req("JOB-API-5")
-def test_both_faces_keep_to_the_words_of_the_settings(tmp_path: Path) -> None:
+def test_both_interfaces_use_the_vocabulary_of_the_settings(tmp_path: Path) -> None:
     words = Policy(durability=Durability.NORMAL, vocabulary=Vocabulary(("page",), ("translate",)), auto_followup=False)
     transcripts = {}
     for name, opened in FACES.items():
@@ -442,7 +442,7 @@ def call(server: LiveServer, method: str, path: str, body: Any = None) -> tuple[
 
 
 @pytest.mark.req("JOB-API-1")
-def test_every_call_of_the_contract_does_its_work_on_a_real_server(tmp_path: Path) -> None:
+def test_every_call_of_the_contract_works_on_a_real_server(tmp_path: Path) -> None:
     with LiveServer(Settings(port=0, data=str(tmp_path / "data")), [jobs_scheduler(QUICK)]) as server:
         ask = partial(call, server)
         made = [

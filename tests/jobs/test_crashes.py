@@ -89,7 +89,7 @@ def finish(folder: Path) -> None:
 @pytest.mark.req("JOB-STO-7")
 @pytest.mark.req("JOB-STO-6")
 @pytest.mark.parametrize("share", campaign_after(3, range(SHARES)))
-def test_a_killed_process_loses_nothing_it_was_answered(tmp_path: Path, share: int) -> None:
+def test_a_killed_process_loses_no_answered_call(tmp_path: Path, share: int) -> None:
     folder = made(tmp_path)
     kills = KILLS // SHARES
     seeds = range(share * kills, (share + 1) * kills)
@@ -101,7 +101,7 @@ def test_a_killed_process_loses_nothing_it_was_answered(tmp_path: Path, share: i
 @pytest.mark.long
 @pytest.mark.req("JOB-STO-7")
 @pytest.mark.parametrize("share", range(LONG_KILLS // 50))
-def test_two_thousand_killed_processes_lose_nothing(tmp_path: Path, share: int) -> None:
+def test_two_thousand_killed_processes_lose_no_answered_call(tmp_path: Path, share: int) -> None:
     folder = made(tmp_path)
     seeds = range(KILLS + share * 50, KILLS + (share + 1) * 50)
 
@@ -235,7 +235,7 @@ def test_many_killed_and_frozen_workers_leave_every_effect_once(tmp_path: Path, 
 
 @pytest.mark.req("JOB-WRK-13")
 @pytest.mark.req("JOB-PULL-13")
-def test_with_default_settings_all_jobs_of_a_killed_worker_come_back(tmp_path: Path) -> None:
+def test_with_default_settings_all_jobs_of_a_killed_worker_are_delivered_again(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     for number in range(5):
         client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})

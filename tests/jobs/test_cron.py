@@ -91,7 +91,7 @@ TRIED_MINUTES = 1500
 
 
 @given(expressions, instants)
-def test_the_next_time_is_the_first_minute_that_counts(expression: str, instant: int) -> None:
+def test_the_next_time_is_the_first_matching_minute(expression: str, instant: int) -> None:
     found = next_after(expression, instant)
     expected = tried(expression, instant, TRIED_MINUTES)
 
@@ -115,7 +115,7 @@ def test_the_next_time_is_the_first_minute_that_counts(expression: str, instant:
         "0 0 29 2 */7",
     ],
 )
-def test_over_years_every_time_is_found_and_no_other(expression: str) -> None:
+def test_over_years_exactly_the_matching_times_are_found(expression: str) -> None:
     first, last = datetime(2026, 1, 1, tzinfo=UTC), datetime(2033, 1, 1, tzinfo=UTC)
     of_day = [minute for minute in range(1440) if may_count(expression, minute)]
     expected = []
@@ -159,9 +159,7 @@ def test_known_times(expression: str, after: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("expression", ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "0 0 30-31 feb */2"])
-def test_days_that_no_month_has_are_refused_without_looking_at_any_day(
-    expression: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_impossible_days_are_rejected_without_a_search(expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[object] = []
     monkeypatch.setattr(Cron, "_on", lambda _cron, day: looked.append(day))
 
@@ -171,7 +169,7 @@ def test_days_that_no_month_has_are_refused_without_looking_at_any_day(
     assert looked == []
 
 
-def test_there_is_nothing_after_the_last_day() -> None:
+def test_no_time_follows_the_last_day() -> None:
     assert next_after("59 23 31 12 *", parse_utc("9999-12-31T23:59:00Z")) is None
 
 
@@ -182,7 +180,7 @@ def test_there_is_nothing_after_the_last_day() -> None:
      "1-2-3 * * * *", "*/x * * * *", "１ * * * *", "? * * * *", "0 0 30 2 *", "0 0 31 4,6,9,11 *", "@never",
      "L * * * *", "* * * * *" + " " * 300],
 )  # fmt: skip
-def test_what_is_no_expression_or_never_comes_is_refused(expression: str) -> None:
+def test_invalid_or_never_matching_expressions_are_rejected(expression: str) -> None:
     with pytest.raises(CronRefused) as refused:
         next_after(expression, 0)
 

@@ -39,7 +39,7 @@ WAYS: dict[str, Callable[[Job], Done]] = {
 
 
 @pytest.mark.req("JOB-OBJ-1", "JOB-OBJ-2")
-def test_a_job_shows_all_its_fields_in_the_order_of_the_document_and_no_token() -> None:
+def test_a_job_shows_all_fields_in_the_specified_order_and_no_token() -> None:
     shown = job_json(running())
 
     assert tuple(shown) == PUBLIC
@@ -48,7 +48,7 @@ def test_a_job_shows_all_its_fields_in_the_order_of_the_document_and_no_token() 
 
 @pytest.mark.req("JOB-OBJ-3")
 @given(st.lists(st.integers(1, 1 << 59), min_size=2, max_size=2, unique=True))
-def test_ids_are_well_formed_and_sort_as_they_were_given(numbers: list[int]) -> None:
+def test_ids_are_well_formed_and_sort_in_the_order_of_creation(numbers: list[int]) -> None:
     first, second = (job_id(number) for number in sorted(numbers))
 
     assert first < second
@@ -61,12 +61,12 @@ def test_ids_are_well_formed_and_sort_as_they_were_given(numbers: list[int]) -> 
 
 
 @pytest.mark.req("JOB-OBJ-12", "JOB-OBJ-10")
-def test_the_derived_key_holds_object_action_and_the_time_as_it_is_shown() -> None:
+def test_the_derived_key_has_object_action_and_the_formatted_time() -> None:
     assert queued().idempotency_key == "cg_123:revalidate:2026-02-21T00:00:00Z"
 
 
 @pytest.mark.req("JOB-ENQ-6", "JOB-OBJ-12")
-def test_the_derived_key_of_a_job_for_now_holds_the_assigned_instant() -> None:
+def test_the_derived_key_of_a_job_for_now_has_the_assigned_instant() -> None:
     job = decide.new_job(replace(WISH, run_at=None), 1, MIDNIGHT + 5)
 
     assert isinstance(job, Job)
@@ -75,7 +75,7 @@ def test_the_derived_key_of_a_job_for_now_holds_the_assigned_instant() -> None:
 
 
 @pytest.mark.req("JOB-ENQ-4")
-def test_a_time_equal_to_now_is_accepted_and_one_earlier_is_not() -> None:
+def test_a_time_equal_to_now_is_accepted_and_an_earlier_one_is_not() -> None:
     at_once = decide.new_job(WISH, 1, MIDNIGHT)
     late = decide.new_job(WISH, 1, MIDNIGHT + 1)
 
@@ -88,7 +88,7 @@ def test_a_time_equal_to_now_is_accepted_and_one_earlier_is_not() -> None:
 
 
 @pytest.mark.req("JOB-OBJ-13", "JOB-OBJ-12")
-def test_a_retry_moves_run_at_and_neither_the_key_nor_what_was_asked_for() -> None:
+def test_a_retry_changes_run_at_but_not_the_key_or_the_requested_time() -> None:
     before = running()
 
     after = decide.failed(before, Fail("x", 300 * SECOND), MIDNIGHT, Policy()).job
@@ -99,7 +99,7 @@ def test_a_retry_moves_run_at_and_neither_the_key_nor_what_was_asked_for() -> No
 
 @pytest.mark.req("JOB-OBJ-14")
 @pytest.mark.parametrize("length", [1, 4095, 4096, 4097, 100_000])
-def test_an_error_text_is_cut_at_4096_characters_and_says_so(length: int) -> None:
+def test_an_error_text_is_truncated_at_4096_characters_with_a_mark(length: int) -> None:
     error = "é" * length
 
     kept = decide.failed(running(), Fail(error), MIDNIGHT, Policy()).job.last_error
@@ -112,7 +112,7 @@ def test_an_error_text_is_cut_at_4096_characters_and_says_so(length: int) -> Non
 
 
 @pytest.mark.req("JOB-OBJ-14")
-def test_an_ack_leaves_the_last_error() -> None:
+def test_an_ack_keeps_the_last_error() -> None:
     assert decide.acked(running(last_error="why"), Ack(), MIDNIGHT).job.last_error == "why"
 
 
@@ -120,7 +120,7 @@ def test_an_ack_leaves_the_last_error() -> None:
 
 
 @pytest.mark.req("JOB-ENQ-2", "JOB-ENQ-5")
-def test_the_same_work_is_the_stored_job_whatever_else_the_request_says() -> None:
+def test_the_same_work_returns_the_stored_job_whatever_the_other_fields() -> None:
     stored = queued(status="succeeded")
     other = replace(WISH, priority=0, max_attempts=9, correlation_id="c")
 
@@ -137,7 +137,7 @@ def test_the_same_work_is_the_stored_job_whatever_else_the_request_says() -> Non
         ({"run_at": MIDNIGHT + 1}, ["scheduled_for"]),
     ],
 )
-def test_other_work_under_a_stored_key_is_a_conflict_that_says_what_differs(
+def test_other_work_under_a_stored_key_is_a_conflict_that_names_the_difference(
     change: dict[str, Any], differs: list[str]
 ) -> None:
     stored = queued(idempotency_key="k-1")
@@ -153,7 +153,7 @@ def test_other_work_under_a_stored_key_is_a_conflict_that_says_what_differs(
 
 
 @pytest.mark.req("JOB-PULL-1", "JOB-PULL-9", "JOB-OBJ-7")
-def test_a_delivery_raises_the_fence_and_no_attempt() -> None:
+def test_a_delivery_raises_the_fence_but_not_the_attempt() -> None:
     job = running(attempt=1, delivery_count=4)
 
     assert (job.status, job.worker_id, job.delivery_count, job.attempt) == ("running", "w1", 5, 1)
@@ -180,7 +180,7 @@ def test_a_delivery_raises_the_fence_and_no_attempt() -> None:
         ({}, Proof(), LEASE, "lease_expired"),
     ],
 )
-def test_who_may_finish_a_delivery_and_which_refusal_comes_first(
+def test_only_the_lease_holder_finishes_a_delivery_and_rejections_are_ordered(
     fields: dict[str, Any], proof: Proof, late: int, code: str | None
 ) -> None:
     job = replace(running(), **fields)
@@ -189,7 +189,7 @@ def test_who_may_finish_a_delivery_and_which_refusal_comes_first(
 
 
 @pytest.mark.req("JOB-ACK-5")
-def test_a_lost_lease_says_who_has_it_now() -> None:
+def test_a_lost_lease_names_the_current_holder() -> None:
     found = decide.holding(running(worker="worker-2", delivery_count=1), Proof("worker-1"), MIDNIGHT)
 
     assert isinstance(found, Refused)
@@ -209,7 +209,7 @@ def test_a_lost_lease_says_who_has_it_now() -> None:
         (1, "t1", Ended.FAIL, False),
     ],
 )
-def test_a_repetition_is_known_by_its_token_or_as_the_only_delivery(
+def test_a_repeated_call_is_recognised_by_its_token_or_as_the_only_delivery(
     deliveries: int, token: str | None, ended: Ended, expected: bool
 ) -> None:
     done = decide.acked(running(delivery_count=deliveries - 1), Ack(), MIDNIGHT).job
@@ -218,7 +218,7 @@ def test_a_repetition_is_known_by_its_token_or_as_the_only_delivery(
 
 
 @pytest.mark.req("JOB-OBJ-8")
-def test_the_token_of_a_finished_delivery_is_kept_as_a_hash_and_holds_nothing() -> None:
+def test_the_token_of_a_finished_delivery_is_stored_as_a_hash_without_rights() -> None:
     job = decide.released(running(), MIDNIGHT).job
 
     assert (job.lease, job.worker_id, job.lease_expires_at) == (None, None, None)
@@ -227,7 +227,7 @@ def test_the_token_of_a_finished_delivery_is_kept_as_a_hash_and_holds_nothing() 
 
 @pytest.mark.req("JOB-API-10")
 @pytest.mark.parametrize(("asked", "expected"), [(10, 60), (60, 65), (3600, 3605)])
-def test_a_renewal_never_brings_the_end_nearer(asked: int, expected: int) -> None:
+def test_a_renewal_never_shortens_a_lease(asked: int, expected: int) -> None:
     after = decide.renewed(running(), Renew(), MIDNIGHT + 5 * SECOND, asked * SECOND)
 
     assert after.lease_expires_at == MIDNIGHT + expected * SECOND
@@ -248,7 +248,7 @@ def test_a_release_changes_neither_time_nor_attempt() -> None:
 
 @pytest.mark.req("JOB-API-12", "JOB-OBJ-6")
 @pytest.mark.parametrize("status", ["succeeded", "failed", "dead_letter"])
-def test_what_is_over_is_not_cancelled(status: str) -> None:
+def test_a_finished_job_cannot_be_cancelled(status: str) -> None:
     refused = decide.cancelled(queued(status=status, last_error="cancelled: why"), stated("why"), MIDNIGHT)
     done = decide.cancelled(queued(), stated("why"), MIDNIGHT)
 
@@ -259,7 +259,7 @@ def test_what_is_over_is_not_cancelled(status: str) -> None:
 
 @pytest.mark.req("JOB-API-13", "JOB-OBJ-6")
 @pytest.mark.parametrize("status", ["queued", "running", "succeeded"])
-def test_only_what_was_given_up_is_requeued(status: str) -> None:
+def test_only_dead_letters_failed_and_cancelled_jobs_are_requeued(status: str) -> None:
     user = Actor("user", "ann")
     dead = queued(status="dead_letter", attempt=3, last_error="x")
 
@@ -274,7 +274,7 @@ def test_only_what_was_given_up_is_requeued(status: str) -> None:
 
 @pytest.mark.req("JOB-OBJ-8")
 @given(st.lists(st.sampled_from(sorted(WAYS)), max_size=12), st.integers(1, 5))
-def test_attempts_stay_in_range_and_leases_go_with_running(ways: list[str], most: int) -> None:
+def test_attempts_stay_in_range_and_only_running_jobs_have_leases(ways: list[str], most: int) -> None:
     job = queued(max_attempts=most)
     for way in ways:
         if job.status != "queued":

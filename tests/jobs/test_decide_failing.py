@@ -16,7 +16,7 @@ from tests.jobs.samples import LEASE, MIDNIGHT, queued, running
 
 @pytest.mark.req("JOB-FAIL-1", "JOB-FAIL-2")
 @pytest.mark.parametrize(("most", "statuses"), [(3, ["queued", "queued", "dead_letter"]), (1, ["dead_letter"])])
-def test_the_raised_attempt_decides(most: int, statuses: list[str]) -> None:
+def test_the_increased_attempt_decides(most: int, statuses: list[str]) -> None:
     job = running(max_attempts=most)
     seen = []
     for attempt in range(1, most + 1):
@@ -41,13 +41,13 @@ def test_the_raised_attempt_decides(most: int, statuses: list[str]) -> None:
         (99, 3_547_654_024),
     ],
 )
-def test_golden_pauses_computed_with_sha256sum_and_bc(attempt: int, expected: int) -> None:
+def test_delays_match_golden_values_of_sha256sum_and_bc(attempt: int, expected: int) -> None:
     assert decide.backoff_us("job_01HZX3T9", attempt, Policy()) == expected
 
 
 @pytest.mark.req("JOB-FAIL-4")
 @given(st.text("0123456789ABCDEF", min_size=8, max_size=12), st.integers(1, 100))
-def test_the_pause_is_the_formula_in_exact_numbers_rounded_down(name: str, attempt: int) -> None:
+def test_the_delay_is_the_exact_formula_rounded_down(name: str, attempt: int) -> None:
     seconds = min(60 * 2 ** (attempt - 1), 3600)
     h = Fraction(int(sha256(f"job_{name}|{attempt}".encode()).hexdigest()[:16], 16), 2**64)
 
@@ -71,7 +71,7 @@ def test_the_pause_is_the_formula_in_exact_numbers_rounded_down(name: str, attem
         ("01:00:00", 300, Policy(retry_base=RetryBase.NOW), "01:05:00"),
     ],
 )
-def test_the_time_of_the_next_try(failed_at: str, delay: int, policy: Policy, expected: str) -> None:
+def test_the_next_retry_is_at_now_plus_the_delay(failed_at: str, delay: int, policy: Policy, expected: str) -> None:
     now = parse_utc(f"2026-02-21T{failed_at}Z")
 
     after = decide.failed(running(), Fail("x", delay * SECOND), now, policy).job
@@ -79,7 +79,7 @@ def test_the_time_of_the_next_try(failed_at: str, delay: int, policy: Policy, ex
     assert after.run_at == parse_utc(f"2026-02-21T{expected}Z")
 
 
-def test_the_next_try_of_a_job_at_the_end_of_time_is_not_later_than_that() -> None:
+def test_the_next_retry_is_at_most_the_latest_instant() -> None:
     end = parse_utc("9999-12-31T23:59:59.999999Z")
 
     after = decide.failed(running(run_at=end), Fail("x", 300 * SECOND), MIDNIGHT, Policy()).job
@@ -88,7 +88,7 @@ def test_the_next_try_of_a_job_at_the_end_of_time_is_not_later_than_that() -> No
 
 
 @pytest.mark.req("JOB-FAIL-6")
-def test_a_dead_letter_keeps_its_time_and_no_lease() -> None:
+def test_a_dead_letter_keeps_its_time_and_has_no_lease() -> None:
     before = running(max_attempts=1)
 
     after = decide.failed(before, Fail("x", 300 * SECOND), MIDNIGHT, Policy()).job
@@ -98,7 +98,7 @@ def test_a_dead_letter_keeps_its_time_and_no_lease() -> None:
 
 
 @pytest.mark.req("JOB-FAIL-8")
-def test_what_must_not_be_tried_again_is_failed_with_one_attempt_more() -> None:
+def test_a_permanent_failure_counts_one_more_attempt() -> None:
     after = decide.failed(running(), Fail("x", retryable=False), MIDNIGHT, Policy()).job
 
     assert (after.status, after.attempt, after.last_error) == ("failed", 1, "x")
@@ -116,7 +116,7 @@ def test_an_expired_lease_is_a_failed_attempt_and_the_job_keeps_its_place(base: 
 
 
 @pytest.mark.req("JOB-FAIL-12")
-def test_an_expired_lease_waits_where_a_delay_is_set() -> None:
+def test_an_expired_lease_waits_for_the_configured_delay() -> None:
     policy = Policy(lease_expiry_retry_delay_sec=30)
 
     after = decide.expired(running(), MIDNIGHT + 3600 * SECOND, policy).job
@@ -125,7 +125,7 @@ def test_an_expired_lease_waits_where_a_delay_is_set() -> None:
 
 
 @pytest.mark.req("JOB-FAIL-12")
-def test_a_job_that_kills_every_worker_ends_as_a_dead_letter() -> None:
+def test_a_job_that_kills_every_worker_becomes_a_dead_letter() -> None:
     job = queued()
     for _ in range(3):
         job = decide.expired(decide.deliver(job, "w", b"", MIDNIGHT, LEASE).job, MIDNIGHT + LEASE, Policy()).job

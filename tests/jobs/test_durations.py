@@ -18,7 +18,7 @@ DAY = 86_400_000_000
         ("P36525D", 36_525 * DAY),
     ],
 )
-def test_a_length_is_read_and_shown_again(text: str, micros: int) -> None:
+def test_a_duration_is_parsed_and_formatted(text: str, micros: int) -> None:
     assert parse_duration(text) == micros
     assert parse_duration(format_duration(micros)) == micros
 
@@ -45,5 +45,5 @@ def test_a_length_is_read_and_shown_again(text: str, micros: int) -> None:
         None,
     ],
 )
-def test_what_is_no_length_or_beyond_a_hundred_years_is_refused(text: object) -> None:
+def test_an_invalid_duration_or_one_beyond_a_hundred_years_is_rejected(text: object) -> None:
     assert parse_duration(text) is None

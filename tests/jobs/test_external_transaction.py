@@ -40,7 +40,7 @@ def memories(connection: sqlite3.Connection) -> list[Any]:
 
 
 @pytest.mark.req("JOB-ENQ-11")
-def test_rolled_back_there_is_no_object_and_no_job(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
+def test_a_rollback_leaves_no_object_and_no_job(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO memories VALUES ('m', 'once')")
     answer = enqueue_within(connection, scheduler.calls, JOB)
 
@@ -54,7 +54,7 @@ def test_rolled_back_there_is_no_object_and_no_job(scheduler: Scheduler, connect
 
 
 @pytest.mark.req("JOB-ENQ-11")
-def test_committed_both_are_there_and_the_trail_goes_on(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
+def test_a_commit_stores_both_and_continues_the_trail(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
     scheduler.enqueue(**JOB, idempotency_key="before")
     connection.execute("INSERT INTO memories VALUES ('m', 'once')")
     first = enqueue_within(connection, scheduler.calls, JOB, Caller(Actor("user", "ann"), "req-1"))
@@ -76,7 +76,7 @@ def test_committed_both_are_there_and_the_trail_goes_on(scheduler: Scheduler, co
 
 
 @pytest.mark.req("JOB-ENQ-11", "JOB-ENQ-2", "JOB-API-5")
-def test_answers_are_those_of_every_other_enqueue(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
+def test_answers_equal_those_of_any_other_enqueue(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
     stored = scheduler.enqueue(**JOB, idempotency_key="k")["job"]
     bodies = [
         {**JOB, "idempotency_key": "k"},
@@ -100,7 +100,7 @@ def test_answers_are_those_of_every_other_enqueue(scheduler: Scheduler, connecti
     assert check(scheduler.calls.store) == []
 
 
-def test_a_job_is_not_seen_before_the_caller_commits(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
+def test_a_job_is_not_visible_before_the_caller_commits(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     enqueue_within(connection, scheduler.calls, JOB)
 
@@ -111,7 +111,7 @@ def test_a_job_is_not_seen_before_the_caller_commits(scheduler: Scheduler, conne
     assert (before, after) == (0, 1)
 
 
-def test_whatever_the_caller_makes_of_rows_stays_its_own(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
+def test_the_row_factory_of_the_caller_is_kept(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
     def as_dict(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
         return {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
 
@@ -128,14 +128,14 @@ def test_whatever_the_caller_makes_of_rows_stays_its_own(scheduler: Scheduler, c
     assert check(scheduler.calls.store) == []
 
 
-def test_without_a_transaction_there_is_nothing_to_join(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
+def test_a_connection_without_a_transaction_is_rejected(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
     with pytest.raises(CannotJoin):
         enqueue_within(connection, scheduler.calls, JOB)
 
     assert scheduler.list()["jobs"] == []
 
 
-def test_another_file_cannot_be_joined(scheduler: Scheduler, tmp_path: Path) -> None:
+def test_a_transaction_on_another_file_is_rejected(scheduler: Scheduler, tmp_path: Path) -> None:
     for name in (str(tmp_path / "other.db"), ":memory:"):
         with closing(sqlite3.connect(name)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -144,7 +144,7 @@ def test_another_file_cannot_be_joined(scheduler: Scheduler, tmp_path: Path) -> 
 
 
 @pytest.mark.req("JOB-STO-6")
-def test_a_connection_that_does_not_flush_is_refused(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
+def test_a_connection_that_does_not_flush_is_rejected(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("BEGIN IMMEDIATE")
 
@@ -153,9 +153,7 @@ def test_a_connection_that_does_not_flush_is_refused(scheduler: Scheduler, conne
 
 
 @pytest.mark.req("JOB-STO-5")
-def test_a_transaction_that_read_before_somebody_wrote_has_to_begin_again(
-    scheduler: Scheduler, connection: sqlite3.Connection
-) -> None:
+def test_a_transaction_with_a_stale_read_must_restart(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN")
     memories(connection)
     scheduler.enqueue(**JOB, idempotency_key="k")
@@ -188,7 +186,7 @@ def test_while_the_caller_holds_the_file_other_writers_are_busy(
 
 
 @pytest.mark.req("JOB-ENQ-11")
-def test_in_one_line_the_job_is_given_and_a_refusal_raised(
+def test_defer_in_a_transaction_returns_the_job_or_raises_the_rejection(
     scheduler: Scheduler, connection: sqlite3.Connection
 ) -> None:
     connection.execute("INSERT INTO memories VALUES ('m', 'once')")

@@ -65,7 +65,7 @@ def frozen_worker(folder: Path, clock: SharedClock, halt: Halt, *, after_effect:
 
 @pytest.mark.req("JOB-ACK-8")
 @pytest.mark.parametrize("after_effect", [False, True])
-def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_goes_on(tmp_path: Path, after_effect: bool) -> None:
+def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_resumes(tmp_path: Path, after_effect: bool) -> None:
     folder, clock, halt = made(tmp_path), SharedClock(), Halt()
     with scheduler(folder, clock=clock) as client:
         client.enqueue(**MEMORY, idempotency_key="k")
@@ -110,7 +110,7 @@ def frozen_caller(folder: Path, clock: SharedClock, halt: Halt) -> None:
 
 @pytest.mark.req("JOB-ACK-8")
 @pytest.mark.parametrize(("taken_over", "code"), [(True, "lease_lost"), (False, "lease_expired")])
-def test_every_late_write_of_a_frozen_process_is_refused(tmp_path: Path, taken_over: bool, code: str) -> None:
+def test_every_late_write_of_a_frozen_process_is_rejected(tmp_path: Path, taken_over: bool, code: str) -> None:
     folder, clock, halt = made(tmp_path), SharedClock(), Halt()
     with scheduler(folder, clock=clock) as client:
         client.enqueue(**MEMORY, idempotency_key="k")

@@ -44,7 +44,7 @@ def deliver(scheduler: Scheduler) -> None:
 
 @pytest.mark.req("JOB-STO-5")
 @pytest.mark.parametrize(("work", "step"), [(defer, 1), (pull, 1), (pull_that_waits, 3), (deliver, 7)])
-def test_after_an_interrupt_at_any_place_of_a_call_later_writes_succeed(
+def test_after_an_interrupt_anywhere_in_a_call_later_writes_succeed(
     tmp_path: Path, work: Callable[[Scheduler], None], step: int
 ) -> None:
     scheduler = Scheduler.open(tmp_path / "jobs.db")
@@ -58,7 +58,7 @@ def test_after_an_interrupt_at_any_place_of_a_call_later_writes_succeed(
 
 
 @pytest.mark.req("JOB-STO-5")
-def test_an_interrupt_at_any_place_of_a_transaction_leaves_neither_the_file_nor_the_turnstile_held(
+def test_an_interrupt_anywhere_in_a_transaction_releases_file_and_turnstile(
     tmp_path: Path,
 ) -> None:
     """In the thread that writes: no signal comes there, but an exception may be raised in any thread from outside."""
@@ -100,7 +100,7 @@ def test_an_interrupt_at_any_place_of_a_transaction_leaves_neither_the_file_nor_
     other.close()
 
 
-def test_a_store_that_is_interrupted_anywhere_while_it_opens_can_be_opened(tmp_path: Path) -> None:
+def test_a_store_can_be_opened_after_an_interrupt_anywhere_in_its_opening(tmp_path: Path) -> None:
     SqliteStore(tmp_path / "jobs.db").close()
 
     def after() -> None:
@@ -111,7 +111,7 @@ def test_a_store_that_is_interrupted_anywhere_while_it_opens_can_be_opened(tmp_p
     assert everywhere(lambda: SqliteStore(tmp_path / "jobs.db").close(), after, step=3) > 10
 
 
-def test_a_gate_opens_once_and_for_all() -> None:
+def test_an_opened_gate_stays_open() -> None:
     gate = Gate()
     passed: list[bool] = []
     threads = [threading.Thread(target=lambda: passed.append(gate.wait(60))) for _ in range(8)]

@@ -27,7 +27,7 @@ def run_seeds(folder: Path, seeds: range) -> None:
 @pytest.mark.req("JOB-API-4")
 @pytest.mark.req("JOB-STO-10")
 @pytest.mark.parametrize("part", campaign_after(1, range(4)))
-def test_seeded_histories_give_the_answers_of_the_model(tmp_path: Path, part: int) -> None:
+def test_seeded_histories_match_the_model(tmp_path: Path, part: int) -> None:
     share = SEEDED // 4
 
     run_seeds(tmp_path, range(part * share, (part + 1) * share))
@@ -37,9 +37,7 @@ def test_seeded_histories_give_the_answers_of_the_model(tmp_path: Path, part: in
 @pytest.mark.req("JOB-OBJ-7")
 @pytest.mark.req("JOB-OBJ-8")
 @given(data=st.data())
-def test_any_history_gives_the_answers_of_the_model(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_any_history_matches_the_model(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     path = tmp_path_factory.mktemp("history") / "jobs.db"
 
     Play(path, lambda n: data.draw(st.integers(0, n - 1))).run(steps=12)
@@ -47,7 +45,7 @@ def test_any_history_gives_the_answers_of_the_model(
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(10))
-def test_thousands_of_seeded_histories_give_the_answers_of_the_model(tmp_path: Path, part: int) -> None:
+def test_thousands_of_seeded_histories_match_the_model(tmp_path: Path, part: int) -> None:
     share = SEEDED_LONG // 10
 
     run_seeds(tmp_path, range(SEEDED + part * share, SEEDED + (part + 1) * share))

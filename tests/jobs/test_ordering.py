@@ -33,7 +33,7 @@ def due(draw: st.DrawFn) -> list[Job]:
 
 
 @pytest.mark.req("JOB-PULL-6", "JOB-POL-2")
-def test_the_order_of_the_document_by_time_then_priority_then_enqueue(tmp_path: Path) -> None:
+def test_jobs_are_ordered_by_time_then_priority_then_enqueue(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     midnight, before = clock.text(60), clock.text(59)
     wishes = [("A", midnight, "low"), ("B", midnight, "high"), ("C", before, "low"), ("D", midnight, "high")]
@@ -62,7 +62,7 @@ def test_filters_keep_the_order(tmp_path: Path) -> None:
 
 @pytest.mark.req("JOB-POL-3")
 @given(due(), st.integers(0, 35))
-def test_the_weighted_order_is_the_sorted_one(jobs: list[Job], limit: int) -> None:
+def test_the_weighted_order_equals_a_full_sort(jobs: list[Job], limit: int) -> None:
     by_weight = sorted(
         jobs, key=lambda job: (job.run_at - HEAD_START[job.priority] * SECOND, job.run_at, job.priority, job.seq)
     )
@@ -72,7 +72,7 @@ def test_the_weighted_order_is_the_sorted_one(jobs: list[Job], limit: int) -> No
 
 @pytest.mark.req("JOB-POL-3")
 @given(due())
-def test_a_job_is_overtaken_only_within_the_head_start(jobs: list[Job]) -> None:
+def test_a_job_is_overtaken_only_within_the_head_start_of_a_priority(jobs: list[Job]) -> None:
     order = weighted(jobs, len(jobs), HEAD_START)
     bound = {HIGH: 300 * SECOND, MEDIUM: 60 * SECOND, LOW: 0}
 
@@ -91,7 +91,7 @@ def test_at_exactly_the_head_start_the_earlier_goes_first() -> None:
 
 
 @pytest.mark.req("JOB-POL-3", "JOB-POL-1")
-def test_jobs_beyond_the_head_start_of_the_last_taken_are_not_read() -> None:
+def test_jobs_beyond_the_head_start_of_the_last_delivered_are_not_read() -> None:
     read = 0
 
     def endless() -> Iterator[Job]:
@@ -107,14 +107,14 @@ def test_jobs_beyond_the_head_start_of_the_last_taken_are_not_read() -> None:
 
 
 @pytest.mark.req("JOB-POL-6")
-def test_of_each_object_nobody_works_on_the_first_job() -> None:
+def test_the_first_job_of_each_idle_object_is_delivered() -> None:
     jobs = [made(1, 0, LOW, "a"), made(2, 1, LOW, "b"), made(3, 2, LOW, "a"), made(4, 3, LOW, "c")]
 
     assert [job.seq for job in weighted(jobs, 9, (0, 0, 0), Busy({("memory", "b")}))] == [1, 4]
 
 
 @pytest.mark.req("JOB-POL-6")
-def test_one_running_job_an_object_also_over_several_queues(tmp_path: Path) -> None:
+def test_one_job_of_an_object_runs_at_a_time_across_queues(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path, Policy(one_running_per_object=True))
     for queue in ("a", "b"):
         scheduler.enqueue(object_type="memory", object_id="m", action="verify", queue=queue, run_at=clock.text(10))
@@ -141,7 +141,7 @@ def test_an_object_whose_lease_expired_is_free_for_the_same_pull(tmp_path: Path)
 
 
 @pytest.mark.req("JOB-POL-3", "JOB-POL-6")
-def test_with_a_head_start_the_first_of_an_object_is_the_first_of_the_weighted_order(tmp_path: Path) -> None:
+def test_with_a_head_start_the_weighted_order_gives_the_first_job_of_an_object(tmp_path: Path) -> None:
     policy = Policy(one_running_per_object=True, pull_order=PullOrder.WEIGHTED)
     scheduler, clock = opened(tmp_path, policy)
     for priority, sec in (("low", 10), ("high", 20)):

@@ -42,7 +42,7 @@ def lost(scheduler: Scheduler, clock: Clock) -> str:
 
 
 @pytest.mark.req("JOB-V2-8", "JOB-FAIL-12")
-def test_a_lease_that_ran_out_comes_back_without_a_pull(tmp_path: Path) -> None:
+def test_an_expired_lease_is_reclaimed_without_a_pull(tmp_path: Path) -> None:
     clock = Clock()
     calls = Told(tmp_path, clock)
     with Scheduler(calls) as scheduler:
@@ -57,7 +57,7 @@ def test_a_lease_that_ran_out_comes_back_without_a_pull(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-V2-8")
-def test_a_server_reaps(tmp_path: Path) -> None:
+def test_a_server_reclaims_expired_leases(tmp_path: Path) -> None:
     with Scheduler(Told(tmp_path, Clock())) as scheduler:
         kept_up = [type(part) for part in routes._upkeep(Configured(), to_log, scheduler.calls)]
 
@@ -65,7 +65,7 @@ def test_a_server_reaps(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-V2-8", "JOB-WRK-13")
-def test_a_worker_whose_handlers_are_all_busy_takes_back_what_others_lost(tmp_path: Path) -> None:
+def test_a_worker_with_busy_handlers_reclaims_expired_leases_of_others(tmp_path: Path) -> None:
     clock = Clock()
     calls = Told(tmp_path, clock)
     came_back: list[bool] = []

@@ -65,7 +65,7 @@ def pull(**members: Any) -> Pull | Faults:
 
 @pytest.mark.req("JOB-ENQ-8")
 @pytest.mark.parametrize("call", MEMBERS)
-def test_every_member_of_the_table_is_known(call: str) -> None:
+def test_every_specified_member_is_accepted(call: str) -> None:
     read, _ = READERS[call]
 
     assert faults(read(MEMBERS[call])) == []
@@ -74,7 +74,7 @@ def test_every_member_of_the_table_is_known(call: str) -> None:
 @pytest.mark.req("JOB-ENQ-8")
 @pytest.mark.parametrize("call", READERS)
 @given(name=st.text(max_size=12))
-def test_any_other_member_is_refused(call: str, name: str) -> None:
+def test_any_other_member_is_rejected(call: str, name: str) -> None:
     read, body = READERS[call]
 
     expected = [] if name in MEMBERS[call] else [(name, "unknown_field")]
@@ -84,7 +84,7 @@ def test_any_other_member_is_refused(call: str, name: str) -> None:
 
 
 @pytest.mark.req("JOB-ENQ-8")
-def test_a_typing_error_does_not_quietly_give_the_default() -> None:
+def test_a_misspelt_member_does_not_give_the_default() -> None:
     assert faults(enqueue(priorty="high")) == [("priorty", "unknown_field")]
 
 
@@ -117,7 +117,7 @@ def test_a_typing_error_does_not_quietly_give_the_default() -> None:
         ("9999-12-31T23:59:59-00:01", "timestamp_out_of_range"),
     ],
 )
-def test_times_that_are_refused(given: object, code: str) -> None:
+def test_invalid_times_are_rejected(given: object, code: str) -> None:
     assert faults(enqueue(run_at=given)) == [("run_at", code)]
     assert faults(pull(now=given)) == [("now", code)]
     assert faults(read_ack({**DONE, "next_action_at": given}, Policy(), NOW)) == [("next_action_at", code)]
@@ -136,7 +136,7 @@ def test_times_that_are_refused(given: object, code: str) -> None:
         ("9999-12-31T23:59:59.999999999Z", 253_402_300_799_999_999),
     ],
 )
-def test_times_are_utc_with_six_digits(given: str, micros: int) -> None:
+def test_times_are_formatted_in_utc_with_six_digits(given: str, micros: int) -> None:
     found = enqueue(run_at=given)
 
     assert isinstance(found, Enqueue)
@@ -148,7 +148,7 @@ def test_times_are_utc_with_six_digits(given: str, micros: int) -> None:
 
 @pytest.mark.req("JOB-ENQ-6", "JOB-OBJ-9")
 @pytest.mark.parametrize("absent", [{}, {"run_at": None, "priority": None, "max_attempts": None}])
-def test_null_is_omission_where_there_is_a_default(absent: dict[str, None]) -> None:
+def test_null_means_omitted_where_a_default_exists(absent: dict[str, None]) -> None:
     found = enqueue(**absent)
 
     assert found == Enqueue("cognition", "cg_123", "revalidate", None, 1, 3, None, None, "default")
@@ -190,7 +190,7 @@ def test_null_is_omission_where_there_is_a_default(absent: dict[str, None]) -> N
         ("queue", "", "invalid_field"),
     ],
 )
-def test_fields_of_an_enqueue_that_are_refused(field: str, given: object, code: str) -> None:
+def test_invalid_fields_of_an_enqueue_are_rejected(field: str, given: object, code: str) -> None:
     assert faults(enqueue(**{field: given})) == [(field, code)]
 
 
@@ -205,7 +205,7 @@ def test_fields_of_an_enqueue_that_are_refused(field: str, given: object, code: 
         ("max_attempts", 100),
     ],
 )
-def test_fields_of_an_enqueue_at_their_limits(field: str, given: object) -> None:
+def test_fields_of_an_enqueue_at_their_limits_are_accepted(field: str, given: object) -> None:
     found = enqueue(**{field: given})
 
     assert isinstance(found, Enqueue)
@@ -213,7 +213,7 @@ def test_fields_of_an_enqueue_at_their_limits(field: str, given: object) -> None
 
 
 @pytest.mark.req("JOB-ENQ-7")
-def test_all_faults_are_told_at_once_as_in_the_document() -> None:
+def test_all_faults_are_reported_at_once_as_specified() -> None:
     found = enqueue(action="dream", run_at="2026-02-21T00:00:00")
     assert isinstance(found, Faults)
     refused = found.refusal()
@@ -232,7 +232,7 @@ def test_all_faults_are_told_at_once_as_in_the_document() -> None:
 
 
 @pytest.mark.req("JOB-ENQ-7")
-def test_a_single_fault_gives_the_refusal_its_code_and_is_listed() -> None:
+def test_a_single_fault_gives_its_code_to_the_rejection() -> None:
     found = enqueue(run_at="2026-02-21T00:00:00")
     assert isinstance(found, Faults)
     refused = found.refusal()
@@ -243,7 +243,7 @@ def test_a_single_fault_gives_the_refusal_its_code_and_is_listed() -> None:
 
 
 @pytest.mark.req("JOB-ENQ-7")
-def test_an_empty_and_a_wholly_wrong_body_name_every_fault() -> None:
+def test_an_empty_or_wholly_wrong_body_names_every_fault() -> None:
     nothing = read_enqueue({}, Policy())
     wrong = read_enqueue({name: {} for name in MEMBERS["enqueue"]}, Policy())
 
@@ -252,7 +252,7 @@ def test_an_empty_and_a_wholly_wrong_body_name_every_fault() -> None:
     assert sorted(name for name, _ in faults(wrong)) == sorted(MEMBERS["enqueue"].keys() - {"payload"})
 
 
-def test_added_words_of_the_vocabulary_are_legal_and_told() -> None:
+def test_added_words_of_the_vocabulary_are_accepted_and_listed() -> None:
     policy = Policy(vocabulary=Vocabulary(object_types=("memory", "photo"), actions=("verify", "develop")))
 
     assert isinstance(read_enqueue({**JOB, "object_type": "photo", "action": "develop"}, policy), Enqueue)
@@ -266,7 +266,7 @@ def test_added_words_of_the_vocabulary_are_legal_and_told() -> None:
 
 @pytest.mark.req("JOB-PULL-4")
 @pytest.mark.parametrize("limit", [0, -1, 1.5, Decimal("1.5"), "10", True, 1001, [1]])
-def test_limits_that_are_refused(limit: object) -> None:
+def test_limits_out_of_range_are_rejected(limit: object) -> None:
     assert faults(pull(limit=limit)) == [("limit", "invalid_limit")]
 
 
@@ -274,7 +274,7 @@ def test_limits_that_are_refused(limit: object) -> None:
 @pytest.mark.parametrize(
     ("given", "limit"), [({}, 100), ({"limit": None}, 100), ({"limit": 1}, 1), ({"limit": 1000}, 1000)]
 )
-def test_the_limit_of_a_pull(given: dict[str, Any], limit: int) -> None:
+def test_the_limit_of_a_pull_follows_the_policy(given: dict[str, Any], limit: int) -> None:
     found = pull(**given)
 
     assert isinstance(found, Pull)
@@ -283,14 +283,14 @@ def test_the_limit_of_a_pull(given: dict[str, Any], limit: int) -> None:
 
 @pytest.mark.req("JOB-PULL-5")
 @pytest.mark.parametrize("worker", ["", "a b", "ä", "w" * 129, "w\n", 7, None, "a/b"])
-def test_worker_ids_that_are_refused(worker: object) -> None:
+def test_invalid_worker_ids_are_rejected(worker: object) -> None:
     assert faults(pull(worker_id=worker)) == [("worker_id", "invalid_worker_id")]
     assert faults(read_pull({}, Policy(), NOW)) == [("worker_id", "invalid_worker_id")]
 
 
 @pytest.mark.req("JOB-PULL-5")
 @pytest.mark.parametrize("worker", ["w", "A.z_0:9@host-1", "w" * 128])
-def test_worker_ids_that_are_taken(worker: str) -> None:
+def test_valid_worker_ids_are_accepted(worker: str) -> None:
     assert faults(pull(worker_id=worker)) == []
 
 
@@ -313,7 +313,7 @@ def test_worker_ids_that_are_taken(worker: str) -> None:
         ("queues", ["No"], "invalid_field"),
     ],
 )
-def test_fields_of_a_pull_that_are_refused(field: str, given: object, code: str) -> None:
+def test_invalid_fields_of_a_pull_are_rejected(field: str, given: object, code: str) -> None:
     assert faults(pull(**{field: given})) == [(field, code)]
 
 
@@ -321,7 +321,7 @@ def test_fields_of_a_pull_that_are_refused(field: str, given: object, code: str)
 @pytest.mark.parametrize(
     ("clock", "expected"), [(PullClock.SERVER, [("now", "now_in_future")]), (PullClock.REQUEST, [])]
 )
-def test_a_later_now_is_refused_where_the_server_clock_decides(clock: PullClock, expected: Fields) -> None:
+def test_a_later_now_is_rejected_when_the_server_clock_decides(clock: PullClock, expected: Fields) -> None:
     later = {**WORKER, "now": "2026-02-20T12:00:00.000001Z"}
     equal = {**WORKER, "now": "2026-02-20T12:00:00Z"}
 

@@ -29,17 +29,17 @@ from tests.jobs.bodies import DONE, NOW, PROOF, faults
         ("lease_token", 5, "invalid_field"),
     ],
 )
-def test_fields_of_an_ack_that_are_refused(field: str, given: object, code: str) -> None:
+def test_invalid_fields_of_an_ack_are_rejected(field: str, given: object, code: str) -> None:
     assert faults(read_ack({**DONE, field: given}, Policy(), NOW)) == [(field, code)]
 
 
 @pytest.mark.req("JOB-ACK-2")
-def test_an_ack_needs_its_result() -> None:
+def test_an_ack_requires_its_result() -> None:
     assert faults(read_ack({}, Policy(), NOW)) == [("result", "invalid_result")]
 
 
 @pytest.mark.req("JOB-ACK-4")
-def test_next_action_at_left_out_and_null_are_two_things() -> None:
+def test_an_omitted_next_action_at_differs_from_null() -> None:
     left_out = read_ack(DONE, Policy(), NOW)
     cleared = read_ack({**DONE, "next_action_at": None}, Policy(), NOW)
     at_once = read_ack({**DONE, "next_action_at": "2026-02-20T12:00:00Z"}, Policy(), NOW)
@@ -73,12 +73,12 @@ def test_next_action_at_left_out_and_null_are_two_things() -> None:
         ("retryable", 0),
     ],
 )
-def test_fields_of_a_fail_that_are_refused(field: str, given: object) -> None:
+def test_invalid_fields_of_a_fail_are_rejected(field: str, given: object) -> None:
     assert faults(read_fail({"error": "x", field: given})) == [(field, "invalid_field")]
 
 
 @pytest.mark.req("JOB-FAIL-3")
-def test_a_fail_without_its_error_is_an_invalid_field() -> None:
+def test_a_fail_without_an_error_is_an_invalid_field() -> None:
     assert faults(read_fail({})) == [("error", "invalid_field")]
 
 
@@ -91,7 +91,7 @@ def test_a_delay_is_whole_microseconds_rounded_down(given: Any, micros: int) -> 
     assert read_fail({"error": "x", "retry_delay_sec": given}) == Fail("x", micros)
 
 
-def test_an_error_text_with_half_a_character_is_mended_not_refused() -> None:
+def test_a_lone_surrogate_in_an_error_text_is_repaired_not_rejected() -> None:
     found = read_fail({"error": "no file \udcff"})
 
     assert found == Fail("no file ?")
@@ -99,20 +99,20 @@ def test_an_error_text_with_half_a_character_is_mended_not_refused() -> None:
 
 @pytest.mark.req("JOB-API-10", "JOB-API-11")
 @pytest.mark.parametrize("read", [read_renew, read_release])
-def test_renew_and_release_need_the_proof(read: Callable[[dict[str, Any]], object]) -> None:
+def test_renew_and_release_require_worker_id_and_lease_token(read: Callable[[dict[str, Any]], object]) -> None:
     assert faults(read({})) == [("worker_id", "missing_field"), ("lease_token", "missing_field")]
     assert faults(read({**PROOF, "worker_id": None})) == [("worker_id", "invalid_field")]
 
 
 @pytest.mark.req("JOB-API-10")
 @pytest.mark.parametrize("lease", [0, 43_201, "60", 1.5, True])
-def test_leases_that_are_refused(lease: object) -> None:
+def test_invalid_lease_lengths_are_rejected(lease: object) -> None:
     assert faults(read_renew({**PROOF, "lease_sec": lease})) == [("lease_sec", "invalid_field")]
     assert read_renew({**PROOF, "lease_sec": 43_200}) == Renew(43_200 * SECOND)
 
 
 @pytest.mark.req("JOB-API-13")
-def test_a_requeue_into_the_past_is_refused() -> None:
+def test_a_requeue_into_the_past_is_rejected() -> None:
     found = read_requeue({"run_at": "2026-02-20T11:59:59Z", "reason": ""}, NOW)
 
     assert faults(found) == [("run_at", "run_at_in_past"), ("reason", "invalid_field")]

@@ -47,7 +47,7 @@ CHANGES = st.dictionaries(st.sampled_from([*FIELDS, "shade"]), st.none(), max_si
 
 
 @given(st.sampled_from([NEEDED, FULL, {}]), CHANGES)
-def test_reading_in_one_go_and_field_by_field_give_the_same(sound: dict[str, Any], changes: dict[str, Any]) -> None:
+def test_decoding_at_once_equals_reading_field_by_field(sound: dict[str, Any], changes: dict[str, Any]) -> None:
     body = {**sound, **changes}
 
     quick = requests.read_enqueue(body, Policy(), NOW)
@@ -58,7 +58,7 @@ def test_reading_in_one_go_and_field_by_field_give_the_same(sound: dict[str, Any
 
 @pytest.mark.parametrize("name", FIELDS)
 @pytest.mark.parametrize("value", ["a\tb", " a", "a ", "a\u00a0", "\ud800", "", 0, True, 3.0, None, [], "x" * 600])
-def test_one_odd_value_is_read_alike(name: str, value: object) -> None:
+def test_one_unusual_value_is_read_alike(name: str, value: object) -> None:
     body = {**FULL, name: value}
 
     quick = requests.read_enqueue(body, Policy(), NOW)
@@ -89,7 +89,7 @@ ACKS = st.dictionaries(st.sampled_from([*ACK_FIELDS, "shade"]), st.none(), max_s
 
 @pytest.mark.req("JOB-ACK-2", "JOB-ACK-4", "JOB-ACK-10")
 @given(st.sampled_from([{"result": "succeeded"}, {"result": "succeeded", "outcome": "noop"}, {}]), ACKS)
-def test_acks_read_in_one_go_and_field_by_field_are_the_same(sound: dict[str, Any], changes: dict[str, Any]) -> None:
+def test_decoding_acks_at_once_equals_reading_field_by_field(sound: dict[str, Any], changes: dict[str, Any]) -> None:
     body = {**sound, **changes}
 
     assert _plain(requests_finishing.read_ack(body, Policy(), NOW)) == _plain(

@@ -15,7 +15,7 @@ JOB = {"object_type": "cognition", "object_id": "cg_1", "action": "revalidate"}
 @pytest.mark.req("JOB-ACK-1")
 @pytest.mark.req("JOB-ACK-7")
 @pytest.mark.req("JOB-PULL-3")
-def test_a1_an_ordinary_round(tmp_path: Path) -> None:
+def test_a1_an_ordinary_round_succeeds(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     due = "2026-02-21T00:00:00Z"
     clock.now = parse_utc("2026-02-20T23:59:00Z")
@@ -37,7 +37,7 @@ def test_a1_an_ordinary_round(tmp_path: Path) -> None:
 
 @pytest.mark.req("JOB-ENQ-2")
 @pytest.mark.req("JOB-FAIL-9")
-def test_a2_lost_replies_are_asked_again_without_harm(tmp_path: Path) -> None:
+def test_a2_calls_with_lost_replies_can_be_repeated(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     first = scheduler.enqueue(**JOB, run_at=clock.text(10))
     clock.pass_by(60)
@@ -55,7 +55,7 @@ def test_a2_lost_replies_are_asked_again_without_harm(tmp_path: Path) -> None:
 
 @pytest.mark.req("JOB-FAIL-2")
 @pytest.mark.req("JOB-ACK-6")
-def test_a3_three_strikes(tmp_path: Path) -> None:
+def test_a3_a_job_that_fails_three_times_becomes_a_dead_letter(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     scheduler.enqueue(**JOB)
     seen = []
@@ -73,7 +73,7 @@ def test_a3_three_strikes(tmp_path: Path) -> None:
 
 @pytest.mark.req("JOB-ACK-8")
 @pytest.mark.req("JOB-FAIL-12")
-def test_a4_a_worker_that_lost_its_lease_changes_nothing(tmp_path: Path) -> None:
+def test_a4_a_worker_with_a_lost_lease_changes_nothing(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     scheduler.enqueue(**JOB)
     [first] = scheduler.pull(worker_id="w1", lease_sec=60)["jobs"]
@@ -93,7 +93,7 @@ def test_a4_a_worker_that_lost_its_lease_changes_nothing(tmp_path: Path) -> None
 
 
 @pytest.mark.req("JOB-POL-7")
-def test_nothing_promises_that_a_job_is_delivered_once() -> None:
+def test_no_text_promises_that_a_job_is_delivered_once() -> None:
     root = Path(__file__).parents[2]
     pages = [*(root / "docs").rglob("*.md"), *(root / "src/pendula/jobs").rglob("*.py"), root / "README.md"]
     texts = {page: " ".join(page.read_text(encoding="utf-8").lower().split()) for page in pages}

@@ -236,9 +236,7 @@ def _only(code: str) -> Callable[[Any], str]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_is_stored_does_not_depend_on_any_sentence(
-    tmp_path: Path, seed: int, request: pytest.FixtureRequest
-) -> None:
+def test_stored_data_does_not_depend_on_sentences(tmp_path: Path, seed: int, request: pytest.FixtureRequest) -> None:
     answers, stored = lived(tmp_path / "with", seed)
     request.getfixturevalue("without_sentences")
     bare_answers, bare = lived(tmp_path / "without", seed)
@@ -248,7 +246,7 @@ def test_what_is_stored_does_not_depend_on_any_sentence(
 
 
 @pytest.mark.parametrize("seed", GOVERNED_SEEDS)
-def test_what_governance_stores_does_not_depend_on_any_sentence(
+def test_stored_data_of_governance_does_not_depend_on_sentences(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     stored = governed(tmp_path / "with", seed, monkeypatch)
@@ -278,7 +276,7 @@ def _without_data(text: str) -> str:
     return text.replace(": ", ":").rstrip()
 
 
-def test_the_lives_reach_most_reasons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_histories_cover_most_reasons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stored = [row for seed in SEEDS for row in lived(tmp_path / f"{seed}", seed)[1]]
     stored += [row for seed in GOVERNED_SEEDS for row in governed(tmp_path / f"governed-{seed}", seed, monkeypatch)]
     seen = {code for _, _, value in stored for code in codes(value)}
@@ -304,7 +302,7 @@ RARE = {
 
 
 @pytest.mark.parametrize("code", sorted(CAUSES))
-def test_a_code_within_an_error_is_spelled_out(code: str) -> None:
+def test_a_code_within_an_error_is_explained(code: str) -> None:
     facts = {f"fact{number}": f"f{number}" for number in range(CAUSES[code].count("{}"))}
     error = error_of(Reason(code, facts))
 
@@ -313,10 +311,10 @@ def test_a_code_within_an_error_is_spelled_out(code: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["plan_paused", "cancelled: too late", "plan_paused: a: b", "released: by hand", ""])
-def test_the_words_of_a_caller_stay_in_an_error(text: str) -> None:
+def test_the_text_of_a_caller_is_kept_in_an_error(text: str) -> None:
     assert error_sentence(text) == text
 
 
-def test_the_stated_words_of_a_caller_are_the_sentence() -> None:
+def test_the_reason_stated_by_a_caller_is_the_sentence() -> None:
     assert sentence_of(stated("we moved house")) == "we moved house"
     assert sentence_of({"code": "stated", "facts": {"text": "we moved house"}}) == "we moved house"

@@ -76,7 +76,7 @@ class Client:
 
 @pytest.mark.req("JOB-STO-7")
 @pytest.mark.parametrize("kills", [3, pytest.param(40, marks=pytest.mark.long)])
-def test_a_killed_server_loses_nothing_it_answered(tmp_path: Path, kills: int) -> None:
+def test_a_killed_server_loses_no_answered_call(tmp_path: Path, kills: int) -> None:
     Scheduler.open(tmp_path / "jobs.db").close()
     random = Random(kills)
     stored: list[str] = []

@@ -63,19 +63,19 @@ def test_an_empty_file_gives_the_defaults() -> None:
 
 
 @pytest.mark.parametrize(("name", "default"), [row[:2] for row in TABLE])
-def test_the_default_of_the_table_is_the_default(name: str, default: Any) -> None:
+def test_defaults_are_those_of_the_specification(name: str, default: Any) -> None:
     assert configured(**{name: default}) == configured()
 
 
 @pytest.mark.parametrize(("name", "value"), [(row[0], value) for row in TABLE for value in row[2]])
-def test_values_at_the_edges_are_taken(name: str, value: Any) -> None:
+def test_values_at_the_limits_are_accepted(name: str, value: Any) -> None:
     found = configured(**{name: value})
 
     assert (found == configured()) is (value == {row[0]: row[1] for row in TABLE}[name])
 
 
 @pytest.mark.parametrize(("name", "value"), [(row[0], value) for row in TABLE for value in row[3]])
-def test_values_beyond_the_edges_are_refused_by_name(name: str, value: Any) -> None:
+def test_values_beyond_the_limits_are_rejected_by_name(name: str, value: Any) -> None:
     assert [path for path, _ in refused(**{name: value})] == [f"$.{name}"]
 
 
@@ -188,7 +188,7 @@ queue = "slow"
         ("s.TOML", TOML),
     ],
 )
-def test_toml_yaml_and_json_say_the_same(name: str, text: str, tmp_path: Path) -> None:
+def test_toml_yaml_and_json_give_the_same_settings(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
 
     found = load(tmp_path / name)
@@ -209,7 +209,7 @@ def test_toml_yaml_and_json_say_the_same(name: str, text: str, tmp_path: Path) -
     assert found.alert_webhook == "https://alerts.example/hook"
 
 
-def test_added_words_reach_the_refusals_of_the_scheduler(tmp_path: Path) -> None:
+def test_added_words_appear_in_rejections_of_the_scheduler(tmp_path: Path) -> None:
     found = configured(object_types=["invoice"], actions=["re-index"])
     scheduler, _ = opened(tmp_path, found.policy)
 
@@ -266,7 +266,7 @@ WRONG = [
 ]
 
 
-def test_all_faults_of_a_toml_file_are_told_with_their_lines(tmp_path: Path) -> None:
+def test_all_faults_of_a_toml_file_are_reported_with_their_lines(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(WRONG_TOML)
 
@@ -279,7 +279,7 @@ def test_all_faults_of_a_toml_file_are_told_with_their_lines(tmp_path: Path) -> 
     assert "did you mean verify?" in told.value.render()
 
 
-def test_all_faults_of_a_yaml_file_are_told_with_their_lines(tmp_path: Path) -> None:
+def test_all_faults_of_a_yaml_file_are_reported_with_their_lines(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text("lease_sec: 0\nrecurring:\n  - name: A\n    cron: '* *'\nalerts: loud\n")
 
@@ -297,7 +297,7 @@ def test_all_faults_of_a_yaml_file_are_told_with_their_lines(tmp_path: Path) -> 
     ]
 
 
-def test_a_limit_above_the_largest_is_refused_where_it_stands() -> None:
+def test_a_limit_above_the_maximum_is_rejected_with_its_place() -> None:
     assert refused(pull_max_limit=50) == [("$.pull_max_limit", "invalid_field")]
     assert refused(pull_default_limit=900, pull_max_limit=800) == [("$.pull_default_limit", "invalid_field")]
 
@@ -311,7 +311,7 @@ def test_a_limit_above_the_largest_is_refused_where_it_stands() -> None:
         ("x = 1\ny = '\xff'\n", 2, 1, "invalid_utf8"),
     ],
 )
-def test_what_is_no_toml_is_told_with_its_place(text: str, line: int, column: int, code: str, tmp_path: Path) -> None:
+def test_invalid_toml_is_reported_with_its_place(text: str, line: int, column: int, code: str, tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_bytes(text.encode("latin-1"))
 
@@ -323,7 +323,7 @@ def test_what_is_no_toml_is_told_with_its_place(text: str, line: int, column: in
 
 
 @pytest.mark.parametrize(("name", "code"), [("none.toml", "document_unreadable"), ("none.ini", "unknown_format")])
-def test_a_file_that_cannot_be_read_is_one_fault(name: str, code: str, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_one_fault(name: str, code: str, tmp_path: Path) -> None:
     with pytest.raises(DocumentRefused) as told:
         load(tmp_path / name)
 
@@ -341,7 +341,7 @@ def test_a_toml_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     between=st.lists(st.sampled_from(["", "# a comment", 'text = """', "]", "[t]", "x = 1"]), max_size=4),
     indent=st.integers(0, 3),
 )
-def test_every_statement_of_toml_is_found_on_its_first_line(
+def test_every_toml_statement_is_located_at_its_first_line(
     between: list[str], indent: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     inside = "\n".join(between)
@@ -357,7 +357,7 @@ def test_every_statement_of_toml_is_found_on_its_first_line(
 
 
 @pytest.mark.parametrize("address", ["ftp://x/y", "https://", "http://h:99999/", "https://x/\n", "x", "http://[::1/"])
-def test_a_webhook_is_an_address_of_the_web(address: str) -> None:
+def test_a_webhook_is_an_http_address(address: str) -> None:
     assert refused(alerts={"webhook": address}) == [("$.alerts.webhook", "input_refused")]
 
 
@@ -376,7 +376,7 @@ payload = """
     ("written", "read"),
     [('{by = 0.5, to = ["a"]}', '{"by":0.5,"to":["a"]}'), ("7", "7"), ('"plain"', '"plain"')],
 )
-def test_a_plan_of_a_file_has_a_payload(written: str, read: str, tmp_path: Path) -> None:
+def test_a_plan_of_a_settings_file_can_have_a_payload(written: str, read: str, tmp_path: Path) -> None:
     (tmp_path / "jobs.toml").write_text(PAYLOAD + written)
 
     assert load(tmp_path / "jobs.toml").recurring[0].payload == read
@@ -407,7 +407,7 @@ HOUSE: dict[str, Any] = {
 
 
 @pytest.mark.req("JOB-SM-2")
-def test_a_machine_of_the_settings_is_added_to_those_that_are_there() -> None:
+def test_a_machine_of_the_settings_is_added_to_the_built_in_ones() -> None:
     machines = configured(object_types=["house"], machines={"house": HOUSE}).policy.machines
 
     assert sorted(machines) == ["cognition", "experience", "house", "memory"]
@@ -423,14 +423,14 @@ def test_a_machine_of_the_settings_is_added_to_those_that_are_there() -> None:
 
 
 @pytest.mark.req("JOB-SM-2")
-def test_a_machine_may_take_the_place_of_one_that_comes_with_pendula_and_lie_in_a_file(tmp_path: Path) -> None:
+def test_a_machine_in_a_file_can_replace_a_built_in_one(tmp_path: Path) -> None:
     (tmp_path / "memory.yaml").write_text(json.dumps(HOUSE))
     (tmp_path / "jobs.toml").write_text('[machines]\nmemory = "memory.yaml"\n')
 
     assert load(tmp_path / "jobs.toml").policy.machines["memory"].first == "planned"
 
 
-def test_every_fault_of_a_machine_is_told_at_once_with_its_place() -> None:
+def test_all_faults_of_a_machine_are_reported_at_once_with_their_places() -> None:
     bad = {
         **HOUSE,
         "arrows": [*HOUSE["arrows"], {"from": "planned", "action": "paint", "finding": "x", "to": "castle"}],
@@ -447,7 +447,7 @@ def test_every_fault_of_a_machine_is_told_at_once_with_its_place() -> None:
     ]
 
 
-def test_a_machine_has_no_more_states_than_anybody_can_look_at() -> None:
+def test_the_number_of_states_of_a_machine_is_limited() -> None:
     states = {f"s{n}": 1 for n in range(1001)}
 
     assert refused(object_types=["house"], machines={"house": {**HOUSE, "trust": states}}) == [
@@ -459,9 +459,7 @@ def test_a_machine_has_no_more_states_than_anybody_can_look_at() -> None:
     ("text", "told"),
     [("[machines]\nmemory = 'nowhere.yaml'\n", "nowhere.yaml"), ("[machines]\nmemory = 'bad.yaml'\n", "first")],
 )
-def test_a_file_of_a_machine_that_cannot_be_used_is_told_where_it_is_named(
-    tmp_path: Path, text: str, told: str
-) -> None:
+def test_an_unusable_machine_file_is_reported_where_it_is_named(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "bad.yaml").write_text("trust: {}\n")
     (tmp_path / "jobs.toml").write_text(text)
 
@@ -472,7 +470,7 @@ def test_a_file_of_a_machine_that_cannot_be_used_is_told_where_it_is_named(
     assert any(told in fault.message for fault in refused.value.faults)
 
 
-def test_every_fault_of_the_file_of_a_machine_is_a_fault_of_its_own(tmp_path: Path) -> None:
+def test_every_fault_of_a_machine_file_is_reported_separately(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("trust: {}\n")
     (tmp_path / "jobs.toml").write_text("[machines]\nmemory = 'bad.yaml'\n")
 
@@ -483,5 +481,5 @@ def test_every_fault_of_the_file_of_a_machine_is_a_fault_of_its_own(tmp_path: Pa
     assert lacking == ["arrows", "first", "follow", "never"]
 
 
-def test_the_words_that_stand_before_a_type_in_a_path_are_no_types() -> None:
+def test_words_before_the_type_in_a_path_cannot_be_types() -> None:
     assert refused(object_types=["show"]) == [("$.object_types[0]", "invalid_field")]

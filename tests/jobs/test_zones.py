@@ -46,20 +46,20 @@ def test_a_local_time_follows_summer_time() -> None:
 
 
 @pytest.mark.req("JOB-USE-7")
-def test_a_local_time_that_does_not_exist_is_the_first_instant_after_the_gap() -> None:
+def test_a_missing_local_time_is_the_first_instant_after_the_gap() -> None:
     # 02:00 to 03:00 does not exist in Berlin on that day.
     assert after("30 2 * * *", "2026-03-29T00:00:00Z", "Europe/Berlin") == "2026-03-29T01:00:00Z"
     assert after("30 2 * * *", "2026-03-29T01:00:00Z", "Europe/Berlin") == "2026-03-30T00:30:00Z"
 
 
 @pytest.mark.req("JOB-USE-7")
-def test_many_local_times_of_one_gap_are_one_instant() -> None:
+def test_all_local_times_of_one_gap_are_one_instant() -> None:
     assert after("* * * * *", "2026-03-29T00:59:00Z", "Europe/Berlin") == "2026-03-29T01:00:00Z"
     assert after("* * * * *", "2026-03-29T01:00:00Z", "Europe/Berlin") == "2026-03-29T01:01:00Z"
 
 
 @pytest.mark.req("JOB-USE-7")
-def test_a_local_time_that_exists_twice_runs_once_at_its_first_occurrence() -> None:
+def test_a_repeated_local_time_runs_once_at_its_first_occurrence() -> None:
     # 02:00 to 03:00 comes twice in Berlin on that day.
     assert after("30 2 * * *", "2026-10-25T00:00:00Z", "Europe/Berlin") == "2026-10-25T00:30:00Z"
     assert after("30 2 * * *", "2026-10-25T00:30:00Z", "Europe/Berlin") == "2026-10-26T01:30:00Z"
@@ -67,13 +67,13 @@ def test_a_local_time_that_exists_twice_runs_once_at_its_first_occurrence() -> N
 
 
 @pytest.mark.req("JOB-USE-7")
-def test_a_day_that_never_was_is_its_end() -> None:
+def test_a_skipped_day_maps_to_its_end() -> None:
     # Samoa went from the 29th to the 31st of December 2011.
     assert after("0 12 30 12 *", "2011-12-29T00:00:00Z", "Pacific/Apia") == "2011-12-30T10:00:00Z"
 
 
 @given(some.sampled_from(ZONES), some.integers(FIRST // MINUTE_US, LAST // MINUTE_US))
-def test_the_wall_and_the_instant_agree_with_the_database(zone: str, minute: int) -> None:
+def test_local_times_and_instants_agree_with_the_zone_database(zone: str, minute: int) -> None:
     instant = minute * MINUTE_US
     there = (EPOCH + timedelta(microseconds=instant)).astimezone(ZoneInfo(zone))
 
@@ -113,9 +113,7 @@ def walked(hour: int, minute: int, start: int, zone: ZoneInfo) -> int | None:
     some.integers(0, 720),
 )  # fmt: skip
 @example("Europe/Berlin", 2, 30, "2026-03-28T20:00:00Z", 0)
-def test_daily_times_are_those_of_a_walk_through_every_minute(
-    zone: str, hour: int, minute: int, near: str, offset: int
-) -> None:
+def test_daily_times_match_a_search_minute_by_minute(zone: str, hour: int, minute: int, near: str, offset: int) -> None:
     start = parse_utc(near) // MINUTE_US + offset
     # A walk that begins in the second of two equal hours has not seen the first.
     if (EPOCH + timedelta(minutes=start)).astimezone(ZoneInfo(zone)).fold:
@@ -127,7 +125,7 @@ def test_daily_times_are_those_of_a_walk_through_every_minute(
 
 
 @pytest.mark.parametrize("name", ["Europe/Berln", "", "../etc/passwd", "/etc/localtime", "Europe/", "a" * 100, "É"])
-def test_what_is_not_a_zone_is_refused(name: str) -> None:
+def test_an_unknown_zone_is_rejected(name: str) -> None:
     with pytest.raises(ZoneRefused):
         zone_of(name)
 
@@ -144,7 +142,7 @@ def test_what_is_not_a_zone_is_refused(name: str) -> None:
         ("30 20 31 12 *", "1970-01-01T00:00:00Z", "America/New_York", "1970-01-01T01:30:00Z"),
     ],
 )
-def test_a_zone_counts_at_both_ends_of_the_calendar_too(
+def test_a_zone_applies_at_both_ends_of_the_calendar(
     expression: str, instant: str, zone: str, expected: str | None
 ) -> None:
     found = next_after(expression, parse_utc(instant), zone_of(zone))
@@ -152,16 +150,16 @@ def test_a_zone_counts_at_both_ends_of_the_calendar_too(
     assert (None if found is None else format_utc(found)) == expected
 
 
-def test_the_end_of_the_calendar_is_no_trouble() -> None:
+def test_local_times_near_the_end_of_the_calendar_are_valid() -> None:
     assert next_after("0 0 * * *", parse_utc("9999-12-31T12:00:00Z"), zone_of("Asia/Kathmandu")) is None
 
 
-def test_a_misspelt_zone_is_told_with_the_one_that_was_meant() -> None:
+def test_a_misspelt_zone_is_rejected_with_a_suggestion() -> None:
     with pytest.raises(ZoneRefused, match=r"\(did you mean Europe/Berlin\?\)"):
         zone_of("Europe/Berln")
 
 
-def test_a_machine_without_a_time_zone_database_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_time_zone_database_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zones, "ZoneInfo", lambda name: {}[name])
     monkeypatch.setattr(zones, "available_timezones", set)
 
@@ -169,7 +167,7 @@ def test_a_machine_without_a_time_zone_database_is_told_what_to_install(monkeypa
         zone_of("Atlantic/Madeira")
 
 
-def test_a_machine_without_zones_of_its_own_has_those_of_the_package(tmp_path: Path) -> None:
+def test_without_a_system_database_zones_come_from_the_package(tmp_path: Path) -> None:
     script = "from pendula.jobs.zones import zone_of; print(zone_of('Europe/Berlin').wall(1_800_000_000_000_000))"
     environ = {**os.environ, "PYTHONTZPATH": str(tmp_path)}
 

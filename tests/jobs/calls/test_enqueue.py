@@ -12,7 +12,7 @@ JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
 
 
 @pytest.mark.req("JOB-ENQ-7")
-def test_a_time_in_the_past_is_among_all_the_faults(tmp_path: Path) -> None:
+def test_a_time_in_the_past_is_reported_with_all_other_faults(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     faulty = {**JOB, "priority": "urgent", "run_at": "2026-01-01T00:00:00Z"}
 
@@ -30,7 +30,7 @@ def test_a_time_in_the_past_is_among_all_the_faults(tmp_path: Path) -> None:
     scheduler.close()
 
 
-def test_texts_with_half_a_character_are_refused_not_stored(tmp_path: Path) -> None:
+def test_texts_with_a_lone_surrogate_are_rejected_not_stored(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     for field in ("object_id", "idempotency_key", "correlation_id"):
         with pytest.raises(JobRefused) as refused:
@@ -39,7 +39,7 @@ def test_texts_with_half_a_character_are_refused_not_stored(tmp_path: Path) -> N
     scheduler.close()
 
 
-def test_a_batch_of_all_or_nothing_says_which_entry_spoiled_it(tmp_path: Path) -> None:
+def test_an_atomic_batch_names_the_entry_that_failed(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
 
     with pytest.raises(JobRefused) as refused:

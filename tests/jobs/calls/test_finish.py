@@ -14,7 +14,7 @@ JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
 
 
 @pytest.mark.req("JOB-ACK-7", "JOB-ACK-4")
-def test_a_next_action_at_that_is_accepted_always_gets_its_job(tmp_path: Path) -> None:
+def test_every_accepted_next_action_at_gets_its_job(tmp_path: Path) -> None:
     """The clock of the tests moves with each reading, as every clock does: equality holds for one reading only."""
     scheduler, clock = opened(tmp_path)
     job_id = scheduler.enqueue(**JOB)["job"]["job_id"]
@@ -41,7 +41,7 @@ def test_the_clients_own_enqueue_of_the_follow_up_is_a_duplicate(tmp_path: Path)
 
 
 @pytest.mark.req("JOB-FAIL-9")
-def test_a_repeated_fail_of_a_job_that_is_out_again_still_says_retry(tmp_path: Path) -> None:
+def test_a_repeated_fail_still_answers_retry_after_the_next_delivery(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     scheduler.enqueue(**JOB)
     [job] = scheduler.pull(worker_id="w1")["jobs"]
@@ -58,7 +58,7 @@ def test_a_repeated_fail_of_a_job_that_is_out_again_still_says_retry(tmp_path: P
 
 
 @pytest.mark.req("JOB-FAIL-1")
-def test_an_error_with_half_a_character_does_not_keep_a_job_from_failing(tmp_path: Path) -> None:
+def test_a_job_fails_even_if_its_error_has_a_lone_surrogate(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     job_id = scheduler.enqueue(**JOB)["job"]["job_id"]
     scheduler.pull(worker_id="w")
@@ -70,7 +70,7 @@ def test_an_error_with_half_a_character_does_not_keep_a_job_from_failing(tmp_pat
     scheduler.close()
 
 
-def test_a_job_at_the_end_of_time_can_fail(tmp_path: Path) -> None:
+def test_a_job_at_the_latest_instant_can_fail(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path, Policy(max_clock_step_sec=10**12))
     end = "9999-12-31T23:59:59.999999Z"
     job_id = scheduler.enqueue(**JOB, run_at=end)["job"]["job_id"]
@@ -83,7 +83,7 @@ def test_a_job_at_the_end_of_time_can_fail(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-ACK-3")
-def test_a_strict_link_must_name_an_event_of_the_job_or_its_object(tmp_path: Path) -> None:
+def test_a_strict_link_must_name_an_event_of_the_job_or_of_its_object(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path, Policy(audit_event_check=AuditCheck.STRICT))
     own = scheduler.enqueue(**JOB)["job"]["job_id"]
     scheduler.enqueue(**{**JOB, "object_id": "other"})
@@ -101,7 +101,7 @@ def test_a_strict_link_must_name_an_event_of_the_job_or_its_object(tmp_path: Pat
 
 
 @pytest.mark.req("JOB-ACK-7")
-def test_the_follow_up_of_an_object_is_made_though_another_one_has_its_key(tmp_path: Path) -> None:
+def test_a_follow_up_is_stored_even_if_another_objects_job_has_its_key(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     due = clock.text(600)
     made = []
@@ -119,7 +119,7 @@ def test_the_follow_up_of_an_object_is_made_though_another_one_has_its_key(tmp_p
 
 
 @pytest.mark.req("JOB-ACK-7")
-def test_a_cancelled_job_is_no_follow_up(tmp_path: Path) -> None:
+def test_a_cancelled_job_does_not_count_as_the_follow_up(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     due = clock.text(600)
     cancelled = scheduler.enqueue(object_type="memory", object_id="x", action="verify", run_at=due)["job"]["job_id"]
@@ -136,7 +136,7 @@ def test_a_cancelled_job_is_no_follow_up(tmp_path: Path) -> None:
 
 @pytest.mark.req("JOB-ACK-10")
 @pytest.mark.parametrize("outcome", ["transitioned", "noop", "budget_exhausted", "deferred", "o" * 64, None])
-def test_the_outcome_of_an_ack_is_on_the_job_wherever_it_is_shown(tmp_path: Path, outcome: str | None) -> None:
+def test_every_view_of_a_job_shows_the_outcome_of_its_ack(tmp_path: Path, outcome: str | None) -> None:
     scheduler, _ = opened(tmp_path)
     job_id = scheduler.enqueue(**JOB)["job"]["job_id"]
     scheduler.pull(worker_id="w")
@@ -151,7 +151,7 @@ def test_the_outcome_of_an_ack_is_on_the_job_wherever_it_is_shown(tmp_path: Path
 
 
 @pytest.mark.req("JOB-ACK-10")
-def test_an_outcome_that_is_too_long_is_refused_and_the_lease_stays(tmp_path: Path) -> None:
+def test_an_outcome_that_is_too_long_is_rejected_and_the_lease_is_kept(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     job_id = scheduler.enqueue(**JOB)["job"]["job_id"]
     scheduler.pull(worker_id="w")

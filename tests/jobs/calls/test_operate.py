@@ -11,7 +11,7 @@ JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
 
 
 @pytest.mark.req("JOB-API-12", "JOB-API-4")
-def test_a_second_cancel_is_refused_by_the_state(tmp_path: Path) -> None:
+def test_a_second_cancel_is_rejected_for_the_state_of_the_job(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     job_id = scheduler.enqueue(**JOB)["job"]["job_id"]
     scheduler.cancel(job_id, reason="x")
@@ -26,9 +26,7 @@ def test_a_second_cancel_is_refused_by_the_state(tmp_path: Path) -> None:
 
 @pytest.mark.req("JOB-ACK-6", "JOB-API-13")
 @pytest.mark.parametrize("call", ["ack", "fail", "release", "renew"])
-def test_after_a_requeue_a_call_without_a_token_does_not_touch_another_workers_delivery(
-    tmp_path: Path, call: str
-) -> None:
+def test_after_a_requeue_a_call_without_a_token_cannot_end_another_workers_delivery(tmp_path: Path, call: str) -> None:
     """The first worker's fail was accepted, its reply got lost, and it repeats what it says without a token."""
     scheduler, _ = opened(tmp_path)
     job_id = scheduler.enqueue(**JOB, max_attempts=1)["job"]["job_id"]
@@ -48,7 +46,7 @@ def test_after_a_requeue_a_call_without_a_token_does_not_touch_another_workers_d
 
 
 @pytest.mark.req("JOB-ACK-6")
-def test_a_job_that_was_never_delivered_takes_an_ack_without_a_token_after_its_requeue(tmp_path: Path) -> None:
+def test_a_requeued_job_without_deliveries_accepts_an_ack_without_a_token(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     job_id = scheduler.enqueue(**JOB)["job"]["job_id"]
     scheduler.cancel(job_id)

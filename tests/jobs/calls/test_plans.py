@@ -47,14 +47,14 @@ def refused(call: Any, *given: Any, **members: Any) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("call", ["pause_plan", "resume_plan", "run_now", "remove_plan"])
-def test_a_name_with_half_a_character_has_no_plan(scheduler: Scheduler, call: str) -> None:
+def test_a_name_with_a_lone_surrogate_has_no_plan(scheduler: Scheduler, call: str) -> None:
     with pytest.raises(JobRefused) as refused:
         getattr(scheduler, call)("half \ud800")
 
     assert refused.value.code == "plan_not_found"
 
 
-def test_nothing_is_known_of_an_object_with_half_a_character(scheduler: Scheduler) -> None:
+def test_an_object_id_with_a_lone_surrogate_is_not_found(scheduler: Scheduler) -> None:
     with pytest.raises(JobRefused) as refused:
         scheduler.object("memory", "half \ud800")
 
@@ -62,7 +62,7 @@ def test_nothing_is_known_of_an_object_with_half_a_character(scheduler: Schedule
 
 
 @pytest.mark.req("JOB-USE-7")
-def test_a_plan_stores_its_next_occurrence_with_itself(scheduler: Scheduler) -> None:
+def test_a_plan_and_its_next_occurrence_are_stored_together(scheduler: Scheduler) -> None:
     plan = scheduler.put_plan("nightly", **NIGHTLY)["plan"]
 
     [job] = scheduler.list()["jobs"]
@@ -80,7 +80,7 @@ def test_plans_are_listed_by_name(scheduler: Scheduler) -> None:
 
 
 @pytest.mark.req("JOB-USE-7")
-def test_a_pause_takes_back_what_waits_and_resuming_stores_it_again(scheduler: Scheduler) -> None:
+def test_a_pause_withdraws_the_waiting_occurrence_and_a_resume_restores_it(scheduler: Scheduler) -> None:
     scheduler.put_plan("nightly", **NIGHTLY)
 
     paused = scheduler.pause_plan("nightly", reason="moving")["plan"]
@@ -92,7 +92,7 @@ def test_a_pause_takes_back_what_waits_and_resuming_stores_it_again(scheduler: S
     assert check(scheduler.calls.store) == []
 
 
-def test_pausing_again_and_again_always_ends_in_one_occurrence(scheduler: Scheduler) -> None:
+def test_repeated_pauses_always_end_with_one_occurrence(scheduler: Scheduler) -> None:
     scheduler.put_plan("nightly", **NIGHTLY)
     for _ in range(3):
         scheduler.pause_plan("nightly")
@@ -104,7 +104,7 @@ def test_pausing_again_and_again_always_ends_in_one_occurrence(scheduler: Schedu
     assert len(scheduler.list()["jobs"]) == 4
 
 
-def test_an_occurrence_that_was_begun_is_not_taken_back(scheduler: Scheduler, clock: Standing) -> None:
+def test_a_started_occurrence_is_not_withdrawn(scheduler: Scheduler, clock: Standing) -> None:
     scheduler.put_plan("nightly", **NIGHTLY)
     clock.pass_by(86_400)
     [job] = scheduler.pull(worker_id="w")["jobs"]
@@ -115,7 +115,7 @@ def test_an_occurrence_that_was_begun_is_not_taken_back(scheduler: Scheduler, cl
     assert scheduler.show(job["job_id"])["job"]["status"] == "queued"
 
 
-def test_a_process_that_looked_before_the_pause_stores_nothing(scheduler: Scheduler, clock: Standing) -> None:
+def test_a_process_that_read_the_plan_before_its_pause_stores_nothing(scheduler: Scheduler, clock: Standing) -> None:
     scheduler.put_plan("nightly", **NIGHTLY)
     clock.pass_by(86_400)
     scheduler.pause_plan("nightly")
@@ -129,7 +129,7 @@ def test_a_process_that_looked_before_the_pause_stores_nothing(scheduler: Schedu
 
 
 @pytest.mark.req("JOB-USE-7")
-def test_run_now_enqueues_one_job_beside_the_times_even_while_paused(scheduler: Scheduler) -> None:
+def test_run_now_enqueues_one_extra_job_even_while_paused(scheduler: Scheduler) -> None:
     scheduler.put_plan("nightly", **NIGHTLY)
     scheduler.pause_plan("nightly")
 
@@ -141,7 +141,7 @@ def test_run_now_enqueues_one_job_beside_the_times_even_while_paused(scheduler: 
     assert job["job_id"] == first["job"]["job_id"] == again["job"]["job_id"]
 
 
-def test_run_now_gives_another_job_when_the_last_one_was_taken(scheduler: Scheduler, clock: Standing) -> None:
+def test_run_now_enqueues_another_job_once_the_last_one_was_pulled(scheduler: Scheduler, clock: Standing) -> None:
     scheduler.put_plan("nightly", **NIGHTLY)
     first = scheduler.run_now("nightly")["job"]["job_id"]
     scheduler.pull(worker_id="w")
@@ -150,14 +150,14 @@ def test_run_now_gives_another_job_when_the_last_one_was_taken(scheduler: Schedu
     assert scheduler.run_now("nightly")["job"]["job_id"] != first
 
 
-def test_another_plan_under_the_name_takes_back_the_old_occurrence(scheduler: Scheduler) -> None:
+def test_another_plan_under_the_same_name_withdraws_the_old_occurrence(scheduler: Scheduler) -> None:
     scheduler.put_plan("nightly", **NIGHTLY)
     scheduler.put_plan("nightly", **{**NIGHTLY, "cron": "0 4 * * *"})
 
     assert waiting(scheduler) == ["2026-02-21T03:00:00Z"]
 
 
-def test_the_same_plan_again_changes_nothing(scheduler: Scheduler) -> None:
+def test_storing_the_same_plan_again_changes_nothing(scheduler: Scheduler) -> None:
     scheduler.put_plan("nightly", **NIGHTLY)
     before = scheduler.audit()["events"]
     scheduler.put_plan("nightly", **NIGHTLY)
@@ -165,7 +165,7 @@ def test_the_same_plan_again_changes_nothing(scheduler: Scheduler) -> None:
     assert scheduler.audit()["events"] == before
 
 
-def test_a_removed_plan_leaves_nothing_and_can_be_made_again(scheduler: Scheduler) -> None:
+def test_a_removed_plan_leaves_nothing_behind_and_can_be_created_again(scheduler: Scheduler) -> None:
     scheduler.put_plan("nightly", **NIGHTLY)
     scheduler.remove_plan("nightly")
     gone = (scheduler.plans()["plans"], waiting(scheduler))
@@ -176,7 +176,7 @@ def test_a_removed_plan_leaves_nothing_and_can_be_made_again(scheduler: Schedule
 
 
 @pytest.mark.req("JOB-USE-7")
-def test_the_trail_names_who_did_it_and_why(scheduler: Scheduler) -> None:
+def test_the_trail_names_the_user_and_the_reason(scheduler: Scheduler) -> None:
     scheduler.put_plan("nightly", **NIGHTLY)
     scheduler.pause_plan("nightly", reason="moving house")
     scheduler.resume_plan("nightly")
@@ -192,11 +192,11 @@ def test_the_trail_names_who_did_it_and_why(scheduler: Scheduler) -> None:
 
 
 @pytest.mark.parametrize("call", ["pause_plan", "resume_plan", "run_now", "remove_plan"])
-def test_a_plan_that_is_not_there_is_not_found(scheduler: Scheduler, call: str) -> None:
+def test_an_unknown_plan_is_not_found(scheduler: Scheduler, call: str) -> None:
     assert refused(getattr(scheduler, call), "nobody") == (404, "plan_not_found")
 
 
-def test_every_fault_of_a_plan_is_told(scheduler: Scheduler) -> None:
+def test_every_fault_of_a_plan_is_reported(scheduler: Scheduler) -> None:
     with pytest.raises(JobRefused) as caught:
         scheduler.put_plan("No Name", cron="a b", zone="Europe/Berln", object_type="cat", action="decay", queue="!")
 
@@ -212,7 +212,7 @@ def test_every_fault_of_a_plan_is_told(scheduler: Scheduler) -> None:
     assert scheduler.plans()["plans"] == []
 
 
-def test_there_is_a_most_of_plans(scheduler: Scheduler) -> None:
+def test_the_number_of_plans_is_limited(scheduler: Scheduler) -> None:
     entry = Recurring("p", "@daily", "memory", "m", "decay")
     many = [replace(entry, name=f"p{number}") for number in range(PLANS_MOST)]
     scheduler.calls.change_plans(lambda tx, now: [plans.declare(tx, now, one) for one in many])
@@ -228,7 +228,7 @@ def test_there_is_a_most_of_plans(scheduler: Scheduler) -> None:
         ({"zone": "Europe/Berln"}, "zone: unknown time zone 'Europe/Berln'; "),
     ],
 )
-def test_what_is_wrong_with_a_plan_is_told_in_words(scheduler: Scheduler, wrong: dict[str, str], said: str) -> None:
+def test_faults_of_a_plan_are_explained_in_a_sentence(scheduler: Scheduler, wrong: dict[str, str], said: str) -> None:
     with pytest.raises(JobRefused) as caught:
         scheduler.put_plan("nightly", **{**NIGHTLY, **wrong})
 
@@ -236,7 +236,7 @@ def test_what_is_wrong_with_a_plan_is_told_in_words(scheduler: Scheduler, wrong:
 
 
 @pytest.mark.req("JOB-USE-1", "JOB-USE-7")
-def test_every_job_of_a_plan_carries_its_payload_and_the_trail_a_digest(scheduler: Scheduler) -> None:
+def test_every_job_of_a_plan_has_its_payload_and_the_trail_has_the_digest(scheduler: Scheduler) -> None:
     plan = scheduler.put_plan("nightly", **NIGHTLY, payload={"by": 2})["plan"]
     asked = scheduler.run_now("nightly")["job"]
 
@@ -248,7 +248,7 @@ def test_every_job_of_a_plan_carries_its_payload_and_the_trail_a_digest(schedule
 
 @pytest.mark.req("JOB-USE-7")
 @pytest.mark.parametrize("removed", [False, True])
-def test_a_plan_with_another_payload_has_its_next_occurrence_with_that(scheduler: Scheduler, removed: bool) -> None:
+def test_a_new_payload_of_a_plan_applies_to_its_next_occurrence(scheduler: Scheduler, removed: bool) -> None:
     scheduler.put_plan("nightly", **NIGHTLY, payload={"by": 2})
     if removed:
         scheduler.remove_plan("nightly")
@@ -259,5 +259,5 @@ def test_a_plan_with_another_payload_has_its_next_occurrence_with_that(scheduler
     assert check(scheduler.calls.store) == []
 
 
-def test_what_cannot_be_a_payload_is_refused(scheduler: Scheduler) -> None:
+def test_an_invalid_payload_is_rejected(scheduler: Scheduler) -> None:
     assert refused(scheduler.put_plan, "nightly", **NIGHTLY, payload="x" * 70_000) == (422, "invalid_field")

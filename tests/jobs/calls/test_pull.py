@@ -35,7 +35,7 @@ class SlowStore(SqliteStore):
 
 
 @pytest.mark.req("JOB-PULL-9")
-def test_waiting_for_the_file_does_not_eat_into_a_lease(tmp_path: Path) -> None:
+def test_waiting_for_the_file_does_not_shorten_a_lease(tmp_path: Path) -> None:
     clock = Clock()
     store = SlowStore(tmp_path / "jobs.db")
     scheduler = Scheduler(Calls(store, Policy(), clock))
@@ -51,7 +51,7 @@ def test_waiting_for_the_file_does_not_eat_into_a_lease(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-PULL-2")
-def test_leases_and_times_of_a_pull_are_the_servers_whatever_now_says(tmp_path: Path) -> None:
+def test_leases_and_times_of_a_pull_come_from_the_server_clock_not_from_now(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     scheduler.enqueue(**JOB, run_at=clock.text(200))
 
@@ -64,7 +64,7 @@ def test_leases_and_times_of_a_pull_are_the_servers_whatever_now_says(tmp_path: 
 
 
 @pytest.mark.req("JOB-PULL-2")
-def test_with_the_servers_clock_a_later_now_is_refused(tmp_path: Path) -> None:
+def test_with_the_server_clock_a_later_now_is_rejected(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path, Policy(pull_clock=PullClock.SERVER))
 
     with pytest.raises(JobRefused) as refused:
@@ -75,7 +75,7 @@ def test_with_the_servers_clock_a_later_now_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-FAIL-10", "JOB-POL-5")
-def test_a_thousand_poisoned_jobs_do_not_hold_up_a_good_one(tmp_path: Path) -> None:
+def test_a_thousand_poisoned_jobs_do_not_delay_a_good_one(tmp_path: Path) -> None:
     clock = Clock()
     scheduler = Scheduler(Calls(SqliteStore(tmp_path / "jobs.db", durability=Durability.NORMAL), Policy(), clock))
     scheduler.enqueue_batch([{**JOB, "object_id": f"bad{number}"} for number in range(1000)])
@@ -103,9 +103,7 @@ def pulled_by_thread(scheduler: Scheduler, **members: Any) -> tuple[threading.Th
 
 
 @pytest.mark.req("JOB-PULL-12")
-def test_a_pull_that_waits_is_woken_by_what_this_process_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_waiting_pull_is_woken_by_a_write_of_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A look at what others write would come far too late.
     monkeypatch.setattr(pull, "POLL_SECONDS", 3600)
     with Scheduler.open(tmp_path / "jobs.db") as scheduler:
@@ -117,7 +115,7 @@ def test_a_pull_that_waits_is_woken_by_what_this_process_writes(
 
 
 @pytest.mark.req("JOB-PULL-12")
-def test_a_pull_that_waits_finds_what_another_connection_writes(tmp_path: Path) -> None:
+def test_a_waiting_pull_finds_a_job_written_by_another_connection(tmp_path: Path) -> None:
     with Scheduler.open(tmp_path / "jobs.db") as scheduler, Scheduler.open(tmp_path / "jobs.db") as other:
         thread, got = pulled_by_thread(scheduler)
         job = other.enqueue(**JOB)["job"]
@@ -128,7 +126,7 @@ def test_a_pull_that_waits_finds_what_another_connection_writes(tmp_path: Path) 
 
 @pytest.mark.req("JOB-PULL-12")
 @given(coming=st.none() | st.integers(0, 10**9), now=st.integers(0, 10**9), left=st.integers(0, 30_000_000))
-def test_nobody_rests_for_longer_than_a_twentieth_of_a_second_nor_beyond_what_comes(
+def test_a_waiting_pull_sleeps_at_most_50_ms_and_not_past_the_next_due_time(
     coming: int | None, now: int, left: int
 ) -> None:
     rest = pull.seconds_to_wait(Pull("w", 1), coming, now, now + left)

@@ -103,7 +103,7 @@ def test_eight_threads_pull_every_job_exactly_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-ENQ-9", "JOB-ENQ-2")
-def test_sixteen_threads_enqueue_one_key_two_hundred_times_each(tmp_path: Path) -> None:
+def test_sixteen_threads_that_enqueue_one_key_200_times_store_one_job(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "jobs.db", durability=Durability.NORMAL)
     calls = Calls(store, Policy(), Clock())
     statuses: list[int] = []
@@ -121,7 +121,7 @@ def test_sixteen_threads_enqueue_one_key_two_hundred_times_each(tmp_path: Path) 
 
 
 @pytest.mark.req("JOB-ENQ-9")
-def test_four_processes_enqueue_one_key(tmp_path: Path) -> None:
+def test_four_processes_that_enqueue_one_key_store_one_job(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
 
     got = at_once(tmp_path / "jobs.db", [("enqueue", "50")] * 4)

@@ -11,7 +11,7 @@ JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
 
 
 @pytest.mark.req("JOB-MET-1", "JOB-MET-2")
-def test_the_worked_example_of_the_metrics(tmp_path: Path) -> None:
+def test_metrics_match_the_worked_example(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     for name in ("at once", "after one retry", "dies"):
         scheduler.enqueue(**{**JOB, "object_id": name})

@@ -69,7 +69,7 @@ def defer(scheduler: Scheduler, object_id: str = "m", **members: Any) -> dict[st
 
 @pytest.mark.req("JOB-V2-7")
 @pytest.mark.parametrize("ahead", [DAY, TEN_YEARS, 302])
-def test_a_process_whose_clock_is_ahead_is_refused_and_moves_nothing(machine: Machine, ahead: int) -> None:
+def test_a_process_whose_clock_is_ahead_is_rejected_and_changes_nothing(machine: Machine, ahead: int) -> None:
     right = machine.process()
     later = defer(right, "later", run_at=machine.text(ahead // 2))
     wrong = machine.process(ahead)
@@ -92,7 +92,7 @@ def test_a_process_whose_clock_is_ahead_is_refused_and_moves_nothing(machine: Ma
 
 
 @pytest.mark.req("JOB-V2-7")
-def test_a_clock_within_the_step_is_accepted_and_cannot_walk_on(machine: Machine) -> None:
+def test_a_clock_within_the_step_is_accepted_but_cannot_drift_further(machine: Machine) -> None:
     defer(machine.process())
     for n in range(20):
         defer(machine.process(295), f"m{n}")
@@ -102,7 +102,7 @@ def test_a_clock_within_the_step_is_accepted_and_cannot_walk_on(machine: Machine
 
 
 @pytest.mark.req("JOB-V2-7")
-def test_a_jump_of_the_clock_of_a_running_process_is_refused(machine: Machine) -> None:
+def test_a_clock_jump_in_a_running_process_is_rejected(machine: Machine) -> None:
     scheduler = machine.process()
     defer(scheduler)
     machine.right += DAY * SECOND  # somebody sets it; the clock of the boot counts on
@@ -115,7 +115,7 @@ def test_a_jump_of_the_clock_of_a_running_process_is_refused(machine: Machine) -
 
 
 @pytest.mark.parametrize("away", [3600, 40 * DAY])
-def test_time_that_passed_while_nothing_was_written_is_no_jump(machine: Machine, away: int) -> None:
+def test_idle_time_is_not_a_clock_jump(machine: Machine, away: int) -> None:
     defer(machine.process())
 
     machine.pass_by(away)
@@ -123,7 +123,7 @@ def test_time_that_passed_while_nothing_was_written_is_no_jump(machine: Machine,
     assert machine.process().pull(worker_id="w")["count"] == 1
 
 
-def test_after_a_start_of_the_machine_the_time_is_taken_anew(machine: Machine, tmp_path: Path) -> None:
+def test_after_a_reboot_the_clock_is_read_again(machine: Machine, tmp_path: Path) -> None:
     defer(machine.process())
     started = Machine(tmp_path, "boot-2", right=machine.right + 40 * DAY * SECOND, steady=1000)
 
@@ -136,7 +136,7 @@ def test_after_a_start_of_the_machine_the_time_is_taken_anew(machine: Machine, t
         scheduler.close()
 
 
-def test_a_process_whose_clock_is_behind_does_not_hold_others_back(machine: Machine) -> None:
+def test_a_process_whose_clock_is_behind_does_not_slow_down_others(machine: Machine) -> None:
     defer(machine.process())
     behind = machine.process(-2 * 3600)
     for n in range(30):  # for hours it alone writes, and its time goes at half its speed
@@ -146,7 +146,7 @@ def test_a_process_whose_clock_is_behind_does_not_hold_others_back(machine: Mach
     assert defer(machine.process(), "right")["status"] == "queued"
 
 
-def test_small_steps_of_the_clock_over_months_are_no_jump(machine: Machine) -> None:
+def test_small_clock_steps_over_months_are_not_a_jump(machine: Machine) -> None:
     scheduler = machine.process()
     for n in range(100):
         machine.pass_by(3700)
@@ -156,7 +156,7 @@ def test_small_steps_of_the_clock_over_months_are_no_jump(machine: Machine) -> N
     assert check(scheduler.calls.store, machine.right) == []
 
 
-def test_a_clock_of_ones_own_is_not_held(tmp_path: Path) -> None:
+def test_a_custom_clock_is_not_checked(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     defer(scheduler)
 
@@ -167,7 +167,7 @@ def test_a_clock_of_ones_own_is_not_held(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-PULL-2", "JOB-V2-7")
-def test_the_now_of_a_pull_may_be_ahead_by_no_more_than_the_step(tmp_path: Path) -> None:
+def test_the_now_of_a_pull_is_ahead_by_at_most_the_step(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     defer(scheduler, "soon", in_sec=200)
     defer(scheduler, "later", in_sec=400)
@@ -193,7 +193,7 @@ def spoiled(machine: Machine) -> tuple[Scheduler, Scheduler]:
 
 
 @pytest.mark.req("JOB-V2-7")
-def test_check_finds_a_store_whose_time_is_ahead_until_it_is_set_right(
+def test_check_reports_a_store_whose_time_is_ahead_until_it_is_corrected(
     machine: Machine, spoiled: tuple[Scheduler, Scheduler]
 ) -> None:
     wrong, right = spoiled
@@ -218,7 +218,7 @@ def test_check_finds_a_store_whose_time_is_ahead_until_it_is_set_right(
 
 
 @pytest.mark.req("JOB-V2-7")
-def test_what_the_wrong_clock_did_to_jobs_counts_from_the_right_time(
+def test_after_a_correction_times_of_jobs_count_from_the_right_time(
     machine: Machine, spoiled: tuple[Scheduler, Scheduler]
 ) -> None:
     wrong, right = spoiled
@@ -255,7 +255,9 @@ def test_what_the_wrong_clock_did_to_jobs_counts_from_the_right_time(
 
 
 @pytest.mark.req("JOB-V2-7", "JOB-USE-7")
-def test_plans_and_workers_come_back_from_the_future(machine: Machine, spoiled: tuple[Scheduler, Scheduler]) -> None:
+def test_plans_and_workers_are_corrected_when_the_time_is_set_back(
+    machine: Machine, spoiled: tuple[Scheduler, Scheduler]
+) -> None:
     wrong, right = spoiled
     wrong.put_plan("nightly", cron="0 3 * * *", object_type="memory", object_id="p", action="verify")
 
@@ -268,7 +270,7 @@ def test_plans_and_workers_come_back_from_the_future(machine: Machine, spoiled: 
 
 
 @pytest.mark.req("JOB-V2-7")
-def test_every_process_follows_the_time_that_was_set_and_the_wrong_one_is_refused(
+def test_every_process_follows_the_corrected_time_and_the_wrong_clock_is_rejected(
     machine: Machine, spoiled: tuple[Scheduler, Scheduler]
 ) -> None:
     wrong, right = spoiled
@@ -287,7 +289,7 @@ def test_every_process_follows_the_time_that_was_set_and_the_wrong_one_is_refuse
 
 
 @pytest.mark.req("JOB-V2-7")
-def test_a_clock_that_was_put_right_forwards_is_accepted_when_a_person_says_so(machine: Machine) -> None:
+def test_a_clock_corrected_forwards_is_accepted_after_an_operator_sets_the_time(machine: Machine) -> None:
     """The machine began with a clock that was a day behind."""
     machine.right -= DAY * SECOND
     scheduler = machine.process()
@@ -304,7 +306,7 @@ def test_a_clock_that_was_put_right_forwards_is_accepted_when_a_person_says_so(m
 
 
 @pytest.mark.parametrize(("body", "code"), [({}, "missing_field"), ({"reason": "x", "to": "now"}, "unknown_field")])
-def test_a_reason_is_required_and_nothing_else_is_taken(tmp_path: Path, body: dict[str, Any], code: str) -> None:
+def test_set_time_requires_a_reason_and_accepts_no_other_field(tmp_path: Path, body: dict[str, Any], code: str) -> None:
     scheduler, _ = opened(tmp_path)
 
     with pytest.raises(JobRefused) as refused:
@@ -316,7 +318,7 @@ def test_a_reason_is_required_and_nothing_else_is_taken(tmp_path: Path, body: di
 
 
 @pytest.mark.req("JOB-V2-7")
-def test_a_process_that_was_refused_goes_on_once_another_one_has_set_the_time(machine: Machine) -> None:
+def test_a_rejected_process_continues_once_another_has_set_the_time(machine: Machine) -> None:
     running = machine.process()
     defer(running, "before")
     machine.right += 3600 * SECOND  # the clock is set right by hand: an hour later than the boot clock says

@@ -65,7 +65,7 @@ def test_a_job_waits_for_its_time(scheduler: Scheduler, clock: Standing) -> None
 
 
 @pytest.mark.req("JOB-USE-8")
-def test_a_job_waits_for_its_next_try(scheduler: Scheduler) -> None:
+def test_a_job_waits_for_its_next_retry(scheduler: Scheduler) -> None:
     job_id = enqueued(scheduler)
     scheduler.pull(worker_id="w")
     scheduler.fail(job_id, error="no evidence\nat line 7", retry_delay_sec=45)
@@ -125,7 +125,7 @@ def test_a_job_waits_for_a_worker_that_handles_it(scheduler: Scheduler, clock: S
 
 
 @pytest.mark.req("JOB-USE-8")
-def test_a_worker_that_was_not_heard_of_for_long_is_not_counted_on(scheduler: Scheduler, clock: Standing) -> None:
+def test_a_worker_without_recent_heartbeats_is_not_counted(scheduler: Scheduler, clock: Standing) -> None:
     job_id = enqueued(scheduler)
     lives(scheduler, clock)
     clock.pass_by(91)
@@ -147,7 +147,7 @@ def test_a_job_waits_for_its_object(opened: Open, clock: Standing) -> None:
 
 
 @pytest.mark.req("JOB-USE-8")
-def test_a_running_job_says_where_and_until_when(scheduler: Scheduler, clock: Standing) -> None:
+def test_a_running_job_shows_its_worker_and_lease_end(scheduler: Scheduler, clock: Standing) -> None:
     job_id = enqueued(scheduler)
     [job] = scheduler.pull(worker_id="w", lease_sec=30)["jobs"]
     clock.pass_by(10)
@@ -163,7 +163,7 @@ def test_a_running_job_says_where_and_until_when(scheduler: Scheduler, clock: St
 
 
 @pytest.mark.req("JOB-USE-8")
-def test_an_ended_job_says_how(scheduler: Scheduler) -> None:
+def test_an_ended_job_shows_how_it_ended(scheduler: Scheduler) -> None:
     good, bad, dead, off = (enqueued(scheduler, object_id=f"m{n}", max_attempts=1) for n in range(4))
     scheduler.cancel(off, reason="not needed")
     scheduler.pull(worker_id="w")
@@ -180,7 +180,7 @@ def test_an_ended_job_says_how(scheduler: Scheduler) -> None:
     ]
 
 
-def test_there_is_no_reason_for_a_job_that_is_not_there(scheduler: Scheduler) -> None:
+def test_an_unknown_job_has_no_reason(scheduler: Scheduler) -> None:
     with pytest.raises(JobRefused) as refused:
         scheduler.why("job_000000000001")
 
@@ -188,7 +188,7 @@ def test_there_is_no_reason_for_a_job_that_is_not_there(scheduler: Scheduler) ->
 
 
 @pytest.mark.req("JOB-USE-2", "JOB-USE-8")
-def test_a_job_that_nobody_took_for_long_waits_for_a_worker_that_handles_it(opened: Open, clock: Standing) -> None:
+def test_a_job_not_pulled_for_long_waits_for_a_worker_that_handles_it(opened: Open, clock: Standing) -> None:
     scheduler = opened(Policy(unhandled_alert_sec=60))
     job_id = enqueued(scheduler)
     clock.pass_by(61)
@@ -206,7 +206,7 @@ def test_a_job_that_nobody_took_for_long_waits_for_a_worker_that_handles_it(open
 
 
 @pytest.mark.req("JOB-USE-3", "JOB-USE-4", "JOB-USE-8")
-def test_a_running_job_is_told_with_its_progress_and_with_the_wish_to_cancel_it(scheduler: Scheduler) -> None:
+def test_a_running_job_shows_its_progress_and_its_cancel_request(scheduler: Scheduler) -> None:
     job_id = enqueued(scheduler)
     [job] = scheduler.pull(worker_id="w")["jobs"]
     scheduler.renew(job_id, worker_id="w", lease_token=job["lease_token"], progress=0.4, progress_note="page 4")
@@ -222,7 +222,7 @@ def test_a_running_job_is_told_with_its_progress_and_with_the_wish_to_cancel_it(
 
 
 @pytest.mark.req("JOB-USE-3", "JOB-USE-8")
-def test_a_job_cancelled_at_work_says_who_wished_so_and_why(scheduler: Scheduler) -> None:
+def test_a_job_cancelled_while_running_names_the_user_and_the_reason(scheduler: Scheduler) -> None:
     job_id = enqueued(scheduler)
     [job] = scheduler.pull(worker_id="w")["jobs"]
     scheduler.cancel(job_id, reason="wrong file")
@@ -235,7 +235,7 @@ def test_a_job_cancelled_at_work_says_who_wished_so_and_why(scheduler: Scheduler
     )
 
 
-def test_several_workers_that_do_not_handle_a_job_are_counted(scheduler: Scheduler, clock: Standing) -> None:
+def test_workers_that_do_not_handle_a_job_are_counted(scheduler: Scheduler, clock: Standing) -> None:
     job_id = enqueued(scheduler)
     for name in ("day-1", "day-2"):
         lives(scheduler, clock, ("memory", "verify"), name=name)

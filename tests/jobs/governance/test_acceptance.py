@@ -24,7 +24,7 @@ def _doubted(town: Town, **members: object) -> None:
 
 
 @pytest.mark.req("JOB-GATE-6", "JOB-GATE-7", "JOB-GATE-9", "JOB-GATE-10")
-def test_uncertain_with_a_budget_of_two_is_set_aside_at_the_end_of_its_week(town: Town) -> None:
+def test_an_uncertain_object_with_a_budget_of_two_goes_stale_at_the_end_of_its_week(town: Town) -> None:
     _doubted(town)
 
     assert [town.verified("inconclusive", 1)["outcome"] for _ in range(2)] == ["noop", "noop"]
@@ -37,7 +37,7 @@ def test_uncertain_with_a_budget_of_two_is_set_aside_at_the_end_of_its_week(town
 
 
 @pytest.mark.req("JOB-GATE-12", "JOB-GATE-13", "JOB-ENQ-12")
-def test_the_unknowable_is_verified_once_then_closed_and_no_verification_is_taken_any_more(town: Town) -> None:
+def test_an_unknowable_object_is_verified_once_and_then_closed_to_verification(town: Town) -> None:
     _doubted(town, unknown_type="ontic_unknowable")
     waiting = town.scheduler.enqueue(
         object_type="cognition", object_id="cg", action="verify", run_at=town.clock.text(40 * 86_400)
@@ -56,7 +56,7 @@ def test_the_unknowable_is_verified_once_then_closed_and_no_verification_is_take
 
 
 @pytest.mark.req("JOB-GATE-13")
-def test_evidence_that_makes_it_knowable_opens_it_again(town: Town) -> None:
+def test_evidence_that_makes_an_object_knowable_reopens_it(town: Town) -> None:
     _doubted(town, unknown_type="ontic_unknowable")
     town.verified("inconclusive", 1)
 
@@ -67,7 +67,7 @@ def test_evidence_that_makes_it_knowable_opens_it_again(town: Town) -> None:
 
 @pytest.mark.req("JOB-GATE-1", "JOB-GATE-2", "JOB-GATE-4", "JOB-GATE-5")
 @pytest.mark.parametrize("moment", ["before the lease", "after the lease", "after begin"])
-def test_a_gate_that_blocks_at_any_moment_stops_a_risky_change(town: Town, moment: str) -> None:
+def test_a_gate_that_blocks_at_any_step_stops_a_risky_change(town: Town, moment: str) -> None:
     town.open_gates()
     town.user.create("memory", "m", risk_tier="high", evidence_refs=["ev_1"])
     if moment == "before the lease":
@@ -90,7 +90,7 @@ def test_a_gate_that_blocks_at_any_moment_stops_a_risky_change(town: Town, momen
 
 
 @pytest.mark.req("JOB-GATE-8", "JOB-SM-6")
-def test_a_stale_cognition_comes_back_with_new_evidence(town: Town) -> None:
+def test_a_stale_cognition_is_reinstated_with_new_evidence(town: Town) -> None:
     _doubted(town, auto_verify_budget=0)
     town.verified("inconclusive", 7)
 
@@ -103,7 +103,7 @@ def test_a_stale_cognition_comes_back_with_new_evidence(town: Town) -> None:
 
 
 @pytest.mark.req("JOB-SM-15", "JOB-SM-8")
-def test_a_forged_memory_waits_for_its_rollback_and_never_comes_back(town: Town) -> None:
+def test_a_forged_memory_waits_for_its_rollback_and_is_never_reinstated(town: Town) -> None:
     town.user.create("memory", "m", evidence_refs=["ev_1"])
     town.verified("suspicious", 1)
     forged = town.verified("forged", 1)
@@ -127,7 +127,7 @@ def test_a_forged_memory_waits_for_its_rollback_and_never_comes_back(town: Town)
 
 
 @pytest.mark.req("JOB-SM-4")
-def test_a_verdict_on_an_older_version_is_tried_again(town: Town) -> None:
+def test_a_verdict_on_an_older_version_is_retried(town: Town) -> None:
     town.user.create("memory", "m", evidence_refs=["ev_1"])
     job = town.pulled(1)
     begun = town.begun(job)
@@ -141,7 +141,7 @@ def test_a_verdict_on_an_older_version_is_tried_again(town: Town) -> None:
 
 
 @pytest.mark.req("JOB-GATE-6")
-def test_a_begin_whose_reply_got_lost_takes_one_unit_and_a_redelivery_another(town: Town) -> None:
+def test_a_repeated_begin_takes_one_unit_of_budget_and_a_redelivery_another(town: Town) -> None:
     _doubted(town)
     job = town.pulled(1)
     first, again = (town.scheduler.objects.begin(job["job_id"], **proof(job)) for _ in range(2))
@@ -154,7 +154,7 @@ def test_a_begin_whose_reply_got_lost_takes_one_unit_and_a_redelivery_another(to
 
 
 @pytest.mark.req("JOB-WRK-3")
-def test_a_governed_object_is_changed_by_its_machine_alone(town: Town) -> None:
+def test_only_its_machine_changes_a_governed_object(town: Town) -> None:
     town.user.create("memory", "m", evidence_refs=["ev_1"])
     job = town.pulled(1)
 
@@ -168,7 +168,7 @@ def test_a_governed_object_is_changed_by_its_machine_alone(town: Town) -> None:
 
 
 @pytest.mark.req("JOB-ACK-1", "JOB-WRK-3", "JOB-GATE-9")
-def test_an_ack_of_the_job_that_an_object_waits_for_gives_it_the_next_date_of_the_policy(town: Town) -> None:
+def test_an_ack_of_an_objects_planned_job_gives_it_the_next_date_of_the_policy(town: Town) -> None:
     town.user.create("cognition", "c", **WHOLE)
     job = town.pulled(1)
 
@@ -181,7 +181,7 @@ def test_an_ack_of_the_job_that_an_object_waits_for_gives_it_the_next_date_of_th
 
 
 @pytest.mark.req("JOB-ACK-1", "JOB-ACK-4")
-def test_work_of_ones_own_on_a_governed_object_is_acknowledged_and_leaves_its_date(town: Town) -> None:
+def test_a_custom_action_on_a_governed_object_leaves_its_date_unchanged(town: Town) -> None:
     own = town.user.create("memory", "m", evidence_refs=["ev_1"])
     town.scheduler.enqueue(object_type="memory", object_id="m", action="decay")
     job = town.pulled()
@@ -194,7 +194,7 @@ def test_work_of_ones_own_on_a_governed_object_is_acknowledged_and_leaves_its_da
 
 
 @pytest.mark.req("JOB-GATE-4")
-def test_a_deferral_uses_no_attempt_and_after_ten_of_them_the_job_fails(town: Town) -> None:
+def test_a_deferral_uses_no_attempt_and_the_job_fails_after_ten(town: Town) -> None:
     town.open_gates()
     town.user.set_gate("social_gate", "defer", "not while they sleep")
     town.user.create("memory", "m", risk_tier="high", evidence_refs=["ev_1"])
@@ -208,7 +208,7 @@ def test_a_deferral_uses_no_attempt_and_after_ten_of_them_the_job_fails(town: To
 
 
 @pytest.mark.req("JOB-GATE-8", "JOB-AUD-2")
-def test_a_named_user_refills_a_budget_and_is_named_for_it(town: Town) -> None:
+def test_a_refill_of_a_budget_is_recorded_with_its_user(town: Town) -> None:
     _doubted(town, auto_verify_budget=1)
     town.verified("inconclusive", 1)
 
@@ -220,7 +220,7 @@ def test_a_named_user_refills_a_budget_and_is_named_for_it(town: Town) -> None:
         town.scheduler.objects.refill("cognition", "cg", "by nobody")
 
 
-def test_why_says_in_one_sentence_where_it_is_and_what_comes(town: Town) -> None:
+def test_why_explains_state_and_next_action_in_one_sentence(town: Town) -> None:
     town.user.create("memory", "m", evidence_refs=["ev_1"], reason="met today")
 
     told = town.scheduler.objects.why("memory", "m")
@@ -230,7 +230,7 @@ def test_why_says_in_one_sentence_where_it_is_and_what_comes(town: Town) -> None
     assert told["in_the_way"] is None
 
 
-def test_why_finds_the_last_change_behind_a_thousand_that_changed_nothing(
+def test_why_finds_the_last_state_change_before_a_thousand_other_events(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pendula.jobs.governance.why.EVENTS_AT_ONCE", 2)

@@ -24,7 +24,7 @@ def town(tmp_path: Path) -> Iterator[Town]:
     town.scheduler.close()
 
 
-def test_a_cognition_that_lacked_a_date_becomes_active_when_it_has_one(town: Town) -> None:
+def test_a_cognition_that_lacks_a_date_becomes_active_once_it_has_one(town: Town) -> None:
     town.user.create("cognition", "cg", **LACKING, unknown_type="multipath")
     with pytest.raises(JobRefused, match="needs expires_at or review_due_at"):
         town.user.decide("cognition", "cg", "verify", "passed", reason="seen")
@@ -35,7 +35,7 @@ def test_a_cognition_that_lacked_a_date_becomes_active_when_it_has_one(town: Tow
     assert decided["object"]["status"] == "active"
 
 
-def test_an_amendment_is_in_the_trail_with_who_and_why_and_changes_no_state(town: Town) -> None:
+def test_an_amendment_is_audited_with_user_and_reason_and_changes_no_state(town: Town) -> None:
     town.user.create("memory", "m")
 
     town.user.amend("memory", "m", "it fades faster", half_life="P1D")
@@ -46,7 +46,7 @@ def test_an_amendment_is_in_the_trail_with_who_and_why_and_changes_no_state(town
     assert "status" not in event["after"]
 
 
-def test_an_amended_date_moves_what_comes_next(town: Town) -> None:
+def test_an_amended_date_moves_the_next_action(town: Town) -> None:
     town.user.create("memory", "m", status="stale_uncertain")
 
     amended = town.user.amend("memory", "m", "a court order", expires_at="2026-02-21T00:00:00Z")
@@ -68,7 +68,7 @@ def test_a_tier_is_raised_and_never_lowered(town: Town) -> None:
     assert allowed == {"risk_tier": ["high"], "impact_tier": ["critical"]}
 
 
-def test_a_higher_risk_makes_the_mode_of_the_uncertain_as_careful_as_it_has_to_be(town: Town) -> None:
+def test_a_higher_risk_makes_the_decision_mode_as_careful_as_required(town: Town) -> None:
     town.user.create("cognition", "cg", **WHOLE, unknown_type="multipath")
 
     amended = town.user.amend("cognition", "cg", "it names people", risk_tier="high")["object"]
@@ -76,7 +76,7 @@ def test_a_higher_risk_makes_the_mode_of_the_uncertain_as_careful_as_it_has_to_b
     assert amended["decision_mode"] == "escalate"
 
 
-def test_what_is_at_its_end_stays_as_it_is(town: Town) -> None:
+def test_an_object_in_a_final_state_cannot_be_amended(town: Town) -> None:
     town.user.create("memory", "m", status="archived")
 
     with pytest.raises(JobRefused, match="archived is a final state") as refused:
@@ -96,7 +96,7 @@ def test_what_is_at_its_end_stays_as_it_is(town: Town) -> None:
         ({"auto_verify_budget": 9}, "auto_verify_budget"),
     ],
 )
-def test_what_cannot_be_amended_is_refused_by_name(town: Town, members: dict[str, Any], field: str) -> None:
+def test_fields_that_cannot_be_amended_are_rejected_by_name(town: Town, members: dict[str, Any], field: str) -> None:
     town.user.create("memory", "m")
 
     with pytest.raises(JobRefused) as refused:
@@ -105,7 +105,7 @@ def test_what_cannot_be_amended_is_refused_by_name(town: Town, members: dict[str
     assert [fault["field"] for fault in refused.value.details["fields"]] == [field]
 
 
-def test_an_amendment_needs_a_name_and_meets_the_version_that_was_seen(town: Town) -> None:
+def test_an_amendment_needs_a_user_and_the_current_version(town: Town) -> None:
     town.user.create("memory", "m")
     with pytest.raises(JobRefused, match="named user"):
         town.scheduler.objects.amend("memory", "m", "by nobody", review_due_at=SOON)
@@ -116,7 +116,7 @@ def test_an_amendment_needs_a_name_and_meets_the_version_that_was_seen(town: Tow
     assert refused.value.code == "state_conflict"
 
 
-def test_answers_about_an_object_can_be_dumped_and_a_weight_stays_exact(town: Town) -> None:
+def test_answers_about_an_object_are_json_and_keep_a_weight_exact(town: Town) -> None:
     """Whole numbers are integers, as a client of a server gets them; a fraction is exact, as in payloads."""
     town.user.create("memory", "plain")
     town.user.create("memory", "half", impact_weight=0.5)

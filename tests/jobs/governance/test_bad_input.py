@@ -58,7 +58,7 @@ def _faults(refused: pytest.ExceptionInfo[JobRefused]) -> list[tuple[str, str]]:
         ),
     ],
 )
-def test_an_object_that_cannot_be_is_refused_with_all_that_is_wrong(town: Town, members: Any, faults: Any) -> None:
+def test_an_invalid_object_is_rejected_with_all_its_faults(town: Town, members: Any, faults: Any) -> None:
     with pytest.raises(JobRefused) as refused:
         town.user.create("memory", "m", **members)
 
@@ -68,7 +68,7 @@ def test_an_object_that_cannot_be_is_refused_with_all_that_is_wrong(town: Town, 
 
 @pytest.mark.req("JOB-SM-12")
 @pytest.mark.parametrize("missing", ["falsify_if", "review_interval", "expires_at"])
-def test_no_cognition_is_active_from_the_start_without_what_it_needs(town: Town, missing: str) -> None:
+def test_a_cognition_cannot_be_created_active_without_its_required_fields(town: Town, missing: str) -> None:
     with pytest.raises(JobRefused) as refused:
         town.user.create("cognition", "cg", status="active", **{k: v for k, v in WHOLE.items() if k != missing})
 
@@ -79,7 +79,7 @@ def test_no_cognition_is_active_from_the_start_without_what_it_needs(town: Town,
 @pytest.mark.parametrize(
     ("tier", "mode"), [("medium", "explore"), ("medium", "collect"), ("high", "conservative"), ("low", "explore")]
 )
-def test_nobody_chooses_a_bolder_mode_than_the_risk_allows(town: Town, tier: str, mode: str) -> None:
+def test_a_mode_bolder_than_the_risk_allows_is_rejected(town: Town, tier: str, mode: str) -> None:
     with pytest.raises(JobRefused) as refused:
         town.user.create("cognition", "cg", **WHOLE, risk_tier=tier, decision_mode=mode, unknown_type="out_of_scope")
 
@@ -91,7 +91,7 @@ def test_nobody_chooses_a_bolder_mode_than_the_risk_allows(town: Town, tier: str
 @pytest.mark.parametrize(
     ("kind", "status"), [("memory", "candidate"), ("cognition", "active"), ("experience", "active")]
 )
-def test_what_is_not_uncertain_has_no_kind_of_uncertainty(
+def test_an_object_that_is_not_uncertain_has_no_unknown_type(
     town: Town, kind: str, status: str, member: dict[str, str]
 ) -> None:
     with pytest.raises(JobRefused) as refused:
@@ -102,7 +102,7 @@ def test_what_is_not_uncertain_has_no_kind_of_uncertainty(
 
 @pytest.mark.req("JOB-OBJ-5")
 @pytest.mark.parametrize("name", ["a/b", "a:b", "ä-漢-🦆", "*", "' OR 1=1 --", "x" * 512])
-def test_an_odd_name_is_a_name(town: Town, name: str) -> None:
+def test_an_unusual_name_is_accepted(town: Town, name: str) -> None:
     town.user.create("memory", name, evidence_refs=["ev_1"], risk_tier="high")
     town.open_gates()
     town.user.set_gate("risk_gate", "block", "under inquiry", scope=f"memory:{name}")
@@ -112,7 +112,7 @@ def test_an_odd_name_is_a_name(town: Town, name: str) -> None:
 
 @pytest.mark.req("JOB-OBJ-5")
 @pytest.mark.parametrize("name", ["", " a", "a\n", "a\x00", "\ud800", "x" * 513, 7])
-def test_what_is_no_name_is_refused(town: Town, name: Any) -> None:
+def test_an_invalid_name_is_rejected(town: Town, name: Any) -> None:
     with pytest.raises(JobRefused) as refused:
         town.user.create("memory", name)
 
@@ -132,9 +132,7 @@ def test_what_is_no_name_is_refused(town: Town, name: Any) -> None:
         ("risk_gate", "pass", "memory: m", "scope"),
     ],
 )
-def test_a_gate_says_only_what_it_can_of_what_there_can_be(
-    town: Town, gate: str, verdict: str, scope: str, field: str
-) -> None:
+def test_an_invalid_gate_is_rejected(town: Town, gate: str, verdict: str, scope: str, field: str) -> None:
     with pytest.raises(JobRefused) as refused:
         town.user.set_gate(gate, verdict, "for a test", scope=scope)
 
@@ -142,7 +140,7 @@ def test_a_gate_says_only_what_it_can_of_what_there_can_be(
     assert town.scheduler.objects.gates()["gates"] == []
 
 
-def test_gates_are_read_page_by_page_those_for_everything_first(town: Town) -> None:
+def test_gates_are_listed_in_pages_with_global_gates_first(town: Town) -> None:
     scopes = ["*", "memory:a", "memory:a b", "memory:b"]
     for scope in reversed(scopes):
         for gate in ("social_gate", "risk_gate"):
@@ -160,7 +158,7 @@ def test_gates_are_read_page_by_page_those_for_everything_first(town: Town) -> N
 
 
 @pytest.mark.req("JOB-GATE-1")
-def test_a_gate_may_bar_what_is_still_to_come(town: Town) -> None:
+def test_a_gate_can_be_set_for_an_object_that_does_not_exist_yet(town: Town) -> None:
     town.open_gates()
     town.user.set_gate("risk_gate", "block", "before it is there", scope="memory:later")
     town.user.create("memory", "later", risk_tier="high", evidence_refs=["ev_1"])
@@ -170,7 +168,7 @@ def test_a_gate_may_bar_what_is_still_to_come(town: Town) -> None:
 
 @pytest.mark.req("JOB-GATE-4")
 @pytest.mark.parametrize("who", ["system", "nobody"])
-def test_an_override_without_a_name_is_refused(town: Town, who: str) -> None:
+def test_an_override_without_a_user_is_rejected(town: Town, who: str) -> None:
     caller = town.scheduler.objects if who == "system" else town.scheduler.objects.as_user("")
 
     with pytest.raises(JobRefused, match="named user"):
@@ -178,7 +176,7 @@ def test_an_override_without_a_name_is_refused(town: Town, who: str) -> None:
 
 
 @pytest.mark.req("JOB-SM-3")
-def test_a_person_cannot_ask_for_an_action_that_there_is_not(town: Town) -> None:
+def test_a_person_cannot_decide_on_an_unknown_action(town: Town) -> None:
     town.user.create("memory", "m")
 
     with pytest.raises(JobRefused) as refused:
@@ -188,7 +186,7 @@ def test_a_person_cannot_ask_for_an_action_that_there_is_not(town: Town) -> None
 
 
 @pytest.mark.req("JOB-WRK-9")
-def test_a_job_about_nothing_says_so_and_stays_with_its_worker(town: Town) -> None:
+def test_a_job_about_an_unknown_object_is_rejected_at_begin(town: Town) -> None:
     town.scheduler.enqueue(object_type="memory", object_id="nobody", action="verify")
 
     with pytest.raises(JobRefused) as refused:
@@ -197,7 +195,7 @@ def test_a_job_about_nothing_says_so_and_stays_with_its_worker(town: Town) -> No
     assert refused.value.code == "object_not_found"
 
 
-def test_a_person_who_misspells_a_finding_is_told_which_there_are(town: Town) -> None:
+def test_a_misspelt_finding_of_a_person_is_rejected_with_the_allowed_ones(town: Town) -> None:
     town.user.create("memory", "m", evidence_refs=["ev_1"])
 
     with pytest.raises(JobRefused) as refused:
@@ -208,7 +206,7 @@ def test_a_person_who_misspells_a_finding_is_told_which_there_are(town: Town) ->
     assert fault["allowed"] == ["forged", "passed", "suspicious"]
 
 
-def test_a_verifier_that_misspells_a_finding_leaves_a_noop_that_says_so(town: Town) -> None:
+def test_a_misspelt_finding_of_a_verifier_is_a_noop_with_the_allowed_ones(town: Town) -> None:
     town.user.create("memory", "m", evidence_refs=["ev_1"])
 
     ended = town.verified("passd", days=1)
@@ -217,7 +215,7 @@ def test_a_verifier_that_misspells_a_finding_leaves_a_noop_that_says_so(town: To
     assert ended["reason"].endswith("verify of a memory knows no finding passd")
 
 
-def test_a_refusal_does_not_say_its_code_twice(town: Town) -> None:
+def test_a_rejection_does_not_repeat_its_code(town: Town) -> None:
     town.user.create("memory", "m", status="rejected_poisoned")
 
     with pytest.raises(JobRefused) as refused:
@@ -227,7 +225,7 @@ def test_a_refusal_does_not_say_its_code_twice(town: Town) -> None:
     assert refused.value.message == "verify on rejected_poisoned: a memory found forged never comes back"
 
 
-def test_too_little_evidence_is_told_in_plain_words(town: Town) -> None:
+def test_too_little_evidence_is_explained_in_plain_words(town: Town) -> None:
     town.user.create("memory", "m")
 
     decided = town.user.decide("memory", "m", "verify", "passed", reason="well known")

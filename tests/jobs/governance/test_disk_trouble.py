@@ -46,7 +46,7 @@ def _ready(folder: Path, name: str) -> tuple[Town, Job]:
 @pytest.mark.req("JOB-AUD-1", "JOB-WRK-3")
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.usefixtures("watched")
-def test_a_disk_that_fails_leaves_all_of_a_call_or_nothing(name: str, tmp_path: Path) -> None:
+def test_a_disk_failure_leaves_all_of_a_call_or_nothing(name: str, tmp_path: Path) -> None:
     town, job = _ready(tmp_path, name)
     path = str(tmp_path / "jobs.db")
     before = everything(path)
@@ -66,7 +66,7 @@ def test_a_disk_that_fails_leaves_all_of_a_call_or_nothing(name: str, tmp_path: 
 
 @pytest.mark.req("JOB-AUD-1")
 @pytest.mark.usefixtures("watched")
-def test_settling_on_a_failing_disk_leaves_all_or_nothing(tmp_path: Path) -> None:
+def test_a_disk_failure_leaves_all_of_a_settle_or_nothing(tmp_path: Path) -> None:
     town = Town(tmp_path)
     town.user.create("memory", "m", status="active", half_life="P1D", evidence_refs=["ev_1"])
     job = town.pulled(7)

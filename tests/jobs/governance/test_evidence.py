@@ -34,7 +34,7 @@ def _unfit(town: Town, kind: str) -> str:
 @pytest.mark.req("JOB-SM-8", "JOB-GATE-10")
 @pytest.mark.parametrize("kind", ["memory:quarantine", "memory:stale_uncertain", "cognition:stale/uncertain"])
 @pytest.mark.parametrize("where", ["said", "carried"])
-def test_what_proves_nothing_promotes_nothing_whoever_names_it(town: Town, kind: str, where: str) -> None:
+def test_an_unfit_reference_promotes_nothing_wherever_it_is_named(town: Town, kind: str, where: str) -> None:
     bad = _unfit(town, kind)
     town.user.create("memory", "m", evidence_refs=[bad] if where == "carried" else ["ev_1"])
     town.scheduler.enqueue(object_type="memory", object_id="m", action="verify")
@@ -46,7 +46,7 @@ def test_what_proves_nothing_promotes_nothing_whoever_names_it(town: Town, kind:
 
 
 @pytest.mark.req("JOB-SM-8")
-def test_a_suspect_memory_may_be_named_for_what_lowers_trust(town: Town) -> None:
+def test_a_suspect_memory_can_be_evidence_for_lowering_trust(town: Town) -> None:
     bad = _unfit(town, "memory:quarantine")
     town.user.create("memory", "m", evidence_refs=["ev_1"])
     town.scheduler.enqueue(object_type="memory", object_id="m", action="verify")
@@ -56,7 +56,7 @@ def test_a_suspect_memory_may_be_named_for_what_lowers_trust(town: Town) -> None
 
 
 @pytest.mark.req("JOB-SM-5")
-def test_a_reference_that_names_nothing_here_is_taken_at_its_word(town: Town) -> None:
+def test_a_reference_to_an_object_outside_the_store_is_accepted(town: Town) -> None:
     town.user.create("memory", "m")
 
     passed = town.verified("passed", 1, evidence_refs=["memory:of another store"])
@@ -66,7 +66,7 @@ def test_a_reference_that_names_nothing_here_is_taken_at_its_word(town: Town) ->
 
 @pytest.mark.req("JOB-SM-10")
 @pytest.mark.parametrize(("tier", "status"), [("medium", "verified"), ("critical", "candidate")])
-def test_what_needs_review_carries_no_decision_of_high_risk(town: Town, tier: str, status: str) -> None:
+def test_an_object_under_review_is_no_evidence_for_a_high_risk_decision(town: Town, tier: str, status: str) -> None:
     town.open_gates()
     town.user.create("experience", "e", status="needs_review", source_refs=["memory:none"])
     town.user.create("memory", "m", evidence_refs=["experience:e"], impact_tier=tier)
@@ -76,7 +76,7 @@ def test_what_needs_review_carries_no_decision_of_high_risk(town: Town, tier: st
 
 
 @pytest.mark.req("JOB-SM-4")
-def test_a_verdict_is_about_the_version_that_begin_gave_though_it_does_not_say_so(town: Town) -> None:
+def test_a_verdict_without_a_version_is_about_the_version_at_begin(town: Town) -> None:
     town.user.create("memory", "m", evidence_refs=["ev_1"])
     job = town.pulled(1)
     town.begun(job)
@@ -98,7 +98,7 @@ def test_a_verdict_is_about_the_version_that_begin_gave_though_it_does_not_say_s
         ({}, [], []),
     ],
 )
-def test_an_event_names_what_it_rests_on_and_always_its_job(town: Town, members: Any, said: Any, wanted: Any) -> None:
+def test_an_event_names_its_references_and_always_its_job(town: Town, members: Any, said: Any, wanted: Any) -> None:
     town.user.create("memory", "m", **members)
     ended = town.verified("suspicious", 1, evidence_refs=said)
 
@@ -107,7 +107,7 @@ def test_an_event_names_what_it_rests_on_and_always_its_job(town: Town, members:
 
 
 @pytest.mark.req("JOB-GATE-13")
-def test_what_is_closed_opens_on_new_evidence_alone(town: Town) -> None:
+def test_only_new_evidence_reopens_a_closed_object(town: Town) -> None:
     unknowable = {"status": "needs_revalidate", "unknown_type": "ontic_unknowable"}
     town.user.create("cognition", "cg", **{**WHOLE, **unknowable})
     town.verified("inconclusive", 1)
@@ -120,7 +120,7 @@ def test_what_is_closed_opens_on_new_evidence_alone(town: Town) -> None:
 
 
 @pytest.mark.req("JOB-GATE-13")
-def test_a_verification_that_ran_when_it_was_closed_fails_at_its_next_begin(town: Town) -> None:
+def test_a_verification_running_at_the_close_fails_at_its_next_begin(town: Town) -> None:
     unknowable = {"status": "needs_revalidate", "unknown_type": "ontic_unknowable", "auto_verify_budget": 5}
     for n in range(2):  # both are handed out before the object is governed; later only one at a time would be
         town.scheduler.defer("cognition", "cg", "verify", idempotency_key=f"k{n}")
@@ -139,7 +139,7 @@ def test_a_verification_that_ran_when_it_was_closed_fails_at_its_next_begin(town
 
 @pytest.mark.req("JOB-GATE-5", "JOB-GATE-3")
 @pytest.mark.parametrize("gate", ["deferred", "unavailable"])
-def test_a_decision_trace_is_named_by_an_event_though_nothing_changed(town: Town, gate: str) -> None:
+def test_a_decision_trace_without_a_change_has_an_event(town: Town, gate: str) -> None:
     if gate == "deferred":
         town.open_gates()
         town.user.set_gate("social_gate", "defer", "not now")
@@ -153,7 +153,7 @@ def test_a_decision_trace_is_named_by_an_event_though_nothing_changed(town: Town
 
 @pytest.mark.req("JOB-FAIL-6")
 @pytest.mark.parametrize(("tier", "severity"), [("low", "warning"), ("high", "critical")])
-def test_a_dead_letter_about_something_of_high_risk_is_critical(town: Town, tier: str, severity: str) -> None:
+def test_a_dead_letter_about_a_high_risk_object_is_critical(town: Town, tier: str, severity: str) -> None:
     town.open_gates()
     town.user.create("memory", "m", risk_tier=tier, evidence_refs=["ev_1"])
     for _ in range(3):
@@ -165,7 +165,7 @@ def test_a_dead_letter_about_something_of_high_risk_is_critical(town: Town, tier
 
 
 @pytest.mark.req("JOB-SM-15")
-def test_a_finished_rollback_leads_to_the_archive_though_the_first_job_is_gone(town: Town) -> None:
+def test_a_finished_rollback_leads_to_the_archive_even_if_the_first_job_is_gone(town: Town) -> None:
     created = town.user.create("memory", "m", status="rejected_poisoned")
     assert created["object"]["rollback_pending"] is True
     town.scheduler.cancel(created["followup_job_id"], reason="by mistake")
@@ -178,7 +178,7 @@ def test_a_finished_rollback_leads_to_the_archive_though_the_first_job_is_gone(t
 
 
 @pytest.mark.req("JOB-SM-6", "JOB-SM-14")
-def test_an_object_begins_with_the_dates_of_its_place(town: Town) -> None:
+def test_an_object_starts_with_the_dates_of_its_state(town: Town) -> None:
     stale = town.user.create("memory", "m", status="stale")["object"]
     active = town.user.create("cognition", "cg", **{**WHOLE, "status": "active", "review_interval": "P2D"})["object"]
 
@@ -188,7 +188,7 @@ def test_an_object_begins_with_the_dates_of_its_place(town: Town) -> None:
 
 @pytest.mark.req("JOB-AUD-3")
 @pytest.mark.parametrize("way", ["evidence", "finish", "decide"])
-def test_an_object_carries_only_so_many_references(town: Town, way: str) -> None:
+def test_the_number_of_references_of_an_object_is_limited(town: Town, way: str) -> None:
     town.user.create("memory", "m", evidence_refs=["ev_1"])
     for part in range(10):
         town.user.attach_evidence("memory", "m", *[f"ev:{part}:{n}" for n in range(100 if part else 99)])

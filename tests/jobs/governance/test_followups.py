@@ -25,7 +25,7 @@ def _blocked(town: Town, name: str) -> dict[str, Any]:
     return dict(town.user.show("memory", name)["object"])
 
 
-def test_evidence_and_a_refill_leave_one_job_where_there_was_one(town: Town) -> None:
+def test_evidence_and_a_refill_leave_an_object_with_one_job(town: Town) -> None:
     town.user.create("cognition", "cg", **WHOLE, unknown_type="multipath")
     town.clock.pass_by(60)
 
@@ -38,7 +38,7 @@ def test_evidence_and_a_refill_leave_one_job_where_there_was_one(town: Town) -> 
 
 
 @pytest.mark.req("JOB-MET-7")
-def test_jobs_that_were_replaced_are_counted_apart_from_those_that_failed(town: Town) -> None:
+def test_replaced_jobs_are_counted_apart_from_failed_jobs(town: Town) -> None:
     town.user.create("memory", "m", evidence_refs=["ev_1"])
     town.clock.pass_by(60)
     town.user.attach_evidence("memory", "m", "ev_9")
@@ -55,7 +55,7 @@ def test_jobs_that_were_replaced_are_counted_apart_from_those_that_failed(town: 
 
 
 @pytest.mark.req("JOB-MET-1")
-def test_a_job_that_is_cancelled_counts_in_the_rate_of_success(town: Town) -> None:
+def test_a_cancelled_job_counts_in_the_success_rate(town: Town) -> None:
     first = town.user.create("memory", "m", evidence_refs=["ev_1"])["followup_job_id"]
 
     town.scheduler.cancel(first, reason="superseded: no")
@@ -63,7 +63,7 @@ def test_a_job_that_is_cancelled_counts_in_the_rate_of_success(town: Town) -> No
     assert town.scheduler.metrics()["job_success_rate"] == 0
 
 
-def test_the_job_that_was_replaced_says_by_which(town: Town) -> None:
+def test_a_replaced_job_names_its_replacement(town: Town) -> None:
     first = town.user.create("memory", "m", evidence_refs=["ev_1"])["followup_job_id"]
     town.clock.pass_by(60)
 
@@ -73,7 +73,7 @@ def test_the_job_that_was_replaced_says_by_which(town: Town) -> None:
     assert (job["status"], job["last_error"]) == ("failed", f"superseded: {second}")
 
 
-def test_work_asked_for_before_its_date_takes_the_place_of_what_was_planned(town: Town) -> None:
+def test_work_requested_early_replaces_the_planned_job(town: Town) -> None:
     town.user.create("memory", "m", evidence_refs=["ev_1"])
     town.scheduler.defer("memory", "m", "verify")
 
@@ -82,7 +82,7 @@ def test_work_asked_for_before_its_date_takes_the_place_of_what_was_planned(town
     assert [job["job_id"] for job in _waiting(town, "m")] == [ended["followup_job_id"]]
 
 
-def test_an_object_at_its_end_waits_for_nothing(town: Town) -> None:
+def test_an_object_in_a_final_state_has_no_waiting_job(town: Town) -> None:
     town.user.create("memory", "m", status="rejected_poisoned")
     town.user.rollback_finished("memory", "m")
     town.scheduler.defer("memory", "m", "archive")
@@ -95,7 +95,7 @@ def test_an_object_at_its_end_waits_for_nothing(town: Town) -> None:
     assert superseded[0]["last_error"] == "superseded: nothing_left"
 
 
-def test_a_job_that_somebody_asked_for_is_not_replaced(town: Town) -> None:
+def test_a_manually_enqueued_job_is_not_replaced(town: Town) -> None:
     town.user.create("memory", "m", evidence_refs=["ev_1"])
     asked = town.scheduler.defer("memory", "m", "verify", in_sec=1000)["job_id"]
 
@@ -104,7 +104,7 @@ def test_a_job_that_somebody_asked_for_is_not_replaced(town: Town) -> None:
     assert asked in [job["job_id"] for job in _waiting(town, "m")]
 
 
-def test_a_replacement_stands_in_the_trail_and_the_trail_is_whole(town: Town) -> None:
+def test_a_replacement_is_audited_and_the_trail_stays_intact(town: Town) -> None:
     from pendula.jobs.upkeep import replay
 
     town.user.create("memory", "m", evidence_refs=["ev_1"])
@@ -117,7 +117,7 @@ def test_a_replacement_stands_in_the_trail_and_the_trail_is_whole(town: Town) ->
 
 
 @pytest.mark.req("JOB-GATE-9", "JOB-GATE-4")
-def test_after_a_block_an_object_is_looked_at_again_after_its_usual_time(town: Town) -> None:
+def test_after_a_block_the_next_job_comes_after_the_usual_interval(town: Town) -> None:
     town.user.create("memory", "m", risk_tier="high", evidence_refs=["ev_1"])
 
     blocked = _blocked(town, "m")
@@ -129,7 +129,7 @@ def test_after_a_block_an_object_is_looked_at_again_after_its_usual_time(town: T
 
 
 @pytest.mark.req("JOB-GATE-4", "JOB-GATE-5")
-def test_a_block_that_moves_a_date_is_told_as_a_block_and_as_a_date(town: Town) -> None:
+def test_a_block_that_moves_a_date_emits_both_events(town: Town) -> None:
     town.user.create("memory", "m", risk_tier="high", evidence_refs=["ev_1"])
 
     _blocked(town, "m")
@@ -140,7 +140,7 @@ def test_a_block_that_moves_a_date_is_told_as_a_block_and_as_a_date(town: Town) 
 
 
 @pytest.mark.req("JOB-GATE-9")
-def test_after_a_block_an_uncertain_object_keeps_the_end_of_its_uncertainty(town: Town) -> None:
+def test_a_block_does_not_move_the_end_of_an_uncertainty(town: Town) -> None:
     town.open_gates(risk_gate="block")
     town.user.create("cognition", "cg", **WHOLE, unknown_type="multipath", risk_tier="high", uncertainty_ttl="PT30H")
 
@@ -150,7 +150,7 @@ def test_after_a_block_an_uncertain_object_keeps_the_end_of_its_uncertainty(town
     assert job["run_at"].startswith("2026-02-21T18:00:00")
 
 
-def test_a_block_of_work_asked_for_early_leaves_the_date_of_the_object(town: Town) -> None:
+def test_a_block_of_work_requested_early_keeps_the_date_of_the_object(town: Town) -> None:
     town.open_gates(risk_gate="block")
     planned = town.user.create("memory", "m", risk_tier="high", evidence_refs=["ev_1"])
     town.scheduler.defer("memory", "m", "verify")
@@ -161,7 +161,7 @@ def test_a_block_of_work_asked_for_early_leaves_the_date_of_the_object(town: Tow
     assert (job["job_id"], job["run_at"]) == (planned["followup_job_id"], planned["object"]["next_action_at"])
 
 
-def test_what_evidence_under_inquiry_forbids_is_looked_at_again(town: Town) -> None:
+def test_work_forbidden_by_evidence_under_inquiry_is_retried_later(town: Town) -> None:
     town.user.create("memory", "doubtful", status="quarantine")
     town.user.create("memory", "m", evidence_refs=["memory:doubtful"])
     town.clock.pass_by(86_400)

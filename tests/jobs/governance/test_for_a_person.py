@@ -8,7 +8,7 @@ from pendula.jobs.store.tables import governed
 from tests.jobs.governance.living import WHOLE, Town, proof
 
 
-def test_every_object_that_only_a_person_may_decide_about_is_counted(tmp_path: Path) -> None:
+def test_every_object_that_needs_a_persons_decision_is_counted(tmp_path: Path) -> None:
     town = Town(tmp_path)
     # What somebody wrote is no member of the object, whatever it looks like.
     trap = '"decision_mode":"escalate"'
@@ -26,7 +26,7 @@ def test_every_object_that_only_a_person_may_decide_about_is_counted(tmp_path: P
     town.scheduler.close()
 
 
-def test_what_was_decided_waits_no_longer(tmp_path: Path) -> None:
+def test_a_decided_object_no_longer_waits(tmp_path: Path) -> None:
     town = Town(tmp_path)
     town.open_gates()
     town.user.create("cognition", "c", **WHOLE, unknown_type="multipath", risk_tier="high")
@@ -37,7 +37,7 @@ def test_what_was_decided_waits_no_longer(tmp_path: Path) -> None:
     town.scheduler.close()
 
 
-def test_what_is_at_its_end_waits_for_no_decision(tmp_path: Path) -> None:
+def test_an_object_in_a_final_state_waits_for_no_decision(tmp_path: Path) -> None:
     town = Town(tmp_path)
     town.open_gates()
     soon = {**WHOLE, "expires_at": "2026-02-22T00:00:00Z"}
@@ -52,7 +52,7 @@ def test_what_is_at_its_end_waits_for_no_decision(tmp_path: Path) -> None:
     town.scheduler.close()
 
 
-def test_those_who_wait_are_found_by_an_index(tmp_path: Path) -> None:
+def test_waiting_objects_are_found_by_an_index(tmp_path: Path) -> None:
     Town(tmp_path).scheduler.close()
     with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
         query = f"EXPLAIN QUERY PLAN SELECT count(*) FROM governed WHERE {governed._FOR_A_PERSON}"

@@ -61,13 +61,13 @@ def _lived(seed: int, faces: list[Face], count: int) -> None:
 
 @pytest.mark.req("JOB-GATE-1", "JOB-GATE-2", "JOB-GATE-4", "JOB-GATE-5")
 @pytest.mark.parametrize("seed", [1, pytest.param(range(2, 12), marks=pytest.mark.long, id="many")])
-def test_nothing_of_high_risk_passes_a_gate_that_is_shut(seed: int | range, scheduler: Scheduler) -> None:
+def test_no_high_risk_change_passes_a_closed_gate(seed: int | range, scheduler: Scheduler) -> None:
     for one in [seed] if isinstance(seed, int) else seed:
         _lived(one, [scheduler], IN_PROCESS)
 
 
 @pytest.mark.req("JOB-GATE-1", "JOB-GATE-2", "JOB-GATE-4", "JOB-GATE-5", "JOB-API-5")
 @pytest.mark.parametrize("seed", [1, pytest.param(range(2, 13), marks=pytest.mark.long, id="many")])
-def test_nothing_passes_a_gate_that_was_shut_over_http_or_beside_a_server(seed: int | range, both: list[Face]) -> None:
+def test_no_change_passes_a_gate_closed_over_http_or_beside_a_server(seed: int | range, both: list[Face]) -> None:
     for one in [seed] if isinstance(seed, int) else seed:
         _lived(one, both, OVER_HTTP)

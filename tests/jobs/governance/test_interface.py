@@ -37,7 +37,7 @@ def pulled(town: Town, **members: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.req("JOB-GATE-1a", "JOB-GATE-4")
-def test_behind_a_gate_that_blocks_there_is_no_delivery(town: Town) -> None:
+def test_a_blocked_job_is_not_delivered(town: Town) -> None:
     town.open_gates(persona_conflict_gate="block")
     town.user.create("memory", "o", risk_tier="high", evidence_refs=["ev_1"])
     [job_id] = enqueue(town, "verify", kind="memory")
@@ -54,7 +54,7 @@ def test_behind_a_gate_that_blocks_there_is_no_delivery(town: Town) -> None:
 
 
 @pytest.mark.req("JOB-GATE-1a", "JOB-GATE-4", "JOB-USE-8")
-def test_what_a_gate_puts_off_waits_and_says_for_what(town: Town) -> None:
+def test_a_deferred_job_waits_and_names_the_gate(town: Town) -> None:
     town.open_gates()
     town.user.set_gate("social_gate", "defer", "it is night")
     town.user.create("memory", "o", risk_tier="high", evidence_refs=["ev_1"])
@@ -74,7 +74,7 @@ def test_what_a_gate_puts_off_waits_and_says_for_what(town: Town) -> None:
 
 
 @pytest.mark.req("JOB-GATE-1a", "JOB-GATE-3")
-def test_a_gate_that_was_never_set_is_a_failed_try_without_a_delivery(town: Town) -> None:
+def test_an_unset_gate_fails_an_attempt_without_a_delivery(town: Town) -> None:
     town.user.create("memory", "o", risk_tier="high", evidence_refs=["ev_1"])
     [job_id] = enqueue(town, "verify", kind="memory", max_attempts=2)
 
@@ -114,7 +114,7 @@ def test_a_budget_of_two_and_ten_verify_jobs_give_two_deliveries(town: Town) -> 
 
 
 @pytest.mark.req("JOB-GATE-1a", "JOB-GATE-6")
-def test_a_failed_try_takes_a_unit_of_the_budget_each_time(town: Town) -> None:
+def test_every_failed_attempt_takes_a_unit_of_the_budget(town: Town) -> None:
     town.user.create("cognition", "o", **UNSURE, auto_verify_budget=2)
     [job_id] = enqueue(town, "verify", max_attempts=100)
 
@@ -130,7 +130,7 @@ def test_a_failed_try_takes_a_unit_of_the_budget_each_time(town: Town) -> None:
 
 
 @pytest.mark.req("JOB-GATE-1a", "JOB-GATE-12", "JOB-GATE-13")
-def test_the_unknowable_is_delivered_once_whatever_the_attempts(town: Town) -> None:
+def test_an_unknowable_object_is_delivered_once_whatever_its_max_attempts(town: Town) -> None:
     town.user.create("cognition", "o", **UNSURE, unknown_type="ontic_unknowable")
     [job_id] = enqueue(town, "verify", max_attempts=100)
 
@@ -151,7 +151,7 @@ def test_the_unknowable_is_delivered_once_whatever_the_attempts(town: Town) -> N
 
 
 @pytest.mark.req("JOB-GATE-1a", "JOB-GATE-13")
-def test_an_ack_closes_the_unknowable_that_was_verified_as_often_as_it_may_be(town: Town) -> None:
+def test_an_ack_closes_an_unknowable_object_at_its_verification_limit(town: Town) -> None:
     town.user.create("cognition", "o", **UNSURE, unknown_type="ontic_unknowable")
     enqueue(town, "verify")
     [job] = pulled(town)
@@ -163,7 +163,7 @@ def test_an_ack_closes_the_unknowable_that_was_verified_as_often_as_it_may_be(to
 
 
 @pytest.mark.req("JOB-ACK-1", "JOB-GATE-9", "JOB-GATE-13")
-def test_an_ack_that_asks_for_a_verification_of_what_is_closed_leaves_a_job_all_the_same(town: Town) -> None:
+def test_an_ack_that_plans_a_verification_of_a_closed_object_still_leaves_a_job(town: Town) -> None:
     town.user.create("cognition", "o", **UNSURE, unknown_type="ontic_unknowable")
     enqueue(town, "verify")
     [job] = pulled(town)
@@ -179,7 +179,7 @@ def test_an_ack_that_asks_for_a_verification_of_what_is_closed_leaves_a_job_all_
 
 
 @pytest.mark.req("JOB-GATE-1a", "JOB-GATE-2")
-def test_a_gate_that_turns_after_the_pull_stops_the_ack(town: Town) -> None:
+def test_a_gate_changed_after_the_pull_stops_the_ack(town: Town) -> None:
     town.open_gates()
     town.user.create("memory", "o", risk_tier="high", evidence_refs=["ev_1"])
     enqueue(town, "verify", kind="memory")
@@ -215,7 +215,7 @@ def test_the_ack_of_the_specification_works_on_a_governed_cognition(town: Town) 
 
 @pytest.mark.req("JOB-ACK-1", "JOB-GATE-9")
 @pytest.mark.parametrize("members", [{}, {"next_action_at": None}], ids=["left out", "null"])
-def test_a_pull_of_a_clock_that_is_ahead_leaves_no_object_without_a_job(town: Town, members: dict[str, Any]) -> None:
+def test_a_pull_with_a_clock_ahead_leaves_every_object_its_job(town: Town, members: dict[str, Any]) -> None:
     town.user.create("cognition", "o", **UNSURE)
     town.clock.pass_by(DAY - 2)
     [job] = pulled(town, now=town.clock.text(2))
@@ -228,7 +228,7 @@ def test_a_pull_of_a_clock_that_is_ahead_leaves_no_object_without_a_job(town: To
 
 @pytest.mark.req("JOB-GATE-9")
 @pytest.mark.parametrize("end", ["dead letter", "failed", "cancelled", "lease"])
-def test_an_object_whose_own_job_is_never_done_gets_another(town: Town, end: str) -> None:
+def test_an_object_whose_planned_job_is_never_done_gets_another(town: Town, end: str) -> None:
     own = town.user.create("cognition", "o", **UNSURE)["followup_job_id"]
     if end == "cancelled":
         town.scheduler.cancel(own)
@@ -247,7 +247,7 @@ def test_an_object_whose_own_job_is_never_done_gets_another(town: Town, end: str
 
 
 @pytest.mark.req("JOB-GATE-9", "JOB-STO-12")
-def test_check_finds_an_object_whose_date_has_passed_and_for_which_no_job_waits(tmp_path: Path) -> None:
+def test_check_finds_an_overdue_object_without_a_waiting_job(tmp_path: Path) -> None:
     town = Town(tmp_path)
     own = town.user.create("cognition", "o", **UNSURE)["followup_job_id"]
     town.lose(own)
@@ -284,7 +284,7 @@ def test_a_plain_handler_is_governed(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-GATE-1a")
-def test_a_gate_that_turns_while_a_plain_handler_works_is_counted_as_a_failure(tmp_path: Path) -> None:
+def test_a_gate_changed_while_a_plain_handler_runs_counts_as_a_failure(tmp_path: Path) -> None:
     with Scheduler.open(tmp_path / "jobs.db") as scheduler:
         user = scheduler.objects.as_user("mia")
         for gate in ("persona_conflict_gate", "risk_gate", "cognition_gate"):
@@ -302,7 +302,7 @@ def test_a_gate_that_turns_while_a_plain_handler_works_is_counted_as_a_failure(t
 
 
 @pytest.mark.req("JOB-GATE-1a", "JOB-FAIL-10")
-def test_jobs_that_are_withheld_hold_up_no_other(town: Town) -> None:
+def test_withheld_jobs_do_not_delay_others(town: Town) -> None:
     town.open_gates(risk_gate="block")
     for n in range(30):
         town.user.create("memory", f"shut {n}", risk_tier="high", evidence_refs=["ev_1"])

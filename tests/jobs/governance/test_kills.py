@@ -58,7 +58,7 @@ def _in_processes(folder: Path, clock: SharedClock, seed: str, luck: float, find
 )
 @pytest.mark.parametrize("play", [_in_threads, pytest.param(_in_processes, marks=pytest.mark.long)])
 @pytest.mark.parametrize("seed", ["a", "b", "c"])
-def test_ten_due_verifications_and_dying_workers_enter_the_verifier_no_more_than_they_may(
+def test_dying_workers_do_not_enter_the_verifier_beyond_the_budget(
     play: Round, members: dict[str, object], most: int, seed: str, tmp_path: Path
 ) -> None:
     clock = SharedClock()
@@ -81,14 +81,14 @@ def test_ten_due_verifications_and_dying_workers_enter_the_verifier_no_more_than
 
 @pytest.mark.req("JOB-GATE-2", "JOB-GATE-5", "JOB-GATE-6", "JOB-GATE-9", "JOB-AUD-1", "JOB-AUD-2", "JOB-POL-4")
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_after_any_deaths_and_turns_of_gates_the_trail_is_in_order(seed: int, tmp_path: Path) -> None:
+def test_after_kills_and_gate_changes_the_trail_is_consistent(seed: int, tmp_path: Path) -> None:
     _lived_through(_in_threads, seed, 8, tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.req("JOB-GATE-2", "JOB-GATE-5", "JOB-GATE-6", "JOB-GATE-9", "JOB-AUD-1", "JOB-AUD-2", "JOB-POL-4")
 @pytest.mark.parametrize("seed", range(10, 20))
-def test_after_many_kills_and_turns_of_gates_the_trail_is_in_order(seed: int, tmp_path: Path) -> None:
+def test_after_many_kills_and_gate_changes_the_trail_is_consistent(seed: int, tmp_path: Path) -> None:
     _lived_through(_in_processes, seed, 20, tmp_path)
 
 
@@ -131,7 +131,7 @@ def _turn(folder: Path, clock: SharedClock, random: Random) -> None:
 @pytest.mark.req("JOB-GATE-1", "JOB-GATE-2", "JOB-GATE-4")
 @pytest.mark.parametrize("moment", ["before the lease", "after the lease", "after begin"])
 @pytest.mark.parametrize(("gate", "word"), SHUT)
-def test_no_promotion_of_high_risk_passes_a_gate_that_turned(gate: str, word: str, moment: str, tmp_path: Path) -> None:
+def test_no_high_risk_promotion_passes_a_changed_gate(gate: str, word: str, moment: str, tmp_path: Path) -> None:
     town = Town(tmp_path)
     town.open_gates()
     town.user.create("memory", "m", impact_tier="critical", evidence_refs=["ev_1"])

@@ -46,20 +46,20 @@ def _live(seeds: range, steps: int, folder: Path) -> None:
     "JOB-AUD-6",
 )
 @pytest.mark.parametrize("part", range(6))
-def test_random_lives_go_as_the_model_says(part: int, tmp_path: Path) -> None:
+def test_random_histories_match_the_model(part: int, tmp_path: Path) -> None:
     share = LIVES // 6
     _live(range(part * share, (part + 1) * share), STEPS, tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(10))
-def test_many_random_lives_go_as_the_model_says(part: int, tmp_path: Path) -> None:
+def test_many_random_histories_match_the_model(part: int, tmp_path: Path) -> None:
     share = LIVES_LONG // 10
     _live(range(LIVES + part * share, LIVES + (part + 1) * share), STEPS_LONG, tmp_path)
 
 
 @pytest.mark.long
-def test_the_lives_reach_what_they_are_to_prove(tmp_path: Path) -> None:
+def test_the_histories_cover_the_required_cases(tmp_path: Path) -> None:
     ways, outcomes, decided = set(), set(), set()
     for seed in range(60):
         place = tmp_path / f"{seed}"
@@ -81,7 +81,7 @@ def test_the_lives_reach_what_they_are_to_prove(tmp_path: Path) -> None:
     assert decided == {"executed", "limited", "blocked", "escalated", "abstained"}
 
 
-def test_a_difference_is_told_with_the_few_steps_it_needs(tmp_path: Path) -> None:
+def test_a_difference_is_reported_with_its_minimal_steps(tmp_path: Path) -> None:
     steps = [
         ("move", (1,)),
         ("create", ("memory", "m1", "candidate", ())),

@@ -35,7 +35,7 @@ def pulled(scheduler: Scheduler, worker_id: str = "w", limit: int = 100) -> list
 
 
 @pytest.mark.req("JOB-GATE-6", "JOB-PULL-7")
-def test_of_many_due_verifications_of_an_object_one_is_handed_out(tmp_path: Path) -> None:
+def test_one_of_many_due_verifications_of_an_object_is_delivered(tmp_path: Path) -> None:
     scheduler, _ = with_object(tmp_path)
     enqueue(scheduler, "cg", 3)
     enqueue(scheduler, "cg", 3, "revalidate")
@@ -67,7 +67,7 @@ def test_why_says_which_verification_another_waits_for(tmp_path: Path) -> None:
     scheduler.close()
 
 
-def test_a_pull_that_finds_only_jobs_that_wait_for_a_verification_writes_nothing(tmp_path: Path) -> None:
+def test_a_pull_that_finds_only_blocked_verifications_writes_nothing(tmp_path: Path) -> None:
     scheduler, _ = with_object(tmp_path)
     enqueue(scheduler, "cg", 5)
     pulled(scheduler)
@@ -80,7 +80,7 @@ def test_a_pull_that_finds_only_jobs_that_wait_for_a_verification_writes_nothing
     scheduler.close()
 
 
-def test_jobs_that_an_earlier_policy_set_aside_come_back_and_verifications_do_not(tmp_path: Path) -> None:
+def test_jobs_set_aside_by_an_earlier_policy_return_and_verifications_do_not(tmp_path: Path) -> None:
     strict, clock = with_object(tmp_path, Policy(one_running_per_object=True))
     enqueue(strict, "cg", 2)
     enqueue(strict, "cg", 1, "decay")
@@ -98,7 +98,7 @@ def test_jobs_that_an_earlier_policy_set_aside_come_back_and_verifications_do_no
 
 
 @pytest.mark.req("JOB-GATE-6")
-def test_eight_verifiers_at_once_waste_nothing_of_the_budget(tmp_path: Path) -> None:
+def test_eight_concurrent_verifiers_waste_none_of_the_budget(tmp_path: Path) -> None:
     scheduler, _ = with_object(tmp_path)
     enqueue(scheduler, "cg", 36)
     outcomes: list[str] = []

@@ -47,7 +47,7 @@ def stranger(town: Town, tmp_path: Path) -> Iterator[Scheduler]:
     ],
     ids=["evidence", "refill", "decide", "rollback finished"],
 )
-def test_nobody_changes_an_object_whose_state_his_machine_does_not_have(
+def test_an_object_is_not_changed_by_a_machine_without_its_state(
     town: Town, stranger: Scheduler, change: Changes
 ) -> None:
     before = town.user.create("cognition", "c", **WHOLE)["object"]
@@ -60,9 +60,7 @@ def test_nobody_changes_an_object_whose_state_his_machine_does_not_have(
 
 
 @pytest.mark.req("JOB-GATE-9", "JOB-SM-4")
-def test_a_job_on_a_state_that_the_machine_does_not_have_is_tried_again_by_somebody_else(
-    town: Town, stranger: Scheduler
-) -> None:
+def test_a_job_on_a_state_unknown_to_the_machine_is_retried_by_another_worker(town: Town, stranger: Scheduler) -> None:
     town.user.create("cognition", "c", **WHOLE)
     job = town.pulled(1)
     before = town.user.show("cognition", "c")["object"]
@@ -74,7 +72,7 @@ def test_a_job_on_a_state_that_the_machine_does_not_have_is_tried_again_by_someb
 
 
 @pytest.mark.req("JOB-GATE-9")
-def test_a_verdict_is_not_taken_by_a_machine_that_does_not_have_the_state(town: Town, stranger: Scheduler) -> None:
+def test_a_verdict_is_rejected_by_a_machine_without_the_state(town: Town, stranger: Scheduler) -> None:
     town.user.create("cognition", "c", **WHOLE)
     job = town.pulled(1)
     begun = town.begun(job)
@@ -84,14 +82,14 @@ def test_a_verdict_is_not_taken_by_a_machine_that_does_not_have_the_state(town: 
     assert ended["object"] == begun["object"]
 
 
-def test_why_says_that_the_settings_differ(town: Town, stranger: Scheduler) -> None:
+def test_why_reports_that_the_settings_differ(town: Town, stranger: Scheduler) -> None:
     town.user.create("cognition", "c", **WHOLE)
 
     assert "are the settings the same?" in stranger.objects.why("cognition", "c")["in_the_way"]
 
 
 @pytest.mark.parametrize("call", ["show", "why"])
-def test_half_a_character_names_no_object(town: Town, call: str) -> None:
+def test_an_object_id_with_a_lone_surrogate_is_not_found(town: Town, call: str) -> None:
     with pytest.raises(JobRefused) as refused:
         getattr(town.user, call)("memory", "\ud800")
 

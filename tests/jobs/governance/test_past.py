@@ -63,7 +63,7 @@ def _any_job(town: Town, chance: Random) -> str:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_every_moment_of_a_random_life_is_found_again(town: Town, seed: int) -> None:
+def test_every_moment_of_a_random_history_can_be_shown_again(town: Town, seed: int) -> None:
     chance = Random(seed)
     town.open_gates()
     seen = []
@@ -76,7 +76,7 @@ def test_every_moment_of_a_random_life_is_found_again(town: Town, seed: int) -> 
         assert _seen(town.scheduler.past(at=moment["at"])) == moment
 
 
-def test_a_moment_tells_its_event_and_its_time(town: Town) -> None:
+def test_a_moment_shows_its_event_and_time(town: Town) -> None:
     town.user.create("memory", "m", reason="met today")
     town.clock.pass_by(60)
     town.user.attach_evidence("memory", "m", "ev_1")
@@ -88,14 +88,14 @@ def test_a_moment_tells_its_event_and_its_time(town: Town) -> None:
     assert (then["first"], then["last"]) == ("aud_000000000001", town.scheduler.past()["at"])
 
 
-def test_a_store_in_which_nothing_happened_has_no_moment(town: Town) -> None:
+def test_an_empty_store_has_no_past_moment(town: Town) -> None:
     now = town.scheduler.past()
 
     assert (now["at"], now["first"], now["last"], now["event"], now["waiting"]) == (None, None, None, None, [])
 
 
 @pytest.mark.parametrize("at", ["aud_000000000099", "aud_000000000000", "yesterday", "", 3])
-def test_what_is_no_event_is_no_moment(town: Town, at: object) -> None:
+def test_an_unknown_event_has_no_moment(town: Town, at: object) -> None:
     town.user.create("memory", "m")
 
     with pytest.raises(JobRefused) as refused:
@@ -104,7 +104,7 @@ def test_what_is_no_event_is_no_moment(town: Town, at: object) -> None:
     assert refused.value.code == "invalid_field"
 
 
-def test_one_looks_back_only_so_far(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_history_is_limited_in_length(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moments, "EVENTS_BACK", 4)
     for number in range(6):
         town.scheduler.defer("memory", f"m{number}", "decay")

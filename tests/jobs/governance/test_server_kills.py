@@ -64,7 +64,7 @@ def _made(folder: Path) -> dict[str, int]:
 @pytest.mark.long
 @pytest.mark.req("JOB-GATE-6", "JOB-GATE-12", "JOB-WRK-12")
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_killed_server_lets_nobody_verify_more_than_the_budget(seed: int, tmp_path: Path) -> None:
+def test_verifications_stay_within_the_budget_when_the_server_is_killed(seed: int, tmp_path: Path) -> None:
     budgets, verifier, random = _made(tmp_path), Verifier(seed), Random(seed)
     for _ in range(4):
         with server(tmp_path) as (process, url):

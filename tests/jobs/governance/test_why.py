@@ -19,7 +19,7 @@ def _why(town: Town, kind: str, name: str) -> dict[str, Any]:
     return dict(town.scheduler.objects.why(kind, name))
 
 
-def test_every_gate_that_was_never_set_is_named_at_once(town: Town) -> None:
+def test_every_unset_gate_is_named_at_once(town: Town) -> None:
     town.user.create("memory", "m", risk_tier="high", evidence_refs=["ev_1"])
     nothing_set = _why(town, "memory", "m")["in_the_way"]
     town.user.set_gate("risk_gate", "pass", "calm")
@@ -30,14 +30,14 @@ def test_every_gate_that_was_never_set_is_named_at_once(town: Town) -> None:
 
 
 @pytest.mark.parametrize(("gate", "word"), [("risk_gate", "limit"), ("cognition_gate", "degrade")])
-def test_a_gate_that_lets_nothing_rise_is_in_the_way(town: Town, gate: str, word: str) -> None:
+def test_a_limiting_gate_is_reported_as_an_obstacle(town: Town, gate: str, word: str) -> None:
     town.open_gates(**{gate: word})
     town.user.create("memory", "m", risk_tier="high", evidence_refs=["ev_1"])
 
     assert _why(town, "memory", "m")["in_the_way"] == f"{gate} allows only what lowers trust"
 
 
-def test_a_gate_that_a_way_of_the_machine_names_is_in_the_way_at_low_risk(tmp_path: Path) -> None:
+def test_a_gate_named_by_a_transition_is_an_obstacle_at_low_risk_too(tmp_path: Path) -> None:
     house = Machine(
         object_type="house",
         first="planned",
@@ -62,7 +62,7 @@ def test_an_uncertain_object_of_high_risk_waits_for_a_person(town: Town) -> None
     assert "a person has to decide" in _why(town, "cognition", "cg")["in_the_way"]
 
 
-def test_what_a_cognition_lacks_to_become_active_is_told_before_anybody_looks(town: Town) -> None:
+def test_missing_fields_of_a_cognition_are_reported_before_its_verification(town: Town) -> None:
     lacking = {name: value for name, value in WHOLE.items() if name != "expires_at"}
     town.user.create("cognition", "cg", **lacking, unknown_type="multipath")
 
@@ -71,7 +71,7 @@ def test_what_a_cognition_lacks_to_become_active_is_told_before_anybody_looks(to
     assert told == "to become active/supported it needs expires_at or review_due_at"
 
 
-def test_the_time_told_is_that_of_the_job_which_is_tried_again(town: Town) -> None:
+def test_the_time_is_that_of_the_job_to_be_retried(town: Town) -> None:
     town.user.create("memory", "m", evidence_refs=["ev_1"])
     job = town.pulled(1)
     town.scheduler.fail(job["job_id"], error="the verifier is down", retry_delay_sec=600, **proof(job))
@@ -83,7 +83,7 @@ def test_the_time_told_is_that_of_the_job_which_is_tried_again(town: Town) -> No
     assert f"next comes verify at {again} ({job['job_id']}, after 1 of 3 attempts)" in told["sentence"]
 
 
-def test_of_two_jobs_the_one_due_first_is_told(town: Town) -> None:
+def test_the_earlier_of_two_jobs_is_reported(town: Town) -> None:
     town.user.create("memory", "m", evidence_refs=["ev_1"])
     sooner = town.scheduler.defer("memory", "m", "verify", in_sec=60)["job_id"]
     town.scheduler.defer("memory", "m", "verify", in_sec=90_000)
@@ -91,14 +91,14 @@ def test_of_two_jobs_the_one_due_first_is_told(town: Town) -> None:
     assert _why(town, "memory", "m")["next_job_id"] == sooner
 
 
-def test_a_job_at_work_is_told_with_its_worker(town: Town) -> None:
+def test_a_running_job_is_reported_with_its_worker(town: Town) -> None:
     town.user.create("memory", "m", evidence_refs=["ev_1"])
     job = town.pulled(1)
 
     assert f"verify is at work ({job['job_id']}, w)." in _why(town, "memory", "m")["sentence"]
 
 
-def test_an_object_whose_job_was_given_up_says_that_nobody_comes(town: Town) -> None:
+def test_an_object_whose_job_failed_reports_that_no_job_waits(town: Town) -> None:
     job = town.user.create("memory", "m", evidence_refs=["ev_1"])["followup_job_id"]
     town.lose(job)
 

@@ -132,7 +132,7 @@ def _struck(child: int, random: Random) -> bool:
 @pytest.mark.long
 @pytest.mark.req("JOB-GATE-2", "JOB-GATE-5", "JOB-GATE-6", "JOB-GATE-9", "JOB-AUD-1", "JOB-WRK-6", "JOB-WRK-13")
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_becomes_of_workers_the_trail_is_in_order_and_every_entry_was_paid(seed: int, tmp_path: Path) -> None:
+def test_the_trail_is_consistent_and_every_verifier_entry_is_in_the_budget(seed: int, tmp_path: Path) -> None:
     clock, random = Fast(), Random(seed)
     with scheduler(tmp_path, POLICY, clock) as client:
         _made(client)

@@ -51,7 +51,7 @@ def _ends(subject: Governed, machine: Machine, action: str, finding: str) -> lis
 
 @pytest.mark.req("JOB-SM-2", "JOB-GATE-9")
 @pytest.mark.parametrize("kind", sorted(REFERENCE))
-def test_a_machine_without_faults_can_be_used_and_leaves_nothing_uncertain_without_a_date(kind: str) -> None:
+def test_a_valid_machine_works_and_gives_every_uncertain_object_a_date(kind: str) -> None:
     good = 0
     for seed in range(150):
         random = Random(seed)

@@ -17,7 +17,7 @@ def test_the_example_of_the_requirements() -> None:
 
 
 @pytest.mark.req("JOB-SM-13")
-def test_two_half_lives_leave_a_quarter_which_is_not_under_the_threshold() -> None:
+def test_two_half_lives_leave_a_quarter_which_is_not_below_the_threshold() -> None:
     memory = governed("memory", "active", created_at=NOW - 60 * DAY_US)
 
     assert weight(memory, NOW) == Decimal("0.25")
@@ -27,14 +27,14 @@ def test_two_half_lives_leave_a_quarter_which_is_not_under_the_threshold() -> No
 
 @pytest.mark.req("JOB-SM-13")
 @pytest.mark.parametrize("newer", ["last_accessed_at", "last_reinforced_at"])
-def test_use_makes_it_new(newer: str) -> None:
+def test_use_restarts_the_decay(newer: str) -> None:
     memory = governed("memory", "active", created_at=NOW - 600 * DAY_US, **{newer: NOW})
 
     assert weight(memory, NOW) == 1
 
 
 @pytest.mark.req("JOB-SM-13")
-def test_reinforcement_and_impact_let_it_last() -> None:
+def test_reinforcement_and_impact_slow_the_decay() -> None:
     # 30 days * (1 + ln 3) * (1 + 0.5): the exponent is 60 / 94.43...
     memory = governed(
         "memory",

@@ -38,7 +38,7 @@ def _refused(subject: Governed, question: ActionContext) -> Ending:
 
 
 @pytest.mark.req("JOB-GATE-6", "JOB-GATE-7", "JOB-GATE-9")
-def test_two_inconclusive_verifications_then_set_aside_at_the_end_of_its_time() -> None:
+def test_an_object_goes_stale_after_two_inconclusive_verifications() -> None:
     subject = _doubted()
     for left in (1, 0):
         subject = _entered(subject, asked("revalidate"))
@@ -68,7 +68,7 @@ def test_two_inconclusive_verifications_then_set_aside_at_the_end_of_its_time() 
         ({}, {"risk": Risk.MEDIUM}, False),
     ],
 )
-def test_a_person_is_asked_only_where_it_matters(members: Any, question: Any, is_asked: bool) -> None:
+def test_only_risky_objects_are_escalated_to_a_person(members: Any, question: Any, is_asked: bool) -> None:
     spent = _doubted(verify_budget_left=0, **members)
     ending = _refused(spent, asked("revalidate", now=NOW + 8 * DAY_US, **question))
 
@@ -76,7 +76,7 @@ def test_a_person_is_asked_only_where_it_matters(members: Any, question: Any, is
 
 
 @pytest.mark.req("JOB-GATE-12", "JOB-GATE-13")
-def test_the_unknowable_is_verified_once_and_closed() -> None:
+def test_an_unknowable_object_is_verified_once_and_closed() -> None:
     subject = _entered(_doubted(unknown_type=Unknown.ONTIC_UNKNOWABLE), asked("verify"))
     ending = conclude(subject, COGNITION, asked("verify"), INCONCLUSIVE)
 
@@ -86,7 +86,7 @@ def test_the_unknowable_is_verified_once_and_closed() -> None:
 
 
 @pytest.mark.req("JOB-GATE-12", "JOB-GATE-13")
-def test_a_verifier_that_raised_is_not_entered_again_by_the_retry() -> None:
+def test_a_retry_does_not_enter_a_verifier_that_raised() -> None:
     subject = _entered(_doubted(unknown_type=Unknown.ONTIC_UNKNOWABLE, verify_budget_left=50), asked("verify"))
     ending = _refused(subject, asked("verify"))
 
@@ -101,7 +101,7 @@ def test_the_lower_of_the_two_limits_counts() -> None:
 
 
 @pytest.mark.req("JOB-GATE-13")
-def test_what_is_closed_reopens_only_with_evidence_that_makes_it_knowable() -> None:
+def test_only_evidence_that_makes_it_knowable_reopens_a_closed_object() -> None:
     closed = governed(
         "cognition", "stale/uncertain", unknown_type=Unknown.ONTIC_UNKNOWABLE, closed="cannot be known", verifications=1
     )
@@ -114,7 +114,7 @@ def test_what_is_closed_reopens_only_with_evidence_that_makes_it_knowable() -> N
 
 
 @pytest.mark.req("JOB-SM-6", "JOB-GATE-8")
-def test_reinstatement_redraws_the_dates_and_refills_the_budget() -> None:
+def test_reinstatement_resets_the_dates_and_refills_the_budget() -> None:
     stale = governed("cognition", "stale/uncertain", stale_since=NOW - DAY_US, verify_budget_left=0)
     after = conclude(stale, COGNITION, asked("reinstate-check"), Verdict("new_evidence", "found", ("ev_3",))).subject
 
@@ -125,7 +125,7 @@ def test_reinstatement_redraws_the_dates_and_refills_the_budget() -> None:
 
 
 @pytest.mark.req("JOB-SM-6")
-def test_going_stale_is_dated_and_verification_leaves_its_time() -> None:
+def test_stale_since_and_last_verified_at_are_set() -> None:
     faded = conclude(governed("memory", "active"), MEMORY, asked("decay"), Verdict("faded", "unused")).subject
     verified = conclude(governed("memory", "candidate"), MEMORY, asked("verify"), PASSED).subject
 
@@ -143,7 +143,7 @@ def test_becoming_uncertain_again_does_not_refill_the_budget() -> None:
 
 @pytest.mark.req("JOB-SM-12")
 @pytest.mark.parametrize("missing", ["unknown_type", "uncertainty_ttl", "auto_verify_budget", "decision_mode"])
-def test_an_uncertain_cognition_carries_what_uncertainty_needs(missing: str) -> None:
+def test_an_uncertain_cognition_has_the_fields_that_uncertainty_needs(missing: str) -> None:
     ending = _refused(_doubted(**{missing: None}), asked("revalidate"))
 
     assert (ending.how, ending.error) == (How.FAIL, f"object_incomplete: {missing}")
@@ -151,7 +151,7 @@ def test_an_uncertain_cognition_carries_what_uncertainty_needs(missing: str) -> 
 
 @pytest.mark.req("JOB-GATE-4")
 @pytest.mark.parametrize("step", ["before", "after"])
-def test_a_gate_that_blocks_stops_the_job_before_the_verifier_and_after(step: str) -> None:
+def test_a_blocking_gate_stops_the_job_before_and_after_the_verifier(step: str) -> None:
     subject = governed("memory", "candidate")
     question = _risky("verify", persona_conflict_gate="block")
     ending = enter(subject, MEMORY, question) if step == "before" else conclude(subject, MEMORY, question, PASSED)
@@ -163,7 +163,7 @@ def test_a_gate_that_blocks_stops_the_job_before_the_verifier_and_after(step: st
 
 
 @pytest.mark.req("JOB-GATE-4")
-def test_a_deferral_comes_back_in_an_hour_and_after_ten_it_is_a_block() -> None:
+def test_a_deferred_job_returns_in_an_hour_and_is_blocked_after_ten_deferrals() -> None:
     question = _risky("verify", social_gate="defer")
     first = enter(governed("memory", "candidate"), MEMORY, replace(question, deferrals=9))
     last = enter(governed("memory", "candidate"), MEMORY, replace(question, deferrals=10))
@@ -175,7 +175,7 @@ def test_a_deferral_comes_back_in_an_hour_and_after_ten_it_is_a_block() -> None:
 
 
 @pytest.mark.req("JOB-GATE-4", "JOB-GATE-5")
-def test_a_limit_lets_trust_sink_and_not_rise() -> None:
+def test_a_limiting_gate_lets_trust_fall_but_not_rise() -> None:
     question = _risky("verify", risk_gate="limit")
     risen = conclude(governed("memory", "candidate"), MEMORY, question, PASSED)
     sunk = conclude(governed("memory", "candidate"), MEMORY, question, Verdict("suspicious", "odd source"))
@@ -189,7 +189,7 @@ def test_a_limit_lets_trust_sink_and_not_rise() -> None:
 
 
 @pytest.mark.req("JOB-GATE-3")
-def test_a_gate_that_cannot_be_read_is_tried_again() -> None:
+def test_an_unreadable_gate_is_retried() -> None:
     ending = enter(governed("memory", "candidate"), MEMORY, asked("verify", risk=Risk.HIGH))
 
     assert isinstance(ending, Ending)
@@ -210,7 +210,7 @@ def test_no_job_promotes_an_uncertain_object_of_high_risk_but_a_person_may() -> 
 
 
 @pytest.mark.req("JOB-GATE-1")
-def test_at_low_risk_no_gate_is_asked() -> None:
+def test_no_gate_is_evaluated_at_low_risk() -> None:
     ending = conclude(governed("memory", "candidate"), MEMORY, asked("verify"), PASSED)
 
     assert (ending.outcome, ending.reading, ending.executed) == (Outcome.TRANSITIONED, None, None)
@@ -225,7 +225,7 @@ def test_an_experience_becomes_active_only_through_the_persona_gate(verdict: str
 
 
 @pytest.mark.req("JOB-SM-5")
-def test_too_few_references_are_not_enough_to_pass() -> None:
+def test_too_few_references_do_not_pass() -> None:
     bare = governed("experience", "candidate", evidence=())
     ending = conclude(bare, EXPERIENCE, asked("verify", gates=gates()), Verdict("passed", "it looks right"))
 
@@ -265,7 +265,9 @@ def test_a_forged_memory_asks_for_a_rollback_and_waits_for_it(place: str, verdic
         ("cognition", "stale/uncertain", {"expires_at": NOW + DAY_US}, "archive", 1),
     ],
 )
-def test_what_comes_next_and_when(kind: str, place: str, members: Any, action: str, days: float) -> None:
+def test_the_next_action_and_its_date_follow_the_state(
+    kind: str, place: str, members: Any, action: str, days: float
+) -> None:
     machine = {"memory": MEMORY, "experience": EXPERIENCE, "cognition": COGNITION}[kind]
     after = conclude(governed(kind, place, **members), machine, asked("none of these"), INCONCLUSIVE).subject
 
@@ -281,7 +283,7 @@ def test_an_archived_object_has_no_date() -> None:
 
 
 @pytest.mark.req("JOB-GATE-5")
-def test_at_high_risk_nothing_uncertain_counts_as_executed() -> None:
+def test_at_high_risk_an_uncertain_object_never_counts_as_executed() -> None:
     lowered = conclude(_doubted(), COGNITION, _risky("verify"), Verdict("refuted", "a counter-example", ("ev_2",)))
     by_person = conclude(_doubted(), COGNITION, replace(_risky("verify"), automatic=False), PASSED)
 
@@ -298,7 +300,9 @@ def test_at_high_risk_nothing_uncertain_counts_as_executed() -> None:
         (governed("cognition", "needs_revalidate/uncertain", verify_budget_left=0), "verify", "exhausted"),
     ],
 )
-def test_nobody_can_say_what_the_object_itself_knows_better(subject: Governed, action: str, finding: str) -> None:
+def test_findings_that_the_object_computes_are_rejected_from_callers(
+    subject: Governed, action: str, finding: str
+) -> None:
     machine = MEMORY if subject.object_type == "memory" else COGNITION
     ending = conclude(subject, machine, asked(action), Verdict(finding, "I say so", ("ev_2",)))
 
@@ -306,7 +310,7 @@ def test_nobody_can_say_what_the_object_itself_knows_better(subject: Governed, a
 
 
 @pytest.mark.req("JOB-SM-5")
-def test_new_evidence_without_any_reference_brings_nothing_back() -> None:
+def test_new_evidence_without_a_reference_reinstates_nothing() -> None:
     bare = governed("memory", "stale", evidence=())
     ending = conclude(bare, MEMORY, asked("reinstate-check"), Verdict("new_evidence", "trust me"))
 
@@ -315,7 +319,7 @@ def test_new_evidence_without_any_reference_brings_nothing_back() -> None:
 
 @pytest.mark.req("JOB-SM-11", "JOB-ACK-4")
 @pytest.mark.parametrize("finding", ["inconclusive", "insufficient", "suspicious"])
-def test_an_overdue_review_that_is_not_passed_has_failed(finding: str) -> None:
+def test_an_overdue_review_that_does_not_pass_has_failed(finding: str) -> None:
     overdue = governed("cognition", "active/supported", review_due_at=NOW - 1)
     ending = conclude(overdue, COGNITION, asked("revalidate"), Verdict(finding, "hm", ("ev_2",)))
 
@@ -325,7 +329,7 @@ def test_an_overdue_review_that_is_not_passed_has_failed(finding: str) -> None:
 
 
 @pytest.mark.req("JOB-ACK-4", "JOB-SM-3")
-def test_what_came_to_nothing_is_not_due_again_at_once() -> None:
+def test_a_noop_is_not_due_again_at_once() -> None:
     expired = governed("memory", "stale", expires_at=NOW - 1)
     ending = conclude(expired, MEMORY, asked("archive"), Verdict("inconclusive", "I would keep it"))
 
@@ -343,7 +347,7 @@ def test_what_came_to_nothing_is_not_due_again_at_once() -> None:
         ),
     ],
 )
-def test_what_nobody_looked_at_is_not_dated_as_verified(subject: Governed, machine: Machine) -> None:
+def test_an_object_that_was_not_verified_has_no_new_last_verified_at(subject: Governed, machine: Machine) -> None:
     ending = enter(subject, machine, asked("verify"))
 
     assert isinstance(ending, Ending)
@@ -351,7 +355,7 @@ def test_what_nobody_looked_at_is_not_dated_as_verified(subject: Governed, machi
 
 
 @pytest.mark.req("JOB-GATE-13")
-def test_a_verification_that_comes_when_all_is_closed_fails_for_good() -> None:
+def test_a_verification_of_a_closed_object_fails_permanently() -> None:
     unknowable = {"unknown_type": Unknown.ONTIC_UNKNOWABLE, "verifications": 1, "closed": "cannot be known"}
     late = _refused(governed("cognition", "stale/uncertain", **unknowable), asked("verify"))
 
@@ -368,7 +372,7 @@ def test_a_verification_that_comes_when_all_is_closed_fails_for_good() -> None:
         ({"impact": Impact.CRITICAL, "gates": gates()}, Mode.ESCALATE),
     ],
 )
-def test_only_what_is_of_low_risk_is_explored(question: Any, mode: Mode) -> None:
+def test_only_low_risk_objects_are_explored(question: Any, mode: Mode) -> None:
     sure = governed("cognition", "active/supported")
     several = Verdict("conflict", "two ways to see it", ("ev_2",), Unknown.MULTIPATH)
 
@@ -377,7 +381,7 @@ def test_only_what_is_of_low_risk_is_explored(question: Any, mode: Mode) -> None
 
 @pytest.mark.req("JOB-GATE-9", "JOB-GATE-13")
 @pytest.mark.parametrize("finding", ["passed", "inconclusive"])
-def test_the_unknowable_is_closed_by_what_sets_it_aside_and_by_nothing_else(finding: str) -> None:
+def test_an_unknowable_object_is_closed_only_by_what_sets_it_aside(finding: str) -> None:
     spent = _doubted(unknown_type=Unknown.ONTIC_UNKNOWABLE, verifications=1)
     aged = conclude(spent, COGNITION, asked("decay"), Verdict(finding, "looked at in passing"))
     verified = conclude(spent, COGNITION, asked("verify"), INCONCLUSIVE)
@@ -387,7 +391,7 @@ def test_the_unknowable_is_closed_by_what_sets_it_aside_and_by_nothing_else(find
 
 
 @pytest.mark.req("JOB-GATE-13")
-def test_what_is_closed_was_not_reviewed_though_somebody_says_that_it_passed() -> None:
+def test_a_passed_finding_does_not_count_as_a_review_of_a_closed_object() -> None:
     subject = governed(
         "memory", "stale_uncertain", unknown_type=Unknown.ONTIC_UNKNOWABLE, verifications=1, review_interval=DAY_US
     )
@@ -399,9 +403,7 @@ def test_what_is_closed_was_not_reviewed_though_somebody_says_that_it_passed() -
 
 @pytest.mark.req("JOB-GATE-5")
 @pytest.mark.parametrize(("automatic", "place"), [(True, "stale_uncertain"), (False, "active")])
-def test_a_memory_set_aside_as_uncertain_is_promoted_at_high_risk_by_a_person_alone(
-    automatic: bool, place: str
-) -> None:
+def test_at_high_risk_only_a_person_promotes_a_memory_set_aside_as_uncertain(automatic: bool, place: str) -> None:
     question = replace(_risky("reinstate-check"), automatic=automatic)
     letter = Verdict("new_evidence", "a letter", ("ev_9",))
     ending = conclude(governed("memory", "stale_uncertain"), MEMORY, question, letter)
@@ -411,7 +413,7 @@ def test_a_memory_set_aside_as_uncertain_is_promoted_at_high_risk_by_a_person_al
 
 
 @pytest.mark.req("JOB-SM-2")
-def test_a_place_may_need_evidence_by_the_name_that_everybody_knows_it_by() -> None:
+def test_a_state_can_require_evidence_by_its_public_name() -> None:
     machine = replace(MEMORY, needs={"quarantine": ("source_refs", "evidence_refs|expires_at")})
     bare = replace(governed("memory", "candidate"), evidence=(), sources=(), expires_at=None)
     ending = conclude(bare, machine, asked("verify"), Verdict("suspicious", "odd"))

@@ -22,14 +22,14 @@ def _read(**verdicts: str) -> Reading:
         ({"persona_conflict_gate": "override"}, Passage.BLOCKED, "persona_conflict_gate"),
     ],
 )
-def test_the_strictest_wins(verdicts: dict[str, str], passage: Passage, by: str | None) -> None:
+def test_the_strictest_gate_wins(verdicts: dict[str, str], passage: Passage, by: str | None) -> None:
     reading = _read(**verdicts)
 
     assert (reading.passage, reading.decided_by) == (passage, by)
 
 
 @pytest.mark.req("JOB-GATE-4")
-def test_an_override_passes_only_in_the_name_of_a_user() -> None:
+def test_an_override_passes_only_with_a_user() -> None:
     named = Gate("persona_conflict_gate", EVERYTHING, "override", 2, NOW, "mia", "checked by hand", override_by="mia")
     others = [gate for gate in gates() if gate.name != named.name]
 
@@ -38,14 +38,14 @@ def test_an_override_passes_only_in_the_name_of_a_user() -> None:
 
 @pytest.mark.req("JOB-GATE-3")
 @pytest.mark.parametrize("missing", REQUIRED)
-def test_a_required_gate_that_nobody_set_is_not_one_that_passes(missing: str) -> None:
+def test_an_unset_required_gate_does_not_pass(missing: str) -> None:
     reading = read([gate for gate in gates() if gate.name != missing], REQUIRED)
 
     assert (reading.passage, reading.decided_by) == (Passage.UNAVAILABLE, missing)
 
 
 @pytest.mark.req("JOB-GATE-3")
-def test_a_gate_of_the_object_itself_counts_beside_the_one_for_everything() -> None:
+def test_a_gate_of_the_object_counts_beside_the_global_one() -> None:
     own = Gate("risk_gate", "memory:x", "block", 1, NOW, "mia", "under inquiry")
 
     assert read([*gates(), own], REQUIRED).passage is Passage.BLOCKED
@@ -53,7 +53,7 @@ def test_a_gate_of_the_object_itself_counts_beside_the_one_for_everything() -> N
 
 
 @pytest.mark.req("JOB-GATE-2")
-def test_a_gate_that_was_set_again_has_moved_even_to_the_same_word() -> None:
+def test_setting_a_gate_to_the_same_verdict_is_a_change() -> None:
     before, again = _read(), [Gate(g.name, g.scope, g.verdict, 2, NOW, "mia", "again") for g in gates()]
 
     assert not moved(before.versions, _read())
@@ -68,7 +68,7 @@ def test_high_risk_is_a_high_tier_or_a_critical_impact() -> None:
 
 
 @pytest.mark.req("JOB-GATE-4")
-def test_a_gate_that_blocks_does_so_though_another_was_never_set() -> None:
+def test_a_gate_blocks_even_if_another_is_unset() -> None:
     blocked = [gate for gate in gates(persona_conflict_gate="block") if gate.name != "risk_gate"]
     limited = [gate for gate in gates(cognition_gate="degrade") if gate.name != "risk_gate"]
 

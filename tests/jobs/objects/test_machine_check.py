@@ -37,11 +37,11 @@ def _waiting_for(member: str) -> Machine:
     return replace(DOCUMENT, follow={**DOCUMENT.follow, "published": Follow("archive", DAY_US, at=member)})
 
 
-def test_a_name_of_two_axes_is_a_name() -> None:
+def test_a_name_of_two_axes_is_valid() -> None:
     assert faults(_called("published/seen"), ACTIONS) == []
 
 
-def test_a_machine_without_fault_has_none() -> None:
+def test_a_valid_machine_has_no_faults() -> None:
     assert faults(DOCUMENT, ACTIONS) == []
 
 
@@ -100,11 +100,11 @@ def test_a_machine_without_fault_has_none() -> None:
         ),
     ],
 )
-def test_each_fault_is_told(machine: Machine, sentence: str) -> None:
+def test_each_fault_is_reported(machine: Machine, sentence: str) -> None:
     assert any(sentence in fault for fault in faults(machine, ACTIONS))
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     broken = replace(DOCUMENT, first="drafft", never=(), needs={"published": ("falsify",)})
 
     assert len(faults(broken, ACTIONS)) >= 4

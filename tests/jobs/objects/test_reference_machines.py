@@ -110,7 +110,7 @@ def test_every_row_of_the_tables_is_followed(row: tuple[str, str, str, str]) -> 
 
 
 @pytest.mark.req("JOB-SM-3", "JOB-SM-8", "JOB-SM-10", "JOB-SM-12")
-def test_every_other_pair_changes_no_state_and_what_must_never_happen_is_an_error() -> None:
+def test_every_other_pair_changes_no_state_and_forbidden_pairs_are_errors() -> None:
     wrong = [pair for pair in PAIRS if pair not in ROWS and not _stays(*pair)]
 
     assert wrong == []
@@ -129,7 +129,7 @@ def _stays(kind: str, place: str, action: str, finding: str) -> bool:
 
 @pytest.mark.req("JOB-SM-8", "JOB-SM-10", "JOB-SM-12")
 @pytest.mark.parametrize(("kind", "place"), sorted(NEVER))
-def test_a_job_that_asks_for_a_return_is_refused_before_anybody_verifies(kind: str, place: str) -> None:
+def test_a_job_for_a_forbidden_return_is_rejected_before_its_verifier(kind: str, place: str) -> None:
     ending = enter(governed(kind, place), REFERENCE[kind], asked("reinstate-check"))
 
     assert isinstance(ending, Ending)
@@ -139,13 +139,13 @@ def test_a_job_that_asks_for_a_return_is_refused_before_anybody_verifies(kind: s
 
 @pytest.mark.req("JOB-SM-2")
 @pytest.mark.parametrize("kind", sorted(REFERENCE))
-def test_every_state_can_be_reached_and_left(kind: str) -> None:
+def test_every_state_is_reachable_and_has_an_exit(kind: str) -> None:
     assert faults(REFERENCE[kind], ALL_ACTIONS) == []
 
 
 @pytest.mark.req("JOB-SM-12")
 @pytest.mark.parametrize("missing", ["falsify_if", "review_interval", "expires_at"])
-def test_a_cognition_becomes_active_only_with_what_it_needs(missing: str) -> None:
+def test_a_cognition_becomes_active_only_with_its_required_fields(missing: str) -> None:
     bare: Governed = governed("cognition", "candidate/uncertain", **{missing: None})
     ending = conclude(bare, REFERENCE["cognition"], asked("verify"), Verdict("passed", "said so", ("ev_2",)))
 

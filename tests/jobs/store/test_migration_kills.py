@@ -100,7 +100,7 @@ def version_of(path: Path, schemas: list[Schema]) -> int:
 
 
 @pytest.mark.req("JOB-STO-8", "JOB-STO-7")
-def test_a_migration_killed_before_any_of_its_statements_leaves_a_whole_store(
+def test_a_migration_killed_before_any_statement_leaves_a_consistent_store(
     tmp_path: Path, schemas: list[Schema], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as present:
@@ -128,9 +128,7 @@ def test_a_migration_killed_before_any_of_its_statements_leaves_a_whole_store(
 
 
 @pytest.mark.req("JOB-STO-8", "JOB-STO-7")
-def test_a_migration_of_many_jobs_killed_at_any_time_goes_on_where_it_was(
-    tmp_path: Path, schemas: list[Schema]
-) -> None:
+def test_a_large_migration_killed_at_any_time_can_continue(tmp_path: Path, schemas: list[Schema]) -> None:
     path, chance = tmp_path / "old.db", random.Random(7)
     with_many(path, 20_000)
     versions = [1]

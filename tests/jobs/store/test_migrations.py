@@ -76,7 +76,7 @@ def test_there_is_one_version() -> None:
 
 
 @pytest.mark.req("JOB-STO-8")
-def test_a_filled_store_of_an_older_version_shows_the_same_and_goes_on(
+def test_a_store_of_an_older_version_keeps_its_content_and_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, clock = lived(tmp_path)
@@ -106,7 +106,7 @@ def proof(job: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.req("JOB-STO-8")
-def test_a_migration_sees_the_rows_of_the_version_before(tmp_path: Path, later: list[str]) -> None:
+def test_a_migration_sees_the_rows_of_the_previous_version(tmp_path: Path, later: list[str]) -> None:
     with_many(tmp_path / "jobs.db", 10)
 
     with closing(SqliteStore(tmp_path / "jobs.db")):
@@ -119,7 +119,9 @@ def test_a_migration_sees_the_rows_of_the_version_before(tmp_path: Path, later: 
 
 
 @pytest.mark.req("JOB-STO-8")
-def test_a_store_of_a_later_version_is_refused_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_of_a_later_version_is_rejected_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scripts = [*migrations(), *MADE_UP]
     with monkeypatch.context() as patched:
         patched.setattr(opening, "migrations", lambda: scripts)
@@ -137,7 +139,7 @@ def test_a_store_of_a_later_version_is_refused_with_what_to_do(tmp_path: Path, m
 
 
 @pytest.mark.req("JOB-STO-8")
-def test_a_store_of_an_older_version_that_cannot_be_written_is_refused_with_what_to_do(
+def test_a_read_only_store_of_an_older_version_is_rejected_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "jobs.db"
@@ -157,7 +159,7 @@ def test_a_store_of_an_older_version_that_cannot_be_written_is_refused_with_what
 
 @pytest.mark.req("JOB-STO-8")
 @pytest.mark.parametrize("marked", [0, 1, 2])
-def test_a_store_marked_with_an_older_version_than_it_has_says_how_to_put_it_right(
+def test_a_store_marked_with_a_wrong_older_version_is_rejected_with_the_remedy(
     tmp_path: Path, later: list[str], marked: int
 ) -> None:
     path = tmp_path / "jobs.db"
@@ -178,7 +180,7 @@ def test_a_store_marked_with_an_older_version_than_it_has_says_how_to_put_it_rig
 
 
 @pytest.mark.req("JOB-STO-8")
-def test_a_migration_that_fails_in_its_middle_leaves_the_version_before(
+def test_a_migration_that_fails_halfway_leaves_the_previous_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, clock = lived(tmp_path)
@@ -235,12 +237,12 @@ def assert_many_come_through(folder: Path, count: int) -> None:
 
 @pytest.mark.req("JOB-STO-8")
 @pytest.mark.usefixtures("later")
-def test_many_jobs_are_migrated(tmp_path: Path) -> None:
+def test_many_jobs_can_be_migrated(tmp_path: Path) -> None:
     assert_many_come_through(tmp_path, 20_000)
 
 
 @pytest.mark.long
 @pytest.mark.req("JOB-STO-8")
 @pytest.mark.usefixtures("later")
-def test_a_million_jobs_are_migrated(tmp_path: Path) -> None:
+def test_a_million_jobs_can_be_migrated(tmp_path: Path) -> None:
     assert_many_come_through(tmp_path, 1_000_000)

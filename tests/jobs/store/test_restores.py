@@ -40,7 +40,7 @@ def deliver(scheduler: Scheduler, keeper: dict[str, int]) -> int:
 
 
 @pytest.mark.req("JOB-V2-8", "JOB-STO-12", "JOB-STO-11", "JOB-OBJ-3")
-def test_no_fence_goes_back_and_no_number_is_given_again_however_often_a_copy_is_restored(tmp_path: Path) -> None:
+def test_no_fence_or_job_number_repeats_however_often_a_copy_is_restored(tmp_path: Path) -> None:
     clock = Clock()
     keeper: dict[str, int] = {}
     path, copy = tmp_path / "jobs.db", tmp_path / "copy.db"
@@ -74,7 +74,7 @@ def test_no_fence_goes_back_and_no_number_is_given_again_however_often_a_copy_is
 
 
 @pytest.mark.req("JOB-STO-12")
-def test_a_restored_store_goes_on_after_a_restart_and_a_copy_of_it_is_one_again(tmp_path: Path) -> None:
+def test_a_restored_store_continues_after_a_restart_and_can_be_restored_again(tmp_path: Path) -> None:
     clock = Clock()
     keeper: dict[str, int] = {}
     first, second, third = (tmp_path / f"{name}.db" for name in ("first", "second", "third"))
@@ -93,7 +93,7 @@ def test_a_restored_store_goes_on_after_a_restart_and_a_copy_of_it_is_one_again(
 
 
 @pytest.mark.req("JOB-STO-12")
-def test_a_transaction_of_the_callers_own_begins_the_epoch_too(tmp_path: Path) -> None:
+def test_an_external_transaction_begins_the_epoch_too(tmp_path: Path) -> None:
     clock = Clock()
     with opened(tmp_path / "jobs.db", clock) as scheduler:
         before = scheduler.enqueue(**JOB)["job"]["job_id"]

@@ -81,7 +81,7 @@ def test_every_write_begins_immediate_and_ends_before_the_reply(tmp_path: Path) 
 
 
 @pytest.mark.req("JOB-STO-6")
-def test_a_connection_that_does_not_flush_is_found_out(tmp_path: Path) -> None:
+def test_a_connection_that_does_not_flush_is_detected(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "jobs.db", durability=Durability.NORMAL)
     store.check_durable()
     store.durability = Durability.FULL
@@ -97,7 +97,7 @@ def test_a_connection_that_does_not_flush_is_found_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-STO-3")
-def test_a_key_is_unique_by_a_constraint_of_the_database(tmp_path: Path) -> None:
+def test_a_database_constraint_makes_keys_unique(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     scheduler.enqueue(**JOB)
     scheduler.close()
@@ -240,7 +240,7 @@ def holding(path: Path) -> Iterator[None]:
 
 
 @pytest.mark.req("JOB-STO-5")
-def test_a_foreign_writer_makes_calls_busy_that_change_nothing(tmp_path: Path) -> None:
+def test_calls_blocked_by_a_foreign_writer_are_busy_and_change_nothing(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     scheduler = Scheduler(Calls(SqliteStore(path, busy_seconds=0.05), Policy(), Clock()))
     scheduler.enqueue(**JOB)
@@ -261,7 +261,7 @@ def test_a_foreign_writer_makes_calls_busy_that_change_nothing(tmp_path: Path) -
 
 
 @pytest.mark.req("JOB-STO-5")
-def test_a_store_that_another_program_holds_is_opened_and_read_all_the_same(tmp_path: Path) -> None:
+def test_a_store_locked_by_another_program_can_be_opened_and_read(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     scheduler, _ = opened(tmp_path)
     scheduler.enqueue(**JOB)
@@ -282,9 +282,7 @@ def test_a_store_that_another_program_holds_is_opened_and_read_all_the_same(tmp_
 
 
 @pytest.mark.req("JOB-STO-5")
-def test_a_migration_waits_for_the_writer_in_its_way_and_tells_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_migration_waits_for_another_writer_and_logs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "jobs.db"
     SqliteStore(path).close()
     known = migrations()
@@ -310,7 +308,7 @@ def test_a_migration_waits_for_the_writer_in_its_way_and_tells_so(
     assert version_and_tables(path)[0] == len(known) + 1
 
 
-def test_whoever_comes_by_a_link_passes_the_same_turnstile_and_is_refused_inside_an_effect(tmp_path: Path) -> None:
+def test_a_store_opened_by_a_link_uses_the_same_turnstile(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     scheduler.enqueue(**JOB)
     [job] = scheduler.pull(worker_id="w")["jobs"]
@@ -328,7 +326,7 @@ def test_whoever_comes_by_a_link_passes_the_same_turnstile_and_is_refused_inside
     scheduler.close()
 
 
-def test_a_file_whose_name_is_no_text_can_be_looked_at(tmp_path: Path) -> None:
+def test_a_file_whose_name_is_not_text_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"\xff\xfe.db")
     SqliteStore(path).close()
 
@@ -336,7 +334,7 @@ def test_a_file_whose_name_is_no_text_can_be_looked_at(tmp_path: Path) -> None:
 
 
 @pytest.mark.long  # SQLite itself waits ten seconds for the index of the log
-def test_a_link_to_a_store_that_cannot_be_written_finds_the_log_beside_the_store(tmp_path: Path) -> None:
+def test_a_link_to_a_read_only_store_finds_the_log_beside_the_store(tmp_path: Path) -> None:
     """Without it, what is in the log only would be left out in silence."""
     SqliteStore(tmp_path / "jobs.db").close()
     (tmp_path / "jobs.db-wal").write_bytes(b"something that nobody can follow")
@@ -349,7 +347,7 @@ def test_a_link_to_a_store_that_cannot_be_written_finds_the_log_beside_the_store
         store_module.connect_to_look(link, 0.05)
 
 
-def test_the_file_is_its_owners_whatever_the_umask(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_file_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         scheduler, _ = opened(tmp_path)
@@ -364,7 +362,7 @@ def test_the_file_is_its_owners_whatever_the_umask(tmp_path: Path) -> None:
     assert set(modes.values()) == {0o600}
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     path.write_bytes(b"once upon a time" * 1000)
 
@@ -372,7 +370,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         SqliteStore(path)
 
 
-def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(StoreUnusable):
         SqliteStore(tmp_path / "nowhere" / "jobs.db")
 
@@ -390,7 +388,7 @@ def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
         ("", None),
     ],
 )
-def test_network_file_systems_are_refused(tmp_path: Path, mounts: str, refused: str | None) -> None:
+def test_network_file_systems_are_rejected(tmp_path: Path, mounts: str, refused: str | None) -> None:
     folder = tmp_path / "with space"
     folder.mkdir()
     table = tmp_path / "mounts"
@@ -404,7 +402,7 @@ def test_network_file_systems_are_refused(tmp_path: Path, mounts: str, refused: 
         assert (found.value.code, found.value.details["type"]) == ("network_file_system", refused)
 
 
-def test_a_system_that_does_not_tell_its_mounts_is_trusted(tmp_path: Path) -> None:
+def test_a_system_that_does_not_list_its_mounts_is_trusted(tmp_path: Path) -> None:
     refuse_network(tmp_path, tmp_path / "no mounts")
 
 
@@ -412,7 +410,7 @@ def test_a_system_that_does_not_tell_its_mounts_is_trusted(tmp_path: Path) -> No
 
 
 @pytest.mark.req("JOB-STO-12")
-def test_a_backup_taken_while_others_write_is_whole_and_of_one_moment(tmp_path: Path) -> None:
+def test_a_backup_taken_during_writes_is_complete_and_of_one_moment(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     for first in range(0, 4000, 1000):
         scheduler.enqueue_batch([{**JOB, "object_id": f"m{first + number}"} for number in range(1000)])
@@ -440,7 +438,7 @@ def test_a_backup_taken_while_others_write_is_whole_and_of_one_moment(tmp_path: 
 
 
 @pytest.mark.req("JOB-STO-12")
-def test_between_two_steps_of_a_backup_nothing_keeps_the_log_from_being_emptied(tmp_path: Path) -> None:
+def test_the_log_can_be_truncated_between_two_steps_of_a_backup(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     for first in range(0, 8000, 1000):
         scheduler.enqueue_batch([{**JOB, "object_id": f"m{first + n}", "payload": "x" * 1000} for n in range(1000)])
@@ -459,7 +457,7 @@ def test_between_two_steps_of_a_backup_nothing_keeps_the_log_from_being_emptied(
         assert check(copy) == []
 
 
-def test_what_is_closed_says_so(tmp_path: Path) -> None:
+def test_a_closed_store_rejects_calls(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     scheduler.close()
     scheduler.close()
@@ -469,7 +467,7 @@ def test_what_is_closed_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("call", ["write", "read"])
-def test_a_fork_of_the_process_cannot_use_its_store_and_harms_nobody(tmp_path: Path, call: str) -> None:
+def test_a_forked_child_cannot_use_the_store_of_its_parent(tmp_path: Path, call: str) -> None:
     store = SqliteStore(tmp_path / "jobs.db")
     store.write(lambda tx: None)
 
@@ -489,7 +487,7 @@ def test_a_fork_of_the_process_cannot_use_its_store_and_harms_nobody(tmp_path: P
 # Reads that are given up
 
 
-def test_a_query_ends_in_its_middle_once_its_read_is_cancelled(tmp_path: Path) -> None:
+def test_a_running_query_stops_when_its_read_is_cancelled(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "jobs.db")
     cancellation = Cancellation()
 

@@ -108,7 +108,7 @@ def part(scheduler: Scheduler, number: int, *, spoiled: bool) -> Callable[[], ob
 
 @pytest.mark.req("JOB-API-4", "JOB-AUD-1")
 @pytest.mark.parametrize("spoiled", [{0}, {5}, {2, 3}, {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4, 5}, set()], ids=str)
-def test_one_callers_failure_undoes_its_own_part_and_no_other(tmp_path: Path, spoiled: set[int]) -> None:
+def test_the_failure_of_one_caller_rolls_back_only_its_own_part(tmp_path: Path, spoiled: set[int]) -> None:
     scheduler, _ = opened(tmp_path)
     store = sqlite_of(scheduler)
     scheduler.enqueue(**JOB, object_id="first")
@@ -133,7 +133,7 @@ def test_one_callers_failure_undoes_its_own_part_and_no_other(tmp_path: Path, sp
 
 
 @pytest.mark.usefixtures("watched")
-def test_a_trouble_of_the_file_is_told_to_all_who_share_the_commit(tmp_path: Path) -> None:
+def test_a_file_error_is_raised_to_every_caller_of_the_commit(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     store = sqlite_of(scheduler)
     failing = True
@@ -158,7 +158,7 @@ def test_a_trouble_of_the_file_is_told_to_all_who_share_the_commit(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_a_caller_interrupted_in_line_does_not_stop_the_line(tmp_path: Path) -> None:
+def test_a_caller_interrupted_in_the_queue_does_not_stop_the_queue(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     store = sqlite_of(scheduler)
     leading, go_on = threading.Event(), threading.Event()
@@ -278,7 +278,7 @@ CALLS: list[Setup] = [
 @pytest.mark.req("JOB-API-4", "JOB-AUD-1", "JOB-STO-7")
 @pytest.mark.parametrize("setup", CALLS, ids=lambda setup: setup.__name__)
 @pytest.mark.usefixtures("watched")
-def test_a_fault_at_any_statement_leaves_everything_as_it_was(tmp_path: Path, setup: Setup) -> None:
+def test_a_fault_at_any_statement_changes_nothing(tmp_path: Path, setup: Setup) -> None:
     scheduler, clock = opened(tmp_path)
     path = str(tmp_path / "jobs.db")
     call = setup(scheduler, clock)
@@ -304,7 +304,7 @@ def test_a_fault_at_any_statement_leaves_everything_as_it_was(tmp_path: Path, se
 @pytest.mark.req("JOB-AUD-1")
 @pytest.mark.parametrize("setup", [setup for setup in CALLS if setup is not renewing], ids=lambda setup: setup.__name__)
 @pytest.mark.usefixtures("watched")
-def test_what_cannot_be_written_down_does_not_happen(tmp_path: Path, setup: Setup) -> None:
+def test_a_change_that_cannot_be_audited_does_not_happen(tmp_path: Path, setup: Setup) -> None:
     scheduler, clock = opened(tmp_path)
     path = str(tmp_path / "jobs.db")
     call = setup(scheduler, clock)
@@ -325,7 +325,7 @@ def test_what_cannot_be_written_down_does_not_happen(tmp_path: Path, setup: Setu
 
 
 @pytest.mark.req("JOB-ENQ-10", "JOB-AUD-5")
-def test_an_atomic_batch_with_a_fault_stores_nothing_and_uses_up_nothing(tmp_path: Path) -> None:
+def test_an_atomic_batch_with_a_fault_stores_nothing_and_uses_no_number(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     before = everything(str(tmp_path / "jobs.db"))
     jobs: list[Any] = [{**JOB, "object_id": "a"}, {**JOB, "object_id": "b", "priority": "urgent"}]
@@ -340,7 +340,7 @@ def test_an_atomic_batch_with_a_fault_stores_nothing_and_uses_up_nothing(tmp_pat
 
 
 @pytest.mark.req("JOB-AUD-5", "JOB-PULL-8", "JOB-ENQ-2")
-def test_what_changes_nothing_writes_nothing(tmp_path: Path) -> None:
+def test_a_call_that_changes_nothing_writes_nothing(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path, Policy())
     proof = held(scheduler)
     scheduler.ack(**proof, result="succeeded")
@@ -377,7 +377,7 @@ def test_what_changes_nothing_writes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "raised", [sqlite3.ProgrammingError("of another thread"), sqlite3.OperationalError("no such table: mine")]
 )
-def test_a_trouble_of_an_effects_own_database_fails_nobody_else(tmp_path: Path, raised: sqlite3.Error) -> None:
+def test_an_error_of_an_effects_own_database_fails_no_other_caller(tmp_path: Path, raised: sqlite3.Error) -> None:
     scheduler, _ = opened(tmp_path)
     scheduler.enqueue(object_type="memory", object_id="m", action="verify")
     [job] = scheduler.pull(worker_id="w")["jobs"]
@@ -421,7 +421,7 @@ def test_a_trouble_of_an_effects_own_database_fails_nobody_else(tmp_path: Path, 
     scheduler.close()
 
 
-def test_a_transaction_that_ends_in_no_way_we_know_of_is_done_for_nobody(
+def test_a_transaction_that_ends_unexpectedly_fails_for_every_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteStore(tmp_path / "jobs.db")

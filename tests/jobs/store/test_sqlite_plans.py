@@ -133,7 +133,7 @@ def assert_no_dearer(few: dict[str, int], many: dict[str, int]) -> None:
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
 @pytest.mark.parametrize("rows", [finished, future])
 @pytest.mark.usefixtures("watched")
-def test_no_call_takes_more_steps_with_more_stored(
+def test_the_steps_of_a_call_do_not_grow_with_the_store(
     tmp_path: Path, rows: Callable[[int], Iterator[Job]], policy: Policy
 ) -> None:
     few = measured(tmp_path / "few", rows(FEW), policy)
@@ -146,7 +146,9 @@ def test_no_call_takes_more_steps_with_more_stored(
 @pytest.mark.req("JOB-POL-1", "JOB-MET-4")
 @pytest.mark.parametrize("rows", [finished, future])
 @pytest.mark.usefixtures("watched")
-def test_no_call_takes_more_steps_with_a_million_stored(tmp_path: Path, rows: Callable[[int], Iterator[Job]]) -> None:
+def test_the_steps_of_a_call_do_not_grow_with_a_million_jobs(
+    tmp_path: Path, rows: Callable[[int], Iterator[Job]]
+) -> None:
     few = measured(tmp_path / "few", rows(FEW), Policy())
     many = measured(tmp_path / "many", rows(VERY_MANY), Policy())
 
@@ -191,7 +193,7 @@ def is_dear(sql: str, step: str) -> bool:
 
 @pytest.mark.req("JOB-STO-2")
 @pytest.mark.usefixtures("watched")
-def test_of_the_few_that_wait_only_numbers_are_sorted_and_only_rows_of_the_newest_are_given(tmp_path: Path) -> None:
+def test_a_list_of_waiting_jobs_sorts_only_numbers_and_reads_only_the_newest_rows(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     over = [{"object_type": "memory", "object_id": f"over{n}", "action": "verify"} for n in range(60)]
     for entry in scheduler.enqueue_batch(over)["results"]:
@@ -211,7 +213,7 @@ def test_of_the_few_that_wait_only_numbers_are_sorted_and_only_rows_of_the_newes
 
 @pytest.mark.req("JOB-AUD-7")
 @pytest.mark.usefixtures("watched")
-def test_the_events_of_an_object_are_found_by_their_index(tmp_path: Path) -> None:
+def test_events_of_an_object_are_found_by_their_index(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     asked: list[tuple[str, Any]] = []
 

@@ -82,7 +82,7 @@ class Made:
 
 
 @pytest.mark.req("JOB-POL-4")
-def test_a_value_that_takes_its_time_does_not_keep_the_store_from_others(client: Scheduler) -> None:
+def test_a_slow_value_does_not_block_the_store(client: Scheduler) -> None:
     job = delivered(client)
     served = threading.Event()
     stored: list[bool] = []
@@ -104,7 +104,7 @@ def test_a_value_that_takes_its_time_does_not_keep_the_store_from_others(client:
     assert_nothing_of_it(client, job)
 
 
-def test_a_value_may_be_made_of_the_transaction(client: Scheduler) -> None:
+def test_a_value_can_be_computed_from_the_transaction(client: Scheduler) -> None:
     def effect(transaction: Transaction) -> Json:
         count = Made(lambda: transaction.execute("SELECT count(*) FROM notes")[0][0])
         transaction.execute("INSERT INTO notes VALUES (:key)", {"key": count})
@@ -116,7 +116,7 @@ def test_a_value_may_be_made_of_the_transaction(client: Scheduler) -> None:
 
 
 @pytest.mark.req("JOB-POL-4")
-def test_a_call_in_the_middle_of_a_call_of_one_transaction_is_refused_and_hangs_nobody(client: Scheduler) -> None:
+def test_a_nested_call_on_one_transaction_is_rejected_and_does_not_deadlock(client: Scheduler) -> None:
     job = delivered(client)
 
     def effect(transaction: Transaction) -> Json:
@@ -130,7 +130,7 @@ def test_a_call_in_the_middle_of_a_call_of_one_transaction_is_refused_and_hangs_
     assert_nothing_of_it(client, job)
 
 
-def test_the_settings_of_the_connection_that_writes_are_not_for_an_effect_that_has_it(client: Scheduler) -> None:
+def test_an_effect_cannot_read_settings_of_the_writing_connection(client: Scheduler) -> None:
     store = client.calls.store
     assert isinstance(store, SqliteStore)
     job = delivered(client)
@@ -141,7 +141,7 @@ def test_the_settings_of_the_connection_that_writes_are_not_for_an_effect_that_h
     assert_nothing_of_it(client, job)
 
 
-def test_a_value_that_cannot_be_stored_is_refused(client: Scheduler) -> None:
+def test_a_value_that_cannot_be_stored_is_rejected(client: Scheduler) -> None:
     job = delivered(client)
 
     with pytest.raises(StatementRefused, match="A value of type object cannot be stored"):
@@ -173,7 +173,7 @@ def ends_it_and_goes_on(transaction: Transaction) -> Json:
 
 @pytest.mark.req("JOB-POL-4")
 @pytest.mark.parametrize("effect", [ends_it, ends_it_and_goes_on])
-def test_an_effect_that_ends_its_transaction_is_not_applied_even_if_it_goes_on(
+def test_an_effect_that_ends_its_transaction_is_not_applied_even_if_it_continues(
     client: Scheduler, effect: Effect
 ) -> None:
     job = delivered(client)
@@ -188,7 +188,7 @@ def test_an_effect_that_ends_its_transaction_is_not_applied_even_if_it_goes_on(
 
 
 @pytest.mark.req("JOB-POL-4")
-def test_a_disk_that_is_full_within_an_effect_is_not_swallowed(client: Scheduler) -> None:
+def test_a_full_disk_within_an_effect_cannot_be_swallowed(client: Scheduler) -> None:
     job = delivered(client)
     store = client.calls.store
     assert isinstance(store, SqliteStore)
@@ -228,7 +228,7 @@ def test_a_disk_that_is_full_within_an_effect_is_not_swallowed(client: Scheduler
     ],
     ids=["defer", "pull", "waiting", "ack", "renew", "once", "no context", "inherited context", "close"],
 )
-def test_a_call_of_the_store_inside_an_effect_is_refused_at_once(
+def test_a_store_call_inside_an_effect_is_rejected_at_once(
     client: Scheduler, call: Callable[[Scheduler, dict[str, Any]], object]
 ) -> None:
     job = delivered(client)
@@ -284,7 +284,7 @@ def test_a_heartbeat_inside_an_effect_does_not_cost_the_lease(client: Scheduler)
 
 
 @pytest.mark.req("JOB-STO-5")
-def test_an_effect_that_sleeps_loses_its_transaction_and_the_others_go_on(client: Scheduler) -> None:
+def test_an_effect_that_sleeps_loses_its_transaction_and_others_continue(client: Scheduler) -> None:
     job = delivered(client)
     asleep, wake = threading.Event(), threading.Event()
     raised: list[BaseException] = []
@@ -314,7 +314,7 @@ def test_an_effect_that_sleeps_loses_its_transaction_and_the_others_go_on(client
     assert_nothing_of_it(client, job)
 
 
-def test_a_statement_that_does_not_end_is_broken_off(client: Scheduler) -> None:
+def test_an_endless_statement_is_interrupted(client: Scheduler) -> None:
     job = delivered(client)
     endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
@@ -324,7 +324,7 @@ def test_a_statement_that_does_not_end_is_broken_off(client: Scheduler) -> None:
     assert_nothing_of_it(client, job)
 
 
-def test_a_transaction_that_is_kept_for_later_is_of_no_use(client: Scheduler) -> None:
+def test_a_transaction_cannot_be_used_after_its_effect(client: Scheduler) -> None:
     job = delivered(client)
     kept: list[Transaction] = []
 
@@ -341,9 +341,7 @@ def test_a_transaction_that_is_kept_for_later_is_of_no_use(client: Scheduler) ->
 @pytest.mark.parametrize(
     "raised", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), MemoryError(), ValueError("x")]
 )
-def test_what_an_effect_raises_is_raised_to_its_caller_and_to_nobody_else(
-    client: Scheduler, raised: BaseException
-) -> None:
+def test_an_exception_of_an_effect_is_raised_to_its_caller_only(client: Scheduler, raised: BaseException) -> None:
     job = delivered(client)
     inside, go_on = threading.Event(), threading.Event()
     answers: list[Any] = []
@@ -375,7 +373,7 @@ def test_what_an_effect_raises_is_raised_to_its_caller_and_to_nobody_else(
     assert_nothing_of_it(client, job)
 
 
-def test_an_interrupt_in_the_middle_of_a_change_spoils_an_effect_that_swallows_it(
+def test_an_effect_that_swallows_an_interrupt_is_not_applied(
     client: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pendula.jobs.store.tables.writer import SqliteWriter
@@ -401,7 +399,7 @@ def test_an_interrupt_in_the_middle_of_a_change_spoils_an_effect_that_swallows_i
 # It is in its own thread
 
 
-def test_an_effect_sees_the_context_and_the_thread_bound_things_of_its_own_job(client: Scheduler) -> None:
+def test_an_effect_sees_context_variables_and_thread_locals_of_its_job(client: Scheduler) -> None:
     name: contextvars.ContextVar[str] = contextvars.ContextVar("name")
     local = threading.local()
     started = threading.Barrier(8, timeout=240)
@@ -430,7 +428,7 @@ def test_an_effect_sees_the_context_and_the_thread_bound_things_of_its_own_job(c
 # The end of the store
 
 
-def test_closing_serves_whoever_stands_in_line(tmp_path: Path) -> None:
+def test_close_serves_the_queued_callers(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "jobs.db")
     inside, go_on = threading.Event(), threading.Event()
     answers: list[object] = []

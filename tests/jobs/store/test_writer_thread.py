@@ -55,7 +55,7 @@ def queued(serving: Serving, *calls: Call[Any]) -> list[threading.Thread]:
     return threads
 
 
-def test_whoever_stands_in_line_is_served_together_and_foreign_code_alone(serving: Serving) -> None:
+def test_queued_callers_are_served_together_and_foreign_code_alone(serving: Serving) -> None:
     threads = queued(
         serving, call("first"), call("a"), call("b"), call("effect", own=True), call("c"), call("d"),
         call("last effect", own=True),
@@ -70,7 +70,7 @@ def test_whoever_stands_in_line_is_served_together_and_foreign_code_alone(servin
     ]  # fmt: skip
 
 
-def test_whoever_left_the_line_is_not_served(serving: Serving) -> None:
+def test_a_caller_that_left_the_queue_is_not_served(serving: Serving) -> None:
     gone = call("gone")
     assert gone.begun.acquire(blocking=False), "what an interrupted caller does"
     threads = queued(serving, call("first"))
@@ -87,7 +87,7 @@ def test_whoever_left_the_line_is_not_served(serving: Serving) -> None:
     assert [group for group in serving.groups if group] == [["first"], ["stays"]]
 
 
-def test_a_second_thread_that_nobody_knows_of_serves_nobody(serving: Serving) -> None:
+def test_an_unknown_second_thread_serves_no_caller(serving: Serving) -> None:
     """An interrupt while the thread is started leaves it behind, and the next caller starts another."""
     threads = queued(serving, call("first"))
     stray = threading.Thread(target=serving.line._run)
@@ -100,7 +100,7 @@ def test_a_second_thread_that_nobody_knows_of_serves_nobody(serving: Serving) ->
     assert not threads[0].is_alive()
 
 
-def test_what_nobody_expected_is_told_to_all_and_the_next_is_served() -> None:
+def test_an_unexpected_error_is_raised_to_all_and_the_next_caller_is_served() -> None:
     failing = [True]
 
     def serve(group: list[Call[Any]]) -> None:
@@ -116,7 +116,7 @@ def test_what_nobody_expected_is_told_to_all_and_the_next_is_served() -> None:
     line.close()
 
 
-def test_whoever_comes_when_it_is_over_is_told_so(serving: Serving) -> None:
+def test_a_caller_after_the_close_is_rejected(serving: Serving) -> None:
     serving.go_on.set()
     serving.line.submit(call("first"))
     serving.line.close()
@@ -126,7 +126,7 @@ def test_whoever_comes_when_it_is_over_is_told_so(serving: Serving) -> None:
             serving.line.submit(call("late", own=own))
 
 
-def test_a_line_that_was_never_used_closes_at_once() -> None:
+def test_an_unused_queue_closes_at_once() -> None:
     line = WriterThread(lambda _: None, lambda: StoreUnusable("closed"))
 
     line.close()

@@ -57,7 +57,7 @@ def delivering(client: Virtual, *sinks: Any) -> Alerts:
 
 
 @pytest.mark.req("JOB-FAIL-6")
-def test_an_alert_has_the_form_of_the_document_and_is_delivered_once(client: Virtual) -> None:
+def test_an_alert_has_the_specified_form_and_is_delivered_once(client: Virtual) -> None:
     seen: list[Alert] = []
     alert_id = dead_letter(client, "mem_1", priority="high")
     alerts = delivering(client, seen.append)
@@ -88,7 +88,7 @@ def test_an_alert_has_the_form_of_the_document_and_is_delivered_once(client: Vir
 
 @pytest.mark.req("JOB-FAIL-6")
 @pytest.mark.parametrize(("first", "level"), [(to_log, "CRITICAL"), (to_log_quietly, "INFO")])
-def test_an_alert_is_one_log_line_and_at_level_info_in_the_demo(
+def test_an_alert_is_one_log_line_at_level_info_in_the_demo(
     client: Virtual, caplog: pytest.LogCaptureFixture, first: Sink, level: str
 ) -> None:
     alert_id = dead_letter(client, "mem_1", priority="high")
@@ -100,7 +100,7 @@ def test_an_alert_is_one_log_line_and_at_level_info_in_the_demo(
 
 
 @pytest.mark.req("JOB-FAIL-6")
-def test_an_alert_outlives_a_crash_before_its_delivery(tmp_path: Path) -> None:
+def test_an_alert_survives_a_crash_before_its_delivery(tmp_path: Path) -> None:
     before = virtual(tmp_path)
     alert_id = dead_letter(before, "mem_1")
     close_all()
@@ -114,7 +114,7 @@ def test_an_alert_outlives_a_crash_before_its_delivery(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-FAIL-6")
-def test_an_alert_is_handed_out_again_when_the_process_dies_before_all_sinks_took_it(client: Virtual) -> None:
+def test_an_alert_is_delivered_again_if_the_process_dies_before_all_sinks_took_it(client: Virtual) -> None:
     alert_id = dead_letter(client, "mem_1")
     good, bad = Receiver(), Receiver()
     bad.down = True
@@ -129,7 +129,7 @@ def test_an_alert_is_handed_out_again_when_the_process_dies_before_all_sinks_too
 
 
 @pytest.mark.req("JOB-FAIL-7")
-def test_a_failing_sink_is_tried_with_growing_pauses_and_holds_up_no_other(client: Virtual) -> None:
+def test_a_failing_sink_is_retried_with_backoff_and_delays_no_other(client: Virtual) -> None:
     first = dead_letter(client, "mem_1")
     good, bad = Receiver(), Receiver()
     bad.down = True
@@ -154,7 +154,7 @@ def test_a_failing_sink_is_tried_with_growing_pauses_and_holds_up_no_other(clien
 
 
 @pytest.mark.req("JOB-FAIL-7")
-def test_the_log_is_always_a_sink(client: Virtual, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_always_receives_alerts(client: Virtual, caplog: pytest.LogCaptureFixture) -> None:
     high, low = dead_letter(client, "mem_1", priority="high"), dead_letter(client, "mem_2")
 
     delivering(client).deliver()
@@ -168,7 +168,7 @@ def test_the_log_is_always_a_sink(client: Virtual, caplog: pytest.LogCaptureFixt
     ]
 
 
-def test_more_alerts_than_one_look_takes_are_all_delivered(client: Virtual) -> None:
+def test_alerts_beyond_one_page_are_all_delivered(client: Virtual) -> None:
     ids = [f"dead_letter:job_{number}:1" for number in range(230)]
 
     def store(tx: Writer) -> None:
@@ -185,7 +185,7 @@ def test_more_alerts_than_one_look_takes_are_all_delivered(client: Virtual) -> N
 
 
 @pytest.mark.req("JOB-FAIL-7")
-def test_a_sink_that_hangs_delays_no_call(client: Virtual) -> None:
+def test_a_hanging_sink_delays_no_call(client: Virtual) -> None:
     dead_letter(client, "mem_1")
     entered, release = threading.Event(), threading.Event()
 
@@ -206,7 +206,7 @@ def test_a_sink_that_hangs_delays_no_call(client: Virtual) -> None:
 
 
 @pytest.mark.req("JOB-FAIL-7")
-def test_the_thread_delivers_what_comes_while_it_runs(client: Virtual) -> None:
+def test_the_thread_delivers_new_alerts_while_it_runs(client: Virtual) -> None:
     arrived = threading.Event()
     alerts = Alerts(client.calls.store, client.clock, [lambda alert: arrived.set()], poll_sec=0.01)
     alerts.start()
@@ -254,7 +254,7 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.mark.req("JOB-FAIL-7")
-def test_a_webhook_gets_the_alert_until_it_says_yes(client: Virtual, hook: str) -> None:
+def test_a_webhook_gets_the_alert_until_it_accepts_it(client: Virtual, hook: str) -> None:
     alert_id = dead_letter(client, "mem_1")
     Hook.answers = [500, 302, 404, 204]
     alerts = delivering(client, Webhook(hook))

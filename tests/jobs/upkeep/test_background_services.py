@@ -19,7 +19,7 @@ def verify(context: Context) -> None:
 
 
 @pytest.mark.req("JOB-USE-7")
-def test_plans_of_the_settings_are_kept_while_the_block_lasts(tmp_path: Path) -> None:
+def test_plans_of_the_settings_are_served_within_the_block(tmp_path: Path) -> None:
     with Scheduler.open(tmp_path / "jobs.db") as scheduler, in_background(scheduler, Configured(recurring=(NIGHTLY,))):
         [plan] = scheduler.plans()["plans"]
 
@@ -27,7 +27,7 @@ def test_plans_of_the_settings_are_kept_while_the_block_lasts(tmp_path: Path) ->
         assert scheduler.show(plan["job_id"])["job"]["status"] == "queued"
 
 
-def test_the_alert_of_a_dead_letter_is_sent_before_the_block_is_left(
+def test_the_alert_of_a_dead_letter_is_sent_before_the_block_exits(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "pendula.jobs")

@@ -34,7 +34,7 @@ def alerts(town: Town) -> list[dict[str, Any]]:
 
 
 @pytest.mark.req("JOB-GATE-14")
-def test_three_whole_periods_without_one_raise_an_alert_and_two_do_not(town: Town) -> None:
+def test_three_periods_without_exploration_raise_an_alert_and_two_do_not(town: Town) -> None:
     town.user.create("cognition", "cg", **DOUBTED)
 
     later(town, 3)
@@ -47,7 +47,7 @@ def test_three_whole_periods_without_one_raise_an_alert_and_two_do_not(town: Tow
 
 
 @pytest.mark.req("JOB-GATE-14")
-def test_one_stall_has_one_alert_and_the_next_stall_another(town: Town) -> None:
+def test_each_stall_has_one_alert(town: Town) -> None:
     town.user.create("cognition", "cg", **{**DOUBTED, "auto_verify_budget": 9, "uncertainty_ttl": "P99W"})
     later(town, 5)
     for _ in range(3):
@@ -64,7 +64,7 @@ def test_one_stall_has_one_alert_and_the_next_stall_another(town: Town) -> None:
 
 @pytest.mark.req("JOB-GATE-14")
 @pytest.mark.parametrize(("risk", "stalled"), [("low", False), ("medium", True)])
-def test_only_a_verification_that_may_try_something_explores(town: Town, risk: str, stalled: bool) -> None:
+def test_only_a_verification_in_explore_mode_counts_as_exploration(town: Town, risk: str, stalled: bool) -> None:
     members = {**DOUBTED, "risk_tier": risk, "auto_verify_budget": 9, "uncertainty_ttl": "P99W"}
     town.user.create("cognition", "cg", **members)
     later(town, 4)
@@ -74,7 +74,7 @@ def test_only_a_verification_that_may_try_something_explores(town: Town, risk: s
 
 
 @pytest.mark.req("JOB-GATE-14")
-def test_how_long_a_period_is_can_be_set(tmp_path: Path) -> None:
+def test_the_length_of_a_period_can_be_set(tmp_path: Path) -> None:
     town = Town(tmp_path, Policy(limits=Limits(learning_period_days=2)))
     town.clock.now -= town.clock.now % (2 * DAY_US)
     town.user.create("cognition", "cg", **DOUBTED)
@@ -87,13 +87,13 @@ def test_how_long_a_period_is_can_be_set(tmp_path: Path) -> None:
     town.scheduler.close()
 
 
-def test_where_nothing_is_governed_nothing_stalls(town: Town) -> None:
+def test_a_store_without_governed_objects_does_not_stall(town: Town) -> None:
     later(town, 50)
 
     assert Learning(town.scheduler.calls).check() is False
 
 
-def test_what_is_counted_for_it_is_not_among_the_figures(town: Town) -> None:
+def test_internal_counters_are_not_in_the_metrics(town: Town) -> None:
     town.user.create("cognition", "cg", **DOUBTED)
     town.verified("inconclusive", 1)
 

@@ -24,7 +24,7 @@ def waiting(scheduler: Scheduler) -> list[Any]:
 
 
 @pytest.mark.req("JOB-STO-11")
-def test_an_ack_and_its_write_back_are_one_change(tmp_path: Path) -> None:
+def test_an_ack_and_its_write_back_are_one_transaction(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path, ELSEWHERE)
     acked(scheduler, clock, "m1", 60)
     [first] = waiting(scheduler)
@@ -38,7 +38,7 @@ def test_an_ack_and_its_write_back_are_one_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-STO-11")
-def test_without_objects_elsewhere_nothing_waits(tmp_path: Path) -> None:
+def test_without_external_objects_the_outbox_stays_empty(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     acked(scheduler, clock, "m1", 60)
 
@@ -47,7 +47,7 @@ def test_without_objects_elsewhere_nothing_waits(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-STO-11")
-def test_what_is_not_taken_comes_again_and_nothing_overtakes_it(tmp_path: Path) -> None:
+def test_a_rejected_write_back_is_retried_and_not_overtaken(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path, ELSEWHERE)
     for number in range(3):
         acked(scheduler, clock, f"m{number}", 60)
@@ -73,7 +73,7 @@ def test_what_is_not_taken_comes_again_and_nothing_overtakes_it(tmp_path: Path) 
 
 
 @pytest.mark.req("JOB-STO-11")
-def test_a_write_back_delivered_twice_is_ignored_by_its_version(tmp_path: Path) -> None:
+def test_a_duplicate_write_back_is_ignored_by_its_version(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path, ELSEWHERE)
     acked(scheduler, clock, "m", 60)
     acked(scheduler, clock, "m", 120)
@@ -94,7 +94,7 @@ def test_a_write_back_delivered_twice_is_ignored_by_its_version(tmp_path: Path) 
 
 
 @pytest.mark.req("JOB-STO-11")
-def test_the_outbox_outlives_its_process(tmp_path: Path) -> None:
+def test_the_outbox_survives_its_process(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path, ELSEWHERE)
     acked(scheduler, clock, "m", 60)
     scheduler.close()

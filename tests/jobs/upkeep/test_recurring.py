@@ -26,7 +26,7 @@ def waiting(client: Virtual) -> list[str]:
     return sorted(job["run_at"] for job in client.list()["jobs"])
 
 
-def test_the_next_occurrence_is_always_there_and_once(client: Virtual) -> None:
+def test_the_next_occurrence_is_always_stored_exactly_once(client: Virtual) -> None:
     one, other = Recurrences(client.calls, [HOURLY, DAILY]), Recurrences(client.calls, [HOURLY, DAILY])
     looks = []
     for _ in range(3):
@@ -44,7 +44,7 @@ def test_the_next_occurrence_is_always_there_and_once(client: Virtual) -> None:
     assert [format_utc(look) for look in looks if look] == waiting(client)[:3]
 
 
-def test_an_occurrence_is_the_job_its_entry_describes(client: Virtual) -> None:
+def test_an_occurrence_is_the_job_described_by_its_entry(client: Virtual) -> None:
     Recurrences(client.calls, [HOURLY]).enqueue_next()
 
     [job] = client.list()["jobs"]
@@ -54,11 +54,11 @@ def test_an_occurrence_is_the_job_its_entry_describes(client: Virtual) -> None:
     assert job["idempotency_key"] == "recurring:hourly:memory:mem_1:decay:2026-02-20T13:00:00Z"
 
 
-def test_without_entries_there_is_nothing_to_do(client: Virtual) -> None:
+def test_without_entries_no_job_is_stored(client: Virtual) -> None:
     assert Recurrences(client.calls, []).enqueue_next() is None
 
 
-def test_the_thread_enqueues_and_ends(client: Virtual) -> None:
+def test_the_thread_enqueues_and_stops(client: Virtual) -> None:
     client.clock.pass_by(3590)
     recurrences = Recurrences(client.calls, [HOURLY])
     recurrences.start()
@@ -69,7 +69,7 @@ def test_the_thread_enqueues_and_ends(client: Virtual) -> None:
 
 
 @pytest.mark.req("JOB-USE-7")
-def test_an_entry_may_name_a_time_zone(client: Virtual) -> None:
+def test_an_entry_can_name_a_time_zone(client: Virtual) -> None:
     local = Recurring("local", "30 0 * * *", "memory", "mem_1", "decay", zone="America/New_York")
 
     Recurrences(client.calls, [local]).enqueue_next()
@@ -78,7 +78,7 @@ def test_an_entry_may_name_a_time_zone(client: Virtual) -> None:
 
 
 @pytest.mark.req("JOB-USE-7")
-def test_plans_made_by_a_call_are_kept_by_every_process(client: Virtual) -> None:
+def test_plans_stored_by_a_call_are_served_by_every_process(client: Virtual) -> None:
     client.put_plan("hourly", cron="0 * * * *", object_type="memory", object_id="m", action="decay")
     client.clock.pass_by(3600)
 
@@ -87,7 +87,7 @@ def test_plans_made_by_a_call_are_kept_by_every_process(client: Virtual) -> None
     assert waiting(client) == ["2026-02-20T13:00:00Z", "2026-02-20T14:00:00Z"]
 
 
-def test_plans_of_a_settings_file_are_kept_by_those_who_have_them(client: Virtual) -> None:
+def test_plans_of_a_settings_file_are_served_by_processes_that_have_it(client: Virtual) -> None:
     Recurrences(client.calls, [HOURLY]).enqueue_next()
     client.clock.pass_by(3600)
 
@@ -96,7 +96,7 @@ def test_plans_of_a_settings_file_are_kept_by_those_who_have_them(client: Virtua
 
 
 @pytest.mark.req("JOB-USE-7")
-def test_a_pause_outlasts_the_process_that_has_the_entry(client: Virtual) -> None:
+def test_a_pause_survives_the_process_that_has_the_entry(client: Virtual) -> None:
     Recurrences(client.calls, [HOURLY]).enqueue_next()
     client.pause_plan("hourly")
 
@@ -108,7 +108,7 @@ def test_a_pause_outlasts_the_process_that_has_the_entry(client: Virtual) -> Non
     assert client.plans()["plans"][0]["paused_by"] == "local"
 
 
-def test_a_plan_of_a_settings_file_is_changed_there(client: Virtual) -> None:
+def test_a_plan_of_a_settings_file_can_only_be_changed_there(client: Virtual) -> None:
     Recurrences(client.calls, [HOURLY]).enqueue_next()
     body = {"cron": "@daily", "object_type": "memory", "object_id": "m", "action": "decay"}
 
@@ -121,7 +121,7 @@ def test_a_plan_of_a_settings_file_is_changed_there(client: Virtual) -> None:
     assert codes == ["plan_in_settings", "plan_in_settings"]
 
 
-def test_a_plan_that_no_settings_file_has_any_more_is_seen_to_rest_and_can_be_removed(client: Virtual) -> None:
+def test_a_plan_missing_from_every_settings_file_is_idle_and_can_be_removed(client: Virtual) -> None:
     running = Recurrences(client.calls, [HOURLY])
     for _ in range(3):
         running.enqueue_next()
@@ -134,14 +134,14 @@ def test_a_plan_that_no_settings_file_has_any_more_is_seen_to_rest_and_can_be_re
     assert client.remove_plan("hourly")["removed"]
 
 
-def test_an_entry_that_changed_takes_back_what_waits(client: Virtual) -> None:
+def test_a_changed_entry_withdraws_the_waiting_occurrence(client: Virtual) -> None:
     Recurrences(client.calls, [HOURLY]).enqueue_next()
     Recurrences(client.calls, [replace(HOURLY, cron="15 * * * *")]).enqueue_next()
 
     assert [job["run_at"] for job in client.list(status="queued")["jobs"]] == ["2026-02-20T12:15:00Z"]
 
 
-def test_two_files_with_another_entry_of_one_name_do_not_take_turns(client: Virtual) -> None:
+def test_two_files_with_different_entries_of_one_name_do_not_alternate(client: Virtual) -> None:
     old, new = Recurrences(client.calls, [HOURLY]), Recurrences(client.calls, [replace(HOURLY, cron="15 * * * *")])
     for _ in range(4):
         old.enqueue_next()

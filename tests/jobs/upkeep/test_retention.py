@@ -62,7 +62,7 @@ def statuses(scheduler: Scheduler) -> dict[str, int]:
 
 
 @pytest.mark.req("JOB-STO-13")
-def test_what_governance_knew_of_a_removed_job_goes_with_it(store: tuple[Scheduler, Clock], tmp_path: Path) -> None:
+def test_governance_data_of_a_removed_job_is_removed_with_it(store: tuple[Scheduler, Clock], tmp_path: Path) -> None:
     scheduler, clock = store
     scheduler.objects.create("memory", "m", evidence_refs=["ev_1"])
     clock.pass_by(DAY)
@@ -79,7 +79,7 @@ def test_what_governance_knew_of_a_removed_job_goes_with_it(store: tuple[Schedul
 
 
 @pytest.mark.req("JOB-STO-13")
-def test_what_has_been_over_for_the_days_of_the_settings_is_removed(store: tuple[Scheduler, Clock]) -> None:
+def test_jobs_finished_longer_than_the_configured_days_are_removed(store: tuple[Scheduler, Clock]) -> None:
     scheduler, clock = store
     [old] = enqueue(scheduler, 1)
     finish(scheduler)
@@ -97,7 +97,7 @@ def test_what_has_been_over_for_the_days_of_the_settings_is_removed(store: tuple
 
 
 @pytest.mark.req("JOB-STO-13")
-def test_the_days_can_be_said_and_cancelled_jobs_count(store: tuple[Scheduler, Clock]) -> None:
+def test_the_days_can_be_given_and_cancelled_jobs_are_included(store: tuple[Scheduler, Clock]) -> None:
     scheduler, clock = store
     [job] = enqueue(scheduler, 1)
     scheduler.cancel(job)
@@ -109,13 +109,13 @@ def test_the_days_can_be_said_and_cancelled_jobs_count(store: tuple[Scheduler, C
 
 
 @pytest.mark.parametrize("days", [0, 3651, -1])
-def test_days_out_of_range_are_refused(store: tuple[Scheduler, Clock], days: int) -> None:
+def test_days_out_of_range_are_rejected(store: tuple[Scheduler, Clock], days: int) -> None:
     with pytest.raises(WrongUsage, match="1 to 3650 days"):
         retain(store[0].calls, days=days)
 
 
 @pytest.mark.req("JOB-STO-13")
-def test_waiting_running_and_dead_jobs_stay_however_old_they_are(store: tuple[Scheduler, Clock]) -> None:
+def test_waiting_running_and_dead_letter_jobs_are_never_removed_by_age(store: tuple[Scheduler, Clock]) -> None:
     scheduler, clock = store
     dead = die(scheduler)
     running, _ = enqueue(scheduler, 2)
@@ -144,7 +144,7 @@ def test_dead_letters_are_deleted_only_on_request(store: tuple[Scheduler, Clock]
 
 @pytest.mark.req("JOB-STO-13")
 @pytest.mark.req("JOB-AUD-4")
-def test_the_counts_are_right_afterwards_and_the_trail_is_whole(store: tuple[Scheduler, Clock]) -> None:
+def test_counts_are_right_after_a_removal_and_the_trail_is_intact(store: tuple[Scheduler, Clock]) -> None:
     scheduler, clock = store
     enqueue(scheduler, 30)
     finish(scheduler)
@@ -220,7 +220,7 @@ class Watching:
 
 
 @pytest.mark.req("JOB-STO-13")
-def test_a_step_removes_at_most_a_thousand_and_the_steps_remove_all(store: tuple[Scheduler, Clock]) -> None:
+def test_a_step_removes_at_most_a_thousand_jobs_and_all_steps_remove_all(store: tuple[Scheduler, Clock]) -> None:
     scheduler, clock = store
     enqueue(scheduler, 3001)
     finish(scheduler)
@@ -237,7 +237,7 @@ def test_a_step_removes_at_most_a_thousand_and_the_steps_remove_all(store: tuple
 
 
 @pytest.mark.req("JOB-STO-13")
-def test_steps_that_hold_the_lock_too_long_become_smaller(store: tuple[Scheduler, Clock]) -> None:
+def test_steps_shrink_when_they_hold_the_lock_too_long(store: tuple[Scheduler, Clock]) -> None:
     scheduler, clock = store
     enqueue(scheduler, 500)
     finish(scheduler)
@@ -264,7 +264,7 @@ def test_a_step_finds_its_jobs_by_an_index(store: tuple[Scheduler, Clock], tmp_p
     assert scheduler.list()["jobs"] == []
 
 
-def test_the_effect_of_a_removed_job_goes_with_it(store: tuple[Scheduler, Clock]) -> None:
+def test_the_effect_record_of_a_removed_job_is_removed_with_it(store: tuple[Scheduler, Clock]) -> None:
     scheduler, clock = store
     enqueue(scheduler, 1, idempotency_key="k-1")
     scheduler.calls.store.write(lambda tx: tx.put_effect(Effect("k-1", 1, 1, {"done": True}, clock.now)))
@@ -277,7 +277,7 @@ def test_the_effect_of_a_removed_job_goes_with_it(store: tuple[Scheduler, Clock]
 
 
 @pytest.mark.req("JOB-STO-13")
-def test_a_freed_key_can_be_used_again_and_the_trail_says_who_freed_it(store: tuple[Scheduler, Clock]) -> None:
+def test_a_freed_key_can_be_used_again_and_the_trail_names_the_user(store: tuple[Scheduler, Clock]) -> None:
     scheduler, clock = store
     enqueue(scheduler, 1, idempotency_key="k-1")
     finish(scheduler)
@@ -299,7 +299,7 @@ def test_a_freed_key_can_be_used_again_and_the_trail_says_who_freed_it(store: tu
     assert check(scheduler.calls.store) == []
 
 
-def test_the_key_of_a_present_job_cannot_be_freed(store: tuple[Scheduler, Clock]) -> None:
+def test_the_key_of_a_stored_job_cannot_be_freed(store: tuple[Scheduler, Clock]) -> None:
     scheduler, _ = store
     [job] = enqueue(scheduler, 1, idempotency_key="k-1")
 
@@ -317,9 +317,7 @@ def test_all_faults_of_a_body_are_reported_at_once(store: tuple[Scheduler, Clock
     assert found == [("why", "unknown_field"), ("idempotency_key", "invalid_field"), ("reason", "missing_field")]
 
 
-def test_in_the_background_it_is_done_again_and_again_until_it_is_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_background_retention_repeats_until_it_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scheduler, clock = opened(tmp_path, Policy(retention_days=1))
     enqueue(scheduler, 1)
     finish(scheduler)

@@ -33,7 +33,7 @@ def page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int
 
 
 @pytest.mark.req("JOB-AUD-4")
-def test_the_newest_events_cannot_be_taken_away_unseen(tmp_path: Path) -> None:
+def test_removing_the_newest_events_is_detected(tmp_path: Path) -> None:
     scheduler, _ = lived(tmp_path)
     count = len(scheduler.audit(limit=1000)["events"])
     scheduler.close()
@@ -57,7 +57,7 @@ def test_the_newest_events_cannot_be_taken_away_unseen(tmp_path: Path) -> None:
 @pytest.mark.req("JOB-AUD-3", "JOB-STO-12")
 @pytest.mark.usefixtures("page")
 @pytest.mark.parametrize("seed", range(5))
-def test_following_the_trail_gives_the_present_state(tmp_path: Path, seed: int) -> None:
+def test_replaying_the_trail_gives_the_current_state(tmp_path: Path, seed: int) -> None:
     Play(tmp_path / "jobs.db", random.Random(1000 + seed).randrange).run(steps=80)
     store = SqliteStore(tmp_path / "jobs.db")
     with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
@@ -142,7 +142,7 @@ def test_the_check_finds_a_damaged_file(tmp_path: Path) -> None:
     store.close()
 
 
-def test_calls_of_another_scheduler_on_the_same_store_go_on_the_same_chain(tmp_path: Path) -> None:
+def test_calls_of_another_scheduler_on_the_same_store_continue_the_chain(tmp_path: Path) -> None:
     scheduler, clock = lived(tmp_path)
     other = Scheduler(Calls(SqliteStore(tmp_path / "jobs.db"), Policy(), clock))
     for number in range(3):
@@ -189,9 +189,7 @@ PLANTED_IN_OBJECTS = {
 
 @pytest.mark.req("JOB-AUD-3", "JOB-STO-12")
 @pytest.mark.parametrize(("sql", "code"), PLANTED_IN_OBJECTS.values(), ids=list(PLANTED_IN_OBJECTS))
-def test_the_check_finds_what_was_done_to_a_governed_object_behind_its_back(
-    tmp_path: Path, sql: str, code: str
-) -> None:
+def test_the_check_finds_tampering_with_a_governed_object(tmp_path: Path, sql: str, code: str) -> None:
     town = Town(tmp_path)
     town.open_gates(cognition_gate="block")
     town.user.set_gate("risk_gate", "limit", "for a while")
@@ -218,7 +216,7 @@ PLANTED_IN_DECISIONS = {
 
 @pytest.mark.req("JOB-SM-15", "JOB-GATE-5", "JOB-GATE-13", "JOB-STO-12")
 @pytest.mark.parametrize(("sql", "code"), PLANTED_IN_DECISIONS.values(), ids=list(PLANTED_IN_DECISIONS))
-def test_the_check_finds_what_was_done_to_decisions_behind_their_back(tmp_path: Path, sql: str, code: str) -> None:
+def test_the_check_finds_tampering_with_decisions(tmp_path: Path, sql: str, code: str) -> None:
     town = Town(tmp_path)
     town.open_gates()
     town.user.create("memory", "m", status="quarantine", risk_tier="high", evidence_refs=["ev_1"])
@@ -238,7 +236,7 @@ def test_the_check_finds_what_was_done_to_decisions_behind_their_back(tmp_path: 
     assert code in found
 
 
-def test_a_rollback_that_nobody_waits_for_is_told_when_it_is_finished(tmp_path: Path) -> None:
+def test_finishing_an_unrequested_rollback_is_audited(tmp_path: Path) -> None:
     machine = replace(REFERENCE["memory"], awaits_rollback=frozenset())
     town = Town(tmp_path, Policy(machines={**REFERENCE, "memory": machine}))
     town.user.create("memory", "m", status="rejected_poisoned", evidence_refs=["ev_1"])
@@ -250,9 +248,7 @@ def test_a_rollback_that_nobody_waits_for_is_told_when_it_is_finished(tmp_path: 
 
 
 @pytest.mark.parametrize("call", ["show", "why", "list"])
-def test_an_object_that_cannot_be_read_is_trouble_of_the_store_and_no_mistake_of_ours(
-    tmp_path: Path, call: str
-) -> None:
+def test_an_unreadable_object_is_a_store_error_not_a_defect(tmp_path: Path, call: str) -> None:
     town = Town(tmp_path)
     town.user.create("memory", "m")
     with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection, connection:
@@ -263,9 +259,7 @@ def test_an_object_that_cannot_be_read_is_trouble_of_the_store_and_no_mistake_of
     town.scheduler.close()
 
 
-def test_following_a_long_trail_holds_a_page_of_it_and_not_all_jobs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replaying_a_long_trail_keeps_one_page_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory grows with what is begun and not with what is stored."""
     monkeypatch.setattr(job_trail, "PAGE", 100)
     monkeypatch.setattr(verification, "PAGE", 100)

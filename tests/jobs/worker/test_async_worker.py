@@ -37,7 +37,7 @@ def worked(folder: Path, function: Any, jobs: int = 1, **options: Any) -> tuple[
     return asyncio.run(run())
 
 
-def test_handlers_run_on_the_loop_of_the_caller(tmp_path: Path) -> None:
+def test_handlers_run_on_the_event_loop_of_the_caller(tmp_path: Path) -> None:
     threads = []
 
     async def decay(context: AsyncContext) -> None:
@@ -50,7 +50,7 @@ def test_handlers_run_on_the_loop_of_the_caller(tmp_path: Path) -> None:
     assert set(threads) == {threading.main_thread()}
 
 
-def test_handlers_run_beside_each_other(tmp_path: Path) -> None:
+def test_handlers_run_concurrently(tmp_path: Path) -> None:
     arrived = 0
 
     async def decay(context: AsyncContext) -> None:
@@ -65,7 +65,7 @@ def test_handlers_run_beside_each_other(tmp_path: Path) -> None:
     assert tally.succeeded == 4
 
 
-def test_once_does_not_hold_up_the_loop(tmp_path: Path) -> None:
+def test_once_does_not_block_the_event_loop(tmp_path: Path) -> None:
     ticks = 0
 
     async def decay(context: AsyncContext) -> None:
@@ -88,7 +88,7 @@ def test_once_does_not_hold_up_the_loop(tmp_path: Path) -> None:
     assert (tally.succeeded, ticks) == (1, 20)
 
 
-def test_an_effect_sees_the_variables_of_its_handler(tmp_path: Path) -> None:
+def test_an_effect_sees_the_context_variables_of_its_handler(tmp_path: Path) -> None:
     who: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
     seen = []
 
@@ -101,7 +101,7 @@ def test_an_effect_sees_the_variables_of_its_handler(tmp_path: Path) -> None:
     assert sorted(seen) == ["mem_0", "mem_1"]
 
 
-def test_an_effect_that_runs_out_of_its_iterator_fails_and_hangs_nobody(tmp_path: Path) -> None:
+def test_an_effect_that_raises_stop_iteration_fails_and_does_not_hang(tmp_path: Path) -> None:
     heard = []
 
     async def decay(context: AsyncContext) -> None:
@@ -123,7 +123,7 @@ def test_a_heartbeat_is_awaited(tmp_path: Path) -> None:
     assert worked(tmp_path, decay)[0].succeeded == 1
 
 
-def test_ordinary_handlers_run_beside_the_loop(tmp_path: Path) -> None:
+def test_sync_handlers_run_outside_the_event_loop(tmp_path: Path) -> None:
     threads = []
 
     def decay(context: Context) -> None:
@@ -134,7 +134,7 @@ def test_ordinary_handlers_run_beside_the_loop(tmp_path: Path) -> None:
     assert (tally.succeeded, threading.main_thread() in threads) == (1, False)
 
 
-def test_a_handler_over_its_time_is_cancelled(tmp_path: Path) -> None:
+def test_a_handler_over_its_timeout_is_cancelled(tmp_path: Path) -> None:
     heard = []
 
     async def run() -> Tally:
@@ -174,7 +174,7 @@ def test_a_cancelled_worker_lets_its_handlers_finish(tmp_path: Path) -> None:
     assert asyncio.run(run()) == ["succeeded"]
 
 
-def test_a_worker_that_was_stopped_ends(tmp_path: Path) -> None:
+def test_a_stopped_worker_ends(tmp_path: Path) -> None:
     async def run() -> int:
         async with await AsyncScheduler.open(tmp_path / "jobs.db", QUICK) as scheduler:
             worker = AsyncWorker(scheduler, handlers(lambda context: None))
@@ -187,7 +187,7 @@ def test_a_worker_that_was_stopped_ends(tmp_path: Path) -> None:
     assert asyncio.run(run()) == 0
 
 
-def test_what_keeps_the_worker_from_working_is_raised(tmp_path: Path) -> None:
+def test_an_error_that_stops_the_worker_is_raised(tmp_path: Path) -> None:
     async def run() -> None:
         async with await AsyncScheduler.open(tmp_path / "jobs.db", QUICK) as scheduler:
             await AsyncWorker(scheduler, handlers(lambda context: None), concurrency=0).run()
@@ -196,7 +196,7 @@ def test_what_keeps_the_worker_from_working_is_raised(tmp_path: Path) -> None:
         asyncio.run(run())
 
 
-def test_async_handlers_of_an_ordinary_worker_await_once_too(tmp_path: Path) -> None:
+def test_async_handlers_of_a_sync_worker_can_await_once(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
     applied = []

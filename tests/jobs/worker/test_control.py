@@ -29,7 +29,7 @@ def only(client: Virtual) -> dict[str, object]:
 
 
 @pytest.mark.req("JOB-USE-2")
-def test_a_job_without_a_handler_stays_queued_and_the_others_are_done(tmp_path: Path) -> None:
+def test_a_job_without_a_handler_stays_queued_and_others_run(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**{**MEMORY, "action": "verify"})
     client.enqueue(**MEMORY)
@@ -42,7 +42,7 @@ def test_a_job_without_a_handler_stays_queued_and_the_others_are_done(tmp_path: 
 
 
 @pytest.mark.req("JOB-USE-2")
-def test_a_job_that_was_not_asked_for_is_handed_back_and_not_ended(tmp_path: Path) -> None:
+def test_an_unrequested_job_is_released_and_not_ended(tmp_path: Path) -> None:
     class Old(Virtual):
         """A scheduler that knows nothing of pairs."""
 
@@ -61,7 +61,7 @@ def test_a_job_that_was_not_asked_for_is_handed_back_and_not_ended(tmp_path: Pat
 
 
 @pytest.mark.req("JOB-USE-2")
-def test_a_worker_without_handlers_is_refused(tmp_path: Path) -> None:
+def test_a_worker_without_handlers_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(WrongUsage, match="at least one handler"):
         Worker(virtual(tmp_path), Handlers())
 
@@ -109,7 +109,7 @@ def test_a_backlog_with_a_running_job_is_not_unhandled(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-USE-1")
-def test_a_handler_finds_the_payload_in_its_context(tmp_path: Path) -> None:
+def test_the_context_of_a_handler_has_the_payload(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.defer("memory", "m1", "decay", payload={"by": "half"})
     client.defer("memory", "m2", "decay")
@@ -121,7 +121,7 @@ def test_a_handler_finds_the_payload_in_its_context(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-USE-3")
-def test_a_handler_hears_of_a_cancellation_with_the_next_renewal_and_may_stop(tmp_path: Path) -> None:
+def test_a_cancel_request_reaches_the_handler_with_the_next_renewal(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
     heard: list[bool] = []
@@ -142,7 +142,7 @@ def test_a_handler_hears_of_a_cancellation_with_the_next_renewal_and_may_stop(tm
 
 
 @pytest.mark.req("JOB-USE-3")
-def test_a_handler_that_succeeds_all_the_same_has_succeeded(tmp_path: Path) -> None:
+def test_a_handler_that_succeeds_despite_a_cancel_request_has_succeeded(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
 
@@ -156,7 +156,7 @@ def test_a_handler_that_succeeds_all_the_same_has_succeeded(tmp_path: Path) -> N
 
 
 @pytest.mark.req("JOB-USE-4")
-def test_progress_goes_out_with_the_next_renewal(tmp_path: Path) -> None:
+def test_progress_is_sent_with_the_next_renewal(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
     seen: list[object] = []
@@ -178,7 +178,7 @@ def test_progress_goes_out_with_the_next_renewal(tmp_path: Path) -> None:
 
 @pytest.mark.req("JOB-USE-4")
 @pytest.mark.parametrize("fraction", [-0.1, 1.1, float("nan")])
-def test_progress_that_is_not_a_fraction_is_the_handlers_mistake(tmp_path: Path, fraction: float) -> None:
+def test_progress_that_is_not_a_fraction_fails_in_the_handler(tmp_path: Path, fraction: float) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
 

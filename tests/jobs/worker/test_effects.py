@@ -47,7 +47,7 @@ def note(transaction: Transaction) -> Json:
 
 
 @pytest.mark.req("JOB-POL-4")
-def test_a_later_delivery_applies_nothing_and_gets_the_first_result(client: Virtual) -> None:
+def test_a_redelivery_applies_nothing_and_gets_the_recorded_result(client: Virtual) -> None:
     client.enqueue(**MEMORY, idempotency_key="k")
     first = once(client.calls, pulled(client), note)
     client.clock.pass_by(61)
@@ -64,7 +64,7 @@ def test_a_later_delivery_applies_nothing_and_gets_the_first_result(client: Virt
 
 
 @pytest.mark.req("JOB-POL-4")
-def test_a5_a_worker_lost_between_effect_and_ack_leaves_one_effect(client: Virtual) -> None:
+def test_a5_a_worker_killed_between_effect_and_ack_leaves_one_effect(client: Virtual) -> None:
     client.enqueue(**MEMORY, idempotency_key="k")
     once(client.calls, pulled(client), changing)
     client.clock.pass_by(61)
@@ -107,7 +107,7 @@ def test_a_delivery_that_lost_its_lease_writes_nothing(client: Virtual) -> None:
 
 
 @pytest.mark.req("JOB-ACK-8")
-def test_a_late_delivery_does_not_even_get_the_recorded_result(client: Virtual) -> None:
+def test_a_delivery_with_an_expired_lease_does_not_get_the_recorded_result(client: Virtual) -> None:
     client.enqueue(**MEMORY)
     late = pulled(client)
     client.clock.pass_by(61)
@@ -118,7 +118,7 @@ def test_a_late_delivery_does_not_even_get_the_recorded_result(client: Virtual) 
 
 
 @pytest.mark.req("JOB-WRK-5")
-def test_a_handler_that_swallows_the_loss_is_thrown_away_all_the_same(client: Virtual) -> None:
+def test_the_result_of_a_handler_that_swallows_the_loss_is_discarded(client: Virtual) -> None:
     client.enqueue(**MEMORY)
 
     def decay(context: Context) -> Done:
@@ -134,7 +134,7 @@ def test_a_handler_that_swallows_the_loss_is_thrown_away_all_the_same(client: Vi
 
 
 @pytest.mark.req("JOB-POL-4")
-def test_an_effect_that_fails_leaves_no_trace_and_may_be_tried_again(client: Virtual) -> None:
+def test_a_failed_effect_leaves_no_trace_and_can_be_retried(client: Virtual) -> None:
     client.enqueue(**MEMORY, idempotency_key="k")
     job = pulled(client)
 
@@ -156,7 +156,7 @@ def test_an_effect_that_fails_leaves_no_trace_and_may_be_tried_again(client: Vir
     assert check(client.calls.store) == []
 
 
-def test_a_result_without_canonical_form_undoes_the_effect(client: Virtual) -> None:
+def test_a_result_without_canonical_form_rolls_back_the_effect(client: Virtual) -> None:
     client.enqueue(**MEMORY)
 
     with pytest.raises(NotCanonical):
@@ -175,7 +175,7 @@ def test_a_result_without_canonical_form_undoes_the_effect(client: Virtual) -> N
         "SELECT 1; SELECT 2",
     ],
 )
-def test_a_faulty_statement_is_its_authors_trouble_alone(client: Virtual, statement: str) -> None:
+def test_a_faulty_statement_fails_only_its_own_effect(client: Virtual, statement: str) -> None:
     client.enqueue(**MEMORY)
     job = pulled(client)
 
@@ -191,7 +191,7 @@ def test_a_faulty_statement_is_its_authors_trouble_alone(client: Virtual, statem
     ["COMMIT", "  rollback", "/* x */ BEGIN", "-- x\nEND", "SAVEPOINT a", "release part", "PRAGMA synchronous = OFF",
      "ATTACH 'x' AS y", "DETACH y", "\n/* a\nb */ -- c\n commit"],
 )  # fmt: skip
-def test_an_effect_cannot_end_the_transaction_of_all(client: Virtual, statement: str) -> None:
+def test_an_effect_cannot_end_the_shared_transaction(client: Virtual, statement: str) -> None:
     client.enqueue(**MEMORY)
 
     with pytest.raises(StatementRefused, match="not allowed"):
@@ -200,7 +200,7 @@ def test_an_effect_cannot_end_the_transaction_of_all(client: Virtual, statement:
     assert notes(client) == []
 
 
-def test_one_effect_that_fails_among_many_in_one_commit_spoils_none_of_them(client: Virtual) -> None:
+def test_one_failed_effect_does_not_affect_others_in_its_commit(client: Virtual) -> None:
     jobs = []
     for number in range(8):
         client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"}, idempotency_key=f"k{number}")
@@ -235,7 +235,7 @@ def test_one_effect_that_fails_among_many_in_one_commit_spoils_none_of_them(clie
 
 
 @pytest.mark.req("JOB-AUD-1")
-def test_a_changed_object_has_its_event_and_its_version(client: Virtual) -> None:
+def test_an_object_change_has_an_event_and_a_version(client: Virtual) -> None:
     client.enqueue(**MEMORY)
     job = pulled(client)
     at = client.clock.now + 3_600_000_000
@@ -257,7 +257,7 @@ def test_a_changed_object_has_its_event_and_its_version(client: Virtual) -> None
     assert check(client.calls.store) == []
 
 
-def test_a_job_enqueued_within_an_effect_is_stored_with_it(client: Virtual) -> None:
+def test_a_job_enqueued_in_an_effect_is_stored_with_it(client: Virtual) -> None:
     client.enqueue(**MEMORY)
     job = pulled(client)
 
@@ -271,7 +271,7 @@ def test_a_job_enqueued_within_an_effect_is_stored_with_it(client: Virtual) -> N
     assert client.show(str(made))["job"]["idempotency_key"] == "v"
 
 
-def test_a_second_effect_of_one_job_is_refused_before_it_does_anything(client: Virtual) -> None:
+def test_a_second_effect_of_one_job_is_rejected_before_it_runs(client: Virtual) -> None:
     client.enqueue(**MEMORY, idempotency_key="k")
 
     def decay(context: Context) -> None:
@@ -286,7 +286,7 @@ def test_a_second_effect_of_one_job_is_refused_before_it_does_anything(client: V
 
 
 @pytest.mark.req("JOB-POL-4")
-def test_a_revived_dead_letter_does_not_apply_its_effect_again(client: Virtual) -> None:
+def test_a_requeued_dead_letter_does_not_apply_its_effect_again(client: Virtual) -> None:
     client.enqueue(**MEMORY, idempotency_key="k", max_attempts=1)
     first = pulled(client)
     once(client.calls, first, note)
@@ -323,7 +323,7 @@ def test_an_effect_can_neither_end_its_transaction_nor_touch_the_tables_of_the_s
 
 
 @pytest.mark.req("JOB-STO-11")
-def test_an_object_elsewhere_hears_of_what_an_effect_changed(tmp_path: Path) -> None:
+def test_an_external_object_gets_the_change_of_an_effect(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path, Policy(objects_elsewhere=True))
     scheduler.enqueue(object_type="memory", object_id="m", action="verify")
     [job] = scheduler.pull(worker_id="w")["jobs"]
@@ -348,7 +348,7 @@ def test_an_effect_cannot_rewrite_the_whole_file(client: Virtual) -> None:
 
 @pytest.mark.req("JOB-AUD-6")
 @pytest.mark.parametrize("evidence", [("ev_55", "ev_7"), ("memory:mem_0",), ()], ids=["decision", "source", "none"])
-def test_a_state_change_names_what_it_rests_on_and_its_job(client: Virtual, evidence: tuple[str, ...]) -> None:
+def test_a_state_change_names_its_references_and_its_job(client: Virtual, evidence: tuple[str, ...]) -> None:
     client.enqueue(**MEMORY)
     job = pulled(client)
 
@@ -374,7 +374,7 @@ def test_the_state_change_of_an_ack_names_its_job(client: Virtual) -> None:
 
 
 @pytest.mark.req("JOB-POL-4", "JOB-ACK-11")
-def test_later_jobs_change_an_object_that_has_a_state_already(client: Virtual) -> None:
+def test_later_jobs_change_an_object_that_already_has_a_state(client: Virtual) -> None:
     states = ["fresh", "fading", "fading", None, "gone"]
     for number, state in enumerate(states):
         client.enqueue(**MEMORY, idempotency_key=f"k{number}")
@@ -387,7 +387,7 @@ def test_later_jobs_change_an_object_that_has_a_state_already(client: Virtual) -
     assert check(client.calls.store) == []
 
 
-def test_a_governed_object_refuses_the_change_of_an_effect_whatever_state_it_has(client: Virtual) -> None:
+def test_an_effect_cannot_change_a_governed_object_in_any_state(client: Virtual) -> None:
     client.objects.create("memory", "mem_1", evidence_refs=["ev_1"])
     client.enqueue(**MEMORY)
     job = next(job for job in client.pull(worker_id="w1")["jobs"] if job["action"] == "decay")

@@ -67,7 +67,7 @@ def open_gates(client: Scheduler, **verdicts: str) -> None:
 
 
 @pytest.mark.req("JOB-WRK-3")
-def test_a_verdict_ends_the_job_and_moves_the_object_at_once(tmp_path: Path) -> None:
+def test_a_verdict_ends_the_job_and_changes_the_object_in_one_call(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     made(client, risk_tier="medium")
     seen: list[Any] = []
@@ -120,7 +120,7 @@ class Heard:
 
 
 @pytest.mark.req("JOB-WRK-4")
-def test_lease_then_gates_and_budget_then_the_verifier_then_the_change(tmp_path: Path) -> None:
+def test_steps_run_in_order_lease_gates_budget_verifier_change(tmp_path: Path) -> None:
     client = Noting(*calls_on(tmp_path))
     made(client, "cognition", **DOUBTED)
     note = client.heard.append
@@ -140,7 +140,7 @@ def test_lease_then_gates_and_budget_then_the_verifier_then_the_change(tmp_path:
 
 @pytest.mark.req("JOB-WRK-4")
 @pytest.mark.parametrize("refusing", ["own gate", "gate", "budget", "object"])
-def test_no_later_step_is_taken_when_an_earlier_one_refuses(tmp_path: Path, refusing: str) -> None:
+def test_no_step_runs_after_a_rejected_one(tmp_path: Path, refusing: str) -> None:
     client = Noting(*calls_on(tmp_path))
     open_gates(client, risk_gate="block" if refusing == "gate" else "pass")
     budget = 0 if refusing == "budget" else 2
@@ -172,7 +172,7 @@ def test_no_later_step_is_taken_when_an_earlier_one_refuses(tmp_path: Path, refu
 
 
 @pytest.mark.req("JOB-GATE-6", "JOB-WRK-7")
-def test_a_verifier_that_raises_fails_the_job_and_its_unit_stays_taken(tmp_path: Path) -> None:
+def test_a_verifier_that_raises_fails_the_job_and_uses_its_unit(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     made(client, "cognition", **DOUBTED)
 
@@ -187,7 +187,7 @@ def test_a_verifier_that_raises_fails_the_job_and_its_unit_stays_taken(tmp_path:
     assert known(client, "cognition")["verify_budget_left"] == 1
 
 
-def test_an_answer_that_is_no_verdict_is_a_failure_that_says_so(tmp_path: Path) -> None:
+def test_an_answer_that_is_not_a_verdict_is_a_failure_with_a_reason(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     made(client)
 
@@ -200,7 +200,7 @@ def test_an_answer_that_is_no_verdict_is_a_failure_that_says_so(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("evidence", ["ev_2", {"ev_2"}, None, 7], ids=["text", "set", "None", "int"])
-def test_evidence_that_is_no_list_of_references_is_not_taken_for_one(tmp_path: Path, evidence: Any) -> None:
+def test_evidence_that_is_not_a_list_of_references_is_rejected(tmp_path: Path, evidence: Any) -> None:
     client = virtual(tmp_path)
     made(client)
 
@@ -211,7 +211,7 @@ def test_evidence_that_is_no_list_of_references_is_not_taken_for_one(tmp_path: P
     assert "the evidence of a verdict is a tuple of references" in job["last_error"]
 
 
-def test_a_verdict_in_words_of_ones_own_making_is_kept_as_plain_text(tmp_path: Path) -> None:
+def test_a_verdict_of_a_str_subclass_is_stored_as_plain_text(tmp_path: Path) -> None:
     class Word(str):
         __slots__ = ()
 
@@ -224,7 +224,7 @@ def test_a_verdict_in_words_of_ones_own_making_is_kept_as_plain_text(tmp_path: P
     assert known(client)["status"] == "verified"
 
 
-def test_a_verdict_that_the_store_cannot_take_is_a_failure_that_says_why(tmp_path: Path) -> None:
+def test_a_verdict_rejected_by_the_store_is_a_failure_with_a_reason(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     made(client)
 
@@ -236,7 +236,7 @@ def test_a_verdict_that_the_store_cannot_take_is_a_failure_that_says_why(tmp_pat
 
 
 @pytest.mark.req("JOB-SM-14")
-def test_decay_and_archive_are_settled_by_the_worker_itself(tmp_path: Path) -> None:
+def test_the_worker_settles_decay_and_archive_itself(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     made(client, status="active", half_life="P1D", expires_at="2026-03-01T00:00:00Z")
 
@@ -248,7 +248,7 @@ def test_decay_and_archive_are_settled_by_the_worker_itself(tmp_path: Path) -> N
     assert check(client.calls.store) == []
 
 
-def test_whoever_handles_a_decay_is_asked_before_the_object_settles_it(tmp_path: Path) -> None:
+def test_a_handler_for_decay_runs_instead_of_the_settling(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.defer("memory", "m", "decay")
     client.defer("experience", "m", "decay")
@@ -261,7 +261,7 @@ def test_whoever_handles_a_decay_is_asked_before_the_object_settles_it(tmp_path:
     assert [job["status"] for job in jobs_of(client)] == ["failed", "succeeded"]
 
 
-def test_only_the_types_that_are_named_are_settled(tmp_path: Path) -> None:
+def test_only_the_named_types_are_settled(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     worker = Worker(client, Handlers(), govern=["memory"])
 
@@ -270,7 +270,7 @@ def test_only_the_types_that_are_named_are_settled(tmp_path: Path) -> None:
         Worker(client, Handlers())
 
 
-def test_a_job_that_is_put_off_while_it_runs_counts_as_handed_back(tmp_path: Path) -> None:
+def test_a_job_deferred_while_it_runs_counts_as_released(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     open_gates(client)
     made(client, risk_tier="high")
@@ -288,7 +288,7 @@ def test_a_job_that_is_put_off_while_it_runs_counts_as_handed_back(tmp_path: Pat
 
 
 @pytest.mark.req("JOB-ACK-8")
-def test_a_verdict_after_the_lease_was_lost_changes_nothing(tmp_path: Path) -> None:
+def test_a_verdict_after_a_lost_lease_changes_nothing(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     made(client)
 
@@ -306,7 +306,7 @@ def test_a_verdict_after_the_lease_was_lost_changes_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.req("JOB-GATE-6", "JOB-WRK-13")
-def test_a_worker_that_died_in_its_verifier_cost_a_unit_and_changed_nothing_else(tmp_path: Path) -> None:
+def test_a_worker_killed_in_its_verifier_uses_a_unit_and_changes_nothing_else(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     made(client, "cognition", **DOUBTED)
     client.clock.pass_by(DAY)
@@ -321,7 +321,7 @@ def test_a_worker_that_died_in_its_verifier_cost_a_unit_and_changed_nothing_else
 
 
 @pytest.mark.req("JOB-SM-4")
-def test_an_object_that_changed_under_the_verifier_is_looked_into_again(tmp_path: Path) -> None:
+def test_an_object_changed_during_its_verification_is_verified_again(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     made(client)
     entered: list[int] = []
@@ -340,9 +340,7 @@ def test_an_object_that_changed_under_the_verifier_is_looked_into_again(tmp_path
 @pytest.mark.req("JOB-WRK-12")
 @pytest.mark.parametrize("step", ["begin", "finish", "settle"])
 @pytest.mark.parametrize("is_executed", [True, False])
-def test_a_step_whose_reply_is_lost_is_asked_for_again_and_taken_once(
-    tmp_path: Path, step: str, is_executed: bool
-) -> None:
+def test_a_step_with_a_lost_reply_is_repeated_and_applied_once(tmp_path: Path, step: str, is_executed: bool) -> None:
     class Lossy(Virtual):
         lost = 1
 
@@ -384,7 +382,7 @@ def test_a_step_whose_reply_is_lost_is_asked_for_again_and_taken_once(
     assert check(client.calls.store) == []
 
 
-def test_a_client_without_governed_objects_runs_plain_handlers_only(tmp_path: Path) -> None:
+def test_a_client_without_governed_objects_runs_only_plain_handlers(tmp_path: Path) -> None:
     class Plain:
         def __init__(self, client: Scheduler) -> None:
             for name in ("pull", "ack", "fail", "renew", "release"):
@@ -400,7 +398,7 @@ def test_a_client_without_governed_objects_runs_plain_handlers_only(tmp_path: Pa
 # On an event loop, and from afar
 
 
-def test_an_async_verifier_runs_on_the_loop(tmp_path: Path) -> None:
+def test_an_async_verifier_runs_on_the_event_loop(tmp_path: Path) -> None:
     async def verify(context: AsyncContext) -> Verdict:
         await asyncio.sleep(0)
         return Verdict("suspicious", f"{context.object['status']} from nowhere")
@@ -417,7 +415,7 @@ def test_an_async_verifier_runs_on_the_loop(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-API-5")
-def test_a_distant_worker_works_under_governance(tmp_path: Path) -> None:
+def test_a_remote_worker_is_governed(tmp_path: Path) -> None:
     clock = Standing()
     with (
         LiveServer(Settings(port=0, data=str(tmp_path / "data")), [jobs_scheduler(QUICK, clock=clock)]) as server,

@@ -83,7 +83,7 @@ class Untraceable(Exception):
         (Untraceable(), "queued", "Untraceable: the error cannot be shown"),
     ],
 )
-def test_an_error_that_cannot_be_shown_ends_its_job_as_any_other(
+def test_an_error_whose_text_raises_fails_the_job_like_any_other(
     tmp_path: Path, error: Exception, status: str, says: str
 ) -> None:
     client = virtual(tmp_path)
@@ -101,7 +101,7 @@ def test_an_error_that_cannot_be_shown_ends_its_job_as_any_other(
 
 
 @pytest.mark.req("JOB-WRK-11")
-def test_sync_async_and_callable_handlers_all_end_in_an_ack(tmp_path: Path) -> None:
+def test_sync_async_and_callable_handlers_end_with_an_ack(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     for action in ("verify", "decay", "archive", "revalidate"):
         client.enqueue(**{**MEMORY, "action": action})
@@ -135,7 +135,7 @@ def test_sync_async_and_callable_handlers_all_end_in_an_ack(tmp_path: Path) -> N
     }
 
 
-def test_done_hands_on_the_next_time_and_action(tmp_path: Path) -> None:
+def test_done_sets_the_next_time_and_action(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
     next_at = client.clock.now + 3600 * SECOND
@@ -147,7 +147,7 @@ def test_done_hands_on_the_next_time_and_action(tmp_path: Path) -> None:
     assert client.object("memory", "mem_1")["next_action_at"] == format_utc(next_at)
 
 
-def test_done_tells_apart_a_time_left_alone_and_one_cleared() -> None:
+def test_done_distinguishes_an_unchanged_time_from_a_cleared_one() -> None:
     assert "next_action_at" not in Done().members()
     assert Done(next_action_at=None).members()["next_action_at"] is None
     assert Done(next_action_at=UNSET).members() == {"result": "succeeded"}
@@ -169,7 +169,7 @@ def test_run_again_enqueues_the_same_work_by_the_clock_of_the_store(tmp_path: Pa
     assert [round((b - a) / SECOND) for a, b in pairwise(begun)] == [320, 320]
 
 
-def test_run_again_says_so_when_follow_ups_are_off(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_run_again_reports_disabled_follow_ups(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     client = virtual(tmp_path, Policy(auto_followup=False))
     client.enqueue(**MEMORY)
 
@@ -179,7 +179,7 @@ def test_run_again_says_so_when_follow_ups_are_off(tmp_path: Path, caplog: pytes
 
 
 @pytest.mark.req("JOB-WRK-7")
-def test_an_exception_becomes_a_fail_with_type_message_and_the_place(tmp_path: Path) -> None:
+def test_an_exception_becomes_a_fail_with_type_message_and_location(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
 
@@ -213,7 +213,7 @@ class Unprintable(Exception):
     ],
 )
 @pytest.mark.parametrize("is_async", [False, True])
-def test_nothing_a_handler_raises_ends_the_loop(tmp_path: Path, error: BaseException, is_async: bool) -> None:
+def test_no_exception_of_a_handler_ends_the_worker_loop(tmp_path: Path, error: BaseException, is_async: bool) -> None:
     client = virtual(tmp_path)
     for number in range(2):
         client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
@@ -231,7 +231,7 @@ def test_nothing_a_handler_raises_ends_the_loop(tmp_path: Path, error: BaseExcep
 
 
 @pytest.mark.req("JOB-WRK-7")
-def test_a_permanent_error_is_not_tried_again(tmp_path: Path) -> None:
+def test_a_permanent_error_is_not_retried(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
 
@@ -246,7 +246,7 @@ def test_a_permanent_error_is_not_tried_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-WRK-9")
-def test_a_missing_object_is_not_tried_again(tmp_path: Path) -> None:
+def test_a_missing_object_is_not_retried(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
 
@@ -260,7 +260,7 @@ def test_a_missing_object_is_not_tried_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-WRK-7")
-def test_retry_after_says_when(tmp_path: Path) -> None:
+def test_retry_after_sets_the_delay(tmp_path: Path) -> None:
     client = virtual(tmp_path, Policy(min_retry_gap_sec=0))
     enqueued = client.enqueue(**MEMORY)["job"]
 
@@ -276,7 +276,7 @@ def test_retry_after_says_when(tmp_path: Path) -> None:
 
 @pytest.mark.req("JOB-FAIL-5", "JOB-WRK-7")
 @pytest.mark.parametrize("limited", [None, 60])
-def test_a_handler_has_pauses_of_its_own_and_the_last_one_repeats(tmp_path: Path, limited: float | None) -> None:
+def test_a_handler_can_set_its_delays_and_the_last_one_repeats(tmp_path: Path, limited: float | None) -> None:
     client = virtual(tmp_path, Policy(min_retry_gap_sec=0))
     client.enqueue(**MEMORY, max_attempts=10)
 
@@ -296,7 +296,7 @@ def test_a_handler_has_pauses_of_its_own_and_the_last_one_repeats(tmp_path: Path
     assert pauses == [7, 20.5, 20.5, 99, 20.5]
 
 
-def test_a_failure_for_good_has_no_pause(tmp_path: Path) -> None:
+def test_a_permanent_failure_has_no_delay(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
 
@@ -310,13 +310,13 @@ def test_a_failure_for_good_has_no_pause(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("backoff", [(-1,), (1, 1e12), (float("nan"),)])
-def test_pauses_that_cannot_be_waited_are_refused(backoff: tuple[float, ...]) -> None:
+def test_invalid_delays_are_rejected(backoff: tuple[float, ...]) -> None:
     with pytest.raises(HandlersUnusable, match="backoff"):
         handler("memory", "decay", backoff=backoff)
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 1e12, float("nan"), float("inf")])
-def test_a_senseless_retry_after_is_an_ordinary_failure(tmp_path: Path, seconds: float) -> None:
+def test_an_invalid_retry_after_is_an_ordinary_failure(tmp_path: Path, seconds: float) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
 
@@ -330,7 +330,7 @@ def test_a_senseless_retry_after_is_an_ordinary_failure(tmp_path: Path, seconds:
 
 
 @pytest.mark.req("JOB-ACK-4")
-def test_an_answer_that_the_store_refuses_becomes_a_failure_that_says_why(tmp_path: Path) -> None:
+def test_an_answer_rejected_by_the_store_becomes_a_failure_with_a_reason(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
 
@@ -341,7 +341,7 @@ def test_an_answer_that_the_store_refuses_becomes_a_failure_that_says_why(tmp_pa
     assert "next_action_at_in_past" in job["last_error"]
 
 
-def test_a_handler_that_returns_something_else_fails_for_good(tmp_path: Path) -> None:
+def test_a_handler_that_returns_something_else_fails_permanently(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
 
@@ -352,7 +352,7 @@ def test_a_handler_that_returns_something_else_fails_for_good(tmp_path: Path) ->
 
 @pytest.mark.req("JOB-WRK-8")
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_handler_over_its_time_fails_with_timeout_and_the_next_job_goes_on(tmp_path: Path, is_async: bool) -> None:
+def test_a_handler_over_its_timeout_fails_and_the_next_job_runs(tmp_path: Path, is_async: bool) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
     client.enqueue(**{**MEMORY, "action": "verify"})
@@ -433,34 +433,32 @@ def test_handlers_are_loaded_from_modules(tmp_path: Path, monkeypatch: pytest.Mo
         ),
     ],
 )
-def test_modules_that_cannot_serve_are_refused_with_the_reason(
+def test_unusable_modules_are_rejected_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, message: str
 ) -> None:
     with pytest.raises(HandlersUnusable, match=message):
         load([module(tmp_path, monkeypatch, name, text)])
 
 
-def test_a_module_that_is_not_there_is_named() -> None:
+def test_a_missing_module_is_named() -> None:
     with pytest.raises(HandlersUnusable, match="No module pendula_test_missing"):
         load(["pendula_test_missing"])
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), 0, -1, True, 1.5, 10**12])
-def test_run_again_takes_whole_seconds_only(wrong: Any) -> None:
+def test_run_again_accepts_only_whole_seconds(wrong: Any) -> None:
     with pytest.raises(ValueError, match="in_sec must be a whole number"):
         RunAgain(wrong)
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), -5, float("inf"), 31 * 86_400])
-def test_retry_after_takes_a_time_that_can_be_waited(wrong: float) -> None:
+def test_retry_after_accepts_only_a_valid_delay(wrong: float) -> None:
     with pytest.raises(ValueError, match="seconds must be 0 to"):
         RetryAfter(wrong)
 
 
 @pytest.mark.parametrize("work", [("memory", "forgett"), ("cart", "verify")])
-def test_a_handler_for_what_no_job_can_be_about_is_told_before_any_job_is_taken(
-    tmp_path: Path, work: tuple[str, str]
-) -> None:
+def test_a_handler_for_an_impossible_job_is_rejected_before_any_pull(tmp_path: Path, work: tuple[str, str]) -> None:
     @handler(*work)
     def typed_wrong(context: Context) -> None: ...
 
@@ -470,6 +468,6 @@ def test_a_handler_for_what_no_job_can_be_about_is_told_before_any_job_is_taken(
     assert f"outside the vocabulary: {' '.join(work)}; declare your own object_types" in told.value.message
 
 
-def test_what_cannot_be_marked_is_refused_with_what_to_do() -> None:
+def test_invalid_uses_of_the_decorator_are_rejected_with_the_remedy() -> None:
     with pytest.raises(HandlersUnusable, match="mark a function that calls it"):
         handler("memory", "verify")("text".upper)

@@ -24,7 +24,7 @@ def counted(taken: int) -> WorkerCounts:
 
 
 @pytest.mark.req("JOB-USE-9")
-def test_a_worker_on_the_store_leaves_its_counters_there(client: Virtual) -> None:
+def test_a_worker_on_the_store_writes_its_counters(client: Virtual) -> None:
     for number in range(3):
         client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
 
@@ -46,7 +46,7 @@ def test_stats_show_the_counters_with_their_age(client: Virtual) -> None:
 
 
 @pytest.mark.req("JOB-USE-9")
-def test_an_unchanged_heartbeat_waits_until_the_last_one_is_old(client: Virtual) -> None:
+def test_an_unchanged_heartbeat_is_written_only_when_the_last_is_old(client: Virtual) -> None:
     numbers = iter([1, 1, 1, 2, 2])
     heartbeats = Heartbeats(client.calls, ABOUT, lambda: counted(next(numbers)))
 
@@ -71,7 +71,7 @@ def test_the_store_keeps_the_last_thousand_workers_for_a_week(client: Virtual) -
     assert [worker["worker_id"] for worker in client.workers()["workers"]] == ["new"]
 
 
-def test_more_than_200_pairs_are_stored_as_all() -> None:
+def test_more_than_200_handlers_are_stored_as_all() -> None:
     works = [("memory", f"a{number}") for number in range(201)]
 
     assert (len(fitting(works[:200])), fitting(works)) == (200, ())

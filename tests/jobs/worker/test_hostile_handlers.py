@@ -41,7 +41,7 @@ def process(path: Path, **parts: str) -> subprocess.Popen[str]:
 @pytest.mark.req("JOB-WRK-9")
 @pytest.mark.parametrize("handler", [PLAIN, LIMITED, ASYNC, EFFECT], ids=["plain", "limited", "async", "effect"])
 @pytest.mark.parametrize("child", ["return", "sys.exit(3)", "raise ValueError('x')"])
-def test_a_child_that_comes_back_from_a_handler_ends(tmp_path: Path, handler: str, child: str) -> None:
+def test_a_forked_child_that_returns_from_a_handler_exits(tmp_path: Path, handler: str, child: str) -> None:
     body = f"child = os.fork()\n    if not child:\n        {child}\n    os.waitpid(child, 0)"
     worker = process(tmp_path, handler=handler, body=body)
 
@@ -55,7 +55,7 @@ def test_a_child_that_comes_back_from_a_handler_ends(tmp_path: Path, handler: st
 
 
 @pytest.mark.parametrize("handler", [PLAIN, LIMITED, ASYNC], ids=["plain", "limited", "async"])
-def test_a_worker_whose_files_a_handler_closed_ends_and_says_so(tmp_path: Path, handler: str) -> None:
+def test_a_worker_whose_files_were_closed_by_a_handler_ends_with_a_reason(tmp_path: Path, handler: str) -> None:
     # Both ends of the pipe of the event loop are among the files, too.
     worker = process(tmp_path, handler=handler, body="os.closerange(3, 256)", options="grace_sec=2")
 
@@ -90,7 +90,7 @@ async def verify(context):
     ["asyncio.get_running_loop().stop()", "context.left = asyncio.get_running_loop().create_task(leave())"],
     ids=["stopped", "a task that exits"],
 )
-def test_a_handler_that_stops_the_event_loop_is_not_waited_for_without_end(tmp_path: Path, leaving: str) -> None:
+def test_a_handler_that_stops_the_event_loop_is_not_awaited_without_limit(tmp_path: Path, leaving: str) -> None:
     worker = process(tmp_path, handler=LEAVES.format(leaving=leaving), body="pass")
 
     said = all_of(worker)

@@ -46,7 +46,7 @@ def held_job(client: Virtual, lease_sec: int = 60) -> Lease:
 
 
 @pytest.mark.req("JOB-WRK-5")
-def test_a_lease_is_renewed_when_a_third_of_it_has_passed(tmp_path: Path) -> None:
+def test_a_lease_is_renewed_after_a_third_of_its_length(tmp_path: Path) -> None:
     client = shaky(tmp_path)
     lease = held_job(client, lease_sec=30)
     leases = Leases(client.clock)
@@ -68,7 +68,7 @@ def test_a_lease_is_renewed_when_a_third_of_it_has_passed(tmp_path: Path) -> Non
 
 
 @pytest.mark.req("JOB-WRK-5")
-def test_a_refused_renewal_tells_the_handler_to_stop(tmp_path: Path) -> None:
+def test_a_rejected_renewal_cancels_the_handler(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     lease = held_job(client)
     context = Context(lease, None)
@@ -86,7 +86,7 @@ def test_a_refused_renewal_tells_the_handler_to_stop(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-WRK-12")
-def test_a_lease_that_cannot_be_renewed_is_given_up_before_the_store_does(tmp_path: Path) -> None:
+def test_a_lease_that_cannot_be_renewed_is_dropped_before_it_expires(tmp_path: Path) -> None:
     client = shaky(tmp_path)
     lease = held_job(client, lease_sec=30)
     leases = Leases(client.clock)
@@ -104,7 +104,7 @@ def test_a_lease_that_cannot_be_renewed_is_given_up_before_the_store_does(tmp_pa
 
 
 @pytest.mark.req("JOB-WRK-12")
-def test_a_job_whose_lease_cannot_be_confirmed_is_not_begun(tmp_path: Path) -> None:
+def test_a_job_whose_lease_cannot_be_confirmed_is_not_started(tmp_path: Path) -> None:
     client = shaky(tmp_path)
     client.enqueue(**MEMORY)
     client.enqueue(**{**MEMORY, "object_id": "mem_2"})
@@ -123,7 +123,7 @@ def test_a_job_whose_lease_cannot_be_confirmed_is_not_begun(tmp_path: Path) -> N
 
 @pytest.mark.req("JOB-WRK-5")
 @pytest.mark.req("JOB-ACK-8")
-def test_the_result_of_a_lost_lease_is_thrown_away(tmp_path: Path) -> None:
+def test_the_result_of_a_lost_lease_is_discarded(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
     second: list[dict[str, Any]] = []
@@ -143,7 +143,7 @@ def test_the_result_of_a_lost_lease_is_thrown_away(tmp_path: Path) -> None:
     assert check(client.calls.store) == []
 
 
-def test_heartbeat_renews_at_once(tmp_path: Path) -> None:
+def test_a_heartbeat_renews_at_once(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
 
@@ -174,7 +174,7 @@ class Renewals(Scheduler):
 
 
 @pytest.mark.req("JOB-WRK-5")
-def test_a_handler_that_blocks_its_loop_does_not_block_renewals(tmp_path: Path) -> None:
+def test_a_handler_that_blocks_its_event_loop_does_not_block_renewals(tmp_path: Path) -> None:
     client = Renewals(Scheduler.open(tmp_path / "jobs.db"))
     client.enqueue(**MEMORY)
 
@@ -187,9 +187,7 @@ def test_a_handler_that_blocks_its_loop_does_not_block_renewals(tmp_path: Path) 
     client.close()
 
 
-def test_a_renewal_that_comes_second_to_the_ack_is_no_lost_lease(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_renewal_after_the_ack_is_not_a_lost_lease(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     client = virtual(tmp_path)
     lease = held_job(client)
     leases = Leases(client.clock)

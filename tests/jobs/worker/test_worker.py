@@ -61,7 +61,7 @@ def test_worker_sleeps_until_the_next_job_is_due(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-WRK-2")
-def test_with_a_fixed_interval_the_worker_rests_between_looks_and_not_after_a_full_batch(tmp_path: Path) -> None:
+def test_with_a_fixed_interval_the_worker_sleeps_except_after_a_full_batch(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     for number in range(3):
         client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
@@ -74,7 +74,7 @@ def test_with_a_fixed_interval_the_worker_rests_between_looks_and_not_after_a_fu
 
 
 @pytest.mark.req("JOB-WRK-10")
-def test_once_does_one_round_whether_there_is_work_or_not(tmp_path: Path) -> None:
+def test_once_does_one_round_with_or_without_jobs(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     for number in range(3):
         client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
@@ -90,7 +90,7 @@ def test_once_does_one_round_whether_there_is_work_or_not(tmp_path: Path) -> Non
 
 
 @pytest.mark.req("JOB-WRK-10")
-def test_max_jobs_ends_the_worker_after_so_many(tmp_path: Path) -> None:
+def test_max_jobs_ends_the_worker_after_that_many_jobs(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     for number in range(5):
         client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
@@ -102,7 +102,7 @@ def test_max_jobs_ends_the_worker_after_so_many(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-WRK-11")
-def test_no_more_leases_are_held_than_handlers_and_one_batch(tmp_path: Path) -> None:
+def test_the_worker_holds_at_most_one_lease_per_handler_and_one_batch(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     for number in range(12):
         client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
@@ -121,7 +121,7 @@ def test_no_more_leases_are_held_than_handlers_and_one_batch(tmp_path: Path) -> 
 
 
 @pytest.mark.req("JOB-WRK-11")
-def test_so_many_handlers_run_at_a_time(tmp_path: Path) -> None:
+def test_concurrency_limits_the_running_handlers(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     for number in range(3):
         client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
@@ -132,7 +132,7 @@ def test_so_many_handlers_run_at_a_time(tmp_path: Path) -> None:
     assert tally.succeeded == 3
 
 
-def test_filters_go_into_the_pull(tmp_path: Path) -> None:
+def test_filters_are_passed_to_the_pull(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY, queue="slow")
     client.enqueue(**{**MEMORY, "object_id": "mem_2"}, queue="fast")
@@ -152,17 +152,17 @@ def test_filters_go_into_the_pull(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"concurrency": 0}, {"batch": -1}, {"max_jobs": 0}, {"interval_sec": 0}])
-def test_senseless_options_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_invalid_options_are_rejected(tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(WrongUsage):
         Worker(virtual(tmp_path), decays(lambda _: None), **options)
 
 
-def test_a_pull_that_is_refused_ends_the_worker_with_the_reason(tmp_path: Path) -> None:
+def test_a_rejected_pull_ends_the_worker_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(JobRefused, match="worker_id"):
         Worker(virtual(tmp_path), decays(lambda _: None), worker_id="no blanks").run()
 
 
-def test_two_workers_have_two_names() -> None:
+def test_two_workers_have_different_names() -> None:
     assert generate_worker_id() != generate_worker_id()
 
 
@@ -170,7 +170,7 @@ def test_two_workers_have_two_names() -> None:
 
 
 @pytest.mark.req("JOB-WRK-4")
-def test_gates_and_budget_come_before_the_handler_and_end_a_job_early(tmp_path: Path) -> None:
+def test_gates_and_budget_are_checked_before_the_handler_runs(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
     client.enqueue(**{**MEMORY, "object_id": "mem_blocked"})
@@ -195,7 +195,7 @@ def test_gates_and_budget_come_before_the_handler_and_end_a_job_early(tmp_path: 
 
 
 @pytest.mark.req("JOB-WRK-6")
-def test_stop_lets_running_handlers_finish_and_hands_back_what_was_not_begun(tmp_path: Path) -> None:
+def test_stop_lets_running_handlers_finish_and_releases_other_jobs(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     for number in range(6):
         client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
@@ -215,7 +215,7 @@ def test_stop_lets_running_handlers_finish_and_hands_back_what_was_not_begun(tmp
 
 
 @pytest.mark.req("JOB-WRK-6")
-def test_after_the_grace_a_running_handler_sees_cancelled_and_its_result_is_discarded(tmp_path: Path) -> None:
+def test_after_the_grace_period_a_running_handler_is_cancelled_and_its_result_discarded(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
     release, over = threading.Event(), threading.Event()
@@ -238,7 +238,7 @@ def test_after_the_grace_a_running_handler_sees_cancelled_and_its_result_is_disc
 
 @pytest.mark.req("JOB-WRK-6")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_the_worker_and_is_given_back(tmp_path: Path, number: int) -> None:
+def test_a_signal_stops_the_worker_and_its_handler_is_restored(tmp_path: Path, number: int) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
     before = signal.getsignal(number)
@@ -287,7 +287,7 @@ def test_a_second_signal_ends_the_worker_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-WRK-12")
-def test_a_lost_store_is_waited_for_with_growing_pauses(tmp_path: Path) -> None:
+def test_a_lost_store_is_retried_with_backoff(tmp_path: Path) -> None:
     client = shaky(tmp_path)
     client.enqueue(**MEMORY)
     client.lost = lambda call: call == "pull" and client.asked.count("pull") <= 8
@@ -299,7 +299,7 @@ def test_a_lost_store_is_waited_for_with_growing_pauses(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-WRK-12")
-def test_the_pauses_start_over_after_the_store_came_back(tmp_path: Path) -> None:
+def test_the_backoff_restarts_after_the_store_returns(tmp_path: Path) -> None:
     client = shaky(tmp_path)
     client.enqueue(**MEMORY)
     client.enqueue(**{**MEMORY, "object_id": "mem_2"})
@@ -320,7 +320,7 @@ def test_once_does_not_wait_for_a_lost_store(tmp_path: Path) -> None:
 
 @pytest.mark.req("JOB-WRK-12")
 @pytest.mark.parametrize("fault", ["lost", "late"])
-def test_the_end_of_a_job_is_reported_until_it_is_answered_and_counts_once(tmp_path: Path, fault: str) -> None:
+def test_the_end_of_a_job_is_reported_until_answered_and_counts_once(tmp_path: Path, fault: str) -> None:
     client = shaky(tmp_path)
     client.enqueue(**MEMORY)
     setattr(client, fault, lambda call: call == "ack" and client.asked.count("ack") <= 2)
@@ -334,7 +334,7 @@ def test_the_end_of_a_job_is_reported_until_it_is_answered_and_counts_once(tmp_p
     assert check(client.calls.store) == []
 
 
-def test_reporting_ends_when_the_lease_is_over(tmp_path: Path) -> None:
+def test_reporting_ends_with_the_lease(tmp_path: Path) -> None:
     client = shaky(tmp_path)
     client.enqueue(**MEMORY)
     client.lost = lambda call: call in ("ack", "renew") and client.clock.now < parse_utc("2026-02-20T12:05:00Z")
@@ -359,7 +359,7 @@ class Distant:
         self.release: Callable[..., dict[str, Any]] = client.release
 
 
-def test_a_distant_worker_runs_handlers_and_refuses_effects(tmp_path: Path) -> None:
+def test_a_remote_worker_runs_handlers_and_rejects_effects(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
     refusals: list[str] = []
@@ -375,7 +375,7 @@ def test_a_distant_worker_runs_handlers_and_refuses_effects(tmp_path: Path) -> N
 
 
 @pytest.mark.req("JOB-WRK-6")
-def test_a_stop_logs_the_handlers_it_waits_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stop_logs_the_handlers_still_running(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     client = virtual(tmp_path)
     job_id = client.enqueue(**MEMORY)["job"]["job_id"]
     told = threading.Event()

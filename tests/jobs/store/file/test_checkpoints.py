@@ -56,7 +56,7 @@ def pages_of_writer(store: SqliteStore) -> int:
 
 
 @pytest.mark.req("JOB-STO-5", "JOB-STO-6")
-def test_a_log_that_a_reader_lets_grow_is_copied_back_beside_the_writer_and_cut(
+def test_a_log_grown_under_a_reader_is_checkpointed_beside_the_writer_and_truncated(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "jobs.db"
@@ -102,7 +102,7 @@ def test_a_store_closes_while_a_reader_keeps_its_log_large(tmp_path: Path) -> No
 
 
 @pytest.mark.req("JOB-STO-5")
-def test_an_interrupt_at_any_place_of_a_close_does_not_hold_up_the_next(tmp_path: Path) -> None:
+def test_an_interrupt_anywhere_in_a_close_does_not_block_the_next_close(tmp_path: Path) -> None:
     beside = checkpoints.Checkpoints(tmp_path / "jobs.db", lambda: sqlite3.connect(tmp_path / "jobs.db"))
 
     assert everywhere(beside.close, beside.close) > 3

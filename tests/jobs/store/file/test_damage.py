@@ -63,9 +63,7 @@ def pages_of(folder: Path, data: bytes, table: str) -> list[int]:
 
 @pytest.mark.req("JOB-STO-12")
 @pytest.mark.parametrize("table", ["jobs", "audit"])
-def test_a_damaged_page_of_a_table_is_told_with_the_rows_that_are_lost(
-    tmp_path: Path, whole: bytes, table: str
-) -> None:
+def test_a_damaged_page_of_a_table_is_reported_with_the_lost_rows(tmp_path: Path, whole: bytes, table: str) -> None:
     pages = pages_of(tmp_path, whole, table)
     page = pages[len(pages) // 2]
     damaged = whole[: (page - 1) * PAGE] + b"\xff" * PAGE + whole[page * PAGE :]
@@ -78,7 +76,7 @@ def test_a_damaged_page_of_a_table_is_told_with_the_rows_that_are_lost(
 
 
 @pytest.mark.req("JOB-STO-12")
-def test_two_damages_are_both_told(tmp_path: Path, whole: bytes) -> None:
+def test_two_damages_are_both_reported(tmp_path: Path, whole: bytes) -> None:
     damaged = bytearray(whole)
     for table in ("jobs", "audit"):
         page = pages_of(tmp_path, whole, table)[1]
@@ -92,7 +90,7 @@ def test_two_damages_are_both_told(tmp_path: Path, whole: bytes) -> None:
 
 @pytest.mark.req("JOB-AUD-6")
 @pytest.mark.parametrize("flip", [0x01, 0x80], ids=["still text", "no text any more"])
-def test_a_flipped_byte_is_told_with_the_event_it_belongs_to(tmp_path: Path, whole: bytes, flip: int) -> None:
+def test_a_flipped_byte_is_reported_with_its_event(tmp_path: Path, whole: bytes, flip: int) -> None:
     wanted = [17, 305]
     damaged = bytearray(whole)
     for n in wanted:
@@ -105,7 +103,7 @@ def test_a_flipped_byte_is_told_with_the_event_it_belongs_to(tmp_path: Path, who
 
 
 @pytest.mark.req("JOB-STO-12")
-def test_whatever_byte_is_damaged_check_tells_and_does_not_raise(tmp_path: Path, whole: bytes) -> None:
+def test_check_reports_damage_at_any_byte_and_does_not_raise(tmp_path: Path, whole: bytes) -> None:
     luck = Random(13)
     silent = 0
     for _ in range(60):

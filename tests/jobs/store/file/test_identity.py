@@ -80,7 +80,7 @@ def swap(folder: Path) -> Callable[[], None]:
 
 @pytest.mark.req("JOB-STO-6")
 @pytest.mark.parametrize("lose", [unlink, move, swap])
-def test_nothing_is_acknowledged_into_a_file_that_is_gone(
+def test_no_commit_into_a_removed_file_is_acknowledged(
     tmp_path: Path, lose: Callable[[Path], Callable[[], None]]
 ) -> None:
     folder = tmp_path / "stores"
@@ -105,9 +105,7 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(
 
 @pytest.mark.req("JOB-STO-6")
 @pytest.mark.parametrize("first", ["write", "read"])
-def test_a_store_that_took_the_place_of_another_is_opened(
-    tmp_path: Path, first: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_store_that_replaced_another_is_opened(tmp_path: Path, first: str, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "jobs.db"
     with opened(tmp_path / "copy.db") as other:
         enqueue(other, "copied")
@@ -132,7 +130,7 @@ def test_a_store_that_took_the_place_of_another_is_opened(
 
 
 @pytest.mark.req("JOB-STO-6")
-def test_an_empty_file_or_a_foreign_database_is_not_made_a_store(tmp_path: Path) -> None:
+def test_an_empty_file_or_a_foreign_database_does_not_become_a_store(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     scheduler = opened(path)
     enqueue(scheduler, "before")
@@ -153,7 +151,7 @@ def test_an_empty_file_or_a_foreign_database_is_not_made_a_store(tmp_path: Path)
 
 
 @pytest.mark.req("JOB-STO-5", "JOB-STO-6")
-def test_processes_that_lost_their_shared_memory_do_not_go_apart(tmp_path: Path) -> None:
+def test_processes_that_lost_their_shared_memory_do_not_diverge(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     scheduler = opened(path)
     enqueue(scheduler, "before")
@@ -178,7 +176,7 @@ def test_processes_that_lost_their_shared_memory_do_not_go_apart(tmp_path: Path)
 @pytest.mark.req("JOB-STO-6")
 @pytest.mark.parametrize("gone", [["-wal"], ["-shm"], ["-wal", "-shm"]])
 @pytest.mark.parametrize("end", ["goes on", "closes"])
-def test_what_was_acknowledged_before_its_log_was_removed_is_kept(tmp_path: Path, gone: list[str], end: str) -> None:
+def test_acknowledged_commits_survive_the_removal_of_the_log(tmp_path: Path, gone: list[str], end: str) -> None:
     path = tmp_path / "jobs.db"
     scheduler = opened(path)
     for number in range(10):
@@ -197,7 +195,7 @@ def test_what_was_acknowledged_before_its_log_was_removed_is_kept(tmp_path: Path
 
 @pytest.mark.req("JOB-STO-6")
 @pytest.mark.parametrize("first", ["write", "read"])
-def test_a_removed_log_that_a_reader_keeps_from_being_saved_is_saved_later(tmp_path: Path, first: str) -> None:
+def test_a_removed_log_is_saved_once_the_reader_allows_it(tmp_path: Path, first: str) -> None:
     path = tmp_path / "jobs.db"
     scheduler = Scheduler(Calls(SqliteStore(path, busy_seconds=0.05), Policy(), Clock()))
     enqueue(scheduler, "seen")
@@ -251,7 +249,7 @@ def test_a_store_is_not_opened_with_the_log_of_the_file_it_replaced(tmp_path: Pa
 
 
 @pytest.mark.req("JOB-STO-6")
-def test_a_file_that_is_removed_during_the_commit_is_not_acknowledged(
+def test_a_commit_during_which_the_file_is_removed_is_not_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "jobs.db"

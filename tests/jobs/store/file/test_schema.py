@@ -37,14 +37,14 @@ def changed(folder: Path, statement: str) -> SqliteStore:
         ),
     ],
 )
-def test_what_is_not_as_the_migrations_made_it_is_told(tmp_path: Path, statement: str, sentence: str) -> None:
+def test_every_difference_from_the_migrated_schema_is_reported(tmp_path: Path, statement: str, sentence: str) -> None:
     store = changed(tmp_path, statement)
 
     assert damaged(sentence) in check(store)
     store.close()
 
 
-def test_tables_of_others_are_theirs(tmp_path: Path) -> None:
+def test_tables_of_other_programs_are_accepted(tmp_path: Path) -> None:
     store = changed(tmp_path, "CREATE TABLE mine (n INTEGER PRIMARY KEY, t TEXT UNIQUE)")
 
     assert check(store) == []

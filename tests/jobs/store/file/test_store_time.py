@@ -22,7 +22,7 @@ def on(folder: Path, clock: Clock) -> Scheduler:
 
 
 @pytest.mark.req("JOB-PULL-9")
-def test_a_clock_set_back_an_hour_takes_no_lease_away(tmp_path: Path) -> None:
+def test_a_clock_set_back_an_hour_expires_no_lease(tmp_path: Path) -> None:
     """The old process goes on with the old time; the one that is started after the clock was set has the new one."""
     old, new = on(tmp_path, Clock()), on(tmp_path, Clock(NOON - HOUR * SECOND))
     old.defer("memory", "m", "verify", max_attempts=2)
@@ -39,7 +39,7 @@ def test_a_clock_set_back_an_hour_takes_no_lease_away(tmp_path: Path) -> None:
         scheduler.close()
 
 
-def test_a_job_that_is_due_for_one_process_is_due_for_all(tmp_path: Path) -> None:
+def test_a_job_due_for_one_process_is_due_for_all(tmp_path: Path) -> None:
     late, early = on(tmp_path, Clock(NOON - HOUR * SECOND)), on(tmp_path, Clock())
 
     early.defer("memory", "m", "verify")
@@ -50,7 +50,7 @@ def test_a_job_that_is_due_for_one_process_is_due_for_all(tmp_path: Path) -> Non
 
 
 @pytest.mark.req("JOB-AUD-1")
-def test_the_events_of_a_store_are_in_the_order_of_their_times(tmp_path: Path) -> None:
+def test_events_of_a_store_are_in_the_order_of_their_times(tmp_path: Path) -> None:
     clocks = [Clock(NOON + offset * SECOND) for offset in (0, -HOUR, 30, -5)]
     schedulers = [on(tmp_path, clock) for clock in clocks]
 
@@ -69,7 +69,7 @@ def test_the_events_of_a_store_are_in_the_order_of_their_times(tmp_path: Path) -
         scheduler.close()
 
 
-def test_a_delay_counts_from_the_stores_time(tmp_path: Path) -> None:
+def test_a_delay_counts_from_the_time_of_the_store(tmp_path: Path) -> None:
     early, late = on(tmp_path, Clock()), on(tmp_path, Clock(NOON - HOUR * SECOND))
     early.defer("memory", "m", "verify")
     late.pull(worker_id="w")
@@ -81,7 +81,7 @@ def test_a_delay_counts_from_the_stores_time(tmp_path: Path) -> None:
         scheduler.close()
 
 
-def test_while_the_clock_is_behind_time_goes_on_at_half_its_speed() -> None:
+def test_store_time_advances_at_half_speed_while_the_clock_is_behind() -> None:
     time = StoreTime()
     time.observe(1000)
 
@@ -90,7 +90,7 @@ def test_while_the_clock_is_behind_time_goes_on_at_half_its_speed() -> None:
     assert told == [1000, 1100, 1100, 1200, 1499, 1500, 1700]
 
 
-def test_what_others_stored_is_no_reason_to_run_ahead() -> None:
+def test_times_stored_by_others_do_not_make_the_store_run_ahead() -> None:
     """A process that slept for long and hears of a later time than its own does not add its sleep to it."""
     time = StoreTime()
     time.now(lambda: 100)
@@ -109,5 +109,5 @@ def test_what_others_stored_is_no_reason_to_run_ahead() -> None:
         ("", 0),
     ],
 )
-def test_the_time_of_an_event_is_its_last_member(body: str, at: int) -> None:
+def test_the_time_is_the_last_field_of_an_event(body: str, at: int) -> None:
     assert time_of_event(body) == at

@@ -49,7 +49,7 @@ def until_it_queues(database: Path) -> None:
         os.close(handle)
 
 
-def test_a_free_file_is_given_at_once_and_to_one_only(two: tuple[Turnstile, Turnstile]) -> None:
+def test_a_free_file_is_acquired_at_once_and_by_one_writer_only(two: tuple[Turnstile, Turnstile]) -> None:
     first, second = two
 
     assert first.acquire(0)
@@ -59,7 +59,7 @@ def test_a_free_file_is_given_at_once_and_to_one_only(two: tuple[Turnstile, Turn
     second.release()
 
 
-def test_whoever_waits_gets_it_when_it_is_let_go(two: tuple[Turnstile, Turnstile], tmp_path: Path) -> None:
+def test_a_waiting_writer_acquires_the_file_on_release(two: tuple[Turnstile, Turnstile], tmp_path: Path) -> None:
     first, second = two
     assert first.acquire(0)
     granted: list[bool] = []
@@ -75,7 +75,9 @@ def test_whoever_waits_gets_it_when_it_is_let_go(two: tuple[Turnstile, Turnstile
     second.release()
 
 
-def test_whoever_gave_up_does_not_keep_what_comes_later(two: tuple[Turnstile, Turnstile], tmp_path: Path) -> None:
+def test_a_writer_that_timed_out_does_not_keep_a_later_release(
+    two: tuple[Turnstile, Turnstile], tmp_path: Path
+) -> None:
     first, second = two
     assert first.acquire(0)
     assert not second.acquire(SHORT)
@@ -87,7 +89,7 @@ def test_whoever_gave_up_does_not_keep_what_comes_later(two: tuple[Turnstile, Tu
     first.release()
 
 
-def test_whoever_gave_up_and_asks_again_is_served(two: tuple[Turnstile, Turnstile], tmp_path: Path) -> None:
+def test_a_writer_that_timed_out_can_acquire_again(two: tuple[Turnstile, Turnstile], tmp_path: Path) -> None:
     first, second = two
     for _ in range(20):
         assert first.acquire(LONG)
@@ -111,9 +113,7 @@ def test_whoever_gave_up_and_asks_again_is_served(two: tuple[Turnstile, Turnstil
         second.release()
 
 
-def test_whoever_comes_back_from_writing_queues_behind_those_who_wait(
-    two: tuple[Turnstile, Turnstile], tmp_path: Path
-) -> None:
+def test_a_writer_that_returns_queues_behind_the_waiting_ones(two: tuple[Turnstile, Turnstile], tmp_path: Path) -> None:
     first, second = two
     order: list[str] = []
     assert first.acquire(0)
@@ -135,7 +135,7 @@ def test_whoever_comes_back_from_writing_queues_behind_those_who_wait(
     assert order == ["second", "first"]
 
 
-def test_nobody_passes_while_another_stands_in_the_turnstile_even_if_the_lock_is_free(
+def test_an_occupied_turnstile_blocks_writers_even_if_the_lock_is_free(
     two: tuple[Turnstile, Turnstile], tmp_path: Path
 ) -> None:
     first, _ = two
@@ -150,7 +150,7 @@ def test_nobody_passes_while_another_stands_in_the_turnstile_even_if_the_lock_is
     first.release()
 
 
-def test_a_writer_that_is_closed_while_it_waits_gets_out_of_the_way(tmp_path: Path) -> None:
+def test_a_writer_closed_while_it_waits_leaves_the_queue(tmp_path: Path) -> None:
     first, second, third = (Turnstile(tmp_path / "jobs.db") for _ in range(3))
     assert first.acquire(0)
     assert not second.acquire(SHORT)
@@ -165,7 +165,7 @@ def test_a_writer_that_is_closed_while_it_waits_gets_out_of_the_way(tmp_path: Pa
     third.close()
 
 
-def test_a_closed_holder_lets_go(tmp_path: Path) -> None:
+def test_a_closed_holder_releases_the_file(tmp_path: Path) -> None:
     first, second = Turnstile(tmp_path / "jobs.db"), Turnstile(tmp_path / "jobs.db")
     assert first.acquire(0)
     first.close()
@@ -175,7 +175,7 @@ def test_a_closed_holder_lets_go(tmp_path: Path) -> None:
     second.close()
 
 
-def test_there_is_never_more_than_one_inside(tmp_path: Path) -> None:
+def test_at_most_one_writer_holds_the_file(tmp_path: Path) -> None:
     gates = [Turnstile(tmp_path / "jobs.db") for _ in range(4)]
     together = threading.Barrier(4, timeout=240)
     inside: list[int] = []
@@ -218,9 +218,7 @@ def standing_in(database: Path, *names: str) -> Iterator[None]:
 
 @pytest.mark.req("JOB-STO-5")
 @pytest.mark.parametrize("names", [(".turn",), (".lock",), (".turn", ".lock")])
-def test_a_turnstile_that_does_not_move_is_passed_by(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
-) -> None:
+def test_a_stuck_turnstile_is_bypassed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]) -> None:
     monkeypatch.setattr(sqlite, "TURNSTILE_SECONDS", SHORT)
     scheduler, _ = opened(tmp_path)
     waits: list[float] = []
@@ -246,7 +244,9 @@ def test_a_turnstile_that_does_not_move_is_passed_by(
 
 
 @pytest.mark.req("JOB-STO-5")
-def test_whoever_passes_by_still_waits_for_the_one_who_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_bypasses_the_turnstile_still_waits_for_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sqlite, "TURNSTILE_SECONDS", SHORT)
     store = SqliteStore(tmp_path / "jobs.db", busy_seconds=0.1)
 

@@ -95,5 +95,5 @@ def test_eight_processes_do_every_job_once_and_share_the_file(tmp_path: Path) ->
 
 @pytest.mark.long
 @pytest.mark.req("JOB-STO-5")
-def test_eight_processes_share_the_file_for_long(tmp_path: Path) -> None:
+def test_eight_processes_share_the_file_for_a_long_time(tmp_path: Path) -> None:
     assert_fair_and_once(tmp_path, LONG_SECONDS)

@@ -63,7 +63,7 @@ def old(scheduler: Scheduler, clock: Clock) -> None:
 
 
 @pytest.mark.req("JOB-AUD-4", "JOB-AUD-7", "JOB-STO-13")
-def test_packed_events_are_the_same_and_found_by_the_same_questions(tmp_path: Path) -> None:
+def test_packed_events_are_unchanged_and_found_by_the_same_queries(tmp_path: Path) -> None:
     scheduler, clock = lived(tmp_path)
     old(scheduler, clock)
     asked = questions(scheduler)
@@ -78,7 +78,7 @@ def test_packed_events_are_the_same_and_found_by_the_same_questions(tmp_path: Pa
 
 
 @pytest.mark.req("JOB-AUD-4", "JOB-STO-13")
-def test_jobs_that_are_removed_later_are_packed_into_segments_that_reach_into_each_other(tmp_path: Path) -> None:
+def test_jobs_removed_later_are_packed_into_overlapping_segments(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     late = enqueue(scheduler, 5, action="decay", run_at=clock.text(60 * DAY))
     enqueue(scheduler, 20)
@@ -101,7 +101,7 @@ def test_jobs_that_are_removed_later_are_packed_into_segments_that_reach_into_ea
 
 
 @pytest.mark.req("JOB-AUD-4", "JOB-STO-13")
-def test_the_chain_goes_on_where_every_job_is_gone(tmp_path: Path) -> None:
+def test_the_chain_continues_after_every_job_was_removed(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     enqueue(scheduler, 3)
     finish(scheduler)
@@ -119,7 +119,7 @@ def test_the_chain_goes_on_where_every_job_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-STO-13")
-def test_a_removed_job_keeps_a_fraction_of_its_bytes(tmp_path: Path) -> None:
+def test_a_removed_job_takes_a_fraction_of_its_bytes(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     enqueue(scheduler, 1500)
     finish(scheduler)
@@ -137,7 +137,7 @@ def test_a_removed_job_keeps_a_fraction_of_its_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-AUD-7")
-def test_the_packed_events_of_one_job_are_found_without_a_look_at_other_segments(tmp_path: Path) -> None:
+def test_packed_events_of_one_job_are_found_without_reading_other_segments(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     ids = enqueue(scheduler, 1500)
     finish(scheduler)
@@ -216,7 +216,7 @@ def no_after(events: list[Any]) -> None:
 
 @pytest.mark.req("JOB-AUD-4", "JOB-STO-12")
 @pytest.mark.parametrize("change", [not_json, another_shape, no_after])
-def test_a_packed_event_that_cannot_be_read_is_named_and_nothing_raw_comes_out(tmp_path: Path, change: Any) -> None:
+def test_an_unreadable_packed_event_is_named_and_raises_no_raw_error(tmp_path: Path, change: Any) -> None:
     scheduler = packed(tmp_path)
 
     forge(tmp_path / "jobs.db", change)
@@ -228,7 +228,7 @@ def test_a_packed_event_that_cannot_be_read_is_named_and_nothing_raw_comes_out(t
 
 
 @pytest.mark.req("JOB-AUD-4", "JOB-STO-12")
-def test_after_a_broken_packed_event_the_rest_is_told_as_not_judged_and_rows_are_judged_again(tmp_path: Path) -> None:
+def test_after_a_broken_packed_event_the_segment_is_unchecked_and_rows_are_checked(tmp_path: Path) -> None:
     scheduler = packed(tmp_path)
     for _ in range(3):
         enqueue(scheduler, 1)
@@ -245,7 +245,7 @@ def test_after_a_broken_packed_event_the_rest_is_told_as_not_judged_and_rows_are
 
 
 @pytest.mark.req("JOB-AUD-4", "JOB-STO-12")
-def test_a_segment_that_is_there_twice_is_told(tmp_path: Path) -> None:
+def test_a_duplicate_segment_is_reported(tmp_path: Path) -> None:
     scheduler = packed(tmp_path)
 
     columns = "first_n, last_n, events, body"
@@ -260,9 +260,7 @@ def test_a_segment_that_is_there_twice_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "damage", ["DELETE FROM audit_archive", "UPDATE audit_archive SET body = substr(body, 1, length(body) / 2)"]
 )
-def test_a_segment_that_is_lost_or_damaged_is_told_with_the_first_event_that_is_missing(
-    tmp_path: Path, damage: str
-) -> None:
+def test_a_lost_or_damaged_segment_is_reported_with_the_first_missing_event(tmp_path: Path, damage: str) -> None:
     scheduler = packed(tmp_path)
 
     rows(tmp_path / "jobs.db", damage)
@@ -272,7 +270,7 @@ def test_a_segment_that_is_lost_or_damaged_is_told_with_the_first_event_that_is_
 
 
 @pytest.mark.req("JOB-ACK-3")
-def test_a_packed_event_of_the_object_may_be_linked(tmp_path: Path) -> None:
+def test_a_packed_event_of_the_object_can_be_linked(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path, Policy(audit_event_check=AuditCheck.STRICT))
     enqueue(scheduler, 1)
     [job] = scheduler.pull(worker_id="w")["jobs"]

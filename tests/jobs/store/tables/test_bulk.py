@@ -12,7 +12,7 @@ UPDATE = Bulk("UPDATE things SET word = new.column2 FROM (VALUES", 2, ") AS new 
 
 
 @pytest.mark.parametrize("count", [0, 1, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 3 * AT_ONCE + 7])
-def test_every_row_is_inserted_and_changed_once(count: int) -> None:
+def test_every_row_is_inserted_and_updated_once(count: int) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.execute("CREATE TABLE things (n INTEGER PRIMARY KEY, word TEXT)")
         INSERT.run(connection, ((n, "old") for n in range(count)))

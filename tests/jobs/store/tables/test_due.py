@@ -51,7 +51,7 @@ def steps_of_pull(scheduler: Scheduler, **members: Any) -> int:
     ids=["queue", "action", "type", "queues"],
 )
 @pytest.mark.usefixtures("watched")
-def test_a_pull_does_not_feel_due_jobs_it_does_not_want(tmp_path: Path, asked: dict[str, Any]) -> None:
+def test_a_pull_is_not_slowed_by_due_jobs_it_does_not_select(tmp_path: Path, asked: dict[str, Any]) -> None:
     few, _ = beside(tmp_path / "few", FEW, queue="others")
     many, _ = beside(tmp_path / "many", MANY, queue="others")
 
@@ -75,7 +75,7 @@ def some(words: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
 @pytest.mark.req("JOB-PULL-6", "JOB-PULL-11")
 @given(rows(), some(TYPES), some(ACTIONS), some(QUEUES), st.integers(1, 12))
 @settings(max_examples=30)
-def test_what_a_filtered_pull_takes_is_what_sorting_everything_gives(
+def test_a_filtered_pull_takes_the_jobs_that_a_full_sort_gives(
     tmp_path_factory: pytest.TempPathFactory,
     given_rows: list[tuple[int, int, str, str, str]],
     types: list[str],
@@ -107,7 +107,7 @@ def test_what_a_filtered_pull_takes_is_what_sorting_everything_gives(
 
 @pytest.mark.req("JOB-POL-1", "JOB-POL-6")
 @pytest.mark.usefixtures("watched")
-def test_jobs_of_a_busy_object_are_looked_at_once(tmp_path: Path) -> None:
+def test_jobs_of_a_busy_object_are_read_once(tmp_path: Path) -> None:
     steps = []
     for count in (FEW, MANY):
         scheduler, _ = beside(tmp_path / str(count), count, ONE, object_id="busy")
@@ -120,7 +120,7 @@ def test_jobs_of_a_busy_object_are_looked_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-POL-6", "JOB-PULL-7")
-def test_behind_any_number_of_jobs_of_a_busy_object_the_next_is_found(tmp_path: Path) -> None:
+def test_the_next_job_is_found_behind_any_number_of_jobs_of_a_busy_object(tmp_path: Path) -> None:
     scheduler, _ = beside(tmp_path / "store", 2 * ASIDE_MOST + 7, ONE, object_id="busy")
     scheduler.pull(worker_id="w", limit=1)
     other = scheduler.enqueue(object_type="memory", object_id="free", action="verify")["job"]["job_id"]
@@ -145,9 +145,7 @@ def ended(scheduler: Scheduler, job: dict[str, Any], how: str) -> None:
 @pytest.mark.req("JOB-POL-6", "JOB-PULL-7")
 @pytest.mark.parametrize("how", ["ack", "fail", "release"])
 @pytest.mark.parametrize("order", list(PullOrder))
-def test_what_stands_aside_comes_in_its_order_when_the_object_is_free(
-    tmp_path: Path, how: str, order: PullOrder
-) -> None:
+def test_jobs_set_aside_return_in_order_when_the_object_is_free(tmp_path: Path, how: str, order: PullOrder) -> None:
     plain, _ = opened(tmp_path, replace(ONE, pull_order=order))
     wished = [(action, priority) for action in ACTIONS for priority in ("low", "high")]
     ids = [
@@ -173,7 +171,7 @@ def test_what_stands_aside_comes_in_its_order_when_the_object_is_free(
 
 
 @pytest.mark.req("JOB-POL-6")
-def test_a_job_aside_that_is_wanted_alone_is_found_when_its_object_is_free(tmp_path: Path) -> None:
+def test_a_job_set_aside_is_found_by_a_filter_when_its_object_is_free(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path, ONE)
     for number, action in enumerate(("verify", "verify", "decay")):
         scheduler.enqueue(object_type="memory", object_id="m", action=action, idempotency_key=str(number))
@@ -187,7 +185,7 @@ def test_a_job_aside_that_is_wanted_alone_is_found_when_its_object_is_free(tmp_p
 
 
 @pytest.mark.req("JOB-POL-6", "JOB-PULL-7")
-def test_what_stands_aside_comes_at_once_where_objects_may_be_busy(tmp_path: Path) -> None:
+def test_jobs_set_aside_return_at_once_when_objects_can_be_busy(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path, ONE)
     for number in range(5):
         scheduler.enqueue(object_type="memory", object_id="m", action="verify", idempotency_key=str(number))
@@ -203,7 +201,7 @@ def test_what_stands_aside_comes_at_once_where_objects_may_be_busy(tmp_path: Pat
 
 
 @pytest.mark.req("JOB-POL-6")
-def test_a_job_that_is_cancelled_stands_aside_no_longer(tmp_path: Path) -> None:
+def test_a_cancelled_job_is_no_longer_set_aside(tmp_path: Path) -> None:
     """Whoever puts it back into the queue finds it there."""
     scheduler, _ = opened(tmp_path, ONE)
     for number in range(2):
@@ -224,7 +222,7 @@ def test_a_job_that_is_cancelled_stands_aside_no_longer(tmp_path: Path) -> None:
 
 @pytest.mark.req("JOB-PULL-10", "JOB-FAIL-12")
 @pytest.mark.usefixtures("watched")
-def test_any_number_of_leases_comes_back_with_one_pull_in_small_transactions(tmp_path: Path) -> None:
+def test_one_pull_reclaims_any_number_of_leases_in_small_transactions(tmp_path: Path) -> None:
     count = 2 * RECLAIM_MOST + 9
     scheduler, clock = opened(tmp_path, Policy(pull_max_limit=1000))
     scheduler.enqueue_batch(
@@ -242,7 +240,7 @@ def test_any_number_of_leases_comes_back_with_one_pull_in_small_transactions(tmp
 
 
 @pytest.mark.req("JOB-V2-8")
-def test_reclaiming_outside_of_pulls_takes_back_all_in_small_transactions(tmp_path: Path) -> None:
+def test_reclaiming_without_a_pull_returns_all_leases_in_small_transactions(tmp_path: Path) -> None:
     count = 2 * RECLAIM_MOST
     scheduler, clock = opened(tmp_path, Policy(pull_max_limit=1000))
     scheduler.enqueue_batch(

@@ -74,7 +74,9 @@ def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
         "VACUUM",
     ],
 )
-def test_what_is_the_stores_is_refused_and_stays(connection: sqlite3.Connection, statement: str) -> None:
+def test_statements_on_tables_of_the_store_are_rejected_and_change_nothing(
+    connection: sqlite3.Connection, statement: str
+) -> None:
     before = connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY name").fetchall()
 
     with pytest.raises(StatementRefused):
@@ -86,7 +88,7 @@ def test_what_is_the_stores_is_refused_and_stays(connection: sqlite3.Connection,
     assert connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'").fetchone() == (1,)
 
 
-def test_a_trigger_of_ones_own_cannot_write_the_stores_tables(connection: sqlite3.Connection) -> None:
+def test_a_custom_trigger_cannot_write_tables_of_the_store(connection: sqlite3.Connection) -> None:
     trigger = "CREATE TRIGGER sly AFTER INSERT ON mine BEGIN UPDATE jobs SET status = 'failed'; END"
     execute_authorized(connection, trigger, ())
 
@@ -112,7 +114,7 @@ def test_a_trigger_of_ones_own_cannot_write_the_stores_tables(connection: sqlite
     ],
     ids=lambda statements: statements[-1],
 )
-def test_what_is_ones_own_is_allowed(connection: sqlite3.Connection, statements: list[str]) -> None:
+def test_statements_on_own_tables_are_allowed(connection: sqlite3.Connection, statements: list[str]) -> None:
     for statement in statements:
         execute_authorized(connection, statement, ())
 

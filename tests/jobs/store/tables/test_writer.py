@@ -42,7 +42,7 @@ def job_of(writer: SqliteWriter, number: int) -> Job:
     return job
 
 
-def test_a_change_is_seen_at_once_and_again_when_it_is_written(writer: SqliteWriter) -> None:
+def test_a_change_is_visible_at_once_and_after_it_is_written(writer: SqliteWriter) -> None:
     after = replace(job_of(writer, 1), updated_at=7)
     mark = writer.mark({})
     writer.touch(after)
@@ -57,7 +57,7 @@ def test_a_change_is_seen_at_once_and_again_when_it_is_written(writer: SqliteWri
     assert (job_of(again, 1), again.object("memory", "mem_0")) == seen
 
 
-def test_what_is_undone_is_forgotten(writer: SqliteWriter) -> None:
+def test_a_rolled_back_change_leaves_the_cache(writer: SqliteWriter) -> None:
     before = job_of(writer, 1)
     mark = writer.mark({})
     writer.expect([before.job_id])
@@ -72,7 +72,7 @@ def test_what_is_undone_is_forgotten(writer: SqliteWriter) -> None:
     assert job_of(SqliteWriter(writer._connection), 1) == before
 
 
-def test_what_is_expected_is_what_would_be_found(writer: SqliteWriter) -> None:
+def test_prefetched_jobs_equal_stored_jobs(writer: SqliteWriter) -> None:
     writer.put_object(KNOWN)
     jobs = [job_of(writer, number) for number in (1, 2, 3)]
 
@@ -85,7 +85,7 @@ def test_what_is_expected_is_what_would_be_found(writer: SqliteWriter) -> None:
     assert writer.object("memory", "mem_1") is None
 
 
-def test_what_is_removed_is_gone(writer: SqliteWriter) -> None:
+def test_a_removed_job_leaves_the_cache(writer: SqliteWriter) -> None:
     job = job_of(writer, 1)
     writer.expect([job.job_id])
 
@@ -94,7 +94,7 @@ def test_what_is_removed_is_gone(writer: SqliteWriter) -> None:
     assert writer.job(job.job_id) is None
 
 
-def test_a_statement_of_somebodys_own_is_seen(writer: SqliteWriter) -> None:
+def test_a_callers_statement_is_visible(writer: SqliteWriter) -> None:
     job = job_of(writer, 1)
     writer.expect([job.job_id])
     # A trigger of somebody's own may change what the writer remembers.
@@ -120,7 +120,7 @@ def statements_of(call: Callable[[], Any]) -> list[str]:
 
 
 @pytest.mark.usefixtures("watched")
-def test_an_enqueue_after_another_asks_neither_for_the_last_number_nor_for_the_last_event(tmp_path: Path) -> None:
+def test_a_second_enqueue_queries_neither_the_last_number_nor_the_last_event(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     scheduler.enqueue(object_type="memory", object_id="first", action="verify")
 
@@ -136,7 +136,7 @@ def test_an_enqueue_after_another_asks_neither_for_the_last_number_nor_for_the_l
 
 
 @pytest.mark.req("JOB-STO-5", "JOB-OBJ-3", "JOB-AUD-4")
-def test_writers_on_one_file_that_take_turns_number_jobs_and_events_on(tmp_path: Path) -> None:
+def test_alternating_writers_on_one_file_continue_both_numberings(tmp_path: Path) -> None:
     one, clock = opened(tmp_path)
     other, _ = opened(tmp_path, clock=clock)
     ids = [
@@ -152,7 +152,7 @@ def test_writers_on_one_file_that_take_turns_number_jobs_and_events_on(tmp_path:
 
 @pytest.mark.req("JOB-AUD-1", "JOB-AUD-4")
 @pytest.mark.usefixtures("watched")
-def test_after_a_transaction_that_failed_nothing_of_it_is_known(tmp_path: Path) -> None:
+def test_a_failed_transaction_leaves_nothing_in_the_cache(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     scheduler.enqueue(object_type="memory", object_id="first", action="verify")
 
@@ -170,7 +170,7 @@ def test_after_a_transaction_that_failed_nothing_of_it_is_known(tmp_path: Path) 
 
 
 @pytest.mark.req("JOB-STO-13")
-def test_a_key_that_another_process_removed_is_known_to_be_used(tmp_path: Path) -> None:
+def test_a_key_removed_by_another_process_counts_as_used(tmp_path: Path) -> None:
     one, clock = opened(tmp_path)
     other, _ = opened(tmp_path, clock=clock)
     job = one.enqueue(object_type="memory", object_id="m", action="verify", idempotency_key="k")["job"]
