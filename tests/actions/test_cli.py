@@ -113,7 +113,7 @@ def test_json_is_one_canonical_document_in_the_fixed_form(standard: Path, pendul
     ]
 
 
-def test_people_get_a_table_of_events_and_a_summary(standard: Path, pendula: Pendula) -> None:
+def test_without_json_the_output_is_a_table_of_events_and_a_summary(standard: Path, pendula: Pendula) -> None:
     ended = pendula("run", standard)
 
     lines = [" ".join(line.split()) for line in ended.out.splitlines()]
@@ -136,13 +136,13 @@ def test_rejections_diagnostics_and_held_locks_follow_the_events(pendula: Pendul
     assert "10:15 start rescue-2 lotte cross for 88 min, waited 70 min" in lines
 
 
-def test_an_epoch_without_events_says_so(tmp_path: Path, pendula: Pendula) -> None:
+def test_an_epoch_without_events_is_reported(tmp_path: Path, pendula: Pendula) -> None:
     empty = written(tmp_path / "day.yaml", STANDARD[: STANDARD.index("actions_submitted")] + "actions_submitted: []\n")
 
     assert "No events." in pendula("run", empty).out
 
 
-def test_names_cannot_command_the_terminal(tmp_path: Path, pendula: Pendula) -> None:
+def test_control_characters_in_names_are_escaped(tmp_path: Path, pendula: Pendula) -> None:
     hostile = written(tmp_path / "day.yaml", STANDARD.replace("id: A1, actor: ann", r'id: "A\e[2J", actor: "[red]"'))
 
     output = pendula("run", hostile).out
@@ -153,7 +153,7 @@ def test_names_cannot_command_the_terminal(tmp_path: Path, pendula: Pendula) -> 
 
 
 @pytest.mark.req("ACT-FILE-4")
-def test_rejected_instances_are_a_result(tmp_path: Path, pendula: Pendula) -> None:
+def test_rejected_instances_are_no_failure(tmp_path: Path, pendula: Pendula) -> None:
     wrong = written(tmp_path / "day.yaml", STANDARD.replace("verb: clean", "verb: cleen"))
 
     ended = pendula("run", wrong, "--json")
@@ -178,16 +178,14 @@ def test_rejected_instances_are_a_result(tmp_path: Path, pendula: Pendula) -> No
     ],
 )
 @pytest.mark.parametrize("command", ["run", "check"])
-def test_a_file_that_cannot_be_used_is_exit_1(
-    text: str, code: str, command: str, tmp_path: Path, pendula: Pendula
-) -> None:
+def test_an_invalid_file_is_exit_1(text: str, code: str, command: str, tmp_path: Path, pendula: Pendula) -> None:
     ended = pendula(command, written(tmp_path / "day.yaml", text), "--json")
 
     assert (ended.code, ended.out) == (1, "")
     assert error(ended)["code"] == code
 
 
-def test_a_file_that_is_not_there_is_exit_3(tmp_path: Path, pendula: Pendula) -> None:
+def test_a_missing_file_is_exit_3(tmp_path: Path, pendula: Pendula) -> None:
     ended = pendula("run", tmp_path / "none.yaml")
 
     assert ended.code == 3
@@ -201,7 +199,7 @@ def test_wrong_usage_is_exit_2(arguments: tuple[object, ...], pendula: Pendula) 
 
 
 @pytest.mark.req("ACT-FILE-4")
-def test_a_place_that_cannot_be_written_is_exit_3(standard: Path, pendula: Pendula) -> None:
+def test_an_unwritable_target_is_exit_3(standard: Path, pendula: Pendula) -> None:
     for option in ("--gantt", "--journal", "--logs"):
         assert pendula("run", standard, option, standard / "inside a file.svg").code == 3
 
@@ -218,7 +216,7 @@ def test_a_journal_of_a_run_is_verified_by_replay(tmp_path: Path, pendula: Pendu
     assert json.loads(replayed.out)["commands"] == 5
 
 
-def test_a_second_run_does_not_write_into_a_journal_or_logs_of_the_first(tmp_path: Path, pendula: Pendula) -> None:
+def test_a_second_run_does_not_overwrite_the_journal_or_logs_of_the_first(tmp_path: Path, pendula: Pendula) -> None:
     for option, folder in (("--journal", tmp_path / "journal"), ("--logs", tmp_path / "logs")):
         assert pendula("run", TOWN, option, folder).code == 0
         before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -243,7 +241,7 @@ def test_logs_are_the_events_of_the_run(tmp_path: Path, pendula: Pendula) -> Non
 
 
 @pytest.mark.req("ACT-LOG-1", "ACT-CARRY-4")
-def test_a_carried_day_goes_on_in_the_folder_of_the_day_before(tmp_path: Path, pendula: Pendula) -> None:
+def test_a_carried_day_continues_in_the_folder_of_the_previous_day(tmp_path: Path, pendula: Pendula) -> None:
     whole: Any = load(TOWN)
     first, rest = tmp_path / "first.json", tmp_path / "rest.json"
     first.write_bytes(encode({**whole, "epochs": 1}))
@@ -264,7 +262,7 @@ def test_a_carried_day_goes_on_in_the_folder_of_the_day_before(tmp_path: Path, p
     assert len(list((tmp_path / "logs").glob("pc_log_*.jsonl"))) == 3
 
 
-def test_logs_beside_a_journal_are_the_same(tmp_path: Path, pendula: Pendula) -> None:
+def test_logs_are_the_same_with_a_journal(tmp_path: Path, pendula: Pendula) -> None:
     plain = pendula("run", TOWN, "--logs", tmp_path / "plain", "--json")
     kept = pendula("run", TOWN, "--logs", tmp_path / "kept", "--journal", tmp_path / "journal", "--json")
 
@@ -283,7 +281,7 @@ def test_a_picture_is_drawn_beside_the_result(tmp_path: Path, pendula: Pendula) 
 
 
 @pytest.mark.req("ACT-DATA-7")
-def test_an_unknown_section_is_refused_with_what_was_meant(tmp_path: Path, pendula: Pendula) -> None:
+def test_an_unknown_section_is_refused_with_a_suggestion(tmp_path: Path, pendula: Pendula) -> None:
     path = written(tmp_path / "day.yaml", STANDARD + "interupts: []\n")
 
     ended = pendula("run", path)
@@ -292,7 +290,7 @@ def test_an_unknown_section_is_refused_with_what_was_meant(tmp_path: Path, pendu
     assert "the member 'interupts' is not known here (did you mean interrupts?)" in ended.err
 
 
-def test_a_file_that_wants_hooks_runs_without_them(tmp_path: Path, pendula: Pendula) -> None:
+def test_a_file_that_names_hooks_runs_without_them(tmp_path: Path, pendula: Pendula) -> None:
     wants = written(tmp_path / "day.yaml", STANDARD + "options: {follow_ups: true, ask_modifiers: true}\n")
 
     ended = pendula("run", wants, "--journal", tmp_path / "journal", "--json")
@@ -324,7 +322,7 @@ def test_a_run_can_be_continued_from_its_output(tmp_path: Path, pendula: Pendula
     assert second["carry"] == whole["carry"]
 
 
-def test_check_counts_what_is_sound(pendula: Pendula) -> None:
+def test_check_counts_the_parts_of_a_valid_file(pendula: Pendula) -> None:
     output = json.loads(pendula("check", TOWN, "--json").out)
 
     assert output["sound"] is True
@@ -332,7 +330,7 @@ def test_check_counts_what_is_sound(pendula: Pendula) -> None:
     assert pendula("check", TOWN).out.startswith(f"{TOWN} is sound: ")
 
 
-def test_check_lists_faults_one_a_line_as_editors_understand_them(tmp_path: Path, pendula: Pendula) -> None:
+def test_check_prints_one_fault_per_line_in_editor_format(tmp_path: Path, pendula: Pendula) -> None:
     path = written(tmp_path / "day.yaml", STANDARD.replace("verb: clean", "verb: cleen").replace("high", "hihg"))
 
     ended = pendula("check", path)
@@ -347,7 +345,7 @@ def test_check_lists_faults_one_a_line_as_editors_understand_them(tmp_path: Path
 
 
 @pytest.mark.parametrize("at", ["2025-07-01T10:30:00", "630"])
-def test_why_says_what_an_action_waits_for(at: str, pendula: Pendula) -> None:
+def test_why_names_what_an_action_waits_for(at: str, pendula: Pendula) -> None:
     ended = pendula("why", TOWN, "council-tue", "--at", at)
 
     assert ended.code == 0
@@ -379,7 +377,7 @@ actions_submitted:
         ("second", "second was rejected at 2025-07-01T09:00:00: bread: 2 needed, 1 available."),
     ],
 )
-def test_why_of_what_is_over_says_how_it_ended(
+def test_why_of_a_finished_action_reports_its_end(
     action: str, output: str, at: str, tmp_path: Path, pendula: Pendula
 ) -> None:
     feast = tmp_path / "feast.yaml"
@@ -407,7 +405,7 @@ def test_why_outside_the_run_is_wrong_usage(at: str, pendula: Pendula) -> None:
     assert pendula("why", TOWN, "council-tue", "--at", at).code == 2
 
 
-def test_the_group_loads_nothing_of_server_or_other_schedulers() -> None:
+def test_the_group_imports_nothing_of_server_or_other_schedulers() -> None:
     code = (
         "import sys\nfrom pendula.cli.program import run\n"
         f"run(['actions', 'run', {str(TOWN)!r}, '--json'])\nprint(*sys.modules, file=sys.stderr)"

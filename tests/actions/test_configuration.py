@@ -29,7 +29,7 @@ WALK = {"walk": lasting(10)}
         "tomorrow",
     ],
 )
-def test_an_epoch_that_cannot_be_is_refused(epoch: Any) -> None:
+def test_an_invalid_epoch_is_refused(epoch: Any) -> None:
     with pytest.raises(InvalidEpoch) as refused:
         day(WALK, does("A", 0, "walk"), epoch=epoch)
 
@@ -37,7 +37,7 @@ def test_an_epoch_that_cannot_be_is_refused(epoch: Any) -> None:
 
 
 @pytest.mark.req("ACT-TIME-1")
-def test_times_with_and_without_offset_do_not_mix() -> None:
+def test_times_with_and_without_offset_cannot_be_mixed() -> None:
     result = day(WALK, does("A", "2025-07-01T08:00:00+00:00", "walk"), does("B", "2025-07-01T08:00:00", "walk"))
 
     assert codes(result) == {"A": "InvalidTimestamp"}
@@ -57,7 +57,7 @@ def test_times_with_offsets_are_compared_as_instants() -> None:
 
 
 @pytest.mark.req("ACT-TIME-1")
-def test_the_day_of_a_clock_change_has_its_minutes() -> None:
+def test_a_day_of_25_hours_is_refused() -> None:
     """No daylight-saving arithmetic: between two offsets there are 25 hours, and that is not a day."""
     epoch = {"index": 0, "start_at": "2025-10-26T00:00:00+02:00", "end_at": "2025-10-27T00:00:00+01:00"}
 
@@ -87,6 +87,6 @@ def test_slots_and_their_length_can_be_chosen() -> None:
 @pytest.mark.parametrize(
     "options", [{"slots": 0}, {"slot_minutes": 0}, {"slots": "24"}, {"slots": -1}, {"slots": True}]
 )
-def test_slots_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
+def test_invalid_slots_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises((InvalidSetting, InvalidEpoch)):
         day(WALK, options=options)

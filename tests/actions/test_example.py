@@ -48,7 +48,7 @@ def test_the_town_is_three_days_of_a_dozen_people(result: RunResult) -> None:
     assert all(epoch.events for epoch in result.epochs)
 
 
-def test_the_town_shows_everything_there_is(result: RunResult) -> None:
+def test_the_town_shows_every_feature(result: RunResult) -> None:
     events = [event for epoch in result.epochs for event in epoch.events]
     codes = {one.code for epoch in result.epochs for one in epoch.rejections}
     codes |= {one.code for epoch in result.epochs for one in epoch.diagnostics}
@@ -74,7 +74,7 @@ def test_the_town_shows_everything_there_is(result: RunResult) -> None:
     assert set(SECTIONS) - set(given) == {"carry", "locks"}
 
 
-def test_what_mira_is_shown_on_wednesday_is_the_start_of_the_mill(result: RunResult) -> None:
+def test_on_wednesday_mira_sees_the_start_of_the_mill(result: RunResult) -> None:
     events = {event.seq: event for epoch in result.epochs for event in epoch.events}
     (talk,) = [event for event in events.values() if event.meta.get("reveals")]
 
@@ -83,7 +83,7 @@ def test_what_mira_is_shown_on_wednesday_is_the_start_of_the_mill(result: RunRes
     assert [(one.action_id, one.__struct_config__.tag) for one in revealed] == [("mill-tue", "start")]
 
 
-def test_resources_of_the_town_are_what_the_story_says(result: RunResult) -> None:
+def test_resources_of_the_town_match_the_story(result: RunResult) -> None:
     left = {name: row["available"] for name, row in result.epochs[-1].resources.items()}
 
     assert left["scalpel"] == 2

@@ -13,14 +13,14 @@ CONFIG: dict[str, Any] = {"epoch": EPOCH, "action_defs": DEFS}
 
 
 @pytest.mark.req("ACT-TIME-4")
-def test_a_submission_for_later_is_deferred_in_the_epoch_in_which_it_came() -> None:
+def test_a_submission_for_later_is_deferred_in_the_epoch_of_its_arrival() -> None:
     result = outcome(DEFS, *(does(f"A{n}", n * 1440, "nap") for n in range(4)), epochs=3)
 
     assert [[one["id"] for one in epoch.deferred] for epoch in result.epochs] == [["A1", "A2", "A3"], [], []]
 
 
 @pytest.mark.req("ACT-USE-6")
-def test_the_id_of_an_action_that_ended_some_epochs_ago_may_be_used_again() -> None:
+def test_the_id_of_an_action_that_ended_some_epochs_ago_can_be_reused() -> None:
     options = {"remember_epochs": 1}
     world = World.create({**CONFIG, "options": options})
     used: list[tuple[int, bool]] = []
@@ -35,7 +35,7 @@ def test_the_id_of_an_action_that_ended_some_epochs_ago_may_be_used_again() -> N
 
 
 @pytest.mark.req("ACT-USE-6")
-def test_why_says_that_an_id_may_be_forgotten() -> None:
+def test_why_says_that_an_id_can_be_forgotten() -> None:
     world = World.create({**CONFIG, "options": {"remember_epochs": 0}})
     world.apply(Submit((does("A", 0, "nap"), does("B", 0, "fly"))))
     world.apply(Advance(1000))

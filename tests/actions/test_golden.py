@@ -75,7 +75,7 @@ def test_the_three_standard_examples() -> None:
 
 
 @pytest.mark.req("ACT-EVT-5")
-def test_nothing_comes_to_light_where_no_knowledge_is_attached() -> None:
+def test_actions_without_knowledge_reveal_nothing() -> None:
     result = day(STANDARD, A1, A2, {**A3, "knowledge": []})
 
     assert len(result.events) == 6
@@ -93,7 +93,7 @@ def test_a_repair_waits_for_the_workshop() -> None:
 
 
 @pytest.mark.req("ACT-EVT-1", "ACT-INT-4")
-def test_ends_interrupts_changes_and_starts_of_one_minute_have_their_order() -> None:
+def test_ends_interrupts_changes_and_starts_of_one_minute_are_ordered() -> None:
     defs = {
         "A": lasting(10, "x", may_trigger_event=True),
         "D": lasting(20, "y", interruptible=True),
@@ -120,7 +120,7 @@ HALL = {
 
 
 @pytest.mark.req("ACT-INT-1", "ACT-INT-2", "ACT-INT-3", "ACT-INT-4")
-def test_a_preempting_action_breaks_off_the_holder_and_it_goes_on_after() -> None:
+def test_a_preempting_action_interrupts_the_holder_which_resumes_after_it() -> None:
     result = day(HALL, does("A", 0), does("B", 25))
 
     assert lines(result) == expected_lines("0 start A, 25 interrupt A, 25 start B, 35 end B, 35 start A, 70 end A")
@@ -139,7 +139,7 @@ def test_a_waiting_action_stays_behind_an_interrupted_one() -> None:
 
 
 @pytest.mark.req("ACT-INT-2", "ACT-INT-6", "ACT-LOCK-3")
-def test_equal_priority_never_preempts_but_goes_before_normal_waiters() -> None:
+def test_equal_priority_never_preempts_but_precedes_normal_waiters() -> None:
     defs = {**HALL, "A": {**HALL["A"], "priority": 5}}
 
     result = day(defs, does("A", 0), does("W", 10), does("B", 25))
@@ -167,7 +167,7 @@ def test_interrupts_nest() -> None:
 
 
 @pytest.mark.req("ACT-INT-6")
-def test_where_one_holder_refuses_none_is_interrupted() -> None:
+def test_if_one_holder_cannot_yield_none_is_interrupted() -> None:
     defs = {
         "A": lasting(30, "x", interruptible=True),
         "N": lasting(40, "y"),
@@ -181,7 +181,7 @@ def test_where_one_holder_refuses_none_is_interrupted() -> None:
 
 
 @pytest.mark.req("ACT-INT-1", "ACT-INT-4", "ACT-INT-7")
-def test_an_alarm_holds_one_action_back_and_passes_over_another() -> None:
+def test_an_alarm_interrupts_one_action_and_skips_an_uninterruptible_one() -> None:
     defs = {"A": HALL["A"], "N": lasting(60, "bay"), "K": lasting(5, "hall")}
     alarms = [{"t": 20, "target": name, "priority": 9, "hold_min": 15, "source": "alarm"} for name in ("A", "N")]
 
@@ -214,7 +214,7 @@ def test_parts_are_reserved_at_admission_and_used_up_at_the_end() -> None:
 
 
 @pytest.mark.req("ACT-RES-3")
-def test_refunded_parts_are_there_for_an_admission_of_the_same_minute() -> None:
+def test_refunded_parts_are_available_for_an_admission_of_the_same_minute() -> None:
     defs = {**PARTS, "X": lasting(10, resources=[{"name": "parts", "amount": 2, "refund": True}])}
 
     result = day(defs, does("X", 0), does("Y", 10), resources={"parts": 3})
@@ -232,7 +232,7 @@ EVENING = (
 
 
 @pytest.mark.req("ACT-CARRY-1", "ACT-CARRY-2", "ACT-EVT-4")
-def test_what_runs_and_waits_at_midnight_goes_on_the_next_day() -> None:
+def test_running_and_waiting_actions_continue_the_next_day() -> None:
     first, second = outcome(CARRIED, *EVENING, epochs=2).epochs
 
     assert lines(first) == expected_lines("1400 start V, 1400 start Y, 1440 end Y")

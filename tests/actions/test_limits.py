@@ -57,7 +57,7 @@ def test_the_limits_of_the_scheduler() -> None:
 
 
 @pytest.mark.req("ACT-PERF-3")
-def test_an_epoch_takes_so_many_instances_and_the_next_as_many_again(limited: Any) -> None:
+def test_the_limit_of_instances_holds_for_each_epoch(limited: Any) -> None:
     limited("INSTANCES", 3)
     defs = {"x": lasting(5, resources=[{"name": "parts", "amount": 1}])}
 
@@ -76,7 +76,7 @@ def test_an_epoch_takes_so_many_instances_and_the_next_as_many_again(limited: An
 
 
 @pytest.mark.req("ACT-PERF-3")
-def test_a_lock_too_many_is_refused_and_the_others_go_on(limited: Any) -> None:
+def test_a_lock_above_the_limit_is_refused_and_the_others_continue(limited: Any) -> None:
     limited("LOCKS", 2)
     defs = {**{f"v{n}": lasting(5, f"l{n}") for n in range(4)}, "free": lasting(5)}
 
@@ -103,7 +103,7 @@ def test_an_instance_has_at_most_64_locks_and_32_resources() -> None:
 
 
 @pytest.mark.req("ACT-PERF-3")
-def test_a_hook_that_answers_with_ever_more_is_stopped(limited: Any) -> None:
+def test_a_hook_that_returns_ever_more_is_stopped(limited: Any) -> None:
     limited("INSTANCES", 100)
 
     def hook(question: Any) -> list[dict[str, Any]]:
@@ -124,7 +124,7 @@ def test_a_hook_that_answers_with_ever_more_is_stopped(limited: Any) -> None:
 
 @pytest.mark.req("ACT-PERF-3")
 @pytest.mark.parametrize("most", [1, 3])
-def test_so_many_follow_one_upon_another_in_a_minute_and_no_more(limited: Any, most: int) -> None:
+def test_chained_follow_ups_within_a_minute_are_bounded(limited: Any, most: int) -> None:
     limited("FOLLOW_UPS", most)
 
     def stubborn() -> Any:
@@ -165,7 +165,7 @@ def test_a_process_that_waits_for_true_conditions_is_notified_up_to_the_limit(li
 
 @pytest.mark.req("ACT-PERF-3")
 @pytest.mark.parametrize("most", [1, 3])
-def test_answers_that_cannot_be_taken_are_answered_so_many_times_at_once(limited: Any, most: int) -> None:
+def test_invalid_answers_are_reported_to_the_process_up_to_the_limit(limited: Any, most: int) -> None:
     limited("FOLLOW_UPS", most)
 
     def repeating() -> Any:
@@ -181,7 +181,7 @@ def test_answers_that_cannot_be_taken_are_answered_so_many_times_at_once(limited
 
 
 @pytest.mark.req("ACT-PERF-3")
-def test_a_process_that_never_learns_is_stopped_in_its_minute() -> None:
+def test_a_process_that_repeats_an_invalid_answer_is_stopped_in_its_minute() -> None:
     def stubborn() -> Any:
         while True:
             yield {"actor": "ann", "verb": "fly"}
@@ -198,7 +198,7 @@ def test_a_process_that_never_learns_is_stopped_in_its_minute() -> None:
 
 
 @pytest.mark.req("ACT-PERF-1")
-def test_starts_are_looked_at_in_proportion_to_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_start_checks_are_proportional_to_events(monkeypatch: pytest.MonkeyPatch) -> None:
     looked = 0
     real = locks.can_start
 
@@ -223,7 +223,7 @@ def test_starts_are_looked_at_in_proportion_to_events(monkeypatch: pytest.Monkey
 
 @pytest.mark.req("ACT-PERF-1")
 @pytest.mark.parametrize("queue", ["heap", "buckets"])
-def test_nothing_is_kept_of_what_is_over(queue: str) -> None:
+def test_finished_actions_leave_nothing_in_memory(queue: str) -> None:
     world = World.create(
         {"epoch": EPOCH, "action_defs": {"x": lasting(2, "a", interruptible=True)}, "options": {"queue": queue}}
     )
@@ -267,7 +267,7 @@ def test_limits_are_options_of_a_run() -> None:
 
 
 @pytest.mark.req("ACT-PERF-3")
-def test_instances_made_by_hand_are_counted_and_checked_in_an_answer_too() -> None:
+def test_instances_built_in_code_are_counted_and_checked_in_an_answer_too() -> None:
     class Generous:
         def ask(self, name: str, question: Any) -> Any:
             no_json: Any = float("nan")

@@ -38,7 +38,7 @@ def the_engine_is_the_oracle(seed: int) -> None:
 
 
 @pytest.mark.req("ACT-EVT-1", "ACT-EVT-3", "ACT-EVT-4", "ACT-DATA-6", "ACT-LOCK-2", "ACT-LOCK-6", "ACT-INT-6")
-def test_the_engine_gives_what_the_oracle_gives() -> None:
+def test_the_engine_agrees_with_the_oracle() -> None:
     assert over_seeds(the_engine_is_the_oracle, range(500)) == 500
 
 
@@ -61,12 +61,12 @@ def the_engine_is_the_oracle_where_files_declare_more(seed: int) -> None:
 
 
 @pytest.mark.req("ACT-DUR-4", "ACT-EVT-5", "ACT-INT-4", "ACT-LOCK-8", "ACT-VIS-2")
-def test_the_engine_gives_what_the_oracle_gives_where_files_declare_more() -> None:
+def test_the_engine_agrees_with_the_oracle_on_declared_rules() -> None:
     """Follow-ups, daily and conditional modifiers, expiries, holds after a preemption, forced cancellations."""
     assert over_seeds(the_engine_is_the_oracle_where_files_declare_more, range(200)) == 200
 
 
-def test_declared_worlds_show_everything_that_is_new() -> None:
+def test_declared_worlds_cover_every_declared_feature() -> None:
     seen: set[str] = set()
     for seed in range(80):
         case = declared(seed)
@@ -83,13 +83,13 @@ def test_declared_worlds_show_everything_that_is_new() -> None:
 
 
 @pytest.mark.long
-def test_the_engine_gives_what_the_oracle_gives_twenty_thousand_times() -> None:
+def test_the_engine_agrees_with_the_oracle_twenty_thousand_times() -> None:
     assert over_seeds(the_engine_is_the_oracle, range(500, 10_500)) == 10_000
     assert over_seeds(the_engine_is_the_oracle_when_somebody_watches, range(120, 10_120)) == 10_000
     assert over_seeds(the_engine_is_the_oracle_where_files_declare_more, range(200, 5_200)) == 5_000
 
 
-def test_watched_worlds_show_everything_that_is_new() -> None:
+def test_watched_worlds_cover_every_live_feature() -> None:
     seen: set[str] = set()
     for seed in range(60):
         case = watched(seed)
@@ -107,7 +107,7 @@ def test_watched_worlds_show_everything_that_is_new() -> None:
 
 @unshrunk
 @given(SEEDS, st.integers(3, 25))
-def test_a_watched_world_restored_at_every_step_goes_on_the_same(seed: int, step: int) -> None:
+def test_a_watched_world_restored_at_every_step_continues_unchanged(seed: int, step: int) -> None:
     case = (declared if seed % 3 == 0 else watched)(seed)
     world, again = fresh(case), fresh(case)
     for command in commands_of(case, step=step):
@@ -119,7 +119,7 @@ def test_a_watched_world_restored_at_every_step_goes_on_the_same(seed: int, step
     assert again.state() == world.state()
 
 
-def test_random_worlds_show_every_feature() -> None:
+def test_random_worlds_cover_every_feature() -> None:
     seen: set[str] = set()
     for seed in range(200):
         for one in Oracle(scenario(seed).document, scenario(seed).follow).days:
@@ -168,7 +168,7 @@ def test_no_lock_is_ever_held_by_two(seed: int) -> None:
 @pytest.mark.req("ACT-INT-4", "ACT-INT-7")
 @unshrunk
 @given(SEEDS)
-def test_no_minute_is_lost_or_won_by_interrupts(seed: int) -> None:
+def test_interrupts_neither_lose_nor_gain_minutes(seed: int) -> None:
     case = scenario(seed)
     began: dict[str, int] = {}
     spent: dict[str, int] = {}
@@ -209,7 +209,7 @@ def test_queues_have_no_overtaking(seed: int) -> None:
 @pytest.mark.req("ACT-EVT-1", "ACT-DATA-3")
 @unshrunk
 @given(SEEDS)
-def test_events_stand_in_their_global_order(seed: int) -> None:
+def test_events_are_in_their_global_order(seed: int) -> None:
     ranks = {"end": 0, "interrupt": 1, "visibility_change": 2, "start": 3}
     result = engine_run(scenario(seed))
     places = [
@@ -224,7 +224,7 @@ def test_events_stand_in_their_global_order(seed: int) -> None:
 @pytest.mark.req("ACT-RES-1")
 @unshrunk
 @given(SEEDS)
-def test_resources_conserve(seed: int) -> None:
+def test_resources_are_conserved(seed: int) -> None:
     case = scenario(seed)
     world = fresh(case)
     for command in commands_of(case, step=7):

@@ -37,7 +37,7 @@ STILL_GOING = expected_lines("7 start good, 17 end good")
         {"t": 9, "target": 5, "priority": 9},
     ],
 )
-def test_a_malformed_interrupt_is_a_diagnostic_and_stops_nothing(bad: Any) -> None:
+def test_a_malformed_interrupt_is_a_diagnostic_and_has_no_effect(bad: Any) -> None:
     result = day({"walk": lasting(10, interruptible=True)}, GOOD, interrupts=[bad])
 
     assert [one.code for one in result.diagnostics] == ["InvalidInterrupt"]
@@ -61,7 +61,7 @@ def test_a_malformed_interrupt_is_a_diagnostic_and_stops_nothing(bad: Any) -> No
         {"at": "later", "cancel": "good"},
     ],
 )
-def test_a_malformed_command_is_a_diagnostic_and_stops_nothing(bad: Any) -> None:
+def test_a_malformed_command_is_a_diagnostic_and_has_no_effect(bad: Any) -> None:
     result = day(WALK, GOOD, commands=[bad])
 
     assert [one.code for one in result.diagnostics] == ["InvalidCommand"]

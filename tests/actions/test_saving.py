@@ -34,7 +34,7 @@ def sealed(carry: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.req("ACT-CARRY-1")
-def test_the_record_of_what_runs_across_midnight() -> None:
+def test_the_carry_records_actions_running_across_midnight() -> None:
     (record,) = evening()["running"]
 
     definition = record.pop("definition")
@@ -63,7 +63,7 @@ def test_a_carry_goes_through_json_without_loss() -> None:
 
 
 @pytest.mark.req("ACT-CARRY-1")
-def test_what_runs_keeps_what_its_verb_meant_when_it_was_admitted() -> None:
+def test_a_running_action_keeps_the_definition_of_its_admission() -> None:
     changed = {**DEFS, "watch": lasting(1, "gate", interruptible=False)}
 
     result = day(
@@ -79,7 +79,7 @@ def test_what_runs_keeps_what_its_verb_meant_when_it_was_admitted() -> None:
 
 
 @pytest.mark.req("ACT-CARRY-3")
-def test_an_action_may_span_several_epochs() -> None:
+def test_an_action_can_span_several_epochs() -> None:
     result = outcome({"sleep": lasting(4000)}, does("A", 100, "sleep"), epochs=4)
 
     assert [lines(epoch) for epoch in result.epochs] == [["100 start A"], [], ["1220 end A"], []]
@@ -115,7 +115,7 @@ def test_holds_interrupts_and_suspensions_are_carried() -> None:
     )
 
 
-def test_knowledge_grows_old_across_a_carry() -> None:
+def test_knowledge_ages_across_a_carry() -> None:
     """An item of 23:20 that lives 100 minutes expires at 01:01 the next day, however the days were run."""
     world_state = {"knowledge": [{"id": "k", "scope": "private", "freshness": 1400, "ttl_min": 100, "source": "zoe"}]}
     defs = {"tell": lasting(1, may_trigger_event=True)}
@@ -151,7 +151,7 @@ def test_knowledge_grows_old_across_a_carry() -> None:
     ],
     ids=range(10),
 )
-def test_an_invalid_carry_is_refused_before_anything_happens(carry: Any) -> None:
+def test_an_invalid_carry_is_refused_before_any_event(carry: Any) -> None:
     with pytest.raises(InvalidCarryOver) as refused:
         day(DEFS, does("N", 0, "open"), epoch=NEXT_EPOCH, carry=carry)
 
@@ -168,7 +168,7 @@ def test_an_edited_carry_is_refused(part: str) -> None:
 
 
 @pytest.mark.req("ACT-CARRY-4")
-def test_a_single_changed_number_is_noticed() -> None:
+def test_a_single_changed_number_is_detected() -> None:
     carry = evening()
     state = json.loads(carry["state"])
     state["actions"][0][4] += 1
@@ -223,12 +223,12 @@ def broken_states() -> list[Any]:
 
 @pytest.mark.req("ACT-CARRY-4")
 @pytest.mark.parametrize("place", range(15))
-def test_a_carry_that_contradicts_itself_is_refused_though_its_digest_holds(place: int) -> None:
+def test_a_contradictory_carry_is_refused_although_its_digest_matches(place: int) -> None:
     with pytest.raises(InvalidCarryOver):
         day(DEFS, epoch=NEXT_EPOCH, carry=sealed(evening(), state=encode(broken_states()[place]).decode()))
 
 
-def test_a_state_survives_with_everything_in_it() -> None:
+def test_a_restored_state_is_complete() -> None:
     config = {
         "epoch": EPOCH,
         "action_defs": {**DEFS, "walk": lasting(10, "gate")},
@@ -248,7 +248,7 @@ def test_a_state_survives_with_everything_in_it() -> None:
     assert World.from_state(config, world.state()).carry() == world.carry()
 
 
-def test_a_rejection_reads_the_same_after_a_restore() -> None:
+def test_a_rejection_has_the_same_text_after_a_restore() -> None:
     config = {"epoch": EPOCH, "action_defs": DEFS, "resources": {"oil": "0.50"}}
     world = World.create(config)
     world.apply(Submit((does("V", 0, "watch"), does("W", 10, "watch"))))

@@ -260,7 +260,7 @@ def test_no_stored_text_contains_a_space(name: str, runs: dict[str, Run]) -> Non
     assert [text for data in (*found.records, *found.states) for text in strings(decode(data)) if " " in text] == []
 
 
-def test_the_cases_reach_every_reason(runs: dict[str, Run]) -> None:
+def test_the_cases_cover_every_reason(runs: dict[str, Run]) -> None:
     reached = {reason for run in runs.values() for reason in run.reasons}
 
     assert set(sentences.REASONS) - reached == UNRECORDED

@@ -94,11 +94,11 @@ def our_times(actions: list[Wanted], queue: str) -> Times:
 @pytest.mark.req("ACT-PERF-2")
 @pytest.mark.parametrize("queue", ["buckets", "heap"])
 @given(actions=st.lists(wanted, max_size=40))
-def test_starts_and_ends_are_those_of_simpy(queue: str, actions: list[Wanted]) -> None:
+def test_starts_and_ends_equal_those_of_simpy(queue: str, actions: list[Wanted]) -> None:
     assert our_times(actions, queue) == simpy_times(actions)
 
 
-def test_a_crowd_that_crosses_epochs_ends_as_in_simpy() -> None:
+def test_many_actions_across_epochs_end_as_in_simpy() -> None:
     actions = [Wanted(n % 7, 1 + n % 90, (LOCKS[n % 5], LOCKS[(n + 1) % 5])[: 1 + n % 2]) for n in range(300)]
 
     ours = our_times(actions, "buckets")

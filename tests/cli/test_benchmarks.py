@@ -61,11 +61,11 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
         (1, None, Verdict.NOT_JUDGED),
     ],
 )
-def test_a_ratio_is_judged_by_its_side_of_the_target(ours: float, target: Target | None, verdict: Verdict) -> None:
+def test_a_ratio_is_compared_with_its_target(ours: float, target: Target | None, verdict: Verdict) -> None:
     assert compared("x", ours, 10, "ns", against="y", target=target).verdict is verdict
 
 
-def test_a_ratio_that_rounds_to_the_target_is_judged_exactly() -> None:
+def test_a_ratio_that_rounds_to_the_target_is_compared_exactly() -> None:
     row = compared("x", Decimal("15.001"), 10, "ns", against="y", target=AT_MOST)
 
     assert row.ratio == Decimal("1.50")
@@ -78,7 +78,7 @@ def test_a_ratio_that_was_measured_is_not_computed_again() -> None:
     assert (row.ratio, row.verdict) == (Decimal("1.60"), Verdict.MISSED)
 
 
-def test_what_would_be_unfair_is_not_judged_and_says_why() -> None:
+def test_an_unfair_comparison_is_skipped_with_its_reason() -> None:
     row = compared("x", 1, 10, "ns", against="y", target=AT_MOST, unfair="this disk is memory")
 
     assert (row.verdict, row.sentence) == (Verdict.NOT_JUDGED, "this disk is memory")
@@ -163,7 +163,7 @@ def test_a_missing_peer_is_named_with_the_command_that_installs_it(repository: P
         load(repository, "race")
 
 
-def test_outside_a_checkout_one_sentence_says_so(
+def test_outside_a_checkout_the_error_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
 ) -> None:
     monkeypatch.setattr("pendula.__file__", str(tmp_path / "lib" / "pendula" / "__init__.py"))
@@ -182,7 +182,7 @@ def test_every_benchmark_of_this_checkout_can_be_loaded(scheduler: str) -> None:
         assert callable(load(checkout(), scheduler).run)
 
 
-def test_the_fields_of_a_row_are_a_public_form() -> None:
+def test_the_fields_of_a_row_are_a_public_format() -> None:
     assert Row.__struct_fields__ == (
         "name",
         "ours",

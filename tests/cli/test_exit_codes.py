@@ -11,7 +11,7 @@ from tests.cli.conftest import Pendula
 from tests.cli.test_program import LEAVES
 
 
-def test_every_error_of_every_module_ends_with_a_code_that_has_a_meaning() -> None:
+def test_every_error_of_every_module_has_a_documented_exit_code() -> None:
     assert {kind.exit_code for kind in all_error_kinds()} <= set(MEANINGS)
 
 
@@ -61,7 +61,7 @@ ABSENT = [
 
 
 @pytest.mark.parametrize("words", ABSENT)
-def test_what_is_not_there_is_3_for_every_command(
+def test_a_missing_file_is_3_for_every_command(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
 ) -> None:
     monkeypatch.chdir(tmp_path)

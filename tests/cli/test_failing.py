@@ -71,7 +71,7 @@ def test_a_defect_is_one_line_without_traceback(monkeypatch: pytest.MonkeyPatch,
     )
 
 
-def test_debugging_shows_where_a_defect_is(monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
+def test_the_debug_option_shows_the_traceback_of_a_defect(monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
     failing_with(ZeroDivisionError("division by zero"), monkeypatch)
     monkeypatch.setenv("PENDULA_DEBUG", "1")
 
@@ -124,19 +124,19 @@ def test_a_refused_document_has_a_line_for_each_fault(monkeypatch: pytest.Monkey
         (Odd(Path("p")), {"place": "p"}),
     ],
 )
-def test_no_fact_keeps_an_error_from_being_told(fact: Any, told: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_fact_of_an_error_can_be_reported(fact: Any, told: Any, capsys: pytest.CaptureFixture[str]) -> None:
     report(InputRefused("No", fact=fact), as_json=True)
 
     assert json.loads(capsys.readouterr().err)["error"]["details"] == {"fact": told}
 
 
-def test_control_and_half_characters_reach_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_and_surrogates_reach_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     report(InputRefused("a\nb\x1b[31m\udcff é"), as_json=False)
 
     assert capsys.readouterr().err == "pendula: a\\nb\\x1b[31m\\udcff é (input_refused)\n"
 
 
-def test_a_file_name_that_is_no_text_is_told(pendula: Pendula) -> None:
+def test_a_file_name_with_invalid_unicode_is_reported(pendula: Pendula) -> None:
     plain, as_json = pendula("replay", "\udcff"), pendula("replay", "\udcff", "--json")
 
     assert plain == Finished(3, "", "pendula: No journal found: \\udcff does not exist (journal_missing)\n")
@@ -146,11 +146,11 @@ def test_a_file_name_that_is_no_text_is_told(pendula: Pendula) -> None:
 @pytest.mark.parametrize(
     ("arguments", "wanted"), [([], False), (["a", "--json"], True), (["--", "--json"], False), (["--json", "--"], True)]
 )
-def test_json_is_wanted_when_it_is_among_the_options(arguments: list[str], wanted: bool) -> None:
+def test_errors_are_json_if_json_is_among_the_options(arguments: list[str], wanted: bool) -> None:
     assert wants_json(arguments) is wanted
 
 
-def test_what_an_installation_without_dependencies_lacks_comes_with_a_plain_one(
+def test_without_dependencies_the_error_names_the_plain_install_command(
     monkeypatch: pytest.MonkeyPatch, pendula: Pendula
 ) -> None:
     monkeypatch.setitem(sys.modules, "structlog", None)
@@ -162,7 +162,7 @@ def test_what_an_installation_without_dependencies_lacks_comes_with_a_plain_one(
     )
 
 
-def test_nothing_is_missing_here() -> None:
+def test_this_environment_has_every_part() -> None:
     for part in (*failing.PLAIN, *failing.EXTRAS):
         require(part)
 
@@ -171,7 +171,7 @@ def modules_of(requirements: list[str]) -> set[str]:
     return {requirement.partition(">=")[0].partition("[")[0].replace("-", "_") for requirement in requirements}
 
 
-def test_what_commands_ask_for_is_what_the_package_declares() -> None:
+def test_every_part_a_command_needs_is_declared_by_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
     for modules in failing.PLAIN.values():
@@ -181,11 +181,11 @@ def test_what_commands_ask_for_is_what_the_package_declares() -> None:
 
 
 @pytest.mark.parametrize("error", [InputRefused("x"), InternalError("x"), MissingExtra("x")])
-def test_what_has_a_code_is_understood_as_it_is(error: PendulaError) -> None:
+def test_an_error_with_a_code_is_kept(error: PendulaError) -> None:
     assert understood(error) is error
 
 
-def test_the_program_tells_nothing_on_stdout_when_it_fails(monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
+def test_a_failing_program_writes_nothing_to_stdout(monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
     monkeypatch.setattr(program, "build", lambda first: (_ for _ in ()).throw(RuntimeError("early")))
 
     assert pendula("replay", "x").out == ""

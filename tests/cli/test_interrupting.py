@@ -27,12 +27,12 @@ def interrupted() -> int:
     raise KeyboardInterrupt
 
 
-def test_what_has_written_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_command_without_output_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert ending([], interrupted) == 130
     assert capsys.readouterr().err == "pendula: Interrupted: nothing was written (interrupted)\n"
 
 
-def test_what_a_command_keeps_is_said_and_forgotten_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_saved_file_is_reported_for_its_own_command_alone(capsys: pytest.CaptureFixture[str]) -> None:
     def work() -> int:
         keeping("a.journal holds it")
         return interrupted()
@@ -63,7 +63,7 @@ def test_what_a_command_keeps_is_said_and_forgotten_with_it(capsys: pytest.Captu
         ("fleet run head-on", "nothing was written"),
     ],
 )
-def test_a_long_command_says_what_it_kept(
+def test_an_interrupted_long_command_reports_what_it_saved(
     words: str, kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -45,7 +45,7 @@ def test_json_is_canonical_bytes_in_utf_8_whatever_the_locale() -> None:
     assert ended.stderr == b"bench: measuring\n"
 
 
-def test_somebody_at_a_terminal_sees_progress_there_and_the_document_stays_clean() -> None:
+def test_progress_goes_to_the_terminal_and_not_into_the_document() -> None:
     master, terminal = pty.openpty()
     try:
         ended = subprocess.run(
@@ -82,7 +82,7 @@ def test_a_table_fits_its_width_and_splits_no_word(
     assert {word for row in WORDY for cell in row for word in cell.split()} <= set(out.split())
 
 
-def test_where_words_do_not_fit_side_by_side_a_row_is_a_list(
+def test_a_row_that_does_not_fit_side_by_side_is_a_list(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "30")
@@ -101,17 +101,17 @@ def test_where_words_do_not_fit_side_by_side_a_row_is_a_list(
     ("available", "expected"),
     [(100, [5, 40, 20]), (60, [5, 35, 20]), (45, [5, 20, 20]), (44, [5, 20, 19]), (23, [5, 9, 9]), (22, None)],
 )
-def test_the_widest_columns_give_way_first_and_to_the_same_width(available: int, expected: list[int] | None) -> None:
+def test_the_widest_columns_shrink_first_and_to_the_same_width(available: int, expected: list[int] | None) -> None:
     assert shared_out(available, [5, 9, 9], [5, 40, 20]) == expected
 
 
-def test_text_is_written_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_is_written_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
     Output(False).result(None, lambda: "[bold]" + "x" * 200)
 
     assert capsys.readouterr().out == "[bold]" + "x" * 200 + "\n"
 
 
-def test_heads_and_cells_are_text_and_never_markup(capsys: pytest.CaptureFixture[str]) -> None:
+def test_headings_and_cells_are_never_markup(capsys: pytest.CaptureFixture[str]) -> None:
     Output(False).result(None, lambda: table(("lines[to=ann]",), [("[red]a[/red]",)]))
     Output(False).result(None, lambda: facts([("[b]", ":smile:")]))
 
@@ -132,7 +132,7 @@ def test_heads_and_cells_are_text_and_never_markup(capsys: pytest.CaptureFixture
         lambda evil: reason_tree(evil, Reason("a", evil)),
     ],
 )
-def test_nothing_that_is_shown_is_a_command_to_the_terminal(
+def test_terminal_control_characters_are_escaped(
     draw: Callable[[str], RenderableType], capsys: pytest.CaptureFixture[str]
 ) -> None:
     Output(False).result(None, lambda: draw("gone\x1b[2J\x00 \u202eabc"))
@@ -142,7 +142,7 @@ def test_nothing_that_is_shown_is_a_command_to_the_terminal(
     assert "gone\\x1b[2J\\x00" in out
 
 
-def test_long_facts_are_folded_and_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_facts_are_wrapped_and_never_truncated(capsys: pytest.CaptureFixture[str]) -> None:
     Output(False).result(None, lambda: facts([("digest", "a" * 300)]))
 
     assert capsys.readouterr().out.count("a") == 300
@@ -155,7 +155,7 @@ def test_a_document_without_canonical_bytes_leaves_stdout_empty(capsys: pytest.C
     assert capsys.readouterr().out == ""
 
 
-def test_a_reader_who_goes_away_from_a_table_is_not_a_refusal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_pipe_closed_during_a_table_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Gone(io.StringIO):
         def write(self, text: str) -> int:
             raise BrokenPipeError
@@ -166,21 +166,21 @@ def test_a_reader_who_goes_away_from_a_table_is_not_a_refusal(monkeypatch: pytes
         Output(False).result(None, lambda: table(("name",), [("a",)]))
 
 
-def test_an_example_shows_brackets_as_they_are() -> None:
+def test_an_example_shows_brackets_unchanged() -> None:
     assert example("pendula x [a]").endswith(r"[cyan]pendula x \[a][/cyan]")
 
 
-def test_a_list_says_how_much_of_it_is_left_out() -> None:
+def test_a_shortened_list_counts_the_omitted_entries() -> None:
     lines = [str(part) for part in titled_list("Rejected", ["a", "b\x1b", "c"], 2)]
 
     assert lines == ["Rejected", "  a", "  b\\x1b", "  … and 1 more", ""]
 
 
-def test_a_list_of_nothing_has_no_title() -> None:
+def test_an_empty_list_has_no_title() -> None:
     assert list(titled_list("Rejected", [], 2)) == []
 
 
-def test_a_reason_stands_above_what_it_rests_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reason_is_printed_above_its_own_reasons(capsys: pytest.CaptureFixture[str]) -> None:
     reason = Reason(
         "waits", "It waits.", because=(Reason("held", "A has it.", because=(Reason("since", "Since 9."),)),)
     )
@@ -198,7 +198,7 @@ def test_a_reason_stands_above_what_it_rests_on(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(None, 1), ("60", 3)])
-def test_a_row_is_not_broken_in_a_pipe_unless_a_width_is_asked_for(
+def test_rows_are_not_wrapped_in_a_pipe_unless_a_width_is_set(
     columns: str | None, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -225,7 +225,7 @@ def test_a_row_is_not_broken_in_a_pipe_unless_a_width_is_asked_for(
         ("fleet tune hall --svg x.pdf", ".svg"),
     ],
 )
-def test_a_name_that_promises_another_form_is_refused_with_what_is_allowed(
+def test_a_file_name_of_another_format_is_refused_with_the_allowed_ones(
     words: str, allowed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -236,7 +236,7 @@ def test_a_name_that_promises_another_form_is_refused_with_what_is_allowed(
     assert f"cannot be written: this command writes {allowed}; choose a name that ends so" in ended.err
 
 
-def test_help_splits_no_name_of_a_scene(monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
+def test_help_does_not_split_scene_names(monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
     told = pendula("fleet", "new", "--help").out

@@ -57,7 +57,7 @@ def examples(command: Any) -> list[str]:
     return [line.replace(r"\[", "[") for line in lines if line.startswith("pendula ")]
 
 
-def test_the_standing_commands_are_there() -> None:
+def test_the_permanent_commands_exist() -> None:
     assert sorted(LEAVES) == [
         ("actions", "check"),
         ("actions", "run"),
@@ -160,7 +160,7 @@ def test_every_command_takes_json(path: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("path", list(COMMANDS), ids=" ".join)
-def test_lines_of_help_end_where_the_terminal_does(path: tuple[str, ...]) -> None:
+def test_help_lines_fit_the_terminal(path: tuple[str, ...]) -> None:
     said = in_plain_words(copy(COMMANDS[path])).help
 
     assert [one for one in said.strip().split("\n\n") if "\n" in one] == []
@@ -178,18 +178,18 @@ def test_help_offers_completion_as_a_command_and_not_as_options(pendula: Pendula
     assert "completion" in pendula("--help").out
 
 
-def test_version_loads_nothing_that_is_not_needed(python: Callable[..., Finished]) -> None:
+def test_version_imports_only_what_it_needs(python: Callable[..., Finished]) -> None:
     ended = python(f"import sys\ntry:\n {RUN}\nfinally:\n print(*sys.modules, file=sys.stderr)", "--version")
 
     assert ended.out == f"pendula {package.__version__}\n"
     assert not {"typer", "rich", "msgspec", "pydantic", "fastapi", "numpy"} & set(ended.err.split())
 
 
-def test_version_beside_other_options_is_still_the_version(pendula: Pendula) -> None:
+def test_version_works_beside_other_options(pendula: Pendula) -> None:
     assert pendula("--version", "replay") == Finished(0, f"pendula {package.__version__}\n", "")
 
 
-def test_a_command_loads_no_library_of_another(python: Callable[..., Finished]) -> None:
+def test_a_command_imports_no_library_of_another(python: Callable[..., Finished]) -> None:
     ended = python(f"import sys\ntry:\n {RUN}\nfinally:\n print(*sys.modules)", "replay", "no-such-journal")
 
     assert ended.code == 3
@@ -238,7 +238,7 @@ def test_json_after_two_dashes_is_an_argument(pendula: Pendula) -> None:
     ("arguments", "expected"),
     [(["replay"], "pendula: This needs typer"), (["--json"], '{"error":{"code":"missing_extra"')],
 )
-def test_without_the_dependencies_one_sentence_says_how_to_get_them(
+def test_without_the_dependencies_one_sentence_names_the_install_command(
     arguments: list[str], expected: str, python: Callable[..., Finished]
 ) -> None:
     ended = python(f"import sys; sys.modules.update(typer=None, rich=None)\n{RUN}", *arguments)
@@ -255,7 +255,7 @@ def test_python_m_pendula_is_the_same_program() -> None:
     assert ended.stdout.decode() == f"pendula {package.__version__}\n"
 
 
-def test_a_terminal_that_knows_no_unicode_is_told_everything(tmp_path: Path, python: Callable[..., Finished]) -> None:
+def test_a_terminal_without_unicode_gets_everything(tmp_path: Path, python: Callable[..., Finished]) -> None:
     frame = tmp_path / "frame.yaml"
     frame.write_text("channels: [{id: sea, records: [{id: 1, ts: 1}, {id: 2, ts: 2}]}]\ncalls: [{next: 2}]\n")
 
@@ -277,7 +277,7 @@ SPEAKING = [
 
 
 @pytest.mark.parametrize("arguments", SPEAKING, ids=" ".join)
-def test_a_reader_who_goes_away_ends_the_program_quietly(arguments: list[str]) -> None:
+def test_a_closed_pipe_ends_the_program_quietly(arguments: list[str]) -> None:
     read, write = os.pipe()
     os.close(read)
     try:
@@ -289,7 +289,7 @@ def test_a_reader_who_goes_away_ends_the_program_quietly(arguments: list[str]) -
 
 
 @pytest.mark.parametrize("arguments", SPEAKING, ids=" ".join)
-def test_with_stdout_closed_everything_is_done_and_nothing_said(arguments: list[str]) -> None:
+def test_with_stdout_closed_the_command_runs_silently(arguments: list[str]) -> None:
     ended = process(arguments, subprocess.PIPE, closed=">&-")
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
@@ -297,13 +297,13 @@ def test_with_stdout_closed_everything_is_done_and_nothing_said(arguments: list[
 
 @pytest.mark.parametrize("closed", ["2>&-", pytest.param(">&- 2>&-", marks=pytest.mark.long), "<&- >&- 2>&-"], ids=str)
 @pytest.mark.parametrize(("arguments", "code"), [(["replay", "no-such-journal"], 3), (["nonsense", "--json"], 2)])
-def test_with_stderr_closed_the_exit_code_still_tells(arguments: list[str], code: int, closed: str) -> None:
+def test_with_stderr_closed_the_exit_code_is_unchanged(arguments: list[str], code: int, closed: str) -> None:
     ended = process(arguments, subprocess.PIPE, closed=closed)
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (code, b"", b"")
 
 
-def test_no_file_of_ours_takes_the_place_of_a_closed_stream() -> None:
+def test_no_opened_file_reuses_the_number_of_a_closed_stream() -> None:
     code = "import os; from pendula.cli.failing import ending; ending([], lambda: os._exit(os.open('.', os.O_RDONLY)))"
 
     ended = shell([sys.executable, "-c", code], subprocess.PIPE, closed="<&- >&- 2>&-")
@@ -311,7 +311,7 @@ def test_no_file_of_ours_takes_the_place_of_a_closed_stream() -> None:
     assert ended.returncode > 2
 
 
-def test_a_library_that_wants_to_exit_may(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_can_exit_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit, match="7"):
         ending([], lambda: sys.exit(7))
 

@@ -24,7 +24,7 @@ except OSError as error:
 """
 
 
-def test_a_file_that_cannot_be_written_is_what_it_was(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "runs.csv"
     target.write_bytes(b"old")
 
@@ -36,7 +36,7 @@ def test_a_file_that_cannot_be_written_is_what_it_was(tmp_path: Path) -> None:
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("runs.csv", b"old")]
 
 
-def test_what_cannot_be_read_is_not_said_of_the_file_that_is_written(tmp_path: Path) -> None:
+def test_a_read_error_names_the_file_that_was_read(tmp_path: Path) -> None:
     def pieces() -> Iterator[bytes]:
         yield b"first"
         raise FileNotFoundError(errno.ENOENT, "No such file or directory", "00000003.journal")
@@ -68,7 +68,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
         ("credit", "compare", "village.json", "--ticks", "3", "--seeds", "1", "--skip", "0", "--csv", "/dev/full"),
     ],
 )
-def test_what_was_found_out_is_told_where_a_file_cannot_be_written(
+def test_the_result_is_printed_although_its_file_cannot_be_written(
     words: tuple[str, ...], pendula: Pendula, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -80,7 +80,7 @@ def test_what_was_found_out_is_told_where_a_file_cannot_be_written(
     assert ended.out.startswith("{")
 
 
-def test_an_invented_scenario_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_a_generated_scenario_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9, 9)); import pendula.__main__"
     target = tmp_path / "village.json"
 

@@ -52,7 +52,7 @@ def test_json_is_one_canonical_document_in_the_fixed_form(nae_e: Path) -> None:
 
 
 @pytest.mark.req("PLAY-FILE-1")
-def test_count_is_so_many_times_next(tmp_path: Path) -> None:
+def test_count_equals_that_many_calls_of_next(tmp_path: Path) -> None:
     said = pendula("run", written(tmp_path / "pick.yaml", PICK_D), "--count", "24", "--json").said
 
     expected = "4 2 11 3 2 3 13 3 2 3 12 4 2 1 11 3 2 4 11 3 4 3 13 2"
@@ -61,7 +61,7 @@ def test_count_is_so_many_times_next(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("PLAY-HIST-2")
-def test_what_prev_gives_stands_in_its_call_and_none_is_null(tmp_path: Path) -> None:
+def test_results_of_prev_are_in_its_call_and_none_is_null(tmp_path: Path) -> None:
     said = pendula("run", written(tmp_path / "hist.yaml", HIST), "--json").said
 
     back = [None if one is None else one["id"] for one in said["calls"][1]["items"]]
@@ -75,7 +75,7 @@ def test_json_files_give_the_same_bytes(nae_e: Path, tmp_path: Path) -> None:
     assert pendula("run", other, "--json") == pendula("run", nae_e, "--json")
 
 
-def test_people_get_items_exposure_and_a_summary(nae_e: Path) -> None:
+def test_without_json_the_output_has_items_exposure_and_a_summary(nae_e: Path) -> None:
     ended = pendula("run", nae_e)
 
     lines = [" ".join(line.split()) for line in ended.out.splitlines()]
@@ -87,14 +87,14 @@ def test_people_get_items_exposure_and_a_summary(nae_e: Path) -> None:
     assert lines[-1] == "24 items, 8 of them new artwork, 0 repeated, epoch 0, seed 1"
 
 
-def test_a_run_without_items_says_so(tmp_path: Path) -> None:
+def test_a_run_without_items_is_reported(tmp_path: Path) -> None:
     said = pendula("run", written(tmp_path / "none.yaml", "channels: []\nseed: 1\n"), "--count", "3").out
 
     assert "No items." in said
     assert "0 items" in said
 
 
-def test_names_cannot_command_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_in_names_are_escaped(tmp_path: Path) -> None:
     text = r'{"seed": 1, "channels": [{"id": "\u001b[2J[red]", "records": [{"id": 1, "ts": 1}]}]}'
     path = written(tmp_path / "hostile.json", text)
 
@@ -104,7 +104,7 @@ def test_names_cannot_command_the_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("PLAY-CACHE-9")
-def test_diagnostics_are_shown_and_stop_nothing(cache: Path) -> None:
+def test_diagnostics_are_shown_and_do_not_end_the_run(cache: Path) -> None:
     cache.write_bytes(flipped(cache.read_bytes(), 64))
     channels = "channels: [{id: sea, cache: sea.pch}, {id: b, records: [{id: 5, ts: 1}]}]\nseed: 1\n"
     path = written(cache.parent / "file.yaml", channels)
@@ -121,7 +121,9 @@ def test_diagnostics_are_shown_and_stop_nothing(cache: Path) -> None:
 
 @pytest.mark.parametrize("command", ["run", "why"])
 @pytest.mark.parametrize("channel", ["{id: see, cache: sea.pch}", "{id: sea, cache: note.txt}"])
-def test_a_file_that_is_no_cache_of_the_channel_is_refused_and_stays(cache: Path, command: str, channel: str) -> None:
+def test_a_file_other_than_a_cache_of_the_channel_is_refused_and_unchanged(
+    cache: Path, command: str, channel: str
+) -> None:
     written(
         cache.parent / "note.txt", "milk, bread and a great many other things to buy today, none of them a cache file"
     )
@@ -157,7 +159,7 @@ def test_a_file_with_faults_is_exit_1(text: str, command: tuple[str, ...], tmp_p
     assert ended.error["code"] == "document_refused"
 
 
-def test_faults_are_printed_one_a_line_as_editors_parse_them(tmp_path: Path) -> None:
+def test_faults_are_printed_one_per_line_in_editor_format(tmp_path: Path) -> None:
     path = written(tmp_path / "file.yaml", "channels:\n  - {id: a, record: []}\npick: {r: 0}\n")
 
     ended = pendula("run", path, "--count", "1")
@@ -171,7 +173,7 @@ def test_faults_are_printed_one_a_line_as_editors_parse_them(tmp_path: Path) -> 
 
 
 @pytest.mark.req("PLAY-FILE-4")
-def test_what_a_file_names_and_is_not_there_is_exit_3(tmp_path: Path) -> None:
+def test_a_missing_file_named_by_the_script_is_exit_3(tmp_path: Path) -> None:
     text = "channels: [{id: a, cache: none.pch}, {id: b, folder: none}]\n"
 
     ended = pendula("run", written(tmp_path / "file.yaml", text), "--count", "1", "--json")
@@ -185,7 +187,7 @@ def test_what_a_file_names_and_is_not_there_is_exit_3(tmp_path: Path) -> None:
     assert pendula("run", tmp_path / "none.yaml", "--count", "1").code == 3
 
 
-def test_paths_are_from_the_folder_of_the_file(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_are_relative_to_the_folder_of_the_file(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     media(cache.parent / "pictures", "a.jpg")
     path = written(cache.parent / "f.yaml", "channels: [{id: sea, cache: sea.pch}, {id: p, folder: ./pictures}]")
     monkeypatch.chdir("/")
@@ -218,12 +220,12 @@ def test_wrong_usage_is_exit_2(nae_e: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.req("PLAY-FILE-4")
-def test_a_place_that_cannot_be_written_is_exit_3(nae_e: Path) -> None:
+def test_an_unwritable_target_is_exit_3(nae_e: Path) -> None:
     assert pendula("run", nae_e, "--journal", nae_e / "inside a file").code == 3
     assert pendula("cache", "verify", nae_e.parent / "none.pch").code == 3
 
 
-def test_a_journal_that_is_there_is_named_by_its_path(nae_e: Path, tmp_path: Path) -> None:
+def test_an_existing_journal_is_named_by_its_path(nae_e: Path, tmp_path: Path) -> None:
     assert pendula("run", nae_e, "--journal", tmp_path / "j1").code == 0
 
     again = pendula("run", nae_e, "--journal", tmp_path / "j1", "--json")
@@ -246,7 +248,7 @@ def test_a_journal_of_a_run_is_verified_by_replay(file: str, nae_e: Path, tmp_pa
     assert pendula("run", path, "--journal", tmp_path / "journal").code == 1
 
 
-def test_a_long_run_with_a_journal_is_the_same(tmp_path: Path) -> None:
+def test_a_long_run_gives_the_same_output_with_a_journal(tmp_path: Path) -> None:
     path = written(tmp_path / "pick.yaml", PICK_D)
 
     plain = pendula("run", path, "--count", "2500", "--json")
@@ -255,7 +257,7 @@ def test_a_long_run_with_a_journal_is_the_same(tmp_path: Path) -> None:
     assert pendula("replay", tmp_path / "journal", scheduler=()).code == 0
 
 
-def test_why_says_which_step_chose_an_item(nae_e: Path) -> None:
+def test_why_names_the_step_that_chose_an_item(nae_e: Path) -> None:
     ended = pendula("why", nae_e, "2")
     said = pendula("why", nae_e, "2", "--json").said
 
@@ -272,7 +274,7 @@ def test_why_says_which_step_chose_an_item(nae_e: Path) -> None:
     assert pendula("why", nae_e, "1", "--json").said["reason"]["code"] == "new_artwork"
 
 
-def test_why_needs_no_count_and_knows_epochs(tmp_path: Path) -> None:
+def test_why_needs_no_count_and_accepts_epochs(tmp_path: Path) -> None:
     pick = written(tmp_path / "pick.yaml", PICK_D)
     calm = PICK_D + "calls: [{next: 2}, {reset: x}, {next: 70}]\nhistory: 1\nlookahead: 1\n"
     calls = written(tmp_path / "calls.yaml", calm)
@@ -285,7 +287,7 @@ def test_why_needs_no_count_and_knows_epochs(tmp_path: Path) -> None:
     assert unknown.error["details"]["items"] == {"0": 2, "1": 70}
 
 
-def test_a_cache_is_made_of_records_and_sound(cache: Path) -> None:
+def test_a_cache_written_from_records_is_sound(cache: Path) -> None:
     verified = pendula("cache", "verify", cache, "--channel", "sea", "--json")
     inspected = pendula("cache", "inspect", cache, "--json").said
 
@@ -299,7 +301,7 @@ def test_a_cache_is_made_of_records_and_sound(cache: Path) -> None:
     assert [one["id"] for one in pendula("run", run, "--count", "3", "--json").said["items"]] == [1, 2, 3]
 
 
-def test_a_cache_written_again_counts_on(cache: Path) -> None:
+def test_a_rewritten_cache_has_the_next_generation(cache: Path) -> None:
     write = ("cache", "write", cache, "--channel", "sea", "--records", cache.parent / "records.json")
     before = pendula("cache", "inspect", cache, "--json").said["header"]["generation"]
 
@@ -319,7 +321,7 @@ def test_a_cache_written_again_counts_on(cache: Path) -> None:
         ((), "{id: 1, ts: 1}"),
     ],
 )
-def test_a_cache_that_cannot_be_is_exit_1(arguments: tuple[str, ...], records: str, tmp_path: Path) -> None:
+def test_an_invalid_cache_is_exit_1(arguments: tuple[str, ...], records: str, tmp_path: Path) -> None:
     listed = written(tmp_path / "records.yaml", records)
 
     ended = pendula("cache", "write", tmp_path / "x.pch", "--channel", "x", "--records", listed, *arguments)
@@ -328,7 +330,7 @@ def test_a_cache_that_cannot_be_is_exit_1(arguments: tuple[str, ...], records: s
     assert not (tmp_path / "x.pch").exists()
 
 
-def test_a_name_that_no_cache_can_have_is_refused(cache: Path) -> None:
+def test_an_invalid_cache_name_is_refused(cache: Path) -> None:
     records = cache.parent / "records.json"
     for name in (cache.parent / ".hidden", cache.parent / "new" / "my sea.pch"):
         ended = pendula("cache", "write", name, "--channel", "x", "--records", records, "--json")
@@ -351,7 +353,7 @@ def test_a_channel_without_a_name_is_refused(cache: Path) -> None:
 
 
 @pytest.mark.req("PLAY-CACHE-9")
-def test_damage_is_found_and_repaired(cache: Path) -> None:
+def test_damage_is_detected_and_repaired(cache: Path) -> None:
     data = bytearray(cache.read_bytes())
     data[4096 + 80 * 2] ^= 1
     cache.write_bytes(data)
@@ -389,7 +391,7 @@ def test_repair_lists_faults_and_dropped_records(cache: Path) -> None:
     assert "sea.pch.bad" in said
 
 
-def test_a_repair_that_drops_nothing_says_so(cache: Path) -> None:
+def test_a_repair_without_loss_reports_it(cache: Path) -> None:
     data = bytearray(cache.read_bytes())
     data[-1] = 1
     cache.write_bytes(data)
@@ -456,7 +458,7 @@ def test_a_file_changed_at_random_is_run_or_refused(
 
 
 @given(data=st.binary(max_size=40), at=st.integers(0, len(NAE_E)))
-def test_bytes_put_anywhere_into_a_file_are_run_or_refused(
+def test_a_file_with_arbitrary_bytes_inserted_is_run_or_refused(
     data: bytes, at: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "mutated.yaml"
@@ -479,7 +481,7 @@ def straight(path: Path, count: int | None) -> Finished:
         return Finished(code, out.getvalue().decode(), err.getvalue().decode())
 
 
-def test_the_group_loads_nothing_of_server_or_other_schedulers() -> None:
+def test_the_group_imports_nothing_of_server_or_other_schedulers() -> None:
     code = (
         "import sys\nfrom pendula.cli.program import run\n"
         f"run(['playback', 'run', {str(FRAME)!r}, '--json'])\nprint(*sys.modules, file=sys.stderr)"

@@ -47,7 +47,7 @@ def together(*works: Callable[[], None]) -> None:
 
 @pytest.mark.req("PLAY-API-6")
 @pytest.mark.parametrize("pick", [Pick(), Pick(PickMode.RANDOM, 4)])
-def test_every_item_is_given_out_exactly_once(pick: Pick) -> None:
+def test_every_item_is_delivered_exactly_once(pick: Pick) -> None:
     scheduler = Scheduler(PAIR, Settings(pick=pick, lookahead=5, history=3, nae=Nae(cap=8)), seed=1)
     taken: list[list[Item]] = [[] for _ in range(4)]
     results: list[InsertResult] = []
@@ -81,7 +81,7 @@ def test_every_item_is_given_out_exactly_once(pick: Pick) -> None:
 
 @pytest.mark.req("PLAY-API-6")
 @pytest.mark.req("PLAY-SNAP-4")
-def test_a_transaction_is_seen_whole_or_not_at_all() -> None:
+def test_a_transaction_is_atomic_for_other_threads() -> None:
     scheduler = Scheduler(PAIR, Settings(lookahead=2), seed=1)
     seen: list[tuple[int, str | None]] = []
 
@@ -157,7 +157,7 @@ CALLS_OF_A_SCHEDULER: dict[str, Callable[[Scheduler, Item], object]] = {
 
 @pytest.mark.req("PLAY-API-6")
 @pytest.mark.parametrize("call", CALLS_OF_A_SCHEDULER)
-def test_calls_exclude_each_other(call: str) -> None:
+def test_calls_are_mutually_exclusive(call: str) -> None:
     scheduler = Scheduler(PAIR, seed=1)
     [item] = scheduler.take(1)
     guarded = Watched(scheduler)

@@ -147,7 +147,7 @@ def test_the_player_satisfies_the_contract() -> None:
     engine_contract(Player, CONFIG, COMMANDS, QUESTIONS, Library())
 
 
-def test_a_blank_screen_wakes_when_a_channel_comes() -> None:
+def test_a_blank_screen_shows_an_item_when_a_channel_is_added() -> None:
     player = Player.create({"seed": 1, "dwell_ms": 60_000, "settings": {"lookahead": 1}})
     player.outside = Library()
     player.apply(Insert(id=900))
@@ -165,7 +165,7 @@ def test_a_blank_screen_wakes_when_a_channel_comes() -> None:
 
 
 @pytest.mark.parametrize("to", [1 << 53, 10**30])
-def test_time_has_an_end(to: int) -> None:
+def test_time_beyond_its_limit_is_refused(to: int) -> None:
     player = Player.create(CONFIG)
     before = player.state()
 
@@ -189,7 +189,7 @@ def test_an_item_from_before_a_change_cannot_be_banned() -> None:
     assert "before the last change" in sentence_of(outcome.refusal.code, outcome.refusal.facts)
 
 
-def test_settings_given_in_part_keep_the_weights_of_other_channels() -> None:
+def test_partial_settings_keep_the_weights_of_other_channels() -> None:
     player = Player.create(CONFIG)
     player.apply(Configure({"exposure": {"mode": "MaE", "manual_weights": {"a": 3, "b": 1}}}))
     player.apply(Configure({"exposure": {"manual_weights": {"b": 3}}}))

@@ -30,11 +30,11 @@ def result() -> RunResult:
 
 
 @pytest.mark.req("PLAY-LOOK-7")
-def test_the_frame_comes_out_the_same_for_ever(result: RunResult) -> None:
+def test_the_frame_always_has_the_same_result(result: RunResult) -> None:
     assert digest({"items": result.items, "calls": result.calls}) == FRAME_DIGEST
 
 
-def test_the_records_of_the_file_are_those_that_the_example_makes() -> None:
+def test_the_records_of_the_file_are_those_generated_by_the_example() -> None:
     spec = read_spec(frame())
 
     assert [(one.id, list(one.records or ())) for one in spec.channels] == [
@@ -58,7 +58,7 @@ def test_every_picture_has_a_unique_id_and_title() -> None:
         assert times == sorted(times, reverse=True)
 
 
-def test_the_frame_shows_everything_there_is(result: RunResult) -> None:
+def test_the_frame_shows_every_feature(result: RunResult) -> None:
     spec = read_spec(frame())
     items: list[Any] = result.items
 
@@ -80,7 +80,7 @@ def script(name: str, *arguments: object) -> str:
     return subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.decode()
 
 
-def test_the_scripts_paint_and_tell(tmp_path: Path) -> None:
+def test_the_scripts_draw_and_print(tmp_path: Path) -> None:
     painted = script("pictures.py", tmp_path)
     told = script("evening.py")
 
@@ -110,7 +110,7 @@ def schema() -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for(file_schema())
 
 
-def test_the_schema_is_a_schema_and_plain_json() -> None:
+def test_the_schema_is_valid_and_plain_json() -> None:
     jsonschema_rs.meta.validate(file_schema())
 
     assert encode(file_schema())
@@ -159,7 +159,7 @@ RECORD = (*CHANNEL, "records", 0)
         (("preserve_history",), 1),
     ],
 )
-def test_schema_and_run_refuse_the_same(
+def test_schema_and_run_refuse_the_same_files(
     path: tuple[str | int, ...], value: Any, schema: jsonschema_rs.Validator
 ) -> None:
     given: Any = copy.deepcopy(frame().value)
@@ -186,7 +186,9 @@ def test_schema_and_run_refuse_the_same(
         (("exposure",), {}),
     ],
 )
-def test_schema_and_run_take_the_same(path: tuple[str | int, ...], value: Any, schema: jsonschema_rs.Validator) -> None:
+def test_schema_and_run_accept_the_same_files(
+    path: tuple[str | int, ...], value: Any, schema: jsonschema_rs.Validator
+) -> None:
     given: Any = copy.deepcopy(frame().value)
     inner = given
     for step in path[:-1]:

@@ -118,7 +118,7 @@ def explain_histories(numbers: range) -> Counter[str]:
     return found
 
 
-def test_every_held_item_is_explained_by_what_was_there_when_it_was_made() -> None:
+def test_every_held_item_is_explained_by_the_state_at_its_generation() -> None:
     found = explain_histories(range(HISTORIES))
 
     assert set(found) >= {
@@ -131,5 +131,5 @@ def test_every_held_item_is_explained_by_what_was_there_when_it_was_made() -> No
 
 
 @pytest.mark.long
-def test_many_more_items_are_explained_by_what_was_there() -> None:
+def test_many_more_items_are_explained_by_the_state_at_their_generation() -> None:
     explain_histories(range(HISTORIES, MANY_HISTORIES))

@@ -97,7 +97,7 @@ def show(scheduler: Scheduler, items: int) -> None:
 
 
 @pytest.mark.req("PLAY-PERF-2")
-def test_a_million_items_leave_nothing_behind() -> None:
+def test_a_million_items_leave_no_memory_allocated() -> None:
     scheduler = warmed(Settings(uneven()))
     before = held(scheduler)
 
@@ -107,7 +107,7 @@ def test_a_million_items_leave_nothing_behind() -> None:
 
 
 @pytest.mark.req("PLAY-PERF-2")
-def test_single_calls_and_resets_leave_nothing_behind() -> None:
+def test_single_calls_and_resets_leave_no_memory_allocated() -> None:
     scheduler = Scheduler(crowd(), Settings(pick=Pick(PickMode.RANDOM, 8)), seed=1)
     sizes = []
     for _ in range(3):
@@ -123,7 +123,7 @@ def test_single_calls_and_resets_leave_nothing_behind() -> None:
     assert sizes[2] - sizes[1] < SLACK
 
 
-def test_what_a_scheduler_keeps_would_be_found() -> None:
+def test_memory_held_by_a_scheduler_would_be_detected() -> None:
     scheduler = Scheduler(crowd(), Settings(history=1024), seed=1)
     scheduler.take(100)
     before = held(scheduler)
@@ -141,7 +141,7 @@ def allocated(scheduler: Scheduler) -> int:
 
 @pytest.mark.long
 @pytest.mark.req("PLAY-PERF-2")
-def test_a_million_items_allocate_nothing_that_stays() -> None:
+def test_a_million_items_make_no_permanent_allocation() -> None:
     scheduler = warmed(Settings(uneven()))
     tracemalloc.start()
     try:
@@ -157,7 +157,7 @@ def test_a_million_items_allocate_nothing_that_stays() -> None:
 
 @pytest.mark.long
 @pytest.mark.req("PLAY-PERF-2")
-def test_ten_million_items_leave_nothing_behind() -> None:
+def test_ten_million_items_leave_no_memory_allocated() -> None:
     scheduler = warmed(Settings(uneven()))
     before = held(scheduler)
 
@@ -168,7 +168,7 @@ def test_ten_million_items_leave_nothing_behind() -> None:
 
 @pytest.mark.long
 @pytest.mark.req("PLAY-PERF-2")
-def test_ten_million_single_calls_leave_nothing_behind() -> None:
+def test_ten_million_single_calls_leave_no_memory_allocated() -> None:
     scheduler = warmed(Settings(uneven()))
     before = held(scheduler)
     for _ in range(10**7):

@@ -44,7 +44,7 @@ def program(*arguments: object) -> "subprocess.Popen[str]":
 
 
 @pytest.mark.parametrize("calls", ["", "calls: [{next: 12}]\n"], ids=["count", "calls"])
-def test_run_inserts_what_it_received_before_the_first_call(tmp_path: Path, broker: BrokerThread, calls: str) -> None:
+def test_run_inserts_received_artwork_before_the_first_call(tmp_path: Path, broker: BrokerThread, calls: str) -> None:
     file = written(tmp_path / "a.yaml", TWO + calls)
     count = [] if calls else ["--count", "12"]
     source = ["--mqtt", broker.url(PREFIX), "--player", "frame-7", "--receive", "2"]
@@ -59,7 +59,7 @@ def test_run_inserts_what_it_received_before_the_first_call(tmp_path: Path, brok
     assert said["stats"]["nae"]["inserts"] == 2
 
 
-def test_run_ends_with_what_is_missing_when_too_little_comes(tmp_path: Path, broker: BrokerThread) -> None:
+def test_run_fails_with_the_missing_number_if_too_little_arrives(tmp_path: Path, broker: BrokerThread) -> None:
     file = written(tmp_path / "a.yaml", TWO)
 
     ended = pendula("run", file, "--count", 1, "--mqtt", broker.url(PREFIX), "--player", "k", "--receive-s", 1)
@@ -68,7 +68,7 @@ def test_run_ends_with_what_is_missing_when_too_little_comes(tmp_path: Path, bro
     assert "0 of 1 messages arrived within 1 s for gallery/player/k/new-artwork" in ended.err
 
 
-def test_play_shows_what_is_published_while_it_runs(tmp_path: Path, broker: BrokerThread) -> None:
+def test_play_shows_artwork_published_while_it_runs(tmp_path: Path, broker: BrokerThread) -> None:
     folder = media(tmp_path / "sea", "a.png", "b.png", "c.png")
     running = program("play", folder, "--dwell-ms", 5, "--mqtt", broker.url(PREFIX), "--player", "frame-7")
     assert running.stderr is not None
@@ -126,12 +126,12 @@ def test_an_address_has_a_broker_and_a_prefix() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://h/x", "mqtt://h", "mqtt:///x", "mqtt://h:0x/x", "mqtt://h/x+", "x", ""])
-def test_an_address_that_is_none_is_refused_without_repeating_it(url: str) -> None:
+def test_an_invalid_url_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(InvalidParameter, match="must be"):
         read_address(url)
 
 
-def test_settings_that_cannot_be_do_not_tell_a_password(tmp_path: Path) -> None:
+def test_errors_of_invalid_settings_reveal_no_password(tmp_path: Path) -> None:
     file = tmp_path / "pendula.toml"
     file.write_text('[playback]\nmqtt = "mqtt://frame:hidden@h"\n')
 
@@ -142,13 +142,13 @@ def test_settings_that_cannot_be_do_not_tell_a_password(tmp_path: Path) -> None:
     assert Settings().playback_mqtt is None
 
 
-def test_the_options_belong_together(tmp_path: Path) -> None:
+def test_the_options_require_each_other(tmp_path: Path) -> None:
     ended = pendula("run", written(tmp_path / "a.yaml", TWO), "--count", 1, "--player", "k")
 
     assert (ended.code, "must be given together" in ended.err) == (2, True)
 
 
-def test_play_does_not_receive_without_waiting(tmp_path: Path) -> None:
+def test_play_with_fast_cannot_receive(tmp_path: Path) -> None:
     options = ["--fast", "--count", 1, "--mqtt", "mqtt://h/x", "--player", "k"]
 
     ended = pendula("play", media(tmp_path / "sea", "a.png"), *options)
@@ -156,7 +156,7 @@ def test_play_does_not_receive_without_waiting(tmp_path: Path) -> None:
     assert (ended.code, "--fast does not wait for messages" in ended.err) == (2, True)
 
 
-def test_without_the_extra_the_options_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_options_name_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mqtt, "find_spec", lambda _: None)
 
     with pytest.raises(MissingExtra):

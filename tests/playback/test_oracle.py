@@ -33,17 +33,17 @@ def play_numbered(number: int) -> None:
 @pytest.mark.req("PLAY-API-7")
 @pytest.mark.req("PLAY-API-8")
 @pytest.mark.parametrize("first", range(0, HISTORIES, HISTORIES // 4))
-def test_seeded_histories_come_out_as_the_plain_scheduler_says(first: int) -> None:
+def test_seeded_histories_agree_with_the_oracle(first: int) -> None:
     for number in range(first, first + HISTORIES // 4):
         play_numbered(number)
 
 
 @pytest.mark.long
-def test_many_more_seeded_histories_come_out_as_the_plain_scheduler_says() -> None:
+def test_many_more_seeded_histories_agree_with_the_oracle() -> None:
     for number in range(HISTORIES, HISTORIES + MANY_HISTORIES):
         play_numbered(number)
 
 
 @given(st.randoms(use_true_random=False))
-def test_any_history_comes_out_as_the_plain_scheduler_says(random: Random) -> None:
+def test_any_history_agrees_with_the_oracle(random: Random) -> None:
     play(Duet.drawn(random), random, 12)

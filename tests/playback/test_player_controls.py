@@ -48,7 +48,7 @@ def playing() -> Player:
 
 
 @pytest.mark.req("PLAY-USE-1")
-def test_a_pinned_record_is_an_event_and_shown_next_for_its_own_time() -> None:
+def test_a_pinned_record_is_an_event_and_shown_next_for_its_own_dwell() -> None:
     player = playing()
 
     pinned = player.apply(ShowNext(id=77, ts=3, dwell_ms=250))
@@ -61,7 +61,7 @@ def test_a_pinned_record_is_an_event_and_shown_next_for_its_own_time() -> None:
     assert not list(player.broken())
 
 
-def test_why_of_what_is_pinned_is_known_in_a_later_epoch() -> None:
+def test_why_of_a_pinned_item_works_in_a_later_epoch() -> None:
     player = playing()
     player.apply(ShowNext(id=77, ts=3, dwell_ms=250))
     player.apply(Advance(1000))
@@ -71,7 +71,7 @@ def test_why_of_what_is_pinned_is_known_in_a_later_epoch() -> None:
     assert player.why({"now": True}).sentence == "It was pinned."
 
 
-def test_why_of_what_was_on_before_a_new_epoch_says_so() -> None:
+def test_why_of_an_item_of_an_earlier_epoch_says_so() -> None:
     player = playing()
 
     player.apply(Reset("requested"))
@@ -80,7 +80,7 @@ def test_why_of_what_was_on_before_a_new_epoch_says_so() -> None:
 
 
 @pytest.mark.req("PLAY-USE-1")
-def test_a_pin_wakes_a_blank_screen_and_one_that_cannot_be_is_refused_in_words() -> None:
+def test_a_pin_fills_a_blank_screen_and_an_invalid_one_is_refused() -> None:
     player = Player.create({"seed": 1})
     refused = player.apply(ShowNext(id=5, payload="not base64"))
     assert refused.refusal is not None
@@ -108,7 +108,7 @@ def test_a_paused_channel_is_an_event_with_the_new_weights() -> None:
 
 
 @pytest.mark.req("PLAY-USE-2")
-def test_a_screen_without_a_channel_that_plays_goes_dark_and_wakes_with_the_first_that_does() -> None:
+def test_a_screen_is_blank_until_a_channel_plays_again() -> None:
     player = playing()
     for name in "ab":
         player.apply(PauseChannel(name))
@@ -139,7 +139,7 @@ def test_a_banned_current_item_is_replaced_at_once_and_the_ban_expires() -> None
 
 
 @pytest.mark.parametrize("for_ms", [0, -5, 1 << 60])
-def test_a_ban_for_no_time_is_refused(for_ms: int) -> None:
+def test_a_ban_of_zero_duration_is_refused(for_ms: int) -> None:
     player = playing()
     before = player.state()
 
@@ -162,7 +162,7 @@ class Pulled:
 
 
 @pytest.mark.req("PLAY-USE-6")
-def test_a_player_with_a_journal_plays_on_when_a_shelf_raises(tmp_path: Path) -> None:
+def test_a_player_with_a_journal_continues_when_a_shelf_raises(tmp_path: Path) -> None:
     channels = [ids("a", 1, 2), Channel("gone", Pulled())]
     contents: list[Json] = [
         {"id": one.id, "count": one.shelf.count, "generation": one.shelf.generation} for one in channels
@@ -190,7 +190,7 @@ def test_a_player_with_a_journal_plays_on_when_a_shelf_raises(tmp_path: Path) ->
         None,
     ],
 )
-def test_what_no_shelf_has_is_null(question: Json) -> None:
+def test_an_unknown_record_or_question_is_null(question: Json) -> None:
     answers = FromShelves([ids("a", 1)])
 
     assert answers.ask("record", question) is None

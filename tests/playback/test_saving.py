@@ -73,7 +73,7 @@ GROWN = Channel("b", MemoryShelf([*listed(range(11, 19)), Record(99, 2_000_000)]
 
 
 @pytest.mark.parametrize("keep", [False, True], ids=["reset", "keep"])
-def test_a_state_goes_on_with_records_that_came_meanwhile_as_after_a_refresh(keep: bool) -> None:
+def test_a_state_continues_with_new_records_as_after_a_refresh(keep: bool) -> None:
     scheduler = frame(keep)
     now = [ids("a", *range(1, 9)), GROWN]
 
@@ -86,13 +86,13 @@ def test_a_state_goes_on_with_records_that_came_meanwhile_as_after_a_refresh(kee
     assert 15 not in shown(restored.take(40))
 
 
-def test_with_keep_the_turns_go_on_where_they_were() -> None:
+def test_with_keep_the_turns_continue() -> None:
     restored = Scheduler.from_state(frame(keep=True).state_dict(), [ids("a", *range(1, 9)), GROWN], refresh=True)
 
     assert shown(restored.take(5)) == [77, 14, 5, 16, 6]
 
 
-def test_a_state_goes_on_with_other_channels() -> None:
+def test_a_state_continues_with_other_channels() -> None:
     scheduler = frame()
     scheduler.pause("b")
 
@@ -102,7 +102,7 @@ def test_a_state_goes_on_with_other_channels() -> None:
     assert shown(restored.take(3)) == [77, 21, 22]
 
 
-def test_a_state_whose_channels_are_as_they_were_goes_on_without_a_reset() -> None:
+def test_a_state_with_unchanged_channels_continues_without_a_reset() -> None:
     scheduler = frame()
 
     restored = Scheduler.from_state(
@@ -119,7 +119,7 @@ def test_without_refresh_other_contents_are_refused() -> None:
 
 @pytest.mark.req("PLAY-API-7")
 @given(st.integers(0, 2**32))
-def test_a_restored_scheduler_goes_on_exactly_as_the_saved_one(number: int) -> None:
+def test_a_restored_scheduler_continues_exactly_like_the_saved_one(number: int) -> None:
     scheduler, channels = lived(Random(number))
     text = json.dumps(scheduler.state_dict())
 
@@ -251,7 +251,7 @@ def digest_of_histories() -> str:
 
 
 @pytest.mark.req("PLAY-LOOK-7")
-def test_hash_seeds_change_nothing() -> None:
+def test_the_hash_seed_changes_nothing() -> None:
     program = "from tests.playback.test_saving import digest_of_histories as d; print(d(), hash('a channel'))"
     places = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
     found = []

@@ -30,7 +30,7 @@ LOOKING: dict[str, Callable[[Scheduler], object]] = {
 
 
 @pytest.mark.req("PLAY-API-1")
-def test_the_public_calls_are_those_that_change_and_those_that_look() -> None:
+def test_every_public_call_is_classified_as_change_or_query() -> None:
     public = {name for name, _ in inspect.getmembers(Scheduler) if not name.startswith("_")}
 
     assert public == CHANGING | set(LOOKING) | {"from_state"}
@@ -38,7 +38,7 @@ def test_the_public_calls_are_those_that_change_and_those_that_look() -> None:
 
 @pytest.mark.req("PLAY-API-1")
 @pytest.mark.parametrize("name", LOOKING)
-def test_a_call_that_looks_changes_nothing(name: str) -> None:
+def test_a_query_changes_nothing(name: str) -> None:
     scheduler = Scheduler((ids("a", 1, 2, 3), ids("b", 2, 4)), Settings(lookahead=4), seed=1)
     scheduler.nae_insert(Record(900, 1))
     scheduler.take(6)
@@ -50,7 +50,7 @@ def test_a_call_that_looks_changes_nothing(name: str) -> None:
 
 
 @pytest.mark.req("PLAY-API-2")
-def test_an_item_shows_its_record_and_how_it_came_up() -> None:
+def test_an_item_has_its_record_and_its_origin() -> None:
     record = Record(
         id=2**64 - 1,
         ts=-5,
@@ -87,7 +87,7 @@ def test_a_new_artwork_belongs_to_no_channel() -> None:
 
 @pytest.mark.req("PLAY-PICK-3")
 @pytest.mark.parametrize("mode", PickMode)
-def test_avoiding_a_repetition_never_takes_another_channels_turn(mode: PickMode) -> None:
+def test_avoiding_a_repetition_never_uses_the_turn_of_another_channel(mode: PickMode) -> None:
     settings = Settings(pick=Pick(mode, 4))
     same = Scheduler((ids("a", 7), ids("b", 7), ids("c", 7, 8)), settings, seed=1)
 
@@ -151,7 +151,7 @@ def test_a_reset_reads_nothing_and_computes_no_step(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.req("PLAY-PERF-1")
-def test_an_item_costs_one_read_and_going_back_none() -> None:
+def test_a_new_item_costs_one_read_and_going_back_none() -> None:
     shelf = Counted(range(1, 100))
     scheduler = Scheduler((Channel("a", shelf),), Settings(lookahead=4), seed=1)
 

@@ -188,7 +188,7 @@ def test_no_text_of_an_outcome_has_a_space(name: str, tmp_path: Path) -> None:
     assert spaced == []
 
 
-def test_the_histories_reach_refusals_diagnostics_and_resets(tmp_path: Path) -> None:
+def test_the_histories_cover_refusals_diagnostics_and_resets(tmp_path: Path) -> None:
     reached: dict[str, set[Any]] = {"refusal": set(), "diagnosed": set(), "epoch_began": set()}
     for name, commands in HISTORIES.items():
         for data in run(commands, tmp_path / name).journal:

@@ -120,7 +120,7 @@ def test_1_inputs_give_an_ordered_list_of_events_the_locks_and_the_resources(tmp
 
 
 @pytest.mark.section("1 Short contract", door="command line")
-def test_1_both_logs_are_appended_and_the_players_is_chunked_by_epoch(tmp_path: Path) -> None:
+def test_1_both_logs_are_appended_and_the_player_log_is_chunked_by_epoch(tmp_path: Path) -> None:
     """Records are appended to the world log; the player's log has one chunk an epoch."""
     file = tmp_path / "two.yaml"
     defs = {"walk": definition(10)}
@@ -144,7 +144,7 @@ def test_1_both_logs_are_appended_and_the_players_is_chunked_by_epoch(tmp_path: 
         ({"resources": [{"name": "parts", "amount": 1}]}, "InsufficientResources"),
     ],
 )
-def test_1_what_cannot_take_part_is_rejected_with_its_code(
+def test_1_an_invalid_instance_is_rejected_with_its_code(
     client: httpx.Client, change: dict[str, Any], code: str
 ) -> None:
     """A duration of 0, a lock that is taken without waiting, and missing resources are rejections with these codes."""
@@ -228,7 +228,7 @@ def test_4_an_action_starts_when_its_locks_are_free_and_ends_after_its_duration(
 
 
 @pytest.mark.section("4 Algorithm", door="HTTP")
-def test_4_an_end_may_schedule_a_follow_up(client: httpx.Client) -> None:
+def test_4_an_end_can_submit_a_follow_up(client: httpx.Client) -> None:
     """The end of an action may schedule a follow-up: a verb, some minutes later, on conditions."""
     answers = [
         {"verb": "answer", "after_min": 10, "when": {"params.channel": "ally"}},
@@ -245,7 +245,7 @@ def test_4_an_end_may_schedule_a_follow_up(client: httpx.Client) -> None:
 
 
 @pytest.mark.section("4 Algorithm", door="command line")
-def test_4_what_is_not_over_at_the_end_of_the_epoch_is_carried_over(tmp_path: Path) -> None:
+def test_4_unfinished_actions_are_carried_over_to_the_next_epoch(tmp_path: Path) -> None:
     """The start stays in its epoch, the end comes in the next one; nothing is lost between two files."""
     first = ran(tmp_path, yaml.safe_dump(document({"watch": definition(120)}, submission("A", "watch", "23:00"))))
     tomorrow = {"index": 1, "start_at": "2025-07-02T00:00:00", "end_at": "2025-07-03T00:00:00"}
@@ -262,7 +262,7 @@ def test_4_what_is_not_over_at_the_end_of_the_epoch_is_carried_over(tmp_path: Pa
 
 
 @pytest.mark.section("5 Interrupts and priorities", door="HTTP")
-def test_5_an_interrupt_keeps_the_rest_and_the_action_goes_on_with_it(client: httpx.Client) -> None:
+def test_5_an_interrupted_action_resumes_with_its_remaining_minutes(client: httpx.Client) -> None:
     """A more important source interrupts; the rest is kept, and the action goes on under its id with that rest."""
     defs = {"work": definition(60, "hall"), "alarm": definition(10, "hall", preempts=True, priority=5)}
     text = yaml.safe_dump(document(defs, submission("A", "work", "08:00"), submission("B", "alarm", "08:25")))
@@ -281,7 +281,7 @@ def test_5_an_interrupt_keeps_the_rest_and_the_action_goes_on_with_it(client: ht
 
 
 @pytest.mark.section("5 Interrupts and priorities", door="command line")
-def test_5_what_cannot_be_interrupted_runs_through(tmp_path: Path) -> None:
+def test_5_an_uninterruptible_action_runs_to_its_end(tmp_path: Path) -> None:
     """An action that is not interruptible ignores interrupts."""
     defs = {"work": definition(60, interruptible=False)}
     alarm = {"at": "2025-07-01T08:20:00", "target": "A", "priority": 9}
@@ -293,7 +293,7 @@ def test_5_what_cannot_be_interrupted_runs_through(tmp_path: Path) -> None:
 
 
 @pytest.mark.section("5 Interrupts and priorities", door="command line")
-def test_5_it_stays_interrupted_as_long_as_the_cause_lasts(tmp_path: Path) -> None:
+def test_5_an_action_stays_interrupted_while_the_cause_lasts(tmp_path: Path) -> None:
     """What shares no lock with the cause goes on when the cause ends, not in the minute of the interrupt."""
     defs = {"work": definition(60), "bell": definition(10, preempts=True, priority=5, interrupts=["work"])}
 
@@ -401,7 +401,7 @@ def test_7_3_the_example_runs_as_printed_in_the_library(tmp_path: Path, source: 
 
 
 @pytest.mark.section("7.2 Example: repair", door="command line")
-def test_7_2_a_repair_waits_for_a_workshop_that_is_taken(tmp_path: Path) -> None:
+def test_7_2_a_repair_waits_for_an_occupied_workshop(tmp_path: Path) -> None:
     """Where the workshop is taken, the start moves to its release."""
     repair = yaml.safe_load(example("repair", "own"))
     repair["actions_submitted"][0]["submitted_at"] = "2025-07-01T08:10:00"
@@ -412,7 +412,7 @@ def test_7_2_a_repair_waits_for_a_workshop_that_is_taken(tmp_path: Path) -> None
 
 
 @pytest.mark.section("7.3 Example: radio", door="HTTP")
-def test_7_3_a_radio_call_makes_itself_known_to_the_player(client: httpx.Client) -> None:
+def test_7_3_a_radio_call_is_visible_to_the_player(client: httpx.Client) -> None:
     """A call that may trigger an event reaches the player: a visibility change says that it became known."""
     text = example("radio", "own") + "options: {pc: Mira}\n"
 
@@ -424,7 +424,7 @@ def test_7_3_a_radio_call_makes_itself_known_to_the_player(client: httpx.Client)
 
 
 @pytest.mark.section("7.3 Example: radio", door="command line")
-def test_7_3_a_radio_call_may_interrupt_what_is_less_important_where_that_is_configured(tmp_path: Path) -> None:
+def test_7_3_a_radio_call_interrupts_lower_priority_actions_if_configured(tmp_path: Path) -> None:
     """With `preempts` and a list of verbs, a call interrupts running actions of a lower priority."""
     radio = yaml.safe_load(example("radio", "own"))
     radio["actions_submitted"][0]["submitted_at"] = "2025-07-01T08:12:00"
@@ -454,7 +454,7 @@ def test_7_3_a_list_of_verbs_without_preemption_is_a_fault_of_the_file(tmp_path:
 
 
 @pytest.mark.section("8 Logs and visibility", door="HTTP")
-def test_8_the_players_log_has_what_the_player_sees_and_reveals_later_what_was_hidden(client: httpx.Client) -> None:
+def test_8_the_player_log_has_visible_events_and_later_reveals_hidden_ones(client: httpx.Client) -> None:
     """The world log has every event; the player's has only visible ones, and a reveal copies older events into it."""
     defs = {"hide": definition(10), "tell": definition(10, may_trigger_event=True)}
     reveal = [{"id": "secret", "reveals": [0]}]
@@ -486,7 +486,7 @@ def test_8_audio_files_are_named_by_epoch_slot_and_channel(tmp_path: Path) -> No
 
 
 @pytest.mark.section("8 Logs and visibility", door="command line")
-def test_8_what_expires_is_told_by_an_event(tmp_path: Path) -> None:
+def test_8_an_expiry_is_an_event(tmp_path: Path) -> None:
     """Visibility changes by events alone: an expiry is an event in the first minute after the time of an item."""
     knowledge = [{"id": "rumour", "scope": "pc", "freshness": 180, "ttl_min": 120}]
 
@@ -508,7 +508,7 @@ def test_9_the_same_input_gives_the_same_bytes(tmp_path: Path, name: str) -> Non
 
 
 @pytest.mark.section("9 Acceptance criteria", door="HTTP")
-def test_9_what_cannot_be_interrupted_is_cancelled_only_by_force(client: httpx.Client) -> None:
+def test_9_an_uninterruptible_action_is_cancelled_only_by_force(client: httpx.Client) -> None:
     """An action that is not interruptible runs through; only a cancellation with force ends it, and says so."""
     text = example("repair", "own")
     client.post(WORLDS, params={"name": "forced"}, content=text, headers=YAML).raise_for_status()
@@ -525,7 +525,7 @@ def test_9_what_cannot_be_interrupted_is_cancelled_only_by_force(client: httpx.C
 
 
 @pytest.mark.section("10 Appendix: interfaces", door="HTTP")
-def test_10_an_instance_of_the_appendix_is_taken_and_its_event_has_the_members(client: httpx.Client) -> None:
+def test_10_an_instance_of_the_appendix_is_accepted_and_its_event_has_the_members(client: httpx.Client) -> None:
     """A submission and an event have the members of the appendix; further submissions come as YAML too."""
     text = example("repair", "own").partition("actions_submitted")[0] + f"epoch: {json.dumps(DAY)}\n"
     client.post(WORLDS, params={"name": "appendix"}, content=text, headers=YAML).raise_for_status()

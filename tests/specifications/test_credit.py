@@ -163,9 +163,7 @@ async def test_2_2_start_pause_resume_and_stop(tmp_path: Path) -> None:
 
 
 @pytest.mark.section("2.2 Events of the scenario", door="command line")
-def test_2_2_actions_come_from_behaviour_and_from_events_of_the_scenario(
-    run_of: Callable[..., Told], tmp_path: Path
-) -> None:
+def test_2_2_actions_originate_from_behaviour_and_scenario_events(run_of: Callable[..., Told], tmp_path: Path) -> None:
     """A tick carries out what the scenario dates: here three payments that close a circle, then a clearing."""
     told = run_of(CIRCLE, 4, "--intensity", 0, "--out", tmp_path)
 
@@ -194,7 +192,7 @@ async def test_3_1_the_seed_comes_from_the_request_or_from_the_server_and_is_kep
 
 
 @pytest.mark.section("3.1 Fixed seed", door="command line")
-def test_3_1_a_process_may_fix_the_seed(run_of: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_3_1_a_process_can_fix_the_seed(run_of: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests the seed can be fixed by the environment, and two runs are then the same."""
     given = run_of(PRESETS, 5, "--cap", 500, "--seed", 9)
     monkeypatch.setenv("SIMULATOR_FIXED_SEED", "9")
@@ -211,7 +209,7 @@ def test_3_2_the_generator_is_the_mersenne_twister_of_python() -> None:
 
 
 @pytest.mark.section("3.3 Order", door="command line")
-def test_3_3_the_order_of_the_file_changes_nothing(run_of: Callable[..., Told], tmp_path: Path) -> None:
+def test_3_3_the_order_of_the_file_has_no_effect(run_of: Callable[..., Told], tmp_path: Path) -> None:
     """Participants are held by id and lines by equivalent and ends: a shuffled file gives the same run."""
     scenario, luck = example("presets"), Random(3)
     for name in ("participants", "trustlines", "groups", "behaviorProfiles"):
@@ -250,7 +248,7 @@ async def test_3_4_a_pause_does_not_shift_the_random_sequence(tmp_path: Path) ->
 
 
 @pytest.mark.section("4.1 Intensity of zero", door="HTTP")
-async def test_4_1_at_zero_per_cent_the_run_goes_on_without_domain_events(tmp_path: Path) -> None:
+async def test_4_1_at_zero_percent_the_run_continues_without_domain_events(tmp_path: Path) -> None:
     """At 0 % nothing is planned and no domain event comes, but time passes and `run_status` goes on."""
     quick = {"clearing_every_n_ticks": "1", "amount_cap": "500"}
     async with simulator(tmp_path / "data") as sim:
@@ -311,7 +309,9 @@ def test_4_3_no_more_calls_are_in_flight_than_the_setting_allows(run_of: Callabl
 
 
 @pytest.mark.section("4.3 Payments a second", door="command line")
-def test_4_3_a_core_sees_no_more_payments_a_second_than_the_limit(run_of: Callable[..., Told], tmp_path: Path) -> None:
+def test_4_3_a_core_receives_no_more_payments_a_second_than_the_limit(
+    run_of: Callable[..., Told], tmp_path: Path
+) -> None:
     """`max_payments_per_sec` bounds the calls of every second of the wall clock; what is above waits."""
     file = tmp_path / "wire.json"
     file.write_text(json.dumps(WIRE), encoding="utf-8")
@@ -323,7 +323,7 @@ def test_4_3_a_core_sees_no_more_payments_a_second_than_the_limit(run_of: Callab
 
 
 @pytest.mark.section("4.3 Actions above a limit", door="HTTP")
-async def test_4_3_actions_above_the_limit_wait_and_queue_depth_says_how_many(tmp_path: Path) -> None:
+async def test_4_3_actions_above_the_limit_wait_and_queue_depth_counts_them(tmp_path: Path) -> None:
     """Actions above a limit wait for the next tick; `queue_depth` in the status and on the stream says how many."""
     settings = {"max_payments_per_sec": "2", "actions_per_tick_max": "5"}
     scenario = example("choice")
@@ -374,7 +374,7 @@ def pendula_says(pendula: Program, *arguments: object) -> tuple[int, str]:
 
 
 @pytest.mark.section("5.1 Payment attempt", door="HTTP")
-async def test_5_1_a_payment_attempt_is_tried_told_and_counted(tmp_path: Path) -> None:
+async def test_5_1_a_payment_attempt_is_made_published_and_counted(tmp_path: Path) -> None:
     """An attempt has a sender, a receiver, an equivalent and an amount; what comes of it is told and counted."""
     async with simulator(tmp_path / "data") as sim:
         run_id = await serve(sim, example("presets"), settings={"amount_cap": "500"})
@@ -390,7 +390,7 @@ async def test_5_1_a_payment_attempt_is_tried_told_and_counted(tmp_path: Path) -
 
 
 @pytest.mark.section("5.1 Clearing attempt", door="HTTP")
-async def test_5_1_a_clearing_is_announced_before_it_is_done(tmp_path: Path) -> None:
+async def test_5_1_a_clearing_is_announced_before_it_runs(tmp_path: Path) -> None:
     """A clearing emits `clearing.plan`, then `clearing.done` with the same plan."""
     async with simulator(tmp_path / "data") as sim:
         run_id = await serve(sim, example("circle"), intensity_percent=0)
@@ -405,7 +405,7 @@ async def test_5_1_a_clearing_is_announced_before_it_is_done(tmp_path: Path) -> 
 
 @pytest.mark.section("5.1 Static cadence", door="command line")
 @pytest.mark.parametrize(("setting", "every"), [((), 25), (("--set", "SIMULATOR_CLEARING_EVERY_N_TICKS=10"), 10)])
-def test_5_1_the_static_policy_clears_every_so_many_ticks(
+def test_5_1_the_static_policy_clears_at_a_fixed_interval_of_ticks(
     run_of: Callable[..., Told], setting: tuple[str, ...], every: int
 ) -> None:
     """The default policy clears every 25 ticks, or as often as SIMULATOR_CLEARING_EVERY_N_TICKS says."""
@@ -509,9 +509,7 @@ def test_6_2_the_chance_of_a_payment_follows_from_profile_and_intensity(percent:
 
 
 @pytest.mark.section("6.2 Cluster bias", door="command line")
-def test_6_2_the_receiver_is_of_the_own_group_as_often_as_the_bias_says(
-    run_of: Callable[..., Told], tmp_path: Path
-) -> None:
+def test_6_2_the_bias_sets_the_share_of_receivers_in_the_own_group(run_of: Callable[..., Told], tmp_path: Path) -> None:
     """With the chance `cluster_bias` the receiver is of the sender's group, otherwise of the others."""
     run_of(CHOICE, 20, "--out", tmp_path)
 
@@ -597,7 +595,7 @@ def test_7_a_core_that_does_not_answer_in_time_ends_the_run(pendula: Program, tm
 
 
 @pytest.mark.section("8.1 What has to be emitted", door="HTTP")
-async def test_8_1_run_status_comes_at_every_heartbeat_and_at_the_end(tmp_path: Path) -> None:
+async def test_8_1_run_status_is_sent_at_every_heartbeat_and_at_the_end(tmp_path: Path) -> None:
     """`run_status` is emitted regularly; an error of the run shows in its state and `last_error`."""
     hasty = {"routing_timeout_ms": "1", "work_units_per_ms": "1"}
     async with simulator(tmp_path / "data", {**STILL, "SIMULATOR_HEARTBEAT_MS": "3"}) as sim:
@@ -610,7 +608,7 @@ async def test_8_1_run_status_comes_at_every_heartbeat_and_at_the_end(tmp_path: 
 
 
 @pytest.mark.section("8.1 Debug ticks", door="HTTP")
-async def test_8_1_a_tick_event_comes_only_on_request(tmp_path: Path) -> None:
+async def test_8_1_a_tick_event_is_sent_only_on_request(tmp_path: Path) -> None:
     """A `tick` event is for debugging: there is none unless the run asks for it."""
     async with simulator(tmp_path / "data") as sim:
         await sim.ok("/scenarios", {"scenario": example("presets")})
@@ -626,7 +624,7 @@ async def test_8_1_a_tick_event_comes_only_on_request(tmp_path: Path) -> None:
 
 
 @pytest.mark.section("8.2 Best effort", door="command line")
-def test_8_2_without_clearing_no_clearing_event_comes(run_of: Callable[..., Told], tmp_path: Path) -> None:
+def test_8_2_without_clearing_no_clearing_event_is_sent(run_of: Callable[..., Told], tmp_path: Path) -> None:
     """`clearing.plan` and `clearing.done` come where clearing is on and clears something."""
     run_of(PRESETS, 60, "--cap", 500, "--set", "CLEARING_ENABLED=false", "--out", tmp_path)
 

@@ -180,7 +180,7 @@ def test_4_3_a_truck_has_head_tail_and_width(tmp_path: Path) -> None:
         *("extraMarginM", "minFollowingGapM"),
     ],
 )
-def test_5_1_every_margin_is_said(tmp_path: Path, member: str) -> None:
+def test_5_1_every_margin_is_reported(tmp_path: Path, member: str) -> None:
     """Each margin of a type of truck must be given, that of the sides too; none has a silent default."""
     refused = pendula("fleet", "check", graph(tmp_path), "--profiles", profile(tmp_path, **{member: None}), code=1)
 
@@ -189,7 +189,7 @@ def test_5_1_every_margin_is_said(tmp_path: Path, member: str) -> None:
 
 @pytest.mark.section("5.1 Safety parameters", door="command line")
 @pytest.mark.parametrize("member", ["localizationErrorM", "trackingErrorM"])
-def test_5_1_an_error_bound_says_where_it_comes_from(tmp_path: Path, member: str) -> None:
+def test_5_1_an_error_bound_names_its_source(tmp_path: Path, member: str) -> None:
     """The bounds of localization and tracking errors carry their source: measured, assumed or of a profile."""
     truck = profile(tmp_path, **{member: {"value": 0.05}})
 
@@ -199,7 +199,7 @@ def test_5_1_an_error_bound_says_where_it_comes_from(tmp_path: Path, member: str
 
 
 @pytest.mark.section("5.5 Safety stop and traffic hold", door="command line")
-def test_5_5_the_reason_to_stop_is_told_apart() -> None:
+def test_5_5_reasons_to_stop_are_distinguished() -> None:
     """A truck that waits for another one is in TRAFFIC_HOLD; one that is not heard is OFFLINE; the log says which."""
     last = states(SILENT)[-1]
 
@@ -270,7 +270,7 @@ def test_6_4_both_directions_share_a_group_whatever_the_order_of_the_file(tmp_pa
         ),
     ],
 )
-def test_6_7_what_is_wrong_with_a_map_is_found(tmp_path: Path, members: dict[str, Any], code: str) -> None:
+def test_6_7_faults_of_a_map_are_found(tmp_path: Path, members: dict[str, Any], code: str) -> None:
     """The compiler finds edges without length, ends that are not there, missing ways back and bends too tight."""
     form = pendula("fleet", "check", graph(tmp_path, **members), "--profiles", profile(tmp_path), "--json", code=None)
 
@@ -294,7 +294,7 @@ def test_6_8_a_compiled_map_carries_its_hashes_and_version(tmp_path: Path) -> No
 
 
 @pytest.mark.section("7.1 Snap to the geometry", door="command line")
-def test_7_1_a_truck_may_begin_in_the_middle_of_an_edge(tmp_path: Path) -> None:
+def test_7_1_a_truck_can_start_in_the_middle_of_an_edge(tmp_path: Path) -> None:
     """The planner snaps to the nearest point of an edge, not to the nearest node: a truck that stands on an edge has
     its position along it."""
     file = tmp_path / "middle.yaml"
@@ -379,7 +379,7 @@ expect:
 
 
 @pytest.mark.section("7.3 Replanning", door="command line")
-def test_7_3_a_change_of_the_map_sends_a_truck_another_way() -> None:
+def test_7_3_a_change_of_the_map_reroutes_a_truck() -> None:
     """A route is planned again when something happens, such as a change of the map, and not in every tick."""
     robots = [state["robots"][0] for state in states(CLOSED_LANE)]
     revisions = {one["progress"]["routeId"]: one["progress"]["revision"] for one in robots if "progress" in one}
@@ -432,7 +432,7 @@ def test_10_2_a_tick_has_states_and_gives_locks_results_reasons_and_commands() -
 
 
 @pytest.mark.section("10.9 Parking and preemption", door="command line")
-def test_10_9_a_truck_without_a_task_drives_to_rest_and_takes_a_task_at_the_next_node() -> None:
+def test_10_9_an_idle_truck_drives_to_its_rest_and_takes_a_task_at_the_next_node() -> None:
     """A truck without a task drives to its rest node. A task that comes meanwhile is taken up at the next node beyond
     its grant, and never in the middle of an edge."""
     form, _ = ran(PREEMPTED)
@@ -527,7 +527,7 @@ def test_12_2_no_target_lies_behind_the_hold_point() -> None:
 
 
 @pytest.mark.section("12.4 Stop and pause", door="command line")
-def test_12_4_a_truck_that_is_not_heard_is_told_to_stop() -> None:
+def test_12_4_a_silent_truck_is_commanded_to_stop() -> None:
     """A truck that is OFFLINE gets no target ahead but STOP."""
     last = next(one for one in states(SILENT)[-1]["commands"] if one["robotId"] == "R1")
 
@@ -535,7 +535,7 @@ def test_12_4_a_truck_that_is_not_heard_is_told_to_stop() -> None:
 
 
 @pytest.mark.section("13.1 Pose jump", door="command line")
-def test_13_1_a_pose_that_jumps_stops_the_truck_and_frees_nothing() -> None:
+def test_13_1_a_pose_jump_stops_the_truck_and_releases_nothing() -> None:
     """A pose that changes more than a truck can drive stops it at once, frees nothing, and is told; once poses are
     steady it goes on."""
     form, _ = ran(JUMP)
@@ -549,7 +549,7 @@ def test_13_1_a_pose_that_jumps_stops_the_truck_and_frees_nothing() -> None:
 
 
 @pytest.mark.section("13.2 Offline", door="command line")
-def test_13_2_a_truck_that_is_not_heard_is_offline_and_keeps_what_it_holds() -> None:
+def test_13_2_a_silent_truck_is_offline_and_keeps_its_locks() -> None:
     """A truck whose status is older than robotOfflineMs is OFFLINE in its state, an alert says so, nothing that it
     holds is freed, and the others wait."""
     form, _ = ran(SILENT)
@@ -565,7 +565,7 @@ def test_13_2_a_truck_that_is_not_heard_is_offline_and_keeps_what_it_holds() -> 
 
 @pytest.mark.section("13.2 Offline", door="HTTP")
 @pytest.mark.anyio
-async def test_13_2_a_truck_that_was_never_heard_raises_the_alert_too(tmp_path: Path) -> None:
+async def test_13_2_a_truck_that_never_reported_raises_the_alert_too(tmp_path: Path) -> None:
     """A real truck that never reports raises the same alert after the same time."""
     async with served(tmp_path) as client:
         hall = {"contractVersion": "1.0.0", "name": "h", "durationMs": 9000, "sample": {"name": "reference-hall"}}
@@ -579,7 +579,7 @@ async def test_13_2_a_truck_that_was_never_heard_raises_the_alert_too(tmp_path: 
 
 @pytest.mark.section("13.2 Offline", door="HTTP")
 @pytest.mark.anyio
-async def test_13_2_an_operator_may_clear_relocate_and_free_by_force(tmp_path: Path) -> None:
+async def test_13_2_an_operator_can_clear_relocate_and_force_a_release(tmp_path: Path) -> None:
     """The interface has CLEAR_FAULT, RELOCATE and FORCE_RELEASE; freeing by force needs a second word."""
     async with served(tmp_path) as client:
         hall = {"contractVersion": "1.0.0", "name": "h", "durationMs": 9000, "sample": {"name": "reference-hall"}}
@@ -613,7 +613,7 @@ def test_14_1_every_tick_is_in_the_log_with_states_routes_locks_reasons_and_comm
 
 
 @pytest.mark.section("14.2 Replay", door="command line")
-def test_14_2_a_journal_computed_again_gives_the_same() -> None:
+def test_14_2_a_replayed_journal_gives_the_same_outcome() -> None:
     """A run is computed again from its log as fast as the machine can, and every tick comes out as it was recorded."""
     form = printed_json("fleet", "replay", ran(SILENT)[1])
 
@@ -621,7 +621,7 @@ def test_14_2_a_journal_computed_again_gives_the_same() -> None:
 
 
 @pytest.mark.section("14.2 Replay", door="command line")
-def test_14_2_the_same_input_gives_the_same_output(tmp_path: Path) -> None:
+def test_14_2_equal_inputs_give_equal_outputs(tmp_path: Path) -> None:
     """The same scenario and seed give the same digest."""
     file = tmp_path / "again.yaml"
     file.write_text(JUMP, encoding="utf-8")
@@ -644,7 +644,7 @@ def test_15_2_runs_share_nothing() -> None:
 
 @pytest.mark.section("15.3 Scenarios that must pass", door="command line")
 @pytest.mark.parametrize("name", [PREEMPTED, JUMP, SILENT], ids=["park-preempt", "pose jump", "offline"])
-def test_15_3_a_scenario_passes_under_an_independent_judge(name: str) -> None:
+def test_15_3_a_scenario_passes_an_independent_checker(name: str) -> None:
     """Each scenario ends as expected, and a judge that sees poses alone finds no envelope that meets another."""
     form, _ = ran(name)
 
@@ -654,7 +654,7 @@ def test_15_3_a_scenario_passes_under_an_independent_judge(name: str) -> None:
 
 @pytest.mark.section("B1 RobotState", door="library")
 @pytest.mark.parametrize(("number", "name"), list(enumerate(B)), ids=B)
-def test_b_the_printed_payloads_are_read_and_written_letter_by_letter(number: int, name: str) -> None:
+def test_b_the_printed_payloads_are_read_and_written_byte_for_byte(number: int, name: str) -> None:
     """Each printed payload is read as its contract, comments and all, and written again with the same members and
     values."""
     text = printed("fleet", "json5")[number]
@@ -666,7 +666,7 @@ def test_b_the_printed_payloads_are_read_and_written_letter_by_letter(number: in
 
 @pytest.mark.section("B1 RobotState", door="HTTP")
 @pytest.mark.anyio
-async def test_b1_a_truck_reports_with_the_payload_as_it_stands(tmp_path: Path) -> None:
+async def test_b1_a_truck_reports_with_the_unchanged_payload(tmp_path: Path) -> None:
     """A truck posts the printed state, and the fleet serves what it said in the same form and units."""
     async with served(tmp_path) as client:
         hall = {"contractVersion": "1.0.0", "name": "h", "durationMs": 9000, "sample": {"name": "reference-hall"}}

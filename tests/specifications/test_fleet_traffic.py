@@ -86,7 +86,7 @@ def until(run: Run, condition: Callable[[TickOutputs], bool]) -> TickOutputs:
 
 
 @pytest.mark.section("2.1 Normative words", door="library")
-def test_2_1_where_nothing_can_be_decided_all_trucks_stop_and_the_reason_is_given() -> None:
+def test_2_1_if_no_decision_is_possible_all_trucks_stop_with_the_reason() -> None:
     """Where a requirement cannot be met at runtime, the system goes into a safe mode: it stops and says why."""
     run = scenario_run("hall")
     until(run, lambda one: one.now_ms > 20_000)
@@ -103,7 +103,7 @@ def test_2_1_where_nothing_can_be_decided_all_trucks_stop_and_the_reason_is_give
 
 
 @pytest.mark.section("4.4 Safety envelope and following gap", door="library")
-def test_4_4_the_gap_is_kept_apart_from_the_envelope() -> None:
+def test_4_4_the_gap_is_separate_from_the_envelope() -> None:
     """The envelope always counts, the gap is an operating rule of its own that may be 0 and never widens a shape."""
     wide = envelope_of(replace(FL_STD, min_following_gap_um=3_000_000))
     none = envelope_of(replace(FL_STD, min_following_gap_um=0))
@@ -114,7 +114,7 @@ def test_4_4_the_gap_is_kept_apart_from_the_envelope() -> None:
 
 @pytest.mark.section("5.2 Safety envelope (S1)", door="command line")
 @pytest.mark.parametrize("name", ["crossing", "near-lanes", "tail-swing", "follow"])
-def test_5_2_no_two_envelopes_ever_meet(name: str) -> None:
+def test_5_2_no_two_envelopes_ever_overlap(name: str) -> None:
     """At no instant do the envelopes of two trucks intersect, judged from poses alone in every tick."""
     form = ran(name)
 
@@ -141,7 +141,7 @@ def test_5_3_a_locked_node_belongs_to_one_truck_alone(name: str) -> None:
 
 
 @pytest.mark.section("5.4 Swept envelope in bends (S3)", door="command line")
-def test_5_4_the_tail_that_swings_out_of_a_bend_keeps_a_near_lane_free() -> None:
+def test_5_4_the_tail_swinging_out_of_a_bend_excludes_a_nearby_lane() -> None:
     """A lane that only the swinging tail reaches conflicts with the bend; one a little farther off does not."""
     near, apart = (ran(name)["metrics"]["waitMsByReason"] for name in ("tail-swing", "tail-swing-apart"))
 
@@ -150,7 +150,7 @@ def test_5_4_the_tail_that_swings_out_of_a_bend_keeps_a_near_lane_free() -> None
 
 
 @pytest.mark.section("5.5 Safety stop and traffic hold", door="library")
-def test_5_5_the_reasons_to_stand_are_told_apart() -> None:
+def test_5_5_the_reasons_to_stand_are_distinguished() -> None:
     """Waiting in traffic, a stop for safety, a fault of the truck and silence are different hold reasons."""
     found = set()
     for kind in (None, FaultKind.POSE_JUMP, FaultKind.FAULT, FaultKind.OFFLINE):
@@ -187,7 +187,7 @@ def test_6_5_lanes_that_run_close_together_exclude_each_other() -> None:
 
 
 @pytest.mark.section("6.6 Critical sections (L1)", door="library")
-def test_6_6_a_section_is_entered_with_its_token_alone() -> None:
+def test_6_6_a_section_is_entered_only_with_its_token() -> None:
     """Whoever is in a critical section holds its token, and one truck holds it at a time."""
     run = scenario_run("spur")
     holders = []
@@ -243,7 +243,7 @@ def test_8_1_the_reservation_of_a_follower_ends_where_the_lookback_begins() -> N
 
 
 @pytest.mark.section("8.1 Lookahead and lookback", door="library")
-def test_8_1_the_digest_of_a_run_tells_the_horizon() -> None:
+def test_8_1_the_digest_of_a_run_includes_the_horizon() -> None:
     """The scenario `hall` comes to another digest with another lookahead."""
     digests = set()
     for lookahead_um in (5_300_000, 8_000_000, 30_000_000):
@@ -270,7 +270,7 @@ def test_8_2_every_truck_can_stop_before_its_hold_point(name: str) -> None:
 
 
 @pytest.mark.section("8.2 Stopping distance (S5)", door="library")
-def test_8_2_a_lookahead_that_is_too_short_is_refused() -> None:
+def test_8_2_a_too_short_lookahead_is_refused() -> None:
     """A fleet does not start with a lookahead that leaves no way to stop."""
     site = compile_map(scenes.straight_lane(), [FL_STD])
     found = faults(TrafficParams(lookahead_um=5_259_999), [FL_STD], site.params)
@@ -289,7 +289,7 @@ def test_8_3_a_truck_reserves_a_part_of_an_edge() -> None:
 
 
 @pytest.mark.section("8.4 Node locks in the corridor", door="library")
-def test_8_4_every_node_passed_is_locked_where_that_is_the_policy() -> None:
+def test_8_4_with_that_policy_every_node_passed_is_locked() -> None:
     """With `nodeLockPolicy` every, the next node of the way is locked; otherwise those where a truck acts."""
     locked = []
     for policy in NodeLockPolicy:
@@ -373,7 +373,7 @@ def test_9_3_waiting_raises_the_rank_up_to_a_common_cap() -> None:
 
 
 @pytest.mark.section("9.4 Atomic ticks (I1)", door="command line")
-def test_9_4_the_same_inputs_give_the_same_outcome() -> None:
+def test_9_4_equal_inputs_give_equal_outcomes() -> None:
     """Two runs of one scenario come to the same digest; the order of inputs never matters."""
     first = ran("crossing")["digest"]
     ran.cache_clear()
@@ -398,7 +398,7 @@ def test_10_1_nothing_is_taken_from_a_truck_that_holds_it() -> None:
 
 
 @pytest.mark.section("10.1 Who holds keeps, the others cut short", door="library")
-def test_10_1_a_reservation_gives_way_to_a_truck_that_needs_the_place_now() -> None:
+def test_10_1_a_reservation_yields_to_a_truck_that_needs_the_place_now() -> None:
     """What a truck reserves beyond its need never keeps another one waiting."""
     run = scenario_run("crossing", lookahead_um=30_000_000)
     until(run, lambda one: one.scene.records[0].reserved_um > 25_000_000)
@@ -411,7 +411,7 @@ def test_10_1_a_reservation_gives_way_to_a_truck_that_needs_the_place_now() -> N
 
 
 @pytest.mark.section("10.2 Inputs and outputs of a tick", door="command line")
-def test_10_2_every_tick_says_what_went_in_and_what_was_decided() -> None:
+def test_10_2_every_tick_records_its_inputs_and_decisions() -> None:
     """States go in; results with hold point and blocker, hold reasons and commands come out, for every truck."""
     for tick in exported("crossing")[5:]:
         robots = ["R1", "R2"]
@@ -440,7 +440,7 @@ def test_10_2_the_named_blocker_holds_the_named_resource(name: str) -> None:
 
 
 @pytest.mark.section("10.2 Inputs and outputs of a tick", door="command line")
-def test_10_2_why_names_what_is_asked_for_and_what_the_blocker_holds() -> None:
+def test_10_2_why_names_the_requested_resource_and_what_the_blocker_holds() -> None:
     """The answer to why a truck stands says both, and the sentence follows."""
     told = json.loads(pendula("fleet", "why", "follow", "--at", "40000", "--robot", "R2", "--json"))
 
@@ -534,7 +534,7 @@ def test_10_6_no_truck_is_sent_beyond_its_hold_point(name: str) -> None:
 
 
 @pytest.mark.section("10.7 Deadlocks", door="command line")
-def test_10_7_three_trucks_in_a_cycle_all_get_where_they_go() -> None:
+def test_10_7_three_trucks_in_a_cycle_all_arrive() -> None:
     """Three trucks of which each wants the next corner of a triangle of 8 m, with parking places, come through."""
     form = ran("triangle-8-refused")
 
@@ -543,7 +543,7 @@ def test_10_7_three_trucks_in_a_cycle_all_get_where_they_go() -> None:
 
 
 @pytest.mark.section("10.7 Deadlocks", door="command line")
-def test_10_7_without_the_rule_the_alarm_rings_and_no_truck_collides() -> None:
+def test_10_7_without_the_rule_an_alert_is_raised_and_no_truck_collides() -> None:
     """Where trucks block each other for good they stand safely, and operators hear of it."""
     form = ran("triangle-8")
 
@@ -552,7 +552,7 @@ def test_10_7_without_the_rule_the_alarm_rings_and_no_truck_collides() -> None:
 
 
 @pytest.mark.section("10.7 Deadlocks", door="library")
-def test_10_7_a_wait_for_the_sake_of_all_names_its_cycle() -> None:
+def test_10_7_a_wait_that_prevents_a_deadlock_names_its_cycle() -> None:
     """A truck that may not move up names the trucks of which each would be blocked by the next."""
     run = scenario_run("head-on")
     outputs = until(run, lambda one: any(found.cycle for found in one.results))
@@ -565,13 +565,13 @@ def test_10_7_a_wait_for_the_sake_of_all_names_its_cycle() -> None:
 
 
 @pytest.mark.section("10.7 Deadlocks", door="command line")
-def test_10_7_a_truck_of_a_cycle_goes_round_where_there_is_a_way() -> None:
+def test_10_7_a_truck_of_a_cycle_takes_a_detour_if_there_is_one() -> None:
     """A jam is solved by another way forward, never by driving back."""
     assert ran("jam-with-a-way-round")["unmet"] == []
 
 
 @pytest.mark.section("10.8 Anti-oscillation (O1)", door="library")
-def test_10_8_the_order_of_a_queue_stays() -> None:
+def test_10_8_the_order_of_a_queue_is_stable() -> None:
     """Two trucks in one queue do not change places while both wait in it."""
     run = scenario_run("hall")
     before: dict[str, list[str]] = {}
@@ -588,7 +588,7 @@ def test_10_8_the_order_of_a_queue_stays() -> None:
 
 @pytest.mark.section("10.8 Anti-oscillation (O2 to O4)", door="command line")
 @pytest.mark.parametrize("name", ["crossing", "follow", "head-on"])
-def test_10_8_trucks_do_not_flicker_between_going_and_holding(name: str) -> None:
+def test_10_8_trucks_do_not_alternate_between_moving_and_holding(name: str) -> None:
     """Few changes between go and hold, no hold point or target that goes back, no route that is changed in a hold."""
     swings = ran(name)["metrics"]["swings"]
 
@@ -597,7 +597,7 @@ def test_10_8_trucks_do_not_flicker_between_going_and_holding(name: str) -> None
 
 
 @pytest.mark.section("10.8 Anti-oscillation (O5)", door="library")
-def test_10_8_a_long_wait_is_raised_in_steps() -> None:
+def test_10_8_a_long_wait_escalates_in_steps() -> None:
     """A truck that waits for the same one is told of, then tries another way once, then an operator hears of it."""
     run = scenario_run("follow")
     until(run, lambda one: one.scene.records[1].waiting is not None)
@@ -609,7 +609,7 @@ def test_10_8_a_long_wait_is_raised_in_steps() -> None:
 
 
 @pytest.mark.section("10.9 Parking and preemption", door="command line")
-def test_10_9_a_task_is_taken_up_at_the_next_node_on_the_way_to_park() -> None:
+def test_10_9_a_truck_on_its_way_to_park_takes_a_task_at_the_next_node() -> None:
     """A truck on its way to park takes a new task at a node, not in the midst of an edge."""
     assert ran("preemption")["unmet"] == []
 
@@ -618,7 +618,7 @@ def test_10_9_a_task_is_taken_up_at_the_next_node_on_the_way_to_park() -> None:
 
 
 @pytest.mark.section("12.1 Rolling target", door="command line")
-def test_12_1_the_target_lies_on_the_route_at_most_the_lookahead_ahead() -> None:
+def test_12_1_the_target_is_on_the_route_within_the_lookahead() -> None:
     """Every truck is sent to a point on its own route, `rtpLookaheadM` ahead at most."""
     moving = [command for _, command, _ in results("crossing") if command["mode"] == "GO"]
 
@@ -653,7 +653,7 @@ def test_12_3_there_is_a_command_for_every_truck_in_every_tick() -> None:
 
 @pytest.mark.section("12.4 Stop and pause", door="library")
 @pytest.mark.parametrize("kind", [FaultKind.POSE_JUMP, FaultKind.OFFLINE])
-def test_12_4_a_truck_that_has_to_stop_is_sent_nowhere(kind: FaultKind) -> None:
+def test_12_4_a_truck_that_has_to_stop_gets_no_target(kind: FaultKind) -> None:
     """With SAFETY_STOP or OFFLINE no target ahead is sent, and STOP is said again and again."""
     run = scenario_run("follow")
     run.run(20_000)
@@ -678,7 +678,7 @@ def test_13_1_a_jump_stops_the_truck_and_protects_both_places() -> None:
 
 
 @pytest.mark.section("13.1 Pose jump", door="library")
-def test_13_1_what_was_held_before_a_jump_is_not_given_away() -> None:
+def test_13_1_locks_held_before_a_jump_are_not_granted_to_others() -> None:
     """Locks change only to be more: both places are kept."""
     run = scenario_run("follow")
     run.run(20_000)
@@ -740,7 +740,7 @@ def test_13_3_a_truck_beside_its_route_stops() -> None:
 
 
 @pytest.mark.section("13.4 Stuck", door="library")
-def test_13_4_a_truck_that_is_told_to_go_and_does_not_is_found() -> None:
+def test_13_4_a_truck_that_does_not_follow_its_command_is_detected() -> None:
     """No progress for `stuckTimeoutMs` with a command to move: a fault, with blocker, resource and last hold point."""
     run = scenario_run("near-lanes-apart")
     until(run, lambda one: one.now_ms > 8_000 and one.scene.records[0].v_um_s > 500_000)
@@ -770,7 +770,7 @@ def test_15_4_the_invariants_hold_in_every_tick_and_the_same_inputs_give_the_sam
 
 
 @pytest.mark.section("16 Evolution", door="library")
-def test_16_the_chain_from_planner_to_dispatcher_is_made_of_protocols() -> None:
+def test_16_planner_to_dispatcher_are_connected_by_protocols() -> None:
     """The interfaces planner, corridor, lock manager and dispatcher stay when an algorithm behind one is replaced."""
     chain = (ports.RoutePlanner, ports.CorridorBuilder, ports.LockManager, ports.TaskDispatcher)
 

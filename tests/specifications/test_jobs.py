@@ -267,7 +267,7 @@ async def test_3_3_a_job_that_takes_ten_minutes_is_finished_by_the_printed_ack(j
 
 @pytest.mark.anyio
 @pytest.mark.section("3.3 Ack", door="HTTP")
-async def test_3_3_no_governed_object_is_left_without_a_job_by_a_worker_whose_clock_is_ahead(
+async def test_3_3_a_worker_with_a_clock_ahead_leaves_no_governed_object_without_a_job(
     jobs: Jobs, bodies: Bodies
 ) -> None:
     """The object that was acted on has a next time; one under governance also where the ack names none."""
@@ -287,7 +287,7 @@ async def test_3_3_no_governed_object_is_left_without_a_job_by_a_worker_whose_cl
 
 @pytest.mark.anyio
 @pytest.mark.section("3.4 Fail and retry", door="HTTP")
-async def test_3_4_a_failed_job_is_tried_again_after_its_delay_and_ends_as_a_dead_letter(
+async def test_3_4_a_failed_job_is_retried_after_its_delay_and_ends_as_a_dead_letter(
     jobs: Jobs, bodies: Bodies
 ) -> None:
     """A fail raises the attempt; with attempts left the job is queued again `retry_delay_sec` later, else it is a dead
@@ -317,7 +317,7 @@ async def test_3_4_a_failed_job_is_tried_again_after_its_delay_and_ends_as_a_dea
 
 @pytest.mark.anyio
 @pytest.mark.section("4 Scheduling policy", door="HTTP")
-async def test_4_only_what_is_due_is_handed_out(jobs: Jobs, bodies: Bodies) -> None:
+async def test_4_only_due_jobs_are_delivered(jobs: Jobs, bodies: Bodies) -> None:
     """Due first: only jobs whose time has come are looked at."""
     await answered(jobs, "jobs", bodies.enqueue, 201)
     jobs.clock.turn_to("2026-02-21T00:00:10Z")
@@ -330,7 +330,7 @@ async def test_4_only_what_is_due_is_handed_out(jobs: Jobs, bodies: Bodies) -> N
 
 @pytest.mark.anyio
 @pytest.mark.section("4 Scheduling policy", door="HTTP")
-async def test_4_of_jobs_that_are_due_together_the_urgent_go_first(jobs: Jobs, bodies: Bodies) -> None:
+async def test_4_of_jobs_due_together_the_urgent_are_delivered_first(jobs: Jobs, bodies: Bodies) -> None:
     """Priority: high before medium before low."""
     for priority in ("low", "medium", "high"):
         await answered(jobs, "jobs", {**bodies["enqueue"], "object_id": priority, "priority": priority}, 201)
@@ -364,7 +364,7 @@ def test_4_an_effect_is_applied_once_for_a_key_however_often_the_job_is_delivere
 
 @pytest.mark.anyio
 @pytest.mark.section("4 Scheduling policy", door="HTTP")
-async def test_4_dead_letters_hold_up_no_other_job(jobs: Jobs, bodies: Bodies) -> None:
+async def test_4_dead_letters_delay_no_other_job(jobs: Jobs, bodies: Bodies) -> None:
     """Failure isolation: what is beyond its attempts is a dead letter and blocks nothing."""
     for n in range(5):
         await answered(jobs, "jobs", {**bodies["enqueue"], "object_id": f"bad {n}", "max_attempts": 1}, 201)
@@ -384,9 +384,7 @@ async def test_4_dead_letters_hold_up_no_other_job(jobs: Jobs, bodies: Bodies) -
 
 @pytest.mark.anyio
 @pytest.mark.section("5 Boundary with the state machine", door="HTTP")
-async def test_5_an_ack_changes_no_state_and_what_the_machine_forbids_is_not_handed_out(
-    jobs: Jobs, bodies: Bodies
-) -> None:
+async def test_5_an_ack_changes_no_state_and_forbidden_jobs_are_not_delivered(jobs: Jobs, bodies: Bodies) -> None:
     """The scheduler answers for time and retries; the state machine for which state follows which."""
     await answered(jobs, "objects", UNSURE, 201)
     job = await delivered(jobs, bodies)
@@ -462,7 +460,7 @@ def test_6_a_worker_is_a_loop_that_writes_back_in_one_transaction(tmp_path: Path
 
 @pytest.mark.anyio
 @pytest.mark.section("7 Metrics", door="HTTP")
-async def test_7_the_five_metrics_tell_what_is_due_and_how_jobs_ended(jobs: Jobs, bodies: Bodies) -> None:
+async def test_7_the_five_metrics_count_due_jobs_and_outcomes(jobs: Jobs, bodies: Bodies) -> None:
     """There are the number of due jobs, the lag of the earliest, the rates of success and of retries, and the number of
     dead letters.
     """
@@ -515,7 +513,7 @@ async def test_8_before_a_job_on_a_high_risk_object_the_newest_gates_are_read(jo
 
 @pytest.mark.anyio
 @pytest.mark.section("8 Safety and governance", door="HTTP")
-async def test_8_automatic_verification_of_the_uncertain_keeps_to_its_budget(jobs: Jobs, bodies: Bodies) -> None:
+async def test_8_automatic_verification_of_uncertain_objects_keeps_its_budget(jobs: Jobs, bodies: Bodies) -> None:
     """The automatic verification of an uncertain object never breaks through auto_verify_budget."""
     await answered(jobs, "objects", {**UNSURE, "auto_verify_budget": 2}, 201)
     for n in range(10):
@@ -535,7 +533,7 @@ async def test_8_automatic_verification_of_the_uncertain_keeps_to_its_budget(job
 
 @pytest.mark.anyio
 @pytest.mark.section("8 Safety and governance", door="HTTP")
-async def test_8_the_unknowable_is_not_verified_again_and_again(jobs: Jobs, bodies: Bodies) -> None:
+async def test_8_unknowable_objects_are_not_verified_repeatedly(jobs: Jobs, bodies: Bodies) -> None:
     """What is ontic_unknowable is not retried for ever: there is a limit at which it ends."""
     await answered(jobs, "objects", {**UNSURE, "unknown_type": "ontic_unknowable"}, 201)
     body = {**bodies["enqueue"], "action": "verify", "max_attempts": 100}
@@ -555,7 +553,7 @@ async def test_8_the_unknowable_is_not_verified_again_and_again(jobs: Jobs, bodi
 
 
 @pytest.mark.section("8 Safety and governance", door="library")
-def test_8_a_plain_handler_of_a_governed_object_keeps_to_its_budget(tmp_path: Path) -> None:
+def test_8_a_plain_handler_of_a_governed_object_keeps_its_budget(tmp_path: Path) -> None:
     """The same holds for a worker of ours with a handler that knows nothing of governance."""
     clock, entered = Standing(), []
 
@@ -578,7 +576,7 @@ def test_8_a_plain_handler_of_a_governed_object_keeps_to_its_budget(tmp_path: Pa
 
 @pytest.mark.anyio
 @pytest.mark.section("9 Open items", door="HTTP")
-async def test_9_a_job_is_lent_to_one_worker_and_the_lease_is_proved_by_its_token(jobs: Jobs, bodies: Bodies) -> None:
+async def test_9_a_job_is_leased_to_one_worker_and_its_token_proves_the_lease(jobs: Jobs, bodies: Bodies) -> None:
     """Leases for distributed workers are an item for a later version; they are there."""
     job = await delivered(jobs, bodies)
     jobs.clock.pass_by(901)

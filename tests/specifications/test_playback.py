@@ -134,7 +134,7 @@ def test_2_1_next_prev_and_peek(client: httpx.Client) -> None:
 
 
 @pytest.mark.section("2.2 Buffers", door="command line")
-def test_2_2_history_and_lookahead_are_32_unless_set(tmp_path: Path) -> None:
+def test_2_2_history_and_lookahead_default_to_32(tmp_path: Path) -> None:
     """History keeps the last H items and lookahead is a minimum fill; both are 32 unless set."""
     many = [channel("a", *range(1, 200))]
 
@@ -149,7 +149,7 @@ def test_2_2_history_and_lookahead_are_32_unless_set(tmp_path: Path) -> None:
 
 
 @pytest.mark.section("3 History semantics", door="command line")
-def test_3_after_x_steps_back_x_steps_forward_are_the_same_items(tmp_path: Path) -> None:
+def test_3_x_steps_forward_after_x_steps_back_give_the_same_items(tmp_path: Path) -> None:
     """History is navigation only: after X steps back the next X items are the same, then generation goes on."""
     straight = shown(ran(tmp_path, calls({"next": 12})))
 
@@ -179,7 +179,7 @@ def weights(said: dict[str, Any]) -> list[int]:
 
 
 @pytest.mark.section("5.1 Equal exposure", door="command line")
-def test_5_1_every_active_channel_gets_the_same(tmp_path: Path) -> None:
+def test_5_1_every_active_channel_gets_an_equal_share(tmp_path: Path) -> None:
     """Every channel with records gets the same weight, one without gets none."""
     three = [channel("a", 1, 2), channel("b"), channel("c", 11, 12), channel("d", 21, 22)]
 
@@ -221,7 +221,7 @@ def test_6_turns_are_spread_smoothly_and_ties_go_to_the_first(tmp_path: Path) ->
 
 
 @pytest.mark.section("7.1 Pick modes", door="command line")
-def test_7_1_recency_walks_from_the_newest_to_the_oldest_and_begins_again(tmp_path: Path) -> None:
+def test_7_1_recency_walks_from_the_newest_to_the_oldest_and_wraps_around(tmp_path: Path) -> None:
     """RecencyPick begins with the newest record, goes on to older ones and wraps."""
     assert shown(ran(tmp_path, {"channels": [channel("a", 1, 2, 3)]}, "--count", 7)) == [1, 2, 3, 1, 2, 3, 1]
 
@@ -254,7 +254,7 @@ def inserted(*ids: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.section("9.1 Purpose of new artwork events", door="command line")
-def test_9_1_new_artwork_comes_beside_the_shares_of_channels(tmp_path: Path) -> None:
+def test_9_1_new_artwork_is_shown_in_addition_to_the_channel_shares(tmp_path: Path) -> None:
     """New artwork is shown beside the channels and moves neither their weights nor their turns."""
     said = ran(tmp_path, calls(*inserted(900), {"next": 24}, lookahead=8))
     base = [item["channel"] for item in said["items"] if item["origin"] == "base"]
@@ -282,7 +282,7 @@ def message(event_id: str, id: int) -> bytes:
 
 
 @pytest.mark.section("9.3 Insertion by MQTT", door="command line")
-def test_9_3_what_a_broker_announces_is_inserted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_9_3_artwork_announced_by_a_broker_is_inserted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """New artwork announced over MQTT is inserted, and shown beside the channels."""
     file = written(tmp_path / "a.yaml", yaml.safe_dump({"seed": 1, "channels": [channel("a", 1, 2)], "lookahead": 4}))
     monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
@@ -297,7 +297,7 @@ def test_9_3_what_a_broker_announces_is_inserted(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.section("9.3 Insertion by MQTT", door="HTTP")
-def test_9_3_every_player_of_a_server_hears_its_own_topic(tmp_path: Path) -> None:
+def test_9_3_every_player_of_a_server_subscribes_to_its_own_topic(tmp_path: Path) -> None:
     """A served player takes what is announced under its name; the broker stands in the settings."""
     with BrokerThread() as broker:
         settings = Settings(
@@ -317,7 +317,7 @@ def test_9_3_every_player_of_a_server_hears_its_own_topic(tmp_path: Path) -> Non
 
 
 @pytest.mark.section("9.3 Insertion by MQTT", door="command line")
-def test_9_3_a_known_artwork_is_merged_and_the_oldest_of_the_weakest_goes(tmp_path: Path) -> None:
+def test_9_3_a_known_artwork_is_merged_and_the_oldest_of_the_lowest_priority_evicted(tmp_path: Path) -> None:
     """A known artwork gets its priority of 50 % again; over the cap the weakest goes, of equals the oldest."""
     said = ran(tmp_path, calls(*inserted(1, 2, 1, 3), nae={"cap": 2}))
 
@@ -326,7 +326,7 @@ def test_9_3_a_known_artwork_is_merged_and_the_oldest_of_the_weakest_goes(tmp_pa
 
 
 @pytest.mark.section("9.4 Selection probability", door="command line")
-def test_9_4_two_fresh_artworks_are_certain(tmp_path: Path) -> None:
+def test_9_4_two_fresh_artworks_make_new_artwork_certain(tmp_path: Path) -> None:
     """The chance of new artwork is the sum of priorities, at most 1: two fresh ones are certain."""
     said = ran(tmp_path, calls(*inserted(900, 901), {"next": 1}))
 
@@ -344,7 +344,7 @@ def test_9_5_an_artwork_is_chosen_at_most_five_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.section("9.6 New artwork and repeats", door="command line")
-def test_9_6_a_repeat_falls_back_to_the_channels_once(tmp_path: Path) -> None:
+def test_9_6_a_repeated_artwork_falls_back_to_the_channels_once(tmp_path: Path) -> None:
     """New artwork that was just on is replaced by one item of the channels; its priority halves all the same."""
     said = ran(tmp_path, calls(*inserted(900), {"next": 200}, lookahead=8, channels=[channel("a", 1, 2, 3)]))
     items = [(item["id"], item["origin"]) for item in said["items"]]
@@ -376,7 +376,7 @@ def test_10_1_generation_happens_only_in_next(tmp_path: Path) -> None:
 
 
 @pytest.mark.section("10.2 Generation order", door="command line")
-def test_10_2_an_insertion_changes_only_what_is_generated_later(tmp_path: Path) -> None:
+def test_10_2_an_insertion_changes_only_later_generations(tmp_path: Path) -> None:
     """Each item is made in order, new artwork first; what lies ahead already is not altered."""
     said = ran(tmp_path, calls({"next": 1}, {"peek": 3}, *inserted(900, 901), {"next": 4}, lookahead=4))
 
@@ -387,7 +387,7 @@ def test_10_2_an_insertion_changes_only_what_is_generated_later(tmp_path: Path) 
 
 
 @pytest.mark.section("11 Reference state machine", door="HTTP")
-def test_11_a_reset_begins_a_new_epoch_and_does_not_repeat_what_is_on(client: httpx.Client) -> None:
+def test_11_a_reset_starts_a_new_epoch_and_does_not_repeat_the_current_item(client: httpx.Client) -> None:
     """A reset empties history, lookahead, turns and pool and counts the epoch; what was on is not repeated."""
     place = player(client, "machine")
     on = client.get(f"{place}/now").json()["item"]

@@ -78,7 +78,7 @@ def test_every_segment_is_a_bar_for_its_actor_and_for_its_lock() -> None:
     )
 
 
-def test_waits_are_hatched_and_stand_under_the_lock() -> None:
+def test_waits_are_hatched_and_drawn_below_their_lock() -> None:
     picture = drawn(DAY)
 
     assert [tooltip for tooltip, _ in shapes(picture, "wait")] == [
@@ -98,7 +98,7 @@ def test_interrupts_name_their_cause() -> None:
     assert [text.text for text in picture.iter(f"{SVG}text") if "by" in text.get("class", "").split()] == ["B"]
 
 
-def test_what_comes_to_light_is_marked_bright_for_the_player_and_hollow_otherwise() -> None:
+def test_reveals_are_filled_marks_for_the_player_and_hollow_otherwise() -> None:
     seen = drawn(DAY)
     unseen = drawn({**DAY, "options": {"pc": "nobody"}})
 
@@ -112,7 +112,7 @@ def test_what_comes_to_light_is_marked_bright_for_the_player_and_hollow_otherwis
     ]
 
 
-def test_what_did_not_happen_has_its_own_lane() -> None:
+def test_actions_without_effect_have_their_own_lane() -> None:
     picture = drawn(DAY)
 
     assert [tooltip for tooltip, _ in shapes(picture, "cross")] == [
@@ -132,7 +132,7 @@ def test_a_carried_action_is_one_bar_in_each_epoch_open_at_the_edge() -> None:
     assert [shape.tag for _, shape in bars] == [f"{SVG}path"] * 4
 
 
-def test_an_action_of_an_earlier_file_comes_from_before() -> None:
+def test_an_action_carried_in_by_the_file_starts_before_the_picture() -> None:
     defs = {"V": lasting(120, "gate")}
     carry = outcome(defs, does("V", 1400)).carry
     given = {**document(defs, carry=carry), "epoch": NEXT_EPOCH}
@@ -142,7 +142,7 @@ def test_an_action_of_an_earlier_file_comes_from_before() -> None:
     assert bar[0] == "V · ann: V\nbefore to 01:20\ndone"
 
 
-def test_what_goes_on_after_the_last_epoch_is_open() -> None:
+def test_an_action_unfinished_after_the_last_epoch_is_open() -> None:
     defs = {"V": lasting(120, "gate"), "W": lasting(10, "gate"), "X": lasting(60, interruptible=True, resume="manual")}
     stop = {"t": 1410, "target": "X", "priority": 1}
 
@@ -161,7 +161,7 @@ def test_days_have_names_and_hours_their_slots() -> None:
     assert {"00:00", "02:00", "22:00"} <= set(drawn_texts)
 
 
-def test_the_title_sums_up() -> None:
+def test_the_title_summarizes_the_run() -> None:
     picture = drawn(DAY, title="A day <in> town")
 
     assert texts(picture)[:2] == [
@@ -182,7 +182,7 @@ def test_the_legend_names_what_occurs() -> None:
 HOSTILE = '<script>alert("x")</script>&\x00\x1b\u202e]]>'
 
 
-def test_names_out_of_a_file_are_text_and_nothing_else() -> None:
+def test_names_from_a_file_are_never_markup() -> None:
     given = document(
         {HOSTILE: lasting(30, HOSTILE, may_trigger_event=True, interruptible=True)},
         does(HOSTILE, 0, HOSTILE, actor=HOSTILE, knowledge=[HOSTILE]),
@@ -215,7 +215,7 @@ def test_more_lanes_than_fit_are_counted() -> None:
     assert "and 10 more actors" in texts(drawn(document({"V": lasting(5)}, *actions)))
 
 
-def test_a_crowd_that_waits_is_counted_and_what_runs_is_drawn() -> None:
+def test_of_many_waits_the_rest_is_counted_and_running_actions_are_drawn() -> None:
     given = document({"V": lasting(5, "gate")}, *(does(f"A{number}", 480, "V") for number in range(2000)))
 
     svg = gantt_svg(run_document(given), given["action_defs"])
@@ -227,7 +227,7 @@ def test_a_crowd_that_waits_is_counted_and_what_runs_is_drawn() -> None:
     assert len(svg) < 200_000
 
 
-def test_a_crowd_that_is_turned_away_is_counted() -> None:
+def test_many_rejections_are_counted() -> None:
     picture = drawn(document({}, *(does(f"A{number}", 480, "V") for number in range(2000))))
 
     crosses = len(shapes(picture, "cross"))
@@ -235,7 +235,7 @@ def test_a_crowd_that_is_turned_away_is_counted() -> None:
     assert f"and {2000 - crosses} more" in texts(picture)
 
 
-def test_the_picture_needs_nothing_from_elsewhere_and_follows_the_colour_scheme() -> None:
+def test_the_picture_is_self_contained_and_follows_the_colour_scheme() -> None:
     svg = gantt_svg(run_document(DAY), DAY["action_defs"])
 
     assert "prefers-color-scheme:dark" in svg
@@ -262,7 +262,7 @@ def test_the_same_run_gives_the_same_bytes_whatever_the_hash_seed() -> None:
     assert len(digests) == 1
 
 
-def test_the_town_is_drawn_with_everything_the_legend_knows() -> None:
+def test_the_picture_of_the_town_has_every_entry_of_the_legend() -> None:
     given = accept(town())
 
     picture = drawn(given)

@@ -7,7 +7,7 @@ from pendula.actions.gantt.rows import natural_order, packed, shortened, text_wi
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20))))
-def test_things_in_one_row_never_overlap(given_: list[tuple[int, int]]) -> None:
+def test_intervals_in_one_row_never_overlap(given_: list[tuple[int, int]]) -> None:
     intervals = [(place, since, since + long) for place, (since, long) in enumerate(sorted(given_))]
 
     rows, count = packed(intervals, most=4)
@@ -22,14 +22,14 @@ def test_things_in_one_row_never_overlap(given_: list[tuple[int, int]]) -> None:
 
 
 @given(st.text(max_size=30), st.integers(0, 200))
-def test_a_shortened_text_fits_or_is_nothing(text: str, width: int) -> None:
+def test_a_shortened_text_fits_or_is_empty(text: str, width: int) -> None:
     short = shortened(text, width)
 
     assert text_width(short) <= width or short == ""
     assert short in (text, "") or short.endswith("…")
 
 
-def test_lanes_are_in_the_order_people_count() -> None:
+def test_lanes_are_in_natural_order() -> None:
     assert sorted(["room 10", "room 9", "cellar", "9 lives", "room"], key=natural_order) == [
         "9 lives",
         "cellar",

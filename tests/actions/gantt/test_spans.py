@@ -13,7 +13,7 @@ from tests.actions.scenarios import SLOTS, engine_run, scenario
 
 
 @given(st.integers(0, 10**9))
-def test_what_is_drawn_is_what_happened(seed: int) -> None:
+def test_spans_match_the_events(seed: int) -> None:
     case = scenario(seed)
     result = engine_run(case)
 

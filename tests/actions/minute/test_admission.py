@@ -71,7 +71,7 @@ def test_a_missing_or_mistyped_field_rejects_that_instance_alone(bad: Any) -> No
 
 
 @pytest.mark.req("ACT-DATA-5")
-def test_params_may_be_any_json_value_and_come_through() -> None:
+def test_params_are_any_json_value_and_arrive_unchanged() -> None:
     values: tuple[Any, ...] = (None, True, 5, "text", [1, [2]], {"a": {"b": []}})
     for params in values:
         assert not day(WALK, {**GOOD, "params": params}).rejections
@@ -83,7 +83,7 @@ def test_params_may_be_any_json_value_and_come_through() -> None:
     [float("nan"), {"deep": [float("inf")]}, b"bytes", {1, 2}, {1: "key"}, "\ud800", nested(5000)],
     ids=lambda value: str(type(value)),
 )
-def test_params_that_are_no_json_reject_that_instance_alone(params: Any) -> None:
+def test_params_other_than_json_reject_that_instance_alone(params: Any) -> None:
     result = outcome({"walk": lasting(2000)}, {**does("A", 5, "walk"), "params": params}, does("B", 6, "walk"))
 
     assert codes(result.epochs[0]) == {"A": "InvalidAction"}
@@ -92,7 +92,7 @@ def test_params_that_are_no_json_reject_that_instance_alone(params: Any) -> None
 
 
 @pytest.mark.req("ACT-DATA-5")
-def test_an_instance_made_by_hand_is_checked_like_any_other() -> None:
+def test_an_instance_built_in_code_is_checked_like_any_other() -> None:
     result = day(WALK, Instance("B", "ann", "walk"), Instance("good", "ann", "walk", t=7))
 
     assert codes(result) == {"B": "InvalidAction"}
@@ -126,7 +126,7 @@ def test_an_id_counts_as_used_from_its_first_occurrence_also_if_that_was_rejecte
 
 
 @pytest.mark.req("ACT-DATA-5", "ACT-CARRY-2")
-def test_ids_stay_used_in_the_epochs_after() -> None:
+def test_ids_stay_used_in_later_epochs() -> None:
     first = outcome(WALK, does("ended", 0, "walk"), does("deferred", 1500, "walk"), does("bad", 0, "fly"))
 
     second = day(
@@ -144,7 +144,7 @@ def test_ids_stay_used_in_the_epochs_after() -> None:
 @pytest.mark.parametrize(
     "when", ["", "soon", "2025-13-01T00:00:00", "2025-07-01", "2025-07-01T08:00:00Z", "٢٠٢٥-٠٧-٠١T٠٠:٠٠:٠٠"]
 )
-def test_a_time_that_cannot_be_read_rejects(when: str) -> None:
+def test_an_unreadable_time_rejects_the_instance(when: str) -> None:
     result = day(WALK, does("A", when, "walk"), GOOD)
 
     assert codes(result) == {"A": "InvalidTimestamp"}
@@ -196,7 +196,7 @@ def test_a_bad_definition_rejects_its_own_instances_alone(change: dict[str, Any]
     ("missing", "code"),
     [("base_duration_min", "InvalidDuration"), ("effort", "InvalidEffort"), ("interruptible", "InvalidAction")],
 )
-def test_what_a_definition_must_say_has_no_default(missing: str, code: str) -> None:
+def test_required_members_of_a_definition_have_no_default(missing: str, code: str) -> None:
     plain = {"base_duration_min": 10, "effort": "medium", "interruptible": True}
     bad = {name: value for name, value in plain.items() if name != missing}
 
@@ -217,7 +217,7 @@ def test_what_a_definition_must_say_has_no_default(missing: str, code: str) -> N
         {"interrupts": []},
     ],
 )
-def test_the_outermost_values_of_a_definition_are_allowed(change: dict[str, Any]) -> None:
+def test_the_extreme_values_of_a_definition_are_allowed(change: dict[str, Any]) -> None:
     result = day({"edge": lasting(10, **change)}, does("A", 0, "edge"))
 
     assert codes(result) == {}
@@ -225,7 +225,7 @@ def test_the_outermost_values_of_a_definition_are_allowed(change: dict[str, Any]
 
 
 @pytest.mark.req("ACT-DATA-1")
-def test_what_a_definition_leaves_out_has_its_default() -> None:
+def test_omitted_members_of_a_definition_have_their_defaults() -> None:
     plain = {"base_duration_min": 10, "effort": "medium", "interruptible": True}
 
     result = day(
@@ -256,7 +256,7 @@ def test_what_a_definition_leaves_out_has_its_default() -> None:
         ("resume", "auto", "manual"),
     ],
 )
-def test_each_default_of_a_definition_is_the_promised_one(field: str, default: Any, other: Any) -> None:
+def test_each_default_of_a_definition_is_the_documented_one(field: str, default: Any, other: Any) -> None:
     plain = {"base_duration_min": 10, "effort": "medium", "interruptible": True}
     left_out, given, changed = (
         read_verb("plain", {**plain, **more}) for more in ({}, {field: default}, {field: other})
@@ -271,7 +271,7 @@ def test_each_default_of_a_definition_is_the_promised_one(field: str, default: A
 
 
 @pytest.mark.req("ACT-DATA-1")
-def test_a_definition_that_is_no_object_rejects_its_instances() -> None:
+def test_a_definition_other_than_an_object_rejects_its_instances() -> None:
     result = day({**WALK, "bad": 5}, does("A", 0, "bad"), GOOD)
 
     assert codes(result) == {"A": "InvalidAction"}
@@ -279,7 +279,7 @@ def test_a_definition_that_is_no_object_rejects_its_instances() -> None:
 
 @pytest.mark.req("ACT-DATA-5")
 @pytest.mark.parametrize("level", [4, -1, "2", 1.0, True, None])
-def test_a_level_outside_0_to_3_rejects(level: Any) -> None:
+def test_a_level_outside_0_to_3_rejects_the_instance(level: Any) -> None:
     result = day(WALK, does("A", 0, "haul"), GOOD, skills={"ann": {"haul": level}})
 
     assert codes(result) == {"A": "InvalidSkillLevel"}
@@ -306,7 +306,7 @@ def test_a_closed_list_of_locks_refuses_others() -> None:
 
 
 @pytest.mark.req("ACT-DATA-5")
-def test_with_a_closed_list_actors_may_still_be_exclusive() -> None:
+def test_with_a_closed_list_actors_can_still_be_exclusive() -> None:
     result = day(WALK, GOOD, options={"strict_locks": [], "actor_exclusive": True})
 
     assert lines(result) == STILL_GOING
@@ -361,7 +361,7 @@ def test_a_failed_action_lets_later_ones_of_the_same_minute_start() -> None:
 
 
 @pytest.mark.req("ACT-DATA-6")
-def test_admission_numbers_count_the_admitted_through_the_whole_run() -> None:
+def test_admission_numbers_count_through_the_whole_run() -> None:
     result = outcome(
         WALK, does("C", 1500, "walk"), does("A", 3, "walk"), does("bad", 1, "fly"), does("B", 3, "walk"), epochs=2
     )
@@ -384,7 +384,7 @@ def test_unknown_fields_are_kept_and_reported_once() -> None:
 
 
 @pytest.mark.req("ACT-DATA-7")
-def test_unknown_fields_that_are_no_json_reject_that_instance_alone() -> None:
+def test_unknown_fields_other_than_json_reject_that_instance_alone() -> None:
     result = day(WALK, does("A", 0, "walk", mood=float("inf")), GOOD)
 
     assert codes(result) == {"A": "InvalidAction"}

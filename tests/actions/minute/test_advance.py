@@ -58,7 +58,7 @@ def test_k_epochs_in_a_row_equal_one_long_epoch(epochs: int, seed: int) -> None:
 
 @unshrunk
 @given(SEEDS)
-def test_going_from_event_to_event_comes_to_an_end(seed: int) -> None:
+def test_advancing_from_event_to_event_ends(seed: int) -> None:
     """`next_due` names a minute at which something happens, so whoever follows it gets on."""
     case = scenario(seed)
     until = case.document["epochs"] * HORIZON
@@ -73,7 +73,7 @@ def test_going_from_event_to_event_comes_to_an_end(seed: int) -> None:
 
 
 @pytest.mark.req("ACT-PERF-4")
-def test_an_empty_epoch_asks_nothing_of_the_queue() -> None:
+def test_an_empty_epoch_does_not_touch_the_queue() -> None:
     world = World.create({"epoch": epoch_of(0, 1440), "action_defs": {}})
 
     outcome = world.apply(Advance(1440 * 10_000))
@@ -95,7 +95,7 @@ def test_an_event_at_the_very_end_belongs_to_the_last_slot() -> None:
     assert result.events[-1].at == "2025-07-02T00:00:00"
 
 
-def test_time_does_not_go_back() -> None:
+def test_time_never_goes_back() -> None:
     world = World.create({"epoch": EPOCH, "action_defs": WALK})
     world.apply(Submit((does("A", 5, "walk"),)))
     world.apply(Advance(100))

@@ -27,7 +27,7 @@ def test_a_verb_that_follows_itself_many_times_grows_no_faster_than_the_limit_al
     assert len(epoch.rejections) == (9 - 4) + 3 * (12 - 4)
 
 
-def test_a_world_read_from_its_state_takes_as_many_more() -> None:
+def test_a_restored_world_accepts_as_many_more() -> None:
     config = multiplying(3, 4)
     world = LiveWorld(config)
     world.submit({"id": "a", "actor": "x", "verb": "v"})

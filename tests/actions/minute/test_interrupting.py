@@ -40,7 +40,7 @@ def test_only_a_strictly_higher_priority_interrupts(priority: int, broken_off: b
 
 
 @pytest.mark.req("ACT-INT-2", "ACT-INT-7")
-def test_what_is_not_interruptible_has_one_segment() -> None:
+def test_an_uninterruptible_action_has_one_segment() -> None:
     result = day({"x": lasting(30)}, does("A", 0, "x"), interrupts=[alarm(t, "A", 1000) for t in range(30)])
 
     assert lines(result) == expected_lines("0 start A, 30 end A")
@@ -48,7 +48,7 @@ def test_what_is_not_interruptible_has_one_segment() -> None:
 
 
 @pytest.mark.req("ACT-INT-3")
-def test_an_end_of_the_same_minute_comes_before_the_interrupt() -> None:
+def test_an_end_precedes_an_interrupt_of_the_same_minute() -> None:
     result = day({"x": SOFT}, does("A", 0, "x"), interrupts=[alarm(30, "A")])
 
     assert lines(result) == expected_lines("0 start A, 30 end A")
@@ -74,7 +74,7 @@ def test_an_action_is_interrupted_once_a_minute() -> None:
 
 
 @pytest.mark.req("ACT-EVT-1")
-def test_requests_of_a_minute_go_by_the_admission_of_their_targets() -> None:
+def test_requests_of_a_minute_apply_in_the_admission_order_of_their_targets() -> None:
     defs = {"x": {**SOFT, "locks": []}}
 
     result = day(
@@ -95,7 +95,7 @@ def test_a_held_action_is_in_no_queue_and_blocks_nothing() -> None:
 
 
 @pytest.mark.req("ACT-INT-4")
-def test_resumed_goes_before_later_arrivals() -> None:
+def test_a_resumed_action_precedes_later_submissions() -> None:
     defs = {"x": SOFT, "y": lasting(20, "hall")}
 
     result = day(defs, does("A", 0, "x"), does("B", 1, "y"), interrupts=[alarm(10, "A")])
@@ -104,7 +104,7 @@ def test_resumed_goes_before_later_arrivals() -> None:
 
 
 @pytest.mark.req("ACT-INT-5")
-def test_manual_resumption_waits_to_be_asked() -> None:
+def test_manual_resumption_needs_a_request() -> None:
     defs = {"x": {**SOFT, "resume": "manual"}, "y": lasting(20, "hall")}
 
     result = day(
@@ -213,7 +213,7 @@ def test_with_an_empty_list_only_holders_of_its_locks_are_concerned() -> None:
 
 
 @pytest.mark.req("ACT-INT-6")
-def test_where_a_holder_refuses_the_listed_are_left_alone_too() -> None:
+def test_if_one_holder_cannot_yield_listed_actions_are_not_interrupted() -> None:
     defs = {
         "firm": lasting(30, "radio"),
         "soft": lasting(30, "garden", interruptible=True),
@@ -282,7 +282,7 @@ def test_a_runner_that_cannot_be_interrupted_is_not_cancelled_without_force() ->
 
 
 @pytest.mark.req("ACT-LOCK-8", "ACT-RES-3")
-def test_with_force_it_ends_and_gives_back_what_it_had() -> None:
+def test_with_force_it_ends_and_returns_its_reservations() -> None:
     force = {"t": 10, "cancel": "A", "force": True}
 
     result = day(PART, does("A", 0, "x"), does("B", 10, "x"), commands=[force], resources={"parts": 1})
@@ -320,7 +320,7 @@ ALONE = {
 
 
 @pytest.mark.req("ACT-INT-4", "ACT-INT-6")
-def test_what_shares_no_lock_goes_on_when_the_one_that_interrupted_it_ends() -> None:
+def test_an_action_without_a_shared_lock_resumes_when_its_interrupter_ends() -> None:
     result = day(ALONE, does("A", 0, "work"), does("B", 20, "alarm"))
 
     assert lines(result) == expected_lines("0 start A, 20 interrupt A, 20 start B, 30 end B, 30 start A, 70 end A")
@@ -337,7 +337,7 @@ def test_the_hold_of_a_definition_counts_from_the_end_of_the_cause() -> None:
 
 
 @pytest.mark.req("ACT-INT-4")
-def test_it_goes_on_as_well_when_the_cause_is_interrupted_itself() -> None:
+def test_it_also_resumes_when_its_interrupter_is_interrupted() -> None:
     result = day(ALONE, does("A", 0, "work"), does("B", 20, "alarm"), does("C", 25, "siren"))
 
     assert lines(result) == expected_lines(
@@ -347,7 +347,7 @@ def test_it_goes_on_as_well_when_the_cause_is_interrupted_itself() -> None:
 
 
 @pytest.mark.req("ACT-INT-4")
-def test_it_goes_on_as_well_when_the_cause_is_cancelled() -> None:
+def test_it_also_resumes_when_its_interrupter_is_cancelled() -> None:
     result = day(ALONE, does("A", 0, "work"), does("B", 20, "alarm"), commands=[{"t": 25, "cancel": "B"}])
 
     assert lines(result) == expected_lines(
@@ -356,7 +356,7 @@ def test_it_goes_on_as_well_when_the_cause_is_cancelled() -> None:
 
 
 @pytest.mark.req("ACT-INT-4", "ACT-CARRY-2")
-def test_it_is_held_over_midnight_too() -> None:
+def test_a_hold_lasts_over_midnight() -> None:
     first, second = outcome(ALONE, does("A", 1400, "work"), does("B", 1435, "alarm"), epochs=2).epochs
 
     assert lines(first) == expected_lines("1400 start A, 1435 interrupt A, 1435 start B")
@@ -364,7 +364,7 @@ def test_it_is_held_over_midnight_too() -> None:
 
 
 @pytest.mark.req("ACT-INT-4")
-def test_why_says_what_holds_an_action() -> None:
+def test_why_names_the_cause_of_a_hold() -> None:
     world = live(ALONE)
     world.submit(does("A", 0, "work"), does("B", 20, "alarm"))
     world.advance_to(25)
@@ -376,7 +376,7 @@ def test_why_says_what_holds_an_action() -> None:
 
 @pytest.mark.req("ACT-INT-6", "ACT-DATA-7")
 @pytest.mark.parametrize("idle", [{"interrupts": ["work"]}, {"hold_min": 5}])
-def test_what_only_a_preempting_action_does_is_refused_of_others(idle: dict[str, Any]) -> None:
+def test_preemption_options_are_refused_for_other_actions(idle: dict[str, Any]) -> None:
     (name,) = idle
 
     with pytest.raises(InvalidSetting, match=f"{name} has no effect without `preempts: true`") as refused:
@@ -386,7 +386,7 @@ def test_what_only_a_preempting_action_does_is_refused_of_others(idle: dict[str,
 
 
 @pytest.mark.req("ACT-LOCK-8")
-def test_a_cancelled_action_stays_away_though_its_hold_ends() -> None:
+def test_a_cancelled_action_does_not_return_when_its_hold_ends() -> None:
     result = day(
         {"x": SOFT}, does("A", 0, "x"), interrupts=[alarm(5, "A", hold_min=10)], commands=[{"t": 8, "cancel": "A"}]
     )
@@ -396,7 +396,7 @@ def test_a_cancelled_action_stays_away_though_its_hold_ends() -> None:
 
 
 @pytest.mark.req("ACT-LOCK-8")
-def test_a_hold_that_ends_in_the_minute_of_the_cancelling_does_not_bring_it_back() -> None:
+def test_a_hold_that_ends_in_the_minute_of_a_cancel_does_not_resume_the_action() -> None:
     result = day(
         {"x": SOFT}, does("A", 0, "x"), interrupts=[alarm(5, "A", hold_min=3)], commands=[{"t": 8, "cancel": "A"}]
     )
@@ -449,7 +449,7 @@ def test_an_action_dropped_in_this_minute_cannot_be_cancelled() -> None:
 
 
 @pytest.mark.req("ACT-LOCK-7")
-def test_an_exclusive_actor_does_one_thing_at_a_time() -> None:
+def test_an_exclusive_actor_does_one_action_at_a_time() -> None:
     defs = {"x": lasting(10), "y": lasting(5)}
     actions = (does("A", 0, "x"), does("B", 1, "y"), does("C", 2, "y", actor="bob"))
 
@@ -461,7 +461,7 @@ def test_an_exclusive_actor_does_one_thing_at_a_time() -> None:
 
 
 @pytest.mark.req("ACT-LOCK-1")
-def test_locks_named_twice_are_one_and_come_in_the_order_of_code_points() -> None:
+def test_repeated_locks_count_once_and_are_sorted_by_code_point() -> None:
     defs = {"x": lasting(5, "é", "z", "Z", "a", "z"), "y": lasting(5, "z")}
 
     result = outcome(defs, does("A", 1438, "x"), does("B", 1438, "y"))
@@ -472,7 +472,7 @@ def test_locks_named_twice_are_one_and_come_in_the_order_of_code_points() -> Non
 
 
 @pytest.mark.req("ACT-LOCK-6")
-def test_a_resumed_segment_waits_though_its_verb_does_not() -> None:
+def test_a_resumed_segment_waits_although_its_verb_does_not() -> None:
     defs = {
         "dash": lasting(10, "hall", wait="fail", interruptible=True),
         "loud": lasting(5, "hall", preempts=True, priority=5),
@@ -485,7 +485,7 @@ def test_a_resumed_segment_waits_though_its_verb_does_not() -> None:
 
 
 @pytest.mark.req("ACT-EVT-4")
-def test_interrupts_and_starts_due_at_the_very_end_come_first_in_the_next_epoch() -> None:
+def test_interrupts_and_starts_due_at_the_end_are_first_in_the_next_epoch() -> None:
     defs = {"x": lasting(100, "hall", interruptible=True), "y": lasting(5)}
 
     first, second = outcome(
@@ -498,7 +498,7 @@ def test_interrupts_and_starts_due_at_the_very_end_come_first_in_the_next_epoch(
 
 
 @pytest.mark.req("ACT-RES-1", "ACT-RES-3")
-def test_what_is_produced_is_there_at_the_end() -> None:
+def test_products_are_available_at_the_end_of_an_action() -> None:
     defs = {
         "bake": lasting(
             10, resources=[{"name": "flour", "amount": "0.3"}, {"name": "bread", "amount": 2, "produce": True}]
@@ -514,7 +514,7 @@ def test_what_is_produced_is_there_at_the_end() -> None:
 
 
 @pytest.mark.req("ACT-RES-2")
-def test_where_one_thing_is_short_nothing_is_reserved() -> None:
+def test_if_one_resource_is_short_nothing_is_reserved() -> None:
     needs = [{"name": "wood", "amount": 1}, {"name": "nails", "amount": 5}, {"name": "nails", "amount": 5}]
 
     result = day({"x": lasting(5, resources=needs)}, does("A", 0, "x"), resources={"wood": 1, "nails": 9})
@@ -543,7 +543,7 @@ def event_lines(events: Iterable[object]) -> list[str]:
 
 
 @pytest.mark.req("ACT-USE-7", "ACT-INT-6")
-def test_an_alarm_of_the_present_minute_breaks_off_what_began_in_it() -> None:
+def test_an_alarm_of_the_present_minute_interrupts_actions_started_in_it() -> None:
     world = live(HALL)
     world.submit(does("A", 10, "work"))
     world.advance_to(10)
@@ -555,7 +555,7 @@ def test_an_alarm_of_the_present_minute_breaks_off_what_began_in_it() -> None:
 
 
 @pytest.mark.req("ACT-USE-7", "ACT-EVT-1")
-def test_what_began_in_a_minute_for_the_second_time_is_broken_off_in_the_next() -> None:
+def test_a_second_start_within_a_minute_is_interrupted_in_the_next() -> None:
     world = live({**HALL, "call": lasting(1, preempts=True, priority=5, interrupts=["work"])})
     world.submit(does("A", 0, "work"))
     world.advance_to(10)
@@ -572,7 +572,7 @@ def test_what_began_in_a_minute_for_the_second_time_is_broken_off_in_the_next() 
 
 
 @pytest.mark.req("ACT-USE-7")
-def test_a_request_of_the_present_minute_breaks_off_what_began_in_it_or_in_the_next() -> None:
+def test_a_request_interrupts_actions_started_in_its_minute_or_the_next() -> None:
     world = live(HALL)
     world.submit(does("A", 10, "work"))
     world.advance_to(10)
@@ -617,7 +617,7 @@ def test_a_start_of_the_current_pass_can_be_undone_before_its_event() -> None:
 
 
 @pytest.mark.req("ACT-INT-2")
-def test_a_refused_preemption_says_what_is_in_the_way() -> None:
+def test_a_refused_preemption_names_the_obstacle() -> None:
     stiff = {**HALL["work"], "interruptible": False}
     strong = {**HALL["work"], "priority": 7}
 
@@ -627,7 +627,7 @@ def test_a_refused_preemption_says_what_is_in_the_way() -> None:
 
 
 @pytest.mark.req("ACT-PERF-1")
-def test_a_preempting_admission_examines_only_actions_it_meets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preempting_admission_examines_only_conflicting_actions(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
     real = interrupting._refusal_facts
 

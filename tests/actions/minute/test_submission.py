@@ -35,7 +35,7 @@ def test_an_action_never_starts_before_it_was_submitted(submitted: str, minute: 
 
 
 @pytest.mark.req("ACT-TIME-4", "ACT-DATA-6")
-def test_late_submissions_come_first_by_their_true_time() -> None:
+def test_late_submissions_are_admitted_first_by_their_true_time() -> None:
     defs = {"walk": lasting(10, "path")}
 
     result = day(
@@ -52,7 +52,7 @@ def test_late_submissions_come_first_by_their_true_time() -> None:
 
 
 @pytest.mark.req("ACT-TIME-4")
-def test_half_a_minute_before_the_beginning_is_late_too() -> None:
+def test_half_a_minute_before_the_start_is_late_too() -> None:
     defs = {"walk": lasting(10, "path")}
 
     result = day(defs, does("now", "2025-07-01T00:00:00", "walk"), does("late", "2025-06-30T23:59:30", "walk"))

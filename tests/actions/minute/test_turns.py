@@ -68,7 +68,7 @@ def test_a_carry_with_more_holders_than_places_is_refused() -> None:
 
 
 @pytest.mark.req("ACT-USE-1", "ACT-INT-6")
-def test_of_the_holders_of_a_full_lock_the_weakest_goes_and_of_equals_the_latest() -> None:
+def test_a_full_lock_loses_its_lowest_priority_holder_and_of_equals_the_latest() -> None:
     soft = lasting(60, "hall", interruptible=True)
     defs = {"meet": soft, "talk": {**soft, "priority": 2}, "fire": lasting(5, "hall", preempts=True, priority=5)}
 
@@ -142,7 +142,7 @@ def test_an_instance_waits_for_its_resources_and_starts_in_the_minute_they_are_t
 
 
 @pytest.mark.req("ACT-USE-2", "ACT-RES-2")
-def test_refusal_stays_the_default() -> None:
+def test_on_shortage_defaults_to_refuse() -> None:
     refuses = {**uses(5, 2), "on_shortage": "refuse"}
 
     assert codes(day({"build": refuses}, does("B", 0, "build"))) == {"B": "InsufficientResources"}
@@ -165,7 +165,7 @@ def test_the_queue_of_a_resource_has_no_overtaking() -> None:
 
 
 @pytest.mark.req("ACT-USE-2", "ACT-LOCK-3")
-def test_a_preempting_instance_goes_before_in_the_queue_of_a_resource() -> None:
+def test_a_preempting_instance_is_first_in_the_queue_of_a_resource() -> None:
     defs = {"build": uses(5, 2), "fire": uses(5, 2, preempts=True, priority=5), "make": MAKE}
     result = day(defs, does("B", 0, "build"), does("F", 1, "fire"), does("M", 5, "make"), does("N", 30, "make"))
 
@@ -175,7 +175,7 @@ def test_a_preempting_instance_goes_before_in_the_queue_of_a_resource() -> None:
 
 
 @pytest.mark.req("ACT-USE-2")
-def test_what_is_returned_is_what_others_wait_for() -> None:
+def test_a_returned_resource_goes_to_the_waiting() -> None:
     refund = uses(30, 1, need={"refund": True})
     defs = {"drill": refund, "soft": {**refund, "interruptible": True, "resume": "drop"}}
     ends = day(defs, does("A", 0, "drill"), does("B", 5, "drill"), resources={"parts": 1})
@@ -235,7 +235,7 @@ def test_waits_for_resources_are_saved_and_carried() -> None:
 
 
 @pytest.mark.req("ACT-USE-2")
-def test_why_says_what_is_short() -> None:
+def test_why_names_the_short_resource() -> None:
     world = LiveWorld({"epoch": EPOCH, "action_defs": {"build": uses(5, "2.5")}, "resources": {"parts": 1}})
     world.submit(does("A", 0, "build"), does("B", 0, "build"))
     world.advance_to(5)

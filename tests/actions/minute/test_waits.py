@@ -62,7 +62,7 @@ def test_conditions_of_one_minute_arrive_in_the_order_of_the_wait() -> None:
 
 @pytest.mark.req("ACT-USE-3")
 @pytest.mark.parametrize("way", ["cancelled", "dropped", "rejected", "withdrawn", "over before", "not yet submitted"])
-def test_an_action_that_is_over_in_any_way_has_ended(way: str) -> None:
+def test_an_action_finished_in_any_way_has_ended(way: str) -> None:
     world = LiveWorld(
         {**CONFIG, "action_defs": {**CONFIG["action_defs"], "soft": lasting(60, interruptible=True, resume="drop")}}
     )
@@ -91,7 +91,7 @@ def test_an_action_that_is_over_in_any_way_has_ended(way: str) -> None:
 
 
 @pytest.mark.req("ACT-USE-3")
-def test_waits_and_steps_follow_one_another_in_a_minute() -> None:
+def test_waits_and_steps_alternate_within_a_minute() -> None:
     heard: list[Any] = []
 
     def process() -> Any:
@@ -162,7 +162,7 @@ def test_conditions_of_midnight_arrive_together_and_survive_a_restore() -> None:
 
 
 @pytest.mark.req("ACT-USE-3", "ACT-USE-5")
-def test_a_process_that_waits_is_recovered() -> None:
+def test_a_waiting_process_is_recovered() -> None:
     disk = FaultyDisk()
     heard: list[Any] = []
 
@@ -185,7 +185,7 @@ def test_a_process_that_waits_is_recovered() -> None:
 
 @pytest.mark.req("ACT-USE-3")
 @pytest.mark.req("ACT-USE-5")
-def test_a_wait_after_a_recovery_does_not_take_the_place_of_one_before_it() -> None:
+def test_a_wait_after_a_recovery_does_not_replace_an_earlier_one() -> None:
     disk = FaultyDisk()
     heard: list[str] = []
 

@@ -90,14 +90,14 @@ def test_check_lists_every_single_fault_with_place_and_code() -> None:
     ]
 
 
-def test_a_run_refuses_of_the_same_file_what_would_have_no_effect() -> None:
+def test_a_run_refuses_members_without_effect_in_the_same_file() -> None:
     with pytest.raises(DocumentRefused) as refused:
         accept(yaml(WRONG))
 
     assert {fault.code for fault in refused.value.faults} == {"unknown_field", "InvalidSetting"}
 
 
-def test_lines_for_a_terminal_end_with_the_code_and_say_what_may_be_meant() -> None:
+def test_terminal_lines_end_with_the_code_and_a_suggestion() -> None:
     with pytest.raises(DocumentRefused) as refused:
         check(yaml(GOOD.replace("verb: clean", "verb: cleen")))
 
@@ -107,7 +107,7 @@ def test_lines_for_a_terminal_end_with_the_code_and_say_what_may_be_meant() -> N
     )
 
 
-def test_ids_of_the_carry_are_used() -> None:
+def test_ids_of_the_carry_count_as_used() -> None:
     defs = {"V": lasting(120, "gate")}
     carry = outcome(defs, does("V", 1400)).carry
     given = {**document(defs, does("V", 5), does("W", 6, "V"), carry=carry), "epoch": NEXT_EPOCH}
@@ -116,7 +116,7 @@ def test_ids_of_the_carry_are_used() -> None:
     assert codes(check, given) == [("$.actions_submitted[0].id", "DuplicateActionId")]
 
 
-def test_times_with_offsets_are_not_blamed_for_an_epoch_that_cannot_be_read() -> None:
+def test_times_with_offsets_are_not_faults_of_an_unreadable_epoch() -> None:
     given = {**document({"V": lasting(5)}, does("V", "2025-07-01T08:00:00+02:00")), "epoch": {"index": 0}}
 
     assert {path for path, _ in codes(check, given)} == {"$.epoch"}
@@ -142,7 +142,7 @@ MALFORMED = {Code.INVALID_INTERRUPT, Code.INVALID_COMMAND, Code.UNKNOWN_FIELDS}
 
 @pytest.mark.req("ACT-DATA-5")
 @given(st.lists(st.tuples(st.sampled_from(ALL_PATHS[1:]), ODD), min_size=1, max_size=3))
-def test_what_check_finds_sound_is_neither_refused_nor_rejected_for_its_form(changes: list[Any]) -> None:
+def test_a_file_that_passes_the_check_is_not_refused(changes: list[Any]) -> None:
     value = BASE
     for path, new in changes:
         value = changed(value, path, new)

@@ -36,7 +36,7 @@ def test_yaml_and_json_are_the_same_document(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("ACT-FILE-3")
-def test_times_stay_texts_and_decimals_exact() -> None:
+def test_times_stay_strings_and_decimals_exact() -> None:
     read = accept(yaml(GOOD + "resources: {parts: 0.1}\n"))
 
     assert read["actions_submitted"][0]["submitted_at"] == "2025-07-01T08:05:00"
@@ -44,7 +44,7 @@ def test_times_stay_texts_and_decimals_exact() -> None:
 
 
 @pytest.mark.req("ACT-FILE-1")
-def test_required_sections_are_missed_all_at_once() -> None:
+def test_all_missing_sections_are_reported_at_once() -> None:
     assert faults(accept, yaml("resources: {}\n")) == [
         (1, 1, "$.action_defs", "missing_field"),
         (1, 1, "$.actions_submitted", "missing_field"),
@@ -87,7 +87,7 @@ def test_every_invalid_piece_is_listed() -> None:
 
 
 @pytest.mark.parametrize("value", [5, [], "text", None])
-def test_what_is_no_object_is_refused(value: Any) -> None:
+def test_a_document_other_than_an_object_is_refused(value: Any) -> None:
     assert codes(accept, value) == codes(check, value) == [("$", "invalid_field")]
 
 
@@ -116,7 +116,7 @@ def test_a_bad_epoch_refuses_the_file_with_its_own_code(epoch: Any) -> None:
     assert isinstance(refused.value, DocumentRefused)
 
 
-def test_the_length_of_an_epoch_is_judged_by_its_slots() -> None:
+def test_the_length_of_an_epoch_is_checked_against_its_slots() -> None:
     short = {**EPOCH, "end_at": "2025-07-01T06:00:00"}
 
     assert accept(from_value({**document({}, options={"slots": 6}), "epoch": short}))
@@ -137,7 +137,7 @@ def test_a_damaged_carry_refuses_the_file_with_its_own_code(change: dict[str, An
     assert refused.value.code == "InvalidCarryOver"
 
 
-def test_a_carry_is_not_blamed_for_the_epoch() -> None:
+def test_a_faulty_epoch_adds_no_fault_to_the_carry() -> None:
     carry = outcome({}).carry
 
     assert codes(accept, {**document({}, carry=carry), "epoch": 5}) == [("$.epoch", "InvalidEpoch")]
@@ -200,7 +200,7 @@ def test_the_library_refuses_an_unknown_name(change: dict[str, Any], meant: str)
 
 
 @given(st.lists(st.tuples(st.sampled_from(ALL_PATHS), ODD), min_size=1, max_size=3))
-def test_what_is_accepted_can_be_run(changes: list[Any]) -> None:
+def test_an_accepted_document_can_be_run(changes: list[Any]) -> None:
     value: Any = BASE
     for path, new in changes:
         value = changed(value, path, new)

@@ -35,7 +35,7 @@ def schema() -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for(file_schema())
 
 
-def test_the_schema_is_a_schema_and_plain_json() -> None:
+def test_the_schema_is_valid_and_plain_json() -> None:
     jsonschema_rs.meta.validate(file_schema())
 
     assert encode(file_schema())
@@ -73,7 +73,7 @@ def test_a_carry_satisfies_the_schema(schema: jsonschema_rs.Validator, result: R
         (("commands", 0, "cancel"), "letter"),
     ],
 )
-def test_the_schema_refuses_what_a_run_would(
+def test_the_schema_refuses_like_a_run(
     path: tuple[str | int, ...], value: Any, schema: jsonschema_rs.Validator
 ) -> None:
     given = copy.deepcopy(plain(town().value))

@@ -34,7 +34,7 @@ def test_the_day_of_the_earliest_submission_is_the_epoch() -> None:
 
 
 @pytest.mark.req("ACT-TIME-1")
-def test_without_any_time_there_is_no_epoch() -> None:
+def test_without_any_time_the_epoch_is_missing() -> None:
     with pytest.raises(InvalidEpoch, match="no submission has a `submitted_at` to derive it from"):
         run(action_defs=RADIO, actions_submitted=[call()])
 
@@ -43,7 +43,7 @@ def test_without_any_time_there_is_no_epoch() -> None:
 
 
 @pytest.mark.req("ACT-EVT-5")
-def test_what_may_trigger_an_event_makes_itself_known_to_the_player() -> None:
+def test_a_verb_that_can_trigger_an_event_is_visible_to_the_player() -> None:
     result = day(RADIO, call(), options={"pc": "mira"})
 
     change = of(result, "visibility_change", "A3")
@@ -58,7 +58,7 @@ def test_what_may_trigger_an_event_makes_itself_known_to_the_player() -> None:
 
 
 @pytest.mark.req("ACT-EVT-5")
-def test_the_player_knows_of_it_from_then_on() -> None:
+def test_the_player_knows_the_item_from_then_on() -> None:
     world = LiveWorld({"epoch": EPOCH, "action_defs": RADIO, "options": {"pc": "mira"}})
     world.submit(call())
     world.advance_to(4)
@@ -73,7 +73,7 @@ def test_the_player_knows_of_it_from_then_on() -> None:
 @pytest.mark.parametrize(
     "more", [{"knowledge": []}, {"visibility": {"scope": "redacted"}}], ids=["nothing to know", "redacted"]
 )
-def test_it_does_not_where_that_is_said(more: dict[str, Any]) -> None:
+def test_it_is_not_visible_if_disabled(more: dict[str, Any]) -> None:
     assert lines(day(RADIO, call(**more))) == expected_lines("0 start A3, 5 end A3")
 
 
@@ -92,7 +92,7 @@ def followed(*followups: dict[str, Any], **more: Any) -> Any:
 
 
 @pytest.mark.req("ACT-EVT-5")
-def test_a_follow_up_is_submitted_after_so_many_minutes() -> None:
+def test_a_follow_up_is_submitted_after_its_delay() -> None:
     result = followed({"verb": "answer", "after_min": 7})
 
     assert lines(result) == expected_lines("0 start A3, 5 end A3, 12 start answer/0, 22 end answer/0")
@@ -101,7 +101,7 @@ def test_a_follow_up_is_submitted_after_so_many_minutes() -> None:
 
 
 @pytest.mark.req("ACT-EVT-5")
-def test_several_follow_each_with_an_id_and_an_actor_of_its_own() -> None:
+def test_several_follow_ups_have_their_own_ids_and_actors() -> None:
     result = followed({"verb": "answer"}, {"verb": "answer", "actor": "bo", "params": {"n": 2}})
 
     assert [(event.action_id, event.actor) for event in result.events if event.t == 5] == [
@@ -129,7 +129,7 @@ def test_a_follow_up_has_conditions(when: dict[str, Any], follows: bool) -> None
 
 
 @pytest.mark.req("ACT-EVT-5", "ACT-CARRY-3")
-def test_a_verb_may_follow_itself_for_ever() -> None:
+def test_a_verb_can_follow_itself_without_end() -> None:
     beat = {"beat": lasting(100, followups=[{"verb": "beat", "after_min": 500}])}
 
     first, second = outcome(beat, does("A", 0, "beat"), epochs=2).epochs
@@ -140,7 +140,7 @@ def test_a_verb_may_follow_itself_for_ever() -> None:
     assert lines(second) == expected_lines("360 start beat/2, 460 end beat/2, 960 start beat/3, 1060 end beat/3")
 
 
-def test_what_follows_and_cannot_be_is_rejected() -> None:
+def test_an_invalid_follow_up_is_rejected() -> None:
     assert codes(followed({"verb": "sing"})) == {"sing/0": "UnknownVerb"}
 
 
@@ -169,9 +169,7 @@ def test_what_follows_and_cannot_be_is_rejected() -> None:
         ({}, {"modifers": []}, "$.world_state.modifers", "did you mean"),
     ],
 )
-def test_a_condition_on_nothing_is_refused(
-    defs: dict[str, Any], state: dict[str, Any], path: str, message: str
-) -> None:
+def test_an_empty_condition_is_refused(defs: dict[str, Any], state: dict[str, Any], path: str, message: str) -> None:
     with pytest.raises(InvalidSetting, match=message) as refused:
         day(defs, world_state=state)
 
@@ -190,14 +188,14 @@ def durations(modifier: dict[str, Any], *minutes: int, **state: Any) -> list[int
 
 
 @pytest.mark.req("ACT-DUR-4")
-def test_a_daily_modifier_holds_every_day_from_its_minute_up_to_the_other() -> None:
+def test_a_daily_modifier_applies_from_its_first_minute_until_its_last() -> None:
     noon = {"daily": True, "from": "12:00", "to": "13:00"}
 
     assert durations(noon, 719, 720, 779, 780, 1440 + 720, 2880 + 779, 2880 + 780) == [10, 20, 20, 10, 20, 20, 10]
 
 
 @pytest.mark.req("ACT-DUR-4")
-def test_a_daily_modifier_may_pass_midnight() -> None:
+def test_a_daily_modifier_can_span_midnight() -> None:
     night = {"daily": True, "from": "22:00", "to": "06:00"}
 
     assert durations(night, 0, 359, 360, 1319, 1320, 1440, 1800) == [20, 20, 10, 10, 20, 20, 10]
@@ -257,12 +255,12 @@ def test_an_item_expires_in_the_first_minute_in_which_it_cannot_be_known() -> No
     "item",
     [{"ttl_min": 0}, {"scope": "redacted"}, {"scope": "private"}, {"confidence": "0.2"}, {"freshness": -200}],
 )
-def test_what_could_not_be_known_before_does_not_expire(item: dict[str, Any]) -> None:
+def test_an_item_that_was_never_knowable_does_not_expire(item: dict[str, Any]) -> None:
     assert expiries(item, confidence_threshold="0.5") == []
 
 
 @pytest.mark.req("ACT-VIS-2")
-def test_an_expiry_comes_after_what_comes_to_light_in_its_minute() -> None:
+def test_an_expiry_follows_the_reveals_of_its_minute() -> None:
     knowledge = [{"id": "k", "freshness": 0, "ttl_min": 9, "source": "bo"}]
     result = day(RADIO, call(t=5, knowledge=["k"]), world_state={"knowledge": knowledge}, options={"pc": "mira"})
 

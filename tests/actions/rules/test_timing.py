@@ -105,7 +105,7 @@ def test_noise_is_small_recorded_and_the_same_every_time() -> None:
 
 
 @pytest.mark.req("ACT-DUR-6")
-def test_noise_depends_on_the_index_of_the_epoch_also_where_a_run_does_not_begin_with_the_first() -> None:
+def test_noise_depends_on_the_epoch_index_whatever_the_first_epoch_of_the_run() -> None:
     def second_day(first: int, epochs: int) -> list[int]:
         """The durations of the same actions in the epoch of index 1."""
         start = (date(2025, 7, 1) + timedelta(first)).isoformat()
@@ -127,7 +127,7 @@ def test_noise_depends_on_the_index_of_the_epoch_also_where_a_run_does_not_begin
 
 
 @pytest.mark.req("ACT-DUR-6")
-def test_there_is_no_noise_unless_it_is_asked_for() -> None:
+def test_noise_is_off_by_default() -> None:
     result = day({"walk": lasting(1000)}, does("A", 0, "walk"))
 
     assert of(result, "start", "A").meta["d"] == 1000

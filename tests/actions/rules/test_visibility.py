@@ -54,7 +54,7 @@ def test_the_instant_of_expiry_is_inclusive() -> None:
 
 @pytest.mark.req("ACT-VIS-1")
 @pytest.mark.req("ACT-EVT-5")
-def test_an_unknown_item_is_as_fresh_as_the_minute_in_which_it_comes_to_light() -> None:
+def test_an_unknown_item_is_fresh_from_the_minute_of_its_reveal() -> None:
     world, _ = lived(does("A", 7, "tell", actor="zoe", knowledge=["k"]), until=40)
 
     assert world.current.knowledge["k"].freshness == 7 + DEFS["tell"]["base_duration_min"]
@@ -62,7 +62,7 @@ def test_an_unknown_item_is_as_fresh_as_the_minute_in_which_it_comes_to_light() 
 
 
 @pytest.mark.req("ACT-VIS-1")
-def test_an_item_that_is_known_keeps_its_freshness_when_more_may_know_of_it() -> None:
+def test_a_known_item_keeps_its_freshness_when_its_audience_grows() -> None:
     known = item(source="zoe", freshness=3, ttl_min=10)
 
     after = revealed(known, Reveal("k", Scope.PUBLIC), "zoe", 9)
@@ -71,12 +71,12 @@ def test_an_item_that_is_known_keeps_its_freshness_when_more_may_know_of_it() ->
 
 
 @pytest.mark.req("ACT-VIS-2")
-def test_what_has_no_time_to_live_never_expires() -> None:
+def test_an_item_without_a_time_to_live_never_expires() -> None:
     assert knows(item(scope=Scope.PUBLIC, freshness=0, ttl_min=0), "bob", 10**9, AUDIENCE)
 
 
 @pytest.mark.req("ACT-VIS-2")
-def test_what_is_not_sure_enough_is_not_known_even_to_its_source() -> None:
+def test_an_item_below_the_confidence_limit_is_unknown_even_to_its_source() -> None:
     strict = Audience("pia", (), Decimal("0.5"))
 
     assert knows(item(scope=Scope.PUBLIC, confidence=Decimal("0.5")), "bob", 0, strict)
@@ -98,7 +98,7 @@ def test_what_is_not_sure_enough_is_not_known_even_to_its_source() -> None:
         ("bob", {"scope": "redacted", "visibility_to": ["pia"]}, False),
     ],
 )
-def test_an_action_shows_itself_as_its_visibility_says(actor: str, visibility: Any, seen: bool) -> None:
+def test_an_action_is_shown_according_to_its_visibility(actor: str, visibility: Any, seen: bool) -> None:
     more = {} if visibility is None else {"visibility": visibility}
 
     _, logs = lived(does("A", 5, "tell", actor=actor, **more))
@@ -107,7 +107,7 @@ def test_an_action_shows_itself_as_its_visibility_says(actor: str, visibility: A
 
 
 @pytest.mark.req("ACT-EVT-5")
-def test_items_come_to_light_in_their_order_with_their_scopes() -> None:
+def test_items_are_revealed_in_order_with_their_scopes() -> None:
     result = day(
         DEFS,
         does("A", 0, "tell", knowledge=["a", {"id": "b", "to_scope": "public", "reveals": [0]}, "a"]),
@@ -125,7 +125,7 @@ def test_items_come_to_light_in_their_order_with_their_scopes() -> None:
 
 
 @pytest.mark.req("ACT-EVT-5")
-def test_a_verb_that_triggers_nothing_brings_nothing_to_light() -> None:
+def test_a_verb_without_triggers_reveals_nothing() -> None:
     result = day({"tell": lasting(10)}, does("A", 0, "tell", knowledge=["a"]))
 
     assert len(result.events) == 2

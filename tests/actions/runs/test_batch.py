@@ -38,7 +38,7 @@ def test_yaml_times_and_decimals_are_read_exactly() -> None:
 
 
 @pytest.mark.req("ACT-FILE-2")
-def test_the_output_has_the_promised_form() -> None:
+def test_the_output_has_the_documented_form() -> None:
     result = run_document(document(WALK, GOOD, interrupts=[{"t": 9, "target": "good", "priority": 3}])).as_json()
 
     assert set(result) == {"epochs", "carry"}
@@ -83,7 +83,7 @@ def test_the_output_has_the_promised_form() -> None:
         {"epochs": 10**9},
     ],
 )
-def test_a_document_that_is_wrong_as_a_whole_is_refused(change: dict[str, Any]) -> None:
+def test_a_document_of_the_wrong_form_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(InvalidSetting) as refused:
         run_document({**document(WALK, GOOD), **change})
 
@@ -104,7 +104,7 @@ def test_a_submission_for_a_distant_minute_has_no_effect_on_others(t: int) -> No
 
 
 @pytest.mark.parametrize("amount", ["1e5000", "1e-5000", "0." + "3" * 3000])
-def test_amounts_that_cannot_be_reckoned_with_reject_that_instance_alone(amount: str) -> None:
+def test_invalid_amounts_reject_that_instance_alone(amount: str) -> None:
     defs = {**WALK, "make": lasting(1, resources=[{"name": "parts", "amount": amount, "produce": True}])}
     defs["use"] = lasting(1, resources=[{"name": "parts", "amount": amount}])
 
@@ -113,7 +113,7 @@ def test_amounts_that_cannot_be_reckoned_with_reject_that_instance_alone(amount:
     assert lines(result)[-2:] == STILL_GOING
 
 
-def test_the_whole_document_through_bytes_gives_the_same() -> None:
+def test_a_document_from_bytes_gives_the_same_result() -> None:
     case = scenario(11)
     case = Scenario({**case.document, "options": {**case.document["options"], "follow_ups": False}}, {})
     through_bytes: Any = decode(encode(case.document))
@@ -137,7 +137,7 @@ def test_one_epoch_gives_the_carry_for_the_next_as_plain_json() -> None:
 
 
 @pytest.mark.req("ACT-LOG-1", "ACT-LOG-2")
-def test_logs_are_part_of_a_result_when_they_are_asked_for() -> None:
+def test_logs_are_part_of_a_result_on_request() -> None:
     wishes = [does("A", 5, "walk"), does("B", 1438, "walk")]
 
     alone = run(EPOCH, WALK, wishes, logs=True, options={"pc": "ann"})

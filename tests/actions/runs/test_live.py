@@ -36,7 +36,7 @@ def test_a_game_loop_receives_the_events_since_the_last_call() -> None:
     assert world.minute == 15
 
 
-def test_what_is_submitted_without_a_time_is_for_now() -> None:
+def test_a_submission_without_a_time_is_for_the_present_minute() -> None:
     world = LiveWorld(CONFIG)
     world.advance_to(100)
     world.submit({"id": "A", "actor": "ann", "verb": "nap"}, Instance("B", "bob", "nap"))
@@ -44,7 +44,7 @@ def test_what_is_submitted_without_a_time_is_for_now() -> None:
     assert event_lines(world.advance_to(100)) == ["100 start A", "100 start B"]
 
 
-def test_rejections_come_back_at_once() -> None:
+def test_rejections_are_returned_at_once() -> None:
     world = LiveWorld(CONFIG)
 
     (rejection,) = world.submit({"id": "A"})
@@ -92,7 +92,7 @@ def test_advance_until_stops_after_the_minute_of_the_event() -> None:
     assert world.minute == 15
 
 
-def test_advance_until_something_that_never_happens_ends_at_the_latest() -> None:
+def test_advance_until_an_event_that_never_happens_ends_at_the_limit() -> None:
     world = LiveWorld(CONFIG)
     world.submit(does("A", 1440, "nap"), does("B", 1435, "nap"), does("C", 5000, "nap"))
 
@@ -125,7 +125,7 @@ def test_play_keeps_its_pace() -> None:
 
 
 @pytest.mark.req("ACT-EVT-6")
-def test_observers_are_called_in_the_order_of_events_and_cannot_disturb() -> None:
+def test_observers_are_called_in_the_order_of_events_and_cannot_interfere() -> None:
     seen: list[str] = []
 
     class Observer:
@@ -158,7 +158,7 @@ def test_observers_are_called_in_the_order_of_events_and_cannot_disturb() -> Non
 @pytest.mark.req("ACT-TIME-3")
 @pytest.mark.parametrize("journal", [False, True])
 @pytest.mark.parametrize("minute", [1.5, 1.0, True, "1", None, Decimal(1), 2**70])
-def test_every_number_of_time_is_an_integer_or_refused(journal: bool, minute: Any) -> None:
+def test_every_time_value_is_an_integer_or_refused(journal: bool, minute: Any) -> None:
     world = LiveWorld(CONFIG, journal=FaultyDisk() if journal else None)
     world.submit(does("A", 0, "saw"))
     before = world.state()
@@ -187,7 +187,7 @@ def test_every_number_of_time_is_an_integer_or_refused(journal: bool, minute: An
 
 
 @pytest.mark.req("ACT-DATA-2")
-def test_a_journal_takes_floats_in_params_too() -> None:
+def test_a_journal_accepts_floats_in_params_too() -> None:
     a_float: Any = 0.25
     world = LiveWorld(CONFIG, journal=FaultyDisk())
     world.submit(does("A", 0, "nap", params={"speed": 0.5}), Instance("B", "bo", "nap", params=a_float))
@@ -205,7 +205,7 @@ def test_an_invalid_configuration_is_refused_with_a_message(config: Any) -> None
 
 
 @pytest.mark.parametrize("bad", [{"actor": 5}, {"verb": None}, {"id": ""}, {"knowledge": 7}])
-def test_an_instance_made_by_hand_is_checked(bad: dict[str, Any]) -> None:
+def test_an_instance_built_in_code_is_checked(bad: dict[str, Any]) -> None:
     world = LiveWorld(CONFIG)
 
     (rejection,) = world.submit(Instance(**{"id": "A", "actor": "bo", "verb": "nap", "t": 0, **bad}))
@@ -241,7 +241,7 @@ def test_a_world_answers_which_actor_knows_an_item() -> None:
 
 
 @pytest.mark.req("ACT-USE-5")
-def test_an_actor_is_where_its_last_action_says() -> None:
+def test_the_place_of_an_actor_is_that_of_its_last_action() -> None:
     defs = {**DEFS, "saw": {**DEFS["saw"], "place": "workshop"}}
     world = LiveWorld({**CONFIG, "action_defs": defs, "world_state": {"places": {"ann": "home", "bo": "inn"}}})
     world.submit(
@@ -302,7 +302,7 @@ def test_a_world_lists_locks_and_resources() -> None:
     assert world.resources() == {"parts": {"available": 1, "reserved": 4}}
 
 
-def test_a_what_if_that_is_cancelled_ends_between_two_minutes_and_changes_nothing() -> None:
+def test_a_cancelled_what_if_ends_between_two_minutes_and_changes_nothing() -> None:
     world = LiveWorld(CONFIG)
     world.submit(does("A", 0, "saw"), does("B", 5, "saw"))
     world.advance_to(10)
@@ -344,7 +344,7 @@ def test_what_if_estimates_a_start_without_submitting() -> None:
 
 
 @pytest.mark.req("ACT-USE-5")
-def test_a_timeline_is_a_picture_of_what_happened_lately() -> None:
+def test_a_timeline_is_a_picture_of_recent_events() -> None:
     world = LiveWorld(CONFIG)
     assert world.timeline()._repr_svg_().startswith("<svg")
     world.submit(does("A", 0, "saw"), does("B", 5, "saw"), does("C", 6, "fly"), does("D", 1500, "nap"))

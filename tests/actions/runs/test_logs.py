@@ -36,7 +36,7 @@ def test_the_world_log_has_a_line_for_each_event() -> None:
 
 
 @pytest.mark.req("ACT-LOG-1")
-def test_the_world_log_grows_as_time_goes_on_and_over_epochs() -> None:
+def test_the_world_log_grows_over_time_and_epochs() -> None:
     world, logs = lived(does("A", 0, "tell"), does("B", 1435, "tell"), until=5)
 
     assert len(logs.world) == 1
@@ -48,7 +48,7 @@ def test_the_world_log_grows_as_time_goes_on_and_over_epochs() -> None:
 
 
 @pytest.mark.req("ACT-LOG-2")
-def test_the_player_gets_a_chunk_an_epoch_with_what_it_sees() -> None:
+def test_the_player_log_has_a_chunk_of_visible_events_for_each_epoch() -> None:
     world, logs = lived(does("mine", 1400, "watch", actor="pia"), does("theirs", 1400, "watch", actor="bob"))
     logs.feed(world.apply(Advance(2 * 1440 + 1)).events)
 
@@ -61,7 +61,7 @@ def test_the_player_gets_a_chunk_an_epoch_with_what_it_sees() -> None:
 
 
 @pytest.mark.req("ACT-LOG-2")
-def test_a_chunk_is_never_changed_again() -> None:
+def test_a_closed_chunk_never_changes() -> None:
     world, logs = lived(
         does("A", 0, "tell", actor="bob"), does("B", 1500, "tell", actor="bob", knowledge=[{"id": "k", "reveals": [0]}])
     )
@@ -90,7 +90,7 @@ def test_a_reveal_carries_copies_of_what_it_reveals(wanted: list[int], found: in
 
 
 @pytest.mark.req("ACT-LOG-1", "ACT-LOG-2")
-def test_logs_are_written_as_the_events_come_and_a_closed_chunk_is_never_opened_again() -> None:
+def test_logs_are_written_with_the_events_and_closed_chunks_stay_closed() -> None:
     disk = FaultyDisk()
     world = World.create({"epoch": EPOCH, "action_defs": DEFS, "options": {"pc": "pia"}})
     logs = Logs(world.header(), disk)
@@ -176,7 +176,7 @@ def test_the_logs_of_a_run_are_written_as_events_are_processed() -> None:
 
 
 @pytest.mark.req("ACT-LOG-3")
-def test_a_reveal_of_an_event_of_a_day_before_has_its_copies_in_the_folder_that_goes_on(tmp_path: Path) -> None:
+def test_a_reveal_of_an_earlier_day_has_its_copies_in_the_continued_folder(tmp_path: Path) -> None:
     config: dict[str, Any] = {"epoch": EPOCH, "action_defs": DEFS, "options": {"pc": "pia"}}
     first = World.create(config)
     logs = Logs(first.header(), RealDisk(tmp_path))
@@ -207,7 +207,7 @@ def test_a_reveal_of_an_event_of_a_day_before_has_its_copies_in_the_folder_that_
 
 
 @pytest.mark.req("ACT-LOG-3")
-def test_a_reveal_of_a_carried_day_finds_the_events_of_that_day_by_their_numbers() -> None:
+def test_a_reveal_finds_events_of_a_carried_day_by_their_numbers() -> None:
     config: dict[str, Any] = {"epoch": EPOCH, "action_defs": DEFS, "options": {"pc": "pia"}}
     first = World.create(config)
     first.apply(Submit((does("A", 0, "tell", actor="bob"),)))

@@ -24,7 +24,7 @@ def test_a_document_of_another_yaml_reader_runs_like_a_file() -> None:
     assert [(type(event).__name__, event.at[11:16]) for event in epoch.events] == [("Start", "08:10"), ("End", "09:00")]
 
 
-def test_a_live_world_takes_a_datetime() -> None:
+def test_a_live_world_accepts_a_datetime() -> None:
     document = yaml.safe_load(REPAIR)
     [repair] = document.pop("actions_submitted")
     epoch = yaml.safe_load("{index: 0, start_at: 2025-07-01T00:00:00, end_at: 2025-07-02T00:00:00}")

@@ -58,7 +58,7 @@ def as_a_crash_leaves_it(folder: Path) -> Path:
 
 
 @pytest.mark.req("ACT-USE-5")
-def test_a_world_goes_on_from_its_journal_as_if_nothing_had_happened(tmp_path: Path) -> None:
+def test_a_world_continues_from_its_journal_without_a_difference(tmp_path: Path) -> None:
     other = begun(tmp_path / "other")
     killed = as_a_crash_leaves_it(tmp_path / "other")
 
@@ -106,7 +106,7 @@ def test_a_world_without_its_user_code_is_read_only(tmp_path: Path, given: dict[
 
 @pytest.mark.req("ACT-USE-5")
 @pytest.mark.parametrize("given", [{"hook": hook, "modifiers": modifiers}, {}])
-def test_the_picture_of_a_recovered_world_has_what_was_before(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_the_picture_of_a_recovered_world_has_earlier_events(tmp_path: Path, given: dict[str, Any]) -> None:
     world = begun(tmp_path / "game")
     picture = world.timeline("Game").svg
     killed = as_a_crash_leaves_it(tmp_path / "game")
@@ -136,7 +136,7 @@ def workday(heard: list[Any]) -> Process:
 
 
 @pytest.mark.req("ACT-USE-5")
-def test_a_process_does_again_what_it_did_and_goes_on(tmp_path: Path) -> None:
+def test_a_process_repeats_its_steps_and_continues(tmp_path: Path) -> None:
     heard: list[Any] = []
     world = LiveWorld(CONFIG, journal=tmp_path / "game")
     world.run(workday(heard), "bo")
@@ -158,7 +158,7 @@ def test_a_process_does_again_what_it_did_and_goes_on(tmp_path: Path) -> None:
     assert [one["ended"] for one in again] == [10, 60, 70, 80]
 
 
-def test_a_process_that_had_not_begun_begins(tmp_path: Path) -> None:
+def test_a_process_that_had_not_started_starts(tmp_path: Path) -> None:
     LiveWorld(CONFIG, journal=tmp_path / "game").close()
 
     world = LiveWorld.recover(tmp_path / "game", processes={"bo": workday([])})
@@ -179,7 +179,7 @@ def test_a_process_that_differs_from_its_journal_is_refused(tmp_path: Path) -> N
         LiveWorld.recover(as_a_crash_leaves_it(tmp_path / "game"), processes={"bo": other()})
 
 
-def test_a_process_may_begin_anew_under_its_old_name(tmp_path: Path) -> None:
+def test_a_process_can_be_started_again_under_its_old_name(tmp_path: Path) -> None:
     world = LiveWorld(CONFIG, journal=tmp_path / "game")
     world.run(workday([]), "bo")
     world.advance_to(200)
@@ -225,7 +225,7 @@ def lived(folder: Path) -> list[Event]:
 
 
 @pytest.mark.req("ACT-LOG-1", "ACT-LOG-2")
-def test_logs_go_on_wherever_they_were_cut(tmp_path: Path) -> None:
+def test_logs_continue_wherever_they_were_cut(tmp_path: Path) -> None:
     history = lived(tmp_path / "game")
     whole = Logs.continued(RealDisk(tmp_path / "whole"))
     whole.feed(history)
@@ -260,7 +260,7 @@ def test_logs_on_disk_keep_nothing_in_memory(tmp_path: Path) -> None:
     assert not logs._new_chunk
 
 
-def test_new_logs_are_not_written_over_old_ones(tmp_path: Path) -> None:
+def test_new_logs_do_not_overwrite_old_ones(tmp_path: Path) -> None:
     world = World.create(CONFIG)
     Logs(world.header(), RealDisk(tmp_path))
 
@@ -294,7 +294,7 @@ def test_a_journal_has_one_writer_at_a_time(tmp_path: Path) -> None:
     again.close()
 
 
-def test_a_journal_of_a_program_that_runs_is_refused_to_another(tmp_path: Path) -> None:
+def test_a_journal_in_use_is_refused_to_another_program(tmp_path: Path) -> None:
     world = LiveWorld(CONFIG, journal=tmp_path / "game")
     program = "import sys; from pendula.actions import LiveWorld; LiveWorld.recover(sys.argv[1])"
 
@@ -306,7 +306,7 @@ def test_a_journal_of_a_program_that_runs_is_refused_to_another(tmp_path: Path) 
     world.close()
 
 
-def test_a_world_that_was_broken_off_is_found_again_at_once_and_writes_nothing_more(tmp_path: Path) -> None:
+def test_an_aborted_world_is_reopened_at_once_and_the_old_one_writes_no_more(tmp_path: Path) -> None:
     def rude(_: Any) -> Any:
         raise KeyboardInterrupt
 

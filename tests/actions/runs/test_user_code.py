@@ -70,7 +70,7 @@ def test_a_hook_submits_what_follows_in_the_same_minute() -> None:
 
 
 @pytest.mark.req("ACT-DUR-4")
-def test_modifiers_from_user_code_are_asked_once_and_replayed() -> None:
+def test_modifiers_from_user_code_are_called_once_and_replayed() -> None:
     asked: list[Mapping[str, Json]] = []
 
     def modifiers(question: Mapping[str, Json]) -> dict[str, Json]:
@@ -90,7 +90,7 @@ def test_modifiers_from_user_code_are_asked_once_and_replayed() -> None:
     replayed(disk)
 
 
-def test_a_process_is_sent_how_things_went() -> None:
+def test_a_process_receives_the_results_of_its_actions() -> None:
     heard: list[Mapping[str, Json]] = []
 
     def workday() -> Process:
@@ -144,7 +144,7 @@ def test_a_process_is_notified_of_every_failure() -> None:
     assert "4 start process-0-4" in event_lines(events)
 
 
-def test_what_follows_a_rejection_in_the_last_pass_of_a_minute_survives_a_restore() -> None:
+def test_a_follow_up_of_a_rejection_in_the_last_pass_survives_a_restore() -> None:
     def stubborn() -> Process:
         yield {"actor": "ann", "verb": "dash"}
         yield {"actor": "ann", "verb": "nap"}
@@ -186,7 +186,7 @@ def test_an_action_is_not_interrupted_in_the_minute_of_its_start() -> None:
                 holding.remove(event.action_id)
 
 
-def test_a_process_goes_on_after_being_interrupted_and_dropped() -> None:
+def test_a_process_continues_after_an_interrupt_and_a_drop() -> None:
     heard: list[Any] = []
 
     def worker() -> Process:
@@ -202,7 +202,7 @@ def test_a_process_goes_on_after_being_interrupted_and_dropped() -> None:
     assert [set(one) for one in heard] == [{"interrupted", "by", "t"}, {"ended", "t"}]
 
 
-def test_many_processes_may_go_on_in_one_minute() -> None:
+def test_many_processes_can_continue_in_one_minute() -> None:
     """More than a thousand actors whose work ends at the same time are no runaway trigger."""
 
     def worker() -> Process:
@@ -273,7 +273,7 @@ WHO = {
 
 @pytest.mark.req("ACT-EVT-5")
 @pytest.mark.parametrize("kind", WHO)
-def test_after_an_exception_in_user_code_a_world_without_a_journal_is_unusable_and_says_so(kind: str) -> None:
+def test_an_exception_in_user_code_disables_a_world_without_a_journal(kind: str) -> None:
     world = world_with(kind)
 
     with pytest.raises(UserCodeFailed) as raised:
@@ -312,7 +312,7 @@ def test_with_a_journal_a_failed_command_leaves_no_trace(kind: str) -> None:
 
 
 @pytest.mark.req("ACT-EVT-5")
-def test_a_hook_that_returns_nothing_means_that_nothing_follows() -> None:
+def test_a_hook_that_returns_none_has_no_follow_ups() -> None:
     world = LiveWorld(CONFIG, hook=lambda _: None, modifiers=lambda _: None)
     world.submit(does("A", 0, "tell"))
 
@@ -378,7 +378,7 @@ def test_a_world_in_the_middle_of_a_command_is_neither_saved_nor_changed(
         worlds[0].advance_to(60)
 
 
-def test_a_world_may_be_looked_at_while_it_asks() -> None:
+def test_a_world_can_be_read_while_it_asks() -> None:
     worlds: list[LiveWorld] = []
     seen: list[Any] = []
 
@@ -412,7 +412,7 @@ def test_an_exception_with_a_failing_repr_is_named_by_its_type(journal: bool) ->
         world.advance_to(60)
 
 
-def test_a_hook_that_never_comes_to_an_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_hook_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_code, "STEPS_MOST", 20)
 
     def hook(_: Any) -> Any:
@@ -426,7 +426,7 @@ def test_a_hook_that_never_comes_to_an_end_is_stopped(monkeypatch: pytest.Monkey
         world.advance_to(60)
 
 
-def test_an_observer_may_call_the_world_and_all_hear_in_order() -> None:
+def test_an_observer_can_call_the_world_and_all_observers_see_events_in_order() -> None:
     heard: list[str] = []
 
     class Eager:
@@ -452,7 +452,7 @@ def test_an_observer_may_call_the_world_and_all_hear_in_order() -> None:
     assert not world.trouble
 
 
-def test_what_the_first_step_of_a_process_gave_comes_with_the_next_events() -> None:
+def test_results_of_the_first_step_of_a_process_are_in_the_next_events() -> None:
     world = LiveWorld(CONFIG)
     world.submit(does("bo-0", 0, "nap"))
 
@@ -479,7 +479,7 @@ def test_a_first_step_that_raises_starts_nothing() -> None:
 
 
 @pytest.mark.req("ACT-USE-5")
-def test_observers_hear_of_rejections_diagnostics_and_epochs() -> None:
+def test_observers_receive_rejections_diagnostics_and_epochs() -> None:
     heard: list[str] = []
 
     class Observer:

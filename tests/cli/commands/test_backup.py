@@ -7,7 +7,7 @@ from pendula.server.data_directory import DataDirectory
 from tests.cli.conftest import Pendula
 
 
-def test_a_copy_is_told_with_its_parts(tmp_path: Path, pendula: Pendula) -> None:
+def test_a_backup_is_reported_with_its_parts(tmp_path: Path, pendula: Pendula) -> None:
     DataDirectory.lock(tmp_path / "data").close()
 
     ended = pendula("backup", tmp_path / "data", "--to", tmp_path / "copy")
@@ -17,7 +17,7 @@ def test_a_copy_is_told_with_its_parts(tmp_path: Path, pendula: Pendula) -> None
     assert (tmp_path / "copy" / "lock").is_file()
 
 
-def test_a_copy_without_a_name_lies_beside_the_original(tmp_path: Path, pendula: Pendula) -> None:
+def test_a_backup_without_a_name_is_written_beside_the_original(tmp_path: Path, pendula: Pendula) -> None:
     DataDirectory.lock(tmp_path / "data").close()
 
     made = Path(json.loads(pendula("backup", tmp_path / "data", "--json").out)["path"])
@@ -27,7 +27,7 @@ def test_a_copy_without_a_name_lies_beside_the_original(tmp_path: Path, pendula:
     assert made.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_folder_that_is_no_data_directory_is_refused(tmp_path: Path, pendula: Pendula) -> None:
+def test_a_folder_other_than_a_data_directory_is_refused(tmp_path: Path, pendula: Pendula) -> None:
     ended = pendula("backup", tmp_path)
 
     assert ended.code != 0

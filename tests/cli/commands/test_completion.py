@@ -53,14 +53,14 @@ def test_bash_completes_a_command_of_a_scheduler(tmp_path: Path, pendula: Pendul
         ("fish", "enqueue\tEnqueue a job, or a batch of jobs."),
     ],
 )
-def test_other_shells_are_told_in_their_own_form(shell: str, told: str) -> None:
+def test_completions_have_the_form_of_each_shell(shell: str, told: str) -> None:
     line = {"_TYPER_COMPLETE_ARGS": "pendula jobs enq", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
 
     assert asked({"_PENDULA_COMPLETE": f"complete_{shell}", **line}) == [told]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_script_is_for_its_shell_and_asks_by_our_variable(shell: str, pendula: Pendula) -> None:
+def test_each_script_is_for_its_shell_and_uses_our_variable(shell: str, pendula: Pendula) -> None:
     plain, document = pendula("completion", shell), json.loads(pendula("completion", shell, "--json").out)
 
     assert plain.out == document["script"] + "\n"

@@ -54,7 +54,7 @@ def test_a_good_journal_is_verified(journal: Path, pendula: Pendula) -> None:
     assert (said["first_n"], said["last_n"]) == (0, 12)
 
 
-def test_people_get_a_table(journal: Path, pendula: Pendula) -> None:
+def test_without_json_the_result_is_a_table(journal: Path, pendula: Pendula) -> None:
     ended = pendula("replay", journal)
 
     digest = document(pendula("replay", journal, "--json"))["digest"]
@@ -107,7 +107,9 @@ def test_a_difference_names_record_command_both_outcomes_and_path(
     }
 
 
-def test_people_see_the_difference_too(journal: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
+def test_the_difference_is_readable_without_json_too(
+    journal: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
+) -> None:
     engine(monkeypatch, "Miscounter")
 
     ended = pendula("replay", journal)
@@ -182,7 +184,7 @@ def test_a_corrupt_journal_is_a_broken_world(journal: Path, pendula: Pendula) ->
     assert ended.err.endswith("(journal_corrupt)\n")
 
 
-def test_what_is_no_journal_is_told_apart(tmp_path: Path, pendula: Pendula) -> None:
+def test_a_folder_other_than_a_journal_is_distinguished(tmp_path: Path, pendula: Pendula) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
 
@@ -236,7 +238,7 @@ def pruned_meanwhile(monkeypatch: pytest.MonkeyPatch, directory: Path, after_rea
 
 
 @pytest.mark.parametrize("while_it_is", ["listed", "opened", "replayed", "digested"])
-def test_a_journal_that_is_pruned_meanwhile_is_read_again(
+def test_a_journal_pruned_during_the_replay_is_read_again(
     while_it_is: str, long_journal: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
 ) -> None:
     segments = len(contents(long_journal))
@@ -251,7 +253,7 @@ def test_a_journal_that_is_pruned_meanwhile_is_read_again(
     assert document(ended)["first_n"] > 0
 
 
-def test_a_journal_that_is_pruned_again_and_again_is_a_broken_world(
+def test_a_journal_that_is_pruned_repeatedly_is_a_broken_world(
     long_journal: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
 ) -> None:
     pruned_meanwhile(monkeypatch, long_journal, after_reads=0, times=1000)
@@ -267,7 +269,9 @@ def test_a_journal_that_is_pruned_again_and_again_is_a_broken_world(
     assert contents(long_journal), "it gave up early enough"
 
 
-def test_long_values_are_cut_for_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
+def test_long_values_are_shortened_in_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
+) -> None:
     engine(monkeypatch, "Miscounter")
     record(tmp_path / "journal", [10**3000, 13])
 
@@ -277,7 +281,7 @@ def test_long_values_are_cut_for_people(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(ended.out) < 10_000
 
 
-def test_a_process_of_its_own_verifies_a_tally(tmp_path: Path, python: Callable[..., Finished]) -> None:
+def test_a_separate_process_verifies_a_tally(tmp_path: Path, python: Callable[..., Finished]) -> None:
     journal = FileJournal.create(
         RealDisk(tmp_path), scheduler="tally", decisions=Tally.decisions, time_unit=Tally.time_unit, config={"seed": 7}
     )
@@ -294,7 +298,7 @@ def test_a_process_of_its_own_verifies_a_tally(tmp_path: Path, python: Callable[
 
 
 @pytest.mark.parametrize("scheduler", list(schedulers.ENGINES))
-def test_every_engine_in_the_table_is_one_and_answers_to_its_name(scheduler: str) -> None:
+def test_every_engine_in_the_table_has_its_scheduler_name(scheduler: str) -> None:
     found = engine_of(scheduler)
 
     assert found.scheduler == scheduler

@@ -31,7 +31,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     return seen
 
 
-def test_without_flags_the_defaults_hold(served: list[Settings], pendula: Pendula) -> None:
+def test_without_flags_the_defaults_apply(served: list[Settings], pendula: Pendula) -> None:
     ended = pendula("serve")
 
     assert ended == Finished(0, "Pendula is at http://127.0.0.1:1 (Ctrl+C stops it)\n", "")
@@ -56,7 +56,7 @@ def test_every_flag_reaches_the_settings(served: list[Settings], tmp_path: Path,
     assert (settings.log_level, settings.log_format) == ("error", LogFormat.JSON)
 
 
-def test_a_flag_not_given_hides_nothing(
+def test_an_omitted_flag_does_not_override_the_environment(
     served: list[Settings], monkeypatch: pytest.MonkeyPatch, pendula: Pendula
 ) -> None:
     monkeypatch.setenv("PENDULA_DEMO", "true")
@@ -86,7 +86,7 @@ def test_a_taken_port_is_a_broken_world(tmp_path: Path, monkeypatch: pytest.Monk
     assert ended.err.endswith("(port_taken)\n")
 
 
-def test_a_real_server_says_where_it_is_answers_and_stops_with_0(tmp_path: Path) -> None:
+def test_a_real_server_prints_its_url_answers_and_stops_with_0(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pendula", "serve", "--port", "0", "--data", str(tmp_path), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=quiet_environment()) as process:
         try:

@@ -60,13 +60,13 @@ def test_a_list_shows_states_and_never_secrets(tmp_path: Path, pendula: Pendula)
     assert secret not in table.out + as_json.out
 
 
-def test_no_tokens_are_told_as_such(tmp_path: Path, pendula: Pendula) -> None:
+def test_an_empty_list_of_tokens_is_reported(tmp_path: Path, pendula: Pendula) -> None:
     assert pendula("token", "list", "--data", tmp_path / "none") == Finished(0, "No tokens.\n", "")
     assert pendula("token", "list", "--data", tmp_path / "none", "--json").out == '{"tokens":[]}\n'
     assert not (tmp_path / "none").exists()
 
 
-def test_a_revoked_token_opens_nothing(tmp_path: Path, pendula: Pendula) -> None:
+def test_a_revoked_token_is_refused(tmp_path: Path, pendula: Pendula) -> None:
     _, secret = TokenStore(tmp_path).new("night", "operator")
 
     ended = pendula("token", "revoke", "night", "--data", tmp_path)
@@ -83,7 +83,7 @@ def test_a_revoked_token_opens_nothing(tmp_path: Path, pendula: Pendula) -> None
         ["revoke", "nobody"],
     ],
 )
-def test_what_cannot_be_is_refused(arguments: list[str], tmp_path: Path, pendula: Pendula) -> None:
+def test_invalid_names_roles_and_times_are_refused(arguments: list[str], tmp_path: Path, pendula: Pendula) -> None:
     TokenStore(tmp_path).new("taken", "viewer")
 
     ended = pendula("token", *arguments, "--data", tmp_path)
@@ -103,7 +103,7 @@ def test_wrong_options_are_wrong_usage(arguments: list[str], tmp_path: Path, pen
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_data_directory_is_the_one_the_server_would_take(
+def test_the_data_directory_is_that_of_the_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
 ) -> None:
     monkeypatch.setenv("PENDULA_DATA", str(tmp_path / "from-environment"))

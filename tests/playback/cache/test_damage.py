@@ -84,7 +84,7 @@ def test_a_corrupt_file_is_reported_and_set_aside_and_its_channel_is_empty(tmp_p
 
 
 @pytest.mark.req("PLAY-CACHE-9")
-def test_every_single_bit_of_the_header_counts(tmp_path: Path) -> None:
+def test_every_flipped_bit_of_the_header_is_detected(tmp_path: Path) -> None:
     data = cache_file("a", raws(60))
     hashed = sha256(b"a").digest()
 
@@ -95,7 +95,7 @@ def test_every_single_bit_of_the_header_counts(tmp_path: Path) -> None:
     assert isinstance(read_header(data[:8192], len(data), hashed), Header)
 
 
-def test_a_sound_file_opens_without_a_word(tmp_path: Path) -> None:
+def test_a_sound_file_opens_without_a_diagnostic(tmp_path: Path) -> None:
     found = open_or_set_aside(put(tmp_path / NAME, cache_file("a", raws(60))), "a")
 
     assert isinstance(found.shelf, CacheShelf)
@@ -128,7 +128,7 @@ def test_a_path_that_is_not_a_file_is_reported_and_not_changed(tmp_path: Path) -
 @pytest.mark.req("PLAY-API-5")
 @pytest.mark.parametrize("data", [b"?", cache_file("a", raws(1))])
 @pytest.mark.parametrize("name", ["my cache.pch", "See-\u00fc.pch", ".hidden.pch", "x" * 125])
-def test_a_file_whose_name_no_cache_can_have_is_not_opened(tmp_path: Path, name: str, data: bytes) -> None:
+def test_a_file_with_an_invalid_cache_name_is_not_opened(tmp_path: Path, name: str, data: bytes) -> None:
     found = open_or_set_aside(put(tmp_path / name, data), "a")
 
     assert found.diagnostic is not None
@@ -214,7 +214,7 @@ def test_three_damaged_records_exclude_the_channel_and_lose_no_item(tmp_path: Pa
 @pytest.mark.req("PLAY-LOOK-6")
 @pytest.mark.req("PLAY-SWRR-6")
 @pytest.mark.parametrize("pick", [Pick(), Pick(PickMode.RANDOM, 8192)])
-def test_a_file_that_fails_while_it_is_played_loses_no_item(tmp_path: Path, pick: Pick) -> None:
+def test_a_file_that_fails_during_play_loses_no_item(tmp_path: Path, pick: Pick) -> None:
     shelf = shelf_of(tmp_path, raws(200))
     programme = Programme([Channel("a", shelf), ids("b", *range(1000, 1050))], Settings(pick=pick), seed=1)
     first = programme.take(10)
@@ -230,7 +230,7 @@ def test_a_file_that_fails_while_it_is_played_loses_no_item(tmp_path: Path, pick
 
 @pytest.mark.req("PLAY-LOOK-6")
 @pytest.mark.req("PLAY-API-5")
-def test_with_no_channel_left_there_is_nothing_and_no_exception(tmp_path: Path) -> None:
+def test_without_any_channel_left_next_gives_none_and_raises_nothing(tmp_path: Path) -> None:
     shelf = shelf_of(tmp_path, raws(200))
     programme = Programme([Channel("a", shelf)], Settings(lookahead=4), seed=1)
     shelf.close()
@@ -240,7 +240,7 @@ def test_with_no_channel_left_there_is_nothing_and_no_exception(tmp_path: Path) 
     assert [told.code for told in programme.diagnostics] == ["UnreadableChannel"]
 
 
-def test_an_unreadable_channel_gets_another_chance_with_a_refresh(tmp_path: Path) -> None:
+def test_an_unreadable_channel_is_tried_again_after_a_refresh(tmp_path: Path) -> None:
     path = put(tmp_path / NAME, cache_file("a", raws(60)))
     broken = opened(path)
     programme = Programme([Channel("a", broken)], seed=1)
@@ -253,7 +253,7 @@ def test_an_unreadable_channel_gets_another_chance_with_a_refresh(tmp_path: Path
     assert shown(programme.take(2)) == [1, 2]
 
 
-def test_a_diagnostic_says_where_in_the_file_it_is(tmp_path: Path) -> None:
+def test_a_diagnostic_gives_the_place_in_the_file(tmp_path: Path) -> None:
     told = open_cache(put(tmp_path / NAME, flipped(cache_file("a", raws(3)), 64)), "a")
 
     assert isinstance(told, Diagnostic)

@@ -28,7 +28,7 @@ def bare(*ids: int) -> Page:
 
 
 @pytest.mark.req("PLAY-CACHE-8")
-def test_the_record_modified_later_wins_and_of_equals_the_present_one() -> None:
+def test_the_later_modified_record_wins_and_of_equals_the_stored_one() -> None:
     present = [raw(1, 10, modified=5, payload=b"old"), raw(2, 9, modified=5, payload=b"old")]
     incoming = [
         raw(1, 10, modified=6, payload=b"new"),
@@ -48,7 +48,7 @@ def test_a_record_modified_earlier_changes_nothing() -> None:
 
 @pytest.mark.req("PLAY-CACHE-1")
 @pytest.mark.req("PLAY-CACHE-8")
-def test_beyond_k_the_oldest_go() -> None:
+def test_beyond_k_the_oldest_are_dropped() -> None:
     assert merge(raws(8, 1), [raw(100, 2_000_000), raw(101, 0)], 8) == [raw(100, 2_000_000), *raws(7, 1)]
 
 
@@ -58,7 +58,7 @@ def test_a_merge_into_a_k_outside_its_limits_is_refused(k: int) -> None:
         merge([], [], k)
 
 
-def test_a_merge_takes_records_and_refuses_what_fits_no_field() -> None:
+def test_a_merge_accepts_records_and_refuses_values_that_fit_no_field() -> None:
     assert merge([], [Record(5, 6)], 8) == [pack(Record(5, 6))]
     with pytest.raises(InvalidRecord):
         merge([], [Record(2**64, 6)], 8)
@@ -69,9 +69,7 @@ records = st.builds(raw, st.integers(0, 20), st.integers(-3, 3), modified=st.int
 
 @pytest.mark.req("PLAY-CACHE-8")
 @given(st.lists(records, max_size=30), st.lists(records, max_size=30))
-def test_a_merge_holds_one_record_an_id_sorted_and_again_changes_nothing(
-    present: list[bytes], incoming: list[bytes]
-) -> None:
+def test_a_merge_is_sorted_unique_by_id_and_idempotent(present: list[bytes], incoming: list[bytes]) -> None:
     merge_changes = merge(present, incoming, 8)
 
     keys = [(record.ts, record.id) for record in (_facts(raw) for raw in merge_changes)]
@@ -97,7 +95,7 @@ def _facts(raw: bytes) -> Record:
 
 
 @pytest.mark.req("PLAY-CACHE-8")
-def test_a_refresh_that_brings_nothing_new_writes_nothing() -> None:
+def test_a_refresh_without_changes_writes_nothing() -> None:
     disk = FaultyDisk()
     first = refresh_cache(disk, NAME, "a", bare(1, 2, 3))
     before, calls = disk.read(NAME), len(disk.calls)
@@ -112,7 +110,7 @@ def test_a_refresh_that_brings_nothing_new_writes_nothing() -> None:
 
 @pytest.mark.req("PLAY-CACHE-7")
 @pytest.mark.req("PLAY-CACHE-8")
-def test_a_refresh_that_brings_something_writes_the_next_generation() -> None:
+def test_a_refresh_with_changes_writes_the_next_generation() -> None:
     disk = FaultyDisk(contents={NAME: cache_file("a", raws(3), generation=9)})
 
     done = refresh_cache(disk, NAME, "a", Page([Record(50, 2_000_000)], 1))
@@ -122,7 +120,7 @@ def test_a_refresh_that_brings_something_writes_the_next_generation() -> None:
 
 
 @pytest.mark.parametrize("other", [{"k": 8}, {"block_bytes": 8192}])
-def test_another_shape_of_the_file_is_a_difference(other: dict[str, int]) -> None:
+def test_another_layout_of_the_file_is_a_change(other: dict[str, int]) -> None:
     disk = FaultyDisk(contents={NAME: cache_file("a", raws(3), generation=9)})
 
     done = refresh_cache(disk, NAME, "a", Page([], 0), **other)
@@ -131,7 +129,7 @@ def test_another_shape_of_the_file_is_a_difference(other: dict[str, int]) -> Non
 
 
 @pytest.mark.req("PLAY-CACHE-9")
-def test_a_corrupt_file_is_set_aside_and_written_again() -> None:
+def test_a_corrupt_file_is_set_aside_and_rewritten() -> None:
     wrong = flipped(cache_file("a", raws(3), generation=9), 64)
     disk = FaultyDisk(contents={NAME: wrong})
 
@@ -155,7 +153,7 @@ def test_a_damaged_record_is_dropped_reported_and_restored_by_the_source() -> No
     assert healed.diagnostics == ()
 
 
-def test_an_invalid_incoming_record_is_left_out_and_reported() -> None:
+def test_an_invalid_incoming_record_is_skipped_and_reported() -> None:
     disk = FaultyDisk()
 
     done = refresh_cache(disk, NAME, "a", Page([Record(1, 5), Record(2, 6, kind=256)], 2))
@@ -166,7 +164,7 @@ def test_an_invalid_incoming_record_is_left_out_and_reported() -> None:
     ]
 
 
-def test_a_complete_page_takes_away_what_it_does_not_list() -> None:
+def test_a_complete_page_removes_unlisted_records() -> None:
     disk = FaultyDisk(contents={NAME: cache_file("a", raws(3), generation=9)})
 
     kept = refresh_cache(disk, NAME, "a", Page(listed([1, 3]), 2))
@@ -204,7 +202,7 @@ def test_a_crash_at_each_disk_call_of_a_refresh_loses_nothing(wrong: bool) -> No
 
 
 @pytest.mark.req("PLAY-CACHE-10")
-def test_waits_double_from_30_seconds_to_15_minutes_a_fifth_more_or_less() -> None:
+def test_retry_delays_double_from_30_seconds_to_15_minutes_with_20_percent_jitter() -> None:
     plain = [30_000, 60_000, 120_000, 240_000, 480_000, 900_000, 900_000, 900_000]
     seen: dict[int, set[int]] = {}
 

@@ -74,7 +74,7 @@ def test_at_most_two_channels_are_refreshed_at_once() -> None:
 
 
 @pytest.mark.req("PLAY-CACHE-10")
-def test_the_channel_whose_refresh_is_the_oldest_comes_first() -> None:
+def test_the_channel_with_the_oldest_refresh_is_first() -> None:
     plan = planned("a", "b", "c")
     for channel, at in (("a", 300), ("b", 100), ("c", 200)):
         turn = plan.begin(at)
@@ -91,7 +91,7 @@ def test_the_channel_whose_refresh_is_the_oldest_comes_first() -> None:
     assert order == ["d", "b", "c", "a"]
 
 
-def test_a_refreshed_channel_rests_until_its_time() -> None:
+def test_a_refreshed_channel_waits_until_its_next_time() -> None:
     plan = planned("a")
     turn = plan.begin(0)
     assert turn is not None
@@ -103,7 +103,7 @@ def test_a_refreshed_channel_rests_until_its_time() -> None:
 
 
 @pytest.mark.req("PLAY-CACHE-10")
-def test_a_failed_channel_backs_off_and_a_request_does_not_hurry_it() -> None:
+def test_a_failed_channel_backs_off_and_a_request_does_not_shorten_that() -> None:
     plan = planned("a")
     turn = plan.begin(0)
     assert turn is not None
@@ -131,7 +131,7 @@ def test_a_requested_channel_is_refreshed_at_once() -> None:
     assert begun(plan, 7) == ["b"]
 
 
-def test_a_request_for_a_running_channel_is_granted_after_it() -> None:
+def test_a_request_for_a_running_channel_runs_after_it() -> None:
     plan = planned("a")
     turn = plan.begin(0)
     assert turn is not None
@@ -156,7 +156,7 @@ def test_a_channel_removed_and_added_while_it_runs_never_has_two_writers() -> No
     assert begun(plan, 2) == ["a"]
 
 
-def test_a_plan_refuses_what_makes_no_sense() -> None:
+def test_a_plan_refuses_invalid_feeds_and_channels() -> None:
     plan = planned("a")
 
     with pytest.raises(ChannelTaken):
@@ -211,7 +211,7 @@ def playing(scheduler: Scheduler) -> Callable[[str, Shelf, Page], None]:
 
 @pytest.mark.req("PLAY-CACHE-9")
 @pytest.mark.req("PLAY-CACHE-10")
-def test_a_corrupt_cache_comes_back_by_a_refresh(tmp_path: Path) -> None:
+def test_a_refresh_restores_a_corrupt_cache(tmp_path: Path) -> None:
     path = put(tmp_path / NAME, flipped(cache_file("a", raws(3)), 64))
     found = open_or_set_aside(path, "a")
     scheduler = Scheduler([Channel("a", found.shelf)], seed=1)
@@ -268,7 +268,7 @@ def test_the_counts_for_proportional_exposure_come_from_the_page(tmp_path: Path)
 
 @pytest.mark.req("PLAY-CACHE-10")
 @pytest.mark.parametrize("trouble", [SourceFailed("The server is away"), RuntimeError("?"), OSError(5, "I/O")])
-def test_a_failure_is_counted_reported_and_retried_and_stops_no_other_channel(
+def test_a_failure_is_counted_reported_and_retried_without_affecting_other_channels(
     tmp_path: Path, trouble: Exception
 ) -> None:
     clock = Clock()
@@ -290,7 +290,7 @@ def test_a_failure_is_counted_reported_and_retried_and_stops_no_other_channel(
     assert [(entry.code, entry.facts["channel"]) for entry in refresher.diagnostics()] == [("RefreshFailed", "a")] * 2
 
 
-def test_a_listener_that_fails_costs_its_refresh_alone(tmp_path: Path) -> None:
+def test_a_failing_listener_affects_its_refresh_alone(tmp_path: Path) -> None:
     def listener(channel: str, shelf: Shelf, page: Page) -> None:
         if channel == "a":
             raise UnknownChannel("it is not followed", channel=channel)
@@ -305,7 +305,7 @@ def test_a_listener_that_fails_costs_its_refresh_alone(tmp_path: Path) -> None:
     assert refresher.diagnostics()[0].facts == {"channel": "a", "error": "unknown_channel", "reason": None}
 
 
-def test_a_failure_is_passed_to_the_callback_whose_exception_stops_no_other_channel(tmp_path: Path) -> None:
+def test_an_exception_of_the_failure_callback_affects_no_other_channel(tmp_path: Path) -> None:
     heard: list[tuple[str, str | None]] = []
 
     def on_failed(channel: str, failure: Diagnostic) -> None:
@@ -380,7 +380,7 @@ def test_two_channels_are_refreshed_in_the_background_and_a_third_waits(tmp_path
     assert refresher.stats() == {"refreshes": 3, "writes": 3, "failures": 0}
 
 
-def test_time_that_passes_and_requests_wake_the_background(tmp_path: Path) -> None:
+def test_elapsed_time_and_requests_wake_the_background(tmp_path: Path) -> None:
     clock = Clock()
     done: Queue[str] = Queue()
     refresher = Refresher(lambda channel, *_: done.put(channel), seed=1, clock=clock, wait=until_woken, every_ms=MINUTE)
@@ -424,7 +424,7 @@ def test_a_stop_waits_for_running_refreshes_and_a_removed_channel_is_not_reporte
     assert refresher.stats()["refreshes"] == 2
 
 
-def test_a_stop_does_not_wait_for_ever(tmp_path: Path, gates: Sequence[Gate], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_has_a_timeout(tmp_path: Path, gates: Sequence[Gate], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refresher_module, "STOP_SECONDS", 0.01)
     refresher = Refresher(lambda *_: None, seed=1, clock=Clock(), wait=until_woken)
     refresher.add("a", Feed(gates[0], tmp_path / "a.pch"))
@@ -439,7 +439,7 @@ def test_a_stop_does_not_wait_for_ever(tmp_path: Path, gates: Sequence[Gate], mo
     assert refresher.stats()["refreshes"] == 0
 
 
-def test_a_listener_may_stop_the_refresher(tmp_path: Path) -> None:
+def test_a_listener_can_stop_the_refresher(tmp_path: Path) -> None:
     done = threading.Event()
 
     def listener(channel: str, shelf: Shelf, page: Page) -> None:
@@ -453,7 +453,7 @@ def test_a_listener_may_stop_the_refresher(tmp_path: Path) -> None:
     assert done.wait(30)
 
 
-def test_the_real_clock_and_sleep_refresh_again_by_themselves(tmp_path: Path) -> None:
+def test_the_real_clock_triggers_the_next_refresh(tmp_path: Path) -> None:
     done: Queue[str] = Queue()
     refresher = Refresher(lambda channel, *_: done.put(channel), seed=1, every_ms=1)
     refresher.add("a", Feed(Fixed(bare(1)), tmp_path / NAME))

@@ -41,7 +41,7 @@ def test_a_sound_file_shows_its_header_and_its_blocks(tmp_path: Path) -> None:
     assert facts.records == 120
 
 
-def test_what_the_writer_writes_has_no_fault(tmp_path: Path) -> None:
+def test_written_files_have_no_fault(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     for count, block_bytes in ((0, 4096), (51, 4096), (52, 8192), (300, 8192)):
         write_cache(disk, NAME, "a", raws(count), block_bytes=block_bytes)
@@ -105,7 +105,7 @@ def test_all_faults_of_a_header_are_found(tmp_path: Path) -> None:
     assert {fault.place for fault in found} == {Place.HEADER, Place.SIZE}
 
 
-def test_a_sound_file_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_sound_file_is_unchanged(tmp_path: Path) -> None:
     done = repair(put(tmp_path / NAME, SOUND))
 
     assert (done.kept, done.generation, done.written, done.dropped) == (120, 5, False, ())
@@ -128,7 +128,7 @@ def test_a_repair_keeps_the_sound_records_and_the_old_file(tmp_path: Path) -> No
     assert names(tmp_path) == [NAME, f"{NAME}.bad"]
 
 
-def test_a_repair_sorts_and_keeps_of_one_id_the_record_modified_later(tmp_path: Path) -> None:
+def test_a_repair_sorts_and_keeps_the_later_modified_record_of_an_id(tmp_path: Path) -> None:
     records = [raw(1, 9, modified=1), raw(2, 7), raw(3, 8), raw(1, 6, modified=2), raw(3, 8)]
     path = put(tmp_path / NAME, cache_file("a", records))
 
@@ -155,7 +155,7 @@ def test_records_are_found_without_a_header(tmp_path: Path, block_bytes: int) ->
     assert inspect(path, "a").faults == ()
 
 
-def test_a_cut_file_gives_back_what_is_left_and_says_what_is_not(tmp_path: Path) -> None:
+def test_a_truncated_file_returns_the_rest_and_reports_the_loss(tmp_path: Path) -> None:
     path = put(tmp_path / NAME, SOUND[: offset_of(100, 4096) + 5])
 
     done = repair(path)
@@ -202,7 +202,7 @@ def test_an_empty_file_becomes_an_empty_cache(tmp_path: Path) -> None:
     assert verify(path, "a") == []
 
 
-def test_what_is_no_file_or_cannot_be_named_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_or_an_invalid_name_is_refused(tmp_path: Path) -> None:
     for look in (inspect, verify, repair):
         with pytest.raises(CacheUnreachable):
             look(tmp_path / "missing.pch")
@@ -214,7 +214,7 @@ def test_what_is_no_file_or_cannot_be_named_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("PLAY-CACHE-9")
-def test_after_a_repair_any_file_is_sound_and_holds_every_sound_record(tmp_path: Path) -> None:
+def test_a_repair_makes_any_file_sound_and_keeps_every_sound_record(tmp_path: Path) -> None:
     path = tmp_path / NAME
     for case in range(150):
         luck = Random(case)

@@ -55,13 +55,13 @@ NAME = "a.pch"
         (102, 8192, 16384),
     ],
 )
-def test_a_record_begins_at_the_byte_of_the_document(at: int, block_bytes: int, offset: int) -> None:
+def test_a_record_starts_at_the_documented_byte(at: int, block_bytes: int, offset: int) -> None:
     assert offset_of(at, block_bytes) == offset
 
 
 @pytest.mark.req("PLAY-CACHE-2")
 @pytest.mark.req("PLAY-CACHE-4")
-def test_a_written_file_has_the_bytes_of_the_document() -> None:
+def test_a_written_file_has_the_documented_bytes() -> None:
     disk = FaultyDisk()
     record = Record(2**64 - 1, -5, 7, 8, 9, 10, 11, b"k" * 16, b"p" * 32)
 
@@ -99,7 +99,7 @@ def test_a_full_file_of_8192_records_has_663552_bytes() -> None:
 
 
 @pytest.mark.req("PLAY-CACHE-3")
-def test_records_are_sorted_by_time_and_id_the_newest_first() -> None:
+def test_records_are_sorted_by_time_and_id_newest_first() -> None:
     disk = FaultyDisk()
     mixed = [raw(1, 5), raw(9, -1), raw(2, 5), raw(0, 7), raw(2**64 - 1, 5)]
 
@@ -141,7 +141,7 @@ def test_k_at_its_limits_is_written(k: int) -> None:
 
 
 @pytest.mark.req("PLAY-CACHE-1")
-def test_the_65th_cache_is_one_too_many(tmp_path: Path) -> None:
+def test_the_65th_cache_is_refused(tmp_path: Path) -> None:
     programme = Programme(seed=1)
     assert programme.next() is None
     for number in range(64):
@@ -158,7 +158,7 @@ def test_other_numbers_outside_their_limits_are_refused(wrong: dict[str, int]) -
 
 
 @pytest.mark.parametrize("wrong", [[raw(1, 5), raw(1, 6)], [flipped(raw(1, 5), 3)], [b"short"]])
-def test_an_id_twice_and_a_damaged_record_are_not_written(wrong: list[bytes]) -> None:
+def test_duplicate_ids_and_damaged_records_are_not_written(wrong: list[bytes]) -> None:
     disk = FaultyDisk()
 
     with pytest.raises(InvalidRecord):
@@ -168,7 +168,7 @@ def test_an_id_twice_and_a_damaged_record_are_not_written(wrong: list[bytes]) ->
 
 
 @pytest.mark.parametrize("name", ["../a.pch", "", ".a", "a b", "x" * 125])
-def test_a_name_that_leaves_the_directory_is_refused(name: str) -> None:
+def test_a_name_that_escapes_the_directory_is_refused(name: str) -> None:
     with pytest.raises(InvalidParameter):
         write_cache(FaultyDisk(), name, "a", raws(1))
 
@@ -197,7 +197,7 @@ def test_every_write_raises_the_generation_by_one() -> None:
 
 
 @pytest.mark.req("PLAY-CACHE-7")
-def test_the_generation_goes_round_after_the_largest() -> None:
+def test_the_generation_wraps_around_after_the_largest() -> None:
     disk = FaultyDisk(contents={NAME: cache_file("a", raws(3), generation=2**64 - 1)})
 
     assert write_cache(disk, NAME, "a", raws(4)) == 0
@@ -234,7 +234,7 @@ def test_a_crash_at_each_disk_call_leaves_the_old_or_the_new_file(draft_lies_the
 
 @pytest.mark.req("PLAY-CACHE-7")
 @pytest.mark.parametrize("failure", ["io_error", "no_space"])
-def test_a_failure_at_each_disk_call_leaves_the_old_or_the_new_file_and_the_next_write_succeeds(
+def test_after_a_failed_disk_call_the_file_is_old_or_new_and_the_next_write_succeeds(
     failure: Failure,
 ) -> None:
     old = cache_file("a", raws(60), generation=7)
@@ -252,7 +252,7 @@ def test_a_failure_at_each_disk_call_leaves_the_old_or_the_new_file_and_the_next
 
 
 @pytest.mark.req("PLAY-CACHE-9")
-def test_a_file_that_is_set_aside_survives_a_crash_under_one_of_its_names() -> None:
+def test_a_file_being_set_aside_survives_a_crash_under_one_of_its_names() -> None:
     contents = {NAME: b"broken", f"{NAME}.bad": b"older"}
     for call in range(2):
         for seed in range(8):
@@ -269,7 +269,7 @@ def test_a_file_that_is_set_aside_survives_a_crash_under_one_of_its_names() -> N
     assert left.read(f"{NAME}.bad") == b"broken"
 
 
-def test_what_cannot_be_set_aside_is_trouble_of_the_world() -> None:
+def test_a_failed_set_aside_is_a_broken_world() -> None:
     with pytest.raises(CacheUnreachable):
         set_aside(FaultyDisk(), NAME)
 
@@ -279,7 +279,7 @@ def test_what_cannot_be_set_aside_is_trouble_of_the_world() -> None:
 
 @pytest.mark.req("PLAY-CACHE-4")
 @pytest.mark.parametrize(("block_bytes", "blocks"), [(4096, 21), (8192, 11)])
-def test_a_shelf_gives_every_record_in_its_place(tmp_path: Path, block_bytes: int, blocks: int) -> None:
+def test_a_shelf_returns_every_record_by_its_index(tmp_path: Path, block_bytes: int, blocks: int) -> None:
     records = raws(1024)
     shelf = opened(put(tmp_path / NAME, cache_file("a", records, block_bytes=block_bytes)))
 
@@ -292,7 +292,7 @@ def test_a_shelf_gives_every_record_in_its_place(tmp_path: Path, block_bytes: in
     assert [shelf.record(at) for at in (0, 51, 102, 1023)] == [rows[at] for at in (0, 51, 102, 1023)]
 
 
-def test_a_shelf_is_a_shelf(tmp_path: Path) -> None:
+def test_a_cache_file_satisfies_the_shelf_protocol(tmp_path: Path) -> None:
     shelf = opened(put(tmp_path / NAME, cache_file("a", raws(3), generation=77)))
 
     assert isinstance(shelf, Shelf)
@@ -301,7 +301,7 @@ def test_a_shelf_is_a_shelf(tmp_path: Path) -> None:
 
 @pytest.mark.req("PLAY-CACHE-5")
 @pytest.mark.parametrize("blocks", [1, 2, 3])
-def test_a_shelf_keeps_the_blocks_used_last(tmp_path: Path, blocks: int) -> None:
+def test_a_shelf_caches_the_most_recently_used_blocks(tmp_path: Path, blocks: int) -> None:
     shelf = shelf_of(tmp_path, raws(300), blocks=blocks)
     luck = Random(5)
     used: list[int] = []
@@ -320,7 +320,7 @@ def test_a_shelf_keeps_the_blocks_used_last(tmp_path: Path, blocks: int) -> None
 
 
 @pytest.mark.req("PLAY-CACHE-5")
-def test_two_blocks_are_kept_unless_more_are_asked_for(tmp_path: Path) -> None:
+def test_two_blocks_are_cached_by_default(tmp_path: Path) -> None:
     shelf = shelf_of(tmp_path, raws(300))
 
     for at in range(0, 300, 51):
@@ -363,7 +363,7 @@ def test_a_file_that_shrinks_while_it_is_open_becomes_unreadable(tmp_path: Path,
     assert "shrunk" in shelf.trouble
 
 
-def test_a_closed_shelf_and_a_place_outside_are_unreadable(tmp_path: Path) -> None:
+def test_a_closed_shelf_and_an_index_out_of_range_are_unreadable(tmp_path: Path) -> None:
     shelf = shelf_of(tmp_path, raws(60))
 
     assert [shelf.record(at) for at in (-1, 60, 1000)] == [UNREADABLE] * 3

@@ -47,7 +47,7 @@ WEIGHTS = [
 
 @pytest.mark.req("PLAY-EXP-3")
 @pytest.mark.parametrize("weight", WEIGHTS, ids=lambda value: repr(value)[:20] if value is not ENDLESS else "endless")
-def test_a_weight_that_is_no_finite_number_is_refused(weight: Any) -> None:
+def test_a_weight_other_than_a_finite_number_is_refused(weight: Any) -> None:
     programme = Programme(PAIR, seed=1)
     programme.take(3)
     before = saving.save(programme)
@@ -91,7 +91,7 @@ SETTINGS: list[dict[str, Any]] = [
 
 @pytest.mark.req("PLAY-EXP-5")
 @pytest.mark.parametrize("wrong", SETTINGS, ids=range(len(SETTINGS)))
-def test_a_setting_out_of_range_is_refused_and_nothing_of_it_applies(wrong: dict[str, Any]) -> None:
+def test_a_setting_out_of_range_is_refused_and_changes_nothing(wrong: dict[str, Any]) -> None:
     programme = Programme(PAIR, seed=1)
     programme.take(3)
     before = saving.save(programme)
@@ -149,14 +149,14 @@ def test_a_record_of_the_wrong_size_is_refused(wrong: dict[str, Any]) -> None:
 
 @pytest.mark.req("PLAY-CACHE-3")
 @pytest.mark.parametrize("raws", [[b""], [pack(Record(1, 1))[:79]], [bytes(80)], [pack(Record(1, 1))] * 2])
-def test_bytes_that_are_no_records_make_no_shelf(raws: list[bytes]) -> None:
+def test_bytes_other_than_records_make_no_shelf(raws: list[bytes]) -> None:
     with pytest.raises(InvalidRecord):
         MemoryShelf(raws)
 
 
 @pytest.mark.req("PLAY-API-5")
 @pytest.mark.parametrize("record", [None, 3, "record", {"id": 1}, [1]])
-def test_what_is_no_record_at_all_is_a_mistake_of_the_caller(record: Any) -> None:
+def test_a_value_other_than_a_record_is_a_caller_error(record: Any) -> None:
     with pytest.raises(TypeError, match="is not a record; allowed are records and 80 bytes"):
         Programme(PAIR, seed=1).nae_insert(record)
 
@@ -191,7 +191,7 @@ class Hostile:
 @pytest.mark.req("PLAY-API-5")
 @pytest.mark.req("PLAY-LOOK-6")
 @pytest.mark.parametrize("mode", PickMode)
-def test_no_shelf_makes_next_or_prev_raise(mode: PickMode) -> None:
+def test_next_and_prev_never_raise_whatever_a_shelf_does(mode: PickMode) -> None:
     for number in range(150):
         random = Random(number)
         channels = [Channel(name, Hostile(random)) for name in "abcdef"[: random.randrange(7)]]
@@ -310,7 +310,7 @@ def try_all(number: int, every: int) -> tuple[int, int]:
 
 @pytest.mark.req("PLAY-API-7")
 @pytest.mark.parametrize("number", range(4))
-def test_a_state_that_is_wrong_is_refused_or_harmless(number: int) -> None:
+def test_a_wrong_state_is_refused_or_harmless(number: int) -> None:
     state, channels = state_and_channels(number)
     use(state, channels)
 
@@ -321,7 +321,7 @@ def test_a_state_that_is_wrong_is_refused_or_harmless(number: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", range(12))
-def test_every_state_that_is_wrong_is_refused_or_harmless(number: int) -> None:
+def test_every_wrong_state_is_refused_or_harmless(number: int) -> None:
     try_all(number, every=1)
 
 
@@ -337,7 +337,7 @@ def test_a_state_with_credit_for_a_channel_without_weight_is_refused_or_harmless
 
 
 @pytest.mark.req("PLAY-API-7")
-def test_a_state_in_which_a_channel_failed_that_was_never_read_is_refused() -> None:
+def test_a_state_with_a_failed_channel_that_was_never_read_is_refused() -> None:
     channels = [ids("none")]
     state: dict[str, Any] = Scheduler(channels, seed=1).state_dict()
     state["channels"][0]["out"] = saving.OUT_NOW
@@ -367,7 +367,7 @@ def test_a_state_with_an_enormous_ordinal_is_read_without_counting_up_to_it() ->
 
 @pytest.mark.req("PLAY-API-7")
 @pytest.mark.parametrize("state", [None, 3, "state", [], {}, {"seed": 1}, [1, 2], True])
-def test_what_is_no_state_at_all_is_refused(state: Any) -> None:
+def test_a_value_other_than_a_state_is_refused(state: Any) -> None:
     with pytest.raises(saving.InvalidState):
         Scheduler.from_state(state)
 
@@ -380,7 +380,7 @@ def test_what_is_no_state_at_all_is_refused(state: Any) -> None:
         ({}, "'seed' is missing"),
     ],
 )
-def test_what_is_no_state_is_refused_in_words(state: Any, sentence: str) -> None:
+def test_a_value_other_than_a_state_is_refused_with_a_readable_message(state: Any, sentence: str) -> None:
     with pytest.raises(saving.InvalidState) as refused:
         Scheduler.from_state(state, PAIR)
 
@@ -420,7 +420,7 @@ def test_a_state_with_other_records_is_refused() -> None:
         ([], "settings is []; allowed is an object of settings"),
     ],
 )
-def test_settings_of_a_wrong_form_are_refused_in_words(changes: Any, sentence: str) -> None:
+def test_settings_of_a_wrong_form_are_refused_with_a_readable_message(changes: Any, sentence: str) -> None:
     player = Player.create({"seed": 1})
 
     refusal = player.apply(Configure(changes)).refusal

@@ -36,7 +36,7 @@ def seen_with_changes(programme: Programme, items: int, every: int) -> Counter[s
 
 @pytest.mark.req("PLAY-USE-4")
 @pytest.mark.parametrize("items", [4000, pytest.param(20_000, marks=pytest.mark.long)])
-def test_with_changes_every_16_items_64_channels_have_their_share(items: int) -> None:
+def test_with_a_change_every_16_items_64_channels_get_their_shares(items: int) -> None:
     seen = seen_with_changes(many(Refresh.KEEP), items, 16)
 
     assert len(seen) == 64
@@ -45,7 +45,7 @@ def test_with_changes_every_16_items_64_channels_have_their_share(items: int) ->
 
 @pytest.mark.long
 @pytest.mark.req("PLAY-USE-4")
-def test_so_have_channels_of_different_weights() -> None:
+def test_with_changes_channels_of_different_weights_get_their_shares() -> None:
     weights = {f"c{number}": 1 + number % 4 for number in range(64)}
     seen = seen_with_changes(many(Refresh.KEEP, weights), 20_000, 16)
 
@@ -55,14 +55,14 @@ def test_so_have_channels_of_different_weights() -> None:
 
 
 @pytest.mark.req("PLAY-USE-4")
-def test_by_default_most_channels_are_never_reached_then() -> None:
+def test_without_carried_turns_most_channels_are_never_reached() -> None:
     seen = seen_with_changes(many(Refresh.RESET), 2000, 16)
 
     assert len(seen) == 16
 
 
 @pytest.mark.req("PLAY-USE-4")
-def test_others_keep_their_place_and_a_changed_channel_too_where_the_record_is_still_there() -> None:
+def test_channels_keep_their_cursor_if_its_record_still_exists() -> None:
     programme = Programme((ids("a", *range(1, 9)), ids("b", *range(11, 19))), KEEP, seed=1)
     assert shown(programme.take(5)) == [1, 11, 2, 12, 3]
 
@@ -102,7 +102,7 @@ def test_channels_that_come_and_go_leave_the_sum_of_credits_at_0() -> None:
 
 
 @pytest.mark.req("PLAY-USE-4")
-def test_nothing_comes_twice_in_a_row_over_a_change() -> None:
+def test_no_item_repeats_across_a_change() -> None:
     programme = Programme((ids("a", 1, 2), ids("b", 2, 1)), Settings(refresh=Refresh.KEEP, lookahead=2), seed=1)
     items = []
     for number in range(60):
@@ -124,7 +124,7 @@ def test_random_picks_keep_their_turns_too() -> None:
     assert seen == {"a": 300, "b": 100}
 
 
-def test_a_round_that_is_carried_on_goes_by_the_definition_and_does_not_grow() -> None:
+def test_a_carried_round_follows_the_definition_and_does_not_grow() -> None:
     weights, credits = (40000, 20000, 5536), [90_000, -100_000, 10_000]
     carried = RoundRobin(weights, 7, credits, before=(3, 3, 1))
     steps = 2 * TABLE_STEPS + 5000
@@ -151,7 +151,7 @@ def test_a_record_is_found_among_damaged_ones(damaged: tuple[int, ...]) -> None:
     assert find_place(shelf, pack(Record(77, 50))) is None
 
 
-def test_a_state_with_carried_turns_comes_back_as_it_was() -> None:
+def test_a_state_with_carried_turns_is_restored_unchanged() -> None:
     programme = Programme((ids("a", *range(1, 9)), ids("b", *range(11, 19))), KEEP, seed=1)
     programme.take(5)
     programme.configure(lookahead=4)

@@ -45,12 +45,12 @@ def minute(day: int, time: str) -> int:
         (None, None),
     ],
 )
-def test_a_part_holds_on_its_days_from_its_first_minute_to_the_one_before_its_end(at: int, part: str | None) -> None:
+def test_a_part_applies_on_its_days_from_its_start_until_its_end(at: int, part: str | None) -> None:
     assert part_at(PARTS, at) == part
 
 
 @pytest.mark.req("PLAY-USE-5")
-def test_the_next_change_is_the_first_minute_at_which_another_part_holds() -> None:
+def test_the_next_change_is_the_first_minute_of_another_part() -> None:
     for number in range(8):
         random = Random(number)
         parts = [day_part(part, "ab") for part in some_parts(random)]
@@ -82,13 +82,13 @@ def test_a_part_whose_end_is_its_start_lasts_a_day() -> None:
         ({"name": ""}, "name is ''"),
     ],
 )
-def test_a_part_that_cannot_be_is_refused_with_its_place(change: dict[str, object], sentence: str) -> None:
+def test_an_invalid_part_is_refused_with_its_place(change: dict[str, object], sentence: str) -> None:
     members = {"name": "x", "start": "01:00", "end": "02:00", "weights": {}, **change}
     with pytest.raises(InvalidParameter, match=sentence):
         Programme((ids("a", 1),), Settings(day_parts=(DayPart(**members),)), seed=1)  # type: ignore[arg-type]
 
 
-def test_parts_share_no_name_have_weights_of_followed_channels_and_are_few() -> None:
+def test_parts_have_unique_names_known_channels_and_a_bounded_number() -> None:
     twice = (DayPart("x", "01:00", "02:00", {}), DayPart("x", "03:00", "04:00", {}))
     for parts, trouble in (
         (twice, InvalidParameter),
@@ -144,7 +144,7 @@ def test_an_unknown_zone_and_a_time_without_a_zone_are_refused() -> None:
 
 @pytest.mark.req("PLAY-USE-5")
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"])
-def test_the_wall_of_a_player_shows_what_the_place_shows_over_every_change(zone: str) -> None:
+def test_the_clock_of_a_player_matches_local_time_across_every_change(zone: str) -> None:
     begun = utc_ms(datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC))
     told = clock_at(zone, begun)
     wall = wall_clock(1000, told.utc_ms, told.offsets)
@@ -180,7 +180,7 @@ def began(events: tuple[Event, ...]) -> list[tuple[int, str | None]]:
     ids=["an hour is skipped", "an hour comes twice"],
 )
 @pytest.mark.parametrize("step_ms", [86_400_000, 61_000])
-def test_a_player_follows_its_clock_over_the_change_of_the_hour(night: datetime, hours: int, step_ms: int) -> None:
+def test_a_player_follows_its_clock_across_a_daylight_saving_change(night: datetime, hours: int, step_ms: int) -> None:
     """Both nights begin at midnight in Berlin; the part lasts two hours on the wall, one or three in truth."""
     player = Player.create(CONFIG)
     player.outside = Library()
@@ -197,7 +197,7 @@ def test_a_player_follows_its_clock_over_the_change_of_the_hour(night: datetime,
 
 
 @pytest.mark.req("PLAY-USE-5")
-def test_the_clock_may_be_put_forward_and_back_and_each_time_its_part_holds() -> None:
+def test_after_the_clock_is_set_forward_or_back_the_right_part_applies() -> None:
     player = Player.create(CONFIG)
     player.outside = Library()
     night, noon = datetime(2026, 7, 1, 0, tzinfo=UTC), datetime(2026, 7, 1, 10, tzinfo=UTC)
@@ -208,7 +208,7 @@ def test_the_clock_may_be_put_forward_and_back_and_each_time_its_part_holds() ->
 
 
 @pytest.mark.req("PLAY-USE-5")
-def test_parts_that_are_set_later_hold_at_once_and_a_paused_player_follows_them_too() -> None:
+def test_parts_set_later_apply_at_once_also_to_a_paused_player() -> None:
     player = Player.create(CONFIG)
     player.outside = Library()
     player.apply(Next())
@@ -225,7 +225,7 @@ def test_parts_that_are_set_later_hold_at_once_and_a_paused_player_follows_them_
 
 
 @pytest.mark.parametrize("wrong", [Clock(1 << 51), Clock(0, ()), Clock(0, ((5, 0), (4, 0))), Clock(0, ((0, 90_000),))])
-def test_a_clock_that_cannot_be_is_refused(wrong: Clock) -> None:
+def test_an_invalid_clock_is_refused(wrong: Clock) -> None:
     player = Player.create(CONFIG)
     before = player.state()
 

@@ -45,7 +45,7 @@ def floats_written(source: str) -> list[str]:
 
 @pytest.mark.req("PLAY-LOOK-7")
 @pytest.mark.parametrize("file", FILES, ids=list(FILES.values()))
-def test_no_float_is_written_in_a_decision_module(file: str) -> None:
+def test_decision_modules_contain_no_float(file: str) -> None:
     assert floats_written(Path(file).read_text(encoding="utf-8")) == []
 
 
@@ -56,7 +56,7 @@ def test_no_float_is_written_in_a_decision_module(file: str) -> None:
         "import math", "x = operator.truediv(a, b)", "x = 2 ** -n", "def f(x=1.0): ...", "lambda: [a / b for b in c]",
     ],
 )  # fmt: skip
-def test_a_written_float_would_be_found(source: str) -> None:
+def test_a_float_in_the_source_would_be_detected(source: str) -> None:
     assert len(floats_written(source)) == 1
 
 
@@ -118,7 +118,7 @@ def rich_run() -> None:
 
 
 @pytest.mark.req("PLAY-LOOK-7")
-def test_no_float_appears_while_everything_runs() -> None:
+def test_no_float_appears_at_run_time() -> None:
     guarded = Floats(FILES)
 
     guarded.watch(rich_run)
@@ -129,7 +129,7 @@ def test_no_float_appears_while_everything_runs() -> None:
     assert len(guarded.lines) > 500
 
 
-def test_a_float_that_appears_would_be_found() -> None:
+def test_a_float_at_run_time_would_be_detected() -> None:
     source = "def inner(a):\n    b = [a]\n    return {'c': len(b)}\ndef outer():\n    return inner(0.5)\n"
     code: CodeType = compile(source, "planted.py", "exec")
     names: dict[str, Any] = {}

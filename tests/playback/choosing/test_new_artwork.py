@@ -52,7 +52,7 @@ def test_an_insertion_is_selected_at_most_five_times(seed: int, gaps: list[int],
 @pytest.mark.req("PLAY-NAE-3")
 @pytest.mark.req("PLAY-EDGE-2")
 @pytest.mark.parametrize("cap", [1, 32, 64])
-def test_a_burst_of_10_000_never_fills_the_pool_over_its_cap(cap: int) -> None:
+def test_a_burst_of_10_000_never_exceeds_the_cap_of_the_pool(cap: int) -> None:
     programme = Programme(PAIR, Settings(nae=Nae(cap=cap), lookahead=1), seed=1)
     for number in range(10_000):
         assert programme.nae_insert(Record(1000 + number, 0)) is InsertResult.INSERTED
@@ -97,7 +97,7 @@ def test_an_insertion_after_the_second_call_shows_at_item_65_at_the_earliest() -
 
 @pytest.mark.req("PLAY-NAE-8")
 @pytest.mark.req("PLAY-SNAP-3")
-def test_an_insertion_leaves_the_lookahead_and_the_epoch_alone() -> None:
+def test_an_insertion_does_not_change_the_lookahead_and_the_epoch() -> None:
     programme = Programme(PAIR, seed=1)
     programme.take(3)
     before = saving.save(programme)
@@ -110,7 +110,7 @@ def test_an_insertion_leaves_the_lookahead_and_the_epoch_alone() -> None:
 
 @pytest.mark.req("PLAY-NAE-7")
 @pytest.mark.parametrize("pick", [Pick(), Pick(PickMode.RANDOM, 4)])
-def test_a_new_artwork_touches_no_weight_credit_or_cursor(pick: Pick) -> None:
+def test_a_new_artwork_changes_no_weight_credit_or_cursor(pick: Pick) -> None:
     programme = Programme(PAIR, Settings(exposure=manual(a=3, b=1), pick=pick, lookahead=1), seed=2)
     seen: Counter[Origin] = Counter()
     steps = 0
@@ -132,7 +132,7 @@ def test_a_new_artwork_touches_no_weight_credit_or_cursor(pick: Pick) -> None:
 
 
 @pytest.mark.req("PLAY-NAE-3")
-def test_a_merge_brings_new_data_and_the_top_priority_but_keeps_its_number() -> None:
+def test_a_merge_updates_data_and_priority_but_keeps_the_sequence_number() -> None:
     programme = Programme(PAIR, Settings(lookahead=1), seed=1)
     programme.nae_insert(Record(900, 1))
     programme.nae_insert(Record(901, 1))
@@ -147,7 +147,7 @@ def test_a_merge_brings_new_data_and_the_top_priority_but_keeps_its_number() -> 
 
 
 @pytest.mark.req("PLAY-NAE-10")
-def test_what_is_disabled_or_invalid_changes_nothing() -> None:
+def test_disabled_or_invalid_insertions_change_nothing() -> None:
     off = Programme(PAIR, Settings(nae=Nae(enabled=False)), seed=1)
     on = Programme(PAIR, seed=1)
     good = pack(Record(1, 1))
@@ -164,7 +164,7 @@ def test_what_is_disabled_or_invalid_changes_nothing() -> None:
 
 
 @pytest.mark.req("PLAY-NAE-6")
-def test_without_a_channel_the_artwork_that_was_just_on_is_shown_again() -> None:
+def test_without_a_channel_the_last_artwork_is_repeated() -> None:
     programme = Programme(settings=Settings(lookahead=64), seed=1)
     programme.nae_insert(Record(900, 0))
 

@@ -32,20 +32,20 @@ def drawn(records: int, r: int, last_id: int | None = None) -> tuple[list[int], 
 
 
 @pytest.mark.req("PLAY-PICK-2")
-def test_what_was_just_on_is_drawn_again_five_times_and_then_taken() -> None:
+def test_a_repeated_draw_is_retried_five_times_and_then_accepted() -> None:
     assert drawn(3, 64, last_id=1) == ([3] * 6, (0,) * 6, 1)
     assert drawn(3, 64, last_id=2) == ([3], (0,), 1)
 
 
 @pytest.mark.req("PLAY-PICK-2")
 @pytest.mark.parametrize(("records", "r", "span"), [(8, 4, 4), (3, 64, 3), (64, 64, 64), (100, 2, 2)])
-def test_a_place_is_drawn_among_the_newest_r_or_all_there_are(records: int, r: int, span: int) -> None:
+def test_a_record_is_drawn_among_the_newest_r_or_all_if_fewer(records: int, r: int, span: int) -> None:
     assert drawn(records, r)[0] == [span]
 
 
 @pytest.mark.req("PLAY-PICK-2")
 @pytest.mark.parametrize(("records", "r"), [(1, 64), (9, 1)])
-def test_where_there_is_no_choice_no_number_is_drawn_and_nothing_is_passed_over(records: int, r: int) -> None:
+def test_without_a_choice_no_number_is_drawn_and_nothing_is_skipped(records: int, r: int) -> None:
     programme = Programme((ids("a", *range(1, records + 1)),), Settings(pick=Pick(PickMode.RANDOM, r)), seed=1)
     before = programme.generator.pick_draws.state
 
@@ -56,7 +56,7 @@ def test_where_there_is_no_choice_no_number_is_drawn_and_nothing_is_passed_over(
 
 
 @pytest.mark.req("PLAY-PICK-2")
-def test_every_one_of_the_newest_is_as_likely_and_no_older_one_ever_comes() -> None:
+def test_the_newest_are_equally_likely_and_older_ones_never_drawn() -> None:
     settings = Settings(pick=Pick(PickMode.RANDOM, 8))
     programme = Programme((ids("a", *range(1, 33)), ids("b", *range(101, 133))), settings, seed=11)
 

@@ -39,7 +39,7 @@ def digest(programme: Programme) -> str:
 @pytest.mark.req("PLAY-HIST-4")
 @pytest.mark.req("PLAY-HIST-5")
 @given(st.lists(st.booleans(), max_size=120), st.integers(1, 6), st.integers(1, 6))
-def test_going_back_and_forth_does_not_change_what_is_new(back: list[bool], history: int, lookahead: int) -> None:
+def test_going_back_and_forth_does_not_change_later_items(back: list[bool], history: int, lookahead: int) -> None:
     wished = Settings(pick=Pick(PickMode.RANDOM, 4), history=history, lookahead=lookahead)
     wandering, straight = Programme(PAIR, wished, seed=3), Programme(PAIR, wished, seed=3)
     first_time: list[Item] = []
@@ -54,7 +54,7 @@ def test_going_back_and_forth_does_not_change_what_is_new(back: list[bool], hist
 
 
 @pytest.mark.req("PLAY-HIST-4")
-def test_going_back_moves_nothing_but_the_position() -> None:
+def test_going_back_changes_only_the_position() -> None:
     programme = Programme(PAIR, Settings(pick=Pick(PickMode.RANDOM, 4), history=5, lookahead=4), seed=1)
     programme.nae_insert(Record(900, 1))
     programme.take(9)
@@ -67,7 +67,7 @@ def test_going_back_moves_nothing_but_the_position() -> None:
 
 @pytest.mark.req("PLAY-API-4")
 @given(st.integers(0, 200))
-def test_to_peek_changes_nothing(n: int) -> None:
+def test_peek_changes_nothing(n: int) -> None:
     programme = Programme(PAIR, Settings(lookahead=7), seed=1)
     programme.nae_insert(Record(900, 1))
     programme.take(3)
@@ -80,7 +80,7 @@ def test_to_peek_changes_nothing(n: int) -> None:
 
 
 @pytest.mark.req("PLAY-API-4")
-def test_to_peek_generates_nothing() -> None:
+def test_peek_generates_nothing() -> None:
     programme = Programme(PAIR, seed=1)
 
     assert programme.peek(5) == []
@@ -90,7 +90,7 @@ def test_to_peek_generates_nothing() -> None:
 @pytest.mark.req("PLAY-API-4")
 @pytest.mark.parametrize("n", [-1, -(10**30), "3", None, 1.0, Decimal(1), True, [1]])
 @pytest.mark.parametrize("asked", ["peek", "take"])
-def test_a_number_of_items_is_an_integer_from_0(asked: str, n: Any) -> None:
+def test_an_item_count_is_a_non_negative_integer(asked: str, n: Any) -> None:
     programme = Programme(PAIR, seed=1)
 
     with pytest.raises(ValueError, match="integer from 0"):
@@ -112,7 +112,7 @@ def drawn_and_triggered(pick: Pick) -> tuple[list[tuple[int, int | None, bool]],
 
 
 @pytest.mark.req("PLAY-RNG-4")
-def test_random_picks_do_not_move_the_draws_of_new_artwork() -> None:
+def test_random_picks_do_not_affect_the_draws_of_new_artwork() -> None:
     recency, by_age = drawn_and_triggered(Pick())
     random, by_lot = drawn_and_triggered(Pick(PickMode.RANDOM, 3))
 
@@ -142,7 +142,7 @@ def one_by_one(programme: Programme, n: int) -> list[Item]:
 
 @pytest.mark.req("PLAY-LOOK-1")
 @pytest.mark.req("PLAY-LOOK-5")
-def test_many_at_once_equal_one_by_one_also_when_channels_fail_under_way() -> None:
+def test_a_batch_equals_single_calls_even_when_channels_fail_during_it() -> None:
     short = 0
     for number in range(250):
         random = Random(number)
@@ -187,7 +187,7 @@ def test_without_channels_and_pool_nothing_changes() -> None:
 @pytest.mark.req("PLAY-SWRR-6")
 @pytest.mark.req("PLAY-LOOK-6")
 @pytest.mark.req("PLAY-SNAP-6")
-def test_a_channel_that_fails_costs_its_steps_and_no_item() -> None:
+def test_a_failing_channel_uses_steps_and_loses_no_item() -> None:
     works: list[Slot] = [Artwork(id, -id) for id in range(1, 4)]
     broken = Channel("b", shelf([*works, Fault.UNREADABLE]))
     programme = Programme((ids("a", 101, 102, 103), broken), Settings(lookahead=1), seed=1)
@@ -202,7 +202,7 @@ def test_a_channel_that_fails_costs_its_steps_and_no_item() -> None:
 
 
 @pytest.mark.req("PLAY-EDGE-1")
-def test_one_channel_has_every_turn() -> None:
+def test_a_single_channel_gets_every_turn() -> None:
     programme = Programme((ids("only", 1, 2),), seed=1)
 
     assert programme.generator.weights == [65536]
@@ -211,7 +211,7 @@ def test_one_channel_has_every_turn() -> None:
 
 
 @pytest.mark.req("PLAY-EDGE-1")
-def test_all_channels_away_give_nothing_until_a_reset_brings_one() -> None:
+def test_without_readable_channels_there_are_no_items_until_a_refresh() -> None:
     programme = Programme((ids("a"), Channel("b", shelf([Fault.UNREADABLE]))), seed=1)
     assert one_by_one(programme, 3) == []
 
@@ -222,7 +222,7 @@ def test_all_channels_away_give_nothing_until_a_reset_brings_one() -> None:
 
 @pytest.mark.req("PLAY-EDGE-3")
 @pytest.mark.req("PLAY-CACHE-3")
-def test_extreme_ids_and_times_are_data_like_any_other() -> None:
+def test_extreme_ids_and_times_are_ordinary_data() -> None:
     last = 2**64 - 1
     records = [Record(0, 5), Record(last, 5), Record(1, -(2**63)), Record(2, 2**63 - 1), Record(3, 5)]
     programme = Programme((Channel("a", MemoryShelf(records)),), seed=1)
@@ -233,7 +233,7 @@ def test_extreme_ids_and_times_are_data_like_any_other() -> None:
 
 
 @pytest.mark.req("PLAY-RNG-5")
-def test_epochs_begin_again_after_2_to_the_64() -> None:
+def test_epoch_numbers_wrap_around_after_2_to_the_64() -> None:
     wished = Settings(pick=Pick(PickMode.RANDOM, 8))
     first = Programme(PAIR, wished, seed=9)
     state = saving.save(first)

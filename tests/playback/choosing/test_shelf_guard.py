@@ -87,7 +87,7 @@ def with_strange(instead: Callable[[], Any], pick: Pick, fails_at: int = 2) -> t
 @pytest.mark.req("PLAY-API-5")
 @pytest.mark.parametrize("pick", [Pick(), RANDOM], ids=["recency", "random"])
 @pytest.mark.parametrize("odd", ODD)
-def test_whatever_a_shelf_does_its_channel_is_out_and_the_others_play_on(odd: str, pick: Pick) -> None:
+def test_a_misbehaving_shelf_excludes_its_channel_and_the_others_continue(odd: str, pick: Pick) -> None:
     scheduler, strange = with_strange(ODD[odd], pick)
 
     items = [scheduler.next() for _ in range(60)]
@@ -112,7 +112,7 @@ def test_the_diagnostic_has_the_problem_of_the_shelf() -> None:
 
 
 @pytest.mark.req("PLAY-USE-6")
-def test_a_refresh_with_the_same_shelf_gives_it_another_try() -> None:
+def test_a_refresh_with_the_same_shelf_tries_it_again() -> None:
     scheduler, strange = with_strange(raising(OSError("away")), Pick())
     scheduler.take(30)
     strange._fails_at = 10**9
@@ -146,7 +146,7 @@ def test_a_shelf_without_a_readable_count_is_excluded_and_reported_once() -> Non
 
 
 @pytest.mark.req("PLAY-USE-6")
-def test_bytes_that_are_no_record_are_passed_over_as_damaged() -> None:
+def test_bytes_other_than_a_record_are_skipped_as_damaged() -> None:
     scheduler, _ = with_strange(lambda: [(0, 91, b"short")], Pick(), fails_at=1)
 
     assert {item.channel for item in scheduler.take(30)} == {"a", "b"}
@@ -154,7 +154,7 @@ def test_bytes_that_are_no_record_are_passed_over_as_damaged() -> None:
 
 @pytest.mark.parametrize("trouble", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("pick", [Pick(), RANDOM], ids=["recency", "random"])
-def test_who_stops_the_program_while_a_shelf_is_read_loses_nothing(trouble: type[BaseException], pick: Pick) -> None:
+def test_an_interrupt_during_a_shelf_read_loses_nothing(trouble: type[BaseException], pick: Pick) -> None:
     scheduler, strange = with_strange(raising(trouble()), pick, fails_at=3)
     first = []
     with pytest.raises(trouble):
@@ -170,7 +170,7 @@ def test_who_stops_the_program_while_a_shelf_is_read_loses_nothing(trouble: type
 
 
 @pytest.mark.parametrize("call", ["next", "peek", "reset", "state_dict", "follow", "nae_insert"])
-def test_a_shelf_cannot_ask_the_scheduler_that_reads_it(call: str) -> None:
+def test_a_shelf_cannot_call_the_scheduler_that_reads_it(call: str) -> None:
     asked: list[Scheduler] = []
     arguments: dict[str, tuple[Any, ...]] = {
         "peek": (1,),
@@ -188,7 +188,7 @@ def test_a_shelf_cannot_ask_the_scheduler_that_reads_it(call: str) -> None:
     assert "Reentered" in scheduler.diagnostics()[0].facts["shelf"]
 
 
-def test_after_a_shelf_asked_back_other_threads_still_come_through() -> None:
+def test_after_a_reentrant_shelf_call_other_threads_are_not_blocked() -> None:
     asked: list[Scheduler] = []
     scheduler, _ = with_strange(lambda: asked[0].take(1), Pick())
     asked.append(scheduler)
@@ -203,7 +203,7 @@ def test_after_a_shelf_asked_back_other_threads_still_come_through() -> None:
 
 
 @pytest.mark.parametrize("given", [[Record(1, 1)], (Record(1, 1),), None, "records", 5, object()])
-def test_a_channel_without_a_shelf_is_refused_in_words_that_help(given: Any) -> None:
+def test_a_channel_without_a_shelf_is_refused_with_a_helpful_message(given: Any) -> None:
     with pytest.raises(NoShelf) as refused:
         Channel("sea", given)
 
@@ -211,14 +211,14 @@ def test_a_channel_without_a_shelf_is_refused_in_words_that_help(given: Any) -> 
     assert "MemoryShelf" in refused.value.message
 
 
-def test_records_that_are_none_are_refused_with_their_place() -> None:
+def test_values_other_than_records_are_refused_with_their_place() -> None:
     with pytest.raises(InvalidRecord, match=r"records\[1\] is 'x'"):
         Scheduler(seed=1).follow("a", [Record(1, 1), "x"])  # type: ignore[list-item]
     with pytest.raises(NoShelf):
         Scheduler(seed=1).follow("a", 5)  # type: ignore[arg-type]
 
 
-def test_a_shelf_that_says_it_holds_more_than_may_be_gives_the_newest() -> None:
+def test_a_shelf_with_a_count_above_the_limit_provides_the_newest() -> None:
     class Huge:
         count, generation = 81_920, 1
 

@@ -55,7 +55,7 @@ def check_one_period(weights: list[int]) -> None:
 @pytest.mark.req("PLAY-SWRR-4")
 @pytest.mark.req("PLAY-SWRR-5")
 @given(weights_of_short_periods())
-def test_the_table_is_the_definition_and_a_period_is_exact(weights: list[int]) -> None:
+def test_the_table_follows_the_definition_and_a_period_is_exact(weights: list[int]) -> None:
     check_one_period(weights)
 
 
@@ -79,7 +79,7 @@ def test_a_period_of_up_to_64_channels_is_exact(number: int) -> None:
 
 @pytest.mark.req("PLAY-SWRR-4")
 @given(weights_of_short_periods(), st.integers(0, 2000), st.integers(0, 700))
-def test_credits_are_steps_times_weights_less_picks_also_from_an_anchor(
+def test_credits_are_steps_times_weights_minus_picks_also_from_an_anchor(
     weights: list[int], steps: int, more: int
 ) -> None:
     whole = RoundRobin(weights)
@@ -96,7 +96,7 @@ def test_credits_are_steps_times_weights_less_picks_also_from_an_anchor(
 
 
 @pytest.mark.req("PLAY-SWRR-5")
-def test_no_more_of_the_table_is_built_than_is_asked_for() -> None:
+def test_the_table_is_built_only_as_far_as_requested() -> None:
     sequence = RoundRobin(integers([Fraction(part, 7) for part in (4, 2, 1)]))
 
     sequence.ahead(10)
@@ -175,7 +175,7 @@ def test_parameters_out_of_range_are_refused(field: str, value: str) -> None:
 
 @pytest.mark.req("PLAY-EXP-5")
 @pytest.mark.parametrize("edge", [("0", "0.02", "0.02"), ("1", "1", "1"), ("0.5", "0.000001", "1")])
-def test_parameters_at_the_edges_are_taken(edge: tuple[str, str, str]) -> None:
+def test_parameters_at_the_limits_are_accepted(edge: tuple[str, str, str]) -> None:
     alpha, least, most = map(Decimal, edge)
 
     taken = checked(Exposure(Mode.PRE, alpha=alpha, p_min=least, p_max=most))
@@ -184,7 +184,7 @@ def test_parameters_at_the_edges_are_taken(edge: tuple[str, str, str]) -> None:
 
 
 @pytest.mark.req("PLAY-EXP-3")
-def test_manual_weights_that_are_all_zero_fall_back_to_equal_ones_and_say_so() -> None:
+def test_all_zero_manual_weights_fall_back_to_equal_ones_with_a_diagnostic() -> None:
     programme = Programme(PAIR, Settings(exposure=manual(a=0, b=-2)), seed=1)
 
     assert programme.generator.weights == [32768, 32768]

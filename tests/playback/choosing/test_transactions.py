@@ -94,7 +94,7 @@ def all_of(*tables: dict[str, Change]) -> list[object]:
 @pytest.mark.req("PLAY-SNAP-2")
 @pytest.mark.req("PLAY-API-3")
 @pytest.mark.parametrize("change", all_of(SETTINGS, CONTENTS, ONCE))
-def test_a_material_change_is_exactly_one_reset_and_a_reset_empties_all(change: Change) -> None:
+def test_a_material_change_is_exactly_one_reset_which_clears_everything(change: Change) -> None:
     programme = running()
 
     change(programme)
@@ -115,7 +115,7 @@ def test_a_material_change_is_exactly_one_reset_and_a_reset_empties_all(change: 
 
 @pytest.mark.req("PLAY-SNAP-2")
 @pytest.mark.parametrize("change", all_of(SETTINGS, CONTENTS))
-def test_what_is_so_already_is_no_change(change: Change) -> None:
+def test_setting_the_present_value_is_no_change(change: Change) -> None:
     programme = running()
     change(programme)
     programme.take(5)
@@ -151,7 +151,7 @@ def test_five_follows_and_another_mode_are_one_reset() -> None:
 
 
 @pytest.mark.req("PLAY-SNAP-4")
-def test_a_transaction_within_another_belongs_to_it() -> None:
+def test_a_nested_transaction_belongs_to_the_outer_one() -> None:
     programme = running()
 
     with programme.update():
@@ -168,7 +168,7 @@ class Stopped(Exception):
 
 
 @pytest.mark.req("PLAY-SNAP-4")
-def test_a_transaction_that_fails_leaves_everything_as_it_was() -> None:
+def test_a_failed_transaction_changes_nothing() -> None:
     programme = running()
     before = saving.save(programme)
 
@@ -198,7 +198,7 @@ def test_changes_that_cancel_out_are_no_reset() -> None:
 
 
 @pytest.mark.req("PLAY-SNAP-4")
-def test_a_refused_change_within_a_transaction_is_left_out_of_it() -> None:
+def test_a_refused_change_is_excluded_from_its_transaction() -> None:
     programme = running()
 
     with programme.update():
@@ -212,7 +212,7 @@ def test_a_refused_change_within_a_transaction_is_left_out_of_it() -> None:
     assert programme.epoch_id == 1
 
 
-def test_several_bans_in_one_transaction_ban_the_records_that_were_shown() -> None:
+def test_several_bans_in_one_transaction_ban_the_shown_records() -> None:
     programme = Programme((ids("a", *range(1, 9)),), seed=1)
     first, second, _, fourth = programme.take(4)
 
@@ -224,7 +224,7 @@ def test_several_bans_in_one_transaction_ban_the_records_that_were_shown() -> No
     assert shown(programme.take(6)) == [3, 5, 6, 7, 8, 3]
 
 
-def test_a_ban_holds_until_the_channel_has_other_contents() -> None:
+def test_a_ban_lasts_until_the_contents_of_the_channel_change() -> None:
     programme = Programme((ids("a", 1, 2, 3),), seed=1)
     [first] = programme.take(1)
     programme.ban(first)
@@ -253,7 +253,7 @@ def test_a_banned_new_artwork_leaves_the_pool_without_a_reset() -> None:
 
 
 @pytest.mark.req("PLAY-SNAP-5")
-def test_a_kept_history_reaches_into_earlier_epochs() -> None:
+def test_a_kept_history_extends_into_earlier_epochs() -> None:
     programme = Programme(PAIR, Settings(history=6, lookahead=2, preserve_history=True), seed=1)
     programme.take(3)
     programme.reset("one")
@@ -272,7 +272,7 @@ def test_a_kept_history_reaches_into_earlier_epochs() -> None:
 
 @pytest.mark.req("PLAY-SNAP-6")
 @pytest.mark.req("PLAY-CACHE-9")
-def test_an_unreadable_channel_stays_out_until_it_is_refreshed() -> None:
+def test_an_unreadable_channel_is_excluded_until_it_is_refreshed() -> None:
     slots: list[Slot] = [Artwork(21, 0), Fault.DAMAGED, Fault.DAMAGED, Fault.DAMAGED]
     programme = Programme((ids("a", 1, 2, 3), Channel("c", RoughShelf(slots))), Settings(lookahead=1), seed=1)
     assert shown(programme.take(6)) == [1, 21, 2, 3, 1, 2]
@@ -325,7 +325,7 @@ def test_an_item_of_another_scheduler_cannot_be_banned() -> None:
 
 
 @pytest.mark.req("PLAY-CACHE-11")
-def test_a_banned_new_artwork_comes_up_no_more_and_the_others_stay() -> None:
+def test_a_banned_new_artwork_is_not_shown_again_and_the_others_stay() -> None:
     programme = Programme((ids("a", *range(1, 40)),), Settings(lookahead=16), seed=1)
     for id in (900, 901):
         programme.nae_insert(Record(id, 1))
@@ -346,7 +346,7 @@ def test_a_banned_new_artwork_comes_up_no_more_and_the_others_stay() -> None:
 
 
 @pytest.mark.req("PLAY-SNAP-4")
-def test_what_fails_within_a_transaction_is_undone_alone() -> None:
+def test_a_failed_nested_transaction_is_undone_alone() -> None:
     programme = Programme((ids("a", 1, 2, 3),), seed=1)
     programme.nae_insert(Record(900, 1))
     new = next(item for item in programme.take(40) if item.channel is None)
@@ -384,7 +384,7 @@ def test_an_aborted_ban_of_a_new_artwork_leaves_the_pool() -> None:
 
 @pytest.mark.req("PLAY-SNAP-2")
 @pytest.mark.parametrize("exposure", [Exposure(total_count={"a": 0}), Exposure(recent_count={"a": 0})])
-def test_a_count_of_nothing_is_what_a_channel_has_anyway(exposure: Exposure) -> None:
+def test_an_explicit_default_exposure_is_no_change(exposure: Exposure) -> None:
     programme = Programme((ids("a", 1),), seed=1)
 
     programme.configure(exposure=exposure)
@@ -393,7 +393,7 @@ def test_a_count_of_nothing_is_what_a_channel_has_anyway(exposure: Exposure) -> 
 
 
 @pytest.mark.req("PLAY-SNAP-5")
-def test_a_banned_picture_is_not_gone_back_to() -> None:
+def test_a_banned_item_leaves_the_history() -> None:
     programme = Programme((ids("a", 1, 2, 3),), Settings(preserve_history=True), seed=1)
     items = programme.take(3)
 
@@ -415,7 +415,7 @@ def test_unfollowed_channels_are_counted_together() -> None:
     assert counts["origins"]["base"] == 80
 
 
-def test_an_item_of_another_scheduler_is_not_banned_and_the_sentence_says_why() -> None:
+def test_banning_an_item_of_another_scheduler_is_refused_with_the_reason() -> None:
     mine = Programme((ids("a", 1, 2, 3), ids("b", 11, 12)), Settings(lookahead=2, history=1), seed=1)
     other = Programme((ids("a", 7, 8, 9), ids("c", 31)), Settings(lookahead=2), seed=2)
     mine.take(4)
@@ -434,7 +434,7 @@ def test_an_item_of_another_scheduler_is_not_banned_and_the_sentence_says_why() 
     assert mine.epoch_id == 0
 
 
-def test_what_the_history_holds_no_more_can_still_be_banned() -> None:
+def test_an_item_that_left_the_history_can_still_be_banned() -> None:
     mine = Programme((ids("a", 1, 2, 3),), Settings(lookahead=1, history=1), seed=1)
     [first, *_] = mine.take(3)
 
@@ -443,7 +443,7 @@ def test_what_the_history_holds_no_more_can_still_be_banned() -> None:
     assert {item.id for item in mine.take(9)} == {2, 3}
 
 
-def test_new_artwork_is_banned_whose_last_showing_lies_in_the_lookahead() -> None:
+def test_new_artwork_with_its_last_showing_in_the_lookahead_can_be_banned() -> None:
     programme = Programme((ids("a", *range(1, 9)),), Settings(lookahead=40, history=1), seed=1)
     programme.nae_insert(Record(900, 1))
     # Its five selections are made, so it has left the pool; the first was shown, and the history holds it no more.
@@ -459,7 +459,7 @@ def test_new_artwork_is_banned_whose_last_showing_lies_in_the_lookahead() -> Non
         programme.ban(shown_before)
 
 
-def test_what_was_shown_before_a_restart_can_be_banned_after_it() -> None:
+def test_an_item_shown_before_a_restart_can_be_banned_after_it() -> None:
     channels = [ids("a", *range(1, 9))]
     before = Programme(channels, Settings(lookahead=1, history=200), seed=1)
     before.nae_insert(Record(900, 1))
@@ -473,7 +473,7 @@ def test_what_was_shown_before_a_restart_can_be_banned_after_it() -> None:
 
 
 @pytest.mark.parametrize("field", ["manual_weights", "total_count", "recent_count"])
-def test_a_weight_of_a_channel_that_does_not_exist_is_refused_with_the_nearest_name(field: str) -> None:
+def test_a_weight_of_an_unknown_channel_is_refused_with_the_nearest_name(field: str) -> None:
     wrong = msgspec.convert({"mode": "MaE", field: {"see": 3}}, Exposure)
 
     with pytest.raises(UnknownChannel, match=f"{field} names 'see'.*did you mean 'sea'"):
@@ -484,7 +484,7 @@ def test_a_weight_of_a_channel_that_does_not_exist_is_refused_with_the_nearest_n
     assert (programme.epoch_id, programme.snapshot.settings) == (0, Settings())
 
 
-def test_a_weight_may_come_before_its_channel_in_one_change_and_stays_after_it() -> None:
+def test_a_weight_can_precede_its_channel_in_one_change_and_outlasts_it() -> None:
     programme = Programme((ids("sea", 1),), seed=1)
     with programme.update():
         programme.configure(exposure=manual(sea=1, hills=3))
@@ -497,7 +497,7 @@ def test_a_weight_may_come_before_its_channel_in_one_change_and_stays_after_it()
     assert programme.generator.weights == [16384, 49152]
 
 
-def test_a_player_refuses_a_weight_of_a_channel_that_does_not_exist() -> None:
+def test_a_player_refuses_a_weight_of_an_unknown_channel() -> None:
     player = Player.create({"seed": 1, "channels": [{"id": "sea", "count": 1}]})
 
     refusal = player.apply(Configure({"exposure": {"mode": "MaE", "manual_weights": {"see": 3}}})).refusal
@@ -508,7 +508,7 @@ def test_a_player_refuses_a_weight_of_a_channel_that_does_not_exist() -> None:
 
 @pytest.mark.req("PLAY-API-3")
 @pytest.mark.parametrize("refresh", [Refresh.RESET, Refresh.KEEP])
-def test_what_was_shown_last_does_not_come_again_at_once_after_a_reset(refresh: Refresh) -> None:
+def test_the_last_item_is_not_repeated_after_a_reset(refresh: Refresh) -> None:
     for seed in range(300):
         luck = Random(seed)
         channels = (ids("a", *range(1, luck.randint(3, 9))), ids("b", *range(11, luck.randint(13, 15))))
@@ -530,7 +530,7 @@ def test_what_was_shown_last_does_not_come_again_at_once_after_a_reset(refresh: 
 
 
 @pytest.mark.req("PLAY-API-3", "PLAY-API-7")
-def test_a_restored_programme_knows_what_was_shown_last_before_a_reset() -> None:
+def test_a_restored_programme_knows_the_last_item_before_a_reset() -> None:
     channel = ids("a", 1, 2, 3)
     programme = Programme((channel,), seed=1)
     programme.next()

@@ -46,7 +46,7 @@ def again(programme: Programme) -> Programme:
 
 @pytest.mark.req("PLAY-USE-1")
 @pytest.mark.parametrize("pick", PICKS, ids=["recency", "random"])
-def test_what_is_pinned_comes_once_before_the_lookahead_and_moves_nothing_else(pick: Pick) -> None:
+def test_a_pin_is_shown_once_before_the_lookahead_and_changes_nothing_else(pick: Pick) -> None:
     plain, pinned = (Programme(THREE, Settings(pick=pick, lookahead=4), seed=1) for _ in range(2))
     for programme in (plain, pinned):
         programme.nae_insert(Record(900, 1))
@@ -66,7 +66,7 @@ def test_what_is_pinned_comes_once_before_the_lookahead_and_moves_nothing_else(p
 
 
 @pytest.mark.req("PLAY-USE-1")
-def test_what_is_pinned_is_in_the_history_and_seen_by_peek() -> None:
+def test_a_pin_is_in_the_history_and_visible_to_peek() -> None:
     programme = Programme(THREE, Settings(lookahead=2), seed=1)
     before = programme.take(2)
     programme.show_next(Record(77, 5))
@@ -79,7 +79,7 @@ def test_what_is_pinned_is_in_the_history_and_seen_by_peek() -> None:
 
 
 @pytest.mark.req("PLAY-USE-1")
-def test_a_pin_waits_behind_what_was_gone_back_over_and_outlasts_a_reset_and_a_restart() -> None:
+def test_a_pin_follows_items_gone_back_over_and_survives_a_reset_and_a_restart() -> None:
     programme = Programme(THREE, Settings(lookahead=2), seed=1)
     programme.take(3)
     programme.prev()
@@ -96,7 +96,7 @@ def test_a_pin_waits_behind_what_was_gone_back_over_and_outlasts_a_reset_and_a_r
     assert why(restored, item).code == "pinned"
 
 
-def test_the_same_artwork_is_pinned_once_with_what_was_said_last() -> None:
+def test_an_artwork_pinned_twice_is_pinned_once_with_the_last_options() -> None:
     programme = Programme(THREE, Settings(lookahead=2), seed=1)
     programme.show_next(Record(77, 5))
     programme.show_next(Record(78, 5))
@@ -105,7 +105,7 @@ def test_the_same_artwork_is_pinned_once_with_what_was_said_last() -> None:
     assert [(item.id, item.ts) for item in programme.take(2)] == [(77, 6), (78, 5)]
 
 
-def test_a_pin_that_cannot_be_is_refused_and_changes_nothing() -> None:
+def test_an_invalid_pin_is_refused_and_changes_nothing() -> None:
     programme = Programme(THREE, seed=1)
     before = saving.save(programme)
     for wrong in (Record(2**64, 0), Record(1, 1, payload=b"short"), b"bytes", 5, None):
@@ -124,7 +124,7 @@ def test_a_pin_that_cannot_be_is_refused_and_changes_nothing() -> None:
 
 @pytest.mark.req("PLAY-USE-2")
 @pytest.mark.parametrize("pick", PICKS, ids=["recency", "random"])
-def test_a_channel_at_rest_gives_nothing_from_the_next_item_on_and_nothing_is_reset(pick: Pick) -> None:
+def test_a_paused_channel_provides_no_further_items_and_nothing_is_reset(pick: Pick) -> None:
     programme = Programme(THREE, Settings(exposure=manual(a=3, b=2, c=1), pick=pick), seed=1)
     programme.take(10)
 
@@ -138,7 +138,7 @@ def test_a_channel_at_rest_gives_nothing_from_the_next_item_on_and_nothing_is_re
 
 
 @pytest.mark.req("PLAY-USE-2")
-def test_a_channel_goes_on_where_it_was_with_its_credit_and_its_cursor() -> None:
+def test_a_resumed_channel_continues_with_its_credit_and_cursor() -> None:
     programme = Programme(THREE, Settings(exposure=manual(a=3, b=2, c=1), lookahead=8), seed=1)
     before = [item.id for item in programme.take(7) if item.channel == "a"]
     [credit, *_] = programme.generator.round.credits_at(7)
@@ -156,7 +156,7 @@ def test_a_channel_goes_on_where_it_was_with_its_credit_and_its_cursor() -> None
 
 
 @pytest.mark.req("PLAY-USE-2")
-def test_a_pause_comes_out_the_same_however_much_was_made_ahead_of_it() -> None:
+def test_a_pause_has_the_same_effect_whatever_the_lookahead() -> None:
     # Steps that meet the unreadable channel are spent, and belong to the item that follows them.
     channels = (*THREE[:2], Channel("broken", RoughShelf([Fault.UNREADABLE])), THREE[2])
     exposure = manual(a=1, b=1, broken=6, c=6)
@@ -172,7 +172,7 @@ def test_a_pause_comes_out_the_same_however_much_was_made_ahead_of_it() -> None:
 
 
 @pytest.mark.req("PLAY-USE-2")
-def test_the_share_goes_to_the_others_in_proportion_also_by_size() -> None:
+def test_the_share_of_a_paused_channel_goes_to_the_others_in_proportion() -> None:
     exposure = Exposure(Mode.PRE, total_count={"a": 9000, "b": 800, "c": 150}, recent_count={"a": 10, "b": 30, "c": 60})
     programme = Programme(THREE, Settings(exposure), seed=1)
     _, b, c = programme.generator.weights
@@ -186,7 +186,7 @@ def test_the_share_goes_to_the_others_in_proportion_also_by_size() -> None:
 
 
 @pytest.mark.req("PLAY-USE-2")
-def test_rest_outlasts_a_reset_and_a_restart_and_ends_with_following() -> None:
+def test_a_pause_survives_a_reset_and_a_restart_and_ends_with_unfollowing() -> None:
     programme = Programme(THREE, Settings(lookahead=3), seed=1)
     programme.pause("b")
     programme.reset("asked for")
@@ -199,7 +199,7 @@ def test_rest_outlasts_a_reset_and_a_restart_and_ends_with_following() -> None:
     assert {item.channel for item in restored.take(9)} == {"a", "b", "c"}
 
 
-def test_when_all_rest_nothing_comes_but_pins_and_new_artwork() -> None:
+def test_when_all_channels_are_paused_only_pins_and_new_artwork_are_shown() -> None:
     programme = Programme(THREE, Settings(lookahead=2), seed=1)
     for name in "abc":
         programme.pause(name)
@@ -211,7 +211,7 @@ def test_when_all_rest_nothing_comes_but_pins_and_new_artwork() -> None:
     assert {item.channel for item in programme.take(5)} == {"b"}
 
 
-def test_a_channel_of_weight_0_plays_when_all_others_rest() -> None:
+def test_a_channel_of_weight_0_plays_when_all_others_are_paused() -> None:
     programme = Programme(THREE, Settings(exposure=manual(a=1, b=1)), seed=1)
     programme.pause("a")
     programme.pause("b")
@@ -234,7 +234,7 @@ def test_pausing_twice_changes_nothing_and_only_followed_channels_can_be_paused(
 
 
 @pytest.mark.req("PLAY-USE-2")
-def test_new_artwork_that_was_chosen_already_stays_when_a_channel_rests() -> None:
+def test_new_artwork_already_chosen_stays_when_a_channel_is_paused() -> None:
     programme = Programme(THREE, Settings(lookahead=8, nae=Nae(cap=4)), seed=1)
     for id in (900, 901, 902, 903):
         programme.nae_insert(Record(id, 1))
@@ -256,7 +256,7 @@ SHARED = (ids("a", 1, 2, 3, 50), ids("b", 50, 11, 12), ids("c", 50))
 
 @pytest.mark.req("PLAY-USE-3")
 @pytest.mark.parametrize("pick", PICKS, ids=["recency", "random"])
-def test_a_banned_artwork_comes_from_no_channel_and_from_no_event(pick: Pick) -> None:
+def test_a_banned_artwork_is_shown_from_no_channel_and_no_event(pick: Pick) -> None:
     programme = Programme(SHARED, Settings(pick=pick, lookahead=8), seed=1)
     programme.nae_insert(Record(50, 1))
     programme.show_next(Record(50, 1))
@@ -275,7 +275,7 @@ def test_a_banned_artwork_comes_from_no_channel_and_from_no_event(pick: Pick) ->
 
 
 @pytest.mark.req("PLAY-USE-3")
-def test_a_ban_holds_over_refreshes_resets_and_restarts_until_it_is_lifted() -> None:
+def test_a_ban_survives_refreshes_resets_and_restarts_until_it_is_lifted() -> None:
     programme = Programme(SHARED, Settings(lookahead=4), seed=1)
     programme.ban_artwork(50)
     programme.refresh("c", MemoryShelf([Record(50, 9)]))
@@ -291,7 +291,7 @@ def test_a_ban_holds_over_refreshes_resets_and_restarts_until_it_is_lifted() -> 
 
 
 @pytest.mark.req("PLAY-USE-3")
-def test_a_ban_with_a_time_is_over_when_the_time_is() -> None:
+def test_a_ban_with_a_time_expires() -> None:
     programme = Programme(SHARED, seed=1)
     programme.ban_artwork(50, until=1000)
     programme.ban_artwork(3, until=500)
@@ -304,7 +304,7 @@ def test_a_ban_with_a_time_is_over_when_the_time_is() -> None:
 
 @pytest.mark.req("PLAY-NAE-6")
 @pytest.mark.req("PLAY-USE-2")
-def test_new_artwork_that_is_on_does_not_come_again_first_when_a_channel_is_paused() -> None:
+def test_pausing_a_channel_does_not_repeat_the_new_artwork_on_screen() -> None:
     for seed in range(60):
         programme = Programme(THREE, Settings(lookahead=8), seed=seed)
         programme.nae_insert(Record(900, 1))
@@ -318,7 +318,7 @@ def test_new_artwork_that_is_on_does_not_come_again_first_when_a_channel_is_paus
 
 @pytest.mark.req("PLAY-USE-3")
 @pytest.mark.parametrize(("id", "on"), [(1, 2), (2, 1), (3, 2), (4, 2)])
-def test_a_ban_leaves_the_place_in_the_history_where_it_was(id: int, on: int) -> None:
+def test_a_ban_keeps_the_position_in_the_history(id: int, on: int) -> None:
     programme = Programme((ids("a", *range(1, 9)),), Settings(lookahead=2), seed=1)
     programme.take(4)
     assert shown([programme.prev(), programme.prev()]) == [3, 2]
@@ -331,7 +331,7 @@ def test_a_ban_leaves_the_place_in_the_history_where_it_was(id: int, on: int) ->
 
 
 @pytest.mark.req("PLAY-USE-3")
-def test_what_was_gone_back_to_can_be_banned_and_one_goes_on_from_there() -> None:
+def test_an_item_gone_back_to_can_be_banned_and_next_continues_from_there() -> None:
     programme = Programme((ids("a", *range(1, 9)),), Settings(lookahead=2), seed=1)
     programme.take(4)
     assert shown([programme.prev(), programme.prev()]) == [3, 2]
@@ -343,7 +343,7 @@ def test_what_was_gone_back_to_can_be_banned_and_one_goes_on_from_there() -> Non
 
 
 @pytest.mark.parametrize("pick", PICKS, ids=["recency", "random"])
-def test_a_channel_of_banned_artworks_alone_stands_by_and_costs_nothing(pick: Pick) -> None:
+def test_a_channel_with_only_banned_artworks_is_skipped_at_no_cost(pick: Pick) -> None:
     programme = Programme((ids("a", *range(1, 400)), ids("b", 900)), Settings(pick=pick), seed=1)
     for id in range(1, 400):
         programme.ban_artwork(id)
@@ -363,7 +363,7 @@ def test_only_an_id_can_be_banned(id: object) -> None:
         programme.ban_artwork(id)  # type: ignore[arg-type]
 
 
-def test_more_bans_than_are_kept_are_refused() -> None:
+def test_more_bans_than_the_limit_are_refused() -> None:
     programme = Programme(THREE, seed=1)
     for id in range(1024):
         programme.ban_artwork(10_000 + id)

@@ -48,7 +48,7 @@ def shown(slideshow: Slideshow) -> list[str]:
     return [name for name, _, _ in seen(slideshow)]
 
 
-def test_pictures_follow_each_other_by_their_dwell(folders: list[Path]) -> None:
+def test_each_picture_is_shown_for_its_dwell(folders: list[Path]) -> None:
     slideshow = before(folders, count=4)
 
     play(slideshow, VirtualPace())
@@ -66,7 +66,7 @@ def test_pictures_follow_each_other_by_their_dwell(folders: list[Path]) -> None:
 
 
 @pytest.mark.parametrize("late_ms", [137, 2700])
-def test_a_late_clock_moves_no_picture_and_passes_over_none(late_ms: int, folders: list[Path]) -> None:
+def test_a_late_clock_changes_no_time_and_skips_no_picture(late_ms: int, folders: list[Path]) -> None:
     class Late(VirtualPace):
         def wait(self, until: int | None) -> str | None:
             return super().wait(None if until is None else until + late_ms)
@@ -81,7 +81,7 @@ def test_a_late_clock_moves_no_picture_and_passes_over_none(late_ms: int, folder
     assert told == ["s1.jpg  (sea, 1000 ms)", "h1.png  (hills, 1000 ms)", "s2.jpg  (sea, 1000 ms)"]
 
 
-def test_keys_go_on_and_back(folders: list[Path]) -> None:
+def test_keys_move_forward_and_back(folders: list[Path]) -> None:
     slideshow = before(folders)
 
     play(slideshow, VirtualPace([(300, Key.NEXT), (400, Key.PREV), (500, Key.NEXT), (1600, Key.QUIT)]))
@@ -95,7 +95,7 @@ def test_keys_go_on_and_back(folders: list[Path]) -> None:
     ]
 
 
-def test_before_the_first_picture_there_is_nothing(folders: list[Path]) -> None:
+def test_prev_before_the_first_picture_does_nothing(folders: list[Path]) -> None:
     slideshow = before(folders)
 
     play(slideshow, VirtualPace([(300, Key.PREV), (400, "z"), (500, Key.PREV), (600, Key.QUIT)]))
@@ -105,7 +105,7 @@ def test_before_the_first_picture_there_is_nothing(folders: list[Path]) -> None:
     assert slideshow.message == "This is the oldest item of the history."
 
 
-def test_a_pause_keeps_the_picture_and_the_time_it_has_left(folders: list[Path]) -> None:
+def test_a_pause_keeps_the_picture_and_its_remaining_time(folders: list[Path]) -> None:
     slideshow = before(folders, count=2)
 
     play(slideshow, VirtualPace([(400, Key.PAUSE), (9000, Key.PAUSE)]))
@@ -113,7 +113,7 @@ def test_a_pause_keeps_the_picture_and_the_time_it_has_left(folders: list[Path])
     assert seen(slideshow) == [("s1.jpg", 0, 9600), ("h1.png", 9600, 10_600)]
 
 
-def test_a_banned_picture_does_not_come_again(folders: list[Path]) -> None:
+def test_a_banned_picture_is_not_shown_again(folders: list[Path]) -> None:
     slideshow = before(folders, count=12)
 
     play(slideshow, VirtualPace([(500, Key.BAN)]))
@@ -174,7 +174,7 @@ def test_new_files_are_noticed_and_shown(folders: list[Path]) -> None:
     assert slideshow.player.programme.epoch_id == 1
 
 
-def test_a_look_that_finds_nothing_new_changes_nothing(folders: list[Path]) -> None:
+def test_a_scan_without_changes_changes_nothing(folders: list[Path]) -> None:
     plain, looking = before(folders, count=9), before(folders, count=9)
 
     play(plain, VirtualPace())
@@ -183,7 +183,7 @@ def test_a_look_that_finds_nothing_new_changes_nothing(folders: list[Path]) -> N
     assert seen(looking) == seen(plain)
 
 
-def test_a_folder_that_goes_away_keeps_what_was_known(folders: list[Path]) -> None:
+def test_a_folder_that_disappears_keeps_its_known_files(folders: list[Path]) -> None:
     slideshow = before(folders)
     slideshow.begin()
     for file in folders[0].iterdir():
@@ -216,7 +216,7 @@ def test_empty_folders_wait_for_their_first_file(tmp_path: Path) -> None:
     assert seen(waiting) == [("first.gif", 700, 1700)]
 
 
-def test_what_the_player_diagnoses_is_said_once(folders: list[Path]) -> None:
+def test_a_diagnostic_of_the_player_is_shown_once(folders: list[Path]) -> None:
     slideshow = before(folders, count=4)
     said: list[str] = []
     slideshow.on_message = said.append
@@ -231,14 +231,14 @@ def test_what_the_player_diagnoses_is_said_once(folders: list[Path]) -> None:
     assert "it stays out" in drawn(screen.picture(slideshow))
 
 
-def test_the_count_ends_it_also_by_keys(folders: list[Path]) -> None:
+def test_the_count_ends_the_slideshow_also_with_keys(folders: list[Path]) -> None:
     for key in (Key.NEXT, Key.BAN):
         slideshow = before(folders, count=2)
         play(slideshow, VirtualPace([(100, Key.NEXT), (300, key)]))
         assert seen(slideshow) == [("s1.jpg", 0, 100), ("h1.png", 100, 300)]
 
 
-def test_a_number_pulls_that_picture_to_the_front_once(folders: list[Path]) -> None:
+def test_a_number_key_shows_that_picture_next_once(folders: list[Path]) -> None:
     slideshow = before(folders, count=7)
 
     play(slideshow, VirtualPace([(300, "3")]))
@@ -246,7 +246,7 @@ def test_a_number_pulls_that_picture_to_the_front_once(folders: list[Path]) -> N
     assert shown(slideshow) == ["s1.jpg", "h2.png", "h1.png", "s2.jpg", "h2.png", "s3.jpg", "h1.png"]
 
 
-def test_what_is_pinned_is_named_and_has_the_time_of_its_record(folders: list[Path]) -> None:
+def test_a_pinned_picture_is_named_and_has_the_dwell_of_its_record(folders: list[Path]) -> None:
     slideshow = before(folders)
     slideshow.begin()
 
@@ -260,7 +260,7 @@ def test_what_is_pinned_is_named_and_has_the_time_of_its_record(folders: list[Pa
     assert slideshow.due == 1000
 
 
-def test_a_number_beyond_what_is_chosen_is_said(folders: list[Path]) -> None:
+def test_a_number_beyond_the_lookahead_is_reported(folders: list[Path]) -> None:
     slideshow = before(folders, settings=Settings(lookahead=1))
     slideshow.begin()
 
@@ -269,7 +269,7 @@ def test_a_number_beyond_what_is_chosen_is_said(folders: list[Path]) -> None:
     assert slideshow.message == "The lookahead has only 0 pictures."
 
 
-def test_what_is_banned_from_every_folder_outlasts_changes_and_can_be_undone(folders: list[Path]) -> None:
+def test_a_ban_from_every_folder_survives_changes_and_can_be_undone(folders: list[Path]) -> None:
     slideshow = before(folders)
     slideshow.begin()
     slideshow.press(Key.NEVER)
@@ -285,7 +285,7 @@ def test_what_is_banned_from_every_folder_outlasts_changes_and_can_be_undone(fol
     assert slideshow.message == "Nothing is banned in all folders."
 
 
-def test_a_ban_from_every_folder_ends_a_count_that_is_full(folders: list[Path]) -> None:
+def test_a_ban_from_every_folder_ends_a_reached_count(folders: list[Path]) -> None:
     slideshow = before(folders, count=2)
 
     play(slideshow, VirtualPace([(100, Key.NEXT), (300, Key.NEVER)]))
@@ -293,7 +293,7 @@ def test_a_ban_from_every_folder_ends_a_count_that_is_full(folders: list[Path]) 
     assert seen(slideshow) == [("s1.jpg", 0, 100), ("h1.png", 100, 300)]
 
 
-def test_a_folder_rests_until_all_play_again(folders: list[Path]) -> None:
+def test_a_folder_is_paused_until_all_are_resumed(folders: list[Path]) -> None:
     slideshow = before(folders)
     slideshow.begin()
 
@@ -306,7 +306,7 @@ def test_a_folder_rests_until_all_play_again(folders: list[Path]) -> None:
     assert slideshow.message == "No folder is paused."
 
 
-def test_what_comes_from_no_folder_rests_none(folders: list[Path]) -> None:
+def test_a_picture_from_no_folder_pauses_none(folders: list[Path]) -> None:
     slideshow = before(folders)
     slideshow.begin()
     slideshow.press("1")
@@ -318,7 +318,7 @@ def test_what_comes_from_no_folder_rests_none(folders: list[Path]) -> None:
     assert slideshow.player.programme.paused_channels == ()
 
 
-def test_a_player_that_runs_on_remembers_only_so_much(folders: list[Path]) -> None:
+def test_the_memory_of_a_long_running_player_is_bounded(folders: list[Path]) -> None:
     galleries = Galleries(folders)
     galleries.open()
     slideshow = Slideshow(galleries, SETTINGS, seed=1, dwell_ms=1, count=50, remember=5)
@@ -329,7 +329,7 @@ def test_a_player_that_runs_on_remembers_only_so_much(folders: list[Path]) -> No
     assert sum(share.shown for share in slideshow.exposure().values()) == 50
 
 
-def test_the_size_of_folders_counts_and_grows(tmp_path: Path) -> None:
+def test_shares_follow_the_growing_size_of_folders(tmp_path: Path) -> None:
     folders = [media(tmp_path / "a", "1.jpg"), media(tmp_path / "b", "1.jpg", "2.jpg", "3.jpg")]
     slideshow = before(folders, settings=Settings(Exposure(Mode.PRE)))
     assert [share.weight for share in slideshow.exposure().values()] == [18933, 46603]
@@ -374,7 +374,7 @@ def test_cache_files_are_kept_and_grow_with_their_folder(folders: list[Path], tm
     assert one_run() == ["s0.jpg", "h1.png", "s1.jpg", "h2.png"]
 
 
-def test_new_files_are_noticed_through_a_cache_as_well(folders: list[Path], tmp_path: Path) -> None:
+def test_new_files_are_noticed_with_a_cache_too(folders: list[Path], tmp_path: Path) -> None:
     galleries = Galleries(folders, tmp_path / "cache")
     galleries.open()
     slideshow = Slideshow(galleries, SETTINGS, seed=1, dwell_ms=1000)
@@ -418,7 +418,7 @@ def test_the_screen_shows_the_current_item_the_lookahead_and_the_exposure(folder
     assert "This is the oldest item of the history." in paused
 
 
-def test_names_of_files_cannot_command_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_in_file_names_are_escaped(tmp_path: Path) -> None:
     slideshow = before([media(tmp_path / "x", "\x1b[2J[red].jpg")], count=1)
     slideshow.begin()
 
@@ -471,7 +471,7 @@ def test_keys_are_read_as_they_are_pressed() -> None:
     assert pace.wait(None) == Key.QUIT
 
 
-def test_without_a_keyboard_it_sleeps_until_it_is_time() -> None:
+def test_without_a_keyboard_it_sleeps_until_the_next_picture() -> None:
     now = [5000]
     slept: list[float] = []
     pace = LivePace(steady_ms=lambda: now[0], sleep=slept.append)
@@ -482,7 +482,7 @@ def test_without_a_keyboard_it_sleeps_until_it_is_time() -> None:
     assert slept == [0.6, 0]
 
 
-def test_a_terminal_is_played_key_by_key_and_left_as_it_was(folders: list[Path]) -> None:
+def test_the_terminal_is_read_key_by_key_and_restored(folders: list[Path]) -> None:
     import termios
 
     with terminal() as (typing, keyboard):
@@ -505,7 +505,7 @@ def test_a_terminal_is_played_key_by_key_and_left_as_it_was(folders: list[Path])
     assert after == attributes
 
 
-def test_fast_is_the_same_without_waiting(folders: list[Path]) -> None:
+def test_fast_gives_the_same_result_without_waiting(folders: list[Path]) -> None:
     ended = pendula("play", *folders, "--fast", "--count", "3", "--json", "--dwell-ms", "2000")
 
     first = record_of("s1.jpg", 0)
@@ -556,7 +556,7 @@ def test_a_picture_is_shown_until_the_interrupt(folders: list[Path], monkeypatch
     assert [(one["started_ms"], one["ended_ms"]) for one in said["shown"]] == [(0, 4000)]
 
 
-def test_a_log_says_that_there_is_nothing_to_show_yet(tmp_path: Path) -> None:
+def test_the_log_says_that_there_is_nothing_to_show_yet(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
 
     ended = pendula("play", tmp_path / "empty", "--fast", "--count", "2")
@@ -564,7 +564,7 @@ def test_a_log_says_that_there_is_nothing_to_show_yet(tmp_path: Path) -> None:
     assert (ended.code, ended.err) == (0, "pendula: Nothing to show yet.\n")
 
 
-def test_weights_decide_who_is_on_how_often(folders: list[Path], tmp_path: Path) -> None:
+def test_weights_set_the_share_of_each_folder(folders: list[Path], tmp_path: Path) -> None:
     arguments = ("--fast", "--count", "8", "--json", "--weight", "sea=3", "--weight", "hills=1")
 
     said = pendula("play", *folders, *arguments, "--seed", "7", "--cache", tmp_path / "cache").said
@@ -573,7 +573,7 @@ def test_weights_decide_who_is_on_how_often(folders: list[Path], tmp_path: Path)
     assert {name: share["shown"] for name, share in said["exposure"].items()} == {"sea": 6, "hills": 2}
 
 
-def test_chance_begins_with_the_seed(folders: list[Path]) -> None:
+def test_random_picks_depend_on_the_seed(folders: list[Path]) -> None:
     def run(seed: int) -> list[int]:
         arguments = ("--fast", "--count", "12", "--json", "--pick", "random", "--seed", seed)
         return [one["id"] for one in pendula("play", *folders, *arguments).said["shown"]]
@@ -609,9 +609,7 @@ def test_wrong_usage_of_play_is_exit_2(arguments: tuple[str, ...], said: str, fo
     assert said in ended.err
 
 
-def test_a_folder_that_is_not_there_is_exit_1_and_a_cache_that_cannot_be_written_exit_3(
-    folders: list[Path], tmp_path: Path
-) -> None:
+def test_a_missing_folder_is_exit_1_and_an_unwritable_cache_exit_3(folders: list[Path], tmp_path: Path) -> None:
     missing = pendula("play", tmp_path / "none", "--fast", "--count", "1", "--json")
     unwritable = pendula("play", *folders, "--fast", "--count", "1", "--cache", folders[0] / "s1.jpg", "--json")
 

@@ -90,16 +90,16 @@ def test_a_file_of_channels_alone_has_the_defaults() -> None:
 
 
 @pytest.mark.parametrize("text", [FULL, NAE_E, PICK_D, HIST])
-def test_yaml_and_json_say_the_same(text: str) -> None:
+def test_yaml_and_json_are_equivalent(text: str) -> None:
     assert spec(json.dumps(yaml.safe_load(text)), Format.JSON) == spec(text)
 
 
-def test_names_alone_are_calls() -> None:
+def test_a_name_alone_is_a_call() -> None:
     assert spec("channels: []\ncalls: [next, prev, peek, reset]").calls == (Next(), Prev(), Peek(), Reset())
     assert spec("channels: []\ncalls:\n- next:\n").calls == (Next(),)
 
 
-def test_a_set_changes_the_members_it_gives_on_top_of_those_before() -> None:
+def test_a_set_call_changes_only_the_given_members() -> None:
     read = spec(
         "channels: [{id: a, records: []}, {id: b, records: []}]\n"
         "exposure: {mode: MaE, manual_weights: {a: 3, b: 1}}\n"
@@ -122,7 +122,7 @@ def test_a_set_changes_the_members_it_gives_on_top_of_those_before() -> None:
 
 
 @pytest.mark.req("PLAY-EXP-1")
-def test_fractions_are_what_their_text_says() -> None:
+def test_fractions_have_the_exact_value_of_their_text() -> None:
     read = spec("channels: [{id: a, records: []}]\nexposure: {alpha: 0.35, p_min: 0.020, manual_weights: {a: 1e2}}")
 
     assert read.settings.exposure.alpha == Decimal("0.35")
@@ -197,7 +197,7 @@ def test_a_65th_channel_is_refused() -> None:
         "[]",
     ],
 )
-def test_exposure_that_cannot_be_is_a_fault(exposure: str) -> None:
+def test_an_invalid_exposure_is_a_fault(exposure: str) -> None:
     assert faults(f"channels: [{{id: a, records: []}}]\nexposure: {exposure}\n")
 
 
@@ -214,7 +214,7 @@ def test_exposure_that_cannot_be_is_a_fault(exposure: str) -> None:
         "5",
     ],
 )
-def test_a_record_of_a_channel_that_cannot_be_is_a_fault(record: str) -> None:
+def test_an_invalid_record_of_a_channel_is_a_fault(record: str) -> None:
     assert len(faults(f"channels: [{{id: a, records: [{record}]}}]\n")) == 1
 
 
@@ -223,7 +223,7 @@ def test_a_record_of_a_channel_that_cannot_be_is_a_fault(record: str) -> None:
     "artwork",
     [{}, {"ts": 5}, {"id": -1}, {"id": "1"}, {"id": 1, "payload": "AAAA"}, {"id": 1, "payload": 5}, {"id": None}],
 )
-def test_a_new_artwork_that_cannot_be_is_left_to_the_scheduler(artwork: Any) -> None:
+def test_an_invalid_new_artwork_is_left_to_the_scheduler(artwork: Any) -> None:
     read = read_spec(from_value({"channels": [], "calls": [{"nae_insert": artwork}]}))
 
     assert read.calls == (NaeInsert(b""),)
@@ -234,7 +234,7 @@ def test_a_new_artwork_with_an_unknown_member_is_a_fault() -> None:
 
 
 @pytest.mark.req("PLAY-EDGE-3")
-def test_ids_and_times_may_be_as_large_and_small_as_they_fit() -> None:
+def test_ids_and_times_have_the_full_range_of_their_fields() -> None:
     records = [{"id": 0, "ts": -(2**63)}, {"id": 2**64 - 1, "ts": 2**63 - 1}]
 
     read = read_spec(from_value({"channels": [{"id": "a", "records": records}]}))
@@ -242,7 +242,7 @@ def test_ids_and_times_may_be_as_large_and_small_as_they_fit() -> None:
     assert read.channels[0].records == (Record(0, -(2**63)), Record(2**64 - 1, 2**63 - 1))
 
 
-def test_a_list_of_records_is_read_alone() -> None:
+def test_a_list_of_records_can_be_read_alone() -> None:
     assert read_records(from_value([{"id": 1, "ts": 2}])) == (Record(1, 2),)
 
     with pytest.raises(DocumentRefused) as refused:

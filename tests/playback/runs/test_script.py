@@ -76,7 +76,7 @@ def test_golden_hist_through_calls() -> None:
 
 
 @pytest.mark.req("PLAY-FILE-3")
-def test_every_call_has_its_name_and_what_it_gave() -> None:
+def test_every_call_has_its_name_and_its_result() -> None:
     calls: list[Any] = [
         "next",
         {"prev": 1},
@@ -114,7 +114,7 @@ def test_without_anything_to_show_every_next_is_none() -> None:
 
 
 @pytest.mark.req("PLAY-LOOK-5")
-def test_none_stands_in_the_call_and_not_among_the_items() -> None:
+def test_none_is_listed_in_the_call_and_not_among_the_items() -> None:
     # The first of two artworks comes up for certain; then chance decides, and a step without luck gives nothing.
     calls: list[Any] = [
         {"nae_insert": {"id": 8, "ts": 0}},
@@ -132,7 +132,7 @@ def test_none_stands_in_the_call_and_not_among_the_items() -> None:
 
 
 @pytest.mark.req("PLAY-FILE-2")
-def test_count_and_calls_exclude_each_other() -> None:
+def test_count_and_calls_are_mutually_exclusive() -> None:
     with pytest.raises(WrongUsage, match="The file has calls"):
         run_document(document(NAE_E), count=3)
     for count in (None, -1, 10_000_001):
@@ -153,13 +153,13 @@ def test_batches_of_a_run_do_not_change_its_output(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.req("PLAY-RNG-5")
-def test_a_file_without_a_seed_tells_the_one_it_got() -> None:
+def test_a_file_without_a_seed_reports_the_drawn_one() -> None:
     seeds = {run_document(from_value({"channels": [A]}), count=1).stats["global_seed"] for _ in range(4)}
 
     assert len(seeds) > 1
 
 
-def test_channels_come_from_records_caches_and_folders(tmp_path: Path) -> None:
+def test_channels_are_made_from_records_caches_and_folders(tmp_path: Path) -> None:
     kept(tmp_path, "b", 11, 12)
     media(tmp_path / "pictures", "new.jpg", "old.png")
     channels: list[Any] = [A, {"id": "b", "cache": "b.pch"}, {"id": "c", "folder": "pictures"}]
@@ -172,7 +172,7 @@ def test_channels_come_from_records_caches_and_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("PLAY-CACHE-9")
-def test_a_corrupt_cache_is_set_aside_and_the_others_play_on(tmp_path: Path) -> None:
+def test_a_corrupt_cache_is_set_aside_and_the_others_continue(tmp_path: Path) -> None:
     path = kept(tmp_path, "b", 11, 12)
     path.write_bytes(b"XXXX" + path.read_bytes()[4:])
     channels: list[Any] = [A, {"id": "b", "cache": str(path)}]
@@ -186,7 +186,7 @@ def test_a_corrupt_cache_is_set_aside_and_the_others_play_on(tmp_path: Path) -> 
     assert [one.name for one in tmp_path.iterdir()] == ["b.pch.bad"]
 
 
-def test_everything_that_is_not_there_is_refused_at_once_and_nothing_is_touched(tmp_path: Path) -> None:
+def test_all_missing_files_are_reported_at_once_and_nothing_is_changed(tmp_path: Path) -> None:
     corrupt = kept(tmp_path, "b", 11)
     corrupt.write_bytes(b"?")
     specs = [
@@ -209,7 +209,7 @@ def test_everything_that_is_not_there_is_refused_at_once_and_nothing_is_touched(
 
 
 @pytest.mark.req("PLAY-EXP-4")
-def test_folders_bring_their_size_for_proportional_exposure(tmp_path: Path) -> None:
+def test_folders_provide_their_size_for_proportional_exposure(tmp_path: Path) -> None:
     media(tmp_path / "large", *(f"{number}.jpg" for number in range(9)))
     media(tmp_path / "small", "1.jpg")
     channels: list[Any] = [{"id": "l", "folder": "large"}, {"id": "s", "folder": "small"}]
@@ -224,7 +224,7 @@ def test_folders_bring_their_size_for_proportional_exposure(tmp_path: Path) -> N
     assert weights({**exposure, "mode": "EqE"}, {"set": {"exposure": {"mode": "PrE"}}}) == {"l": 58982, "s": 6554}
 
 
-def test_files_left_out_of_a_folder_are_reported_with_its_channel(tmp_path: Path) -> None:
+def test_skipped_files_of_a_folder_are_reported_with_its_channel(tmp_path: Path) -> None:
     media(tmp_path, "a.jpg")
     (tmp_path / "b.jpg").symlink_to(tmp_path / "nowhere.jpg")
 
@@ -290,7 +290,7 @@ def recorded(spec: Any, base: Path) -> RunResult:
 
 
 @pytest.mark.parametrize(("epoch", "ordinal"), [(0, 1), (0, 9), (0, 24), (0, 32), (1, 2)])
-def test_an_item_is_explained_whenever_it_came(epoch: int, ordinal: int) -> None:
+def test_an_item_is_explained_whenever_it_was_shown(epoch: int, ordinal: int) -> None:
     spec = read_spec(document(NAE_E + "  - reset: x\n  - next: 2\nhistory: 1\n"))
 
     found = reason_in(programme_of(spec), calls_of(spec, None), epoch, ordinal)
@@ -301,7 +301,7 @@ def test_an_item_is_explained_whenever_it_came(epoch: int, ordinal: int) -> None
 
 
 @pytest.mark.parametrize(("epoch", "ordinal"), [(0, 0), (0, -1), (0, 33), (1, 1)])
-def test_an_item_that_never_came_is_unknown(epoch: int, ordinal: int) -> None:
+def test_an_item_that_was_never_shown_is_unknown(epoch: int, ordinal: int) -> None:
     spec = read_spec(document(NAE_E))
 
     with pytest.raises(UnknownItem, match="32 of epoch 0"):

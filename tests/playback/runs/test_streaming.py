@@ -32,7 +32,7 @@ def test_a_streamed_document_has_the_bytes_of_the_whole_one(channels: str, count
     assert streamed == encode(whole.as_json())
 
 
-def test_a_summary_of_what_comes_is_that_of_what_is_there(tmp_path: Path) -> None:
+def test_a_summary_of_streamed_items_equals_that_of_a_list(tmp_path: Path) -> None:
     spec = read_spec(from_value({"seed": 7, "channels": CHANNELS["two"]}))
     whole = summed(run_spec(spec, (Next(12_345),), tmp_path))
 
@@ -44,7 +44,7 @@ def test_a_summary_of_what_comes_is_that_of_what_is_there(tmp_path: Path) -> Non
 
 
 @pytest.mark.long
-def test_many_times_as_many_items_need_no_more_memory(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_number_of_items(tmp_path: Path) -> None:
     def peak(count: int) -> int:
         spec = read_spec(from_value({"seed": 7, "channels": CHANNELS["two"]}))
         with (tmp_path / "spool").open("w+b") as spool, staged(spec, tmp_path) as stage:

@@ -37,7 +37,7 @@ def listed(page: Page) -> list[str]:
     return [record.payload.rstrip(b"\0").decode() for record in page.records]
 
 
-def test_a_file_becomes_the_record_that_is_documented(tmp_path: Path) -> None:
+def test_a_file_becomes_the_documented_record(tmp_path: Path) -> None:
     page = FolderSource(media(tmp_path, "sea/boat.JPG", at=1234)).fetch()
 
     digest = sha256(b"sea/boat.JPG").digest()
@@ -59,7 +59,7 @@ def test_a_file_becomes_the_record_that_is_documented(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("seconds", "modified"), [(-5, 0), (0, 0), (2**32 - 1, 2**32 - 1), (2**32, 2**32 - 1), (2**40, 2**32 - 1)]
 )
-def test_the_time_of_change_is_cut_to_what_its_field_holds(seconds: int, modified: int) -> None:
+def test_the_modification_time_is_clamped_to_its_field(seconds: int, modified: int) -> None:
     record = record_of("a.png", seconds * 10**9 + 5)
 
     assert (record.ts, record.modified_ts) == (seconds, modified)
@@ -77,11 +77,11 @@ def test_the_time_of_change_is_cut_to_what_its_field_holds(seconds: int, modifie
         ("x" * 29 + "😀.png", b"x" * 29 + bytes(3)),
     ],
 )
-def test_the_payload_is_the_beginning_of_the_path_in_whole_characters(name: str, payload: bytes) -> None:
+def test_the_payload_is_the_start_of_the_path_in_whole_characters(name: str, payload: bytes) -> None:
     assert record_of(name, 0).payload == payload
 
 
-def test_every_medium_has_a_kind_and_a_format_that_no_other_kind_has() -> None:
+def test_every_format_belongs_to_one_kind() -> None:
     kinds: dict[int, set[int]] = {}
     for extension, medium in MEDIA.items():
         assert extension.startswith(".")
@@ -95,13 +95,13 @@ def test_every_medium_has_a_kind_and_a_format_that_no_other_kind_has() -> None:
 
 
 @pytest.mark.req("PLAY-EXP-4")
-def test_a_folder_counts_its_files_and_none_as_recent(tmp_path: Path) -> None:
+def test_a_folder_counts_its_files_but_none_as_recent(tmp_path: Path) -> None:
     page = FolderSource(media(tmp_path, "a.png", "b/c.mp4", "b/d.flac")).fetch()
 
     assert (page.total_count, page.recent_count, page.complete, page.diagnostics) == (3, 0, True, ())
 
 
-def test_files_come_in_the_order_of_their_paths_and_others_not_at_all(tmp_path: Path) -> None:
+def test_files_are_ordered_by_path_and_other_entries_ignored(tmp_path: Path) -> None:
     media(tmp_path, "b.png", "a/z.png", "a.png", "B.png", "a-.png", "a/b/c.gif")
     media(tmp_path, "notes.txt", "png", "x.png~", ".hidden.png", ".git/x.png", "a/.b/x.png")
     (tmp_path / "folder.png").mkdir()
@@ -112,7 +112,7 @@ def test_files_come_in_the_order_of_their_paths_and_others_not_at_all(tmp_path: 
     assert page.diagnostics == ()
 
 
-def test_links_that_leave_the_folder_are_left_out_and_others_are_files(tmp_path: Path) -> None:
+def test_symlinks_out_of_the_folder_are_ignored_and_others_are_files(tmp_path: Path) -> None:
     outside = media(tmp_path / "outside", "secret.png", "deep/secret.png")
     root = media(tmp_path / "root", "a.png", "in/b.png")
     (root / "same.png").symlink_to(root / "a.png")
@@ -127,7 +127,7 @@ def test_links_that_leave_the_folder_are_left_out_and_others_are_files(tmp_path:
     assert page.diagnostics == ()
 
 
-def test_a_folder_that_is_a_link_itself_is_read(tmp_path: Path) -> None:
+def test_a_symlinked_folder_is_read(tmp_path: Path) -> None:
     media(tmp_path / "real", "a.png")
     (tmp_path / "link").symlink_to(tmp_path / "real", target_is_directory=True)
 
@@ -146,7 +146,7 @@ def test_unreadable_files_are_reported_and_the_rest_is_listed(tmp_path: Path) ->
     assert sorted(told.facts["file"] for told in page.diagnostics) == ["\\udcff.png", "nowhere.png", "self.png"]
 
 
-def test_a_file_that_may_not_be_read_is_left_out_and_nothing_is_taken_for_gone(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_skipped_and_no_file_counts_as_deleted(tmp_path: Path) -> None:
     root = media(tmp_path, "a.png", "closed.png")
     (root / "closed.png").chmod(0)
     readable = os.access(root / "closed.png", os.R_OK)
@@ -159,7 +159,7 @@ def test_a_file_that_may_not_be_read_is_left_out_and_nothing_is_taken_for_gone(t
 
 
 @pytest.mark.parametrize("name", ["missing", "file.png", "nul\0"])
-def test_a_folder_that_is_none_fails_as_a_source(tmp_path: Path, name: str) -> None:
+def test_a_path_other_than_a_folder_fails_as_a_source(tmp_path: Path, name: str) -> None:
     media(tmp_path, "file.png")
     source = FolderSource(tmp_path / name)
 
@@ -169,7 +169,7 @@ def test_a_folder_that_is_none_fails_as_a_source(tmp_path: Path, name: str) -> N
     assert not source.is_there(1)
 
 
-def test_an_item_leads_back_to_its_file(tmp_path: Path) -> None:
+def test_an_item_can_be_traced_to_its_file(tmp_path: Path) -> None:
     source = FolderSource(media(tmp_path, "sea/boat.jpg", "hut.png"))
 
     assert source.path_of(id_of("sea/boat.jpg")) == tmp_path / "sea/boat.jpg"
@@ -217,7 +217,7 @@ def test_records_whose_files_are_missing_are_masked(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("PLAY-CACHE-11")
-def test_a_mask_that_takes_nothing_is_the_shelf_and_other_masks_are_other_contents() -> None:
+def test_an_empty_mask_equals_the_shelf_and_other_masks_are_other_contents() -> None:
     shelf = ids("a", *range(1, 130)).shelf
 
     assert available(shelf, lambda id: True) is shelf

@@ -148,7 +148,7 @@ def test_a_message_becomes_a_record_with_all_its_fields() -> None:
     assert message.record == Record(900, 500, 1, 2, 3, 4000, 5, key, PAYLOAD)
 
 
-def test_members_that_are_null_count_as_absent_and_unknown_ones_are_passed_over() -> None:
+def test_null_members_count_as_absent_and_unknown_ones_are_ignored() -> None:
     message = read_message(event(kind=None, storage_key=None, artist="nobody", sizes={"w": [1.5]}))
 
     assert message.record == Record(900, 500, payload=PAYLOAD)
@@ -200,7 +200,7 @@ def test_an_event_is_forgotten_after_256_others() -> None:
     assert len(inbox.recent) == 256
 
 
-def test_an_inbox_goes_on_with_the_events_another_had_heard_of() -> None:
+def test_an_inbox_continues_with_the_known_events_of_another() -> None:
     first = Inbox(Pool().nae_insert)
     for number in range(300):
         first.receive(event(f"e{number}"))
@@ -238,7 +238,7 @@ def test_an_inbox_goes_on_with_the_events_another_had_heard_of() -> None:
         *((without(name), name) for name in WHOLE),
     ],
 )
-def test_what_is_malformed_is_counted_and_dropped_with_a_sentence(payload: bytes, word: str) -> None:
+def test_malformed_messages_are_counted_and_dropped_with_a_diagnostic(payload: bytes, word: str) -> None:
     pool = Pool()
     inbox = Inbox(pool.nae_insert)
 
@@ -262,13 +262,13 @@ def test_what_is_malformed_is_counted_and_dropped_with_a_sentence(payload: bytes
         event(storage_key="AA=="),
     ],
 )
-def test_a_record_that_cannot_be_is_rejected_by_the_scheduler(payload: bytes) -> None:
+def test_an_invalid_record_is_rejected_by_the_scheduler(payload: bytes) -> None:
     inbox = Inbox(scheduler().nae_insert)
 
     assert inbox.receive(payload).fate is Fate.REJECTED
 
 
-def test_a_player_that_takes_no_new_artwork_says_so() -> None:
+def test_a_player_without_new_artwork_reports_it() -> None:
     inbox = Inbox(scheduler(nae=Nae(enabled=False)).nae_insert)
 
     assert inbox.receive(event()).fate is Fate.DISABLED
@@ -288,7 +288,7 @@ def test_an_event_whose_insertion_failed_is_not_remembered() -> None:
 
 
 @given(st.lists(st.integers(0, 5), max_size=60))
-def test_each_event_is_inserted_once_however_often_it_comes(order: list[int]) -> None:
+def test_each_event_is_inserted_once_however_often_it_arrives(order: list[int]) -> None:
     pool = Pool()
     inbox = Inbox(pool.nae_insert)
 
@@ -300,7 +300,7 @@ def test_each_event_is_inserted_once_however_often_it_comes(order: list[int]) ->
 
 
 @given(st.binary(max_size=200) | st.tuples(st.integers(0, 120), st.binary(max_size=3)))
-def test_no_bytes_whatever_raise(damage: bytes | tuple[int, bytes]) -> None:
+def test_arbitrary_bytes_never_raise(damage: bytes | tuple[int, bytes]) -> None:
     inbox = Inbox(scheduler().nae_insert)
     if isinstance(damage, tuple):
         at, put = damage
@@ -311,7 +311,7 @@ def test_no_bytes_whatever_raise(damage: bytes | tuple[int, bytes]) -> None:
     assert sum(inbox.counts.values()) == 1
 
 
-def test_a_burst_of_ten_thousand_messages_is_taken_whole() -> None:
+def test_a_burst_of_ten_thousand_messages_is_processed_completely() -> None:
     player = scheduler()
     inbox = Inbox(player.nae_insert)
 
@@ -350,14 +350,14 @@ def test_the_topic_has_prefix_and_player() -> None:
         ("a", "k" * 129, "player_key"),
     ],
 )
-def test_what_cannot_be_part_of_a_topic_is_refused(prefix: str, key: str, parameter: str) -> None:
+def test_an_invalid_part_of_a_topic_is_refused(prefix: str, key: str, parameter: str) -> None:
     with pytest.raises(InvalidParameter) as refused:
         topic_of(prefix, key)
 
     assert refused.value.parameter == parameter
 
 
-def test_delays_double_up_to_the_longest_and_restart_after_success() -> None:
+def test_delays_double_up_to_the_maximum_and_restart_after_success() -> None:
     retry = Retry(7, first_ms=100, most_ms=1000)
 
     waits = [retry.failed() for _ in range(100)]
@@ -369,7 +369,7 @@ def test_delays_double_up_to_the_longest_and_restart_after_success() -> None:
     assert 80 <= retry.failed() <= 120
 
 
-def test_the_same_seed_waits_the_same() -> None:
+def test_equal_seeds_give_equal_delays() -> None:
     first, second, other = Retry(1), Retry(1), Retry(2)
 
     waits = [[retry.failed() for _ in range(20)] for retry in (first, second, other)]
@@ -377,12 +377,12 @@ def test_the_same_seed_waits_the_same() -> None:
     assert waits[0] == waits[1] != waits[2]
 
 
-def test_a_broker_does_not_tell_its_password() -> None:
+def test_the_text_of_a_broker_hides_its_password() -> None:
     assert "secret" not in repr(Broker("h", password="secret"))
 
 
 @pytest.mark.parametrize(("host", "port"), [("", 1883), ("h", 0), ("h", 65536)])
-def test_an_address_that_cannot_be_is_refused(host: str, port: int) -> None:
+def test_an_invalid_url_is_refused(host: str, port: int) -> None:
     with pytest.raises(InvalidParameter):
         Broker(host, port)
 
@@ -420,7 +420,7 @@ async def test_a_published_event_is_in_the_pool_and_in_the_programme() -> None:
 
 
 @in_a_loop
-async def test_what_comes_twice_from_the_broker_leaves_the_priority_alone() -> None:
+async def test_a_redelivery_by_the_broker_does_not_change_the_priority() -> None:
     player, ear = scheduler(lookahead=1), Ear()
     async with broker_here() as broker, listening(broker.address, Inbox(player.nae_insert), ear):
         await ear.hears(Connected)
@@ -436,7 +436,7 @@ async def test_what_comes_twice_from_the_broker_leaves_the_priority_alone() -> N
 
 
 @in_a_loop
-async def test_malformed_and_huge_messages_stop_nothing() -> None:
+async def test_malformed_and_huge_messages_do_not_interrupt_reception() -> None:
     inbox, ear = Inbox(scheduler().nae_insert), Ear()
     async with broker_here() as broker, listening(broker.address, inbox, ear):
         await ear.hears(Connected)
@@ -449,7 +449,7 @@ async def test_malformed_and_huge_messages_stop_nothing() -> None:
 
 
 @in_a_loop
-async def test_messages_for_others_are_not_heard_and_those_of_an_old_prefix_are_turned_away() -> None:
+async def test_messages_of_another_player_or_an_old_prefix_are_not_inserted() -> None:
     inbox, ear = Inbox(scheduler().nae_insert), Ear()
     async with broker_here() as broker:
         async with listening(broker.address, inbox, ear, prefix="old"):
@@ -468,7 +468,7 @@ async def test_messages_for_others_are_not_heard_and_those_of_an_old_prefix_are_
 
 
 @in_a_loop
-async def test_what_is_published_while_the_player_is_away_arrives_when_it_is_back() -> None:
+async def test_messages_published_while_the_player_is_offline_arrive_later() -> None:
     inbox, ear = Inbox(scheduler().nae_insert), Ear()
     async with broker_here() as broker:
         async with listening(broker.address, inbox, ear):
@@ -486,7 +486,7 @@ async def test_what_is_published_while_the_player_is_away_arrives_when_it_is_bac
 
 
 @in_a_loop
-async def test_a_broken_connection_is_made_again_and_nothing_published_meanwhile_is_lost() -> None:
+async def test_after_a_reconnect_no_published_message_is_lost() -> None:
     inbox, ear = Inbox(scheduler().nae_insert), Ear()
     async with broker_here() as broker, listening(broker.address, inbox, ear):
         await ear.hears(Connected)
@@ -500,7 +500,7 @@ async def test_a_broken_connection_is_made_again_and_nothing_published_meanwhile
 
 
 @in_a_loop
-async def test_a_broker_that_was_stopped_and_started_is_found_again() -> None:
+async def test_the_listener_reconnects_to_a_restarted_broker() -> None:
     """This broker forgets its sessions when it stops; the subscription is made anew, so that later events arrive."""
     inbox, ear = Inbox(scheduler().nae_insert), Ear()
     async with broker_here() as broker, listening(broker.address, inbox, ear):
@@ -629,7 +629,7 @@ def test_a_broker_with_an_unknown_certificate_gets_neither_password_nor_player(
 
 
 @in_a_loop
-async def test_a_broker_that_never_answers_is_left_with_its_connection_closed() -> None:
+async def test_a_connection_to_a_silent_broker_is_closed() -> None:
     closed: asyncio.Queue[None] = asyncio.Queue()
 
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -706,7 +706,7 @@ async def test_a_listener_in_a_thread_feeds_a_scheduler_until_it_is_stopped() ->
 
 
 @in_a_loop
-async def test_stopping_a_listener_tells_what_had_ended_it() -> None:
+async def test_stopping_a_listener_raises_the_error_that_ended_it() -> None:
     ended = threading.Event()
 
     def tell(news: News) -> None:
@@ -726,7 +726,7 @@ async def test_stopping_a_listener_tells_what_had_ended_it() -> None:
 
 
 @in_a_loop
-async def test_a_listener_waits_for_a_broker_that_is_not_there_yet() -> None:
+async def test_a_listener_waits_for_a_broker_that_starts_later() -> None:
     ear, broker = ThreadEar(), BrokerHere()
     await broker.start()
     await broker.stop()
