@@ -1,14 +1,23 @@
 """Parameters of long tests: a few in every run, the rest in `./test --campaign`."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 
 def campaign_after(count: int, values: Iterable[Any]) -> list[Any]:
     """`values` as parameters, all but the first `count` marked campaign."""
-    return [
-        value if index < count else pytest.param(value, marks=pytest.mark.campaign)
-        for index, value in enumerate(values)
-    ]
+    return [value if index < count else _campaign(value) for index, value in enumerate(values)]
+
+
+def campaign_except(kept: Collection[Any], values: Iterable[Any]) -> list[Any]:
+    """`values` as parameters, all but those in `kept` marked campaign."""
+    return [value if value in kept else _campaign(value) for value in values]
+
+
+def _campaign(value: Any) -> Any:
+    if isinstance(value, ParameterSet):
+        return pytest.param(*value.values, marks=[*value.marks, pytest.mark.campaign], id=value.id)
+    return pytest.param(value, marks=pytest.mark.campaign)

@@ -100,7 +100,7 @@ def test_the_script_prints_the_story_and_draws_it(tmp_path: Path) -> None:
     picture = tmp_path / "town.svg"
 
     printed = subprocess.run(
-        [sys.executable, ROOT / "examples/town/story.py", picture], capture_output=True, check=True, timeout=60
+        [sys.executable, ROOT / "examples/town/story.py", picture], capture_output=True, check=True, timeout=300
     ).stdout.decode()
 
     assert "  15:40  mira stops (write), because of a knock at the door\n" in printed

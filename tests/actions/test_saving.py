@@ -13,6 +13,7 @@ from pendula.actions.runs import config_of
 from pendula.kernel.canonical import decode, digest, encode
 from tests.actions.scenarios import HORIZON, SEEDS, Hook, commands_of, engine_run, epoch_of, fresh, scenario, unshrunk
 from tests.actions.worlds import EPOCH, NEXT_EPOCH, day, does, expected_lines, lasting, lines, of, outcome
+from tests.campaigns import campaign_after
 
 DEFS = {
     "watch": lasting(120, "gate", interruptible=True, resources=[{"name": "oil", "amount": "0.5"}]),
@@ -273,7 +274,7 @@ def test_a_restored_world_saves_the_same_bytes_later_on() -> None:
 
 
 @pytest.mark.req("ACT-CARRY-2", "ACT-CARRY-3", "ACT-CARRY-4")
-@pytest.mark.parametrize("epochs", [2, 3, 4, 5])
+@pytest.mark.parametrize("epochs", campaign_after(2, [2, 3, 4, 5]))
 @unshrunk
 @given(SEEDS)
 def test_carried_from_file_to_file_equals_one_run(epochs: int, seed: int) -> None:

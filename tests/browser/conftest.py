@@ -75,7 +75,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     for server in started:
         server.send_signal(signal.SIGTERM)
     for server in started:
-        server.communicate(timeout=120)
+        server.communicate(timeout=300)
         assert server.returncode == 0
 
 

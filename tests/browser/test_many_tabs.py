@@ -37,7 +37,7 @@ class KillableServer:
     def kill(self) -> None:
         if self._server is not None:
             self._server.send_signal(signal.SIGKILL)
-            self._server.communicate(timeout=120)
+            self._server.communicate(timeout=300)
             self._server = None
 
 

@@ -18,7 +18,7 @@ from pendula.credit.commands import Clear, Pay
 from pendula.credit.runs.headless import Headless, made
 from pendula.documents import from_value
 
-PATIENCE = 60.0  # of a test that would otherwise hang
+PATIENCE = 240.0  # of a test that would otherwise hang
 
 
 class Core:

@@ -200,14 +200,28 @@ def _changes(changes: list[Change]) -> dict[tuple[str, str, str], Fraction]:
 
 
 @pytest.mark.req("SIM-DET-1", "SIM-DET-13", "SIM-PAY-8", "SIM-PAY-10", "SIM-CLR-6", "SIM-PROF-8")
-@pytest.mark.parametrize("first", [0, 20, *(pytest.param(first, marks=pytest.mark.long) for first in (40, 60, 80))])
+@pytest.mark.parametrize(
+    "first",
+    [
+        0,
+        pytest.param(20, marks=pytest.mark.campaign),
+        *(pytest.param(first, marks=pytest.mark.long) for first in (40, 60, 80)),
+    ],
+)
 def test_the_engine_agrees_on_random_networks_with_static_clearing(first: int) -> None:
     for seed in range(first, first + 20):
         assert difference(case(seed, adaptive=False)) is None, seed
 
 
 @pytest.mark.req("SIM-ADP-1", "SIM-ADP-15")
-@pytest.mark.parametrize("first", [0, 20, *(pytest.param(first, marks=pytest.mark.long) for first in (40, 60, 80))])
+@pytest.mark.parametrize(
+    "first",
+    [
+        0,
+        pytest.param(20, marks=pytest.mark.campaign),
+        *(pytest.param(first, marks=pytest.mark.long) for first in (40, 60, 80)),
+    ],
+)
 def test_the_engine_agrees_on_random_networks_with_adaptive_clearing(first: int) -> None:
     for seed in range(first, first + 20):
         assert difference(case(1000 + seed, adaptive=True)) is None, 1000 + seed

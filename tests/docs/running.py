@@ -276,10 +276,20 @@ def blocks_of(page: Path) -> list[Block]:
 
 # Pages whose examples take long, such as many seeds; with `--campaign` they are run like the others.
 SLOW = (
+    "add-a-stream",
+    "bring-your-own-user-interface",
     "checkpoint-and-fork-a-run",
     "clearing-and-the-optimum",
     "compare-policies",
+    "drill-a-failure",
+    "read-why-a-truck-waits",
+    "recompile-after-a-change",
+    "serve-a-fleet",
+    "serve-a-world",
+    "serve-players",
+    "serve-with-tokens",
     "sweep-settings",
+    "tune-a-fleet",
     "watch-a-village",
 )
 

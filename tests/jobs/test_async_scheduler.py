@@ -87,7 +87,7 @@ def test_the_event_loop_runs_while_another_writer_holds_the_store(tmp_path: Path
 
         def hold(_: Any) -> None:
             held.set()
-            free.wait(30)
+            free.wait(240)
 
         holder = threading.Thread(target=lambda: blocking.calls.store.write(hold))
         holder.start()
@@ -123,7 +123,7 @@ def test_jobs_of_a_cancelled_pull_are_released(tmp_path: Path) -> None:
         def pull(self, **members: Any) -> dict[str, Any]:
             reply = super().pull(**members)
             self.entered.set()
-            self.go_on.wait(30)
+            self.go_on.wait(240)
             return reply
 
         def release(self, job_id: str, **members: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pendula.jobs.background import BackgroundLoop
 from pendula.kernel.errors import WorldBroken
 
 LOG = logging.getLogger("pendula.jobs.test")
-WAIT_SEC = 30.0
+WAIT_SEC = 240.0
 
 
 def looped(work: Callable[[], float | None]) -> BackgroundLoop:

@@ -125,6 +125,7 @@ def test_ctrl_c_at_any_moment_leaves_the_store_usable(tmp_path: Path, interrupts
 # Freezes
 
 
+@pytest.mark.campaign
 @pytest.mark.req("JOB-STO-5")
 @pytest.mark.parametrize("freezes", lasting(12, 200))
 def test_a_frozen_process_blocks_others_only_while_it_is_writing(tmp_path: Path, freezes: int) -> None:
@@ -183,6 +184,7 @@ class Jumping:
             return fast() + self._offset
 
 
+@pytest.mark.campaign
 @pytest.mark.req("JOB-PULL-9")
 @pytest.mark.parametrize("seconds", [SHORT_SECONDS, pytest.param(LONG_SECONDS, marks=pytest.mark.long)])
 def test_clock_jumps_in_every_process_break_nothing(tmp_path: Path, seconds: float) -> None:
@@ -228,6 +230,7 @@ def full_and_freed(place: Path, rounds: int) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.campaign
 @pytest.mark.req("JOB-STO-7")
 @pytest.mark.parametrize("rounds", lasting(8, 60))
 def test_a_disk_that_fills_up_and_is_freed_loses_no_data(small_disk: Path, rounds: int) -> None:

@@ -1077,7 +1077,7 @@ def test_a_real_server_answers_and_stops_with_0(jobs: Program, db: tuple[str, st
             refused = jobs("free-key", "k", "--reason", "x", *at, "--json")
             near = jobs("list", *db, "--json")
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=30)
+            process.communicate(timeout=300)
         finally:
             process.kill()
 

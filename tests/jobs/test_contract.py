@@ -437,7 +437,7 @@ def test_every_generated_request_is_answered_as_documented(server: LiveServer) -
 
 
 def call(server: LiveServer, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-    reply = httpx.request(method, f"{server.url}{path}", json=body, timeout=30)
+    reply = httpx.request(method, f"{server.url}{path}", json=body, timeout=300)
     return reply.status_code, reply.json() if reply.headers["content-type"].startswith("application/json") else None
 
 

@@ -88,7 +88,7 @@ def finish(folder: Path) -> None:
 
 @pytest.mark.req("JOB-STO-7")
 @pytest.mark.req("JOB-STO-6")
-@pytest.mark.parametrize("share", campaign_after(3, range(SHARES)))
+@pytest.mark.parametrize("share", campaign_after(1, range(SHARES)))
 def test_a_killed_process_loses_no_answered_call(tmp_path: Path, share: int) -> None:
     folder = made(tmp_path)
     kills = KILLS // SHARES
@@ -222,7 +222,7 @@ def strike(crew: Crew, luck: Random, jobs: int, most: int = 12) -> int:
 @pytest.mark.req("JOB-WRK-13")
 @pytest.mark.req("JOB-POL-4")
 @pytest.mark.req("JOB-ACK-8")
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", campaign_after(2, range(4)))
 def test_killed_and_frozen_workers_leave_every_effect_once_and_no_job_running(tmp_path: Path, seed: int) -> None:
     assert crew_under_fire(tmp_path, seed) > 0
 

@@ -114,7 +114,7 @@ def test_a_store_can_be_opened_after_an_interrupt_anywhere_in_its_opening(tmp_pa
 def test_an_opened_gate_stays_open() -> None:
     gate = Gate()
     passed: list[bool] = []
-    threads = [threading.Thread(target=lambda: passed.append(gate.wait(60))) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: passed.append(gate.wait(240))) for _ in range(8)]
     for thread in threads:
         thread.start()
 
@@ -122,7 +122,7 @@ def test_an_opened_gate_stays_open() -> None:
     gate.open()
     gate.open()
     for thread in threads:
-        thread.join(60)
+        thread.join(240)
 
     assert passed == [True] * 8
     assert gate.wait(0) is True

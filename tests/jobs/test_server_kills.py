@@ -89,10 +89,10 @@ def test_a_killed_server_loses_no_answered_call(tmp_path: Path, kills: int) -> N
             for thread in threads:
                 thread.start()
             for _ in range(random.randrange(20, 120)):
-                assert enough.acquire(timeout=60)
+                assert enough.acquire(timeout=300)
             process.kill()
             for thread in threads:
-                thread.join(60)
+                thread.join(240)
         stored += [key for client in clients for key in client.stored]
         acked += [job_id for client in clients for job_id in client.acked]
 

@@ -17,6 +17,7 @@ from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
 from pendula.testing import over_seeds
 from pendula.testing.tally import Add
+from tests.campaigns import campaign_after
 from tests.forking import forked
 from tests.kernel.journals import new_driver, recovered
 
@@ -60,7 +61,7 @@ def kill_one(directory: Path, seed: int) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork on Windows")
-@pytest.mark.parametrize("share", range(10))
+@pytest.mark.parametrize("share", campaign_after(4, range(10)))
 def test_a_killed_process_loses_nothing_it_acknowledged(tmp_path: Path, share: int) -> None:
     seeds = range(share * KILLS, (share + 1) * KILLS)
 

@@ -181,7 +181,7 @@ class BrokerThread:
         self._call(self._publish(topic, payloads))
 
     async def _publish(self, topic: str, payloads: tuple[bytes, ...]) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(240):
             while topic not in self.broker.subscribed:
                 await asyncio.sleep(0.01)
         await self.broker.publish(topic, *payloads)

@@ -77,7 +77,7 @@ def test_there_is_one_copy_of_the_frame() -> None:
 
 def script(name: str, *arguments: object) -> str:
     command = [sys.executable, str(ROOT / "examples/frame" / name), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.decode()
+    return subprocess.run(command, capture_output=True, check=True, timeout=300).stdout.decode()
 
 
 def test_the_scripts_draw_and_print(tmp_path: Path) -> None:

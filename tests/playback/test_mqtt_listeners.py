@@ -51,7 +51,7 @@ def test_run_inserts_received_artwork_before_the_first_call(tmp_path: Path, brok
     running = program("run", file, *count, *source, "--json")
 
     broker.publish(f"{PREFIX}/player/frame-7/new-artwork", event(), event("e1"), event("e2", 901))
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=300)
 
     said = json.loads(out)
     assert (running.returncode, err) == (0, "")
@@ -77,7 +77,7 @@ def test_play_shows_artwork_published_while_it_runs(tmp_path: Path, broker: Brok
         found = any("900" in line for line in running.stderr)  # a line a picture, until it is on
     finally:
         running.terminate()
-        running.communicate(timeout=60)
+        running.communicate(timeout=300)
 
     assert found
 

@@ -89,7 +89,7 @@ async def serve(sim: Simulator, scenario: Any, **body: Any) -> str:
 
 
 async def until_streamed(sim: Simulator, run_id: str, wanted: Callable[[list[Told]], bool]) -> list[Told]:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(240):
         while not wanted(events := await sim.events(run_id)):
             await asyncio.sleep(0.01)
         return events

@@ -291,7 +291,7 @@ def test_9_3_artwork_announced_by_a_broker_is_inserted(tmp_path: Path, monkeypat
         command = [sys.executable, "-m", "pendula", "playback", "run", str(file), *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
             broker.publish("gallery/player/hall/new-artwork", message("e1", 900))
-            out, _ = running.communicate(timeout=60)
+            out, _ = running.communicate(timeout=300)
 
     assert 900 in shown(json.loads(out))
 

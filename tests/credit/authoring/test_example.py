@@ -49,11 +49,12 @@ def test_a_share_of_zero_payments_is_zero(lives: dict[str, Life]) -> None:
     assert next(iter(lives.values())).per_cent(TICKS, TICKS + 10) == 0
 
 
+@pytest.mark.campaign
 def test_the_script_prints_every_life_and_draws_it(tmp_path: Path, lives: dict[str, Life]) -> None:
     picture = tmp_path / "village.svg"
     command = [sys.executable, str(ROOT / "examples/village/lives.py"), str(picture)]
 
-    output = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.decode()
+    output = subprocess.run(command, capture_output=True, check=True, timeout=300).stdout.decode()
 
     for name, life in lives.items():
         assert f"{name}: {life.result.counters.committed_total} of" in output

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pendula.credit.authoring.linting import lint
@@ -25,6 +25,7 @@ from pendula.credit.settings import Settings
 from pendula.documents import read_bytes
 from pendula.kernel.canonical import Json, digest, encode
 from pendula.kernel.errors import InputRefused
+from tests.campaigns import campaign_after
 
 HOPS = 3  # how far a sender looks for a receiver
 LONGEST_CYCLE = 6
@@ -201,6 +202,7 @@ def test_every_network_loads_without_faults_or_warnings(profile: Profile, partic
 
 
 @pytest.mark.req("SIM-SCN-15")
+@settings(max_examples=settings().max_examples // 4)
 @given(profiles, st.integers(3, 300), seeds)
 def test_the_linter_has_no_findings(profile: Profile, participants: int, seed: int) -> None:
     scenario = loaded(village(participants, seed, profile=profile))
@@ -364,7 +366,7 @@ def test_three_neighbours_on_a_ring_form_a_cycle() -> None:
 
 
 @pytest.mark.req("SIM-PROF-20")
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", campaign_after(2, SEEDS))
 def test_a_village_of_a_hundred_meets_the_realism_targets(seed: int) -> None:
     run = begun(Profile.VILLAGE, 100, seed)
 

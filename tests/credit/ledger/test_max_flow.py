@@ -13,6 +13,7 @@ from pendula.credit.ledger.book import Book, People
 from pendula.credit.ledger.max_flow import exact_routes, max_flow, shares
 from pendula.credit.ledger.routing import Found, Work, WorkSpent, greedy_routes
 from pendula.credit.model import LineStatus, Participant, ParticipantType, Policy, Trustline
+from tests.campaigns import campaign_after, campaign_except
 
 PLENTY = 10**9
 WAYS_TO_TRY = 16
@@ -228,7 +229,7 @@ def test_with_enough_hops_and_routes_exactly_the_largest_flow_is_carried(book: B
 
 
 @pytest.mark.req("SIM-PAY-11")
-@pytest.mark.parametrize("paths", [1, 2, 3, 4])
+@pytest.mark.parametrize("paths", campaign_except((2,), [1, 2, 3, 4]))
 @pytest.mark.parametrize("kind", [tangle, lambda luck: network(luck, 7, 3)], ids=["tangles", "networks"])
 def test_a_payment_is_refused_only_if_no_set_of_routes_carries_it(kind: Callable[[Random], Book], paths: int) -> None:
     carried = refused = 0
@@ -250,7 +251,7 @@ def test_a_payment_is_refused_only_if_no_set_of_routes_carries_it(kind: Callable
     assert min(carried, refused) >= 100, (carried, refused)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("count", campaign_after(3, [1, 2, 3, 4, 5]))
 def test_shares_of_routes_equal_an_exhaustive_search(count: int) -> None:
     for seed in range(300):
         luck = Random(f"{count} {seed}")

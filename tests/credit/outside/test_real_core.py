@@ -17,6 +17,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay
+from tests.campaigns import campaign_after
 from tests.credit.core import Core, serving_core
 from tests.credit.misbehaving import network
 
@@ -196,7 +197,7 @@ def test_a_clearing_that_does_not_fit_the_ledger_is_a_drift_and_changes_nothing(
 
 
 @pytest.mark.req("SIM-PAY-24")
-@pytest.mark.parametrize("status", [202, 408, 409, 500])
+@pytest.mark.parametrize("status", campaign_after(2, [202, 408, 409, 500]))
 def test_a_clearing_without_a_definite_answer_is_looked_up(status: int) -> None:
     with serving_core(NETWORK) as core:
         run = Run(core)

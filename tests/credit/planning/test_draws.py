@@ -78,6 +78,7 @@ def test_counting_alone_gives_the_same_figures() -> None:
     assert (counted.attempts, counted.rejected) == (run.run.counters.attempts_total, run.run.counters.rejected_total)
 
 
+@pytest.mark.campaign
 def test_a_comparison_gives_equal_bytes_with_one_and_two_processes() -> None:
     document = from_value(village(8, 7))
     sides = Settings(), changed(Settings(), {"clearing_policy": "adaptive"})

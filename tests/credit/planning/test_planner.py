@@ -244,7 +244,7 @@ def test_planning_ends_where_no_participant_can_pay(monkeypatch: pytest.MonkeyPa
     planner, seen = run.run.network.planner, 0
     assert isinstance(planner, Planner)
 
-    for _ in planner._hopeful(planner._accepting((), 100), 50_000_000, _Demand(0)):
+    for _ in planner._hopeful(planner._accepting((), 100), 5_000_000, _Demand(0)):
         seen += 1
 
     assert seen == 0

@@ -12,6 +12,7 @@ from pendula.fleet.gateway import heard
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.tasks.book import Task
 from pendula.fleet.tick import phases
+from tests.campaigns import campaign_after
 from tests.fleet.operators.test_desk import action
 
 
@@ -108,7 +109,7 @@ def test_a_task_that_is_held_waits_until_it_is_resumed() -> None:
 
 
 @pytest.mark.req("FLT-TASK-7", "FLT-FAIL-11")
-@pytest.mark.parametrize("kind", ["WITHDRAW_TASK", "HOLD_TASK", "CANCEL_TASK"])
+@pytest.mark.parametrize("kind", campaign_after(1, ["WITHDRAW_TASK", "HOLD_TASK", "CANCEL_TASK"]))
 def test_a_task_whose_goods_are_on_board_stays_with_its_truck(kind: str) -> None:
     run = hall()
     while not any(one.loaded for one in run.dispatch.tasks()):

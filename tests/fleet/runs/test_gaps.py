@@ -19,6 +19,7 @@ from pendula.kernel.frames import JournalCorrupt, frame_at, read_header
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay
 from pendula.kernel.segments import SUFFIX
+from tests.campaigns import campaign_after
 
 RING_MS, AWAY_TICKS = 7_000, 150
 
@@ -129,7 +130,7 @@ def test_what_is_missing_is_told_also_where_the_first_tick_after_it_is_refused(
 
 
 @pytest.mark.req("FLT-OBS-4", "FLT-OBS-5", "FLT-OBS-2")
-@pytest.mark.parametrize("trouble", ["full", "failed"])
+@pytest.mark.parametrize("trouble", campaign_after(1, ["full", "failed"]))
 def test_both_parts_replay_alone_and_name_the_gap(tmp_path: Path, weather: Weather, trouble: str) -> None:
     driven = gone_for_long(tmp_path / "j", weather, trouble)
     last = driven.run.traffic.tick_number

@@ -24,6 +24,7 @@ from pendula.fleet.tick import traffic
 from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import WorldBroken, WrongUsage
 from pendula.kernel.replay import replay
+from tests.campaigns import campaign_after
 
 PERIOD_MS = 100
 RAISED = [ValueError("no"), OSError(5, "radio"), RecursionError(), MemoryError(), AssertionError(), TimeoutError()]
@@ -110,7 +111,7 @@ def raising(error: BaseException) -> Callable[[], None]:
 
 
 @pytest.mark.req("FLT-RTP-11", "FLT-FAIL-16")
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", campaign_after(2, DOORS))
 def test_a_gateway_that_raises_costs_no_tick_and_is_told_once(tmp_path: Path, door: str) -> None:
     live = Live(tmp_path / "j")
     live.tick(100)
@@ -132,8 +133,7 @@ def test_a_gateway_that_raises_costs_no_tick_and_is_told_once(tmp_path: Path, do
 @pytest.mark.parametrize(
     ("door", "end"),
     [
-        *(("poll", one) for one in ENDS),
-        *(("send", one) for one in ENDS),
+        *campaign_after(2, [pytest.param(door, one) for one in ENDS for door in ("poll", "send")]),
         *(pytest.param(door, one, marks=pytest.mark.long) for door in ("announce", "operate") for one in ENDS),
     ],
 )
@@ -208,12 +208,12 @@ def test_a_second_thread_is_refused_while_a_tick_is_under_way(tmp_path: Path) ->
 
     def hang() -> None:
         entered.set()
-        leave.wait(30)
+        leave.wait(240)
 
     live.gateway.rigged["poll"] = hang
     first = threading.Thread(target=live.tick)
     first.start()
-    entered.wait(30)
+    entered.wait(240)
     try:
         with pytest.raises(WrongUsage, match="a tick is under way"):
             live.manager.tick()
@@ -306,7 +306,7 @@ def test_what_is_said_to_be_done_under_a_name_that_nothing_has_costs_no_tick(
     assert live.replays()
 
 
-@pytest.mark.parametrize("again", ["restart", "announce"])
+@pytest.mark.parametrize("again", campaign_after(1, ["restart", "announce"]))
 def test_a_truck_that_was_carried_elsewhere_does_not_take_up_its_way_from_before(tmp_path: Path, again: str) -> None:
     live = Live(tmp_path / "j")
     live.tick(60)
@@ -360,15 +360,18 @@ def test_garbage_of_one_truck_stops_that_truck_alone_and_replays(
 @pytest.mark.req("FLT-FAIL-1")
 @pytest.mark.parametrize(
     "handed",
-    [
-        lambda _: None,
-        lambda _: 7,
-        lambda came: came.reports,
-        lambda came: Received(None, came.done),  # type: ignore[arg-type]
-        lambda came: Received(came.reports, None),  # type: ignore[arg-type]
-        lambda came: Received(tuple(came.reports) * 10_000, came.done),
-        lambda came: (one for one in came.reports),
-    ],
+    campaign_after(
+        3,
+        [
+            lambda _: None,
+            lambda _: 7,
+            lambda came: came.reports,
+            lambda came: Received(None, came.done),  # type: ignore[arg-type]
+            lambda came: Received(came.reports, None),  # type: ignore[arg-type]
+            lambda came: Received(tuple(came.reports) * 10_000, came.done),
+            lambda came: (one for one in came.reports),
+        ],
+    ),
 )
 def test_what_is_no_answer_counts_as_none(tmp_path: Path, handed: Callable[[Received], Any]) -> None:
     live = Live(tmp_path / "j")
@@ -394,12 +397,15 @@ def _acknowledged(change: Callable[[RobotState], Iterable[RobotState]]) -> Calla
 @pytest.mark.req("FLT-RTP-8", "FLT-RES-13")
 @pytest.mark.parametrize(
     "change",
-    [
-        lambda one: (one, one, one),
-        lambda one: (spoiled(one, nowMs=one.nowMs - 1, lastAckSeq=max(0, one.lastAckSeq - 50)), one),
-        lambda one: (one, spoiled(one, nowMs=one.nowMs - 1, lastAckSeq=0)),
-        lambda one: (spoiled(one, lastAckSeq=10**9),),
-    ],
+    campaign_after(
+        2,
+        [
+            lambda one: (one, one, one),
+            lambda one: (spoiled(one, nowMs=one.nowMs - 1, lastAckSeq=max(0, one.lastAckSeq - 50)), one),
+            lambda one: (one, spoiled(one, nowMs=one.nowMs - 1, lastAckSeq=0)),
+            lambda one: (spoiled(one, lastAckSeq=10**9),),
+        ],
+    ),
     ids=["again", "older beside it", "older after it", "never sent"],
 )
 def test_acknowledgements_that_come_twice_or_out_of_order_or_of_nothing_free_nothing_early(
@@ -455,6 +461,7 @@ def test_an_operation_that_could_not_be_told_is_told_when_the_gateway_is_well_ag
     assert live.replays()
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-FAIL-16", "FLT-TASK-7")
 def test_what_was_done_before_a_tick_that_failed_is_heard_in_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

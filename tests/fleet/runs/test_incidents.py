@@ -155,6 +155,7 @@ def test_a_bundle_that_is_being_made_is_claimed_until_it_has_its_name(
     assert [one.name for one in folder.iterdir()] == [made[0].name]
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-OBS-11")
 def test_a_fleet_that_runs_makes_its_bundles_itself_when_the_minute_after_is_over(tmp_path: Path) -> None:
     jumped(tmp_path / "journal", 650, 720)

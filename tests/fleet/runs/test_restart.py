@@ -71,6 +71,7 @@ def test_fifty_kills_at_random_ticks(tmp_path: Path, seed: int) -> None:
     assert report.first_difference is None
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-TEST-23")
 def test_without_a_manager_every_truck_stops_and_with_a_new_one_tasks_go_on(tmp_path: Path) -> None:
     hall = Hall(shipped("hall"), tmp_path / "j", 5)

@@ -225,14 +225,14 @@ def test_the_disk_is_synced_in_the_background(tmp_path: Path) -> None:
         def sync(self, name: str) -> None:
             if name.endswith(".journal"):
                 self.syncing.set()
-                assert self.go_on.wait(30)
+                assert self.go_on.wait(240)
             super().sync(name)
 
     disk = Slow()
     journal = RingJournal(new_journal(Tally, CONFIG, disk))
     journal.append("input", 0, b"0")
     first = journal.flush()
-    assert disk.syncing.wait(30)
+    assert disk.syncing.wait(240)
     journal.append("input", 1, b"1")
     second = journal.flush()
     disk.go_on.set()

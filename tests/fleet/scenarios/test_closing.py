@@ -13,6 +13,7 @@ from pendula.fleet.scenarios import Run, Scenario, shipped
 from pendula.fleet.scenarios.names import ScenarioRefused
 from pendula.fleet.scenarios.reading import read_scenario
 from pendula.fleet.tick import phases
+from tests.campaigns import campaign_after
 from tests.fleet.scenarios.random_closings import changed, closed_and_opened
 from tests.fleet.scenarios.random_runs import drawn
 
@@ -121,6 +122,7 @@ def test_a_task_of_a_closed_station_waits_with_a_reason_until_it_is_opened() -> 
     assert (run.is_over, run.dispatch.book.done) == (True, 1)
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-PLAN-8", "FLT-TASK-13")
 def test_a_truck_on_its_way_to_a_station_that_is_closed_goes_home_and_its_task_waits() -> None:
     run = two_ways(15_000)
@@ -236,6 +238,7 @@ def test_an_action_that_contradicts_itself_closes_nothing(members: dict[str, obj
     assert run.traffic.closings == ()
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-PLAN-8", "FLT-TEST-5")
 def test_a_scenario_closes_and_opens_places() -> None:
     run = Run(
@@ -301,12 +304,11 @@ def test_a_tick_that_fails_closes_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.req("FLT-PLAN-8", "FLT-LIVE-4", "FLT-LIVE-9", "FLT-TEST-41", "FLT-TEST-48")
-@pytest.mark.parametrize("part", range(4))
-def test_random_closings_let_no_truck_in_and_in_the_end_every_task_is_done(part: int) -> None:
-    for seed in range(3 * part, 3 * part + 3):
-        _, wrong = closed_and_opened(drawn(seed, 5, 45_000))
+@pytest.mark.parametrize("seed", campaign_after(1, range(12)))
+def test_random_closings_let_no_truck_in_and_in_the_end_every_task_is_done(seed: int) -> None:
+    _, wrong = closed_and_opened(drawn(seed, 5, 45_000))
 
-        assert wrong == [], seed
+    assert wrong == []
 
 
 @pytest.mark.long
@@ -318,6 +320,7 @@ def test_many_random_closings_of_larger_fleets(seed: int) -> None:
     assert wrong == []
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-PLAN-8", "FLT-LIVE-9", "FLT-FAIL-9")
 def test_a_truck_that_fails_while_a_lane_is_closed_comes_back_and_all_gets_done() -> None:
     run = Run(shipped("offline"))
@@ -334,6 +337,7 @@ def test_a_truck_that_fails_while_a_lane_is_closed_comes_back_and_all_gets_done(
     assert run.result().form["violations"] == []
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-OBS-4")
 def test_a_run_in_which_places_are_closed_repeats_to_the_same_digest() -> None:
     def digest() -> str:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from pendula.fleet.scenarios import Run, shipped, shipped_names
 from pendula.fleet.tick import TrafficRefused
+from tests.campaigns import campaign_after, campaign_except
 
 # Minutes of traffic each: for the long campaign.
 SLOW = ("backward", "hall", "patrol")
@@ -18,8 +19,18 @@ TROUBLED = ("given-back-late", "late-acks", "noise", "offline", "overrun", "pose
 MORE_SEEDS = range(1, 20)
 
 
+# Seconds each: in every run.
+QUICK = (
+    *("arrival", "crossing", "crossing-every", "crossing-turn", "follow", "idle-in-the-way", "near-lanes"),
+    *("near-lanes-apart", "near-lanes-opposite", "tail-swing", "tail-swing-apart", "triangle-12", "triangle-8-refused"),
+)
+
+
 def named(*every: str) -> list[object]:
-    return [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in every]
+    return [
+        pytest.param(name, marks=pytest.mark.long) if name in SLOW else campaign_except(QUICK, [name])[0]
+        for name in every
+    ]
 
 
 @pytest.mark.req("FLT-TEST-5", "FLT-TEST-10", "FLT-TEST-11", "FLT-TEST-12", "FLT-TEST-16", "FLT-TEST-17", "FLT-TEST-18")
@@ -80,7 +91,7 @@ def test_of_two_trucks_nose_to_nose_the_one_with_another_way_is_rerouted() -> No
 
 
 @pytest.mark.req("FLT-TEST-11")
-@pytest.mark.parametrize("name", ["crossing", "crossing-turn", "crossing-every"])
+@pytest.mark.parametrize("name", campaign_after(1, ["crossing", "crossing-turn", "crossing-every"]))
 def test_the_node_of_a_crossing_never_has_two_holders(name: str) -> None:
     run = Run(shipped(name))
     most = 0

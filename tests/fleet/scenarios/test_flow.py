@@ -28,6 +28,7 @@ def flow(name: str, seed: int, duration_ms: int) -> Flow:
     return Flow(Run(endless(sample, name, duration_ms, seed), site)).drive(duration_ms)
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-LIVE-6")
 def test_a_truck_advances_when_twenty_trucks_start_at_once() -> None:
     driven = flow("grid", 0, MINUTE_MS)

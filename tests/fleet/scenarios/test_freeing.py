@@ -16,6 +16,7 @@ from pendula.fleet.simulator.faults import Fault
 from pendula.fleet.units import MILLION
 from pendula.fleet.views.reasons import resource_id
 from pendula.kernel.rng import Pcg32
+from tests.campaigns import campaign_after
 
 HOUR_MS = 3_600_000
 TROUBLES = (None, FaultKind.OFFLINE, FaultKind.SILENCE, FaultKind.FAULT, FaultKind.STUCK)
@@ -71,6 +72,15 @@ def turns(run: Run) -> bool:
     return last is not None and last.commands[0].mode is CommandMode.TURN
 
 
+PLACES = (on_a_lane, in_its_spur, at_work, turns)
+# The first round has every trouble and every place.
+CASES = [
+    pytest.param(PLACES[(index + turn) % len(PLACES)], trouble)
+    for turn in range(len(PLACES))
+    for index, trouble in enumerate(TROUBLES)
+]
+
+
 def troubled(run: Run, trouble: FaultKind | None) -> None:
     """The truck is paused, or something happens to it; a while later it stands."""
     if trouble is None:
@@ -94,8 +104,7 @@ def every_name_is_freed_or_refused(run: Run) -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1", "FLT-TEST-44")
-@pytest.mark.parametrize("trouble", TROUBLES)
-@pytest.mark.parametrize("there", [on_a_lane, in_its_spur, at_work, turns])
+@pytest.mark.parametrize(("there", "trouble"), campaign_after(len(TROUBLES), CASES))
 def test_the_place_of_a_truck_is_not_freed_but_the_offered_resources_are(
     there: Callable[[Run], bool], trouble: FaultKind | None
 ) -> None:
@@ -112,7 +121,7 @@ def test_the_place_of_a_truck_is_not_freed_but_the_offered_resources_are(
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1", "FLT-TEST-44")
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", campaign_after(2, range(6)))
 def test_no_forced_release_makes_a_tick_fail(seed: int) -> None:
     draw = Pcg32.seeded(seed, 1)
     run = Run(shipped("hall"))

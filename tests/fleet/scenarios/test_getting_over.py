@@ -4,6 +4,7 @@ import pytest
 
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.simulator.faults import Fault
+from tests.campaigns import campaign_after
 from tests.fleet.scenarios.getting_over import KINDS, Trouble, drawn, left_standing
 
 
@@ -16,12 +17,15 @@ def test_all_trucks_continue_after_a_fault_or_wait_for_an_operator(seed: int) ->
 @pytest.mark.req("FLT-FAIL-10", "FLT-LIVE-9")
 @pytest.mark.parametrize(
     "trouble",
-    [
-        Trouble(Fault(FaultKind.SILENCE, 30_000), "R3", "driving", 39_500, seed=1015),
-        Trouble(Fault(FaultKind.SILENCE, 10_000), "R1", "loading", 122_000, seed=4),
-        Trouble(Fault(FaultKind.NOISE, 2_500, by_um=245_895), "R2", "driving", 39_898, seed=365),
-    ],
-    ids=["silent before its pick", "silent in its pick", "noise while it comes to its pick"],
+    campaign_after(
+        1,
+        [
+            Trouble(Fault(FaultKind.NOISE, 2_500, by_um=245_895), "R2", "driving", 39_898, seed=365),
+            Trouble(Fault(FaultKind.SILENCE, 30_000), "R3", "driving", 39_500, seed=1015),
+            Trouble(Fault(FaultKind.SILENCE, 10_000), "R1", "loading", 122_000, seed=4),
+        ],
+    ),
+    ids=["noise while it comes to its pick", "silent before its pick", "silent in its pick"],
 )
 def test_no_truck_is_left_standing_after_known_faults(trouble: Trouble) -> None:
     assert list(left_standing(trouble)) == []

@@ -27,6 +27,7 @@ def patrolling() -> Run:
     return Run(replace(shipped("patrol"), tasks=(), streams=(there, back), expect=()))
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-PERF-7")
 def test_memory_hardly_grows_from_five_to_ten_minutes() -> None:
     run = patrolling()

@@ -10,6 +10,7 @@ from pendula.fleet.scenarios import Run, Scenario, shipped
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.simulator.faults import Fault
 from pendula.fleet.units import MILLION
+from tests.campaigns import campaign_after
 
 # So far from where the truck is.
 FAR_UM = 9_000_000
@@ -54,7 +55,7 @@ def test_a_truck_that_was_carried_elsewhere_stands_until_it_is_relocated(phase: 
 
 
 @pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-11", "FLT-TASK-16")
-@pytest.mark.parametrize("phase", [Phase.IDLE, Phase.TO_PICK, Phase.LOADING, Phase.UNLOADING])
+@pytest.mark.parametrize("phase", campaign_after(2, [Phase.IDLE, Phase.TO_PICK, Phase.LOADING, Phase.UNLOADING]))
 def test_a_truck_continues_its_work_from_the_place_of_a_relocation(phase: Phase) -> None:
     run = Run(one_task(40_000 if phase is Phase.IDLE else 0))
     carried(run, phase)

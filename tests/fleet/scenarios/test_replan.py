@@ -10,6 +10,7 @@ from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tick import TickInputs, TickOutputs
+from tests.campaigns import campaign_after
 from tests.fleet.scenarios.watching import Grants, Place
 
 # With the others of the first twenty the truck that gives the spur back is not the first to come to it.
@@ -86,7 +87,7 @@ def test_a_truck_replanned_in_mid_lane_releases_the_spur_after_its_acknowledgeme
 
 
 @pytest.mark.req("FLT-TEST-22", "FLT-RES-13", "FLT-RES-12")
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", campaign_after(1, SEEDS))
 def test_a_waiting_truck_gets_returned_resources_after_a_late_acknowledgement(seed: int) -> None:
     run, given = replanned(seed, Fault(FaultKind.LATE_ACKS, 6_000, by_ms=3_000))
     token, begun_ms = run.site.token(0), run.now_ms

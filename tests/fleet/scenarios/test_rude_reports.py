@@ -11,6 +11,7 @@ from pendula.fleet.routing.progress import apart_um
 from pendula.fleet.samples import FL_STD, live_map
 from pendula.fleet.scenarios import Run
 from pendula.fleet.simulator import Fault, FaultKind, WorldSettings
+from tests.campaigns import campaign_after
 
 MINUTE_MS = 60_000
 # Everything at its bound. With the tick and the period of the reports the latencies make up `controlLatencyS`.
@@ -50,7 +51,7 @@ def stops(run: Run) -> list[str]:
 
 
 @pytest.mark.req("FLT-PLAN-15", "FLT-TEST-4")
-@pytest.mark.parametrize("profile", [FL_STD, VAGUE, EXACT], ids=["reference", "vague", "exact"])
+@pytest.mark.parametrize("profile", campaign_after(1, [FL_STD, VAGUE, EXACT]), ids=["reference", "vague", "exact"])
 def test_trucks_whose_errors_stay_within_their_profile_are_not_stopped(profile: RobotProfile) -> None:
     assert stops(five_trucks(1, 2, profile)) == []
 

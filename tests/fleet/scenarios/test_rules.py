@@ -129,6 +129,7 @@ def test_a_run_reads_no_clock_and_never_sleeps(monkeypatch: pytest.MonkeyPatch) 
     assert result.form["simulatedMs"] == 10_000
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-TEST-51", "FLT-LIVE-13")
 def test_the_witness_of_forty_trucks_and_more_replays_after_every_tick() -> None:
     sample = spur_grid(8, 7)
@@ -156,6 +157,7 @@ def test_trucks_that_turn_or_load_are_the_only_ones_in_their_discs() -> None:
     assert run.measures.violations["I-7"] == 0
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-TASK-15", "FLT-TEST-20", "FLT-DCL-18")
 def test_a_truck_that_waits_for_a_pick_in_a_spur_blocks_no_other_truck() -> None:
     run = Run(shipped("spur"))
@@ -199,6 +201,7 @@ SHORT_SPUR: dict[str, Json] = {
 }
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-LIVE-7", "FLT-LIVE-2")
 def test_a_truck_that_has_come_home_to_a_spur_of_the_needed_length_lets_others_pass_its_mouth(tmp_path: Path) -> None:
     result = Run(read_scenario(from_value(SHORT_SPUR, "short-spur"), tmp_path)).run()

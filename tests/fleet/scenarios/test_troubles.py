@@ -10,15 +10,17 @@ from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import Fault, FaultKind
 
 SEEDS = range(1, 21)
-# Two more seeds of the short ones always, and twenty of all with the long ones.
+# One more seed of the short ones always, another in the campaign, and twenty of all with the long ones.
 SHORT = ("noise", "overrun", "pose-jump")
+SHORT_MARKS = {1: (), 2: (pytest.mark.campaign,)}
 NOISY = [
-    pytest.param(name, seed, marks=() if name in SHORT and seed <= 2 else pytest.mark.long)
+    pytest.param(name, seed, marks=SHORT_MARKS.get(seed, pytest.mark.long) if name in SHORT else pytest.mark.long)
     for name in ("given-back-late", "late-acks", "offline", *SHORT)
     for seed in SEEDS
 ]
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-TEST-14", "FLT-FAIL-9", "FLT-LIVE-9", "FLT-RES-11", "FLT-RES-12")
 def test_a_silent_truck_keeps_its_place_for_the_whole_run_and_the_others_go_round_it() -> None:
     run = Run(shipped("offline"))
@@ -32,6 +34,7 @@ def test_a_silent_truck_keeps_its_place_for_the_whole_run_and_the_others_go_roun
     assert alert.details["cutOff"] == []
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-TEST-14", "FLT-LIVE-9")
 def test_a_truck_that_cannot_go_round_a_silent_one_is_named_and_waits_at_a_refuge() -> None:
     scenario = shipped("follow")
@@ -57,6 +60,7 @@ def test_a_jump_to_the_next_lane_stops_both_trucks_within_a_tick_and_both_contin
     assert run.run().unmet == ()
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-TEST-22", "FLT-FAIL-18", "FLT-RES-13")
 def test_trucks_with_late_acknowledgements_stop_and_continue() -> None:
     assert Run(shipped("late-acks")).run().unmet == ()
@@ -72,6 +76,7 @@ def test_returned_resources_are_not_granted_before_a_late_acknowledgement() -> N
     assert run.measures.waits["R2"].longest_ms["WAIT_NODE"] > 3_000
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-TEST-25", "FLT-OSC-10", "FLT-OSC-1", "FLT-OSC-4", "FLT-OSC-5", "FLT-OSC-7")
 def test_a_minute_of_noise_changes_nothing_for_a_truck_that_waits() -> None:
     run = Run(shipped("noise"))
@@ -100,6 +105,7 @@ def test_the_cells_covered_by_an_overrun_are_not_granted() -> None:
     assert not set(run.traffic.records[0].keeps) & covered
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-RTP-10", "FLT-FAIL-11")
 def test_a_truck_that_overran_its_stop_line_continues_after_it_is_cleared() -> None:
     run = Run(shipped("overrun"))

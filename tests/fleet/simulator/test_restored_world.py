@@ -30,6 +30,7 @@ def begun_anew(run: Run) -> World:
     )
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-FAIL-14")
 def test_after_a_restart_trucks_have_their_last_reported_poses() -> None:
     run = hall_with_brief_stops()
@@ -57,7 +58,11 @@ def test_after_a_restart_trucks_have_their_last_reported_poses() -> None:
 @pytest.mark.req("FLT-FAIL-14")
 @pytest.mark.parametrize(
     ("every", "ticks"),
-    [(197, 1500), (211, 1500), *(pytest.param(every, 2000, marks=pytest.mark.long) for every in (127, 151, 181))],
+    [
+        (211, 1500),
+        pytest.param(197, 1500, marks=pytest.mark.campaign),
+        *(pytest.param(every, 2000, marks=pytest.mark.long) for every in (127, 151, 181)),
+    ],
 )
 def test_trucks_continue_after_repeated_restarts(every: int, ticks: int) -> None:
     run = hall_with_brief_stops()

@@ -53,6 +53,7 @@ def goes_home_ms() -> int:
     return run.now_ms + 3_000
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-TASK-10", "FLT-TASK-5")
 def test_a_truck_on_its_way_to_rest_takes_a_task_and_leaves_the_way_at_a_node() -> None:
     run = alone(OUT, TaskOrder("back", "EAST", "WEST", goes_home_ms()))
@@ -62,6 +63,7 @@ def test_a_truck_on_its_way_to_rest_takes_a_task_and_leaves_the_way_at_a_node() 
     assert (driver.phase, driver.admitted, driver.node == driver.rest) == (Phase.TO_PICK, True, False)
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-TASK-10")
 def test_a_truck_that_turned_round_on_its_way_to_rest_finishes_its_task_and_rests() -> None:
     run = alone(OUT, TaskOrder("back", "EAST", "WEST", goes_home_ms()))

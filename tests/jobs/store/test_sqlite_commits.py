@@ -187,7 +187,7 @@ def test_a_caller_interrupted_in_the_queue_does_not_stop_the_queue(tmp_path: Pat
     joined(*threads)
     later = threading.Thread(target=lambda: scheduler.enqueue(**JOB, object_id="later"), daemon=True)
     later.start()
-    later.join(timeout=20)
+    later.join(240)
 
     assert not later.is_alive(), "nobody serves the line any more"
     assert "later" in {job["object_id"] for job in scheduler.list()["jobs"]}
@@ -387,7 +387,7 @@ def test_an_error_of_an_effects_own_database_fails_no_other_caller(tmp_path: Pat
 
     def hold(_: Any) -> None:
         entered.set()
-        go_on.wait(30)
+        go_on.wait(240)
 
     def effect(_: Any) -> None:
         raise raised
@@ -403,7 +403,7 @@ def test_an_error_of_an_effects_own_database_fails_no_other_caller(tmp_path: Pat
 
     threads = [threading.Thread(target=lambda: calls.store.write(hold))]
     threads[0].start()
-    entered.wait(30)
+    entered.wait(240)
     threads += [threading.Thread(target=tried), *(threading.Thread(target=enqueued, args=(n,)) for n in range(3))]
     for thread in threads[1:]:
         thread.start()
@@ -411,7 +411,7 @@ def test_an_error_of_an_effects_own_database_fails_no_other_caller(tmp_path: Pat
         pass
     go_on.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(240)
 
     failed = [answer for answer in answers if isinstance(answer, Exception)]
     assert [type(answer) for answer in failed] == [EffectFailed]

@@ -23,7 +23,7 @@ class Serving:
         if not self.groups:
             self.groups.append([])
             self.inside.set()
-            assert self.go_on.wait(30)
+            assert self.go_on.wait(240)
         self.groups[-1] += [call.metadata["name"] for call in group]  # type: ignore[misc]
         self.groups.append([])
         for call in group:
@@ -49,7 +49,7 @@ def queued(serving: Serving, *calls: Call[Any]) -> list[threading.Thread]:
         thread = threading.Thread(target=serving.line.submit, args=(one,))
         thread.start()
         threads.append(thread)
-        assert serving.inside.wait(30)
+        assert serving.inside.wait(240)
         while len(serving.line) < number:
             pass
     return threads
@@ -63,7 +63,7 @@ def test_queued_callers_are_served_together_and_foreign_code_alone(serving: Serv
 
     serving.go_on.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(240)
 
     assert [group for group in serving.groups if group] == [
         ["first"], ["a", "b"], ["effect"], ["c", "d"], ["last effect"]
@@ -82,7 +82,7 @@ def test_a_caller_that_left_the_queue_is_not_served(serving: Serving) -> None:
 
     serving.go_on.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(240)
 
     assert [group for group in serving.groups if group] == [["first"], ["stays"]]
 
@@ -92,11 +92,11 @@ def test_an_unknown_second_thread_serves_no_caller(serving: Serving) -> None:
     threads = queued(serving, call("first"))
     stray = threading.Thread(target=serving.line._run)
     stray.start()
-    stray.join(30)
+    stray.join(240)
 
     assert not stray.is_alive()
     serving.go_on.set()
-    threads[0].join(30)
+    threads[0].join(240)
     assert not threads[0].is_alive()
 
 

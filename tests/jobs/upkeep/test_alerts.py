@@ -191,11 +191,11 @@ def test_a_hanging_sink_delays_no_call(client: Virtual) -> None:
 
     def hangs(alert: Alert) -> None:
         entered.set()
-        assert release.wait(30)
+        assert release.wait(240)
 
     alerts = Alerts(client.calls.store, client.clock, [hangs], poll_sec=0.01)
     alerts.start()
-    assert entered.wait(30)
+    assert entered.wait(240)
     client.enqueue(**{**MEMORY, "object_id": "mem_2"})
     [job] = client.pull(worker_id="w1")["jobs"]
     done = client.ack(job["job_id"], result="succeeded", lease_token=job["lease_token"])
@@ -212,7 +212,7 @@ def test_the_thread_delivers_new_alerts_while_it_runs(client: Virtual) -> None:
     alerts.start()
     dead_letter(client, "mem_1")
 
-    assert arrived.wait(30)
+    assert arrived.wait(240)
     alerts.close()
 
 

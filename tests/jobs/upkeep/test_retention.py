@@ -334,7 +334,7 @@ def test_the_background_retention_repeats_until_it_is_closed(tmp_path: Path, mon
     retaining = RetentionService(scheduler.calls, every_sec=0.001)
     retaining.start()
 
-    assert looked.wait(20)
+    assert looked.wait(240)
     retaining.close()
     assert rounds[:2] == [1, 0]
     assert statuses(scheduler) == {}

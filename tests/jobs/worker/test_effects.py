@@ -205,7 +205,7 @@ def test_one_failed_effect_does_not_affect_others_in_its_commit(client: Virtual)
     for number in range(8):
         client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"}, idempotency_key=f"k{number}")
     jobs = client.pull(worker_id="w1")["jobs"]
-    gate = threading.Barrier(8, timeout=30)
+    gate = threading.Barrier(8, timeout=300)
     ended: dict[str, str] = {}
 
     def apply(job: dict[str, Any]) -> None:

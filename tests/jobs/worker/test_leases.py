@@ -179,7 +179,7 @@ def test_a_handler_that_blocks_its_event_loop_does_not_block_renewals(tmp_path: 
     client.enqueue(**MEMORY)
 
     async def blocks(context: Context) -> Done:
-        return Done(outcome="renewed" if client.two.wait(60) else "not renewed")
+        return Done(outcome="renewed" if client.two.wait(240) else "not renewed")
 
     tally = Worker(client, decays(blocks), lease_sec=1, max_jobs=1).run()
 

@@ -125,7 +125,7 @@ def test_concurrency_limits_the_running_handlers(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     for number in range(3):
         client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
-    together = threading.Barrier(3, timeout=30)
+    together = threading.Barrier(3, timeout=300)
 
     tally = worked(client, decays(lambda context: together.wait() * 0 or None), 3, concurrency=3).tally
 
@@ -223,7 +223,7 @@ def test_after_the_grace_period_a_running_handler_is_cancelled_and_its_result_di
 
     def stays(context: Context) -> None:
         worker.stop()
-        release.wait(30)
+        release.wait(240)
         cancelled.append(context.cancelled())
         over.set()
 
@@ -231,7 +231,7 @@ def test_after_the_grace_period_a_running_handler_is_cancelled_and_its_result_di
     worker.run()
     release.set()
 
-    assert over.wait(30)
+    assert over.wait(240)
     assert cancelled == [True]
     assert only(client)["status"] == "running"
 
@@ -387,7 +387,7 @@ def test_a_stop_logs_the_handlers_still_running(tmp_path: Path, caplog: pytest.L
 
     def decay(context: Context) -> None:
         worker.stop()
-        assert told.wait(30)
+        assert told.wait(240)
 
     worker = Worker(client, decays(decay), ticks=client.clock)
     log, heard = logging.getLogger("pendula.jobs.worker"), Told()

@@ -197,7 +197,7 @@ def test_after_a_reentrant_shelf_call_other_threads_are_not_blocked() -> None:
 
     thread = threading.Thread(target=lambda: found.append(scheduler.next()))
     thread.start()
-    thread.join(10)
+    thread.join(240)
 
     assert found[0] is not None
 

@@ -492,7 +492,7 @@ def test_the_terminal_is_read_key_by_key_and_restored(folders: list[Path]) -> No
             [sys.executable, "-m", "pendula", "playback", "play", *folders, "--json"],
             stdin=keyboard,
             capture_output=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         after = termios.tcgetattr(keyboard)

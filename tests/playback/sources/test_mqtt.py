@@ -78,7 +78,7 @@ def in_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., N
     @wraps(test)
     def run(*arguments: Any, **named: Any) -> None:
         async def limited() -> None:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(240):
                 await test(*arguments, **named)
 
         asyncio.run(limited())
@@ -673,7 +673,7 @@ class ThreadEar:
         self.tell = self.news.put
 
     async def next(self) -> News:
-        return await asyncio.to_thread(self.news.get, timeout=60)
+        return await asyncio.to_thread(self.news.get, timeout=300)
 
     async def hears(self, kind: type[News]) -> None:
         while not isinstance(await self.next(), kind):

@@ -137,7 +137,7 @@ async def test_only_so_many_reads_of_what_was_measured_wait_for_the_store(
     monkeypatch.setattr(still.service, "query_store", held)
     reads = [asyncio.create_task(still.get(f"/runs/{run_id}/metrics")) for _ in range(most)]
     lane = still.service.large_reads
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(240):
         while lane.inside < most or not asked:
             await asyncio.sleep(0.001)
         another = await still.get(f"/runs/{run_id}/metrics")

@@ -140,7 +140,7 @@ async def test_heartbeat_and_pace_are_two_settings(tmp_path: Path) -> None:
     slow_ticks = {**STILL, "SIMULATOR_HEARTBEAT_MS": "5", "SIMULATOR_PACE_MS": "3600000"}
     async with simulator(tmp_path / "slow", slow_ticks) as sim:
         run_id = await sim.start()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(240):
             while len([one for one in await sim.events(run_id) if one["type"] == "run_status"]) < 5:
                 await asyncio.sleep(0.01)
         assert (await sim.status(run_id))["sim_time_ms"] == 0
