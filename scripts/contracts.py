@@ -1,10 +1,9 @@
-"""Writes what the models of the contracts can tell: docs/reference/fleet-contracts.md and a JSON Schema of each.
+"""Writes docs/reference/fleet-contracts.md and a JSON Schema of each contract, from the models.
 
     python scripts/contracts.py            write the files
     python scripts/contracts.py --check    change nothing; fail when a file is not what would be written
 
-What a member means stands in docs/reference/contracts.toml. A member without a line and a line without a member are
-faults.
+docs/reference/contracts.toml explains each member. A member without a line and a line without a member are faults.
 """
 
 import json
@@ -24,30 +23,30 @@ from pendula.fleet.events import FleetEvent
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs/reference"
-# Payloads that tests read, check and write: what stands in the page is what they prove.
+# Payloads that tests read, check and write, so that the page shows tested examples.
 GOLDEN = ROOT / "tests/fleet/golden"
 PRINTED = ROOT / "examples/specifications"
 # Longer ones are files of their own, such as compiled maps.
 MOST_LINES = 22
 EVERYWHERE = "everywhere"
-# Names of models say that they are forms of something; a reader need not know.
+# A suffix of model names that the page omits.
 ENDINGS = ("Contract", "Form")
 INTRO = """# Contracts of a fleet
 
-The payloads of the scheduler `fleet`: maps, trucks and routes, and what a running system exchanges with trucks, tasks
-and people. The [events](#events) of a fleet are at the end.
+The payloads of the scheduler `fleet`: maps, trucks and routes, and the messages of a running fleet with trucks, tasks
+and operators. The [events](#events) of a fleet are at the end.
 
 Written by `scripts/contracts.py` from the models and `docs/reference/contracts.toml`; change those, not this page.
 
 ## How they are read
 
-Payloads are canonical JSON: sorted members, UTF-8, no NaN. Names say units: `…M` metres, `…Rad` radians, `…Ms`
+Payloads are canonical JSON: sorted members, UTF-8, no NaN. Names end with units: `…M` metres, `…Rad` radians, `…Ms`
 milliseconds, `…Ts` a time in milliseconds, `…S` a position on the route in metres (but seconds in `controlLatencyS`).
 Lengths and angles have at most six decimals, and numbers are exact: `0.1` is a tenth, never a float. The angle
 `3.141593` means π.
 
-A member that is not known is passed over. A missing one that is required is an error, and so is another major version
-of `contractVersion`. Members marked *optional* may be left out; null is allowed only where it says so.
+Unknown members are ignored. A missing required member is an error, and so is another major version of
+`contractVersion`. Members marked *optional* may be left out; null is allowed only where the type has it.
 
 ```python
 from pendula.fleet.contracts import CONTRACTS, ContractRefused, parse, schema_of, serialise
@@ -73,7 +72,7 @@ Each contract has a JSON Schema (draft 2020-12), in the folder `schemas` beside 
 
 
 class Unexplained(Exception):
-    """Members and their lines do not fit together; says which."""
+    """Members without a line, or lines without a member."""
 
 
 def name_of(model: str) -> str:
@@ -87,7 +86,7 @@ def anchor(name: str) -> str:
 
 
 def types() -> dict[str, dict[str, Any]]:
-    """Every object of every contract by its name, contracts first where they come up first."""
+    """Every object of every contract by its name, in the order of first use."""
     found: dict[str, dict[str, Any]] = {}
     for contract in CONTRACTS:
         for model, form in schema_of(contract)["$defs"].items():
@@ -148,8 +147,8 @@ def _events() -> Iterator[str]:
     """The events of a stream of a fleet, by `type`."""
     yield "## Events"
     yield ""
-    yield "What [a stream](http.md) and the outcomes of a journal tell of a fleet. Events of one tick have the same"
-    yield "record in their id, and `ticked` comes first."
+    yield "The events in [a stream](http.md) of a fleet and in the outcomes of its journal. Events of one tick have the"
+    yield "same record in their id, and `ticked` comes first."
     yield ""
     yield "| `type` | members | |"
     yield "|---|---|---|"

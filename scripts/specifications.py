@@ -1,11 +1,11 @@
-"""Which test carries out which section of the specifications: writes the table, and checks the tests.
+"""Writes the table of sections of the specifications with their tests, and checks the tests.
 
     python scripts/specifications.py             write the table into build/reference/specifications.md
     python scripts/specifications.py --check     write nothing; fail when a test lacks a part
 
 The table is not committed: the documentation site has it (scripts/docs_hooks.py). A test in tests/specifications
-carries `@pytest.mark.section("3.3 Ack", door="HTTP")`; the first paragraph of its docstring says what the section asks.
-What differs from a specification on purpose stands in `differences.toml`.
+carries `@pytest.mark.section("3.3 Ack", door="HTTP")`; the first paragraph of its docstring says what the section
+requires. Intended differences from a specification are in `differences.toml`.
 """
 
 import argparse
@@ -34,7 +34,7 @@ SPECIFICATIONS = {
 
 @dataclass(frozen=True)
 class Section:
-    """A test that carries out one section of a specification."""
+    """A test of one section of a specification."""
 
     scheduler: str
     title: str
@@ -44,19 +44,19 @@ class Section:
 
     @property
     def order(self) -> tuple[list[tuple[int, str]], str]:
-        """By the parts of the number, so that 2.10 stands behind 2.9; appendices (A, B1) last."""
+        """By the parts of the number, so that 2.10 follows 2.9; appendices (A, B1) last."""
         number = self.title.partition(" ")[0]
         parts = [(int(part), "") if part.isdigit() else (sys.maxsize, part) for part in number.split(".")]
         return parts, self.test
 
 
 class Faulty(Exception):
-    """A test of a section that the page cannot show; says which and what is missing."""
+    """A test of a section lacks something; the message has its place."""
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(prog="scripts/specifications.py", description=str(__doc__).partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; fail when something does not fit")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if there are faults")
     options = parser.parse_args(arguments)
     try:
         text = written(root)
@@ -114,7 +114,7 @@ def _section(scheduler: str, path: str, node: ast.FunctionDef | ast.AsyncFunctio
 
 
 def differences(root: Path) -> list[dict[str, str]]:
-    """What is kept different from a specification, each with its reason."""
+    """Intended differences from specifications, each with its reason."""
     rows: list[dict[str, str]] = tomllib.loads((root / DIFFERENCES).read_text(encoding="utf-8")).get("difference", [])
     if len(rows) > MOST_DIFFERENCES:
         raise Faulty(f"{DIFFERENCES}: {len(rows)} rows; at most {MOST_DIFFERENCES} are allowed")
@@ -136,7 +136,7 @@ def page(found: Sequence[Section], kept_different: Sequence[dict[str, str]]) -> 
         for section in (section for section in found if section.scheduler == scheduler):
             test = section.test.rpartition("::")[2]
             lines.append(f"| {_cell(section.title)} | {_cell(section.asks)} | {section.door} | `{test}` |")
-    lines += ["", "## Kept different", ""]
+    lines += ["", "## Intended differences", ""]
     if kept_different:
         lines += ["| scheduler | section | says | does | reason |", "|---|---|---|---|---|"]
         for row in kept_different:

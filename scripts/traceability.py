@@ -1,13 +1,13 @@
-"""Which tests prove which requirement: writes the table, and checks the marks.
+"""Writes the table of requirements with the tests that prove them, and checks the marks.
 
     python scripts/traceability.py             write the table into build/reference/traceability.md
     python scripts/traceability.py --check     fail when a mark names no requirement, or a scheduler that
                                                pyproject.toml declares complete has a MUST without a test
     python scripts/traceability.py --refresh   read ids and forces again from the requirement documents, then write
 
-The table is not committed: the documentation site has it (scripts/docs_hooks.py). The requirement documents lie beside
-the checkout and may be absent; the project keeps ids and forces of its own in docs/reference/requirements.json. Tests
-are found by `@pytest.mark.req("ID", …)` without importing them.
+The table is not committed: the documentation site has it (scripts/docs_hooks.py). The requirement documents are
+beside the checkout and may be absent; docs/reference/requirements.json has a copy of ids and forces. Tests are
+found by `@pytest.mark.req("ID", …)` without importing them.
 """
 
 import argparse
@@ -29,7 +29,7 @@ PAGE = "build/reference/traceability.md"
 _DEFINITION = re.compile(
     r"\s*(?:[-*]\s+|\|\s*)?(?P<bold>\*\*)?(?P<id>[A-Z]+-[A-Z0-9]+-[0-9]+[a-z]?)\b\**\s*\(?(?P<force>MUST|SHOULD|MAY)?\b"
 )
-# Where it says nothing of its force, a requirement counts as the strictest.
+# A requirement without a force counts as MUST.
 STRICTEST = "MUST"
 
 Forces = dict[str, str]
@@ -47,11 +47,11 @@ class Mark:
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(prog="scripts/traceability.py", description="Which tests prove which requirement.")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--check", action="store_true", help="change nothing; fail when something does not fit")
+    what.add_argument("--check", action="store_true", help="change nothing; fail if there are faults")
     what.add_argument("--refresh", action="store_true", help="read the requirement documents again first")
     told = parser.parse_args(arguments)
     if told.refresh and not refresh(root):
-        print(f"There are no requirement documents at {DOCUMENTS}; {LIST} stays as it is", file=sys.stderr)
+        print(f"There are no requirement documents at {DOCUMENTS}; {LIST} is unchanged", file=sys.stderr)
         return 1
     schedulers = read_list(root)
     marks = marks_of(root)
@@ -78,7 +78,7 @@ def refresh(root: Path) -> bool:
 
 
 def checkouts(root: Path) -> Iterator[Path]:
-    """This checkout and, where it is a worktree of git's, the one it belongs to: the documents lie beside that."""
+    """This checkout and, for a git worktree, its main checkout, which has the documents beside it."""
     yield root
     link = root / ".git"
     if link.is_file():
@@ -119,7 +119,7 @@ class Marks:
     def __init__(self, path: str, tree: ast.Module) -> None:
         self._path = path
         self._tree = tree
-        # Parameters and marks may stand apart from the test and be used by name.
+        # Parameters and marks may be defined elsewhere and used by name.
         self._named = {
             target.id: list(_requirements(statement.value))
             for statement in tree.body
@@ -186,11 +186,11 @@ def page(schedulers: Mapping[str, Forces], marks: Sequence[Mark]) -> str:
         if mark.requirement is not None and mark.test not in tests.setdefault(mark.requirement, []):
             tests[mark.requirement].append(mark.test)
     lines = [
-        # Otherwise most of what the search of the site knows would be names of tests.
+        # Otherwise most search results of the site would be names of tests.
         *("---", "search:", "  exclude: true", "---", ""),
         "# Requirements and the tests that prove them",
         "",
-        "A scheduler that `pyproject.toml` calls complete has a test for each MUST. A test runs alone under its name:",
+        "A scheduler that `pyproject.toml` lists as complete has a test for each MUST. To run one test:",
         "`pytest NAME`.",
         "",
         "| scheduler | requirements | MUST | MUST with a test |",
@@ -221,7 +221,7 @@ def _of_scheduler(forces: Forces, tests: Mapping[str, Sequence[str]]) -> Iterato
 
 
 def faults_of(root: Path, schedulers: Mapping[str, Forces], marks: Sequence[Mark]) -> Iterator[str]:
-    """One sentence for each thing that does not fit."""
+    """One sentence for each fault."""
     known = {requirement for forces in schedulers.values() for requirement in forces}
     for mark in marks:
         path = mark.test.partition("::")[0]

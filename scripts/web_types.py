@@ -1,9 +1,9 @@
-"""Writes the types of what a server answers, for the control room: web/src/api/types.ts, from its OpenAPI document.
+"""Writes the types of the answers of a server for the control room, web/src/api/types.ts, from its OpenAPI document.
 
     python scripts/web_types.py
 
 Set-up runs this before it builds the page; the file is never committed and never changed by hand. A shape that cannot
-be written as a type is a fault, not a guess.
+be written as a type is an error.
 """
 
 import json
@@ -17,7 +17,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 TYPES = ROOT / "web/src/api/types.ts"
 HEAD = """\
-/** What a server answers, as its OpenAPI document says. Written by scripts/web_types.py; changes here are lost. */
+/** The answers of a server, from its OpenAPI document. Written by scripts/web_types.py; changes here are lost. */
 
 import type { Json, JsonObject } from "./json";
 """
@@ -33,7 +33,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 
 class SameName(Exception):
-    """Shapes that cannot be told apart by their names, or have one that is not a name in TypeScript."""
+    """Shapes with equal names, or with a name that is invalid in TypeScript."""
 
 
 def main() -> int:
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def types_of(document: Shape) -> str:
-    """The whole file: each shape that an answer has or holds, and which path answers a GET or a POST with which."""
+    """The whole file: the shapes of answers and their parts, and the shape of each GET and POST by path."""
     shapes, answers = document["components"]["schemas"], dict(sorted(answers_of(document)))
     names = sorted(reached(shapes, answers.values()))
     require_names(shapes, names)
@@ -61,15 +61,15 @@ def types_of(document: Shape) -> str:
 
 
 def table_of(name: str, method: str, answers: Mapping[tuple[str, str], Shape]) -> str:
-    """What a method is answered with, by path."""
+    """The answers of a method, by path."""
     told = {path: type_of(shape) for (path, used), shape in answers.items() if used == method}
     members = "".join(f"  readonly {json.dumps(path)}: {written};\n" for path, written in told.items())
-    words = f"/** What a {method.upper()} is answered with, by path. */"
+    words = f"/** The answers of {method.upper()}, by path. */"
     return f"{words}\nexport interface {name} {{\n{members}}}\n"
 
 
 def answers_of(document: Shape) -> Iterator[tuple[tuple[str, str], Shape]]:
-    """Path, method and shape of every answer of success that is JSON; of several the first."""
+    """Path, method and shape of the first successful JSON answer of each route."""
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             for status, response in sorted(operation["responses"].items(), reverse=True):
@@ -79,7 +79,7 @@ def answers_of(document: Shape) -> Iterator[tuple[tuple[str, str], Shape]]:
 
 
 def reached(shapes: Shape, roots: Any) -> set[str]:
-    """The names of the shapes that these hold, and those hold, and so on."""
+    """The names of all shapes reachable from these."""
     found: set[str] = set()
     waiting = [name for root in roots for name in references(root)]
     while waiting:
@@ -91,7 +91,7 @@ def reached(shapes: Shape, roots: Any) -> set[str]:
 
 
 def require_names(shapes: Shape, names: Sequence[str]) -> None:
-    """Views of one name in two schedulers get the names of their modules, and what answers with them leads nowhere."""
+    """Reject equal view names in two schedulers: OpenAPI would name them after their modules, and references break."""
     wrong = [name for name in names if name not in shapes or not _NAME.fullmatch(name)]
     if wrong:
         told = ", ".join(wrong)

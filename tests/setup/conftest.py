@@ -53,7 +53,7 @@ SMALL_PROJECT = {
 
 
 def without_uv(environ: dict[str, str]) -> dict[str, str]:
-    """The same surroundings with no uv on the path."""
+    """The same environment without uv on the path."""
     folders = environ.get("PATH", os.defpath).split(os.pathsep)
     return {**environ, "PATH": os.pathsep.join(folder for folder in folders if not Path(folder, "uv").exists())}
 

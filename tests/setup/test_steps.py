@@ -1,4 +1,4 @@
-"""The rules of single steps: stamps, the lock, surroundings, what uv is told, which node and browser are taken."""
+"""Single steps of set-up: stamps, lock, environment variables, settings for uv, the choice of node and browser."""
 
 import os
 import re
@@ -50,7 +50,7 @@ def times(checkout: Checkout) -> int:
 
 
 def command(checkout: Checkout, name: str, script: str) -> str:
-    """Puts a command on the path of the checkout's surroundings."""
+    """Puts a command on the path of the checkout."""
     path = Path(checkout.environ["PATH"], name)
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
@@ -200,15 +200,15 @@ def test_a_second_set_up_waits_and_says_so(tmp_path: Path) -> None:
     assert second.returncode == 0
 
 
-# ---- surroundings ----------------------------------------------------------------------------------------------------
+# ---- environment variables -------------------------------------------------------------------------------------------
 
 
 def test_a_usable_home_is_left_as_it_is(tmp_path: Path) -> None:
-    assert setup_steps.surroundings({"HOME": str(tmp_path)}, tmp_path / ".pendula") == {}
+    assert setup_steps.environment_additions({"HOME": str(tmp_path)}, tmp_path / ".pendula") == {}
 
 
 def test_a_home_that_is_not_there_is_replaced_by_one_in_the_checkout(tmp_path: Path) -> None:
-    added = setup_steps.surroundings({"HOME": "/nonexistent"}, tmp_path)
+    added = setup_steps.environment_additions({"HOME": "/nonexistent"}, tmp_path)
 
     assert added == {"HOME": str(tmp_path / "home")}
     assert (tmp_path / "home").is_dir()
@@ -219,7 +219,9 @@ def test_a_home_that_cannot_be_written_keeps_its_settings_and_gets_caches_in_the
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
 
-    added = setup_steps.surroundings({"HOME": str(tmp_path), "npm_config_cache": "/my/choice"}, tmp_path / ".pendula")
+    added = setup_steps.environment_additions(
+        {"HOME": str(tmp_path), "npm_config_cache": "/my/choice"}, tmp_path / ".pendula"
+    )
 
     assert added == {"XDG_CACHE_HOME": str(tmp_path / ".pendula/cache")}
 
