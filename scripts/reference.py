@@ -322,7 +322,7 @@ def http() -> str:
     from pendula.server.app import create_app
     from pendula.server.metrics import Metrics
     from pendula.server.schedulers import schedulers_for
-    from pendula.server.schedulers.fleet.figures import Figures
+    from pendula.server.schedulers.fleet.metrics import FleetMetrics
     from pendula.server.settings import Settings
 
     told = Settings(demo=True)
@@ -337,7 +337,7 @@ def http() -> str:
     parts += ["## Metrics", "", "At `/metrics`, in Prometheus' text form.", ""]
     parts += _metrics(Metrics().registry)
     of_fleets = CollectorRegistry()
-    Figures(of_fleets, dict)
+    FleetMetrics(of_fleets, dict)
     parts += ["For each served fleet, with the label `fleet`:", "", *_metrics(of_fleets)]
     intro = (
         "The routes of a server, from its `/openapi.json`, which has every detail. `tally` is the scheduler of the "

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from pendula.server.schedulers.fleet.figures import Figures
+from pendula.server.schedulers.fleet.metrics import FleetMetrics
 from scripts import reference
 from tests.docs.markdown import ROOT
 
@@ -117,7 +117,7 @@ def test_defaults_of_options_are_in_the_page_of_commands() -> None:
 
 def test_metrics_of_fleets_are_in_the_page_of_http_under_the_names_that_are_read() -> None:
     registry = CollectorRegistry()
-    figures = Figures(registry, dict)
+    figures = FleetMetrics(registry, dict)
     figures.ticked("hall", 0.01, [])
     figures.lost("hall", 1.0)
     read = {line.split()[2] for line in generate_latest(registry).decode().splitlines() if line.startswith("# TYPE")}

@@ -4,19 +4,19 @@ from typing import Any, cast
 
 import pytest
 
-from pendula.fleet.gateway import Received, ToldOperations, heard
+from pendula.fleet.gateway import IssuedOperations, Received, heard
 from pendula.fleet.tasks import Operation, OperationDone
 
 
 @pytest.mark.req("FLT-TASK-7")
 def test_a_truck_alone_stands_for_the_operation_that_was_told_last() -> None:
-    told = ToldOperations()
-    before = told.named(["R1"])
+    told = IssuedOperations()
+    before = told.with_ids(["R1"])
     told.note([Operation("R1", "LOAD", "N", 500, "T/LOAD")])
 
     assert before == (OperationDone("R1", ""),)
-    assert told.named(["R1", OperationDone("R1")]) == (OperationDone("R1", "T/LOAD"),) * 2
-    assert told.named([OperationDone("R1", "T0/LOAD")]) == (OperationDone("R1", "T0/LOAD"),)
+    assert told.with_ids(["R1", OperationDone("R1")]) == (OperationDone("R1", "T/LOAD"),) * 2
+    assert told.with_ids([OperationDone("R1", "T0/LOAD")]) == (OperationDone("R1", "T0/LOAD"),)
 
 
 @pytest.mark.req("FLT-RTP-11")

@@ -10,7 +10,7 @@ acknowledgements  newest commands only, and a watchdog for trucks that have none
 """
 
 from pendula.fleet.gateway.acknowledgements import Outbox
-from pendula.fleet.gateway.operations import ToldOperations
+from pendula.fleet.gateway.operations import IssuedOperations
 from pendula.fleet.gateway.protocol import Gateway, Received
 from pendula.fleet.gateway.reception import GatewayFailed, Heard, heard
 from pendula.fleet.gateway.registration import Capability, RobotRefused, register
@@ -22,13 +22,13 @@ __all__ = [
     "Gateway",
     "GatewayFailed",
     "Heard",
+    "IssuedOperations",
     "Outbox",
     "Received",
     "ReportBatch",
     "ReportRefused",
     "RobotRefused",
     "Selected",
-    "ToldOperations",
     "abilities",
     "heard",
     "register",

@@ -1,6 +1,6 @@
-"""Which operation a gateway means that names a truck alone: the one it was told last.
+"""The operation that a report without an operation id refers to: the last one sent to the gateway of the truck.
 
-So it cannot end what it was not told yet, however often it says that the one before is over.
+So a repeated completion cannot end an operation that the gateway does not know yet.
 """
 
 from collections.abc import Iterable
@@ -9,28 +9,28 @@ from msgspec import UNSET
 
 from pendula.fleet.tasks import Operation, OperationDone
 
-# No operation has this name: what was never told does not count.
-NONE_TOLD = ""
+# No operation has this id.
+NO_OPERATION = ""
 
 
-class ToldOperations:
-    """The last operation of every truck of which its gateway knows."""
+class IssuedOperations:
+    """The last operation of each truck that its gateway knows."""
 
     def __init__(self) -> None:
         self._last: dict[str, str] = {}
 
     def note(self, operations: Iterable[Operation]) -> None:
-        self._last.update((one.robot_id, one.operation_id) for one in operations)
+        self._last.update((operation.robot_id, operation.operation_id) for operation in operations)
 
-    def meant(self, robot_id: str) -> str:
-        return self._last.get(robot_id, NONE_TOLD)
+    def last_of(self, robot_id: str) -> str:
+        return self._last.get(robot_id, NO_OPERATION)
 
-    def named(self, done: Iterable[str | OperationDone]) -> tuple[OperationDone, ...]:
-        """Each with the operation it is about."""
-        return tuple(map(self._named, done))
+    def with_ids(self, done: Iterable[str | OperationDone]) -> tuple[OperationDone, ...]:
+        """Completions with the ids of their operations."""
+        return tuple(map(self._with_id, done))
 
-    def _named(self, one: str | OperationDone) -> OperationDone:
-        if isinstance(one, OperationDone) and one.operation_id is not UNSET:
-            return one
-        robot_id = one if isinstance(one, str) else one.robot_id
-        return OperationDone(robot_id, self.meant(robot_id))
+    def _with_id(self, done: str | OperationDone) -> OperationDone:
+        if isinstance(done, OperationDone) and done.operation_id is not UNSET:
+            return done
+        robot_id = done if isinstance(done, str) else done.robot_id
+        return OperationDone(robot_id, self.last_of(robot_id))

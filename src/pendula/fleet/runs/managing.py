@@ -13,7 +13,7 @@ from msgspec import UNSET
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.events import FleetEvent
-from pendula.fleet.gateway.operations import ToldOperations
+from pendula.fleet.gateway.operations import IssuedOperations
 from pendula.fleet.gateway.protocol import Gateway
 from pendula.fleet.gateway.reception import Heard, heard
 from pendula.fleet.gateway.registration import register
@@ -48,7 +48,7 @@ class Manager:
         # operations may not have reached the trucks.
         self._news: str | None = None
         self._done: tuple[OperationDone, ...] = ()
-        self._told = ToldOperations()
+        self._told = IssuedOperations()
         self._again = False
 
     def tick(
@@ -68,7 +68,7 @@ class Manager:
         before, self.trouble = self.trouble, None
         began = self._now_ms()
         came = self._received()
-        over = self._told.named(came.done)
+        over = self._told.with_ids(came.done)
         done = tuple(dict.fromkeys((*self._done, *over)))
         news = UNSET if self._news is None else self._news
         events = (*task_events, *done)

@@ -15,7 +15,7 @@ from pendula.fleet.compiler.compile import compile_map
 from pendula.fleet.contracts.traffic import OperatorAction, Phase
 from pendula.fleet.engine import FleetEngine, OrdersOut, config_form
 from pendula.fleet.events import FleetEvent
-from pendula.fleet.gateway import Gateway, Selected, ToldOperations, abilities, heard, register
+from pendula.fleet.gateway import Gateway, IssuedOperations, Selected, abilities, heard, register
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.pictures.moment import ShownTruck
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
@@ -89,7 +89,7 @@ class Run:
         self.world = World(self.site, starts, scenario.world, scenario.seed)
         # The gateway to the simulated trucks; replace it to connect real ones.
         self.gateway: Gateway = SimulatedGateway(self.world)
-        self._running_operations = ToldOperations()
+        self._running_operations = IssuedOperations()
         self._abilities = abilities(self.engine.traffic.records)
         names = tuple(robot.robot_id for robot in self.robots)
         self._number = {name: number for number, name in enumerate(names)}
@@ -255,7 +255,7 @@ class Run:
         events: list[TaskEvent] = []
         while self._task_queue and self._task_queue[0][0] <= now_ms:
             events.append(self._task_queue.pop(0)[1])
-        return (*events, *self._running_operations.named(done))
+        return (*events, *self._running_operations.with_ids(done))
 
     def _send_orders(self, orders: OrdersOut) -> None:
         """Send the orders of the engine to the trucks."""

@@ -156,13 +156,13 @@ async def test_members_of_a_report_that_are_not_known_are_passed_over(live: http
 
 
 @pytest.mark.req("FLT-FAIL-9")
-async def test_a_live_truck_that_is_never_heard_raises_an_alert(live: httpx.AsyncClient) -> None:
+async def test_a_live_truck_that_never_reports_raises_an_alert(live: httpx.AsyncClient) -> None:
     async with asyncio.timeout(240):
         while len(alerts := (await said(live, "alerts"))["alerts"]) < 3:
             await asyncio.sleep(0.02)
 
     assert {one["code"] for one in alerts} == {"ROBOT_OFFLINE"}
-    assert alerts[0]["message"] == "nothing was ever heard of R1; it keeps its place"
+    assert alerts[0]["message"] == "R1 has never reported; its place stays reserved"
     assert (await said(live, "robots"))["robots"] == []
 
 

@@ -1,32 +1,32 @@
-"""The hall of the demo: what goes wrong comes by chance, and what nobody clears is cleared."""
+"""The demo hall: random faults, and faults that are cleared automatically."""
 
 import pytest
 
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.scenarios import Run, shipped
-from pendula.server.schedulers.fleet.demo import PATIENCE_MS, Caretaker, demo_config
+from pendula.server.schedulers.fleet.demo import PATIENCE_MS, FaultClearer, demo_config
 
 pytestmark = pytest.mark.anyio
 
 
 class _Loop:
-    """As much of a loop as the caretaker looks at."""
+    """The part of a loop that the fault clearer uses."""
 
     def __init__(self, run: Run) -> None:
         self.engine = run.engine
 
 
-async def test_a_truck_that_waits_for_a_person_is_forgotten_after_a_while_only() -> None:
+async def test_a_fault_is_overdue_after_a_while() -> None:
     run = Run(shipped("hall"))
     run.step()
-    caretaker = Caretaker(_Loop(run))  # type: ignore[arg-type]
+    clearer = FaultClearer(_Loop(run))  # type: ignore[arg-type]
     run.traffic.records[0].latched = "STOP_STUCK"
-    early = caretaker.forgotten()
+    early = clearer.overdue()
     run.traffic.now_ms += PATIENCE_MS
-    late = caretaker.forgotten()
+    late = clearer.overdue()
     run.traffic.records[0].latched = None
-    cleared = caretaker.forgotten()
-    await caretaker.close()
+    cleared = clearer.overdue()
+    await clearer.close()
 
     assert (early, late, cleared) == ([], ["R1"], [])
 

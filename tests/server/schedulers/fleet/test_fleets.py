@@ -120,7 +120,7 @@ async def test_a_map_or_a_fleet_that_is_too_large_is_refused_before_it_is_compil
         answer = await client.post(BASE, params={"name": "hall"}, json=HALL)
 
     assert (answer.status_code, code_of(answer)) == (413, code)
-    assert "allowed over HTTP are 2" in answer.json()["error"]["message"]
+    assert "at most 2 are allowed over HTTP" in answer.json()["error"]["message"]
 
 
 @pytest.mark.req("FLT-PERF-3")
@@ -146,7 +146,7 @@ async def test_a_map_that_takes_too_much_is_refused_with_what_to_do_instead(
 
     assert (answer.status_code, code_of(answer)) == (413, "map_too_large")
     assert answer.json()["error"]["message"] == (
-        "The map was not compiled: it needs more than 64 MiB of memory. Make it several maps, or run it with "
+        "The map was not compiled: it needs more than 64 MiB of memory. Split it into several maps, or run it with "
         "`pendula fleet run`"
     )
     assert listed == []
@@ -158,12 +158,12 @@ async def test_a_server_that_stops_waits_for_no_map(
 ) -> None:
     monkeypatch.setattr(routes, "MOST_EDGES_HERE", 2)
     async with running(settings, schedulers) as app, client_of(app) as client:
-        board = fleets_of(supervisor_of(app)).drawing_board
+        compiler = fleets_of(supervisor_of(app)).map_compiler
         asking = asyncio.create_task(client.post(BASE, params={"name": "big"}, json=BIG))
         async with asyncio.timeout(120):
-            while board._apart is None or board._apart._process is None:
+            while compiler._process is None or compiler._process._process is None:
                 await asyncio.sleep(0.001)
-        board.close()
+        compiler.close()
         answer = await asking
 
     assert (answer.status_code, code_of(answer)) == (503, "compiler_stopped")
@@ -218,7 +218,7 @@ async def test_a_wrong_name_is_refused_with_what_names_look_like(app: FastAPI, n
         message = answer.json()["error"]["message"]
         assert (answer.status_code, code_of(answer)) == (422, "invalid_request")
         assert message.startswith(f"The request is invalid: {place}: ")
-        assert message.endswith(f"hyphens, does not begin with a hyphen{near}")
+        assert message.endswith(f"hyphens and does not begin with a hyphen{near}")
 
 
 async def test_a_map_is_not_read_from_a_file_of_the_server(app: FastAPI) -> None:
@@ -416,7 +416,7 @@ async def test_real_trucks_have_no_speed(app: FastAPI) -> None:
         fleets = (await client.get(BASE)).json()["fleets"]
 
     assert (refused.status_code, code_of(refused)) == (422, "invalid_request")
-    assert "leave speed=3 out, or live" in refused.json()["error"]["message"]
+    assert "remove speed or live" in refused.json()["error"]["message"]
     assert fleets == []
 
 
@@ -568,7 +568,7 @@ async def test_a_map_that_is_gone_or_damaged_is_made_anew(app: FastAPI, served: 
 
 
 @pytest.mark.req("FLT-OBS-9")
-async def test_a_fleet_that_is_closed_has_no_figures(served: httpx.AsyncClient) -> None:
+async def test_a_fleet_that_is_closed_has_no_metrics(served: httpx.AsyncClient) -> None:
     await until(served, lambda it: it["tick"] > 5)
     before = (await served.get("/metrics")).text
     assert (await served.post(f"{HALL_AT}/close")).status_code == 200
@@ -637,7 +637,7 @@ async def test_the_log_says_that_a_journal_is_not_written_and_what_is_lost_with_
 
     told = {one.msg["event"]: one.msg for one in caplog.records if isinstance(one.msg, dict)}
     assert "the journal is not written: [Errno 5] Input/output error" in told["logging_degraded"]["problem"]
-    assert "is in no journal: [Errno 5] Input/output error" in told["journal_not_whole"]["problem"]
+    assert "were not written: [Errno 5] Input/output error" in told["journal_incomplete"]["problem"]
 
 
 @pytest.mark.parametrize(
@@ -708,7 +708,7 @@ async def test_an_alert_whose_cause_still_stands_is_told_again_when_a_fleet_is_o
     first = (await served.get(f"{HALL_AT}/alerts")).json()["alerts"][0]
 
     assert (first["code"], first["robot_ids"]) == ("STOP_OPERATOR", ["R1"])
-    assert first["message"] == "R1 stops: an operator paused it; this was so before the fleet was opened"
+    assert first["message"] == "R1 stops: an operator paused it; since before the fleet was opened"
 
 
 async def test_a_fault_of_a_simulated_truck_is_seen_and_told(served: httpx.AsyncClient) -> None:
@@ -851,7 +851,7 @@ async def test_a_fleet_that_a_mistake_of_ours_stopped_says_so_at_once(
 @pytest.mark.req("FLT-PERF-1")
 async def test_all_who_look_between_two_ticks_share_one_moment(app: FastAPI, served: httpx.AsyncClient) -> None:
     fleets = fleets_of(supervisor_of(app))
-    moments, host = fleets.moments, fleets.loop("hall").host
+    moments, host = fleets.views, fleets.loop("hall").host
 
     # On the engine's thread, where no tick comes in between.
     one, other = await host.ask(lambda driver: (moments.now(driver), moments.now(driver)))

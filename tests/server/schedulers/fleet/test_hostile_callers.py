@@ -81,11 +81,11 @@ async def test_a_place_that_is_on_no_edge_of_any_map_is_refused_and_the_fleet_li
 
 
 @pytest.mark.req("FLT-FAIL-16")
-async def test_what_cannot_be_written_down_does_not_get_into_a_tick(loop: FleetLoop) -> None:
+async def test_a_value_that_cannot_be_encoded_does_not_get_into_a_tick(loop: FleetLoop) -> None:
     action = OperatorAction("1.0.0", "a", 0, "anna", "PAUSE_ROBOT", "\ud800", robotId="R1")
-    for wish in (loop.act(action), loop.tell(GoodsReported("WEST", Decimal("NaN")))):  # type: ignore[arg-type]
+    for request in (loop.act(action), loop.report_task_event(GoodsReported("WEST", Decimal("NaN")))):  # type: ignore[arg-type]
         with pytest.raises(NotCanonical):
-            await wish
+            await request
     await later(loop)
 
 
@@ -200,7 +200,7 @@ async def test_many_who_look_at_once_cost_as_much_as_one(
 
 @pytest.mark.req("FLT-PERF-1")
 async def test_all_who_ask_for_the_locks_between_two_ticks_share_one_answer(app: FastAPI, loop: FleetLoop) -> None:
-    locks = fleets_of(supervisor_of(app)).moments.contract("locks")
+    locks = fleets_of(supervisor_of(app)).views.contract("locks")
 
     # On the engine's thread, where no tick comes in between.
     one, other = await loop.host.ask(lambda driver: (locks(driver), locks(driver)))
@@ -213,7 +213,7 @@ async def test_all_who_ask_for_the_locks_between_two_ticks_share_one_answer(app:
 async def test_who_looks_and_leaves_takes_the_answer_from_nobody(
     client: httpx.AsyncClient, loop: FleetLoop, app: FastAPI
 ) -> None:
-    look = fleets_of(supervisor_of(app)).moments.now
+    look = fleets_of(supervisor_of(app)).views.now
     leaving, staying = asyncio.create_task(loop.host.look(look)), asyncio.create_task(loop.host.look(look))
     await asyncio.sleep(0)
     leaving.cancel()

@@ -23,10 +23,10 @@ from pendula.kernel.recording import JournalInUse
 from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.scheduler_spec import SchedulerSpec
 from pendula.server.schedulers.fleet import routes
-from pendula.server.schedulers.fleet.fleets import SIMULATION_FILE, fleets_of
+from pendula.server.schedulers.fleet.fleets import fleets_of
 from pendula.server.schedulers.fleet.life import loop as loops
 from pendula.server.schedulers.fleet.life.loop import MOST_FAILED, FleetLoop
-from pendula.server.schedulers.fleet.life.trucks import RemoteTrucks, Simulation
+from pendula.server.schedulers.fleet.life.trucks import RemoteTrucks
 from pendula.server.schedulers.fleet.routes import scheduler_for
 from pendula.server.settings import Settings
 from tests.server.living import client_of, code_of, running, supervisor_of
@@ -170,7 +170,7 @@ async def test_what_a_tick_decided_that_took_too_long_is_not_sent(
         seen.append((loop.engine.traffic.records[0].seq, trucks.commands["R1"].seq))
 
     monkeypatch.setattr(loop.host, "submit", slow)
-    monkeypatch.setattr(loop, "_note", noted)
+    monkeypatch.setattr(loop, "_record_alerts", noted)
     await until(lambda: bool(seen))
     decided, sent = seen[0]
 
@@ -220,27 +220,27 @@ async def test_who_waits_for_a_tick_when_the_fleet_ends_is_told_so(
     client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def over(*_: object) -> None:
-        await until(lambda: bool(loop._line.actions))
+        await until(lambda: bool(loop._queue.actions))
         raise Closed("it is over")
 
     monkeypatch.setattr(loop, "_tick", over)
     answer = await client.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "x"})
 
     assert (answer.status_code, code_of(answer)) == (503, "fleet_stopped")
-    assert "ticks no more" in answer.json()["error"]["message"]
+    assert "has stopped" in answer.json()["error"]["message"]
 
 
 async def test_an_operation_that_failed_or_whose_task_is_gone_is_not_offered_again() -> None:
     trucks = RemoteTrucks(["R1", "R2", "R3"])
     both = [Operation(name, "LOAD", "WEST", 500, f"T-{name}/LOAD") for name in ("R1", "R2")]
     trucks.operate(both)
-    trucks.tell_operations()
-    trucks.hear([], [], [OperationFailed("R1", "no pallet")])
+    trucks.issue_operations()
+    trucks.receive([], [], [OperationFailed("R1", "no pallet")])
     # The tick that was under way knew nothing of it.
     trucks.operate(both)
     assert sorted(trucks.operations) == ["R2"]
     assert [one.robot_id for one in trucks.take_failed()] == ["R1"]
-    trucks.hear([], [OperationDone("R2")], [])
+    trucks.receive([], [OperationDone("R2")], [])
     trucks.operate(both[1:])
     assert sorted(trucks.operations) == []
     assert trucks.poll().done == (OperationDone("R2", "T-R2/LOAD"),)
@@ -327,29 +327,13 @@ async def test_a_fleet_that_is_refused_changes_nothing_of_the_one_that_has_its_n
         before = await client.get(f"{BASE}/hall/orders")
 
         # Nobody compiles a map for it.
-        monkeypatch.setattr(routes, "_prepared", None)
+        monkeypatch.setattr(routes, "_prepare", None)
         again = await client.post(BASE, params={"name": "hall", "live": instead}, json=HALL)
         await client.post(f"{BASE}/hall/close")
         await client.post(f"{BASE}/hall/open")
 
         assert code_of(again) == "engine_exists"
         assert (await client.get(f"{BASE}/hall/orders")).status_code == before.status_code
-
-
-async def test_a_fleet_that_was_made_before_its_trucks_were_described_beside_its_journal_has_them(
-    app: FastAPI, settings: Settings
-) -> None:
-    async with client_of(app) as client:
-        await made(client)
-        await client.post(f"{BASE}/hall/close")
-        beside = Path(settings.data) / "schedulers" / "fleet" / "hall" / SIMULATION_FILE
-        before = Path(settings.data) / "stores" / "fleet" / "hall.json"
-        before.parent.mkdir(parents=True, exist_ok=True)
-        beside.rename(before)
-
-        await client.post(f"{BASE}/hall/open")
-
-        assert fleets_of(supervisor_of(app)).loop("hall").simulation == Simulation(speed=20)
 
 
 def submitting(loop: FleetLoop, monkeypatch: pytest.MonkeyPatch, ends: Callable[[Any], Awaitable[None]]) -> None:
@@ -366,18 +350,18 @@ def submitting(loop: FleetLoop, monkeypatch: pytest.MonkeyPatch, ends: Callable[
 async def test_who_waits_for_a_tick_that_a_mistake_of_ours_ends_is_told_so(
     client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    note = loop._note
+    note = loop._record_alerts
 
     def mistaken(engine: FleetEngine, events: Sequence[Any]) -> None:
         note(engine, events)
         if any(isinstance(one, OperatorAnswered) for one in events):
             raise ZeroDivisionError("nobody thought of that")
 
-    monkeypatch.setattr(loop, "_note", mistaken)
+    monkeypatch.setattr(loop, "_record_alerts", mistaken)
     answer = await client.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "x"})
 
     assert (answer.status_code, code_of(answer)) == (503, "fleet_stopped")
-    assert "ticks no more" in answer.json()["error"]["message"]
+    assert "has stopped" in answer.json()["error"]["message"]
 
 
 async def test_who_waits_for_a_tick_that_is_broken_off_is_told_so(
@@ -398,7 +382,7 @@ async def test_who_waits_for_a_tick_that_is_broken_off_is_told_so(
     answer = await asked
 
     assert (answer.status_code, code_of(answer)) == (503, "fleet_stopped")
-    assert "ticks no more" in answer.json()["error"]["message"]
+    assert "has stopped" in answer.json()["error"]["message"]
 
 
 @pytest.mark.req("FLT-OBS-9")
@@ -409,7 +393,7 @@ async def test_figures_that_cannot_be_made_end_no_fleet_and_are_told_once(
         raise ZeroDivisionError("a figure nobody can make")
 
     for name in ("ticked", "lost", "forget"):
-        monkeypatch.setattr(loop._figures, name, wrong)
+        monkeypatch.setattr(loop._metrics, name, wrong)
     monkeypatch.setattr(loop.watch, "note", wrong)
     await later(loop, 3)
     answer = await client.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "fire drill"})
@@ -417,7 +401,7 @@ async def test_figures_that_cannot_be_made_end_no_fleet_and_are_told_once(
 
     assert answer.status_code == 200, answer.text
     told = [one.msg["event"] for one in caplog.records if isinstance(one.msg, dict)]
-    assert told.count("figures_failed") == 1
+    assert told.count("metrics_failed") == 1
 
 
 def over_in(loop: FleetLoop) -> int:
@@ -514,7 +498,7 @@ async def test_a_report_that_is_dropped_shows_in_the_moment_the_reason_and_the_a
     assert moment["trucks"][0]["sentence"] == known["sentence"]
     assert unknown["facts"]["lastDropped"]["code"] == "UNKNOWN_ROBOT"
     alert = next(one for one in loop.alerts if one.robot_ids == ["R1"])
-    assert alert.message.startswith(f"nothing was ever heard of R1; it keeps its place{near}")
+    assert alert.message.startswith(f"R1 has never reported; its place stays reserved{near}")
 
 
 @pytest.mark.req("FLT-FAIL-17")

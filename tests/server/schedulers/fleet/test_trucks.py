@@ -1,4 +1,4 @@
-"""Trucks behind a gateway: what they say waits for the next tick, within bounds."""
+"""Trucks behind a gateway: their reports wait for the next tick, up to a limit."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +15,10 @@ def report(robot_id: str, at_ms: int = 0) -> TruckReport:
     return TruckReport(robot_id, at_ms, 0, 0, 0, 0)
 
 
-def test_a_truck_that_says_too_much_takes_no_place_from_the_others() -> None:
+def test_a_truck_that_reports_too_often_displaces_no_others() -> None:
     trucks = RemoteTrucks(["R1", "R2"])
-    trucks.hear([report("R1")], [], [])
-    trucks.hear([report("R2", at) for at in range(10_000)], [], [])
+    trucks.receive([report("R1")], [], [])
+    trucks.receive([report("R2", at) for at in range(10_000)], [], [])
     received = trucks.poll().reports
 
     assert [one.robotId for one in received] == ["R1", *["R2"] * MOST_WAITING]
@@ -26,19 +26,19 @@ def test_a_truck_that_says_too_much_takes_no_place_from_the_others() -> None:
     assert not trucks.poll().reports
 
 
-def test_strangers_fill_no_memory_and_take_no_place_from_those_who_are_known() -> None:
+def test_unknown_trucks_are_limited_and_displace_no_known_trucks() -> None:
     trucks = RemoteTrucks(["R1", "R2"])
-    trucks.hear([report(f"stranger {number}") for number in range(10_000)], [], [])
-    trucks.hear([report("R2")], [], [])
+    trucks.receive([report(f"stranger {number}") for number in range(10_000)], [], [])
+    trucks.receive([report("R2")], [], [])
     names = [one.robotId for one in trucks.poll().reports]
 
     assert names[0] == "R2"
     assert len(names) == 1 + MOST_WAITING
 
 
-def test_a_name_that_no_truck_can_have_is_not_kept() -> None:
+def test_a_name_that_no_truck_can_have_is_not_stored() -> None:
     trucks = RemoteTrucks(["R1"])
-    trucks.hear([report("R" * 150_000), report("R1"), report("\N{GRINNING FACE}" * 129)], [], [])
+    trucks.receive([report("R" * 150_000), report("R1"), report("\N{GRINNING FACE}" * 129)], [], [])
     reports = heard(trucks.poll()).reports
 
     assert [one.robot_id for one in reports] == ["R1", "", ""]
@@ -46,7 +46,7 @@ def test_a_name_that_no_truck_can_have_is_not_kept() -> None:
 
 
 class Counted(tuple[RollingTargetCommand, ...]):
-    """Commands that know how often they were read."""
+    """Commands that count how often they are read."""
 
     read = 0
 
@@ -55,7 +55,7 @@ class Counted(tuple[RollingTargetCommand, ...]):
         return super().__iter__()
 
 
-def test_commands_are_made_once_a_tick() -> None:
+def test_commands_are_built_once_a_tick() -> None:
     golden = (Path(__file__).parents[3] / "fleet/golden/RollingTargetCommand.json").read_bytes()
     commands = Counted([msgspec.json.decode(golden, type=RollingTargetCommand)])
     trucks = RemoteTrucks(["R1"])

@@ -63,7 +63,7 @@ def test_a_truck_that_turns_on_the_spot_says_so_and_no_other_does() -> None:
 
 
 @pytest.mark.req("FLT-OBS-7")
-def test_a_truck_that_says_that_something_is_in_its_way_is_told_so() -> None:
+def test_a_truck_that_reports_an_obstacle_has_that_sentence() -> None:
     run = Run(shipped("hall"))
     while not any(record.v_um_s for record in run.traffic.records):
         run.step()
@@ -71,4 +71,4 @@ def test_a_truck_that_says_that_something_is_in_its_way_is_told_so() -> None:
     first.obstructed, first.v_um_s = True, 0
     told = now_of(run.engine, 0).trucks[first.number]
 
-    assert (told.obstructed, told.sentence) == (True, f"{first.robot_id} waits: it says that something is in its way.")
+    assert (told.obstructed, told.sentence) == (True, f"{first.robot_id} waits: it reports an obstacle.")

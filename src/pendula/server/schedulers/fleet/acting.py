@@ -1,6 +1,6 @@
-"""What people want of a fleet over HTTP: actions, tasks, goods and room, and faults to drill with.
+"""Commands to a fleet over HTTP: operator actions, tasks, stock, and simulated faults.
 
-Everything waits for the next tick, which answers it.
+Each waits for the next tick, which answers it.
 """
 
 import secrets
@@ -52,7 +52,7 @@ router = APIRouter(tags=["fleet"])
 
 
 class TaskRefused(HttpRefused):
-    """What was said about a task or a node changes nothing. Facts: `reason`, a code of the contract."""
+    """A request about a task or a node was rejected. Facts: `reason`, a code of the contract."""
 
     code = "task_refused"
     status = 409
@@ -72,7 +72,7 @@ class UnknownRobot(HttpRefused):
     operation_id="fleet_act",
 )
 async def act(fleet: FleetName, request: Request, supervisor: Supervised, caller: Operator) -> Response:
-    """What a person wants of a truck, a task or the fleet; the answer says what came of it, also where nothing did."""
+    """Submit an operator action on a truck, a task or the fleet; the answer says whether it was accepted."""
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, ActionBody)
     action = OperatorAction(
@@ -102,8 +102,8 @@ async def act(fleet: FleetName, request: Request, supervisor: Supervised, caller
     operation_id="fleet_task",
 )
 async def submit_task(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
-    """A task to be done by the truck that is nearest. With an id it is safe to ask again: the same task has the same
-    answer, whatever its priority, which stays as it is; another one of that id is refused."""
+    """Submit a task; the nearest truck does it. With a `taskId` the request may be repeated: the same task has the same
+    answer, and keeps its current priority; a different task with that id is rejected."""
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, TaskBody)
     order = TaskOrder(
@@ -118,9 +118,9 @@ async def submit_task(fleet: FleetName, request: Request, supervisor: Supervised
         stream_id=body.streamId,
     )
     try:
-        await _told(loop, TaskSubmitted(order))
+        await _submit(loop, TaskSubmitted(order))
     except TaskRefused:
-        # Who asks again, because the first answer was lost, gets it.
+        # A repeated request, after a lost answer, succeeds.
         if not await loop.host.ask(lambda _: _is_known(loop.engine, order)):
             raise
     return json_response(encode_view(TaskAccepted(order.task_id)), 201)
@@ -135,10 +135,10 @@ async def submit_task(fleet: FleetName, request: Request, supervisor: Supervised
     operation_id="fleet_priority",
 )
 async def change_priority(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
-    """Another priority for an open task; a truck that is about it keeps it."""
+    """Change the priority of an open task; an assigned truck keeps it."""
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, PriorityBody)
-    await _told(loop, PriorityChanged(body.taskId, body.priority))
+    await _submit(loop, PriorityChanged(body.taskId, body.priority))
     return Response(status_code=204)
 
 
@@ -151,7 +151,7 @@ async def change_priority(fleet: FleetName, request: Request, supervisor: Superv
     operation_id="fleet_set_stream",
 )
 async def set_stream(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
-    """Another stream, or another form of the one of that name, whose tasks go on. Asking again changes nothing."""
+    """Add or replace a stream; its open tasks continue. Repeating the request changes nothing."""
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, StreamBody)
     stream = TaskStream(
@@ -166,7 +166,7 @@ async def set_stream(fleet: FleetName, request: Request, supervisor: Supervised,
         robot_ids=body.robotIds,
         conditions=body.conditions,
     )
-    await _told(loop, StreamSet(stream))
+    await _submit(loop, StreamSet(stream))
     return Response(status_code=204)
 
 
@@ -179,10 +179,10 @@ async def set_stream(fleet: FleetName, request: Request, supervisor: Supervised,
     operation_id="fleet_end_stream",
 )
 async def end_stream(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
-    """A stream makes no more tasks; those that it made go on."""
+    """End a stream: it creates no more tasks; its open tasks continue."""
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, StreamEndBody)
-    await _told(loop, StreamEnded(body.streamId))
+    await _submit(loop, StreamEnded(body.streamId))
     return Response(status_code=204)
 
 
@@ -199,9 +199,9 @@ async def report_stock(fleet: FleetName, request: Request, supervisor: Supervise
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, StockBody)
     if body.goods is not None:
-        await _told(loop, GoodsReported(body.nodeId, body.goods))
+        await _submit(loop, GoodsReported(body.nodeId, body.goods))
     if body.room is not None:
-        await _told(loop, RoomReported(body.nodeId, body.room))
+        await _submit(loop, RoomReported(body.nodeId, body.room))
     return Response(status_code=204)
 
 
@@ -214,39 +214,39 @@ async def report_stock(fleet: FleetName, request: Request, supervisor: Supervise
     operation_id="fleet_fault",
 )
 async def cause_fault(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
-    """Let something go wrong with a simulated truck: a drill."""
+    """Simulate a fault of a simulated truck."""
     loop = loop_of(supervisor, fleet)
     robot_id, fault = await read_body_with(request, lambda data, limits: read_drill(read_bytes(data, limits=limits)))
     if robot_id not in loop.engine.traffic.robot_ids:
         near = suggestion(robot_id, tuple(loop.engine.traffic.robot_ids))
         raise UnknownRobot(f"There is no truck {robot_id!r}{near}", robotId=robot_id)
-    loop.trucks.trouble(robot_id, fault)
+    loop.trucks.cause_fault(robot_id, fault)
     return Response(status_code=204)
 
 
-async def _told(loop: FleetLoop, event: TaskEvent) -> None:
-    refused = await loop.tell(event)
+async def _submit(loop: FleetLoop, event: TaskEvent) -> None:
+    refused = await loop.report_task_event(event)
     if refused is not None:
-        meant = _meant(loop.engine, event, refused.code)
-        raise TaskRefused(f"Nothing was changed: {refused.message}{meant}", reason=refused.code)
+        near = _suggest(loop.engine, event, refused.code)
+        raise TaskRefused(f"Nothing was changed: {refused.message}{near}", reason=refused.code)
 
 
-def _meant(engine: FleetEngine, event: TaskEvent, code: str) -> str:
-    """Of a node or a truck that is not there: which one was probably meant. The journal keeps the bare sentence."""
+def _suggest(engine: FleetEngine, event: TaskEvent, code: str) -> str:
+    """A similar name for an unknown node, stream or truck."""
     nodes, robots = engine.site.node_number, engine.traffic.robot_ids
     match code, event:
         case "MISSING_PICK_DROP_NODE", TaskSubmitted(order=order):
-            unknown = [one for one in (order.pick_node_id, order.drop_node_id) if one not in nodes]
+            unknown = [name for name in (order.pick_node_id, order.drop_node_id) if name not in nodes]
         case "MISSING_PICK_DROP_NODE", GoodsReported(node_id=node) | RoomReported(node_id=node):
             unknown = [node]
         case "MISSING_PICK_DROP_NODE", StreamSet(stream=stream):
-            unknown = [one for one in (*stream.pick_node_ids, *stream.drop_node_ids) if one not in nodes]
+            unknown = [name for name in (*stream.pick_node_ids, *stream.drop_node_ids) if name not in nodes]
         case "STREAM_UNKNOWN", StreamEnded(stream_id=stream_id):
             return _near([stream_id], tuple(engine.dispatch.book.flows))
         case "UNKNOWN_ROBOT", TaskSubmitted(order=order):
-            return _near([one for one in order.robot_ids if one not in robots], tuple(robots))
+            return _near([name for name in order.robot_ids if name not in robots], tuple(robots))
         case "UNKNOWN_ROBOT", StreamSet(stream=stream):
-            return _near([one for one in stream.robot_ids if one not in robots], tuple(robots))
+            return _near([name for name in stream.robot_ids if name not in robots], tuple(robots))
         case _:
             return ""
     return _near(unknown, tuple(nodes))
@@ -257,7 +257,6 @@ def _near(unknown: Sequence[str], known: Sequence[str]) -> str:
 
 
 def _is_known(engine: FleetEngine, order: TaskOrder) -> bool:
-    """Whether the fleet has this very task, or had it not long ago. Its priority may be another one by now, and nobody
-    keeps the one that it was posted with."""
+    """Whether the fleet has, or recently had, this task. Its priority may have changed, so that is not compared."""
     task = engine.dispatch.book.find(order.task_id)
     return task is not None and replace(task.order, at_ms=order.at_ms, priority=order.priority) == order

@@ -1,10 +1,10 @@
-"""Alerts as sentences: what a person reads beside the code. What is written in the details goes over them.
+"""Sentences of alerts, and the alert that a fleet falls behind.
 
-Alerts are not kept: those whose cause still stands when a fleet is opened are made anew of its state.
+Alerts are not stored: when a fleet is opened, those whose cause still exists are derived from its state.
 
-One is not of the engine: that ticks do not come as often as they should is told once, and once that they do again. A
-fleet that cannot keep up ticks as often as it can: simulated trucks are slower than life then, and real ones get no
-command out of a tick that is too late. Nothing is made up for, so nothing piles up.
+A fleet that falls behind raises one alert, and another when it keeps up again. It ticks as often as it can: simulated
+trucks become slower than real time, and real ones get no command from a late tick. Lost ticks are not made up for, so
+no backlog grows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,27 +24,27 @@ from pendula.fleet.views.dropped import LastDropped
 from pendula.kernel.canonical import Json
 from pendula.server.hosting.moments import Facts
 
-# So many ticks are looked at together: a collection of garbage or a checkpoint is no trouble.
+# Ticks are judged in groups of this size, so that a garbage collection or a checkpoint raises no alert.
 WINDOW = 50
-# Thousandths of the time wanted that may be lost before it is told, and at which all is well again.
+# Thousandths of the time: above the first a fleet falls behind, below the second it keeps up again.
 BEHIND, WELL = 250, 50
 
 _WAITS = (WAIT_NOTICE, WAIT_TOO_LONG)
-# Why nobody can count on a truck.
+# Why a truck is unavailable.
 _FAILED = {
-    "ROBOT_OFFLINE": "nothing is heard of {who}",
+    "ROBOT_OFFLINE": "no reports from {who}",
     "ROBOT_FAULT": "{who} reports a fault",
     "POSE_JUMP": "the position of {who} jumped, and it may be in two places",
     "OFF_ROUTE": "{who} is not on its route",
     "HOLDPOINT_OVERRUN": "{who} passed its stop line",
 }
-# Incidents that are not those of one truck.
+# Incidents of several trucks.
 _OF_SEVERAL = {
-    "DEADLOCK_SUSPECTED": "trucks seem to wait for each other for good",
-    "DEADLOCK_CONFIRMED": "trucks wait for each other for good",
+    "DEADLOCK_SUSPECTED": "trucks seem to be deadlocked",
+    "DEADLOCK_CONFIRMED": "trucks are deadlocked",
 }
 _NOTHING_DROPPED: Mapping[str, LastDropped] = {}
-_NOT_DONE = {"GO": "go and does not move", "TURN": "turn and does not"}
+_NOT_DONE = {"GO": "go but does not move", "TURN": "turn but does not"}
 
 
 class AlertNow(Struct, frozen=True):
@@ -62,15 +62,14 @@ class AlertNow(Struct, frozen=True):
     def of(
         cls, event: FleetEvent, tick: int, now: int, dropped: Mapping[str, LastDropped] = _NOTHING_DROPPED
     ) -> Self | None:
-        """What an event tells; None where that is neither an alert nor an incident. `dropped`: the reports that were
-        dropped last, by the truck they name."""
+        """An alert or incident, or None for other events. `dropped`: the last dropped report of each truck."""
         match event:
             case AlertRaised(alert):
                 names = [alert.robotId] if isinstance(alert.robotId, str) else []
                 return cls(tick, now, "alert", alert, code=alert.code, robot_ids=names, message=_served(alert, dropped))
             case Incident():
-                said = incident_sentence(event.code, event.robot_ids, event.message)
-                return cls(tick, now, "incident", None, code=event.code, robot_ids=[*event.robot_ids], message=said)
+                text = incident_sentence(event.code, event.robot_ids, event.message)
+                return cls(tick, now, "incident", None, code=event.code, robot_ids=[*event.robot_ids], message=text)
         return None
 
 
@@ -78,33 +77,32 @@ class AlertList(Struct, frozen=True):
     alerts: list[AlertNow]
 
 
-def standing(engine: FleetEngine) -> Iterator[AlertNow]:
-    """What was told before a fleet is opened, and is still so: trucks that need a person, and long waits."""
+def standing_alerts(engine: FleetEngine) -> Iterator[AlertNow]:
+    """Alerts of an opened fleet whose cause still exists: trucks that need a person, and long waits."""
     traffic, params = engine.traffic, engine.config.traffic
     if traffic.tick_number == 0:
         return
-    for record, told in zip(traffic.records, traffic.whys(), strict=True):
+    for record, reason in zip(traffic.records, traffic.whys(), strict=True):
         waits = record.stop_code in (None, Stop.SAFE_STATE, Stop.FOREIGN_OCCUPANCY)
-        too_long = waits and told.wait_ms >= params.wait_alert_ms
+        too_long = waits and reason.wait_ms >= params.wait_alert_ms
         if not too_long and not awaits_person(record, traffic.now_ms, params):
             continue
-        code = WAIT_TOO_LONG if too_long else told.code or WAIT_TOO_LONG
-        said = explain.sentence(told, engine.dispatch.not_done(record.robot_id)).removesuffix(".")
-        message = f"{said}; this was so before the fleet was opened"
+        code = WAIT_TOO_LONG if too_long else reason.code or WAIT_TOO_LONG
+        sentence = explain.sentence(reason, engine.dispatch.not_done(record.robot_id)).removesuffix(".")
+        message = f"{sentence}; since before the fleet was opened"
         yield AlertNow(
             traffic.tick_number, traffic.now_ms, "alert", None, code=code, robot_ids=[record.robot_id], message=message
         )
 
 
 def incident_sentence(code: str, robot_ids: Sequence[str], message: str) -> str:
-    """An incident in words: the engine tells it by its code."""
-    if len(robot_ids) == 1 and (told := explain.was_stopped(code, robot_ids[0])) is not None:
-        return told
+    if len(robot_ids) == 1 and (sentence := explain.was_stopped(code, robot_ids[0])) is not None:
+        return sentence
     return _OF_SEVERAL.get(code, message)
 
 
 def trouble_of(event: Facts) -> str | None:
-    """The sentence of a stored alert that is more than a notice; None for a notice."""
+    """The sentence of a stored alert; None for a notice."""
     alert = msgspec.convert(event["alert"], Alert)
     if alert.severity == "INFO":
         return None
@@ -118,13 +116,15 @@ def incident_of(event: Facts) -> str:
 
 
 def _served(alert: Alert, dropped: Mapping[str, LastDropped]) -> str:
-    """The sentence of an alert; of a truck that was never heard, also what was dropped."""
-    said, last = sentence_of(alert), dropped.get(str(alert.robotId))
-    return said if last is None or not alert.details.get("neverHeard") else f"{said}; {explain.of_dropped(last)}"
+    """The sentence of an alert; for a truck that never reported, also its last dropped report."""
+    sentence, last = sentence_of(alert), dropped.get(str(alert.robotId))
+    if last is None or not alert.details.get("neverHeard"):
+        return sentence
+    return f"{sentence}; {explain.of_dropped(last)}"
 
 
 def sentence_of(alert: Alert) -> str:
-    """Empty where the code says all there is to say."""
+    """Empty if the code says everything."""
     robot = None if alert.robotId is UNSET else alert.robotId
     sentence = sentences.alert_sentence(alert.code, robot, alert.details)
     if sentence is not None:
@@ -135,23 +135,24 @@ def sentence_of(alert: Alert) -> str:
     if alert.code == "ROUTE_REFUSED":
         return _refused(who, alert.details)
     if alert.code == "STOP_IGNORED":
-        return f"{who} drives on though it was told to stop"
+        return f"{who} ignores the command to stop"
     if alert.code == "SAFETY_STOP":
-        return f"{who} is too fast to stop before its stop line, which every truck must be able to; it stops at once"
+        return f"{who} is too fast to stop before its stop line; it stops at once"
     if alert.details.get("command") in _NOT_DONE:
         return (
-            f"{who} was told to {_NOT_DONE[str(alert.details['command'])]}; it keeps its place{_cut_off(alert.details)}"
+            f"{who} has the command to {_NOT_DONE[str(alert.details['command'])]}; its place stays reserved"
+            f"{_cut_off(alert.details)}"
         )
     if "keptResources" in alert.details:
-        never = "nothing was ever heard of {who}" if alert.details.get("neverHeard") else None
-        why = (never or _FAILED.get(alert.code, "{who} cannot be counted on")).format(who=who)
-        kept = "both are kept for it" if alert.code == "POSE_JUMP" else "it keeps its place"
+        never = "{who} has never reported" if alert.details.get("neverHeard") else None
+        why = (never or _FAILED.get(alert.code, "{who} is unavailable")).format(who=who)
+        kept = "both stay reserved" if alert.code == "POSE_JUMP" else "its place stays reserved"
         return f"{why}; {kept}{_cut_off(alert.details)}"
     if alert.code == "FOREIGN_OCCUPANCY":
-        return f"{who} stops: {alert.details.get('by') or 'another truck'} may be on its way"
+        return f"{who} stops: {alert.details.get('by') or 'another truck'} may be in its way"
     if alert.code == "OCCUPANCY_CONFLICT":
         by = alert.details.get("by") or "another truck"
-        return f"{who} stops: it and {by} are closer together than two trucks may be"
+        return f"{who} stops: it is closer to {by} than two trucks may be"
     if alert.code == "NO_COMMS":
         return f"{who} does not acknowledge its commands"
     if "robotIds" in alert.details:
@@ -162,7 +163,7 @@ def sentence_of(alert: Alert) -> str:
 def _refused(who: str, details: Mapping[str, Json]) -> str:
     cycle = details.get("cycle")
     if cycle:
-        return f"the route of {who} waits: {_names(cycle)} would wait for each other"
+        return f"the route of {who} waits: {_names(cycle)} would deadlock"
     return f"the route of {who} is refused: {details.get('code')}"
 
 
@@ -179,8 +180,8 @@ def _lasting(ms: Json) -> str:
     return explain.lasting(ms if isinstance(ms, int) else 0)
 
 
-class Told(Struct, frozen=True):
-    """What is to be said: how many ticks come in a second, how many should, and whether that is trouble."""
+class PunctualityChange(Struct, frozen=True):
+    """A fleet falls behind or keeps up again; rates are tenths of ticks per second."""
 
     behind: bool
     tenths: int
@@ -188,14 +189,14 @@ class Told(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        rate, wanted = (f"{one // 10}.{one % 10}" for one in (self.tenths, self.wanted_tenths))
+        rate, wanted = (f"{tenths // 10}.{tenths % 10}" for tenths in (self.tenths, self.wanted_tenths))
         if self.behind:
-            return f"the fleet ticks {rate} times a second instead of {wanted}: this machine does not keep up with it"
+            return f"the fleet ticks {rate} times a second instead of {wanted}: the machine is too slow or too busy"
         return f"the fleet ticks {wanted} times a second again"
 
 
 class Punctuality:
-    """Ticks of one fleet that should be `period_us` apart."""
+    """Whether the ticks of one fleet come `period_us` apart."""
 
     def __init__(self, period_us: int) -> None:
         self._period_us = period_us
@@ -203,8 +204,8 @@ class Punctuality:
         self._lost_us = 0
         self.behind = False
 
-    def ticked(self, lost_us: int) -> Told | None:
-        """One more tick, over so much later than the next one was due; what is to be said about it, if anything."""
+    def ticked(self, lost_us: int) -> PunctualityChange | None:
+        """Count a tick that ended `lost_us` after the next one was due."""
         self._ticks += 1
         self._lost_us += max(0, lost_us)
         if self._ticks < WINDOW:
@@ -215,4 +216,4 @@ class Punctuality:
         if behind == self.behind:
             return None
         self.behind = behind
-        return Told(behind, WINDOW * 10_000_000 // (wanted + lost), WINDOW * 10_000_000 // wanted)
+        return PunctualityChange(behind, WINDOW * 10_000_000 // (wanted + lost), WINDOW * 10_000_000 // wanted)

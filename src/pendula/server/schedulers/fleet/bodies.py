@@ -1,4 +1,4 @@
-"""Bodies that are sent to a fleet, and what is answered: names are those of the contract."""
+"""Request bodies and answers of a fleet, with the names of the contract."""
 
 from typing import Annotated, Any
 
@@ -11,27 +11,27 @@ from pendula.fleet.operators.measure import LONGEST_EDGE_M, MOST_REASON, MOST_RE
 from pendula.fleet.simulator.faults import LONGEST_MS, FaultKind
 from pendula.fleet.tasks.model import Conditions
 
-# The journal keeps every word of it, and the desk a thousand answers with what was asked.
+# Limited because the journal stores all of it, and the last thousand answers are kept with their actions.
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MOST)]
 Resource = Annotated[str, Meta(min_length=1, max_length=300)]
 Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 
 
 class AnchorBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """A place on the map: so many metres along a directed edge."""
+    """A position on a directed edge, `sM` metres from its start."""
 
     edgeKey: Annotated[str, Meta(min_length=1, max_length=300)]
     sM: Annotated[Any, Meta(extra_json_schema={"type": "number", "minimum": 0, "maximum": LONGEST_EDGE_M})]
 
     def __post_init__(self) -> None:
-        # An exact number may be written as text elsewhere, and text can be NaN.
+        # Numbers may be given as text, and text can be NaN.
         wrong = off_every_edge(AnchorPlace(self.edgeKey, self.sM))
         if wrong is not None:
             raise ValueError(wrong)
 
 
 class ActionBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a person wants (FLT-13.11). Who asks is known from the token; `actionId` makes it safe to ask again."""
+    """An operator action (FLT-13.11). The operator comes from the token; with an `actionId` it may be repeated."""
 
     type: Name
     reason: Annotated[str, Meta(max_length=MOST_REASON)]
@@ -55,7 +55,7 @@ Duration = Annotated[int, Meta(ge=0, le=3_600_000)]
 
 
 class TaskBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """A task to be done; without an id it gets one. `streamId`: the stream whose conditions and limit hold for it."""
+    """A task; without an id it gets one. `streamId`: the stream whose conditions and limit apply."""
 
     pickNodeId: Name
     dropNodeId: Name
@@ -75,8 +75,8 @@ Nodes = Annotated[tuple[Name, ...], Meta(min_length=1, max_length=500)]
 
 
 class StreamBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """Goods that go from some nodes to others again and again, in the members of scenario files; `lastMs` is a time of
-    the fleet, after which no task is made."""
+    """A stream of goods from some nodes to others, as in scenario files; after `lastMs`, a time of the fleet, it
+    creates no task."""
 
     streamId: Name
     pickNodeIds: Nodes
@@ -90,26 +90,26 @@ class StreamBody(Struct, frozen=True, forbid_unknown_fields=True):
     conditions: Conditions = Conditions()
 
     def __post_init__(self) -> None:
-        both = next((one for one in self.dropNodeIds if one in self.pickNodeIds), None)
+        both = next((node for node in self.dropNodeIds if node in self.pickNodeIds), None)
         if both is not None:
             raise ValueError(f"dropNodeIds: {pick_is_drop('the stream', both)}")
 
 
 class StreamEndBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """The stream that makes no more tasks."""
+    """The stream to end."""
 
     streamId: Name
 
 
 class PriorityBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """How urgent an open task is from now on: of those that wait, the highest is served first."""
+    """The new priority of an open task; the highest is served first."""
 
     taskId: Name
     priority: Priority
 
 
 class StockBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many goods are in a node, or for how many there is room."""
+    """The number of goods in a node, or of goods it has room for."""
 
     nodeId: Name
     goods: Count | None = None
@@ -117,8 +117,7 @@ class StockBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FaultBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """What shall go wrong with a simulated truck at once, as an event of a scenario says it: which members a type needs
-    is in docs/reference/fleet-scenarios.md."""
+    """A fault of a simulated truck, starting now. docs/reference/fleet-scenarios.md lists the members of each type."""
 
     robotId: Name
     type: FaultKind
@@ -129,22 +128,22 @@ class FaultBody(Struct, frozen=True, forbid_unknown_fields=True):
     byMs: Annotated[int, Meta(ge=1, le=LONGEST_MS)] | UnsetType = UNSET
 
 
-# Of one body.
+# Reports in one body.
 MOST_REPORTS = 500
 Trouble = Annotated[str, Meta(max_length=500)]
-# The id of a task, and what is done about it.
+# The id of a task and the kind of operation.
 OperationName = Annotated[str, Meta(min_length=1, max_length=300)]
 
 
 class DoneBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """A truck has loaded or unloaded; `operationId` is `operation_id` of the orders."""
+    """A completed operation; `operationId` is `operation_id` of the orders."""
 
     robotId: Name
     operationId: OperationName
 
 
 class FailedBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """A truck could not load or unload, and why."""
+    """A failed operation."""
 
     robotId: Name
     operationId: OperationName
@@ -152,9 +151,8 @@ class FailedBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReportsBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a gateway heard of its trucks, in metres and radians. One `RobotState` alone, or a list of them, is a body
-    too. In `done` and `failed` the name of a truck alone stands for the operation that the orders fetched last had for
-    it."""
+    """Reports of trucks, in metres and radians. A single `RobotState`, or a list, is also a body. In `done` and
+    `failed` the name of a truck alone means its operation in the orders fetched last."""
 
     reports: Annotated[tuple[RobotState, ...], Meta(max_length=MOST_REPORTS)] = ()
     done: Annotated[tuple[Name | DoneBody, ...], Meta(max_length=500)] = ()
@@ -164,7 +162,7 @@ class ReportsBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OperationView(Struct, frozen=True):
-    """What a truck is to do in the node it stands in; what is to be done again has another `operation_id`."""
+    """An operation of a truck in its current node; a repeated operation has a new `operation_id`."""
 
     robot_id: str
     kind: str
@@ -174,7 +172,7 @@ class OperationView(Struct, frozen=True):
 
 
 class OrdersView(Struct, frozen=True):
-    """What trucks are to do now: the newest command of each, and what each is to load or unload."""
+    """The newest command of each truck, and its operation."""
 
     tick: int
     now: int
@@ -183,7 +181,7 @@ class OrdersView(Struct, frozen=True):
 
 
 class StreamNow(Struct, frozen=True):
-    """A stream and how far it is; `last`: no task is made later than this."""
+    """A stream and its progress; after `last` it creates no task."""
 
     stream_id: str
     pick_node_ids: list[str]

@@ -1,8 +1,7 @@
-"""The living example of the scheduler: four trucks in a hall, alive for hours, and now and then something goes wrong.
+"""The demo of the scheduler: four trucks in a hall, with random faults from a seed.
 
-What goes wrong comes by chance, from a seed: a truck that stands before an obstacle, one whose position jumps, one that
-falls silent, one with a fault, one whose wheels do not turn until somebody clears it. What nobody clears for a while is
-cleared.
+A truck stands before an obstacle, its position jumps, it stops reporting, it has a fault, or its wheels are stuck until
+the fault is cleared. Faults that are not cleared for a while are cleared automatically.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ DEMO_NAME = "hall"
 SCENARIO = "hall"
 ROUND_SECONDS = 5.0
 PATIENCE_MS = 120_000
-# Of four trucks at twice the speed of life: something every other minute.
+# With four trucks at twice real time: a fault every other minute.
 FAULTS = (
     FaultRate(Fault(FaultKind.STAND, for_ms=20_000), per_hour=1),
     FaultRate(Fault(FaultKind.POSE_JUMP, for_ms=3_000, x_um=800_000), per_hour=1),
@@ -43,35 +42,35 @@ log = structlog.get_logger("pendula.server")
 def demo_config() -> Json:
     """The hall with four trucks and streams that never end."""
     hall = shipped(SCENARIO)
-    streams = tuple(structs.replace(one, last_ms=None) for one in hall.streams)
+    streams = tuple(structs.replace(stream, last_ms=None) for stream in hall.streams)
     return Run(structs.replace(hall, streams=streams)).config
 
 
-class Caretaker:
-    """Clears the faults of the demo that nobody else clears."""
+class FaultClearer:
+    """Clears faults of the demo that stay for `PATIENCE_MS`."""
 
     def __init__(self, loop: "FleetLoop") -> None:
         self._loop = loop
         self._seen: dict[str, int] = {}
-        self._task = asyncio.get_running_loop().create_task(self._live())
+        self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         while True:
             await asyncio.sleep(ROUND_SECONDS)
             try:
-                for robot_id in self.forgotten():
+                for robot_id in self.overdue():
                     await self._clear(robot_id)
             except PendulaError as error:
                 log.warning("demo", problem=error.message)
 
-    def forgotten(self) -> list[str]:
-        """The trucks that have waited for a person for longer than a person needs."""
+    def overdue(self) -> list[str]:
+        """Trucks with a fault that has not been cleared for `PATIENCE_MS`."""
         now = self._loop.engine.now()
-        waiting = [one.robot_id for one in self._loop.engine.traffic.records if one.latched is not None]
+        waiting = [record.robot_id for record in self._loop.engine.traffic.records if record.latched is not None]
         self._seen = {name: self._seen.get(name, now) for name in waiting}
         return [name for name, since in self._seen.items() if now - since >= PATIENCE_MS]
 
@@ -84,7 +83,7 @@ class Caretaker:
                 ts=engine.now(),
                 operatorId="demo",
                 type="CLEAR_FAULT",
-                reason="nobody came",
+                reason="not cleared in time",
                 robotId=robot_id,
             )
         )

@@ -1,4 +1,4 @@
-"""A gateway of real trucks calls us: it says what it heard of them, and fetches what they are to do."""
+"""Routes for the gateway of real trucks: it posts reports and fetches orders."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -20,14 +20,14 @@ from pendula.server.routes.dependencies import Operator, Supervised
 from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, TAKEN, answers, refusals, takes
 from pendula.server.schedulers.fleet.bodies import MOST_REPORTS, OperationView, OrdersView, ReportsBody
 from pendula.server.schedulers.fleet.fleets import FLEET, FleetName, loop_of
-from pendula.server.schedulers.fleet.life.loop import FleetLoop, FleetStands
+from pendula.server.schedulers.fleet.life.loop import FleetLoop, FleetStopped
 from pendula.server.schedulers.fleet.life.trucks import RemoteTrucks
 
 router = APIRouter(tags=["fleet"])
 
 
 class NotLive(HttpRefused):
-    """The fleet has simulated trucks: nobody reports for them, and nobody fetches their orders."""
+    """The fleet has simulated trucks; a gateway needs a fleet created with `live=true`."""
 
     code = "not_live"
     status = 409
@@ -41,42 +41,44 @@ class NotLive(HttpRefused):
     responses=TAKEN | refusals(CHANGE_ERRORS),
     operation_id="fleet_report",
 )
-async def hear(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
-    """What a gateway heard of its trucks, in metres and radians: one report, a list of them, or reports and operations
-    that are over, as JSON or JSON5. It counts from the next tick on. That an operation is over is answered when that
-    tick is written down: nobody is told to do it again after a crash."""
+async def receive_reports(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
+    """Post reports of trucks, in metres and radians: one report, a list, or reports and ended operations, as JSON or
+    JSON5. The next tick applies them. With ended operations the answer waits until that tick is written, so that a
+    crash does not start them again."""
     loop = loop_of(supervisor, fleet)
     trucks = _remote(loop)
-    loop.require_life()
+    loop.require_running()
     body = await read_body_with(request, _read)
     if body.done or body.failed:
-        # Before it counts: what is refused is posted again, and would be said twice.
-        loop.require_place()
-    trucks.hear([report_of(state) for state in body.reports], _done(body), _failed(body))
+        # Checked first: a rejected post is repeated, and must not count twice.
+        loop.require_space()
+    trucks.receive([report_of(state) for state in body.reports], _done(body), _failed(body))
     if body.done or body.failed:
-        await loop.written()
+        await loop.wait_until_written()
     return Response(status_code=204)
 
 
 @router.get(FLEET + "/orders", responses=answers(OrdersView, READ_ERRORS), operation_id="fleet_orders")
 async def orders(fleet: FleetName, supervisor: Supervised, _: Operator) -> Response:
-    """The newest command of every truck, and what each is to load or unload: for a gateway, once a tick. A command that
-    is older than it is good for is not given: the next tick is waited for, and where that is late it is 503."""
+    """The newest command of every truck, and its operation: for a gateway, once a tick. If the commands have expired
+    the request waits for the next tick; if that is late too, the status is 503."""
     loop = loop_of(supervisor, fleet)
     trucks = _remote(loop)
-    # What was said last is no command of a fleet that stands, or whose ticks are late.
-    loop.require_life()
+    # The last commands of a fleet that has stopped, or is late, are not valid.
+    loop.require_running()
     if not trucks.are_fresh():
-        await loop.written()
+        await loop.wait_until_written()
     if not trucks.are_fresh():
-        raise FleetStands("The ticks of the fleet are late, and no truck is told anything; try again in a moment")
+        raise FleetStopped("The ticks of the fleet are late, so there are no commands; try again in a moment")
     view = OrdersView(
         tick=loop.engine.traffic.tick_number,
         now=loop.engine.now(),
         commands=[trucks.commands[name] for name in sorted(trucks.commands)],
         operations=[
-            OperationView(one.robot_id, one.kind, one.node_id, one.duration_ms, one.operation_id)
-            for one in trucks.tell_operations()
+            OperationView(
+                operation.robot_id, operation.kind, operation.node_id, operation.duration_ms, operation.operation_id
+            )
+            for operation in trucks.issue_operations()
         ],
     )
     return json_response(canonical.encode(view))
@@ -86,7 +88,7 @@ _States = Annotated[tuple[RobotState, ...], Meta(max_length=MOST_REPORTS)]
 
 
 def _read(data: bytes, limits: DocumentLimits) -> ReportsBody:
-    """Raises `DocumentRefused` with the place of every number that no truck can mean."""
+    """Raises `DocumentRefused` with the place of every number out of range."""
     document = read_bytes(data, Format.JSON5, limits=limits)
     paths: list[tuple[str | int, ...]]
     match document.value:
@@ -99,11 +101,11 @@ def _read(data: bytes, limits: DocumentLimits) -> ReportsBody:
         case _:
             body = as_kind(document, ReportsBody)
             paths = [("reports", number) for number in range(len(body.reports))]
-    _refuse_absurd(document, list(zip(paths, body.reports, strict=True)))
+    _check_ranges(document, list(zip(paths, body.reports, strict=True)))
     return body
 
 
-def _refuse_absurd(document: Document, states: Sequence[tuple[tuple[str | int, ...], RobotState]]) -> None:
+def _check_ranges(document: Document, states: Sequence[tuple[tuple[str | int, ...], RobotState]]) -> None:
     wrong = [((*path, *fault.path), fault) for path, state in states for fault in faults_of(state)]
     places = document.places([path for path, _ in wrong])
     faults = [
@@ -124,17 +126,18 @@ def _refuse_absurd(document: Document, states: Sequence[tuple[tuple[str | int, .
 
 def _done(body: ReportsBody) -> list[OperationDone]:
     return [
-        OperationDone(one) if isinstance(one, str) else OperationDone(one.robotId, one.operationId) for one in body.done
+        OperationDone(done) if isinstance(done, str) else OperationDone(done.robotId, done.operationId)
+        for done in body.done
     ]
 
 
 def _failed(body: ReportsBody) -> list[OperationFailed]:
     if isinstance(body.failed, dict):
         return [OperationFailed(robot_id, reason) for robot_id, reason in sorted(body.failed.items())]
-    return [OperationFailed(one.robotId, one.reason, one.operationId) for one in body.failed]
+    return [OperationFailed(failure.robotId, failure.reason, failure.operationId) for failure in body.failed]
 
 
 def _remote(loop: FleetLoop) -> RemoteTrucks:
     if not isinstance(loop.trucks, RemoteTrucks):
-        raise NotLive("This fleet has simulated trucks; make one with live=true for a gateway")
+        raise NotLive("This fleet has simulated trucks; create one with live=true for a gateway")
     return loop.trucks

@@ -1,7 +1,7 @@
-"""The scheduler `fleet` over HTTP: fleets are made of scenarios and served, simulated or with trucks behind a gateway.
+"""The scheduler `fleet` over HTTP: fleets are created from scenarios, with simulated trucks or a gateway.
 
-State, journal, reasons and the stream of a fleet are the routes that every engine has. Ticks come from the loop of a
-fleet alone; what people want waits for the next one and is answered by it.
+State, journal, reasons and stream are the routes of every engine. Only the loop of a fleet submits ticks; requests wait
+for the next tick, which answers them.
 """
 
 from collections.abc import Callable
@@ -38,15 +38,15 @@ from pendula.server.routes.dependencies import Supervised, Viewer
 from pendula.server.routes.engine import LARGEST_N, RecordNumber
 from pendula.server.routes.openapi import answers
 from pendula.server.schedulers.fleet import acting, alerts, bodies, remote, views
-from pendula.server.schedulers.fleet.compiler_apart import CompilerStopped
+from pendula.server.schedulers.fleet.compile_process import CompilerStopped
 from pendula.server.schedulers.fleet.demo import DEMO_NAME, demo_config
 from pendula.server.schedulers.fleet.fleets import (
     CONTRACTS,
     FLEET,
     SIMULATION_FILE,
-    DrawingBoard,
     FleetName,
     Fleets,
+    MapCompiler,
     fleets_of,
     loop_of,
     opened,
@@ -56,24 +56,24 @@ from pendula.server.settings import Settings
 from pendula.server.views import EngineSummary, encode_view
 
 FASTEST = 20
-# A map of this many edges, both directions counted, compiles in a few seconds of a processor.
+# A map of this many edges, counting both directions, compiles in a few seconds of CPU time.
 MOST_EDGES = 5_000
-# One of so many compiles at once, beside the fleets that tick; larger ones in a process of their own.
+# Larger maps are compiled in a separate process.
 MOST_EDGES_HERE = 500
-# A tick of so many trucks is decided before the next is due.
+# A tick with this many trucks ends before the next one is due.
 MOST_TRUCKS = 200
 
 TOO_MUCH = ("too_long", "too_much_memory")
-ELSEWHERE = "Make it several maps, or run it with `pendula fleet run`"
+ELSEWHERE = "Split it into several maps, or run it with `pendula fleet run`"
 
-NewName = Annotated[str, Query(pattern=f"^{NAME.pattern}$", description="What the fleet is called")]
-Live = Annotated[bool, Query(description="Whether the trucks are real and call through a gateway")]
+NewName = Annotated[str, Query(pattern=f"^{NAME.pattern}$", description="Name of the fleet")]
+Live = Annotated[bool, Query(description="Whether the trucks are real, behind a gateway")]
 BeginMs = Annotated[
     int,
-    Query(ge=0, le=LAST_MS, description="When the fleet begins, in ms: what clocks of its trucks say"),
+    Query(ge=0, le=LAST_MS, description="Start time of the fleet in ms, by the clocks of its trucks"),
 ]
 TickNumber = Annotated[int, Query(ge=1, le=LARGEST_N, description="The number of a tick")]
-Speed = Annotated[int, Query(ge=1, le=FASTEST, description="How many times faster than life simulated trucks are")]
+Speed = Annotated[int, Query(ge=1, le=FASTEST, description="Speed of simulated trucks, as a multiple of real time")]
 
 
 class MapTooLarge(HttpRefused):
@@ -84,14 +84,14 @@ class MapTooLarge(HttpRefused):
 
 
 class FleetTooLarge(HttpRefused):
-    """There are more trucks than one server decides about in time. Facts: `trucks`, `allowed`."""
+    """The fleet has more trucks than one server can control in time. Facts: `trucks`, `allowed`."""
 
     code = "fleet_too_large"
     status = 413
 
 
 class ScriptNotServed(HttpRefused):
-    """The scenario says what happens when; a served fleet is told that while it lives. Facts: `members`."""
+    """The scenario has tasks or events at set times; a served fleet gets these as requests. Facts: `members`."""
 
     code = "script_not_served"
     status = 422
@@ -129,7 +129,7 @@ VIEWS = (
 router = APIRouter(tags=["fleet"])
 
 
-# Fleets come and go
+# Creating fleets
 
 
 async def begin(
@@ -140,63 +140,65 @@ async def begin(
     speed: Speed = 1,
     nowMs: BeginMs = 0,
 ) -> New:
-    """A new fleet, out of a scenario as JSON."""
-    # Before its map is compiled.
+    """A new fleet from a scenario as JSON."""
+    # Checked before its map is compiled.
     supervisor.require_place("fleet", name)
     if live and speed != 1:
-        raise InvalidRequest(f"Real trucks are as fast as they are: leave speed={speed} out, or live", speed=speed)
+        raise InvalidRequest(f"speed={speed} is only for simulated trucks; remove speed or live", speed=speed)
     data = await request.body()
     limits = document_limits(supervisor.settings)
-    board = fleets_of(supervisor).drawing_board
-    run = await board.work(lambda: _prepared(read_bytes(data, limits=limits), board))
+    compiler = fleets_of(supervisor).map_compiler
+    run = await compiler.run(lambda: _prepare(read_bytes(data, limits=limits), compiler))
     simulation = None if live else Simulation(run.scenario.world, run.scenario.seed, speed)
     config = config_form(replace(read_config(run.config), begin_ms=nowMs)) if nowMs else run.config
     return New(name, config, files={SIMULATION_FILE: msgspec.json.encode(simulation)})
 
 
-def _prepared(document: Document, board: DrawingBoard) -> Run:
-    """Read, compiled, and found to be able to begin; expectations are for runs with an end."""
+def _prepare(document: Document, compiler: MapCompiler) -> Run:
+    """Read and compile a scenario, without its expectations, which are for runs with an end."""
     scenario = read_scenario(document, None)
-    _without_script(scenario)
-    _not_too_large(scenario)
-    return Run(replace(scenario, expect=()), _compiled(scenario, board))
+    _require_no_script(scenario)
+    _require_size(scenario)
+    return Run(replace(scenario, expect=()), _compile_if_large(scenario, compiler))
 
 
-def _compiled(scenario: Scenario, board: DrawingBoard) -> CompiledMap | None:
-    """The compiled map of a large one; None for a small one, which compiles where it is needed."""
+def _compile_if_large(scenario: Scenario, compiler: MapCompiler) -> CompiledMap | None:
+    """The compiled map if it is large; None for a small one, which `Run` compiles."""
     edges = len(scenario.source.edges)
     if edges <= MOST_EDGES_HERE:
         return None
     try:
-        return board.compiled_apart(scenario)
+        return compiler.compile_in_process(scenario)
     except CompilerStopped as stopped:
         if stopped.reason not in TOO_MUCH:
             raise
         raise MapTooLarge(f"{stopped.message}. {ELSEWHERE}", edges=edges, allowed=MOST_EDGES) from stopped
 
 
-def _not_too_large(scenario: Scenario) -> None:
+def _require_size(scenario: Scenario) -> None:
     edges, trucks = len(scenario.source.edges), len(scenario.robots)
     if edges > MOST_EDGES:
         raise MapTooLarge(
-            f"The map has {edges} edges; allowed over HTTP are {MOST_EDGES}. {ELSEWHERE}",
+            f"The map has {edges} edges; at most {MOST_EDGES} are allowed over HTTP. {ELSEWHERE}",
             edges=edges,
             allowed=MOST_EDGES,
         )
     if trucks > MOST_TRUCKS:
         raise FleetTooLarge(
-            f"The fleet has {trucks} trucks; allowed over HTTP are {MOST_TRUCKS}", trucks=trucks, allowed=MOST_TRUCKS
+            f"The fleet has {trucks} trucks; at most {MOST_TRUCKS} are allowed over HTTP",
+            trucks=trucks,
+            allowed=MOST_TRUCKS,
         )
 
 
-def _without_script(scenario: Scenario) -> None:
-    happens = (*scenario.events, *scenario.actions, *scenario.routes)
-    given = {"tasks": scenario.tasks, "taskEvents": scenario.task_events, "events": happens}
-    members = [name for name, told in given.items() if told]
+def _require_no_script(scenario: Scenario) -> None:
+    events = (*scenario.events, *scenario.actions, *scenario.routes)
+    script = {"tasks": scenario.tasks, "taskEvents": scenario.task_events, "events": events}
+    members = [name for name, entries in script.items() if entries]
     if members:
         raise ScriptNotServed(
-            f"A served fleet follows no script: leave {' and '.join(members)} out, and post them while it lives: tasks "
-            "to /tasks, goods and room to /stock, what people want to /actions, faults to /faults",
+            f"A served fleet runs no script: remove {' and '.join(members)}, and post tasks to /tasks, goods and room "
+            "to /stock, operator actions to /actions, faults to /faults while it runs",
             members=members,
         )
 
@@ -224,18 +226,18 @@ LIFECYCLE = Lifecycle(
     summary=FleetSummary,
     listing=FleetList,
     sentences=Sentences(
-        make="Make a fleet of a scenario: what `pendula fleet run` takes, as JSON, with its map in it and without "
-        "tasks and events, which are posted while it lives. Its trucks are simulated, or real with `live=true`. It "
-        "begins to tick at once.",
-        close="Close a fleet: it ticks no more, and real trucks stop by their watchdogs. It stays closed, also "
+        make="Create a fleet from a scenario of `pendula fleet run`, as JSON, with its map and without tasks and "
+        "events, which are posted later. Its trucks are simulated, or real with `live=true`. It starts to tick at "
+        "once.",
+        close="Close a fleet: it stops ticking, and real trucks stop by their watchdogs. It stays closed, also "
         "after a restart of the server, until it is opened again.",
-        open="Open a fleet that was closed: nobody moves before every truck was heard.",
-        remove="Remove a fleet and all it ever wrote.",
+        open="Open a closed fleet. No truck moves until every truck has reported.",
+        remove="Remove a fleet and all its files.",
     ),
 )
 
 
-# Looking
+# Inspecting fleets
 
 
 @router.get(FLEET + "/map", responses=answers(views.MapView), operation_id="fleet_map")
@@ -246,30 +248,30 @@ async def fleet_map(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Resp
 
 @router.get(FLEET + "/map/report", responses=answers(views.CompileReport), operation_id="fleet_compile_report")
 async def fleet_compile_report(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Response:
-    """What the compiler said of the map: its hashes, and every warning and note with its remedy."""
+    """The compile report of the map: its hashes, and every warning and note with its remedy."""
     return json_response(canonical.encode(views.report_of_compiler(loop_of(supervisor, fleet).engine)))
 
 
 @router.get(FLEET + "/now", responses=answers(views.FleetNow), operation_id="fleet_now")
 async def fleet_now(fleet: FleetName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
-    """Trucks, bands, stop lines, reasons, tasks and streams as they are, or as they were after record `at`."""
+    """Trucks, bands, stop lines, reasons, tasks and streams now, or after record `at`."""
     host = supervisor.host("fleet", fleet)
     if at is None:
-        return json_response(await host.look(fleets_of(supervisor).moments.now))
+        return json_response(await host.look(fleets_of(supervisor).views.now))
     return json_response(
-        await supervisor.replayed(lambda: _then(host, at, lambda engine: encode_view(views.now_of(engine, at))))
+        await supervisor.replayed(lambda: _read_at(host, at, lambda engine: encode_view(views.now_of(engine, at))))
     )
 
 
 @router.get(FLEET + "/robots", responses=answers(views.RobotList), operation_id="fleet_robots")
 async def fleet_robots(fleet: FleetName, supervisor: Supervised, _: Viewer, at: TickNumber | None = None) -> Response:
-    """Every truck that was heard as a `RobotState`, now or after tick `at`."""
+    """Every truck that has reported, as a `RobotState`, now or after tick `at`."""
     return await _contract(supervisor, fleet, "robots", at)
 
 
 @router.get(FLEET + "/locks", responses=answers(LockSnapshot), operation_id="fleet_locks")
 async def fleet_locks(fleet: FleetName, supervisor: Supervised, _: Viewer, at: TickNumber | None = None) -> Response:
-    """Who holds what as a `LockSnapshot`, now or after tick `at`."""
+    """All locks as a `LockSnapshot`, now or after tick `at`."""
     return await _contract(supervisor, fleet, "locks", at)
 
 
@@ -277,17 +279,19 @@ async def fleet_locks(fleet: FleetName, supervisor: Supervised, _: Viewer, at: T
 async def fleet_lock_results(
     fleet: FleetName, supervisor: Supervised, _: Viewer, at: TickNumber | None = None
 ) -> Response:
-    """What every truck was granted as a `LockResult`, and why not more, now or in tick `at`."""
+    """The grant of every truck as a `LockResult`, with the reason for its limit, now or in tick `at`."""
     return await _contract(supervisor, fleet, "lock-results", at)
 
 
 async def _contract(supervisor: Supervisor, fleet: str, name: str, tick: int | None) -> Response:
     host = supervisor.host("fleet", fleet)
     if tick is None:
-        return json_response(await host.look(fleets_of(supervisor).moments.contract(name)))
+        return json_response(await host.look(fleets_of(supervisor).views.contract(name)))
     last = await host.ask(_last_tick)
     return json_response(
-        await supervisor.replayed(lambda: _then(host, record_of_tick(host.driver.journal, tick, last), CONTRACTS[name]))
+        await supervisor.replayed(
+            lambda: _read_at(host, record_of_tick(host.driver.journal, tick, last), CONTRACTS[name])
+        )
     )
 
 
@@ -298,13 +302,12 @@ def _last_tick(driver: Driver[Any, Any]) -> int:
 
 @router.get(FLEET + "/alerts", responses=answers(alerts.AlertList), operation_id="fleet_alerts")
 async def fleet_alerts(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Response:
-    """Alerts and incidents since the fleet is served, oldest first; before them those whose cause stood when it was
-    opened."""
+    """Alerts and incidents since the fleet was opened, oldest first, after those whose cause existed before."""
     return json_response(encode_view(alerts.AlertList(list(loop_of(supervisor, fleet).alerts))))
 
 
-def _then(host: EngineHost, at: int, read: Callable[[FleetEngine], bytes]) -> bytes:
-    """What `read` finds in the fleet as it was after record `at`."""
+def _read_at(host: EngineHost, at: int, read: Callable[[FleetEngine], bytes]) -> bytes:
+    """Read the state of the fleet after record `at`."""
     with host.past.at(at) as engine:
         assert isinstance(engine, FleetEngine)
         return read(engine)

@@ -1,7 +1,7 @@
-"""What a fleet says over HTTP: its map once, how everything stands at a tick, its tasks and streams.
+"""Views of a fleet over HTTP: its map, its state after a tick, its tasks and streams.
 
-Lengths are millimetres, angles milliradians, times milliseconds of the fleet: whole numbers, as a page draws them.
-Everything is read from the engine, so that no page has to know its rules.
+Lengths are whole millimetres, angles milliradians, times milliseconds of the fleet. Everything is read from the engine,
+so that the page needs no rules.
 """
 
 from bisect import bisect_right
@@ -50,7 +50,7 @@ UM_PER_MM = 1000
 
 
 class MapNode(Struct, frozen=True):
-    """`radius`: of the turning zone, 0 where nobody turns."""
+    """`radius`: of the turning zone, 0 without one."""
 
     id: str
     x: int
@@ -72,7 +72,7 @@ class MapEdge(Struct, frozen=True):
 
 
 class Outline(Struct, frozen=True):
-    """How far a shape reaches from the pivot of a truck: ahead, behind, to each side."""
+    """The extent of a truck from its pivot: ahead, behind, to each side."""
 
     front: int
     rear: int
@@ -86,7 +86,7 @@ class ProfileView(Struct, frozen=True):
 
 
 class SectionView(Struct, frozen=True):
-    """A part of the map that only so many trucks may be in: stretches of edges as (edge, from, to)."""
+    """A critical section: stretches of edges as (edge, from, to)."""
 
     id: str
     capacity: int
@@ -94,7 +94,7 @@ class SectionView(Struct, frozen=True):
 
 
 class MapView(Struct, frozen=True):
-    """What does not change while a fleet is served. `simulated`: whether its trucks are, and so can be drilled."""
+    """What does not change while a fleet is served. `simulated`: whether its trucks are, and can be given faults."""
 
     map_id: str
     simulated: bool
@@ -114,7 +114,7 @@ class PointView(Struct, frozen=True):
 
 
 class Bands(Struct, frozen=True):
-    """Stretches of edges as (edge, from, to): where the truck may be, what it may drive, what it asks for beyond."""
+    """Stretches of edges as (edge, from, to): where the truck may be, its grant, and its request beyond that."""
 
     occupied: list[tuple[int, int, int]]
     granted: list[tuple[int, int, int]]
@@ -122,11 +122,11 @@ class Bands(Struct, frozen=True):
 
 
 class TruckNow(Struct, frozen=True):
-    """One truck. `stop`: its stop line; `refuge`: where its grant ends; `because`: who is in its way, to the root.
-    `silent`: nothing fresh is heard of it, nobody said that it is absent; `needs_person`: it stands until one acts, or
-    was stopped `waitAlertMs` ago; `clearable`: it has a fault that a person may clear; `removable`: it may be taken out
-    of the hall, since it cannot move; `releasable`: what may be freed by force, nothing while it may move and never
-    where it stands; `report_age`: None before its first report; `obstructed`: it says that something is in its way."""
+    """One truck. `stop`: its stop line; `refuge`: the end of its grant; `because`: the chain of blocking trucks.
+    `silent`: it does not report and is not marked absent; `needs_person`: it waits for an operator, or was stopped
+    `waitAlertMs` ago; `clearable`: it has a fault that an operator may clear; `removable`: it cannot move and may be
+    taken out of the hall; `releasable`: resources that FORCE_RELEASE may free, none while it may move and never those
+    where it stands; `report_age`: None before its first report; `obstructed`: it reports an obstacle."""
 
     robot_id: str
     profile_id: str
@@ -176,8 +176,8 @@ class TaskNow(Struct, frozen=True):
 
 
 class DroppedNow(Struct, frozen=True):
-    """A report that was dropped. `now`: when, by the clock of the fleet; `at`: the time of the report; `ahead`: by how
-    much that is ahead, below 0 behind."""
+    """A dropped report. `now`: when it was dropped, by the clock of the fleet; `at`: the time of the report; `ahead`:
+    the difference, negative if the report is older."""
 
     code: str
     now: int
@@ -186,9 +186,9 @@ class DroppedNow(Struct, frozen=True):
 
 
 class FleetNow(Struct, frozen=True):
-    """A fleet after a tick; `n` is the record of the journal, None while nothing was decided. `degraded`: why the
-    journal is not written, as long as that is so. `last_dropped`: by the truck it names, known or not, the report that
-    was dropped last, while none is taken in after it; not of the past."""
+    """A fleet after a tick; `n` is the record of the journal, None before the first tick. `degraded`: why the journal
+    is not written at present. `last_dropped`: the last dropped report of each truck, known or not, until one is
+    accepted; not for past ticks."""
 
     n: int
     tick: int
@@ -201,14 +201,14 @@ class FleetNow(Struct, frozen=True):
     streams: list[StreamNow]
     counts: dict[str, int]
     broken: list[str]
-    # What operators have closed.
+    # Places that operators have closed.
     closings: list[ClosedPlace]
     degraded: str | None
     last_dropped: dict[str, DroppedNow] | UnsetType = UNSET
 
 
 class RobotList(Struct, frozen=True):
-    """Every truck that was heard, after a tick."""
+    """Every truck that has reported, after a tick."""
 
     tick: int
     nowMs: int
@@ -235,7 +235,7 @@ class CompileReport(Struct, frozen=True):
 
 
 class LockResultList(Struct, frozen=True):
-    """What every truck was granted in a tick, and why not more."""
+    """The grant of every truck in a tick, with the reason for its limit."""
 
     tick: int
     nowMs: int
@@ -254,7 +254,7 @@ def results_form(engine: FleetEngine) -> LockResultList:
 
 
 def report_of_compiler(engine: FleetEngine) -> CompileReport:
-    """What the compiler had to say of the map that a fleet runs on."""
+    """The compile report of the map of a fleet."""
     site = engine.site
     return CompileReport(
         mapId=site.map_id,
@@ -263,8 +263,8 @@ def report_of_compiler(engine: FleetEngine) -> CompileReport:
         robotProfileHash=site.profile_hash,
         compilerVersion=COMPILER_VERSION,
         findings=[
-            ReportFinding(one.code, one.severity, one.message, one.details, one.remedy or UNSET)
-            for one in site.findings
+            ReportFinding(finding.code, finding.severity, finding.message, finding.details, finding.remedy or UNSET)
+            for finding in site.findings
         ],
     )
 
@@ -322,39 +322,39 @@ def _profile(profile: RobotProfile) -> ProfileView:
     )
 
 
-# A moment
+# The state after a tick
 
 
 def now_of(engine: FleetEngine, n: int) -> FleetNow:
     traffic, book = engine.traffic, engine.dispatch.book
-    open_tasks = sorted(book.open.values(), key=lambda one: (one.created_ms, one.task_id))
+    open_tasks = sorted(book.open.values(), key=lambda task: (task.created_ms, task.task_id))
     return FleetNow(
         n=n,
         tick=traffic.tick_number,
         now=traffic.now_ms,
         override=traffic.override,
-        trucks=[_truck(engine, *one) for one in zip(traffic.records, traffic.whys(), strict=True)],
-        tasks=[_task(one) for one in open_tasks[:MOST_TASKS]],
-        over=[_task(one) for one in list(book.over)[-MOST_OVER:]],
+        trucks=[_truck(engine, *pair) for pair in zip(traffic.records, traffic.whys(), strict=True)],
+        tasks=[_task(task) for task in open_tasks[:MOST_TASKS]],
+        over=[_task(task) for task in list(book.over)[-MOST_OVER:]],
         more_tasks=max(0, len(open_tasks) - MOST_TASKS),
-        streams=[_stream(one) for one in book.flows.values()],
+        streams=[_stream(flow) for flow in book.flows.values()],
         counts={state.value: count for state, count in sorted(book.counts.items())},
         broken=list(engine.broken()),
         closings=list(closings_form(traffic.closings)),
         degraded=None if engine.trouble is None else trouble_sentence(engine.trouble),
         last_dropped={
-            name: DroppedNow(one.code, one.now_ms, one.at_ms, one.ahead_ms)
-            for name, one in sorted(engine.dropped.items())
+            name: DroppedNow(report.code, report.now_ms, report.at_ms, report.ahead_ms)
+            for name, report in sorted(engine.dropped.items())
         }
         or UNSET,
     )
 
 
-def _truck(engine: FleetEngine, record: Record, told: reasons.Reason) -> TruckNow:
+def _truck(engine: FleetEngine, record: Record, reason: reasons.Reason) -> TruckNow:
     traffic, driver = engine.traffic, engine.dispatch.drivers[record.number]
     plan = None if record.track is None else record.track.plan
     task = engine.dispatch.task_of(record.number)
-    turning = told.hold_reason is HoldReason.NONE and record.v_um_s < STANDING_UM_S
+    turning = reason.hold_reason is HoldReason.NONE and record.v_um_s < STANDING_UM_S
     turning = turning and yaw_to_turn_to(record, engine.config.traffic) is not None
     return TruckNow(
         robot_id=record.robot_id,
@@ -377,15 +377,15 @@ def _truck(engine: FleetEngine, record: Record, told: reasons.Reason) -> TruckNo
         releasable=releasable(record, traffic.now_ms, engine.config.traffic),
         task_id=None if task is None else task.task_id,
         report_age=None if record.pose is None else traffic.now_ms - record.report_ms,
-        hold_reason=told.hold_reason,
-        code=told.code or explain.UNDER_WAY,
+        hold_reason=reason.hold_reason,
+        code=reason.code or explain.UNDER_WAY,
         sentence=explain.with_dropped(
-            _sentence(record, told, engine.dispatch, turning), told, engine.dropped.get(record.robot_id)
+            _sentence(record, reason, engine.dispatch, turning), reason, engine.dropped.get(record.robot_id)
         ),
-        wait=told.wait_ms,
-        blocker=told.blocker,
-        because=list(told.chain),
-        cycle=list(told.cycle),
+        wait=reason.wait_ms,
+        blocker=reason.blocker,
+        because=list(reason.chain),
+        cycle=list(reason.cycle),
         stop=_on(plan, record.hold_um),
         refuge=_on(plan, record.grant_um),
         bands=_bands(record, engine.config.traffic.lookahead_um),
@@ -393,19 +393,18 @@ def _truck(engine: FleetEngine, record: Record, told: reasons.Reason) -> TruckNo
     )
 
 
-def _sentence(record: Record, told: reasons.Reason, dispatch: Dispatch, turning: bool) -> str:
-    """Why a truck stands; one that turns, or says that something is in its way, is told so unless it is at its work."""
-    said = explain.sentence_of(told, dispatch)
+def _sentence(record: Record, reason: reasons.Reason, dispatch: Dispatch, turning: bool) -> str:
+    """Why a truck stands; loading and unloading take precedence over an obstacle or a turn."""
+    sentence = explain.sentence_of(reason, dispatch)
     if dispatch.phase(record.number) in (Phase.LOADING, Phase.UNLOADING):
-        return said
-    if record.obstructed and not record.v_um_s and told.code in (None, reasons.GOING_TO_PARK):
-        return f"{record.robot_id} waits: it says that something is in its way."
-    return f"{record.robot_id} turns on the spot." if turning else said
+        return sentence
+    if record.obstructed and not record.v_um_s and reason.code in (None, reasons.GOING_TO_PARK):
+        return f"{record.robot_id} waits: it reports an obstacle."
+    return f"{record.robot_id} turns on the spot." if turning else sentence
 
 
 def _place(record: Record) -> PointView | None:
-    """Where a truck says it is; where nothing was heard of it, the node it is believed to stand in. Nowhere when it
-    was removed and has said nothing since."""
+    """The reported position, or before the first report the assumed one; None for a removed truck."""
     if record.is_out:
         return None
     if record.pose is not None:
@@ -433,9 +432,9 @@ def _bands(record: Record, lookahead_um: int) -> Bands:
 
 
 def _stretches(record: Record, low_um: int, high_um: int) -> Iterator[tuple[int, int, int]]:
-    """A stretch of the way of a truck, edge by edge."""
+    """A stretch of the route of a truck, edge by edge."""
     segments = () if record.track is None else record.track.segments
-    # The ways of a large hall have hundreds of segments, and a stretch touches a few.
+    # A route has up to hundreds of segments, and a stretch touches a few.
     first = bisect_right(segments, low_um, key=attrgetter("route_s0_um")) - 1
     for segment in islice(segments, max(0, first), None):
         begin = segment.route_s0_um
@@ -447,7 +446,7 @@ def _stretches(record: Record, low_um: int, high_um: int) -> Iterator[tuple[int,
 
 
 def _zones(record: Record) -> list[int]:
-    """The nodes that are locked for a truck."""
+    """The nodes that the truck has locked."""
     first, beyond = record.site.zone(0), record.site.token(0)
     return sorted(resource - first for resource in record.keeps if first <= resource < beyond)
 
@@ -469,14 +468,14 @@ def _task(task: Task) -> TaskNow:
 
 
 def _stream(flow: Flow) -> StreamNow:
-    told = flow.stream
+    stream = flow.stream
     return StreamNow(
-        stream_id=told.stream_id,
-        pick_node_ids=list(told.pick_node_ids),
-        drop_node_ids=list(told.drop_node_ids),
-        priority=told.priority,
+        stream_id=stream.stream_id,
+        pick_node_ids=list(stream.pick_node_ids),
+        drop_node_ids=list(stream.drop_node_ids),
+        priority=stream.priority,
         most=flow.most,
         open=flow.open,
         made=flow.made,
-        last=told.last_ms,
+        last=stream.last_ms,
     )

@@ -1,7 +1,7 @@
-"""How a served fleet lives: what trucks say and people want goes into a tick, and what it decided goes out.
+"""One served fleet: reports and requests go into a tick, commands and answers come out.
 
-loop     the life of one fleet, tick by tick
-wishes   who waits for a tick, and whose wishes go into it
-trucks   simulated trucks, or real ones behind a gateway
-dropped  the report of each truck that was dropped last
+loop            ticks one fleet
+request_queue   requests that wait for the next tick
+trucks          simulated trucks, or real ones behind a gateway
+dropped         the last dropped report of each truck
 """

@@ -1,4 +1,4 @@
-"""Which report of each truck was dropped last, for answers about trucks that seem silent. No part of the state."""
+"""The last dropped report of each truck, to explain trucks that seem silent. Not part of the engine's state."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,7 +8,7 @@ from pendula.fleet.events import FleetEvent, ReportDropped
 from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.views.dropped import LastDropped
 
-# Of trucks that are not known: their names come from outside.
+# Unknown trucks come from outside, so their number is limited.
 MOST_UNKNOWN = 16
 _MALFORMED = "REPORT_MALFORMED"
 _OUTDATED = "REPORT_OUTDATED"
@@ -17,28 +17,31 @@ _OUTDATED = "REPORT_OUTDATED"
 def dropped_after(
     before: Mapping[str, LastDropped], command: Tick, events: Iterable[FleetEvent], records: Sequence[Record]
 ) -> Mapping[str, LastDropped]:
-    """What is known after a tick. A report that is taken in later ends the entry of its truck."""
-    fresh = [one for one in events if isinstance(one, ReportDropped)]
-    if not fresh and not before:
+    """The dropped reports after a tick. An accepted report removes the entry of its truck."""
+    dropped = [event for event in events if isinstance(event, ReportDropped)]
+    if not dropped and not before:
         return before
-    found = dict(before)
-    for one in fresh:
-        # At the end: of strangers the oldest are given up.
-        found.pop(one.robot_id, None)
-        found[one.robot_id] = LastDropped(one.code, command.now_ms, _stamp(one, command.reports))
-    known = {one.robot_id: one for one in records}
-    strangers = [name for name in found if name not in known]
-    over = {*strangers[:-MOST_UNKNOWN], *(name for name, one in known.items() if _heard_since(one, found.get(name)))}
-    return {name: one for name, one in found.items() if name not in over}
+    after = dict(before)
+    for event in dropped:
+        # Moved to the end: the oldest unknown trucks are dropped first.
+        after.pop(event.robot_id, None)
+        after[event.robot_id] = LastDropped(event.code, command.now_ms, _stamp(event, command.reports))
+    known = {record.robot_id: record for record in records}
+    unknown = [name for name in after if name not in known]
+    over = {
+        *unknown[:-MOST_UNKNOWN],
+        *(name for name, record in known.items() if _accepted_since(record, after.get(name))),
+    }
+    return {name: report for name, report in after.items() if name not in over}
 
 
 def _stamp(dropped: ReportDropped, reports: Iterable[TruckReport]) -> int | None:
-    """The time of the report: of several in one tick that of the one that is farthest off."""
-    stamps = [one.at_ms for one in reports if one.robot_id == dropped.robot_id]
+    """The time of the report; of several in one tick, the time farthest off."""
+    stamps = [report.at_ms for report in reports if report.robot_id == dropped.robot_id]
     if not stamps or dropped.code == _MALFORMED:
         return None
     return min(stamps) if dropped.code == _OUTDATED else max(stamps)
 
 
-def _heard_since(record: Record, dropped: LastDropped | None) -> bool:
+def _accepted_since(record: Record, dropped: LastDropped | None) -> bool:
     return dropped is not None and record.pose is not None and record.report_ms >= dropped.now_ms

@@ -1,8 +1,7 @@
-"""The life of one served fleet: every tick period what trucks report and people want is decided upon and carried out.
+"""The loop of one served fleet: every tick period it applies reports and requests and sends commands.
 
-One task runs it, so there is one writer of the locks. What people ask for waits for the next tick, whose outcome
-answers them. A tick that comes late is told as late by the engine; the loop never makes up for lost ones in a burst,
-and says so where it cannot keep up.
+One task runs it, so the locks have one writer. Requests wait for the next tick, whose outcome answers them. The engine
+reports late ticks; the loop never catches up in a burst, and raises an alert when it falls behind.
 """
 
 import asyncio
@@ -30,40 +29,40 @@ from pendula.kernel.errors import InputRefused, PendulaError, in_words
 from pendula.kernel.journal import FileJournal
 from pendula.server.errors import HttpRefused
 from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.schedulers.fleet.alerts import AlertNow, Punctuality, Told, standing
-from pendula.server.schedulers.fleet.figures import Figures
+from pendula.server.schedulers.fleet.alerts import AlertNow, Punctuality, PunctualityChange, standing_alerts
 from pendula.server.schedulers.fleet.life.dropped import dropped_after
+from pendula.server.schedulers.fleet.life.request_queue import RequestQueue, Waiting, reject
 from pendula.server.schedulers.fleet.life.trucks import RemoteTrucks, SimulatedTrucks, Simulation, Trucks
-from pendula.server.schedulers.fleet.life.wishes import Waiting, WaitingLine, refuse
+from pendula.server.schedulers.fleet.metrics import FleetMetrics
 from pendula.server.schedulers.fleet.views import map_of
 from pendula.server.views import State, encode_view
 
 MANAGER = "fleet"
 FALLS_BEHIND = "FLEET_FALLS_BEHIND"
 KEEPS_UP = "FLEET_KEEPS_UP"
-# What whoever keeps the machine has to know, though no truck stands.
-OF_THE_JOURNAL = (LOGGING_DEGRADED, LOGGING_RESTORED)
+# Also logged: they concern the machine, not a truck.
+JOURNAL_ALERTS = (LOGGING_DEGRADED, LOGGING_RESTORED)
 MOST_ALERTS = 200
 MOST_WAITING = 256
-# So many ticks in a row may fail, each without a trace, before a fleet counts as one that does not tick any more.
+# The fleet stops after this many failed ticks in a row.
 MOST_FAILED = 10
 ANSWER_SECONDS = 10.0
 
-W = TypeVar("W")
+R = TypeVar("R")
 A = TypeVar("A")
 
 log = structlog.get_logger("pendula.server")
 
 
 class FleetBusy(HttpRefused):
-    """More is asked of the fleet than fits into its next tick. Try again in a moment."""
+    """The next tick of the fleet is full. Try again in a moment."""
 
     code = "fleet_busy"
     status = 503
     retry_after = 1
 
 
-class FleetStands(HttpRefused):
+class FleetStopped(HttpRefused):
     """No tick came in time: the fleet is closed, or its engine is broken."""
 
     code = "fleet_stopped"
@@ -72,8 +71,7 @@ class FleetStands(HttpRefused):
 
 
 class ServedJournal(RingJournal):
-    """The journal of a served fleet. Bundles of incidents are made before it ends; what only memory has is lost with
-    its end, and the log says so."""
+    """The journal of a served fleet. Closing it writes pending incident bundles, and logs which records are lost."""
 
     def __init__(self, inner: FileJournal) -> None:
         super().__init__(inner)
@@ -84,38 +82,38 @@ class ServedJournal(RingJournal):
             self.bundler.close()
         super().close()
         if self.degraded is not None:
-            lost = f"what was decided after record {self.written_n} is in no journal: {self.degraded}"
-            log.error("journal_not_whole", path=str(self.directory), problem=lost)
+            lost = f"records after {self.written_n} were not written: {self.degraded}"
+            log.error("journal_incomplete", path=str(self.directory), problem=lost)
 
 
 class FleetLoop:
-    """One fleet while it is served. Everything here belongs to the event loop."""
+    """One served fleet. Only the event loop uses it."""
 
-    def __init__(self, host: EngineHost, simulation: Simulation | None, figures: Figures) -> None:
+    def __init__(self, host: EngineHost, simulation: Simulation | None, metrics: FleetMetrics) -> None:
         self.host = host
         self.simulation = simulation
-        # What was told before the fleet was opened, and is still so, is told again.
-        self.alerts: deque[AlertNow] = deque(standing(self.engine), maxlen=MOST_ALERTS)
+        # Alerts from before the fleet was opened whose cause still exists.
+        self.alerts: deque[AlertNow] = deque(standing_alerts(self.engine), maxlen=MOST_ALERTS)
         self.trucks: Trucks = (
             RemoteTrucks(self.engine.traffic.robot_ids)
             if simulation is None
             else SimulatedTrucks(self.engine, simulation)
         )
-        self._can = abilities(self.engine.traffic.records)
-        # What a tick that failed had to say of operations.
-        self._again: tuple[TaskEvent, ...] = ()
+        self._abilities = abilities(self.engine.traffic.records)
+        # Reports about operations from a failed tick; the next tick repeats them.
+        self._retried_events: tuple[TaskEvent, ...] = ()
         self._failures = 0
-        self._figures = figures
-        self._miscounts = False
+        self._metrics = metrics
+        self._metrics_failed = False
         self.watch = Watch(self.engine.traffic.records, self.engine.config.traffic)
-        self._line = WaitingLine()
+        self._queue = RequestQueue()
         self._map: asyncio.Future[bytes] | None = None
-        # Whoever goes on with an old state knows nothing of its trucks before they were heard.
+        # A restored state knows nothing about its trucks until they report.
         self._restarted = self.engine.traffic.tick_number > 0
         journal = host.driver.journal
         assert isinstance(journal, ServedJournal)
         self._journal = journal
-        self._task = asyncio.get_running_loop().create_task(self._live())
+        self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(lambda _: self._ended())
 
     @property
@@ -126,80 +124,81 @@ class FleetLoop:
 
     @property
     def folder(self) -> Path | None:
-        """Where its journal lies; None where that is no directory."""
+        """The directory of the journal; None if it has none."""
         return self._journal.directory
 
-    def require_life(self) -> None:
-        """Raises `FleetStands`."""
+    def require_running(self) -> None:
+        """Raises `FleetStopped`."""
         if self._task.done():
-            raise self._no_more()
+            raise self._stopped()
 
-    def require_place(self) -> None:
-        """That one more may wait until a tick is written down; raises `FleetBusy`."""
-        _require_place(self._line.said)
+    def require_space(self) -> None:
+        """Raises `FleetBusy` if too many requests wait for a write."""
+        _require_space(self._queue.writes)
 
-    def _no_more(self) -> FleetStands:
-        return FleetStands(f"The fleet {self.host.name} ticks no more; the log of the server says why")
+    def _stopped(self) -> FleetStopped:
+        return FleetStopped(f"Fleet {self.host.name} has stopped; see the server log")
 
-    def _stand(self, error: Exception) -> None:
-        """Tells why the fleet ticks no more, to the log and to whoever looks at its state."""
+    def _mark_stopped(self, error: Exception) -> None:
+        """Log why the fleet has stopped, and show it in its state."""
         if isinstance(error, PendulaError):
-            words = error.message
-            log.error("fleet_stopped", fleet=self.host.name, code=error.code, problem=words)
+            problem = error.message
+            log.error("fleet_stopped", fleet=self.host.name, code=error.code, problem=problem)
         else:
-            words = in_words(error)
-            log.error("fleet_stopped", fleet=self.host.name, code="internal_error", problem=words, exc_info=error)
-        self.host.mark_broken(FleetStands(f"The fleet ticks no more: {words}. Close it and open it again"))
+            problem = in_words(error)
+            log.error("fleet_stopped", fleet=self.host.name, code="internal_error", problem=problem, exc_info=error)
+        self.host.mark_broken(FleetStopped(f"The fleet has stopped: {problem}. Close it and open it again"))
 
     def _ended(self) -> None:
-        """Nobody waits for a tick that does not come."""
-        self._line.end(self._no_more())
-        self._count(lambda: self._figures.forget(self.host.name))
+        self._queue.end(self._stopped())
+        self._count(lambda: self._metrics.forget(self.host.name))
 
     async def map(self) -> bytes:
-        """The map as it is sent: made once, for it does not change, and not where ticks are decided."""
+        """The encoded map: it never changes, so it is encoded once, in a thread, to keep ticks on time."""
         if self._map is None or (self._map.done() and self._map.exception() is not None):
-            self._map = asyncio.ensure_future(asyncio.to_thread(self._drawn))
+            self._map = asyncio.ensure_future(asyncio.to_thread(self._encode_map))
         return await asyncio.shield(self._map)
 
-    def _drawn(self) -> bytes:
+    def _encode_map(self) -> bytes:
         return encode_view(map_of(self.engine, simulated=self.simulation is not None))
 
     async def act(self, action: OperatorAction) -> OperatorAnswer:
-        """What came of an action of a person, told by the next tick. Raises `NotCanonical`."""
-        # Before it waits: what cannot be written down would make a tick fail.
+        """Submit an operator action; the next tick answers it. Raises `NotCanonical`."""
+        # Checked here: a value that cannot be encoded would make the tick fail.
         canonical.encode(action)
-        return await self._asked(self._line.actions, action)
+        return await self._submit(self._queue.actions, action)
 
-    async def tell(self, event: TaskEvent) -> TaskEventRefused | None:
-        """What is wrong with something said about tasks; None where nothing is. Raises `NotCanonical`."""
+    async def report_task_event(self, event: TaskEvent) -> TaskEventRefused | None:
+        """Submit an event about tasks; the refusal, or None if it was accepted. Raises `NotCanonical`."""
         canonical.encode(event)
-        return await self._asked(self._line.events, event)
+        return await self._submit(self._queue.events, event)
 
-    async def written(self) -> None:
-        """Wait until a tick is written down that has all that trucks have said by now."""
-        await self._asked(self._line.said, None)
+    async def wait_until_written(self) -> None:
+        """Wait until the journal has a tick with every report received so far."""
+        await self._submit(self._queue.writes, None)
 
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _asked(self, line: list[tuple[W, asyncio.Future[A]]], wish: W) -> A:
-        self.require_life()
-        _require_place(line)
+    async def _submit(self, line: list[tuple[R, asyncio.Future[A]]], request: R) -> A:
+        self.require_running()
+        _require_space(line)
         answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
-        line.append((wish, answer))
+        line.append((request, answer))
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await answer
         except TimeoutError:
-            raise FleetStands("The fleet has not ticked; nothing is known of what was asked") from None
+            raise FleetStopped(
+                f"No tick within {ANSWER_SECONDS:g} s; the request may or may not have been applied"
+            ) from None
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         speed = 1 if self.simulation is None else self.simulation.speed
         period = self.engine.config.traffic.tick_period_ms
-        begun, began_ms = loop.time(), self.engine.now() + self._away_ms()
+        begun, began_ms = loop.time(), self.engine.now() + self._downtime_ms()
         due, every = begun, period / 1000 / speed
         punctuality = Punctuality(int(every * MILLION))
         while not self.host.closed and self.host.state is State.READY:
@@ -209,48 +208,48 @@ class FleetLoop:
             except Closed:
                 return
             except Exception as error:
-                # Trucks stop by their watchdogs; nobody must think that the fleet still ticks.
-                self._stand(error)
+                # The watchdogs stop the trucks; clients must see that the fleet has stopped.
+                self._mark_stopped(error)
                 return
             lost = max(0.0, loop.time() - due - every)
-            self._look_at_the_clock(punctuality.ticked(int(lost * MILLION)), lost)
+            self._report_punctuality(punctuality.ticked(int(lost * MILLION)), lost)
             due += every + lost
             await asyncio.sleep(max(0.0, due - loop.time()))
 
-    def _look_at_the_clock(self, told: Told | None, lost_s: float) -> None:
-        """Whoever looks at the fleet, its log or its figures sees that it cannot keep up."""
-        self._count(lambda: self._figures.lost(self.host.name, lost_s))
-        if told is None:
+    def _report_punctuality(self, change: PunctualityChange | None, lost_s: float) -> None:
+        """Count lost time; a change becomes an alert and a log entry."""
+        self._count(lambda: self._metrics.lost(self.host.name, lost_s))
+        if change is None:
             return
-        code = FALLS_BEHIND if told.behind else KEEPS_UP
+        code = FALLS_BEHIND if change.behind else KEEPS_UP
         tick, now = self.engine.traffic.tick_number, self.engine.now()
-        self.alerts.append(AlertNow(tick, now, "alert", None, code=code, robot_ids=[], message=told.message))
-        tell = log.warning if told.behind else log.info
-        tell(code.lower(), fleet=self.host.name, problem=told.message)
+        self.alerts.append(AlertNow(tick, now, "alert", None, code=code, robot_ids=[], message=change.message))
+        log_change = log.warning if change.behind else log.info
+        log_change(code.lower(), fleet=self.host.name, problem=change.message)
 
-    def _away_ms(self) -> int:
-        """For how long real trucks were without a manager, at least: nobody knows it, and those who drove have driven
-        on until they stopped. So long that they count as not heard; in less time what they did would be a jump."""
+    def _downtime_ms(self) -> int:
+        """The assumed downtime after a restart with real trucks: the real one is unknown, and moving trucks drove on
+        until they stopped. Long enough that they count as offline; otherwise their movement would be a pose jump."""
         params = self.engine.config.traffic
         return params.robot_offline_ms + params.tick_period_ms if self._restarted and self.simulation is None else 0
 
     async def _tick(self, now_ms: int, period_ms: int) -> None:
-        waiting = self._line.take()
+        waiting = self._queue.take()
         try:
             await self._decide(now_ms, period_ms, waiting)
         except BaseException:
-            # Whatever ended it: nobody waits for an answer that does not come.
-            refuse(waiting.all(), self._no_more())
+            # Also when cancelled: its requests get no other answer.
+            reject(waiting.all(), self._stopped())
             raise
 
     async def _decide(self, now_ms: int, period_ms: int, waiting: Waiting) -> None:
-        came = self.trucks.poll()
-        operations: tuple[TaskEvent, ...] = (*came.over, *self.trucks.take_failed())
+        received = self.trucks.poll()
+        operations: tuple[TaskEvent, ...] = (*received.over, *self.trucks.take_failed())
         command = Tick(
             now_ms,
-            heard(came).reports,
-            task_events=(*self._again, *operations, *(event for event, _ in waiting.wishes.events)),
-            operator_actions=tuple({action.actionId: action for action, _ in waiting.wishes.actions}.values()),
+            heard(received).reports,
+            task_events=(*self._retried_events, *operations, *(event for event, _ in waiting.batch.events)),
+            operator_actions=tuple({action.actionId: action for action, _ in waiting.batch.actions}.values()),
             restarted=self._restarted,
         )
         command = self.engine.with_news(command, *self._journal.news())
@@ -258,23 +257,23 @@ class FleetLoop:
         try:
             _, outcome = await self.host.submit(command, MANAGER, None)
         except Exception as error:
-            self._fail(error, waiting, operations)
+            self._handle_failure(error, waiting, operations)
             return
         seconds = asyncio.get_running_loop().time() - before
-        self._failures, self._again = 0, ()
+        self._failures, self._retried_events = 0, ()
         if outcome.refusal is None:
             self._journal.told(command.missing)
         self._restarted = self._restarted and not took_place(outcome)
-        # Nobody else submits, so what goes out is what this tick decided.
+        # Only this task submits ticks, so the engine's orders are those of this tick.
         engine = self.engine
         orders = engine.orders_out
         self.trucks.announce(orders.routes)
         self.trucks.operate(orders.operations if self.simulation else engine.dispatch.operations())
         if not self._is_late(before, period_ms):
-            self.trucks.send(Selected(orders.aims, self._can))
+            self.trucks.send(Selected(orders.aims, self._abilities))
         self.trucks.follow(engine.traffic.records)
         engine.dropped = dropped_after(engine.dropped, command, outcome.events, engine.traffic.records)
-        self._note(engine, outcome.events)
+        self._record_alerts(engine, outcome.events)
         if self._journal.bundler is not None:
             self._journal.bundler.hear(outcome.events, engine.now())
         waiting.answer(outcome.events)
@@ -283,56 +282,58 @@ class FleetLoop:
 
     def _count_tick(self, outcome: Outcome[FleetEvent], seconds: float, period_ms: int) -> None:
         engine = self.engine
-        self._figures.ticked(self.host.name, seconds, outcome.events)
-        self._figures.waited(self.host.name, period_ms, _standing(engine))
+        self._metrics.ticked(self.host.name, seconds, outcome.events)
+        self._metrics.waited(self.host.name, period_ms, _speeds_and_codes(engine))
         if engine.last is not None and took_place(outcome):
             self.watch.note(engine.last)
 
     def _count(self, count: Callable[[], None]) -> None:
-        """Figures end no fleet; that they are wrong is told once."""
+        """Update metrics; an error must not stop the fleet, and is logged once."""
         try:
             count()
         except Exception:
-            if not self._miscounts:
-                log.exception("figures_failed", fleet=self.host.name)
-            self._miscounts = True
+            if not self._metrics_failed:
+                log.exception("metrics_failed", fleet=self.host.name)
+            self._metrics_failed = True
 
     def _is_late(self, began: float, period_ms: int) -> bool:
-        """Whether what a tick decided is too old for real trucks: their watchdogs stop them."""
+        """Whether the commands of a tick are too old for real trucks; their watchdogs stop them."""
         return self.simulation is None and asyncio.get_running_loop().time() - began > 2 * period_ms / 1000
 
-    def _fail(self, error: Exception, waiting: Waiting, operations: tuple[TaskEvent, ...]) -> None:
-        """A tick left no trace: its wishes are looked at, and what it had to say of operations is said again. Raises
-        what it was where the next one cannot be better: the journal cannot be written, or ticks without any wish fail,
-        one after the other."""
-        mistake = None if isinstance(error, PendulaError) else error
-        told = error if isinstance(error, PendulaError) else EngineDefect(f"A tick failed: {in_words(error)}")
-        crowded = isinstance(told, Busy)
-        self._failures += 0 if crowded or waiting.wishes.count else 1
-        if not isinstance(told, Busy | EngineDefect | InputRefused) or self._failures >= MOST_FAILED:
-            refuse(waiting.all(), told)
-            raise error
-        # One that made a tick fail twice is not tried for ever: the operation ends with its time, or is posted again.
-        self._again = operations
-        self._line.failed(waiting, told, again=bool(operations), guilty=not crowded)
-        log.error("tick_failed", fleet=self.host.name, code=told.code, problem=told.message, exc_info=mistake)
+    def _handle_failure(self, error: Exception, waiting: Waiting, operations: tuple[TaskEvent, ...]) -> None:
+        """Handle a tick that left no trace: find the request that causes it, and repeat reports about operations.
 
-    def _note(self, engine: FleetEngine, events: Sequence[FleetEvent]) -> None:
+        Raises `error` if the next tick would fail as well: the journal cannot be written, or `MOST_FAILED` ticks
+        without requests have failed in a row.
+        """
+        mistake = None if isinstance(error, PendulaError) else error
+        failure = error if isinstance(error, PendulaError) else EngineDefect(f"A tick failed: {in_words(error)}")
+        busy = isinstance(failure, Busy)
+        self._failures += 0 if busy or waiting.batch.count else 1
+        if not isinstance(failure, Busy | EngineDefect | InputRefused) or self._failures >= MOST_FAILED:
+            reject(waiting.all(), failure)
+            raise error
+        # Repeated once only: after that the operation times out, or the gateway posts its end again.
+        self._retried_events = operations
+        self._queue.failed(waiting, failure, retried=bool(operations), may_be_cause=not busy)
+        log.error("tick_failed", fleet=self.host.name, code=failure.code, problem=failure.message, exc_info=mistake)
+
+    def _record_alerts(self, engine: FleetEngine, events: Sequence[FleetEvent]) -> None:
         tick, now = engine.traffic.tick_number, engine.now()
         for event in events:
-            found = AlertNow.of(event, tick, now, engine.dropped)
-            if found is None:
+            alert = AlertNow.of(event, tick, now, engine.dropped)
+            if alert is None:
                 continue
-            self.alerts.append(found)
-            if found.code in OF_THE_JOURNAL:
-                log.warning(found.code.lower(), fleet=self.host.name, problem=found.message)
+            self.alerts.append(alert)
+            if alert.code in JOURNAL_ALERTS:
+                log.warning(alert.code.lower(), fleet=self.host.name, problem=alert.message)
 
 
-def _standing(engine: FleetEngine) -> Iterator[tuple[int, HoldReason, str]]:
-    for one in engine.traffic.records:
-        yield one.v_um_s, hold_reason(one), code_of(one) or "NONE"
+def _speeds_and_codes(engine: FleetEngine) -> Iterator[tuple[int, HoldReason, str]]:
+    for record in engine.traffic.records:
+        yield record.v_um_s, hold_reason(record), code_of(record) or "NONE"
 
 
-def _require_place(line: Sequence[object]) -> None:
+def _require_space(line: Sequence[object]) -> None:
     if len(line) >= MOST_WAITING:
-        raise FleetBusy(f"{len(line)} things wait for the next tick already; try again in a moment")
+        raise FleetBusy(f"{len(line)} requests already wait for the next tick; try again in a moment")

@@ -1,6 +1,6 @@
-"""The trucks of a served fleet: simulated ones, which live in this process, or real ones, whose gateway calls us.
+"""The trucks of a served fleet: simulated in this process, or real, with a gateway that calls the HTTP routes.
 
-Both satisfy `pendula.fleet.gateway.Gateway`, and the loop of a fleet does not know which it has.
+Both satisfy `pendula.fleet.gateway.Gateway`, so the loop treats both alike.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.gateway import Gateway, Received, ReportBatch, ToldOperations
+from pendula.fleet.gateway import Gateway, IssuedOperations, Received, ReportBatch
 from pendula.fleet.gateway.reception import is_name
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.connection import SimulatedGateway
@@ -25,7 +25,7 @@ from pendula.fleet.tasks import Operation, OperationDone, OperationFailed
 from pendula.fleet.tick.observing import TruckReport, unreadable
 from pendula.server.errors import HttpRefused
 
-# Of one truck between two ticks.
+# Reports of one truck between two ticks.
 MOST_WAITING = 20
 
 
@@ -37,7 +37,7 @@ class NotSimulated(HttpRefused):
 
 
 class Simulation(Struct, frozen=True, forbid_unknown_fields=True):
-    """How simulated trucks are: how good their sensors and radio, from which seed, how many times faster than life."""
+    """Settings of simulated trucks: errors of sensors and radio, seed, and speed as a multiple of real time."""
 
     world: WorldSettings = WorldSettings()
     seed: int = 0
@@ -45,116 +45,119 @@ class Simulation(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Trucks(Gateway, Protocol):
-    """A gateway whose trucks may be ours to move and to trouble."""
+    """A gateway whose trucks may be simulated, so that they can be moved and given faults."""
 
     def drive(self, to_ms: int) -> None:
-        """Let time go on, where it is ours."""
+        """Advance simulated trucks."""
 
     def follow(self, records: Sequence[Record]) -> None:
-        """See to it, where they are ours, that who was said to be removed is gone."""
+        """Take removed trucks out of the simulation."""
 
-    def trouble(self, robot_id: str, fault: Fault) -> None:
+    def cause_fault(self, robot_id: str, fault: Fault) -> None:
         """Raises `NotSimulated`."""
 
     def take_failed(self) -> list[OperationFailed]:
-        """What trucks could not load or unload, each told once."""
+        """Failed operations, each returned once."""
 
 
 class SimulatedTrucks(SimulatedGateway):
-    """Trucks that stand where the fleet believes them to be when it is opened."""
+    """Simulated trucks, at the positions in the state of the fleet when it is opened."""
 
     def __init__(self, engine: FleetEngine, simulation: Simulation) -> None:
         traffic = engine.traffic
-        self._hall = restored_world(
+        self._world = restored_world(
             engine.site, traffic.records, engine.dispatch, simulation.world, seed=simulation.seed, now_ms=traffic.now_ms
         )
-        super().__init__(self._hall)
+        super().__init__(self._world)
 
     def drive(self, to_ms: int) -> None:
-        if to_ms > self._hall.now_ms:
-            self._hall.advance(to_ms)
+        if to_ms > self._world.now_ms:
+            self._world.advance(to_ms)
 
     def follow(self, records: Sequence[Record]) -> None:
-        self._hall.follow(records)
+        self._world.follow(records)
 
-    def trouble(self, robot_id: str, fault: Fault) -> None:
-        self._hall.start_fault(self._hall.robot_ids.index(robot_id), fault)
+    def cause_fault(self, robot_id: str, fault: Fault) -> None:
+        self._world.start_fault(self._world.robot_ids.index(robot_id), fault)
 
     def take_failed(self) -> list[OperationFailed]:
         return []
 
 
 class RemoteTrucks:
-    """Trucks behind a gateway: it posts what they report and asks for what they are to do, whenever it likes."""
+    """Trucks behind a gateway, which posts reports and fetches orders at any time."""
 
     def __init__(self, robot_ids: Iterable[str]) -> None:
-        # The last ones of every truck: who says too much takes no place from the others, strangers least of all.
+        # The newest reports of each truck: one that reports too often must not displace others, nor may unknown trucks.
         self._reports = {name: deque[TruckReport](maxlen=MOST_WAITING) for name in sorted(robot_ids)}
-        self._strange: deque[TruckReport] = deque(maxlen=MOST_WAITING)
+        self._unknown: deque[TruckReport] = deque(maxlen=MOST_WAITING)
         self._done: dict[OperationDone, None] = {}
         self._failed: dict[tuple[str, str], OperationFailed] = {}
-        self._told = ToldOperations()
+        self._issued = IssuedOperations()
         self.commands: dict[str, RollingTargetCommand] = {}
-        self._good_until = 0.0
+        self._valid_until = 0.0
         self.operations: dict[str, Operation] = {}
 
-    def hear(
+    def receive(
         self, reports: Sequence[TruckReport], done: Sequence[OperationDone], failed: Sequence[OperationFailed]
     ) -> None:
-        for one in reports:
-            # The journal would keep a name of any length.
-            told = one if is_name(one.robot_id) else unreadable("")
-            self._reports.get(told.robot_id, self._strange).append(told)
-        self._done.update(dict.fromkeys(self._told.named(done)))
-        for trouble in failed:
-            name = self._told.meant(trouble.robot_id) if trouble.operation_id is UNSET else trouble.operation_id
-            self._failed[trouble.robot_id, name] = replace(trouble, operation_id=name)
+        for report in reports:
+            # Names of any length would end up in the journal.
+            checked = report if is_name(report.robot_id) else unreadable("")
+            self._reports.get(checked.robot_id, self._unknown).append(checked)
+        self._done.update(dict.fromkeys(self._issued.with_ids(done)))
+        for failure in failed:
+            name = self._issued.last_of(failure.robot_id) if failure.operation_id is UNSET else failure.operation_id
+            self._failed[failure.robot_id, name] = replace(failure, operation_id=name)
         self.operate([*self.operations.values()])
 
-    def tell_operations(self) -> list[Operation]:
-        """What trucks are to load and unload, by their names; from now on the gateway knows of it."""
-        operations = [one for _, one in sorted(self.operations.items())]
-        self._told.note(operations)
+    def issue_operations(self) -> list[Operation]:
+        """The current operations, by truck; from now on the gateway knows them."""
+        operations = [operation for _, operation in sorted(self.operations.items())]
+        self._issued.note(operations)
         return operations
 
     def poll(self) -> Received:
-        lines = [*self._reports.values(), self._strange]
-        heard = Received(ReportBatch(one for line in lines for one in line), tuple(self._done))
-        for line in lines:
-            line.clear()
+        queues = [*self._reports.values(), self._unknown]
+        received = Received(ReportBatch(report for queue in queues for report in queue), tuple(self._done))
+        for queue in queues:
+            queue.clear()
         self._done.clear()
-        return heard
+        return received
 
     def send(self, commands: Sequence[RollingTargetCommand]) -> None:
-        # Once: each is made when it is read.
-        told = tuple(commands)
-        self.commands.update((one.robotId, one) for one in told)
-        if told:
-            self._good_until = monotonic() + min(one.validForMs for one in told) / 1000
+        # Read once: each command is built when it is read.
+        sent = tuple(commands)
+        self.commands.update((command.robotId, command) for command in sent)
+        if sent:
+            self._valid_until = monotonic() + min(command.validForMs for command in sent) / 1000
 
     def are_fresh(self) -> bool:
-        """Whether the commands are not older than they are good for; none are good for ever."""
-        return monotonic() <= self._good_until
+        """Whether the newest commands are still valid."""
+        return monotonic() <= self._valid_until
 
     def announce(self, routes: Sequence[RoutePlan]) -> None:
-        """Every command brings the piece of the way it is about."""
+        """Every command contains its part of the route."""
 
     def operate(self, operations: Sequence[Operation]) -> None:
-        """All that trucks are about now. One of which was heard meanwhile that it is over is not told to begin again,
-        and neither is one whose task is gone."""
-        over = {*((one.robot_id, one.operation_id) for one in self._done), *self._failed}
-        self.operations = {one.robot_id: one for one in operations if (one.robot_id, one.operation_id) not in over}
+        """Replace the current operations, without those that have ended meanwhile: they must not start again."""
+        over = {*((done.robot_id, done.operation_id) for done in self._done), *self._failed}
+        self.operations = {
+            operation.robot_id: operation
+            for operation in operations
+            if (operation.robot_id, operation.operation_id) not in over
+        }
 
     def take_failed(self) -> list[OperationFailed]:
-        told = [one for _, one in sorted(self._failed.items())]
+        failed = [failure for _, failure in sorted(self._failed.items())]
         self._failed.clear()
-        return told
+        return failed
 
     def drive(self, to_ms: int) -> None:
         """Real trucks drive by themselves."""
 
     def follow(self, records: Sequence[Record]) -> None:
-        """Whoever removed a real truck has done so."""
+        """Real trucks are removed by people."""
 
-    def trouble(self, robot_id: str, fault: Fault) -> None:  # noqa: ARG002
+    def cause_fault(self, robot_id: str, fault: Fault) -> None:  # noqa: ARG002
         raise NotSimulated("This fleet has real trucks; only simulated ones can be given a fault", robot=robot_id)

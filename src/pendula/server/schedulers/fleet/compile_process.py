@@ -1,9 +1,8 @@
-"""A map compiled in a process of its own: what it takes of time and memory is taken from nobody else.
+"""Compile a map in a separate process with limits of CPU time and memory, so that served fleets keep ticking.
 
-    python -m pendula.server.schedulers.fleet.compiler_apart
+    python -m pendula.server.schedulers.fleet.compile_process
 
-reads the wish from its input and writes the file of the compiled map, or what is wrong with it, to its output. Whoever
-waits may end it at any time. It has so many seconds of a processor and so much memory, and no more.
+reads a request from stdin and writes the compiled map, or its findings, to stdout. It may be killed at any time.
 """
 
 import contextlib
@@ -25,18 +24,18 @@ from pendula.fleet.site.file import from_bytes, to_bytes
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.kernel.errors import WorldBroken
 
-# Those who tick beside it come first.
+# Fleets that tick in the server have priority.
 NICE = 5
 REFUSED, NO_MEMORY = 3, 4
 
 
 class CompilerStopped(WorldBroken):
-    """A map was not compiled: it took too long or too much memory, or nobody waited any more. Facts: `reason`."""
+    """A map was not compiled: it took too long or too much memory, or the request was cancelled. Facts: `reason`."""
 
     code = "compiler_stopped"
 
 
-class _Wish(Struct, frozen=True):
+class _Request(Struct, frozen=True):
     source: SourceMap
     profiles: tuple[RobotProfile, ...]
     params: CompileParams
@@ -49,8 +48,8 @@ class _Refused(Struct, frozen=True):
     findings: tuple[Finding, ...]
 
 
-class CompilerApart:
-    """One compilation. `run` waits for it, in any thread; `stop`, from another one, ends it."""
+class CompileProcess:
+    """One compilation. `run` blocks, in any thread; `stop`, from another thread, kills the process."""
 
     def __init__(self, cpu_seconds: int, memory_bytes: int) -> None:
         self._cpu_seconds = cpu_seconds
@@ -61,40 +60,40 @@ class CompilerApart:
 
     def run(self, source: SourceMap, profiles: Sequence[RobotProfile], params: CompileParams) -> CompiledMap:
         """The compiled map; raises `MapRefused` with its findings, and `CompilerStopped`."""
-        wish = _Wish(source, tuple(profiles), params, self._cpu_seconds, self._memory_bytes)
-        process = self._started()
+        request = _Request(source, tuple(profiles), params, self._cpu_seconds, self._memory_bytes)
+        process = self._start()
         try:
-            told, _ = process.communicate(msgspec.msgpack.encode(wish))
+            output, _ = process.communicate(msgspec.msgpack.encode(request))
         finally:
             process.kill()
             process.wait()
         code = process.returncode
         if self._stopped:
-            raise _stopped("nobody waits for it any more", "stopped")
+            raise _stopped("the request was cancelled", "stopped")
         if code == -signal.SIGXCPU:
-            raise _stopped(f"it takes more than {self._cpu_seconds} s of a processor", "too_long")
+            raise _stopped(f"it takes more than {self._cpu_seconds} s of CPU time", "too_long")
         if code == NO_MEMORY:
             raise _stopped(f"it needs more than {self._memory_bytes >> 20} MiB of memory", "too_much_memory")
         if code == REFUSED:
-            refused = msgspec.msgpack.decode(told, type=_Refused)
+            refused = msgspec.msgpack.decode(output, type=_Refused)
             raise MapRefused(refused.message, findings=refused.findings)
         if code != 0:
-            raise _stopped(f"the process that was at it ended with {code}", "lost")
-        return from_bytes(told)
+            raise _stopped(f"the compiler process ended with {code}", "lost")
+        return from_bytes(output)
 
     def stop(self) -> None:
-        """End it, whether it has begun or not."""
+        """Kill the process; a `run` that has not started yet fails at once."""
         with self._lock:
             self._stopped = True
             if self._process is not None:
                 self._process.kill()
 
-    def _started(self) -> "subprocess.Popen[bytes]":
-        # One thread for arithmetic: more of them take memory, and time from those who tick.
+    def _start(self) -> "subprocess.Popen[bytes]":
+        # More BLAS threads would take memory, and CPU time from served fleets.
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         with self._lock:
             if self._stopped:
-                raise _stopped("nobody waits for it any more", "stopped")
+                raise _stopped("the request was cancelled", "stopped")
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
             )
@@ -106,21 +105,20 @@ def _stopped(why: str, reason: str) -> CompilerStopped:
 
 
 def main() -> int:
-    """In the process of its own: one wish in, one answer out."""
     with contextlib.suppress(OSError):
         os.nice(NICE)
-    wish = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Wish)
-    resource.setrlimit(resource.RLIMIT_CPU, (wish.cpu_seconds, wish.cpu_seconds + 1))
-    resource.setrlimit(resource.RLIMIT_DATA, (wish.memory_bytes, wish.memory_bytes))
+    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Request)
+    resource.setrlimit(resource.RLIMIT_CPU, (request.cpu_seconds, request.cpu_seconds + 1))
+    resource.setrlimit(resource.RLIMIT_DATA, (request.memory_bytes, request.memory_bytes))
     try:
-        told, code = to_bytes(compile_map(wish.source, wish.profiles, wish.params)), 0
+        output, code = to_bytes(compile_map(request.source, request.profiles, request.params)), 0
     except MapRefused as refused:
-        told, code = msgspec.msgpack.encode(_Refused(refused.message, tuple(refused.findings))), REFUSED
+        output, code = msgspec.msgpack.encode(_Refused(refused.message, tuple(refused.findings))), REFUSED
     except MemoryError:
         return NO_MEMORY
-    # Nobody is there any more who could be told.
+    # The server may have gone away.
     with contextlib.suppress(BrokenPipeError):
-        sys.stdout.buffer.write(told)
+        sys.stdout.buffer.write(output)
         sys.stdout.buffer.flush()
     return code
 

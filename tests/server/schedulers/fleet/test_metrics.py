@@ -12,7 +12,7 @@ from pendula.fleet.events import AlertRaised, FleetEvent, Incident, ReportDroppe
 from pendula.fleet.runs import Watch
 from pendula.fleet.tick.alarms import alert
 from pendula.fleet.views.reasons import resource_id
-from pendula.server.schedulers.fleet.figures import Figures
+from pendula.server.schedulers.fleet.metrics import FleetMetrics
 from tests.fleet.health.troubled import Hall
 
 
@@ -25,7 +25,7 @@ class Counted:
         engine = SimpleNamespace(traffic=hall and hall.traffic, dispatch=SimpleNamespace(book=book))
         self.watch = None if hall is None else Watch(hall.traffic.records, hall.params)
         loops: Any = {} if hall is None else {"hall": SimpleNamespace(engine=engine, watch=self.watch)}
-        self.figures = Figures(self.registry, lambda: cast(Any, loops))
+        self.figures = FleetMetrics(self.registry, lambda: cast(Any, loops))
 
     def value(self, name: str, **labels: str) -> float | None:
         return self.registry.get_sample_value(f"pendula_fleet_{name}", {"fleet": "hall", **labels})
