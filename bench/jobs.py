@@ -1,7 +1,7 @@
-"""Jobs beside raw SQL, a route that stores nothing, a small store, a loop of five seconds and other queues, in one run.
+"""Jobs beside raw SQL, a route that stores nothing, a small store, five-second polling and other queues, in one run.
 
-Files lie in a folder of their own in the working directory, on the disk that is meant; times are those of the clock on
-the wall, flushes counted in.
+Files are in a new folder in the working directory, so on the disk to be measured; times are wall-clock times with
+flushes.
 """
 
 import tempfile
@@ -11,7 +11,7 @@ from bench import jobs_beside, jobs_costs, jobs_governed, jobs_http, jobs_latenc
 from bench.kernel_journal import why_unfair as why_unfair
 from pendula.cli.benchmarks import Progress, Row
 
-# Other queues are yardsticks only where they are installed.
+# Other queues are compared only if they are installed.
 PEERS: tuple[str, ...] = ()
 
 

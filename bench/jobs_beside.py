@@ -1,6 +1,6 @@
-"""Jobs beside other queues on SQLite, each side with the durability of the peer as its own connection tells it.
+"""Jobs beside other queues on SQLite, both sides with the durability that the connection of the peer reports.
 
-All of theirs are queues of messages: no due times that order them, no keys, no trail. Ours does all of that meanwhile.
+The peers are message queues: no order by due time, no keys, no audit trail. Our side includes all of that.
 """
 
 import sqlite3
@@ -17,7 +17,7 @@ from pendula.cli.benchmarks import Progress, Row, compared, measured
 from pendula.jobs.model import Durability
 
 BATCH, TAKEN = 1000, 100
-# What is done one by one waits for a flush each time.
+# Single operations wait for a flush each time.
 SINGLE, QUICK_SINGLE = 100, 20
 ROUNDS, QUICK_ROUNDS = 7, 3
 SYNCHRONOUS = {0: "off", 1: "normal", 2: "full", 3: "extra"}
@@ -25,7 +25,7 @@ OURS, THEIRS = "ours", "theirs"
 
 
 class Work(Struct, frozen=True):
-    """One thing to do, and how many jobs each side does it to."""
+    """One operation, and the number of jobs for each side."""
 
     name: str
     ours: int
@@ -98,7 +98,7 @@ def _measured(desk: Desk, peer: Peer, batches: bool, quick: bool) -> list[Work]:
 
 
 def _absent(known: Known, place: Path, quick: bool, progress: Progress) -> Row:
-    """Ours alone, so that a row is there that says what is missing."""
+    """Our side alone, so that a row names what is missing."""
     progress(f"{known.name} is not installed")
     turns = Turns()
     few = QUICK_SINGLE if quick else SINGLE

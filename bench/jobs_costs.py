@@ -1,4 +1,4 @@
-"""What must cost nothing, or little at a time: jobs of others, of a busy object, leases that ran out, what is over."""
+"""Costs that must stay small: jobs of other queues, of a busy object, expired leases, finished jobs."""
 
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ LEASES, QUICK_LEASES = 10_000, 2000
 REMOVED, QUICK_REMOVED = 10_000, 2000
 AT_ONCE = 1000
 ROUNDS, QUICK_ROUNDS = 21, 7
-TIMES = 20  # so often in a round: a look takes a fraction of a millisecond
+TIMES = 20  # repeats in a round: one call takes a fraction of a millisecond
 TWICE, A_QUARTER = Target("<=", Decimal(2)), Target("<=", Decimal("0.25"))
 STEP_MS = 100
 ONE = Policy(one_running_per_object=True)
@@ -44,7 +44,7 @@ def rows(place: Path, quick: bool, progress: Progress, unfair: str | None) -> li
 def _beside(
     place: Path, name: str, kind: str, many: int, rounds: int, policy: Policy, call: Callable[[Desk], object]
 ) -> Row:
-    """The same call beside many and beside few."""
+    """The same call with many and with few other jobs."""
     turns = Turns()
     with ExitStack() as stack:
         desks = {
@@ -106,7 +106,7 @@ def _dead_letters(desk: Desk) -> None:
 
 
 def _reclaimed(place: Path, leases: int, progress: Progress, unfair: str | None) -> Row:
-    """For how long nobody else can write while many leases come back."""
+    """The longest time for which other writers are blocked while many leases are reclaimed."""
     progress(f"{leases:,} leases run out")
     path = place / "leases.db"
     filled(path, waiting=leases, in_order=leases)
@@ -130,7 +130,7 @@ def _reclaimed(place: Path, leases: int, progress: Progress, unfair: str | None)
 
 
 def _longest_write(desk: Desk, call: Callable[[], object]) -> float:
-    """In seconds, of all the writes that a call makes."""
+    """Seconds of each write of a call."""
     longest, plain = 0.0, desk.store.write
 
     def write(*given: Any, **options: Any) -> Any:
@@ -147,7 +147,7 @@ def _longest_write(desk: Desk, call: Callable[[], object]) -> float:
 
 
 def _kept(place: Path, jobs: int, progress: Progress) -> Row:
-    """What a job leaves behind when its time is over."""
+    """Bytes that a removed job leaves in the file."""
     progress(f"{jobs:,} jobs are removed")
     path = place / "kept.db"
     with closing(Desk(path, Durability.NORMAL)) as desk:

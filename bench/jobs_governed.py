@@ -1,4 +1,4 @@
-"""What governance costs: the end of a governed job, with its transition, trail and follow-up, beside a plain ack."""
+"""The cost of governance: the end of a governed job, with its transition, trail and follow-up, beside a plain ack."""
 
 from contextlib import ExitStack, closing
 from decimal import Decimal
@@ -19,7 +19,7 @@ Jobs = list[dict[str, Any]]
 
 
 def rows(place: Path, quick: bool, progress: Progress, unfair: str | None) -> list[Row]:
-    """One by one, each on the disk before the next; and the same by what it takes of the processor."""
+    """One by one, each one flushed before the next; and the same in processor time."""
     progress("the ends of governed jobs")
     turns, cpu = Turns(), {"plain": 0.0, "governed": 0.0}
     with ExitStack() as stack:
@@ -57,7 +57,7 @@ def _pulled_plain(desk: Desk) -> Jobs:
 
 
 def _begun(desk: Desk, governance: Governance, number: int) -> Jobs:
-    """New memories, whose verification has begun: the budget and the gates belong to what comes before the end."""
+    """New memories with a started verification: budget and gates are checked before the measured end."""
     for n in range(AT_ONCE):
         body = {"object_type": "memory", "object_id": f"m_{number}_{n}", "evidence_refs": ["ev_1"]}
         granted(governance.create(body))

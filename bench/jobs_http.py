@@ -1,7 +1,7 @@
-"""Enqueue over HTTP, one job a request, beside a route of the same server that reads, validates and returns the body.
+"""Enqueue over HTTP, one job per request, beside a route of that server that validates and echoes the body.
 
-The server is a process of its own; the clients are connections of this one that each send their next request when the
-answer to the last is there.
+The server is a separate process; the clients are connections of this process that each send the next request after the
+answer to the last.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ READY_SECONDS, STOP_SECONDS = 30, 15
 
 
 class Clients:
-    """Connections to one server; what they enqueue is always another job."""
+    """Connections to one server; every enqueue is a new job."""
 
     def __init__(self, address: str) -> None:
         parts = urlsplit(address)
@@ -43,7 +43,7 @@ class Clients:
         self._numbers = count()
 
     def wait_until_ready(self) -> None:
-        """The store is opened while the server answers already."""
+        """Wait for the store, which opens after the server starts to answer."""
         end = monotonic() + READY_SECONDS
         while self._status_of("/readyz") != HTTPStatus.OK:
             assert monotonic() < end, "the server does not get ready"
@@ -87,7 +87,7 @@ def rows(place: Path, quick: bool, progress: Progress, unfair: str | None) -> li
         clients.wait_until_ready()
         for number, target in CLIENTS.items():
             progress(f"enqueue over HTTP, {_clients(number)}")
-            # One client waits for every flush alone.
+            # A single client waits for every flush.
             sent = requests // 4 if number == 1 else requests
             turns = Turns()
             for _ in turns.rounds(rounds):
@@ -125,7 +125,7 @@ def _length(head: bytes) -> int:
 
 @contextmanager
 def _server(data: Path) -> Iterator[str]:
-    """The address of a server that ends with the block."""
+    """The address of a server that stops at the end of the block."""
     command = [sys.executable, "-m", "bench.jobs_server", str(data.resolve())]
     with subprocess.Popen(command, cwd=checkout(), stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -1,7 +1,7 @@
-"""From due to the handler's first line while nothing else is to be done: woken up beside a look every five seconds.
+"""Latency from the due time to the first line of the handler on an idle worker: wake-up beside polling every 5 s.
 
-Both workers run at the same time, each on a store of its own, over the same due times. A quick run has no time for the
-loop: what it would give is reckoned.
+Both workers run at the same time, each on its own store, with the same due times. A quick run has no time for polling
+and computes its result instead.
 """
 
 import threading
@@ -21,12 +21,12 @@ JOBS, QUICK_JOBS = 200, 40
 SPREAD_SEC, QUICK_SPREAD_SEC = 20, 2
 FIRST_DUE_US = 50_000
 LOOP = f"a loop of {INTERVAL_SEC:.0f} s"
-# Due times at even distances, each found by the next look.
+# Evenly spaced due times, each one found by the next poll.
 RECKONED = tuple(range(0, round(INTERVAL_SEC * SECOND), SECOND // 100))
 
 
 class Watch:
-    """A scheduler whose handler notes how late it is called, in microseconds."""
+    """A scheduler whose handler records its delay in microseconds."""
 
     def __init__(self, scheduler: Scheduler, expected: int) -> None:
         self.scheduler = scheduler
@@ -102,7 +102,7 @@ def _row(name: str, woken_us: float, loop_us: float, jobs: int, said: str) -> Ro
 
 
 def _ninety_ninth(late: Sequence[int]) -> int:
-    """What ninety-nine of a hundred do not exceed."""
+    """The 99th percentile."""
     return sorted(late)[-(-len(late) * 99 // 100) - 1]
 
 

@@ -1,6 +1,6 @@
-"""What the benchmark of jobs works with: bodies, a scheduler on a file of its own, and stores filled to a size.
+"""Loads of the benchmark of jobs: bodies, a scheduler on its own file, and stores filled to a size.
 
-Every body has a key and, where it is due later, a time of its own, so that no cache makes a batch cheaper than it is.
+Every body has its own key and, if it is due later, its own time, so that no cache makes a batch too cheap.
 """
 
 import sqlite3
@@ -23,7 +23,7 @@ EVENT_BYTES = 640
 
 
 class Desk:
-    """One scheduler over a new file; every body it makes is another one."""
+    """One scheduler on a new file; every body it makes is different."""
 
     def __init__(self, path: Path, durability: Durability = Durability.FULL, policy: Policy | None = None) -> None:
         self.store = SqliteStore(path, durability=durability)
@@ -31,7 +31,7 @@ class Desk:
         self._made = 0
 
     def bodies(self, count: int, due_in: int = HOUR) -> list[dict[str, Any]]:
-        """Jobs that are due so many microseconds from now; at once where that is nothing."""
+        """Bodies of jobs that are due in this many microseconds; 0 means now."""
         first, now = self._made, self.calls.clock()
         self._made += count
         return [body(number, now + due_in + number if due_in else None) for number in range(first, first + count)]
@@ -94,15 +94,15 @@ def granted(answer: object) -> dict[str, Any]:
 
 
 def filled(path: Path, *, waiting: int = 0, in_order: int = 0, finished: int = 0) -> None:
-    """A new store with so many jobs, first the finished ones; each job has its event of the usual size.
+    """A new store with this many jobs, first the finished ones; each job has one event of the usual size.
 
-    All that wait are due. The first `in_order` of them are due in the order they came, the others after these, and
+    All queued jobs are due. The first `in_order` of them are due in their order of enqueue, the others after these, and
     scattered over the file. The rows are written by SQL, as a million calls would take minutes: the trail is long, but
-    its chain is not true.
+    its chain is not valid.
     """
     SqliteStore(path).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        # Nobody needs this file after a power cut.
+        # This file need not survive a power cut.
         connection.execute("PRAGMA synchronous = OFF")
         connection.create_function("job_id", 1, job_id, deterministic=True)
         last = finished + waiting
@@ -122,7 +122,7 @@ def _fill(connection: sqlite3.Connection, facts: dict[str, Any]) -> None:
 
 
 _NUMBERS = "WITH RECURSIVE numbers (n) AS (SELECT :first + 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :upto)"
-# A prime as factor: no due time comes twice. All of them lie in the first hours of 1970.
+# A prime as factor: no due time repeats. All of them are in the first hours of 1970.
 _DUE = "iif(n <= :in_order, n, :last + n * 7919 % :last)"
 _JOBS = f"""{_NUMBERS}
 INSERT INTO jobs (seq, job_id, object_type, object_id, action, run_at, priority, attempt, max_attempts,

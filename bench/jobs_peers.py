@@ -1,6 +1,6 @@
-"""Queues of other projects on SQLite, each behind the same few calls: Huey, litequeue, persist-queue.
+"""Queues of other projects on SQLite behind one interface: Huey, litequeue, persist-queue.
 
-What a peer has no call for is done one by one, as its users have to do it, and `lacks` says so.
+An operation that a peer lacks is done one by one, as its users have to do it, and `lacks` names it.
 """
 
 import sqlite3
@@ -18,11 +18,11 @@ Body = dict[str, Any]
 
 
 class Peer(Protocol):
-    """One queue on a file of its own."""
+    """One queue on its own file."""
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """The one that commits."""
+        """The committing connection."""
         ...
 
     def put(self, bodies: Sequence[Body]) -> None: ...
@@ -54,7 +54,7 @@ class Known(Struct, frozen=True):
 
 
 class Huey:
-    """Tasks as its users enqueue them; a consumer's side is the dequeuing, without running anything."""
+    """Tasks as users enqueue them; the consumer dequeues them without running anything."""
 
     def __init__(self, folder: Path) -> None:
         self._huey = import_module("huey").SqliteHuey(filename=str(folder / "huey.db"))

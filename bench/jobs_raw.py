@@ -1,7 +1,6 @@
-"""Batches and single jobs beside raw: finished rows, put into the same tables and indexes with the same settings.
+"""Batches and single jobs beside raw SQL: prepared rows, written to the same tables and indexes with the same settings.
 
-Raw validates nothing, decides nothing, hashes nothing, encodes nothing and answers nobody; its rows are those that our
-side has just written.
+Raw SQL validates, decides, hashes, encodes and answers nothing; its rows are those that our side has just written.
 """
 
 import sqlite3
@@ -40,7 +39,7 @@ Values = Sequence[tuple[Any, ...]]
 
 
 class Raw:
-    """A connection to a store of its own."""
+    """A connection to a separate store."""
 
     def __init__(self, path: Path, like: sqlite3.Connection) -> None:
         SqliteStore(path).close()
@@ -61,7 +60,7 @@ class Raw:
 
 
 class Seen:
-    """What our side wrote since the last look, as statements and rows for raw."""
+    """The rows that our side wrote since the last call, as statements and rows for raw SQL."""
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path)
@@ -74,7 +73,7 @@ class Seen:
         return [(_insert("jobs", JOBS), jobs), *self._beside()]
 
     def changed(self, first: int) -> list[tuple[str, Values]]:
-        """The jobs from number `first` on as they are now, and what belongs to their change."""
+        """The jobs from number `first` on, and the rows that belong to their change."""
         columns = ", ".join((*CHANGING, "seq"))
         jobs = self._rows(f"SELECT {columns} FROM jobs WHERE seq >= ? ORDER BY seq", first)
         return [(UPDATE, jobs), *self._beside()]
@@ -90,7 +89,7 @@ class Seen:
         events = self._rows(f"SELECT {AUDIT} FROM audit WHERE n > ? ORDER BY n", self._n)
         self._n += len(events)
         yield _insert("audit", AUDIT), events
-        # Objects come in the order of their ids, so the new ones are the last ones.
+        # Objects are sorted by id, so the new ones are the last ones.
         objects = self._rows(
             f"SELECT {OBJECTS} FROM objects ORDER BY object_type, object_id LIMIT -1 OFFSET ?", self._objects
         )
@@ -194,7 +193,7 @@ def _row(name: str, count: int, turns: Turns, target: Target, *, unfair: str | N
 
 
 def _raw_like(desk: Desk, place: Path) -> Raw:
-    """With the settings of the connection that commits on our side."""
+    """With the settings of our committing connection."""
     return Raw(place / "raw.db", desk.store._connection)
 
 

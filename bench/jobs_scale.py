@@ -1,4 +1,4 @@
-"""A pull beside many jobs: that others wait, or were done long ago, must not make it slower."""
+"""A pull beside many jobs: other queued jobs, or jobs finished long ago, must not make it slower."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
@@ -34,7 +34,7 @@ def rows(place: Path, quick: bool, progress: Progress, unfair: str | None) -> li
             desks[name] = stack.enter_context(closing(Desk(path)))
         progress(f"pull of {PULLED} beside {many:,} jobs")
         near = pull_turns(desks, rounds)
-        # What was due in the order it came is pulled by now.
+        # All jobs due in order of enqueue are pulled by now.
         far = pull_turns({name: desks[name] for name in (PLAIN, WAITING)}, rounds)
     waiting, finished = f"pull of {PULLED}, {many:,} waiting", f"pull of {PULLED}, {FEW:,} waiting, {many:,} finished"
     return [
@@ -57,7 +57,7 @@ def pull_turns(desks: Mapping[str, Desk], rounds: int) -> Turns:
     for _ in turns.rounds(rounds):
         for name, desk in desks.items():
             turns.take(name, partial(desk.pulls, PULLED))
-            # As many wait in the next round.
+            # Keep the number of queued jobs for the next round.
             assert_all(201, desk.enqueues(desk.bodies(PULLED, due_in=0)))
     return turns
 

@@ -1,7 +1,6 @@
-"""The server that the benchmark calls: the scheduler `jobs` alone, and a route that reads, validates and returns a
-body.
+"""The server of the benchmark: the scheduler `jobs` alone, and a route that decodes, validates and echoes a body.
 
-Run as `python -m bench.jobs_server DATA`; prints its address when it is ready, and serves until it is told to stop.
+Run as `python -m bench.jobs_server DATA`; prints its address when it is ready, and serves until it is stopped.
 """
 
 import sys
@@ -30,7 +29,7 @@ router = APIRouter()
 
 @router.post(RETURN, include_in_schema=False)
 async def give_back(request: Request, _: Operator) -> Response:
-    """All of an enqueue but the enqueuing."""
+    """An enqueue without the enqueuing."""
     body = await read_object(request)
     assert isinstance(read_enqueue(body, POLICY), Enqueue)
     return json_response(encode_view(body))
@@ -38,7 +37,7 @@ async def give_back(request: Request, _: Operator) -> Response:
 
 def main(data: str) -> None:
     jobs = jobs_scheduler(POLICY)
-    # First: behind the routes of the scheduler stands one that takes all that is left.
+    # First, because the last route of the scheduler matches everything else.
     jobs = replace(jobs, routers=(router, *jobs.routers))
     settings = Settings(port=0, data=data, log_level=LogLevel.ERROR)
     serve(settings, (jobs,), lambda address: print(address, flush=True))

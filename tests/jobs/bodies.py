@@ -1,4 +1,4 @@
-"""The least that each body needs, and the faults that came of one."""
+"""Minimal valid request bodies, and the faults of a decoded one."""
 
 from pendula.jobs.request_reading import Faults
 from pendula.kernel.time import parse_utc
@@ -12,5 +12,5 @@ Fields = list[tuple[str, str]]
 
 
 def faults(found: object) -> Fields:
-    """Every fault as field and code; none when a request came out."""
+    """Every fault as (field, code); empty for a valid request."""
     return [(str(one["field"]), str(one["code"])) for one in found.found] if isinstance(found, Faults) else []

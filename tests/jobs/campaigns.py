@@ -1,7 +1,7 @@
-"""Children that go on working while everything around them goes wrong, and what must hold at the end.
+"""Child processes that keep working while their environment fails, and the invariants that hold at the end.
 
-Each child enqueues, pulls, applies effects and acks until it is told to stop by a file, and tells nothing but a last
-line. What it was refused on the way is its own affair; what counts is what the store holds in the end.
+Each child enqueues, pulls, applies effects and acks until the file `stop` exists, and then writes the keys of its
+answered enqueues. Rejections are ignored: the checks look only at the store and at these keys.
 """
 
 import os
@@ -32,13 +32,13 @@ POLICY = Policy(min_retry_gap_sec=0)
 
 
 class Misbehaving:
-    """Effects that do what effects must not, and go on as if nothing had happened. Each of them counts first."""
+    """Effects that do what effects must not do, and then continue. Each one counts itself first."""
 
     def __init__(self, client: Scheduler, luck: Random) -> None:
         self._client = client
         self._luck = luck
         self._kept: Transaction | None = None
-        self._own = sqlite3.connect(":memory:")  # of this thread: another one may not touch it
+        self._own = sqlite3.connect(":memory:")  # bound to this thread
 
     def one(self) -> Effect:
         kinds = (self.rolls_back, self.enters_again, self.exits, self.sleeps, self.uses_its_thread, self.raises,
@@ -76,7 +76,7 @@ class Misbehaving:
 
     def raises(self, transaction: Transaction) -> Json:
         counting("bad")(transaction)
-        raise sqlite3.OperationalError("somebody's own trouble")
+        raise sqlite3.OperationalError("an error of the effect itself")
 
     def shadows(self, transaction: Transaction) -> Json:
         counting("bad")(transaction)
@@ -91,7 +91,7 @@ class Misbehaving:
         return "kept"
 
     def use_kept(self) -> None:
-        """The effect is over; what it kept of its transaction is used all the same."""
+        """Use the stored transaction after its effect has ended."""
         if self._kept is not None:
             with suppress(TransactionGone):
                 counting("late")(self._kept)
@@ -99,7 +99,7 @@ class Misbehaving:
 
 
 class Going:
-    """One thread of work; whatever is refused, it goes on until `stop`."""
+    """One thread of work; ignores rejections until `stop`."""
 
     def __init__(self, client: Scheduler, seed: str, *, bad: float = 0.0) -> None:
         self.client = client
@@ -144,7 +144,7 @@ class Going:
 
 
 def worker(folder: Path, seed: str, *, threads: int = 2, bad: float = 0.0, clock: Callable[[], int] = fast) -> None:
-    """A child: works until the file `stop` is there, then leaves what it was answered."""
+    """The body of a child: works until the file `stop` exists, then writes the keys of its answered enqueues."""
     stop = folder / "stop"
     store = SqliteStore(store_of(folder), effect_seconds=EFFECT_SECONDS)
     client = Scheduler(Calls(store, POLICY, clock))
@@ -159,14 +159,14 @@ def worker(folder: Path, seed: str, *, threads: int = 2, bad: float = 0.0, clock
     for thread in running:
         thread.start()
     for thread in running:
-        thread.join()  # as long as the campaign lasts; whoever waits for this child has a limit
+        thread.join()  # no timeout here: the parent has one
     client.close()
     (folder / f"{seed}.answered").write_text("\n".join(key for one in going for key in one.answered))
 
 
 @contextmanager
 def workers(folder: Path, count: int, **options: Any) -> Iterator[list[int]]:
-    """So many children at work; at the end each has to leave by itself, with 0."""
+    """`count` working children; at the end each must exit by itself with 0."""
     children = [
         forked(lambda number=number: worker(folder, f"c{number}", **options))  # type: ignore[misc]
         for number in range(count)
@@ -184,7 +184,7 @@ def workers(folder: Path, count: int, **options: Any) -> Iterator[list[int]]:
 
 
 def ended(child: int, seconds: float = 60) -> int | None:
-    """How the child ended; None when it did not."""
+    """The exit code of the child; None after a timeout."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         gone, status = os.waitpid(child, os.WNOHANG)
@@ -195,7 +195,7 @@ def ended(child: int, seconds: float = 60) -> int | None:
 
 
 def assert_nothing_answered_is_lost(folder: Path) -> int:
-    """Every enqueue that was answered is there; how many."""
+    """Assert that every answered enqueue is stored; returns their number."""
     with closing(sqlite3.connect(store_of(folder))) as look:
         there = {key for (key,) in look.execute("SELECT idempotency_key FROM jobs")}
     answered = {key for told in folder.glob("*.answered") for key in told.read_text().split("\n") if key}
@@ -214,8 +214,8 @@ def commits_seen(folder: Path) -> int:
 
 
 def until_written(folder: Path, more: int, seconds: float = 30) -> None:
-    """Until so many events more are there: the store serves somebody."""
+    """Wait until the trail has `more` further events, so until the store serves a caller."""
     goal, until = commits_seen(folder) + more, time.monotonic() + seconds
     while commits_seen(folder) < goal:
-        assert time.monotonic() < until, "nobody writes any more"
+        assert time.monotonic() < until, "no process writes any more"
         time.sleep(0.005)

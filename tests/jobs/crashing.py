@@ -1,7 +1,7 @@
-"""Children that work on a store until somebody kills or freezes them, and what must hold whenever one was.
+"""Child processes that work on a store until they are killed or frozen, and the invariants that hold afterwards.
 
-Children are forked from the warm test process, which has no store open while it forks. Their time is the same for all
-of them: it stands still until the test moves it, or runs so fast that leases are over in a blink.
+Children are forked from the warm test process, which has no store open while it forks. All of them share one clock: it
+stands still until the test moves it, or it runs so fast that leases expire within milliseconds.
 """
 
 import json
@@ -34,16 +34,16 @@ from tests.waiting import read, status_of
 SPEED = 40
 COUNTED = "CREATE TABLE counted (key TEXT NOT NULL, by TEXT NOT NULL) STRICT"
 EXPECTED = ("lease_lost", "lease_expired", "job_not_running", "lease_gone")
-TRIES = 100  # so many kills no job meets
+TRIES = 100  # more than a job is ever killed
 
 
 def fast() -> int:
-    """Microseconds of a time that runs faster, by a clock that all processes share."""
+    """Microseconds of a clock that runs `SPEED` times faster, the same in all processes."""
     return NOON + steady_us() * SPEED
 
 
 class SharedClock:
-    """Microseconds that stand still until somebody moves them, the same for a process and its children."""
+    """Microseconds that change only by `pass_by`, shared by a process and its children."""
 
     def __init__(self) -> None:
         self._memory = mmap(-1, 8)
@@ -73,7 +73,7 @@ def scheduler(folder: Path, policy: Policy | None = None, clock: Callable[[], in
 
 
 def made(folder: Path) -> Path:
-    """A store with a table in which effects are counted: two for one key would both be there."""
+    """A store with a table that counts effects without a unique key, so that duplicates are visible."""
     folder.mkdir(parents=True, exist_ok=True)
     with scheduler(folder) as client:
         client.calls.store.write(lambda tx: tx.execute(COUNTED))
@@ -97,7 +97,7 @@ def killed(child: int) -> None:
 
 
 class Told:
-    """What a child was answered, one line each, as it heard it."""
+    """A pipe over which a child reports each reply that it received, one JSON line each."""
 
     def __init__(self) -> None:
         self.reading, self.writing = os.pipe()
@@ -107,14 +107,14 @@ class Told:
         os.write(self.writing, json.dumps(facts).encode() + b"\n")
 
     def hear(self, lines: int) -> None:
-        """Wait until the child has told so much."""
+        """Wait until the child has reported this many lines."""
         while self._heard.count(b"\n") < lines:
             some = read(self.reading, 4096)
             assert some, "the child left before it was killed"
             self._heard += some
 
     def all(self) -> list[dict[str, Any]]:
-        """Everything, once the child is gone; a last line that it could not finish counts for nothing."""
+        """All reports, once the child has exited; an incomplete last line is ignored."""
         while some := read(self.reading, 65536):
             self._heard += some
         os.close(self.reading)
@@ -122,17 +122,17 @@ class Told:
 
 
 def forked(work: Callable[[], None], told: Told | None = None) -> int:
-    """A child that does `work` and leaves; its number. What it tells can be heard at once."""
+    """Fork a child that does `work` and exits; returns its process id."""
     child = forking.forked(work)
     if told is not None:
-        # Or the parent, and every later child, would keep the line open when this child is gone.
+        # Otherwise the parent and every later child would keep the pipe open after this child has exited.
         os.close(told.writing)
     return child
 
 
 @contextmanager
 def frozen(child: int, folder: Path) -> Iterator[None]:
-    """The child stands still, at a moment at which it does not hold the file; afterwards it goes on."""
+    """Stop the child while it does not hold the file; continue it at the end of the block."""
     gate = Turnstile(store_of(folder))
     assert gate.acquire(30)
     os.kill(child, signal.SIGSTOP)
@@ -146,7 +146,7 @@ def frozen(child: int, folder: Path) -> Iterator[None]:
 
 
 class Customer:
-    """One thread of a child: calls at random, tells what it was answered."""
+    """One thread of a child: makes random calls and reports the replies."""
 
     def __init__(self, client: Scheduler, told: Told, seed: str) -> None:
         self.client = client
@@ -169,7 +169,7 @@ class Customer:
                 self.give_up(trouble)
 
     def give_up(self, trouble: BaseException) -> None:
-        """Tell the parent, and leave: what nobody expected must not be lost in a thread."""
+        """Report an unexpected error to the parent and exit, so that it is not lost in a thread."""
         self.told.tell(call="trouble", what=repr(trouble))
         os._exit(2)
 
@@ -231,7 +231,7 @@ class Customer:
 
 
 def customers(folder: Path, told: Told, seed: int, threads: int) -> None:
-    """Several threads on one store, so that kills meet commits that serve many."""
+    """Several threads on one store, so that kills hit shared commits."""
     with scheduler(folder, Policy(min_retry_gap_sec=0)) as client:
         running = [
             threading.Thread(target=Customer(client, told, f"{seed}.{number}").run, daemon=True)
@@ -243,11 +243,11 @@ def customers(folder: Path, told: Told, seed: int, threads: int) -> None:
             thread.join()  # until this child is killed
 
 
-# What must hold
+# Invariants
 
 
 def assert_sound(folder: Path) -> None:
-    """Invariants, trail and file; one effect a key, with its record; nobody wrote after losing its lease."""
+    """Invariants, trail and file hold; one effect per key, with its record; no write after a lost lease."""
     with scheduler(folder) as client:
         assert check(client.calls.store) == []
         assert client.calls.store.settings() == {"synchronous": 2, "journal_mode": "wal"}  # type: ignore[attr-defined]
@@ -260,7 +260,7 @@ def assert_sound(folder: Path) -> None:
 
 
 def late_writes(events: list[dict[str, Any]]) -> list[str]:
-    """Events of workers that did not hold the job when they wrote, told from the trail alone."""
+    """Events of workers that did not hold the job when they wrote, derived from the trail alone."""
     holders: dict[str, str | None] = {}
     late = []
     for event in events:
@@ -277,7 +277,7 @@ def late_writes(events: list[dict[str, Any]]) -> list[str]:
 
 
 def assert_visible(folder: Path, answers: list[dict[str, Any]]) -> None:
-    """Whatever was answered is there."""
+    """Assert that every answered call is stored."""
     with closing(sqlite3.connect(store_of(folder))) as look:
         rows = look.execute("SELECT job_id, idempotency_key, status, attempt, delivery_count FROM jobs")
         jobs = {job_id: rest for job_id, *rest in rows}

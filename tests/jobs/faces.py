@@ -1,4 +1,4 @@
-"""The scheduler's two faces: the Python API and a server over HTTP, with the same methods, driven by the same cases."""
+"""The two interfaces of the scheduler, Python and HTTP: the same methods, driven by the same cases."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ Reply = dict[str, Any]
 
 
 class Face(Protocol):
-    """What a case calls; `Scheduler` and `RemoteScheduler` are two of it."""
+    """What a case calls; implemented by `Scheduler` and `RemoteScheduler`."""
 
     def enqueue(self, **members: Any) -> Reply: ...
 
@@ -81,7 +81,7 @@ class Face(Protocol):
 
 
 class Standing:
-    """A clock that moves only when a case moves it, so that both faces see the same times."""
+    """A clock that only a case moves, so that both interfaces see the same times."""
 
     def __init__(self) -> None:
         self.now: int = NOON
@@ -97,7 +97,7 @@ class Standing:
 
 
 class Written:
-    """One face under a case: every call is made, and what came of it is written down."""
+    """One interface under a case: makes each call and records its result."""
 
     def __init__(self, face: Face, clock: Standing) -> None:
         self.clock = clock
@@ -105,11 +105,11 @@ class Written:
         self._face = face
 
     def __call__(self, call: str, *arguments: Any, **members: Any) -> Any:
-        """The reply, or `(status, code)` of the refusal."""
+        """The reply, or `(status, code)` of the rejection."""
         return self._made(self._face, call, *arguments, **members)
 
     def governed(self, call: str, *arguments: Any, user: str | None = "mia", **members: Any) -> Any:
-        """The same of governed objects, in the name of a person unless there is none."""
+        """The same for a call on governed objects, in the name of `user` unless that is None."""
         objects = self._face.objects
         return self._made(objects if user is None else objects.as_user(user), call, *arguments, **members)
 
@@ -123,7 +123,7 @@ class Written:
         return reply
 
     def alike(self) -> bytes:
-        """The transcript without what differs by nature: tokens are drawn by lot, requests have ids over HTTP."""
+        """The transcript without what always differs: random tokens, and request ids over HTTP."""
         return msgspec.json.encode(_without_luck(msgspec.to_builtins(self.transcript, str_keys=True)), order="sorted")
 
 
@@ -158,7 +158,7 @@ def python(folder: Path, policy: Policy) -> Iterator[tuple[Face, Standing]]:
 
 @contextmanager
 def http(folder: Path, policy: Policy) -> Iterator[tuple[Face, Standing]]:
-    """A real server in this process, on a port of its own."""
+    """A real server in this process, on a free port."""
     clock = Standing()
     with (
         LiveServer(Settings(port=0, data=str(folder / "data")), [jobs_scheduler(policy, clock=clock)]) as server,
@@ -171,7 +171,7 @@ FACES = {"python": python, "http": http}
 
 
 def at_once(threads: int, work: Callable[[int], None]) -> None:
-    """Do `work` in so many threads that begin together; the first trouble of one is the trouble of all."""
+    """Run `work` in threads that start together; raises the first exception of any of them."""
     start = threading.Barrier(threads, timeout=240)
     troubles: list[BaseException] = []
 

@@ -1,6 +1,6 @@
-"""Random histories of the scheduler: which call comes next, with what body; every choice goes through one function.
+"""Random histories of the scheduler: the next call and its body; every choice goes through one function.
 
-Few objects, few keys and short times, so that calls meet: duplicates, conflicts, lost and expired leases, dead letters.
+Few objects, few keys and short times make calls collide: duplicates, conflicts, lost and expired leases, dead letters.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -64,7 +64,7 @@ CALLS = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
 
 @dataclass
 class Delivery:
-    """One job handed to a worker, under the ids of both sides."""
+    """One delivered job, under the ids of both sides."""
 
     job: int
     worker: str
@@ -73,7 +73,7 @@ class Delivery:
 
 @dataclass
 class Storyteller:
-    """Chooses what happens next. `below(n)` gives a number from 0 to n - 1."""
+    """Chooses the next call. `below(n)` returns a number from 0 to n - 1."""
 
     below: Callable[[int], int]
     now: int
@@ -91,11 +91,11 @@ class Storyteller:
         return self.one_of(CALLS)
 
     def passing(self) -> int:
-        """How long nothing happens: not at all, an instant, about a lease, days."""
+        """The pause before the next call: none, an instant, about a lease, days."""
         return self.one_of([0, 1, SECOND, 3 * SECOND, 10 * SECOND, 60 * SECOND, 400 * SECOND, 3 * 86_400 * SECOND])
 
     def time(self) -> int:
-        """A time worth naming: one named before, now, or one soon."""
+        """A time for a request: one used before, now, or one soon."""
         if self.times and self.chance(3):
             return self.one_of(self.times)
         at = self.now + self.one_of([0, 0, 1, SECOND, 5 * SECOND, 200 * SECOND, 3600 * SECOND, -1])
@@ -103,7 +103,7 @@ class Storyteller:
         return at
 
     def written(self, at: int) -> str:
-        """One of the ways to write a time."""
+        """A time in one of its textual forms."""
         match self.below(4):
             case 0:
                 return text(at + 8 * 3600 * SECOND).removesuffix("Z") + "+08:00"
@@ -190,7 +190,7 @@ class Storyteller:
         return body
 
     def finishing(self) -> tuple[int | None, Members, Members]:
-        """A job and the proof as both sides know it: mostly of a delivery, now and then of nobody's."""
+        """A job and its proof for both sides: mostly of a delivery, sometimes of none."""
         if not self.deliveries or self.chance(12):
             return (self.below(len(self.jobs)) if self.jobs and not self.chance(4) else None), {}, {}
         newest = list({held.job: held for held in self.deliveries[-6:]}.values())
@@ -247,7 +247,7 @@ class Storyteller:
         return self.spoiled("requeue", body)
 
     def spoiled(self, call: str, body: Members) -> Members:
-        """Now and then a fault or two."""
+        """Sometimes one or two faults."""
         if self.chance(8):
             for _ in range(1 + self.below(3)):
                 name, value = self.one_of(FAULTS[call])
@@ -258,7 +258,7 @@ class Storyteller:
 
 
 def settings(below: Callable[[int], int]) -> Settings:
-    """The defaults half of the time, so that they are met most."""
+    """Settings with each default in half of the cases, as defaults matter most."""
 
     def one_of(*choices: T) -> T:
         return choices[below(len(choices))] if below(2) else choices[0]

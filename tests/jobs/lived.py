@@ -1,4 +1,4 @@
-"""A store in which everything that writes an event has happened."""
+"""A store with every kind of event."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ ANN = Actor("user", "ann")
 
 
 def lived(tmp_path: Path) -> tuple[Scheduler, Clock]:
-    """Eight jobs that went eight ways; the last call is an operator's."""
+    """Eight jobs that ended in eight ways; the last call is an operator's."""
     scheduler, clock = opened(tmp_path)
     for name in ("acked", "failed", "expired", "released", "dead", "over", "cancelled", "queued"):
         members = {**JOB, "object_id": name, "max_attempts": 1 if name == "dead" else 3, "correlation_id": f"c-{name}"}

@@ -1,10 +1,10 @@
 """The whole scheduler as a model in memory, written from the requirement document alone.
 
 It shares nothing with the package: its own times, its own validation, lists instead of indexes. Ids, tokens and
-messages are its own; whoever compares maps them. Where the document is silent the model holds what is settled
+messages are its own; the comparison maps them. Where the document is silent the model follows decisions made
 elsewhere: a follow-up job has the priority, attempts, correlation and queue of the job it follows; a renewal changes
-nothing but the end of the lease; an expired lease is one whose end is not later than now; a cancellation without a
-reason says so.
+only the end of the lease; a lease has expired when its end is not later than now; a cancellation without a reason
+says so.
 """
 
 import re
@@ -44,9 +44,9 @@ list_ = list  # the model has a call of this name
 
 @dataclass
 class Oracle:
-    """`now` is set by whoever plays; `real_name` gives the id under which the judged side knows a job (FAIL-4).
+    """The caller sets `now`; `real_name` maps a job to its id on the side under test (FAIL-4).
 
-    `known_events` are the stored audit events a strict check may find: id to (object type, object id, job id).
+    `known_events` are the stored audit events that a strict check accepts: id to (object type, object id, job id).
     """
 
     settings: Settings
@@ -58,7 +58,7 @@ class Oracle:
     state_events: dict[tuple[str, str], int] = field(default_factory=dict)
     alerts: list[str] = field(default_factory=list)
     known_events: dict[str, tuple[str, str, str]] = field(default_factory=dict)
-    ends: list[tuple[int, str, bool]] = field(default_factory=list)  # when, the status after, whether it was an attempt
+    ends: list[tuple[int, str, bool]] = field(default_factory=list)  # time, status afterwards, is it an attempt
     _named: int = 0
 
     # Enqueue
@@ -170,7 +170,7 @@ class Oracle:
         return wanted[: body.get("limit") or self.settings.pull_default_limit]
 
     def _place(self, job: Job) -> tuple[int, int, int, int]:
-        """PULL-6, or POL-3; of equals the earlier `run_at`, so that no job is overtaken by one 300 s later."""
+        """PULL-6 or POL-3; ties go to the earlier `run_at`, so that no job is overtaken by one 300 s later."""
         rank = PRIORITIES.index(job.priority)
         ahead = self.settings.head_start_sec[rank] if self.settings.pull_order == "weighted" else 0
         return job.run_at - ahead * SECOND, job.run_at, rank, job.number
@@ -240,7 +240,7 @@ class Oracle:
         }
         status, answer = self._stored(wanted)
         if status >= 400 or answer["job"]["status"] in ("succeeded", "failed", "dead_letter"):
-            # Other work has the key, or work that is over: the object is not forgotten for that.
+            # The key belongs to other work or to a finished job: the object still gets its follow-up.
             named = text(at_of(body, "next_action_at") or 0)
             whose = f"{job.key} {job.object_id}:{wanted['action']}:{named}"
             key = f"followup:{sha256(whose.encode()).hexdigest()}"
@@ -294,7 +294,7 @@ class Oracle:
         return int(seconds * SECOND * factor)
 
     def _attempt_failed(self, job: Job, error: str, delay: int, how: str, *, keep: bool = False) -> None:
-        """FAIL-2 and FAIL-5; with `keep` the job keeps its place. What is to be cancelled is not tried again."""
+        """FAIL-2 and FAIL-5; with `keep` the job keeps its place. A job with a cancel request is not retried."""
         if job.cancel_requested_at is not None:
             self._given_up(job, error, how, attempts=1)
             return
@@ -397,7 +397,7 @@ class Oracle:
         return 200, {"job": job.shown()}
 
     def cancel_batch(self, body: Members) -> Answer:
-        """USE-5, without faults: the newest first, each like a cancellation of its own."""
+        """USE-5, without faults: newest first, each like a single cancellation."""
         return self._operated(body, "queued", lambda job: self.cancel(job.job_id, _only(body, "reason")))
 
     def requeue_batch(self, body: Members) -> Answer:
@@ -421,7 +421,7 @@ class Oracle:
         return 200, {"jobs": [job.shown() for job in self._listed(query)], "next_cursor": None}
 
     def _listed(self, query: Members) -> "list_[Job]":
-        """Those that fit all filters, newest first."""
+        """Jobs that match all filters, newest first."""
         return [job for job in reversed(self.jobs) if all(_fits(job, name, query[name]) for name in query)]
 
     def metrics(self, window_sec: int = 3600) -> dict[str, Any]:
@@ -444,7 +444,7 @@ class Oracle:
             "dead_letter_count": sum(job.status == "dead_letter" for job in self.jobs),
         }
 
-    # Inside
+    # Internals
 
     def _job(self, job_id: str) -> Job | None:
         return next((job for job in self.jobs if job.job_id == job_id), None)
@@ -462,7 +462,7 @@ class Oracle:
         return refused(409, "lease_expired") if _end_of(job) <= self.now else None
 
     def _end(self, job: Job, how: str, status: str) -> None:
-        """One delivery is over."""
+        """End one delivery."""
         job.status, job.last_end, job.last_token = status, how, job.token
         job.worker_id = job.token = job.lease_end = None
         job.updated_at = self.now

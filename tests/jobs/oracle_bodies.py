@@ -1,4 +1,4 @@
-"""The bodies of the scheduler's calls as the requirement document states them: times, members, faults, refusals, a job.
+"""Request bodies and replies as the requirement document states them: times, members, faults, rejections, jobs.
 
 Part of the model in `oracle`; it shares nothing with the package.
 """
@@ -40,7 +40,7 @@ def text(at: int) -> str:
 
 
 def instant(given: Any) -> int | str:
-    """Microseconds since 1970, or the code of the refusal (OBJ-11)."""
+    """Microseconds since 1970, or the code of the rejection (OBJ-11)."""
     match = _TIMESTAMP.fullmatch(given) if isinstance(given, str) else None
     if match is None:
         return "invalid_timestamp"
@@ -59,7 +59,7 @@ def instant(given: Any) -> int | str:
 
 @dataclass(frozen=True)
 class Settings:
-    """The parameters of the document that change an answer, with their defaults."""
+    """The specified parameters that change an answer, with their defaults."""
 
     default_priority: str = "medium"
     default_max_attempts: int = 3
@@ -148,7 +148,7 @@ def refused(status: int, code: str, /, **details: Any) -> Answer:
 
 
 def refused_for(faults: Sequence[Fault], **details: Any) -> Answer:
-    """ENQ-7: all faults at once; a single one gives the whole its code."""
+    """ENQ-7: all faults at once; a single fault gives its code to the rejection."""
     code = faults[0][1] if len(faults) == 1 else "validation_failed"
     return refused(422, code, **details, fields=[{"field": name, "code": what} for name, what in faults])
 
@@ -235,7 +235,7 @@ def enqueue_faults(body: Members, now: int) -> list[Fault]:
     if queue is not None and not (isinstance(queue, str) and re.fullmatch(r"[a-z0-9_-]{1,64}", queue)):
         faults.append(("queue", "invalid_field"))
     faults += _json(body, "payload") + _word(body, "unique", ["waiting"])
-    # A time in the past may belong to a duplicate (ENQ-5); a body that is faulty anyway is none, and hears of it.
+    # A time in the past is allowed for a duplicate (ENQ-5); a body with other faults is not one, so it is reported.
     return faults + _past(body, "run_at", now, "run_at_in_past") if faults else []
 
 
@@ -295,7 +295,7 @@ def requeue_faults(body: Members, now: int) -> list[Fault]:
 
 
 def _json(body: Members, name: str) -> list[Fault]:
-    """USE-1, USE-4: anything that is JSON, up to 64 KiB; the histories have no text that is escaped."""
+    """USE-1, USE-4: any JSON value of up to 64 KiB; the histories have no text that needs escapes."""
     size = len(json.dumps(body.get(name), separators=(",", ":"), ensure_ascii=False).encode())
     return [] if size <= 65_536 else [(name, "invalid_field")]
 

@@ -1,4 +1,4 @@
-"""One history on both sides, the scheduler and the model in memory: the first difference is an AssertionError."""
+"""Plays one history on the scheduler and on the model; the first difference is an AssertionError."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ EVERYTHING = 100_000
 
 
 class Names:
-    """Which id of ours is which of the model's; each has exactly one partner."""
+    """Maps ids of the scheduler to ids of the model, one to one."""
 
     def __init__(self) -> None:
         self.model: dict[str, str] = {}
@@ -50,7 +50,7 @@ class Names:
 
 
 class Play:
-    """One history on both sides; raises AssertionError at the first difference."""
+    """One history on both sides."""
 
     def __init__(self, path: Path, below: Callable[[int], int]) -> None:
         self.names = Names()
@@ -98,20 +98,20 @@ class Play:
                 self.compare(call, (ids[0], {**body, **real}), (ids[1], {**body, **model}))
 
     def suited(self, call: str) -> int:
-        """Mostly a job on which the call can do something."""
+        """Mostly a job that the call can change."""
         wanted = ("queued", "running") if call == "cancel" else ("dead_letter", "failed")
         fit = [number for number, job in enumerate(self.oracle.jobs) if job.status in wanted]
         return self.story.one_of(fit if fit and not self.story.chance(4) else range(len(self.story.jobs)))
 
     def entry(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """One entry of a batch of acks, as both sides name it."""
+        """One entry of a batch of acks, with the ids of both sides."""
         job, real, model = self.story.finishing()
         body = self.story.ack()
         ids = ("job_nope", "job_nope") if job is None else self.story.jobs[job]
         return {**body, **real, "job_id": ids[0]}, {**body, **model, "job_id": ids[1]}
 
     def known_event(self, call: str, body: dict[str, Any]) -> None:
-        """An ack may name an event of ours; the model has to know what that is about."""
+        """Give the model the audit events that an ack can name."""
         if call != "ack" or "audit_event_id" not in body or not self.story.chance(2):
             return
         events = queries.trail(self.store, self.calls.policy, {"limit": 1000})
@@ -127,7 +127,7 @@ class Play:
         ours = getattr(self.calls, call)(*real)
         status, body = getattr(self.oracle, call)(*model)
         shown = {"error": ours.as_json()} if isinstance(ours, Refused) else ours.body
-        # A batch that is rejected may speak of jobs that were never stored, so their names are not learnt.
+        # A rejected batch can name jobs that were never stored, so its names are not recorded.
         names = self.names if status < 400 else self.names.copy()
         assert (ours.status, same(shown, body, names, "")) == (status, None), f"{shown} is not {status} {body}"
         self.note(shown, body)
@@ -141,7 +141,7 @@ class Play:
         assert (ours.status, same(ours.body, body, self.names, "")) == (status, None), f"{ours.body} is not {body}"
 
     def note(self, real: Any, model: Any) -> None:
-        """Jobs and deliveries that later calls can speak of."""
+        """Record jobs and deliveries for later calls."""
         for ours, theirs in zip(real.get("jobs", ()), model.get("jobs", ()), strict=True):
             number = self.story.jobs.index((ours["job_id"], theirs["job_id"]))
             tokens = (ours["lease_token"], theirs["lease_token"])
@@ -181,7 +181,7 @@ class Play:
         assert ours["alerts_waiting"] == len(self.oracle.alerts)
         statuses = Counter(job.status for job in self.oracle.jobs)
         assert ours["jobs"] == {status.value: statuses[status.value] for status in Status}
-        # Ends are counted by the second: nothing is said of those in the second in which the window begins.
+        # Ends are counted by the second, so the second in which the window begins is not compared.
         edge = (self.oracle.now - window * 1_000_000) // 1_000_000
         uncertain = any(at // 1_000_000 == edge for at, *_ in self.oracle.ends)
         for name, value in theirs.items():
@@ -206,7 +206,7 @@ def policy_of(chosen: Settings) -> Policy:
 
 
 def same(real: Any, model: Any, names: Names, where: str) -> str | None:
-    """Where the two differ; None when they are the same but for names. Facts of a refusal may be more than stated."""
+    """The path of the first difference; None if only names differ. A rejection can have more facts than specified."""
     if isinstance(model, Mapping) and isinstance(real, Mapping):
         refusal = where.endswith((".error", ".details")) or ".fields" in where
         if (refusal and not model.keys() <= real.keys()) or (not refusal and model.keys() != real.keys()):

@@ -1,4 +1,4 @@
-"""A process of its own that works on a store together with others; prints what it got as JSON.
+"""A process that works on a store together with others, and prints what it pulled or stored as JSON.
 
 python -m tests.jobs.pulling FILE pull WORKER
 python -m tests.jobs.pulling FILE enqueue COUNT
@@ -12,7 +12,7 @@ from pendula.jobs.scheduler import Scheduler
 
 
 def pull(scheduler: Scheduler, worker: str) -> list[str]:
-    """Pull 37 at a time until nothing is due, whatever the time is here."""
+    """Pull 37 at a time until nothing is due, by a clock of its own."""
     found: list[str] = []
     late = "2200-01-01T00:00:00Z"
     while jobs := scheduler.pull(worker_id=worker, now=late, limit=37, lease_sec=3600)["jobs"]:
@@ -21,7 +21,7 @@ def pull(scheduler: Scheduler, worker: str) -> list[str]:
 
 
 def enqueue(scheduler: Scheduler, count: str) -> list[bool]:
-    """The same job again and again; whether it was there before, each time."""
+    """Enqueue the same job `count` times; for each call, whether it was a duplicate."""
     members = {"object_type": "memory", "object_id": "m", "action": "verify", "idempotency_key": "k"}
     return [scheduler.enqueue(**members)["deduplicated"] for _ in range(int(count))]
 
@@ -29,7 +29,7 @@ def enqueue(scheduler: Scheduler, count: str) -> list[bool]:
 if __name__ == "__main__":
     path, what, more = sys.argv[1:]
     with Scheduler.open(path, Policy(max_clock_step_sec=10**10)) as opened:
-        # All of them begin when the last one is ready.
+        # All processes start when the last one is ready.
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         sys.stdin.readline()

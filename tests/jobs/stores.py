@@ -1,4 +1,4 @@
-"""Schedulers for the tests: a store in a folder of its own, and a clock that moves when it is told."""
+"""Schedulers for the tests: a store in a temporary folder, and a clock that the test moves."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ NOON = parse_utc("2026-02-20T12:00:00Z")
 
 
 class Clock:
-    """Microseconds since 1970; each reading is one later than the last, so that no two changes share a time."""
+    """Microseconds since 1970; each reading is one microsecond later, so that no two changes share a time."""
 
     def __init__(self, now: int = NOON) -> None:
         self.now = now
@@ -25,7 +25,7 @@ class Clock:
         self.now += seconds * 1_000_000
 
     def text(self, seconds: int = 0) -> str:
-        """The time so many seconds from now."""
+        """The time `seconds` from now, as text."""
         return format_utc(self.now + seconds * 1_000_000)
 
 

@@ -1,4 +1,4 @@
-"""The scheduler on an event loop: the same answers, and the loop goes on while calls are made."""
+"""The scheduler on an event loop: the same answers, and calls do not block the loop."""
 
 import asyncio
 import threading
@@ -22,7 +22,7 @@ MEMORY: dict[str, Any] = {"object_type": "memory", "object_id": "mem_1", "action
 
 
 async def ticking(work: Awaitable[T], ticks: int) -> tuple[T, int]:
-    """What the work gave, and how often the loop came round meanwhile; it goes on until there were so many ticks."""
+    """The result of the work and the number of loop ticks meanwhile; waits for at least `ticks`."""
     counted = 0
 
     async def tick() -> None:
@@ -116,7 +116,7 @@ def test_a_waiting_pull_gets_jobs_enqueued_meanwhile(tmp_path: Path) -> None:
 
 def test_jobs_of_a_cancelled_pull_are_released(tmp_path: Path) -> None:
     class Slow(Scheduler):
-        """Its pull takes jobs and answers when it may."""
+        """A scheduler whose pull takes jobs and returns only when the test allows it."""
 
         entered, go_on, back = threading.Event(), threading.Event(), threading.Event()
 

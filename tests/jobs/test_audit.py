@@ -1,4 +1,4 @@
-"""The trail: what every event holds, that nothing in it can be altered unseen, and that it tells the present state."""
+"""The trail: the fields of every event, tamper detection, and replay to the current state."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ REQUIRED = (
 TYPES = ("scheduler_job", "state_transition", "decision_gate", "rollback", "investigation", "policy_override")
 
 
-# What an event holds
+# Fields of an event
 
 
 @pytest.mark.req("JOB-AUD-2")
@@ -81,7 +81,7 @@ def test_each_change_writes_one_event_with_old_and_new(tmp_path: Path) -> None:
 
 @pytest.mark.req("JOB-AUD-3")
 def test_an_event_has_every_field_the_change_touched(tmp_path: Path) -> None:
-    """Read the job before and after each change: what differs, but for its own time, is in the event."""
+    """Read the job before and after each change: every difference except `updated_at` is in the event."""
     scheduler, _ = opened(tmp_path)
     job_id = scheduler.enqueue(**JOB, max_attempts=2)["job"]["job_id"]
     steps: list[Callable[[], Any]] = [

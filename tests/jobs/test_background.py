@@ -57,7 +57,7 @@ def test_a_lost_store_is_logged_in_one_line(caplog: pytest.LogCaptureFixture) ->
 
 def test_a_loop_that_sleeps_without_a_limit_is_woken() -> None:
     rounds = threading.Semaphore(0)
-    loop = looped(rounds.release)  # returns None: no end of its own to the rest
+    loop = looped(rounds.release)  # returns None: sleep without a limit
 
     loop.start()
     first = rounds.acquire(timeout=WAIT_SEC)

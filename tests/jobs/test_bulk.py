@@ -36,7 +36,7 @@ SIX: list[dict[str, Any]] = [
 
 
 def filled(call: Written) -> None:
-    """Six jobs: one that ran out of attempts, one that failed for good, four that wait."""
+    """Six jobs: a dead letter, a permanent failure, four that wait."""
     for number, members in enumerate(SIX):
         call("enqueue", **{**JOB, "object_id": f"m{number}", **members})
         call.clock.pass_by(10)
@@ -171,7 +171,7 @@ QUERIES: list[dict[str, Any]] = [
 
 
 def crowd(folder: Path, many: int) -> Scheduler:
-    """A few jobs of a rare kind, and then so many ordinary ones, half of them done."""
+    """A few jobs of a rare kind, then `count` ordinary ones, half of them done."""
     folder.mkdir()
     scheduler, clock = opened(folder, Policy(pull_max_limit=10_000))
     rare = {"object_type": "cognition", "object_id": "rare", "action": "archive", "correlation_id": "rare"}

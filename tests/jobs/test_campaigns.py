@@ -1,6 +1,6 @@
-"""Everything around the store goes wrong, again and again: nothing answered is lost, no effect is there twice.
+"""The environment of the store fails repeatedly: no answered call is lost, no effect is applied twice.
 
-Whoever is left can go on.
+The remaining processes continue.
 """
 
 import os
@@ -77,14 +77,14 @@ def test_misbehaving_effects_do_not_disturb_good_ones(tmp_path: Path, seconds: f
 
 
 def interrupted_worker(folder: Path, interrupts: int) -> None:
-    """Works in the main thread, where Ctrl+C strikes; what it was answered before is told at the end."""
+    """Works in the main thread, which Ctrl+C interrupts; writes its answered calls at the end."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     client = Scheduler(Calls(SqliteStore(store_of(folder), effect_seconds=0.3), POLICY, fast))
     going = Going(client, "interrupted", bad=0.2)
     counter = folder / "interrupted.count"
     heard = 0
     while heard < interrupts:
-        # Twice: the next one may strike before the last one was counted.
+        # Twice: the next interrupt can arrive before the last one was counted.
         try:
             try:
                 going.run(lambda: False)
@@ -129,8 +129,8 @@ def test_ctrl_c_at_any_moment_leaves_the_store_usable(tmp_path: Path, interrupts
 @pytest.mark.req("JOB-STO-5")
 @pytest.mark.parametrize("freezes", lasting(12, 200))
 def test_a_frozen_process_blocks_others_only_while_it_is_writing(tmp_path: Path, freezes: int) -> None:
-    """While one of four stands still, at any moment, the other three go on; if it stands in the middle of a
-    transaction nobody can write, and they go on when it does."""
+    """While one of four processes is stopped, the other three continue; if it is stopped in a transaction no other
+    process can write until it continues."""
     folder = campaign(tmp_path)
     luck = Random(freezes)
     went_on = 0
@@ -156,7 +156,7 @@ def test_a_frozen_process_blocks_others_only_while_it_is_writing(tmp_path: Path,
 
 
 def is_writing(folder: Path) -> bool:
-    """Whether somebody holds the lock of the file and does not let go."""
+    """Whether a process holds the lock of the file and does not release it."""
     with closing(sqlite3.connect(store_of(folder), isolation_level=None, timeout=1)) as other:
         try:
             other.execute("BEGIN IMMEDIATE")
@@ -170,7 +170,7 @@ def is_writing(folder: Path) -> bool:
 
 
 class Jumping:
-    """A clock that is set now and then, by up to an hour in either direction."""
+    """A clock that is sometimes set, by up to an hour in either direction."""
 
     def __init__(self, seed: int) -> None:
         self._luck = Random(seed)
@@ -196,7 +196,7 @@ def test_clock_jumps_in_every_process_break_nothing(tmp_path: Path, seconds: flo
     assert_sound(folder)
     assert assert_nothing_answered_is_lost(folder) > 0
     with closing(sqlite3.connect(store_of(folder))) as look:
-        # As times, not as texts: a whole second is written without its microseconds.
+        # Compared as times, not as texts: a whole second is formatted without microseconds.
         times = [time_of_event(body) for (body,) in look.execute("SELECT body FROM audit ORDER BY n")]
     assert 0 not in times
     assert times == sorted(times), "time went back"
@@ -207,7 +207,7 @@ def test_clock_jumps_in_every_process_break_nothing(tmp_path: Path, seconds: flo
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A small file system, which only root can make."""
+    """A small file system, which only root can mount."""
     place = tmp_path / "disk"
     place.mkdir()
     mounted = subprocess.run(
@@ -247,7 +247,7 @@ def test_a_disk_that_fills_up_and_is_freed_loses_no_data(small_disk: Path, round
 
 @pytest.mark.req("JOB-STO-7")
 def test_a_file_size_limit_fails_single_calls_only(tmp_path: Path) -> None:
-    """Where no file system can be mounted: writes fail in the middle of a transaction all the same."""
+    """A limit that needs no mount: writes fail in the middle of a transaction."""
     folder = campaign(tmp_path)
 
     def limited() -> None:

@@ -1,4 +1,4 @@
-"""What a job carries beside its work: arguments, a result, a wish to be cancelled, progress; over both faces alike."""
+"""Payload, result, cancel request and progress of a job, over both interfaces."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ def call(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Written]:
 
 
 def taken(call: Written, **members: Any) -> dict[str, Any]:
-    """A job in the hands of w1, and the proof of it."""
+    """A job delivered to w1, with its proof."""
     call("enqueue", **{**JOB, **members})
     [job] = call("pull", worker_id="w1", limit=1)["jobs"]
     return {"job_id": job["job_id"], "worker_id": "w1", "lease_token": job["lease_token"]}

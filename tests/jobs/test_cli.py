@@ -1,4 +1,4 @@
-"""`pendula jobs`: the same on a store and on a server; one document, an exit code, one line for what is wrong."""
+"""`pendula jobs` on a store and on a server: one document on stdout, an exit code, one line per error."""
 
 import io
 import json
@@ -42,7 +42,7 @@ DAY = 86_400
 
 
 class Finished(Struct, frozen=True):
-    """How one run of the program ended and what it said."""
+    """Exit code and output of one run of the program."""
 
     code: int
     out: str
@@ -67,7 +67,7 @@ Program = Callable[..., Finished]
 
 
 class Still(Clock):
-    """A clock that does not move by being read, so that store and server see the same times."""
+    """A clock that does not advance on reading, so that store and server see the same times."""
 
     def __call__(self) -> int:
         return self.now
@@ -78,13 +78,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Still:
     still = Still()
     monkeypatch.setattr(target, "_user", lambda: "ada")
     monkeypatch.setattr(target, "SelfCheckingClock", lambda: SimpleNamespace(now=still))
-    monkeypatch.setattr("pendula.jobs.scheduler.hold_clock", lambda *_: None)  # the machine's own would not fit it
+    monkeypatch.setattr("pendula.jobs.scheduler.hold_clock", lambda *_: None)  # the system clock would not match it
     return still
 
 
 @pytest.fixture
 def pendula(monkeypatch: pytest.MonkeyPatch) -> Program:
-    """The program in this process, without the settings of whoever runs the tests."""
+    """The program in this process, without the settings of the user who runs the tests."""
     for name in [name for name in os.environ if name.startswith("PENDULA_")]:
         monkeypatch.delenv(name)
 
@@ -117,7 +117,7 @@ def db(file: Path) -> tuple[str, str]:
 
 @pytest.fixture
 def served(file: Path, clock: Still, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: Program) -> Iterator[Any]:
-    """The store behind a server; who calls is admin."""
+    """The store behind a server; the caller is admin."""
     handlers = list(logging.getLogger().handlers)
     logs.configure(LogFormat.JSON, LogLevel.INFO, io.StringIO())
     _, secret = TokenStore(tmp_path / "data").new("ops", "admin")
@@ -134,11 +134,11 @@ def damage(file: Path, statement: str) -> None:
         connection.execute(statement)
 
 
-# The same on both
+# Store and server
 
 
 def story(jobs: Program, at: tuple[str, str], db: tuple[str, str], clock: Still, folder: Path) -> list[Any]:
-    """Every call of the command line once and more, and what it said."""
+    """The output of every call of the command line."""
     told: list[Any] = []
 
     def tell(*arguments: object, on: tuple[str, str] = at) -> Any:
@@ -222,7 +222,7 @@ def story(jobs: Program, at: tuple[str, str], db: tuple[str, str], clock: Still,
 
 
 def governed_story(tell: Callable[..., Any]) -> None:
-    """Every call on governed objects; a server takes the name of the token, which is ops."""
+    """Every call on governed objects; a server uses the name of the token, which is ops."""
     about = ("memory", "a/b c")
     tell("objects", "create", *about, "--evidence", "ev_1", "--source", "doc_1", "--risk", "high", "--budget", 3)
     tell("objects", "create", *about)
@@ -258,7 +258,7 @@ WHO_AND_WHERE = ("set_by", "override_by", "actor", "metadata", "file", "paused_b
 
 
 def _plain(value: Any) -> Any:
-    """Without what differs from run to run: tokens, and who asked how."""
+    """The output without what differs between runs: tokens, actors and origins."""
     match value:
         case dict():
             kept = {name: _plain(item) for name, item in value.items() if name not in WHO_AND_WHERE}
@@ -319,7 +319,7 @@ def test_the_trail_names_the_user_of_the_terminal(jobs: Program, db: tuple[str, 
     assert event["actor"] == {"type": "user", "id": "ada"}
 
 
-# Making, checking, copying
+# init, check, backup
 
 
 @pytest.mark.req("JOB-STO-8")
@@ -538,7 +538,7 @@ def test_a_tampered_store_fails_its_replay(
     assert "does not match the store" in pendula("replay", *db).err
 
 
-# Stores that are none
+# Files that are not stores
 
 
 def wrong_stores(folder: Path) -> dict[str, Path]:
@@ -605,7 +605,7 @@ def test_a_read_only_store_can_be_read_and_rejects_writes(
     jobs: Program, db: tuple[str, str], file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
-    # The permissions of a file do not bind root, who may run the tests.
+    # File permissions do not restrict root, who may run the tests.
     allowed = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: (path != file or mode == os.R_OK) and allowed(path, mode))
 
@@ -657,7 +657,7 @@ def test_after_set_time_check_finds_nothing(jobs: Program, db: tuple[str, str], 
 
 def test_a_damaged_file_is_an_environment_error_not_a_defect(jobs: Program, db: tuple[str, str], file: Path) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
-    # Every table and every index, but not the schema: with that the file would be no store at all.
+    # Every table and index but not the schema: without it the file would not be a store.
     with closing(sqlite3.connect(file)) as connection:
         roots = [row[0] for row in connection.execute("SELECT rootpage FROM sqlite_schema WHERE rootpage > 1")]
     data = bytearray(file.read_bytes())
@@ -723,7 +723,7 @@ def test_commands_that_need_the_store_itself_reject_a_server(command: tuple[str,
     assert ended.err.startswith("pendula: This command needs the store itself: pass --db")
 
 
-# Wrong usage and what is refused
+# Wrong usage and rejections
 
 
 @pytest.mark.parametrize(
@@ -815,7 +815,7 @@ def test_vocabulary_of_the_settings_is_accepted_on_the_command_line(
     assert (ended.code, ended.document["job"]["action"]) == (0, "water")
 
 
-# What people see
+# Output for people
 
 
 def test_output_for_people_has_sentences_and_tables(jobs: Program, db: tuple[str, str], clock: Still) -> None:
@@ -842,7 +842,7 @@ def test_output_for_people_has_sentences_and_tables(jobs: Program, db: tuple[str
 
 
 class Enough:
-    """A sleep that does something meanwhile, and is interrupted in the end."""
+    """A sleep that runs callbacks and finally raises KeyboardInterrupt."""
 
     def __init__(self, *steps: Callable[[], object]) -> None:
         self._steps = list(steps)
@@ -900,7 +900,7 @@ def decay(context):
 
 @pytest.fixture
 def handlers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A module of handlers in the present directory, with a name that no other test uses."""
+    """A module of handlers in the current directory, with a unique name."""
     name = f"upkeep_{tmp_path.name}"
     (tmp_path / f"{name}.py").write_text(HANDLERS)
     monkeypatch.chdir(tmp_path)
@@ -956,7 +956,7 @@ def test_a_worker_on_a_store_sends_alerts_and_enqueues_recurring_jobs(
 
 @pytest.fixture
 def freed_when_told(file: Path) -> Iterator[list[str]]:
-    """Another program holds the store until the first warning is told; then it lets go."""
+    """Another program holds the store until the first warning is logged."""
     told: list[str] = []
 
     class Hearing(logging.Handler):
@@ -1086,7 +1086,7 @@ def test_a_real_server_answers_and_stops_with_0(jobs: Program, db: tuple[str, st
     assert (refused.code, refused.error["code"]) == (1, "forbidden")
 
 
-# What jobs carry, and many at once
+# Payloads and bulk changes
 
 
 @pytest.mark.req("JOB-USE-1", "JOB-USE-6")
@@ -1158,7 +1158,7 @@ def test_a_worker_creates_its_store_with_an_option(jobs: Program, handlers: str,
     assert (made.code, (tmp_path / "fresh.db").exists()) == (0, True)
 
 
-# Less to type
+# Shortcuts
 
 
 def test_a_store_can_be_given_as_a_path(jobs: Program, file: Path) -> None:
@@ -1367,7 +1367,7 @@ def test_stats_show_how_many_objects_wait_for_a_person(jobs: Program, db: tuple[
     assert "2 objects need a decision by a person." in jobs("stats", *db).out
 
 
-# Bodies out of files
+# Bodies from files
 
 
 @pytest.mark.req("JOB-API-14")

@@ -1,4 +1,4 @@
-"""The scheduler over HTTP has the methods, replies and errors of the one in the process, and keeps its connections."""
+"""The scheduler over HTTP has the methods, replies and errors of the local one, and reuses its connections."""
 
 import json
 import socket
@@ -37,7 +37,7 @@ JOB = {"object_type": "memory", "object_id": "mem_1", "action": "verify"}
 
 
 class Heard(Struct, frozen=True):
-    """One request, and on which connection it came."""
+    """One request and the connection it arrived on."""
 
     method: str
     path: str
@@ -47,7 +47,7 @@ class Heard(Struct, frozen=True):
 
 
 class Scripted:
-    """A server that answers as it is told: status, body, and whether it then hangs up."""
+    """A server with scripted answers: status, body, and whether it then closes the connection."""
 
     def __init__(self) -> None:
         self.heard: list[Heard] = []
@@ -72,7 +72,7 @@ class Scripted:
                 self.send_header("content-length", str(len(reply)))
                 self.end_headers()
                 self.wfile.write(reply)
-                # Hung up without a word: the client cannot know before it looks.
+                # Closed without notice: the client finds out only when it uses the connection.
                 self.close_connection = close
 
             do_GET = _answer
@@ -80,7 +80,7 @@ class Scripted:
             do_PUT = _answer
 
             def log_message(self, *_: object) -> None:
-                """Nobody reads it."""
+                """A log that is discarded."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
@@ -230,7 +230,7 @@ def test_a_closed_connection_is_not_reused(server: Scripted, remote: RemoteSched
     server.says(200, close=True)
     server.says(200)
     remote.enqueue(**JOB)
-    # The end of the connection can be read: wait for it as the client would.
+    # Wait until the close of the connection is readable, as the client would.
     [kept] = remote._idle
     kept.sock.recv(1, socket.MSG_PEEK)
 
@@ -240,7 +240,7 @@ def test_a_closed_connection_is_not_reused(server: Scripted, remote: RemoteSched
 
 
 class Dead:
-    """A kept connection that looks well and is not."""
+    """A reused connection that looks alive and is dead."""
 
     def __init__(self) -> None:
         self.sock, self._other = socket.socketpair()
@@ -453,14 +453,14 @@ def test_local_and_remote_schedulers_give_the_same_replies_and_rejections(tmp_pa
 
 
 class Still(Clock):
-    """A clock that does not move by being read, so that both sides see the same times."""
+    """A clock that does not advance on reading, so that both sides see the same times."""
 
     def __call__(self) -> int:
         return self.now
 
 
 def _story(scheduler: Scheduler | RemoteScheduler, clock: Still) -> list[Any]:
-    """Everything once, and what came back; tokens, and who did it, apart."""
+    """The replies of every call, without tokens and actors."""
     begun = clock.now
     told: list[Any] = []
 

@@ -1,6 +1,6 @@
-"""One contract, two faces: whatever a case does to the Python API and to a server, both answer the same.
+"""One contract, two interfaces: every case gets the same answers from the Python API and from a server.
 
-Also over HTTP: everything generated from the OpenAPI document is answered as documented.
+Over HTTP every request generated from the OpenAPI document is answered as documented.
 """
 
 import threading
@@ -342,7 +342,7 @@ def test_both_interfaces_use_the_vocabulary_of_the_settings(tmp_path: Path) -> N
     assert transcripts["python"] == transcripts["http"]
 
 
-# Many callers
+# Concurrent callers
 
 
 @pytest.mark.req("JOB-ENQ-9")
@@ -389,7 +389,7 @@ def test_sixteen_clients_with_the_same_request_store_one_job(server: LiveServer)
 # The document
 
 
-# Real requests on a real socket: a tenth of what the profile gives to pure functions.
+# Real requests on a real socket: a tenth of the examples of the profile.
 EXAMPLES = settings(max_examples=settings().max_examples // 10, suppress_health_check=list(HealthCheck))
 CHECKS = [
     not_a_server_error,
@@ -433,7 +433,7 @@ def test_every_generated_request_is_answered_as_documented(server: LiveServer) -
     assert check(service_in(server.app.state.supervisor).calls.store) == []
 
 
-# Every call of the contract, as it goes over the wire
+# Every call of the contract, as sent over the wire
 
 
 def call(server: LiveServer, method: str, path: str, body: Any = None) -> tuple[int, Any]:

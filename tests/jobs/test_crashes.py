@@ -1,7 +1,7 @@
-"""kill -9 and SIGSTOP at any moment: nothing answered is lost, no effect happens twice, nobody writes too late.
+"""kill -9 and SIGSTOP at any moment: no answered call is lost, no effect is applied twice, no late write succeeds.
 
-That no flush is missing cannot be shown by killing a process, because the system keeps what it wrote; so the settings
-of the connection that commits are read, too.
+Killing a process cannot reveal a missing flush, because the operating system keeps what was written; so the settings of
+the committing connection are checked, too.
 """
 
 import os
@@ -72,7 +72,7 @@ def kill_customers(folder: Path, seed: int) -> None:
 
 
 def finish(folder: Path) -> None:
-    """Everything left is done by one worker; nothing stays running, nothing is missing."""
+    """One worker does all remaining jobs; none stays running, none is missing."""
     with scheduler(folder, Policy(min_retry_gap_sec=0)) as client:
         count = sum(statuses(folder).values())
         while left := client.list(status="running")["jobs"] + client.list(status="queued", limit=1)["jobs"]:
@@ -113,7 +113,7 @@ def test_two_thousand_killed_processes_lose_no_answered_call(tmp_path: Path, sha
 
 
 class Announced(Scheduler):
-    """Tells when the worker asks for the first time: from then on it listens to signals."""
+    """A scheduler that reports its first pull: from then on the worker handles signals."""
 
     told: Told | None = None
 
@@ -125,7 +125,7 @@ class Announced(Scheduler):
 
 
 def working(folder: Path, name: str, told: Told) -> None:
-    """A worker that makes an effect for each job, sometimes slowly, until it is stopped."""
+    """A worker that applies an effect for each job, sometimes slowly, until it is stopped."""
     luck = Random(name)
 
     def decay(context: Context) -> Done:
@@ -142,7 +142,7 @@ def working(folder: Path, name: str, told: Told) -> None:
 
 
 class Crew:
-    """Two workers on one file; whoever is killed is replaced by another."""
+    """Two workers on one file; a killed one is replaced."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
@@ -162,7 +162,7 @@ class Crew:
         self.children[index] = self.another()
 
     def freeze(self, index: int, seconds: float) -> None:
-        """Longer than a lease, then on again."""
+        """Stop the worker for longer than a lease, then continue it."""
         child, _ = self.children[index]
         os.kill(child, signal.SIGSTOP)
         threading.Event().wait(seconds)
@@ -184,7 +184,7 @@ class Crew:
 
 
 def crew_under_fire(folder: Path, seed: int, jobs: int = 60) -> int:
-    """How many blows the crew took while it did the jobs; afterwards it is left in peace, or it might never end."""
+    """The number of kills and freezes while the workers did the jobs; limited, so that they finish."""
     made(folder)
     with scheduler(folder) as client:
         for number in range(jobs):
@@ -271,7 +271,7 @@ def test_with_default_settings_all_jobs_of_a_killed_worker_are_delivered_again(t
 
 
 def counted_change(by: str) -> Callable[[Transaction], Json]:
-    """An effect in a table of its own, and a change of the object's state."""
+    """An effect in its own table, and a state change of the object."""
 
     def effect(transaction: Transaction) -> Json:
         transaction.change_object("by hand", state=by)

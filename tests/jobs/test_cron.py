@@ -14,7 +14,7 @@ DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-# The oracle reads the text anew for each minute; it shares nothing with the code it judges.
+# The oracle parses the text for every minute; it shares nothing with the code under test.
 
 
 def says(item: str, value: int, least: int, most: int, names: list[str]) -> bool:

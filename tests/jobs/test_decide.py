@@ -1,4 +1,4 @@
-"""What becomes of a job: each decision against the numbers of the requirement document."""
+"""Decisions about one job, against the numbers of the requirement document."""
 
 from collections.abc import Callable
 from hashlib import sha256

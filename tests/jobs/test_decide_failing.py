@@ -1,4 +1,4 @@
-"""What becomes of a job that fails or whose lease runs out, against the numbers of the requirement document."""
+"""Failures and expired leases of a job, against the numbers of the requirement document."""
 
 from fractions import Fraction
 from hashlib import sha256

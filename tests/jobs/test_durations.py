@@ -1,4 +1,4 @@
-"""Lengths of time in and out, and what is none."""
+"""Durations: parsing, formatting, rejections."""
 
 import pytest
 

@@ -28,7 +28,7 @@ def scheduler(tmp_path: Path) -> Iterator[Scheduler]:
 
 @pytest.fixture
 def connection(tmp_path: Path, scheduler: Scheduler) -> Iterator[sqlite3.Connection]:
-    """The caller's own connection to the file, with a table of its own."""
+    """A connection of the caller to the file, with a table of the caller."""
     with closing(sqlite3.connect(tmp_path / "jobs.db", timeout=0.05)) as own:
         own.execute("CREATE TABLE memories (id TEXT PRIMARY KEY, text TEXT)")
         own.commit()

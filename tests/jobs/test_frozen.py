@@ -1,4 +1,4 @@
-"""A process frozen for longer than its lease: when it goes on, whatever it writes is refused."""
+"""A process frozen for longer than its lease: every write after it continues is rejected."""
 
 import os
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from tests.waiting import read, status_of
 
 
 class Halt:
-    """A place in a child at which it says that it is there, and waits to be sent on."""
+    """A point at which a child reports its arrival and waits to be released."""
 
     def __init__(self) -> None:
         self.told = Told()
@@ -41,7 +41,7 @@ class Halt:
         os.write(self._writing, b"x")
 
     def answers(self) -> list[dict[str, Any]]:
-        """What the child told after it went on."""
+        """The reports of the child after it continued."""
         os.close(self._reading)
         os.close(self._writing)
         return self.told.all()[1:]
@@ -58,7 +58,7 @@ def frozen_worker(folder: Path, clock: SharedClock, halt: Halt, *, after_effect:
         return Done(outcome="frozen", next_action_at=None)
 
     with scheduler(folder, clock=clock) as client:
-        # By its own clock no time has passed: it renews nothing, and thinks that all is well.
+        # By its own clock no time has passed, so it renews nothing and assumes that it holds its lease.
         tally = Worker(client, decays(decay), worker_id="frozen", max_jobs=1, ticks=lambda: 0).run()
         halt.told.tell(dropped=tally.dropped, succeeded=tally.succeeded, failed=tally.failed)
 
@@ -88,7 +88,7 @@ def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_resumes(tmp_path
 
 
 def frozen_caller(folder: Path, clock: SharedClock, halt: Halt) -> None:
-    """Without the care of a worker: tries everything it knows with its old token."""
+    """Try every call with the old token, without the checks of a worker."""
     with scheduler(folder, clock=clock) as client:
         [job] = client.pull(worker_id="frozen", lease_sec=60)["jobs"]
         halt.here()

@@ -1,4 +1,4 @@
-"""Ids are numbers in disguise: each number has one id, and nothing else is an id."""
+"""Ids encode numbers: each number has one id, and no other text is an id."""
 
 import pytest
 from hypothesis import given

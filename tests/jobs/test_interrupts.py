@@ -1,4 +1,4 @@
-"""Ctrl+C at any place of a call leaves a store that the other threads of the process go on with."""
+"""Ctrl+C anywhere in a call leaves the store usable for the other threads of the process."""
 
 import threading
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from pendula.jobs.worker.effects import once
 from tests.jobs.stores import opened
 from tests.kernel.interrupting import everywhere, interrupted_at
 
-# An interrupt in a callback of the garbage collector is ignored, and what was half open is let go.
+# An interrupt in a callback of the garbage collector is ignored, and half-open resources are released.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 numbers = count()
 
@@ -61,7 +61,7 @@ def test_after_an_interrupt_anywhere_in_a_call_later_writes_succeed(
 def test_an_interrupt_anywhere_in_a_transaction_releases_file_and_turnstile(
     tmp_path: Path,
 ) -> None:
-    """In the thread that writes: no signal comes there, but an exception may be raised in any thread from outside."""
+    """In the writing thread: it gets no signals, but an exception can be raised in any thread from outside."""
     scheduler, _ = opened(tmp_path)
     other, _ = opened(tmp_path)
     store = scheduler.calls.store

@@ -1,4 +1,4 @@
-"""The scheduler and the model in memory live through the same histories and give the same answers."""
+"""The scheduler and the model in memory give the same answers for the same histories."""
 
 import random
 from pathlib import Path

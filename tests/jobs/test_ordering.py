@@ -1,4 +1,4 @@
-"""Which due job goes first: PULL-6, the head start of priorities, one job an object."""
+"""The order of due jobs: PULL-6, the head start of priorities, one job per object."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ def made(seq: int, run_at_sec: int, priority: int, object_id: str = "m") -> Job:
 
 @st.composite
 def due(draw: st.DrawFn) -> list[Job]:
-    """Jobs as the store gives them: by time, priority and number."""
+    """Jobs in the order of the store: by time, priority and number."""
     given = draw(st.lists(st.tuples(st.integers(0, 700), st.integers(0, 2)), max_size=30))
     jobs = [made(seq, run_at, priority) for seq, (run_at, priority) in enumerate(given, 1)]
     return sorted(jobs, key=lambda job: (job.run_at, job.priority, job.seq))

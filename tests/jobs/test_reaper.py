@@ -1,4 +1,4 @@
-"""What nobody pulls for comes back all the same: in the server's background, and beside a worker's busy handlers."""
+"""Expired leases are reclaimed without a pull: in the background of the server, and by a worker with busy handlers."""
 
 import threading
 from pathlib import Path
@@ -20,7 +20,7 @@ PATIENCE = 30.0
 
 
 class Told(Calls):
-    """Tells when leases were taken back."""
+    """Signals when leases were reclaimed."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         super().__init__(SqliteStore(folder / "jobs.db"), Policy(), clock)
@@ -34,7 +34,7 @@ class Told(Calls):
 
 
 def lost(scheduler: Scheduler, clock: Clock) -> str:
-    """The id of a job whose worker is gone, and whose lease is over."""
+    """The id of a job whose worker is gone and whose lease has expired."""
     scheduler.enqueue(object_type="memory", object_id="m", action="verify")
     [job] = scheduler.pull(worker_id="gone", lease_sec=1)["jobs"]
     clock.pass_by(2)

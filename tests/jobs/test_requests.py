@@ -1,4 +1,4 @@
-"""Bodies into requests: every rule of a field, every member of a call, all faults at once."""
+"""Bodies decoded into requests: every rule of a field, every member of a call, all faults at once."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -248,7 +248,7 @@ def test_an_empty_or_wholly_wrong_body_names_every_fault() -> None:
     wrong = read_enqueue({name: {} for name in MEMBERS["enqueue"]}, Policy())
 
     assert faults(nothing) == [(name, "missing_field") for name in ("object_type", "object_id", "action")]
-    # Whatever is JSON is a payload.
+    # Any JSON value is a payload.
     assert sorted(name for name, _ in faults(wrong)) == sorted(MEMBERS["enqueue"].keys() - {"payload"})
 
 

@@ -1,4 +1,4 @@
-"""Bodies that finish a delivery or move a job by hand: every rule of their fields."""
+"""Bodies of ack, fail, renew, release and requeue: every rule of their fields."""
 
 from collections.abc import Callable
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Bodies that are read in one go mean the same as those that are read field by field."""
+"""Decoding a body at once gives the same as reading it field by field."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
 NOW = parse_utc("2026-02-21T04:00:00Z")
 NEEDED = {"object_type": "memory", "object_id": "mem_1", "action": "verify"}
 FULL = {**NEEDED, "priority": "low", "max_attempts": 2, "idempotency_key": "k", "correlation_id": "c", "queue": "q"}
-# Nearly all is right: so that one fault alone is met often.
+# Mostly valid, so that a single fault is frequent.
 CHANGES = st.dictionaries(st.sampled_from([*FIELDS, "shade"]), st.none(), max_size=3).flatmap(
     lambda names: st.fixed_dictionaries(
         {name: st.one_of(FIELDS[name], FIELDS[name], ODD) if name in FIELDS else ODD for name in names}

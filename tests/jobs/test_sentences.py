@@ -37,14 +37,14 @@ GATES = {
 FINDINGS = ("passed", "passed", "new_evidence", "inconclusive", "suspicious", "forged", "conflict", "refuted", "odd")
 ACTIONS = ("verify", "revalidate", "decay", "archive", "reinstate-check")
 KINDS = ("memory", "experience", "cognition")
-# The words of a state machine and the boundary that JOB-GATE-13 names are data, with spaces.
+# Names of a state machine and the boundary of JOB-GATE-13 are data with spaces.
 DATA = {rule.because for machine in REFERENCE.values() for rule in machine.never} | {"cannot be known"}
-# A composite key of a counter: a gate and its verdict, a type and a place.
+# A composite key of a counter: a gate and its verdict, a type and a state.
 KEYS = {("governance_counts", "word")}
 
 
 class Life:
-    """Random calls of every kind; no text that is given contains a space."""
+    """Random calls of every kind; no given text has a space."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.clock, self.chance, tokens = Clock(), Random(seed), count()
@@ -56,7 +56,7 @@ class Life:
         self.is_calm = bool(seed % 3)
 
     def run(self) -> list[Any]:
-        """What the calls answered."""
+        """The answers of the calls."""
         answers: list[Any] = []
         for gate in GATES if self.is_calm else ():
             self.user.set_gate(gate, "pass", "calm")
@@ -163,7 +163,7 @@ ANN = Actor("user", "ann")
 
 
 def lived(folder: Path, seed: int) -> tuple[list[Any], list[tuple[Any, ...]]]:
-    """The answers of a life, and every row it stored."""
+    """The answers of a history, and every row it stored."""
     folder.mkdir()
     life = Life(folder, seed)
     answers = life.run()
@@ -174,7 +174,7 @@ def lived(folder: Path, seed: int) -> tuple[list[Any], list[tuple[Any, ...]]]:
 
 
 def governed(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """What a random life of governed objects stores, with lease tokens that are numbers."""
+    """The rows that a random history of governed objects stores, with numbers as lease tokens."""
     folder.mkdir()
     tokens = count()
     monkeypatch.setattr(calls, "token_hex", lambda _: str(next(tokens)))
@@ -201,7 +201,7 @@ def _named(connection: sqlite3.Connection, table: str) -> Iterator[list[tuple[st
 
 
 def texts(value: Any) -> Iterator[str]:
-    """Every string value within a stored value; the names of members are left out."""
+    """Every string within a stored value, without member names."""
     if isinstance(value, str) and value.startswith(("{", "[")):
         value = decode(value.encode())
     match value:
@@ -287,7 +287,7 @@ def test_the_histories_cover_most_reasons(tmp_path: Path, monkeypatch: pytest.Mo
     assert missing <= RARE, missing - RARE
 
 
-# Reached by other tests: restores, settings files, objects that another machine wrote, and rare states.
+# Covered by other tests: restores, settings files, objects written by another machine, and rare states.
 RARE = {
     *(
         "verification_closed",

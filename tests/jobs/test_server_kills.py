@@ -1,4 +1,4 @@
-"""The server killed under its clients: what it answered is there, whatever it was in the middle of."""
+"""The server killed while clients call it: every answered call is stored."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def server(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
 
 
 class Client:
-    """Enqueues, pulls, acks and fails until nobody answers; remembers what was answered."""
+    """Enqueues, pulls, acks and fails until the server is gone; records the answers."""
 
     def __init__(self, url: str, name: str, seed: int, enough: threading.Semaphore) -> None:
         self._scheduler = RemoteScheduler(url)
@@ -57,7 +57,7 @@ class Client:
                 if trouble.code in ("server_unreachable", "server_trouble", "not_a_scheduler"):
                     self._scheduler.close()
                     return
-                # Busy while the store opens, or a lease that was lost: both are answers.
+                # Busy while the store opens, or a lost lease: both are answers.
             number += 1
 
     def _step(self, number: int) -> None:

@@ -1,4 +1,4 @@
-"""A settings file gives every parameter, or is refused with all its faults, each with its place."""
+"""A settings file sets every parameter, or is rejected with all its faults, each with its place."""
 
 import json
 from decimal import Decimal
@@ -20,7 +20,7 @@ from pendula.jobs.plans import Recurring
 from pendula.jobs.settings_file import BESIDES, POLICY, Configured, load, read
 from tests.jobs.stores import opened
 
-# Section 0.4 of the requirements: the name, its default, values at the edges of its range, values beyond them.
+# Section 0.4 of the requirements: name, default, values at the limits of the range, values beyond them.
 TABLE: list[tuple[str, Any, list[Any], list[Any]]] = [
     ("default_priority", "medium", ["low", "high"], ["urgent", 1, None]),
     ("default_max_attempts", 3, [1, 100], [0, 101, "3", True]),

@@ -1,4 +1,4 @@
-"""Time zones: what the wall shows and when, over gaps and repeated hours, against a walk through every minute."""
+"""Time zones: local times over gaps and repeated hours, against a search minute by minute."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ from pendula.jobs.cron import next_after
 from pendula.jobs.zones import MINUTE_US, Zone, ZoneRefused, zone_of
 from pendula.kernel.time import format_utc, parse_utc
 
-# Whole hours and not, both hemispheres, half an hour of summer time, a day that never was, offsets that changed.
+# Whole and fractional hours, both hemispheres, half an hour of summer time, a skipped day, changed offsets.
 ZONES = (
     "UTC",
     "Europe/Berlin",
@@ -60,7 +60,7 @@ def test_all_local_times_of_one_gap_are_one_instant() -> None:
 
 @pytest.mark.req("JOB-USE-7")
 def test_a_repeated_local_time_runs_once_at_its_first_occurrence() -> None:
-    # 02:00 to 03:00 comes twice in Berlin on that day.
+    # 02:00 to 03:00 occurs twice in Berlin on that day.
     assert after("30 2 * * *", "2026-10-25T00:00:00Z", "Europe/Berlin") == "2026-10-25T00:30:00Z"
     assert after("30 2 * * *", "2026-10-25T00:30:00Z", "Europe/Berlin") == "2026-10-26T01:30:00Z"
     assert after("*/30 * * * *", "2026-10-25T00:30:00Z", "Europe/Berlin") == "2026-10-25T02:00:00Z"
@@ -68,7 +68,7 @@ def test_a_repeated_local_time_runs_once_at_its_first_occurrence() -> None:
 
 @pytest.mark.req("JOB-USE-7")
 def test_a_skipped_day_maps_to_its_end() -> None:
-    # Samoa went from the 29th to the 31st of December 2011.
+    # Samoa skipped the 30th of December 2011.
     assert after("0 12 30 12 *", "2011-12-29T00:00:00Z", "Pacific/Apia") == "2011-12-30T10:00:00Z"
 
 
@@ -84,7 +84,7 @@ def test_local_times_and_instants_agree_with_the_zone_database(zone: str, minute
     assert again == instant if there.fold == 0 else again < instant
 
 
-# The oracle walks through every minute of UTC and looks at the wall: what was skipped belongs to the first after it.
+# The oracle reads the local time of every minute of UTC: skipped times belong to the first minute after the gap.
 
 
 def walked(hour: int, minute: int, start: int, zone: ZoneInfo) -> int | None:
@@ -115,7 +115,7 @@ def walked(hour: int, minute: int, start: int, zone: ZoneInfo) -> int | None:
 @example("Europe/Berlin", 2, 30, "2026-03-28T20:00:00Z", 0)
 def test_daily_times_match_a_search_minute_by_minute(zone: str, hour: int, minute: int, near: str, offset: int) -> None:
     start = parse_utc(near) // MINUTE_US + offset
-    # A walk that begins in the second of two equal hours has not seen the first.
+    # A search that begins in the second of two equal hours has not seen the first.
     if (EPOCH + timedelta(minutes=start)).astimezone(ZoneInfo(zone)).fold:
         start += 120
 

@@ -1,4 +1,4 @@
-"""Connections that tell each statement before they run it, so that a test can read plans, count, or let one fail."""
+"""Connections that report each statement before it runs, so that a test can read plans, count, or inject a fault."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ Watcher = Callable[[sqlite3.Connection, str, Any], None]
 
 
 class Watched(sqlite3.Connection):
-    """Tells `watcher`, where there is one, of every statement."""
+    """Passes every statement to `watcher`, if one is set."""
 
     watcher: ClassVar[Watcher | None] = None
 
@@ -30,7 +30,7 @@ class Watched(sqlite3.Connection):
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stores opened from here on can be watched."""
+    """Stores opened from now on can be watched."""
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Watched))
 
 
@@ -44,14 +44,14 @@ def watching(watcher: Watcher) -> Iterator[None]:
 
 
 def trouble() -> sqlite3.OperationalError:
-    """What SQLite says when the disk does not do its part."""
+    """The error of SQLite for a failing disk."""
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR
     return error
 
 
 def failing_at(count: int) -> Watcher:
-    """Lets the statement with this number fail, once."""
+    """Makes the statement with this number fail, once."""
     left = count
 
     def watcher(connection: sqlite3.Connection, sql: str, parameters: Any) -> None:
@@ -64,7 +64,7 @@ def failing_at(count: int) -> Watcher:
 
 
 def everything(path: str) -> dict[str, list[Any]]:
-    """Every row of every table, for comparing."""
+    """Every row of every table."""
     connection = sqlite3.connect(path)
     try:
         names = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]

@@ -1,4 +1,4 @@
-"""Workers for the tests: in virtual time, on stores that get lost, with handlers written in place."""
+"""Workers for the tests: in virtual time, on stores that become unreachable, with handlers written in place."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ MEMORY = {"object_type": "memory", "object_id": "mem_1", "action": "decay"}
 
 
 class Virtual(Scheduler):
-    """A scheduler whose waiting pull moves the clock instead of waiting; `pulls` are the members it was called with."""
+    """A scheduler whose waiting pull moves the clock instead of waiting; `pulls` records the arguments of each call."""
 
     def __init__(self, calls: Calls, clock: Clock) -> None:
         super().__init__(calls)
@@ -40,13 +40,13 @@ class Virtual(Scheduler):
 
 
 class Silent(WorldBroken):
-    """Nobody answers."""
+    """The store does not answer."""
 
     code = "silent"
 
 
 class Shaky(Virtual):
-    """A scheduler out of reach when `lost(call)` says so; `late(call)` ones are carried out and their reply lost."""
+    """A scheduler that is unreachable while `lost(call)`; calls with `late(call)` are executed and lose their reply."""
 
     def __init__(self, calls: Calls, clock: Clock) -> None:
         super().__init__(calls, clock)
@@ -86,7 +86,7 @@ def calls_on(folder: Path, policy: Policy | None = None) -> tuple[Calls, Clock]:
 
 
 def close_all() -> None:
-    """Close every store that was opened here."""
+    """Close every store opened in a test."""
     while _open:
         _open.pop().close()
 
@@ -100,7 +100,7 @@ def shaky(folder: Path) -> Shaky:
 
 
 class Rested(Worker):
-    """A worker that notes its rests instead of sleeping; each moves the clock of a virtual scheduler on."""
+    """A worker that records its rests instead of sleeping; each one advances the clock of a virtual scheduler."""
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
@@ -123,7 +123,7 @@ def decays(function: Callable[[Context], Any], **options: Any) -> Handlers:
 
 
 def worked(client: Virtual, handlers: Handlers, jobs: int, **options: Any) -> Rested:
-    """A worker that has done so many jobs, in the virtual time of its scheduler."""
+    """A worker that has done this many jobs, in the virtual time of its scheduler."""
     worker = Rested(client, handlers, worker_id="w1", max_jobs=jobs, ticks=client.clock, **options)
     worker.run()
     return worker

@@ -1,4 +1,4 @@
-"""Corners of enqueue: every fault at once, texts that no store can keep."""
+"""Edge cases of enqueue: all faults at once, texts that cannot be stored."""
 
 from pathlib import Path
 from typing import Any

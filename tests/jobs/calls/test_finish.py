@@ -1,4 +1,4 @@
-"""Corners of ack and fail: follow-ups that must not be forgotten, repeats, links, the end of time."""
+"""Edge cases of ack and fail: follow-ups, repeated calls, links, the latest instant."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
 
 @pytest.mark.req("JOB-ACK-7", "JOB-ACK-4")
 def test_every_accepted_next_action_at_gets_its_job(tmp_path: Path) -> None:
-    """The clock of the tests moves with each reading, as every clock does: equality holds for one reading only."""
+    """The clock of the tests advances on each reading, so equality holds for one reading only."""
     scheduler, clock = opened(tmp_path)
     job_id = scheduler.enqueue(**JOB)["job"]["job_id"]
     scheduler.pull(worker_id="w")

@@ -1,4 +1,4 @@
-"""Corners of the calls on one job."""
+"""Edge cases of the calls on one job."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def test_a_second_cancel_is_rejected_for_the_state_of_the_job(tmp_path: Path) ->
 @pytest.mark.req("JOB-ACK-6", "JOB-API-13")
 @pytest.mark.parametrize("call", ["ack", "fail", "release", "renew"])
 def test_after_a_requeue_a_call_without_a_token_cannot_end_another_workers_delivery(tmp_path: Path, call: str) -> None:
-    """The first worker's fail was accepted, its reply got lost, and it repeats what it says without a token."""
+    """The first worker's fail was accepted, its reply was lost, and it repeats the call without a token."""
     scheduler, _ = opened(tmp_path)
     job_id = scheduler.enqueue(**JOB, max_attempts=1)["job"]["job_id"]
     scheduler.pull(worker_id="first")

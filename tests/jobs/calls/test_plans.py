@@ -1,4 +1,4 @@
-"""Time plans: made, paused, resumed, run now and removed by a named person; what waits is taken back with a pause."""
+"""Time plans: stored, paused, resumed, run now and removed by a named user; a pause withdraws the next occurrence."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Corners of pull: two readings of the clock, waiting for the file, a queue full of poison."""
+"""Edge cases of pull: two readings of the clock, waiting for the file, a queue full of poisoned jobs."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
 
 
 class SlowStore(SqliteStore):
-    """A store whose file others hold for two seconds before each write."""
+    """A store whose file another writer holds for two seconds before each write."""
 
     clock: Clock | None = None
 
@@ -104,7 +104,7 @@ def pulled_by_thread(scheduler: Scheduler, **members: Any) -> tuple[threading.Th
 
 @pytest.mark.req("JOB-PULL-12")
 def test_a_waiting_pull_is_woken_by_a_write_of_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A look at what others write would come far too late.
+    # Polling for writes of others would be far too late.
     monkeypatch.setattr(pull, "POLL_SECONDS", 3600)
     with Scheduler.open(tmp_path / "jobs.db") as scheduler:
         thread, got = pulled_by_thread(scheduler)

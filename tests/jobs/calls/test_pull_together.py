@@ -1,4 +1,4 @@
-"""Many processes and threads at the same jobs and the same key: every job once, every key once, no error shown."""
+"""Many processes and threads on the same jobs and the same key: every job once, every key once, no error."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ JOB = {"object_type": "memory", "action": "verify"}
 
 
 def at_once(path: Path, arguments: list[tuple[str, str]]) -> list[list[Any]]:
-    """What each process printed; they begin together and every one of them must end well."""
+    """The output of each process; they start together and each must exit with 0."""
     command = [sys.executable, "-m", "tests.jobs.pulling", str(path)]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     children = [subprocess.Popen([*command, *more], cwd=ROOT, text=True, **pipes) for more in arguments]

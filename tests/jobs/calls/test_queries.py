@@ -1,4 +1,4 @@
-"""The metrics, against the worked example of the requirement document."""
+"""The metrics against the worked example of the requirement document."""
 
 from decimal import Decimal
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A wrong clock: it is refused where it can be known, and a person sets right what it did where it could not."""
+"""A wrong clock is rejected where it can be detected; elsewhere an operator corrects the time of the store."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ TEN_YEARS = 3653 * DAY
 
 
 class Machine:
-    """A machine: the clock that counts since its boot, and processes whose clocks are wrong by some seconds."""
+    """A machine: a clock that counts since boot, and processes whose clocks are wrong by some seconds."""
 
     def __init__(self, folder: Path, boot_id: str = "boot-1", *, right: int = NOON, steady: int = 5_000_000) -> None:
         self.folder = folder
@@ -64,7 +64,7 @@ def defer(scheduler: Scheduler, object_id: str = "m", **members: Any) -> dict[st
     return scheduler.defer("memory", object_id, "verify", **members)
 
 
-# Refused where it can be known
+# Detection
 
 
 @pytest.mark.req("JOB-V2-7")
@@ -105,7 +105,7 @@ def test_a_clock_within_the_step_is_accepted_but_cannot_drift_further(machine: M
 def test_a_clock_jump_in_a_running_process_is_rejected(machine: Machine) -> None:
     scheduler = machine.process()
     defer(scheduler)
-    machine.right += DAY * SECOND  # somebody sets it; the clock of the boot counts on
+    machine.right += DAY * SECOND  # the clock is set; the boot clock continues
 
     with pytest.raises(ClockAhead):
         scheduler.pull(worker_id="w")
@@ -139,7 +139,7 @@ def test_after_a_reboot_the_clock_is_read_again(machine: Machine, tmp_path: Path
 def test_a_process_whose_clock_is_behind_does_not_slow_down_others(machine: Machine) -> None:
     defer(machine.process())
     behind = machine.process(-2 * 3600)
-    for n in range(30):  # for hours it alone writes, and its time goes at half its speed
+    for n in range(30):  # for hours it is the only writer, and its time runs at half speed
         machine.pass_by(1200)
         defer(behind, f"m{n}")
 
@@ -181,12 +181,12 @@ def test_the_now_of_a_pull_is_ahead_by_at_most_the_step(tmp_path: Path) -> None:
     scheduler.close()
 
 
-# Set right by a person
+# Correction by an operator
 
 
 @pytest.fixture
 def spoiled(machine: Machine) -> tuple[Scheduler, Scheduler]:
-    """A store whose first writer of this boot had a clock ten years ahead, and one whose clock is right."""
+    """A store whose first writer since boot had a clock ten years ahead, and a writer with the right clock."""
     right = machine.process(held=False)
     defer(right, "early", run_at=machine.text(4 * 365 * DAY))
     return machine.process(TEN_YEARS), right
@@ -290,7 +290,7 @@ def test_every_process_follows_the_corrected_time_and_the_wrong_clock_is_rejecte
 
 @pytest.mark.req("JOB-V2-7")
 def test_a_clock_corrected_forwards_is_accepted_after_an_operator_sets_the_time(machine: Machine) -> None:
-    """The machine began with a clock that was a day behind."""
+    """The machine booted with a clock that was a day behind."""
     machine.right -= DAY * SECOND
     scheduler = machine.process()
     job = defer(scheduler, in_sec=60)
@@ -321,7 +321,7 @@ def test_set_time_requires_a_reason_and_accepts_no_other_field(tmp_path: Path, b
 def test_a_rejected_process_continues_once_another_has_set_the_time(machine: Machine) -> None:
     running = machine.process()
     defer(running, "before")
-    machine.right += 3600 * SECOND  # the clock is set right by hand: an hour later than the boot clock says
+    machine.right += 3600 * SECOND  # the clock is corrected by hand: an hour later than the boot clock gives
     with pytest.raises(ClockAhead):
         defer(running, "refused")
 

@@ -1,4 +1,4 @@
-"""Why a job has not run: one sentence for every reason."""
+"""Reasons why a job has not run: one sentence for each."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,7 +42,7 @@ def scheduler(opened: Open) -> Scheduler:
 
 
 def lives(scheduler: Scheduler, clock: Standing, *works: tuple[str, str], name: str = "w9", **more: Any) -> None:
-    """A worker that gave a sign of life now."""
+    """A worker with a heartbeat of now."""
     scheduler.calls.record_heartbeats([WorkerRow(name, clock.now, clock.now, None, 0, works=works, **more)])
 
 

@@ -1,6 +1,6 @@
-"""Workers on governed objects that die at random moments, and what must hold of a store whenever some have.
+"""Workers on governed objects that die at random points, and the invariants that hold afterwards.
 
-A verifier leaves a line in a file each time it is entered: what it has written there stays though its process is gone.
+A verifier appends a line to a file each time it is entered; the line survives its process.
 """
 
 import os
@@ -24,7 +24,7 @@ EXPECTED = ("lease_lost", "lease_expired", "job_not_running", "not_begun")
 
 
 class Dead(Exception):
-    """A worker in a thread that does nothing any more."""
+    """Ends a worker in a thread."""
 
 
 def die() -> None:
@@ -36,7 +36,7 @@ def drop() -> None:
 
 
 class Worker:
-    """Pulls, begins, verifies and finishes until nothing is due; at each moment it may die instead."""
+    """Pulls, begins, verifies and finishes until nothing is due; it can die before each step."""
 
     def __init__(
         self,
@@ -85,13 +85,13 @@ def entered(folder: Path, line: str) -> None:
 
 
 def entries(folder: Path) -> Counter[str]:
-    """How often the verifier was entered, by object and action."""
+    """The number of entries into the verifier, by object and action."""
     file = folder / "entered.txt"
     return Counter(file.read_text().splitlines()) if file.exists() else Counter()
 
 
 def wrongs(folder: Path, clock: SharedClock) -> list[str]:
-    """Everything that must never be, in sentences."""
+    """Every violated invariant, as a sentence."""
     with scheduler(folder, clock=clock) as client:
         return store_wrongs(client.calls.store)
 
@@ -101,7 +101,7 @@ def store_wrongs(store: Store) -> list[str]:
 
 
 def trail_wrongs(look: Reader) -> list[str]:
-    """The trail from its beginning: states in one chain, evidence, gates as they were, one effect for one job."""
+    """The trail from its start: states form one chain, events have evidence, gates allowed them, one effect per job."""
     found: list[str] = []
     places: dict[tuple[str, str], Any] = {}
     gates: dict[tuple[str, str], tuple[int, str]] = {}
@@ -154,7 +154,7 @@ def _place(told: dict[str, Any]) -> tuple[str, str | None]:
 
 
 def _stale(event: str, trace: Any, gates: dict[tuple[str, str], tuple[int, str]]) -> list[str]:
-    """Whether the decision met the gates as the trail has them at this moment, and was allowed by them."""
+    """Violations of a decision: gates that differ from those of the trail at this point, or that forbid it."""
     now = {f"{name} {scope}": version for (name, scope), (version, _) in gates.items()}
     found = []
     for name, version in trace["versions"].items():
@@ -167,11 +167,11 @@ def _stale(event: str, trace: Any, gates: dict[tuple[str, str], tuple[int, str]]
 
 
 def _uncertain(look: Reader) -> list[str]:
-    """No uncertain object is without a date or a job."""
+    """Every uncertain object has a date or a job."""
     found = []
     for kind, place, _ in look.governance.places():
         for one in look.governance.page(kind, place, "", 1000):
             waiting = look.jobs(Listing(object_type=kind, object_id=one.object_id, status="queued", limit=1))
             if "uncertain" in place and "archived" not in place and one.next_action_at is None and not waiting:
-                found.append(f"{kind} {one.object_id} is uncertain for ever")
+                found.append(f"{kind} {one.object_id} is uncertain without a date or a job")
     return found

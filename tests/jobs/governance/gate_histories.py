@@ -1,6 +1,6 @@
-"""Random histories of objects of high risk whose gates turn between any two steps, in the process and over HTTP.
+"""Random histories of high-risk objects whose gates change between any two steps, in the process and over HTTP.
 
-What the gates say is kept here a second time, as a table of words: what a step may have done is judged by that alone.
+A second table of the verdicts is kept here; each change is judged by that table alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ WORDS = {
 REQUIRED = ("persona_conflict_gate", "risk_gate", "cognition_gate")
 SHUT, LOWERING = {"block", "defer"}, {"limit", "degrade"}
 UP = {"verified", "active"}
-# What may be made of high risk, and what a verifier or a person may say of it that would move it.
+# High-risk objects to create, and for each the actions and findings that would change its state.
 BEGINNINGS: Sequence[tuple[str, dict[str, Any], Sequence[tuple[str, str]]]] = (
     ("memory", {"risk_tier": "high"}, [("verify", "passed"), ("verify", "suspicious")]),
     ("memory", {"impact_tier": "critical", "status": "stale"}, [("revalidate", "new_evidence")]),
@@ -38,7 +38,7 @@ REFUSALS = {"gate_closed", "illegal_transition", "state_conflict", "not_begun", 
 
 
 class Moved(Struct, frozen=True):
-    """A change of state, and what the gates said when it was made."""
+    """A state change, and the verdicts of the gates at that time."""
 
     about: str
     before: str
@@ -48,7 +48,7 @@ class Moved(Struct, frozen=True):
 
 
 class Histories:
-    """Many histories on one store; `faces` are ways in to it, each call takes one of them by lot."""
+    """Many histories on one store; each call goes through a random one of `faces`."""
 
     def __init__(self, seed: int, faces: Sequence[Face]) -> None:
         self.random, self._faces = Random(seed), faces
@@ -57,7 +57,7 @@ class Histories:
         self._seed, self._made, self._keys = seed, 0, 0
 
     def live(self) -> None:
-        """One object, from its beginning until it has moved or a few rounds are over."""
+        """One object, from its creation until it has changed or a few rounds are over."""
         kind, members, sayings = self.random.choice(BEGINNINGS)
         name, self._made = f"{self._seed}-{self._made}", self._made + 1
         place = self._call("create", kind, name, **{"evidence_refs": ["ev_1"], **members})["object"]["status"]
@@ -68,7 +68,7 @@ class Histories:
                 return
         self._turn(kind, name)
 
-    # One round: a job, or a person, with turns of gates at every point between
+    # One round: a job or a decision of a person, with gate changes between all steps
 
     def _round(self, kind: str, name: str, place: str, action: str, finding: str) -> str:
         if self.random.random() < 0.2:
@@ -93,7 +93,7 @@ class Histories:
     def _steps(self) -> Iterator[str]:
         yield "begin"
         if self.random.random() < 0.1:
-            yield "begin"  # its reply got lost
+            yield "begin"  # its reply was lost
         yield "finish"
 
     def _step(self, step: str, job: dict[str, Any], finding: str) -> dict[str, Any] | None:
@@ -116,7 +116,7 @@ class Histories:
         return self._judged(kind, name, place, decided["object"], by_hand=True)
 
     def _pulled(self, name: str) -> dict[str, Any] | None:
-        """The job of this object; those of others are handed back."""
+        """The job of this object; jobs of others are released."""
         for job in self._face.pull(worker_id="w", limit=10)["jobs"]:
             if job["object_id"] == name:
                 return dict(job)
@@ -126,14 +126,14 @@ class Histories:
     # Gates
 
     def _turn(self, kind: str, name: str) -> None:
-        """Sometimes a gate says another word, for everything or for this object."""
+        """Sometimes change the verdict of a gate, for every object or for this one."""
         for _ in range(self.random.choice((0, 0, 1, 1, 2))):
             gate = self.random.choice(list(WORDS))
             scope = self.random.choice(("*", f"{kind}:{name}"))
             word = self.random.choice(WORDS[gate])
             self._call("set_gate", gate, word, "turned", scope=scope)
             self._gates[gate, scope] = word
-        if self.random.random() < 0.5:  # so that something passes, too
+        if self.random.random() < 0.5:  # so that some changes pass
             for gate in REQUIRED:
                 self._call("set_gate", gate, "pass", "turned back", scope="*")
                 self._gates[gate, "*"] = "pass"
@@ -145,7 +145,7 @@ class Histories:
             self.moved.append(Moved(f"{kind}:{name}", place, shown["status"], said, by_hand))
         return str(shown["status"])
 
-    # Ways in
+    # Calls
 
     @property
     def _face(self) -> Face:
@@ -156,7 +156,7 @@ class Histories:
 
 
 def wrong(moved: Moved) -> str | None:
-    """Why this change must not have been made."""
+    """The reason why this change must not have been made, if any."""
     words = {word for word in moved.words.values() if word is not None}
     if words & SHUT:
         return f"a gate was shut: {moved}"

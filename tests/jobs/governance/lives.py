@@ -1,7 +1,7 @@
-"""Random lives of governed objects, played on the package and on the model at once, and held against each other.
+"""Random histories of governed objects, played on the package and on the model side by side and compared.
 
-Every step is a pair of a name and its arguments, so that a history that goes wrong can be printed and played again,
-shorter. Time stands still within a step.
+Every step is a pair of a name and its arguments, so that a failing history can be printed, shortened and replayed.
+Time stands still within a step.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ DATES = (
 
 @cache
 def _empty_store() -> bytes:
-    """A store that was just made: to copy it is far quicker than to make each one anew."""
+    """The bytes of a new store: copying them is far faster than creating each store."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "empty.db"
         SqliteStore(file).close()
@@ -47,7 +47,7 @@ def _empty_store() -> bytes:
 
 
 class Differs(AssertionError):
-    """The package and the model do not agree."""
+    """The package and the model disagree."""
 
 
 class Pair:
@@ -102,7 +102,7 @@ class Pair:
             return f"refused: {barred.code}"
 
     def _reckoned(self, members: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-        """Days as the model has them."""
+        """Members with days converted to the microseconds of the model."""
         days, lengths = {"expires_at", "review_due_at"}, {"review_interval", "half_life", "uncertainty_ttl"}
         return {n: self.now + v * DAY if n in days else v * DAY if n in lengths else v for n, v in members}
 
@@ -198,7 +198,7 @@ class Pair:
         return self._ids.index(job_id)
 
     def _learn(self) -> None:
-        """Ids in the order in which the jobs came."""
+        """Ids in the order of the enqueues."""
         found = self.scheduler.calls.store.read(lambda look: look.jobs(Listing(limit=1000)))
         self._ids = [job.job_id for job in sorted(found, key=lambda job: job.seq)]
 
@@ -271,7 +271,7 @@ class Pair:
 
 
 class Missing(JobRefused):
-    """Members that the place needs are not there."""
+    """Fields that the state requires are missing."""
 
     def __init__(self, refused: Any) -> None:
         super().__init__(refused)
@@ -279,14 +279,14 @@ class Missing(JobRefused):
 
 
 def _first(error: str | None) -> str | None:
-    """The word of an error; what follows is a sentence."""
+    """The code of an error without the sentence after it."""
     if error is None or error.startswith(("gate_", "lease_expired", "cancelled")):
         return error
     return error.partition(":")[0]
 
 
 def lived(seed: int, folder: Path, count: int) -> list[Step]:
-    """A history that both live through alike; raises `Differs` with the shortest one that they do not."""
+    """A history that both sides answer alike; raises `Differs` with a minimal one otherwise."""
     pair, steps = Pair(folder), []
     choices = Choices(Random(seed), pair.model)
     try:
@@ -304,7 +304,7 @@ def lived(seed: int, folder: Path, count: int) -> list[Step]:
 
 
 def shrunk(steps: list[Step], folder: Path) -> list[Step]:
-    """The same with every step left out that the difference does not need."""
+    """The history without the steps that the difference does not need."""
     for at in range(len(steps) - 2, -1, -1):
         without = [*steps[:at], *steps[at + 1 :]]
         place = folder / f"without-{at}-{len(steps)}"
@@ -321,7 +321,7 @@ def _differ(steps: list[Step], folder: Path) -> bool:
             pair.play(step)
     except Differs:
         return True
-    except (KeyError, IndexError):  # a step about a job that is no longer there
+    except (KeyError, IndexError):  # a step about a job that is no longer created
         return False
     finally:
         pair.close()

@@ -1,4 +1,4 @@
-"""Which step comes next in a random life: few objects and short times, so that calls meet."""
+"""Choice of the next step of a random history: few objects and short times, so that calls collide."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ MOVES = (1, 30, 61, 3600, 86_400, 86_400, 3 * 86_400, 7 * 86_400, 15 * 86_400, 4
 
 @dataclass
 class Choices:
-    """The next step, by a random source; the model says what would lead on, and often that is taken."""
+    """Chooses the next step at random, often one that makes progress according to the model."""
 
     random: Random
     model: Calls
@@ -52,7 +52,7 @@ class Choices:
         return tuple(dict.fromkeys(self.random.choices(REFS, REFS_OFTEN, k=self.random.choice((0, 1, 1, 2)))))
 
     def _onwards(self) -> Step:
-        """What a worker would do: end the job it has, take the next one, or wait for it."""
+        """The next step of a worker: end its job, pull the next one, or wait for it."""
         now, jobs, r = self.model.now, self.model.jobs, self.random
         for token in reversed(self.tokens[-3:]):
             job = jobs[token[0]]
@@ -77,7 +77,7 @@ class Choices:
     def _created(self, kind: str, name: str) -> Step:
         place, members = self._place(kind), self._members()
         if not place.endswith("uncertain") and self.random.random() < 0.95:
-            members.pop("unknown_type", None)  # of what is certain it is refused
+            members.pop("unknown_type", None)  # rejected for an object that is not uncertain
         return "create", (kind, name, place, tuple(sorted(members.items())))
 
     def _any(self) -> Step:

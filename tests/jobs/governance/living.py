@@ -1,4 +1,4 @@
-"""A store with governed objects in it, a clock that is moved by hand, and the work of a verifier."""
+"""A store with governed objects, a clock that the test moves, and the steps of a verifier."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ WHOLE: dict[str, Any] = {
 
 
 class Town:
-    """One scheduler and its verifier, whose findings are given in advance."""
+    """One scheduler and its verifier, with findings given by the test."""
 
     def __init__(self, folder: Path, policy: Policy | None = None) -> None:
         self.scheduler, self.clock = opened(folder, policy)
@@ -38,7 +38,7 @@ class Town:
             self.user.set_gate(gate, verdicts.get(gate, "pass"), "for a test")
 
     def pulled(self, days: int = 0) -> dict[str, Any]:
-        """The next job, so many days later; as it is then, where the pull did not hand it out."""
+        """The next job after `days`; if the pull withheld it, the job as it is afterwards."""
         self.clock.pass_by(days * DAY)
         now = format_utc(self.clock())
         due = [job for job in self.scheduler.list(status="queued", limit=1000)["jobs"] if job["run_at"] <= now]
@@ -49,7 +49,7 @@ class Town:
         return dict(self.scheduler.show(first["job_id"])["job"])
 
     def lose(self, job_id: str) -> None:
-        """End a job so that nothing comes instead, which no call does."""
+        """End a job without a replacement, which no call does."""
 
         def work(tx: Writer, now: int) -> None:
             job = tx.job(job_id)
@@ -59,7 +59,7 @@ class Town:
         self.scheduler.calls.change(work, LOCAL)
 
     def begun(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Whether the verifier is entered, or how the job ended; its pull may have ended it already."""
+        """The answer of `begin`, or the same for a job that its pull has already ended."""
         if job["lease_token"] is None:
             return self.withheld(job)
         answer = self.scheduler.objects.begin(job["job_id"], **proof(job))
@@ -67,7 +67,7 @@ class Town:
         return answer
 
     def withheld(self, job: dict[str, Any]) -> dict[str, Any]:
-        """How a job ended that was not handed out, in the words of `begin`."""
+        """The end of a withheld job, in the form of an answer of `begin`."""
         shown = self.scheduler.objects.show(job["object_type"], job["object_id"])
         traces = [one for one in shown["decision_traces"] if one["job_id"] == job["job_id"]]
         outcome = job["outcome"] or (job["last_error"] or "").partition(":")[0]

@@ -1,7 +1,7 @@
 """Governed objects as a model in memory, written from the requirement document; no code is shared with the package.
 
-Objects are plain dicts, times are microseconds, weights are compared by logarithms instead of powers. What a step does
-is noted in `told`: events, traces and alerts, without ids, so that a judged side can be held against it.
+Objects are plain dicts, times are microseconds, weights are compared by logarithms instead of powers. The effects of a
+step are recorded in `log`: events, traces and alerts, without ids, so that the side under test can be compared.
 """
 
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from tests.jobs.governance.model_tables import (
 
 
 class Barred(Exception):
-    """A call that is refused: nothing changes."""
+    """A rejected call: nothing changes."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -36,7 +36,7 @@ class Barred(Exception):
 
 @dataclass
 class Ending:
-    """What becomes of the job: acked, failed, again, put off; with the word for it and the error."""
+    """The end of a job: acked, failed, retried or deferred, with outcome and error."""
 
     how: str
     outcome: str
@@ -51,7 +51,7 @@ class Ending:
 
 @dataclass
 class Model:
-    """Objects, gates, rollbacks, and what the step at hand has told."""
+    """Objects, gates, rollbacks, and the log of the current step."""
 
     now: int = 0
     things: dict[tuple[str, str], Thing] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Model:
         return risk == "high" or impact == "critical"
 
     def has_faded(self, thing: Thing) -> bool:
-        """w < threshold, that is: more halvings than its logarithm to the base of two."""
+        """w < threshold, that is: more halvings than the binary logarithm of the threshold."""
         last = max(t for t in (thing["created_at"], thing["last_accessed_at"], thing["last_reinforced_at"]) if t)
         with localcontext() as exact:
             exact.prec = 60
@@ -118,7 +118,7 @@ class Model:
     # Gates
 
     def gates_say(self, thing: Thing, required: tuple[str, ...], *, only: bool = False) -> tuple[str, str | None]:
-        """open, lower, later, block or missing, with the gate that decides; `only` asks no other gate."""
+        """open, lower, later, block or missing, with the deciding gate; `only` evaluates no other gate."""
         about = f"{thing['kind']}:{thing['id']}"
         said = {(n, s): v for (n, s), v in self.gates.items() if s in ("*", about) and (not only or n in required)}
         blocks = sorted(n for (n, _), v in said.items() if v == "block")
@@ -142,10 +142,10 @@ class Model:
             return Ending("fail", "gate_blocked", f"gate_blocked: {gate}", trace="blocked", escalates=True)
         return None
 
-    # What an action comes to
+    # Outcome of an action
 
     def barred(self, thing: Thing, action: str, deferrals: int) -> Ending | None:
-        """What keeps the action away whatever the budget."""
+        """The obstacle to the action apart from the budget."""
         if action == "reinstate-check" and thing["place"] in LOST:
             return Ending("fail", "illegal_transition", "illegal_transition")
         said = self.gates_say(thing, ABOUT_RISK) if self.is_risky(thing) else None
@@ -161,7 +161,7 @@ class Model:
         return any((place, act) == (thing["place"], action) for place, act, _ in ROWS[thing["kind"]])
 
     def enter(self, thing: Thing, action: str, deferrals: int) -> Ending | None:
-        """None when the verifier may be entered, with what that costs taken from the object."""
+        """None if the verifier can be entered; the cost is then taken from the object."""
         if (ending := self.barred(thing, action, deferrals)) is not None:
             return ending
         trace = "abstained" if self.is_risky(thing) else None
@@ -267,7 +267,7 @@ class Model:
         return Ending("ack", "transitioned", thing=after, refs=refs, trace=trace, rolls_back=backs)
 
     def measured(self, thing: Thing, action: str, finding: str, refs: tuple[str, ...]) -> str:
-        """SM-5, SM-15: a finding that the object itself refutes is none."""
+        """SM-5, SM-15: a finding that the object itself refutes is ignored."""
         over = thing["uncertain_since"] is None or self.now >= thing["uncertain_since"] + thing["uncertainty_ttl"]
         if finding == "rolled_back" and thing["rollback_pending"]:
             return "inconclusive"
@@ -312,7 +312,7 @@ class Model:
         return "expired" if thing["expires_at"] is not None and thing["expires_at"] <= self.now else "inconclusive"
 
     def left(self, thing: Thing, action: str, finding: str, refs: tuple[str, ...], trace: str | None) -> Ending:
-        """SM-3: where it was, looked at, with a new date."""
+        """SM-3: the same state, verified, with a new date."""
         after = dict(thing)
         after["evidence_refs"] = joined(thing["evidence_refs"], refs)
         if action in VERIFYING:

@@ -1,6 +1,6 @@
 """The calls of the model: jobs with leases, begin, finish and settle, and what people do to objects.
 
-Jobs are named by the order in which they came; lease tokens are pairs of a job and its delivery.
+Jobs are named by their order of enqueue; lease tokens are pairs of a job and its delivery.
 """
 
 from dataclasses import dataclass, field
@@ -93,10 +93,10 @@ class Calls(Model):
                 self._expire(job)
         given: list[Token] = []
         withheld = True
-        while withheld and not given:  # what is withheld ended, or is for another time
+        while withheld and not given:  # a withheld job has ended or was deferred
             withheld = False
             for job in self._chosen(limit):
-                if job.status != "queued":  # given up with one before it
+                if job.status != "queued":  # ended together with an earlier one
                     continue
                 if not self._let_out(job):
                     withheld = True
@@ -108,7 +108,7 @@ class Calls(Model):
         return given
 
     def _chosen(self, limit: int) -> list[Job]:
-        """In order, of each governed object one verification at a time."""
+        """Due jobs in order, with one verification per governed object at a time."""
         busy = {
             (job.kind, job.id)
             for job in self.jobs
@@ -166,7 +166,7 @@ class Calls(Model):
             self._keep_awaited(job)
 
     def _keep_awaited(self, job: Job) -> None:
-        """An object whose own job will never be done has another, not before a day has passed."""
+        """An object whose planned job will never be done gets another, after a day at the earliest."""
         thing = self.things.get((job.kind, job.id))
         if thing is None or thing["next_action"] is None or not self._is_own(thing, job):
             return
@@ -356,7 +356,7 @@ class Calls(Model):
             self._follow(thing, job, old)
 
     def _is_own(self, thing: Thing, job: Job) -> bool:
-        """Whether the job is the one that the date of the object stands for."""
+        """Whether the job is the planned job of the object."""
         return (job.kind, job.id, job.action, job.planned_for) == (
             *(thing["kind"], thing["id"], thing["next_action"], thing["next_action_at"]),
         )

@@ -1,4 +1,4 @@
-"""The tables of the requirement document for the model: which finding leads where, and what comes next."""
+"""The tables of the requirement document for the model: transitions by finding, and next actions."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ stale/uncertain archive expired archived/uncertain
 refuted/refuted archive rolled_back archived/refuted
 """),
 }
-# SM-14: place, next action, days.
+# SM-14: state, next action, days.
 NEXT = {
     ("memory", "candidate"): ("verify", 1),
     ("memory", "quarantine"): ("verify", 1),

@@ -97,7 +97,7 @@ def test_a_stale_cognition_is_reinstated_with_new_evidence(town: Town) -> None:
     back = town.verified("new_evidence", 7)
 
     assert (back["object"]["status"], back["object"]["epistemic_state"]) == ("active", "supported")
-    assert back["object"]["verify_budget_left"] == 0  # its own budget is none, and so is a refill of it
+    assert back["object"]["verify_budget_left"] == 0  # its budget is 0, so a refill gives 0
     assert back["object"]["review_due_at"] is not None
     assert town.events("cognition", "cg")[-1]["after"]["transitioned"] is True
 

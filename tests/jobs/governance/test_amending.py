@@ -1,4 +1,4 @@
-"""What a named user says otherwise of an object: its dates and what would prove it wrong; tiers only go up."""
+"""Amendments by a named user: dates and falsification of an object; tiers only go up."""
 
 import json
 from collections.abc import Iterator
@@ -117,7 +117,7 @@ def test_an_amendment_needs_a_user_and_the_current_version(town: Town) -> None:
 
 
 def test_answers_about_an_object_are_json_and_keep_a_weight_exact(town: Town) -> None:
-    """Whole numbers are integers, as a client of a server gets them; a fraction is exact, as in payloads."""
+    """Whole numbers are integers, as over HTTP; a fraction is exact, as in payloads."""
     town.user.create("memory", "plain")
     town.user.create("memory", "half", impact_weight=0.5)
 

@@ -1,4 +1,4 @@
-"""What cannot be: every fault of a body is told at once, and nothing changes."""
+"""Invalid input: all faults of a body are reported at once, and nothing changes."""
 
 from collections.abc import Iterator
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""A disk that fails at any statement of a governed call: all of the call is there, or nothing of it."""
+"""A disk failure at any statement of a governed call: the whole call is stored, or nothing of it."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a decision rests on: evidence that is fit for it, of the version that was looked at, and in the trail."""
+"""Evidence of a decision: fit for its purpose, of the verified version, and in the trail."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ def town(tmp_path: Path) -> Iterator[Town]:
 
 
 def _unfit(town: Town, kind: str) -> str:
-    """An object that proves nothing."""
+    """An object that is not fit as evidence."""
     members: dict[str, Any] = {
         "memory:quarantine": {"status": "quarantine"},
         "memory:stale_uncertain": {"status": "stale_uncertain"},
@@ -82,7 +82,7 @@ def test_a_verdict_without_a_version_is_about_the_version_at_begin(town: Town) -
     town.begun(job)
     town.user.decide("memory", "m", "verify", "suspicious", reason="seen by a person")
 
-    ended = town.finished(job, "passed")  # of a candidate, which is in quarantine by now
+    ended = town.finished(job, "passed")  # the job is about a candidate, which is now in quarantine
 
     assert (ended["object"]["status"], ended["job"]["status"]) == ("quarantine", "queued")
     assert ended["job"]["last_error"].startswith("state_conflict")
@@ -122,7 +122,7 @@ def test_only_new_evidence_reopens_a_closed_object(town: Town) -> None:
 @pytest.mark.req("JOB-GATE-13")
 def test_a_verification_running_at_the_close_fails_at_its_next_begin(town: Town) -> None:
     unknowable = {"status": "needs_revalidate", "unknown_type": "ontic_unknowable", "auto_verify_budget": 5}
-    for n in range(2):  # both are handed out before the object is governed; later only one at a time would be
+    for n in range(2):  # both are delivered before the object is governed; afterwards only one at a time would be
         town.scheduler.defer("cognition", "cg", "verify", idempotency_key=f"k{n}")
     closing, running = town.pulled(), town.pulled()
     town.user.create("cognition", "cg", **{**WHOLE, **unknowable})

@@ -1,4 +1,4 @@
-"""One job waits for an object, the one its date stands for; whoever changes the date changes the job with it."""
+"""One planned job waits for each object, at the date of the object; a new date replaces the job."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ def _waiting(town: Town, name: str) -> list[dict[str, Any]]:
 
 
 def _blocked(town: Town, name: str) -> dict[str, Any]:
-    """The object's own job meets a gate that blocks."""
+    """The planned job of the object meets a blocking gate."""
     town.open_gates(risk_gate="block")
     ended = town.begun(town.pulled(1))
     assert ended["outcome"] == "gate_blocked"

@@ -1,4 +1,4 @@
-"""What waits for a person is counted whole, and found without reading what does not."""
+"""Objects that wait for a person are counted completely, and found without reading other objects."""
 
 import sqlite3
 from contextlib import closing
@@ -10,7 +10,7 @@ from tests.jobs.governance.living import WHOLE, Town, proof
 
 def test_every_object_that_needs_a_persons_decision_is_counted(tmp_path: Path) -> None:
     town = Town(tmp_path)
-    # What somebody wrote is no member of the object, whatever it looks like.
+    # Text in a field does not count as a member, even if it looks like one.
     trap = '"decision_mode":"escalate"'
     for number in range(230):
         risk = "high" if number % 2 else "low"

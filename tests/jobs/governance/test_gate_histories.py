@@ -1,4 +1,4 @@
-"""A campaign against the gates: they turn at any point between pull, begin and finish; none that is shut is passed."""
+"""A campaign against the gates: they change at any point between pull, begin and finish; no closed gate is passed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +36,7 @@ def scheduler(tmp_path: Path, clock: Standing) -> Iterator[Scheduler]:
 
 @pytest.fixture
 def both(tmp_path: Path, clock: Standing) -> Iterator[list[Face]]:
-    """A server and, on the same store, a process beside it."""
+    """A server, and another process on the same store."""
     data = tmp_path / "data"
     with (
         LiveServer(Settings(port=0, data=str(data)), [jobs_scheduler(QUICK, clock=clock)]) as server,

@@ -1,4 +1,4 @@
-"""Governance binds the calls of the specification: a client that knows pull, ack and fail alone is governed too."""
+"""Governance applies to the specified calls: a client that uses only pull, ack and fail is governed too."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.handlers import Context
 from tests.jobs.governance.living import DAY, WHOLE, Town
 
-SECONDS = len("2026-02-20T12:00:00")  # the clock of a test moves on by a microsecond with each look
+SECONDS = len("2026-02-20T12:00:00")  # the clock of a test advances by a microsecond on each reading
 UNSURE = {**WHOLE, "status": "needs_revalidate", "epistemic_state": "uncertain"}
 
 

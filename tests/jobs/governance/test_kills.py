@@ -1,4 +1,4 @@
-"""Workers die at any moment, gates turn at any moment: budgets hold, and nothing passes a gate that is shut."""
+"""Workers die and gates change at any moment: budgets hold, and no change passes a closed gate."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -68,13 +68,13 @@ def test_dying_workers_do_not_enter_the_verifier_beyond_the_budget(
             job = {"object_type": "cognition", "object_id": "cg", "action": "verify", "max_attempts": 100}
             client.enqueue(**job, idempotency_key=f"{n}")
     for part in range(4):
-        # Any other finding makes it another object: supported, or of a kind that can be known.
+        # Any other finding would change the object: supported, or no longer unknowable.
         play(tmp_path, clock, f"{seed}{part}", 0.3, ("inconclusive",))
         clock.pass_by(61)
 
     assert sum(entries(tmp_path).values()) <= most
     with scheduler(tmp_path, clock=clock) as client:
-        # Whoever died between its pull and its look has spent what the pull took.
+        # A worker that died between its pull and its verifier has used the unit that the pull took.
         assert client.objects.show("cognition", "cg")["object"]["verifications"] == most
     assert wrongs(tmp_path, clock) == []
 
@@ -104,7 +104,7 @@ def _lived_through(play: Round, seed: int, parts: int, folder: Path) -> None:
             user.create("cognition", f"c{n}{tier}", **UNSURE, risk_tier=tier)
     for part in range(parts):
         turning = Thread(target=_turn, args=(folder, clock, Random(f"{seed} {part}")))
-        if play is _in_threads:  # a process is forked from one that has no other thread
+        if play is _in_threads:  # fork only while no other thread runs
             turning.start()
             play(folder, clock, f"{seed}-{part}", 0.05, FINDINGS)
             joined(turning)
@@ -118,7 +118,7 @@ def _lived_through(play: Round, seed: int, parts: int, folder: Path) -> None:
 
 
 def _turn(folder: Path, clock: SharedClock, random: Random) -> None:
-    """Gates turn while others work."""
+    """Change gates while workers run."""
     with scheduler(folder, clock=clock) as client:
         user = client.objects.as_user("mia")
         for _ in range(6):

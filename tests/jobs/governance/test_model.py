@@ -1,4 +1,4 @@
-"""Random lives of governed objects, held against a model in memory that shares no code with the package."""
+"""Random histories of governed objects, compared with a model in memory that shares no code with the package."""
 
 from pathlib import Path
 from random import Random
@@ -92,9 +92,9 @@ def test_a_difference_is_reported_with_its_minimal_steps(tmp_path: Path) -> None
     pair = Pair(tmp_path)
     for step in steps[:-1]:
         pair.play(step)
-    pair.model.things["memory", "m1"]["verify_budget_left"] = 7  # a mistake of the model
+    pair.model.things["memory", "m1"]["verify_budget_left"] = 7  # a planted mistake of the model
     with pytest.raises(Differs, match="verify_budget_left of memory m1: package 2, model 7"):
         pair.play(("move", (1,)))
     pair.close()
 
-    assert shrunk(steps, tmp_path) == steps  # these agree: nothing can be left out of a difference that is not there
+    assert shrunk(steps, tmp_path) == steps  # both sides agree, so there is no difference to shorten

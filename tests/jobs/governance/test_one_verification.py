@@ -1,4 +1,4 @@
-"""At most one verification of a governed object is handed out at a time: others would spend its budget for nothing."""
+"""At most one verification of a governed object is delivered at a time: others would waste its budget."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ def with_object(folder: Path, policy: Policy | None = None, *, budget: int = 36)
         auto_verify_budget=budget,
     )  # fmt: skip
     for job in scheduler.list(status="queued")["jobs"]:
-        scheduler.cancel(job["job_id"])  # another comes instead, no earlier than tomorrow
+        scheduler.cancel(job["job_id"])  # its replacement is due tomorrow at the earliest
     return scheduler, clock
 
 

@@ -1,4 +1,4 @@
-"""Two processes on one store with different machines: the one that does not know an object's state leaves it alone."""
+"""Two processes on one store with different machines: a process does not change objects in a state it does not know."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ def town(tmp_path: Path) -> Iterator[Town]:
 
 @pytest.fixture
 def stranger(town: Town, tmp_path: Path) -> Iterator[Scheduler]:
-    """On the same store, with another machine for cognitions."""
+    """A scheduler on the same store with another machine for cognitions."""
     policy = Policy(machines={**REFERENCE, "cognition": OTHER})
     scheduler = Scheduler(Calls(SqliteStore(tmp_path / "jobs.db"), policy, town.clock))
     yield scheduler

@@ -1,4 +1,4 @@
-"""Any moment of the last events, reckoned back from now, is the moment as it was seen then."""
+"""The state after any of the last events, computed backwards from now, equals the state at that time."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,7 +12,7 @@ from pendula.jobs import JobRefused
 from pendula.jobs.calls import past as moments
 from tests.jobs.governance.living import DAY, WHOLE, Town, proof
 
-# What the trail does not tell: it is as it is now.
+# Fields that are not in the trail have their current value.
 UNTOLD = ("updated_at", "delivery_count", "audit_event_id", "progress")
 FINDINGS = ("passed", "suspicious", "forged", "inconclusive", "new_evidence", "refuted")
 
@@ -30,7 +30,7 @@ def _seen(moment: dict[str, Any]) -> dict[str, Any]:
 
 
 def _steps(town: Town, chance: Random) -> list[Callable[[], object]]:
-    """What may happen next, whatever the state of things."""
+    """Random calls, valid or not."""
     user, scheduler = town.user, town.scheduler
     name = f"o{chance.randrange(6)}"
     kind = ("memory", "cognition")[chance.randrange(2)]
@@ -68,7 +68,7 @@ def test_every_moment_of_a_random_history_can_be_shown_again(town: Town, seed: i
     town.open_gates()
     seen = []
     for _ in range(60):
-        with suppress(JobRefused, ValueError):  # refused, or nothing was due: nothing happened
+        with suppress(JobRefused, ValueError):  # rejected, or nothing was due
             chance.choice(_steps(town, chance))()
         seen.append(_seen(town.scheduler.past()))
 

@@ -1,4 +1,4 @@
-"""The server killed under workers that verify from afar: no budget is overdrawn, and what was answered is there."""
+"""The server killed while remote workers verify: no budget is exceeded, and every answered call is stored."""
 
 import threading
 from collections import Counter
@@ -23,7 +23,7 @@ UNSURE = {**WHOLE, "status": "needs_revalidate"}
 
 
 class Verifier:
-    """Counts how often it is entered for each object."""
+    """A verifier that counts its entries for each object."""
 
     def __init__(self, seed: int) -> None:
         self.entered: Counter[str] = Counter()
@@ -46,7 +46,7 @@ class Verifier:
 
 
 def _made(folder: Path) -> dict[str, int]:
-    """Objects with their budgets, each with more due verifications than it can pay for."""
+    """Objects with their budgets, each with more due verifications than its budget allows."""
     budgets = {}
     with Scheduler.open(folder / "jobs.db") as scheduler:
         for number in range(OBJECTS):

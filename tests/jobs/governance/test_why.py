@@ -1,4 +1,4 @@
-"""Why an object is where it is: what comes next and when, and everything that is in the way."""
+"""The explanation of an object's state: its next action and time, and all obstacles."""
 
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,7 @@
-"""Workers under governance, killed, frozen and interrupted at random moments while gates turn and people decide.
+"""Workers on governed objects, killed, frozen and interrupted at random moments while gates change and people decide.
 
-Days pass in seconds, so that leases run out under whoever is frozen. Each process is forked from one that has no store
-open; a verifier leaves a line in a file each time it is entered.
+Days pass in seconds, so that leases of frozen workers expire. Each process is forked from one that has no store open; a
+verifier appends a line to a file each time it is entered.
 """
 
 import os
@@ -36,7 +36,7 @@ OBJECTS, WORKERS, BLOWS = 15, 3, 40
 
 
 class Fast:
-    """A clock that all processes share, and that began with the test."""
+    """A clock that all processes share, started with the test."""
 
     def __init__(self) -> None:
         self._began = steady_us()
@@ -89,7 +89,7 @@ def _work(folder: Path, clock: Fast, seed: str) -> None:
 
 
 def _meddle(folder: Path, clock: Fast, seed: str) -> None:
-    """A gate turns and turns back; somebody decides, adds evidence or reports a rollback finished."""
+    """Change a gate and change it back; decide, add evidence or report a rollback as finished."""
     random = Random(seed)
     with scheduler(folder, POLICY, clock) as client:
         user, (gate, word) = client.objects.as_user("mia"), random.choice(SHUT)
@@ -110,7 +110,7 @@ def _meddle(folder: Path, clock: Fast, seed: str) -> None:
 
 
 def _struck(child: int, random: Random) -> bool:
-    """Whether the child is gone; one that was frozen goes on."""
+    """Whether the child has exited; a frozen one is continued."""
     match random.choices(("kill", "freeze", "interrupt", "twice"), (5, 2, 2, 1))[0]:
         case "kill":
             os.kill(child, signal.SIGKILL)
@@ -161,6 +161,6 @@ def test_the_trail_is_consistent_and_every_verifier_entry_is_in_the_budget(seed:
 
 
 def _paid(look: Reader) -> Counter[str]:
-    """Units that were taken, by object."""
+    """Units of budget taken, by object."""
     events = look.events(AuditListing(limit=1_000_000, event_type="investigation"))
     return Counter(f"{row.object_type}:{row.object_id}" for row in events)

@@ -1,4 +1,4 @@
-"""Governed objects for tests, and questions to them."""
+"""Governed objects and action contexts for tests."""
 
 from typing import Any
 
@@ -43,6 +43,6 @@ def asked(action: str, **members: Any) -> ActionContext:
 
 
 def gates(**verdicts: str) -> tuple[Gate, ...]:
-    """All required gates, passing unless said otherwise."""
+    """All required gates, passing by default."""
     words = {**dict.fromkeys(REQUIRED, "pass"), **verdicts}
     return tuple(Gate(name, EVERYTHING, verdict, 1, NOW, "mia", "set for a test") for name, verdict in words.items())

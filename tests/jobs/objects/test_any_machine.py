@@ -1,4 +1,4 @@
-"""A machine without faults can be used: whatever is found, nothing breaks and no uncertain object is lost."""
+"""Every valid machine works: no finding breaks it, and every uncertain object has a date."""
 
 from itertools import product
 from random import Random
@@ -19,7 +19,7 @@ FINDINGS = ("passed", "inconclusive", "new_evidence", "refuted", "exhausted", "r
 
 
 def _bent(machine: Machine, random: Random) -> Machine:
-    """The machine with something changed: a row gone, led elsewhere or doubled, a set with one more place or less."""
+    """The machine with one change: a row removed, redirected or duplicated, or a set with one state more or less."""
     places, arrows = sorted(machine.trust), list(machine.arrows)
     match random.randrange(6):
         case 0:

@@ -1,4 +1,4 @@
-"""What an action may do to an object: the gates, the budget, the verifier, the change, in this order."""
+"""Effects of an action on an object: gates, budget, verifier and change, in this order."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A custom machine is checked when it is loaded, and every fault is sentence at once."""
+"""A custom machine is checked when it is loaded, and all faults are reported at once."""
 
 import pytest
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ DOCUMENT = Machine(
 
 
 def _called(name: str) -> Machine:
-    """The same, with another name for what is published."""
+    """The same machine with another public name for a state."""
     return Machine(
         object_type="document",
         first="draft",

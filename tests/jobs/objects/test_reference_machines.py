@@ -1,4 +1,4 @@
-"""The tables of the requirements, row by row, and every pair that is in none of them."""
+"""The tables of the requirements, row by row, and every pair outside of them."""
 
 from itertools import product
 
@@ -18,7 +18,7 @@ FINDINGS = (
     *("inconclusive", "used", "source_forged", "faded", "overdue", "expired", "rolled_back", "exhausted"),
 )
 
-# From the requirements, written down by hand: from, action, finding, to.
+# From the requirements, copied by hand: from, action, finding, to.
 TABLE = """
 memory candidate verify passed verified
 memory candidate verify suspicious quarantine
@@ -67,7 +67,7 @@ cognition stale/uncertain reinstate-check some_evidence active/uncertain
 cognition stale/uncertain archive expired archived/uncertain
 cognition refuted/refuted archive rolled_back archived/refuted
 """
-# Additions, without which active/uncertain could not be left and a new cognition would be verified for ever.
+# Additions: without them active/uncertain would have no exit and a new cognition would be verified endlessly.
 ADDED = """
 cognition active/uncertain verify passed active/supported
 cognition active/uncertain revalidate passed active/supported
@@ -77,7 +77,7 @@ cognition candidate/uncertain verify exhausted stale/uncertain
 cognition candidate/uncertain revalidate exhausted stale/uncertain
 """
 ROWS = {tuple(line.split()[:4]): line.split()[4] for line in (TABLE + ADDED).strip().splitlines() if line}
-# Asking for these is an error, not a no-op: what was found forged or refuted never comes back.
+# These are errors, not no-ops: a forged or refuted object is never reinstated.
 NEVER = {
     ("memory", "rejected_poisoned"): {"active", "verified"},
     ("experience", "invalidated"): {"active"},
@@ -96,7 +96,7 @@ def _concluded(kind: str, place: str, action: str, finding: str) -> Ending:
 
 
 def _spent(kind: str, place: str) -> Governed:
-    """An object whose budget and time are used up, so that every finding can be true of it."""
+    """An object without budget and time left, so that every finding is possible."""
     return governed(kind, place, uncertain_since=NOW - 8 * DAY_US, verify_budget_left=0)
 
 

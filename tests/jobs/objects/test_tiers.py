@@ -1,4 +1,4 @@
-"""The tiers that count: those of an object itself, and for an experience those of what it is made of."""
+"""Effective tiers: those of an object itself, and for an experience also those of its sources."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""A migration that is killed leaves a whole store of one version or the next, and the next opening goes on from there.
+"""A killed migration leaves a consistent store of one version or the next, and the next opening continues from there.
 
 Children are forked from the test process, which has no store open while it forks.
 """
@@ -36,10 +36,10 @@ Schema = list[tuple[str, str, str]]
 
 
 def migrating(path: Path, watch: Callable[[str], None]) -> int:
-    """A child that brings the store up to date; `watch` hears of each statement before it is carried out."""
+    """A child that migrates the store; `watch` gets each statement before it is executed."""
 
     def migrate() -> None:
-        connection = connect(path, Durability.NORMAL, 5)  # what outlives a kill
+        connection = connect(path, Durability.NORMAL, 5)  # survives a kill, which is enough here
         connection.set_trace_callback(watch)
         bring_up_to_date(connection, path, Turnstile(path))
         connection.close()
@@ -54,7 +54,7 @@ def was_killed(child: int) -> bool:
 
 
 def killer(moment: int) -> Callable[[str], None]:
-    """Dies before the statement of this number."""
+    """Kills the process before the statement of this number."""
     heard = 0
 
     def hear(_: str) -> None:
@@ -73,14 +73,14 @@ def schema_of(connection: sqlite3.Connection) -> Schema:
 
 @pytest.fixture(autouse=True)
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A made-up later Pendula, whose migrations the children take."""
+    """Migrations of an invented later Pendula, which the children apply."""
     scripts = [*migrations(), *MADE_UP]
     monkeypatch.setattr(opening, "migrations", lambda: scripts)
 
 
 @pytest.fixture(scope="module")
 def schemas(tmp_path_factory: pytest.TempPathFactory) -> list[Schema]:
-    """What a store of each version consists of; there is no version 0."""
+    """The schema of each version; there is no version 0."""
     folder = tmp_path_factory.mktemp("schemas")
     scripts = [*migrations(), *MADE_UP]
     schemas: list[Schema] = [[]]
@@ -91,7 +91,7 @@ def schemas(tmp_path_factory: pytest.TempPathFactory) -> list[Schema]:
 
 
 def version_of(path: Path, schemas: list[Schema]) -> int:
-    """Which version the store is, all of it."""
+    """The version whose schema the store has exactly."""
     with closing(sqlite3.connect(path)) as connection:
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         assert schema_of(connection) == schemas[version]

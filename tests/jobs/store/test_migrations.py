@@ -1,4 +1,4 @@
-"""The numbered migrations, on made-up ones after the schema there is: a store is brought forward with all it holds."""
+"""The numbered migrations, with invented ones after the current schema: a store is migrated with all its content."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from tests.jobs.lived import lived
 from tests.jobs.stores import NOON, Clock
 
 DAY = 86_400
-# A column that every job gets, a table that is filled from another, and an index: what a migration may do.
+# What a migration can do: a column for every job, a table filled from another, an index.
 SECOND = """-- Version 2.
 
 ALTER TABLE jobs ADD COLUMN region TEXT NOT NULL DEFAULT 'eu';
@@ -35,7 +35,7 @@ MADE_UP = (SECOND, THIRD)
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """All migrations of a made-up later Pendula; call `monkeypatch.undo` to be the present one again."""
+    """All migrations of an invented later Pendula; `monkeypatch.undo` restores the current ones."""
     scripts = [*migrations(), *MADE_UP]
     monkeypatch.setattr(opening, "migrations", lambda: scripts)
     return scripts
@@ -54,7 +54,7 @@ def made(version: int, path: Path, scripts: list[str] | None = None) -> sqlite3.
 
 
 def all_of(scheduler: Scheduler) -> Iterator[Any]:
-    """What a store shows."""
+    """The content of a store as its calls show it."""
     yield scheduler.list(limit=1000)
     yield scheduler.audit(limit=1000)
     yield scheduler.metrics()["jobs"]
@@ -200,7 +200,7 @@ def test_a_migration_that_fails_halfway_leaves_the_previous_version(
 
 
 def with_many(path: Path, count: int) -> None:
-    """A store of version 1 with so many jobs: one in ten waits, the others are over."""
+    """A store of version 1 with `count` jobs: one in ten is queued, the others are finished."""
     with closing(made(1, path)) as connection:
         connection.create_function("job_id", 1, job_id, deterministic=True)
         facts = {"count": count, "now": NOON}

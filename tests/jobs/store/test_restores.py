@@ -1,4 +1,4 @@
-"""A copy that takes the place of its store: no job number and no fence of before is ever given again."""
+"""A store restored from a copy: no earlier job number and no earlier fence is ever used again."""
 
 import shutil
 from pathlib import Path
@@ -30,7 +30,7 @@ def back_up(scheduler: Scheduler, target: Path) -> None:
 
 
 def deliver(scheduler: Scheduler, keeper: dict[str, int]) -> int:
-    """Hand out what is due and take it back, as an outside keeper of fences sees it; how many."""
+    """Deliver and release all due jobs, recording fences as an external resource would; returns their number."""
     jobs = scheduler.pull(worker_id="w")["jobs"]
     for job in jobs:
         assert job["delivery_count"] > keeper.get(job["job_id"], 0), "the fence went back"

@@ -1,4 +1,4 @@
-"""One SQLite file: its settings, its schema, its migrations, who is kept out, and copies while it is in use."""
+"""One SQLite file: settings, schema, migrations, other programs, and backups while it is in use."""
 
 import os
 import sqlite3
@@ -144,14 +144,14 @@ def test_a_migration_that_fails_at_any_statement_leaves_the_old_version(tmp_path
         else:
             break
 
-    # Each trial begins after the last whole step.
+    # Each trial starts after the last complete step.
     assert failures > max(sum(1 for _ in statements(script)) for script in migrations())
     assert version_and_tables(path) == whole()
 
 
 @pytest.mark.req("JOB-STO-8")
 def test_a_migration_that_is_killed_at_any_statement_leaves_the_old_version(tmp_path: Path) -> None:
-    """A child without threads forks once for each statement, and each child of it dies before that statement."""
+    """A child without threads forks once per statement, and each grandchild dies before that statement."""
     program = """
         import os, signal, sqlite3, sys
         from functools import partial
@@ -200,7 +200,7 @@ def test_a_migration_that_is_killed_at_any_statement_leaves_the_old_version(tmp_
 
 
 def whole_steps() -> set[tuple[int, int]]:
-    """Version and number of tables before the first step and after each: nothing in between is ever there."""
+    """Version and number of tables before the first step and after each: no other combination is ever stored."""
     scripts = migrations()
     return {
         (number, sum(script.count("CREATE TABLE") for script in scripts[:number])) for number in range(len(scripts) + 1)
@@ -208,7 +208,7 @@ def whole_steps() -> set[tuple[int, int]]:
 
 
 def whole() -> tuple[int, int]:
-    """The same when everything has been done."""
+    """The same after all migrations."""
     return max(whole_steps())
 
 
@@ -218,7 +218,7 @@ def version_and_tables(path: Path) -> tuple[int, int]:
         return pragma(connection, "user_version"), connection.execute(tables).fetchone()[0]
 
 
-# Who is kept out
+# Other programs
 
 
 @contextmanager
@@ -333,9 +333,9 @@ def test_a_file_whose_name_is_not_text_can_be_read(tmp_path: Path) -> None:
     check_store(path)
 
 
-@pytest.mark.long  # SQLite itself waits ten seconds for the index of the log
+@pytest.mark.long  # SQLite waits ten seconds for the index of the log
 def test_a_link_to_a_read_only_store_finds_the_log_beside_the_store(tmp_path: Path) -> None:
-    """Without it, what is in the log only would be left out in silence."""
+    """Without the log, commits that only the log has would be missing without an error."""
     SqliteStore(tmp_path / "jobs.db").close()
     (tmp_path / "jobs.db-wal").write_bytes(b"something that nobody can follow")
     (tmp_path / "jobs.db-shm").mkdir()
@@ -422,7 +422,7 @@ def test_a_backup_taken_during_writes_is_complete_and_of_one_moment(tmp_path: Pa
         nonlocal steps
         steps += 1
         assert steps < 1000, "the copy begins again with every write"
-        # Until the copy gives up beginning again, and reads all as of one moment.
+        # Until the copy stops restarting and reads everything as of one moment.
         elsewhere.enqueue(**JOB, idempotency_key=f"during {steps}")
 
     scheduler.calls.store.backup(tmp_path / "copy.db", write)  # type: ignore[attr-defined]
@@ -484,7 +484,7 @@ def test_a_forked_child_cannot_use_the_store_of_its_parent(tmp_path: Path, call:
     store.close()
 
 
-# Reads that are given up
+# Cancelled reads
 
 
 def test_a_running_query_stops_when_its_read_is_cancelled(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""All or nothing: callers share a commit and not each other's failures; a fault anywhere leaves what was there."""
+"""All or nothing: callers share a commit but not their failures; a fault anywhere leaves the store unchanged."""
 
 import signal
 import sqlite3
@@ -40,7 +40,7 @@ def sqlite_of(scheduler: Scheduler) -> SqliteStore:
 
 
 def together(store: SqliteStore, works: list[Callable[[], object]]) -> list[object]:
-    """Run every work in a thread of its own so that all of them stand in line behind one that waits for them."""
+    """Run each work in its own thread, so that all of them queue behind one that waits for them."""
     done: list[object] = [None] * len(works)
 
     def run(number: int) -> None:
@@ -54,7 +54,7 @@ def together(store: SqliteStore, works: list[Callable[[], object]]) -> list[obje
     def wait_for_all(tx: Writer) -> None:
         for number, thread in enumerate(threads, 1):
             thread.start()
-            # Nothing tells when a caller has joined the line; each joins before the next one starts.
+            # No signal shows that a caller has queued, so each one queues before the next one starts.
             while len(store._writer_thread) < number:
                 time.sleep(0.0005)
 
@@ -85,7 +85,7 @@ class Spoiled(Exception):
 
 
 def part(scheduler: Scheduler, number: int, *, spoiled: bool) -> Callable[[], object]:
-    """A caller's part that touches everything a part can touch, and may fail at its end."""
+    """A part of a commit that touches everything it can, and optionally fails at its end."""
 
     def work(tx: Writer) -> Job:
         found = scheduler.calls.store_in(
@@ -172,9 +172,9 @@ def test_a_caller_interrupted_in_the_queue_does_not_stop_the_queue(tmp_path: Pat
         assert leading.wait(SECONDS)
         while not store._writer_thread:
             time.sleep(0.0005)
-        # To the waiting thread itself: a signal to the process may reach another one, and come too late.
+        # To the waiting thread itself: a signal to the process can reach another thread, and come too late.
         signal.pthread_kill(waiting, signal.SIGINT)
-        time.sleep(0.01)  # the signal may still be on its way; either order is a case
+        time.sleep(0.01)  # the signal may still be pending; both orders are valid cases
         go_on.set()
 
     threads = [threading.Thread(target=lambda: store.write(lead)), threading.Thread(target=interrupt)]
@@ -213,7 +213,7 @@ def an_atomic_batch(scheduler: Scheduler, clock: Clock) -> Callable[[], Any]:
 
 
 def pulling(scheduler: Scheduler, clock: Clock) -> Callable[[], Any]:
-    """With a lease that is put back and a job that dies of it."""
+    """The setup includes a lease to reclaim and a job that becomes a dead letter by it."""
     for name, attempts in (("a", 1), ("b", 3)):
         scheduler.enqueue(**JOB, object_id=name, max_attempts=attempts)
     scheduler.pull(worker_id="gone", lease_sec=1)
@@ -321,7 +321,7 @@ def test_a_change_that_cannot_be_audited_does_not_happen(tmp_path: Path, setup: 
     scheduler.close()
 
 
-# Refusals
+# Rejections
 
 
 @pytest.mark.req("JOB-ENQ-10", "JOB-AUD-5")

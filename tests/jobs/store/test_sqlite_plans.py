@@ -1,4 +1,4 @@
-"""What a call costs does not depend on how much is stored: query plans, and the steps SQLite takes."""
+"""The cost of a call does not depend on the size of the store: query plans, and the steps of SQLite."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ POLICIES = {
 
 
 def stored(path: Path, jobs: Iterator[Job]) -> None:
-    """Rows put into the file at once, as if they had always been there."""
+    """Insert rows directly into the file."""
     names = ", ".join(Job.__struct_fields__)
     places = ", ".join("?" * len(Job.__struct_fields__))
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -56,7 +56,7 @@ def future(count: int) -> Iterator[Job]:
 
 
 def used(folder: Path, rows: Iterator[Job], policy: Policy | None = None) -> tuple[Scheduler, Clock]:
-    """A scheduler on a store with these rows, with 120 jobs that are due and one whose lease runs out."""
+    """A scheduler on a store with these rows, 120 due jobs and one job whose lease expires."""
     folder.mkdir(exist_ok=True)
     scheduler, clock = opened(folder, policy)
     stored(folder / "jobs.db", rows)
@@ -68,7 +68,7 @@ def used(folder: Path, rows: Iterator[Job], policy: Policy | None = None) -> tup
 
 
 def calls(scheduler: Scheduler, clock: Clock) -> dict[str, Callable[[], Any]]:
-    """Everything that must not feel the number of stored jobs, in the order in which it is done."""
+    """Every call whose cost must not depend on the number of stored jobs, in order."""
     held: list[dict[str, Any]] = []
 
     def proof() -> dict[str, str]:
@@ -101,7 +101,7 @@ def calls(scheduler: Scheduler, clock: Clock) -> dict[str, Callable[[], Any]]:
 
 
 def steps_of(call: Callable[[], Any]) -> int:
-    """How many steps SQLite's machine takes for a call."""
+    """The number of steps of SQLite's virtual machine for a call."""
     steps = 0
 
     def tick() -> None:
@@ -183,9 +183,9 @@ def plan(scheduler: Scheduler, sql: str, values: Any) -> list[str]:
 
 
 def is_dear(sql: str, step: str) -> bool:
-    """Whether a step of a plan reads rows nobody asked for. Two indexes hold only what runs, or is aside."""
+    """Whether a step of a plan reads unneeded rows. Two indexes hold only running jobs, or jobs set aside."""
     if "TEMP B-TREE" in step:
-        return "FROM counts" not in sql  # a row for each kind of job, however many jobs there are
+        return "FROM counts" not in sql  # one row per kind of job, whatever the number of jobs
     if not step.startswith(("SCAN jobs", "SCAN audit", "SCAN ended", "SCAN objects", "SCAN effects")):
         return False
     return not ("jobs_leases" in step or "jobs_aside" in step or sql.endswith("LIMIT 1"))

@@ -1,4 +1,4 @@
-"""Effects that misbehave: whatever one does to its transaction, its thread or the store, it does to itself alone."""
+"""Misbehaving effects: damage to the transaction, the thread or the store affects only the effect itself."""
 
 import asyncio
 import contextvars
@@ -60,7 +60,7 @@ def note(transaction: Transaction, key: str = "good") -> None:
 
 
 def assert_nothing_of_it(client: Scheduler, job: dict[str, Any]) -> None:
-    """Nothing was written, the job can be tried again, and the store serves the next one."""
+    """Nothing was written, the job can be retried, and the store serves the next call."""
     assert notes(client) == []
     assert client.calls.store.read(lambda look: look.effect(job["idempotency_key"])) is None
     assert once(client.calls, job, note) is None
@@ -68,11 +68,11 @@ def assert_nothing_of_it(client: Scheduler, job: dict[str, Any]) -> None:
     assert check(client.calls.store) == []
 
 
-# It hands over values that are more than values
+# Values with side effects
 
 
 class Made:
-    """A value that is made when somebody stores it."""
+    """A value that is computed when it is stored."""
 
     def __init__(self, make: Callable[[], object]) -> None:
         self._make = make
@@ -150,7 +150,7 @@ def test_a_value_that_cannot_be_stored_is_rejected(client: Scheduler) -> None:
     assert_nothing_of_it(client, job)
 
 
-# It ends the transaction
+# Effects that end the transaction
 
 
 def ends_it(transaction: Transaction) -> Json:
@@ -209,7 +209,7 @@ def test_a_full_disk_within_an_effect_cannot_be_swallowed(client: Scheduler) -> 
     assert_nothing_of_it(client, job)
 
 
-# It calls the store
+# Effects that call the store
 
 
 @pytest.mark.req("JOB-POL-4")
@@ -280,7 +280,7 @@ def test_a_heartbeat_inside_an_effect_does_not_cost_the_lease(client: Scheduler)
     assert client.list()["jobs"][0]["outcome"] == "done"
 
 
-# It is slow, or never comes back
+# Effects that are slow or never return
 
 
 @pytest.mark.req("JOB-STO-5")
@@ -335,7 +335,7 @@ def test_a_transaction_cannot_be_used_after_its_effect(client: Scheduler) -> Non
     assert notes(client) == []
 
 
-# It raises, whatever it raises
+# Effects that raise
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_an_effect_that_swallows_an_interrupt_is_not_applied(
     assert_nothing_of_it(client, job)
 
 
-# It is in its own thread
+# The thread of an effect
 
 
 def test_an_effect_sees_context_variables_and_thread_locals_of_its_job(client: Scheduler) -> None:
@@ -425,7 +425,7 @@ def test_an_effect_sees_context_variables_and_thread_locals_of_its_job(client: S
     assert sorted(seen) == sorted((job["job_id"], job["job_id"], 2) for job in jobs)
 
 
-# The end of the store
+# Closing the store
 
 
 def test_close_serves_the_queued_callers(tmp_path: Path) -> None:

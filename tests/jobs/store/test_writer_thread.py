@@ -1,4 +1,4 @@
-"""The line of callers: who is served with whom, who leaves, and what the last ones hear."""
+"""The queue of callers: which callers share a commit, callers that leave, and callers after the close."""
 
 import threading
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from pendula.jobs.store.writer_thread import NOTHING, Call, WriterThread
 
 
 class Serving:
-    """Serves calls without a store, and remembers in which groups they came."""
+    """Serves calls without a store, and records how they were grouped."""
 
     def __init__(self) -> None:
         self.groups: list[list[str]] = []
@@ -43,7 +43,7 @@ def call(name: str, *, own: bool = False) -> Call[Any]:
 
 
 def queued(serving: Serving, *calls: Call[Any]) -> list[threading.Thread]:
-    """Threads with these calls: the first is being served, the others stand in line in their order."""
+    """Threads with these calls: the first is being served, the others are queued in order."""
     threads = []
     for number, one in enumerate(calls):
         thread = threading.Thread(target=serving.line.submit, args=(one,))
@@ -88,7 +88,7 @@ def test_a_caller_that_left_the_queue_is_not_served(serving: Serving) -> None:
 
 
 def test_an_unknown_second_thread_serves_no_caller(serving: Serving) -> None:
-    """An interrupt while the thread is started leaves it behind, and the next caller starts another."""
+    """An interrupt during the start of the thread leaves it running, and the next caller starts another one."""
     threads = queued(serving, call("first"))
     stray = threading.Thread(target=serving.line._run)
     stray.start()

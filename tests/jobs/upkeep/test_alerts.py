@@ -1,4 +1,4 @@
-"""Alerts: stored with the dead letter, handed to every sink at least once, in order, and never in the way of a call."""
+"""Alerts: stored with the dead letter, delivered to every sink at least once, in order, without delaying calls."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ def client(tmp_path: Path) -> Iterator[Virtual]:
 
 
 def dead_letter(client: Virtual, name: str, **members: Any) -> str:
-    """A job that died; the id of its alert."""
+    """Make a dead letter; returns the id of its alert."""
     client.enqueue(**{**MEMORY, "object_id": name}, max_attempts=1, **members)
     [job] = client.pull(worker_id="w1")["jobs"]
     client.fail(job["job_id"], error="poison", lease_token=job["lease_token"])
@@ -38,7 +38,7 @@ def waiting(client: Virtual) -> int:
 
 
 class Receiver:
-    """A sink that takes what it is handed, unless it is down."""
+    """A sink that accepts alerts unless it is down."""
 
     def __init__(self) -> None:
         self.taken: list[str] = []
@@ -217,7 +217,7 @@ def test_the_thread_delivers_new_alerts_while_it_runs(client: Virtual) -> None:
 
 
 class Hook(BaseHTTPRequestHandler):
-    """Answers with the codes it is told, and keeps what it was sent."""
+    """Answers with the given codes, and records the requests."""
 
     answers: list[int] = []
     got: list[tuple[str, bytes]] = []

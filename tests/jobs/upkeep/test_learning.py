@@ -1,4 +1,4 @@
-"""That nothing is found out any more is told once, after three whole periods without an exploratory verification."""
+"""A learning stall raises one alert, after three whole periods without an exploratory verification."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Objects in another database: told at least once, in order, with a fence that keeps the old from replacing the new."""
+"""Write-backs to another database: at least once, in order, with a version so that old ones cannot replace new ones."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ ELSEWHERE = Policy(objects_elsewhere=True, auto_followup=False)
 
 
 def acked(scheduler: Scheduler, clock: Clock, object_id: str, in_sec: int) -> None:
-    """One job of the object, done; its next time lies so many seconds ahead."""
+    """Ack one job of the object, with its next time `in_sec` ahead."""
     scheduler.enqueue(object_type="memory", object_id=object_id, action="decay")
     [job] = scheduler.pull(worker_id="w")["jobs"]
     scheduler.ack(job["job_id"], result="succeeded", next_action_at=clock.text(in_sec), lease_token=job["lease_token"])
@@ -63,7 +63,7 @@ def test_a_rejected_write_back_is_retried_and_not_overtaken(tmp_path: Path) -> N
     outbox = WriteBacks(scheduler.calls.store, tell, ticks=lambda: ticks)
 
     assert outbox.deliver() == 1
-    assert outbox.deliver() == 0  # it pauses
+    assert outbox.deliver() == 0  # backoff
     away.clear()
     ticks = 2_000_000
     assert outbox.deliver() == 2
@@ -83,7 +83,7 @@ def test_a_duplicate_write_back_is_ignored_by_its_version(tmp_path: Path) -> Non
         if side.takes(write_back):
             applied.append(write_back["version"])
 
-    for write_back in waiting(scheduler):  # told, and killed before the store heard of it
+    for write_back in waiting(scheduler):  # delivered, and killed before the store recorded it
         tell(write_back)
     WriteBacks(scheduler.calls.store, tell).deliver()
     late = {"object_type": "memory", "object_id": "m", "version": 1}

@@ -1,4 +1,4 @@
-"""Recurring jobs: the next occurrence is always there, and never twice."""
+"""Recurring jobs: the next occurrence is always stored, exactly once."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is long over leaves in small steps; keys stay used until somebody frees them; the trail keeps everything."""
+"""Old finished jobs are removed in small steps; keys stay used until they are freed; the trail keeps everything."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -44,13 +44,13 @@ def enqueue(scheduler: Scheduler, count: int, **members: Any) -> list[str]:
 
 
 def finish(scheduler: Scheduler) -> None:
-    """Everything that is due succeeds."""
+    """Ack every due job."""
     while jobs := scheduler.pull(worker_id="w", limit=1000)["jobs"]:
         scheduler.ack_batch([{"job_id": job["job_id"], "result": "succeeded"} for job in jobs])
 
 
 def die(scheduler: Scheduler) -> str:
-    """One job that has no attempt left."""
+    """Make one dead letter."""
     scheduler.enqueue(object_type="memory", object_id="poison", action="decay", max_attempts=1)
     [job] = scheduler.pull(worker_id="w")["jobs"]
     scheduler.fail(job["job_id"], error="x")
@@ -199,7 +199,7 @@ def test_only_the_hash_of_a_key_is_kept(store: tuple[Scheduler, Clock], tmp_path
 
 
 class Watching:
-    """A store that counts what leaves in each transaction."""
+    """A store that counts the removed jobs of each transaction."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Whether a store is what it should be: every fault that is planted behind its back is found."""
+"""The check of a store finds every planted fault."""
 
 import random
 import sqlite3
@@ -26,7 +26,7 @@ from tests.jobs.stores import opened
 
 @pytest.fixture(params=[5, 5000], ids=["pages of 5", "one page"])
 def page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """However many events and jobs are looked at together, what is found is the same."""
+    """The findings do not depend on the size of a page."""
     for module in (job_trail, verification):
         monkeypatch.setattr(module, "PAGE", request.param)
     return int(request.param)
@@ -260,7 +260,7 @@ def test_an_unreadable_object_is_a_store_error_not_a_defect(tmp_path: Path, call
 
 
 def test_replaying_a_long_trail_keeps_one_page_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory grows with what is begun and not with what is stored."""
+    """Memory grows with unfinished work, not with the size of the store."""
     monkeypatch.setattr(job_trail, "PAGE", 100)
     monkeypatch.setattr(verification, "PAGE", 100)
     scheduler, _ = opened(tmp_path)
@@ -279,8 +279,8 @@ def test_replaying_a_long_trail_keeps_one_page_in_memory(tmp_path: Path, monkeyp
 
 
 def peak_of(work: Callable[[], Replayed]) -> tuple[Replayed, int]:
-    """What came of it, and the most memory that it held at once."""
-    work()  # what is kept for good is made
+    """The result, and the peak memory."""
+    work()  # fills permanent caches
     tracemalloc.start()
     found = work()
     _, most = tracemalloc.get_traced_memory()

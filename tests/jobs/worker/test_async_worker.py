@@ -1,4 +1,4 @@
-"""The worker on an event loop: async handlers run on the caller's loop, and nothing of the worker holds it up."""
+"""The worker on an event loop: async handlers run on the loop of the caller, and the worker never blocks it."""
 
 import asyncio
 import contextvars
@@ -25,7 +25,7 @@ def handlers(function: Any, **options: Any) -> Handlers:
 
 
 def worked(folder: Path, function: Any, jobs: int = 1, **options: Any) -> tuple[Tally, list[str]]:
-    """What a worker did with so many jobs, and how these ended."""
+    """The tally of a worker over this many jobs, and their final statuses."""
 
     async def run() -> tuple[Tally, list[str]]:
         async with await AsyncScheduler.open(folder / "jobs.db", QUICK) as scheduler:
@@ -57,7 +57,7 @@ def test_handlers_run_concurrently(tmp_path: Path) -> None:
         nonlocal arrived
         arrived += 1
         async with asyncio.timeout(240):
-            while arrived < 4:  # none could end if they came one after the other
+            while arrived < 4:  # sequential handlers would never get here
                 await asyncio.sleep(0.001)
 
     tally, _ = worked(tmp_path, decay, 4, concurrency=4)
@@ -74,7 +74,7 @@ def test_once_does_not_block_the_event_loop(tmp_path: Path) -> None:
 
         def effect(transaction: Transaction) -> int:
             begun.set()
-            return int(enough.wait(240))  # the effect goes on as long as the loop has not ticked
+            return int(enough.wait(240))  # the effect runs until the loop has ticked
 
         applying = asyncio.create_task(context.once(effect))
         while ticks < 20:

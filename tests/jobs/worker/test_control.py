@@ -1,4 +1,4 @@
-"""What a worker takes and what it leaves; what a handler hears of a cancellation and tells of its progress."""
+"""Jobs that a worker pulls or leaves; cancel requests and progress of a handler."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -44,7 +44,7 @@ def test_a_job_without_a_handler_stays_queued_and_others_run(tmp_path: Path) -> 
 @pytest.mark.req("JOB-USE-2")
 def test_an_unrequested_job_is_released_and_not_ended(tmp_path: Path) -> None:
     class Old(Virtual):
-        """A scheduler that knows nothing of pairs."""
+        """A scheduler without support for `pairs`."""
 
         def pull(self, **members: object) -> dict[str, object]:
             members.pop("pairs")

@@ -1,4 +1,4 @@
-"""Effects: once for a key whatever the number of deliveries, under the lease, with their record or not at all."""
+"""Effects: once per key whatever the number of deliveries, under the lease, together with their record."""
 
 import threading
 from collections.abc import Iterator
@@ -370,7 +370,7 @@ def test_the_state_change_of_an_ack_names_its_job(client: Virtual) -> None:
     assert event["evidence_refs"] == [f"scheduler_job:{job['job_id']}"]
 
 
-# Again and again, on one object
+# Recurring work on one object
 
 
 @pytest.mark.req("JOB-POL-4", "JOB-ACK-11")
@@ -399,7 +399,7 @@ def test_an_effect_cannot_change_a_governed_object_in_any_state(client: Virtual)
 
 
 def defined_in(page: str, name: str) -> dict[str, Any]:
-    """The names that the block of a page defines which defines `name`, without what the block does with them."""
+    """The names defined by the block of a page that defines `name`, without the calls of the block."""
     [block] = [block for block in blocks_of(Path(page)) if f"def {name}(" in block.text and block.language == "python"]
     defined: dict[str, Any] = {}
     exec(block.text.partition("\nwith ")[0], defined)  # noqa: S102

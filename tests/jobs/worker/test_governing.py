@@ -1,4 +1,4 @@
-"""Workers under governance: what comes before a verifier, what its verdict does, and what nothing may come of."""
+"""Workers on governed objects: steps before a verifier, effects of its verdict, and calls without effect."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ def verifies(function: Callable[[Any], Any], kind: str = "memory", action: str =
 
 
 def worked(client: Virtual, handlers: Handlers, jobs: int, **options: Any) -> Rested:
-    """A worker that has done so many jobs, each when its time had come; the last of its rounds."""
+    """The last of the workers that did `jobs` jobs, each one at its due time."""
     for _ in range(jobs):
         coming = client.calls.store.read(lambda look: look.next_time())
         client.clock.now = max(client.clock.now, coming or 0)
@@ -85,7 +85,7 @@ def test_a_verdict_ends_the_job_and_changes_the_object_in_one_call(tmp_path: Pat
 
 
 class Noting(Virtual):
-    """Notes what is asked of it, in order."""
+    """Records its calls in order."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -101,7 +101,7 @@ class Noting(Virtual):
 
 
 class Heard:
-    """Governed objects whose steps are noted before they are taken; `before` may raise."""
+    """Governed objects that record each step before it runs; `before` can raise."""
 
     def __init__(self, objects: GovernedObjects, before: Callable[[str], None]) -> None:
         self._objects = objects
@@ -159,7 +159,7 @@ def test_no_step_runs_after_a_rejected_one(tmp_path: Path, refusing: str) -> Non
     handlers = verifies(verify, "cognition", "revalidate")
     tally = Worker(client, handlers, once=True, gates=[own_gate], ticks=client.clock).run()
 
-    # A gate and the budget stand before the delivery; what is not governed is found out by the worker.
+    # Gates and budget are checked before the delivery; the worker finds out which objects are not governed.
     assert client.heard == (["begin"] if refusing == "object" else [])
     [*_, job] = jobs_of(client)
     told = {"own gate": "not today", "gate": "gate_blocked: risk_gate", "budget": None}
@@ -284,7 +284,7 @@ def test_a_job_deferred_while_it_runs_counts_as_released(tmp_path: Path) -> None
     assert (worker.tally.released, jobs_of(client)[0]["attempt"]) == (1, 0)
 
 
-# What nothing may come of
+# Calls without effect
 
 
 @pytest.mark.req("JOB-ACK-8")
@@ -395,7 +395,7 @@ def test_a_client_without_governed_objects_runs_only_plain_handlers(tmp_path: Pa
         Worker(plain, verifies(lambda _: PASSED))
 
 
-# On an event loop, and from afar
+# Event loop and HTTP
 
 
 def test_an_async_verifier_runs_on_the_event_loop(tmp_path: Path) -> None:

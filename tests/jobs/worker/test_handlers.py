@@ -1,4 +1,4 @@
-"""Handlers: where they come from, and how a job ends by what they return, raise, or fail to do in time."""
+"""Handlers: loading, and the end of a job by their return value, exception or timeout."""
 
 import asyncio
 import threading
@@ -47,7 +47,7 @@ def only(client: Scheduler) -> dict[str, Any]:
 
 
 class Unspeakable(Exception):
-    """Nobody can say what it says."""
+    """An error whose text cannot be formatted."""
 
     def __str__(self) -> str:
         raise SystemExit(4)

@@ -1,4 +1,4 @@
-"""Handlers that fork, or close every file of their process: the worker ends, and leaves nothing running behind."""
+"""Handlers that fork, or close every file of their process: the worker ends and leaves no process running."""
 
 import subprocess
 import sys
@@ -50,7 +50,7 @@ def test_a_forked_child_that_returns_from_a_handler_exits(tmp_path: Path, handle
     body = f"child = os.fork()\n    if not child:\n        {child}\n    os.waitpid(child, 0)"
     worker = process(tmp_path, handler=handler, body=body)
 
-    said = all_of(worker)  # the pipe ends when every process that has it has ended
+    said = all_of(worker)  # the pipe ends when every process that holds it has exited
 
     assert worker.returncode == 0, said
     assert said.count("worker ended 1") == 1, said
@@ -61,7 +61,7 @@ def test_a_forked_child_that_returns_from_a_handler_exits(tmp_path: Path, handle
 
 @pytest.mark.parametrize("handler", campaign_after(1, [PLAIN, LIMITED, ASYNC]), ids=["plain", "limited", "async"])
 def test_a_worker_whose_files_were_closed_by_a_handler_ends_with_a_reason(tmp_path: Path, handler: str) -> None:
-    # Both ends of the pipe of the event loop are among the files, too.
+    # The files include both ends of the pipe of the event loop.
     worker = process(tmp_path, handler=handler, body="os.closerange(3, 256)", options="grace_sec=2")
 
     said = all_of(worker)
@@ -107,7 +107,7 @@ def test_a_handler_that_stops_the_event_loop_is_not_awaited_without_limit(tmp_pa
 
 
 def all_of(worker: subprocess.Popen[str]) -> str:
-    """What it said until its end; fails where it does not end."""
+    """The whole output of the worker; fails if it does not exit."""
     try:
         return worker.communicate(timeout=SECONDS)[0]
     except subprocess.TimeoutExpired:

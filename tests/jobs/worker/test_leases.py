@@ -1,4 +1,4 @@
-"""Leases: renewed in time by a thread of their own, given up in time, and what is lost writes nothing."""
+"""Leases: renewed in time by their own thread, dropped in time, and no writes after a loss."""
 
 import threading
 from collections.abc import Iterator
@@ -78,7 +78,7 @@ def test_a_rejected_renewal_cancels_the_handler(tmp_path: Path) -> None:
 
     client.clock.pass_by(61)
     client.pull(worker_id="w2")
-    lease.confirmed_at = client.clock.now - 30 * SECOND  # as if it had been told otherwise
+    lease.confirmed_at = client.clock.now - 30 * SECOND  # as if it had been confirmed earlier
     leases.sweep()
 
     assert (before, context.cancelled(), lease.lost) == (False, True, "lease_lost")
@@ -158,7 +158,7 @@ def test_a_heartbeat_renews_at_once(tmp_path: Path) -> None:
 
 
 class Renewals(Scheduler):
-    """Counts renewals and rings when there were two."""
+    """Counts renewals and sets an event after two."""
 
     def __init__(self, client: Scheduler) -> None:
         super().__init__(client.calls)
@@ -197,7 +197,7 @@ def test_a_renewal_after_the_ack_is_not_a_lost_lease(tmp_path: Path, caplog: pyt
     class Between(Virtual):
         def ack(self, job_id: str, **members: Any) -> dict[str, Any]:
             reply = super().ack(job_id, **members)
-            leases.sweep()  # before the worker hears that it was acked
+            leases.sweep()  # before the worker gets the reply to its ack
             return reply
 
     between = Between(client.calls, client.clock)

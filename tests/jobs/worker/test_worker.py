@@ -1,4 +1,4 @@
-"""The worker: when it looks, what it holds, how it stops, and what it does while the store is lost."""
+"""The worker: polling, leases it holds, stopping, and retries while the store is lost."""
 
 import logging
 import os
@@ -110,7 +110,7 @@ def test_the_worker_holds_at_most_one_lease_per_handler_and_one_batch(tmp_path: 
 
     def decay(context: Context) -> None:
         if len(held) < 2:
-            threading.Event().wait(0.1)  # time enough for a pull too many
+            threading.Event().wait(0.1)  # time for an unwanted pull
         held.append(client.running())
 
     worked(client, decays(decay), 12, concurrency=2, batch=3)
@@ -251,7 +251,7 @@ def test_a_signal_stops_the_worker_and_its_handler_is_restored(tmp_path: Path, n
 
 
 def child_with_two_signals(folder: Path, started: int) -> None:
-    """Runs until killed, in a handler that never ends."""
+    """Runs a handler that never ends, until killed."""
     client = Scheduler.open(folder / "jobs.db")
 
     def stays(context: Context) -> None:
@@ -283,7 +283,7 @@ def test_a_second_signal_ends_the_worker_at_once(tmp_path: Path) -> None:
         assert only(client)["status"] == "running"
 
 
-# A store that is lost
+# Lost stores
 
 
 @pytest.mark.req("JOB-WRK-12")
@@ -349,7 +349,7 @@ def test_reporting_ends_with_the_lease(tmp_path: Path) -> None:
 
 
 class Distant:
-    """A client that is no store: what a worker sees of a server."""
+    """A client without a store, as a worker on a server has."""
 
     def __init__(self, client: Scheduler) -> None:
         self.pull: Callable[..., dict[str, Any]] = client.pull

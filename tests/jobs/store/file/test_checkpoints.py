@@ -1,4 +1,4 @@
-"""A write-ahead log that a foreign reader lets grow: no call copies it back, and it shrinks when the reader leaves."""
+"""A write-ahead log that grows under a foreign reader: no call checkpoints it, and it shrinks after the reader."""
 
 import logging
 import sqlite3
@@ -37,7 +37,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def enqueue_many(scheduler: Scheduler, name: str, until: Callable[[], bool]) -> int:
-    """Enqueue batches until the condition holds; how many jobs."""
+    """Enqueue batches until the condition holds; returns the number of jobs."""
     made = 0
     while not until():
         jobs: list[Any] = [

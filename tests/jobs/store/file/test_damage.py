@@ -1,4 +1,4 @@
-"""A damaged file: everything that is wrong is told, with its place, and nothing raises."""
+"""A damaged file: all damage is reported with its place, and nothing raises."""
 
 import sqlite3
 from contextlib import closing
@@ -18,7 +18,7 @@ PAGE = 4096
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A store of many pages, some jobs in each state, as its file has it."""
+    """The bytes of a store of many pages with jobs in each state."""
     folder = tmp_path_factory.mktemp("whole")
     scheduler, _ = opened(folder)
     for first in range(0, 600, 100):
@@ -48,7 +48,7 @@ def findings(folder: Path, data: bytes) -> list[Finding]:
 
 
 def pages_of(folder: Path, data: bytes, table: str) -> list[int]:
-    """The leaf pages of a table; needs `dbstat`, so they are told by the keys they begin with."""
+    """The leaf pages of a table, recognised by their first keys, as `dbstat` is not always available."""
     path = folder / "look.db"
     path.write_bytes(data)
     with closing(sqlite3.connect(path)) as look:

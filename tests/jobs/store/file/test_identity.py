@@ -1,4 +1,4 @@
-"""A store whose file was removed, moved or replaced while it was open: nothing is acknowledged that would be lost."""
+"""A store whose file is removed, moved or replaced while open: no commit is acknowledged that would be lost."""
 
 import logging
 import shutil
@@ -39,7 +39,7 @@ def enqueue(scheduler: Scheduler, name: str) -> None:
 
 
 def enqueue_elsewhere(path: Path) -> None:
-    """Three jobs by another process, which opens the store and closes it."""
+    """Enqueue three jobs in another process, which opens and closes the store."""
     subprocess.run([sys.executable, "-c", textwrap.dedent(ENQUEUE), str(path)], check=True, cwd=ROOT)
 
 
@@ -54,7 +54,7 @@ def _rename(source: Path, target: Path) -> None:
 
 
 def unlink(folder: Path) -> Callable[[], None]:
-    """Remove the store; a copy comes back."""
+    """Remove the store and restore a copy."""
     shutil.copytree(folder, folder.with_name("copy"))
     shutil.rmtree(folder)
     return lambda: _rename(folder.with_name("copy"), folder)
@@ -66,7 +66,7 @@ def move(folder: Path) -> Callable[[], None]:
 
 
 def swap(folder: Path) -> Callable[[], None]:
-    """Let the folder be a link to another one without a store, and back."""
+    """Replace the folder by a link to one without a store, and change it back."""
     folder.rename(folder.with_name("first"))
     folder.with_name("second").mkdir()
     folder.symlink_to(folder.with_name("second"))
@@ -156,7 +156,7 @@ def test_processes_that_lost_their_shared_memory_do_not_diverge(tmp_path: Path) 
     scheduler = opened(path)
     enqueue(scheduler, "before")
     Path(f"{path}-shm").unlink()
-    enqueue_elsewhere(path)  # with shared memory of its own
+    enqueue_elsewhere(path)  # with its own shared memory
 
     acknowledged = {"before", "elsewhere0", "elsewhere1", "elsewhere2"}
     for number in range(3):

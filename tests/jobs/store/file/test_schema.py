@@ -1,4 +1,4 @@
-"""What is missing of a store, or stands on it and is not its own, is told."""
+"""Missing parts of a schema, and foreign additions to it, are reported."""
 
 import sqlite3
 from contextlib import closing
@@ -11,7 +11,7 @@ from pendula.jobs.upkeep.verification import check, damaged
 
 
 def changed(folder: Path, statement: str) -> SqliteStore:
-    """A new store in which somebody did this by hand."""
+    """A new store with a manual change."""
     path = folder / "jobs.db"
     SqliteStore(path).close()
     with closing(sqlite3.connect(path)) as connection:

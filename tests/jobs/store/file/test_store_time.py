@@ -1,4 +1,4 @@
-"""The time of a store never goes back, whoever's clock does."""
+"""The time of a store never goes back, even if the clock of a process does."""
 
 from pathlib import Path
 
@@ -17,13 +17,13 @@ HOUR = 3600
 
 
 def on(folder: Path, clock: Clock) -> Scheduler:
-    """A scheduler of a process of its own, with a clock of its own."""
+    """A scheduler as in a separate process, with its own clock."""
     return Scheduler(Calls(SqliteStore(folder / "jobs.db"), Policy(), clock))
 
 
 @pytest.mark.req("JOB-PULL-9")
 def test_a_clock_set_back_an_hour_expires_no_lease(tmp_path: Path) -> None:
-    """The old process goes on with the old time; the one that is started after the clock was set has the new one."""
+    """The old process keeps the old time; a process started after the clock was set has the new one."""
     old, new = on(tmp_path, Clock()), on(tmp_path, Clock(NOON - HOUR * SECOND))
     old.defer("memory", "m", "verify", max_attempts=2)
 
@@ -91,7 +91,7 @@ def test_store_time_advances_at_half_speed_while_the_clock_is_behind() -> None:
 
 
 def test_times_stored_by_others_do_not_make_the_store_run_ahead() -> None:
-    """A process that slept for long and hears of a later time than its own does not add its sleep to it."""
+    """A process that was idle for long and reads a later time from the store does not add its idle time to it."""
     time = StoreTime()
     time.now(lambda: 100)
 

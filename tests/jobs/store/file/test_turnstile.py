@@ -1,4 +1,4 @@
-"""Who may write next: waiting with a limit, giving up, coming back, queueing in order."""
+"""The order of writers: waiting with a limit, timeouts, returning, queueing in order."""
 
 import fcntl
 import os
@@ -19,13 +19,13 @@ from pendula.jobs.upkeep.verification import check
 from tests.jobs.stores import opened
 from tests.waiting import SECONDS, joined
 
-LONG = 30.0  # never waited for: a test that works gets its turn long before
+LONG = 30.0  # never reached: a passing test acquires the file long before
 SHORT = 0.02
 
 
 @pytest.fixture
 def two(tmp_path: Path) -> Iterator[tuple[Turnstile, Turnstile]]:
-    """Two writers of one file, as two processes would be: each has its own handles."""
+    """Two writers of one file with separate handles, as in two processes."""
     first, second = Turnstile(tmp_path / "jobs.db"), Turnstile(tmp_path / "jobs.db")
     yield first, second
     first.close()
@@ -33,7 +33,7 @@ def two(tmp_path: Path) -> Iterator[tuple[Turnstile, Turnstile]]:
 
 
 def until_it_queues(database: Path) -> None:
-    """Until somebody stands in the turnstile and waits for the lock."""
+    """Wait until a writer is in the turnstile and waits for the lock."""
     handle = os.open(database.with_name(database.name + ".turn"), os.O_RDWR)
     until = time.monotonic() + SECONDS
     try:
@@ -202,12 +202,12 @@ def test_at_most_one_writer_holds_the_file(tmp_path: Path) -> None:
     assert all(len(one) == 1 for one in seen)
 
 
-# Fairness must not cost progress
+# Progress
 
 
 @contextmanager
 def standing_in(database: Path, *names: str) -> Iterator[None]:
-    """Somebody holds these locks and does not move, as a frozen process does."""
+    """Another process holds these locks and makes no progress, like a frozen one."""
     handles = [os.open(database.with_name(database.name + name), os.O_RDWR) for name in names]
     for handle in handles:
         fcntl.flock(handle, fcntl.LOCK_EX)

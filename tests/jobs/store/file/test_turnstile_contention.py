@@ -1,6 +1,6 @@
-"""Eight processes on one file: every job once, no error of a lock, and nobody starves.
+"""Eight processes on one file: every job once, no lock error, and no process starves.
 
-Fairness is counted, not timed: how many commits each process got while all of them wanted to write all the time.
+Fairness is counted, not timed: the number of commits of each process while all of them write continuously.
 """
 
 import json
@@ -27,7 +27,7 @@ LONG_SECONDS = 600
 
 
 def busy(folder: Path, number: int, seconds: float, gate: int) -> None:
-    """Enqueues, pulls and acks as fast as it can; leaves what it did in a file."""
+    """Enqueues, pulls and acks as fast as possible; writes its counts to a file."""
     read(gate, 1)
     store = SqliteStore(store_of(folder))
     client = Scheduler(Calls(store, Policy(), WallClock().now))
@@ -50,7 +50,7 @@ def busy(folder: Path, number: int, seconds: float, gate: int) -> None:
 
 
 def contend(folder: Path, seconds: float) -> list[dict[str, Any]]:
-    """What each process did."""
+    """The counts of each process."""
     SqliteStore(store_of(folder)).close()
     gate, opening = os.pipe()
     children = [

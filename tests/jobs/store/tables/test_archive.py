@@ -1,4 +1,4 @@
-"""Events of removed jobs are packed: fewer bytes, the same events, the same chain, found by the same questions."""
+"""Events of removed jobs are packed: fewer bytes, the same events, the same chain, found by the same queries."""
 
 import sqlite3
 import zlib
@@ -25,7 +25,7 @@ DAY = 86_400
 
 
 def trail(scheduler: Scheduler, page: int = 7, **asked: Any) -> list[dict[str, Any]]:
-    """All events that are asked for, page by page."""
+    """All events of a query, page by page."""
     found: list[dict[str, Any]] = []
     after = None
     while True:
@@ -54,7 +54,7 @@ def rows(path: Path, query: str) -> list[Any]:
 
 
 def old(scheduler: Scheduler, clock: Clock) -> None:
-    """Everything that can be is over, and long ago; one event is young."""
+    """All jobs that can finish have finished long ago; one event is recent."""
     for job in scheduler.list(status="queued")["jobs"]:
         scheduler.cancel(job["job_id"])
     clock.pass_by(40 * DAY)
@@ -168,7 +168,7 @@ def packed(folder: Path) -> Scheduler:
 
 
 def forge(path: Path, change: Any) -> None:
-    """Packed again with the same care, and one thing changed."""
+    """Unpack the segment, change one thing and pack it again correctly."""
     with closing(sqlite3.connect(path)) as connection, connection:
         [(body,)] = connection.execute("SELECT body FROM audit_archive").fetchall()
         events = msgspec.msgpack.decode(zlib.decompress(body))
@@ -286,7 +286,7 @@ def test_a_packed_event_of_the_object_can_be_linked(tmp_path: Path) -> None:
 
 
 def _again(scheduler: Scheduler, clock: Clock, next_action_at: str) -> list[dict[str, Any]]:
-    """One more job of the same object ends, and its follow-up is pulled."""
+    """Finish one more job of the same object and pull its follow-up."""
     enqueue(scheduler, 1, idempotency_key="again")
     [job] = scheduler.pull(worker_id="w")["jobs"]
     scheduler.ack(job["job_id"], result="succeeded", next_action_at=next_action_at)

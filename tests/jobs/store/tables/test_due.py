@@ -1,4 +1,4 @@
-"""A pull looks at jobs it wants, and at no others: however many wait in other queues, or for a busy object."""
+"""A pull reads only the jobs it selects, whatever the number of jobs in other queues or of a busy object."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def due(count: int, **members: Any) -> Iterator[Job]:
 
 
 def beside(folder: Path, count: int, policy: Policy | None = None, **members: Any) -> tuple[Scheduler, Clock]:
-    """A scheduler beside so many due jobs."""
+    """A scheduler with `count` other due jobs."""
     folder.mkdir()
     scheduler, clock = opened(folder, policy)
     stored(folder / "jobs.db", due(count, **members))
@@ -202,7 +202,7 @@ def test_jobs_set_aside_return_at_once_when_objects_can_be_busy(tmp_path: Path) 
 
 @pytest.mark.req("JOB-POL-6")
 def test_a_cancelled_job_is_no_longer_set_aside(tmp_path: Path) -> None:
-    """Whoever puts it back into the queue finds it there."""
+    """A job put back into the queue by any call is found there."""
     scheduler, _ = opened(tmp_path, ONE)
     for number in range(2):
         scheduler.enqueue(object_type="memory", object_id="m", action="verify", idempotency_key=str(number))
@@ -217,7 +217,7 @@ def test_a_cancelled_job_is_no_longer_set_aside(tmp_path: Path) -> None:
         assert connection.execute("SELECT max(aside) FROM jobs").fetchone() == (0,)
 
 
-# Leases that ran out
+# Expired leases
 
 
 @pytest.mark.req("JOB-PULL-10", "JOB-FAIL-12")

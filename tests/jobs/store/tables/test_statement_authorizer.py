@@ -1,4 +1,4 @@
-"""What an effect may do with the store's file: everything with tables of its own, nothing to what is the store's."""
+"""What an effect can do with the file of the store: everything with its own tables, nothing with those of the store."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ OWN = """
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    """In a transaction, on a store with a job in it and tables of somebody's own."""
+    """In a transaction, on a store with one job and some tables of an application."""
     scheduler, _ = opened(tmp_path)
     with scheduler, closing(sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)) as connection:
         scheduler.defer("memory", "m", "verify")

@@ -1,4 +1,4 @@
-"""What a transaction remembers of jobs and objects is what the store would say."""
+"""The jobs and objects that a transaction caches equal those of the store."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -97,7 +97,7 @@ def test_a_removed_job_leaves_the_cache(writer: SqliteWriter) -> None:
 def test_a_callers_statement_is_visible(writer: SqliteWriter) -> None:
     job = job_of(writer, 1)
     writer.expect([job.job_id])
-    # A trigger of somebody's own may change what the writer remembers.
+    # A trigger of an application can change cached rows.
     writer.execute("CREATE TABLE mine (n INTEGER)")
     writer._connection.execute(
         "CREATE TRIGGER theirs AFTER INSERT ON mine BEGIN UPDATE jobs SET updated_at = 9 WHERE seq = 1; END"
@@ -109,7 +109,7 @@ def test_a_callers_statement_is_visible(writer: SqliteWriter) -> None:
     assert job_of(writer, 1) == replace(job, updated_at=9)
 
 
-# What a transaction knows of the one before it
+# Values kept from the previous transaction
 
 
 def statements_of(call: Callable[[], Any]) -> list[str]:
