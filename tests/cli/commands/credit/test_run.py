@@ -1,4 +1,4 @@
-"""`pendula credit run`, `check` and `new`: the file in, the fixed form out, options, settings, exit codes."""
+"""`pendula credit run`, `check` and `new`: files, output, options, settings, exit codes."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from pendula.credit.runs.headless import simulate
 from pendula.credit.settings import BY_VARIABLE, Settings, changed
 from pendula.documents import read_file
 from pendula.kernel.canonical import decode, encode
-from tests.cli.commands.credit.villages import OFTEN, RING, error, said, written
+from tests.cli.commands.credit.villages import OFTEN, RING, error, read_json, write_file
 from tests.cli.conftest import Finished, Pendula
 
 PUBLIC = Path(__file__).resolve().parents[5] / "shared" / "data" / "credit"
@@ -23,7 +23,7 @@ LEDGER = "117473ef0fc1fae78a845c5380e348f3bd5e8f8e059564e0ae286e4baac3c451"
 
 
 @pytest.fixture(autouse=True)
-def no_settings_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def clear_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in BY_VARIABLE:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "140")
@@ -31,7 +31,7 @@ def no_settings_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def ring(tmp_path: Path) -> Path:
-    return written(tmp_path / "ring.json")
+    return write_file(tmp_path / "ring.json")
 
 
 @pytest.fixture
@@ -39,14 +39,14 @@ def public() -> Callable[[str], Path]:
     def find(name: str) -> Path:
         path = PUBLIC / name
         if not path.exists():
-            pytest.skip(f"the public file {name} is not at hand")
+            pytest.skip(f"the public file {name} is not installed")
         return path
 
     return find
 
 
 class CircleSolver:
-    """Knows one circle: all debts, as much of each as of the smallest."""
+    """Clears one circle of all debts by the smallest of them."""
 
     name = "circle 1"
 
@@ -54,14 +54,17 @@ class CircleSolver:
         return (min(amount for _, _, amount in edges),) * len(edges) if len(edges) == 3 else (0,) * len(edges)
 
 
-def test_a_run_takes_places_of_the_scenario_as_a_sweep_does(ring: Path, pendula: Pendula) -> None:
+def test_a_run_can_vary_the_scenario_like_a_sweep(ring: Path, pendula: Pendula) -> None:
     run = ("credit", "run", ring, "--ticks", "6", "--seed", "1", "--cap", "30", "--json")
     change = "trustlines[*].limit*0.1"
 
-    plain, tight = said(pendula(*run)), said(pendula(*run, "--set", change, "--set", "actions_per_tick_max=20"))
+    plain, tight = (
+        read_json(pendula(*run)),
+        read_json(pendula(*run, "--set", change, "--set", "actions_per_tick_max=20")),
+    )
 
     swept = ("credit", "sweep", ring, "--ticks", "6", "--seeds", "1", "--cap", "30", "--set", change, "--json")
-    values = said(pendula(*swept))["columns"]["values"]
+    values = read_json(pendula(*swept))["columns"]["values"]
     assert tight["digests"] == {"plan": values["plan_digest"][0], "ledger": values["ledger_digest"][0]}
     assert tight["digests"] != plain["digests"]
     assert tight["totals"]["UNIT"]["wanted"] == plain["totals"]["UNIT"]["wanted"]
@@ -69,18 +72,18 @@ def test_a_run_takes_places_of_the_scenario_as_a_sweep_does(ring: Path, pendula:
 
 
 @pytest.mark.req("SIM-GUARD-2")
-def test_a_run_says_how_many_payments_the_rate_limit_holds_back(ring: Path, pendula: Pendula, tmp_path: Path) -> None:
+def test_a_run_reports_payments_delayed_by_the_rate_limit(ring: Path, pendula: Pendula, tmp_path: Path) -> None:
     slow = ("--ticks", "3", "--set", "max_payments_per_sec=3", "--set", "actions_per_tick_max=5")
     run = ("credit", "run", ring, "--seed", "1", *slow, "--csv", tmp_path / "run.csv")
 
-    assert said(pendula(*run, "--json"))["queue_depth"] == 6
+    assert read_json(pendula(*run, "--json"))["queue_depth"] == 6
     assert "0 dropped, 6 waiting" in pendula(*run).out
     header, *_, last = (tmp_path / "run.csv").read_text(encoding="utf-8").splitlines()
     assert dict(zip(header.split(","), last.split(","), strict=True))["queue_depth"] == "6"
 
 
 def test_a_fault_of_the_file_keeps_its_place_when_the_scenario_is_changed(tmp_path: Path, pendula: Pendula) -> None:
-    file = written(tmp_path / "bad.json", {**RING, "seed": -1})
+    file = write_file(tmp_path / "bad.json", {**RING, "seed": -1})
 
     ended = pendula("credit", "run", file, "--ticks", "1", "--set", "trustlines[*].limit*2")
 
@@ -88,10 +91,10 @@ def test_a_fault_of_the_file_keeps_its_place_when_the_scenario_is_changed(tmp_pa
     assert "bad.json:1:" in ended.err
 
 
-def test_a_network_is_invented_with_hubs_degree_and_limit(tmp_path: Path, pendula: Pendula) -> None:
+def test_a_scenario_is_generated_with_hubs_degree_and_limit(tmp_path: Path, pendula: Pendula) -> None:
     shape = ("--hubs", "5", "--degree", "3", "--limit", "70")
 
-    made = said(pendula("credit", "new", "--participants", "40", *shape, "--json"))
+    made = read_json(pendula("credit", "new", "--participants", "40", *shape, "--json"))
 
     assert made["scenario_id"] == "village-40-0-hubs-5-degree-3-limit-70"
     assert {line["limit"] for line in made["trustlines"]} == {"70.00"}
@@ -102,11 +105,11 @@ def test_a_network_is_invented_with_hubs_degree_and_limit(tmp_path: Path, pendul
 def test_json_is_one_canonical_document_in_the_fixed_form(ring: Path, pendula: Pendula) -> None:
     ended = pendula("credit", "run", ring, "--ticks", "12", *OFTEN, "--json")
 
-    told = said(ended)
-    totals, refusals = told.pop("totals"), told.pop("refusals")
+    output = read_json(ended)
+    totals, refusals = output.pop("totals"), output.pop("refusals")
     assert (totals["UNIT"]["committed"], totals["UNIT"]["cleared_amount"]) == (90, "39.97000000")
     assert (refusals["reasons"], sum(refusals["participants"].values())) == ({"ROUTING_NO_CAPACITY": 150}, 150)
-    assert told == {
+    assert output == {
         "queue_depth": 0,
         "clearing": [
             {
@@ -159,7 +162,7 @@ def test_json_is_one_canonical_document_in_the_fixed_form(ring: Path, pendula: P
     assert ended.out.encode() == encode(decode(ended.out.encode())) + b"\n"
 
 
-def test_people_get_counts_clearing_and_warnings(ring: Path, pendula: Pendula) -> None:
+def test_the_text_output_has_counts_clearing_and_warnings(ring: Path, pendula: Pendula) -> None:
     ended = pendula("credit", "run", ring, "--ticks", "12", *OFTEN)
 
     lines = [" ".join(line.split()) for line in ended.out.splitlines()]
@@ -170,10 +173,10 @@ def test_people_get_counts_clearing_and_warnings(ring: Path, pendula: Pendula) -
     assert "warning: No seed was given; the run uses 0. (seed_not_given)" in lines
 
 
-def test_a_run_of_no_ticks_is_a_run(ring: Path, pendula: Pendula) -> None:
-    told = said(pendula("credit", "run", ring, "--ticks", "0", "--json"))
+def test_a_run_may_have_no_ticks(ring: Path, pendula: Pendula) -> None:
+    output = read_json(pendula("credit", "run", ring, "--ticks", "0", "--json"))
 
-    assert (told["counters"]["attempts_total"], told["metrics"], told["clearing"]) == (0, {}, [])
+    assert (output["counters"]["attempts_total"], output["metrics"], output["clearing"]) == (0, {}, [])
     assert pendula("credit", "run", ring, "--ticks", "0").code == 0
 
 
@@ -200,43 +203,43 @@ def test_options_are_those_of_the_library(
     settings = changed(Settings(), options.get("settings", {}))
     expected = simulate(read_file(ring), ticks=10, **{**options, "settings": settings})
 
-    told = said(pendula("credit", "run", ring, "--ticks", "10", *arguments, "--json"))
+    output = read_json(pendula("credit", "run", ring, "--ticks", "10", *arguments, "--json"))
 
-    assert told["digests"] == expected.digests
+    assert output["digests"] == expected.digests
     if arguments[0] != "--policy":
-        assert told["digests"] != plain.digests
+        assert output["digests"] != plain.digests
 
 
-def test_a_file_of_settings_is_as_good_as_its_settings(ring: Path, tmp_path: Path, pendula: Pendula) -> None:
+def test_a_settings_file_equals_its_settings(ring: Path, tmp_path: Path, pendula: Pendula) -> None:
     file = tmp_path / "few.yaml"
     file.write_text("actions_per_tick_max: 3\namount_cap: 2\n")
     run = ("credit", "run", ring, "--ticks", "5", "--json")
 
-    told = said(pendula(*run, "--set", file))
+    output = read_json(pendula(*run, "--set", file))
 
-    assert told == said(pendula(*run, "--set", "actions_per_tick_max=3", "--cap", "2"))
+    assert output == read_json(pendula(*run, "--set", "actions_per_tick_max=3", "--cap", "2"))
     assert pendula(*run, "--set", file, "--cap", "5").code == 2
 
 
-def test_options_go_over_the_environment(ring: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_override_the_environment(ring: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
     run = ("credit", "run", ring, "--ticks", "5", "--json")
-    plain = said(pendula(*run))
+    plain = read_json(pendula(*run))
     monkeypatch.setenv("SIMULATOR_ACTIONS_PER_TICK_MAX", "2")
 
-    fewer = said(pendula(*run))
+    fewer = read_json(pendula(*run))
 
     assert fewer["counters"]["attempts_total"] == 10
-    assert said(pendula(*run, "--set", "actions_per_tick_max=20")) == plain
+    assert read_json(pendula(*run, "--set", "actions_per_tick_max=20")) == plain
 
 
 @pytest.mark.req("SIM-GUARD-1")
-def test_a_wrong_variable_is_refused_input(ring: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_variable_is_refused_input(ring: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATOR_CLEARING_POLICY", "adaptiv")
 
     for command in (("run", ring, "--ticks", "1"), ("check", ring)):
-        told = error(pendula("credit", *command, "--json"))
-        assert told["code"] == "invalid_setting"
-        assert told["details"] == {
+        output = error(pendula("credit", *command, "--json"))
+        assert output["code"] == "invalid_setting"
+        assert output["details"] == {
             "allowed": "static or adaptive",
             "value": "adaptiv",
             "variable": "SIMULATOR_CLEARING_POLICY",
@@ -248,7 +251,7 @@ def test_a_wrong_variable_is_refused_input(ring: Path, pendula: Pendula, monkeyp
     ("arguments", "in_the_file", "variable", "used"),
     [(("--seed", "5"), 6, "7", 5), ((), 6, "7", 6), ((), None, "7", 7), ((), None, "", 0)],
 )
-def test_the_seed_comes_from_the_first_who_gives_one(
+def test_the_seed_comes_from_option_then_scenario(
     arguments: tuple[str, ...],
     in_the_file: int | None,
     variable: str,
@@ -257,13 +260,13 @@ def test_the_seed_comes_from_the_first_who_gives_one(
     pendula: Pendula,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    path = written(tmp_path / "seeded.json", RING if in_the_file is None else {**RING, "seed": in_the_file})
+    path = write_file(tmp_path / "seeded.json", RING if in_the_file is None else {**RING, "seed": in_the_file})
     monkeypatch.setenv("SIMULATOR_FIXED_SEED", variable)
 
-    told = said(pendula("credit", "run", path, "--ticks", "3", *arguments, "--json"))
+    output = read_json(pendula("credit", "run", path, "--ticks", "3", *arguments, "--json"))
 
-    assert told["digests"] == simulate(read_file(path), ticks=3, seed=used).digests
-    assert [one["code"] for one in told["diagnostics"]] == ([] if used else ["seed_not_given"])
+    assert output["digests"] == simulate(read_file(path), ticks=3, seed=used).digests
+    assert [one["code"] for one in output["diagnostics"]] == ([] if used else ["seed_not_given"])
 
 
 @pytest.mark.parametrize(
@@ -288,7 +291,7 @@ def test_the_seed_comes_from_the_first_who_gives_one(
         (("--ticks", "1", "--resume"), "--resume needs the journal of the run"),
     ],
 )
-def test_wrong_options_are_wrong_usage(arguments: tuple[str, ...], about: str, ring: Path, pendula: Pendula) -> None:
+def test_invalid_options_are_wrong_usage(arguments: tuple[str, ...], about: str, ring: Path, pendula: Pendula) -> None:
     ended = pendula("credit", "run", ring, *arguments)
 
     assert (ended.code, ended.out) == (2, "")
@@ -298,60 +301,60 @@ def test_wrong_options_are_wrong_usage(arguments: tuple[str, ...], about: str, r
 
 @pytest.mark.req("SIM-SCN-4")
 @pytest.mark.parametrize("command", [("run", "--ticks", "1"), ("check",)])
-def test_every_fault_of_a_file_is_told_with_its_place(
+def test_every_fault_of_a_file_is_listed_with_its_place(
     command: tuple[str, ...], tmp_path: Path, pendula: Pendula
 ) -> None:
     lines = [{"from": "ann", "to": "ann", "limit": 1}, {"from": "ann", "to": "bob", "limit": -1}]
-    path = written(tmp_path / "bad.json", json.dumps({**RING, "trustlines": lines, "seeed": 1}, indent=1))
+    path = write_file(tmp_path / "bad.json", json.dumps({**RING, "trustlines": lines, "seeed": 1}, indent=1))
 
     ended = pendula("credit", command[0], path, *command[1:])
-    told = error(pendula("credit", command[0], path, *command[1:], "--json"))
+    output = error(pendula("credit", command[0], path, *command[1:], "--json"))
 
     assert (ended.code, ended.out) == (1, "")
-    assert len(ended.err.splitlines()) == len(told["details"]["faults"]) >= 4
+    assert len(ended.err.splitlines()) == len(output["details"]["faults"]) >= 4
     assert all(line.startswith(f"{path}:") for line in ended.err.splitlines())
-    assert told["code"] == "document_refused"
-    assert {"$.trustlines[1].limit", "$.trustlines[1].to"} <= {fault["path"] for fault in told["details"]["faults"]}
+    assert output["code"] == "document_refused"
+    assert {"$.trustlines[1].limit", "$.trustlines[1].to"} <= {fault["path"] for fault in output["details"]["faults"]}
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path, pendula: Pendula) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path, pendula: Pendula) -> None:
     ended = pendula("credit", "run", tmp_path / "nobody.json", "--ticks", "1")
 
     assert (ended.code, ended.out) == (3, "")
 
 
-def test_lenient_passes_over_what_strict_refuses(tmp_path: Path, pendula: Pendula) -> None:
-    path = written(tmp_path / "more.json", {**RING, "colour": "green"})
+def test_lenient_reading_accepts_minor_faults(tmp_path: Path, pendula: Pendula) -> None:
+    path = write_file(tmp_path / "more.json", {**RING, "colour": "green"})
 
     assert pendula("credit", "run", path, "--ticks", "2").code == 1
-    told = said(pendula("credit", "run", path, "--ticks", "2", "--seed", "1", "--lenient", "--json"))
-    checked = said(pendula("credit", "check", path, "--lenient", "--json"))
+    output = read_json(pendula("credit", "run", path, "--ticks", "2", "--seed", "1", "--lenient", "--json"))
+    checked = read_json(pendula("credit", "check", path, "--lenient", "--json"))
 
-    assert [one["code"] for one in told["diagnostics"]] == ["unknown_member"]
+    assert [one["code"] for one in output["diagnostics"]] == ["unknown_member"]
     assert "unknown_member" in [one["code"] for one in checked["warnings"]]
 
 
-def test_the_yardstick_stands_beside_every_clearing(
+def test_every_clearing_has_its_yardstick(
     ring: Path, tmp_path: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pendula.credit.outside.solver.OrTools", CircleSolver)
     journal = tmp_path / "journal"
     run = ("credit", "run", ring, "--ticks", "9", *OFTEN, "--yardstick")
 
-    told = said(pendula(*run, "--journal", journal, "--json"))
+    output = read_json(pendula(*run, "--journal", journal, "--json"))
 
-    assert [(row["debt_reduction"], row["optimum"]) for row in told["clearing"]] == [
+    assert [(row["debt_reduction"], row["optimum"]) for row in output["clearing"]] == [
         ("60.00", "60.00"),
         ("59.91", "59.91"),
     ]
     assert "optimum" in pendula(*run).out
-    # A replay asks nobody: it works where the solver is not installed.
+    # A replay needs no solver.
     monkeypatch.setitem(sys.modules, "ortools", None)
-    assert said(pendula("replay", journal, "--json"))["verified"] is True
+    assert read_json(pendula("replay", journal, "--json"))["verified"] is True
 
 
 @pytest.mark.parametrize("options", [("--yardstick",), ("--set", "clearing_mode=optimal")])
-def test_without_the_extra_one_sentence_names_it_and_nothing_is_made(
+def test_a_missing_extra_is_named_before_anything_is_created(
     options: tuple[str, ...], ring: Path, tmp_path: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ortools", None)
@@ -366,7 +369,7 @@ def test_without_the_extra_one_sentence_names_it_and_nothing_is_made(
     assert [path.name for path in tmp_path.iterdir()] == ["ring.json"]
 
 
-def test_a_solver_that_cannot_is_a_gap_and_not_the_end(
+def test_a_failing_solver_leaves_a_gap_and_the_run_continues(
     ring: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Overwhelmed(CircleSolver):
@@ -375,33 +378,35 @@ def test_a_solver_that_cannot_is_a_gap_and_not_the_end(
 
     monkeypatch.setattr("pendula.credit.outside.solver.OrTools", Overwhelmed)
 
-    told = said(pendula("credit", "run", ring, "--ticks", "9", *OFTEN, "--yardstick", "--json"))
+    output = read_json(pendula("credit", "run", ring, "--ticks", "9", *OFTEN, "--yardstick", "--json"))
 
-    assert [sorted(row) for row in told["clearing"]] == [
+    assert [sorted(row) for row in output["clearing"]] == [
         ["cleared_amount", "cleared_cycles", "debt_reduction", "equivalent", "reason", "tick"]
     ] * 2
 
 
 def test_a_guardrail_that_ends_the_run_is_exit_3_after_the_result(ring: Path, pendula: Pendula) -> None:
-    # One examined edge for a whole payment: routes of two hops run out of work, which is a timeout.
+    # One examined edge per payment: routes of two hops exceed the work limit, which is a timeout.
     tight = ("--set", "work_units_per_ms=1", "--set", "routing_timeout_ms=1")
 
     ended = pendula("credit", "run", ring, "--ticks", "12", *tight, "--json")
 
     assert ended.code == 3
     assert json.loads(ended.out)["counters"]["timeouts_total"] >= 5
-    told = json.loads(ended.err)["error"]
-    assert (told["code"], told["details"]["last_error"]["code"]) == ("run_failed", "PAYMENT_TIMEOUT")
+    output = json.loads(ended.err)["error"]
+    assert (output["code"], output["details"]["last_error"]["code"]) == ("run_failed", "PAYMENT_TIMEOUT")
 
 
-def test_check_tells_warnings_and_stays_0(tmp_path: Path, pendula: Pendula) -> None:
+def test_check_lists_warnings_with_exit_code_0(tmp_path: Path, pendula: Pendula) -> None:
     lonely = {**RING, "participants": [*RING["participants"], {"id": "dora", "type": "person"}]}
-    path = written(tmp_path / "lonely.json", lonely)
+    path = write_file(tmp_path / "lonely.json", lonely)
 
-    told = said(pendula("credit", "check", path, "--json"))
+    output = read_json(pendula("credit", "check", path, "--json"))
     ended = pendula("credit", "check", path)
 
-    assert {name: told[name] for name in ("file", "sound", "participants", "trustlines", "equivalents", "events")} == {
+    assert {
+        name: output[name] for name in ("file", "sound", "participants", "trustlines", "equivalents", "events")
+    } == {
         "file": str(path),
         "sound": True,
         "participants": 4,
@@ -409,20 +414,20 @@ def test_check_tells_warnings_and_stays_0(tmp_path: Path, pendula: Pendula) -> N
         "equivalents": ["UNIT"],
         "events": 1,
     }
-    assert any("dora" in one["message"] for one in told["warnings"])
+    assert any("dora" in one["message"] for one in output["warnings"])
     assert (ended.code, ended.err) == (0, "")
     assert "lonely.json is sound: 4 participants, 3 lines, in UNIT." in " ".join(ended.out.split())
     assert "warning: " in ended.out
 
 
-def test_check_says_whom_the_cap_silences(tmp_path: Path, pendula: Pendula) -> None:
+def test_check_names_profiles_silenced_by_the_cap(tmp_path: Path, pendula: Pendula) -> None:
     people = [{**one, "behaviorProfileId": "rich"} for one in RING["participants"]]
     profile = {"id": "rich", "props": {"amount_model": {"UNIT": {"min": 9, "max": 15, "p50": 10}}}}
-    path = written(tmp_path / "rich.json", {**RING, "participants": people, "behaviorProfiles": [profile]})
+    path = write_file(tmp_path / "rich.json", {**RING, "participants": people, "behaviorProfiles": [profile]})
 
-    under_the_default = said(pendula("credit", "check", path, "--json"))["warnings"]
-    under_more = said(pendula("credit", "check", path, "--cap", "500", "--json"))["warnings"]
-    run = said(pendula("credit", "run", path, "--ticks", "2", "--seed", "1", "--json"))
+    under_the_default = read_json(pendula("credit", "check", path, "--json"))["warnings"]
+    under_more = read_json(pendula("credit", "check", path, "--cap", "500", "--json"))["warnings"]
+    run = read_json(pendula("credit", "run", path, "--ticks", "2", "--seed", "1", "--json"))
 
     assert any("rich" in one["message"] for one in under_the_default)
     assert not any("rich" in one["message"] for one in under_more)
@@ -430,26 +435,26 @@ def test_check_says_whom_the_cap_silences(tmp_path: Path, pendula: Pendula) -> N
 
 
 @pytest.mark.parametrize("profile", ["village", "town", "ring", "market"])
-def test_new_makes_a_sound_scenario_that_can_be_run(profile: str, tmp_path: Path, pendula: Pendula) -> None:
+def test_new_generates_a_valid_scenario_that_can_be_run(profile: str, tmp_path: Path, pendula: Pendula) -> None:
     path = tmp_path / "new.json"
     arguments = ("credit", "new", "--participants", "20", "--profile", profile, "--seed", "7")
 
-    told = said(pendula(*arguments, "-o", path, "--json"))
+    output = read_json(pendula(*arguments, "-o", path, "--json"))
     printed = pendula(*arguments)
 
-    assert told["participants"] == 20
+    assert output["participants"] == 20
     assert printed.out == path.read_text(encoding="utf-8")
     assert encode(decode(printed.out.encode())) + b"\n" == pendula(*arguments, "--json").out.encode()
-    assert said(pendula("credit", "check", path, "--json"))["trustlines"] == told["trustlines"]
-    assert said(pendula("credit", "run", path, "--ticks", "5", "--json"))["counters"]["attempts_total"] > 0
+    assert read_json(pendula("credit", "check", path, "--json"))["trustlines"] == output["trustlines"]
+    assert read_json(pendula("credit", "run", path, "--ticks", "5", "--json"))["counters"]["attempts_total"] > 0
 
 
-def test_new_writes_over_nothing(tmp_path: Path, pendula: Pendula) -> None:
-    path = written(tmp_path / "mine.json", "my own work")
+def test_new_does_not_overwrite_a_file(tmp_path: Path, pendula: Pendula) -> None:
+    path = write_file(tmp_path / "mine.json", "my own work")
 
-    told = error(pendula("credit", "new", "--participants", "5", "-o", path, "--json"))
+    output = error(pendula("credit", "new", "--participants", "5", "-o", path, "--json"))
 
-    assert told["code"] == "file_exists"
+    assert output["code"] == "file_exists"
     assert path.read_text(encoding="utf-8") == "my own work"
     assert pendula("credit", "new", "--participants", "5", "-o", tmp_path / "no" / "x.json").code == 3
 
@@ -458,12 +463,12 @@ def test_new_writes_over_nothing(tmp_path: Path, pendula: Pendula) -> None:
     "arguments",
     [(), ("--participants", "1"), ("--participants", "100001"), ("--participants", "5", "--profile", "city")],
 )
-def test_new_with_wrong_options_is_wrong_usage(arguments: tuple[str, ...], pendula: Pendula) -> None:
+def test_new_with_invalid_options_is_wrong_usage(arguments: tuple[str, ...], pendula: Pendula) -> None:
     assert pendula("credit", "new", *arguments).code == 2
 
 
-def test_names_cannot_command_the_terminal(tmp_path: Path, pendula: Pendula) -> None:
-    path = written(tmp_path / "hostile.json", {**RING, "scenario_id": "\u001b[2J[red]"})
+def test_names_cannot_inject_terminal_sequences(tmp_path: Path, pendula: Pendula) -> None:
+    path = write_file(tmp_path / "hostile.json", {**RING, "scenario_id": "\u001b[2J[red]"})
 
     ended = pendula("credit", "run", path, "--ticks", "1")
 
@@ -476,9 +481,9 @@ def test_names_cannot_command_the_terminal(tmp_path: Path, pendula: Pendula) -> 
 def test_the_smallest_public_scenario_has_its_hundred_attempts(public: Callable[[str], Path], pendula: Pendula) -> None:
     path = public("minimal/scenario.json")
 
-    told = said(pendula("credit", "run", path, "--seed", "42", "--ticks", "5", "--json"))
+    output = read_json(pendula("credit", "run", path, "--seed", "42", "--ticks", "5", "--json"))
 
-    assert told["counters"]["attempts_total"] == 100
+    assert output["counters"]["attempts_total"] == 100
 
 
 @pytest.mark.req("SIM-TEST-1")
@@ -490,7 +495,7 @@ def test_public_negatives_are_refused(name: str, public: Callable[[str], Path], 
     assert ": $" in ended.err
 
 
-def test_a_run_loads_no_library_it_does_not_need(ring: Path, python: Callable[..., Finished]) -> None:
+def test_a_run_imports_no_unneeded_library(ring: Path, python: Callable[..., Finished]) -> None:
     code = "import sys\nfrom pendula.cli import main\ntry:\n main()\nfinally:\n print(*sys.modules, file=sys.stderr)"
 
     ended = python(code, "credit", "run", str(ring), "--ticks", "1", "--json")
@@ -500,7 +505,7 @@ def test_a_run_loads_no_library_it_does_not_need(ring: Path, python: Callable[..
     assert not unneeded & set(ended.err.split())
 
 
-def test_a_run_is_drawn_and_its_series_written(ring: Path, tmp_path: Path, pendula: Pendula) -> None:
+def test_a_run_writes_a_chart_and_its_series(ring: Path, tmp_path: Path, pendula: Pendula) -> None:
     chart, table = tmp_path / "run.svg", tmp_path / "run.csv"
 
     pendula("credit", "run", ring, "--ticks", "12", *OFTEN, "--chart", chart, "--csv", table)
@@ -513,10 +518,10 @@ def test_a_run_is_drawn_and_its_series_written(ring: Path, tmp_path: Path, pendu
 def test_a_bundle_is_repeated_to_the_same_digests_and_takes_no_other_options(
     ring: Path, tmp_path: Path, pendula: Pendula
 ) -> None:
-    first = said(pendula("credit", "run", ring, "--ticks", "12", *OFTEN, "--out", tmp_path / "out", "--json"))
+    first = read_json(pendula("credit", "run", ring, "--ticks", "12", *OFTEN, "--out", tmp_path / "out", "--json"))
     bundle = tmp_path / "out" / "bundle.zip"
 
-    again = said(pendula("credit", "run", bundle, "--json"))
+    again = read_json(pendula("credit", "run", bundle, "--json"))
 
     assert again["digests"] == first["digests"]
     assert pendula("credit", "run", bundle, "--ticks", "3").code == 2

@@ -1,4 +1,4 @@
-"""`pendula credit sweep` and `compare`: many runs from the command line, their files, their ends."""
+"""`pendula credit sweep` and `compare`: output, files, interrupts."""
 
 import os
 import signal
@@ -15,14 +15,14 @@ from pendula.credit.settings import BY_VARIABLE, Settings, changed
 from pendula.credit.studies.sweeps import sweep
 from pendula.documents import read_file
 from pendula.spreading import cluster as cluster_work
-from tests.cli.commands.credit.villages import OFTEN, error, said, written
+from tests.cli.commands.credit.villages import OFTEN, error, read_json, write_file
 from tests.cli.conftest import Pendula, quiet_environment
 
 CADENCES = ("--vary", "clearing_every_n_ticks=2,4", "--ticks", "8", "--seeds", "2")
 
 
 @pytest.fixture(autouse=True)
-def no_settings_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def clear_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in BY_VARIABLE:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "160")
@@ -30,19 +30,19 @@ def no_settings_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def ring(tmp_path: Path) -> Path:
-    return written(tmp_path / "ring.json")
+    return write_file(tmp_path / "ring.json")
 
 
 def test_a_sweep_prints_the_columns_of_the_library(ring: Path, pendula: Pendula) -> None:
-    found = said(pendula("credit", "sweep", ring, *CADENCES, "--cap", "7", "--workers", "1", "--json"))
+    output = read_json(pendula("credit", "sweep", ring, *CADENCES, "--cap", "7", "--workers", "1", "--json"))
 
     cap = changed(Settings(), {"amount_cap": "7"})
     expected = sweep(read_file(ring), {"clearing_every_n_ticks": ["2", "4"]}, (1, 2), 8, settings=cap)
-    assert found["runs"] == 4
-    assert found["columns"]["values"] == expected.values
-    assert found["columns"]["order"] == list(expected.values)
-    assert found["columns"]["kinds"] == expected.kinds
-    assert found["digest"] == expected.digest
+    assert output["runs"] == 4
+    assert output["columns"]["values"] == expected.values
+    assert output["columns"]["order"] == list(expected.values)
+    assert output["columns"]["kinds"] == expected.kinds
+    assert output["digest"] == expected.digest
 
 
 def test_a_sweep_writes_its_rows_exactly(ring: Path, tmp_path: Path, pendula: Pendula) -> None:
@@ -77,9 +77,7 @@ def test_a_sweep_shows_medians_in_one_table(ring: Path, pendula: Pendula) -> Non
         (("--skip", "1"), "at least one must be counted"),
     ],
 )
-def test_a_sweep_that_makes_no_sense_is_wrong_usage(
-    arguments: tuple[str, ...], says: str, ring: Path, pendula: Pendula
-) -> None:
+def test_an_invalid_sweep_is_wrong_usage(arguments: tuple[str, ...], says: str, ring: Path, pendula: Pendula) -> None:
     ended = pendula("credit", "sweep", ring, "--ticks", "1", *arguments, "--json")
 
     assert ended.code == 2
@@ -97,17 +95,17 @@ def test_a_missing_extra_is_one_sentence(ring: Path, pendula: Pendula, monkeypat
     )
 
 
-def test_a_comparison_without_sides_is_static_against_adaptive(ring: Path, pendula: Pendula) -> None:
-    found = said(
+def test_the_default_comparison_is_static_against_adaptive(ring: Path, pendula: Pendula) -> None:
+    output = read_json(
         pendula("credit", "compare", ring, "--seeds", "2", "--ticks", "9", "--skip", "2", "--workers", "1", "--json")
     )
 
-    assert found["settings"] == {"SIMULATOR_CLEARING_POLICY": ["static", "adaptive"]}
-    assert found["names"] == ["policy=static", "policy=adaptive"]
-    assert found["seeds"] == [1, 2]
-    assert found["columns"]["values"]["side"] == ["policy=static"] * 2 + ["policy=adaptive"] * 2
-    assert found["verdict"]["passed"] is False
-    assert "panels" not in found
+    assert output["settings"] == {"SIMULATOR_CLEARING_POLICY": ["static", "adaptive"]}
+    assert output["names"] == ["policy=static", "policy=adaptive"]
+    assert output["seeds"] == [1, 2]
+    assert output["columns"]["values"]["side"] == ["policy=static"] * 2 + ["policy=adaptive"] * 2
+    assert output["verdict"]["passed"] is False
+    assert "panels" not in output
 
 
 def test_a_comparison_changes_the_scenario_of_both_sides(ring: Path, pendula: Pendula) -> None:
@@ -115,8 +113,8 @@ def test_a_comparison_changes_the_scenario_of_both_sides(ring: Path, pendula: Pe
     sides = ("--a", "cap=30", "--b", "cap=20", "--skip", "0")
     change = ("--set", "trustlines[*].limit*0.1", "--set", "actions_per_tick_max=7")
 
-    compared = said(pendula("credit", "compare", ring, *sides, *change, *words))
-    swept = said(pendula("credit", "sweep", ring, "--vary", "cap=30,20", *change, *words))
+    compared = read_json(pendula("credit", "compare", ring, *sides, *change, *words))
+    swept = read_json(pendula("credit", "sweep", ring, "--vary", "cap=30,20", *change, *words))
     refused = pendula("credit", "compare", ring, *sides, "--set", "trustlines[from=zoe].limit=5", *words)
 
     assert compared["columns"]["values"]["ledger_digest"] == swept["columns"]["values"]["ledger_digest"]
@@ -124,8 +122,8 @@ def test_a_comparison_changes_the_scenario_of_both_sides(ring: Path, pendula: Pe
 
 
 def test_a_comparison_takes_two_files_and_draws(ring: Path, tmp_path: Path, pendula: Pendula) -> None:
-    often = written(tmp_path / "often.json", {"clearing_every_n_ticks": 2})
-    rarely = written(tmp_path / "rarely.yaml", "SIMULATOR_CLEARING_EVERY_N_TICKS: 6\n")
+    often = write_file(tmp_path / "often.json", {"clearing_every_n_ticks": 2})
+    rarely = write_file(tmp_path / "rarely.yaml", "SIMULATOR_CLEARING_EVERY_N_TICKS: 6\n")
     picture, table = tmp_path / "both.svg", tmp_path / "both.csv"
 
     ended = pendula(
@@ -150,7 +148,7 @@ def test_a_comparison_takes_two_files_and_draws(ring: Path, tmp_path: Path, pend
         (("only-one.json",), "Side B has no file"),
     ],
 )
-def test_a_comparison_that_makes_no_sense_is_wrong_usage(
+def test_an_invalid_comparison_is_wrong_usage(
     arguments: tuple[str, ...], says: str, ring: Path, pendula: Pendula
 ) -> None:
     ended = pendula("credit", "compare", ring, *arguments, "--json")
@@ -160,7 +158,7 @@ def test_a_comparison_that_makes_no_sense_is_wrong_usage(
 
 
 def test_a_settings_file_with_faults_is_refused_with_their_places(ring: Path, tmp_path: Path, pendula: Pendula) -> None:
-    faulty = written(tmp_path / "faulty.json", '{\n "clearing_polcy": "static"}')
+    faulty = write_file(tmp_path / "faulty.json", '{\n "clearing_polcy": "static"}')
 
     ended = pendula("credit", "compare", ring, faulty, faulty)
 
@@ -171,35 +169,35 @@ def test_a_settings_file_with_faults_is_refused_with_their_places(ring: Path, tm
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="children are looked up in /proc")
 @pytest.mark.parametrize("ending", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.long)])
 @pytest.mark.usefixtures("interruptible")
-def test_whatever_ends_a_sweep_ends_its_workers(ending: signal.Signals, ring: Path) -> None:
+def test_ending_a_sweep_ends_its_workers(ending: signal.Signals, ring: Path) -> None:
     command = [sys.executable, "-m", "pendula", "credit", "sweep", str(ring), "--ticks", "1000000", "--workers", "2"]
     with subprocess.Popen(
         [*command, *OFTEN], env=quiet_environment(), stderr=subprocess.PIPE, start_new_session=True
     ) as program:
         try:
-            workers = _until(lambda: _children(program.pid), lambda found: len(found) >= 2)
+            workers = _until(lambda: _children(program.pid), lambda output: len(output) >= 2)
             if ending == signal.SIGINT:
-                os.killpg(program.pid, ending)  # as a terminal does: to everybody at once
+                os.killpg(program.pid, ending)  # like a terminal: to the whole process group
             else:
                 program.send_signal(ending)
-            _, told = program.communicate(timeout=300)
+            _, output = program.communicate(timeout=300)
         finally:
             program.kill()
 
     assert program.returncode == (130 if ending == signal.SIGINT else -ending)
     if ending == signal.SIGINT:
-        assert told == b"pendula: Interrupted: nothing was written (interrupted)\n"
+        assert output == b"pendula: Interrupted: nothing was written (interrupted)\n"
     assert _until(lambda: [pid for pid in workers if _lives(pid)], lambda left: not left) == []
 
 
 def _children(pid: int) -> list[int]:
-    """Its worker processes; the one that keeps track of what they share is none."""
-    found = []
+    """Its worker processes, without the resource tracker."""
+    output = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         for child in (task / "children").read_text().split():
             if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
-                found.append(int(child))
-    return found
+                output.append(int(child))
+    return output
 
 
 def _lives(pid: int) -> bool:
@@ -210,11 +208,11 @@ def _lives(pid: int) -> bool:
 
 
 def _until(look: Callable[[], list[int]], enough: Callable[[list[int]], bool]) -> list[int]:
-    """What `look` sees once it is enough; at the latest after a minute, whatever it is then."""
+    """Poll `look` until `enough` holds, for at most a minute; returns the last result."""
     last = time.monotonic() + 300
-    while not enough(found := look()) and time.monotonic() < last:
+    while not enough(output := look()) and time.monotonic() < last:
         time.sleep(0.01)
-    return found
+    return output
 
 
 def test_a_sweep_varies_the_scenario_and_draws_its_result(ring: Path, tmp_path: Path, pendula: Pendula) -> None:
@@ -222,15 +220,15 @@ def test_a_sweep_varies_the_scenario_and_draws_its_result(ring: Path, tmp_path: 
     words = ("--ticks", "6", "--seeds", "1", "--workers", "1", "--chart", chart, "--json")
     limits = ("--vary", "trustlines[*].limit*=0.5,1", "--set", "participants.*.limit*2")
 
-    told = said(pendula("credit", "sweep", ring, *limits, *words))
+    output = read_json(pendula("credit", "sweep", ring, *limits, *words))
 
-    assert told["columns"]["values"]["trustlines[*].limit*"] == ["0.5", "1"]
-    assert len(set(told["columns"]["values"]["ledger_digest"])) == 2
+    assert output["columns"]["values"]["trustlines[*].limit*"] == ["0.5", "1"]
+    assert len(set(output["columns"]["values"]["ledger_digest"])) == 2
     assert ElementTree.fromstring(chart.read_text(encoding="utf-8")).tag.endswith("svg")
     assert pendula("credit", "sweep", ring, "--vary", "trustlines[*]=1", *words).code == 2
 
 
-def test_a_comparison_says_that_the_adaptive_side_was_never_active(ring: Path, pendula: Pendula) -> None:
+def test_a_comparison_reports_an_adaptive_side_that_was_never_active(ring: Path, pendula: Pendula) -> None:
     ended = pendula("credit", "compare", ring, "--seeds", "2", "--ticks", "9", "--skip", "2", "--workers", "1")
 
     line = "B was never active: adaptive equals the static cadence below adaptive_no_capacity_high (0.60)."

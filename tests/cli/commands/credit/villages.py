@@ -1,4 +1,4 @@
-"""A small network for the commands of the scheduler, and what they are run with."""
+"""A small network for the commands, and helpers to run them."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.cli.conftest import Finished
 
-# Everybody pays the next one: debts close to a circle of three, which every clearing shrinks.
+# Each pays the next one: debts form a circle of three, which every clearing reduces.
 RING: dict[str, Any] = {
     "schema_version": "scenario/1",
     "scenario_id": "ring",
@@ -26,12 +26,12 @@ RING: dict[str, Any] = {
 OFTEN = ("--set", "clearing_every_n_ticks=4")
 
 
-def written(path: Path, scenario: object = RING) -> Path:
+def write_file(path: Path, scenario: object = RING) -> Path:
     path.write_text(scenario if isinstance(scenario, str) else json.dumps(scenario), encoding="utf-8")
     return path
 
 
-def said(ended: Finished) -> Any:
+def read_json(ended: Finished) -> Any:
     assert (ended.code, ended.err) == (0, ""), ended
     return json.loads(ended.out)
 

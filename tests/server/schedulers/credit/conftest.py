@@ -1,4 +1,4 @@
-"""A simulator for each test: `sim` runs fast, `still` lets no time pass by itself."""
+"""A simulator for each test: `sim` runs fast, `still` never ticks."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,11 +10,11 @@ from tests.server.schedulers.credit.simulators import STILL, Simulator, simulato
 
 @pytest.fixture
 async def sim(tmp_path: Path) -> AsyncIterator[Simulator]:
-    async with simulator(tmp_path / "data") as found:
-        yield found
+    async with simulator(tmp_path / "data") as client:
+        yield client
 
 
 @pytest.fixture
 async def still(tmp_path: Path) -> AsyncIterator[Simulator]:
-    async with simulator(tmp_path / "data", STILL) as found:
-        yield found
+    async with simulator(tmp_path / "data", STILL) as client:
+        yield client

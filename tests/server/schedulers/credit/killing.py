@@ -1,4 +1,4 @@
-"""A server with the simulator in a process of its own, to be killed in the middle of what it does."""
+"""A server with the simulator in its own process, to be killed."""
 
 import multiprocessing
 import os
@@ -17,7 +17,7 @@ from pendula.server.serving import bind, server_for
 from pendula.server.settings import Settings
 from tests.server.schedulers.credit.simulators import QUICK
 
-# Forked from one warm parent: a fresh interpreter for each kill would take a hundred times as long.
+# Forked from one warm parent: a new interpreter for each kill takes a hundred times as long.
 WARM = multiprocessing.get_context("forkserver")
 WARM.set_forkserver_preload(["tests.server.schedulers.credit.killing"])
 
@@ -32,7 +32,7 @@ def serve(data: str, to_parent: Connection) -> None:
 
 @contextmanager
 def doomed(data: Path) -> Iterator[httpx.Client]:
-    """A client of a server that is killed, without any warning, when this is left."""
+    """A client of a server that is killed on exit."""
     ours, theirs = WARM.Pipe()
     process = WARM.Process(target=serve, args=(str(data), theirs), daemon=True)
     process.start()

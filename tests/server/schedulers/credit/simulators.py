@@ -1,4 +1,4 @@
-"""Servers with the simulator to test with, and a client that refuses what the protocol does not list."""
+"""Servers with the simulator, and a client, for tests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -15,14 +15,14 @@ from tests.server.living import client_of, running, supervisor_of
 
 BASE = "/api/v1/simulator"
 QUICK = {"SIMULATOR_HEARTBEAT_MS": "5", "SIMULATOR_ACTIONS_ENABLE": "1", "SIMULATOR_REAL_AMOUNT_CAP": "500"}
-# So far away that nothing happens but what a test does.
+# So long that no heartbeat or tick happens during a test.
 STILL = {**QUICK, "SIMULATOR_HEARTBEAT_MS": "3600000"}
 RING = {"scenario_id": "ring-of-five", "mode": "real", "intensity_percent": 50, "seed": 7}
 VILLAGE = {"scenario_id": "village-100", "mode": "real", "intensity_percent": 70, "seed": 42}
 
 
 class Simulator:
-    """A client of a simulator in this event loop."""
+    """A client of a simulator in the same event loop."""
 
     def __init__(self, client: httpx.AsyncClient, service: SimulatorService) -> None:
         self.client = client
@@ -35,7 +35,7 @@ class Simulator:
         return await self.client.post(BASE + path, json=body, **options)
 
     async def ok(self, path: str, body: Any = None) -> Any:
-        """What a POST answers that must succeed."""
+        """The body of a POST that must succeed."""
         response = await self.post(path, body)
         assert response.status_code == 200, response.text
         return response.json()
@@ -50,25 +50,25 @@ class Simulator:
         return run_id
 
     async def status(self, run_id: str) -> dict[str, Any]:
-        found: dict[str, Any] = await self.look(f"/runs/{run_id}")
-        return found
+        status: dict[str, Any] = await self.look(f"/runs/{run_id}")
+        return status
 
     async def until(self, run_id: str, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Look again until it holds; a test that would hang fails instead."""
-        found: dict[str, Any] = {}
+        """Poll until the condition holds; fails after two minutes."""
+        status: dict[str, Any] = {}
         with suppress(TimeoutError):
             async with asyncio.timeout(120):
-                while not holds(found := await self.status(run_id)):
+                while not holds(status := await self.status(run_id)):
                     await asyncio.sleep(0.02)
-                return found
-        raise AssertionError(found)
+                return status
+        raise AssertionError(status)
 
     async def after_tick(self, run_id: str, tick: int) -> dict[str, Any]:
-        return await self.until(run_id, lambda found: found["sim_time_ms"] >= tick * 1000)
+        return await self.until(run_id, lambda status: status["sim_time_ms"] >= tick * 1000)
 
     async def events(self, run_id: str, **query: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = await self.look(f"/runs/{run_id}/events/poll", **query)
-        return found
+        events: list[dict[str, Any]] = await self.look(f"/runs/{run_id}/events/poll", **query)
+        return events
 
 
 @asynccontextmanager

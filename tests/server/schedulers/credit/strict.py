@@ -1,7 +1,6 @@
-"""A client that refuses what the protocol does not list, written from the requirements and from nothing else.
+"""A client that rejects everything outside the protocol; written from the requirements, without code of the server.
 
-Every form is closed: a member that is not listed fails, and so does one of another kind. It shares no code with the
-server.
+An unlisted member fails, and so does a member of another type.
 """
 
 import re
@@ -33,7 +32,7 @@ REASONS = {
 
 
 class Unlisted(AssertionError):
-    """An answer that a strict client refuses."""
+    """A response that a strict client rejects."""
 
 
 def need(holds: bool, value: Any, what: str) -> None:
@@ -46,7 +45,7 @@ def text(value: Any) -> None:
 
 
 def integer(value: Any) -> None:
-    need(isinstance(value, int) and not isinstance(value, bool), value, "a whole number")
+    need(isinstance(value, int) and not isinstance(value, bool), value, "an integer")
 
 
 def count(value: Any) -> None:
@@ -77,7 +76,7 @@ def one_of(*words: Any) -> Check:
 
 
 def maybe(check: Check) -> Check:
-    """Null, or this; a member that may be null may also be absent."""
+    """Null or this; a nullable member may be absent."""
 
     def checked(value: Any) -> None:
         if value is not None:
@@ -97,7 +96,7 @@ def many(check: Check) -> Check:
 
 
 def form(**members: Check) -> Check:
-    """Exactly these members; a name that Python has taken ends with an underscore."""
+    """Exactly these members; the name of a Python keyword ends with an underscore."""
     listed = {name.rstrip("_"): check for name, check in members.items()}
 
     def checked(value: Any) -> None:
@@ -316,7 +315,7 @@ PAYLOAD = form(
     node_patch=maybe(many(anything)),
     edge_patch=maybe(many(anything)),
 )
-# Events may carry more; these they must.
+# Required members; events may have more.
 EVENTS: dict[str, dict[str, Check]] = {
     "run_status": {"run_id": text, "scenario_id": text, "state": one_of(*sorted(STATES))},
     "tx.updated": {"equivalent": text, "from": text, "to": text, "amount": amount, "edges": many(anything)},

@@ -1,4 +1,4 @@
-"""Every answer through the front door has exactly the listed form, as a client that refuses anything else reads it."""
+"""Every response over HTTP has exactly the members of the protocol."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -35,14 +35,14 @@ ACTIONS: list[tuple[str, dict[str, Any], strict.Check]] = [
 
 
 @pytest.mark.req("SIM-API-1", "SIM-API-3", "SIM-API-4", "SIM-API-24")
-async def test_scenarios_have_their_form(still: Simulator) -> None:
+async def test_scenarios_match_the_protocol(still: Simulator) -> None:
     strict.SCENARIOS(await still.look("/scenarios"))
     strict.SUMMARY(await still.look("/scenarios/village-100"))
     strict.SNAPSHOT(await still.look("/scenarios/village-100/graph/preview", equivalent="UNIT", mode="real"))
 
 
 @pytest.mark.req("SIM-API-5", "SIM-API-7", "SIM-API-8", "SIM-API-9", "SIM-API-24")
-async def test_runs_have_their_form_in_every_state(sim: Simulator) -> None:
+async def test_runs_match_the_protocol_in_every_state(sim: Simulator) -> None:
     strict.ACTIVE(await sim.look("/runs/active"))
     created = await sim.ok("/runs", {**VILLAGE, "deterministic": True})
     strict.CREATED(created)
@@ -58,7 +58,7 @@ async def test_runs_have_their_form_in_every_state(sim: Simulator) -> None:
 
 @pytest.mark.req("SIM-API-13", "SIM-API-14", "SIM-API-15", "SIM-API-16", "SIM-API-26", "SIM-API-27", "SIM-STO-3")
 @pytest.mark.parametrize("stopped", [False, True])
-async def test_what_a_run_shows_has_its_form_while_it_runs_and_afterwards(sim: Simulator, stopped: bool) -> None:
+async def test_views_of_a_run_match_the_protocol_while_it_runs_and_afterwards(sim: Simulator, stopped: bool) -> None:
     run_id = (await sim.ok("/runs", VILLAGE))["run_id"]
     await sim.after_tick(run_id, 15)
     if stopped:
@@ -88,7 +88,7 @@ async def test_what_a_run_shows_has_its_form_while_it_runs_and_afterwards(sim: S
 
 
 @pytest.mark.req("SIM-API-18")
-async def test_the_active_run_is_shown_without_its_name(still: Simulator) -> None:
+async def test_the_active_run_needs_no_id(still: Simulator) -> None:
     run_id = await still.start()
 
     strict.SNAPSHOT(await still.look("/graph/snapshot", equivalent="HOUR"))
@@ -101,7 +101,7 @@ async def test_the_active_run_is_shown_without_its_name(still: Simulator) -> Non
 
 @pytest.mark.req("SIM-API-25", "SIM-API-17", "SIM-API-24", "SIM-ACT-7")
 @pytest.mark.parametrize(("name", "body", "form"), ACTIONS, ids=[f"{at}-{row[0]}" for at, row in enumerate(ACTIONS)])
-async def test_an_action_answers_in_its_form_and_echoes_its_id(
+async def test_an_action_matches_the_protocol_and_echoes_its_id(
     still: Simulator, name: str, body: dict[str, Any], form: strict.Check
 ) -> None:
     run_id = await still.start()
@@ -136,7 +136,7 @@ async def test_an_action_answers_in_its_form_and_echoes_its_id(
         ("tx-once", {"equivalent": "HOUR", "amount": "much"}, 400, "INVALID_REQUEST"),
     ],
 )
-async def test_an_action_is_refused_with_one_object_without_a_frame(
+async def test_a_refused_action_has_no_error_member(
     still: Simulator, name: str, body: dict[str, Any], status: int, code: str
 ) -> None:
     run_id = await still.start()
@@ -148,7 +148,7 @@ async def test_an_action_is_refused_with_one_object_without_a_frame(
 
 
 @pytest.mark.req("SIM-API-25")
-async def test_what_gates_and_missing_runs_refuse_under_actions_has_no_frame_either(still: Simulator) -> None:
+async def test_other_refusals_under_actions_have_no_error_member(still: Simulator) -> None:
     path = "/runs/run_20260101_000000_00000000/actions/payment-real"
     missing = await still.post(path, {**PEOPLE, "amount": "1"})
     foreign = await still.post(path, {}, headers={"origin": "http://evil.example"})
@@ -159,7 +159,7 @@ async def test_what_gates_and_missing_runs_refuse_under_actions_has_no_frame_eit
 
 
 @pytest.mark.req("SIM-API-17")
-async def test_actions_are_refused_where_they_are_switched_off(tmp_path: Path) -> None:
+async def test_actions_are_refused_if_they_are_disabled(tmp_path: Path) -> None:
     async with simulator(tmp_path / "data", {**STILL, "SIMULATOR_ACTIONS_ENABLE": "0"}) as sim:
         run_id = await sim.start()
         response = await sim.post(f"/runs/{run_id}/actions/payment-real", {**PEOPLE, "amount": "1"})
@@ -195,7 +195,7 @@ async def test_every_event_of_a_busy_run_has_what_its_type_requires(tmp_path: Pa
 
 
 @pytest.mark.req("SIM-EVT-2", "SIM-API-24")
-async def test_changes_of_the_network_by_hand_are_told_in_closed_payloads(still: Simulator) -> None:
+async def test_manual_changes_of_the_network_match_the_protocol(still: Simulator) -> None:
     run_id = await still.start()
     for name, body, _ in ACTIONS:
         await still.ok(f"/runs/{run_id}/actions/{name}", body)
@@ -208,7 +208,7 @@ async def test_changes_of_the_network_by_hand_are_told_in_closed_payloads(still:
 
 
 @pytest.mark.req("SIM-API-24")
-async def test_our_own_additions_are_in_details_alone(still: Simulator) -> None:
+async def test_our_additions_are_only_in_details(still: Simulator) -> None:
     run_id = await still.start()
 
     details = await still.look(f"/runs/{run_id}/details")
@@ -218,7 +218,7 @@ async def test_our_own_additions_are_in_details_alone(still: Simulator) -> None:
 
 
 @pytest.mark.req("SIM-API-13")
-async def test_a_link_shows_what_is_used_and_what_is_left(still: Simulator) -> None:
+async def test_a_link_shows_used_and_available_capacity(still: Simulator) -> None:
     run_id = await still.start()
     await still.ok(f"/runs/{run_id}/actions/payment-real", {**PEOPLE, "amount": "9"})
 
@@ -236,7 +236,7 @@ async def test_a_link_shows_what_is_used_and_what_is_left(still: Simulator) -> N
 async def test_the_public_negative_scenarios_are_refused_with_places(still: Simulator, name: str) -> None:
     path = PUBLIC / "negative" / f"{name}.json"
     if not path.is_file():
-        pytest.skip("the public scenarios are not here")
+        pytest.skip("the public scenarios are not installed")
     headers = {"content-type": "application/json"}
     response = await still.client.post("/api/v1/simulator/scenarios", content=path.read_bytes(), headers=headers)
 

@@ -1,4 +1,4 @@
-"""Reads of a simulator that can be large: in threads of their own, given up when they take too long."""
+"""Large reads of a simulator run in their own threads and end at a time limit."""
 
 import asyncio
 import threading
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Threads:
-    """The names of the threads that called a function, which is called all the same."""
+    """Records the names of the threads that call a function."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, place: Any, name: str) -> None:
         self.names: set[str] = set()
@@ -37,7 +37,7 @@ class Threads:
         monkeypatch.setattr(place, name, noted)
 
 
-async def test_a_question_about_an_ended_run_is_not_answered_by_the_event_loop(
+async def test_a_query_to_an_ended_run_does_not_block_the_event_loop(
     still: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = await still.start()
@@ -52,7 +52,7 @@ async def test_a_question_about_an_ended_run_is_not_answered_by_the_event_loop(
 
 
 @pytest.mark.parametrize("ended", [False, True])
-async def test_routes_to_everybody_are_found_beside_the_engine_and_the_event_loop(
+async def test_payment_targets_block_neither_the_engine_nor_the_event_loop(
     still: Simulator, monkeypatch: pytest.MonkeyPatch, ended: bool
 ) -> None:
     run_id = await still.start(scenario_id="village-100")
@@ -69,7 +69,7 @@ async def test_routes_to_everybody_are_found_beside_the_engine_and_the_event_loo
     assert with_amounts["items"]
 
 
-async def test_the_search_for_routes_to_everybody_can_be_given_up(still: Simulator) -> None:
+async def test_the_search_for_payment_targets_can_be_cancelled(still: Simulator) -> None:
     run_id = await still.start(scenario_id="village-100")
     run = await still.service.find(still.service._records[run_id].owner, run_id)
     cancellation = Cancellation()
@@ -120,17 +120,17 @@ async def test_files_and_previews_are_read_in_the_lane_of_large_reads(
         assert not any(name == threading.main_thread().name for name in one.names)
 
 
-async def test_only_so_many_reads_of_what_was_measured_wait_for_the_store(
+async def test_the_number_of_metrics_reads_waiting_for_the_store_is_limited(
     still: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = await still.start()
     most = QUEUE_FACTOR * PAST_READS_PER_CALLER.default
-    asked: list[str] = []
+    queried: list[str] = []
     released = asyncio.Event()
     query_store = still.service.query_store
 
     async def held(run_id: str, question: Callable[[Store], Any]) -> Any:
-        asked.append(run_id)
+        queried.append(run_id)
         await released.wait()
         return await query_store(run_id, question)
 
@@ -138,19 +138,19 @@ async def test_only_so_many_reads_of_what_was_measured_wait_for_the_store(
     reads = [asyncio.create_task(still.get(f"/runs/{run_id}/metrics")) for _ in range(most)]
     lane = still.service.large_reads
     async with asyncio.timeout(240):
-        while lane.inside < most or not asked:
+        while lane.inside < most or not queried:
             await asyncio.sleep(0.001)
         another = await still.get(f"/runs/{run_id}/metrics")
-    waiting = len(asked)
+    waiting = len(queried)
     released.set()
     answers = await asyncio.gather(*reads)
 
-    assert waiting == 1, "one thread of two is left to other callers"
+    assert waiting == 1, "one of two threads is left for other callers"
     assert (another.status_code, code_of(another)) == (503, "past_busy")
     assert {one.status_code for one in answers} == {200}
 
 
-async def test_a_run_is_not_said_to_be_without_numbers_because_many_ask(still: Simulator) -> None:
+async def test_details_are_not_null_because_too_many_reads_wait(still: Simulator) -> None:
     run_id = await still.start()
     await still.ok(f"/runs/{run_id}/stop")
     await still.look(f"/runs/{run_id}/details")

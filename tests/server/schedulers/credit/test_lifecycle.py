@@ -1,4 +1,4 @@
-"""Runs over HTTP: every command in every state, once and twice, and what each of them leaves."""
+"""Runs over HTTP: every command in every state, once and twice."""
 
 import asyncio
 import re
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.req("SIM-API-5", "SIM-RUN-4", "SIM-RUN-14", "SIM-TEST-2")
-async def test_a_run_is_running_when_its_creation_answers(still: Simulator) -> None:
+async def test_a_created_run_is_running(still: Simulator) -> None:
     run_id = await still.start()
 
     assert re.fullmatch(r"run_\d{8}_\d{6}_[0-9a-f]{8}", run_id)
@@ -22,7 +22,7 @@ async def test_a_run_is_running_when_its_creation_answers(still: Simulator) -> N
 
 
 @pytest.mark.req("SIM-API-8", "SIM-RUN-3", "SIM-RUN-8", "SIM-TEST-3")
-async def test_pause_resume_and_stop_give_200_however_often(still: Simulator) -> None:
+async def test_repeated_pause_resume_and_stop_give_200(still: Simulator) -> None:
     run_id = await still.start()
 
     states = [
@@ -35,20 +35,20 @@ async def test_pause_resume_and_stop_give_200_however_often(still: Simulator) ->
 
 @pytest.mark.req("SIM-RUN-8")
 @pytest.mark.parametrize("verb", ["pause", "resume", "stop", "intensity"])
-async def test_each_accepted_command_tells_where_the_run_stands(still: Simulator, verb: str) -> None:
+async def test_each_accepted_command_publishes_the_status(still: Simulator, verb: str) -> None:
     run_id = await still.start()
     before = len(await still.events(run_id))
     await still.ok(f"/runs/{run_id}/{verb}", {"intensity_percent": 3} if verb == "intensity" else None)
 
-    told = (await still.events(run_id))[before:]
+    published = (await still.events(run_id))[before:]
 
-    assert {event["type"] for event in told} == {"run_status"}
-    # A stop is told twice: that it is wanted, and that it is done.
-    assert len(told) == (2 if verb == "stop" else 1)
+    assert {event["type"] for event in published} == {"run_status"}
+    # A stop has two statuses: stopping and stopped.
+    assert len(published) == (2 if verb == "stop" else 1)
 
 
 @pytest.mark.req("SIM-RUN-7", "SIM-RUN-13", "SIM-API-9")
-async def test_a_stop_passes_through_stopping_and_keeps_who_wanted_it_and_why(still: Simulator) -> None:
+async def test_a_stop_passes_through_stopping_and_stores_source_and_reason(still: Simulator) -> None:
     run_id = await still.start()
 
     status = await still.ok(f"/runs/{run_id}/stop?source=ui&reason=enough")
@@ -60,7 +60,7 @@ async def test_a_stop_passes_through_stopping_and_keeps_who_wanted_it_and_why(st
 
 
 @pytest.mark.req("SIM-RUN-7")
-async def test_nothing_of_a_stopped_run_goes_on(sim: Simulator) -> None:
+async def test_a_stopped_run_has_no_more_ticks_or_events(sim: Simulator) -> None:
     before = asyncio.all_tasks()
     run_id = await sim.start()
     await sim.after_tick(run_id, 2)
@@ -77,15 +77,15 @@ async def test_a_paused_run_has_heartbeats_and_nothing_else(sim: Simulator) -> N
     await sim.after_tick(run_id, 3)
     paused = await sim.ok(f"/runs/{run_id}/pause")
     last = (await sim.events(run_id))[-1]["event_id"]
-    while len(found := await sim.events(run_id, after=last)) < 5:
+    while len(events := await sim.events(run_id, after=last)) < 5:
         await asyncio.sleep(0.005)
 
-    assert {event["type"] for event in found} == {"run_status"}
+    assert {event["type"] for event in events} == {"run_status"}
     assert (await sim.status(run_id))["sim_time_ms"] == paused["sim_time_ms"]
 
 
 @pytest.mark.req("SIM-RUN-9", "SIM-API-10")
-async def test_a_restart_plans_the_same_ticks_again_and_numbers_go_on(sim: Simulator) -> None:
+async def test_a_restart_repeats_the_plan_and_continues_event_numbers(sim: Simulator) -> None:
     run_id = await sim.start(intensity_percent=100)
     first = await _payments(sim, run_id, 40)
     last = (await sim.events(run_id))[-1]["event_id"]
@@ -99,7 +99,7 @@ async def test_a_restart_plans_the_same_ticks_again_and_numbers_go_on(sim: Simul
 
 
 async def _payments(sim: Simulator, run_id: str, count: int, after: str | None = None) -> list[tuple[str, ...]]:
-    """The first so many payments since an event, tried or made."""
+    """The first `count` payments after an event, tried or made."""
     query = {} if after is None else {"after": after}
     while True:
         events = await sim.events(run_id, **query)
@@ -111,7 +111,7 @@ async def _payments(sim: Simulator, run_id: str, count: int, after: str | None =
 
 
 @pytest.mark.req("SIM-RUN-3", "SIM-RUN-9")
-async def test_a_stopped_run_can_be_started_again(sim: Simulator) -> None:
+async def test_a_stopped_run_can_be_restarted(sim: Simulator) -> None:
     run_id = await sim.start()
     await sim.after_tick(run_id, 3)
     await sim.ok(f"/runs/{run_id}/stop?reason=enough")
@@ -134,7 +134,7 @@ async def test_intensity_changes_while_a_run_is_active(still: Simulator, paused:
 
 @pytest.mark.req("SIM-INT-6")
 @pytest.mark.parametrize("value", [-1, 101, 2.5, "12", None, True])
-async def test_an_intensity_that_cannot_be_is_refused_and_changes_nothing(still: Simulator, value: object) -> None:
+async def test_an_invalid_intensity_is_refused_and_changes_nothing(still: Simulator, value: object) -> None:
     run_id = await still.start()
 
     response = await still.post(f"/runs/{run_id}/intensity", {"intensity_percent": value})
@@ -157,7 +157,7 @@ async def test_one_run_of_an_owner_is_active_at_a_time(still: Simulator) -> None
 
 
 @pytest.mark.req("SIM-RUN-10")
-async def test_a_second_owner_is_told_that_the_server_is_full(still: Simulator) -> None:
+async def test_a_second_owner_is_refused_if_the_server_is_full(still: Simulator) -> None:
     run_id = await still.start()
     await still.ok("/session/ensure")
 
@@ -209,7 +209,7 @@ async def test_the_seed_comes_from_request_then_setting_then_name(
 
 
 @pytest.mark.req("SIM-RUN-10")
-async def test_a_beat_that_finds_a_tick_under_way_is_counted_and_begins_none(sim: Simulator) -> None:
+async def test_a_tick_due_during_another_is_skipped_and_counted(sim: Simulator) -> None:
     run_id = await sim.start()
     run = await sim.service.find(LOCAL_OWNER, run_id)
     gate = asyncio.Event()

@@ -1,4 +1,4 @@
-"""The OpenAPI document says what the simulator does: everything generated from it is answered as documented."""
+"""Every request generated from the OpenAPI document gets a documented response."""
 
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,14 @@ CHECKS = [not_a_server_error, response_schema_conformance, status_code_conforman
 @pytest.mark.long
 @pytest.mark.req("SIM-API-24", "SIM-ERR-5")
 def test_every_generated_request_is_answered_as_documented(tmp_path: Path) -> None:
-    told = Settings(port=0, data=str(tmp_path / "data"))
-    with LiveServer(told, (scheduler_for(told, STILL),)) as live:
+    server_settings = Settings(port=0, data=str(tmp_path / "data"))
+    with LiveServer(server_settings, (scheduler_for(server_settings, STILL),)) as live:
         with live.client() as client:
             run_id = client.post(f"{BASE}/runs", json=RING).json()["run_id"]
-        # Streams have tests of their own.
+        # Streams have their own tests.
         openapi = schemathesis.openapi.from_url(f"{live.url}/openapi.json")
         schema = openapi.include(path_regex="/simulator/").exclude(path_regex="/events$")
-        operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
+        operations = [operation.ok() for operation in schema.get_all_operations() if isinstance(operation, Ok)]
         for operation in operations:
 
             @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))

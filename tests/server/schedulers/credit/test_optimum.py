@@ -1,4 +1,4 @@
-"""Served runs that measure their clearings against the best one."""
+"""Served runs that compare their clearings with the optimum."""
 
 import pytest
 
@@ -13,11 +13,11 @@ AROUND = ("anna", "bakery", "farm", "dmytro", "cafe")
 
 async def owe_in_a_circle(still: Simulator, run_id: str) -> None:
     for payer, payee in zip(AROUND, (*AROUND[1:], AROUND[0]), strict=True):
-        wish = {"from_pid": payer, "to_pid": payee, "equivalent": "HOUR", "amount": "2"}
-        await still.ok(f"/runs/{run_id}/actions/payment-real", wish)
+        payment = {"from_pid": payer, "to_pid": payee, "equivalent": "HOUR", "amount": "2"}
+        await still.ok(f"/runs/{run_id}/actions/payment-real", payment)
 
 
-async def test_a_clearing_is_told_beside_the_best_one_where_the_run_wants_it(still: Simulator) -> None:
+async def test_a_clearing_event_has_the_optimum_if_the_run_asks_for_it(still: Simulator) -> None:
     run_id = await still.start(settings={"clearing_yardstick": "on"})
     await owe_in_a_circle(still, run_id)
 
@@ -27,7 +27,7 @@ async def test_a_clearing_is_told_beside_the_best_one_where_the_run_wants_it(sti
     assert (done["debt_reduction"], done["optimum"]) == ("10.00", "10.00")
 
 
-async def test_without_a_solver_a_run_clears_all_the_same(still: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_clears_without_a_solver(still: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pendula.credit.outside.solver.find_spec", lambda _: None)
     run_id = await still.start(settings={"clearing_yardstick": "on"})
     await owe_in_a_circle(still, run_id)

@@ -1,4 +1,4 @@
-"""Runs over HTTP whose payments another system makes, and what else the specification asks of a served run."""
+"""Served runs with an external payment service; determinism, queue depth, pace and debug events."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -63,14 +63,14 @@ async def test_a_run_through_a_service_restarts_and_is_read_after_a_stop(tmp_pat
             why = await sim.ok(f"/runs/{run_id}/why", {"question": {"run": True}})
             posts = len(core.posts)
             await sim.ok(f"/runs/{run_id}/restart")
-            await sim.until(run_id, lambda found: found["attempts_total"] > 0)
+            await sim.until(run_id, lambda status: status["attempts_total"] > 0)
 
         assert why["code"] == "run_stopped"
         assert len(core.posts) > posts
 
 
 @pytest.mark.req("SIM-PAY-24", "SIM-SCN-4")
-async def test_a_service_that_is_not_allowed_is_refused_with_those_that_are(tmp_path: Path) -> None:
+async def test_a_service_that_is_not_allowed_is_refused_with_the_allowed_ones(tmp_path: Path) -> None:
     with serving_core(WIRE) as core:
         async with wired(tmp_path / "data", core, STILL) as sim:
             unknown = await sim.post("/runs", {**RUN, "engine": "cor"})
@@ -88,7 +88,7 @@ async def test_a_service_that_is_not_allowed_is_refused_with_those_that_are(tmp_
 
 
 @pytest.mark.req("SIM-PAY-24")
-async def test_what_would_come_of_other_settings_is_not_known_of_an_outside_run(tmp_path: Path) -> None:
+async def test_what_if_is_refused_for_a_run_with_an_external_engine(tmp_path: Path) -> None:
     with serving_core(WIRE) as core:
         async with wired(tmp_path / "data", core, STILL) as sim:
             run_id = (await sim.ok("/runs", {**RUN, "engine": "core"}))["run_id"]
@@ -99,7 +99,7 @@ async def test_what_would_come_of_other_settings_is_not_known_of_an_outside_run(
 
 
 @pytest.mark.req("SIM-PAY-24")
-def test_services_are_named_in_the_settings_file(tmp_path: Path) -> None:
+def test_services_are_configured_in_the_settings_file(tmp_path: Path) -> None:
     file = tmp_path / "pendula.toml"
     file.write_text('[credit.engines]\ncore = "http://127.0.0.1:9000/api"\n', encoding="utf-8")
 
@@ -110,11 +110,9 @@ def test_services_are_named_in_the_settings_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("SIM-DET-12", "SIM-API-24")
-@pytest.mark.parametrize("asked", [True, False])
-async def test_a_run_of_the_embedded_engine_is_deterministic_whether_asked_or_not(
-    still: Simulator, asked: bool
-) -> None:
-    run_id = await still.start(deterministic=asked)
+@pytest.mark.parametrize("value", [True, False])
+async def test_a_run_of_the_embedded_engine_is_always_deterministic(still: Simulator, value: bool) -> None:
+    run_id = await still.start(deterministic=value)
 
     details = await still.look(f"/runs/{run_id}/details")
 
@@ -126,7 +124,7 @@ async def test_the_queue_depth_of_status_and_stream_is_that_of_the_run(tmp_path:
     async with simulator(tmp_path / "data", {**STILL, "SIMULATOR_PACE_MS": "1"}) as sim:
         settings = {"max_payments_per_sec": "1", "actions_per_tick_max": "3", "amount_cap": "500"}
         run_id = await sim.start(intensity_percent=100, settings=settings)
-        await sim.until(run_id, lambda found: found["queue_depth"] > 3)
+        await sim.until(run_id, lambda status: status["queue_depth"] > 3)
         paused = await sim.ok(f"/runs/{run_id}/pause")
         statuses = [event for event in await sim.events(run_id) if event["type"] == "run_status"]
         await sim.service._store_thread.ask(lambda store: store.records(), of=run_id)
@@ -151,9 +149,9 @@ async def test_heartbeat_and_pace_are_two_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("SIM-EVT-2")
-@pytest.mark.parametrize("asked", ["on", "off"])
-async def test_a_debug_event_of_each_tick_is_streamed_on_request(sim: Simulator, asked: str) -> None:
-    run_id = await sim.start(settings={"emit_tick_events": asked})
+@pytest.mark.parametrize("value", ["on", "off"])
+async def test_a_debug_event_of_each_tick_is_streamed_on_request(sim: Simulator, value: str) -> None:
+    run_id = await sim.start(settings={"emit_tick_events": value})
     await sim.after_tick(run_id, 3)
     await sim.ok(f"/runs/{run_id}/stop")
 
@@ -161,6 +159,6 @@ async def test_a_debug_event_of_each_tick_is_streamed_on_request(sim: Simulator,
     written = (await sim.get(f"/runs/{run_id}/artifacts/events.ndjson")).text.count('"type":"tick"')
 
     assert [(one["tick_index"], one["sim_time_ms"]) for one in ticks[:3]] == (
-        [(0, 0), (1, 1000), (2, 2000)] if asked == "on" else []
+        [(0, 0), (1, 1000), (2, 2000)] if value == "on" else []
     )
     assert written == len(ticks)

@@ -1,4 +1,4 @@
-"""A run as it was: its network and its counts at any moment of its journal."""
+"""The history of a run: its network and counts at any moment of its journal."""
 
 import shutil
 
@@ -9,7 +9,7 @@ from tests.server.schedulers.credit.simulators import Simulator
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_moment_of_the_past_has_the_counts_and_the_network_of_then(sim: Simulator) -> None:
+async def test_a_past_moment_has_its_own_counts_and_network(sim: Simulator) -> None:
     run_id = await sim.start(scenario_id="village-100", intensity_percent=70)
     await sim.after_tick(run_id, 5)
     await sim.ok(f"/runs/{run_id}/pause")
@@ -28,22 +28,22 @@ async def test_a_time_leads_to_its_record(sim: Simulator) -> None:
     run_id = await sim.start()
     await sim.after_tick(run_id, 3)
 
-    found = await sim.look(f"/runs/{run_id}/moment", t=2)
+    response = await sim.look(f"/runs/{run_id}/moment", t=2)
 
-    assert found["moment"]["t"] <= 2 < found["next"]["t"]
-    assert (await sim.look(f"/runs/{run_id}/past", at=found["moment"]["n"]))["tick_index"] == found["moment"]["t"]
+    assert response["moment"]["t"] <= 2 < response["next"]["t"]
+    assert (await sim.look(f"/runs/{run_id}/past", at=response["moment"]["n"]))["tick_index"] == response["moment"]["t"]
 
 
-async def test_what_is_not_in_the_journal_is_refused(still: Simulator) -> None:
+async def test_a_record_outside_the_journal_is_refused(still: Simulator) -> None:
     run_id = await still.start()
 
     far = await still.get(f"/runs/{run_id}/past", at=10**6)
     no_number = await still.get(f"/runs/{run_id}/past", at="x")
 
-    assert [told.status_code for told in (far, no_number)] == [400, 400]
+    assert [response.status_code for response in (far, no_number)] == [400, 400]
 
 
-async def test_a_run_that_has_ended_is_looked_back_at_as_it_was_while_it_ran(sim: Simulator) -> None:
+async def test_the_history_of_an_ended_run_is_that_of_the_open_run(sim: Simulator) -> None:
     run_id = await sim.start(scenario_id="village-100", intensity_percent=70)
     await sim.after_tick(run_id, 5)
     await sim.ok(f"/runs/{run_id}/pause")
@@ -54,15 +54,15 @@ async def test_a_run_that_has_ended_is_looked_back_at_as_it_was_while_it_ran(sim
     moments = (await sim.look(f"/runs/{run_id}/moments"))["moments"]
     ended_then = await sim.look(f"/runs/{run_id}/past", at=before[2]["n"])
     last = await sim.look(f"/runs/{run_id}/past", at=moments[-1]["n"])
-    found = await sim.look(f"/runs/{run_id}/moment", t=2)
+    response = await sim.look(f"/runs/{run_id}/moment", t=2)
 
     assert moments[0] == before[0]
     assert {**ended_then, "graph": ended_then["graph"]["links"]} == {**open_then, "graph": open_then["graph"]["links"]}
     assert last["attempts_total"] == (await sim.status(run_id))["attempts_total"]
-    assert found["moment"]["t"] <= 2
+    assert response["moment"]["t"] <= 2
 
 
-async def test_the_past_of_a_run_whose_journal_is_gone_is_told_to_be_gone(still: Simulator) -> None:
+async def test_the_history_of_a_run_without_a_journal_is_refused(still: Simulator) -> None:
     run_id = await still.start()
     await still.ok(f"/runs/{run_id}/stop")
     shutil.rmtree(still.service.context.journal(run_id))

@@ -1,4 +1,4 @@
-"""Files of runs that a killed process left are finished from their journals, whatever the kill took."""
+"""Files of abandoned runs are finished from their journals, whatever the kill destroyed."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 
 def headless(ticks: int, **changes: Any) -> Headless:
-    """The village of these tests without a server."""
+    """A run of the village without a server."""
     settings = changed(Settings(), {"amount_cap": "500", "actions_enable": "on"})
     run = Headless(
         made(from_value(bundled("village-100").document), seed=42, intensity=70, settings=settings, **changes)
@@ -36,11 +36,11 @@ def headless(ticks: int, **changes: Any) -> Headless:
     return run
 
 
-TOLD = ("tx.updated", "tx.failed", "clearing.plan", "clearing.done", "topology.changed", "audit.drift", "note")
+STREAMED = ("tx.updated", "tx.failed", "clearing.plan", "clearing.done", "topology.changed", "audit.drift", "note")
 
 
 def without_looks(line: dict[str, Any]) -> dict[str, Any]:
-    """What a line says, but for its number, its times and how things look."""
+    """A line without its number, times and display keys."""
     plain = {name: value for name, value in line.items() if name not in ("event_id", "ts", "node_patch", "edge_patch")}
     for name in ("amount_flyout", "ttl_ms", "intensity_key"):
         plain.pop(name, None)
@@ -66,13 +66,13 @@ def line_of(event: Event) -> dict[str, Any]:
     return line
 
 
-def said_by(ticks: int) -> list[dict[str, Any]]:
-    """What a run without a server says in so many ticks."""
-    said: list[dict[str, Any]] = []
+def lines_without_server(ticks: int) -> list[dict[str, Any]]:
+    """The lines of a run without a server."""
+    lines: list[dict[str, Any]] = []
     run = headless(0)
     for _ in range(ticks):
-        run.step(1, lambda events: said.extend(map(line_of, events)))
-    return [without_looks(event) for event in said if event["type"] in TOLD]
+        run.step(1, lambda events: lines.extend(map(line_of, events)))
+    return [without_looks(event) for event in lines if event["type"] in STREAMED]
 
 
 def files_are_complete(data: Path, run_id: str, ticks: int, state: str = "error") -> None:
@@ -81,7 +81,7 @@ def files_are_complete(data: Path, run_id: str, ticks: int, state: str = "error"
     numbers = [int(line["event_id"].rpartition("_")[2]) for line in lines]
     status = json.loads((artifacts / "status.json").read_text())
     summary = json.loads((artifacts / "summary.json").read_text())
-    assert [without_looks(line) for line in lines] == said_by(ticks)
+    assert [without_looks(line) for line in lines] == lines_without_server(ticks)
     assert numbers == sorted(set(numbers))
     assert (status["state"], summary["state"], summary["ticks"]) == (state, state, ticks)
     assert status["stopped_at"] is not None
@@ -92,8 +92,8 @@ def files_are_complete(data: Path, run_id: str, ticks: int, state: str = "error"
 TICKS = 17
 
 
-async def left_at_rest(data: Path, monkeypatch: pytest.MonkeyPatch, *, again: bool = False) -> tuple[Path, str]:
-    """The files of a server, as a kill leaves them, in the middle of a run with a checkpoint every five ticks."""
+async def abandoned_server(data: Path, monkeypatch: pytest.MonkeyPatch, *, again: bool = False) -> tuple[Path, str]:
+    """The files of a server after a kill during a run with a checkpoint every five ticks."""
     monkeypatch.setattr(service, "SNAPSHOT_EVERY", 5)
     async with simulator(data, STILL) as sim:
         run_id = (await sim.ok("/runs", VILLAGE))["run_id"]
@@ -104,8 +104,8 @@ async def left_at_rest(data: Path, monkeypatch: pytest.MonkeyPatch, *, again: bo
             await sim.ok(f"/runs/{run_id}/restart")
             for _ in range(TICKS):
                 await run.submit(Tick(), "test", None)
-        wanted, path = len(said_by(TICKS)), sim.service.context.artifacts(run_id) / "events.ndjson"
-        while path.read_bytes().count(b"\n") < wanted:
+        expected, path = len(lines_without_server(TICKS)), sim.service.context.artifacts(run_id) / "events.ndjson"
+        while path.read_bytes().count(b"\n") < expected:
             await asyncio.sleep(0.01)
         left = data.with_name("left")
         shutil.copytree(data, left, ignore=shutil.ignore_patterns("lock"))
@@ -115,11 +115,11 @@ async def left_at_rest(data: Path, monkeypatch: pytest.MonkeyPatch, *, again: bo
 @pytest.mark.req("SIM-RUN-12", "SIM-STO-1")
 @pytest.mark.parametrize("again", [False, True], ids=["first life", "second life"])
 @pytest.mark.parametrize("share", campaign_except((0.001, 0.77), [0.0, 0.001, 0.2, 0.5, 0.77, 0.99, 1.0]))
-async def test_the_files_of_a_run_that_was_left_are_finished_from_its_journal(
+async def test_files_of_an_abandoned_run_are_finished_from_its_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, again: bool
 ) -> None:
-    """However much of the lines the kill took, down to half a line."""
-    left, run_id = await left_at_rest(tmp_path / "data", monkeypatch, again=again)
+    """The kill may destroy any number of lines, also half a line."""
+    left, run_id = await abandoned_server(tmp_path / "data", monkeypatch, again=again)
     path = left / "stores/credit/runs" / run_id / "artifacts/events.ndjson"
     read_integer = path.read_bytes()
     path.write_bytes(read_integer[: int(share * len(read_integer))])
@@ -137,8 +137,10 @@ async def test_the_files_of_a_run_that_was_left_are_finished_from_its_journal(
 
 
 @pytest.mark.req("SIM-RUN-12", "SIM-STO-1")
-async def test_a_run_whose_files_are_gone_gets_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    left, run_id = await left_at_rest(tmp_path / "data", monkeypatch)
+async def test_missing_files_of_an_abandoned_run_are_all_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, run_id = await abandoned_server(tmp_path / "data", monkeypatch)
     shutil.rmtree(left / "stores/credit/runs" / run_id / "artifacts")
     async with simulator(left, STILL):
         pass
@@ -148,7 +150,7 @@ async def test_a_run_whose_files_are_gone_gets_all_of_them(tmp_path: Path, monke
 
 @pytest.mark.req("SIM-RUN-12")
 async def test_a_recovery_applies_each_tick_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    left, _ = await left_at_rest(tmp_path / "data", monkeypatch)
+    left, _ = await abandoned_server(tmp_path / "data", monkeypatch)
     applied: list[int] = []
     apply = Run.apply
 
@@ -164,10 +166,10 @@ async def test_a_recovery_applies_each_tick_once(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.req("SIM-RUN-12", "SIM-ERR-4")
-async def test_a_run_that_was_left_on_a_full_disk_has_failed_and_can_begin_again(
+async def test_a_run_abandoned_on_a_full_disk_has_failed_and_can_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left, run_id = await left_at_rest(tmp_path / "data", monkeypatch)
+    left, run_id = await abandoned_server(tmp_path / "data", monkeypatch)
     monkeypatch.setattr(RealDisk, "free_bytes", lambda _: 0)
     async with simulator(left, STILL) as sim:
         status = await sim.status(run_id)

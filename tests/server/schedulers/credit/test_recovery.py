@@ -1,4 +1,4 @@
-"""Runs that a killed process left: their records are right, their journals replay, and they can be gone on with."""
+"""Abandoned runs of a killed process: their records are correct, their journals replay, and they can be continued."""
 
 import asyncio
 import random
@@ -46,7 +46,7 @@ async def killed_record_is_right(data: Path, run_id: str, acknowledged_ms: int) 
         metrics = await sim.look(f"/runs/{run_id}/metrics", from_ms=last, to_ms=last, step_ms=1)
         assert (await sim.look("/runs/active"))["run_id"] is None
         failed = [one["run_id"] for one in (await sim.look("/admin/runs"))["items"] if one["state"] == "error"]
-    assert failed == [run_id]  # what the overview counts
+    assert failed == [run_id]  # the overview counts it
     assert (status["state"], status["last_error"]["code"]) == ("error", "INTERNAL_ERROR")
     assert "restarted" in status["last_error"]["message"]
     assert status["stopped_at"] is not None
@@ -55,32 +55,32 @@ async def killed_record_is_right(data: Path, run_id: str, acknowledged_ms: int) 
     assert details["digests"] == run.digests()
     assert status["attempts_total"] == run.counters.attempts_total
     if details["tick_index"]:
-        found = {one["key"]: one["points"][0]["v"] for one in metrics["series"]}
-        assert found["total_debt"] == run.measured["UNIT"]["total_debt"]
+        values = {one["key"]: one["points"][0]["v"] for one in metrics["series"]}
+        assert values["total_debt"] == run.measured["UNIT"]["total_debt"]
     return details
 
 
 def left_running(data: Path, luck: random.Random) -> tuple[str, int]:
-    """Kill a server at a random moment of a run; the run and the virtual time that was told last."""
+    """Kill a server at a random moment of a run; returns the run and its last published virtual time."""
     with doomed(data) as client:
         until(lambda: client.get("/readyz").status_code == 200)
         run_id = client.post(f"{BASE}/runs", json=VILLAGE).json()["run_id"]
         seen = _seen(client, run_id, luck.randrange(0, 12_000, 1000))
-        # A moment longer, so that the end comes anywhere in a tick.
+        # A random delay, so that the kill comes anywhere in a tick.
         time.sleep(luck.random() / 50)
     return run_id, seen
 
 
-def _seen(client: httpx.Client, run_id: str, wanted: int) -> int:
+def _seen(client: httpx.Client, run_id: str, tick_count: int) -> int:
     while True:
         seen: int = client.get(f"{BASE}/runs/{run_id}").json()["sim_time_ms"]
-        if seen >= wanted:
+        if seen >= tick_count:
             return seen
 
 
 @pytest.mark.req("SIM-RUN-12")
 @pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 50))])
-async def test_a_run_of_a_killed_process_has_a_right_record(tmp_path: Path, seed: int) -> None:
+async def test_a_run_of_a_killed_process_has_a_correct_record(tmp_path: Path, seed: int) -> None:
     run_id, seen = left_running(tmp_path / "data", random.Random(seed))
 
     details = await killed_record_is_right(tmp_path / "data", run_id, seen)
@@ -90,7 +90,7 @@ async def test_a_run_of_a_killed_process_has_a_right_record(tmp_path: Path, seed
 
 
 @pytest.mark.req("SIM-RUN-12", "SIM-STO-8")
-async def test_a_run_that_was_left_can_be_gone_on_with_as_a_new_one(tmp_path: Path) -> None:
+async def test_an_abandoned_run_can_be_continued_as_a_new_one(tmp_path: Path) -> None:
     run_id, _ = left_running(tmp_path / "data", random.Random(7))
     async with simulator(tmp_path / "data") as sim:
         fresh = (await sim.ok(f"/runs/{run_id}/continue"))["run_id"]
@@ -106,7 +106,7 @@ async def test_a_run_that_was_left_can_be_gone_on_with_as_a_new_one(tmp_path: Pa
 
 
 @pytest.mark.req("SIM-RUN-12")
-async def test_a_run_whose_journal_is_gone_has_failed_all_the_same(tmp_path: Path) -> None:
+async def test_an_abandoned_run_without_a_journal_has_failed(tmp_path: Path) -> None:
     run_id, _ = left_running(tmp_path / "data", random.Random(8))
     for file in (tmp_path / "data/stores/credit/runs" / run_id / "journal").iterdir():
         file.unlink()
@@ -118,7 +118,7 @@ async def test_a_run_whose_journal_is_gone_has_failed_all_the_same(tmp_path: Pat
 
 
 @pytest.mark.req("SIM-RUN-12")
-async def test_a_process_killed_before_the_journal_was_made_leaves_a_simulator_that_works(tmp_path: Path) -> None:
+async def test_the_simulator_starts_after_a_kill_before_the_journal_was_created(tmp_path: Path) -> None:
     run_id, _ = left_running(tmp_path / "data", random.Random(8))
     shutil.rmtree(tmp_path / "data/stores/credit/runs" / run_id / "journal")
     async with simulator(tmp_path / "data", STILL) as sim:
@@ -131,7 +131,7 @@ async def test_a_process_killed_before_the_journal_was_made_leaves_a_simulator_t
 
 
 @pytest.mark.req("SIM-RUN-12")
-async def test_nobody_sees_a_run_as_active_that_a_killed_process_left(tmp_path: Path) -> None:
+async def test_no_run_of_a_killed_process_is_active(tmp_path: Path) -> None:
     run_id, _ = left_running(tmp_path / "data", random.Random(9))
     settings = ServerSettings(data=str(tmp_path / "data"))
     app = create_app(settings, (scheduler_for(settings, STILL),))
@@ -157,7 +157,7 @@ async def test_a_server_that_stops_cleanly_stops_its_runs(tmp_path: Path) -> Non
 
 
 @pytest.mark.req("SIM-RUN-9")
-async def test_numbers_of_events_are_never_given_twice_across_processes(tmp_path: Path) -> None:
+async def test_event_numbers_are_unique_across_processes(tmp_path: Path) -> None:
     with doomed(tmp_path / "data") as client:
         until(lambda: client.get("/readyz").status_code == 200)
         run_id = client.post(f"{BASE}/runs", json=VILLAGE).json()["run_id"]
@@ -173,7 +173,7 @@ async def test_numbers_of_events_are_never_given_twice_across_processes(tmp_path
 
 
 @pytest.mark.req("SIM-DET-2", "SIM-TIME-5")
-async def test_a_served_run_comes_out_as_one_without_a_server(tmp_path: Path) -> None:
+async def test_a_served_run_equals_one_without_a_server(tmp_path: Path) -> None:
     async with simulator(tmp_path / "data") as sim:
         run_id = (await sim.ok("/runs", VILLAGE))["run_id"]
         await sim.after_tick(run_id, 12)
@@ -184,10 +184,10 @@ async def test_a_served_run_comes_out_as_one_without_a_server(tmp_path: Path) ->
 
 
 @pytest.mark.req("SIM-DET-1", "SIM-TIME-7")
-async def test_a_served_run_with_commands_between_ticks_comes_out_as_the_same_commands_without_a_server(
+async def test_a_served_run_with_commands_equals_the_same_commands_without_a_server(
     still: Simulator,
 ) -> None:
-    """Every command of a person, a pause and another intensity, each between the same two ticks."""
+    """All manual commands, a pause and a change of intensity, between the same ticks."""
     run_id = (await still.ok("/runs", VILLAGE))["run_id"]
     run = await still.service.find(still.service._records[run_id].owner, run_id)
     pay = {"from_pid": "agent-1", "to_pid": "household-21", "equivalent": "UNIT", "amount": "12.5"}
@@ -227,14 +227,14 @@ async def test_two_runs_side_by_side_do_not_disturb_each_other(tmp_path: Path) -
             await sim.after_tick(run_id, 8)
         for run_id in runs:
             await sim.ok(f"/runs/{run_id}/stop")
-        found = [await sim.look(f"/runs/{run_id}/details") for run_id in runs]
+        finished = [await sim.look(f"/runs/{run_id}/details") for run_id in runs]
 
-    for details in found:
+    for details in finished:
         assert details["digests"] == headless(details["tick_index"]).run.digests()
 
 
 @pytest.mark.req("SIM-API-25")
-async def test_the_journal_says_who_acted(still: Simulator) -> None:
+async def test_the_journal_has_the_caller_of_each_command(still: Simulator) -> None:
     run_id = await still.start()
     pay = {"from_pid": "anna", "to_pid": "bakery", "equivalent": "HOUR", "amount": "1"}
     headers = {"x-request-id": "by-hand-1"}
@@ -247,5 +247,5 @@ async def test_the_journal_says_who_acted(still: Simulator) -> None:
 
 
 def test_ten_thousand_ticks_of_the_village_fit_into_fifty_mebibytes() -> None:
-    """What a journal keeps of a tick, with ten times as many checkpoints as a server writes."""
+    """Journal bytes per tick, with ten times as many checkpoints as a server writes."""
     assert journal_bytes(60, SNAPSHOT_EVERY // 10) * 10_000 < 50 * 2**20

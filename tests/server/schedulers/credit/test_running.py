@@ -1,4 +1,4 @@
-"""A run while it goes on: its beats, its pace, what ends it, and what the log says of it."""
+"""An active run: heartbeats, pace, failures, and log lines."""
 
 import asyncio
 import io
@@ -21,7 +21,7 @@ from tests.server.schedulers.credit.simulators import QUICK, RING, VILLAGE, Simu
 
 pytestmark = pytest.mark.anyio
 
-# Every search for a route ends before it has begun.
+# Every search for a route times out at once.
 HASTY = {**VILLAGE, "intensity_percent": 100, "settings": {"work_units_per_ms": "1", "routing_timeout_ms": "1"}}
 
 
@@ -30,12 +30,12 @@ async def opened(sim: Simulator, run_id: str) -> ServedRun:
 
 
 class Beats:
-    """A metronome that is watched: when it beats, how many ticks are under way, how many it missed."""
+    """Counts heartbeats, running ticks and missed ticks of a metronome."""
 
-    def __init__(self, wanted: bool = True) -> None:
-        self.beats = self.wishes = self.ticks = self.missed = self.most_at_once = self.at_once = 0
+    def __init__(self, ticks_wanted: bool = True) -> None:
+        self.beats = self.requests = self.ticks = self.missed = self.most_at_once = self.at_once = 0
         self.go = asyncio.Event()
-        self._wanted = wanted
+        self._ticks_wanted = ticks_wanted
         self.metronome = Metronome(0.001, 0.001, self._beat, self._decide, self._tick, self._missed)
 
     def _beat(self) -> None:
@@ -43,8 +43,8 @@ class Beats:
 
     def _decide(self, late: float) -> bool:
         assert late >= 0
-        self.wishes += 1
-        return self._wanted
+        self.requests += 1
+        return self._ticks_wanted
 
     async def _tick(self) -> None:
         self.ticks += 1
@@ -57,12 +57,12 @@ class Beats:
         self.missed += 1
 
     async def until(self, beats: int) -> None:
-        while min(self.beats, self.wishes) < beats:
+        while min(self.beats, self.requests) < beats:
             await asyncio.sleep(0.001)
 
 
 @pytest.mark.req("SIM-TIME-5", "SIM-GUARD-2")
-async def test_a_tick_that_takes_long_holds_up_no_beat_and_is_never_joined_by_another() -> None:
+async def test_a_long_tick_delays_no_heartbeat_and_no_other_tick_starts() -> None:
     watched = Beats()
     watched.metronome.start()
     await watched.until(10)
@@ -74,7 +74,7 @@ async def test_a_tick_that_takes_long_holds_up_no_beat_and_is_never_joined_by_an
 
 
 @pytest.mark.req("SIM-TIME-7")
-async def test_ticks_that_were_missed_are_not_made_up_for() -> None:
+async def test_missed_ticks_are_not_repeated() -> None:
     watched = Beats()
     watched.metronome.start()
     await watched.until(10)
@@ -83,12 +83,12 @@ async def test_ticks_that_were_missed_are_not_made_up_for() -> None:
     await watched.until(15)
     await watched.metronome.stop()
 
-    assert watched.ticks + missed <= watched.wishes
+    assert watched.ticks + missed <= watched.requests
 
 
 @pytest.mark.req("SIM-RUN-6")
-async def test_beats_go_on_while_no_tick_is_wanted() -> None:
-    watched = Beats(wanted=False)
+async def test_heartbeats_continue_without_ticks() -> None:
+    watched = Beats(ticks_wanted=False)
     watched.metronome.start()
     await watched.until(5)
     await watched.metronome.stop()
@@ -96,7 +96,7 @@ async def test_beats_go_on_while_no_tick_is_wanted() -> None:
     assert watched.ticks == 0
 
 
-async def test_a_metronome_that_stops_waits_for_its_tick() -> None:
+async def test_stopping_a_metronome_waits_for_the_running_tick() -> None:
     watched = Beats()
     watched.metronome.start()
     await watched.until(1)
@@ -110,7 +110,7 @@ async def test_a_metronome_that_stops_waits_for_its_tick() -> None:
 
 
 @pytest.mark.req("SIM-EVT-6")
-async def test_a_status_is_told_at_every_beat_running_and_paused(sim: Simulator) -> None:
+async def test_each_heartbeat_publishes_a_status_running_and_paused(sim: Simulator) -> None:
     run_id = await sim.start()
     for verb in ("resume", "pause"):
         await sim.ok(f"/runs/{run_id}/{verb}")
@@ -120,9 +120,9 @@ async def test_a_status_is_told_at_every_beat_running_and_paused(sim: Simulator)
 
 
 @pytest.mark.req("SIM-ERR-2", "SIM-ERR-4", "SIM-EVT-6", "SIM-EVT-7", "SIM-GUARD-4", "SIM-TEST-2")
-async def test_a_guardrail_ends_a_run_with_a_status_and_no_other_event(sim: Simulator) -> None:
+async def test_a_run_ended_by_a_guardrail_sends_a_status_and_no_other_event(sim: Simulator) -> None:
     run_id = (await sim.ok("/runs", HASTY))["run_id"]
-    status = await sim.until(run_id, lambda found: found["state"] == "error")
+    status = await sim.until(run_id, lambda status: status["state"] == "error")
     await (await opened(sim, run_id)).wait_ended()
 
     strict.STATUS(status)
@@ -139,18 +139,18 @@ async def test_a_guardrail_ends_a_run_with_a_status_and_no_other_event(sim: Simu
 @pytest.mark.req("SIM-RUN-3")
 async def test_a_run_in_error_stays_so_until_it_is_restarted(sim: Simulator) -> None:
     run_id = (await sim.ok("/runs", HASTY))["run_id"]
-    await sim.until(run_id, lambda found: found["state"] == "error")
+    await sim.until(run_id, lambda status: status["state"] == "error")
 
     states = [(await sim.ok(f"/runs/{run_id}/{verb}"))["state"] for verb in ("pause", "resume", "stop")]
     again = await sim.ok(f"/runs/{run_id}/restart")
 
     assert states == ["error"] * 3
     assert (again["errors_total"], again["last_error"]) == (0, None)
-    await sim.until(run_id, lambda found: found["state"] == "error")
+    await sim.until(run_id, lambda status: status["state"] == "error")
 
 
 @pytest.mark.req("SIM-MET-1")
-async def test_actions_a_second_are_those_of_the_last_seconds(still: Simulator) -> None:
+async def test_actions_per_second_cover_the_last_seconds(still: Simulator) -> None:
     run = await opened(still, await still.start())
     now = run._loop.time()
     run._samples = deque([(now - 30, 0, 0), (now - 5, 100, 0)])
@@ -189,7 +189,7 @@ async def test_a_slow_tick_is_logged_once_with_run_and_tick(
 
 
 @pytest.mark.req("SIM-MET-7")
-async def test_a_log_has_no_line_for_each_tick(sim: Simulator, quiet_logs: io.StringIO) -> None:
+async def test_ticks_are_not_logged(sim: Simulator, quiet_logs: io.StringIO) -> None:
     run_id = await sim.start()
     await sim.after_tick(run_id, 10)
     lines = [line for line in map(json.loads, quiet_logs.getvalue().splitlines()) if line.get("run_id") == run_id]
@@ -197,16 +197,14 @@ async def test_a_log_has_no_line_for_each_tick(sim: Simulator, quiet_logs: io.St
     assert {line["event"] for line in lines} == {"sim.run.start"}
 
 
-async def test_a_journal_that_cannot_be_written_ends_the_run_in_error(
-    sim: Simulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_failing_journal_ends_the_run_in_error(sim: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = await sim.start()
     await sim.after_tick(run_id, 2)
     run = await opened(sim, run_id)
     assert run._host is not None
 
     monkeypatch.setattr(run._host.driver.journal, "_disk", Broken(run._host.driver.journal._disk))  # type: ignore[attr-defined]
-    status = await sim.until(run_id, lambda found: found["state"] == "error")
+    status = await sim.until(run_id, lambda status: status["state"] == "error")
     await run.wait_ended()
 
     assert status["last_error"]["code"] == "INTERNAL_ERROR"
@@ -215,7 +213,7 @@ async def test_a_journal_that_cannot_be_written_ends_the_run_in_error(
 
 
 class Broken:
-    """A disk that takes nothing more."""
+    """A full disk."""
 
     def __init__(self, disk: Any) -> None:
         self._disk = disk
@@ -230,7 +228,7 @@ class Broken:
 
 
 @pytest.mark.req("SIM-STO-2")
-async def test_lines_that_a_disk_cannot_take_are_counted_and_hold_nobody_up(tmp_path: Path) -> None:
+async def test_lines_dropped_by_a_slow_disk_are_counted_and_delay_no_tick(tmp_path: Path) -> None:
     async with simulator(tmp_path / "data", QUICK) as sim:
         run_id = (await sim.ok("/runs", VILLAGE))["run_id"]
         run = await opened(sim, run_id)
@@ -247,7 +245,7 @@ async def test_lines_that_a_disk_cannot_take_are_counted_and_hold_nobody_up(tmp_
 
 
 class Slow:
-    """A disk that takes its time."""
+    """A disk that blocks until `go` is set."""
 
     go = threading.Event()
 
@@ -264,7 +262,7 @@ class Slow:
 
 @pytest.fixture
 def free(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many bytes every disk says are free: the last of these."""
+    """The last item is the number of free bytes of every disk."""
     sizes = [10**12]
     monkeypatch.setattr(RealDisk, "free_bytes", lambda _: sizes[-1])
     return sizes
@@ -276,13 +274,13 @@ def lines_about(logs: io.StringIO, run_id: str) -> list[str]:
 
 
 @pytest.mark.req("SIM-ERR-2", "SIM-ERR-4")
-async def test_a_full_disk_ends_a_run_visibly_and_lets_none_begin(
+async def test_a_full_disk_fails_a_run_and_prevents_new_ones(
     sim: Simulator, free: list[int], quiet_logs: io.StringIO
 ) -> None:
     run_id = await sim.start()
     await sim.after_tick(run_id, 2)
     free.append(0)
-    ended = await sim.until(run_id, lambda found: found["state"] == "error")
+    ended = await sim.until(run_id, lambda status: status["state"] == "error")
     refused = [await sim.post("/runs", RING), await sim.post(f"/runs/{run_id}/restart")]
     refused.append(await sim.post(f"/runs/{run_id}/continue"))
     logged = lines_about(quiet_logs, run_id)
@@ -305,7 +303,7 @@ async def test_a_run_without_that_guardrail_waits_for_space(
         run_id = await sim.start()
         await sim.after_tick(run_id, 2)
         free.append(0)
-        waiting = await sim.until(run_id, lambda found: found["last_error"] is not None)
+        waiting = await sim.until(run_id, lambda status: status["last_error"] is not None)
         run = await opened(sim, run_id)
         while run._failed_ticks < 20:
             await asyncio.sleep(0.005)
@@ -319,19 +317,19 @@ async def test_a_run_without_that_guardrail_waits_for_space(
 
 
 @pytest.mark.req("SIM-ERR-4")
-async def test_a_disk_that_was_full_for_a_tick_costs_that_tick(
+async def test_a_disk_full_for_one_tick_loses_only_that_tick(
     still: Simulator, free: list[int], quiet_logs: io.StringIO
 ) -> None:
     run_id = await still.start()
     run = await opened(still, run_id)
     await run._tick()
     free.append(0)
-    await run._tick()  # durable still: that it is low is seen when it is written
+    await run._tick()  # still durable: low space is detected by the write
     await run._tick()
     failed = run.record.last_error
     free.append(10**12)
     await run._tick()
-    await still.until(run_id, lambda found: found["last_error"] is None)
+    await still.until(run_id, lambda status: status["last_error"] is None)
 
     assert failed is not None
     assert failed.code == "disk_low"
@@ -340,7 +338,7 @@ async def test_a_disk_that_was_full_for_a_tick_costs_that_tick(
     assert lines_about(quiet_logs, run_id) == ["sim.tick.again"]
 
 
-async def test_a_server_on_a_full_disk_opens_and_shows_what_is_there(tmp_path: Path, free: list[int]) -> None:
+async def test_a_server_on_a_full_disk_starts_and_shows_stored_runs(tmp_path: Path, free: list[int]) -> None:
     async with simulator(tmp_path / "data") as sim:
         run_id = await sim.start()
         await sim.ok(f"/runs/{run_id}/stop")

@@ -1,4 +1,4 @@
-"""What the simulator keeps: scenarios, records, metrics, artifacts; the demo; and what it does without a store."""
+"""Scenarios, records, metrics and artifacts of the simulator; owners; the demo; the disabled store."""
 
 import hashlib
 import io
@@ -55,7 +55,7 @@ async def test_an_uploaded_scenario_survives_a_restart(tmp_path: Path, body: dic
 
 @pytest.mark.req("SIM-API-2", "SIM-API-3")
 @pytest.mark.parametrize("name", ["a/b", "a\\b", "..", ".", "a\x00b", "x" * 201])
-async def test_a_scenario_that_no_path_could_name_is_refused(still: Simulator, name: str) -> None:
+async def test_a_scenario_id_that_fits_in_no_path_is_refused(still: Simulator, name: str) -> None:
     response = await still.post("/scenarios", {**TINY, "scenario_id": name})
 
     assert (response.status_code, response.json()["error"]["code"]) == (400, "SCENARIO_INVALID")
@@ -63,7 +63,7 @@ async def test_a_scenario_that_no_path_could_name_is_refused(still: Simulator, n
 
 @pytest.mark.req("SIM-API-2", "SIM-API-3")
 @pytest.mark.parametrize("name", ["a b", "é", "v1.2", "<b>", "?#%", "x" * 200])
-async def test_a_scenario_with_an_odd_name_can_be_asked_for(still: Simulator, name: str) -> None:
+async def test_a_scenario_with_special_characters_in_its_id_can_be_fetched(still: Simulator, name: str) -> None:
     await still.ok("/scenarios", {**TINY, "scenario_id": name})
 
     assert (await still.look(f"/scenarios/{quote(name)}"))["scenario_id"] == name
@@ -79,7 +79,7 @@ async def test_a_scenario_of_a_known_id_is_refused(still: Simulator, name: str) 
     assert (response.status_code, response.json()["error"]["code"]) == (409, "SCENARIO_EXISTS")
 
 
-async def test_a_scenario_that_cannot_be_stored_says_so_and_what_helps(
+async def test_a_scenario_that_cannot_be_stored_is_refused_with_a_remedy(
     still: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -99,7 +99,7 @@ async def test_a_scenario_that_cannot_be_stored_says_so_and_what_helps(
 
 
 @pytest.mark.req("SIM-SCN-4")
-async def test_a_wrong_scenario_is_refused_with_up_to_fifty_places(still: Simulator) -> None:
+async def test_an_invalid_scenario_is_refused_with_up_to_fifty_faults(still: Simulator) -> None:
     lines = [{"from": "a", "to": f"nobody-{at}", "limit": "x"} for at in range(80)]
 
     response = await still.post("/scenarios", {**TINY, "trustlines": lines})
@@ -126,7 +126,7 @@ async def test_an_unknown_scenario_is_not_found(still: Simulator) -> None:
 
 
 @pytest.mark.req("SIM-RUN-4")
-async def test_what_a_run_does_never_touches_the_scenario_it_was_made_of(still: Simulator) -> None:
+async def test_a_run_does_not_change_its_scenario(still: Simulator) -> None:
     before = await still.look("/scenarios/ring-of-five/graph/preview")
     run_id = await still.start()
     line = {"from_pid": "anna", "to_pid": "bakery", "equivalent": "HOUR"}
@@ -137,7 +137,7 @@ async def test_what_a_run_does_never_touches_the_scenario_it_was_made_of(still: 
     assert after["links"] == before["links"]
 
 
-# What a run leaves
+# Artifacts and records
 
 
 @pytest.mark.req("SIM-TEST-18", "SIM-STO-1", "SIM-STO-3", "SIM-API-16")
@@ -156,8 +156,8 @@ async def test_a_stopped_run_leaves_its_files_with_their_checksums(sim: Simulato
         assert hashlib.sha256(files[one["name"]].content).hexdigest() == one["sha256"]
         assert len(files[one["name"]].content) == one["size_bytes"]
     lines = [json.loads(line) for line in files["events.ndjson"].text.splitlines()]
-    told = [event for event in events if event["type"] != "run_status"]
-    assert lines[: len(told)] == told
+    streamed = [event for event in events if event["type"] != "run_status"]
+    assert lines[: len(streamed)] == streamed
     status = files["status.json"].json()
     assert (status["seed"], status["state"], len(status["settings"]) > 40) == (7, "stopped", True)
     with zipfile.ZipFile(io.BytesIO(files["bundle.zip"].content)) as archive:
@@ -167,7 +167,7 @@ async def test_a_stopped_run_leaves_its_files_with_their_checksums(sim: Simulato
 
 @pytest.mark.req("SIM-STO-1", "SIM-DET-2")
 @pytest.mark.parametrize("again", [False, True], ids=["once", "restarted"])
-async def test_the_bundle_of_a_run_that_people_steered_repeats_it(sim: Simulator, tmp_path: Path, again: bool) -> None:
+async def test_the_bundle_of_a_run_with_manual_commands_repeats_it(sim: Simulator, tmp_path: Path, again: bool) -> None:
     run_id = await sim.start()
     pay = {"from_pid": "anna", "to_pid": "farm", "equivalent": "HOUR", "amount": "1.5"}
     await sim.after_tick(run_id, 3)
@@ -180,8 +180,8 @@ async def test_the_bundle_of_a_run_that_people_steered_repeats_it(sim: Simulator
     await sim.after_tick(run_id, 6)
     await sim.ok(f"/runs/{run_id}/actions/clearing-real", {"equivalent": "HOUR"})
     await sim.ok(f"/runs/{run_id}/stop")
-    found = await sim.client.get(f"{BASE}/runs/{run_id}/artifacts/bundle.zip")
-    (tmp_path / "bundle.zip").write_bytes(found.content)
+    response = await sim.client.get(f"{BASE}/runs/{run_id}/artifacts/bundle.zip")
+    (tmp_path / "bundle.zip").write_bytes(response.content)
 
     result = repeated(read_bundle(tmp_path / "bundle.zip"))
 
@@ -190,15 +190,15 @@ async def test_the_bundle_of_a_run_that_people_steered_repeats_it(sim: Simulator
 
 
 @pytest.mark.req("SIM-STO-1", "SIM-STO-8")
-async def test_the_bundle_of_a_run_that_goes_on_where_another_ended_repeats_it(sim: Simulator, tmp_path: Path) -> None:
+async def test_the_bundle_of_a_continued_run_repeats_it(sim: Simulator, tmp_path: Path) -> None:
     first = await sim.start()
     await sim.after_tick(first, 3)
     await sim.ok(f"/runs/{first}/stop")
     run_id = (await sim.ok(f"/runs/{first}/continue"))["run_id"]
     await sim.after_tick(run_id, 8)
     await sim.ok(f"/runs/{run_id}/stop")
-    found = await sim.client.get(f"{BASE}/runs/{run_id}/artifacts/bundle.zip")
-    (tmp_path / "bundle.zip").write_bytes(found.content)
+    response = await sim.client.get(f"{BASE}/runs/{run_id}/artifacts/bundle.zip")
+    (tmp_path / "bundle.zip").write_bytes(response.content)
 
     assert repeated(read_bundle(tmp_path / "bundle.zip")).ticks >= 8
 
@@ -235,7 +235,7 @@ async def test_an_ended_run_keeps_no_engine_and_no_thread(sim: Simulator) -> Non
 
 
 @pytest.mark.req("SIM-STO-6")
-async def test_runs_and_files_past_their_time_are_removed(tmp_path: Path) -> None:
+async def test_expired_runs_and_files_are_removed(tmp_path: Path) -> None:
     async with simulator(tmp_path / "data", {**STILL, "SIMULATOR_ARTIFACTS_TTL_HOURS": "1"}) as sim:
         run_id = await sim.start()
         await sim.ok(f"/runs/{run_id}/stop")
@@ -253,17 +253,17 @@ async def test_runs_and_files_past_their_time_are_removed(tmp_path: Path) -> Non
         assert (await sim.get(f"/runs/{run_id}")).status_code == 404
 
 
-async def test_the_newest_events_are_there_when_streams_keep_them_no_longer(tmp_path: Path) -> None:
+async def test_the_newest_events_are_available_after_they_left_the_buffer(tmp_path: Path) -> None:
     async with simulator(tmp_path / "data") as sim:
         run_id = await sim.start()
         await sim.after_tick(run_id, 5)
         await sim.ok(f"/runs/{run_id}/stop")
-        await sim.until(run_id, lambda found: found["state"] == "stopped")
+        await sim.until(run_id, lambda status: status["state"] == "stopped")
         kept = [one["event_id"] for one in await sim.events(run_id)]
         path = f"/runs/{run_id}/events/last"
         assert [one["event_id"] for one in await sim.look(path, limit=3)] == kept[-3:]
         await sim.service._open[run_id].wait_ended()
-        sim.service._open.clear()  # as after a restart, or when they are too old
+        sim.service._open.clear()  # as after a restart, or when the events have expired
 
         assert await sim.events(run_id) == []
         last = await sim.look(path, limit=1000)
@@ -286,11 +286,11 @@ async def test_a_series_holds_the_last_value_at_or_before_each_point(sim: Simula
     await sim.after_tick(run_id, 6)
     await sim.ok(f"/runs/{run_id}/stop")
 
-    found = await sim.look(f"/runs/{run_id}/metrics", from_ms=500, to_ms=5500, step_ms=500)
+    metrics = await sim.look(f"/runs/{run_id}/metrics", from_ms=500, to_ms=5500, step_ms=500)
 
-    debts = next(one["points"] for one in found["series"] if one["key"] == "total_debt")
+    debts = next(one["points"] for one in metrics["series"] if one["key"] == "total_debt")
     assert [point["t_ms"] for point in debts] == list(range(500, 5501, 500))
-    # Half a second after a measurement its value still holds; a whole one later another was measured.
+    # A value holds until the next measurement, a second later.
     assert all(debts[at]["v"] == debts[at + 1]["v"] for at in range(1, 10, 2))
     assert len({point["v"] for point in debts}) == 6
 
@@ -306,24 +306,24 @@ async def test_a_series_holds_the_last_value_at_or_before_each_point(sim: Simula
         {"from_ms": 0, "to_ms": 2_000_000, "step_ms": 1000},
     ],
 )
-async def test_a_span_that_cannot_be_told_is_400(still: Simulator, query: dict[str, Any]) -> None:
+async def test_an_invalid_span_is_400(still: Simulator, query: dict[str, Any]) -> None:
     run_id = await still.start()
 
     assert (await still.get(f"/runs/{run_id}/metrics", **query)).status_code == 400
 
 
 @pytest.mark.req("SIM-MET-3")
-async def test_two_thousand_points_are_told(still: Simulator) -> None:
+async def test_two_thousand_points_are_allowed(still: Simulator) -> None:
     run_id = await still.start()
 
-    found = await still.look(f"/runs/{run_id}/metrics", from_ms=0, to_ms=1999, step_ms=1)
+    metrics = await still.look(f"/runs/{run_id}/metrics", from_ms=0, to_ms=1999, step_ms=1)
 
-    assert {len(one["points"]) for one in found["series"]} == {2000}
-    assert found["series"][0]["points"][0] == {"t_ms": 0, "v": None}
+    assert {len(one["points"]) for one in metrics["series"]} == {2000}
+    assert metrics["series"][0]["points"][0] == {"t_ms": 0, "v": None}
 
 
 @pytest.mark.req("SIM-MET-4", "SIM-STO-7", "SIM-MET-8")
-async def test_a_store_that_fails_stops_no_run_and_invents_nothing(
+async def test_a_failing_store_stops_no_run_and_metrics_are_503(
     sim: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object, **__: object) -> None:
@@ -358,7 +358,7 @@ async def test_without_a_store_everything_but_stored_metrics_works(tmp_path: Pat
 
 
 @pytest.mark.req("SIM-API-21", "SIM-API-28", "SIM-API-19")
-async def test_an_admin_sees_the_runs_of_everybody(tmp_path: Path) -> None:
+async def test_an_admin_sees_all_runs(tmp_path: Path) -> None:
     tokens = TokenStore(tmp_path / "data")
     keys = {name: tokens.new(name, role)[1] for name, role in (("ann", Role.OPERATOR), ("root", Role.ADMIN))}
     async with simulator(tmp_path / "data", STILL) as sim:
@@ -377,14 +377,14 @@ async def test_an_admin_sees_the_runs_of_everybody(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("SIM-API-28")
-async def test_an_empty_admin_token_counts_as_none(still: Simulator) -> None:
+async def test_an_empty_admin_token_is_ignored(still: Simulator) -> None:
     answered = await still.client.get(f"{BASE}/runs/active", headers={"x-admin-token": " "})
 
     assert answered.status_code == 200, answered.text
 
 
 @pytest.mark.req("SIM-API-22")
-def test_a_cookie_is_worth_something_only_unchanged_and_in_its_time() -> None:
+def test_a_cookie_is_valid_only_unchanged_and_within_its_lifetime() -> None:
     now = [1_000_000_000_000_000]
     cookies = OwnerCookies(b"key", lambda: now[0], 604_800, 300)
     owner, value = cookies.new()
@@ -405,12 +405,12 @@ def test_a_cookie_is_worth_something_only_unchanged_and_in_its_time() -> None:
 
 
 @pytest.mark.req("SIM-RUN-10")
-async def test_the_demo_makes_way_for_a_run_and_stays_until_it_begins_again(tmp_path: Path) -> None:
+async def test_the_demo_stops_for_a_run_and_stays_until_it_restarts(tmp_path: Path) -> None:
     async with simulator(tmp_path / "data", STILL, demo=True) as sim:
         demo = (await sim.look("/runs/active"))["run_id"]
         own = await sim.start()
 
-        await sim.service._ensure_demo()  # as upkeep does
+        await sim.service._ensure_demo()  # as housekeeping does
 
         stopped = await sim.status(demo)
         assert (stopped["state"], stopped["stop_reason"]) == ("stopped", "another run starts")
@@ -423,11 +423,11 @@ async def test_the_demo_makes_way_for_a_run_and_stays_until_it_begins_again(tmp_
         assert (await sim.get(f"/runs/{demo}")).status_code == 404
 
 
-# Actions once
+# Manual actions
 
 
 @pytest.mark.req("SIM-API-25")
-async def test_the_same_action_twice_happens_once_and_another_under_its_id_is_a_conflict(still: Simulator) -> None:
+async def test_a_repeated_action_applies_once_and_another_under_its_id_is_a_conflict(still: Simulator) -> None:
     run_id = await still.start()
     path = f"/runs/{run_id}/actions/payment-real"
     pay = {"from_pid": "anna", "to_pid": "bakery", "equivalent": "HOUR", "amount": "2", "client_action_id": "x"}
@@ -441,7 +441,7 @@ async def test_the_same_action_twice_happens_once_and_another_under_its_id_is_a_
 
 
 @pytest.mark.req("SIM-EVT-4")
-async def test_a_payment_by_hand_is_told_with_the_hops_it_took(still: Simulator) -> None:
+async def test_the_event_of_a_manual_payment_has_its_hops(still: Simulator) -> None:
     run_id = await still.start()
     pay = {"from_pid": "anna", "to_pid": "farm", "equivalent": "HOUR", "amount": "2"}
     await still.ok(f"/runs/{run_id}/actions/payment-real", pay)
@@ -453,7 +453,7 @@ async def test_a_payment_by_hand_is_told_with_the_hops_it_took(still: Simulator)
 
 
 @pytest.mark.req("SIM-MET-6")
-async def test_the_counters_have_no_ids_for_labels(sim: Simulator) -> None:
+async def test_labels_of_counters_are_no_ids(sim: Simulator) -> None:
     run_id = await sim.start()
     await sim.after_tick(run_id, 3)
     text = (await sim.client.get("/metrics")).text
@@ -464,7 +464,7 @@ async def test_the_counters_have_no_ids_for_labels(sim: Simulator) -> None:
 
 
 @pytest.mark.req("SIM-EVT-2")
-async def test_a_run_of_the_demonstration_mode_is_served_too(sim: Simulator) -> None:
+async def test_a_run_in_fixtures_mode_is_served(sim: Simulator) -> None:
     run_id = await sim.start(mode="fixtures", intensity_percent=100)
     await sim.after_tick(run_id, 30)
 
@@ -475,7 +475,7 @@ async def test_a_run_of_the_demonstration_mode_is_served_too(sim: Simulator) -> 
 
 @pytest.mark.req("SIM-STO-3")
 @pytest.mark.parametrize(("every", "listed"), [("1", True), ("0", False)])
-async def test_the_stored_index_of_artifacts_is_refreshed_while_a_run_goes_on_unless_that_is_off(
+async def test_the_stored_index_of_artifacts_is_refreshed_during_a_run_unless_disabled(
     tmp_path: Path, every: str, listed: bool
 ) -> None:
     async with simulator(tmp_path / "data", {**QUICK, "SIMULATOR_REAL_ARTIFACTS_SYNC_EVERY_MS": every}) as sim:
@@ -490,7 +490,7 @@ async def test_the_stored_index_of_artifacts_is_refreshed_while_a_run_goes_on_un
 
 
 @pytest.mark.req("SIM-MET-6")
-async def test_counters_can_be_switched_off(tmp_path: Path) -> None:
+async def test_counters_can_be_disabled(tmp_path: Path) -> None:
     async with simulator(tmp_path / "data", {**STILL, "METRICS_ENABLED": "off"}) as sim:
         await sim.start()
 

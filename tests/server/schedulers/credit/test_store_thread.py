@@ -1,4 +1,4 @@
-"""The thread of the store: commands go before what is written down, which waits merged and bounded."""
+"""The store thread: queries come before pending writes, which are merged and bounded."""
 
 import asyncio
 import threading
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 class WatchedStore(Store):
-    """Notes what it does, in order."""
+    """Records its writes in order."""
 
     done: list[Any]
 
@@ -29,8 +29,8 @@ class WatchedStore(Store):
         super().write(runs)
 
 
-class Kept:
-    """A keeper with its store, and how many measurements it has given up, time by time."""
+class Fixture:
+    """A store thread with its store, and the counts of dropped measurements."""
 
     def __init__(self, store: WatchedStore) -> None:
         self.store = store
@@ -39,7 +39,7 @@ class Kept:
 
     @asynccontextmanager
     async def busy(self) -> AsyncIterator[None]:
-        """The thread of the store does something else as long as this is entered."""
+        """Block the store thread."""
         begun = asyncio.Event()
         loop = asyncio.get_running_loop()
         held = threading.Event()
@@ -60,16 +60,16 @@ class Kept:
         await self.store_thread.ask(lambda store: store.save(record(run_id)))
 
     async def series(self, run_id: str) -> list[str | None]:
-        found = await self.store_thread.ask(lambda store: store.series(run_id, "UNIT", range(100_000)), of=run_id)
-        (values,) = [one.points for one in found if one.key == "total_debt"]
+        all_series = await self.store_thread.ask(lambda store: store.series(run_id, "UNIT", range(100_000)), of=run_id)
+        (values,) = [one.points for one in all_series if one.key == "total_debt"]
         return [point.v for point in values]
 
 
 @pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
+async def fixture(tmp_path: Path) -> AsyncIterator[Fixture]:
     store = WatchedStore(tmp_path / "store.db")
     store.done = []
-    made = Kept(store)
+    made = Fixture(store)
     await made.store_thread.open(lambda: store)
     yield made
     await made.store_thread.close()
@@ -83,98 +83,98 @@ def values(*times: int) -> list[Measured]:
     return [Measured("UNIT", "total_debt", at, f"{at}.00000000") for at in times]
 
 
-async def test_a_command_goes_before_everything_that_waits_to_be_written(kept: Kept) -> None:
+async def test_a_query_comes_before_pending_writes(fixture: Fixture) -> None:
     runs = [f"run_{number}" for number in range(20)]
     for run_id in runs:
-        await kept.create(run_id)
-    async with kept.busy():
+        await fixture.create(run_id)
+    async with fixture.busy():
         for at in range(100):
             for run_id in runs:
-                kept.store_thread.measure(run_id, values(at))
-        command = asyncio.ensure_future(kept.store_thread.ask(lambda _: kept.store.done.append("command")))
+                fixture.store_thread.measure(run_id, values(at))
+        command = asyncio.ensure_future(fixture.store_thread.ask(lambda _: fixture.store.done.append("command")))
         await asyncio.sleep(0)
     await command
-    assert len(await kept.series(runs[-1])) == 100_000
+    assert len(await fixture.series(runs[-1])) == 100_000
 
-    assert kept.store.done[0] == "command"
-    assert len(kept.store.done) == 2, "what waits of all runs is one transaction"
-    assert kept.store.done[1] == dict.fromkeys(runs, 100)
+    assert fixture.store.done[0] == "command"
+    assert len(fixture.store.done) == 2, "all pending writes are one transaction"
+    assert fixture.store.done[1] == dict.fromkeys(runs, 100)
 
 
-async def test_of_a_run_the_newest_record_is_written_and_all_that_it_measured(kept: Kept) -> None:
-    async with kept.busy():
+async def test_the_newest_record_and_all_measurements_of_a_run_are_written(fixture: Fixture) -> None:
+    async with fixture.busy():
         for tick in range(50):
             saved = record("run_1")
             saved.tick_index = tick
-            kept.store_thread.save(saved, {"ticks": tick} if tick == 10 else None)
-            kept.store_thread.measure("run_1", values(tick))
-    found = await kept.series("run_1")
-    stored = await kept.store_thread.ask(lambda store: store.record("run_1"))
+            fixture.store_thread.save(saved, {"ticks": tick} if tick == 10 else None)
+            fixture.store_thread.measure("run_1", values(tick))
+    points = await fixture.series("run_1")
+    stored = await fixture.store_thread.ask(lambda store: store.record("run_1"))
 
-    assert kept.store.done == [{"run_1": 50}]
+    assert fixture.store.done == [{"run_1": 50}]
     assert stored is not None
     assert stored.tick_index == 49
-    assert found[:50] == [f"{at}.00000000" for at in range(50)]
-    summaries = await kept.store_thread.ask(lambda store: store._rows("SELECT summary FROM runs"))
+    assert points[:50] == [f"{at}.00000000" for at in range(50)]
+    summaries = await fixture.store_thread.ask(lambda store: store._rows("SELECT summary FROM runs"))
     assert summaries == [('{"ticks":10}',)]
 
 
-async def test_no_transaction_and_no_line_is_longer_than_its_bound(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_transactions_and_queues_are_bounded(fixture: Fixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_thread, "ROWS_AT_ONCE", 100)
     monkeypatch.setattr(store_thread, "MEASURED_MOST", 1000)
     for run_id in ("run_1", "run_2"):
-        await kept.create(run_id)
-    async with kept.busy():
+        await fixture.create(run_id)
+    async with fixture.busy():
         for at in range(1300):
-            kept.store_thread.measure("run_1", values(at))
-        kept.store_thread.measure("run_2", values(1, 2))
-    first, second = await kept.series("run_1"), await kept.series("run_2")
+            fixture.store_thread.measure("run_1", values(at))
+        fixture.store_thread.measure("run_2", values(1, 2))
+    first, second = await fixture.series("run_1"), await fixture.series("run_2")
 
-    assert sum(kept.dropped) == 300
+    assert sum(fixture.dropped) == 300
     assert first[299:301] == [None, "300.00000000"]
     assert first[1299] == "1299.00000000"
     assert second[2] == "2.00000000"
-    assert max(sum(runs.values()) for runs in kept.store.done) <= 100
+    assert max(sum(runs.values()) for runs in fixture.store.done) <= 100
 
 
-async def test_what_waits_of_a_deleted_run_is_not_written(kept: Kept) -> None:
-    await kept.create("run_1")
-    async with kept.busy():
-        kept.store_thread.save(record("run_1"))
-        kept.store_thread.measure("run_1", values(1))
-        deleting = asyncio.ensure_future(kept.store_thread.delete("run_1"))
+async def test_pending_writes_of_a_deleted_run_are_dropped(fixture: Fixture) -> None:
+    await fixture.create("run_1")
+    async with fixture.busy():
+        fixture.store_thread.save(record("run_1"))
+        fixture.store_thread.measure("run_1", values(1))
+        deleting = asyncio.ensure_future(fixture.store_thread.delete("run_1"))
         await asyncio.sleep(0)
     await deleting
 
-    assert await kept.store_thread.ask(lambda store: store.record("run_1"), of="run_1") is None
-    assert (kept.store.done, kept.store_thread.failures) == ([], 0)
+    assert await fixture.store_thread.ask(lambda store: store.record("run_1"), of="run_1") is None
+    assert (fixture.store.done, fixture.store_thread.failures) == ([], 0)
 
 
-async def test_a_run_that_begins_again_measured_nothing_before(kept: Kept) -> None:
-    await kept.create("run_1")
-    kept.store_thread.measure("run_1", values(1))
-    assert (await kept.series("run_1"))[1] == "1.00000000"
-    async with kept.busy():
-        kept.store_thread.measure("run_1", values(2))
-        kept.store_thread.forget_measured("run_1")
-        kept.store_thread.measure("run_1", values(3))
+async def test_a_restarted_run_has_no_earlier_measurements(fixture: Fixture) -> None:
+    await fixture.create("run_1")
+    fixture.store_thread.measure("run_1", values(1))
+    assert (await fixture.series("run_1"))[1] == "1.00000000"
+    async with fixture.busy():
+        fixture.store_thread.measure("run_1", values(2))
+        fixture.store_thread.forget_measured("run_1")
+        fixture.store_thread.measure("run_1", values(3))
 
-    assert (await kept.series("run_1"))[:4] == [None, None, None, "3.00000000"]
-
-
-async def test_what_cannot_be_written_of_one_run_costs_no_other(kept: Kept) -> None:
-    """Nothing may be measured of a run that is not stored."""
-    await kept.create("run_1")
-    async with kept.busy():
-        kept.store_thread.measure("run_0", values(1))
-        kept.store_thread.measure("run_1", values(1))
-
-    assert (await kept.series("run_1"))[1] == "1.00000000"
-    assert await kept.series("run_0") == [None] * 100_000
-    assert kept.store_thread.failures == 1
+    assert (await fixture.series("run_1"))[:4] == [None, None, None, "3.00000000"]
 
 
-async def test_what_waits_is_written_before_the_store_is_closed(tmp_path: Path) -> None:
+async def test_a_failed_write_of_one_run_does_not_affect_others(fixture: Fixture) -> None:
+    """Measurements need a stored run."""
+    await fixture.create("run_1")
+    async with fixture.busy():
+        fixture.store_thread.measure("run_0", values(1))
+        fixture.store_thread.measure("run_1", values(1))
+
+    assert (await fixture.series("run_1"))[1] == "1.00000000"
+    assert await fixture.series("run_0") == [None] * 100_000
+    assert fixture.store_thread.failures == 1
+
+
+async def test_pending_writes_finish_before_the_store_closes(tmp_path: Path) -> None:
     store_thread = StoreThread()
     await store_thread.open(lambda: Store(tmp_path / "store.db"))
     for number in range(30):
@@ -187,11 +187,11 @@ async def test_what_waits_is_written_before_the_store_is_closed(tmp_path: Path) 
     store.close()
 
 
-async def test_what_a_question_raises_reaches_whoever_asked(kept: Kept) -> None:
+async def test_the_exception_of_a_query_reaches_its_caller(fixture: Fixture) -> None:
     def fails(_: Store) -> None:
         raise WorldBroken("the disk is gone")
 
     with pytest.raises(WorldBroken, match="the disk is gone"):
-        await kept.store_thread.ask(fails)
+        await fixture.store_thread.ask(fails)
 
-    assert await kept.store_thread.ask(Store.records) == []
+    assert await fixture.store_thread.ask(Store.records) == []

@@ -1,4 +1,4 @@
-"""Events over real connections: resumed without loss, cut without holes, many readers at once."""
+"""Streams over real connections: resumed without loss, disconnected without gaps, with many readers."""
 
 import asyncio
 import json
@@ -31,15 +31,15 @@ async def served(tmp_path: Path, **environment: str) -> AsyncIterator[tuple[http
             yield client, server
 
 
-async def started(client: httpx.AsyncClient, wish: dict[str, Any] = RING) -> str:
-    response = await client.post(f"{BASE}/runs", json=wish)
+async def started(client: httpx.AsyncClient, request: dict[str, Any] = RING) -> str:
+    response = await client.post(f"{BASE}/runs", json=request)
     assert response.status_code == 200, response.text
     run_id: str = response.json()["run_id"]
     return run_id
 
 
 def frames(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every message of a stream, strictly: an id, the name, one line of JSON, nothing else."""
+    """The messages of a stream, each an id, a name and one line of JSON."""
     for block in text.split("\n\n"):
         lines = [line for line in block.split("\n") if line and not line.startswith(":")]
         if lines:
@@ -51,7 +51,7 @@ def frames(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 class Follower:
-    """A reader that comes back after the last whole event it saw, as the protocol advises."""
+    """A reader that reconnects after its last complete event, as the protocol advises."""
 
     def __init__(self, client: httpx.AsyncClient, run_id: str, equivalent: str) -> None:
         self.seen: list[dict[str, Any]] = []
@@ -61,7 +61,7 @@ class Follower:
         self._equivalent = equivalent
 
     async def follow(self, most_bytes: int | None = None) -> bool:
-        """Read until the stream ends, or until so many bytes have come; whether it ended by itself."""
+        """Read until the stream ends or `most_bytes` have come; returns whether it ended by itself."""
         headers = {"last-event-id": self.seen[-1]["event_id"]} if self.seen else {}
         self.connections += 1
         query = {"equivalent": self._equivalent}
@@ -73,7 +73,7 @@ class Follower:
                 size += len(chunk)
                 if most_bytes is not None and size >= most_bytes:
                     break
-            # Whatever came after the last blank line was cut off: nobody has seen it.
+            # The event after the last blank line is incomplete.
             complete = text[: text.rfind("\n\n") + 2]
             self.seen += [body for _, body in frames(complete)]
             return most_bytes is None or size < most_bytes
@@ -98,7 +98,7 @@ async def test_a_stream_begins_with_a_status_and_ends_with_the_run(tmp_path: Pat
 
 
 @pytest.mark.req("SIM-EVT-8")
-async def test_a_stream_has_the_head_that_the_protocol_asks_for(tmp_path: Path) -> None:
+async def test_a_stream_has_the_headers_of_the_protocol(tmp_path: Path) -> None:
     async with served(tmp_path) as (client, _):
         run_id = await started(client)
         async with client.stream("GET", f"{BASE}/runs/{run_id}/events") as response:
@@ -109,9 +109,9 @@ async def test_a_stream_has_the_head_that_the_protocol_asks_for(tmp_path: Path) 
 
 
 @pytest.mark.req("SIM-EVT-10", "SIM-EVT-11")
-async def test_a_reader_that_loses_its_connection_at_random_ends_with_every_event_once(tmp_path: Path) -> None:
+async def test_a_reader_with_random_disconnects_gets_every_event_once(tmp_path: Path) -> None:
     luck = random.Random(15)
-    # As many are kept as come while the reader is away, however slow it is.
+    # The buffer keeps all events that come while the reader is away.
     async with served(tmp_path, SIMULATOR_EVENT_BUFFER_SIZE="1000000") as (client, _):
         run_id = await started(client, VILLAGE)
         unlucky = Follower(client, run_id, "UNIT")
@@ -154,7 +154,7 @@ async def test_fifty_readers_of_one_run_all_see_the_same(tmp_path: Path) -> None
 
 
 @pytest.mark.req("SIM-EVT-13", "SIM-TEST-12")
-async def test_the_stream_beyond_the_limit_is_refused_until_another_ends(tmp_path: Path) -> None:
+async def test_a_stream_above_the_limit_is_refused_until_another_ends(tmp_path: Path) -> None:
     async with served(tmp_path, SIMULATOR_SSE_MAX_CONNECTIONS="2") as (client, server):
         run_id = await started(client)
         path = f"{BASE}/runs/{run_id}/events"
@@ -184,8 +184,8 @@ async def test_an_id_that_cannot_be_resumed_is_410(tmp_path: Path, last: str) ->
 
 @pytest.mark.req("SIM-EVT-10")
 @pytest.mark.parametrize("named", ["address", "header", "both"])
-async def test_a_stream_goes_on_after_what_was_polled(tmp_path: Path, named: str) -> None:
-    """The header wins: a browser that comes back repeats the address it began with."""
+async def test_a_stream_continues_after_polled_events(tmp_path: Path, named: str) -> None:
+    """The header wins: a browser that reconnects repeats its first URL."""
     async with served(tmp_path, **STILL) as (client, _):
         run_id = await started(client)
         path = f"{BASE}/runs/{run_id}/events"
@@ -205,7 +205,7 @@ async def test_a_stream_goes_on_after_what_was_polled(tmp_path: Path, named: str
 
 
 @pytest.mark.req("SIM-EVT-10", "SIM-EVT-11")
-async def test_a_stream_goes_on_after_the_oldest_event_that_is_kept(tmp_path: Path) -> None:
+async def test_a_stream_continues_after_the_oldest_event_in_the_buffer(tmp_path: Path) -> None:
     settings = Settings(data=str(tmp_path / "data"))
     async with running(settings, (scheduler_for(settings, STILL),)) as app, client_of(app) as client:
         run_id = await started(client)
@@ -224,7 +224,7 @@ async def test_a_stream_goes_on_after_the_oldest_event_that_is_kept(tmp_path: Pa
 
 @pytest.mark.req("SIM-EVT-10")
 @pytest.mark.parametrize("place", ["header", "address", "poll"])
-async def test_an_empty_id_asks_for_no_event(tmp_path: Path, place: str) -> None:
+async def test_an_empty_id_is_ignored(tmp_path: Path, place: str) -> None:
     async with served(tmp_path, **STILL) as (client, _):
         run_id = await started(client)
         await client.post(f"{BASE}/runs/{run_id}/stop")
@@ -238,8 +238,8 @@ async def test_an_empty_id_asks_for_no_event(tmp_path: Path, place: str) -> None
 
 
 @pytest.mark.req("SIM-EVT-11")
-async def test_a_reader_that_does_not_read_is_cut_off_without_a_hole(tmp_path: Path) -> None:
-    """The connection takes nothing while a hundred events come, which is more than may wait."""
+async def test_a_stalled_reader_is_disconnected_without_a_gap(tmp_path: Path) -> None:
+    """The connection is blocked while a hundred events come, which is more than the limit."""
     settings = Settings(data=str(tmp_path / "data"))
     scheduler = scheduler_for(settings, {**STILL, "SIMULATOR_SSE_SUB_QUEUE_MAX": "20"})
     sent: list[Message] = []
@@ -300,7 +300,7 @@ async def test_an_unknown_equivalent_has_no_stream(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("SIM-EVT-12")
-async def test_the_stream_of_a_run_that_has_ended_says_so_and_ends(tmp_path: Path) -> None:
+async def test_the_stream_of_an_ended_run_sends_its_status_and_ends(tmp_path: Path) -> None:
     async with served(tmp_path) as (client, _):
         run_id = await started(client)
         await client.post(f"{BASE}/runs/{run_id}/stop")

@@ -1,4 +1,4 @@
-"""A served run that is asked what would be with other settings."""
+"""What-if comparisons of a served run."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -16,33 +16,33 @@ from tests.server.schedulers.credit.simulators import VILLAGE, Simulator
 pytestmark = pytest.mark.anyio
 
 
-async def test_both_ways_begin_where_the_run_stands_and_only_the_settings_part_them(sim: Simulator) -> None:
+async def test_both_branches_start_from_the_current_state_and_differ_only_in_settings(sim: Simulator) -> None:
     run_id = (await sim.ok("/runs", VILLAGE))["run_id"]
     await sim.after_tick(run_id, 3)
     await sim.ok(f"/runs/{run_id}/pause")
     tick = (await sim.look(f"/runs/{run_id}/details"))["tick_index"]
 
-    found = await sim.ok(f"/runs/{run_id}/what-if", {"settings": {"clearing_enabled": "off"}, "ticks": 30})
+    comparison = await sim.ok(f"/runs/{run_id}/what-if", {"settings": {"clearing_enabled": "off"}, "ticks": 30})
 
-    assert (found["tick_index"], found["ticks"]) == (tick, 30)
-    assert list(found["settings"]) == ["CLEARING_ENABLED"]
-    assert tick < found["first_difference"] < tick + 30
-    assert (found["original"]["clearings"], found["fork"]["clearings"]) == (1, 0)
-    for way in (found["original"], found["fork"]):
-        assert sum(way["made_by_tick"]) == way["committed"]
-        assert sum(way["tried_by_tick"]) == way["attempts"]
+    assert (comparison["tick_index"], comparison["ticks"]) == (tick, 30)
+    assert list(comparison["settings"]) == ["CLEARING_ENABLED"]
+    assert tick < comparison["first_difference"] < tick + 30
+    assert (comparison["original"]["clearings"], comparison["fork"]["clearings"]) == (1, 0)
+    for branch in (comparison["original"], comparison["fork"]):
+        assert sum(branch["made_by_tick"]) == branch["committed"]
+        assert sum(branch["tried_by_tick"]) == branch["attempts"]
 
 
-async def test_the_same_settings_lead_to_the_same_place(still: Simulator) -> None:
+async def test_a_fork_with_equal_settings_does_not_differ(still: Simulator) -> None:
     run_id = await still.start(scenario_id="village-100")
 
-    found = await still.ok(f"/runs/{run_id}/what-if", {"settings": {}, "ticks": 5})
+    comparison = await still.ok(f"/runs/{run_id}/what-if", {"settings": {}, "ticks": 5})
 
-    assert found["first_difference"] is None
-    assert found["original"] == found["fork"]
+    assert comparison["first_difference"] is None
+    assert comparison["original"] == comparison["fork"]
 
 
-async def test_the_run_itself_is_left_alone(still: Simulator) -> None:
+async def test_what_if_does_not_change_the_run(still: Simulator) -> None:
     run_id = await still.start(scenario_id="village-100")
     before = await still.look(f"/runs/{run_id}/details")
 
@@ -52,16 +52,16 @@ async def test_the_run_itself_is_left_alone(still: Simulator) -> None:
     assert (after["digests"], after["settings"]) == (before["digests"], before["settings"])
 
 
-async def test_a_setting_that_is_misspelt_is_refused_with_the_one_that_was_meant(still: Simulator) -> None:
-    wish = {"scenario_id": "ring-of-five", "mode": "real", "intensity_percent": 1}
+async def test_a_misspelt_setting_is_refused_with_a_suggestion(still: Simulator) -> None:
+    request = {"scenario_id": "ring-of-five", "mode": "real", "intensity_percent": 1}
 
-    response = await still.post("/runs", {**wish, "settings": {"amount_cpa": "5"}})
+    response = await still.post("/runs", {**request, "settings": {"amount_cpa": "5"}})
 
     assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid_setting")
     assert "did you mean amount_cap?" in response.json()["error"]["message"]
 
 
-async def test_what_cannot_be_asked_is_refused(still: Simulator) -> None:
+async def test_an_invalid_what_if_is_refused(still: Simulator) -> None:
     run_id = await still.start()
 
     unknown = await still.post(f"/runs/{run_id}/what-if", {"settings": {"no_such_setting": "1"}})
@@ -73,7 +73,7 @@ async def test_what_cannot_be_asked_is_refused(still: Simulator) -> None:
     assert ended.json()["error"]["code"] == "fork_refused"
 
 
-async def test_only_so_many_wait_for_a_comparison(still: Simulator) -> None:
+async def test_the_number_of_waiting_comparisons_is_limited(still: Simulator) -> None:
     run_id = await still.start(scenario_id="village-100")
     with ExitStack() as others:
         for _ in range(PAST_READS.default + 1):
@@ -85,12 +85,12 @@ async def test_only_so_many_wait_for_a_comparison(still: Simulator) -> None:
     assert later.status_code == 200
 
 
-async def test_a_comparison_that_is_cancelled_ends_after_the_tick_it_is_at(
+async def test_a_cancelled_comparison_ends_after_its_current_tick(
     still: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = await still.start(scenario_id="village-100")
     run = await still.service.find(still.service._records[run_id].owner, run_id)
-    found = await run.ask(serialize_active_run)
+    serialized = await run.ask(serialize_active_run)
     cancellation = Cancellation()
     applied: list[int] = []
     apply = Run.apply
@@ -103,6 +103,6 @@ async def test_a_comparison_that_is_cancelled_ends_after_the_tick_it_is_at(
 
     monkeypatch.setattr(Run, "apply", counted)
     with pytest.raises(Cancelled), cancellable(cancellation):
-        what_if(run_id, found, WhatIf({}, ticks=100))
+        what_if(run_id, serialized, WhatIf({}, ticks=100))
 
     assert applied == [0, 0, 1, 1, 2, 2]
