@@ -73,7 +73,7 @@ def test_a_truck_is_paused_explained_and_resumed_and_the_slider_shows_the_past(f
     waiting = fleet.get_by_test_id("trucks").locator("tbody tr", has_text="waits")
     expect(waiting.first).to_be_visible()
     act(fleet, "RESUME_ROBOT", "dry again")
-    expect(fleet.get_by_test_id("truck-status")).to_have_text("R1 may go on")
+    expect(fleet.get_by_test_id("truck-status")).to_have_text("R1 is resumed")
     expect(row_of(fleet, "R1")).to_contain_text("drives")
 
     fleet.goto(f"{fleet.url.split('?')[0]}?at={before['n']}")
@@ -88,7 +88,7 @@ def test_a_task_is_held_and_resumed_from_the_page(fleet: Page, watched: Watched)
     fleet.request.post(f"{scheduler}/actions", data={"type": "PAUSE_FLEET", "reason": "fire drill"})
     fleet.request.post(f"{scheduler}/tasks", data={"taskId": "mine", "pickNodeId": "WEST", "dropNodeId": "EAST"})
     fleet.get_by_test_id("task-mine").click()
-    for action, status in (("HOLD_TASK", "No truck begins task"), ("RESUME_TASK", "goes on")):
+    for action, status in (("HOLD_TASK", "is held until"), ("RESUME_TASK", "is resumed")):
         fleet.get_by_test_id(f"do-{action}").click()
         fleet.get_by_test_id("task-reason").fill("the goods are blocked")
         fleet.get_by_test_id("task-send").click()
@@ -161,7 +161,7 @@ def test_resources_are_released_only_after_a_confirmation(fleets: str, watched: 
     assert truck_now(page, robot)["releasable"] == held
 
     page.get_by_test_id("truck-send").click()
-    expect(page.get_by_test_id("truck-status")).to_have_text(f"What {robot} held there is free: {held[0]}")
+    expect(page.get_by_test_id("truck-status")).to_have_text(f"Released from {robot}: {held[0]}")
     assert held[0] not in truck_now(page, robot)["releasable"]
     assert watched.errors == []
 
@@ -179,7 +179,7 @@ def test_a_truck_is_removed_only_after_it_was_declared_secured(silent: Page, wat
     silent.get_by_test_id("truck-send").click()
     silent.get_by_role("button", name="Confirm").click()
     status = silent.get_by_test_id("truck-status")
-    expect(status).to_contain_text("R2 is out of the hall, and all that it held is free: ")
+    expect(status).to_contain_text("R2 is removed and its resources are released: ")
     assert watched.errors == []
 
 
@@ -188,7 +188,7 @@ def test_a_silent_truck_is_declared_absent(silent: Page, watched: Watched) -> No
     silent.get_by_test_id("truck-R3").click()
     act(silent, "DECLARE_ABSENT", "in the workshop")
 
-    expect(silent.get_by_test_id("truck-status")).to_have_text("R3 is not waited for")
+    expect(silent.get_by_test_id("truck-status")).to_have_text("R3 is marked absent")
     expect(silent.get_by_test_id("do-DECLARE_ABSENT")).to_have_count(0)
     assert truck_now(silent, "R3")["absent"]
     assert watched.errors == []

@@ -262,6 +262,5 @@ def test_the_journal_is_described_by_codes_and_numbers() -> None:
     assert sentences.alert_sentence(
         "LOGGING_RESTORED", None, {"trouble": "EIO", "missing": decode(encode(missing))}
     ) == (
-        "the journal is written again; it was not: EIO; what was decided between 100 and 700 ms of its time, records "
-        "3 to 9, is in no journal"
+        "the journal is written again after EIO; records 3 to 9, between 100 and 700 ms, are missing from the journal"
     )

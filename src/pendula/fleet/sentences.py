@@ -26,9 +26,9 @@ def _subject(facts: Facts) -> str:
 
 def _no_route(facts: Facts) -> str:
     if "goal" not in facts:
-        return f"{facts['robotId']} has no route from there: move it to another place"
+        return f"{facts['robotId']} has no route from there: move it elsewhere"
     without = f" without {_names(facts['blocked'])}" if facts["blocked"] else ""
-    return f"there is no way to {facts['goal']}{without}"
+    return f"there is no route to {facts['goal']}{without}"
 
 
 def _unknown_place(facts: Facts) -> str:
@@ -76,7 +76,7 @@ def _pose_disagrees(facts: Facts) -> str:
         return f"{facts['robotId']} reports a position {plain(facts['awayUm'])} m away from there"
     return (
         f"{facts['robotId']} reports that it is more than {plain(facts['besideUm'])} m beside {facts['edgeKey']}, or "
-        "does not look along it: put it onto the lane first, or name the edge that it is on"
+        "not aligned with it: put it onto the lane first, or name the edge that it is on"
     )
 
 
@@ -84,8 +84,8 @@ def _place_held(facts: Facts) -> str:
     if "asideUm" in facts:
         return beside_its_line(facts)
     return (
-        f"{facts['robotId']} needs {facts['resource']} there, against which {facts['blocker']} holds {facts['held']}: "
-        "move one of the two away"
+        f"{facts['robotId']} needs {facts['resource']} there, which conflicts with {facts['held']} of "
+        f"{facts['blocker']}: move one of the two trucks away"
     )
 
 
@@ -106,10 +106,10 @@ REFUSALS: Mapping[str, Sentence] = {
     "ACTION_ID_TAKEN": lambda facts: (
         f"{facts['actionId']!r} came twice in one tick"
         if facts["sameTick"]
-        else f"{facts['actionId']!r} was another action"
+        else f"{facts['actionId']!r} is the id of an earlier action"
     ),
     "ACTION_INCOMPLETE": lambda facts: f"{facts['type']} needs {' and '.join(facts['missing'])}",
-    "CONFIRMATION_DIFFERS": lambda facts: f"{facts['actionId']!r} asked for something else",
+    "CONFIRMATION_DIFFERS": lambda facts: f"{facts['actionId']!r} was a different request",
     "CONFIRMATION_LATE": lambda facts: (
         f"{facts['actionId']!r} was sent more than {facts['withinS']} s ago: send the action again"
     ),
@@ -121,8 +121,8 @@ REFUSALS: Mapping[str, Sentence] = {
     ),
     "COUNT_NEGATIVE": lambda facts: f"the count of {facts['nodeId']!r} is {facts['count']}; it must be 0 or more",
     "CUTS_OFF": lambda facts: (
-        f"{_names(facts['robotIds'])} could not get to rest any more: close it when they have passed, or set force: "
-        "then they wait before it until it is open again"
+        f"{_names(facts['robotIds'])} could no longer reach a rest node: close it when they have passed, or set force "
+        "to let them wait before it until it opens"
     ),
     "MISSING_PICK_DROP_NODE": _no_such_node,
     "UNREACHABLE": lambda facts: (
@@ -137,21 +137,22 @@ REFUSALS: Mapping[str, Sentence] = {
     "NO_ROUTE": _no_route,
     "OPERATION_NOT_UNDER_WAY": _not_under_way,
     "OPERATION_TOO_LONG": lambda facts: (
-        f"{_subject(facts)}an operation takes as long as its timeout of {facts['timeoutMs']} ms, or longer"
+        f"{_subject(facts)}an operation must be shorter than its timeout of {facts['timeoutMs']} ms"
     ),
     "PICK_IS_DROP": lambda facts: pick_is_drop(_subject(facts).removesuffix(": "), facts["nodeId"]),
     "PLACE_HELD": _place_held,
     "POSE_DISAGREES": _pose_disagrees,
-    "ROBOT_FAULT": lambda facts: f"{facts['robotId']} has to be cleared first",
-    "ROBOT_NOT_LOST": lambda facts: f"{facts['robotId']} is where it is believed to be",
+    "ROBOT_FAULT": lambda facts: f"clear the fault of {facts['robotId']} first",
+    "ROBOT_NOT_LOST": lambda facts: f"{facts['robotId']} is not lost: its position is known",
     "ROBOT_NOT_STOPPED": _not_stopped,
-    "ROBOT_REPORTS": lambda facts: f"{facts['robotId']} reports: it is there",
+    "ROBOT_REPORTS": lambda facts: f"{facts['robotId']} is reporting and cannot be declared absent",
     "ROBOT_SILENT": lambda facts: f"{facts['robotId']} does not report where it is",
     "ROBOT_STILL_THERE": lambda facts: (
-        f"As far as is known {facts['robotId']} stands in {_names(facts['resources'])}: no other truck may be sent "
-        "there. Name other resources, or take it away and use REMOVE_ROBOT, or RELOCATE once it reports from elsewhere"
+        f"{facts['robotId']} occupies {_names(facts['resources'])} as far as is known: no other truck may be sent "
+        "there. Name other resources, or take the truck away and use REMOVE_ROBOT, or RELOCATE once it reports from "
+        "elsewhere"
     ),
-    "ROLE_TOO_LOW": lambda facts: f"{facts['operatorId']} may look, not act",
+    "ROLE_TOO_LOW": lambda facts: f"{facts['operatorId']} has read-only access",
     "STREAM_UNKNOWN": lambda facts: (
         f"task {facts['taskId']!r}: there is no stream {facts['streamId']!r}"
         if "taskId" in facts
@@ -194,20 +195,20 @@ _ROUTE_FAULTS: Mapping[str, str] = {
 # What an operator action did.
 DONE: Mapping[str, str] = {
     "PAUSE_ROBOT": "{robotId} is paused",
-    "RESUME_ROBOT": "{robotId} may go on",
+    "RESUME_ROBOT": "{robotId} is resumed",
     "PAUSE_FLEET": "Every truck is paused",
-    "RESUME_FLEET": "Every truck may go on",
+    "RESUME_FLEET": "Every truck is resumed",
     "CLEAR_FAULT": "The fault of {robotId} is cleared",
-    "RELOCATE": "{robotId} goes on from there once its poses have been steady",
-    "DECLARE_ABSENT": "{robotId} is not waited for",
-    "FORCE_RELEASE": "What {robotId} held there is free",
-    "REMOVE_ROBOT": "{robotId} is out of the hall, and all that it held is free",
+    "RELOCATE": "{robotId} continues from there once its poses are steady",
+    "DECLARE_ABSENT": "{robotId} is marked absent",
+    "FORCE_RELEASE": "Released from {robotId}",
+    "REMOVE_ROBOT": "{robotId} is removed and its resources are released",
     "CLOSE_RESOURCE": "Closed: {places}",
     "OPEN_RESOURCE": "Open: {places}",
     "CANCEL_TASK": "Task {taskId} is cancelled",
-    "WITHDRAW_TASK": "Task {taskId} is taken from its truck; another truck may take it",
-    "HOLD_TASK": "No truck begins task {taskId} until it is resumed",
-    "RESUME_TASK": "Task {taskId} goes on",
+    "WITHDRAW_TASK": "Task {taskId} is withdrawn from its truck; another truck may take it",
+    "HOLD_TASK": "Task {taskId} is held until it is resumed",
+    "RESUME_TASK": "Task {taskId} is resumed",
 }
 
 
@@ -299,7 +300,7 @@ def done_sentence(facts: Facts) -> str:
 
 
 def beside_its_line(facts: Facts) -> str:
-    """What has to move, and where, before a truck beside its line goes on. `asideUm` is positive to the left."""
+    """What has to move, and where, before a truck beside its line can continue. `asideUm` is positive to the left."""
     robot, aside_um = facts["robotId"], facts["asideUm"]
     off = plain(half_up(abs(aside_um), 1_000) * 1_000)
     side, other_side = ("left", "right") if aside_um > 0 else ("right", "left")
@@ -313,7 +314,7 @@ def beside_its_line(facts: Facts) -> str:
 
 
 def has_to_roll_back(facts: Facts) -> str:
-    """What to do about a truck that has passed its stop line and stands in what another one still needs."""
+    """What to do about a truck that has passed its stop line and stands in what another truck still needs."""
     robot = facts["robotId"]
     clear = f"clear the fault of {robot} (CLEAR_FAULT)" if facts["faulty"] else ""
     if facts["beyondUm"] is None:
@@ -321,7 +322,7 @@ def has_to_roll_back(facts: Facts) -> str:
     where = f" in {facts['resource']}," if facts["resource"] is not None else ""
     far = plain(ceil_div(facts["beyondUm"], 10_000) * 10_000)
     push = f"push {robot} {far} m back along its way" + (f", then {clear}" if clear else "")
-    return f"{robot} stands{where} where {facts['other']} still has to go or turn: {push}"
+    return f"{robot} stands{where} where {facts['other']} has yet to pass or turn: {push}"
 
 
 def not_done_sentence(facts: Facts) -> str:
@@ -332,7 +333,7 @@ def not_done_sentence(facts: Facts) -> str:
 
 
 def cause_sentence(cause: str, by: str | None) -> str:
-    """Why a task is in its state: a code, and the operator where one decided it."""
+    """Why a task is in its state: a code, and the operator if one decided it."""
     return cause if by is None else f"{cause} by {by}"
 
 
@@ -349,26 +350,26 @@ def task_sentence(task_id: str, state: str, code: str, robot_id: str | None, fac
         case "WAITING" | "READY" | "ASSIGNED" | "PENDING_PREEMPT":
             return f"{name}{WAITING[code]({**facts, 'robotId': robot_id})}"
         case _:
-            return f"{name} is over: {state}, {cause_sentence(code, facts.get('by'))}"
+            return f"{name} ended: {state}, {cause_sentence(code, facts.get('by'))}"
 
 
 def _held_for(facts: Facts) -> str:
     if facts["notDone"] is None:
         return cause_sentence(facts["cause"], facts["by"])
     robot = facts["robotId"]
-    return f"{robot} {not_done_sentence(facts['notDone'])}; it goes on when the fault of {robot} is cleared"
+    return f"{robot} {not_done_sentence(facts['notDone'])}; it continues when the fault of {robot} is cleared"
 
 
 def _no_free_truck(facts: Facts) -> str:
     if "failed" not in facts:
         return f" waits: none of {_names(facts['reaching'])} is free"
     others = f", and {_names(facts['others'])} cannot get there meanwhile" if facts["others"] else ""
-    return f" waits until {_names(facts['failed'])} can be counted on again{others}"
+    return f" waits until {_names(facts['failed'])} can drive again{others}"
 
 
 def _way_closed(facts: Facts) -> str:
     closed = _names(f"{resource} is closed by {operator} ({reason})" for resource, operator, reason in facts["closed"])
-    return f" waits: {closed}, and no truck comes over its pick and drop to rest"
+    return f" waits: {closed}, and no truck has a route over its pick and drop to rest"
 
 
 # Why a task has no truck yet, or its truck has not set out.
@@ -376,14 +377,14 @@ WAITING: Mapping[str, Sentence] = {
     "BARRED_BY_STARVATION": lambda facts: f" waits: {facts['starving']} has waited too long; no other truck sets out",
     "NEW": lambda facts: f" waits: no room reported in {facts['dropNodeId']!r} that no other task claims",
     "NEXT": lambda facts: f" is next: {_names(facts['free'])} may take it",
-    "UNREACHABLE": lambda _: " waits: no truck that may serve it comes over its pick and drop to rest",
-    "NODE_LIMIT": lambda _: " waits: as many tasks of its pick or its drop are under way as may be",
+    "UNREACHABLE": lambda _: " waits: no truck that may serve it has a route over its pick and drop to rest",
+    "NODE_LIMIT": lambda _: " waits: its pick or its drop has as many tasks under way as allowed",
     "NO_FREE_TRUCK": _no_free_truck,
     "NO_GOODS": lambda facts: f" waits: no goods reported in {facts['pickNodeId']!r} that no other task claims",
     "NO_ROOM": lambda facts: f" waits: no room reported in {facts['dropNodeId']!r} that no other task claims",
     "PENDING_PREEMPT": lambda facts: f": {facts['robotId']} drives on to the node where it leaves its way to rest",
     "ROUTE_NOT_ADMITTED": lambda facts: f" waits: traffic has not admitted the route of {facts['robotId']}",
-    "STREAM_LIMIT": lambda _: " waits: as many tasks of its stream are under way as may be",
+    "STREAM_LIMIT": lambda _: " waits: its stream has as many tasks under way as allowed",
     "WAY_CLOSED": _way_closed,
 }
 # What a truck with a task does, by its phase.
@@ -393,12 +394,12 @@ _UNDER_WAY: Mapping[str, str] = {
     "TO_DROP": "is on its way to the drop {drop!r}",
     "UNLOADING": "unloads in {drop!r}",
     "TO_PARK": "is on its way to rest",
-    "IDLE": "stands",
+    "IDLE": "is idle",
 }
 
 
 def alert_sentence(code: str, robot_id: str | None, facts: Facts) -> str | None:
-    """An alert about an operation, the journal or the gateway; None for every other one."""
+    """An alert about an operation, the journal or the gateway; None for other alerts."""
     match code:
         case "ROBOT_FAULT" if "operation" in facts:
             reason = f": {facts['reason']}" if "reason" in facts else ""
@@ -407,7 +408,7 @@ def alert_sentence(code: str, robot_id: str | None, facts: Facts) -> str | None:
             return f"the journal is not written: {trouble_sentence(facts['trouble'])}"
         case "LOGGING_RESTORED":
             lost = f"; {missing_sentence(facts['missing'])}" if "missing" in facts else ""
-            return f"the journal is written again; it was not: {trouble_sentence(facts['trouble'])}{lost}"
+            return f"the journal is written again after {trouble_sentence(facts['trouble'])}{lost}"
         case "GATEWAY_FAILED":
             return f"the gateway of the trucks failed: {facts['problem']}"
         case _:
@@ -415,18 +416,18 @@ def alert_sentence(code: str, robot_id: str | None, facts: Facts) -> str | None:
 
 
 def trouble_sentence(trouble: str) -> str:
-    """Why a journal is not written: a code of ours, or what the operating system says."""
+    """Why a journal is not written: a code, or the message of the operating system."""
     return "the disk is nearly full" if trouble == DISK_NEARLY_FULL else trouble
 
 
 def missing_sentence(facts: Facts) -> str:
-    """Which records are in no journal."""
-    times = f"what was decided between {facts['afterMs']} and {facts['uptoMs']} ms of its time"
-    return f"{times}, records {facts['firstN']} to {facts['lastN']}, is in no journal"
+    """Which records are missing from the journal."""
+    times = f"between {facts['afterMs']} and {facts['uptoMs']} ms"
+    return f"records {facts['firstN']} to {facts['lastN']}, {times}, are missing from the journal"
 
 
 def incident_sentence(code: str, robot_ids: tuple[str, ...], facts: Facts) -> str:
-    """What happened; `facts` name the alert or the error that it came from."""
+    """What happened; `facts` name the alert or the error behind it."""
     if "error" in facts:
         return str(facts["error"])
     if "alertId" in facts:

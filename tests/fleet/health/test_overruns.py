@@ -62,7 +62,7 @@ def test_a_truck_that_still_has_to_turn_stays_and_both_say_what_has_to_be_pushed
     run = rolled_into_the_disc(turned=False)
     rolled, waits = (truck(run.traffic, run.dispatch, name).sentence for name in ("R1", "R2"))
     codes = [one.stop_code for one in run.traffic.records]
-    remedy = "R1 stands in NODE:X, where R2 still has to go or turn: push R1 0."
+    remedy = "R1 stands in NODE:X, where R2 has yet to pass or turn: push R1 0."
     cleared(run)
     run.run(run.now_ms + 30_000)
     still = [one.stop_code for one in run.traffic.records]

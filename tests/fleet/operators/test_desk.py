@@ -70,7 +70,7 @@ def test_an_action_about_the_fleet_is_about_every_truck_of_it() -> None:
     codes = {office.traffic.why(one).code for one in ("R1", "R2", "R3")}
     resumed = office.say(action("RESUME_FLEET", "op-2", robotId=UNSET))
 
-    assert [one.message for one in (*paused, *resumed)] == ["Every truck is paused", "Every truck may go on"]
+    assert [one.message for one in (*paused, *resumed)] == ["Every truck is paused", "Every truck is resumed"]
     assert codes == {"STOP_OPERATOR"}
     assert "STOP_OPERATOR" not in {office.traffic.why(one).code for one in ("R1", "R2", "R3")}
 
@@ -241,9 +241,11 @@ def test_the_first_word_about_where_a_truck_stands_is_refused_and_says_what_help
     lane = f"EDGE_GROUP:{office.site.network.edges[segment.edge].group_key}"
     answers = office.say(replace(secured(office, "op-4"), resources=(lane,)))
 
-    helps = "Name other resources, or take it away and use REMOVE_ROBOT, or RELOCATE once it reports from elsewhere"
+    helps = (
+        "Name other resources, or take the truck away and use REMOVE_ROBOT, or RELOCATE once it reports from elsewhere"
+    )
     assert [(one.code, one.message) for one in answers] == [
-        ("ROBOT_STILL_THERE", f"As far as is known R1 stands in {lane}: no other truck may be sent there. {helps}")
+        ("ROBOT_STILL_THERE", f"R1 occupies {lane} as far as is known: no other truck may be sent there. {helps}")
     ]
 
 

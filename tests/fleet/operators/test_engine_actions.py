@@ -104,7 +104,7 @@ def test_a_task_that_is_held_waits_until_it_is_resumed() -> None:
     resumed = answered(run, about("RESUME_TASK", task, "op-2"))
 
     assert held == (TaskState.HELD, "HELD", "operator-1")
-    assert [one.answer.message for one in resumed] == [f"Task {task.task_id} goes on"]
+    assert [one.answer.message for one in resumed] == [f"Task {task.task_id} is resumed"]
     assert task.state in (TaskState.READY, TaskState.ASSIGNED, TaskState.PENDING_PREEMPT)
 
 

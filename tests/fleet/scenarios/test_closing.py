@@ -176,7 +176,7 @@ def test_a_closing_that_leaves_a_truck_no_way_to_rest_is_refused_unless_it_is_fo
     run.run()
 
     assert (refused.accepted, refused.code, closed) == (False, "CUTS_OFF", ())
-    assert refused.message.startswith("R1 could not get to rest any more")
+    assert refused.message.startswith("R1 could no longer reach a rest node")
     assert forced.accepted
     assert (waits, sound) == ("WAIT_CLOSED", [])
     assert (run.is_over, run.dispatch.book.done) == (True, 1)

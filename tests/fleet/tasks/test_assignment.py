@@ -378,8 +378,8 @@ def test_why_says_that_a_task_waits_for_trucks_that_have_failed() -> None:
     paper.step()
     one = reason_of(paper)
 
-    assert (both.code, both.message) == ("NO_FREE_TRUCK", "task 'T' waits until R1, R2 can be counted on again")
-    assert one.message == "task 'T' waits until R1 can be counted on again, and R2 cannot get there meanwhile"
+    assert (both.code, both.message) == ("NO_FREE_TRUCK", "task 'T' waits until R1, R2 can drive again")
+    assert one.message == "task 'T' waits until R1 can drive again, and R2 cannot get there meanwhile"
 
 
 @pytest.mark.req("FLT-LIVE-10")

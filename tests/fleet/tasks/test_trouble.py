@@ -111,7 +111,7 @@ def test_an_operation_past_its_timeout_is_a_fault_of_the_truck() -> None:
     assert paper.dispatch.is_faulty(0)
     assert (paper.state("T"), paper.dispatch.why("T").code) == (TaskState.HELD, "OPERATION_TIMEOUT")
     assert reason_of(paper).message == (
-        "task 'T' is held: R1 did not load within 20000 ms; it goes on when the fault of R1 is cleared"
+        "task 'T' is held: R1 did not load within 20000 ms; it continues when the fault of R1 is cleared"
     )
 
 

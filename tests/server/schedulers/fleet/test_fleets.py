@@ -308,7 +308,7 @@ async def test_of_actions_with_one_id_at_the_same_time_one_is_done_and_the_other
     # Which request arrives first is up to the server; equal bodies are one action.
     [done] = {name for (_, name), answer in zip(wanted, answers, strict=True) if answer["accepted"]}
     assert [(one["message"], one["code"]) for one in answers] == [
-        (f"{done} is paused", None) if name == done else ("'op-1' was another action", "ACTION_ID_TAKEN")
+        (f"{done} is paused", None) if name == done else ("'op-1' is the id of an earlier action", "ACTION_ID_TAKEN")
         for _, name in wanted
     ]
 
