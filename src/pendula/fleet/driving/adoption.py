@@ -102,7 +102,7 @@ def _looks_away(record: Record, track: Track, shift_um: int) -> bool:
     if done is None or done.yaw_urad is None or done.s_um == shift_um:
         return False
     at_um = done.s_um - shift_um
-    into = next((one for one in track.segments if one.route_s0_um == at_um), None)
+    into = next((segment for segment in track.segments if segment.route_s0_um == at_um), None)
     if into is None or any(act.s_um == at_um for act in track.acts):
         return False
     edge = track.plan.site.network.edges[into.edge]
@@ -115,7 +115,7 @@ def _shared_um(record: Record, plan: RoutePlan, shift_um: int) -> int:
         return 0
     whole = plan.whole
     shared = 0
-    old = {one.route_s0_um - shift_um: one.edge for one in record.track.segments}
+    old = {segment.route_s0_um - shift_um: segment.edge for segment in record.track.segments}
     for segment in whole:
         if old.get(segment.route_s0_um) != segment.edge:
             break
@@ -139,11 +139,11 @@ def _drawn_in_um(record: Record, upto_um: int, params: TrafficParams, now_ms: in
 def _beyond(record: Record, upto_um: int) -> tuple[int, ...]:
     """What is held only for the part of the grant beyond a position."""
     assert record.track is not None
-    later = {one.resource for one in record.track.taken(upto_um, record.grant_um)}
+    later = {use.resource for use in record.track.taken(upto_um, record.grant_um)}
     kept = {
-        one.resource
-        for one in record.track.taken(-NEVER_UM, upto_um)
-        if record.held.get(one.resource, -NEVER_UM) >= one.free_um > record.bound_um
+        use.resource
+        for use in record.track.taken(-NEVER_UM, upto_um)
+        if record.held.get(use.resource, -NEVER_UM) >= use.free_um > record.bound_um
     }
     return tuple(sorted((later - kept) & record.held.keys()))
 
@@ -154,7 +154,7 @@ def passed_um(ground: Ground, whole: tuple[Segment, ...], resource: int, granted
     site = ground.site
     node = resource - len(site.cells)
     if 0 <= node < len(site.network.nodes):
-        leaving = (k for k, one in enumerate(whole) if site.network.edges[one.edge].start == node)
+        leaving = (k for k, segment in enumerate(whole) if site.network.edges[segment.edge].start == node)
         place = next((k for k in leaving if whole[k].route_s0_um >= granted_um), None)
         return NEVER_UM if place is None else left_um(site, whole, place, node, short_um)
     if not whole or resource < len(site.cells):
@@ -166,15 +166,15 @@ def passed_um(ground: Ground, whole: tuple[Segment, ...], resource: int, granted
 def _end_of_section_um(ground: Ground, whole: tuple[Segment, ...], section: int, start_um: int) -> int:
     """How far a route stays within a section, from a position on."""
     end = start_um
-    for one in whole:
-        if one.route_s0_um + one.length_um <= start_um:
+    for segment in whole:
+        if segment.route_s0_um + segment.length_um <= start_um:
             continue
-        begin = max(start_um - one.route_s0_um, 0)
-        stretches = ground.edge(one.edge).stretches
+        begin = max(start_um - segment.route_s0_um, 0)
+        stretches = ground.edge(segment.edge).stretches
         inside = [high for number, low, high in stretches if number == section and low <= begin < high]
-        if not inside or end < one.route_s0_um:
+        if not inside or end < segment.route_s0_um:
             break
-        end = one.route_s0_um + inside[0]
+        end = segment.route_s0_um + inside[0]
     return end
 
 
@@ -183,8 +183,8 @@ def goes_on(record: Record, plan: RoutePlan) -> bool:
     old = record.track
     if old is None:
         return False
-    ahead = [one.edge for one in old.segments if one.route_s0_um + one.length_um > record.grant_um]
-    own = [one.edge for one in plan.whole]
+    ahead = [segment.edge for segment in old.segments if segment.route_s0_um + segment.length_um > record.grant_um]
+    own = [segment.edge for segment in plan.whole]
     return own[len(own) - len(ahead) :] == ahead
 
 
@@ -200,7 +200,7 @@ def _continues(record: Record, track: Track, shift_um: int) -> bool:
     if old is None:
         return False
     mine = tuple(at + shift_um for at in track.stands)
-    same_way = [one.edge for one in track.segments] == [
-        one.edge for one in old.segments if one.route_s0_um + one.length_um > shift_um
+    same_way = [segment.edge for segment in track.segments] == [
+        segment.edge for segment in old.segments if segment.route_s0_um + segment.length_um > shift_um
     ]
     return same_way and mine == old.stands[record.granted :]

@@ -57,8 +57,8 @@ def _other_way(
         plan = plan_route(planner, record.robot_id, old.route_id, start, stops, old.rest, reason=reason, closed=closed)
     if not isinstance(plan, RoutePlan):
         return None
-    edges = [one.edge for one in plan.whole]
-    if edges == [one.edge for one in old.whole][-len(edges) :]:
+    edges = [segment.edge for segment in plan.whole]
+    if edges == [segment.edge for segment in old.whole][-len(edges) :]:
         return None
     return replace(plan, revision=old.revision + 1)
 
@@ -83,7 +83,7 @@ def the_rest(record: Record, planner: Planner, anchor: Anchor) -> RoutePlan | No
         return None
     old = track.plan
     passed = old.passed(record.at_um)
-    edges = tuple(one.edge for one in old.segments[passed:])
+    edges = tuple(segment.edge for segment in old.segments[passed:])
     if anchor.edge not in edges:
         return None
     edges = edges[edges.index(anchor.edge) :]
@@ -123,7 +123,7 @@ class Wayfinder:
         plan = detour(record, planner, self._off(record))
         if plan is None or track is None:
             return None
-        return plan, cost_of(planner, track.plan.start, tuple(one.edge for one in track.plan.segments))
+        return plan, cost_of(planner, track.plan.start, tuple(segment.edge for segment in track.plan.segments))
 
     def around(self, record: Record, closed: Closed) -> RoutePlan | None:
         """A detour that also avoids what is closed."""
@@ -147,7 +147,7 @@ class Wayfinder:
         would keep all edges into it, where other trucks may be close behind."""
         if record.pose is None:
             return None
-        edges = () if record.track is None else [one.edge for one in record.track.segments]
+        edges = () if record.track is None else [segment.edge for segment in record.track.segments]
         edge = None if record.doubt is None else record.doubt.edge
         snapper = self._snapper(record)
         named = None if edge is None else snapper.on_edge(record.pose, edge)
@@ -176,8 +176,8 @@ class Wayfinder:
 
     def _snapper(self, record: Record) -> Snapper:
         """One for all trucks with the same largest distance from their routes."""
-        one = self._params
-        snap = SnapParams(one.node_snap_um, one.heading_tol_urad, off_route_um(record.profile, one))
+        params = self._params
+        snap = SnapParams(params.node_snap_um, params.heading_tol_urad, off_route_um(record.profile, params))
         if snap not in self._snappers:
             self._snappers[snap] = Snapper(self._site, snap)
         return self._snappers[snap]

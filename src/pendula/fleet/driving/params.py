@@ -96,7 +96,7 @@ def contract_name(field: str) -> str:
     if field in _NAMES:
         return _NAMES[field]
     first, *others = field.split("_")
-    return first + "".join(_UNITS.get(one, one.capitalize()) for one in others)
+    return first + "".join(_UNITS.get(word, word.capitalize()) for word in others)
 
 
 def contract_value(field: str, value: Json) -> Json:
@@ -142,7 +142,7 @@ def faults(params: TrafficParams, profiles: Sequence[RobotProfile], compiled: Co
         return tuple(found)
     for name, (low, high) in RANGES.items():
         if not low <= getattr(params, name) <= high:
-            value, least, most = (contract_value(name, one) for one in (getattr(params, name), low, high))
+            value, least, most = (contract_value(name, bound) for bound in (getattr(params, name), low, high))
             found.append(f"PARAMETER_OUT_OF_RANGE: {contract_name(name)} is {value}, allowed are {least} to {most}")
     found += _between(params)
     for profile in profiles:

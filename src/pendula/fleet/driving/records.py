@@ -203,7 +203,7 @@ class Record:
         """The nodes whose discs the truck keeps."""
         if self._zones is None:
             first, beyond = len(self.site.cells), self.site.token(0)
-            self._zones = tuple([one - first for one in self.keeps if first <= one < beyond])
+            self._zones = tuple([resource - first for resource in self.keeps if first <= resource < beyond])
         return self._zones
 
     @property

@@ -30,7 +30,7 @@ def screened_routes(
 
 
 def _order(plan: RoutePlan) -> tuple[str, int, str, tuple[int, ...]]:
-    return plan.robot_id, plan.revision, plan.route_id, (*(one.edge for one in plan.segments), *plan.onward)
+    return plan.robot_id, plan.revision, plan.route_id, (*(segment.edge for segment in plan.segments), *plan.onward)
 
 
 def _unfit_for(record: Record, plan: RoutePlan, closed: Closed) -> str | None:
@@ -59,8 +59,8 @@ def _is_closed(record: Record, plan: RoutePlan, closed: Closed) -> bool:
     exempt: the truck is already on it."""
     edges = plan.site.network.edges
     ahead = plan.whole if isinstance(plan.start, AtNode) else plan.whole[1:]
-    for one in ahead:
-        allowed = edges[one.edge].allowed_profiles
-        if one.edge in closed.edges or (allowed and record.profile.profile_id not in allowed):
+    for segment in ahead:
+        allowed = edges[segment.edge].allowed_profiles
+        if segment.edge in closed.edges or (allowed and record.profile.profile_id not in allowed):
             return True
-    return any(one.must_stop and edges[one.edge].end in closed.turns for one in plan.whole)
+    return any(segment.must_stop and edges[segment.edge].end in closed.turns for segment in plan.whole)

@@ -84,7 +84,7 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
     return Track(
         plan=plan,
         segments=whole,
-        begins=tuple(one.route_s0_um for one in whole),
+        begins=tuple(segment.route_s0_um for segment in whole),
         acts=acts,
         used=used,
         stands=stands,
@@ -103,7 +103,7 @@ def held_from_the_start(ground: Ground, plan: RoutePlan, short_um: int) -> dict[
     acts = _acts(ground.site, plan, whole, _stop_places(plan))
     upto = plan.start_um if whole and plan.start_um >= whole[0].length_um else plan.start_um + 1
     used = uses_of(ground, plan, whole, acts, short_um)
-    return {one.resource: one.free_um for one in used.every if one.need_um < upto}
+    return {use.resource: use.free_um for use in used.every if use.need_um < upto}
 
 
 def _stop_places(plan: RoutePlan) -> frozenset[int]:
@@ -141,7 +141,7 @@ def _stands(
     if not whole:
         return (granted_um,), [False]
     edges = [ground.edge(segment.edge) for segment in whole]
-    at = np.concatenate([edge.ends + one.route_s0_um for edge, one in zip(edges, whole, strict=True)])
+    at = np.concatenate([edge.ends + segment.route_s0_um for edge, segment in zip(edges, whole, strict=True)])
     marks = np.concatenate([edge.marks for edge in edges])
     allowed = marks != _FORBIDDEN
     tokens = ground.site.token(0)
@@ -149,7 +149,7 @@ def _stands(
         allowed &= (at <= used.need_um[k]) | (at >= used.free_um[k])
     if ground.policy is NodeLockPolicy.TURNING:
         acting = {act.s_um for act in acts}
-        passed = [end for one in whole if (end := one.route_s0_um + one.length_um) not in acting]
+        passed = [end for segment in whole if (end := segment.route_s0_um + segment.length_um) not in acting]
         allowed &= ~np.isin(at, np.array(passed, dtype=np.int64))
     allowed |= np.isin(at, np.array([act.s_um for act in acts if act.stop], dtype=np.int64))
     allowed &= at > granted_um

@@ -51,15 +51,15 @@ class Uses:
 
     @classmethod
     def of(cls, uses: list[Use]) -> "Uses":
-        rows = np.array([(one.resource, one.need_um, one.free_um) for one in uses], dtype=np.int64).reshape(-1, 3)
+        rows = np.array([(use.resource, use.need_um, use.free_um) for use in uses], dtype=np.int64).reshape(-1, 3)
         return cls(rows[:, 0], rows[:, 1], rows[:, 2])
 
     @classmethod
     def joined(cls, parts: list["Uses"]) -> "Uses":
         return cls(
-            np.concatenate([one.resource for one in parts]),
-            np.concatenate([one.need_um for one in parts]),
-            np.concatenate([one.free_um for one in parts]),
+            np.concatenate([part.resource for part in parts]),
+            np.concatenate([part.need_um for part in parts]),
+            np.concatenate([part.free_um for part in parts]),
         )
 
     def ready(self, granted_um: int, passed_um: int, carried: Mapping[int, int]) -> "Uses":
@@ -84,10 +84,10 @@ class Uses:
         """The resources whose uses begin in an interval and are not over at a position."""
         resource, need, free = self._lists
         first, last = bisect_left(need, after_um), bisect_left(need, upto_um)
-        return [one for one, end in zip(resource[first:last], free[first:last], strict=True) if end > bound_um]
+        return [number for number, end in zip(resource[first:last], free[first:last], strict=True) if end > bound_um]
 
     def _slice(self, first: int, last: int) -> tuple[Use, ...]:
-        return tuple(map(Use, *(one[first:last] for one in self._lists)))
+        return tuple(map(Use, *(column[first:last] for column in self._lists)))
 
     @cached_property
     def _lists(self) -> tuple[Column, Column, Column]:
@@ -174,7 +174,9 @@ def _join(stretches: list[tuple[int, int]], low: int, high: int) -> None:
 def _clear_of(site: CompiledMap, whole: tuple[Segment, ...], end_um: int) -> int:
     """Where the whole envelope is outside a section that ends at a position; never if the route ends before."""
     last = whole[-1].route_s0_um + whole[-1].length_um
-    place = next((k for k, one in enumerate(whole) if one.route_s0_um + one.length_um > end_um), len(whole) - 1)
+    place = next(
+        (k for k, segment in enumerate(whole) if segment.route_s0_um + segment.length_um > end_um), len(whole) - 1
+    )
     trail = site.envelope.trail_um(site.network.edges[whole[place].edge].style)
     clear = end_um + trail + EXIT_CLEARANCE_UM
     return clear if clear <= last else NEVER_UM
@@ -198,7 +200,7 @@ def _zone_uses(ground: Ground, whole: tuple[Segment, ...], acts: tuple[Act, ...]
 def _approach_um(site: CompiledMap, edge: int, node: int) -> int:
     """The start of the first cell, on an edge into a node, at which the envelope meets the node's disc."""
     last = int(site.cells.first[edge + 1]) - 1
-    cells = [one.cell0 for one in site.zones.by_node[node] if one.edge == edge and one.cell1 == last]
+    cells = [window.cell0 for window in site.zones.by_node[node] if window.edge == edge and window.cell1 == last]
     return int(site.cells.s0[min(cells, default=last)])
 
 
@@ -211,7 +213,7 @@ def left_um(site: CompiledMap, whole: tuple[Segment, ...], place: int, node: int
     open. Only the disc of the rest node itself is kept.
     """
     for segment in whole[place:]:
-        windows = [one for one in site.zones.by_node[node] if one.edge == segment.edge and one.s0 == 0]
+        windows = [window for window in site.zones.by_node[node] if window.edge == segment.edge and window.s0 == 0]
         if not windows:
             return segment.route_s0_um
         if windows[0].s1 < segment.length_um:

@@ -66,7 +66,7 @@ class Assignment:
 
     def assign(self, now_ms: int) -> None:
         """Assign tasks to free trucks, at most `most_a_step` in one step."""
-        free = [one for one in self._drivers if self._may_be_sent(one, now_ms)]
+        free = [other for other in self._drivers if self._may_be_sent(other, now_ms)]
         if not free or not self._book.ready:
             return
         under_way, tried = self._book.under_way(), set[str]()
@@ -77,7 +77,7 @@ class Assignment:
             task, driver = taken
             # Counts for the limits of two stations.
             under_way.take(task.order)
-            free = [one for one in free if one is not driver]
+            free = [other for other in free if other is not driver]
 
     def _first_handed_out(
         self, under_way: UnderWay, tried: set[str], free: Sequence[Driver], now_ms: int
@@ -97,19 +97,19 @@ class Assignment:
     def _hand_out(self, task: Task, free: Sequence[Driver], now_ms: int) -> Driver | None:
         """Assign a task to the nearest truck that can take it."""
         etas = sorted(
-            (eta, one.robot_id, one.number)
-            for one in self._named(task, free)
-            if (eta := self._ways.eta_ms(one, task.order)) is not None
+            (eta, driver.robot_id, driver.number)
+            for driver in self._named(task, free)
+            if (eta := self._ways.eta_ms(driver, task.order)) is not None
         )
         for eta, _, number in etas:
             if self._take(self._drivers[number], task, now_ms):
-                task.eta_ms, task.candidates = eta, tuple((name, one) for one, name, _ in etas)
+                task.eta_ms, task.candidates = eta, tuple((name, driver) for driver, name, _ in etas)
                 return self._drivers[number]
         return None
 
     def _named(self, task: Task, drivers: Sequence[Driver]) -> list[Driver]:
         named = task.order.robot_ids
-        return [one for one in drivers if not named or one.robot_id in named]
+        return [driver for driver in drivers if not named or driver.robot_id in named]
 
     def _may_be_sent(self, driver: Driver, now_ms: int) -> bool:
         view = self._ways.view(driver)
@@ -166,18 +166,18 @@ class Assignment:
         limit = self._book.exhausted(task, under_way)
         if limit is not None:
             return limit, {}
-        may = [one for one in self._named(task, self._drivers) if not one.gone]
+        may = [driver for driver in self._named(task, self._drivers) if not driver.gone]
         # A failed truck also closes its own place, so do not ask whether it reaches the stations.
-        failed = [one for one in may if self._ways.view(one).failed]
-        well = [one for one in may if one not in failed]
-        reaching = [one for one in well if self._ways.reaches(one, order)]
+        failed = [driver for driver in may if self._ways.view(driver).failed]
+        well = [driver for driver in may if driver not in failed]
+        reaching = [driver for driver in well if self._ways.reaches(driver, order)]
         if not reaching and self._is_kept_off(task, may):
             return WAY_CLOSED, {"closed": self._closed_for(task)}
         if not reaching and failed:
             return "NO_FREE_TRUCK", {"failed": _names(failed), "others": _names(well)}
         if not reaching:
             return "UNREACHABLE", {}
-        free = [one for one in reaching if self._may_be_sent(one, now_ms)]
+        free = [driver for driver in reaching if self._may_be_sent(driver, now_ms)]
         if not free:
             return "NO_FREE_TRUCK", {"reaching": _names(reaching)}
         return "NEXT", {"free": _names(free)}
@@ -185,18 +185,18 @@ class Assignment:
     def _is_kept_off(self, task: Task, drivers: Sequence[Driver]) -> bool:
         """Whether places closed by operators keep every truck from a task."""
         return bool(self.closings) and any(
-            self._ways.would_reach(one, task.order, self._usual[one.number]) for one in drivers
+            self._ways.would_reach(driver, task.order, self._usual[driver.number]) for driver in drivers
         )
 
     def _closed_for(self, task: Task) -> list[Json]:
         """The closed stations of a task; all closed places if both are open."""
         stations = (f"NODE:{task.order.pick_node_id}", f"NODE:{task.order.drop_node_id}")
-        own = [one for one in self.closings if one.resource in stations] or self.closings
+        own = [closing for closing in self.closings if closing.resource in stations] or self.closings
         return [[closing.resource, closing.operator, closing.reason] for closing in own]
 
     def _not_admitted(self, task: Task) -> tuple[str, dict[str, Json]]:
         driver = self._driver(task)
-        starving = next((one.robot_id for one in self._ways.views if one.starving), None)
+        starving = next((view.robot_id for view in self._ways.views if view.starving), None)
         if driver.admitted:
             return "PENDING_PREEMPT", {}
         if starving is not None and starving != driver.robot_id:
@@ -204,7 +204,7 @@ class Assignment:
         return "ROUTE_NOT_ADMITTED", {}
 
     def _driver(self, task: Task) -> Driver:
-        return next(one for one in self._drivers if one.task is task)
+        return next(driver for driver in self._drivers if driver.task is task)
 
 
 def _names(drivers: Sequence[Driver]) -> list[Json]:

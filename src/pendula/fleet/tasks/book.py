@@ -161,8 +161,8 @@ class TaskBook:
 
     @classmethod
     def of(cls, streams: Iterable[TaskStream], trucks: int, limits: Mapping[str, int]) -> "TaskBook":
-        ordered = sorted(streams, key=lambda one: one.stream_id)
-        flows = {one.stream_id: Flow(one, one.max_concurrent or trucks) for one in ordered}
+        ordered = sorted(streams, key=lambda stream: stream.stream_id)
+        flows = {stream.stream_id: Flow(stream, stream.max_concurrent or trucks) for stream in ordered}
         return cls(flows, Stock(limits=dict(limits)))
 
     @property
@@ -171,11 +171,11 @@ class TaskBook:
 
     @property
     def held(self) -> int:
-        return sum(one.state is TaskState.HELD for one in self.open.values())
+        return sum(task.state is TaskState.HELD for task in self.open.values())
 
     def is_over(self, now_ms: int) -> bool:
         """Whether all tasks are done and no stream creates more."""
-        ended = all(one.stream.last_ms is not None and one.stream.last_ms < now_ms for one in self.flows.values())
+        ended = all(flow.stream.last_ms is not None and flow.stream.last_ms < now_ms for flow in self.flows.values())
         return ended and not self.open
 
     def add(self, order: TaskOrder, now_ms: int, cause: str) -> Task:
@@ -198,7 +198,7 @@ class TaskBook:
 
     def find(self, task_id: str) -> Task | None:
         """The task with an id, also a recently finished one."""
-        return self.open.get(task_id) or next((one for one in self.over if one.task_id == task_id), None)
+        return self.open.get(task_id) or next((task for task in self.over if task.task_id == task_id), None)
 
     def reprioritise(self, task_id: str, priority: int) -> Refusal | None:
         task = self.open.get(task_id)
@@ -283,13 +283,13 @@ class TaskBook:
 
     def under_way(self) -> "UnderWay":
         """The tasks under way, counted for the limits."""
-        tasks = [one for one in self.open.values() if one.state in TAKEN or one.loaded]
-        taken = [one.order for one in tasks]
-        calls = Counter(one.drop_node_id for one in taken)
-        calls.update(one.order.pick_node_id for one in tasks if not one.loaded)
+        tasks = [task for task in self.open.values() if task.state in TAKEN or task.loaded]
+        taken = [task.order for task in tasks]
+        calls = Counter(order.drop_node_id for order in taken)
+        calls.update(task.order.pick_node_id for task in tasks if not task.loaded)
         return UnderWay(
-            Counter(one.stream_id for one in taken),
-            Counter(node for one in taken for node in {one.pick_node_id, one.drop_node_id}),
+            Counter(order.stream_id for order in taken),
+            Counter(node for order in taken for node in {order.pick_node_id, order.drop_node_id}),
             calls,
         )
 

@@ -66,12 +66,12 @@ class Dispatch:
         """`starts`: trucks that do not start at rest. Raises `TasksRefused`."""
         self.site = site
         self.params = params or DispatchParams()
-        faults = (fault for one in streams for fault in stream_faults(site, one, self.params))
+        faults = (fault for stream in streams for fault in stream_faults(site, stream, self.params))
         wrong = [f"{fault.code}: {sentence_of(fault.code, fault.facts)}" for fault in faults]
         if wrong:
             raise TasksRefused("tasks cannot start: " + "; ".join(wrong), findings=wrong)
         starts = starts or {}
-        rests = [site.node_number[one.park_node_id] for one in trucks]
+        rests = [site.node_number[truck.park_node_id] for truck in trucks]
         planners = {
             name: one_way(site, Planner(site, profile), streams, rests, self.params)
             for name, profile in profiles.items()
@@ -79,19 +79,19 @@ class Dispatch:
         self.drivers = [
             Driver(
                 number=number,
-                robot_id=one.robot_id,
-                planner=planners[one.profile_id],
-                closed=closed[one.robot_id],
-                rest=site.node_number[one.park_node_id],
-                node=_node(site, starts.get(one.robot_id), site.node_number[one.park_node_id]),
-                anchor=starts.get(one.robot_id),
+                robot_id=truck.robot_id,
+                planner=planners[truck.profile_id],
+                closed=closed[truck.robot_id],
+                rest=site.node_number[truck.park_node_id],
+                node=_node(site, starts.get(truck.robot_id), site.node_number[truck.park_node_id]),
+                anchor=starts.get(truck.robot_id),
             )
-            for number, one in enumerate(sorted(trucks, key=lambda one: one.robot_id))
+            for number, truck in enumerate(sorted(trucks, key=lambda truck: truck.robot_id))
         ]
-        self._usual = [one.closed for one in self.drivers]
+        self._usual = [driver.closed for driver in self.drivers]
         self._barred = OPEN
         self.book = TaskBook.of(streams, len(self.drivers), self.params.node_limits)
-        self._numbers = {one.robot_id: one.number for one in self.drivers}
+        self._numbers = {driver.robot_id: driver.number for driver in self.drivers}
         self._ways = Ways(site, self.drivers, self.params)
         self._tours = Tours(site, self.drivers, self.book, self._ways, self.params)
         self._assignment = Assignment(
@@ -189,12 +189,12 @@ class Dispatch:
             elif driver.kept is not None and driver.kept.route_id == route.route_id:
                 # The route in force was changed while another one waits.
                 driver.kept = route
-        for one in refused:
-            driver = self.drivers[self._numbers[one.robot_id]]
+        for refusal in refused:
+            driver = self.drivers[self._numbers[refusal.robot_id]]
             asked = driver.route
-            if asked is not None and (asked.route_id, asked.revision) == (one.route_id, one.revision):
+            if asked is not None and (asked.route_id, asked.revision) == (refusal.route_id, refusal.revision):
                 # Traffic itself checks a route again that would close a cycle.
-                driver.rejected = None if one.code == WAIT_SAFE_STATE else one.code
+                driver.rejected = None if refusal.code == WAIT_SAFE_STATE else refusal.code
 
     def take_transitions(self) -> tuple[Transition, ...]:
         """Transitions of tasks since the last call."""
@@ -218,13 +218,17 @@ class Dispatch:
 
     def operations(self) -> tuple[Operation, ...]:
         """The operations under way, for a sender that does not know what it has sent."""
-        busy = ((one, one.task) for one in self.drivers if one.phase in OPERATING and not one.faulty)
-        return tuple(self._tours.operation(one, task) for one, task in busy if task is not None)
+        busy = ((driver, driver.task) for driver in self.drivers if driver.phase in OPERATING and not driver.faulty)
+        return tuple(self._tours.operation(driver, task) for driver, task in busy if task is not None)
 
     def _under_way(self) -> dict[str, str]:
         """The operation ids under way by truck, failed ones included."""
-        busy = ((one, one.task) for one in self.drivers if one.phase in OPERATING)
-        return {one.robot_id: self._tours.operation(one, task).operation_id for one, task in busy if task is not None}
+        busy = ((driver, driver.task) for driver in self.drivers if driver.phase in OPERATING)
+        return {
+            driver.robot_id: self._tours.operation(driver, task).operation_id
+            for driver, task in busy
+            if task is not None
+        }
 
     def tasks(self) -> list[Task]:
         """Open tasks in the order of their creation."""
@@ -232,7 +236,7 @@ class Dispatch:
 
     def is_over(self, now_ms: int) -> bool:
         """Whether all tasks are done, no stream creates more, and every truck is at rest."""
-        return self.book.is_over(now_ms) and all(one.at_rest or one.gone for one in self.drivers)
+        return self.book.is_over(now_ms) and all(driver.at_rest or driver.gone for driver in self.drivers)
 
     def undoable(self, streams: Sequence[Stream]) -> list[str]:
         """A sentence for every pick and drop from which no truck comes back to rest."""
@@ -314,7 +318,7 @@ class Dispatch:
         return None
 
     def _driver_of(self, task: Task) -> Driver | None:
-        return next((one for one in self.drivers if one.task is task), None)
+        return next((driver for driver in self.drivers if driver.task is task), None)
 
 
 def _go_on_from_elsewhere(driver: Driver, route: RoutePlan) -> None:

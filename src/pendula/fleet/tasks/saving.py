@@ -19,7 +19,7 @@ from pendula.fleet.tick.saving import SavedRoute, plan_of, route_form
 # Members of a driver with their own form, and those that follow from the fleet.
 _OWN = frozenset({"task", "route", "kept", "anchor", "phase"})
 _GIVEN = frozenset({"number", "robot_id", "planner", "closed", "rest"})
-_PLAIN = tuple(one.name for one in fields(Driver) if one.name not in _OWN | _GIVEN)
+_PLAIN = tuple(field.name for field in fields(Driver) if field.name not in _OWN | _GIVEN)
 
 
 class SavedDriver(Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,8 +56,8 @@ def saved(dispatch: Dispatch) -> Any:
     stock = book.stock
     form = SavedDispatch(
         now_ms=dispatch.now_ms,
-        drivers=tuple(_driver(one) for one in dispatch.drivers),
-        flows={name: (one.made, one.open) for name, one in book.flows.items()},
+        drivers=tuple(_driver(driver) for driver in dispatch.drivers),
+        flows={name: (flow.made, flow.open) for name, flow in book.flows.items()},
         goods=stock.goods,
         room=stock.room,
         picks={node: [*claims] for node, claims in stock.picks.items() if claims},
@@ -80,23 +80,23 @@ def restore(dispatch: Dispatch, form: Any) -> None:
     _restore_book(dispatch.book, saved, len(dispatch.drivers))
     if len(saved.drivers) != len(dispatch.drivers):
         raise LookupError("the tasks are of another fleet")
-    for driver, one in zip(dispatch.drivers, saved.drivers, strict=True):
-        _restore_driver(driver, one, dispatch)
+    for driver, saved_driver in zip(dispatch.drivers, saved.drivers, strict=True):
+        _restore_driver(driver, saved_driver, dispatch)
 
 
-def _driver(one: Driver) -> SavedDriver:
+def _driver(driver: Driver) -> SavedDriver:
     return SavedDriver(
-        plain={name: getattr(one, name) for name in _PLAIN},
-        phase=one.phase,
-        task=None if one.task is None else one.task.task_id,
-        route=None if one.route is None else route_form(one.route),
-        kept=None if one.kept is None else route_form(one.kept),
-        anchor=None if one.anchor is None else _anchor(one.anchor),
+        plain={name: getattr(driver, name) for name in _PLAIN},
+        phase=driver.phase,
+        task=None if driver.task is None else driver.task.task_id,
+        route=None if driver.route is None else route_form(driver.route),
+        kept=None if driver.kept is None else route_form(driver.kept),
+        anchor=None if driver.anchor is None else _anchor(driver.anchor),
     )
 
 
-def _anchor(one: Anchor) -> tuple[bool, int, int | None]:
-    match one:
+def _anchor(anchor: Anchor) -> tuple[bool, int, int | None]:
+    match anchor:
         case OnEdge(edge, s_um):
             return True, edge, s_um
         case AtNode(node, yaw):
@@ -132,12 +132,12 @@ def _restore_book(book: TaskBook, saved: SavedDispatch, trucks: int) -> None:
     stock.goods, stock.room = saved.goods, saved.room
     stock.picks = {node: Claims(claims) for node, claims in saved.picks.items()}
     stock.drops = {node: Claims(claims) for node, claims in saved.drops.items()}
-    book.open = {one.task_id: one for one in saved.open}
+    book.open = {task.task_id: task for task in saved.open}
     book.watched = {name: book.open[name] for name in saved.watched}
     book.ready = {name: book.open[name] for name in saved.ready}
     book.lines = Lines()
-    for one in book.ready.values():
-        book.lines.join(one.order, one.created_ms)
+    for task in book.ready.values():
+        book.lines.join(task.order, task.created_ms)
     book.over.clear()
     book.over.extend(saved.over)
     book.counts = Counter(saved.counts)

@@ -20,7 +20,7 @@ from pendula.fleet.turns.ranks import starved
 def truck_views(
     records: Sequence[Record], params: TrafficParams, now_ms: int, reports: Sequence[TruckReport] = ()
 ) -> list[TruckView]:
-    fresh = {one.robot_id: one for one in reports}
+    fresh = {report.robot_id: report for report in reports}
     starving = starved(list(records), now_ms, params)
     return [_view(record, params, fresh.get(record.robot_id), record is starving) for record in records]
 

@@ -36,11 +36,11 @@ def against_the_stream_us(
     """Extra cost of edges against the direction of most trips between picks, drops and rest."""
     number = site.node_number
     trips: dict[int, list[int]] = {}
-    ordered = sorted(streams, key=lambda one: one.stream_id)
-    drops = sorted({number[name] for one in ordered for name in one.drop_node_ids})
-    for one in ordered:
-        picks = [number[name] for name in one.pick_node_ids]
-        for name in one.drop_node_ids:
+    ordered = sorted(streams, key=lambda stream: stream.stream_id)
+    drops = sorted({number[name] for stream in ordered for name in stream.drop_node_ids})
+    for stream in ordered:
+        picks = [number[name] for name in stream.pick_node_ids]
+        for name in stream.drop_node_ids:
             trips.setdefault(number[name], []).extend(picks)
         for pick in picks:
             trips[pick] = trips.get(pick, []) + drops
@@ -159,18 +159,20 @@ class Ways:
         """A refusal for every pick and drop of which no truck that may serve them comes back to rest. There is none on
         a map that is LIVE for the fleet, unless every node is locked that a truck passes. `closed`: to each of the
         trucks, where that is not what is now."""
-        pairs = ((one, pick, drop) for one in streams for pick in one.pick_node_ids for drop in one.drop_node_ids)
+        pairs = (
+            (stream, pick, drop) for stream in streams for pick in stream.pick_node_ids for drop in stream.drop_node_ids
+        )
         return [
-            Refusal("UNREACHABLE", {"streamId": one.stream_id, "pickNodeId": pick, "dropNodeId": drop})
-            for one, pick, drop in pairs
+            Refusal("UNREACHABLE", {"streamId": stream.stream_id, "pickNodeId": pick, "dropNodeId": drop})
+            for stream, pick, drop in pairs
             if not any(
                 self._comes_back(driver, pick, drop, driver.closed if closed is None else closed[driver.number])
-                for driver in self._may_serve(one.robot_ids)
+                for driver in self._may_serve(stream.robot_ids)
             )
         ]
 
     def _may_serve(self, robot_ids: tuple[str, ...]) -> list[Driver]:
-        return [one for one in self._drivers if not robot_ids or one.robot_id in robot_ids]
+        return [driver for driver in self._drivers if not robot_ids or driver.robot_id in robot_ids]
 
     def _comes_back(self, driver: Driver, pick: str, drop: str, closed: Closed) -> bool:
         stops = self._site.node_number[pick], self._site.node_number[drop]

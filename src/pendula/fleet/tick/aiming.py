@@ -160,5 +160,9 @@ def _node_awaited(record: Record) -> int | None:
     waiting, first, beyond = record.waiting, len(record.site.cells), record.site.token(0)
     if waiting is None or record.stop_code is not None:
         return None
-    locks = (one - first for one in (waiting.resource, waiting.theirs) if one is not None and first <= one < beyond)
+    locks = (
+        resource - first
+        for resource in (waiting.resource, waiting.theirs)
+        if resource is not None and first <= resource < beyond
+    )
     return next(locks, None)

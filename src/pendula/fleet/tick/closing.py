@@ -17,7 +17,7 @@ from pendula.fleet.traffic.shut import Closing, Shut, first_shut
 
 def change_map(draft: Draft, order: Order) -> AppliedOrder:
     """Close or open what an order names. Places that are already closed or open stay as they are."""
-    wrong = next((no for one in order.resources if (no := not_closable(draft.ground.site, one)) is not None), None)
+    wrong = next((no for place in order.resources if (no := not_closable(draft.ground.site, place)) is not None), None)
     if wrong is not None:
         return AppliedOrder(order.order_id, wrong.code, wrong.facts)
     if order.kind is OrderKind.OPEN:
@@ -37,7 +37,7 @@ def reopen_ways(draft: Draft) -> None:
 
 
 def _open(draft: Draft, order: Order) -> AppliedOrder:
-    draft.closings = {name: one for name, one in draft.closings.items() if name not in order.resources}
+    draft.closings = {name: closing for name, closing in draft.closings.items() if name not in order.resources}
     shut = closed_places(draft)
     if shut != draft.locks.shut:
         reopen(draft.locks, shut, effort=draft.effort)
@@ -55,7 +55,7 @@ def _close(draft: Draft, order: Order) -> AppliedOrder:
     named = {name: Closing(name, draft.now_ms, order.order_id, order.operator, order.reason) for name in fresh}
     draft.closings = {**before, **named}
     cut = close(locks, closed_places(draft), effort=draft.effort)
-    lost = [] if order.force else [one for one in cut if not _gets_home(draft, draft.records[one])]
+    lost = [] if order.force else [number for number in cut if not _gets_home(draft, draft.records[number])]
     if lost:
         draft.closings = before
         locks.witness, locks.home, reached, locks.shut = kept
@@ -65,16 +65,16 @@ def _close(draft: Draft, order: Order) -> AppliedOrder:
         return AppliedOrder(order.order_id, "CUTS_OFF", {"robotIds": draft.names(lost)})
     draft.ways.shut = kept_off(locks.shut)
     draft.touched.update(locks.moving())
-    for one in cut:
+    for number in cut:
         # The map has changed: look for a detour at once.
-        draft.records[one].rerouted_ms = None
+        draft.records[number].rerouted_ms = None
     return AppliedOrder(order.order_id)
 
 
 def _gets_home(draft: Draft, record: Record) -> bool:
     """Whether a cut-off truck has another route to rest, or is cut off only by other trucks."""
-    locks, one = draft.locks, draft.locks.truck(record.number)
-    if first_shut(locks.shut, one.demand, one.position) is None:
+    locks, truck = draft.locks, draft.locks.truck(record.number)
+    if first_shut(locks.shut, truck.demand, truck.position) is None:
         return True
     plan = draft.ways.home(record, barred(locks, draft.ground.site))
     fit = None if plan is None else adoption(record, plan, draft.ground, draft.params, draft.now_ms)

@@ -114,13 +114,13 @@ class Draft:
 
     def silent(self, record: Record, doubt: Doubt) -> None:
         """Alert that a truck is silent, once per doubt (FLT-FAIL-9), also after an alert for another failure."""
-        one = self.locks.truck(record.number)
-        if one.frozen:
+        truck = self.locks.truck(record.number)
+        if truck.frozen:
             cut = self.names(cut_off(self.locks))
             self.alert(
-                alarms.ROBOT_OFFLINE, "WARN", self.now_ms, record.robot_id, keptResources=len(one.held), cutOff=cut
+                alarms.ROBOT_OFFLINE, "WARN", self.now_ms, record.robot_id, keptResources=len(truck.held), cutOff=cut
             )
-        if one.frozen or doubt.code == Stop.OFFLINE:
+        if truck.frozen or doubt.code == Stop.OFFLINE:
             record.doubt = structs.replace(doubt, silent=True)
 
     def never_heard(self, record: Record, since_ms: int) -> None:
@@ -152,7 +152,9 @@ class Draft:
     @property
     def missing(self) -> Record | None:
         """The first truck that has not reported since the start and was not declared absent."""
-        return next((one for one in self.records if one.unheard and not (one.absent or one.is_out)), None)
+        return next(
+            (record for record in self.records if record.unheard and not (record.absent or record.is_out)), None
+        )
 
     def names(self, numbers: Iterable[int]) -> list[Json]:
         return [self.records[number].robot_id for number in numbers]

@@ -59,8 +59,8 @@ def _unit(draft: Draft, record: Record) -> Waiting | None:
     assert track is not None
     if _still_blocked(draft, record):
         return record.waiting
-    one = locks.truck(record.number)
-    unit = one.demand.needs(one.position, min(one.position + 1, one.demand.last))
+    truck = locks.truck(record.number)
+    unit = truck.demand.needs(truck.position, min(truck.position + 1, truck.demand.last))
     barred = _barred(draft, record, unit)
     if barred is not None:
         return barred
@@ -110,8 +110,9 @@ def _waits_in_vain(draft: Draft, waiter: int) -> bool:
     Then a lane that is drained for the waiter may not become empty by itself."""
     found = (draft.records[other] for other in draft.queue.in_the_way_of(waiter))
     return any(
-        one.stop_code is not None or (one.waiting is not None and one.waiting.code == reasons.WAIT_SAFE_STATE)
-        for one in found
+        blocker.stop_code is not None
+        or (blocker.waiting is not None and blocker.waiting.code == reasons.WAIT_SAFE_STATE)
+        for blocker in found
     )
 
 
@@ -181,7 +182,7 @@ def _closed_still(draft: Draft, record: Record) -> Waiting | None:
     waiting = record.waiting
     if waiting is None or waiting.code != reasons.WAIT_CLOSED:
         return None
-    return waiting if any(waiting.resource in one.resources for one in draft.locks.shut) else None
+    return waiting if any(waiting.resource in place.resources for place in draft.locks.shut) else None
 
 
 def _cut_off(draft: Draft, number: int, before: Waiting | None) -> Waiting:
@@ -191,8 +192,8 @@ def _cut_off(draft: Draft, number: int, before: Waiting | None) -> Waiting:
             return before
     found = in_the_way(draft.locks, number)
     if draft.locks.shut and (found is None or not draft.locks.truck(found[1]).frozen):
-        one = draft.locks.truck(number)
-        met = first_shut(draft.locks.shut, one.demand, one.position)
+        truck = draft.locks.truck(number)
+        met = first_shut(draft.locks.shut, truck.demand, truck.position)
         if met is not None:
             return Waiting(reasons.WAIT_CLOSED, met.resource, None, None)
     return Waiting(reasons.WAIT_SAFE_STATE, found and found[0], found and found[1], None)

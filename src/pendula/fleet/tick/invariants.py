@@ -99,7 +99,7 @@ def occupied_but_not_granted(records: list[Record]) -> Iterator[tuple[str, str]]
             yield "I-5", f"{record.robot_id} is beyond the end of its grant"
         used = record.track.used.not_passed(record.bound_um - _LONGEST_UM, record.at_um, record.bound_um)
         if not all(map(record.held.__contains__, used)):
-            name = record.site.resource_name(next(one for one in used if one not in record.held))
+            name = record.site.resource_name(next(resource for resource in used if resource not in record.held))
             yield "I-5", f"{record.robot_id} is in {name} and does not hold it"
 
 
@@ -133,7 +133,7 @@ def _strangers(owners: Ints, own: int, lost: list[int]) -> Ints:
 
 def _lost(records: list[Record]) -> list[int]:
     """Trucks that may cover what they were not granted."""
-    return [one.number for one in records if one.doubt is not None and one.doubt.extra]
+    return [record.number for record in records if record.doubt is not None and record.doubt.extra]
 
 
 def falsely_blamed(records: list[Record], locks: LockState) -> Iterator[tuple[str, str]]:
@@ -169,22 +169,22 @@ def no_way_to_rest(locks: LockState) -> Iterator[tuple[str, str]]:
     at rest."""
     yield from _led_into_closed_places(locks)
     shadow = locks.exclusion.shadow
-    positions = [None if one is None else one.position for one in locks.trucks]
+    positions = [None if truck is None else truck.position for truck in locks.trucks]
     around = {i: shadow(locks.standing(i)) for i in locks.moving()}
     around |= {i: np.unique(locks.kept_from_others(i)) for i in locks.known() if locks.truck(i).frozen}
     # Free capacity of each resource beside the standing trucks; a shadow names each resource once.
     taken = np.bincount(np.concatenate([_NOTHING, *around.values()]), minlength=len(locks.exclusion))
     room = locks.exclusion.capacity - taken
     for i, to in locks.witness:
-        one, at = locks.truck(i), positions[i]
+        truck, at = locks.truck(i), positions[i]
         assert at is not None
         room[around[i]] += 1
-        need = one.demand.needs(at, to)
+        need = truck.demand.needs(at, to)
         if len(need) and np.minimum.reduce(room[need]) <= 0:
             yield "I-12", f"the witness does not replay: truck {i} does not get to position {to}"
             return
         positions[i] = to
-        around[i] = shadow(one.demand.stands(to))
+        around[i] = shadow(truck.demand.stands(to))
         room[around[i]] -= 1
     for i in locks.moving():
         if positions[i] != locks.truck(i).goal:
@@ -194,8 +194,10 @@ def no_way_to_rest(locks: LockState) -> Iterator[tuple[str, str]]:
 def _led_into_closed_places(locks: LockState) -> Iterator[tuple[str, str]]:
     """The witness leads no truck into a closed place, except one that already stands in it."""
     for i in locks.moving() if locks.shut else ():
-        one = locks.truck(i)
-        stands, needs = (set(found.tolist()) for found in (locks.standing(i), one.demand.needs(one.position, one.goal)))
+        truck = locks.truck(i)
+        stands, needs = (
+            set(found.tolist()) for found in (locks.standing(i), truck.demand.needs(truck.position, truck.goal))
+        )
         if any(shut.resources & needs and not shut.resources & stands for shut in locks.shut):
             yield "I-12", f"the witness leads truck {i} into what is closed"
 
@@ -214,7 +216,7 @@ def first_move(
     """The first unit of the witness after a tick, if its truck can use it and nothing held excludes it. `drained`: the
     trucks for which lanes are drained, a ranking rule (FLT-RES-18) that ends by itself."""
     i = next((i for i, to in locks.witness if to > locks.truck(i).position), None)
-    if i is None or any(one.unheard and not (one.absent or one.is_out) for one in records):
+    if i is None or any(record.unheard and not (record.absent or record.is_out) for record in records):
         return None
     position = locks.truck(i).position
     waiting = records[i].waiting
@@ -246,7 +248,9 @@ def _is_held(locks: LockState, i: int, unit: Ints) -> bool:
     if any(not part.isdisjoint(single.tolist()) for part in reached):
         return True
     several = unit[locks.exclusion.capacity[unit] > 1].tolist()
-    return any(sum(one in held for held in others) >= int(locks.exclusion.capacity[one]) for one in several)
+    return any(
+        sum(resource in held for held in others) >= int(locks.exclusion.capacity[resource]) for resource in several
+    )
 
 
 def passed_over(records: list[Record], first: FirstMove | None, params: TrafficParams) -> Iterator[tuple[str, str]]:

@@ -80,7 +80,7 @@ def screened(
             readable.append(report)
         else:
             dropped.append(DroppedReport(str(report.robot_id), code))
-    names = [one.robot_id for one in readable]
+    names = [report.robot_id for report in readable]
     if any(map(ge, names, names[1:])):
         # By all members: of two different reports with one time the same one counts, in whatever order they came.
         readable.sort(key=structs.astuple)
@@ -92,8 +92,8 @@ def _unreadable(report: TruckReport, known: Collection[str], now_ms: int) -> str
         return "UNKNOWN_ROBOT"
     numbers = (report.at_ms, report.x_um, report.y_um, report.yaw_urad, report.v_um_s, report.last_ack_seq)
     # Callers may pass anything: NaN, decimals and huge integers affect only their own truck.
-    for one in (*numbers, report.confidence_ppm):
-        if type(one) is not int or not -_MOST <= one <= _MOST:
+    for value in (*numbers, report.confidence_ppm):
+        if type(value) is not int or not -_MOST <= value <= _MOST:
             return "REPORT_MALFORMED"
     if not isinstance(report.status, RobotStatus) or not isinstance(report.phase, Phase):
         return "REPORT_MALFORMED"

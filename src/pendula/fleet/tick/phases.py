@@ -277,7 +277,7 @@ def _raise_deadlock(draft: Draft, members: tuple[int, ...], since_ms: int) -> No
     names = draft.names(members)
     draft.alert(alarms.DEADLOCK_SUSPECTED, "ERROR", since_ms, robotIds=names, resources=resources)
     # The lowest in rank takes the detour.
-    if not any(_takes_detour(draft, one) for one in reversed(draft.order) if one.number in members):
+    if not any(_takes_detour(draft, record) for record in reversed(draft.order) if record.number in members):
         draft.alert(alarms.DEADLOCK_CONFIRMED, "ERROR", since_ms, robotIds=names, resources=resources)
 
 

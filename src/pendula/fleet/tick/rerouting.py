@@ -27,8 +27,13 @@ def reroute(draft: Draft) -> None:
     left = _MOST
     closed = None
     for record in draft.order:
-        one = draft.locks.truck(record.number)
-        if one.frozen or one.goal >= one.demand.last or record.stop_code is not None or not _is_due(draft, record):
+        truck = draft.locks.truck(record.number)
+        if (
+            truck.frozen
+            or truck.goal >= truck.demand.last
+            or record.stop_code is not None
+            or not _is_due(draft, record)
+        ):
             continue
         if left <= 0:
             return

@@ -144,7 +144,7 @@ _ENUMS: Mapping[str, Any] = {"status": RobotStatus, "phase": Phase, "health": Ro
 
 def fleet_hash(records: Iterable[Record]) -> str:
     """`sha256:…` over trucks, profiles and rest nodes."""
-    trucks = [[one.robot_id, msgspec.to_builtins(one.profile), one.rest] for one in records]
+    trucks = [[record.robot_id, msgspec.to_builtins(record.profile), record.rest] for record in records]
     return "sha256:" + digest(trucks)
 
 
@@ -196,22 +196,22 @@ def route_form(plan: RoutePlan) -> SavedRoute:
     )
 
 
-def _lock(one: Locked | None) -> SavedLock | None:
-    if one is None:
+def _lock(truck: Locked | None) -> SavedLock | None:
+    if truck is None:
         return None
-    demand = one.demand
+    demand = truck.demand
     return SavedLock(
         need_at=demand.need_at.astype("<i8").tobytes(),
         need=demand.need.astype("<i8").tobytes(),
         stand_at=demand.stand_at.astype("<i8").tobytes(),
         stand=demand.stand.astype("<i8").tobytes(),
         unwanted=demand.unwanted.tobytes(),
-        position=one.position,
-        goal=one.goal,
-        held=tuple(sorted(one.held)),
-        reaches=tuple(sorted(one.reaches)),
-        frozen=one.frozen,
-        version=one.version,
+        position=truck.position,
+        goal=truck.goal,
+        held=tuple(sorted(truck.held)),
+        reaches=tuple(sorted(truck.reaches)),
+        frozen=truck.frozen,
+        version=truck.version,
     )
 
 
@@ -264,7 +264,7 @@ def plan_of(saved: SavedRoute, site: CompiledMap) -> RoutePlan:
 
 
 def _below(count: int, numbers: Iterable[int]) -> bool:
-    return all(0 <= one < count for one in numbers)
+    return all(0 <= number < count for number in numbers)
 
 
 def restored_lock(saved: SavedLock, locks: LockState, number: int) -> Locked:
@@ -275,10 +275,10 @@ def restored_lock(saved: SavedLock, locks: LockState, number: int) -> Locked:
 
     unwanted = np.frombuffer(saved.unwanted, dtype=np.bool_).copy()
     demand = Demand(ints(saved.need_at), ints(saved.need), ints(saved.stand_at), ints(saved.stand), unwanted)
-    one = locks.prepared(number, demand, saved.position)
-    one.goal, one.frozen, one.version = saved.goal, saved.frozen, saved.version
-    one.held, one.reaches = set(saved.held), set(saved.reaches)
-    return one
+    truck = locks.prepared(number, demand, saved.position)
+    truck.goal, truck.frozen, truck.version = saved.goal, saved.frozen, saved.version
+    truck.held, truck.reaches = set(saved.held), set(saved.reaches)
+    return truck
 
 
 def directions_of(saved: SavedTraffic) -> Directions:
@@ -311,13 +311,13 @@ def restored(
 ) -> LockState:
     """The lock state rebuilt from the data of each truck."""
     locks = LockState(exclusion, len(trucks))
-    for number, one in enumerate(trucks):
-        if one is not None:
-            held, reaches = sorted(one.held - one.reaches), sorted(one.reaches)
-            one.held, one.reaches = set(), set()
-            locks.trucks[number] = one
+    for number, truck in enumerate(trucks):
+        if truck is not None:
+            held, reaches = sorted(truck.held - truck.reaches), sorted(truck.reaches)
+            truck.held, truck.reaches = set(), set()
+            locks.trucks[number] = truck
             locks.hold(number, held)
             locks.reach_into(number, reaches)
-            locks.install(number, one)
+            locks.install(number, truck)
     locks.witness, locks.home, locks.shut = list(witness), list(home), shut
     return locks

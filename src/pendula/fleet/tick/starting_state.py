@@ -47,7 +47,7 @@ def place_all(
     """Place every truck at its start, with a route to rest. Returns a sentence for each that cannot be placed."""
     faults = []
     # Trucks at rest block no other truck: they come first, so that the others are checked against all of them.
-    for record in sorted(records, key=lambda one: (one.robot_id in starts, one.robot_id)):
+    for record in sorted(records, key=lambda record: (record.robot_id in starts, record.robot_id)):
         start = starts.get(record.robot_id)
         fault = (
             _at_rest(record, locks, rule)

@@ -87,14 +87,14 @@ class TickOutputs:
     @cached_property
     def commands(self) -> tuple[RollingTargetCommand, ...]:
         """The command of every truck, in the form of the contract."""
-        return tuple(one.command() for one in self.aims)
+        return tuple(aim.command() for aim in self.aims)
 
     @cached_property
     def results(self) -> tuple[LockResult, ...]:
         """Granted or blocked, for each truck."""
         records = self.scene.records
         places = queue_places([records[number] for number in self.scene.order], records)
-        return tuple(result(one, records, self.now_ms, places.get(one.number)) for one in records)
+        return tuple(result(record, records, self.now_ms, places.get(record.number)) for record in records)
 
     def snapshot(self) -> LockSnapshot:
         """The locks after this tick, built on demand."""
@@ -126,7 +126,7 @@ class Traffic:
         self._ground = Ground(site, params.node_lock_policy, params.safety_buffer_um)
         self._records = [
             record_of(site, number, profiles[truck.profile_id], truck.robot_id, truck.park_node_id, params)
-            for number, truck in enumerate(sorted(fleet.trucks, key=lambda one: one.robot_id))
+            for number, truck in enumerate(sorted(fleet.trucks, key=lambda truck: truck.robot_id))
         ]
         self._numbers = {record.robot_id: record.number for record in self._records}
         self._locks = LockState(Exclusion.of_site(site), len(self._records))
@@ -208,8 +208,8 @@ class Traffic:
             return closed
         incoming = self.site.network.incoming
         return {
-            robot: Closed(one.edges | {edge for node in one.turns for edge in incoming[node]}, one.turns)
-            for robot, one in closed.items()
+            robot: Closed(places.edges | {edge for node in places.turns for edge in incoming[node]}, places.turns)
+            for robot, places in closed.items()
         }
 
     def tick(self, inputs: TickInputs) -> TickOutputs:
@@ -229,7 +229,7 @@ class Traffic:
             self.tick_number += 1
             return self._stopped(wrong, inputs)
         before = self.tick_number, self.now_ms
-        saved = [None if one is None else one.copied() for one in self._locks.trucks]
+        saved = [None if truck is None else truck.copied() for truck in self._locks.trucks]
         witness, home, shut = list(self._locks.witness), list(self._locks.home), self._locks.shut
         draft = self._draft(inputs)
         self.tick_number += 1
@@ -285,7 +285,9 @@ class Traffic:
         if waiting is None or waiting.code != reasons.WAIT_CLOSED or waiting.resource is None:
             return None
         resource = waiting.resource
-        return next((one for one in self.closings if resource in shut_of(self.site, one.resource).resources), None)
+        return next(
+            (closing for closing in self.closings if resource in shut_of(self.site, closing.resource).resources), None
+        )
 
     def _queue_places(self) -> dict[int, int]:
         return queue_places([self._records[number] for number in self._order], self._records)
@@ -297,7 +299,9 @@ class Traffic:
     def results(self) -> tuple[LockResult, ...]:
         """Granted or blocked after the last tick, for every truck by its id."""
         places = self._queue_places()
-        return tuple([result(one, self._records, self.now_ms, places.get(one.number)) for one in self._records])
+        return tuple(
+            [result(record, self._records, self.now_ms, places.get(record.number)) for record in self._records]
+        )
 
     def snapshot(self) -> LockSnapshot:
         """The locks after the last tick."""
@@ -305,7 +309,7 @@ class Traffic:
 
     def state(self) -> bytes:
         """Everything that the next tick depends on beside site, fleet and parameters."""
-        one = self._directions
+        directions = self._directions
         return saving.encode(
             saving.SavedTraffic(
                 form=saving.FORM,
@@ -319,9 +323,9 @@ class Traffic:
                 trucks=tuple(saving.saved_truck(record, self._locks) for record in self._records),
                 witness=tuple(self._locks.witness),
                 home=tuple(self._locks.home),
-                active=one.active,
-                empty_since=one.empty_since,
-                drained=one.drained,
+                active=directions.active,
+                empty_since=directions.empty_since,
+                drained=directions.drained,
                 cycles=tuple(self._cycles.items()),
                 closings=self.closings,
             )
@@ -354,8 +358,8 @@ class Traffic:
             None if truck.lock is None else saving.restored_lock(truck.lock, fresh, number)
             for number, truck in enumerate(saved.trucks)
         ]
-        self._closings = {one.resource: one for one in saved.closings}
-        shut = tuple(shut_of(site, one.resource) for one in self.closings)
+        self._closings = {closing.resource: closing for closing in saved.closings}
+        shut = tuple(shut_of(site, closing.resource) for closing in self.closings)
         self._locks = saving.restored(fresh.exclusion, trucks, saved.witness, saved.home, shut)
         self._directions = saving.directions_of(saved)
         self._cycles = dict(saved.cycles)
@@ -401,11 +405,13 @@ class Traffic:
         have reported."""
         self._records = [record.copied() for record in self._records]
         self._first_move = None
-        if any(one.kind is OrderKind.RESTARTED for one in inputs.orders):
+        if any(order.kind is OrderKind.RESTARTED for order in inputs.orders):
             for record in self._records:
                 record.unheard = True
         aims = tuple(stopped(record, self.now_ms, self.params) for record in self._records)
-        refused = tuple(RefusedRoute(one.robot_id, one.route_id, one.revision, "TICK_FAILED") for one in inputs.routes)
+        refused = tuple(
+            RefusedRoute(route.robot_id, route.route_id, route.revision, "TICK_FAILED") for route in inputs.routes
+        )
         return TickOutputs(scene=self._scene(), aims=aims, refused_routes=refused, error=error)
 
     def _scene(self) -> Scene:
@@ -429,4 +435,7 @@ def _wrong_time(now_ms: int, before_ms: int) -> str | None:
 
 
 def _sentences(findings: Sequence[Finding]) -> list[str]:
-    return [f"{one.code.value}: {one.message}" + (f" ({one.remedy})" if one.remedy else "") for one in findings]
+    return [
+        f"{finding.code.value}: {finding.message}" + (f" ({finding.remedy})" if finding.remedy else "")
+        for finding in findings
+    ]

@@ -28,8 +28,8 @@ def cut_off(state: LockState) -> list[int]:
 def in_the_way(state: LockState, i: int) -> tuple[int, int] | None:
     """The resource that a cut-off truck needs and cannot have, and its holder: the first failed one on the route to
     rest, or else the first of all, which is cut off itself."""
-    one = state.truck(i)
-    need = one.demand.needs(one.position, one.demand.last)
+    truck = state.truck(i)
+    need = truck.demand.needs(truck.position, truck.demand.last)
     blocked = need[blocked_entries(state, i, need).nonzero()[0]].tolist()
     first = None
     for resource in blocked:
@@ -42,8 +42,8 @@ def in_the_way(state: LockState, i: int) -> tuple[int, int] | None:
 
 def still_in_the_way(state: LockState, resource: int, j: int) -> bool:
     """Whether truck j still blocks a cut-off truck: it has failed, or is cut off too."""
-    one = state.trucks[j]
-    stays = one is not None and (one.frozen or one.position >= one.goal < one.demand.last)
+    truck = state.trucks[j]
+    stays = truck is not None and (truck.frozen or truck.position >= truck.goal < truck.demand.last)
     return stays and bool(state.blockers.at(resource) >> j & 1)
 
 
@@ -88,9 +88,9 @@ class _Ways:
     def _around(self) -> dict[int, Bools]:
         return {j: self._marked(self._state.truck(j)) for j in self._state.known()}
 
-    def _marked(self, one: Truck) -> Bools:
+    def _marked(self, truck: Truck) -> Bools:
         marks = np.zeros(len(self._state.marks), dtype=np.bool_)
-        marks[self._state.exclusion.around(one.demand.needs(one.position, one.demand.last))] = True
+        marks[self._state.exclusion.around(truck.demand.needs(truck.position, truck.demand.last))] = True
         return marks
 
     @cached_property
@@ -116,19 +116,19 @@ def _limited(state: LockState, obstacles: list[int], ways: _Ways, nodes: int) ->
 
 def _shortened(state: LockState, i: int, obstacles: list[int]) -> bool:
     """End a route before its first obstacle, or before a closed place."""
-    one = state.truck(i)
-    shut = first_shut(state.shut, one.demand, one.position) if state.shut else None
-    closed = shut is not None and shut.position < one.goal
+    truck = state.truck(i)
+    shut = first_shut(state.shut, truck.demand, truck.position) if state.shut else None
+    closed = shut is not None and shut.position < truck.goal
     if closed and shut is not None:
         state.set_goal(i, shut.position)
     mask = sum(1 << j for j in obstacles if j != i)
-    need = one.demand.needs(one.position, one.goal)
+    need = truck.demand.needs(truck.position, truck.goal)
     blocked = blocked_entries(state, i, need).nonzero()[0].tolist()
     met = next((k for k in blocked if state.blockers.at(int(need[k])) & mask), None)
     if met is None:
         return closed
-    entry = one.demand.need_from[one.position + 1] + met
-    state.set_goal(i, bisect_right(one.demand.need_from, entry) - 2)
+    entry = truck.demand.need_from[truck.position + 1] + met
+    state.set_goal(i, bisect_right(truck.demand.need_from, entry) - 2)
     return True
 
 
@@ -136,30 +136,30 @@ def _waits_clear(state: LockState, i: int, ways: _Ways, nodes: int) -> bool:
     """Whether the truck finds a waiting position where it blocks no other, which becomes its goal: the last that leaves
     all routes open as before the failure; or else the last or the first from which all get home once all have
     recovered. Without one it stays, so what was possible before the failure stays possible."""
-    one = state.truck(i)
-    free = np.zeros(one.goal - one.position + 1, dtype=np.bool_)
-    free[refuges(state, i, one.position, one.goal)] = True
+    truck = state.truck(i)
+    free = np.zeros(truck.goal - truck.position + 1, dtype=np.bool_)
+    free[refuges(state, i, truck.position, truck.goal)] = True
     better = np.flatnonzero(free & np.logical_not(_meets_whole_ways(state, i, ways)))
     found = np.flatnonzero(free)[[-1, 0]] if free.any() else ()
-    tried = (one.position + int(step) for step in found)
+    tried = (truck.position + int(step) for step in found)
     if len(better):
-        goal = one.position + int(better[-1])
+        goal = truck.position + int(better[-1])
     else:
-        goal = next((to for to in tried if all_get_home(state, i, to, nodes)), one.position)
+        goal = next((to for to in tried if all_get_home(state, i, to, nodes)), truck.position)
     state.set_goal(i, goal)
-    return bool(free[goal - one.position])
+    return bool(free[goal - truck.position])
 
 
 def all_get_home(state: LockState, i: int, goal: int, nodes: int) -> bool:
     """Whether all trucks get to rest after all failures are over, when cut-off trucks wait at their goals and truck i
     at this position. The search is limited, so the answer may be a false no."""
     before = [(j, state.truck(j)) for j in state.known()]
-    for j, one in before:
-        waits = one.goal if not one.frozen and one.goal < one.demand.last else one.position
-        state.install(j, _as_if_back(one, goal if j == i else waits))
+    for j, truck in before:
+        waits = truck.goal if not truck.frozen and truck.goal < truck.demand.last else truck.position
+        state.install(j, _as_if_back(truck, goal if j == i else waits))
     known = going_on(state, state.home) is not None or find_witness(state, state.known(), [], nodes)[0] is not None
-    for j, one in before:
-        state.install(j, one)
+    for j, truck in before:
+        state.install(j, truck)
     return known
 
 
@@ -171,13 +171,13 @@ def _as_if_back(truck: Truck, position: int) -> Truck:
 
 def _meets_whole_ways(state: LockState, i: int, ways: _Ways) -> Bools:
     """For each remaining position, whether a truck there blocks the route of another one to its rest node."""
-    one = state.truck(i)
-    low = one.demand.stand_at[one.position]
-    rows = ways.met(i, one.demand.stand[low : one.demand.stand_at[one.goal + 1]])
-    met: Bools = np.logical_or.reduceat(rows, one.demand.stand_at[one.position : one.goal + 1] - low)
+    truck = state.truck(i)
+    low = truck.demand.stand_at[truck.position]
+    rows = ways.met(i, truck.demand.stand[low : truck.demand.stand_at[truck.goal + 1]])
+    met: Bools = np.logical_or.reduceat(rows, truck.demand.stand_at[truck.position : truck.goal + 1] - low)
     return met
 
 
 def goals(state: LockState) -> list[int]:
     """How far each truck can get; -1 for unknown or failed ones."""
-    return [-1 if one is None or one.frozen else one.goal for one in state.trucks]
+    return [-1 if truck is None or truck.frozen else truck.goal for truck in state.trucks]

@@ -14,15 +14,15 @@ _NEAR = 32
 def dominating(state: LockState, i: int) -> int | None:
     """The furthest near position that blocks only what *every* passed position blocks, the present one included. Equal
     to the last passed one is not enough: between them may be a position where the truck blocked nothing."""
-    one = state.truck(i)
-    far = min(reach(state, i), one.position + _NEAR)
-    if far == one.position:
+    truck = state.truck(i)
+    far = min(reach(state, i), truck.position + _NEAR)
+    if far == truck.position:
         return None
     # Trucks first: a position that blocks a truck which a passed one does not cannot qualify.
-    fits = np.ones(far - one.position, dtype=np.bool_)
-    for word in needed_by_words(state, i, one.position, far):
+    fits = np.ones(far - truck.position, dtype=np.bool_)
+    for word in needed_by_words(state, i, truck.position, far):
         fits &= (word[1:] & ~np.bitwise_and.accumulate(word)[:-1]) == 0
-    return _dominating(state, i, (fits.nonzero()[0] + one.position + 1).tolist())
+    return _dominating(state, i, (fits.nonzero()[0] + truck.position + 1).tolist())
 
 
 def _dominating(state: LockState, i: int, candidates: list[int]) -> int | None:
@@ -37,7 +37,7 @@ def _dominating(state: LockState, i: int, candidates: list[int]) -> int | None:
     always = _nth_time(blocked) == place
     size, common = np.bincount(place, minlength=count), np.bincount(place[always], minlength=count)
     fits = (size[1:] == common[1:]) & (common[:-1] > 0)
-    return max((one for one in candidates if fits[one - here - 1]), default=None)
+    return max((position for position in candidates if fits[position - here - 1]), default=None)
 
 
 def _within(state: LockState, i: int, here: int, candidates: list[int]) -> list[int]:
@@ -49,7 +49,7 @@ def _within(state: LockState, i: int, here: int, candidates: list[int]) -> list[
     blocked, place = _blocked_needs(state, i, candidates)
     beyond = set(place[~state.marks[blocked]].tolist())
     state.marks[now] = False
-    return [one for k, one in enumerate(candidates) if k not in beyond]
+    return [position for k, position in enumerate(candidates) if k not in beyond]
 
 
 def _blocked_needs(state: LockState, i: int, positions: Sequence[int]) -> tuple[Ints, Ints]:
@@ -57,7 +57,7 @@ def _blocked_needs(state: LockState, i: int, positions: Sequence[int]) -> tuple[
     shadows = [state.shadow(i, position) for position in positions]
     around = np.concatenate(shadows)
     needed = state.wanted.besides(i, around).nonzero()[0]
-    place = np.repeat(np.arange(len(shadows)), [len(one) for one in shadows])
+    place = np.repeat(np.arange(len(shadows)), [len(shadow) for shadow in shadows])
     return around[needed], place[needed]
 
 

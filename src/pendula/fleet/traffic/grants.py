@@ -164,23 +164,23 @@ def _admit(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, .
     """Store a witness for a state in which truck i has a new route; otherwise return the cycle that prevents it."""
     if rule is Rule.OFF:
         return None
-    one = state.truck(i)
+    truck = state.truck(i)
     against = _rests_in_the_way(state, i)
     if against:
         return (i, *against)
     # The acyclic test knows no order: the resources this truck needs may be the refuges of others.
-    if rule is not Rule.ACYCLIC and refuge(state, i, last=one.position) is not None:
+    if rule is not Rule.ACYCLIC and refuge(state, i, last=truck.position) is not None:
         # It blocks no truck: all others go to rest first, as before, and then this one.
-        state.witness = [*(move for move in state.witness if move[0] != i), (i, one.goal)]
+        state.witness = [*(move for move in state.witness if move[0] != i), (i, truck.goal)]
         return None
     return _stands_against(state, i, rule, effort)
 
 
 def _rests_in_the_way(state: LockState, i: int) -> list[int]:
     """Trucks whose rest nodes truck i would have to pass, or whose routes pass its own (W1 of FLT-LIVE-7)."""
-    one = state.truck(i)
-    passed = state.rests.over(one.demand.needs(one.position, one.goal)) & ~(1 << i)
-    return trucks_of(passed | needed_by(state, i, one.goal, one.goal))
+    truck = state.truck(i)
+    passed = state.rests.over(truck.demand.needs(truck.position, truck.goal)) & ~(1 << i)
+    return trucks_of(passed | needed_by(state, i, truck.goal, truck.goal))
 
 
 def _search(state: LockState, i: int, effort: Effort) -> tuple[int, ...] | None:
@@ -199,12 +199,12 @@ def _search(state: LockState, i: int, effort: Effort) -> tuple[int, ...] | None:
 def extend(state: LockState, i: int, *, rule: Rule = Rule.WITNESS, effort: Effort | None = None) -> Granted | Blocked:
     """Grant the next unit of truck i, up to its next standing position. The stored witness is checked every time,
     whatever was refused before: it may have been replaced, and the first move of the present one is always possible."""
-    one = state.truck(i)
-    if one.frozen:
+    truck = state.truck(i)
+    if truck.frozen:
         return Blocked(Wait.FAILED)
-    if one.position >= one.goal:
-        return Blocked(Wait.AT_REST if one.position == one.demand.last else Wait.CUT_OFF)
-    unit = one.demand.needs(one.position, one.position + 1)
+    if truck.position >= truck.goal:
+        return Blocked(Wait.AT_REST if truck.position == truck.demand.last else Wait.CUT_OFF)
+    unit = truck.demand.needs(truck.position, truck.position + 1)
     holders = state.in_the_way(i, unit)
     if holders:
         resource = holders[0][0]
@@ -212,7 +212,7 @@ def extend(state: LockState, i: int, *, rule: Rule = Rule.WITNESS, effort: Effor
         return Blocked(Wait.HELD, resource, trucks, holders=tuple(holders))
     cycle = _advance(state, i, rule, effort or Effort())
     if cycle is None:
-        return Granted(one.position)
+        return Granted(truck.position)
     if not cycle:
         return Blocked(Wait.POSTPONED)
     return _refused(cycle, i, unit)
@@ -227,8 +227,8 @@ def _refused(cycle: tuple[int, ...], i: int, unit: Ints) -> Blocked:
 def _advance(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, ...] | None:
     """Commit the next unit if all trucks can still get to rest afterwards; otherwise return the cycle that would
     arise."""
-    one = state.truck(i)
-    start, to = one.position, one.position + 1
+    truck = state.truck(i)
+    start, to = truck.position, truck.position + 1
     if rule is Rule.WITNESS and replays_after(state, i, to):
         state.place(i, to)
         state.witness = trimmed(state.witness, i, to)
@@ -241,8 +241,8 @@ def _advance(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int,
         if cycle is not None:
             state.place(i, start)
             return cycle
-    state.hold(i, one.demand.needs(start, to).tolist())
-    one.version += 1
+    state.hold(i, truck.demand.needs(start, to).tolist())
+    truck.version += 1
     return None
 
 
@@ -269,13 +269,13 @@ def release(state: LockState, i: int, resources: list[int]) -> None:
 def release_passed(state: LockState, i: int, position: int) -> list[int]:
     """Release and return, ascending, all that truck i needs neither at a position it has certainly reached nor on the
     rest of its grant."""
-    one = state.truck(i)
-    assert position <= one.position, "a truck is not beyond the end of its grant"
-    if one.frozen:
+    truck = state.truck(i)
+    assert position <= truck.position, "a truck is not beyond the end of its grant"
+    if truck.frozen:
         return []
-    kept = {*one.demand.stands(position).tolist(), *one.demand.needs(position, one.position).tolist()}
-    kept.update(one.demand.stands(one.position).tolist())
-    passed = sorted(one.held - kept)
+    kept = {*truck.demand.stands(position).tolist(), *truck.demand.needs(position, truck.position).tolist()}
+    kept.update(truck.demand.stands(truck.position).tolist())
+    passed = sorted(truck.held - kept)
     state.drop(i, passed)
     return passed
 
@@ -347,7 +347,7 @@ def thaw(
 
 def _may_be_back(state: LockState, i: int, before: Truck, effort: Effort | None) -> bool:
     """With several failures, a recovered truck that gets nowhere may block the route home of the others."""
-    one = state.truck(i)
-    if one.goal == one.demand.last or (one.demand is before.demand and one.goal >= before.goal):
+    truck = state.truck(i)
+    if truck.goal == truck.demand.last or (truck.demand is before.demand and truck.goal >= before.goal):
         return True
-    return state.is_limited and all_get_home(state, i, one.goal, (effort or Effort()).take())
+    return state.is_limited and all_get_home(state, i, truck.goal, (effort or Effort()).take())

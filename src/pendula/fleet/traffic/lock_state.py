@@ -115,7 +115,7 @@ class LockState:
         twin = copy(self)
         for name in ("blockers", "rests", "wanted", "needers", "watched", "owner", "marks", "_last"):
             setattr(twin, name, getattr(self, name).copy())
-        twin.trucks = [None if one is None else one.copied() for one in self.trucks]
+        twin.trucks = [None if truck is None else truck.copied() for truck in self.trucks]
         twin.sharers = {resource: list(holders) for resource, holders in self.sharers.items()}
         twin.crowd = {resource: list(holders) for resource, holders in self.crowd.items()}
         twin.reached = {resource: list(trucks) for resource, trucks in self.reached.items()}
@@ -128,11 +128,11 @@ class LockState:
         return found
 
     def known(self) -> list[int]:
-        return [i for i, one in enumerate(self.trucks) if one is not None]
+        return [i for i, truck in enumerate(self.trucks) if truck is not None]
 
     def moving(self) -> list[int]:
         """The movable trucks: known, and not failed."""
-        return [i for i, one in enumerate(self.trucks) if one is not None and not one.frozen]
+        return [i for i, truck in enumerate(self.trucks) if truck is not None and not truck.frozen]
 
     @property
     def is_limited(self) -> bool:
@@ -141,31 +141,31 @@ class LockState:
 
     def standing(self, i: int) -> Ints:
         """What a truck holds at the end of its grant; a failed one keeps everything."""
-        one = self.truck(i)
-        return np.array(sorted(one.held), dtype=np.int64) if one.frozen else one.demand.stands(one.position)
+        truck = self.truck(i)
+        return np.array(sorted(truck.held), dtype=np.int64) if truck.frozen else truck.demand.stands(truck.position)
 
     def kept_from_others(self, i: int) -> Ints:
         """Everything that excludes others because of what a truck holds now, with repetitions."""
-        one = self.truck(i)
-        whole = np.array(sorted(one.held - one.reaches), dtype=np.int64)
-        return np.concatenate([self.exclusion.around(whole), np.array(sorted(one.reaches), dtype=np.int64)])
+        truck = self.truck(i)
+        whole = np.array(sorted(truck.held - truck.reaches), dtype=np.int64)
+        return np.concatenate([self.exclusion.around(whole), np.array(sorted(truck.reaches), dtype=np.int64)])
 
     def shadow(self, i: int, position: int) -> Ints:
         """What a truck at a position excludes, without repetitions, ascending."""
-        one = self.truck(i)
-        found = one.shadows.get(position)
+        truck = self.truck(i)
+        found = truck.shadows.get(position)
         if found is None:
-            found = one.shadows[position] = self.exclusion.shadow(one.demand.stands(position))
+            found = truck.shadows[position] = self.exclusion.shadow(truck.demand.stands(position))
         return found
 
     def fresh(self, i: int, position: int) -> Ints:
         """What a truck at a position excludes and did not exclude at the position before."""
-        one = self.truck(i)
-        found = one.fresh.get(position)
+        truck = self.truck(i)
+        found = truck.fresh.get(position)
         if found is None:
             before, after = self.shadow(i, position - 1), self.shadow(i, position)
             self.marks[before] = True
-            found = one.fresh[position] = after[~self.marks[after]]
+            found = truck.fresh[position] = after[~self.marks[after]]
             self.marks[before] = False
         return found
 
@@ -195,9 +195,9 @@ class LockState:
         self._leave(i)
         self.hold(i, extra)
         self.reach_into(i, reaches)
-        one = self.truck(i)
-        one.frozen = True
-        one.version += 1
+        truck = self.truck(i)
+        truck.frozen = True
+        truck.version += 1
         self._enter(i)
 
     def set_goal(self, i: int, goal: int) -> None:
@@ -207,47 +207,47 @@ class LockState:
         self._enter(i)
 
     def _enter(self, i: int) -> None:
-        one = self.trucks[i]
-        if one is None:
+        truck = self.trucks[i]
+        if truck is None:
             return
-        if one.frozen:
+        if truck.frozen:
             kept = self.kept_from_others(i)
             self.blockers.add(i, kept)
             self.rests.add(i, kept)
             return
         self.blockers.add(i, self.exclusion.around(self.standing(i)))
         # A cut-off truck may still come to its rest node, so no other route may lead through it either.
-        ends = [one.demand.stands(k) for k in (one.goal, one.demand.last)]
+        ends = [truck.demand.stands(k) for k in (truck.goal, truck.demand.last)]
         self.rests.add(i, self.exclusion.around(np.concatenate(ends)))
-        self._set_needs(i, one.position, one.goal)
+        self._set_needs(i, truck.position, truck.goal)
 
     def _set_needs(self, i: int, position: int, goal: int) -> None:
-        one = self.truck(i)
-        if goal < one.demand.last:
-            rows = one.demand.needs(position, goal)
+        truck = self.truck(i)
+        if goal < truck.demand.last:
+            rows = truck.demand.needs(position, goal)
             self.wanted.add(i, rows)
             self.needers.add(i, self.exclusion.around(rows))
         else:
-            self.wanted.add(i, one.wants.between(position, goal))
-            self.needers.add(i, one.shuns.between(position, goal))
+            self.wanted.add(i, truck.wants.between(position, goal))
+            self.needers.add(i, truck.shuns.between(position, goal))
 
     def place(self, i: int, position: int) -> None:
         """Move the end of a grant, forward or back."""
-        one = self.truck(i)
-        self.blockers.remove(i, self.shadow(i, one.position))
+        truck = self.truck(i)
+        self.blockers.remove(i, self.shadow(i, truck.position))
         self.blockers.add(i, self.shadow(i, position))
-        if one.goal < one.demand.last:
+        if truck.goal < truck.demand.last:
             # Cut off: last needs of the whole route do not apply to a shortened one.
             self.wanted.clear(i)
             self.needers.clear(i)
-            self._set_needs(i, position, one.goal)
-        elif position > one.position:
-            self.wanted.remove(i, one.wants.between(one.position, position))
-            self.needers.remove(i, one.shuns.between(one.position, position))
+            self._set_needs(i, position, truck.goal)
+        elif position > truck.position:
+            self.wanted.remove(i, truck.wants.between(truck.position, position))
+            self.needers.remove(i, truck.shuns.between(truck.position, position))
         else:
-            self.wanted.add(i, one.wants.between(position, one.position))
-            self.needers.add(i, one.shuns.between(position, one.position))
-        one.position = position
+            self.wanted.add(i, truck.wants.between(position, truck.position))
+            self.needers.add(i, truck.shuns.between(position, truck.position))
+        truck.position = position
 
     def _expiries(self, demand: Demand) -> tuple[Expiry, Expiry]:
         positions = demand.need_positions()
@@ -286,13 +286,13 @@ class LockState:
     def reach_into(self, i: int, resources: list[int]) -> None:
         """Truck i is known to be in a part of these and no farther: others may have what excludes them, but not
         them."""
-        one = self.truck(i)
+        truck = self.truck(i)
         for resource in resources:
             if resource in self.sharers:
                 self.hold(i, [resource])
-            elif resource not in one.held:
-                one.held.add(resource)
-                one.reaches.add(resource)
+            elif resource not in truck.held:
+                truck.held.add(resource)
+                truck.reaches.add(resource)
                 self.reached.setdefault(resource, []).append(i)
 
     def _draw_back(self, i: int, resource: int) -> None:
@@ -343,6 +343,6 @@ class LockState:
         owners = self.owner[row]
         found = set(owners[(owners != NO_TRUCK) & (owners != i)].tolist())
         if self.crowd:
-            found |= {j for one in row.tolist() for j in self.crowd.get(one, ()) if j != i}
+            found |= {j for excluded in row.tolist() for j in self.crowd.get(excluded, ()) if j != i}
         found.update(j for j in self.reached.get(resource, ()) if j != i)
         return sorted(found)

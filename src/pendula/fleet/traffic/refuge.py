@@ -71,9 +71,9 @@ def needing(words: list[Words]) -> int:
 def refuge(state: LockState, i: int, first: int | None = None, last: int | None = None) -> int | None:
     """The first position from `first` (the end of the grant) to `last` (how far the truck can get) at which it blocks
     no other; None if there is none, which is impossible while every rest node is a refuge."""
-    one = state.truck(i)
-    low = one.position if first is None else first
-    end = one.goal if last is None else last
+    truck = state.truck(i)
+    low = truck.position if first is None else first
+    end = truck.goal if last is None else last
     chunk = _CHUNK
     while low <= end:
         high = min(low + chunk - 1, end)
@@ -105,9 +105,9 @@ def reach(state: LockState, i: int) -> int:
 def reach_and_blockers(state: LockState, i: int, upto: int | None = None) -> tuple[int, int]:
     """The furthest position, up to `upto` or the goal, with a free route, and the trucks that block it there, as
     bits."""
-    one = state.truck(i)
-    demand = one.demand
-    low, end, chunk = one.position, one.goal if upto is None else upto, _CHUNK
+    truck = state.truck(i)
+    demand = truck.demand
+    low, end, chunk = truck.position, truck.goal if upto is None else upto, _CHUNK
     while low < end:
         high = min(low + chunk, end)
         blocked = blocked_entries(state, i, demand.needs(low, high)).nonzero()[0]
@@ -126,7 +126,7 @@ def blocked_by(state: LockState, i: int, upto: int) -> int:
 
 def obstacles(state: LockState, i: int, upto: int) -> tuple[Ints, int]:
     """The blocked resources from the end of the grant to a position, with the blocking trucks."""
-    one = state.truck(i)
-    need = one.demand.needs(one.position, upto)
+    truck = state.truck(i)
+    need = truck.demand.needs(truck.position, upto)
     blocked = need[blocked_entries(state, i, need).nonzero()[0]]
     return blocked, state.blockers.over(blocked) & ~(1 << i)

@@ -92,7 +92,7 @@ class Search:
         self.moves.append((i, position))
         if self.asleep:
             met = self.state.watched.over(self.state.shadow(i, position)) | 1 << i
-            self.wake([k for k, one in self.asleep.items() if one.mask >> i & 1 or met >> k & 1])
+            self.wake([k for k, sleeper in self.asleep.items() if sleeper.mask >> i & 1 or met >> k & 1])
 
     def wake(self, trucks: list[int]) -> None:
         for k in trucks:
@@ -107,15 +107,15 @@ class Search:
         if self.looks >= self.most_looks:
             raise _Spent
         self.looks += 1
-        state, one = self.state, self.state.truck(i)
+        state, truck = self.state, self.state.truck(i)
         far, blockers = reach_and_blockers(state, i)
-        words = needed_by_words(state, i, one.position, far)
+        words = needed_by_words(state, i, truck.position, far)
         free = free_positions(words)
         if len(free):
-            return Outlook(far, blockers, (one.position + int(free[0]), one.position + int(free[-1])))
+            return Outlook(far, blockers, (truck.position + int(free[0]), truck.position + int(free[-1])))
         seen = Outlook(far, blockers, None)
-        if far < one.goal:
-            self.asleep[i] = Sleeper(seen, blockers | needing(words), one.demand.needs(one.position, far + 1))
+        if far < truck.goal:
+            self.asleep[i] = Sleeper(seen, blockers | needing(words), truck.demand.needs(truck.position, far + 1))
             state.watched.add(i, self.asleep[i].way)
         return seen
 
@@ -221,16 +221,16 @@ class Search:
     def driven_on(self, i: int, anywhere: bool = False) -> bool:
         """Whether a truck drives on. Not into a junction or a window of another truck, which would then have to wait;
         `anywhere` if no truck gets on otherwise: an aisle of many stations consists of windows."""
-        one, seen = self.state.truck(i), self.outlook(i)
-        if seen.far == one.goal:
+        truck, seen = self.state.truck(i), self.outlook(i)
+        if seen.far == truck.goal:
             self.settled(i, seen.far)
             return True
         self.waiting[i] = seen.blockers
         if seen.refuges is not None:
             self.settled(i, seen.refuges[1])
             return True
-        target = seen.far if anywhere else one.demand.wanted_between(one.position, seen.far)
-        if target is None or target == one.position:
+        target = seen.far if anywhere else truck.demand.wanted_between(truck.position, seen.far)
+        if target is None or target == truck.position:
             if i in self.asleep:
                 self.idle.add(i)
             return False
@@ -254,16 +254,16 @@ class Search:
     def in_the_way(self) -> list[int]:
         """Trucks that block waiting ones and were not examined yet; from now on they wait too."""
         mask, known = 0, 0
-        for i, one in self.waiting.items():
-            mask |= one
+        for i, blockers in self.waiting.items():
+            mask |= blockers
             known |= 1 << i
         fresh = [k for k in trucks_of(mask & ~known) if self.can_move(k)]
         self.waiting.update(dict.fromkeys(fresh, 0))
         return fresh
 
     def can_move(self, k: int) -> bool:
-        one = self.state.truck(k)
-        return not one.frozen and one.position < one.goal
+        truck = self.state.truck(k)
+        return not truck.frozen and truck.position < truck.goal
 
     def to_refuge(self, i: int) -> bool:
         """Move to the next refuge if the route is free; otherwise note which trucks block it."""
@@ -362,20 +362,20 @@ def find_witness(
 
 def positions_of(state: LockState) -> list[int]:
     """The ends of all grants; -1 for unknown trucks."""
-    return [-1 if one is None else one.position for one in state.trucks]
+    return [-1 if truck is None else truck.position for truck in state.trucks]
 
 
 def put_back(state: LockState, positions: list[int]) -> None:
-    for i, (one, position) in enumerate(zip(state.trucks, positions, strict=True)):
-        if one is not None and one.position != position:
+    for i, (truck, position) in enumerate(zip(state.trucks, positions, strict=True)):
+        if truck is not None and truck.position != position:
             state.place(i, position)
 
 
 def first_obstacle(state: LockState, j: int) -> tuple[Ints, list[int]]:
     """The blocked resources of a truck beyond its reach, with the blocking trucks."""
-    one = state.truck(j)
+    truck = state.truck(j)
     far = reach(state, j)
-    if far == one.goal:
+    if far == truck.goal:
         return np.zeros(0, dtype=np.int64), []
     blocked, blockers = obstacles(state, j, far + 1)
     return blocked, trucks_of(blockers)
@@ -383,11 +383,11 @@ def first_obstacle(state: LockState, j: int) -> tuple[Ints, list[int]]:
 
 def clearing(state: LockState, k: int) -> list[Move]:
     """The nearest and the furthest reachable position at which a truck excludes nothing that is marked."""
-    one = state.truck(k)
-    first, far = one.position + 1, reach(state, k)
+    truck = state.truck(k)
+    first, far = truck.position + 1, reach(state, k)
     if far < first:
         return []
-    low = one.demand.stand_at[first]
-    rows = state.marks[one.demand.stand[low : one.demand.stand_at[far + 1]]]
-    clear = np.flatnonzero(~np.logical_or.reduceat(rows, one.demand.stand_at[first : far + 1] - low))
+    low = truck.demand.stand_at[first]
+    rows = state.marks[truck.demand.stand[low : truck.demand.stand_at[far + 1]]]
+    clear = np.flatnonzero(~np.logical_or.reduceat(rows, truck.demand.stand_at[first : far + 1] - low))
     return [(k, first + int(clear[0])), (k, first + int(clear[-1]))] if len(clear) else []

@@ -44,13 +44,13 @@ class Met:
 def first_shut(shut: Iterable[Shut], demand: Demand, position: int) -> Met | None:
     """The first closed place on the rest of a route, except the one that the truck is leaving."""
     ahead = set(demand.needs(position, demand.last).tolist())
-    closed = [one for one in shut if not ahead.isdisjoint(one.resources)]
+    closed = [place for place in shut if not ahead.isdisjoint(place.resources)]
     if not closed:
         return None
     left = _stood_in(closed, demand, position)
     for k in range(position, demand.last):
         for resource in demand.needs(k, k + 1).tolist():
-            met = next((one for one in closed if resource in one.resources and one not in left), None)
+            met = next((place for place in closed if resource in place.resources and place not in left), None)
             if met is not None:
                 return Met(k, resource if met.called is None else met.called)
         left = _stood_in(left, demand, k + 1)
@@ -59,4 +59,4 @@ def first_shut(shut: Iterable[Shut], demand: Demand, position: int) -> Met | Non
 
 def _stood_in(shut: Iterable[Shut], demand: Demand, position: int) -> list[Shut]:
     stands = frozenset(np.asarray(demand.stands(position)).tolist())
-    return [one for one in shut if not stands.isdisjoint(one.resources)]
+    return [place for place in shut if not stands.isdisjoint(place.resources)]

@@ -127,9 +127,9 @@ def keep_clear(directions: Directions, locks: LockState) -> None:
     """Note the routes of trucks for which lanes are drained: to the first refuge behind the ends of their grants."""
     directions.ways = {}
     for group, (_, waiter) in directions.drained.items():
-        one = locks.truck(waiter)
-        end = refuge(locks, waiter, one.position + 1)
-        own = one.demand.needs(one.position, one.goal if end is None else end)
+        truck = locks.truck(waiter)
+        end = refuge(locks, waiter, truck.position + 1)
+        own = truck.demand.needs(truck.position, truck.goal if end is None else end)
         directions.ways[group] = frozenset(locks.exclusion.around(own).tolist())
 
 
@@ -153,8 +153,8 @@ def _leads_into(record: Record, group: int, forward: bool) -> bool:
     if track is None or any(network.group_of[edge] == group for edge in record.edges):
         return False
     return any(
-        network.group_of[one.edge] == group
-        and network.edges[one.edge].forward_on_axis is forward
-        and one.route_s0_um + one.length_um > record.grant_um
-        for one in track.segments
+        network.group_of[segment.edge] == group
+        and network.edges[segment.edge].forward_on_axis is forward
+        and segment.route_s0_um + segment.length_um > record.grant_um
+        for segment in track.segments
     )

@@ -72,9 +72,9 @@ class Queue:
 def waited_for(records: list[Record]) -> dict[int, tuple[int, ...]]:
     """For every truck that waits since the last tick the trucks it waits for."""
     return {
-        one.number: one.waiting.cycle or (one.waiting.by,)
-        for one in records
-        if one.waiting is not None and one.waiting.by is not None
+        record.number: record.waiting.cycle or (record.waiting.by,)
+        for record in records
+        if record.waiting is not None and record.waiting.by is not None
     }
 
 

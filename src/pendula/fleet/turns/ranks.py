@@ -53,15 +53,15 @@ def starved(records: list[Record], now_ms: int, params: TrafficParams) -> Record
     a stopped one does not count: no other truck can let it go on, and barring others for it would stop the whole fleet
     until an operator acts."""
     starving = [
-        (since, one.robot_id, one)
-        for one in records
-        if (since := one.waited_since_ms) is not None
-        and one.stop_code is None
+        (since, record.robot_id, record)
+        for record in records
+        if (since := record.waited_since_ms) is not None
+        and record.stop_code is None
         and now_ms - since > params.starve_ms
-        and not _waits_for_a_stopped_one(one, records)
-        and not _waits_for_an_opening(one)
+        and not _waits_for_a_stopped_one(record, records)
+        and not _waits_for_an_opening(record)
     ]
-    return min(starving, key=lambda one: one[:2])[2] if starving else None
+    return min(starving, key=lambda entry: entry[:2])[2] if starving else None
 
 
 def _waits_for_a_stopped_one(record: Record, records: list[Record]) -> bool:
@@ -90,19 +90,19 @@ def _waits_for(record: Record) -> int | None:
 def bars(first: Record, locks: LockState, demand: Demand, now_ms: int, params: TrafficParams) -> bool:
     """Whether a new route has to wait for a starving truck: if it meets the route of that truck up to its first refuge
     behind its grant. When the truck has waited twice as long, every new route has to wait."""
-    since, one = first.waited_since_ms, locks.truck(first.number)
-    if since is None or now_ms - since > 2 * params.starve_ms or one.position >= one.goal:
+    since, truck = first.waited_since_ms, locks.truck(first.number)
+    if since is None or now_ms - since > 2 * params.starve_ms or truck.position >= truck.goal:
         return True
-    end = refuge(locks, first.number, one.position + 1)
-    own = one.demand.needs(one.position, one.goal if end is None else end)
+    end = refuge(locks, first.number, truck.position + 1)
+    own = truck.demand.needs(truck.position, truck.goal if end is None else end)
     return bool(np.isin(demand.need, locks.exclusion.around(own)).any())
 
 
 def order_of(records: list[Record], first: Record | None, against: frozenset[int], now_ms: int) -> list[Record]:
     """The total order: the starving truck, effective rank, trucks whose direction is kept, older request, id."""
 
-    def key(one: Record) -> tuple[bool, int, bool, int, str]:
-        asked = one.asked_ms if one.asked_ms is not None else now_ms
-        return one is not first, -one.rank, one.number in against, asked, one.robot_id
+    def key(record: Record) -> tuple[bool, int, bool, int, str]:
+        asked = record.asked_ms if record.asked_ms is not None else now_ms
+        return record is not first, -record.rank, record.number in against, asked, record.robot_id
 
     return sorted(records, key=key)

@@ -117,5 +117,5 @@ def _take_behind(record: Record, claims: Claims, params: TrafficParams) -> None:
     assert track is not None
     passed = track.taken(record.at_um - params.lookback_um, record.bound_um)
     left = (use.resource for use in passed if use.resource not in record.held)
-    behind = np.array([one for one in left if one < len(record.site.cells)], dtype=np.int64)
+    behind = np.array([resource for resource in left if resource < len(record.site.cells)], dtype=np.int64)
     claims.take(record.number, behind[claims.free(record.number, behind)])

@@ -56,7 +56,7 @@ def conflicts_of(site: CompiledMap, resource: int) -> tuple[str, ...]:
         return ()
     edge, s0, s1 = (int(column[resource]) for column in (site.cells.edge, site.cells.s0, site.cells.s1))
     return tuple(
-        f"CONFLICT:{one.id}"
-        for one in site.named
-        if any(on == edge and low < s1 and high > s0 for on, low, high in one.windows)
+        f"CONFLICT:{conflict.id}"
+        for conflict in site.named
+        if any(on == edge and low < s1 and high > s0 for on, low, high in conflict.windows)
     )

@@ -35,7 +35,7 @@ def _following_um(record: Record, track: Track, end_um: int, records: list[Recor
     leading end of the follower's, and the follower's gap (FLT-RES-15). Cells are sized for the largest type of the
     map."""
     edges = record.site.network.edges
-    begins = {one.edge: one.route_s0_um for one in reversed(track.segments) if one.route_s0_um < end_um}
+    begins = {segment.edge: segment.route_s0_um for segment in reversed(track.segments) if segment.route_s0_um < end_um}
     nearest: tuple[int, str, MoveStyle, int] | None = None
     for other in records:
         place = place_of(other)
@@ -59,7 +59,7 @@ def _node_um(record: Record, track: Track, end_um: int) -> int | None:
         if not first <= use.resource < beyond or use.resource in record.held:
             continue
         segment = track.segments[track.segment_at(use.need_um + 1)]
-        windows = [one.s0 for one in site.zones.by_node[use.resource - first] if one.edge == segment.edge]
+        windows = [window.s0 for window in site.zones.by_node[use.resource - first] if window.edge == segment.edge]
         begin = segment.route_s0_um
         return max((begin + s0 for s0 in windows), default=use.need_um)
     return None

@@ -116,8 +116,8 @@ def in_the_way(
     unit = track.taken(track.stands[record.granted], track.stands[record.granted + 1])
     wanted = {resource for resource, _ in holders}
     first = min(
-        (one for one in unit if one.resource in wanted),
-        key=lambda one: (one.need_um, resource_id(site, one.resource)),
+        (use for use in unit if use.resource in wanted),
+        key=lambda use: (use.need_um, resource_id(site, use.resource)),
         default=None,
     )
     if first is None:
@@ -125,7 +125,7 @@ def in_the_way(
     mine = first.resource
     by = min((j for resource, j in holders if resource == mine), key=lambda j: records[j].robot_id)
     theirs, tokens = against(locks, by, mine), site.token(0)
-    beyond = any(_end_um(site, record, one.resource) <= first.need_um for one in unit if one.resource >= tokens)
+    beyond = any(_end_um(site, record, use.resource) <= first.need_um for use in unit if use.resource >= tokens)
     return Waiting(held_code(site, mine, theirs, beyond), mine, by, theirs)
 
 
@@ -167,12 +167,12 @@ def why(
     waiting = record.waiting
     cycle = waiting.cycle if waiting is not None and waiting.cycle else record.refused_cycle
     chain = [record.number]
-    one = record
-    while (next_one := blocker_of(one)) is not None:
-        one = records[next_one]
-        if one.number in chain:
+    last = record
+    while (following := blocker_of(last)) is not None:
+        last = records[following]
+        if last.number in chain:
             break
-        chain.append(one.number)
+        chain.append(last.number)
     since = record.stands_since_ms
     against = held_against(record, records)
     return Reason(
@@ -222,7 +222,7 @@ def _must_roll_back(lost: Record, other: Record) -> str | None:
     doubt, site = lost.doubt, lost.site
     if doubt is None or doubt.code != Stop.OVERRUN:
         return None
-    met = [one for one in sorted(doubt.extra) if one in other.held and one < site.token(0)]
+    met = [resource for resource in sorted(doubt.extra) if resource in other.held and resource < site.token(0)]
     facts: dict[str, Json] = {
         "robotId": lost.robot_id,
         "other": other.robot_id,
@@ -237,8 +237,10 @@ def _must_move(record: Record, records: Sequence[Record]) -> str | None:
     if record.stop_code == Stop.FOREIGN_OCCUPANCY and record.foreign is not None:
         return _must_roll_back(records[record.foreign], record)
     if record.stop_code == Stop.OVERRUN:
-        stopped = (one for one in records if one.stop_code == Stop.FOREIGN_OCCUPANCY and one.foreign == record.number)
-        return next((_must_roll_back(record, one) for one in stopped), None)
+        stopped = (
+            other for other in records if other.stop_code == Stop.FOREIGN_OCCUPANCY and other.foreign == record.number
+        )
+        return next((_must_roll_back(record, other) for other in stopped), None)
     back = None if record.doubt is None else record.doubt.rejoin
     if back is None or back.target_um is not None:
         return None
@@ -273,8 +275,8 @@ def _end_um(site: CompiledMap, record: Record, token: int) -> int:
     section = token - site.token(0)
     start = record.grant_um
     inside = [
-        one.free_um
-        for one in record.track.taken(start, record.track.stands[record.granted + 1])
-        if section in site.sections_of_cell.get(one.resource, ())
+        use.free_um
+        for use in record.track.taken(start, record.track.stands[record.granted + 1])
+        if section in site.sections_of_cell.get(use.resource, ())
     ]
     return max(inside, default=start)

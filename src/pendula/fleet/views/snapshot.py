@@ -58,7 +58,8 @@ def snapshot(scene: Scene) -> contract.LockSnapshot:
 def closings_form(closings: Iterable[Closing]) -> tuple[contract.ClosedPlace, ...]:
     """The closed places in the form of the contract."""
     return tuple(
-        contract.ClosedPlace(one.resource, one.since_ms, one.order_id, one.operator, one.reason) for one in closings
+        contract.ClosedPlace(closing.resource, closing.since_ms, closing.order_id, closing.operator, closing.reason)
+        for closing in closings
     )
 
 
@@ -87,8 +88,8 @@ def _queues(scene: Scene) -> dict[str, tuple[contract.Queued, ...]]:
         if waited is None or record.request_ms is None:
             continue
         name = resource_id(scene.site, waited)
-        one = contract.Queued(record.robot_id, record.request_ms, record.priority, record.rank)
-        queues[name] = (*queues.get(name, ()), one)
+        queued = contract.Queued(record.robot_id, record.request_ms, record.priority, record.rank)
+        queues[name] = (*queues.get(name, ()), queued)
     return queues
 
 
@@ -98,13 +99,13 @@ def _groups(scene: Scene, queues: dict[str, tuple[contract.Queued, ...]]) -> tup
     for record in scene.records:
         for edge in sorted(_held_edges(record) | _reserved_edges(record)):
             found.setdefault(network.group_of[edge], []).append((edge, _occupant(record, edge)))
-    waited = {number for number, one in enumerate(network.groups) if f"EDGE_GROUP:{one.key}" in queues}
+    waited = {number for number, group in enumerate(network.groups) if f"EDGE_GROUP:{group.key}" in queues}
     result = []
     for number in sorted({*found, *waited}):
         held = found.get(number, [])
         group = network.groups[number]
         # A truck alone in a dead end may hold both directions: the one in which it goes on counts.
-        first = max(held, key=lambda one: (_WEIGHT[str(one[1].state)], -one[0])) if held else None
+        first = max(held, key=lambda entry: (_WEIGHT[str(entry[1].state)], -entry[0])) if held else None
         direction = "" if first is None else network.edges[first[0]].key
         occupants = _once_a_truck(held)
         result.append(contract.GroupLocks(group.key, direction, occupants, queues.get(f"EDGE_GROUP:{group.key}", ())))
@@ -114,7 +115,7 @@ def _groups(scene: Scene, queues: dict[str, tuple[contract.Queued, ...]]) -> tup
 def _once_a_truck(held: list[tuple[int, contract.Occupant]]) -> tuple[contract.Occupant, ...]:
     """Each truck once per group, by id: on the edge it goes on along, or else on the one it stands on."""
     shown: dict[str, contract.Occupant] = {}
-    for _, occupant in sorted(held, key=lambda one: (_WEIGHT[str(one[1].state)], -one[0])):
+    for _, occupant in sorted(held, key=lambda entry: (_WEIGHT[str(entry[1].state)], -entry[0])):
         shown[occupant.robotId] = occupant
     return tuple([shown[name] for name in sorted(shown)])
 
@@ -128,7 +129,7 @@ def _held_edges(record: Record) -> frozenset[int]:
     if record.doubt is None or not record.doubt.extra:
         return record.edges
     cells = record.site.cells
-    return record.edges | {int(cells.edge[one]) for one in record.doubt.extra if one < len(cells)}
+    return record.edges | {int(cells.edge[cell]) for cell in record.doubt.extra if cell < len(cells)}
 
 
 def _reserved_edges(record: Record) -> frozenset[int]:
@@ -136,9 +137,9 @@ def _reserved_edges(record: Record) -> frozenset[int]:
     if record.track is None or record.reserved_um <= record.grant_um:
         return frozenset()
     return frozenset(
-        one.edge
-        for one in record.track.segments
-        if one.route_s0_um < record.reserved_um and one.route_s0_um + one.length_um > record.grant_um
+        segment.edge
+        for segment in record.track.segments
+        if segment.route_s0_um < record.reserved_um and segment.route_s0_um + segment.length_um > record.grant_um
     )
 
 
@@ -165,14 +166,14 @@ def _node_locks(scene: Scene) -> tuple[contract.NodeLock, ...]:
             if first <= resource < site.token(0):
                 state = "OCCUPIED" if _entered(record, resource) else "GRANTED"
                 found.append(contract.NodeLock(site.network.nodes[resource - first].id, record.robot_id, radius, state))
-    return tuple(sorted(found, key=lambda one: (one.nodeId, one.robotId)))
+    return tuple(sorted(found, key=lambda lock: (lock.nodeId, lock.robotId)))
 
 
 def _entered(record: Record, resource: int) -> bool:
     """Whether a truck may be in a resource; if its route does not name it, it was there from the start."""
     if record.track is None:
         return True
-    needs = [one.need_um for one in record.track.uses if one.resource == resource and one.free_um > record.bound_um]
+    needs = [use.need_um for use in record.track.uses if use.resource == resource and use.free_um > record.bound_um]
     return not needs or needs[0] < record.at_um
 
 
@@ -183,7 +184,7 @@ def _conflict_locks(scene: Scene) -> tuple[contract.ConflictLock, ...]:
         for cell in shown_of(record)
         for name in conflicts_of(scene.site, cell)
     }
-    return tuple(contract.ConflictLock(*one) for one in sorted(held))
+    return tuple(contract.ConflictLock(*entry) for entry in sorted(held))
 
 
 def _section_locks(scene: Scene) -> tuple[contract.SectionLock, ...]:
@@ -203,11 +204,11 @@ def _directions(scene: Scene, groups: tuple[contract.GroupLocks, ...]) -> tuple[
     network = scene.site.network
     number_of = {group.key: number for number, group in enumerate(network.groups)}
     states = {
-        one.edgeGroupKey: contract.DirectionState(
-            one.edgeGroupKey, one.direction, number_of[one.edgeGroupKey] in scene.drained, None
+        group_locks.edgeGroupKey: contract.DirectionState(
+            group_locks.edgeGroupKey, group_locks.direction, number_of[group_locks.edgeGroupKey] in scene.drained, None
         )
-        for one in groups
-        if any(occupant.state != "RESERVED" for occupant in one.occupants)
+        for group_locks in groups
+        if any(occupant.state != "RESERVED" for occupant in group_locks.occupants)
     }
     for number, (forward, since) in scene.empty_since.items():
         group = network.groups[number]

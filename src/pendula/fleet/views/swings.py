@@ -110,7 +110,7 @@ class Swings:
 
     def _is_wanted(self, group: int, forward: bool, but: int) -> bool:
         """Whether a truck other than `but` waits to drive a lane in a direction."""
-        return any(one.wants == (group, forward) for number, one in self._seen.items() if number != but)
+        return any(seen.wants == (group, forward) for number, seen in self._seen.items() if number != but)
 
     def _mode(self, seen: _Seen, record: Record, mode: CommandMode, now_ms: int) -> None:
         act = record.act
@@ -129,7 +129,7 @@ class Swings:
         spacing = self.site.envelope.spacing_um(MoveStyle.FORWARD, MoveStyle.FORWARD)
         while window[0][0] <= since or window[0][2] <= driven_um - spacing:
             window.popleft()
-        total = sum(one[1] for one in window)
+        total = sum(entry[1] for entry in window)
         if total > self.most(name):
             self.worst[name] = total, of, now_ms
 
@@ -139,7 +139,7 @@ def _next_lane(record: Record) -> tuple[int, bool] | None:
     if record.waiting is None or record.track is None:
         return None
     network = record.site.network
-    edge = next((one.edge for one in record.track.segments if one.route_s0_um >= record.at_um), None)
+    edge = next((segment.edge for segment in record.track.segments if segment.route_s0_um >= record.at_um), None)
     return None if edge is None else (network.group_of[edge], network.edges[edge].forward_on_axis)
 
 
@@ -148,8 +148,8 @@ def through_lanes(site: CompiledMap) -> frozenset[int]:
     network = site.network
 
     def is_through(edges: Sequence[int]) -> bool:
-        one = network.edges[edges[0]]
+        first = network.edges[edges[0]]
         both = len({network.edges[edge].forward_on_axis for edge in edges}) > 1
-        return both and network.degree(one.start) > 1 and network.degree(one.end) > 1
+        return both and network.degree(first.start) > 1 and network.degree(first.end) > 1
 
     return frozenset(number for number, group in enumerate(network.groups) if is_through(group.edges))
