@@ -1,4 +1,4 @@
-"""Golden payloads of the contracts, and what a reader says about them when a member is changed."""
+"""Golden payloads of the contracts, and the faults a reader finds when a member is changed."""
 
 import json
 from decimal import Decimal
@@ -17,7 +17,7 @@ def golden(name: str) -> Any:
 
 
 def changed(form: Any, path: str, value: Any) -> Any:
-    """The form with one member replaced, or taken out where the value is Ellipsis."""
+    """The form with one member replaced, or removed if the value is Ellipsis."""
     first, _, rest = path.partition(".")
     if rest:
         return {**form, first: changed(form[first], rest, value)}
@@ -27,7 +27,7 @@ def changed(form: Any, path: str, value: Any) -> Any:
 
 
 def faults(read: Any, form: Any) -> list[str]:
-    """The places at which a reader refuses a form."""
+    """The places of the faults that a reader finds in a form."""
     with pytest.raises(DocumentRefused) as refused:
         read(from_value(form))
     return [fault.path for fault in refused.value.faults]

@@ -1,7 +1,7 @@
 """Maps of other programs (openTCS, Open-RMF, Nav2) as source maps, and fleets drawn for them.
 
-The files are not part of the project: tests that need them are skipped where they are absent. Lanes become straight
-edges; everything else that the files say about trucks and buildings is left out.
+The files are not part of the project: tests that need them are skipped without them. Lanes become straight edges;
+other content of the files is ignored.
 """
 
 import json
@@ -105,20 +105,20 @@ READERS: dict[str, tuple[Callable[[str], SourceMap], RobotProfile]] = {
 
 
 def source_of(name: str) -> SourceMap:
-    """The source map of a file; skips the test where the files are absent."""
+    """The source map of a file; skips the test if the files are missing."""
     if FOLDER is None:
-        pytest.skip("the maps of other programs (shared/data/fleet/maps) are not here")
+        pytest.skip("the maps of other programs (shared/data/fleet/maps) are missing")
     return READERS[name][0]((FOLDER / name).read_text())
 
 
 @cache
 def foreign_site(name: str) -> CompiledMap | None:
-    """The compiled map; None where our compiler refuses the map."""
+    """The compiled map; None if our compiler rejects the map."""
     return examine(source_of(name), [READERS[name][1]]).compiled
 
 
 def drawn_fleet(source: SourceMap, profile: RobotProfile, seed: int, most: int = 12) -> Fleet:
-    """Trucks that rest anywhere, and two streams between any other nodes; one stream where there are few nodes."""
+    """Trucks that rest anywhere, and two streams between any other nodes; one stream if there are few nodes."""
     draw = Pcg32.seeded(seed, 26)
     names = sorted(node.id for node in source.nodes)
     for at in range(len(names) - 1, 0, -1):
@@ -133,10 +133,10 @@ def drawn_fleet(source: SourceMap, profile: RobotProfile, seed: int, most: int =
 
 
 def live_scenario(name: str, seed: int, trucks: int, minutes: int) -> Scenario:
-    """Ordinary traffic on a map: trucks that rest where the fleet stays LIVE, and two streams between drawn nodes."""
+    """Ordinary traffic on a map: rest nodes that keep the fleet LIVE, and two streams between drawn nodes."""
     source, profile, site = source_of(name), READERS[name][1], foreign_site(name)
     if site is None:
-        pytest.skip("the compiler refuses this map: a station cannot be left again")
+        pytest.skip("the compiler rejects this map: a station has no way out")
     draw = Pcg32.seeded(seed, 12)
     names = sorted(node.id for node in source.nodes)
     while True:

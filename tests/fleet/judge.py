@@ -1,4 +1,4 @@
-"""A judge of geometry that shares no code with the compiler: envelopes as shapely polygons, curves by their formulas.
+"""A geometry checker that shares no code with the compiler: envelopes as shapely polygons, curves by their formulas.
 
 Lengths are metres. A pose is (x, y, yaw) of the truck.
 """

@@ -1,4 +1,4 @@
-"""Routes of the reference truck that tests about routing share."""
+"""Routes of the reference truck, shared by the routing tests."""
 
 from pendula.fleet import AtNode, CompiledMap, OnEdge, Planner, RoutePlan, plan_route
 from pendula.fleet.samples import FL_STD

@@ -1,4 +1,4 @@
-"""Compiled maps that many tests share; they are frozen, so one of each serves all."""
+"""Compiled maps shared by many tests; they are frozen, so one of each is enough."""
 
 from collections.abc import Callable
 from functools import cache
@@ -63,13 +63,13 @@ def odd_site(seed: int) -> CompiledMap:
 
 
 def any_site(name: str) -> CompiledMap:
-    """`random-3` or `odd-3`: tests are named after the map they look at."""
+    """`random-3` or `odd-3`: tests are named after their map."""
     kind, _, seed = name.partition("-")
     return odd_site(int(seed)) if kind == "odd" else random_site(int(seed))
 
 
 def names(count: int) -> list[str]:
-    """So many random maps, and as many odd ones."""
+    """A number of random maps, and as many odd ones."""
     return [f"{kind}-{seed}" for kind in ("random", "odd") for seed in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""A fleet is an engine like every other: the one suite, over two trucks that meet, wait and go on."""
+"""The contract suite of engines, over two trucks that meet, wait and continue."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""What a fleet tells of its ticks, and when its trucks are told nothing."""
+"""The events of ticks, and when trucks get no command."""
 
 from collections import Counter
 from itertools import pairwise
@@ -217,7 +217,7 @@ class Listening:
 
 
 def too_late_at_its_pick() -> tuple[Run, Listening]:
-    """A truck that is well, says so, and has not loaded in time."""
+    """A healthy truck that reports and has not loaded in time."""
     told = shipped("task-held")
     tasks = tuple(replace(one, pick_ms=19_900) for one in told.tasks)
     slow = replace(told.world, operation_permille=900)

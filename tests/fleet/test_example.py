@@ -1,4 +1,4 @@
-"""The example hall: its script says what its readme promises."""
+"""The example hall: its script prints what its readme promises."""
 
 import subprocess
 import sys

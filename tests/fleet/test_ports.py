@@ -1,4 +1,4 @@
-"""Each part of a fleet can be replaced alone (FLT-API-5): whoever takes its place, the others do what they did."""
+"""Each part of a fleet can be replaced alone (FLT-API-5): with a replacement the others behave as before."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def plain_digest() -> object:
 
 
 class Radio:
-    """RobotGateway: a connection of somebody else's, that carries everything and tells how much."""
+    """RobotGateway: a custom connection that carries everything and counts it."""
 
     def __init__(self, inner: Gateway) -> None:
         self.inner = inner
@@ -88,7 +88,7 @@ def test_another_log_changes_no_decision_and_has_every_tick_before_it_is_decided
     written: list[tuple[int, int]] = []
 
     class Log:
-        """LogSink: writes in memory what comes, then has it decided."""
+        """LogSink: keeps records in memory, then lets the tick be decided."""
 
         def __init__(self, engine: FleetEngine, _: Json) -> None:
             self.engine = engine
@@ -160,7 +160,7 @@ def test_a_route_that_no_planner_made_is_driven_like_any_other() -> None:
 
 
 class NoRoutes:
-    """RoutePlanner: there is none."""
+    """RoutePlanner: finds no route."""
 
     def plan_route(self, *_: object, **__: object) -> Refusal:
         return Refusal("NO_ROUTE", {"goal": "X", "blocked": []})
@@ -178,7 +178,7 @@ def test_another_route_planner_plans_the_routes_of_tasks() -> None:
 
 
 class Standing:
-    """ProgressEstimator: a truck is where it was."""
+    """ProgressEstimator: a truck never moves."""
 
     def project(self, record: Record, _: TrafficParams) -> int:
         return record.at_um
@@ -197,7 +197,7 @@ def test_another_progress_estimator_decides_the_progress_of_trucks() -> None:
 
 
 class NoCorridor:
-    """CorridorBuilder: nobody asks for anything."""
+    """CorridorBuilder: no truck requests anything."""
 
     def build(self, record: Record, now_ms: int, params: TrafficParams) -> None:
         return None
@@ -216,7 +216,7 @@ def test_another_corridor_builder_decides_what_trucks_request() -> None:
 
 
 class Still:
-    """RtpController: every truck is told to hold."""
+    """RtpController: every truck holds."""
 
     def compute(self, record: Record, now_ms: int, params: TrafficParams) -> Aim:
         return replace(RollingTarget().compute(record, now_ms, params), mode=CommandMode.HOLD)
@@ -234,7 +234,7 @@ def test_another_controller_decides_the_targets_of_trucks() -> None:
 
 
 class Inner:
-    """Everything but what is replaced is what it was."""
+    """All parts but the replaced ones are unchanged."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -244,7 +244,7 @@ class Inner:
 
 
 class Idle(Inner):
-    """TaskDispatcher: nobody does anything."""
+    """TaskDispatcher: assigns nothing."""
 
     def dispatch(self, now_ms: int, trucks: Sequence[TruckView], events: Sequence[TaskEvent] = ()) -> DispatchStep:
         return DispatchStep()

@@ -21,7 +21,7 @@ from tests.mutations import run as mutations
 
 ROOT = Path(__file__).parents[2]
 FLEET = ROOT / "tests/fleet"
-# Where whole runs are judged, and where planner, locks and targets work together on small maps; the rest are units.
+# Folders of whole runs, and of planner, locks and targets together on small maps; the rest are units.
 SCENARIOS = ("runs", "scenarios")
 INTEGRATION = ("health", "operators", "simulator", "tasks", "tick")
 REQUIRED = (
@@ -42,7 +42,7 @@ def named() -> frozenset[str | None]:
 
 
 def count_of(*folders: str) -> int:
-    """How many functions are tests in some folders of this scheduler; all of it where none is named."""
+    """The number of test functions in some folders of this scheduler; in all if none is named."""
     files = [file for folder in folders or (".",) for file in (FLEET / folder).rglob("test_*.py")]
     trees = [ast.parse(file.read_text()) for file in files]
     return sum(

@@ -103,7 +103,7 @@ def reports(run: Run) -> list[tuple[int, TaskEvent]]:
 
 
 class Sample:
-    """A recorded run with trouble, operators and wrong reports."""
+    """A recorded run with faults, operators and wrong reports."""
 
     def __init__(self, name: str, directory: Path) -> None:
         opened: list[Recording] = []
@@ -145,7 +145,7 @@ class Sample:
 
 
 def _rendered(alert: Alert) -> str | None:
-    """The sentence of an alert of tasks, the journal or the gateway; the fleet renders no other one."""
+    """The sentence of an alert of tasks, the journal or the gateway; the fleet renders no others."""
     return sentences.alert_sentence(alert.code, "R1", alert.details) if "operation" in alert.details else None
 
 

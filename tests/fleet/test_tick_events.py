@@ -1,4 +1,4 @@
-"""What stands in the digests of a tick: the same as ever, however it is put together."""
+"""Contents of the digests and events of a tick."""
 
 from collections.abc import Callable
 from dataclasses import replace

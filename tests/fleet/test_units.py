@@ -1,4 +1,4 @@
-"""Micrometres, microradians, and how they are rounded."""
+"""Micrometres, microradians and their rounding."""
 
 from decimal import Decimal
 from math import pi

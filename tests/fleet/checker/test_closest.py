@@ -15,7 +15,7 @@ UNSEEN: PoseM = (nan, nan, nan)
 
 
 def least(*looks: tuple[PoseM, ...]) -> float | None:
-    """After these looks at the same trucks."""
+    """The result after some samples of the same trucks."""
     closest = Closest([FL_STD] * len(looks[0]))
     for look in looks:
         whole = np.array([look], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What the judge must see, from poses that are written down by hand."""
+"""Violations that the judge must detect, from poses written by hand."""
 
 from math import hypot, pi
 from random import Random
@@ -132,7 +132,7 @@ def test_a_truck_that_follows_a_bend_does_not_turn_on_the_spot() -> None:
 
 def test_the_least_distance_is_that_of_the_envelopes() -> None:
     one = judge()
-    # Corner against corner: 0.03 m ahead and 0.04 m aside of each other.
+    # Corner against corner: 0.03 m apart lengthwise and 0.04 m sideways.
     rows = poses(((0, 0, 0), (4.40 + 0.03, 1.80 + 0.04, 0)))
     one.look(times(1), rows, rows)
 

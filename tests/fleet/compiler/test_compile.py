@@ -1,4 +1,4 @@
-"""From sources to compiled maps: no order, machine or history makes a difference; hashes move with meaning alone."""
+"""From sources to compiled maps: independent of order, machine and history; hashes change only with meaning."""
 
 import os
 import random
@@ -151,7 +151,7 @@ def test_the_profile_hash_covers_all_types_in_any_order() -> None:
 
 @pytest.mark.req("FLT-MAP-9")
 def test_an_unchanged_part_keeps_its_ids() -> None:
-    """A lane across the aisle from LM3 to PK1, whose name comes before all others: every number moves, no name does."""
+    """A lane across the aisle from LM3 to PK1, whose name comes before all others: every number changes, no name."""
     source, before = hall_demo(), scene("hall-demo")
     names = (("AA1", 6_000_000, -18_000_000), ("AA2", 6_000_000, -8_000_000))
     nodes = tuple(replace(source.nodes[0], id=name, at=Point(x, y)) for name, x, y in names)

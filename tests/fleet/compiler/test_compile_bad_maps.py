@@ -1,4 +1,4 @@
-"""Bad maps and bad trucks: each code has its input, and whatever comes in, a report or a refusal comes out."""
+"""Bad maps and bad trucks: each code has an input that triggers it, and every input gives a report or a refusal."""
 
 import json
 import random
@@ -80,7 +80,7 @@ def with_ends_at(end: str) -> SourceMap:
 
 BEZIER, POLYLINE = CurveKind.BEZIER, CurveKind.POLYLINE
 WHOLE_GROUP = SourceMember("E<->X")
-# What the other list of triggers leaves out: the same codes by other roads.
+# Further triggers of the same codes, not in the other list.
 MAPS: list[tuple[Code, SourceMap]] = [
     (Code.MAP_PARSE_ERROR, sectioned(SourceSection("S", 1, (SourceMember("E<->NOWHERE"),)))),
     (Code.MAP_PARSE_ERROR, sectioned(SourceSection("S", 1, (SourceMember("E<->X", 3_000_000, 3_000_000),)))),
@@ -123,13 +123,13 @@ def codes(findings: tuple[Finding, ...]) -> set[Code]:
 
 
 def sound(report: Report) -> Report:
-    """A report whose parts agree: findings that can be written down, an artifact if and only if nothing forbids it."""
+    """A report whose parts agree: findings that can be serialised, an artifact if and only if there is no error."""
     forbidden = any(one.severity is Severity.ERROR for one in report.findings)
     assert (report.compiled is None) is (report.data is None) is forbidden
     assert encode([[one.code.value, one.message, one.details, one.remedy] for one in report.findings])
     if report.compiled is not None:
         lengths = [edge.path.length_um for edge in report.compiled.network.edges]
-        # Work is bounded by the lanes: half a metre per cell, and a remainder at the end of each edge.
+        # The work is bounded by the lanes: half a metre per cell, and a remainder at the end of each edge.
         assert len(report.compiled.cells) <= sum(lengths) // report.compiled.params.cell_len_um + len(lengths)
     return report
 
@@ -168,7 +168,7 @@ def test_a_fleet_that_does_not_fit_its_map_is_found(code: Code, fleet: Fleet) ->
 def test_every_code_has_an_input_that_triggers_it() -> None:
     triggered = {code for code, _ in (*TRIGGERS, *MAPS, *FLEETS)}
 
-    # These two have tests of their own beside the others: too dense a map, a map for other trucks.
+    # These two are tested elsewhere: too dense a map, a map for other trucks.
     assert set(Code) - triggered == {Code.CONFLICT_BUILD_FAILED, Code.PROFILE_HASH_MISMATCH}
 
 
@@ -278,7 +278,7 @@ def places(form: Any, before: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
 
 
 def put(form: Any, path: tuple[str | int, ...], value: Any) -> Any:
-    """A copy of the form with another value at the path; without it where the value is Ellipsis."""
+    """A copy of the form with another value at the path; without it if the value is Ellipsis."""
     copy = deepcopy(form)
     at = copy
     for step in path[:-1]:
@@ -384,7 +384,7 @@ def junk(draw: random.Random) -> Any:
 
 
 def mutated(form: Any, draw: random.Random) -> Any:
-    """The form after a few accidents: values lost, replaced, doubled, swapped, moved."""
+    """The form after a few mutations: values lost, replaced, doubled, swapped, moved."""
     for _ in range(draw.randint(1, 6)):
         every = list(places(form))
         path = draw.choice(every)
@@ -415,7 +415,7 @@ def mutated(form: Any, draw: random.Random) -> Any:
 
 
 def fuzz(seeds: range) -> tuple[int, int, int]:
-    """How many of the fuzzed graphs were refused, reported with errors, compiled."""
+    """The numbers of fuzzed graphs refused, reported with errors, and compiled."""
     forms = [json.loads(encode(source_form(random_map(seed, 3, 5))), parse_float=Decimal) for seed in range(8)]
     refused = failed = compiled = 0
     for seed in seeds:

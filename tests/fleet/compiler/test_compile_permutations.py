@@ -1,6 +1,7 @@
-"""The same map in any order and any writing gives the same bytes; what did not change keeps its names.
+"""The same map in any order and notation gives the same bytes; unchanged parts keep their names.
 
-Hashes move when and only when meaning moves, and a recompilation on top of an older map gives the bytes of a full one.
+Hashes change when and only when meaning changes, and a recompilation on top of an older map gives the bytes of a full
+one.
 """
 
 import json
@@ -68,7 +69,7 @@ def in_another_order(source: SourceMap, seed: int) -> SourceMap:
 
 
 def furnished() -> SourceMap:
-    """The hall of the contract with everything a source may say."""
+    """The hall of the contract with every member of a source."""
     sections = (
         SourceSection("NECK", 2, (SourceMember("LM1<->LM2"), SourceMember("LM2<->LM3", 1_000_000, 4_000_000))),
         SourceSection("ALONE", 1, (SourceMember("LM7<->LM8", 2_000_000, None),)),
@@ -162,7 +163,7 @@ def test_new_names_in_the_same_order_change_names_and_nothing_else(seed: int) ->
 @pytest.mark.req("FLT-MAP-9")
 @pytest.mark.parametrize("seed", range(4))
 def test_new_names_in_another_order_keep_every_pair_of_places(seed: int) -> None:
-    """Numbers change then, but what excludes what does not."""
+    """Numbers change then, but the exclusions do not."""
     source = random_map(seed, 4, 7)
     names = [node.id for node in source.nodes]
     turned = dict(zip(names, reversed(names), strict=True))
@@ -187,7 +188,7 @@ def pairs_of_places(site: CompiledMap, name: Callable[[str], str]) -> set[tuple[
 
 
 def compiled(source: SourceMap) -> CompiledMap:
-    """The map, with everything that would keep a random one from being compiled taken out."""
+    """The map, without everything that would keep a random one from being compiled."""
     plain = tuple(replace(node, kind="LocationMark") for node in source.nodes)
     return compile_map(replace(source, nodes=plain), [FL_STD])
 
@@ -200,7 +201,7 @@ def far_away(source: SourceMap) -> SourceMap:
 
 
 def by_name(site: CompiledMap) -> dict[str, Any]:
-    """What a compiled map says, under the names of what it is about; cells and their relations by their names."""
+    """The content of a compiled map by the names of its subjects; cells and their relations by their names."""
     form = named_form(site)
     said: dict[str, Any] = {}
     for part, key in (
@@ -260,7 +261,7 @@ def as_yaml(form: Any, **style: Any) -> SourceMap:
 
 
 def remarked(form: Any) -> Any:
-    """With unknown members in every object, as remarks of the author."""
+    """With unknown members in every object, like comments of the author."""
     if isinstance(form, dict):
         return {"comment": "north door", **{name: remarked(value) for name, value in form.items()}, "colour": [1, {}]}
     return [remarked(one) for one in form] if isinstance(form, list) else form
@@ -284,7 +285,7 @@ def in_full(form: Any) -> Any:
 
 
 def in_short(form: Any) -> Any:
-    """With nothing written that is a default."""
+    """Without any defaults."""
     for edge in form["edges"]:
         if edge["className"] == "Straight":
             del edge["className"]
@@ -490,7 +491,7 @@ EDITS: tuple[Edit, ...] = (moves_a_node, drops_an_edge, adds_an_edge, turns_a_st
 
 
 def edited_step_by_step(source: SourceMap, seed: int, steps: int) -> int:
-    """Each step on top of the last map that compiled; how many of them made a map."""
+    """Each step on top of the last map that compiled; the number of those that made a map."""
     draw = random.Random(seed)
     before, made = examine(source, [FL_STD]).compiled, 0
     for _ in range(steps):

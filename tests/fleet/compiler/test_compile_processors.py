@@ -17,10 +17,10 @@ import pytest
 ROOT = Path(__file__).parents[3]
 NOT_RUN = "NOT RUN: maps on other processors"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-# The mathematics of glibc, too, comes in variants for processors with and without these.
+# glibc also has variants of its mathematics for processors with and without these.
 PLAIN_LIBRARY = "glibc.cpu.hwcaps=-AVX2_Usable,-AVX2,-FMA_Usable,-FMA,-FMA4_Usable,-FMA4,-AVX512F"
 
-# Prints the features that are on, then the digest of each artifact and of everything that was found.
+# Prints the enabled features, then the digest of each artifact and of all findings.
 COMPILE = """
 import sys
 from hashlib import sha256
@@ -55,13 +55,13 @@ for source, truck, params in tasks:
 
 
 def optional_features() -> list[str]:
-    """What numpy can do without on this processor, and would use."""
+    """Optional features that numpy uses on this processor."""
     umath: Any = import_module("numpy._core._multiarray_umath")
     return [name for name in umath.__cpu_dispatch__ if umath.__cpu_features__.get(name)]
 
 
 def started(**environment: str) -> "subprocess.Popen[str]":
-    """Another interpreter at work on the maps."""
+    """Another interpreter that compiles the maps."""
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     usual = {name: value for name, value in os.environ.items() if not name.startswith(("NPY_", "PYTHON"))}
     return subprocess.Popen(
@@ -74,7 +74,7 @@ def started(**environment: str) -> "subprocess.Popen[str]":
 
 
 def told(child: "subprocess.Popen[str]") -> tuple[list[str], list[str]]:
-    """The features it had, and what it made of each map."""
+    """Its features, and its result for each map."""
     out, err = child.communicate()
     assert child.returncode == 0, err
     first, *rest = out.splitlines()
@@ -105,7 +105,7 @@ def test_neither_processor_nor_hash_seed_nor_threads_make_a_difference() -> None
         pytest.skip(f"{NOT_RUN} (numpy uses no optional features here)")
 
 
-# What numpy and the C library compute in other ways on other processors: their last bits are not to be relied on.
+# Functions that numpy and the C library compute differently on other processors: their last bits are unreliable.
 DIFFERING = frozenset(
     {
         *(
@@ -162,7 +162,7 @@ def modules_of_the_compiler() -> dict[str, ast.Module]:
 
 
 def attributes_and_products(tree: ast.Module) -> set[str]:
-    """Names looked up on something or imported from `math`, and `**` and `@` where they are used."""
+    """Attribute names and names imported from `math`, and `**` and `@` if they are used."""
     used = {one.attr for one in ast.walk(tree) if isinstance(one, ast.Attribute)}
     used |= {
         alias.name
@@ -176,7 +176,7 @@ def attributes_and_products(tree: ast.Module) -> set[str]:
 
 @pytest.mark.req("FLT-MAP-18")
 def test_the_compiler_calls_no_function_that_differs_between_processors() -> None:
-    """Bytes agree by luck as long as no last bit meets the edge of a rounding; this is why they agree always."""
+    """Equal bytes in a sample could be luck, if no last bit meets the edge of a rounding; this excludes that."""
     modules = modules_of_the_compiler()
 
     used = {(name, one) for name, tree in modules.items() for one in attributes_and_products(tree) & DIFFERING}

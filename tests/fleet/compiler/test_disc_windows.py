@@ -1,4 +1,4 @@
-"""Windows of turning discs: those of the examples, and that no position is missed."""
+"""Windows of turning discs: those of the examples; no position is missed."""
 
 import numpy as np
 import pytest

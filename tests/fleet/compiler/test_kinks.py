@@ -1,4 +1,4 @@
-"""Bends in nodes that are passed without stopping: the cells contain what a truck covers there."""
+"""Bends in nodes that are passed without stopping: the cells contain the area a truck covers there."""
 
 from math import atan2, pi
 

@@ -1,4 +1,4 @@
-"""Swept areas contain the truth: every pose of every truck, on straight lines, bends and odd curves."""
+"""Swept areas contain every pose of every truck, on straight lines, bends and odd curves."""
 
 from math import hypot
 
@@ -62,7 +62,7 @@ def test_the_tail_swings_out_of_a_bend() -> None:
     naive = 3.0 + SIDE
     assert hypot(naive, REAR) == pytest.approx(4.528, abs=0.001)
     assert hypot(naive, REAR) <= reach < 4.75
-    # The middle of the bend swings as far as that of a circle: not only where it ends in a straight line.
+    # The middle of the bend swings as far as that of a circle: not only at its ends.
     middle = corners(rects).reshape(-1, 2) / 1e6
     diagonal = [hypot(x, y) for x, y in middle if abs(x - y) < 1.0]
     assert max(diagonal) - naive >= 0.628

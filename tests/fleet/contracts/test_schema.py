@@ -1,4 +1,4 @@
-"""Contracts: golden payloads are parsed, validated, written and compared; schemas say what the models say."""
+"""Contracts: golden payloads are parsed, validated, written and compared; schemas agree with models."""
 
 import json
 from collections.abc import Callable
@@ -75,7 +75,7 @@ NULLABLE = ("criticalSections", "stations", "parking")
 
 
 def graphs() -> dict[str, dict[str, Any]]:
-    """Source maps in every way of writing them, good and bad."""
+    """Source maps in every notation, valid and invalid."""
     nodes = [{"id": "A", "x": 0, "y": 0}, {"id": "B", "x": 9, "y": 0.5}]
     edge = {"id": "e", "start": "A", "end": "B"}
     whole: dict[str, Any] = {"contractVersion": "1.0.0", "mapId": "m", "nodes": nodes, "edges": [edge]}
@@ -127,7 +127,7 @@ def test_schema_model_and_loader_agree_about_source_maps(name: str) -> None:
     valid = jsonschema_rs.validator_for(schema_of("SourceMap")).is_valid(form)
 
     assert reads(lambda: read_source_map(read_bytes(json.dumps(form).encode(), Format.JSON))) is valid
-    # The model takes a number in quotes for a number too.
+    # The model also accepts a number in quotes.
     assert name == "text" or reads(lambda: parse("SourceMap", json.dumps(form).encode())) is valid
 
 

@@ -1,4 +1,4 @@
-"""A route takes the place of another where they are one way; what lies beyond is given back and acknowledged."""
+"""A route replaces another from their common part on; what lies beyond is returned and acknowledged."""
 
 import pytest
 from msgspec import UNSET
@@ -17,7 +17,7 @@ LANE = "LM1->LM2"
 
 
 class Change:
-    """R1 alone on its lane, on its way into the spur, so near that it asks for it."""
+    """R1 alone on its lane, on its way into the spur and near enough to request it."""
 
     def __init__(self, at_m: float = 7.0) -> None:
         self.start = on(SITE, LANE, at_m)
@@ -41,7 +41,7 @@ class Change:
         return planned
 
     def tick(self, *routes: RoutePlan, ack: int | None = None, v_mm_s: int = 0, ticks: int = 1) -> TickOutputs:
-        """Reports acknowledge all that was told, unless it is said up to where."""
+        """Reports acknowledge all commands, unless a limit is given."""
         for _ in range(ticks):
             self.now += 100
             heard = self.heard if ack is None else ack

@@ -1,4 +1,4 @@
-"""Another way on is compared with the one in force by one measure."""
+"""A detour and the route in force are compared by one measure."""
 
 from functools import cache
 
@@ -24,8 +24,8 @@ def grid() -> CompiledMap:
 
 
 def waiting_in_the_grid(*others: str) -> tuple[Yard, Record]:
-    """The first truck has a route by a planner to which all lanes are dear, and waits for its fourth edge; others may
-    be about to drive from the right to the left below."""
+    """The first truck has a route planned at high costs for all lanes, and waits for its fourth edge; others may be
+    about to drive from right to left below."""
     yard = Yard(grid(), spur_grid(4, 3).fleet, [FL_STD])
     yard.step()
     planner = yard.planners["FL-STD"]
@@ -66,8 +66,8 @@ def test_a_way_with_opposing_routes_costs_more() -> None:
 
 
 def turned_in_a_crossing() -> tuple[Yard, Record, Closed]:
-    """The first truck came from the left, has turned up in the second crossing and stands there; its lane up is closed,
-    and the others lead straight on and back."""
+    """The first truck came from the left, has turned upwards in the second crossing and stands there; its lane up is
+    closed, and the others lead straight ahead and back."""
     yard = Yard(grid(), spur_grid(4, 3).fleet, [FL_STD])
     yard.step()
     yard.send("R001", "T001-002", "T000-000")

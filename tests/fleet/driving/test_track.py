@@ -88,7 +88,7 @@ def test_no_stop_position_lies_in_a_node_passed_without_its_lock() -> None:
 
 @pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-13")
 def test_a_waiting_truck_may_stop_short_by_the_buffer_and_an_arrived_truck_may_not() -> None:
-    """Position error and tolerance of arriving are 0.2 m; the buffer before a stop line is 0.1 m."""
+    """Position error and arrival tolerance are 0.2 m; the buffer before a stop line is 0.1 m."""
     one = into_the_spur()
     short = {at / 1e6: (at - bound) / 1e6 for at, bound in zip(one.stands, one.bounds, strict=True)}
 

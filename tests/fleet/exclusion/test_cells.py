@@ -33,7 +33,7 @@ def test_cells_fill_their_edge_and_none_is_longer_than_a_cell_and_a_sliver(lengt
 
 @pytest.mark.req("FLT-EVO-1", "FLT-LIVE-2")
 def test_a_truck_at_the_end_of_an_edge_keeps_no_more_than_a_cell_and_a_sliver() -> None:
-    """A release bound 0.2 m before the end leaves one cell, wherever the cells begin."""
+    """A release bound 0.2 m before the end leaves one cell, independent of where cells begin."""
     for length_um in range(600_000, 5_000_000, 10_000):
         bounds = boundaries(length_um, 500_000)
         kept = bounds[:-1][bounds[1:] > length_um - 200_000]

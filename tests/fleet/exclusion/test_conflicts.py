@@ -1,4 +1,4 @@
-"""Which cells exclude each other, in the numbers of the examples and against an independent judge."""
+"""Which cells exclude each other, by the numbers of the examples and by an independent checker."""
 
 from collections import Counter
 from hashlib import sha256
@@ -132,7 +132,7 @@ def test_edges_that_leave_a_node_at_a_small_angle_have_a_windowed_conflict() -> 
 
     ends = {site.network.edges[edge].key: high for edge, _, high in conflict.windows}
     assert 8_000_000 < ends["A->B"] < 16_000_000
-    # Also a cell near the node is in the way of one beyond its window.
+    # A cell near the node also conflicts with one beyond its window.
     assert min(low for _, low, _ in conflict.windows) < 1_500_000
     assert not site.conflicts.holds(cell(site, "A->B", 25.0), cell(site, "A->C", 25.0))
 

@@ -1,4 +1,4 @@
-"""Corridors, and how far apart trucks follow in them."""
+"""Corridors, and the following distance in them."""
 
 import pytest
 from msgspec.structs import replace
@@ -78,7 +78,7 @@ def closest_follower_um(site: CompiledMap, leader: int, held: set[int]) -> int:
 
 @pytest.mark.req("FLT-EVO-5", "FLT-GEO-14")
 def test_a_platoon_through_a_tangent_node_needs_no_disc() -> None:
-    """Against the distance that the turning disc of the node would demand: 4.57 m before it and 4.77 m behind it."""
+    """Compared with the distance that the turning disc of the node requires: 4.57 m before it and 4.77 m behind it."""
     sketch = Sketch("platoon")
     for name, x in (("A", 0), ("B", 30), ("C", 60)):
         sketch.node(name, x, 0)
@@ -112,7 +112,7 @@ def test_either_of_two_edges_of_a_lane_follows_the_other() -> None:
 
 
 def test_a_ring_keeps_the_following_gap_at_every_node_also_where_it_is_cut() -> None:
-    """A square of equal lanes, driven one way: what is near a node looks the same at all four."""
+    """A square of equal lanes, driven one way: the surroundings of all four nodes are the same."""
     one = sketched(("A", 0, 0), ("B", 30, 0), ("C", 30, 30), ("D", 0, 30))
     one.chain("A", "B", "C", "D", "A", back=False)
     site = compile_map(one.done(), [FL_STD])

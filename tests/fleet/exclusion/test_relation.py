@@ -1,4 +1,4 @@
-"""Relations over numbered resources: symmetric, sorted, and found again."""
+"""Relations over numbered resources: symmetric, sorted and searchable."""
 
 import numpy as np
 import pytest

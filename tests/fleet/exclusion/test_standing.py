@@ -1,4 +1,4 @@
-"""Where a truck may be left standing, with the reasons, and where it waits at a mouth."""
+"""Where a truck may stand, with the reasons, and where it waits at a mouth."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def short_last_edges(before: float) -> CompiledMap:
         sketch.node(f"{name}2", 0, (4 + before) * way)
         sketch.lane(f"{name}2", f"{name}1")
         sketch.lane(f"{name}1", "A")
-        # Something branches, so that the two edges are no corridor.
+        # A branch, so that the two edges are no corridor.
         sketch.node(f"{name}3", -20, 4 * way)
         sketch.lane(f"{name}1", f"{name}3")
     return compile_map(sketch.done(), [FL_STD])

@@ -1,4 +1,4 @@
-"""Directions as microradians, by an arctangent without a library."""
+"""Directions as microradians, by our own arctangent."""
 
 from math import atan2
 

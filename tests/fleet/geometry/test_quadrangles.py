@@ -1,4 +1,4 @@
-"""Quadrangles against shapely: no meeting is missed, touches count, nothing far apart meets."""
+"""Quadrangles against shapely: no overlap is missed, touching counts, nothing far apart overlaps."""
 
 from math import cos, pi, sin
 

@@ -1,4 +1,4 @@
-"""The map conditions: certificates of maps that can run, smallest counterexamples of those that cannot."""
+"""The map conditions: certificates of LIVE maps, smallest counterexamples of the others."""
 
 import pytest
 from msgspec.structs import replace
@@ -31,7 +31,7 @@ def trucks(*rests: str) -> tuple[Truck, ...]:
 
 
 def lane_with_spur(length: float, turning: bool = False) -> CompiledMap:
-    """A through lane, a parking spur in its middle, another far off; with `turning`, a way off opposite the spur."""
+    """A through lane, a parking spur in its middle, another far off; with `turning`, a lane opposite the spur."""
     sketch = Sketch("spur")
     for name, x, y in (("W", -40, 0), ("Q", -20, 0), ("M", 0, 0), ("E", 40, 0)):
         sketch.node(name, x, y)
@@ -330,7 +330,7 @@ def test_a_truck_that_rests_right_behind_a_section_keeps_its_token_for_good(behi
 @pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-7")
 @pytest.mark.parametrize(("rest", "fine"), [(8.7, False), (8.9, True)])
 def test_a_section_ends_where_it_was_drawn_not_at_the_end_of_its_last_cell(rest: float, fine: bool) -> None:
-    """2.3 m of truck, 0.2 m clearance and 0.2 m of doubt behind a section that ends at 6.1 m: 8.8 m."""
+    """2.3 m of truck, 0.2 m clearance and 0.2 m of uncertainty behind a section that ends at 6.1 m: 8.8 m."""
     one = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0), ("E", 20, 20))
     one.node("P1", -15, 12, "ParkPoint")
     one.node("P2", 20 + rest, 0, "ParkPoint")
@@ -453,7 +453,7 @@ def test_no_route_turns_in_a_node_without_turning() -> None:
 @pytest.mark.req("FLT-LIVE-3", "FLT-LIVE-7")
 @pytest.mark.parametrize(("apart", "fine"), [(5.0, False), (6.0, True)])
 def test_a_truck_at_rest_is_kept_at_the_following_gap(apart: float, fine: bool) -> None:
-    """At 5 m neither areas nor turning discs meet; the operating gap alone is missing. No truck turns in G: trucks
+    """At 5 m neither areas nor turning discs overlap; the operating gap alone is missing. No truck turns in G: trucks
     leave it backward."""
     one = sketched(("W", -20, 0), ("G", 0, 0), ("N", apart, 0), ("E", 40, 0), ("Q", -20, 15))
     one.lane("W", "G", back=False)

@@ -1,4 +1,4 @@
-"""What trucks at rest close, against a judge of its own: shapes made by shapely, without cells."""
+"""Closures by trucks at rest, compared with an independent computation by shapely, without cells."""
 
 import dataclasses
 from functools import cache
@@ -49,7 +49,7 @@ def standing(site: CompiledMap, node: int, short_um: int) -> BaseGeometry:
 
 
 def closed(site: CompiledMap, node: int, short_um: int) -> set[str]:
-    """The edges that a truck at rest touches, but for those that lead to it."""
+    """The edges that a truck at rest touches, except those that lead to it."""
     own = {*site.network.incoming[node], *site.network.outgoing[node]}
     area = standing(site, node, short_um)
     edges = range(len(site.network.edges))
@@ -57,7 +57,7 @@ def closed(site: CompiledMap, node: int, short_um: int) -> set[str]:
 
 
 def told(site: CompiledMap, rest: Rest) -> set[str]:
-    """What is closed to others, sections aside."""
+    """Closures for the other trucks, without sections."""
     own = {*site.network.incoming[rest.node], *site.network.outgoing[rest.node]}
     bare = dataclasses.replace(site, sections=())
     return {site.network.edges[edge].key for edge in closed_by(bare, [rest]).edges if edge not in own}
@@ -75,7 +75,7 @@ def test_a_truck_at_rest_closes_what_it_touches_and_nothing_beyond_a_cell(seed: 
 
 
 def passing(length: float) -> Scenario:
-    """A truck rests in a spur so long, another carries past its mouth, with all the errors that a profile allows."""
+    """A truck rests in a spur of a length while another drives past its mouth, with all errors its profile allows."""
     sketch = Sketch("passing")
     for name, x, y in (("W", -15.0, 0.0), ("M", 0.0, 0.0), ("E", 15.0, 0.0)):
         sketch.node(name, x, y)

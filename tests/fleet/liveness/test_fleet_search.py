@@ -1,4 +1,4 @@
-"""Fleets for maps that came without one."""
+"""Fleets for maps without a fleet."""
 
 import pytest
 

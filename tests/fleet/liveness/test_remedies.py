@@ -55,12 +55,12 @@ def applied(source: SourceMap, fleet: Fleet, why: Counterexample) -> Counterexam
 
 
 def named(why: Counterexample) -> tuple[object, ...]:
-    """What an obstacle is about."""
+    """The subject of an obstacle."""
     return tuple(str(why.details.get(key)) for key in ("robotId", "from", "to", "restNodeIds"))
 
 
 def spurred(seed: int) -> tuple[SourceMap, Fleet]:
-    """A random street with short spurs at odd angles: parks and stations, a section now and then."""
+    """A random street with short spurs at odd angles: parks and stations, sometimes a section."""
     draw = Pcg32.seeded(seed, 3)
     sketch = Sketch(f"spurred-{seed}")
     names = [sketch.node(f"N{number}", number * 12, (draw.next() % 3) - 1) for number in range(5)]
@@ -157,12 +157,12 @@ def test_a_distance_in_a_remedy_is_sufficient(apart: float, ahead: float) -> Non
 
     after = verdict(street(apart * factor, ahead * factor), fleet)
 
-    # Staggered spurs may then be in each other's way out: another obstacle, with a remedy of its own.
+    # Staggered spurs may then block each other: another obstacle, with its own remedy.
     assert after is None or "nodeIds" not in after.details
 
 
 def judged(source: SourceMap, fleet: Fleet, profile: RobotProfile) -> Counterexample | str | None:
-    """The counterexample of a fleet on a map, None where it is LIVE, or why there is no verdict."""
+    """The counterexample of a fleet on a map, None if it is LIVE, or why there is no verdict."""
     report = examine(source, [profile])
     if report.compiled is None:
         return f"the map is refused: {[one.message for one in report.findings][:3]}"
@@ -191,7 +191,7 @@ def spurs_at(source: SourceMap, fleet: Fleet, mouths: list[str], robot: str) -> 
 
 
 def remedied(source: SourceMap, fleet: Fleet, why: Counterexample) -> Iterator[tuple[SourceMap, Fleet]]:
-    """Every way in which an engineer may follow a remedy, by its words."""
+    """Every way in which an engineer may follow a remedy."""
     names = sorted(node.id for node in source.nodes)
     if match := fullmatch(r"make the spur (.+) ([0-9.]+) m long", why.remedy):
         rest, need = why.details["restNodeIds"], why.details["missingM"]
@@ -233,7 +233,7 @@ def obstacle(why: Counterexample) -> tuple[object, ...]:
 
 
 def helps(source: SourceMap, fleet: Fleet, profile: RobotProfile, why: Counterexample) -> bool:
-    """Whether a remedy can be followed so that its obstacle is gone, and what was added is none itself."""
+    """Whether a remedy can be followed so that its obstacle is gone, and the addition is not one itself."""
     for changed, others in remedied(source, fleet, why):
         after = judged(changed, others, profile)
         if after is None:
@@ -249,7 +249,7 @@ def helps(source: SourceMap, fleet: Fleet, profile: RobotProfile, why: Counterex
 def assert_no_truck_can_be_left_out(
     source: SourceMap, fleet: Fleet, profile: RobotProfile, why: Counterexample
 ) -> None:
-    """The trucks that are named close the way, and without any one of them the others do not."""
+    """The named trucks close the way, and without any one of them the others do not."""
     robots, own = why.details["restRobotIds"], why.details["robotId"]
     assert isinstance(robots, list)
     stream = next(one for one in fleet.streams if one.stream_id == why.details["streamId"])
@@ -267,7 +267,7 @@ def assert_no_truck_can_be_left_out(
 
 
 def check_counterexample(source: SourceMap, fleet: Fleet, profile: RobotProfile) -> str | None:
-    """The remedy of a fleet on a map, after it was followed; None where there is nothing to remedy."""
+    """The remedy of a fleet on a map, after it was followed; None if there is no obstacle."""
     why = judged(source, fleet, profile)
     if not isinstance(why, Counterexample):
         return None
@@ -306,7 +306,7 @@ def test_on_a_random_map_the_named_trucks_are_minimal_and_the_remedy_helps(seed:
 
 @pytest.mark.req("FLT-LIVE-7")
 def test_of_twelve_trucks_at_rest_only_the_two_that_close_both_ways_are_named() -> None:
-    """Two lanes lead from W to E; R1 and R2 stand in one each, the others in spurs of their own."""
+    """Two lanes lead from W to E; R1 and R2 stand in one each, the others in their own spurs."""
     sketch = Sketch("two-ways")
     for name, x, y in (("W", -20, 0), ("A", 0, 0), ("N", 30, 20), ("S", 30, -20), ("B", 60, 0), ("E", 80, 0)):
         sketch.node(name, x, y)

@@ -54,7 +54,7 @@ def zigzag(count: int) -> SourceMap:
     return replace(source, edges=(replace(source.edges[0], kind=CurveKind.POLYLINE, points=points),))
 
 
-# Six million pairs take a while; smaller limits are reached below and in the tests of the validator.
+# Six million pairs take long; smaller limits are reached below and in the tests of the validator.
 SLOW = pytest.param(
     lambda: lanes(100, 60), Code.CONFLICT_BUILD_FAILED, "Too many cells overlap", marks=pytest.mark.long
 )
@@ -81,7 +81,7 @@ def test_an_exceeded_limit_has_a_message(make: Callable[[], SourceMap], code: Co
 
 
 def test_the_tree_is_queried_in_batches_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit that is checked after an answer of any size would come too late."""
+    """Checking the limit after a query of any size would be too late."""
     monkeypatch.setattr("pendula.fleet.compiler.overlaps._PAIRS", 1000)
     monkeypatch.setattr("pendula.fleet.compiler.overlaps.MAP_PAIRS", replace(MAP_PAIRS, default=20_000))
 

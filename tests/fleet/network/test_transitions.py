@@ -1,4 +1,4 @@
-"""How one edge goes over into the next: tangent, or with a turn on the spot."""
+"""Transitions between edges: tangent, or with a turn on the spot."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The map as GeoJSON: every part is there once, in metres, where shapely finds it too."""
+"""The map as GeoJSON: every part once, in metres, at the place that shapely computes."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The picture of a map: well-formed, the same bytes every time, and everything in it is where it is on the site."""
+"""The picture of a map: well-formed, the same bytes every time, and every part at its place on the site."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The sheet of a map: labels keep out of each other's way, texts fit."""
+"""The sheet of a map: labels do not overlap, texts fit."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Fleets with rest nodes and streams, out of a file of their own or a scenario."""
+"""Fleets with rest nodes and streams, read from their own file or from a scenario."""
 
 import pytest
 from msgspec.structs import replace

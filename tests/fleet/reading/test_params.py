@@ -1,4 +1,4 @@
-"""Compile parameters have their ranges."""
+"""Ranges of compile parameters."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Truck profiles: nothing is supplied in silence, every error value has a source."""
+"""Truck profiles: no silent defaults, every error value has a source."""
 
 from decimal import Decimal
 from typing import Any

@@ -1,4 +1,4 @@
-"""Ways led by cheaper costs are those of a whole tree, to the last tie."""
+"""A search guided by lower bounds finds the ways of a whole tree, to the last tie."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def assert_same_ways(site: CompiledMap, seed: int) -> None:
     chance = np.random.default_rng(seed)
     planner = Planner(site, FL_STD)
     for _ in range(6):
-        # Whole seconds: some ways stay as dear as others.
+        # Whole seconds: some ways keep equal costs.
         some = chance.choice(len(site.network.edges), size=max(1, len(site.network.edges) // 4)).tolist()
         more = {int(edge): int(chance.integers(1, 4)) * 1_000_000 for edge in some}
         whole, led = Planner(site, FL_STD, penalties_us=more), planner.with_extra_costs(more, once=True)
@@ -57,7 +57,7 @@ def test_among_many_ways_of_equal_cost_the_same_one_is_chosen() -> None:
 
 @pytest.mark.req("FLT-PERF-2")
 def test_a_way_is_found_without_searching_the_rest_of_the_map() -> None:
-    """A long line with a branch at every place: only the line is looked at."""
+    """A long line with a branch at every place: only the line is searched."""
     line, seen = 100, []
 
     def onward(edge: int) -> list[tuple[int, int]]:

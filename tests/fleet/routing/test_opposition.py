@@ -1,4 +1,4 @@
-"""Routes keep off lanes that others are about to drive the other way."""
+"""Routes avoid lanes with opposing routes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Routes: costs, turns, ties, closed edges, and an independent search that looks at every way."""
+"""Routes: costs, turns, ties, closed edges, and an independent exhaustive search."""
 
 from decimal import Decimal
 from itertools import pairwise
@@ -27,7 +27,7 @@ def keys(site: CompiledMap, way: Way | Refusal) -> list[str]:
 def every_way(planner: Planner, first: int, goal: int, most: int) -> list[tuple[int, int, tuple[str, ...]]]:
     """Cost, length and keys of all ways without a repeated edge that begin with an edge, by plain depth-first search.
 
-    Costs are computed anew from lengths and headings, in exact decimals.
+    Costs are computed from lengths and headings, in exact decimals.
     """
     site = planner.site
     found: list[tuple[int, int, tuple[str, ...]]] = []
@@ -154,7 +154,7 @@ def test_of_two_ways_of_equal_time_the_shorter_wins() -> None:
     usual = Planner(site, FL_STD)
     more = usual.drive_us(bowed, site.network.edges[bowed].path.length_um) - usual.drive_us(direct, 20_000_000)
 
-    # Coming from Z the truck turns into the bow.
+    # Coming from Z the truck turns into the bend.
     tilt = usual.turn_us(site.network.edges[bowed].path.yaws[0][0])
 
     def choice(penalty: int, start: str) -> list[str]:
@@ -328,7 +328,7 @@ def test_a_truck_with_the_common_trees_finds_the_same_ways_as_with_its_own(seed:
             assert planner.way(AtNode(rest), goal, shared) == alone.way(AtNode(rest), goal, own)
             assert planner.way(OnEdge(into, 0), goal, shared) == alone.way(OnEdge(into, 0), goal, own)
             assert planner.way(AtNode(goal), rest, shared) == alone.way(AtNode(goal), rest, own)
-    # One tree for each station, shared by all trucks, and one for each rest.
+    # One tree for each station, shared by all trucks, and one for each rest node.
     assert len(planner._detours) == len(stations) + len(sample.fleet.trucks)
 
 

@@ -1,4 +1,4 @@
-"""Replanning while waiting: not too often, and only for a gain."""
+"""Replanning while waiting: at limited rate, and only for a gain."""
 
 import pytest
 

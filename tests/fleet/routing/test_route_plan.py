@@ -81,7 +81,7 @@ def test_a_thousand_positions_of_a_drive_are_found_from_the_last_position(name: 
             pose = planned.pose_at(s)
             found = planned.project(pose, near_um=last)
             assert found is not None
-            # In the step in which a truck begins to go out by the way it came in, both are the same pose.
+            # When a truck starts to back out by the way it came in, both positions have the same pose.
             near = 10_000 if planned.pose_at(found.s_on_route_um) != pose else 2 * step
             assert abs(found.s_on_route_um - s) <= near
             last = found.s_on_route_um

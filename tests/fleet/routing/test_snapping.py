@@ -1,4 +1,4 @@
-"""Where on the map a truck is: edges that come by the same place twice, nodes, headings."""
+"""Matching a truck to the map: edges that pass a place twice, nodes, headings."""
 
 from decimal import Decimal
 
@@ -59,7 +59,7 @@ def test_a_truck_does_not_jump_at_the_crossing_of_a_route_with_itself() -> None:
         last = begin + passage - 1_000_000
         for step in range(-1_000_000, 1_000_001, 20_000):
             on = route.pose_at(begin + passage + step)
-            # Noise to the side on which the other passage is the closer one.
+            # Noise towards the other passage.
             found = route.project(Pose(on.x_um, on.y_um + 40_000, on.yaw_urad), near_um=last)
             assert found is not None
             assert abs(found.s_on_route_um - (begin + passage + step)) < 100_000

@@ -1,4 +1,4 @@
-"""Warehouses as they are built have what they say, and are LIVE."""
+"""Built warehouses have the promised parts, and are LIVE."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Halls to measure with are what they say."""
+"""The sizes of the halls used for measurements."""
 
 from pendula.fleet import examine
 from pendula.fleet.samples.halls import grid, large, reference_hall, warehouse

@@ -1,4 +1,4 @@
-"""Maps that are LIVE by construction are LIVE, whatever part of their parks is used."""
+"""Maps that are LIVE by construction are LIVE, with any part of their parks in use."""
 
 import pytest
 

@@ -1,14 +1,14 @@
-"""How much is kept: everything that can be got at from an object, counted."""
+"""Memory in use: the number of entries reachable from an object."""
 
 import gc
 from types import FunctionType, MethodType, ModuleType
 
-# What is shared with everything else that runs in this process.
+# Objects shared by the whole process.
 _SHARED = (type, ModuleType, FunctionType, MethodType)
 
 
 def entries(root: object) -> int:
-    """How many things can be got at from a run: entries of all that it keeps."""
+    """The number of entries reachable from a run."""
     seen = {id(root)}
     todo = [root]
     while todo:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pendula.fleet.scenarios import Run
 from pendula.fleet.tasks.drivers import OPERATING
 
-# A truck that comes on by less has not got on: one that stands is pushed about by noise.
+# A smaller advance does not count: noise moves a standing truck.
 LEAST_UM = 100_000
 
 
@@ -33,8 +33,8 @@ class Flow:
 
     @property
     def bound_ms(self) -> int:
-        """What FLT-LIVE-10 allows: after `starve_ms` nobody sets out any more, and the others go on to pick, drop and
-        rest, the longest of their ways at full speed."""
+        """The limit of FLT-LIVE-10: after `starve_ms` no other truck sets out, and the moving ones continue to pick,
+        drop and rest, the longest of their ways at full speed."""
         scenario = self.run.scenario
         speed = min(one.v_max_um_s for one in scenario.profiles)
         works = max(one.pick_ms + one.drop_ms for one in scenario.streams)

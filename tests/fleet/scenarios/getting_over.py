@@ -1,4 +1,4 @@
-"""One fault of one truck in the hall, in a given phase, and the trucks that are left standing afterwards."""
+"""One fault of one truck in the hall, in a given phase, and the trucks that still stand afterwards."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _QUIET_MS = 60_000
 
 @dataclass(frozen=True)
 class Trouble:
-    """A fault of a truck that is about something; `after_ms` so long after the beginning at the earliest."""
+    """A fault of a truck in a phase; `after_ms`: the earliest time after the start."""
 
     fault: Fault
     robot_id: str

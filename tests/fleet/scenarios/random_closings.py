@@ -1,4 +1,4 @@
-"""Places of random LIVE maps that are closed and opened while trucks drive, and what may never happen meanwhile."""
+"""Places of random LIVE maps closed and opened while trucks drive, and checks of what must not happen meanwhile."""
 
 from collections.abc import Iterator
 from random import Random
@@ -12,7 +12,7 @@ from pendula.fleet.scenarios import Run
 from pendula.fleet.site.compiled_map import CompiledMap
 from tests.fleet.scenarios.random_runs import Case, site
 
-# So long trucks may need for what is left to do once all is open.
+# The time trucks may need for the remaining tasks once all is open.
 ALL_DONE_MS = 60 * 60_000
 
 
@@ -40,7 +40,7 @@ def places(site: CompiledMap) -> list[str]:
 
 
 class Kept:
-    """What trucks hold of closed places, tick by tick."""
+    """Resources of closed places held by trucks, tick by tick."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -50,7 +50,7 @@ class Kept:
         return {one.robot_id: set(one.keeps) for one in self._run.traffic.records}
 
     def broken_into(self) -> Iterator[str]:
-        """Every truck that came to hold more of a closed place in the last tick, and held nothing of it before."""
+        """Every truck that newly holds a part of a closed place since the last tick."""
         held = self._held()
         for one in self._run.traffic.closings:
             resources = shut_of(self._run.site, one.resource).resources
@@ -61,7 +61,7 @@ class Kept:
 
 
 def closed_and_opened(case: Case) -> tuple[Run, list[str]]:
-    """A run in which up to three places are closed at a time, and all is open in the end; and what went wrong."""
+    """A run in which up to three places are closed at a time, and all is open in the end; and its faults."""
     random = Random(20_000 + case.seed)
     run = Run(case.scenario(), site(case.map_seed, case.parks))
     every, closed, wrong = places(run.site), list[str](), list[str]()

@@ -1,4 +1,4 @@
-"""Random troubles on random LIVE maps: what can go wrong with a truck, drawn one after the other."""
+"""Random faults of trucks on random LIVE maps, drawn one after the other."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,13 +19,13 @@ from tests.fleet.scenarios.watching import FirstMoves, asked_in_vain, false_bloc
 
 # A wait for the same truck is reported by then, plus a tick.
 _TOLD_MS = 90_200
-# So long nothing goes wrong any more: longer than the longest faults, and two seconds to look.
+# The quiet end of a run: longer than the longest faults, and two seconds to check.
 _QUIET_TICKS = 100
-# Who is well again may have to wait until others have got past it to where they wait: a drive through the map.
+# A recovered truck may have to wait until others have passed it: a drive through the map.
 _LET_IN_MS = 90_000
-# Longer than a truck needs that gets over it by itself.
+# Longer than a truck needs to recover by itself.
 _WAITS_FOR_A_PERSON_MS = 3_000
-# What a truck gets out of by itself, once it is over.
+# Faults from which a truck recovers by itself.
 PASSING = (
     FaultKind.STAND,
     FaultKind.POSE_JUMP,
@@ -40,7 +40,7 @@ PASSING = (
 
 
 def faulty(seed: int, most_trucks: int, duration_ms: int, kinds: tuple[FaultKind, ...] = PASSING) -> Case:
-    """A run with one faults every ten seconds or so; in its last half minute nothing new goes wrong."""
+    """A run with a fault about every ten seconds; none in its last half minute."""
     case = drawn(seed, most_trucks, duration_ms)
     random = Random(10_000 + seed)
     trucks = [sample(case.map_seed, case.parks).fleet.trucks[number].robot_id for number in case.trucks]
@@ -93,7 +93,7 @@ class Person:
                 self._believed.add(one.number)
             well_ms = self._run.now_ms - until_ms
             if one.doubt is None and well_ms > _WAITS_FOR_A_PERSON_MS:
-                # It goes on: what was believed of that jump is no reason to come after the next one.
+                # It continues: that accepted jump does not count for the next one.
                 self._believed.discard(one.number)
             doubt = one.doubt
             if doubt is None or doubt.steady_ms is None or doubt.confirmed or one.number not in self._believed:
@@ -102,7 +102,7 @@ class Person:
                 self._relocate(one)
 
     def _last_jump(self, number: int) -> tuple[int, int]:
-        """When a truck began to say that it is elsewhere, and until when."""
+        """The interval in which a truck reports that it is elsewhere."""
         faults = self._run.world.faults[number]
         if FaultKind.POSE_JUMP not in faults.latest:
             return 0, 0

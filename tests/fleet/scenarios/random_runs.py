@@ -16,14 +16,14 @@ from pendula.fleet.simulator import FaultKind, WorldSettings
 from pendula.fleet.tasks import TaskOrder
 from pendula.fleet.tick import NodeLockPolicy, TrafficParams
 
-# So many runs share a map: compiling one takes as long as some seconds of traffic.
+# The number of runs that share a map: compiling one takes as long as some seconds of traffic.
 RUNS_PER_MAP = 5
 SHORTEST_MS = 1_000
 
 
 @dataclass(frozen=True)
 class Case:
-    """A run by what it is drawn from; shrinking takes away from it."""
+    """The parameters from which a run is drawn; shrinking reduces them."""
 
     map_seed: int
     parks: int
@@ -44,7 +44,7 @@ class Case:
 
     def scenario(self) -> Scenario:
         names = {one.robot_id for one in self.robots}
-        # Coarse steps are cheap, and the judge looks between them.
+        # Coarse steps are cheap, and the judge checks between them.
         noise = WorldSettings(
             step_ms=100,
             localization_permille=900,
@@ -83,7 +83,7 @@ class Case:
             "events": [
                 {"atMs": one.at_ms, "type": one.type.value, "robotId": one.robot_id, "forMs": one.for_ms}
                 for one in told.events
-                # A file says nothing of what happens after its end.
+                # A file contains no events after its end.
                 if one.at_ms <= told.duration_ms
             ],
             "world": {
@@ -123,7 +123,7 @@ def site(map_seed: int, parks: int) -> CompiledMap:
 
 
 def drawn(seed: int, most_trucks: int, duration_ms: int) -> Case:
-    """A run for every seed. Its map is shared with neighbouring seeds, its trucks and tasks are its own."""
+    """A run for every seed. Its map is shared with neighbouring seeds, its trucks and tasks are not."""
     map_seed = seed // RUNS_PER_MAP
     parks = 2 + map_seed % (most_trucks - 1)
     random = Random(seed)
@@ -137,21 +137,21 @@ def drawn(seed: int, most_trucks: int, duration_ms: int) -> Case:
     name = every.fleet.trucks[random.choice(trucks)].robot_id
     stand = ScenarioEvent(random.randrange(5_000, 40_000), FaultKind.STAND, name, random.randrange(1_000, 9_000))
     policy = NodeLockPolicy.EVERY if seed % 8 == 0 else NodeLockPolicy.TURNING
-    # The longest period that is allowed is the hardest on trucks, and costs half as much.
+    # The longest allowed period is the hardest on trucks, and costs half as much.
     tick_ms = 100 if seed % 4 == 0 else 200
     return Case(map_seed, parks, trucks, tasks, (stand,), duration_ms, seed, policy, tick_ms=tick_ms)
 
 
 def _drawn_task(random: Random, name: str, stations: list[str], duration_ms: int) -> TaskOrder:
     pick, drop = random.sample(stations, 2)
-    # Most are there from the start, so that trucks meet.
+    # Most exist from the start, so that trucks meet.
     at_ms = random.choice((0, 0, random.randrange(max(duration_ms // 2, 1))))
     pick_ms, drop_ms = random.randrange(500, 4_000), random.randrange(500, 3_000)
     return TaskOrder(name, pick, drop, at_ms=at_ms, pick_ms=pick_ms, drop_ms=drop_ms)
 
 
 def failures(case: Case, watch: Callable[[Run], Iterator[str]] | None = None) -> tuple[str, ...]:
-    """What went wrong in a run: invariants that were broken, by the judge, by traffic or by a watcher of tests."""
+    """The faults of a run: invariants broken according to the judge, to traffic or to a watcher of the tests."""
     run = Run(case.scenario(), site(case.map_seed, case.parks))
     seen = [] if watch is None else list(watch(run))
     unmet = run.run().unmet
@@ -161,7 +161,7 @@ def failures(case: Case, watch: Callable[[Run], Iterator[str]] | None = None) ->
 
 
 def shrunk(case: Case, fails: Callable[[Case], bool]) -> Case:
-    """The smallest case that fails: shorter, with fewer trucks, tasks and troubles, as long as something can go."""
+    """The smallest case that fails: shorter, with fewer trucks, tasks and faults, while anything can be removed."""
     smaller = True
     while smaller:
         smaller = False
@@ -193,7 +193,7 @@ def _smaller(case: Case) -> Iterator[Case]:
 
 
 def report(case: Case, watch: Callable[[Run], Iterator[str]] | None = None) -> str:
-    """Empty for a run in which nothing went wrong; otherwise what did, and the smallest run that fails, as a file."""
+    """Empty for a run without faults; otherwise the faults, and the smallest run that fails, as a file."""
     found = failures(case, watch)
     if not found:
         return ""

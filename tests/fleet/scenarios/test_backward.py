@@ -46,7 +46,7 @@ def lane(style: MoveStyle) -> SourceMap:
 
 
 def waiting_behind(style: MoveStyle) -> tuple[Limits, Run]:
-    """What holds the follower when it stands behind a truck that loads in M."""
+    """The reason and the position of the follower behind a truck that loads in M."""
     ends = {"R1": "E1", "R2": "E2"}
     tasks = [TaskOrder(f"T{name}", "M", end, 0, (name,), pick_ms=60_000) for name, end in ends.items()]
     robots = Robot("R1", "FL-STD", "E1", "A", "W"), Robot("R2", "FL-STD", "E2", "W")
@@ -87,7 +87,7 @@ def test_a_turn_is_commanded_only_while_the_truck_holds_the_lock_of_its_node() -
 
 @pytest.mark.req("FLT-RTP-3", "FLT-RTP-4")
 def test_a_command_has_one_driving_style_for_its_whole_path() -> None:
-    # With this seed it is seen before the node in which it has turned.
+    # With this seed its reported position is before the node in which it has turned.
     run = Run(replace(shipped("backward"), seed=1))
     styles: set[MoveStyle] = set()
     short = 0
@@ -99,7 +99,7 @@ def test_a_command_has_one_driving_style_for_its_whole_path() -> None:
             first, last = aim.plan.segment_at(aim.at_um + 1), aim.plan.segment_at(aim.target_um)
             ahead = [run.site.network.edges[one.edge] for one in aim.plan.segments[first : last + 1]]
             if ahead[0].style is not ahead[-1].style:
-                # It has turned in the node, and is seen a little before it.
+                # It has turned in the node, and its reported position is a little before it.
                 short += 1
                 node = run.site.network.nodes[ahead[-1].start].at
                 assert tuple(map(micro, command.pathSlice[0])) == (node.x_um, node.y_um)

@@ -1,4 +1,4 @@
-"""Places that operators close and open: trucks go round or wait before them, those inside leave, and all gets done."""
+"""Places that operators close and open: trucks detour or wait, trucks inside leave, and all tasks are done."""
 
 import pytest
 from msgspec.structs import replace

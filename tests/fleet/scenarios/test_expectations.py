@@ -1,4 +1,4 @@
-"""Sentences about unmet expectations; those here are wrong on purpose."""
+"""Sentences about unmet expectations; these are wrong on purpose."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ def test_early_returns_and_early_grants_have_a_sentence() -> None:
     run.run(22_500)
     first, second = run.traffic.records
     assert first.retraction is not None
-    # As if the second truck had got something before the first has acknowledged, and then all were free.
+    # As if the second truck had got a grant before the acknowledgement of the first, and then all were free.
     second.held = {**second.held, first.retraction.resources[0]: 0}
     run.measures._give_back([first, second], 23_000)
     first.retraction = None

@@ -1,4 +1,4 @@
-"""A fleet that is never out of tasks: a truck always advances, and no wait is endless."""
+"""A fleet that always has tasks: a truck always advances, and every wait ends."""
 
 from functools import cache
 

@@ -82,7 +82,7 @@ CASES = [
 
 
 def troubled(run: Run, trouble: FaultKind | None) -> None:
-    """The truck is paused, or something happens to it; a while later it stands."""
+    """The truck is paused or has a fault; a while later it stands."""
     if trouble is None:
         say(run, "PAUSE_ROBOT")
     else:
@@ -135,7 +135,7 @@ def test_no_forced_release_makes_a_tick_fail(seed: int) -> None:
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-7", "FLT-RES-13")
 def test_a_truck_whose_way_ahead_was_freed_continues_from_its_node_and_releases_it() -> None:
     run = Run(shipped("hall"))
-    # It has loaded at the end of its spur, is to turn there, and has its way out.
+    # It has loaded at the end of its spur, has to turn there, and holds its way out.
     run.run(56_500)
     run.world.start_fault(0, Fault(FaultKind.OFFLINE, 20_000))
     run.run(run.now_ms + 8_000)
@@ -152,6 +152,6 @@ def test_a_truck_whose_way_ahead_was_freed_continues_from_its_node_and_releases_
     assert run.site.network.nodes[node].id == "WEST"
     assert {"NODE:WEST", "CS:SPUR-WEST"} <= {*kept}
     assert record(run).stop_code is None
-    # Others may come into the spur that it has left.
+    # Others may enter the spur that it has left.
     assert {"NODE:WEST", "CS:SPUR-WEST"}.isdisjoint(keeps(run))
     assert run.result().form["incidents"] == []

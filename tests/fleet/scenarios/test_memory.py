@@ -21,7 +21,7 @@ HOURS = 72
 
 
 def patrolling() -> Run:
-    """Two trucks that carry goods through one lane in opposite directions, without end."""
+    """Two trucks that carry goods through one lane in opposite directions, endlessly."""
     there = TaskStream("S-THERE", ("E1",), ("W2",), pick_ms=2_000, drop_ms=2_000, robot_ids=("R1",))
     back = TaskStream("S-BACK", ("W2",), ("E1",), pick_ms=2_000, drop_ms=2_000, robot_ids=("R2",))
     return Run(replace(shipped("patrol"), tasks=(), streams=(there, back), expect=()))

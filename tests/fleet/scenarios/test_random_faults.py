@@ -1,4 +1,4 @@
-"""Random faults on random LIVE maps: nothing collides, nothing is given up, and everybody gets over it."""
+"""Random faults on random LIVE maps: no collisions, no lost tasks, and every truck recovers."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_trucks_recover_from_many_random_faults(part: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.req("FLT-LIVE-9", "FLT-LIVE-10", "FLT-TASK-10")
-# In the first two a truck once stood for good at a pick, for the sake of those who waited for it.
+# In the first two a truck once stood at a pick for good, because it yielded to trucks that waited for it.
 @pytest.mark.parametrize("seed", [1_323, 1_334, *range(1_400, 1_410)])
 def test_after_the_faults_every_task_is_done(seed: int) -> None:
     case = faulty(seed, 10, 3 * MINUTE_MS)
@@ -56,8 +56,8 @@ def test_a_failed_truck_does_not_rejoin_where_it_blocks_the_way_home_of_another_
 @pytest.mark.campaign
 @pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7")
 def test_a_truck_rejoins_once_the_others_can_reach_their_rests() -> None:
-    # R001 is offline at 129 s for 4 s. It was asked again for a minute and a half: the ways that others were given
-    # meanwhile hid how all get home.
+    # R001 is offline at 129 s for 4 s. Its rejoining was checked again for a minute and a half: routes that
+    # others got meanwhile hid the order in which all get home.
     case = faulty(1_702, 10, 3 * MINUTE_MS)
     run = Run(case.scenario(), site(case.map_seed, case.parks))
     run.run(133_000)
@@ -133,7 +133,7 @@ def test_a_waiting_route_is_kept_when_its_truck_is_rerouted() -> None:
 @pytest.mark.campaign
 @pytest.mark.req("FLT-TEST-47", "FLT-PLAN-15")
 def test_a_truck_that_is_assumed_slightly_ahead_can_still_stop() -> None:
-    # Not so far ahead that it cannot have driven there: it is believed, and stopped as soon as that is too near.
+    # So little ahead that it can have driven there: the position is accepted, and the truck stopped if it is too near.
     case = faulty(1_388, 10, 3 * MINUTE_MS)
 
     assert failures(case, watched) == ()

@@ -19,7 +19,7 @@ RUNS, MANY_RUNS = 200, 5_000
 
 
 def reports(seeds: range, most_trucks: int, duration_ms: int) -> str:
-    """Nothing, or what went wrong first, with the smallest run that shows it. Every tenth run is watched closely."""
+    """Nothing, or the first fault with the smallest run that shows it. Every tenth run is watched closely."""
     for seed in seeds:
         told = report(drawn(seed, most_trucks, duration_ms), watched if seed % 10 == 0 else None)
         if told:
@@ -60,7 +60,7 @@ def test_a_run_that_withholds_the_first_move_of_the_witness_fails(monkeypatch: p
 
     found = failures(drawn(8, 5, 5_000), watched)
 
-    # Traffic tells of it, and so does the watcher of the tests with code of its own.
+    # Traffic reports it, and so does the watcher of the tests with independent code.
     assert [one for one in found if "the witness begins with" in one]
     assert [one for one in found if "begins the witness" in one]
 

@@ -12,19 +12,19 @@ from pendula.fleet.simulator.faults import Fault
 from pendula.fleet.units import MILLION
 from tests.campaigns import campaign_after
 
-# So far from where the truck is.
+# A distance from the true place of the truck.
 FAR_UM = 9_000_000
 
 
 def one_task(at_ms: int = 0) -> Scenario:
-    """One truck, and one task that comes at a time."""
+    """One truck, and one task at a time."""
     scenario = shipped("task-held")
     tasks = tuple(structs.replace(one, at_ms=at_ms) for one in scenario.tasks)
     return structs.replace(scenario, tasks=tasks, events=(), actions=(), expect=(), duration_ms=400_000)
 
 
 def carried(run: Run, phase: Phase) -> None:
-    """Runs until the truck is in a phase, and puts it elsewhere."""
+    """Run until the truck is in a phase, and carry it elsewhere."""
     while run.dispatch.phase(0) is not phase or (phase is Phase.TO_PICK and run.world.trucks[0].v_um_s < 1_000_000):
         run.step()
     # Along the lane, and not towards the end at which it stands.
@@ -35,7 +35,7 @@ def carried(run: Run, phase: Phase) -> None:
 
 
 def relocate(run: Run) -> None:
-    """A person says that the truck is where it is."""
+    """An operator relocates the truck to its true place."""
     truck = run.world.trucks[0]
     place = AnchorPlace(run.site.network.edges[truck.edge].key, Decimal(truck.on_um) / MILLION)
     run.act(

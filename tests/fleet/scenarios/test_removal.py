@@ -17,7 +17,7 @@ from pendula.fleet.units import MILLION
 
 
 def say(run: Run, kind: str, first: str | None = None, anchor: AnchorPlace | None = None) -> str | None:
-    """What a person says of R1, and the code of the answer."""
+    """An operator action for R1, and the code of its answer."""
     action_id = f"op-{run.now_ms}"
     run.act(
         OperatorAction(

@@ -1,4 +1,4 @@
-"""A route that is changed in mid-lane: what lay ahead is let go of when the truck has acknowledged, and not before."""
+"""A route changed in mid-lane: the resources ahead are released only after the truck has acknowledged."""
 
 import pytest
 from msgspec.structs import replace
@@ -13,12 +13,12 @@ from pendula.fleet.tick import TickInputs, TickOutputs
 from tests.campaigns import campaign_after
 from tests.fleet.scenarios.watching import Grants, Place
 
-# With the others of the first twenty the truck that gives the spur back is not the first to come to it.
+# With the other seeds of the first twenty the truck that returns the spur is not the first to reach it.
 SEEDS = [1, 2, 3, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 20) if seed not in (13, 16, 18))]
 
 
 def sent_home(run: Run, driver: Driver) -> RoutePlan:
-    """Another route for a truck on its way to a pick in a spur: it turns back at the mouth of it, and rests."""
+    """Another route for a truck on its way to a pick in a spur: it turns back at the mouth, and rests."""
     assert driver.route is not None
     assert driver.task is not None
     mouth = run.site.node_number["M"]
@@ -38,7 +38,7 @@ def leads_to(run: Run, edge: int, node: int) -> bool:
 
 
 def with_route(run: Run, plan: RoutePlan) -> TickOutputs:
-    """A tick that gets one route more."""
+    """A tick with one more route."""
     tick = run.traffic.tick
 
     def more(inputs: TickInputs) -> TickOutputs:
@@ -51,8 +51,8 @@ def with_route(run: Run, plan: RoutePlan) -> TickOutputs:
 
 
 def replanned(seed: int = 0, *troubles: Fault) -> tuple[Run, Retraction]:
-    """The spur with its first truck sent home shortly before it, while troubles begin; and what it gives back."""
-    # It asks for the spur so early that it has held it long enough to give it back, and can still stop before it.
+    """The spur whose first truck is sent home shortly before it, while faults begin; and what it returns."""
+    # It requests the spur so early that it can return it in time, and can still stop before it.
     scenario = shipped("spur")
     run = Run(replace(scenario, seed=seed, traffic=replace(scenario.traffic, rtp_lookahead_um=5_000_000)))
     token = run.site.token(0)

@@ -1,5 +1,5 @@
-"""Trucks whose errors use up all that their profile allows, driving for long: none of them is stopped for it, and a
-real jump is still seen."""
+"""Trucks with the largest errors their profile allows, on long runs: none is stopped for them, and a real jump is still
+detected."""
 
 import pytest
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from tests.campaigns import campaign_after
 MINUTE_MS = 60_000
 # Everything at its bound. With the tick and the period of the reports the latencies make up `controlLatencyS`.
 RUDE = WorldSettings(telemetry_latency_ms=(0, 150), command_latency_ms=(0, 100))
-# One that is known less well, and one that drives slowly and is known exactly.
+# A truck with a larger position error, and a slow one without.
 VAGUE = replace(
     FL_STD,
     localization_error=replace(FL_STD.localization_error, value_um=200_000),
@@ -69,7 +69,7 @@ def test_a_jump_farther_than_errors_and_driving_explain_is_detected(way: tuple[i
     run = five_trucks(1, 2)
     while run.world.trucks[0].v_um_s < 500_000 or run.world.trucks[0].on_um < 3_000_000:
         run.step()
-    # Beyond the bound by both errors, which may be the other way.
+    # Beyond the bound by both errors, which may have the opposite sign.
     far = apart_um(FL_STD) + 2 * FL_STD.v_max_um_s // 10 + 4 * FL_STD.localization_error.value_um
     run.world.start_fault(0, Fault(FaultKind.POSE_JUMP, 3_000, x_um=way[0] * far, y_um=way[1] * far))
     run.run(run.now_ms + 1_000)

@@ -1,4 +1,4 @@
-"""Rules of traffic that show only in runs: locks that stay, stops that name their reason, time that is virtual."""
+"""Traffic rules that only runs show: locks that stay, stops with their reason, virtual time."""
 
 import dataclasses
 import time
@@ -40,7 +40,7 @@ def test_a_truck_that_stands_for_minutes_keeps_what_it_holds() -> None:
 def test_a_truck_that_cannot_stop_in_time_is_stopped_and_the_requirement_is_named() -> None:
     run = Run(shipped("arrival"))
     run.run(20_000)
-    # It says that it drives four times as fast as it may.
+    # It reports four times its allowed speed.
     seen = run.world.latest[0]
     run.world.latest[0] = replace(seen, at_ms=run.now_ms, v_um_s=4_800_000)
     outputs = run.step()
@@ -78,7 +78,7 @@ def test_a_stop_line_that_a_truck_cannot_keep_is_detected_from_outside() -> None
     kept = run.measures.violations["I-8"]
     truck = run.world.trucks[0]
     assert truck.v_um_s == truck.profile.v_max_um_s
-    # It has heard nothing of it yet.
+    # No command about it has arrived yet.
     near = replace(outputs.aims[0], stop_um=truck.s_um + 1_000_000)
     run.measures.note(dataclasses.replace(outputs, aims=(near,)), (), (), run.world)
 
@@ -87,7 +87,7 @@ def test_a_stop_line_that_a_truck_cannot_keep_is_detected_from_outside() -> None
 
 @pytest.mark.req("FLT-RES-19")
 def test_lanes_without_a_joint_exclude_each_other_where_they_come_too_near() -> None:
-    # The first stands in the bend while the second comes by.
+    # The first stands in the bend while the second passes.
     stands = ScenarioEvent(4_000, FaultKind.STAND, "R1", 20_000)
     run = Run(replace(shipped("tail-swing"), events=(stands,)))
     run.run()

@@ -1,4 +1,4 @@
-"""Scenarios in which trucks get into trouble: silent, lost, late, noisy, unable to stop."""
+"""Scenarios with faults of trucks: silent, lost, late, noisy, unable to stop."""
 
 import pytest
 from msgspec import UNSET
@@ -53,7 +53,7 @@ def test_a_jump_to_the_next_lane_stops_both_trucks_within_a_tick_and_both_contin
     told = run.step()
     while told.now_ms < 14_000 or told.commands[0].mode is not CommandMode.STOP:
         told = run.step()
-    # The first report that is off is sent at 14.1 s, and heard before the next tick.
+    # The first wrong report is sent at 14.1 s, and arrives before the next tick.
     assert told.now_ms <= 14_200
     assert told.commands[1].mode is CommandMode.STOP
 
@@ -163,7 +163,7 @@ def test_a_held_task_is_not_done_until_it_is_resumed() -> None:
 def test_a_truck_that_sticks_in_its_turn_is_named_the_other_waits_and_both_come_home_when_it_is_cleared() -> None:
     # With this seed the other truck has not passed the crossing when this one turns there.
     run = Run(replace(shipped("crossing-turn"), seed=1))
-    # The first turn is that out of its parking place.
+    # The first turn is the one out of its parking place.
     while run.step().commands[0].mode is not CommandMode.TURN or run.now_ms < 10_000:
         assert run.now_ms < 60_000
     run.world.start_fault(0, Fault(FaultKind.STUCK, 10_000))

@@ -1,9 +1,9 @@
-"""Three days of a fleet, as fast as a processor gives them: one truck on a tiny map, with tasks that never end.
+"""Three days of a fleet, as fast as the processor allows: one truck on a tiny map, with endless tasks.
 
     python -m tests.fleet.scenarios.three_days HOURS [JOURNAL]
 
-Only what a fleet in operation has runs: its engine and its truck, no judge; with a folder for it, a journal that rolls
-from segment to segment and forgets the oldest. Prints, each as a line of JSON, what the process and the engine keep
+Runs only the engine and the truck, without a judge; with a folder also a journal that rolls from segment to segment
+and deletes the oldest. Prints, each as a line of JSON, what the process and the engine keep
 after an hour, every six hours, and at the end. What a fleet forgets (tasks that are over, answers to people) is full by
 the end of the first hour.
 """
@@ -31,9 +31,9 @@ from tests.fleet.scenarios.entries import entries
 
 HOUR_MS = 3_600_000
 EVERY_HOURS = 6
-# An hour writes about a third of it: half of it is kept, in whole segments, and the rest is forgotten.
+# An hour writes about a third of it: half of it is kept, in whole segments, and the rest is deleted.
 JOURNAL_BYTES = 64 * 2**20
-# The longest that is allowed: fewer ticks for the same time.
+# The longest allowed: fewer ticks for the same time.
 TICK_MS = 200
 SYNC_TICKS = 50
 _PLACES_UM = {"A": 0, "B": 3_500_000, "P": 7_000_000}
@@ -80,8 +80,8 @@ def step(run: Run) -> None:
 
 
 def wait_for_the_disk(run: Run) -> None:
-    """A disk keeps up with a fleet in operation; one that lives hundreds of times faster has to wait for it, or what is
-    not on the disk yet would be counted as if it were kept."""
+    """A disk keeps up with a fleet in operation; a fleet that runs hundreds of times faster has to wait for it, or
+    pending writes would count as memory in use."""
     if isinstance(run.applier, Recording) and run.now_ms % (SYNC_TICKS * TICK_MS) == 0:
         journal = run.applier.driver.journal
         assert isinstance(journal, RingJournal)
@@ -97,7 +97,7 @@ def kept(run: Run, journal: Path | None) -> Kept:
 
 
 def resident_bytes() -> int:
-    """0 where the system does not say."""
+    """0 if the system does not report it."""
     status = Path("/proc/self/statm")
     return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if status.exists() else 0
 

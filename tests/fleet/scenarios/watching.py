@@ -1,5 +1,5 @@
-"""What tests watch while a run goes on, with code of their own: grants that disappear (I-9), the stored witness (I-12)
-and its first move (I-13). Positions are those of the simulated trucks, not those that traffic believes."""
+"""Checks during a run, independent of the code under test: grants that disappear (I-9), the stored witness (I-12)
+and its first move (I-13). Positions are those of the simulated trucks, not those of traffic."""
 
 from collections.abc import Iterator
 from math import cos, hypot, sin
@@ -14,7 +14,7 @@ from pendula.fleet.traffic.lock_state import LockState
 
 
 def watched(run: Run) -> Iterator[str]:
-    """Drives a run to its end; a sentence for everything that is wrong, tick by tick."""
+    """Drive a run to its end; a sentence for every fault, tick by tick."""
     grants, witness, first = Grants(run), Witness(), FirstMoves(run)
     while run.now_ms < run.scenario.duration_ms and not run.is_over:
         trucks = [Place.of(one) for one in run.world.trucks]
@@ -26,7 +26,7 @@ def watched(run: Run) -> Iterator[str]:
 
 
 def held_for_nothing(run: Run) -> Iterator[str]:
-    """What the locks hold for a truck that the truck does not keep: it would stay closed to others for good."""
+    """Resources that the locks hold for a truck and its record does not: they would stay closed to others for good."""
     locks = run.traffic._locks
     for record in run.traffic.records:
         if not locks.truck(record.number).frozen:
@@ -36,7 +36,7 @@ def held_for_nothing(run: Run) -> Iterator[str]:
 
 
 def asked_in_vain(run: Run) -> Iterator[str]:
-    """Routes that dispatch waits for and traffic does not know of: their trucks would wait for good."""
+    """Routes that dispatch waits for and traffic does not know: their trucks would wait for good."""
     for driver, record in zip(run.dispatch.drivers, run.traffic.records, strict=True):
         asked, pending = driver.route, record.pending
         if driver.admitted or driver.rejected is not None or driver.gone or asked is None:
@@ -57,7 +57,7 @@ class Place:
 
 
 class Grants:
-    """I-9: no grant disappears but by being passed, or given back and acknowledged."""
+    """I-9: no grant disappears unless it was passed, or returned and acknowledged."""
 
     def __init__(self, run: Run) -> None:
         self._site = run.site
@@ -116,7 +116,7 @@ def envelope_distance_um(site: CompiledMap, edge: int, on_um: int, yaw_urad: int
 
 
 class Witness:
-    """I-12: the stored schedule brings everybody to rest, move by move; plain sets, and nothing of the lock core."""
+    """I-12: the stored schedule brings all trucks to rest, move by move; plain sets, without the lock core."""
 
     def __init__(self) -> None:
         self._excluded: dict[tuple[int, int], frozenset[int]] = {}
@@ -141,7 +141,7 @@ class Witness:
         return sum(resource in one for one in others) >= int(locks.exclusion.capacity[resource])
 
     def _around(self, locks: LockState, i: int, position: int) -> frozenset[int]:
-        """All that a truck excludes that stands at a position."""
+        """The resources that a truck at a position excludes."""
         one = locks.truck(i)
         if one.frozen:
             return self._rows(locks, sorted(one.held))
@@ -173,14 +173,14 @@ class FirstMoves:
                 yield f"I-13 at {outputs.now_ms} ms: {name} begins the witness and was passed over for {ticks} ticks"
 
     def _first_free(self, outputs: TickOutputs) -> list[tuple[int, int]]:
-        """The first move that is not made yet, where its truck drives and nothing is in the way of its next unit."""
+        """The first move not made yet, if its truck drives and nothing blocks its next unit."""
         locks = self._run.traffic._locks
         for i, to in locks.witness:
             one, record = locks.truck(i), outputs.scene.records[i]
             if to <= one.position:
                 continue
             waiting, drained = record.waiting, outputs.scene.drained
-            # A lane that is drained for a truck that has waited too long is a ranking rule, and ends by itself.
+            # Draining a lane for a truck that has waited too long is a ranking rule, and ends by itself.
             if waiting is not None and waiting.code == "WAIT_QUEUE_ORDER" and drained:
                 return []
             stays = record.stop_code is not None or record.retraction is not None
@@ -189,7 +189,7 @@ class FirstMoves:
             if track is None or stays or works:
                 return []
             if record.grant_um >= min(record.at_um + record.asked_um, track.goal_um):
-                # It has what it can use on the way to where it goes now.
+                # It holds all it can use on its present way.
                 return []
             others = [sorted(locks.truck(j).held) for j in range(len(locks)) if j != i]
             need = one.demand.needs(one.position, one.position + 1).tolist()
@@ -203,7 +203,7 @@ class FirstMoves:
 
 
 def holdings(snapshot: LockSnapshot) -> set[tuple[str, str]]:
-    """Every truck with every resource that it holds, as the snapshot shows them; what it only reserves is left out."""
+    """Every truck with every resource that it holds, as the snapshot shows them, without reservations."""
     groups = {
         (one.robotId, f"EDGE_GROUP:{group.edgeGroupKey}")
         for group in snapshot.edgeGroups
@@ -216,8 +216,8 @@ def holdings(snapshot: LockSnapshot) -> set[tuple[str, str]]:
 
 
 def false_blockers(outputs: TickOutputs) -> Iterator[str]:
-    """FLT-DCL-14 from the payloads of a tick alone: every blocker holds what it is named with, and every queue is one
-    of a resource that another truck holds."""
+    """FLT-DCL-14 from the payloads of a tick alone: every blocker holds the resource it is named with, and every
+    queue is for a resource that another truck holds."""
     snapshot = outputs.snapshot()
     held = holdings(snapshot)
     for result in outputs.results:

@@ -1,4 +1,4 @@
-"""A commander for a lone truck: it sends it along its route, and turns it where it has to turn."""
+"""Commands for a lone truck: along its route, with the turns it needs."""
 
 from decimal import Decimal
 
@@ -65,7 +65,7 @@ def next_command(route: RoutePlan, truck: SimulatedTruck, seq: int) -> RollingTa
 
 
 def drive(world: World, route: RoutePlan, upto_ms: int, tick_ms: int = 100) -> list[tuple[int, int]]:
-    """Sends the first truck along a route; its positions and speeds, tick by tick."""
+    """Send the first truck along a route; its positions and speeds, tick by tick."""
     truck = world.trucks[0]
     world.learn(0, route)
     seen = []

@@ -47,7 +47,7 @@ def test_after_a_restart_trucks_have_their_last_reported_poses() -> None:
             # Both reports may be wrong, and the truck beside its line to either side.
             errors_um = 2 * (FL_STD.localization_error.value_um + FL_STD.tracking_error.value_um)
             assert hypot(after.x_um - pose.x_um, after.y_um - pose.y_um) <= errors_um, (number, record.robot_id)
-            # And so may both yaws, by what the extra margin allows at the corners.
+            # So may both yaws, within the extra margin at the corners.
             wrong_urad = 2 * FL_STD.extra_margin_um * MILLION // run.site.envelope.turn_radius_um
             most_urad = run.site.params.tangent_eps_urad + wrong_urad
             assert abs(turn_urad(pose.yaw_urad, after.yaw_urad)) < most_urad, (number, record.robot_id)

@@ -1,4 +1,4 @@
-"""Trucks in virtual time, driven by a commander of the tests."""
+"""Trucks in virtual time, driven by the commander of the tests."""
 
 import dataclasses
 from itertools import pairwise
@@ -25,7 +25,7 @@ NOISY = WorldSettings(localization_permille=1000, tracking_permille=1000, headin
 
 
 def world_at(site: CompiledMap, node: str, settings: WorldSettings = STILL, seed: int = 1) -> World:
-    """One truck in a node, as it would stand after it came in."""
+    """One truck in a node, with the yaw of a truck that drove in."""
     edge = site.network.incoming[site.node_number[node]][0]
     path = site.network.edges[edge].path
     yaw = truck_yaw(path.heading(path.length_um), site.network.edges[edge].style)
@@ -60,7 +60,7 @@ def test_a_turn_on_the_spot_takes_its_time() -> None:
     world = world_at(site, "A")
     way = route(site, AtNode(site.node_number["A"]), "B")
 
-    # It came in, so it stands with its back to the lane: half a turn at 0.5 rad/s.
+    # It drove in, so its back is to the lane: half a turn at 0.5 rad/s.
     drive(world, way, 6_000)
     assert world.trucks[0].s_um == 0
     drive(world, way, 8_000)

@@ -1,4 +1,4 @@
-"""What the running system asks a compiled map: names, what excludes what, how many may hold a resource."""
+"""Queries of a compiled map: names, exclusions, capacities."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""The file of a compiled map: the example of the contract, its hash, and what a damaged file is."""
+"""The file of a compiled map: the example of the contract, its hash, and damaged files."""
 
 import json
 import random

@@ -8,7 +8,7 @@ USUAL = Lookahead(ahead_um=3_000_000, advance_um=1_500_000, buffer_um=100_000)
 
 
 def target(at: float, stop: float, before: float = 100.0, *, exact: bool = False) -> float:
-    """In metres. The last target is far ahead unless said, so that one advance limits nothing."""
+    """In metres. The last target is far ahead unless given, so that the advance is no limit."""
     at_um, stop_um = round(at * 1e6), round(stop * 1e6)
     return target_um(at_um, stop_um, min(round(before * 1e6), stop_um), exact, USUAL) / 1e6
 

@@ -1,4 +1,4 @@
-"""Numbers of commands rise; an older one never replaces a newer."""
+"""Command numbers increase; an older command never replaces a newer one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Speeds from which a truck stops where it has to."""
+"""Speeds from which a truck can stop in time."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Trucks on paper: they are where dispatching sends them a step later, so that tasks can be tested without traffic.
+"""Trucks on paper: each is at its goal one step later, so that tasks can be tested without traffic.
 
 The map is a crossing of four arms: picks and drops in N and S, rest nodes in E and W, the middle is X.
 """

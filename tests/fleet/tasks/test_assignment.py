@@ -1,4 +1,4 @@
-"""Who takes a task: by priority, stations, age and id; by the time to the pick; and whoever can."""
+"""Which truck takes which task: by priority, stations, age and id, and by the time to the pick."""
 
 from dataclasses import replace
 
@@ -75,7 +75,7 @@ OVERTAKING = DispatchParams(overtake_ms=600_000)
 def second_taken(
     first: TaskOrder, *orders: TaskOrder, later_ms: int = 0, params: DispatchParams = OVERTAKING
 ) -> str | None:
-    """What R2 takes while R1 is on its way with a task; the last one comes later than the others."""
+    """What R2 takes while R1 is on its way with a task; the last one is created later than the others."""
     paper = Paper(params=params)
     paper.see("R2", ok=False)
     paper.slow.add("R1")
@@ -322,7 +322,7 @@ def test_a_truck_that_reaches_its_pick_on_an_old_route_finishes_a_task_that_was_
     paper = Paper(robots=ONE)
     paper.slow = {"R1"}
     paper.submit("T")
-    # It fails on its way to the pick, loses the task, and is the nearest again while it goes on as it was admitted.
+    # It fails on its way to the pick, loses the task, and is the nearest again while it follows its admitted route.
     paper.see("R1", failed=True, ok=False)
     paper.step()
     paper.kept_waiting = {"R1"}
@@ -370,7 +370,7 @@ def test_why_says_that_a_task_waits_for_trucks_that_have_failed() -> None:
     paper = Paper()
     for name in ("R1", "R2"):
         paper.see(name, ok=False, failed=True)
-    # What they stand on is closed to all, and so to them.
+    # Their places are closed to all trucks, also to themselves.
     paper.dispatch.keep_off(Closed(edges=frozenset(range(len(crossing().network.edges)))))
     paper.submit("T")
     both = reason_of(paper)

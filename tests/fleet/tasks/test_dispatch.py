@@ -1,4 +1,4 @@
-"""Dispatching: who takes a task, and what a truck on its way to rest does when there is one."""
+"""Dispatching: assignment, and new tasks for a truck on its way to rest."""
 
 from functools import cache
 
@@ -46,7 +46,7 @@ def views(run: Run) -> list[TruckView]:
 
 @cache
 def goes_home_ms() -> int:
-    """When the truck is on its way to rest, after its task."""
+    """The time at which the truck is on its way to rest, after its task."""
     run = alone(OUT)
     while run.dispatch.drivers[0].phase is not Phase.TO_PARK:
         run.step()
@@ -78,7 +78,7 @@ def test_a_truck_that_cannot_leave_its_way_to_rest_follows_it_and_returns_the_ta
     run.run(goes_home_ms())
     run.dispatch.dispatch(run.now_ms, views(run), [TaskSubmitted(TaskOrder("back", "EAST", "WEST"))])
     driver = run.dispatch.drivers[0]
-    # The route for the task never comes to traffic.
+    # The route for the task never reaches traffic.
     waiting = driver.phase
     for late in (0, 3_000):
         run.dispatch.dispatch(run.now_ms + late, views(run))

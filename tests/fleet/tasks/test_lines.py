@@ -1,4 +1,4 @@
-"""Tasks in lines come in the order in which all of them would, sorted one by one."""
+"""Tasks in lines have the order of a full sort."""
 
 from collections import Counter
 from random import Random
@@ -14,7 +14,7 @@ Told = tuple[TaskOrder, int]
 
 
 def drawn(random: Random, count: int) -> list[Told]:
-    """Tasks of few places and of a time within which some are overtaken and some are not."""
+    """Tasks of few places, within a time in which some are overtaken and some are not."""
     return [
         (
             TaskOrder(f"T{number:02}", random.choice(NODES), random.choice(NODES), priority=random.choice((10, 11))),

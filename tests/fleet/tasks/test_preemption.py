@@ -14,7 +14,7 @@ SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in ran
 
 @cache
 def driven(seed: int) -> tuple[Run, list[tuple[str, int, Phase, TaskState | None]]]:
-    """The run to its end, and tick by tick: where the truck truly is, its phase, the state of its task."""
+    """The run to its end; per tick the true place of the truck, its phase and the state of its task."""
     site = None if seed == 0 else driven(0)[0].site
     run = Run(replace(shipped("preemption"), seed=seed), site)
     seen = []

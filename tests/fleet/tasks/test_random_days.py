@@ -1,5 +1,5 @@
-"""Random days on paper: trucks fail and come back, routes are refused, people cancel, hold and clear. Nothing is lost:
-in the end every task is over or held with a reason, and every truck is at rest."""
+"""Random days on paper: trucks fail and rejoin, routes are refused, operators cancel, hold and clear. Nothing is
+lost: in the end every task is finished or held with a reason, and every truck is at rest."""
 
 from collections.abc import Callable
 from random import Random
@@ -21,7 +21,7 @@ ROBOTS = (("R1", "E"), ("R2", "W"))
 
 
 class Day:
-    """A paper fleet and a hand that interferes with it."""
+    """A paper fleet with random interventions."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -29,7 +29,7 @@ class Day:
         self.submitted = 0
 
     def trouble(self) -> list[TaskEvent]:
-        """Something that happens, or nothing."""
+        """One random intervention, or none."""
         kinds: list[Callable[[str], list[TaskEvent]]] = [
             *(self._nothing,) * 6,
             self._task,
@@ -103,7 +103,7 @@ class Day:
         return [PriorityChanged(self.random.choice(open_tasks).task_id, 99)] if open_tasks else []
 
     def refusals(self) -> list[RefusedRoute]:
-        """Routes that wait, some of them refused for good: traffic forgets those."""
+        """Routes that wait; some are refused for good, and traffic drops those."""
         refused = []
         for name in sorted(self.paper.pending):
             if name in self.paper.kept_waiting and self.random.randrange(20) == 0:
@@ -112,7 +112,7 @@ class Day:
         return refused
 
     def be_calm(self) -> None:
-        """All trouble ends; what is left on a fork of a task that is no more is taken off by hand."""
+        """All faults end; loads of ended tasks are taken off by hand."""
         paper = self.paper
         paper.kept_waiting.clear()
         paper.slow.clear()
@@ -124,7 +124,7 @@ class Day:
 
 
 def spent(seed: int, broken_at: int | None = None) -> Day:
-    """A day of four hundred steps with trouble, and a calm evening; saved and restored at a step, where one is told."""
+    """A day of four hundred steps with faults, and a calm evening; saved and restored at a step, if one is given."""
     day = Day(seed)
     for step in range(400):
         day.paper.step(*day.trouble(), refused=day.refusals())

@@ -1,4 +1,4 @@
-"""States of a task: what is in the table happens, everything else is an error."""
+"""States of a task: transitions in the table happen, all others are errors."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Claims on goods and room: the oldest are served first, and thousands of them are looked at once each."""
+"""Claims on goods and room: the oldest are served first, and thousands of them are checked once each."""
 
 import pytest
 
@@ -10,7 +10,7 @@ STREAM = TaskStream("S", ("N",), ("S",), conditions=Conditions(pick_has_goods=Tr
 
 
 class Name(str):
-    """An id that counts how often it was compared."""
+    """An id that counts its comparisons."""
 
     __slots__ = ()
     compared = 0

@@ -1,4 +1,4 @@
-"""Streams: when they make a task, from where to where, and when one is ready."""
+"""Streams: when they create a task, its pick and drop, and when it is ready."""
 
 import msgspec
 import pytest

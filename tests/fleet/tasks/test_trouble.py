@@ -1,4 +1,4 @@
-"""Trucks that fail, operations that do not end, people who take tasks away: what becomes of the task."""
+"""Effects on a task of failed trucks, operations that do not end, and withdrawals."""
 
 import msgspec
 import pytest
