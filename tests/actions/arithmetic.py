@@ -1,4 +1,4 @@
-"""Durations and skill levels by the book: the formulas of the requirements in fractions, for the oracle."""
+"""Durations and skill levels: the formulas of the requirements in fractions, for the oracle."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction

@@ -1,10 +1,10 @@
-"""Starts and ends where nothing interrupts, as a recurrence over submissions; apart from oracle and engine."""
+"""Starts and ends without interrupts, as a recurrence over submissions; independent of oracle and engine."""
 
 from collections.abc import Sequence
 
 
 def closed_form(instances: Sequence[tuple[int, int, Sequence[str]]]) -> list[tuple[int, int]]:
-    """Starts and ends of `(t_submit, d_eff, locks)` in admission order, where nothing interrupts (ACT-LOCK-5)."""
+    """Starts and ends of `(t_submit, d_eff, locks)` in admission order, without interrupts (ACT-LOCK-5)."""
     free: dict[str, int] = {}
     times = []
     for submitted, duration, locks in instances:

@@ -1,4 +1,4 @@
-"""Files of actions for tests: a good one to spoil in any place, and how to read what is refused."""
+"""Files of actions for tests: a valid one to change in any place, and the faults of a refused one."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -16,7 +16,7 @@ def yaml(text: str) -> Document:
 
 
 def faults(read: Callable[[Document], object], given: Document) -> list[tuple[int, int, str, str]]:
-    """Line, column, path and code of everything that is refused."""
+    """Line, column, path and code of every fault."""
     with pytest.raises(DocumentRefused) as refused:
         read(given)
     return [(fault.line, fault.column, fault.path, fault.code) for fault in refused.value.faults]
@@ -43,7 +43,7 @@ def changed(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
         return [changed(one, path[1:], new) if place == path[0] else one for place, one in enumerate(value)]
     if isinstance(value, dict):
         return {name: changed(one, path[1:], new) if name == path[0] else one for name, one in value.items()}
-    return value  # an earlier change took this place away
+    return value  # an earlier change removed this place
 
 
 BASE = document(

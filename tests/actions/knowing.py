@@ -1,4 +1,4 @@
-"""Worlds in which something comes to light, and their logs."""
+"""Worlds with reveals, and their logs."""
 
 from typing import Any
 

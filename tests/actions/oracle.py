@@ -1,7 +1,7 @@
-"""A second, slow scheduler of actions, written from the requirements alone: it looks at every minute and every action.
+"""A second, slow scheduler of actions, written from the requirements alone: it examines every minute and every action.
 
-It shares nothing with the engine it judges. Linear scans, plain dictionaries, `Fraction` for everything that is not a
-whole minute. It understands well-formed documents; how bad ones are refused is tested by example.
+It shares nothing with the engine it checks. Linear scans, plain dictionaries, `Fraction` for everything that is not a
+whole minute. It understands well-formed documents; refusals of malformed ones are tested by example.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ class Doing:
 
 @dataclass
 class Item:
-    """Something that can be known; `lasts` minutes from `fresh` on, 0 for ever."""
+    """A knowledge item; `lasts` minutes from `fresh` on, 0 is unlimited."""
 
     scope: str = "private"
     source: str | None = None
@@ -60,7 +60,7 @@ class Item:
 
 @dataclass
 class Day:
-    """What one epoch gave."""
+    """The result of one epoch."""
 
     index: int
     carried_in: list[tuple[str, int]] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Day:
 
 
 class Oracle:
-    """Run a document; `days` has the result. `follow` says what a hook answers at the end of an action."""
+    """Run a document; `days` has the result. `follow` is the answer of a hook at the end of an action."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class Oracle:
             self._close(first + self.horizon)
 
     def _live_again(self, minute: int) -> None:
-        """Somebody who watches asks for more when the minute has been lived through."""
+        """Apply live requests after the minute has run."""
         for form in self.live[minute]:
             if "actor" in form:
                 self._read(form, GIVEN, minute)
@@ -185,7 +185,7 @@ class Oracle:
         return int(((self.document.get("locks") or {}).get(lock) or {}).get("capacity", 1))
 
     def _line(self, resource: str) -> list[Doing]:
-        """Who waits for a resource, in the order of all queues."""
+        """Actions waiting for a resource, in the order of all queues."""
         waiting = [one for one in self.doings if one.state == "waiting" and not one.reserved]
         return sorted((one for one in waiting if resource in needs(one.verb)), key=lambda one: one.key)
 
@@ -219,7 +219,7 @@ class Oracle:
 
         def place(wish: tuple[int, int, str, dict[str, Any]]) -> tuple[int, int]:
             target = targets.get(str(wish[3].get("target") or wish[3].get("cancel") or wish[3].get("resume")))
-            # Whoever is over has lost its place among the targets: it stands with the unknown, at the end.
+            # A finished target has no admission order any more: it is sorted with the unknown ones, at the end.
             there = target is not None and target.state != "over"
             return (target.seq if there and target else self.next_seq, wish[1])
 
@@ -272,7 +272,7 @@ class Oracle:
             self._let_go(one, minute)
 
     def _let_go(self, cause: Doing, minute: int) -> None:
-        """What an action interrupted may wait again: it is over, or interrupted itself."""
+        """The actions interrupted by this one can wait again: it is over, or interrupted itself."""
         for one in self.doings:
             if one.state == "held" and one.cause is cause:
                 one.cause, one.joined = None, minute + one.after_cause
@@ -359,7 +359,7 @@ class Oracle:
                 self._diagnose(minute, "interrupt_ignored", other.id)
 
     def _in_the_way(self, one: Doing, minute: int) -> list[Doing]:
-        """Who has to go: every holder of an exclusive lock, the weakest of a full one, unless one goes who is there."""
+        """The holders to interrupt: all of an exclusive lock, the weakest of a full one unless another already yields."""
         found: list[Doing] = []
         full = []
         for lock in one.locks:
@@ -377,7 +377,7 @@ class Oracle:
         return found
 
     def _starts(self, minute: int) -> None:
-        """One pass in queue order; another while somebody gave back what others wait for."""
+        """One pass in queue order; repeated while resources that others wait for were returned."""
         before = None
         while before != self.available:
             before = dict(self.available)
@@ -401,12 +401,12 @@ class Oracle:
                 self._reject(one.instance, "CannotAcquireLock")
 
     def _supplied(self, one: Doing) -> bool:
-        """What it waits for is there, and it is first of all who wait for it."""
+        """Its resources are available, and it is first in their queues."""
         if not one.reserved and all(self._line(name)[0] is one for name in needs(one.verb)):
             one.reserved = self._reserve(one.verb)
         return one.reserved
 
-    # What an action takes
+    # Locks and resources of an action
 
     def _modifiers(self, instance: dict[str, Any], minute: int) -> list[Mapping[str, Any]]:
         found = []
@@ -423,7 +423,7 @@ class Oracle:
         return found
 
     def _is_time_of_day(self, since: str | None, until: str | None, minute: int) -> bool:
-        """Minute for minute from `since` on, over midnight if need be, until `until` comes."""
+        """Minute for minute from `since` on, over midnight if necessary, up to `until`."""
         clock = self.start + timedelta(minutes=minute)
         now = clock.hour * 60 + clock.minute
         at = since_midnight(since or "00:00")
@@ -516,7 +516,7 @@ class Oracle:
         self._note("visibility_change", one, minute, {**meta, "reveals": list(reveal.get("reveals", ()))}, known)
 
     def _announce(self, one: Doing, minute: int) -> None:
-        """What triggers something and names nothing, makes itself known to the player."""
+        """An action that triggers an event and names no item is revealed to the player."""
         shown = one.instance.get("visibility") or {}
         scope = shown.get("scope", "private")
         if scope != "redacted":
@@ -535,7 +535,7 @@ class Oracle:
         return by_scope.get(item.scope, False) or actor == item.source or actor in item.seen_by
 
     def _expiries(self, minute: int) -> None:
-        """What could be known a minute ago and can be known no more, because its time is over."""
+        """Items that could be known a minute ago and have expired now."""
         everybody = {*self._actors(), "a stranger"}
         for name in sorted(self.items):
             item = self.items[name]
@@ -619,7 +619,7 @@ def yields(one: Doing, priority: int) -> bool:
 
 
 def too_early(one: Doing, minute: int) -> bool:
-    """It began in this minute, and not for the first time."""
+    """It started in this minute, and not for the first time."""
     return one.began == minute and one.segment > 0
 
 

@@ -1,4 +1,4 @@
-"""Random worlds with every feature in use, out of one seed; and how engine and oracle are laid side by side."""
+"""Random worlds with every feature, from one seed; and the comparison of engine and oracle."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from pendula.kernel.engine import Outcome
 from tests.actions.oracle import Day, Oracle
 
 SEEDS = st.integers(0, 10**9)
-# A smaller seed is no simpler world: looking for one only takes time.
+# A smaller seed is no simpler world: shrinking only takes time.
 unshrunk = settings(phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 START = datetime(2025, 7, 1)  # noqa: DTZ001 - worlds have naive times of their own
@@ -31,7 +31,7 @@ Live = dict[int, list[dict[str, Any]]]
 
 
 class Scenario:
-    """A document and what the hook answers for each action that ends; `live` has requests sent after their
+    """A document and the answer of the hook for each action that ends; `live` has requests sent after their
     minute was run."""
 
     def __init__(self, document: dict[str, Any], follow: FollowUps, live: Live | None = None) -> None:
@@ -54,7 +54,7 @@ class Hook:
         assert isinstance(question, Mapping)
         outcome: Any = question["outcome"]
         assert "ended" in outcome
-        # A copy: whoever asks must not be able to change what is answered next time.
+        # A copy, so that the caller cannot change the next answer.
         return [{"t": outcome["t"], **step} for step in self._follow.get(str(question["action_id"]), ())]
 
 
@@ -67,7 +67,7 @@ def epoch_of(index: int = 0, horizon: int = HORIZON) -> dict[str, Any]:
 
 
 def scenario(seed: int, epochs: int | None = None, late: bool = True) -> Scenario:
-    """A random world; `epochs` in a row, with submissions before its beginning if `late`."""
+    """A random world of consecutive `epochs`, with submissions before its start if `late`."""
     luck = Random(seed)
     count = epochs or luck.choice((1, 1, 2, 3))
     until = count * HORIZON
@@ -104,7 +104,7 @@ def scenario(seed: int, epochs: int | None = None, late: bool = True) -> Scenari
 
 
 def watched(seed: int) -> Scenario:
-    """A random world with shared locks, waits for resources, and live requests for what started in the minute."""
+    """A random world with shared locks, waits for resources, and live requests for actions started in the minute."""
     case, luck = scenario(seed), Random(-seed)
     document = {**case.document, "locks": {lock: {"capacity": luck.choice((1, 2, 2, 3))} for lock in LOCKS}}
     for verb in document["action_defs"].values():
@@ -120,7 +120,7 @@ def watched(seed: int) -> Scenario:
         for number, (day, event) in enumerate(luck.sample(starts, min(len(starts), 3))):
             target, minute = event["action_id"], event["t"] + day.index * HORIZON
             wish = luck.choice(({"target": target, "priority": 9}, {"cancel": target}, None, None))
-            # The first minute of a later epoch cannot be stopped in: its ends are told with the epoch before.
+            # A run cannot stop in the first minute of a later epoch: its ends are reported with the epoch before.
             if minute % HORIZON or not minute:
                 step = {**_step(luck, f"L{turn}-{number}", 0), "t": minute}
                 live.setdefault(minute, []).append(wish or step)
@@ -128,8 +128,8 @@ def watched(seed: int) -> Scenario:
 
 
 def declared(seed: int) -> Scenario:
-    """A random world without user code, with what a file can declare: follow-ups, daily and conditional modifiers,
-    knowledge that expires, holds after a preemption, forced cancellations, actions that make themselves known."""
+    """A random world without user code, with the declarations of a file: follow-ups, daily and conditional modifiers,
+    knowledge that expires, holds after a preemption, forced cancellations, actions that reveal themselves."""
     case, luck = (watched if seed % 2 else scenario)(seed), Random(seed + 1)
     document = {**case.document, "options": {**case.document["options"], "follow_ups": False}}
     until = document["epochs"] * HORIZON
@@ -187,7 +187,7 @@ def _followup(luck: Random) -> dict[str, Any]:
 
 
 def _aim(luck: Random, case: Scenario) -> None:
-    """Add requests that meet actions where they are: running, held or suspended."""
+    """Add requests for actions in every stage: running, held or suspended."""
     days = Oracle(case.document, case.follow).days
     starts = [(day, event) for day in days for event in day.events if event["type"] == "start"]
     for day, event in luck.sample(starts, min(len(starts), 3)):
@@ -226,7 +226,7 @@ def _definition(luck: Random) -> dict[str, Any]:
 
 
 def _instance(luck: Random, name: str, until: int, late: bool) -> dict[str, Any]:
-    # Round times make things meet in one minute.
+    # Round times put several events into one minute.
     minute = luck.choice((luck.randrange(until + 10), luck.randrange(0, until, 5), luck.randrange(0, until, 20)))
     if late and luck.random() < 0.05:
         minute = -luck.randint(0, 3)
@@ -309,7 +309,7 @@ def engine_run(case: Scenario) -> RunResult:
 
 
 def _watching(world: World, live: Live, command: Command) -> Outcome[Event]:
-    """Carry a command out; on the way stop in the minutes with live requests."""
+    """Apply a command, stopping in the minutes with live requests."""
     if not isinstance(command, Advance):
         return world.apply(command)
     seen: list[Event] = []
@@ -336,7 +336,7 @@ def fresh(case: Scenario) -> World:
 
 
 def commands_of(case: Scenario, step: int | None = None) -> list[Submit | Request | Advance]:
-    """The document as commands, time going on in steps."""
+    """The document as commands, advancing in steps."""
     document = case.document
     until = document["epochs"] * HORIZON
     return [
@@ -347,7 +347,7 @@ def commands_of(case: Scenario, step: int | None = None) -> list[Submit | Reques
 
 
 def core(event: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of an event that the requirements name."""
+    """The members of an event that the requirements define."""
     named = ("segment", "d", "t_end", "waited", "d_rem", "by", "resume", "knowledge", "from_scope", "to_scope")
     others = ("reveals", "admission", "late", "reason", "forced")
     meta = {name: event["meta"][name] for name in (*named, *others) if name in event["meta"]}
@@ -355,7 +355,7 @@ def core(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_judged(result: RunResult) -> list[dict[str, Any]]:
-    """What the engine gave, in the form of `expected`."""
+    """The result of the engine, in the form of `expected`."""
     days = []
     for epoch, plain in zip(result.epochs, result.as_json()["epochs"], strict=True):
         days.append(

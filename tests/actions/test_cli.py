@@ -1,4 +1,4 @@
-"""`pendula actions`: the file in, the fixed form out, exit codes, journals, logs, pictures, and the question why."""
+"""`pendula actions`: input files, the output form, exit codes, journals, logs, pictures, and `why`."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a world is made with: epochs that can be and cannot, slots, kinds of time."""
+"""Configuration of a world: valid and invalid epochs, slots, kinds of time."""
 
 from typing import Any
 

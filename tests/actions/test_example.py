@@ -1,4 +1,4 @@
-"""The town: it uses everything there is and comes out the same for ever."""
+"""The town: it uses every feature and always has the same result."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ from pendula.kernel.canonical import digest
 ROOT = Path(__file__).parents[2]
 
 
-# Whoever changes the town changes this line; whoever changes the engine must not have to.
+# A change of the town changes this line; a change of the engine must not.
 TOWN_DIGEST = "c9a46480dfcb6d4fd6a457c9afa8cdcf7c21177877cf90084766ba71d552ba46"
 
 
@@ -30,7 +30,7 @@ def test_the_town_always_has_the_same_result(result: RunResult) -> None:
 
 
 def without_messages(value: Any) -> Any:
-    """Everything but the wording of messages, which may get better."""
+    """Everything but the text of messages, which can improve."""
     match value:
         case dict():
             return {name: without_messages(one) for name, one in value.items() if name != "message"}

@@ -1,4 +1,4 @@
-"""Why an action has not started: who holds its locks, who is before it, since when it is held."""
+"""Why an action has not started: the holders of its locks, the actions before it, the start of its hold."""
 
 from typing import Any
 

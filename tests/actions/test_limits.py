@@ -1,4 +1,4 @@
-"""How much is too much, and how the cost grows."""
+"""Limits, and the growth of cost."""
 
 import sys
 from typing import Any
@@ -30,7 +30,7 @@ def lines_of(events: Any) -> list[str]:
 
 @pytest.fixture
 def limited(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Set a limit of the scheduler to a small number, wherever it is used."""
+    """Set a limit of the scheduler to a small number in every module that uses it."""
 
     def small(name: str, most: int) -> None:
         old: Limit = getattr(validation, name)
@@ -211,7 +211,7 @@ def test_start_checks_are_proportional_to_events(monkeypatch: pytest.MonkeyPatch
     costs = []
     for size in (200, 400, 800):
         looked = 0
-        # Everybody waits for the same two locks, the worst case for whoever looks at all waiters.
+        # All wait for the same two locks, the worst case for a scan of all waiters.
         day(
             {"x": lasting(1, "a", "b"), "y": lasting(1, "a")}, *(does(f"A{n}", n % 7, "xy"[n % 2]) for n in range(size))
         )

@@ -1,4 +1,4 @@
-"""Laws over random worlds: the engine against the slow oracle, and against itself run another way."""
+"""Laws over random worlds: the engine against the slow oracle, and against itself on another path."""
 
 from itertools import pairwise
 from random import Random
@@ -50,7 +50,7 @@ def the_engine_is_the_oracle_when_somebody_watches(seed: int) -> None:
 
 @pytest.mark.req("ACT-USE-1", "ACT-USE-2", "ACT-USE-4", "ACT-USE-7")
 def test_the_engine_agrees_with_the_oracle_under_live_requests() -> None:
-    """Locks for several, waiting for resources, what is to come cancelled, alarms in the minute of a start."""
+    """Locks with a capacity, waits for resources, cancelled submissions, alarms in the minute of a start."""
     assert over_seeds(the_engine_is_the_oracle_when_somebody_watches, range(120)) == 120
 
 

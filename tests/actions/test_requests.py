@@ -1,4 +1,4 @@
-"""Interrupts, cancellations and resumptions that are asked for: good ones, malformed ones, for nobody."""
+"""Requested interrupts, cancellations and resumptions: valid, malformed, for unknown actions."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""State and carry: what crosses midnight, what a restored world goes on with, what is refused."""
+"""State and carry: actions across midnight, restored worlds, refusals."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ def evening(**more: Any) -> dict[str, Any]:
 
 
 def sealed(carry: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """A changed carry whose digest holds again."""
+    """A changed carry with a matching digest."""
     body = {**{name: value for name, value in carry.items() if name != "digest"}, **changes}
     return {**body, "digest": digest(body)}
 
@@ -117,7 +117,7 @@ def test_holds_interrupts_and_suspensions_are_carried() -> None:
 
 
 def test_knowledge_ages_across_a_carry() -> None:
-    """An item of 23:20 that lives 100 minutes expires at 01:01 the next day, however the days were run."""
+    """An item of 23:20 with 100 minutes to live expires at 01:01 the next day, however the days are run."""
     world_state = {"knowledge": [{"id": "k", "scope": "private", "freshness": 1400, "ttl_min": 100, "source": "zoe"}]}
     defs = {"tell": lasting(1, may_trigger_event=True)}
     tell = [
@@ -216,7 +216,7 @@ def broken_states() -> list[Any]:
         {**state, "actions": [changed(running, 8, 10**30), waiting]},  # never ends
         {**state, "minute": 17},  # a carry begins with its epoch
         {**state, "minute": -17},
-        {**state, "next_admission": 0},  # numbers would be given twice
+        {**state, "next_admission": 0},  # numbers would be used twice
         {**state, "resources": {"oil": {**state["resources"]["oil"], "available": 77}}},
         {**state, "submitted": [[0, 3, {"id": "Q", "actor": "ann", "verb": "open"}]]},  # no such rank
     ]
@@ -297,7 +297,7 @@ def test_carried_from_file_to_file_equals_one_run(epochs: int, seed: int) -> Non
         )
         result = engine_run(file).as_json()
         days += result["epochs"]
-        carry = json.loads(json.dumps(result["carry"]))  # as anybody's JSON would keep it
+        carry = json.loads(json.dumps(result["carry"]))  # as an ordinary JSON library stores it
 
     for part in ("epoch", "events", "rejections", "diagnostics", "locks", "resources", "carried_in", "places"):
         assert encode([one[part] for one in days]) == encode([one[part] for one in whole["epochs"]]), part

@@ -19,7 +19,7 @@ from tests.actions import test_engine
 from tests.actions.scenarios import Hook, commands_of, declared, scenario, watched
 from tests.actions.worlds import EPOCH, does, lasting
 
-# What no journal can hold has no canonical bytes: such an instance is refused before it is recorded.
+# A value without canonical bytes is refused before it is recorded.
 UNRECORDED = {"not_canonical"}
 
 
@@ -31,7 +31,7 @@ class Case(Struct):
 
 
 class Run(Struct):
-    """What one case wrote, and the texts rendered from it."""
+    """The bytes written by one case, and the texts rendered from it."""
 
     records: list[bytes]  # their bodies
     states: list[bytes]
@@ -40,7 +40,7 @@ class Run(Struct):
 
 
 class Answers:
-    """User code that answers what cannot be taken."""
+    """User code with invalid answers."""
 
     def ask(self, name: str, question: Json) -> Json:
         assert isinstance(question, dict)
@@ -53,7 +53,7 @@ class Answers:
 
 
 def faulty() -> Case:
-    """A world in which everything is wrong that can be."""
+    """A world with every fault."""
     defs = {
         "nap": lasting(10),
         "endless": lasting(525_600, effort="high"),
@@ -168,7 +168,7 @@ def faulty() -> Case:
         Advance("x"),  # type: ignore[arg-type]
         Submit((Instance("I", "ann", "nap", t=10**12),)),
         Advance(310),
-        Submit((does("K", 310, "knock"),)),  # V began for the second time in this minute; K is over in the next
+        Submit((does("K", 310, "knock"),)),  # V started for the second time in this minute; K ends in the next
         Advance(2000),
     ]
     names = ("A2", "C3", "D1", "D3", "D4", "D5", "E1", "nobody")

@@ -1,4 +1,4 @@
-"""A world without interrupts is what SimPy makes of the same processes: the same starts, the same ends.
+"""A world without interrupts has the starts and ends of the same processes in SimPy.
 
 The model requests all locks of an action at once and awaits them together. It shares nothing with the engine but the
 instances.
@@ -21,7 +21,7 @@ Times = dict[str, tuple[int, int]]
 
 
 class Wanted(NamedTuple):
-    """An action somebody wants to do: from which minute on, for how long, with which locks."""
+    """A submitted action: its first minute, its duration, its locks."""
 
     t: int
     minutes: int

@@ -1,4 +1,4 @@
-"""Small worlds in few words: definitions, submissions, and events as the lines of the requirement document."""
+"""Short forms of small worlds: definitions, submissions, and events as in the requirement document."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ NEXT_EPOCH: dict[str, Any] = {"index": 1, "start_at": "2025-07-02T00:00:00", "en
 
 
 def lasting(minutes: int, *locks: str, **more: Any) -> dict[str, Any]:
-    """A definition that takes exactly so long for everybody nothing is said about."""
+    """A definition with exactly this duration for actors without skills."""
     given = {"base_duration_min": minutes, "effort": "medium", "interruptible": False, "locks": list(locks)}
     return {**given, **more}
 
 
 def does(action_id: str, t: int | str, verb: str | None = None, **more: Any) -> dict[str, Any]:
-    """A submission at a minute or an ISO time; the verb is the id unless given. It brings nothing to light."""
+    """A submission at a minute or an ISO time; the verb is the id unless given. It reveals nothing."""
     when = {"t": t} if isinstance(t, int) else {"submitted_at": t}
     return {"id": action_id, "actor": "ann", "verb": verb or action_id, "params": {}, "knowledge": [], **when, **more}
 
@@ -48,7 +48,7 @@ def expected_lines(text: str) -> list[str]:
 
 
 def of(result: EpochResult, kind: str, action_id: str, segment: int = 0) -> WorldEvent:
-    """The one event of a kind, of an action, of a segment."""
+    """The only event of a type, an action and a segment."""
     (found,) = [
         event
         for event in result.events

@@ -1,4 +1,4 @@
-"""The program in this process, for what it says, and as a process of its own, for streams, exit codes and imports."""
+"""The program in this process, for tests of its output, and as a process, for streams, exit codes and imports."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from pendula.cli.program import run
 
 
 class Finished(Struct, frozen=True):
-    """How one run of the program ended and what it said."""
+    """The exit code and the output of one run."""
 
     code: int
     out: str
@@ -26,7 +26,7 @@ Pendula: TypeAlias = Callable[..., Finished]
 
 @pytest.fixture
 def pendula(monkeypatch: pytest.MonkeyPatch) -> Pendula:
-    """`pendula("replay", path)` in this process, without the settings of whoever runs the tests."""
+    """`pendula("replay", path)` in this process, without the environment of the user."""
     for name in [name for name in os.environ if name.startswith("PENDULA_")]:
         monkeypatch.delenv(name)
 
@@ -58,7 +58,7 @@ def python() -> Callable[..., Finished]:
 
 
 def quiet_environment() -> dict[str, str]:
-    """No settings of ours, and output buffered as it is for everybody."""
+    """No settings of Pendula, and the default buffering of output."""
     return {
         name: value
         for name, value in os.environ.items()

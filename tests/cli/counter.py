@@ -1,4 +1,4 @@
-"""A counter as an engine, and variants of it that decide otherwise: something to record and something to replay."""
+"""A counter as an engine to record, and variants with other decisions to replay."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -68,7 +68,7 @@ class Counter:
 
 
 class Recounter(Counter):
-    """Counts 13 twice, and says that its decisions are others."""
+    """Counts 13 twice, with another number of decisions."""
 
     decisions: ClassVar[int] = 2
 
@@ -77,7 +77,7 @@ class Recounter(Counter):
 
 
 class Miscounter(Recounter):
-    """Counts 13 twice, and does not say so."""
+    """Counts 13 twice, with the same number of decisions."""
 
     decisions: ClassVar[int] = 1
 
@@ -89,7 +89,7 @@ def record(
     snapshot_every: int = 1000,
     segment_bytes: int = SEGMENT_BYTES.default,
 ) -> None:
-    """The journal of a counter that was told these amounts and stopped cleanly."""
+    """The journal of a counter after these amounts and a clean stop."""
     journal = new_journal(Counter, {}, RealDisk(directory), segment_bytes=segment_bytes, min_free_bytes=0)
     driver = Driver(Counter.create({}), journal, snapshot_every=snapshot_every)
     for amount in amounts:

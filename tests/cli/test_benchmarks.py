@@ -1,4 +1,4 @@
-"""`pendula bench` finds benchmarks in the checkout, judges them by their targets, and says what it did not judge."""
+"""`pendula bench` finds benchmarks in the checkout, compares them with their targets, and names what it skipped."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ def run(quick: bool, progress: Progress) -> list[Row]:
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A checkout with the benchmark `engine`, a part of it, and one that needs a peer nobody has."""
+    """A checkout with the benchmark `engine`, a part of it, and one that needs a missing peer."""
     root = tmp_path / "check out"
     (root / "bench").mkdir(parents=True)
     (root / "pyproject.toml").touch()
@@ -178,7 +178,7 @@ def test_outside_a_checkout_the_error_is_one_sentence(
 
 @pytest.mark.parametrize("scheduler", schedulers_with_benchmarks(checkout()))
 def test_every_benchmark_of_this_checkout_can_be_loaded(scheduler: str) -> None:
-    with suppress(MissingExtra):  # its peers have a lock of their own
+    with suppress(MissingExtra):  # its peers have their own lock file
         assert callable(load(checkout(), scheduler).run)
 
 

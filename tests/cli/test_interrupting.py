@@ -1,4 +1,4 @@
-"""Ctrl+C ends every command with 130 and one line that says what was kept."""
+"""Ctrl+C ends every command with 130 and one line that names what was saved."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def test_an_interrupted_long_command_reports_what_it_saved(
     Path("day.yaml").write_text(DAY)
     Path("frame.yaml").write_text(FRAME)
     pendula("credit", "new", "--participants", 9, "--seed", 1, "-o", "village.json")
-    # As if somebody pressed Ctrl+C when the work has begun.
+    # Ctrl+C after the work has started.
     monkeypatch.setattr(Output, "progress", lambda *_: interrupted())
 
     ended = pendula(*words.split())

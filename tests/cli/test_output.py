@@ -1,4 +1,4 @@
-"""Stdout holds the result and nothing else; progress goes to stderr and is drawn only where somebody looks."""
+"""Stdout has only the result; progress goes to stderr, and only to a terminal."""
 
 import io
 import os

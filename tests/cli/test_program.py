@@ -31,7 +31,7 @@ RUN = "from pendula.cli import main; main()"
 
 @cache
 def built(first: str | None) -> Any:
-    """The tree of commands as it is for this first argument; building it takes a tenth of a second."""
+    """The command tree for this first argument; building it takes a tenth of a second."""
     return get_command(build(first))
 
 
@@ -43,7 +43,7 @@ def tree(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 
 COMMANDS = dict(tree(built(None)))
 for scheduler in schedulers.GROUPS:
-    # The commands of a scheduler are only there when it is asked for.
+    # The commands of a scheduler exist only if it is the first argument.
     COMMANDS |= {path: command for path, command in tree(built(scheduler)) if path[:1] == (scheduler,)}
 LEAVES = [path for path, command in COMMANDS.items() if not hasattr(command, "commands")]
 
@@ -265,7 +265,7 @@ def test_a_terminal_without_unicode_gets_everything(tmp_path: Path, python: Call
     assert "100.0 %" in ended.out
 
 
-# Each is a process of its own; what differs is who writes to stdout: nobody but us, rich, a table, a document.
+# Each one is a process; they differ in what writes to stdout: plain text, rich, a table, a document.
 SPEAKING = [
     ["--version"],
     pytest.param(["--help"], marks=pytest.mark.long),
@@ -332,7 +332,7 @@ def process(arguments: list[str], stdout: int, *, closed: str = "") -> subproces
 
 
 def shell(command: list[str], stdout: int, *, closed: str = "") -> subprocess.CompletedProcess[bytes]:
-    """The command as a process of its own, with the streams closed that the redirections name."""
+    """The command as a separate process, with the streams closed by these redirections."""
     return subprocess.run(
         ["sh", "-c", f'exec "$@" {closed}', "sh", *command],
         stdin=subprocess.DEVNULL,

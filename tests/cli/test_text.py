@@ -1,4 +1,4 @@
-"""Words and numbers for somebody who reads them."""
+"""Words and numbers in readable form."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""What a command writes is whole or not there, and what it found out is told first."""
+"""Files are written whole or not at all, and results are printed first."""
 
 import errno
 import subprocess

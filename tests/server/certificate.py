@@ -1,4 +1,4 @@
-"""A certificate for 127.0.0.1 and its key, both public and trusted by nobody: TLS to test with, without a program."""
+"""A certificate for 127.0.0.1 and its key, both public and untrusted: TLS for tests without an external program."""
 
 CERTIFICATE = """\
 -----BEGIN CERTIFICATE-----

@@ -1,4 +1,4 @@
-"""What the tests of the server share: settings of their own directory, a client of an app without a network."""
+"""Fixtures of the server tests: settings with a temporary data directory, a client of an app without a network."""
 
 import io
 import logging
@@ -17,7 +17,7 @@ from tests.server.living import TALLY, LiveServer, client_of, running
 
 @pytest.fixture(scope="session", autouse=True)
 def quiet_logs() -> Iterator[io.StringIO]:
-    """Logs go where a test can look at them, in the form that machines read."""
+    """Write the log as JSON to a place that a test can read."""
     handlers = list(logging.getLogger().handlers)
     lines = io.StringIO()
     logs.configure(LogFormat.JSON, LogLevel.INFO, lines)
@@ -39,7 +39,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def schedulers() -> Sequence[SchedulerSpec]:
-    """What is served to a test; a folder or a module may say otherwise."""
+    """The schedulers served in a test; a folder or a module can override them."""
     return (TALLY,)
 
 

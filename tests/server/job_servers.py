@@ -1,4 +1,4 @@
-"""Schedulers over HTTP to test with: an app of its own for each test, and a clock that stands until it is told."""
+"""Job schedulers over HTTP for tests: one app for each test, and a clock that moves only on command."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -19,12 +19,12 @@ from tests.server.living import client_of, running, supervisor_of
 BEFORE = parse_utc("2026-02-20T09:12:44.120331Z")
 DUE = "2026-02-21T00:00:00Z"
 JOB = {"object_type": "cognition", "object_id": "cg_123", "action": "revalidate", "run_at": DUE}
-# Nothing here asks whether a flush reached the disk; those tests that do say so.
+# Durability is off: tests of flushes turn it on.
 QUICK = Policy(max_clock_step_sec=86_400, durability=Durability.NORMAL)
 
 
 class Standing:
-    """A clock that moves only when it is told."""
+    """A clock that moves only on command."""
 
     def __init__(self, now: int = BEFORE) -> None:
         self.now = now
@@ -62,7 +62,7 @@ class Jobs:
         return await self.client.get(f"/scheduler/{path}", params=query)
 
     async def until_waiting(self, pulls: int) -> None:
-        """Go on when so many pulls wait; a test that would hang fails instead."""
+        """Wait until this many pulls are waiting; fail instead of hanging."""
         async with asyncio.timeout(120):
             while self.service.waiting != pulls:
                 await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Servers to test with: an app in this event loop, or a real one in a thread with a socket of its own."""
+"""Servers for tests: an app in this event loop, or a real one in a thread with its own socket."""
 
 import asyncio
 import socket
@@ -52,15 +52,15 @@ def supervisor_of(app: FastAPI) -> Supervisor:
 
 
 def client_of(app: FastAPI, *, caller: str = "127.0.0.1", **options: Any) -> httpx.AsyncClient:
-    """Who calls from `caller`; what goes wrong inside the app must come out as an answer, not as an exception."""
+    """A client with the address `caller`; exceptions of the app have to become responses."""
     transport = httpx.ASGITransport(app, client=(caller, 50_000), raise_app_exceptions=True)
     return httpx.AsyncClient(transport=transport, base_url=options.pop("base_url", ORIGIN), **options)
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Ask again until it holds, ever less often: the server that is asked is in this process and needs the time.
+    """Repeat the request until the condition holds, ever less often: the server shares this process.
 
-    A test that would hang fails instead.
+    Fails instead of hanging.
     """
     end, pause = time.monotonic() + 120, 0.001
     while not holds():
@@ -80,7 +80,7 @@ def code_of(response: httpx.Response) -> str:
 
 
 class LiveServer:
-    """A server in a thread of its own, on a port chosen by the operating system."""
+    """A server in its own thread, on a port chosen by the operating system."""
 
     def __init__(self, settings: Settings, schedulers: Sequence[SchedulerSpec] = (TALLY,)) -> None:
         self._ready = threading.Event()
@@ -105,7 +105,7 @@ class LiveServer:
 
     @property
     def protocol(self) -> type[PatientProtocol]:
-        """What every connection speaks, with its limits."""
+        """The protocol of every connection, with its limits."""
         found = self._server.config.http
         assert isinstance(found, type)
         assert issubclass(found, PatientProtocol)
@@ -138,7 +138,7 @@ class LiveServer:
 
 
 def _trusting() -> ssl.SSLContext:
-    """Any certificate will do: who the server is, is not what these tests ask."""
+    """Accepts any certificate: these tests do not verify the server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -146,9 +146,9 @@ def _trusting() -> ssl.SSLContext:
 
 
 class StreamReader:
-    """A reader of an event stream that is called by hand: it takes a chunk only when the test lets it.
+    """A reader of an event stream under the control of a test: it takes a chunk only on request.
 
-    `ASGITransport` hands out an answer only when it is complete, which a stream never is.
+    `ASGITransport` returns a response only when it is complete, which a stream never is.
     """
 
     def __init__(self, app: FastAPI, path: str, query: str = "", headers: dict[str, str] | None = None) -> None:
@@ -210,7 +210,7 @@ class StreamReader:
         return await self._chunks.get()
 
     async def ended(self) -> bytes:
-        """Wait for the end of the stream; what was not read yet."""
+        """Wait for the end of the stream and return its unread rest."""
         await asyncio.wait_for(self.task, 120)
         while not self._chunks.empty():
             self._text += self._chunks.get_nowait()

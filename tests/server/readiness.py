@@ -1,4 +1,4 @@
-"""Waiting until a server that says where it is has opened all that it serves."""
+"""Wait until a server that printed its address has opened all its engines."""
 
 import time
 from urllib.error import HTTPError
@@ -8,7 +8,7 @@ PATIENCE_SECONDS = 300
 
 
 def wait_until_ready(address: str) -> None:
-    """Schedulers start after the server answers; who asks before is told to try again in a moment."""
+    """Schedulers start after the server answers; until then it answers 503 with `Retry-After`."""
     end = time.monotonic() + PATIENCE_SECONDS
     straight = build_opener(ProxyHandler({}))
     while True:

@@ -1,4 +1,4 @@
-"""Players to test the server with: how channels are filled, a player is made, asked and read."""
+"""Players for the server tests: fill channels, create a player, send commands, read its state."""
 
 import asyncio
 from base64 import b64encode
@@ -14,12 +14,12 @@ BASE = "/api/v1/playback"
 HALL = f"{BASE}/hall"
 HOUR_MS = 3_600_000
 PAYLOAD = b64encode(bytes(range(32))).decode()
-# The scheduler without its living example.
+# The scheduler without its demo.
 STILL = msgspec.structs.replace(SCHEDULER, demo=None)
 
 
 def records(*ids: int) -> list[dict[str, Any]]:
-    """Records in this order, the first the newest."""
+    """Records in this order, newest first."""
     return [{"id": id, "ts": 10_000 - place} for place, id in enumerate(ids)]
 
 
@@ -30,13 +30,13 @@ async def fill(client: httpx.AsyncClient, channel: str, *ids: int, **more: Any) 
 
 
 async def make(client: httpx.AsyncClient, name: str = "hall", **changes: Any) -> httpx.Response:
-    """A player whose items stay for an hour, so that a test alone moves it on."""
+    """A player with a dwell of an hour, so that only the test advances it."""
     body = {"name": name, "seed": 1, "channels": ["a", "b"], "dwell_ms": HOUR_MS, **changes}
     return await client.post(BASE, json=body)
 
 
 async def hang(client: httpx.AsyncClient, **changes: Any) -> None:
-    """Two channels, and a player that follows them."""
+    """Fill two channels and create a player that follows them."""
     await fill(client, "a", 1, 2, 3, 4)
     await fill(client, "b", 11, 12, 13)
     made = await make(client, **changes)
@@ -56,12 +56,12 @@ async def told(client: httpx.AsyncClient, what: str, player: str = "hall", **que
 
 
 async def shown(client: httpx.AsyncClient, count: int, player: str = "hall") -> list[int]:
-    """The ids that so many calls of `next` give."""
+    """The ids that this many calls of `next` return."""
     return [(await ask(client, "next", player))["answer"]["id"] for _ in range(count)]
 
 
 async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Ask again until it holds; a test that would hang fails instead."""
+    """Repeat until the condition holds; fail instead of hanging."""
     async with asyncio.timeout(120):
         while not await holds():
             await asyncio.sleep(0.005)

@@ -21,7 +21,7 @@ class Sevens:
 
 
 def next_command(engine: Engine[Any, Any], number: int) -> Command:
-    """A small shop: order for later, draw a bonus, sell (sometimes too much), advance time."""
+    """Demo: schedule an addition, draw a bonus, subtract (sometimes too much), advance time."""
     now = engine.now()
     match number % 4:
         case 0:

@@ -1,4 +1,4 @@
-"""A backup is made while the server works, is whole, and goes on where it was made."""
+"""A backup made while the server works is whole and can be continued."""
 
 import sqlite3
 import threading
@@ -18,7 +18,7 @@ from tests.server.living import BASE, TALLY, LiveServer, client_of, running
 
 
 class Adder(threading.Thread):
-    """Adds one and one until told to stop; `total` is what was acknowledged."""
+    """Adds 1 until stopped; `total` is the acknowledged sum."""
 
     def __init__(self, client: httpx.Client) -> None:
         super().__init__(name="adder")

@@ -1,4 +1,4 @@
-"""The data directory belongs to its owner, and what lies among the engines without being one is left alone."""
+"""The data directory is private to its owner, and foreign files in it are ignored."""
 
 from pathlib import Path
 

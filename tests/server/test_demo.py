@@ -1,4 +1,4 @@
-"""`--demo` promises something alive in every scheduler, and keeps it: in each, something goes on by itself."""
+"""With `--demo` every scheduler shows activity without a client."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

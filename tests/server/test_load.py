@@ -1,10 +1,10 @@
-"""Ten minutes of everything at once on a real server: its memory stands still after the third, and nothing is a 5xx.
+"""Ten minutes of mixed load on a real server: memory is stable after the third minute, and no response is a 5xx.
 
-What still grows in the first minutes has bounds: the newest 2 000 events of every engine (`kernel.stream.EventLog`),
-those of every credit run with a quarter to spare (`credit.served.ring.Ring`), and engines kept where somebody looked at
-the past. Memory is told by the operating system in pages that grow by whatever the allocator asks for, so "still" has a
-margin: from the third minute to the tenth it was 7 and 8 MiB, since rings of slow engines are half full after five.
-What leaks 2 MiB a minute is seen.
+Growth in the first minutes has bounds: the newest 2 000 events of every engine (`kernel.stream.EventLog`),
+those of every credit run with a quarter to spare (`credit.served.ring.Ring`), and engines cached for reads of
+history. The operating system reports memory in pages that grow with the allocator, so "stable" has a
+margin: it grew by 7 and 8 MiB from the third to the tenth minute, since rings of slow engines are half full after five.
+A leak of 2 MiB a minute is detected.
 """
 
 import json
@@ -27,7 +27,7 @@ import pytest
 
 SECONDS = int(os.environ.get("LOAD_SECONDS", "600"))
 SETTLED_SECONDS = 180
-READY_SECONDS = 300  # a demo has a past to make, and the machine may be doing other things
+READY_SECONDS = 300  # the demo creates its history, possibly on a busy machine
 MARGIN_KIB = 12 * 1024
 CALLERS = 4
 READERS = 8
@@ -37,7 +37,7 @@ SIMULATOR = "/api/v1/simulator"
 
 
 class Loaded:
-    """A served demo and how much memory it takes."""
+    """A served demo and its memory usage."""
 
     def __init__(self, data: Path) -> None:
         command = [
@@ -63,7 +63,7 @@ class Loaded:
         self._counting = threading.Lock()
 
     def begin(self) -> None:
-        """Wait until the server is ready; the time of the load begins then."""
+        """Wait until the server is ready and start the clock of the load."""
         assert self.process.stdout is not None
         first = self.process.stdout.readline()
         assert first, f"never served; the server: {self.log()}"
@@ -103,12 +103,12 @@ class Loaded:
         return json.loads(data) if response.getheader("content-type", "").startswith("application/json") else data
 
     def log(self) -> str:
-        """The end of what the server had to say."""
+        """The end of the server log."""
         return self._log.read_text(errors="replace")[-4000:]
 
 
 def told(response: HTTPResponse, data: bytes) -> str:
-    """An answer that ought not to be, in few words: of readiness the checks that failed, of anything else its body."""
+    """A short form of an unexpected response: the failed checks of readiness, otherwise its body."""
     with suppress(ValueError, LookupError, TypeError):
         return f"{response.status} {[check for check in json.loads(data)['checks'] if not check['ok']]}"
     return f"{response.status} {data[:2000]!r}"

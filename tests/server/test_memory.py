@@ -1,4 +1,4 @@
-"""What is free goes back to the system, where the C library can be told."""
+"""Freed memory returns to the system, if the C library supports it."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Starting and stopping: what is wrong is said before anything is served, and nothing acknowledged is lost."""
+"""Start and stop: errors are reported before anything is served, and no acknowledged command is lost."""
 
 import asyncio
 import os
@@ -36,13 +36,13 @@ serve(Settings(port=0, data=sys.argv[1]), [TALLY], on_ready=lambda address: prin
 
 @pytest.fixture(autouse=True)
 def logs_of_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that starts here leaves the logs where the other tests look for them."""
+    """Restore the logging of the other tests after a server ran in this process."""
     monkeypatch.setattr(logs, "configure", lambda *_: None)
 
 
 @contextmanager
 def process(data: Path) -> Iterator[tuple["subprocess.Popen[str]", httpx.Client]]:
-    """A server in a process of its own, ready for commands."""
+    """A server in a separate process, ready for commands."""
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     command = [sys.executable, "-c", PROGRAM, str(data)]

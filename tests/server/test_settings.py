@@ -1,4 +1,4 @@
-"""Settings come from flags, environment, file and defaults, in this order; what cannot be used is named."""
+"""Settings come from flags, environment, file and defaults, in this order; invalid ones are named."""
 
 import re
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_limits_are_set_by_name(tmp_path: Path) -> None:
 
 
 def test_the_settings_are_those_that_the_server_reads() -> None:
-    """A number that is taken and never asked for would be a promise to nobody."""
+    """A setting that is accepted and never read would have no effect."""
     constants = {name: limit for name, limit in vars(limits).items() if isinstance(limit, Limit)}
     source = "".join(file.read_text(encoding="utf-8") for file in Path(pendula.__file__).parent.rglob("*.py"))
     asked = {

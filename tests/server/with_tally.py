@@ -1,4 +1,4 @@
-"""`pendula` with the example engine `tally` as a further scheduler: for the routes and pages that every engine has.
+"""`pendula` with the example engine `tally` as a further scheduler: for the routes and pages of every engine.
 
 python -m tests.server.with_tally serve --demo
 """

@@ -1,4 +1,4 @@
-"""A small world to test the server with: how it is made, asked and read."""
+"""A small world for the server tests: create it, send commands, read its state."""
 
 import copy
 from typing import Any
@@ -33,7 +33,7 @@ DOCUMENT: dict[str, Any] = {
         {"id": "A3", "actor": "bob", "verb": "fly", "submitted_at": "2025-07-01T08:10:00"},
     ],
 }
-# The scheduler without its living example: time goes on only when a test says so.
+# The scheduler without its demo: only a test advances time.
 STILL = msgspec.structs.replace(SCHEDULER, demo=None)
 
 

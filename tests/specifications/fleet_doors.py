@@ -1,4 +1,4 @@
-"""The doors of a fleet that section tests go through: the command line in this process, a server without a network."""
+"""Access to a fleet for the section tests: the command line in this process, a server without a network."""
 
 import json
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ BASE = "/api/v1/fleet"
 
 
 def pendula(*arguments: object, code: int | None = 0) -> str:
-    """What the program prints, errors too where it ends with another code; None for whatever code."""
+    """The output of the program, with errors if the expected code is not 0; None accepts any code."""
     with CliRunner().isolation() as (out, err, _):
         ended = run([str(argument) for argument in arguments])
         said, trouble = out.getvalue().decode(), err.getvalue().decode()

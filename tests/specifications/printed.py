@@ -1,4 +1,4 @@
-"""The examples printed in the specifications, read where those lie beside the checkout."""
+"""The examples printed in the specifications, if these are beside the checkout."""
 
 import re
 from pathlib import Path

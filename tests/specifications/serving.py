@@ -1,4 +1,4 @@
-"""A served scheduler for the tests of a specification, its logs kept out of what commands print."""
+"""A served scheduler for the tests of a specification, with its logs kept out of the output of commands."""
 
 import io
 from collections.abc import Iterator, Sequence

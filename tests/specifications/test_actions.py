@@ -1,4 +1,4 @@
-"""The specification of the action scheduler, section by section, through the outermost door."""
+"""The specification of the action scheduler, section by section, through the outermost interface."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ WORLDS = "/api/v1/actions"
 YAML = {"content-type": "application/yaml"}
 DAY = {"index": 0, "start_at": "2025-07-01T00:00:00", "end_at": "2025-07-02T00:00:00"}
 
-# What the specification says of its three examples, and what the third may trigger.
+# The expected values of the three examples, and the event that the third can trigger.
 EXPECTED = {
     "clean": ["08:05 start A1", "09:05 end A1"],
     "repair": ["08:10 start A2", "09:00 end A2"],
@@ -33,7 +33,7 @@ EXPECTED = {
 
 
 def example(name: str, source: str) -> str:
-    """An example as printed in the specification, or as our own file has it."""
+    """An example as printed in the specification, or from our own file."""
     if source == "printed":
         return printed("actions", "yaml")[NAMES.index(name)]
     return (EXAMPLES / f"actions-{name}.yaml").read_text()
@@ -44,7 +44,7 @@ def gist(events: list[dict[str, Any]]) -> list[str]:
 
 
 def command(*arguments: object) -> tuple[int, str]:
-    """`pendula actions …`: the exit code, and what it prints."""
+    """`pendula actions …`: the exit code and the output."""
     with CliRunner().isolation() as (out, _, _):
         code = run(["actions", *map(str, arguments)])
         return code, out.getvalue().decode()
@@ -72,7 +72,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 def served(client: httpx.Client, name: str, text: str, minutes: int = 1440) -> list[dict[str, Any]]:
-    """The events of a world that is made of a YAML text and lived through."""
+    """The events of a world created from a YAML text and advanced to its end."""
     client.post(WORLDS, params={"name": name}, content=text, headers=YAML).raise_for_status()
     answer = client.post(f"{WORLDS}/{name}/advance", json={"to": minutes})
     answer.raise_for_status()
@@ -162,7 +162,7 @@ def test_1_an_invalid_instance_is_rejected_with_its_code(
 
 @pytest.mark.section("2 Data model", door="HTTP")
 def test_2_an_event_has_minutes_inside_and_iso_time_outside(client: httpx.Client) -> None:
-    """An event counts minutes from the start of its epoch and also tells the ISO time."""
+    """An event has minutes from the start of its epoch, and the ISO time."""
     first = served(client, "model", example("clean", "own"))[0]
 
     assert (first["type"], first["action_id"], first["t"], first["at"]) == ("start", "A1", 485, "2025-07-01T08:05:00")
@@ -170,7 +170,7 @@ def test_2_an_event_has_minutes_inside_and_iso_time_outside(client: httpx.Client
 
 @pytest.mark.section("2 Data model", door="command line")
 def test_2_the_lock_table_has_holder_and_queue(tmp_path: Path) -> None:
-    """A row of the lock table says which action holds the lock and which wait for it, in order."""
+    """A row of the lock table names the holder of the lock and the waiting actions, in order."""
     defs = {"repair": definition(60, "workshop")}
     late = [submission(name, "repair", at) for name, at in (("A2", "23:30"), ("A4", "23:40"))]
 
@@ -218,7 +218,7 @@ def test_3_time_of_day_and_weather_modify_it(tmp_path: Path) -> None:
 
 @pytest.mark.section("4 Algorithm", door="command line")
 def test_4_an_action_starts_when_its_locks_are_free_and_ends_after_its_duration(tmp_path: Path) -> None:
-    """The start is the latest of the submission and the release of every lock that is needed."""
+    """An action starts at its submission or at the release of its last lock, whichever is later."""
     defs = {"a": definition(30, "x"), "b": definition(50, "y"), "both": definition(20, "x", "y")}
     actions = [submission("A", "a", "08:00"), submission("B", "b", "08:00"), submission("C", "both", "08:05")]
 
@@ -246,7 +246,7 @@ def test_4_an_end_can_submit_a_follow_up(client: httpx.Client) -> None:
 
 @pytest.mark.section("4 Algorithm", door="command line")
 def test_4_unfinished_actions_are_carried_over_to_the_next_epoch(tmp_path: Path) -> None:
-    """The start stays in its epoch, the end comes in the next one; nothing is lost between two files."""
+    """The start is in one epoch, the end in the next one; nothing is lost between two files."""
     first = ran(tmp_path, yaml.safe_dump(document({"watch": definition(120)}, submission("A", "watch", "23:00"))))
     tomorrow = {"index": 1, "start_at": "2025-07-02T00:00:00", "end_at": "2025-07-03T00:00:00"}
     follow = {**document({"watch": definition(120)}), "epoch": tomorrow, "carry": first["carry"]}
@@ -263,7 +263,7 @@ def test_4_unfinished_actions_are_carried_over_to_the_next_epoch(tmp_path: Path)
 
 @pytest.mark.section("5 Interrupts and priorities", door="HTTP")
 def test_5_an_interrupted_action_resumes_with_its_remaining_minutes(client: httpx.Client) -> None:
-    """A more important source interrupts; the rest is kept, and the action goes on under its id with that rest."""
+    """A source of higher priority interrupts; the action resumes under its id with its remaining minutes."""
     defs = {"work": definition(60, "hall"), "alarm": definition(10, "hall", preempts=True, priority=5)}
     text = yaml.safe_dump(document(defs, submission("A", "work", "08:00"), submission("B", "alarm", "08:25")))
 
@@ -294,7 +294,7 @@ def test_5_an_uninterruptible_action_runs_to_its_end(tmp_path: Path) -> None:
 
 @pytest.mark.section("5 Interrupts and priorities", door="command line")
 def test_5_an_action_stays_interrupted_while_the_cause_lasts(tmp_path: Path) -> None:
-    """What shares no lock with the cause goes on when the cause ends, not in the minute of the interrupt."""
+    """An action without a shared lock resumes when the cause ends, not in the minute of the interrupt."""
     defs = {"work": definition(60), "bell": definition(10, preempts=True, priority=5, interrupts=["work"])}
 
     events = gist(
@@ -377,21 +377,21 @@ def test_7_2_the_example_runs_as_printed_in_the_library(tmp_path: Path, source: 
 @pytest.mark.section("7.3 Example: radio", door="command line")
 @pytest.mark.parametrize("source", ["own", "printed"])
 def test_7_3_the_example_runs_as_printed_on_the_command_line(tmp_path: Path, source: str) -> None:
-    """Run as printed: the call takes 5 minutes, and may make something known."""
+    """Run as printed: the call takes 5 minutes, and can reveal an item."""
     assert gist(ran(tmp_path, example("radio", source))["epochs"][0]["events"]) == EXPECTED["radio"]
 
 
 @pytest.mark.section("7.3 Example: radio", door="HTTP")
 @pytest.mark.parametrize("source", ["own", "printed"])
 def test_7_3_the_example_runs_as_printed_over_http(client: httpx.Client, source: str) -> None:
-    """Run as printed: the call takes 5 minutes, and may make something known."""
+    """Run as printed: the call takes 5 minutes, and can reveal an item."""
     assert gist(served(client, f"radio-{source}", example("radio", source))) == EXPECTED["radio"]
 
 
 @pytest.mark.section("7.3 Example: radio", door="library")
 @pytest.mark.parametrize("source", ["own", "printed"])
 def test_7_3_the_example_runs_as_printed_in_the_library(tmp_path: Path, source: str) -> None:
-    """Run as printed: the call takes 5 minutes, and may make something known."""
+    """Run as printed: the call takes 5 minutes, and can reveal an item."""
     file = tmp_path / "example.yaml"
     file.write_text(example("radio", source))
 
@@ -402,7 +402,7 @@ def test_7_3_the_example_runs_as_printed_in_the_library(tmp_path: Path, source: 
 
 @pytest.mark.section("7.2 Example: repair", door="command line")
 def test_7_2_a_repair_waits_for_an_occupied_workshop(tmp_path: Path) -> None:
-    """Where the workshop is taken, the start moves to its release."""
+    """While the workshop is occupied, the start is delayed until its release."""
     repair = yaml.safe_load(example("repair", "own"))
     repair["actions_submitted"][0]["submitted_at"] = "2025-07-01T08:10:00"
     repair["action_defs"]["saw"] = definition(40, "workshop")
@@ -413,7 +413,7 @@ def test_7_2_a_repair_waits_for_an_occupied_workshop(tmp_path: Path) -> None:
 
 @pytest.mark.section("7.3 Example: radio", door="HTTP")
 def test_7_3_a_radio_call_is_visible_to_the_player(client: httpx.Client) -> None:
-    """A call that may trigger an event reaches the player: a visibility change says that it became known."""
+    """A call that can trigger an event reaches the player by a visibility change."""
     text = example("radio", "own") + "options: {pc: Mira}\n"
 
     change = served(client, "reaching", text)[-1]
@@ -439,7 +439,7 @@ def test_7_3_a_radio_call_interrupts_lower_priority_actions_if_configured(tmp_pa
 
 @pytest.mark.section("7.3 Example: radio", door="command line")
 def test_7_3_a_list_of_verbs_without_preemption_is_a_fault_of_the_file(tmp_path: Path) -> None:
-    """A list of verbs that never interrupts anything is refused, with what is missing."""
+    """A list of verbs that never interrupts anything is refused with the missing setting."""
     radio = yaml.safe_load(example("radio", "own"))
     radio["actions_submitted"][0]["submitted_at"] = "2025-07-01T08:12:00"
     radio["action_defs"]["radio"]["interrupts"] = ["radio"]
@@ -455,7 +455,7 @@ def test_7_3_a_list_of_verbs_without_preemption_is_a_fault_of_the_file(tmp_path:
 
 @pytest.mark.section("8 Logs and visibility", door="HTTP")
 def test_8_the_player_log_has_visible_events_and_later_reveals_hidden_ones(client: httpx.Client) -> None:
-    """The world log has every event; the player's has only visible ones, and a reveal copies older events into it."""
+    """The world log has every event; the player's has only visible ones, and a reveal copies older events to it."""
     defs = {"hide": definition(10), "tell": definition(10, may_trigger_event=True)}
     reveal = [{"id": "secret", "reveals": [0]}]
     text = yaml.safe_dump(
@@ -487,7 +487,7 @@ def test_8_audio_files_are_named_by_epoch_slot_and_channel(tmp_path: Path) -> No
 
 @pytest.mark.section("8 Logs and visibility", door="command line")
 def test_8_an_expiry_is_an_event(tmp_path: Path) -> None:
-    """Visibility changes by events alone: an expiry is an event in the first minute after the time of an item."""
+    """Visibility changes only by events: an item expires by an event in the first minute after its lifetime."""
     knowledge = [{"id": "rumour", "scope": "pc", "freshness": 180, "ttl_min": 120}]
 
     (event,) = events_of(tmp_path, document({}, world_state={"knowledge": knowledge}, options={"pc": "ann"}))
@@ -509,7 +509,7 @@ def test_9_the_same_input_gives_the_same_bytes(tmp_path: Path, name: str) -> Non
 
 @pytest.mark.section("9 Acceptance criteria", door="HTTP")
 def test_9_an_uninterruptible_action_is_cancelled_only_by_force(client: httpx.Client) -> None:
-    """An action that is not interruptible runs through; only a cancellation with force ends it, and says so."""
+    """An action that is not interruptible runs through; only a cancellation with force ends it, and reports that."""
     text = example("repair", "own")
     client.post(WORLDS, params={"name": "forced"}, content=text, headers=YAML).raise_for_status()
     client.post(f"{WORLDS}/forced/advance", json={"to": 500}).raise_for_status()
@@ -526,7 +526,7 @@ def test_9_an_uninterruptible_action_is_cancelled_only_by_force(client: httpx.Cl
 
 @pytest.mark.section("10 Appendix: interfaces", door="HTTP")
 def test_10_an_instance_of_the_appendix_is_accepted_and_its_event_has_the_members(client: httpx.Client) -> None:
-    """A submission and an event have the members of the appendix; further submissions come as YAML too."""
+    """A submission and an event have the members of the appendix; later submissions can be YAML too."""
     text = example("repair", "own").partition("actions_submitted")[0] + f"epoch: {json.dumps(DAY)}\n"
     client.post(WORLDS, params={"name": "appendix"}, content=text, headers=YAML).raise_for_status()
     instance = "actions:\n  - {id: A2, actor: Ronja, verb: repair, params: any, submitted_at: 2025-07-01T08:10:00}\n"

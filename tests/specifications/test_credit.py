@@ -1,4 +1,4 @@
-"""The specification of the credit runner, section by section, through the outermost door that applies."""
+"""The specification of the credit runner, section by section, through the outermost interface that applies."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def pendula(monkeypatch: pytest.MonkeyPatch) -> Program:
-    """`pendula(...)` with `--json` in this process: its exit code and what it prints."""
+    """`pendula(...)` with `--json` in this process: its exit code and its output."""
     for name in BY_VARIABLE:
         monkeypatch.delenv(name, raising=False)
 
@@ -58,7 +58,7 @@ def pendula(monkeypatch: pytest.MonkeyPatch) -> Program:
 
 @pytest.fixture
 def run_of(pendula: Program) -> Callable[..., Told]:
-    """`pendula credit run` of a file, which has to end well."""
+    """`pendula credit run` of a file, which has to succeed."""
 
     def call(file: Path, ticks: int, *options: object) -> Told:
         code, told = pendula("credit", "run", file, "--ticks", ticks, *options)
@@ -164,7 +164,7 @@ async def test_2_2_start_pause_resume_and_stop(tmp_path: Path) -> None:
 
 @pytest.mark.section("2.2 Events of the scenario", door="command line")
 def test_2_2_actions_originate_from_behaviour_and_scenario_events(run_of: Callable[..., Told], tmp_path: Path) -> None:
-    """A tick carries out what the scenario dates: here three payments that close a circle, then a clearing."""
+    """A tick runs the scenario events of its time: here three payments that close a cycle, then a clearing."""
     told = run_of(CIRCLE, 4, "--intensity", 0, "--out", tmp_path)
 
     kinds = [(event["type"], event["tick_index"]) for event in domain(lines_of(tmp_path))]
@@ -193,7 +193,7 @@ async def test_3_1_the_seed_comes_from_the_request_or_from_the_server_and_is_kep
 
 @pytest.mark.section("3.1 Fixed seed", door="command line")
 def test_3_1_a_process_can_fix_the_seed(run_of: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests the seed can be fixed by the environment, and two runs are then the same."""
+    """The environment can fix the seed for tests, so that two runs are equal."""
     given = run_of(PRESETS, 5, "--cap", 500, "--seed", 9)
     monkeypatch.setenv("SIMULATOR_FIXED_SEED", "9")
 
@@ -230,7 +230,7 @@ def test_3_4_the_seed_of_a_tick_follows_from_seed_and_tick() -> None:
 
 @pytest.mark.section("3.4 Pause", door="HTTP")
 async def test_3_4_a_pause_does_not_shift_the_random_sequence(tmp_path: Path) -> None:
-    """What a tick plans depends on seed and tick alone: a run that was paused is the run that was not."""
+    """The plan of a tick depends on seed and tick alone: a pause does not change a run."""
     async with simulator(tmp_path / "data", QUICK) as sim:
         run_id = await serve(sim, example("presets"), seed=42, settings={"amount_cap": "500"})
         await sim.after_tick(run_id, 3)
@@ -249,7 +249,7 @@ async def test_3_4_a_pause_does_not_shift_the_random_sequence(tmp_path: Path) ->
 
 @pytest.mark.section("4.1 Intensity of zero", door="HTTP")
 async def test_4_1_at_zero_percent_the_run_continues_without_domain_events(tmp_path: Path) -> None:
-    """At 0 % nothing is planned and no domain event comes, but time passes and `run_status` goes on."""
+    """At 0 % nothing is planned and no domain event is sent, but time advances and `run_status` continues."""
     quick = {"clearing_every_n_ticks": "1", "amount_cap": "500"}
     async with simulator(tmp_path / "data") as sim:
         run_id = await serve(sim, example("presets"), intensity_percent=0, settings=quick)
@@ -312,7 +312,7 @@ def test_4_3_no_more_calls_are_in_flight_than_the_setting_allows(run_of: Callabl
 def test_4_3_a_core_receives_no_more_payments_a_second_than_the_limit(
     run_of: Callable[..., Told], tmp_path: Path
 ) -> None:
-    """`max_payments_per_sec` bounds the calls of every second of the wall clock; what is above waits."""
+    """`max_payments_per_sec` bounds the calls of every second of the wall clock; further ones wait."""
     file = tmp_path / "wire.json"
     file.write_text(json.dumps(WIRE), encoding="utf-8")
     with serving_core(WIRE) as core:
@@ -324,7 +324,7 @@ def test_4_3_a_core_receives_no_more_payments_a_second_than_the_limit(
 
 @pytest.mark.section("4.3 Actions above a limit", door="HTTP")
 async def test_4_3_actions_above_the_limit_wait_and_queue_depth_counts_them(tmp_path: Path) -> None:
-    """Actions above a limit wait for the next tick; `queue_depth` in the status and on the stream says how many."""
+    """Actions above a limit wait for the next tick; `queue_depth` in the status and on the stream counts them."""
     settings = {"max_payments_per_sec": "2", "actions_per_tick_max": "5"}
     scenario = example("choice")
     for profile in scenario["behaviorProfiles"]:
@@ -363,7 +363,7 @@ def test_4_3_too_many_timeouts_or_errors_end_the_run(
 
 
 def pendula_says(pendula: Program, *arguments: object) -> tuple[int, str]:
-    """The exit code and all that is printed, also where a result and a refusal are printed both."""
+    """The exit code and the whole output, including a refusal beside a result."""
     with CliRunner().isolation() as (out, err, _):
         code = run([*(str(argument) for argument in arguments), "--json"])
         sys.stdout.flush()
@@ -375,7 +375,7 @@ def pendula_says(pendula: Program, *arguments: object) -> tuple[int, str]:
 
 @pytest.mark.section("5.1 Payment attempt", door="HTTP")
 async def test_5_1_a_payment_attempt_is_made_published_and_counted(tmp_path: Path) -> None:
-    """An attempt has a sender, a receiver, an equivalent and an amount; what comes of it is told and counted."""
+    """An attempt has a sender, a receiver, an equivalent and an amount; its result is published and counted."""
     async with simulator(tmp_path / "data") as sim:
         run_id = await serve(sim, example("presets"), settings={"amount_cap": "500"})
         await sim.after_tick(run_id, 20)
@@ -408,7 +408,7 @@ async def test_5_1_a_clearing_is_announced_before_it_runs(tmp_path: Path) -> Non
 def test_5_1_the_static_policy_clears_at_a_fixed_interval_of_ticks(
     run_of: Callable[..., Told], setting: tuple[str, ...], every: int
 ) -> None:
-    """The default policy clears every 25 ticks, or as often as SIMULATOR_CLEARING_EVERY_N_TICKS says."""
+    """The default policy clears every 25 ticks, or at the interval in SIMULATOR_CLEARING_EVERY_N_TICKS."""
     told = run_of(PRESETS, 60, "--cap", 500, *setting)
 
     assert told["clearing"]
@@ -420,7 +420,7 @@ def test_5_1_the_adaptive_policy_decides_at_every_tick_from_its_signals(
     run_of: Callable[..., Told], tmp_path: Path
 ) -> None:
     """The adaptive policy decides for each equivalent at every tick, from a rolling rate, the volume and the cost of
-    the last call, and what is in flight or waits; depth and budget grow with the rate, and calls keep their distance.
+    the last call, and calls in flight or waiting; depth and budget grow with the rate, with a minimum interval.
     """
     run_of(EXAMPLES / "credit-tight.json", 60, "--set", EXAMPLES / "credit-adaptive.json", "--out", tmp_path)
 
@@ -482,7 +482,7 @@ def test_6_a_smaller_intensity_plans_a_prefix() -> None:
 
 @pytest.mark.section("6.1 Presets by profile id", door="command line")
 def test_6_1_the_six_ids_are_presets_and_rules_are_ignored(run_of: Callable[..., Told], tmp_path: Path) -> None:
-    """The six ids of the specification have rates, amounts and receivers of their own; `rules` may be ignored."""
+    """The six ids of the specification have their own rates, amounts and receivers; `rules` can be ignored."""
     run_of(PRESETS, 200, "--cap", 500, "--out", tmp_path)
 
     senders: dict[str, int] = {}
@@ -540,7 +540,7 @@ def test_6_2_amounts_are_lognormal_normal_or_triangular_texts(run_of: Callable[.
 
 @pytest.mark.section("7 Calls of the core", door="HTTP")
 async def test_7_a_run_calls_a_real_core_for_payments_and_clearing(tmp_path: Path) -> None:
-    """The runner calls the endpoints of a core for payments and clearing, each call under a key of its own."""
+    """The runner calls the endpoints of a core for payments and clearing, each call with its own key."""
     settings = {"clearing_every_n_ticks": "3", "amount_cap": "3"}
     with serving_core(WIRE) as core:
         async with simulator(tmp_path / "data", credit_engines={"core": core.url}) as sim:
@@ -557,7 +557,7 @@ async def test_7_a_run_calls_a_real_core_for_payments_and_clearing(tmp_path: Pat
 
 @pytest.mark.section("7 Refusals", door="HTTP")
 async def test_7_a_refusal_does_not_end_a_run(tmp_path: Path) -> None:
-    """A payment without a route or above a limit is told as failed, and the run goes on."""
+    """A payment without a route or above a limit fails with an event, and the run continues."""
     scenario = example("circle")
     scenario["events"] = [
         {"time": 0, "type": "payment", "params": {"from": "ann", "to": "bea", "amount": "999"}},
@@ -625,7 +625,7 @@ async def test_8_1_a_tick_event_is_sent_only_on_request(tmp_path: Path) -> None:
 
 @pytest.mark.section("8.2 Best effort", door="command line")
 def test_8_2_without_clearing_no_clearing_event_is_sent(run_of: Callable[..., Told], tmp_path: Path) -> None:
-    """`clearing.plan` and `clearing.done` come where clearing is on and clears something."""
+    """`clearing.plan` and `clearing.done` are sent if clearing is on and clears something."""
     run_of(PRESETS, 60, "--cap", 500, "--set", "CLEARING_ENABLED=false", "--out", tmp_path)
 
     assert {event["type"] for event in lines_of(tmp_path)} - {"tx.failed"} == {"tx.updated"}
@@ -646,7 +646,7 @@ async def test_8_3_ops_sec_is_smoothed_and_queue_depth_is_zero_without_a_queue(t
 
 @pytest.mark.section("9 Number of attempts (SB-08)", door="command line")
 def test_9_a_fixed_seed_gives_the_expected_number_of_attempts(run_of: Callable[..., Told], tmp_path: Path) -> None:
-    """With a fixed seed and a simple scenario, N ticks try the expected number of payments."""
+    """With a fixed seed and a simple scenario, N ticks attempt the expected number of payments."""
     minimal = {
         "schema_version": "scenario/1",
         "scenario_id": "two",

@@ -103,7 +103,7 @@ def held(state: dict[str, Any], robot_id: str) -> set[str]:
 
 
 def graph(tmp_path: Path, **members: Any) -> Path:
-    """A sound map of two nodes, but for what is said."""
+    """A valid map of two nodes, apart from the given changes."""
     form = {
         "contractVersion": "1.0.0",
         "mapId": "small",
@@ -126,7 +126,7 @@ def profile(tmp_path: Path, **safety: Any) -> Path:
 
 @pytest.mark.section("3.3 Assumptions", door="command line")
 def test_3_3_pick_and_drop_are_nodes(tmp_path: Path) -> None:
-    """A task picks and drops in nodes of the graph; one that names anything else cannot begin."""
+    """A task picks and drops in nodes of the graph; one that names anything else cannot start."""
     file = tmp_path / "lost.yaml"
     file.write_text(PREEMPTED.replace("pickNodeId: A", "pickNodeId: A->B"), encoding="utf-8")
 
@@ -138,7 +138,7 @@ def test_3_3_pick_and_drop_are_nodes(tmp_path: Path) -> None:
 @pytest.mark.section("4.1 Units and time", door="HTTP")
 @pytest.mark.anyio
 async def test_4_1_positions_are_metres_angles_radians_speeds_metres_a_second(tmp_path: Path) -> None:
-    """Every door has metres, radians, metres a second and whole milliseconds."""
+    """Every interface has metres, radians, metres a second and whole milliseconds."""
     async with served(tmp_path) as client:
         hall = {"contractVersion": "1.0.0", "name": "h", "durationMs": 9000, "sample": {"name": "reference-hall"}}
         assert (await client.post(BASE, params={"name": "h", "live": True}, json=hall)).status_code == 201
@@ -152,7 +152,7 @@ async def test_4_1_positions_are_metres_angles_radians_speeds_metres_a_second(tm
 
 @pytest.mark.section("4.1 Units and time", door="command line")
 def test_4_1_tests_run_in_virtual_time() -> None:
-    """A simulated run has a time of its own: its ticks are a period apart, whatever the clock of the machine says."""
+    """A simulated run has its own time: its ticks are a period apart, whatever the clock of the machine."""
     times = [state["nowMs"] for state in states(SILENT)]
 
     assert times == [100 * tick for tick in range(len(times))]
@@ -160,7 +160,7 @@ def test_4_1_tests_run_in_virtual_time() -> None:
 
 @pytest.mark.section("4.3 Truck geometry", door="command line")
 def test_4_3_a_truck_has_head_tail_and_width(tmp_path: Path) -> None:
-    """A truck is its pivot between the front wheels with head, tail and width; none of them may be left out."""
+    """A truck is its pivot between the front wheels with head, tail and width; all of them are required."""
     form = json.loads((GOLDEN / "RobotProfile.json").read_text(encoding="utf-8"))
     for member in ("head", "tail", "width"):
         file = tmp_path / f"{member}.json"
@@ -181,7 +181,7 @@ def test_4_3_a_truck_has_head_tail_and_width(tmp_path: Path) -> None:
     ],
 )
 def test_5_1_every_margin_is_reported(tmp_path: Path, member: str) -> None:
-    """Each margin of a type of truck must be given, that of the sides too; none has a silent default."""
+    """Each margin of a type of truck is required, also at the sides; none has a default."""
     refused = pendula("fleet", "check", graph(tmp_path), "--profiles", profile(tmp_path, **{member: None}), code=1)
 
     assert member in refused
@@ -200,7 +200,7 @@ def test_5_1_an_error_bound_names_its_source(tmp_path: Path, member: str) -> Non
 
 @pytest.mark.section("5.5 Safety stop and traffic hold", door="command line")
 def test_5_5_reasons_to_stop_are_distinguished() -> None:
-    """A truck that waits for another one is in TRAFFIC_HOLD; one that is not heard is OFFLINE; the log says which."""
+    """A truck that waits for another one is in TRAFFIC_HOLD; a silent one is OFFLINE; the log has the reason."""
     last = states(SILENT)[-1]
 
     assert result(last, "R1")["holdReason"] == "OFFLINE"
@@ -271,7 +271,7 @@ def test_6_4_both_directions_share_a_group_whatever_the_order_of_the_file(tmp_pa
     ],
 )
 def test_6_7_faults_of_a_map_are_found(tmp_path: Path, members: dict[str, Any], code: str) -> None:
-    """The compiler finds edges without length, ends that are not there, missing ways back and bends too tight."""
+    """The compiler finds edges without length, unknown ends, missing ways back and too tight bends."""
     form = pendula("fleet", "check", graph(tmp_path, **members), "--profiles", profile(tmp_path), "--json", code=None)
 
     assert code in form
@@ -327,7 +327,7 @@ def test_7_2_a_route_has_segments_with_geometry_style_and_revision() -> None:
 
 @pytest.mark.section("9.1 Names of resources", door="command line")
 def test_9_1_resources_have_the_names_of_their_kinds() -> None:
-    """What a truck needs is named EDGE_GROUP:…, NODE:…, CONFLICT:… or CS:…."""
+    """The resources of a truck are named EDGE_GROUP:…, NODE:…, CONFLICT:… or CS:…."""
     lines = pendula("fleet", "export", ran(SILENT)[1], "--tick", 60, "--upto", 60).splitlines()
     names = {
         name
@@ -340,7 +340,7 @@ def test_9_1_resources_have_the_names_of_their_kinds() -> None:
     assert {name.split(":")[0] for name in names} <= {"EDGE_GROUP", "NODE", "CONFLICT", "CS"}
 
 
-# A truck drives to a station over a lane that is closed before it; another way leads there.
+# A truck drives to a station over a lane that is closed ahead of it; there is another way.
 CLOSED_LANE = """\
 contractVersion: 1.0.0
 name: closed-lane
@@ -395,7 +395,7 @@ def test_7_3_a_change_of_the_map_reroutes_a_truck() -> None:
 @pytest.mark.section("7.3 Replanning", door="HTTP")
 @pytest.mark.anyio
 async def test_7_3_an_operator_closes_and_opens_places_of_a_served_fleet(tmp_path: Path) -> None:
-    """The map of a running fleet is changed by closing and opening places; everybody sees what is closed, and why."""
+    """The map of a running fleet changes by closing and opening places; closed places and their reasons are public."""
     async with served(tmp_path) as client:
         hall = {"contractVersion": "1.0.0", "name": "h", "durationMs": 9000, "sample": {"name": "reference-hall"}}
         await client.post(BASE, params={"name": "h", "live": True}, json=hall)
@@ -433,15 +433,15 @@ def test_10_2_a_tick_has_states_and_gives_locks_results_reasons_and_commands() -
 
 @pytest.mark.section("10.9 Parking and preemption", door="command line")
 def test_10_9_an_idle_truck_drives_to_its_rest_and_takes_a_task_at_the_next_node() -> None:
-    """A truck without a task drives to its rest node. A task that comes meanwhile is taken up at the next node beyond
-    its grant, and never in the middle of an edge."""
+    """A truck without a task drives to its rest node. It takes a new task at the next node beyond
+    its grant, never in the middle of an edge."""
     form, _ = ran(PREEMPTED)
     about = [(robot(state, "R1")["task"], robot(state, "R1")["pose"]["x"]) for state in states(PREEMPTED)]
     asked = next(n for n, (task, _) in enumerate(about) if task["pendingTaskId"] == "T1")
     taken = next(n for n, (task, _) in enumerate(about) if task["taskId"] == "T1")
 
     assert {task["phase"] for task, _ in about[:taken]} == {"TO_PARK"}
-    # Asked for between A and B, when the grant ends between B and C: taken up in C, which is 24 m from A, before D.
+    # Submitted between A and B while the grant ends between B and C: taken in C, which is 24 m from A, before D.
     grants = states(PREEMPTED)[asked - 1]["locks"]["robots"][0]["grantEndS"]
     assert 1 < about[asked][1] < 6
     assert 24 < grants <= 36
@@ -451,7 +451,7 @@ def test_10_9_an_idle_truck_drives_to_its_rest_and_takes_a_task_at_the_next_node
 
 @pytest.mark.section("11.1 Phases of a task", door="command line")
 def test_11_1_a_task_goes_to_the_pick_loads_goes_to_the_drop_and_unloads() -> None:
-    """A task is to the pick, loading, to the drop, unloading, in this order; loading takes the time that it takes."""
+    """A task is: to the pick, loading, to the drop, unloading, in this order; loading has no fixed time."""
     phases = [robot(state, "R1")["task"]["phase"] for state in states(PREEMPTED)]
     order = [phase for phase, before in zip(phases[1:], phases, strict=False) if phase != before]
     start = order.index("LOADING")
@@ -463,7 +463,7 @@ def test_11_1_a_task_goes_to_the_pick_loads_goes_to_the_drop_and_unloads() -> No
 @pytest.mark.section("11.2 Which truck gets a task", door="HTTP")
 @pytest.mark.anyio
 async def test_11_2_the_nearest_truck_gets_the_task_and_names_decide_between_equals(tmp_path: Path) -> None:
-    """A ready task goes to the idle truck with the least way to its pick; between equals the name decides."""
+    """A ready task is assigned to the idle truck with the shortest way to its pick; between equals the name decides."""
     form = {
         "contractVersion": "1.0.0",
         "name": "pair",
@@ -501,7 +501,7 @@ async def test_11_2_the_nearest_truck_gets_the_task_and_names_decide_between_equ
 
 @pytest.mark.section("11.3 Locks while a truck loads", door="command line")
 def test_11_3_a_truck_that_loads_holds_its_node() -> None:
-    """While it loads or unloads, a truck holds the node it stands in."""
+    """A truck holds its node while it loads or unloads."""
     loading = [state for state in states(PREEMPTED) if robot(state, "R1")["task"]["phase"] == "LOADING"]
 
     assert loading
@@ -510,7 +510,7 @@ def test_11_3_a_truck_that_loads_holds_its_node() -> None:
 
 @pytest.mark.section("12.1 Rolling target", door="command line")
 def test_12_1_a_command_names_a_point_ahead_on_the_route() -> None:
-    """Each tick every truck is told a target on its route, no farther ahead than rtpLookaheadM."""
+    """Each tick commands a target on its route to every truck, no farther ahead than rtpLookaheadM."""
     commands = [one for state in states(PREEMPTED) for one in state["commands"] if one["mode"] == "GO"]
 
     assert commands
@@ -519,7 +519,7 @@ def test_12_1_a_command_names_a_point_ahead_on_the_route() -> None:
 
 @pytest.mark.section("12.2 The target and the hold point", door="command line")
 def test_12_2_no_target_lies_behind_the_hold_point() -> None:
-    """A target never lies beyond the hold point of the same tick."""
+    """A target is never beyond the hold point of the same tick."""
     for state in states(SILENT):
         for command in state["commands"]:
             hold = result(state, command["robotId"])["holdPoint"]
@@ -536,8 +536,8 @@ def test_12_4_a_silent_truck_is_commanded_to_stop() -> None:
 
 @pytest.mark.section("13.1 Pose jump", door="command line")
 def test_13_1_a_pose_jump_stops_the_truck_and_releases_nothing() -> None:
-    """A pose that changes more than a truck can drive stops it at once, frees nothing, and is told; once poses are
-    steady it goes on."""
+    """A pose that changes more than a truck can drive stops it with an alert and releases nothing; once poses are
+    steady it continues."""
     form, _ = ran(JUMP)
     before, during = states(JUMP)[98], states(JUMP)[108]
 
@@ -550,8 +550,8 @@ def test_13_1_a_pose_jump_stops_the_truck_and_releases_nothing() -> None:
 
 @pytest.mark.section("13.2 Offline", door="command line")
 def test_13_2_a_silent_truck_is_offline_and_keeps_its_locks() -> None:
-    """A truck whose status is older than robotOfflineMs is OFFLINE in its state, an alert says so, nothing that it
-    holds is freed, and the others wait."""
+    """A truck whose status is older than robotOfflineMs is OFFLINE in its state and raises an alert, none of its locks
+    is released, and the others wait."""
     form, _ = ran(SILENT)
     before, last = states(SILENT)[148], states(SILENT)[-1]
     turned = next(state for state in states(SILENT) if robot(state, "R1")["status"] == "OFFLINE")
@@ -580,7 +580,7 @@ async def test_13_2_a_truck_that_never_reported_raises_the_alert_too(tmp_path: P
 @pytest.mark.section("13.2 Offline", door="HTTP")
 @pytest.mark.anyio
 async def test_13_2_an_operator_can_clear_relocate_and_force_a_release(tmp_path: Path) -> None:
-    """The interface has CLEAR_FAULT, RELOCATE and FORCE_RELEASE; freeing by force needs a second word."""
+    """The interface has CLEAR_FAULT, RELOCATE and FORCE_RELEASE; a forced release needs a confirmation."""
     async with served(tmp_path) as client:
         hall = {"contractVersion": "1.0.0", "name": "h", "durationMs": 9000, "sample": {"name": "reference-hall"}}
         await client.post(BASE, params={"name": "h", "live": True}, json=hall)
@@ -600,8 +600,8 @@ async def test_13_2_an_operator_can_clear_relocate_and_force_a_release(tmp_path:
 
 @pytest.mark.section("14.1 Snapshots on disk", door="command line")
 def test_14_1_every_tick_is_in_the_log_with_states_routes_locks_reasons_and_commands() -> None:
-    """The log gives for each tick its time, the state of every truck, id and revision of its route, who holds what, why
-    it stands and for whom, and what it was told."""
+    """The log gives for each tick its time, the state of every truck, id and revision of its route, the locks, why
+    it stands and for which truck, and its command."""
     last = states(SILENT)[-1]
 
     parse("TickSnapshot", json.dumps(last))
@@ -614,7 +614,7 @@ def test_14_1_every_tick_is_in_the_log_with_states_routes_locks_reasons_and_comm
 
 @pytest.mark.section("14.2 Replay", door="command line")
 def test_14_2_a_replayed_journal_gives_the_same_outcome() -> None:
-    """A run is computed again from its log as fast as the machine can, and every tick comes out as it was recorded."""
+    """A run is replayed from its log at full speed, and every tick equals the recorded one."""
     form = printed_json("fleet", "replay", ran(SILENT)[1])
 
     assert (form["ticks"], form["firstDifference"]) == (300, None)
@@ -631,7 +631,7 @@ def test_14_2_equal_inputs_give_equal_outputs(tmp_path: Path) -> None:
 
 @pytest.mark.section("15.2 Fast and parallel tests", door="library")
 def test_15_2_runs_share_nothing() -> None:
-    """Two simulations may run at once: they have no state in common, and no test waits for a clock."""
+    """Two simulations can run at once: they share no state, and no test waits for a clock."""
     from pendula.fleet.scenarios import Run, shipped
 
     one, other = Run(shipped("arrival")), Run(shipped("arrival"))
@@ -645,7 +645,7 @@ def test_15_2_runs_share_nothing() -> None:
 @pytest.mark.section("15.3 Scenarios that must pass", door="command line")
 @pytest.mark.parametrize("name", [PREEMPTED, JUMP, SILENT], ids=["park-preempt", "pose jump", "offline"])
 def test_15_3_a_scenario_passes_an_independent_checker(name: str) -> None:
-    """Each scenario ends as expected, and a judge that sees poses alone finds no envelope that meets another."""
+    """Each scenario ends as expected, and a checker that sees poses alone finds no overlapping envelopes."""
     form, _ = ran(name)
 
     assert form["violations"] == []
@@ -655,7 +655,7 @@ def test_15_3_a_scenario_passes_an_independent_checker(name: str) -> None:
 @pytest.mark.section("B1 RobotState", door="library")
 @pytest.mark.parametrize(("number", "name"), list(enumerate(B)), ids=B)
 def test_b_the_printed_payloads_are_read_and_written_byte_for_byte(number: int, name: str) -> None:
-    """Each printed payload is read as its contract, comments and all, and written again with the same members and
+    """Each printed payload is read by its contract, comments included, and written with the same members and
     values."""
     text = printed("fleet", "json5")[number]
     own = (EXAMPLES / FILES[name]).read_text(encoding="utf-8")
@@ -667,7 +667,7 @@ def test_b_the_printed_payloads_are_read_and_written_byte_for_byte(number: int, 
 @pytest.mark.section("B1 RobotState", door="HTTP")
 @pytest.mark.anyio
 async def test_b1_a_truck_reports_with_the_unchanged_payload(tmp_path: Path) -> None:
-    """A truck posts the printed state, and the fleet serves what it said in the same form and units."""
+    """A truck posts the printed state, and the fleet serves it in the same form and units."""
     async with served(tmp_path) as client:
         hall = {"contractVersion": "1.0.0", "name": "h", "durationMs": 9000, "sample": {"name": "reference-hall"}}
         made = await client.post(BASE, params={"name": "h", "live": True, "nowMs": 123_456_789}, json=hall)
@@ -686,7 +686,7 @@ async def test_b1_a_truck_reports_with_the_unchanged_payload(tmp_path: Path) -> 
 @pytest.mark.section("B1 RobotState", door="command line")
 @pytest.mark.parametrize("name", B)
 def test_b_the_printed_payloads_are_checked_on_the_command_line(name: str) -> None:
-    """A pasted payload is known by its members, and printed in canonical form."""
+    """A pasted payload is recognized by its members, and printed in canonical form."""
     file = EXAMPLES / FILES[name]
 
     assert pendula("fleet", "payload", file) == f"{file} is a {name}.\n"
@@ -705,7 +705,7 @@ def test_b1_the_payload_becomes_exact_integers_inside() -> None:
 
 
 def members_of(form: Any, prefix: str = "") -> set[str]:
-    """The paths of all members; those of the entries of a list are its own."""
+    """The paths of all members; entries of a list have the path of the list."""
     if isinstance(form, list):
         return set().union(*(members_of(one, prefix) for one in form)) if form else set()
     if not isinstance(form, dict):

@@ -1,4 +1,4 @@
-"""The specification of the fleet, section by section: reservation and control of traffic, and what happens in faults.
+"""The specification of the fleet, section by section: reservation, traffic control and faults.
 
 Sections about interfaces, contracts, tasks, logs, replay and simulation are in `test_fleet.py`.
 """
@@ -36,7 +36,7 @@ RULES = ("I-1", "I-2", "I-3", "I-7", "I-8", "I-13", "I-14")
 
 
 def pendula(*arguments: object) -> str:
-    """What the program prints for a command that succeeds."""
+    """The output of a command that succeeds."""
     with CliRunner().isolation() as (out, err, _):
         code = program([str(one) for one in arguments])
         sys.stdout.flush()
@@ -88,7 +88,7 @@ def until(run: Run, condition: Callable[[TickOutputs], bool]) -> TickOutputs:
 
 @pytest.mark.section("2.1 Normative words", door="library")
 def test_2_1_if_no_decision_is_possible_all_trucks_stop_with_the_reason() -> None:
-    """Where a requirement cannot be met at runtime, the system goes into a safe mode: it stops and says why."""
+    """If a requirement cannot be met at run time, the system enters a safe mode: it stops and reports the reason."""
     run = scenario_run("hall")
     until(run, lambda one: one.now_ms > 20_000)
     granted = [sorted(record.held) for record in run.traffic.records]
@@ -105,7 +105,7 @@ def test_2_1_if_no_decision_is_possible_all_trucks_stop_with_the_reason() -> Non
 
 @pytest.mark.section("4.4 Safety envelope and following gap", door="library")
 def test_4_4_the_gap_is_separate_from_the_envelope() -> None:
-    """The envelope always counts, the gap is an operating rule of its own that may be 0 and never widens a shape."""
+    """The envelope always counts; the gap is a separate operating rule that can be 0 and never widens a shape."""
     wide = envelope_of(replace(FL_STD, min_following_gap_um=3_000_000))
     none = envelope_of(replace(FL_STD, min_following_gap_um=0))
 
@@ -116,7 +116,7 @@ def test_4_4_the_gap_is_separate_from_the_envelope() -> None:
 @pytest.mark.section("5.2 Safety envelope (S1)", door="command line")
 @pytest.mark.parametrize("name", ["crossing", "near-lanes", "tail-swing", "follow"])
 def test_5_2_no_two_envelopes_ever_overlap(name: str) -> None:
-    """At no instant do the envelopes of two trucks intersect, judged from poses alone in every tick."""
+    """At no instant do the envelopes of two trucks intersect, checked from poses alone in every tick."""
     form = ran(name)
 
     assert form["invariants"]["I-2"]["checked"] > 200
@@ -137,13 +137,13 @@ def test_5_3_the_radius_of_a_node_lock_is_that_of_the_formula() -> None:
 @pytest.mark.section("5.3 Turning radius and node lock (S2)", door="command line")
 @pytest.mark.parametrize("name", ["crossing-turn", "crossing-every"])
 def test_5_3_a_locked_node_belongs_to_one_truck_alone(name: str) -> None:
-    """While a truck holds a node lock, no other envelope comes into its disc."""
+    """While a truck holds a node lock, no other envelope enters its disc."""
     assert ran(name)["invariants"]["I-7"] == {"checked": ran(name)["invariants"]["I-2"]["checked"], "violations": 0}
 
 
 @pytest.mark.section("5.4 Swept envelope in bends (S3)", door="command line")
 def test_5_4_the_tail_swinging_out_of_a_bend_excludes_a_nearby_lane() -> None:
-    """A lane that only the swinging tail reaches conflicts with the bend; one a little farther off does not."""
+    """A lane that only the swinging tail reaches conflicts with the bend; one a little farther away does not."""
     near, apart = (ran(name)["metrics"]["waitMsByReason"] for name in ("tail-swing", "tail-swing-apart"))
 
     assert sum(near.values()) > 0
@@ -165,7 +165,7 @@ def test_5_5_the_reasons_to_stand_are_distinguished() -> None:
     assert found == {"NONE", "TRAFFIC_HOLD", "SAFETY_STOP", "ROBOT_FAULT", "OFFLINE"}
 
 
-# -- 6: the map compiler, as far as traffic rests on it ---
+# -- 6: the map compiler, as far as it concerns traffic ---
 
 
 @pytest.mark.section("6.4 Edge groups with one direction", door="command line")
@@ -180,7 +180,7 @@ def test_6_4_a_lane_is_driven_in_one_direction_at_a_time() -> None:
 
 @pytest.mark.section("6.5 Geometry conflicts", door="command line")
 def test_6_5_lanes_that_run_close_together_exclude_each_other() -> None:
-    """Two lanes without a common node conflict where their swept areas meet, and nowhere where they do not."""
+    """Two lanes without a common node conflict exactly where their swept areas overlap."""
     near, apart = (ran(name)["metrics"]["waitMsByReason"] for name in ("near-lanes", "near-lanes-apart"))
 
     assert near["WAIT_CONFLICT"] > 0
@@ -189,7 +189,7 @@ def test_6_5_lanes_that_run_close_together_exclude_each_other() -> None:
 
 @pytest.mark.section("6.6 Critical sections (L1)", door="library")
 def test_6_6_a_section_is_entered_only_with_its_token() -> None:
-    """Whoever is in a critical section holds its token, and one truck holds it at a time."""
+    """A truck in a critical section holds its token, and one truck holds it at a time."""
     run = scenario_run("spur")
     holders = []
     while not run.is_over:
@@ -233,7 +233,7 @@ def test_8_1_the_corridor_reaches_as_far_as_the_lookahead() -> None:
 
 @pytest.mark.section("8.1 Lookahead and lookback", door="library")
 def test_8_1_the_reservation_of_a_follower_ends_where_the_lookback_begins() -> None:
-    """Behind a truck `lookbackM` of its way stays reserved: what follows reserves up to there."""
+    """Behind a truck `lookbackM` of its way stays reserved: a follower reserves up to there."""
     ends = []
     for lookback_um in (1_000_000, 3_000_000):
         run = scenario_run("follow", lookahead_um=30_000_000, lookback_um=lookback_um)
@@ -245,7 +245,7 @@ def test_8_1_the_reservation_of_a_follower_ends_where_the_lookback_begins() -> N
 
 @pytest.mark.section("8.1 Lookahead and lookback", door="library")
 def test_8_1_the_digest_of_a_run_includes_the_horizon() -> None:
-    """The scenario `hall` comes to another digest with another lookahead."""
+    """The scenario `hall` has another digest with another lookahead."""
     digests = set()
     for lookahead_um in (5_300_000, 8_000_000, 30_000_000):
         run = scenario_run("hall", lookahead_um=lookahead_um)
@@ -266,13 +266,13 @@ def test_8_2_the_stopping_distance_is_that_of_the_formula() -> None:
 @pytest.mark.section("8.2 Stopping distance (S4)", door="command line")
 @pytest.mark.parametrize("name", ["crossing", "follow"])
 def test_8_2_every_truck_can_stop_before_its_hold_point(name: str) -> None:
-    """A hold point never comes nearer than what the truck needs to stop."""
+    """A hold point is never closer than the stopping distance."""
     assert ran(name)["invariants"]["I-8"]["violations"] == 0
 
 
 @pytest.mark.section("8.2 Stopping distance (S5)", door="library")
 def test_8_2_a_too_short_lookahead_is_refused() -> None:
-    """A fleet does not start with a lookahead that leaves no way to stop."""
+    """A fleet does not start with a lookahead below the stopping distance."""
     site = compile_map(scenes.straight_lane(), [FL_STD])
     found = faults(TrafficParams(lookahead_um=5_259_999), [FL_STD], site.params)
 
@@ -283,7 +283,7 @@ def test_8_2_a_too_short_lookahead_is_refused() -> None:
 
 @pytest.mark.section("8.3 Part of an edge", door="command line")
 def test_8_3_a_truck_reserves_a_part_of_an_edge() -> None:
-    """A reservation is an interval of an edge, and a conflict cuts it short in the midst of the edge."""
+    """A reservation is an interval of an edge, and a conflict ends it in the middle of the edge."""
     cut = [one["holdPoint"] for one, _, _ in results("follow") if not one["ok"] and one["robotId"] == "R2"]
 
     assert any(point["kind"] == "ON_EDGE" and 0 < point["sM"] < 30 for point in cut)
@@ -349,7 +349,7 @@ def test_9_2_a_lane_takes_several_trucks_of_one_direction_and_a_node_takes_one()
 
 @pytest.mark.section("9.3 Queues and fairness (L2)", door="library")
 def test_9_3_class_then_age_of_the_request_then_id() -> None:
-    """The higher class goes first, then the older request, then the smaller robot id."""
+    """The higher class is first, then the older request, then the smaller robot id."""
     run = scenario_run("hall")
     run.run(500)
     a, b, c, d = (record.copied() for record in run.traffic.records)
@@ -361,7 +361,7 @@ def test_9_3_class_then_age_of_the_request_then_id() -> None:
 
 @pytest.mark.section("9.3 Queues and fairness (L2)", door="library")
 def test_9_3_waiting_raises_the_rank_up_to_a_common_cap() -> None:
-    """A truck on its way to park comes to the rank of one with a task, and none outranks another for ever."""
+    """A truck on its way to park reaches the rank of one with a task, and none outranks another forever."""
     run = scenario_run("hall")
     run.run(500)
     record = run.traffic.records[0].copied()
@@ -375,7 +375,7 @@ def test_9_3_waiting_raises_the_rank_up_to_a_common_cap() -> None:
 
 @pytest.mark.section("9.4 Atomic ticks (I1)", door="command line")
 def test_9_4_equal_inputs_give_equal_outcomes() -> None:
-    """Two runs of one scenario come to the same digest; the order of inputs never matters."""
+    """Two runs of one scenario have the same digest; the order of inputs never matters."""
     first = ran("crossing")["digest"]
     ran.cache_clear()
 
@@ -400,7 +400,7 @@ def test_10_1_nothing_is_taken_from_a_truck_that_holds_it() -> None:
 
 @pytest.mark.section("10.1 Who holds keeps, the others cut short", door="library")
 def test_10_1_a_reservation_yields_to_a_truck_that_needs_the_place_now() -> None:
-    """What a truck reserves beyond its need never keeps another one waiting."""
+    """A reservation beyond the immediate need of a truck never makes another one wait."""
     run = scenario_run("crossing", lookahead_um=30_000_000)
     until(run, lambda one: one.scene.records[0].reserved_um > 25_000_000)
     run.world.start_fault(0, Fault(FaultKind.STAND, 30_000))
@@ -413,7 +413,7 @@ def test_10_1_a_reservation_yields_to_a_truck_that_needs_the_place_now() -> None
 
 @pytest.mark.section("10.2 Inputs and outputs of a tick", door="command line")
 def test_10_2_every_tick_records_its_inputs_and_decisions() -> None:
-    """States go in; results with hold point and blocker, hold reasons and commands come out, for every truck."""
+    """From states a tick makes results with hold point and blocker, hold reasons and commands for every truck."""
     for tick in exported("crossing")[5:]:
         robots = ["R1", "R2"]
         assert [one["robotId"] for one in tick["inputs"]["robotStates"]] == robots
@@ -444,7 +444,7 @@ def test_10_2_the_named_blocker_holds_the_named_resource(name: str) -> None:
 
 @pytest.mark.section("10.2 Inputs and outputs of a tick", door="command line")
 def test_10_2_why_names_the_requested_resource_and_what_the_blocker_holds() -> None:
-    """The answer to why a truck stands says both, and the sentence follows."""
+    """The explanation of a standing truck has both, and a sentence."""
     told = json.loads(pendula("fleet", "why", "follow", "--at", "40000", "--robot", "R2", "--json"))
 
     assert told["blockerRobotId"] == "R1"
@@ -472,7 +472,7 @@ def test_10_3_a_truck_always_holds_the_lane_or_the_node_it_is_in(name: str) -> N
 @pytest.mark.section("10.3 Minimal locks where a truck is", door="library")
 @pytest.mark.parametrize("policy", list(NodeLockPolicy))
 def test_10_3_a_truck_that_stands_in_a_node_holds_the_node(policy: NodeLockPolicy) -> None:
-    """Whatever the policy says about passing, a truck that had to stop in a node takes its lock with the stop."""
+    """Whatever the policy for passing, a truck that stops in a node takes its lock."""
     run = scenario_run("crossing", node_lock_policy=policy)
     until(run, lambda one: one.scene.records[0].v_um_s > 1_000_000 and one.scene.records[0].at_um > 22_900_000)
     run.act(OperatorAction("1.0.0", "p", run.now_ms, "anna", "PAUSE_ROBOT", "look", robotId="R1"))
@@ -495,7 +495,7 @@ def test_10_4_a_unit_is_granted_whole_or_not_at_all() -> None:
 
 @pytest.mark.section("10.5 Direction lock of an edge group", door="command line")
 def test_10_5_head_on_one_truck_waits_before_the_mouth() -> None:
-    """Of two trucks that want to go through a lane in opposite directions one waits outside, and both arrive."""
+    """Of two trucks with opposite directions in a lane one waits outside, and both arrive."""
     form = ran("head-on")
 
     assert form["unmet"] == []
@@ -515,7 +515,7 @@ def test_10_5_the_spacing_is_of_leader_and_follower() -> None:
 
 @pytest.mark.section("10.5 Spacing of an edge group", door="command line")
 def test_10_5_a_follower_keeps_its_distance_to_a_truck_that_stands() -> None:
-    """Behind a leader that stands at 30 m a follower waits with its pivot at 25.10 m at most, and says for whom."""
+    """Behind a leader that stands at 30 m a follower waits with its pivot at 25.10 m at most, and names its blocker."""
     assert ran("follow")["unmet"] == []
     waits = [one for one, _, _ in results("follow") if one["reasonCode"] == "WAIT_SPACING"]
     assert {one["blocker"]["blockerRobotId"] for one in waits} == {"R1"}
@@ -538,7 +538,7 @@ def test_10_6_no_truck_is_sent_beyond_its_hold_point(name: str) -> None:
 
 @pytest.mark.section("10.7 Deadlocks", door="command line")
 def test_10_7_three_trucks_in_a_cycle_all_arrive() -> None:
-    """Three trucks of which each wants the next corner of a triangle of 8 m, with parking places, come through."""
+    """Three trucks, each bound for the next corner of a triangle of 8 m with parking places, all arrive."""
     form = ran("triangle-8-refused")
 
     assert (form["unmet"], form["tasks"]["done"]) == ([], 3)
@@ -547,7 +547,7 @@ def test_10_7_three_trucks_in_a_cycle_all_arrive() -> None:
 
 @pytest.mark.section("10.7 Deadlocks", door="command line")
 def test_10_7_without_the_rule_an_alert_is_raised_and_no_truck_collides() -> None:
-    """Where trucks block each other for good they stand safely, and operators hear of it."""
+    """Trucks that block each other permanently stand safely, and operators get an alert."""
     form = ran("triangle-8")
 
     assert form["metrics"]["alerts"] == ["DEADLOCK_CONFIRMED", "DEADLOCK_SUSPECTED"]
@@ -556,7 +556,7 @@ def test_10_7_without_the_rule_an_alert_is_raised_and_no_truck_collides() -> Non
 
 @pytest.mark.section("10.7 Deadlocks", door="library")
 def test_10_7_a_wait_that_prevents_a_deadlock_names_its_cycle() -> None:
-    """A truck that may not move up names the trucks of which each would be blocked by the next."""
+    """A truck that cannot move up names the cycle of trucks that would block each other."""
     run = scenario_run("head-on")
     outputs = until(run, lambda one: any(found.cycle for found in one.results))
     waits = next(one for one in outputs.results if one.cycle)
@@ -569,7 +569,7 @@ def test_10_7_a_wait_that_prevents_a_deadlock_names_its_cycle() -> None:
 
 @pytest.mark.section("10.7 Deadlocks", door="command line")
 def test_10_7_a_truck_of_a_cycle_takes_a_detour_if_there_is_one() -> None:
-    """A jam is solved by another way forward, never by driving back."""
+    """A jam is resolved by another way forward, never by driving back."""
     assert ran("jam-with-a-way-round")["unmet"] == []
 
 
@@ -593,7 +593,7 @@ def test_10_8_the_order_of_a_queue_is_stable(minutes: int) -> None:
 @pytest.mark.section("10.8 Anti-oscillation (O2 to O4)", door="command line")
 @pytest.mark.parametrize("name", ["crossing", "follow", "head-on"])
 def test_10_8_trucks_do_not_alternate_between_moving_and_holding(name: str) -> None:
-    """Few changes between go and hold, no hold point or target that goes back, no route that is changed in a hold."""
+    """Few changes between go and hold, no hold point or target that goes back, no change of route during a hold."""
     swings = ran(name)["metrics"]["swings"]
 
     assert swings["goHoldChanges"] <= 2
@@ -602,7 +602,7 @@ def test_10_8_trucks_do_not_alternate_between_moving_and_holding(name: str) -> N
 
 @pytest.mark.section("10.8 Anti-oscillation (O5)", door="library")
 def test_10_8_a_long_wait_escalates_in_steps() -> None:
-    """A truck that waits for the same one is told of, then tries another way once, then an operator hears of it."""
+    """A long wait for the same truck causes a notice, then one attempt to reroute, then an alert."""
     run = scenario_run("follow")
     until(run, lambda one: one.scene.records[1].waiting is not None)
     run.world.start_fault(0, Fault(FaultKind.OFFLINE, 3 * MINUTE_MS))
@@ -614,7 +614,7 @@ def test_10_8_a_long_wait_escalates_in_steps() -> None:
 
 @pytest.mark.section("10.9 Parking and preemption", door="command line")
 def test_10_9_a_truck_on_its_way_to_park_takes_a_task_at_the_next_node() -> None:
-    """A truck on its way to park takes a new task at a node, not in the midst of an edge."""
+    """A truck on its way to park takes a new task at a node, not in the middle of an edge."""
     assert ran("preemption")["unmet"] == []
 
 
@@ -623,7 +623,7 @@ def test_10_9_a_truck_on_its_way_to_park_takes_a_task_at_the_next_node() -> None
 
 @pytest.mark.section("12.1 Rolling target", door="command line")
 def test_12_1_the_target_is_on_the_route_within_the_lookahead() -> None:
-    """Every truck is sent to a point on its own route, `rtpLookaheadM` ahead at most."""
+    """Every truck gets a target on its own route, `rtpLookaheadM` ahead at most."""
     moving = [command for _, command, _ in results("crossing") if command["mode"] == "GO"]
 
     assert moving
@@ -658,7 +658,7 @@ def test_12_3_there_is_a_command_for_every_truck_in_every_tick() -> None:
 @pytest.mark.section("12.4 Stop and pause", door="library")
 @pytest.mark.parametrize("kind", [FaultKind.POSE_JUMP, FaultKind.OFFLINE])
 def test_12_4_a_truck_that_has_to_stop_gets_no_target(kind: FaultKind) -> None:
-    """With SAFETY_STOP or OFFLINE no target ahead is sent, and STOP is said again and again."""
+    """With SAFETY_STOP or OFFLINE no target ahead is sent, and STOP is repeated."""
     run = scenario_run("follow")
     run.run(20_000)
     run.world.start_fault(1, Fault(kind, 8_000, x_um=0, y_um=2_000_000))
@@ -674,7 +674,7 @@ def test_12_4_a_truck_that_has_to_stop_gets_no_target(kind: FaultKind) -> None:
 
 @pytest.mark.section("13.1 Pose jump", door="command line")
 def test_13_1_a_jump_stops_the_truck_and_protects_both_places() -> None:
-    """A truck whose place jumps stops, what it held stays its own, and it goes on when its place is known again."""
+    """A truck whose position jumps stops, keeps its locks, and continues when its position is known again."""
     form = ran("pose-jump")
 
     assert form["unmet"] == []
@@ -683,7 +683,7 @@ def test_13_1_a_jump_stops_the_truck_and_protects_both_places() -> None:
 
 @pytest.mark.section("13.1 Pose jump", door="library")
 def test_13_1_locks_held_before_a_jump_are_not_granted_to_others() -> None:
-    """Locks change only to be more: both places are kept."""
+    """Locks are only added: both places stay locked."""
     run = scenario_run("follow")
     run.run(20_000)
     before = {*run.traffic.records[0].keeps}
@@ -699,7 +699,7 @@ def test_13_1_locks_held_before_a_jump_are_not_granted_to_others() -> None:
 @pytest.mark.section("13.2 Lost communication", door="library")
 @pytest.mark.parametrize("seconds", campaign_after(1, [20, 120]))
 def test_13_2_a_silent_truck_keeps_its_locks_and_raises_an_alert(seconds: int) -> None:
-    """After `robotOfflineMs` a truck is OFFLINE; no lock is released by time, and other trucks stay out."""
+    """After `robotOfflineMs` a truck is OFFLINE; no lock expires, and other trucks stay out."""
     run = scenario_run("follow")
     run.run(20_000)
     run.world.start_fault(0, Fault(FaultKind.OFFLINE, 10 * MINUTE_MS))
@@ -763,7 +763,7 @@ def test_13_4_a_truck_that_does_not_follow_its_command_is_detected() -> None:
 @pytest.mark.section("15.4 Invariants", door="command line")
 @pytest.mark.parametrize("name", campaign_after(1, ["crossing", "hall"]))
 def test_15_4_the_invariants_hold_in_every_tick_and_the_same_inputs_give_the_same_locks(name: str) -> None:
-    """No two directions in an edge group, no envelopes that meet, no target beyond the hold point, repeatable ticks."""
+    """One direction in an edge group, no overlapping envelopes, no target beyond the hold point, repeatable ticks."""
     first = ran(name)
     second = json.loads(pendula("fleet", "run", name, "--json"))
 
@@ -777,7 +777,7 @@ def test_15_4_the_invariants_hold_in_every_tick_and_the_same_inputs_give_the_sam
 
 @pytest.mark.section("16 Evolution", door="library")
 def test_16_planner_to_dispatcher_are_connected_by_protocols() -> None:
-    """The interfaces planner, corridor, lock manager and dispatcher stay when an algorithm behind one is replaced."""
+    """The interfaces of planner, corridor, lock manager and dispatcher survive the replacement of an algorithm."""
     chain = (ports.RoutePlanner, ports.CorridorBuilder, ports.LockManager, ports.TaskDispatcher)
 
     assert [port.__name__ for port in chain if Protocol not in port.__mro__] == []

@@ -59,7 +59,7 @@ class Bodies(Struct, frozen=True):
 
 @pytest.fixture(params=["printed", "examples"])
 def bodies(request: pytest.FixtureRequest) -> Bodies:
-    """As the specification prints them, and as our own files have them."""
+    """As printed in the specification, and from our own files."""
     if request.param == "printed":
         return Bodies(*printed("jobs", "json"))
     return Bodies(*((EXAMPLES / f"jobs-{name}.json").read_text() for name in Bodies.__struct_fields__))
@@ -78,7 +78,7 @@ async def jobs(tmp_path: Path) -> AsyncIterator[Jobs]:
 
 
 async def answered(jobs: Jobs, path: str, body: Any, status: int = 200) -> dict[str, Any]:
-    """What a path answers to a body, which is sent as it is where it is a text."""
+    """The response of a path to a body; text is sent unchanged."""
     content = body if isinstance(body, str) else json.dumps(body)
     headers = {**MIA, "content-type": "application/json"}
     answer = await jobs.client.post(f"/scheduler/{path}", content=content, headers=headers)
@@ -133,7 +133,7 @@ async def test_1_every_action_on_every_type_of_object_is_accepted_and_no_other_w
 @pytest.mark.anyio
 @pytest.mark.section("2 Core object", door="HTTP")
 async def test_2_a_job_has_the_members_of_the_specification(jobs: Jobs, bodies: Bodies) -> None:
-    """A job has an id, what it is about, its action, time and priority, its attempts, its key, its status and its last
+    """A job has an id, its object, its action, time and priority, its attempts, its key, its status and its last
     error.
     """
     job = (await answered(jobs, "jobs", bodies.enqueue, 201))["job"]
@@ -270,7 +270,7 @@ async def test_3_3_a_job_that_takes_ten_minutes_is_finished_by_the_printed_ack(j
 async def test_3_3_a_worker_with_a_clock_ahead_leaves_no_governed_object_without_a_job(
     jobs: Jobs, bodies: Bodies
 ) -> None:
-    """The object that was acted on has a next time; one under governance also where the ack names none."""
+    """The object of the job has a next time; a governed one also if the ack gives none."""
     created = await answered(jobs, "objects", UNSURE, 201)
     at = parse_utc(created["object"]["next_action_at"])
     jobs.clock.turn_to(format_utc(at - 2_000_000))
@@ -318,7 +318,7 @@ async def test_3_4_a_failed_job_is_retried_after_its_delay_and_ends_as_a_dead_le
 @pytest.mark.anyio
 @pytest.mark.section("4 Scheduling policy", door="HTTP")
 async def test_4_only_due_jobs_are_delivered(jobs: Jobs, bodies: Bodies) -> None:
-    """Due first: only jobs whose time has come are looked at."""
+    """Due first: only due jobs are considered."""
     await answered(jobs, "jobs", bodies.enqueue, 201)
     jobs.clock.turn_to("2026-02-21T00:00:10Z")
 
@@ -365,7 +365,7 @@ def test_4_an_effect_is_applied_once_for_a_key_however_often_the_job_is_delivere
 @pytest.mark.anyio
 @pytest.mark.section("4 Scheduling policy", door="HTTP")
 async def test_4_dead_letters_delay_no_other_job(jobs: Jobs, bodies: Bodies) -> None:
-    """Failure isolation: what is beyond its attempts is a dead letter and blocks nothing."""
+    """Failure isolation: a job beyond its attempts is a dead letter and blocks nothing."""
     for n in range(5):
         await answered(jobs, "jobs", {**bodies["enqueue"], "object_id": f"bad {n}", "max_attempts": 1}, 201)
     good = {**bodies["enqueue"], "object_id": "good", "run_at": "2026-02-21T00:00:05Z"}
@@ -385,7 +385,7 @@ async def test_4_dead_letters_delay_no_other_job(jobs: Jobs, bodies: Bodies) -> 
 @pytest.mark.anyio
 @pytest.mark.section("5 Boundary with the state machine", door="HTTP")
 async def test_5_an_ack_changes_no_state_and_forbidden_jobs_are_not_delivered(jobs: Jobs, bodies: Bodies) -> None:
-    """The scheduler answers for time and retries; the state machine for which state follows which."""
+    """The scheduler is responsible for time and retries, the state machine for transitions."""
     await answered(jobs, "objects", UNSURE, 201)
     job = await delivered(jobs, bodies)
     acked = await answered(jobs, f"jobs/{job['job_id']}/ack", bodies.ack)
@@ -406,7 +406,7 @@ async def test_5_an_ack_changes_no_state_and_forbidden_jobs_are_not_delivered(jo
 @pytest.mark.anyio
 @pytest.mark.section("5 Boundary with the state machine", door="HTTP")
 async def test_5_the_trail_has_before_and_after_with_evidence(jobs: Jobs, bodies: Bodies) -> None:
-    """The auditor keeps what was before and after, and the evidence."""
+    """The auditor stores the state before and after, and the evidence."""
     await answered(jobs, "objects", UNSURE, 201)
     job = await delivered(jobs, bodies)
     await answered(jobs, f"jobs/{job['job_id']}/ack", bodies.ack)
@@ -438,7 +438,7 @@ def test_6_jobs_are_one_table_of_a_sqlite_file_with_an_index_by_status_and_time(
 
 @pytest.mark.section("6 Smallest implementation", door="library")
 def test_6_a_worker_is_a_loop_that_writes_back_in_one_transaction(tmp_path: Path) -> None:
-    """A worker of one process looks at an interval, and state is written back through one service."""
+    """A worker of one process polls at an interval, and state is written back through one service."""
     clock = Standing()
 
     @handler("cognition", "revalidate")
@@ -461,7 +461,7 @@ def test_6_a_worker_is_a_loop_that_writes_back_in_one_transaction(tmp_path: Path
 @pytest.mark.anyio
 @pytest.mark.section("7 Metrics", door="HTTP")
 async def test_7_the_five_metrics_count_due_jobs_and_outcomes(jobs: Jobs, bodies: Bodies) -> None:
-    """There are the number of due jobs, the lag of the earliest, the rates of success and of retries, and the number of
+    """The metrics: number of due jobs, lag of the earliest, rates of success and of retries, and number of
     dead letters.
     """
     for n, attempts in enumerate((3, 3, 1, 3)):
@@ -489,7 +489,7 @@ async def test_7_the_five_metrics_count_due_jobs_and_outcomes(jobs: Jobs, bodies
 async def test_8_before_a_job_on_a_high_risk_object_the_newest_gates_are_read(jobs: Jobs, bodies: Bodies) -> None:
     """A job on an object of high risk reads the newest state of the persona and cognition gates before it is executed.
 
-    Whoever the worker is: behind a gate that blocks the pull gives nothing, and a gate that turns after it stops the
+    For every worker: a gate that blocks makes the pull return nothing, and a gate that blocks after it stops the
     ack.
     """
     await open_gates(jobs, persona_conflict_gate="block")
@@ -514,7 +514,7 @@ async def test_8_before_a_job_on_a_high_risk_object_the_newest_gates_are_read(jo
 @pytest.mark.anyio
 @pytest.mark.section("8 Safety and governance", door="HTTP")
 async def test_8_automatic_verification_of_uncertain_objects_keeps_its_budget(jobs: Jobs, bodies: Bodies) -> None:
-    """The automatic verification of an uncertain object never breaks through auto_verify_budget."""
+    """The automatic verification of an uncertain object never exceeds auto_verify_budget."""
     await answered(jobs, "objects", {**UNSURE, "auto_verify_budget": 2}, 201)
     for n in range(10):
         body = {**bodies["enqueue"], "action": "verify", "idempotency_key": f"{n}"}
@@ -534,7 +534,7 @@ async def test_8_automatic_verification_of_uncertain_objects_keeps_its_budget(jo
 @pytest.mark.anyio
 @pytest.mark.section("8 Safety and governance", door="HTTP")
 async def test_8_unknowable_objects_are_not_verified_repeatedly(jobs: Jobs, bodies: Bodies) -> None:
-    """What is ontic_unknowable is not retried for ever: there is a limit at which it ends."""
+    """An ontic_unknowable object is not retried forever: a limit ends it."""
     await answered(jobs, "objects", {**UNSURE, "unknown_type": "ontic_unknowable"}, 201)
     body = {**bodies["enqueue"], "action": "verify", "max_attempts": 100}
     [job_id] = [(await answered(jobs, "jobs", body, 201))["job"]["job_id"]]
@@ -554,7 +554,7 @@ async def test_8_unknowable_objects_are_not_verified_repeatedly(jobs: Jobs, bodi
 
 @pytest.mark.section("8 Safety and governance", door="library")
 def test_8_a_plain_handler_of_a_governed_object_keeps_its_budget(tmp_path: Path) -> None:
-    """The same holds for a worker of ours with a handler that knows nothing of governance."""
+    """The same holds for our worker with a handler that does not use governance."""
     clock, entered = Standing(), []
 
     @handler("cognition", "verify")
@@ -577,7 +577,7 @@ def test_8_a_plain_handler_of_a_governed_object_keeps_its_budget(tmp_path: Path)
 @pytest.mark.anyio
 @pytest.mark.section("9 Open items", door="HTTP")
 async def test_9_a_job_is_leased_to_one_worker_and_its_token_proves_the_lease(jobs: Jobs, bodies: Bodies) -> None:
-    """Leases for distributed workers are an item for a later version; they are there."""
+    """Leases for distributed workers, an item for a later version, are implemented."""
     job = await delivered(jobs, bodies)
     jobs.clock.pass_by(901)
     [again] = (await answered(jobs, "jobs/pull", {"worker_id": "worker-2"}))["jobs"]
@@ -599,7 +599,7 @@ def library(path: Path, clock: Callable[[], int]) -> Scheduler:
 
 @pytest.mark.section("3 Calls", door="library")
 def test_3_the_printed_bodies_are_the_arguments_of_the_library(tmp_path: Path, bodies: Bodies) -> None:
-    """The four calls take the printed bodies as they stand, on a governed cognition, too."""
+    """The four calls accept the unchanged printed bodies, also on a governed cognition."""
     clock = Standing()
     with library(tmp_path / "jobs.db", clock) as scheduler:
         scheduler.objects.as_user("mia").create(**UNSURE)
@@ -619,7 +619,7 @@ def test_3_the_printed_bodies_are_the_arguments_of_the_library(tmp_path: Path, b
 
 
 class Printed(Struct, frozen=True):
-    """How one run of the program ended."""
+    """The result of one run of the program."""
 
     code: int
     out: str
@@ -655,7 +655,7 @@ def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Callable[.
 def test_3_the_printed_bodies_are_files_of_the_command_line(
     program: tuple[Callable[..., Printed], Standing], tmp_path: Path, bodies: Bodies, by: str
 ) -> None:
-    """The four calls take the printed bodies as they stand, from a file or pasted."""
+    """The four calls accept the unchanged printed bodies, from a file or pasted."""
     call, clock = program
 
     def with_body(name: str, *job: str) -> Printed:

@@ -1,4 +1,4 @@
-"""The specification of the playback scheduler, section by section, through the outermost door."""
+"""The specification of the playback scheduler, section by section, through the outermost interface."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ BASE = "/api/v1/playback"
 
 
 def channel(name: str, *ids: int) -> dict[str, Any]:
-    """A channel whose first record is the newest."""
+    """A channel with its newest record first."""
     return {"id": name, "records": [{"id": id, "ts": 1000 - place} for place, id in enumerate(ids)]}
 
 
@@ -124,7 +124,7 @@ def test_2_1_next_prev_and_peek(client: httpx.Client) -> None:
     """`next` advances, `prev` walks back through history, `peek` looks ahead without generating."""
     place = player(client, "operations")
 
-    # A served player shows its first artwork by itself.
+    # A served player shows its first artwork without a call.
     second = sent(client, place, type="next")["answer"]["id"]
     ahead = [item["id"] for item in client.get(f"{place}/now").json()["coming"]]
     back = sent(client, place, type="prev")["answer"]["id"]
@@ -135,7 +135,7 @@ def test_2_1_next_prev_and_peek(client: httpx.Client) -> None:
 
 @pytest.mark.section("2.2 Buffers", door="command line")
 def test_2_2_history_and_lookahead_default_to_32(tmp_path: Path) -> None:
-    """History keeps the last H items and lookahead is a minimum fill; both are 32 unless set."""
+    """History keeps the last H items and lookahead is a minimum fill; both default to 32."""
     many = [channel("a", *range(1, 200))]
 
     said = ran(tmp_path, {"channels": many, "calls": [{"next": 40}, {"peek": 100}, {"prev": 40}]})
@@ -150,7 +150,7 @@ def test_2_2_history_and_lookahead_default_to_32(tmp_path: Path) -> None:
 
 @pytest.mark.section("3 History semantics", door="command line")
 def test_3_x_steps_forward_after_x_steps_back_give_the_same_items(tmp_path: Path) -> None:
-    """History is navigation only: after X steps back the next X items are the same, then generation goes on."""
+    """History is navigation only: after X steps back the next X items are the same, then generation continues."""
     straight = shown(ran(tmp_path, calls({"next": 12})))
 
     said = ran(tmp_path, calls({"next": 6}, {"prev": 3}, {"next": 9}))
@@ -222,7 +222,7 @@ def test_6_turns_are_spread_smoothly_and_ties_go_to_the_first(tmp_path: Path) ->
 
 @pytest.mark.section("7.1 Pick modes", door="command line")
 def test_7_1_recency_walks_from_the_newest_to_the_oldest_and_wraps_around(tmp_path: Path) -> None:
-    """RecencyPick begins with the newest record, goes on to older ones and wraps."""
+    """RecencyPick starts with the newest record, continues with older ones and wraps around."""
     assert shown(ran(tmp_path, {"channels": [channel("a", 1, 2, 3)]}, "--count", 7)) == [1, 2, 3, 1, 2, 3, 1]
 
 
@@ -239,7 +239,7 @@ def test_7_1_random_picks_come_from_the_newest_r_records(tmp_path: Path) -> None
 
 @pytest.mark.section("8 Immediate repeat avoidance", door="command line")
 def test_8_an_artwork_in_two_channels_does_not_come_twice_in_a_row(tmp_path: Path) -> None:
-    """A repeat is skipped where another record can be had, and accepted where not."""
+    """A repeat is skipped if there is another record, and accepted otherwise."""
     both = {"channels": [channel("a", 1, 2), channel("b", 2, 3)]}
 
     assert shown(ran(tmp_path, both, "--count", 6)) == [1, 2, 1, 3, 2, 3]
@@ -255,7 +255,7 @@ def inserted(*ids: int) -> list[dict[str, Any]]:
 
 @pytest.mark.section("9.1 Purpose of new artwork events", door="command line")
 def test_9_1_new_artwork_is_shown_in_addition_to_the_channel_shares(tmp_path: Path) -> None:
-    """New artwork is shown beside the channels and moves neither their weights nor their turns."""
+    """New artwork is shown in addition to the channels and changes neither their weights nor their turns."""
     said = ran(tmp_path, calls(*inserted(900), {"next": 24}, lookahead=8))
     base = [item["channel"] for item in said["items"] if item["origin"] == "base"]
 
@@ -268,7 +268,7 @@ def test_9_1_new_artwork_is_shown_in_addition_to_the_channel_shares(tmp_path: Pa
 
 @pytest.mark.section("9.2 New artwork pool", door="command line")
 def test_9_2_the_pool_is_bounded_and_can_be_switched_off(tmp_path: Path) -> None:
-    """The pool holds at most J artworks, 32 unless set, and takes nothing while it is switched off."""
+    """The pool holds at most J artworks, 32 unless set, and accepts nothing while it is off."""
     said = ran(tmp_path, calls(*inserted(*range(900, 940))))
     off = ran(tmp_path, calls(*inserted(900), nae={"enabled": False}))
 
@@ -298,7 +298,7 @@ def test_9_3_artwork_announced_by_a_broker_is_inserted(tmp_path: Path, monkeypat
 
 @pytest.mark.section("9.3 Insertion by MQTT", door="HTTP")
 def test_9_3_every_player_of_a_server_subscribes_to_its_own_topic(tmp_path: Path) -> None:
-    """A served player takes what is announced under its name; the broker stands in the settings."""
+    """A served player inserts artwork announced under its name; the broker is configured in the settings."""
     with BrokerThread() as broker:
         settings = Settings(
             data=str(tmp_path), port=0, playback_mqtt=broker.url("gallery"), playback_mqtt_password=PASSWORD
@@ -318,7 +318,7 @@ def test_9_3_every_player_of_a_server_subscribes_to_its_own_topic(tmp_path: Path
 
 @pytest.mark.section("9.3 Insertion by MQTT", door="command line")
 def test_9_3_a_known_artwork_is_merged_and_the_oldest_of_the_lowest_priority_evicted(tmp_path: Path) -> None:
-    """A known artwork gets its priority of 50 % again; over the cap the weakest goes, of equals the oldest."""
+    """A known artwork gets its priority of 50 % again; over the cap the lowest priority, then the oldest, goes."""
     said = ran(tmp_path, calls(*inserted(1, 2, 1, 3), nae={"cap": 2}))
 
     assert answers(said, "nae_insert") == ["INSERTED", "INSERTED", "MERGED", "INSERTED"]
@@ -345,7 +345,7 @@ def test_9_5_an_artwork_is_chosen_at_most_five_times(tmp_path: Path) -> None:
 
 @pytest.mark.section("9.6 New artwork and repeats", door="command line")
 def test_9_6_a_repeated_artwork_falls_back_to_the_channels_once(tmp_path: Path) -> None:
-    """New artwork that was just on is replaced by one item of the channels; its priority halves all the same."""
+    """New artwork that would repeat is replaced by one item of the channels; its priority halves nevertheless."""
     said = ran(tmp_path, calls(*inserted(900), {"next": 200}, lookahead=8, channels=[channel("a", 1, 2, 3)]))
     items = [(item["id"], item["origin"]) for item in said["items"]]
 
@@ -377,7 +377,7 @@ def test_10_1_generation_happens_only_in_next(tmp_path: Path) -> None:
 
 @pytest.mark.section("10.2 Generation order", door="command line")
 def test_10_2_an_insertion_changes_only_later_generations(tmp_path: Path) -> None:
-    """Each item is made in order, new artwork first; what lies ahead already is not altered."""
+    """Items are generated in order, new artwork first; items already in the lookahead do not change."""
     said = ran(tmp_path, calls({"next": 1}, {"peek": 3}, *inserted(900, 901), {"next": 4}, lookahead=4))
 
     assert shown(said)[1:4] == ids_of(answers(said, "peek")[0])
@@ -388,7 +388,7 @@ def test_10_2_an_insertion_changes_only_later_generations(tmp_path: Path) -> Non
 
 @pytest.mark.section("11 Reference state machine", door="HTTP")
 def test_11_a_reset_starts_a_new_epoch_and_does_not_repeat_the_current_item(client: httpx.Client) -> None:
-    """A reset empties history, lookahead, turns and pool and counts the epoch; what was on is not repeated."""
+    """A reset empties history, lookahead, turns and pool and increments the epoch; the current item is not repeated."""
     place = player(client, "machine")
     on = client.get(f"{place}/now").json()["item"]
     sent(client, place, type="insert", id=900, ts=5)
@@ -409,7 +409,7 @@ def test_11_a_reset_starts_a_new_epoch_and_does_not_repeat_the_current_item(clie
 
 @pytest.mark.section("12 Performance constraints", door="command line")
 def test_12_a_pass_over_a_cache_reads_each_block_once(tmp_path: Path) -> None:
-    """Caches are read in blocks of 4 KiB, each once a pass; walking back and looking ahead read nothing."""
+    """Caches are read in blocks of 4 KiB, each once per pass; `prev` and `peek` read nothing."""
     source = written(tmp_path / "records.json", json.dumps([{"id": n, "ts": n} for n in range(1, 121)]))
     assert pendula("cache", "write", tmp_path / "sea.pch", "--channel", "sea", "--records", source).code == 0
     document = {"channels": [{"id": "sea", "cache": "sea.pch"}], "lookahead": 120}
@@ -424,7 +424,7 @@ def test_12_a_pass_over_a_cache_reads_each_block_once(tmp_path: Path) -> None:
 
 @pytest.mark.section("13 Edge cases", door="command line")
 def test_13_one_channel_tiny_caches_and_offline_channels(tmp_path: Path) -> None:
-    """One channel plays alone, tiny caches repeat, channels that cannot be read are left out."""
+    """One channel plays alone, tiny caches repeat, unreadable channels are excluded."""
     (tmp_path / "bad.pch").write_bytes(b"nothing" * 2000)
     two = [channel("a", 1), {"id": "b", "folder": "nowhere"}]
 

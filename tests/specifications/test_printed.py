@@ -1,4 +1,4 @@
-"""The printed examples are found where the specifications are present, and our own files have the same values."""
+"""The printed examples are found if the specifications are present, and our own files have the same values."""
 
 import json
 from pathlib import Path

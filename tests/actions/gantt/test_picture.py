@@ -1,4 +1,4 @@
-"""The picture of a run: well-formed, the same bytes every time, and everything that happened is in it, told truly."""
+"""The picture of a run: well-formed, the same bytes every time, and complete and correct."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def tooltips(picture: ElementTree.Element) -> list[str]:
 
 
 def shapes(picture: ElementTree.Element, classes: str) -> list[tuple[str, ElementTree.Element]]:
-    """Shapes with a tooltip that have these classes, and what the tooltip says; the legend has none."""
+    """Shapes with these classes and their tooltips; the legend has no tooltip."""
     return list(_shapes(picture, set(classes.split())))
 
 
@@ -105,7 +105,7 @@ def test_reveals_are_filled_marks_for_the_player_and_hollow_otherwise() -> None:
     note = "08:30 B: the hour revealed: private → pc"
     assert [tooltip for tooltip, _ in shapes(seen, "light")] == [note]
     assert "the hour" in texts(seen)
-    # The item is revealed to the player character, whoever that is; only without one is it for nobody.
+    # The item is revealed to the player character; a world without one reveals it to no actor.
     assert [tooltip for tooltip, _ in shapes(unseen, "light")] == [note]
     assert [tooltip for tooltip, _ in shapes(drawn({**DAY, "options": {}}), "dim")] == [
         f"{note} (not for the player character)"

@@ -1,4 +1,4 @@
-"""Which row a thing goes to, and how names are shortened and ordered."""
+"""Rows of intervals; short forms and the order of names."""
 
 from hypothesis import given
 from hypothesis import strategies as st

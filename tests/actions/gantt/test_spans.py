@@ -1,4 +1,4 @@
-"""What is shown is what happened, read off the result of a run."""
+"""The drawn spans, compared with the result of a run."""
 
 from itertools import pairwise
 from xml.etree import ElementTree

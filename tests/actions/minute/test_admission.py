@@ -1,4 +1,4 @@
-"""What comes in: every instance checked on its own, with the code of the first thing that is wrong."""
+"""Admission: every instance is checked separately and rejected with the code of its first fault."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How time goes on: epochs in a row, midnight, minutes in which nothing happens."""
+"""Advancing time: consecutive epochs, midnight, minutes without events."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from tests.actions.worlds import EPOCH, day, does, lasting
 
 
 def shifted(epochs: list[list[dict[str, Any]]], horizon: int) -> list[tuple[Any, ...]]:
-    """Events of epochs in a row as those of one long epoch, in the global order."""
+    """Events of consecutive epochs as those of one long epoch, in the global order."""
     ranks = {"end": 0, "interrupt": 1, "visibility_change": 2, "start": 3}
     found = []
     for number, events in enumerate(epochs):
@@ -59,7 +59,7 @@ def test_k_epochs_in_a_row_equal_one_long_epoch(epochs: int, seed: int) -> None:
 @unshrunk
 @given(SEEDS)
 def test_advancing_from_event_to_event_ends(seed: int) -> None:
-    """`next_due` names a minute at which something happens, so whoever follows it gets on."""
+    """`next_due` names a minute with an event, so following it always makes progress."""
     case = scenario(seed)
     until = case.document["epochs"] * HORIZON
     world = fresh(case)

@@ -1,4 +1,4 @@
-"""Interrupts, preemption, cancelling, resuming; and who may hold what meanwhile."""
+"""Interrupts, preemption, cancelling, resuming, and the locks held meanwhile."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -310,7 +310,7 @@ def test_force_is_for_cancelling_alone() -> None:
     assert [str(one.code) for one in result.diagnostics] == ["InvalidCommand"]
 
 
-# What a preempting action interrupted is held until that one ends
+# Actions interrupted by a preempting one are held until it ends
 
 ALONE = {
     "work": lasting(60, interruptible=True),
@@ -525,7 +525,7 @@ def test_if_one_resource_is_short_nothing_is_reserved() -> None:
     assert {name: row["available"] for name, row in result.resources.items()} == {"wood": 1, "nails": 9}
 
 
-# Alarms that come when their minute has been lived through
+# Alarms for a minute that has already run
 
 HALL = {
     "work": lasting(60, "hall", interruptible=True),
@@ -601,7 +601,7 @@ def test_a_preemption_deferred_to_the_next_minute_is_saved() -> None:
 
 
 def test_a_start_of_the_current_pass_can_be_undone_before_its_event() -> None:
-    """Who is turned away in the pass of starts may be followed by an alarm, after others began."""
+    """A rejection in the pass of starts can trigger an alarm after other actions started."""
 
     def stubborn() -> Any:
         outcome = yield {"actor": "bo", "verb": "dash"}

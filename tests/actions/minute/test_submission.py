@@ -1,4 +1,4 @@
-"""From when on an instance takes part: its minute, late ones, those of later epochs, the order of the input."""
+"""When an instance is admitted: its minute, late ones, those of later epochs, the order of the input."""
 
 from datetime import datetime, timedelta
 from random import Random
@@ -84,9 +84,9 @@ def test_a_submission_for_the_next_epoch_is_deferred_untouched() -> None:
 @unshrunk
 @given(SEEDS)
 def test_submitting_each_day_equals_submitting_all_at_once(seed: int) -> None:
-    """Numbers of admission follow the minute, so it does not matter on which day a wish was heard of."""
+    """Numbers of admission follow the minute, so the day of the submission does not matter."""
     case = scenario(seed, 3, late=False)
-    # Only what was heard of can be cancelled before it comes.
+    # A cancel before admission needs an earlier submission.
     case = case.with_(commands=[one for one in case.document["commands"] if "cancel" not in one])
     distinct = {one["id"]: one for one in case.document["actions_submitted"]}
     by_day: list[list[dict[str, Any]]] = [[], [], []]
@@ -108,7 +108,7 @@ def test_submitting_each_day_equals_submitting_all_at_once(seed: int) -> None:
 
 
 def minute_of(instance: dict[str, Any]) -> int:
-    """The minute from which it may start."""
+    """The earliest minute of its start."""
     if "t" in instance:
         return int(instance["t"])
     return -((START - datetime.fromisoformat(instance["submitted_at"])) // timedelta(minutes=1))
@@ -128,7 +128,7 @@ def test_only_the_order_of_equal_times_matters(seed: int, luck: Random) -> None:
     case = scenario(seed, late=False)
     distinct = list({one["id"]: one for one in case.document["actions_submitted"]}.values())
     case = case.with_(actions_submitted=distinct)
-    # Shuffled, but with those of one minute in their order: a stable sort by anything that respects minutes.
+    # Shuffled, keeping the order within a minute: a stable sort by a random key for each minute.
     minutes = sorted({minute_of(one) for one in distinct})
     luck.shuffle(minutes)
     mixed = [one for minute in minutes for one in distinct if minute_of(one) == minute]

@@ -1,4 +1,4 @@
-"""Locks for several, and waiting for resources as one waits for locks."""
+"""Locks with a capacity, and queues of resources."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def test_the_queue_of_a_shared_lock_has_no_overtaking() -> None:
     defs = {"meet": lasting(30, "hall"), "both": lasting(5, "hall", "desk"), "write": lasting(50, "desk")}
     result = day(defs, does("W", 0, "write"), does("A", 0, "meet"), does("B", 5, "both"), does("C", 6, "meet"), **HALL)
 
-    # A place in the hall is free all the while: it is kept for B, who waits for the desk.
+    # A place in the hall stays free: it is reserved for B, which waits for the desk.
     assert lines(result)[:4] == expected_lines("0 start W, 0 start A, 30 end A, 50 end W")
     assert lines(result)[4:6] == expected_lines("50 start B, 50 start C")
 
@@ -158,7 +158,7 @@ def test_the_queue_of_a_resource_has_no_overtaking() -> None:
         resources={"parts": 1},
     )  # fmt: skip
 
-    # One part is there all the while: it is kept for L, who needs three; then two are left for S.
+    # One part stays available: it is reserved for L, which needs three; then two are left for S.
     assert lines(result) == expected_lines(
         "5 start M, 15 end M, 15 start L, 20 end L, 30 start N, 40 end N, 40 start S, 45 end S"
     )

@@ -15,7 +15,7 @@ CONFIG: dict[str, Any] = {"epoch": EPOCH, "action_defs": {**DEFS, "meet": lastin
 
 
 def heard_by(*waits: Any, until: int = 200, wishes: tuple[Any, ...] = (), **more: Any) -> list[Any]:
-    """What a process is sent that waits for these, one after the other."""
+    """The values sent to a process that waits for these, one after the other."""
     heard: list[Any] = []
 
     def process() -> Any:
@@ -198,7 +198,7 @@ def test_a_wait_after_a_recovery_does_not_replace_an_earlier_one() -> None:
     world.run(patient("p", 50), "p")
     world.run(patient("q", 10, 60), "q")
     world.advance_to(5)
-    world.close()  # a snapshot: what follows goes on from the saved state
+    world.close()  # a snapshot: continue from the saved state
 
     world = LiveWorld.recover(disk, processes={"p": patient("p", 50), "q": patient("q", 10, 60)})
     world.advance_to(100)

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a file is found, each fault with its place and its code."""
+"""Every fault of a file is found, with its place and its code."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A file is taken as it is, or refused as a whole with every fault that spoils it."""
+"""A file is accepted unchanged, or refused as a whole with every fault."""
 
 import json
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The schema of a file takes what a run takes, and refuses what it would reject for its form."""
+"""The schema of a file accepts and refuses the same forms as a run."""
 
 import copy
 from decimal import Decimal
@@ -18,7 +18,7 @@ def result() -> RunResult:
 
 
 def plain(value: Any) -> Any:
-    """As a reader of JSON without exact numbers sees it."""
+    """The value as read by a JSON parser without exact numbers."""
     match value:
         case dict():
             return {name: plain(one) for name, one in value.items()}

@@ -1,4 +1,4 @@
-"""What a file can declare without user code: its epoch, follow-ups, conditions, what makes itself known, expiries."""
+"""Declarations of a file without user code: epoch, follow-ups, conditions, reveals, expiries."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ RADIO = {"radio": lasting(5, "radio", may_trigger_event=True), "answer": lasting
 
 
 def call(action_id: str = "A3", t: int = 0, **more: Any) -> dict[str, Any]:
-    """A submission as in the specification: without a word about knowledge."""
+    """A submission as in the specification: without `knowledge`."""
     return {"id": action_id, "actor": "jonas", "verb": "radio", "t": t, **more}
 
 
@@ -39,7 +39,7 @@ def test_without_any_time_the_epoch_is_missing() -> None:
         run(action_defs=RADIO, actions_submitted=[call()])
 
 
-# What triggers something and says nothing of knowledge
+# Triggers without knowledge
 
 
 @pytest.mark.req("ACT-EVT-5")

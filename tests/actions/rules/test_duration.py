@@ -1,4 +1,4 @@
-"""How long things take: effort and skill, exactly."""
+"""Durations from effort and skill, exactly."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""How skilled an actor is: levels, behaviour, overrides."""
+"""Skill of an actor: levels, behaviour, overrides."""
 
 from decimal import Decimal
 from typing import Any

@@ -1,4 +1,4 @@
-"""How long an instance takes in its world: modifiers, noise, people nothing is known about."""
+"""Duration of an instance in its world: modifiers, noise, actors without skills."""
 
 from datetime import date, timedelta
 from decimal import Decimal

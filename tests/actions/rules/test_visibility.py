@@ -1,4 +1,4 @@
-"""Who knows of a thing, who sees an action, and how things come to light."""
+"""Audiences of items, visibility of actions, reveals."""
 
 from decimal import Decimal
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whole documents: the form of a file and of its result, what is refused, what is too large."""
+"""Whole documents: the form of a file and of its result, refusals, limits."""
 
 import json
 from decimal import Decimal

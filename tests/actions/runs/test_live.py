@@ -1,4 +1,4 @@
-"""The live form: a game loop, its pace, its observers, wishes that make no sense."""
+"""The live form: a game loop, its pace, its observers, invalid calls."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -272,7 +272,7 @@ def test_a_world_lists_its_actions_with_stage_and_times() -> None:
 
     stood = [(one.action_id, one.stage, one.since, one.until, one.remaining) for one in world.doing()]
 
-    # What is over is not among them: N napped until 10.
+    # Finished actions are excluded: N napped until 10.
     assert stood == [
         ("A", "held", None, 40, 40),
         ("M", "suspended", None, None, 10),

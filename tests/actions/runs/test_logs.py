@@ -1,4 +1,4 @@
-"""The two logs: everything in one, what the player character learned in the other, never rewritten."""
+"""The two logs: all events in one, those visible to the player character in the other, append-only."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -154,7 +154,7 @@ def test_the_slot_of_an_event_names_its_audio() -> None:
     assert audio_name(event.epoch, event.slot, "pc") == "epoch03_slot14_pc.ogg"
 
 
-# Logs that are written while an epoch is lived through, and that go on
+# Logs written during an epoch and continued
 
 
 @pytest.mark.req("ACT-LOG-1")
@@ -214,7 +214,7 @@ def test_a_reveal_finds_events_of_a_carried_day_by_their_numbers() -> None:
     first.apply(Advance(1440))
     second = World.create({**config, "epoch": NEXT_EPOCH, "carry": first.carry()})
     logs = Logs(second.header())
-    # Numbers go on: A had 0 and 1, so S has 2 and 3, and what B brings to light is event 6.
+    # Numbers continue: A had 0 and 1, so S has 2 and 3, and the reveal by B is event 6.
     reveals = [{"id": "k", "reveals": [0, 2, 3, 6, 7]}]
     second.apply(Submit((does("S", 1, "tell", actor="bob"), does("B", 100, "tell", actor="pia", knowledge=reveals))))
 
@@ -224,7 +224,7 @@ def test_a_reveal_finds_events_of_a_carried_day_by_their_numbers() -> None:
     assert (record["type"], record["seq"]) == ("visibility_change", 6)
     assert [(one["seq"], one["action_id"]) for one in record["revealed"]] == [(2, "S"), (3, "S"), (6, "B")]
     assert record["missing"] == [0]
-    # The world knows what is so; copies are for those who learn of it.
+    # The world log has every event already; copies are for the audience of a reveal.
     assert "revealed" not in read(logs.world[-1])
 
 

@@ -1,4 +1,4 @@
-"""Documents of other YAML readers: times are `datetime` there."""
+"""Documents of other YAML readers: their times are `datetime`."""
 
 import pytest
 import yaml

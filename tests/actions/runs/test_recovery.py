@@ -1,4 +1,4 @@
-"""A world that is killed and goes on; logs that go on with it."""
+"""A killed world that continues, with its logs."""
 
 import shutil
 import subprocess
@@ -51,7 +51,7 @@ def begun(folder: Path) -> LiveWorld:
 
 
 def as_a_crash_leaves_it(folder: Path) -> Path:
-    """What is on the disk at this moment, without anything that a closing would add."""
+    """The files on disk at this moment, without the records that a close would add."""
     copy = folder.with_name("killed")
     shutil.copytree(folder, copy)
     return copy
@@ -125,7 +125,7 @@ def test_the_picture_of_a_recovered_world_has_earlier_events(tmp_path: Path, giv
 def test_a_journal_of_another_scheduler_is_not_a_world(tmp_path: Path) -> None:
     begin_recording(Tally.create({"seed": 1}), {"seed": 1}, RealDisk(tmp_path / "tally")).close()
 
-    for _ in range(2):  # the folder is let go of
+    for _ in range(2):  # the folder is released
         with pytest.raises(WrongJournal, match="a journal of scheduler 'tally', not of 'actions'"):
             LiveWorld.recover(tmp_path / "tally")
 
@@ -245,7 +245,7 @@ def test_logs_continue_wherever_they_were_cut(tmp_path: Path) -> None:
             if path.exists() and cut in (30, 75):
                 path.write_bytes(path.read_bytes()[:-7])  # torn in the middle of a line
         Logs.continued(RealDisk(folder)).feed(history)
-        if cut != 75:  # there a closed chunk was torn, which no crash does
+        if cut != 75:  # a torn closed chunk, which no crash can cause
             assert files(folder) == expected
 
 

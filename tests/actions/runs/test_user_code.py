@@ -1,4 +1,4 @@
-"""User code beside a world: hooks, modifiers and processes, asked once and never again on replay."""
+"""User code beside a world: hooks, modifiers and processes, called once and never on replay."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -40,7 +40,7 @@ def event_lines(events: tuple[Event, ...]) -> list[str]:
 
 
 def replayed(disk: FaultyDisk) -> None:
-    """The journal gives the same again, with nobody there to ask."""
+    """The journal replays to the same outcomes without user code."""
     report = replay(FileJournal.open(disk), lambda _: World)
 
     assert report.first_difference is None
@@ -161,7 +161,7 @@ def test_a_follow_up_of_a_rejection_in_the_last_pass_survives_a_restore() -> Non
 
 
 def test_an_action_is_not_interrupted_in_the_minute_of_its_start() -> None:
-    """What follows a rejection of the last pass comes too late to break off what that pass started."""
+    """A follow-up of a rejection in the last pass is too late to interrupt actions started by that pass."""
     defs = {
         **DEFS,
         "soft": lasting(30, "hall", interruptible=True),
@@ -203,7 +203,7 @@ def test_a_process_continues_after_an_interrupt_and_a_drop() -> None:
 
 
 def test_many_processes_can_continue_in_one_minute() -> None:
-    """More than a thousand actors whose work ends at the same time are no runaway trigger."""
+    """More than a thousand actors whose work ends at the same time do not count as a runaway trigger."""
 
     def worker() -> Process:
         for _ in range(2):
@@ -243,7 +243,7 @@ def test_a_live_world_with_a_journal_replays() -> None:
     replayed(disk)
 
 
-# User code that fails
+# Failing user code
 
 
 def failing(_: Any) -> Any:
@@ -301,7 +301,7 @@ def test_with_a_journal_a_failed_command_leaves_no_trace(kind: str) -> None:
         world.advance_to(60)
     assert raised.value.message == WHO[kind]
 
-    if kind == "process":  # it went on and cannot be sent back
+    if kind == "process":  # it advanced and cannot be rewound
         with pytest.raises(WorldUnusable, match="recover it from its journal"):
             world.advance_to(60)
     else:
@@ -394,7 +394,7 @@ def test_a_world_can_be_read_while_it_asks() -> None:
 
 
 class Mute(Exception):
-    """An exception that cannot even be told."""
+    """An exception whose text raises."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no words")

@@ -1,4 +1,4 @@
-"""`pendula backup` says what it copied, and refuses what it should not touch."""
+"""`pendula backup` lists what it copied, and refuses other folders."""
 
 import json
 from pathlib import Path

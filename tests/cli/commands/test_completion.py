@@ -1,4 +1,4 @@
-"""Shells complete commands, options and choices, also those of a scheduler that is imported only then."""
+"""Shells complete commands, options and choices, also those of a scheduler that is imported on demand."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from tests.cli.conftest import Pendula, quiet_environment
 
 
 def asked(variables: dict[str, str]) -> list[str]:
-    """What `pendula` prints when a shell asks."""
+    """The completions that `pendula` prints for a shell."""
     done = subprocess.run(
         [sys.executable, "-m", "pendula"],
         env={**quiet_environment(), **variables},

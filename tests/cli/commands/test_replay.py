@@ -1,4 +1,4 @@
-"""`pendula replay` verifies what it is given, changes nothing, and says plainly what it found."""
+"""`pendula replay` verifies a journal, changes nothing, and reports each difference."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from tests.cli.counter import record
 
 @pytest.fixture
 def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Five commands, 13 in the middle, snapshots after two and after four and at the end."""
+    """Five commands, 13 in the middle, snapshots after the second, the fourth and the last."""
     engine(monkeypatch, "Counter")
     record(tmp_path / "journal", [1, 2, 13, 4, 5], snapshot_every=2)
     return tmp_path / "journal"
@@ -200,7 +200,7 @@ def test_a_folder_other_than_a_journal_is_distinguished(tmp_path: Path, pendula:
 
 
 class Meanwhile:
-    """A server that prunes its journal as soon as somebody has read so many of its files, some times over."""
+    """A server that prunes its journal after each read of this many files, a given number of times."""
 
     def __init__(self, directory: Path, after_reads: int, times: int) -> None:
         self._directory = directory
@@ -209,7 +209,7 @@ class Meanwhile:
         self.times_left = times
 
     def meets(self, read: Callable[..., bytes]) -> Callable[..., bytes]:
-        """The same way to read, of a file or a part of it, with this server in between."""
+        """Wrap a read of a file or a part of it, so that it triggers this server."""
 
         def pruned(disk: RealDisk, name: str, *part: int) -> bytes:
             self._reads_left -= 1
@@ -224,7 +224,7 @@ class Meanwhile:
 
 @pytest.fixture
 def long_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A segment for every few records, each with a snapshot."""
+    """Segments of a few records, each with a snapshot."""
     engine(monkeypatch, "Counter")
     record(tmp_path / "journal", range(40), snapshot_every=1, segment_bytes=800)
     return tmp_path / "journal"

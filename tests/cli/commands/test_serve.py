@@ -1,4 +1,4 @@
-"""`pendula serve` hands the right settings to the server, says where it is, and stops cleanly."""
+"""`pendula serve` passes the right settings to the server, prints its address, and stops cleanly."""
 
 import json
 import signal
@@ -19,7 +19,7 @@ from tests.cli.conftest import Finished, Pendula, quiet_environment
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
-    """The settings of every server that was started; none really is."""
+    """The settings of every server start; no server runs."""
     seen: list[Settings] = []
 
     def serve(settings: Settings, schedulers: None = None, on_ready: Callable[[str], None] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""`pendula token` makes, lists and revokes tokens of a data directory; a secret is told once, on stdout."""
+"""`pendula token` makes, lists and revokes tokens of a data directory; a secret is printed once, on stdout."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Folders of engines: what was moved has moved for good, or not at all."""
+"""Folders of engines are moved durably or not at all."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ from pendula.server.hosting import creation
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """An engine as it lies in a data directory."""
+    """The folder of an engine in a data directory."""
     place = tmp_path / "schedulers" / "tally" / "demo"
     place.mkdir(parents=True)
     (place / "00000000.journal").write_bytes(b"what it was")

@@ -1,4 +1,4 @@
-"""Engines on disks that fail: what is wrong is said where it is wrong, and everything else goes on."""
+"""Engines on failing disks: the error is reported at its engine and all others continue."""
 
 import asyncio
 from collections.abc import Callable
@@ -77,7 +77,7 @@ async def test_commands_are_refused_before_the_disk_is_full(settings: Settings) 
         assert (await client.get(f"{BASE}/state")).json()["state"]["total"] == 1
 
 
-# A command, and no room for the two snapshots that would make it prunable.
+# Enough for a command, too little for the two snapshots that would make it prunable.
 FULL_BYTES = 500
 
 
@@ -135,7 +135,7 @@ async def test_a_demo_with_other_decisions_restarts_and_its_old_journal_is_kept(
     async with running(demo, [now]) as app, client_of(app) as client:
         status, checks = await readiness(client)
 
-    # What is somebody's own stays where it is, and says why it does not go on.
+    # A journal of a user stays in place, and its engine reports why it cannot continue.
     assert (status, checks["tally/main"], checks["tally/demo"]) == (503, "other_decisions", None)
     kept = Path(settings.data) / "aside" / f"tally-demo-{Tally.decisions}" / journal.name
     assert kept.read_bytes() == written

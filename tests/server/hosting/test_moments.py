@@ -1,4 +1,4 @@
-"""The index behind a time slider stays small however long a journal is, and evenly spread."""
+"""The index of a time slider stays small and evenly spread, however long the journal is."""
 
 from itertools import pairwise
 

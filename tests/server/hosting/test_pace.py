@@ -1,4 +1,4 @@
-"""Time goes on by itself for an engine that keeps it: on time, never back, and nothing is written meanwhile."""
+"""A paced engine advances by itself: on time, never back, and without writing while nothing is due."""
 
 import asyncio
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def schedulers() -> Sequence[SchedulerSpec]:
 
 
 class Clock:
-    """A steady clock that a test moves."""
+    """A monotonic clock that a test moves."""
 
     def __init__(self) -> None:
         self.ns = 7_000 * MS
@@ -144,7 +144,7 @@ async def test_nothing_is_written_while_nothing_is_due(client: httpx.AsyncClient
     await ask(client, "pause")
     before = await told(client, "journal")
 
-    # Several times as long as an item would have stayed.
+    # Several times the dwell of an item.
     clock = (await told(client, "now"))["clock"]
     await eventually(lambda: _clock(client, clock + 100))
 
@@ -163,7 +163,7 @@ async def test_a_command_runs_at_the_present_time_not_at_the_last_due_time(clien
 
 
 class NoScheduler:
-    """An engine that cannot write anything down: each call takes ten seconds and fails; after the second it is gone."""
+    """An engine that cannot write: each call takes ten seconds and fails; the second one removes it."""
 
     scheduler, name, failure = "playback", "hall", None
 

@@ -1,4 +1,4 @@
-"""Looks at the past: in threads of their own, a bounded number of them, and none in the way of a command."""
+"""Reads of history run in their own bounded threads and delay no command."""
 
 import asyncio
 import threading
@@ -26,7 +26,7 @@ A = TypeVar("A")
 
 
 class Gate(threading.Event):
-    """Closed until the block is left, also by an error: a thread that waits for ever keeps the tests from ending."""
+    """Closed until the block ends, also by an error: a thread that waits forever would keep pytest from ending."""
 
     def __enter__(self) -> None: ...
 
@@ -106,11 +106,11 @@ async def test_a_read_of_pruned_history_is_retried() -> None:
     lane.close()
 
 
-# Time limits, callers who leave, and callers who ask much
+# Time limits, callers that disconnect, callers with many requests
 
 
 class Connection:
-    """The request of one caller, as far as a lane knows it."""
+    """The part of a request that a lane uses."""
 
     def __init__(self, caller: str) -> None:
         self._left = asyncio.Event()
@@ -133,7 +133,7 @@ class Connection:
 
 
 class Steps:
-    """Work in steps without an end; `begun` is set with the first, `ended` when it is given up."""
+    """Endless work in steps; `begun` is set by the first step, `ended` when it is aborted."""
 
     def __init__(self) -> None:
         self.begun, self.ended = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""Event streams: every event once and in order, resumed after the last one seen; what was missed is told."""
+"""Event streams: every event once and in order, resumed after the last one; missed events are counted in a gap."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ async def test_a_stream_without_a_cursor_starts_with_new_events(settings: Settin
 
 @pytest.mark.parametrize("buffer", [10_000, 2])
 async def test_a_reader_resumes_after_its_last_event_without_loss_or_repeat(settings: Settings, buffer: int) -> None:
-    """From the buffer, and from the journal where the buffer does not reach."""
+    """From the buffer, and from the journal for older events."""
     given = msgspec.structs.replace(settings, limits={"stream_buffer_events": buffer})
     async with running(given) as app:
         async with StreamReader(app, STREAM) as reader:

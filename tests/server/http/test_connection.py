@@ -1,4 +1,4 @@
-"""A real server on a real socket, and callers who do not behave."""
+"""A real server on a real socket, and misbehaving clients."""
 
 import io
 import json
@@ -51,7 +51,7 @@ def assert_refused(given: tuple[int, dict[str, str], bytes], status: int, code: 
 
 @pytest.fixture(scope="module")
 def waiting(hasty: LiveServer) -> Iterator[dict[str, socket.socket]]:
-    """Callers who keep the server waiting in different ways, all at the same time."""
+    """Clients that keep the server waiting in different ways, all at the same time."""
     lines = ("content-type: application/json", "content-length: 100")
     begun = {
         "nothing": b"",
@@ -247,7 +247,7 @@ def test_a_stop_ends_streams_and_keeps_acknowledged_commands(tmp_path: Path, qui
         server.stop()
 
         assert b'"by":1' in rest(reader)
-        # Uvicorn says so when it had to give up on somebody.
+        # Uvicorn logs this when it aborts a connection.
         assert "graceful shutdown exceeded" not in quiet_logs.getvalue()
     with LiveServer(settings) as server, server.client() as client:
         assert client.get(f"{BASE}/state").json()["state"]["total"] == 1
@@ -346,7 +346,7 @@ def read_until(connection: socket.socket, end: bytes) -> bytes:
 
 @contextmanager
 def reader_of_little(server: LiveServer) -> Iterator[socket.socket]:
-    """A connection for which the systems on both sides keep next to nothing."""
+    """A connection with minimal socket buffers on both sides."""
     server.listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     with socket.socket() as caller:
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -106,7 +106,7 @@ def defective_scheduler() -> Any:
 
 
 def scheduler_first(app: FastAPI) -> None:
-    """The router of the page goes last: it would hide that of the scheduler."""
+    """Put the router of the page last: it would hide that of the scheduler."""
     page = next(number for number, one in enumerate(app.router.routes) if not isinstance(one, Route))
     app.router.routes.append(app.router.routes.pop(page))
 
@@ -140,7 +140,7 @@ async def test_a_failure_in_mid_response_appends_no_error_body(settings: Setting
 
 
 class OwnWords:
-    """A scheduler that says everything in one word, and counts."""
+    """Error texts of a scheduler that answer everything with one code and record the calls."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -163,7 +163,7 @@ class OwnWords:
         ("/own/nothing", {}, ["not_found"]),
         ("/own", {}, ["not_found"]),
         ("/own/defect", {}, ["defect"]),
-        # What a gate refuses below the prefix is the scheduler's to say, too.
+        # The scheduler also words refusals of the gates below its prefix.
         ("/own/nothing", {"authorization": "Bearer wrong"}, ["not_identified"]),
         ("/owner", {}, []),
         ("/api/v1/tally/main/nothing", {}, []),
@@ -228,7 +228,7 @@ async def test_no_token_and_no_cookie_reaches_the_log(settings: Settings, quiet_
 async def test_control_characters_of_a_path_are_escaped_in_the_log(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # those of other tests are there again after this one
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # restores the counters of other tests
     lines = io.StringIO()
     logs.configure(LogFormat.CONSOLE, LogLevel.INFO, lines)
     async with running(settings) as app, client_of(app) as client:

@@ -1,4 +1,4 @@
-"""Whoever leaves in the middle of a body is one short line in the log, with its address; it is no error of ours."""
+"""A client that disconnects mid-body is one short log line with its address, not a server error."""
 
 import logging
 from typing import Any
@@ -17,7 +17,7 @@ def said(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, Any]]:
 
 
 def leave(server: LiveServer, method: str, path: str) -> None:
-    """Announce a body, send a part of it, and go."""
+    """Announce a body, send a part of it, and disconnect."""
     with server.connect() as connection:
         head = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\ncontent-type: application/json\r\n"
         connection.sendall(f'{head}content-length: 1000\r\n\r\n{{"type"'.encode())

@@ -1,4 +1,4 @@
-"""Whoever is refused while it still sends reads the answer, not a reset; and waits no longer than it may."""
+"""A client refused while it still sends reads the response, not a reset, within a bounded time."""
 
 import socket
 
@@ -13,12 +13,12 @@ CHUNK = b" " * 65_536
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow this machine is just now, sending does not take longer than it may."""
+    """Sending stays within its timeout on a slow machine too."""
     monkeypatch.setattr(lingering, "LINGER_SECONDS", 3600.0)
 
 
 def answer_of(caller: socket.socket) -> bytes:
-    """All that comes until the other side ends."""
+    """Everything received until the other side closes."""
     said = b""
     while part := caller.recv(65_536):
         said += part

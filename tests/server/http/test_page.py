@@ -1,4 +1,4 @@
-"""The page comes out of the package, unchanged, under a strict policy; what is not in it cannot be fetched."""
+"""The page is served unchanged from the package, under a strict policy; nothing else can be fetched."""
 
 import json
 from pathlib import Path
@@ -129,7 +129,7 @@ async def test_a_missing_page_build_is_explained(settings: Settings, tmp_path: P
 
     assert response.status_code == 200
     assert "Node" in response.text
-    assert "./run" not in response.text  # who installed with pip has none
+    assert "./run" not in response.text  # an installation with pip has none
     assert "<script" not in response.text
 
 

@@ -1,4 +1,4 @@
-"""A body that cannot be read is told what is wrong, where, what is allowed and what was probably meant."""
+"""An invalid body is refused with the fault, its place, the allowed values and a suggestion."""
 
 import sys
 from typing import Any
@@ -79,7 +79,7 @@ def test_the_member_of_a_free_object_is_part_of_the_place() -> None:
 
 
 def test_a_name_full_of_places_is_parsed_in_linear_time() -> None:
-    """Counted in calls of Python functions: a step of the path for each place would be one of them."""
+    """Counts calls of Python functions: quadratic parsing would make one for each step of a path."""
     steps = 0
 
     def count(_frame: Any, _event: str, _arg: Any) -> None:

@@ -1,4 +1,4 @@
-"""What can be asked of an engine: every question that is offered is answered, every example is taken."""
+"""Choices of an engine: every offered question is answered, every example accepted."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ ENGINES = {"tally": BASE, "actions": worlds.HOUSE, "playback": screens.HALL}
 
 
 async def made(client: httpx.AsyncClient, scheduler: str) -> str:
-    """The address of an engine of a scheduler in which something is going on."""
+    """The address of an engine with running and waiting work."""
     if scheduler == "tally":
         assert (
             await client.post(f"{ENGINES[scheduler]}/commands", json={"type": "add", "amount": 5})
         ).status_code == 200
     if scheduler == "actions":
-        # A1 runs and A2 waits for it; L was broken off and waits for somebody who resumes it.
+        # A1 runs and A2 waits for it; L was interrupted and waits for a resume command.
         await worlds.make(client)
         await worlds.ask(client, "submit", actions=[{"id": "L", "actor": "cy", "verb": "write", "t": 0}])
         await worlds.ask(client, "interrupt", interrupts=[{"target": "L", "priority": 3, "t": 20}])
@@ -38,7 +38,7 @@ async def made(client: httpx.AsyncClient, scheduler: str) -> str:
 
 
 def command_of(offered: dict[str, Any]) -> dict[str, Any]:
-    """The command that the page makes of a form in which nobody changed anything."""
+    """The command that the page sends for an unchanged form."""
     values = {field["name"]: field["example"] for field in offered["fields"] if field["example"] is not None}
     inside = offered["inside"]
     return {"type": offered["type"], **(values if inside is None else {inside: [values]})}
@@ -61,7 +61,7 @@ async def test_commands_without_a_valid_target_are_not_offered(settings: Setting
     async with running(settings, SCHEDULERS) as app, client_of(app) as client:
         await worlds.make(client, actions_submitted=[])
         await screens.make(client, channels=[])
-        await screens.ask(client, "ban", id=1)  # the artwork that would be the example otherwise
+        await screens.ask(client, "ban", id=1)  # otherwise this artwork would be the example
         empty = [(await client.get(f"{ENGINES[scheduler]}/choices")).json() for scheduler in ("actions", "playback")]
 
         for engine, offers in zip((ENGINES["actions"], ENGINES["playback"]), empty, strict=True):
@@ -82,7 +82,7 @@ async def test_every_offered_example_is_accepted(settings: Settings, scheduler: 
 
         refused = []
         for title in titles:
-            # Each for the engine as the one before has left it.
+            # Each one sees the changes of the one before.
             now = (await client.get(f"{engine}/choices")).json()["commands"]
             (offered,) = [one for one in now if one["title"] == title]
             answer = await client.post(f"{engine}/commands", json=command_of(offered))

@@ -1,4 +1,4 @@
-"""Several streams in one response: each as if it were alone, none in the way of another."""
+"""Several independent streams in one response."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ async def add(app: FastAPI, engine: str, amount: int) -> None:
 
 
 class Reading:
-    """The messages of a common response, sorted by what they are about."""
+    """The messages of a combined response, grouped by stream."""
 
     def __init__(self, reader: StreamReader) -> None:
         self._reader = reader
@@ -179,7 +179,7 @@ async def test_the_stream_limit_counts_every_part(settings: Settings) -> None:
     given = msgspec.structs.replace(settings, limits={"streams_per_token": 2})
     async with running(given, [TWO]) as app, StreamReader(app, combined_stream.PATH, of(MAIN, OTHER, MAIN)) as reader:
         reading = Reading(reader)
-        # Two are opened and say where they begin.
+        # Two messages open the streams.
         said = [await reading.next() for _ in range(5)]
 
     refused = [json.loads(lines[0])["error"]["code"] for name, _, lines in said if name == "refused"]

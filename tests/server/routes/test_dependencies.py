@@ -1,4 +1,4 @@
-"""Every route names the role it needs, and gets it."""
+"""Every route names the role it needs, and enforces it."""
 
 import pytest
 from fastapi.dependencies.models import Dependant
@@ -55,7 +55,7 @@ def test_admin_always_needs_a_token() -> None:
 
 
 def _endpoint(context: RouteContext) -> tuple[str, bool] | None:
-    """The path of a route, and whether it names a role; None for what is no endpoint of ours."""
+    """The path of a route, and whether it names a role; None for other endpoints."""
     route = context.original_route
     if not isinstance(route, APIRoute):
         return None
@@ -63,5 +63,5 @@ def _endpoint(context: RouteContext) -> tuple[str, bool] | None:
 
 
 def _names_a_role(dependant: Dependant) -> bool:
-    """Whether a role is needed, by the route itself or by something that it needs."""
+    """Whether the route or one of its dependencies requires a role."""
     return any(isinstance(needed.call, Needs) or _names_a_role(needed) for needed in dependant.dependencies)

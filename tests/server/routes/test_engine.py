@@ -1,4 +1,4 @@
-"""The routes every engine has: commands, state, journal, reasons; exact, durable, and honest about what is wrong."""
+"""The routes every engine has: commands, state, journal, reasons; exact, durable, with precise errors."""
 
 import asyncio
 import json
@@ -222,7 +222,7 @@ async def test_the_demo_runs(settings: Settings) -> None:
     inputs = [record["body"] for record in body["records"] if record["kind"] == "input"]
     assert {given["command"]["type"] for given in inputs} == {"add", "draw", "take", "advance"}
     assert {given["meta"]["by"] for given in inputs} == {"demo"}
-    # Time goes on, and now and then a wish is refused.
+    # Time advances, and some commands are refused.
     assert body["records"][-1]["t"] > 5
     assert any(record["body"]["refusal"] for record in body["records"] if record["kind"] == "outcome")
 
@@ -235,12 +235,12 @@ async def test_the_data_directory_has_a_folder_for_each_scheduler_and_engine(set
 
 
 async def test_a_state_matches_its_record_during_other_commands(client: httpx.AsyncClient) -> None:
-    """Who reads a state and then the events after its record must see each change once."""
+    """A client that reads a state and then the events after its record must see each change once."""
     calls = [command(client, "add", amount=1) if k % 3 else client.get(f"{BASE}/state") for k in range(60)]
 
     answers = await asyncio.gather(*calls)
 
     states = [answer.json() for answer in answers if "state" in answer.json()]
     assert len(states) == 20
-    # Each command is two records: what came in and what came out.
+    # Each command is two records: input and outcome.
     assert [state["state"]["total"] for state in states] == [(state["n"] + 1) // 2 for state in states]

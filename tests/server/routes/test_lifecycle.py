@@ -1,4 +1,4 @@
-"""Engines of any scheduler come and go by the same routes, below the prefix and under the noun of their scheduler."""
+"""Engines of any scheduler are created, closed and removed by the same routes, below the prefix of their scheduler."""
 
 import errno
 from collections.abc import Sequence
@@ -125,7 +125,7 @@ async def test_new_engines_share_the_journal_bytes_of_their_scheduler(
         for number in range(len(shares)):
             assert (await make(client, name=f"p{number}")).status_code == 201
             found.append({one.driver.journal_bytes for one in supervisor.hosts()})
-        # One that is closed keeps its journal, and its share.
+        # A closed engine keeps its journal and its share.
         await client.post(f"{BASE}/p0/close", json={})
         closed = {one.driver.journal_bytes for one in supervisor.hosts()}
         await supervisor.remove(COUNTING, "p0")

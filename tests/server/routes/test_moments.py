@@ -1,4 +1,4 @@
-"""What a time slider asks for: the times of a journal, the record at a time, the next incident, one moment after
+"""Requests of a time slider: the times of a journal, the record at a time, the next incident, one moment after
 another."""
 
 from pathlib import Path

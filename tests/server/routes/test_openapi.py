@@ -1,4 +1,4 @@
-"""The OpenAPI document says what the server does: everything generated from it is answered as documented."""
+"""The OpenAPI document matches the server: every generated request is answered as documented."""
 
 from typing import Any
 
@@ -96,7 +96,7 @@ def test_the_document_describes_exact_numbers_as_they_are_sent() -> None:
 
 def test_the_document_needs_no_external_resource(live: LiveServer) -> None:
     assert httpx.get(f"{live.url}/redoc", trust_env=False, timeout=120).status_code == 404
-    # Our own documentation, where the page is built: it has no script, and nothing from elsewhere.
+    # Our own documentation of the API, if the page is built: no script, no external resource.
     assert "<script" not in httpx.get(f"{live.url}/docs", trust_env=False, timeout=120).text
 
 

@@ -1,4 +1,4 @@
-"""A scheduler whose extra is not installed is left out, and the others are served."""
+"""A scheduler whose extra is not installed is skipped, and the others are served."""
 
 import sys
 

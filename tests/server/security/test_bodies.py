@@ -1,4 +1,4 @@
-"""Bytes of bodies held at once: bounded over the whole server, first come, first served, given back however it ends."""
+"""Bytes of bodies held at once: bounded for the whole server, granted in order, released however the request ends."""
 
 import asyncio
 
@@ -140,7 +140,7 @@ async def test_bytes_are_reserved_before_more_than_a_small_body_is_read(settings
     length = [(b"content-length", str(SMALL_BYTES + 2).encode())] if declared else []
     await BodiesGate(app, settings, budget)({"type": "http", "headers": length}, receive, send)
 
-    # Of a body in chunks it is known to be large once it is.
+    # The size of a chunked body is unknown until it arrives.
     assert seen == ([SMALL_BYTES + 2] * 2 if declared else [0, 0])
     assert budget.most_held == (SMALL_BYTES + 2 if declared else 4 * MIB)
     assert budget.held == 0

@@ -1,4 +1,4 @@
-"""What a request passes before anything answers it: every gate lets the good through and names what it refuses."""
+"""The gates before the routes: each one passes valid requests and names what it refuses."""
 
 import asyncio
 import io

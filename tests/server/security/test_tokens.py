@@ -1,4 +1,4 @@
-"""Tokens are shown once, kept as digests, and open nothing when wrong, revoked, expired or unreadable."""
+"""Tokens are shown once, stored as digests, and refused when wrong, revoked, expired or unreadable."""
 
 import json
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""Wrong tokens: a few are a slip, many are told to wait, and nobody with a right one is held up by them."""
+"""Wrong tokens: a few are allowed, many are throttled, and valid ones are never delayed."""
 
 from typing import Any
 
@@ -98,7 +98,7 @@ def test_addresses_of_one_network_count_as_one(address: str, shown: str) -> None
 async def test_wrong_tokens_in_headers_are_throttled_and_valid_ones_pass(settings: Settings, path: str) -> None:
     _, secret = TokenStore(settings.data).new("shift", "operator")
     async with running(settings) as app, client_of(app) as client:
-        # While the calls are made no time passes that would forgive any of them.
+        # The calls are too quick for any of them to expire.
         supervisor_of(app).wrong_tokens._now = Clock()
         for _ in range(AT_ONCE):
             slip = await client.get("/api/v1/schedulers", headers={"authorization": "Bearer wrong"})
@@ -114,7 +114,7 @@ async def test_wrong_tokens_in_headers_are_throttled_and_valid_ones_pass(setting
 async def test_wrong_tokens_at_sign_in_count_like_those_in_headers(settings: Settings) -> None:
     TokenStore(settings.data).new("shift", "operator")
     async with running(settings) as app, client_of(app) as client:
-        # While the calls are made no time passes that would forgive any of them.
+        # The calls are too quick for any of them to expire.
         supervisor_of(app).wrong_tokens._now = Clock()
         for _ in range(AT_ONCE):
             await client.get("/api/v1/schedulers", headers={"authorization": "Bearer wrong"})

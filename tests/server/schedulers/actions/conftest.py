@@ -1,4 +1,4 @@
-"""What is served to the tests of this scheduler: worlds, without the living example."""
+"""The scheduler under test: worlds, without the demo."""
 
 from collections.abc import Sequence
 

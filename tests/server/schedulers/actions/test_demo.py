@@ -1,4 +1,4 @@
-"""The town of the demo: its days begin anew, from any state, until it is closed."""
+"""The town of the demo: its days repeat, from any state, until it is closed."""
 
 import asyncio
 from typing import Any
@@ -30,7 +30,7 @@ def test_the_town_continues_after_its_last_day() -> None:
     kinds = [{kind for kind, _ in one} for one in rounds]
     assert kinds == [{"Start", "End", "Interrupted", "VisibilityChange", "Rejection", "Diagnostic", "EpochBegan"}] * 3
     assert not [code for one in rounds for _, code in one if code in ("DuplicateActionId", "UnknownVerb")]
-    # As much is done in every round: nothing runs out.
+    # Every round does the same amount of work: no resource runs out.
     assert len({one.count(("End", None)) for one in rounds[1:]}) == 1
     assert list(world.broken()) == []
 

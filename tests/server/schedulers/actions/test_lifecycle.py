@@ -1,4 +1,4 @@
-"""Worlds come and go: made whole or not at all, closed, opened again, removed for good, recovered after a stop."""
+"""Life cycle of worlds: created whole or not at all, closed, reopened, removed, recovered after a stop."""
 
 import asyncio
 import errno

@@ -1,4 +1,4 @@
-"""What is asked of a world over HTTP, one command at a time, and what it tells of any moment."""
+"""Commands and views of a world over HTTP."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ from tests.server.worlds import BASE, DOCUMENT, HOUSE, STILL, ask, gist, make, t
 pytestmark = pytest.mark.anyio
 
 
-# What is asked of a world
+# Commands
 
 
 async def test_submissions_without_a_time_are_for_the_present_minute_and_one_command(client: httpx.AsyncClient) -> None:
@@ -72,7 +72,7 @@ async def test_a_step_that_is_too_long_is_refused_before_it_is_computed(client: 
         "allowed": bounds.MOST_MINUTES,
         "next_to": bounds.MOST_MINUTES,
     }
-    # Neither state nor journal know of it.
+    # Neither the state nor the journal has it.
     assert (after["n"], after["t"]) == (-1, 0)
     assert allowed.status_code == 200
 
@@ -222,7 +222,7 @@ async def test_an_invalid_body_is_refused_with_its_fault(client: httpx.AsyncClie
         assert (response.status_code, code_of(response)) == (422, "document_refused"), what
 
 
-# What a world tells
+# Views
 
 
 async def test_now_shows_running_actions_and_what_each_wait_is_for(client: httpx.AsyncClient) -> None:
@@ -462,7 +462,7 @@ async def test_a_pruned_journal_serves_only_whole_chunks(settings: Settings) -> 
         assert (await client.get(f"{HOUSE}/pc_log")).content == kept[-1]
 
 
-# The document
+# OpenAPI
 
 
 @pytest.fixture(scope="module")

@@ -46,9 +46,9 @@ async def said(jobs: Jobs, path: str, body: dict[str, Any] | None = None, status
 
 
 async def begun(jobs: Jobs, days: int = 0) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """The next job so many days later, begun: its path, the proof, and the answer.
+    """Start the next job this many days later: its path, the lease proof, and the response.
 
-    Where the pull does not hand it out, the answer is how it ended.
+    If the pull does not deliver it, the response shows how it ended.
     """
     jobs.clock.pass_by(days * DAY)
     waiting = [job["job_id"] for job in (await jobs.get("jobs", status="queued")).json()["jobs"]]
@@ -66,7 +66,7 @@ async def begun(jobs: Jobs, days: int = 0) -> tuple[str, dict[str, Any], dict[st
 
 
 async def verified(jobs: Jobs, finding: str, days: int = 0) -> dict[str, Any]:
-    """A whole round: pull, begin, and finish unless it has ended."""
+    """A whole round: pull, start, and finish unless the job has ended."""
     path, proof, answer = await begun(jobs, days)
     if not answer["entered"]:
         return answer
@@ -155,7 +155,7 @@ async def test_a4_a_crashed_worker(jobs: Jobs) -> None:
 
 @pytest.mark.req("JOB-POL-4")
 async def test_a5_a_crash_after_the_effect_leaves_one_transition(jobs: Jobs) -> None:
-    """Transition and ack are one commit: what can be lost is the reply, and whoever repeats it changes nothing."""
+    """Transition and ack are one commit: only the response can be lost, and a repeated ack changes nothing."""
     await said(jobs, "objects", MEMORY, 201)
     path, proof, _ = await begun(jobs, 1)
     told = {**proof, "finding": "passed", "reason": "looked into"}

@@ -1,4 +1,4 @@
-"""The living example of jobs: its objects age, one is found forged, a worker dies and its job comes back."""
+"""The demo of jobs: its objects age, one proves forged, a worker dies and its job is redelivered."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ POISONED = name_of(FIRST_POISONED)
 
 
 class Town:
-    """The example with a clock that a test moves."""
+    """The demo with a clock that a test moves."""
 
     def __init__(self, store: SqliteStore) -> None:
         self.now = 1_800_000_000 * SECOND

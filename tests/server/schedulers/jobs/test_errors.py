@@ -1,4 +1,4 @@
-"""Every row of the error table of the contract, provoked over HTTP; and what hostile callers send besides."""
+"""Every row of the error table of the contract, provoked over HTTP; and hostile requests."""
 
 import asyncio
 import io
@@ -41,14 +41,14 @@ async def raw(jobs: Jobs, content: bytes, path: str = "jobs") -> httpx.Response:
 
 
 async def running(jobs: Jobs, **members: Any) -> dict[str, Any]:
-    """A job in somebody's hands."""
+    """A leased job."""
     await jobs.enqueued(**members)
     jobs.clock.turn_to(DUE)
     [given] = await jobs.pulled("w")
     return given
 
 
-# Each row: how it comes about
+# How each row is provoked
 
 
 async def conflict(jobs: Jobs) -> httpx.Response:
@@ -102,7 +102,7 @@ async def invalid_result(jobs: Jobs) -> httpx.Response:
 
 
 async def planned(jobs: Jobs, many: int, name: str) -> httpx.Response:
-    """A plan of that name is put where so many stand in a settings file."""
+    """Put a plan of this name with a limit of this many plans in the settings file."""
     entry = Recurring("plan", "@daily", "memory", "m", "decay")
     entries = [replace(entry, name=f"plan-{number}") for number in range(many)]
     jobs.service.calls.change_plans(lambda tx, now: [plans.declare(tx, now, one) for one in entries])
@@ -125,7 +125,7 @@ UNKNOWABLE = {
 
 
 async def held(jobs: Jobs, **members: Any) -> tuple[str, dict[str, Any]]:
-    """A governed object whose first job is in somebody's hands: its path and the proof."""
+    """A governed object whose first job is leased: its path and the lease proof."""
     assert (await jobs.post("objects", {**MEMORY, **members})).status_code == 201
     jobs.clock.pass_by(86_400)
     [job] = await jobs.pulled("w")
@@ -138,7 +138,7 @@ async def made_twice(jobs: Jobs) -> httpx.Response:
 
 
 async def finished_unbegun(jobs: Jobs) -> httpx.Response:
-    """The object came under governance while its job ran."""
+    """The object became governed while its job ran."""
     await jobs.enqueued(object_type="memory", object_id="a/b", action="verify", run_at=jobs.clock.text)
     [job] = await jobs.pulled("w")
     assert (await jobs.post("objects", MEMORY)).status_code == 201
@@ -236,11 +236,11 @@ async def test_each_row_of_the_table_has_its_status_and_code(
 
 
 def test_the_table_has_every_code_of_the_scheduler() -> None:
-    in_process = {Code.OBJECT_GOVERNED.value}  # of effects, which need the store in their own process
+    in_process = {Code.OBJECT_GOVERNED.value}  # of effects, which need the store in the same process
     assert {code.value for code in Code} - {row[1] for row in ROWS} == in_process
 
 
-# Who may
+# Roles
 
 
 @pytest.mark.req("JOB-API-6")
@@ -303,7 +303,7 @@ async def test_freeing_the_key_of_a_removed_job_is_audited(settings: Settings) -
     assert (event["actor"], event["reason"]) == ({"type": "user", "id": "root"}, "again")
 
 
-# Bodies that are none
+# Invalid bodies
 
 
 NO_JSON = [
@@ -435,7 +435,7 @@ async def test_an_impossible_path_has_the_same_error_form(jobs: Jobs) -> None:
         assert (error["status"], error["code"]) == (404, "route_not_found"), path
 
 
-# When it is not the caller's fault
+# Errors of the server
 
 
 async def test_a_defect_answers_with_the_id_of_its_log_entry_and_no_traceback(

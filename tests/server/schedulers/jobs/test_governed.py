@@ -1,4 +1,4 @@
-"""Governed objects over HTTP: who may do what, who stands in the trail, what Prometheus reads."""
+"""Governed objects over HTTP: roles, the audit trail, Prometheus metrics."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Time plans, reasons and workers over HTTP: who may, what Prometheus reads, and what a server tells of workers."""
+"""Time plans, reasons and workers over HTTP: roles, Prometheus metrics, the list of workers."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -121,7 +121,7 @@ def test_a_served_scheduler_records_worker_metrics_by_itself(tmp_path: Path) -> 
         assert client.workers()["workers"][0]["worker_id"] == "w1"
 
 
-# What is refused, and in which order
+# Refusals and their order
 
 
 @pytest.mark.parametrize(

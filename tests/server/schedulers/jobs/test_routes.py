@@ -1,4 +1,4 @@
-"""The HTTP examples of the contract of jobs, each as it stands there: request in, status, headers and body out."""
+"""The HTTP examples of the contract of jobs, unchanged: request in, status, headers and body out."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The scheduler as a part of the server: ready only when it keeps its promise, counted, waited for, closed."""
+"""The scheduler as a part of the server: readiness, metrics, waiting pulls, shutdown."""
 
 import asyncio
 import resource
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow this machine is just now, whoever asks about readiness waits for the answer."""
+    """Readiness requests wait for the check on a slow machine too."""
     monkeypatch.setattr(readiness_module, "READY_SECONDS", 120)
 
 
@@ -61,7 +61,7 @@ def samples(text: str) -> dict[Any, float]:
 
 @contextmanager
 def no_space_left() -> Iterator[None]:
-    """No file of this process grows meanwhile, as on a full disk."""
+    """No file of this process can grow, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:
@@ -70,7 +70,7 @@ def no_space_left() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-# Ready or not
+# Readiness
 
 
 @pytest.mark.req("JOB-STO-6")
@@ -109,7 +109,7 @@ async def test_a_server_with_a_moved_store_is_unhealthy_until_it_is_back(setting
         store = jobs.service.calls.store
         assert isinstance(store, SqliteStore)
         await jobs.post("jobs", JOB)
-        await readiness(jobs.client)  # the proof of this is believed for some seconds
+        await readiness(jobs.client)  # this check is valid for some seconds
         store.path.parent.rename(store.path.parent.with_name("away"))
         gone = [(await jobs.client.get("/healthz")).status_code, *await readiness(jobs.client)]
         refused = await jobs.post("jobs", {**JOB, "object_id": "other"})
@@ -168,7 +168,7 @@ async def test_a_clock_that_was_ahead_is_reported_with_the_time_it_matters(setti
 
 @contextmanager
 def writing_elsewhere(settings: Settings) -> Iterator[None]:
-    """Another process is in the middle of a long write."""
+    """Another process holds a long write transaction."""
     with closing(sqlite3.connect(Path(settings.data) / "stores/jobs/jobs.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
@@ -348,7 +348,7 @@ def test_jobs_are_among_the_schedulers_of_every_server() -> None:
     assert "jobs" in [scheduler.name for scheduler in schedulers_for(Settings())]
 
 
-# Numbers
+# Metrics
 
 
 @pytest.mark.req("JOB-MET-1")
@@ -443,7 +443,7 @@ def test_the_accept_header_decides_between_json_and_text(accept: str | None, tex
 
 @pytest.mark.req("JOB-PULL-12")
 async def test_a_waiting_pull_is_answered_when_a_job_is_enqueued(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    # What is written here is seen at once; nobody has to look for it.
+    # Writes of this process wake the pull at once, without polling.
     monkeypatch.setattr(service, "POLL_SECONDS", 3600)
     waiting = asyncio.create_task(jobs.post("jobs/pull", {"worker_id": "w", "wait_ms": 30_000}))
     await jobs.until_waiting(1)
@@ -524,7 +524,7 @@ async def test_a_caller_that_left_while_waiting_gets_no_job(jobs: Jobs) -> None:
     assert (await jobs.get(f"jobs/{job['job_id']}")).json()["job"]["status"] == "queued"
 
 
-# Reads that can be large
+# Large reads
 
 
 @pytest.mark.parametrize(
@@ -581,7 +581,7 @@ async def test_slow_reads_delay_no_worker_and_their_queue_is_bounded(jobs: Jobs)
     assert (full.status_code, error_of(full)["code"], full.headers["retry-after"]) == (429, "rate_limited", "1")
 
 
-# Many at once
+# Concurrency
 
 
 @pytest.mark.req("JOB-ENQ-9")
@@ -613,7 +613,7 @@ async def test_concurrent_callers_share_flushes(settings: Settings) -> None:
         go_on.set()
         await asyncio.gather(first, *others)
 
-        # One, and what the server itself may write meanwhile.
+        # One, plus possible writes of the server itself.
         assert 1 <= store.commits - before <= 4
 
 

@@ -1,4 +1,4 @@
-"""The blocks that the library keeps in memory: enough for a batch of every player, and never more than its limit."""
+"""The block cache of the library: enough for a batch of every player, never above its limit."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Channels are uploaded over HTTP: merged by id, bounded, refused with the place of what is wrong."""
+"""Uploads of channels over HTTP: merged by id, bounded, refused with the place of the fault."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The frame of the demo plays, and its new artwork is another each time."""
+"""The frame of the demo plays, and its new artwork differs each time."""
 
 import msgspec
 import pytest

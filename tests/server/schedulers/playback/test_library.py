@@ -1,4 +1,4 @@
-"""The channels on disk: editions, counts, and no more of them than may be."""
+"""The channels on disk: editions, counts and their limit."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The library while it is served: read by many players, refreshed under their eyes; folders that are channels."""
+"""The served library: read by many players, refreshed while they play; folders as channels."""
 
 import io
 import shutil
@@ -70,11 +70,11 @@ async def test_players_that_share_a_channel_are_all_notified_of_its_refresh(
     assert done["updated_players"] == ["hall", "porch"]
     assert await shown(client, 4) == [14, 11, 12, 13]
     assert await shown(client, 4, "porch") == [14, 1, 11, 2]
-    # Nobody uses the old edition any more.
+    # No player uses the old edition any more.
     library = supervisor_of(app).store("playback").outside
     assert library.ask("record", {"channel": "b", "generation": old, "at": 0}) is None
     assert library.ask("record", {"channel": "b", "generation": old + 1, "at": 0}) is not None
-    assert (await fill(client, "b", 14))["updated_players"] == []  # it is there already
+    assert (await fill(client, "b", 14))["updated_players"] == []  # it exists already
 
 
 async def test_a_closed_player_is_notified_of_a_refresh_when_it_opens(client: httpx.AsyncClient) -> None:
@@ -181,7 +181,7 @@ async def test_a_player_survives_a_kill_and_its_journal_replays_without_the_libr
         await hang(client, settings={"lookahead": 2, "pick": {"mode": "random", "r": 3}})
         await ask(client, "nae", id=900, payload=PAYLOAD)
         await shown(client, 5)
-        # What is on disk in the middle of everything is what a kill leaves.
+        # The files on disk at this moment are those a kill would leave.
         killed = shutil.copytree(settings.data, tmp_path / "killed")
         expected = await shown(client, 5)
         before = await told(client, "now")
@@ -314,7 +314,7 @@ async def test_an_unreadable_folder_is_listed_with_its_error_until_it_recovers(
         (tmp_path / "picturs" / "one.jpg").write_bytes(b"x")
         store = supervisor_of(app).store("playback")
         assert isinstance(store, LibraryService)
-        # As if the time of waiting were over.
+        # As if the delay had passed.
         turn = store._refresher._plan._turns["holidays"]
         turn.due_ms = 0
         store._refresher.wake()

@@ -1,4 +1,4 @@
-"""What is asked of a player over HTTP, one command at a time, and what it tells of any moment."""
+"""Commands and views of a player over HTTP."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ from tests.server.screens import BASE, HALL, HOUR_MS, PAYLOAD, STILL, ask, fill,
 pytestmark = pytest.mark.anyio
 
 
-# Players come and go
+# Life cycle
 
 
 async def test_more_items_than_one_command_allows_are_refused(client: httpx.AsyncClient) -> None:
@@ -122,7 +122,7 @@ async def test_a_viewer_reads_but_cannot_skip_and_only_an_admin_removes(settings
         assert [(one["channel"], one["records"], one["weight"]) for one in left] == [("a", 0, 0), ("b", 3, 65536)]
 
 
-# What is asked of a player
+# Commands
 
 
 @pytest.mark.req("PLAY-HIST-2")
@@ -281,7 +281,7 @@ async def test_a_reset_starts_a_new_epoch_with_its_reason(client: httpx.AsyncCli
     assert (await told(client, "now"))["last_reset"] == "spring cleaning"
 
 
-# What a player tells
+# Views
 
 
 async def test_now_shows_lookahead_history_and_exposure(client: httpx.AsyncClient) -> None:
@@ -367,7 +367,7 @@ async def test_shown_items_are_streamed_as_time_advances(app: FastAPI, client: h
     assert [one["ends_at"] for one in heard[1:4]] == [one["started_at"] for one in heard[2:5]]
 
 
-# The document
+# OpenAPI
 
 
 @pytest.fixture(scope="module")
@@ -382,7 +382,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 def test_every_generated_request_is_answered_as_documented(live: LiveServer) -> None:
-    # Streams never end; the routes that every engine has are tried with another one.
+    # Streams never end; the routes of every engine are tested with the tally.
     schema = schemathesis.openapi.from_url(f"{live.url}/openapi.json").include(path_regex="^/api/v1/playback")
     schema = schema.exclude(path_regex="/(stream|state|journal|why)$")
     operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
@@ -409,7 +409,7 @@ def test_every_generated_request_is_answered_as_documented(live: LiveServer) -> 
     assert len(operations) == 33
 
 
-# What viewers wish for
+# Viewer controls
 
 
 @pytest.mark.req("PLAY-USE-1")

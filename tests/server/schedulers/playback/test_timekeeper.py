@@ -1,4 +1,4 @@
-"""When a player is told the time again: where what it counts has become wrong, and not otherwise."""
+"""The clock of a player is set again only when it has drifted."""
 
 from datetime import UTC, datetime, timedelta
 
