@@ -359,7 +359,7 @@ class Oracle:
                 self._diagnose(minute, "interrupt_ignored", other.id)
 
     def _in_the_way(self, one: Doing, minute: int) -> list[Doing]:
-        """The holders to interrupt: all of an exclusive lock, the weakest of a full one unless another already yields."""
+        """The holders to interrupt: all of an exclusive lock, the weakest of a full one unless another one yields."""
         found: list[Doing] = []
         full = []
         for lock in one.locks:

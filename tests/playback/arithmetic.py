@@ -1,4 +1,4 @@
-"""The numbers of the second scheduler: PCG32, SplitMix64, integer weights and one step of the round, by definition."""
+"""The numbers of the oracle: PCG32, SplitMix64, integer weights and one step of the round, by definition."""
 
 from collections.abc import Sequence
 from fractions import Fraction

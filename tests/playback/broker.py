@@ -1,4 +1,4 @@
-"""A real MQTT broker in the test's own event loop: who may enter, what players acknowledge, who has left."""
+"""A real MQTT broker in the event loop of the test: authentication, acknowledgements, disconnects."""
 
 import asyncio
 import threading
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Door(BaseAuthPlugin):  # type: ignore[misc]
-    """Requires the password. Anonymous clients are refused, since this broker keeps no messages for them."""
+    """Requires the password. Anonymous clients are refused, because this broker stores no messages for them."""
 
     async def authenticate(self, *, session: Session) -> bool:
         return (session.username, session.password) == (USERNAME, PASSWORD)
@@ -37,7 +37,7 @@ class Rules(BaseTopicPlugin):  # type: ignore[misc]
 
 
 class Watch(BasePlugin):  # type: ignore[misc]
-    """Writes down what happens in order."""
+    """Records events in order."""
 
     def __init__(self, context: Any) -> None:
         super().__init__(context)
@@ -53,7 +53,7 @@ class Watch(BasePlugin):  # type: ignore[misc]
 
 
 class Tidy(Amqtt):  # type: ignore[misc]
-    """Closes every connection; the broker alone forgets those of clients that leave before it is done greeting."""
+    """Closes every connection; the broker itself misses clients that disconnect during the handshake."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__(config)
@@ -81,7 +81,7 @@ class Tidy(Amqtt):  # type: ignore[misc]
 
 
 class BrokerHere:
-    """The broker; `start` after `stop` opens the same port again, with nothing remembered."""
+    """The broker; `start` after `stop` opens the same port again, without sessions."""
 
     def __init__(self, tls: tuple[Path, Path] | None = None) -> None:
         self._tls = tls
@@ -105,7 +105,7 @@ class BrokerHere:
 
     @property
     def subscribed(self) -> set[str]:
-        """The topics that someone has subscribed to."""
+        """The topics with a subscription."""
         return {topic for topic, found in self._amqtt._subscriptions.items() if found}
 
     @property
@@ -114,7 +114,7 @@ class BrokerHere:
         return log
 
     async def has_left(self, client_id: str) -> None:
-        """Wait until the broker has seen this client go."""
+        """Wait until the broker has noticed that this client disconnected."""
         while await self._watch.left.get() != client_id:
             pass
 
@@ -129,7 +129,7 @@ class BrokerHere:
         await self._amqtt.sessions[client_id][1].writer.close()
 
     async def publish(self, topic: str, *payloads: bytes) -> None:
-        """Publish as another client does; the broker has taken the messages when this returns."""
+        """Publish as another client; the broker has the messages when this returns."""
         async with aiomqtt.Client("127.0.0.1", self._port, username=USERNAME, password=PASSWORD) as client:
             for payload in payloads:
                 await client.publish(topic, payload, qos=1)
@@ -150,7 +150,7 @@ async def broker_here(tls: tuple[Path, Path] | None = None) -> AsyncIterator[Bro
 
 
 class BrokerThread:
-    """A broker in a thread of its own, for tests that run a whole program beside it."""
+    """A broker in its own thread, for tests that run a whole program beside it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -172,12 +172,12 @@ class BrokerThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     def url(self, prefix: str) -> str:
-        """As settings and the command line name it, without the password."""
+        """The URL for settings and the command line, without the password."""
         address = self.broker.address
         return f"mqtt://{USERNAME}@{address.host}:{address.port}/{prefix}"
 
     def publish(self, topic: str, *payloads: bytes) -> None:
-        """Publish as soon as someone has subscribed: a broker keeps nothing for a session that is not there."""
+        """Publish as soon as there is a subscription: a broker stores nothing without a session."""
         self._call(self._publish(topic, payloads))
 
     async def _publish(self, topic: str, payloads: tuple[bytes, ...]) -> None:

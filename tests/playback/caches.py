@@ -1,4 +1,4 @@
-"""Cache files for the tests, made by hand with struct and zlib: their bytes share no code with what they judge."""
+"""Cache files for the tests, built with struct and zlib, without the code under test."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -17,7 +17,7 @@ def raw(id: int, ts: int, *, modified: int = 0, payload: bytes = b"") -> bytes:
 
 
 def raws(count: int, first_id: int = 1) -> list[bytes]:
-    """Records with ids counting up, the first the newest."""
+    """Records with ascending ids, newest first."""
     return [raw(first_id + place, 1_000_000 - place) for place in range(count)]
 
 
@@ -33,7 +33,7 @@ def header(
     zero: int = 0,
     generation: int = 1,
 ) -> bytes:
-    """The first 68 bytes of a file, with a right checksum whatever they say."""
+    """The first 68 bytes of a file, with a valid checksum for any values."""
     hashed = sha256(channel.encode()).digest()
     bare = pack("<4sHHIIIIQ32s", magic, version, record_bytes, block_bytes, k, count, zero, generation, hashed)
     return bare + pack("<I", crc32(bare))
@@ -50,7 +50,7 @@ def cache_file(
 
 
 def flipped(data: bytes, byte: int, bit: int = 0) -> bytes:
-    """The same with one bit changed."""
+    """The data with one bit flipped."""
     return data[:byte] + bytes((data[byte] ^ 1 << bit,)) + data[byte + 1 :]
 
 
@@ -70,7 +70,7 @@ def shelf_of(folder: Path, records: list[bytes], channel: str = "a", *, blocks: 
 
 
 def touched(items: list[Item], index: int) -> set[int]:
-    """The blocks of a channel that a batch looked into."""
+    """The blocks of a channel that a batch read."""
     places: set[int] = set()
     for item in items:
         if item.channel_index == index:

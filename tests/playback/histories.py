@@ -1,4 +1,4 @@
-"""Random histories played on a programme and on the second scheduler at once, compared after every call.
+"""Random histories run on a programme and on the oracle at once, compared after every call.
 
 Everything is drawn from one `Random`, so that a number or hypothesis decides a whole history.
 """
@@ -34,7 +34,7 @@ GIVEN_KEPT = 200
 
 
 def public(item: Item | None) -> tuple[object, ...] | None:
-    """Everything of an item that can be seen from outside."""
+    """All public members of an item."""
     if item is None:
         return None
     work = (item.id, item.ts, item.kind, item.format, item.flags, item.dwell_ms, item.storage_key, item.payload)
@@ -51,14 +51,14 @@ def expected(shown: Shown | None) -> tuple[object, ...] | None:
 
 
 class AnyNames(Programme):
-    """Accepts weights for channels that are not followed: random settings have one for each channel there could be."""
+    """Accepts weights of unfollowed channels: random settings have one for each possible channel."""
 
     def _check_names(self, draft: Snapshot) -> None:
         pass
 
 
 class Duet:
-    """A programme and the second scheduler, given the same calls."""
+    """A programme and the oracle, with the same calls."""
 
     def __init__(self, channels: Sequence[tuple[str, tuple[Slot, ...]]], wishes: OracleSettings, seed: int) -> None:
         self.programme: Programme = AnyNames(
@@ -66,7 +66,7 @@ class Duet:
         )
         self.oracle = Oracle([Followed(name, slots) for name, slots in channels], wishes, seed)
         self.calls: list[str] = []
-        self.given: list[tuple[Item, Shown]] = []  # what `next`, `prev` and `take` gave, also what is held no longer
+        self.given: list[tuple[Item, Shown]] = []  # results of `next`, `prev` and `take`, also those no longer held
         self.compare()
 
     @classmethod
@@ -84,7 +84,7 @@ class Duet:
         del self.given[:-GIVEN_KEPT]
 
     def compare(self, *, whole: bool = False) -> None:
-        """All that decides; with `whole` every field of the items that are held."""
+        """The deciding state; with `whole` every field of the held items."""
         programme, oracle = self.programme, self.oracle
         generator = programme.generator
         assert (programme.epoch_id, programme.behind) == (oracle.epoch, oracle.behind)
@@ -127,7 +127,7 @@ class Duet:
         assert {name: count for name, count in channels.items() if count} == self.oracle.per_channel
 
     def restore(self) -> None:
-        """Go on with a programme made from the saved state."""
+        """Continue with a programme restored from the saved state."""
         shelves = {channel.id: channel.shelf for channel in self.programme.snapshot.channels}
         self.programme = saving.load(saving.save(self.programme), lambda row: shelves[row.id])
         self.programme.__class__ = AnyNames
@@ -142,7 +142,7 @@ def pool(programme: Programme) -> Iterator[tuple[int, bytes, int]]:
 
 
 def play(duet: Duet, random: Random, calls: int) -> None:
-    """So many random calls, compared after each."""
+    """Run this many random calls and compare after each."""
     for _ in range(calls):
         chosen = random.choices(tuple(CALLS), weights=tuple(CALLS.values()))[0]
         CALLS_BY_NAME[chosen](duet, random)
@@ -189,7 +189,7 @@ def _reset(duet: Duet, random: Random) -> None:
 
 
 def _configure(duet: Duet, random: Random) -> None:
-    # Within a transaction the draft is what is changed.
+    # Within a transaction the draft is changed.
     present = _wishes(duet)
     wishes = changed(random, present)
     duet.calls.append(f"configure {wishes}")
@@ -245,7 +245,7 @@ def _wishes(duet: Duet) -> OracleSettings:
 
 
 def _sorted(wishes: OracleSettings, slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
-    """Without records that are there twice where one may be looked for: a shelf is sorted."""
+    """Without duplicate records where a lookup is possible: a shelf is sorted."""
     if wishes.refresh == "reset":
         return slots
     seen: dict[object, Slot] = {place if isinstance(slot, Fault) else slot: slot for place, slot in enumerate(slots)}
@@ -257,7 +257,7 @@ def _ban(duet: Duet, random: Random) -> None:
     held = [*zip(duet.programme.history, duet.oracle.history, strict=True)]
     held += [*zip(duet.programme.lookahead, duet.oracle.lookahead, strict=True)]
     held = [(item, shown) for item, shown in held if shown.epoch == duet.oracle.epoch]
-    # Also what the history has lost since: its artwork may still lie in the pool or in the lookahead.
+    # Also items that left the history: their artwork can still be in the pool or in the lookahead.
     lost = [(item, shown) for item, shown in duet.given if shown.epoch == duet.oracle.epoch]
     candidates = lost if lost and random.randrange(2) else held
     if candidates:
@@ -325,7 +325,7 @@ def _transaction(duet: Duet, random: Random) -> None:
     duet.calls.append(f"transaction that {'fails' if abort else 'holds'}:")
     with suppress(Aborted), duet.programme.update(), duet.oracle.update():
         for _ in range(random.choice((0, 0, 1, 2))):
-            # Bans come first: what they name are the records of before.
+            # Bans are first: they name records of the previous contents.
             _ban(duet, random)
         for _ in range(random.choice((0, 1, 2, 4))):
             random.choice((_configure, _follow, _unfollow, _refresh, _refresh, _configure))(duet, random)

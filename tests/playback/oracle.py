@@ -1,7 +1,7 @@
-"""A second scheduler, plain and slow, written from the requirement document alone.
+"""The oracle: a plain, slow scheduler, written from the requirement document alone.
 
-It imports nothing of the package it checks: its own numbers, fractions, round robin, pool and picks. Every step keeps
-what it saw, so that explanations can be checked as well.
+It imports nothing of the package it checks: its own numbers, fractions, round robin, pool and picks. Every step records
+its inputs, so that explanations can be checked as well.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from tests.playback.arithmetic import TWO_64, integers, round_robin, stream
 
 
 class Fault(Enum):
-    """What may lie in the place of a record: one with a wrong checksum, or nothing that can be read."""
+    """A faulty record: a wrong checksum, or unreadable."""
 
     DAMAGED = 1
     UNREADABLE = 2
@@ -37,7 +37,7 @@ Slot = Artwork | Fault
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the day: minutes since midnight, the days it begins on (0 is Monday), and its weights."""
+    """A part of the day: minutes since midnight, the days it starts on (0 is Monday), and its weights."""
 
     name: str
     start: int
@@ -46,7 +46,7 @@ class Part:
     manual: Mapping[str, Fraction]
 
     def holds(self, minute: int) -> bool:
-        """Whether it holds at a minute of the week: today's, or yesterday's that lasts beyond midnight."""
+        """Whether it applies at a minute of the week: today's, or yesterday's that lasts beyond midnight."""
         day, time = divmod(minute, 1440)
         if self.start < self.end:
             return day in self.days and self.start <= time < self.end
@@ -89,13 +89,13 @@ class Followed:
 
 @dataclass
 class Seen:
-    """What the generator saw while it made an item."""
+    """The inputs of the generator for an item."""
 
     pool: list[tuple[int, int, int]]  # id, number, priority in 64ths; highest priority first, then the oldest
     weights: list[int]
     draw: int | None = None
     step: int | None = None
-    first: list[int] = field(default_factory=list)  # credits before the first step that was taken for the item
+    first: list[int] = field(default_factory=list)  # credits before the first step of the item
     credits: list[int] = field(default_factory=list)  # before the step that chose the channel
     drawn: list[int] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)
@@ -163,7 +163,7 @@ class Oracle:
         self.part: str | None = None
         self._begin()
 
-    returned: int | None = None  # the artwork that `next` gave last, whatever the epoch
+    returned: int | None = None  # the last artwork that `next` returned, in any epoch
 
     def _begin(self) -> None:
         self.shelves = [channel.visible() for channel in self.channels]
@@ -206,7 +206,7 @@ class Oracle:
     def count(self, what: str) -> None:
         self.tally[what] = self.tally.get(what, 0) + 1
 
-    # What a player asks for
+    # Calls of a player
 
     def next(self) -> Shown | None:
         item = self._next()
@@ -243,7 +243,7 @@ class Oracle:
     def _as_item(self, work: Artwork) -> Shown:
         return Shown(work, None, None, None, None, "pinned", self.epoch, 0, Seen([], []))
 
-    # What viewers ask for
+    # Viewer controls
 
     def show_next(self, work: Artwork) -> None:
         ids = [pinned.id for pinned in self.pins]
@@ -285,7 +285,7 @@ class Oracle:
                 self._forced = True
 
     def _turns(self) -> tuple[list[int], list[int]]:
-        """Credits and cursors as of what was shown."""
+        """Credits and cursors at the last shown item."""
         credits, cursors = list(self.credits), list(self.cursors)
         made = [item for item in self.lookahead if item.seen.step is not None]
         if made:
@@ -317,7 +317,7 @@ class Oracle:
         return taken
 
     def nae_insert(self, work: Artwork | None) -> str:
-        """None stands for a record that is none."""
+        """None is an invalid record."""
         if not self.wishes.nae:
             return "DISABLED"
         if work is None:
@@ -337,7 +337,7 @@ class Oracle:
             self.count("evictions")
         return "INSERTED"
 
-    # What changes the snapshot
+    # Changes of the snapshot
 
     @contextmanager
     def update(self) -> Iterator[None]:
@@ -359,7 +359,7 @@ class Oracle:
             self._draft, self._banned = None, set()
 
     def _kept(self, channels: list[Followed], wishes: OracleSettings) -> tuple[list[int], list[int]]:
-        """Credits and cursors for other channels: of those that were there before, as of what was shown."""
+        """Credits and cursors for other channels: those of earlier channels are taken at the last shown item."""
         shown_credits, shown_cursors = self._turns()
         before = {channel.name: index for index, channel in enumerate(self.channels)}
         credits = [shown_credits[before[one.name]] if one.name in before else 0 for one in channels]
@@ -449,7 +449,7 @@ class Oracle:
             index = [channel.name for channel in channels].index(item.channel or "")
             channels[index] = replace(channels[index], gone=channels[index].gone | {item.place})
 
-    # How items are made
+    # Generation
 
     def _readable(self) -> list[int]:
         silent = self.out | self.barred | self.paused_channels

@@ -1,4 +1,4 @@
-"""`pendula playback …` in this process, and the files it is given."""
+"""`pendula playback …` in this process, and its input files."""
 
 import json
 import os
@@ -75,7 +75,7 @@ def written(path: Path, text: str) -> Path:
 
 
 def media(folder: Path, *names: str) -> Path:
-    """A folder of files, the first the newest."""
+    """A folder of files, newest first."""
     folder.mkdir(parents=True, exist_ok=True)
     for place, name in enumerate(names):
         (folder / name).write_bytes(b"")

@@ -9,7 +9,7 @@ from pendula.playback.model import Exposure, Item, Mode, Record
 
 
 def listed(ids: Sequence[int]) -> list[Record]:
-    """Records in this order, the first the newest."""
+    """Records in this order, newest first."""
     return [Record(id, 1_000_000 - place) for place, id in enumerate(ids)]
 
 

@@ -1,4 +1,4 @@
-"""`pendula playback`: the file in, the fixed form out, exit codes, journals, cache files, and the question why."""
+"""`pendula playback`: input files, the output form, exit codes, journals, cache files, and `why`."""
 
 import json
 import subprocess
@@ -414,7 +414,7 @@ JUNK = st.one_of(
 
 @st.composite
 def mutated(draw: st.DrawFn) -> Any:
-    """A good file with something else in one to three of its places."""
+    """A valid file with other values in one to three places."""
     value = json.loads(json.dumps(draw(st.sampled_from(GOOD))))
     for _ in range(draw(st.integers(1, 3))):
         inner = value
@@ -470,7 +470,7 @@ def test_a_file_with_arbitrary_bytes_inserted_is_run_or_refused(
 
 
 def straight(path: Path, count: int | None) -> Finished:
-    """`pendula playback run PATH --json` without reading a command line, which takes longer than the run."""
+    """`pendula playback run PATH --json` without parsing a command line, which takes longer than the run."""
 
     def work() -> int:
         run(path, count, json=True)

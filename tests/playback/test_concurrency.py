@@ -1,4 +1,4 @@
-"""Any number of threads may call at once: each call happens whole, before or after every other."""
+"""Any number of threads can call at once: each call is atomic."""
 
 import sys
 import threading
@@ -102,12 +102,12 @@ def test_a_transaction_is_atomic_for_other_threads() -> None:
     together(changes, shows, shows)
 
     assert scheduler.epoch_id == 150
-    # A channel that came with change k is there in epoch k + 1 alone.
+    # A channel added by change k exists in epoch k + 1 alone.
     assert all(epoch == int(channel[1:]) + 1 for epoch, channel in seen if channel and channel.startswith("c"))
 
 
 class Watched:
-    """A programme that asks, whenever it is touched, whether another thread could come in now."""
+    """A programme that checks at each access whether another thread could enter now."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler, self._programme = scheduler, scheduler._programme

@@ -1,4 +1,4 @@
-"""The player satisfies what every engine must: the same bytes twice, restored, replayed, after any crash."""
+"""The player satisfies the contract of all engines: the same bytes twice, restored, replayed, after any crash."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ QUESTIONS: Sequence[Json] = ({"ordinal": 1}, {"ordinal": 3}, {"ordinal": 99}, {"
 
 
 class Library:
-    """The records of channels by name; `gone` cannot be read, and one record of `torn` is damaged."""
+    """The records of channels by name; `gone` is unreadable, and one record of `torn` is damaged."""
 
     def __init__(self) -> None:
         self.shelves = {
@@ -155,7 +155,7 @@ def test_a_blank_screen_shows_an_item_when_a_channel_is_added() -> None:
         player.apply(Next())
         if player.screen.item is None:
             break
-    # The artwork still waits, and its turn may come after a while.
+    # The artwork is still in the pool and can be drawn later.
     assert any(player.programme.generator.pool)
     assert player.next_due() == 60_000
 

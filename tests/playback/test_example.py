@@ -1,4 +1,4 @@
-"""The frame: it uses everything, comes out the same for ever, and satisfies the schema of the file."""
+"""The frame: it uses every feature, always has the same result, and satisfies the schema of the file."""
 
 import copy
 import subprocess
@@ -93,7 +93,7 @@ def test_the_scripts_draw_and_print(tmp_path: Path) -> None:
 
 
 def plain(value: Any) -> Any:
-    """As a reader of JSON without exact numbers sees it."""
+    """The value as read by a JSON parser without exact numbers."""
     match value:
         case dict():
             return {name: plain(one) for name, one in value.items()}

@@ -1,4 +1,4 @@
-"""An explanation is true: weights, credits, pool and draws are what the second scheduler had at that moment."""
+"""Explanations are correct: weights, credits, pool and draws equal those of the oracle at that moment."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ def sure(value: object) -> Mapping[str, object]:
 
 
 def check_draw(reason: Reason, shown: Shown) -> None:
-    """The pool before the step, its chance, and the number that was drawn against it."""
+    """The pool before the step, its chance, and the drawn number."""
     seen = shown.seen
     pool = [{"id": id, "number": number, "priority_64": priority} for id, number, priority in seen.pool]
     if seen.draw is None:
@@ -42,7 +42,7 @@ def check_turn(reason: Reason, shown: Shown, names: Sequence[str]) -> None:
         assert (reason.code, reason.facts) == ("first_readable", {"unreadable": passed})
         return
     if reason.code == "credits_forgotten":
-        # A wish changed the turns since: only the step is known.
+        # A viewer control changed the turns since: only the step is known.
         assert reason.facts == {"step": seen.step, "unreadable": passed}
         return
     earned = [credit + weight for credit, weight in zip(seen.credits, seen.weights, strict=True)]
@@ -112,7 +112,7 @@ def explain_histories(numbers: range) -> Counter[str]:
         duet = Duet.drawn(random)
         play(duet, random, 25)
         found += check_all(duet)
-        # A restored programme knows the pool of each item by number and id, and that is what is told.
+        # A restored programme knows the pool of each item by number and id alone.
         duet.restore()
         found += check_all(duet)
     return found

@@ -1,4 +1,4 @@
-"""Every golden sequence of the requirement document, as it stands there."""
+"""Every golden sequence of the requirement document, unchanged."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -230,7 +230,7 @@ def test_pick_d() -> None:
 
 
 class Scripted:
-    """Draws as the tables of the document give them, as fractions of one."""
+    """The draws in the tables of the document, as fractions of one."""
 
     def __init__(self, *numbers: str) -> None:
         self.state, self.increment = 0, 1
@@ -264,7 +264,7 @@ def test_nae_a() -> None:
         programme.next()
         seen.append(pooled(programme))
 
-    # Every second draw finds 900 just shown and falls back; the decay stands all the same.
+    # Every second draw finds 900 just shown and falls back; the decay applies nevertheless.
     assert seen == [{900: 16}, {900: 8}, {900: 4}, {900: 2}, {}]
 
 

@@ -1,6 +1,6 @@
-"""Memory does not grow with the number of calls, and is small to begin with.
+"""Memory is small and does not grow with the number of calls.
 
-What a scheduler holds is counted object by object; the long cases ask the allocator as well.
+What a scheduler holds is counted object by object; the long cases also measure the allocator.
 """
 
 import gc
@@ -34,19 +34,19 @@ def crowd() -> list[Channel]:
 
 
 def uneven() -> Exposure:
-    """Weights whose round repeats only after 65536 steps, so that the table is as large as it can be."""
+    """Weights with a period of 65536 steps, so that the table has its largest size."""
     return Exposure(Mode.PRE, total_count={f"channel {number}": 7**number % 9973 for number in range(64)})
 
 
 def inside(thing: object) -> Iterable[object]:
-    # Structs that the collector does not follow are followed by their fields.
+    # Structs that the garbage collector does not track are followed by their fields.
     if isinstance(thing, msgspec.Struct):
         return [getattr(thing, name) for name in thing.__struct_fields__]
     return gc.get_referents(thing)
 
 
 def held(scheduler: Scheduler) -> int:
-    """The bytes of all that can be reached from a scheduler and from the variables of its modules, but the records."""
+    """The bytes of all objects reachable from a scheduler and the variables of its modules, except the records."""
     scheduler.stats()
     waiting: list[object] = [
         scheduler,
@@ -65,7 +65,7 @@ def held(scheduler: Scheduler) -> int:
 
 
 def warmed(settings: Settings) -> Scheduler:
-    """After more than two periods: the table is whole, and shelves and buffers have been through everything."""
+    """After more than two periods: the table is complete, and shelves and buffers are full."""
     scheduler = Scheduler(crowd(), settings, seed=1)
     for _ in range(2 * PERIOD // 1000 + 1):
         scheduler.take(1000)
@@ -87,7 +87,7 @@ def test_a_scheduler_of_64_channels_holds_less_than_a_mebibyte(pick: Pick) -> No
 
 
 def show(scheduler: Scheduler, items: int) -> None:
-    """So many items, a thousand at a time, with a new artwork each time; in the end the pool is empty again."""
+    """Take this many items, a thousand at a time, each time with a new artwork; at the end the pool is empty."""
     for number in range(items // 1000):
         scheduler.nae_insert(Record(10**6 + number, 0))
         scheduler.take(1000)

@@ -1,4 +1,4 @@
-"""New artwork over MQTT through every door: the commands `run` and `play`, and a server with settings of its own."""
+"""New artwork over MQTT through every interface: the commands `run` and `play`, and a server."""
 
 import json
 import subprocess
@@ -74,7 +74,7 @@ def test_play_shows_artwork_published_while_it_runs(tmp_path: Path, broker: Brok
     assert running.stderr is not None
     try:
         broker.publish(f"{PREFIX}/player/frame-7/new-artwork", event())
-        found = any("900" in line for line in running.stderr)  # a line a picture, until it is on
+        found = any("900" in line for line in running.stderr)  # one line for each picture, until it is shown
     finally:
         running.terminate()
         running.communicate(timeout=300)
@@ -107,7 +107,7 @@ def inserts(client: Any, player: str) -> int:
     return found
 
 
-# Addresses
+# URLs
 
 
 def test_an_address_has_a_broker_and_a_prefix() -> None:

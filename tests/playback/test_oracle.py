@@ -1,4 +1,4 @@
-"""The scheduler's core against a second, plain scheduler: thousands of random histories, compared after every call."""
+"""The core of the scheduler against the oracle: thousands of random histories, compared after every call."""
 
 from random import Random
 

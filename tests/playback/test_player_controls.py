@@ -1,4 +1,4 @@
-"""What viewers ask of a player: each wish is a command with its events; what is on changes at once where it must."""
+"""Viewer controls of a player: each one is a command with its events; the current item changes if necessary."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -150,7 +150,7 @@ def test_a_ban_of_zero_duration_is_refused(for_ms: int) -> None:
 
 
 class Pulled:
-    """A card that was pulled out."""
+    """A shelf on a removed card."""
 
     count, generation = 3, 9
 

@@ -1,4 +1,4 @@
-"""A saved programme goes on as if nothing had happened, whatever the hash seed; and its state stays small."""
+"""A saved programme continues unchanged, whatever the hash seed; its state stays small."""
 
 import json
 import os
@@ -49,12 +49,12 @@ def lived(random: Random) -> tuple[Scheduler, list[Channel]]:
 
 
 def continued(scheduler: Scheduler) -> list[object]:
-    """What comes of the same calls from here on, down to the state."""
+    """The results of the same calls from here on, and the final state."""
     scheduler.nae_insert(Record(950, 7))
     seen: list[object] = [public(item) for item in (scheduler.prev(), scheduler.now(), *scheduler.take(70))]
     scheduler.reset("on")
     seen += [public(item) for item in (*scheduler.take(20), scheduler.prev())]
-    # Diagnostics tell what happened before; they decide nothing and are not kept.
+    # Diagnostics report the past; they decide nothing and are not saved.
     return [*seen, {**scheduler.stats(), "diagnostics": None}, scheduler.state_dict()]
 
 
@@ -144,7 +144,7 @@ def test_it_can_be_restored_after_every_single_call() -> None:
         assert saved.state_dict() == whole.state_dict()
 
 
-# What a restored programme has of its own: shelves are handed in, messages were delivered.
+# Members that are not restored: shelves are passed in, messages were delivered.
 NOT_SAVED = {"generator", "diagnostics", "read_before", "snapshot"}
 
 
@@ -183,7 +183,7 @@ def test_a_restored_programme_has_every_attribute_of_the_saved_one() -> None:
 
 def _kept(programme: Programme) -> dict[str, object]:
     kept = {name: value for name, value in vars(programme).items() if name not in NOT_SAVED}
-    # Items without their traces: of the pool that an item saw only numbers and ids are saved.
+    # Items without their traces: of the pool of an item only numbers and ids are saved.
     items: dict[str, list[Item]] = {"history": list(programme.history), "lookahead": list(programme.lookahead)}
     return {**kept, **{name: [public(item) for item in held] for name, held in items.items()}}
 
@@ -246,7 +246,7 @@ def digest_of_histories() -> str:
             scheduler.configure(exposure=Exposure(Mode.MAE, {}, {}, {}))
         seen.append([repr(public(item)) for item in scheduler.take(40)])
         seen += [scheduler.stats(), scheduler.state_dict()]
-    # As it is written: the order of members counts too.
+    # As serialized: the order of members counts too.
     return sha256(json.dumps(seen).encode()).hexdigest()
 
 

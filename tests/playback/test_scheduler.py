@@ -1,4 +1,4 @@
-"""What the library promises a program: its calls, its items, and how much work they cause."""
+"""The public API: its calls, its items, and their cost."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -97,11 +97,11 @@ def test_avoiding_a_repetition_never_uses_the_turn_of_another_channel(mode: Pick
     assert [item.channel for item in items] == ["a", "b", "c"] * 100
     repeated = same.stats()["repeats"]
     assert isinstance(repeated, int)
-    assert repeated >= 100  # a and b have nothing else to give
+    assert repeated >= 100  # a and b have no other records
 
 
 class Counted:
-    """A shelf that counts what is read of it."""
+    """A shelf that counts its reads."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
         self._shelf = MemoryShelf([Record(id, id) for id in numbers])
@@ -131,7 +131,7 @@ def test_after_a_period_no_step_is_computed_again(monkeypatch: pytest.MonkeyPatc
 
     scheduler.take(100)
 
-    # Two channels alike have a period of 2.
+    # Two equal channels have a period of 2.
     assert steps == 2
 
 

@@ -109,7 +109,7 @@ HISTORIES: dict[str, Sequence[Commands]] = {
 
 
 class Outcomes(msgspec.Struct):
-    """What is stored of a run, and the sentences that were rendered beside it."""
+    """The stored bytes of a run, and the sentences rendered beside them."""
 
     journal: list[bytes]
     states: list[bytes]
@@ -140,7 +140,7 @@ def run(commands: Sequence[Commands], directory: Path) -> Outcomes:
 
 
 def bare_codes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every renderer gives the code alone."""
+    """Every renderer returns the code alone."""
     for table in (sentences.REFUSALS, sentences.DIAGNOSTICS, sentences.RESETS):
         for code in table:
             monkeypatch.setitem(table, code, lambda *_, code=code: code)

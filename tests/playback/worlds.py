@@ -1,4 +1,4 @@
-"""Random channels and settings, in the words of the package and of the second scheduler; shelves with faults."""
+"""Random channels and settings, for the package and for the oracle; shelves with faults."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ TIMES = (-(2**63), -1, 0, 1, 1, 1, 2, 2**33, 2**63 - 1)
 
 
 class RoughShelf:
-    """Records as they lie, damaged and unreadable ones among them; `run` gives `stride` rows at a time."""
+    """Records in this order, damaged and unreadable ones included; `run` gives `stride` rows at a time."""
 
     def __init__(self, slots: Sequence[Slot], stride: int = 7) -> None:
         self._slots, self._stride = tuple(slots), stride
@@ -66,7 +66,7 @@ def shelf(slots: Sequence[Slot]) -> Shelf:
 
 
 def settings(wishes: OracleSettings, names: Sequence[str] = NAMES) -> Settings:
-    """The same wishes in the words of the package, for channels of these names."""
+    """The same settings as a struct of the package, for channels of these names."""
     exposure = Exposure(
         Mode(wishes.mode),
         {name: decimal(weight) for name, weight in wishes.manual.items() if name in names},
@@ -127,7 +127,7 @@ def some_slots(random: Random) -> tuple[Slot, ...]:
     slots: list[Slot] = [*sorted(works.values(), key=lambda work: (work.ts, work.id), reverse=True)]
     if random.randrange(3) == 0:
         for _ in range(random.choice((1, 1, 2, 3))):
-            # A record that is there again is a fault too, and the only way to more than one skip in a row.
+            # A repeated record is a fault too, and the only way to more than one skip in a row.
             fault: Slot = random.choice((Fault.DAMAGED, Fault.DAMAGED, Fault.UNREADABLE, slots[0], slots[0]))
             slots.insert(random.randrange(len(slots) + 1), fault)
     return tuple(slots)
@@ -170,9 +170,9 @@ def some_parts(random: Random) -> tuple[Part, ...]:
 
 
 def changed(random: Random, wishes: OracleSettings) -> OracleSettings:
-    """The wishes with one thing changed, or none."""
+    """The settings with at most one change."""
     other = some_wishes(random)
     name = random.choice(tuple(wishes.__dataclass_fields__))
     if name == "refresh" and wishes.refresh == "reset":
-        return wishes  # its shelves may have records twice, and in no order
+        return wishes  # its shelves can have duplicate and unsorted records
     return wishes if name in ("p_min", "p_max") else replace(wishes, **{name: getattr(other, name)})

@@ -1,4 +1,4 @@
-"""What damage does to cache files and to those who play them: never an exception, never a loss that is not told."""
+"""Damaged cache files and their players: no exception, no unreported loss."""
 
 import os
 from collections.abc import Callable
@@ -24,7 +24,7 @@ NAME = "a.pch"
 
 
 def changed(**fields: object) -> Callable[[bytes], bytes]:
-    """The file with another header, whose checksum is right."""
+    """The file with another header and a valid checksum."""
 
     def change(data: bytes) -> bytes:
         count = fields.get("count", 60)
@@ -260,11 +260,11 @@ def test_a_diagnostic_gives_the_place_in_the_file(tmp_path: Path) -> None:
     assert told.facts == {"channel": "a", "file": str(tmp_path / NAME), "place": "header", "offset": 64}
 
 
-# Any damage
+# Arbitrary damage
 
 
 def mangled(data: bytes, luck: Random) -> bytes:
-    """The file after something happened to it."""
+    """The file after random damage."""
     match luck.randrange(7):
         case 0:
             return data[: luck.randrange(len(data))]

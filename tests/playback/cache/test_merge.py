@@ -1,4 +1,4 @@
-"""Refreshing: merging, writing only what differs, waiting after failures."""
+"""Refreshing: merging, writing only changes, retry delays after failures."""
 
 import msgspec
 import pytest
@@ -194,11 +194,11 @@ def test_a_crash_at_each_disk_call_of_a_refresh_loses_nothing(wrong: bool) -> No
             assert there.get(NAME, old) in (old, new), f"crash at call {call}, seed {seed}"
             assert old in (there.get(NAME), there.get(f"{NAME}.bad")) or (not wrong and there[NAME] == new)
             refresh_cache(left, NAME, "a", bare(*range(1000, 1100)))
-            # A file that was lost begins another count.
+            # A lost file starts another count.
             assert left.read(NAME)[4096:] == new[4096:]
 
 
-# Waiting
+# Retry delays
 
 
 @pytest.mark.req("PLAY-CACHE-10")

@@ -1,4 +1,4 @@
-"""The background task: which channel is refreshed when, and what a player hears of it."""
+"""The background task: the schedule of refreshes, and their notices to players."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ def bare(*ids: int) -> Page:
 
 
 class Fixed:
-    """A source that always answers the same, or fails."""
+    """A source that always returns the same page, or fails."""
 
     def __init__(self, page: Page | Exception) -> None:
         self.page = page
@@ -187,12 +187,12 @@ class Clock:
 
 
 def until_woken(wakeup: threading.Condition, _: int | None) -> None:
-    """No time passes by itself in these tests."""
+    """A clock that only the test moves."""
     wakeup.wait()
 
 
 def playing(scheduler: Scheduler) -> Callable[[str, Shelf, Page], None]:
-    """A player that takes what a refresh brings, the counts too, in one step."""
+    """A player that applies the records and counts of a refresh in one step."""
 
     def on_refreshed(channel: str, shelf: Shelf, page: Page) -> None:
         with scheduler.update():
@@ -338,7 +338,7 @@ def test_a_cache_that_cannot_be_written_is_a_failure(tmp_path: Path) -> None:
 
 
 class Gate:
-    """A source that tells when it is asked and answers when it is let."""
+    """A source that reports each request and answers on command."""
 
     def __init__(self, asked: "Queue[str]", name: str) -> None:
         self.name = name

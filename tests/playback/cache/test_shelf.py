@@ -1,4 +1,4 @@
-"""Cache files: their bytes, their writing through crashes, their reading by blocks, and what damage does to them."""
+"""Cache files: their bytes, crash-safe writes, reads by block."""
 
 import gc
 import os
@@ -40,7 +40,7 @@ from tests.playback.shelves import shown
 NAME = "a.pch"
 
 
-# The bytes
+# Bytes
 
 
 @pytest.mark.req("PLAY-CACHE-4")
@@ -181,7 +181,7 @@ def test_every_channel_has_a_unique_plain_file_name() -> None:
         write_cache(FaultyDisk(), name, "a", raws(1))
 
 
-# The writing
+# Writes
 
 
 @pytest.mark.req("PLAY-CACHE-7")
@@ -274,7 +274,7 @@ def test_a_failed_set_aside_is_a_broken_world() -> None:
         set_aside(FaultyDisk(), NAME)
 
 
-# The reading
+# Reads
 
 
 @pytest.mark.req("PLAY-CACHE-4")
@@ -387,7 +387,7 @@ def test_an_unreferenced_shelf_closes_its_file(tmp_path: Path) -> None:
         os.fstat(handle)
 
 
-# Reading while a programme plays
+# Reads of a playing programme
 
 
 @pytest.mark.req("PLAY-CACHE-6")
@@ -461,7 +461,7 @@ def test_a_batch_reads_no_block_twice(tmp_path: Path, pick: Pick, blocks: int) -
             programme.next()
         there, before = len(programme.lookahead), (a.reads, b.reads)
         programme.next()
-        # What lay there before the batch has moved up by the one item that was shown.
+        # Earlier items of the lookahead have moved up by the one that was shown.
         batch = [*programme.history, *programme.lookahead][-32:]
         assert [item.ordinal for item in batch] == [*range(batch[-1].ordinal - 31, batch[-1].ordinal + 1)]
         assert len(programme.lookahead) == there + 31

@@ -1,4 +1,4 @@
-"""What is wrong is refused whole and by name; what lies broken on a shelf never stops the show."""
+"""Invalid input is refused as a whole and by name; a broken shelf never stops playback."""
 
 import copy
 import json
@@ -38,7 +38,7 @@ from tests.playback.shelves import ids, listed
 from tests.playback.worlds import RoughShelf
 
 PAIR = (ids("a", *range(1, 6)), ids("b", 3, 11))
-ENDLESS = 10**5000  # more digits than Python puts into words
+ENDLESS = 10**5000  # more digits than Python converts to a string
 
 WEIGHTS = [
     float("nan"), float("inf"), float("-inf"), Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), "NaN", "inf",
@@ -163,7 +163,7 @@ def test_a_value_other_than_a_record_is_a_caller_error(record: Any) -> None:
 
 
 class Hostile:
-    """A shelf on which anything may lie, another thing each time it is asked."""
+    """A shelf with arbitrary contents that change with each call."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -212,7 +212,7 @@ def test_next_and_prev_never_raise_whatever_a_shelf_does(mode: PickMode) -> None
 
 
 def state_and_channels(number: int) -> tuple[dict[str, Any], list[Channel]]:
-    """A small state with everything in it: pool, traces, bans, an unreadable channel, an earlier epoch."""
+    """A small state with every feature: pool, traces, bans, an unreadable channel, an earlier epoch."""
     rough: list[Slot] = [Artwork(31, 3), Fault.DAMAGED, Artwork(32, 2), Fault.UNREADABLE]
     channels = [ids("a", *range(1, 6)), Channel("c", RoughShelf(rough)), ids("b", 3, 11), ids("none")]
     wished = Settings(
@@ -238,7 +238,7 @@ HOSTILE: tuple[Any, ...] = (None, True, -1, 0, 1, 2, 65536, -65536, 2**63, 2**64
 
 
 def mutated(state: Any) -> Iterator[tuple[str, Any]]:
-    """The state with one thing wrong, in every place and in many ways."""
+    """The state with one fault, in every place and of many kinds."""
     for path, parent, key in places(state, ""):
         there = parent[key]
         for wrong in (*HOSTILE, *neighbours(there)):
@@ -275,7 +275,7 @@ def neighbours(there: Any) -> tuple[Any, ...]:
 
 
 def use(state: Any, channels: list[Channel]) -> None:
-    """Restore and go on, and ask everything that can be asked."""
+    """Restore, continue, and call every query."""
     scheduler = Scheduler.from_state(state, channels)
     programme = scheduler._programme
     for item in (*programme.history, *programme.lookahead):
@@ -292,7 +292,7 @@ def use(state: Any, channels: list[Channel]) -> None:
 
 
 def try_all(number: int, every: int) -> tuple[int, int]:
-    """How many states were refused and taken; every single one that is taken must be harmless."""
+    """The numbers of refused and accepted states; each accepted one must be harmless."""
     state, channels = state_and_channels(number)
     refused = taken = 0
     for count, (what, wrong) in enumerate(mutated(state)):

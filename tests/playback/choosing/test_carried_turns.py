@@ -1,4 +1,4 @@
-"""Turns that go on over a change: every channel has its share, however often something changes."""
+"""Turns carried over a change: every channel gets its share, however frequent the changes."""
 
 from collections import Counter
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Parts of the day: which one holds when, that of the engine's clock alone, and over every change of the wall's."""
+"""Day parts: which one applies when, by the clock of the engine alone, across every daylight-saving change."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -181,7 +181,7 @@ def began(events: tuple[Event, ...]) -> list[tuple[int, str | None]]:
 )
 @pytest.mark.parametrize("step_ms", [86_400_000, 61_000])
 def test_a_player_follows_its_clock_across_a_daylight_saving_change(night: datetime, hours: int, step_ms: int) -> None:
-    """Both nights begin at midnight in Berlin; the part lasts two hours on the wall, one or three in truth."""
+    """Both nights start at midnight in Berlin; the part lasts two hours of local time, one or three elapsed hours."""
     player = Player.create(CONFIG)
     player.outside = Library()
     player.apply(clock_at("Europe/Berlin", night))

@@ -1,4 +1,4 @@
-"""No float decides anything: none is written in the decision modules, and none appears while they run."""
+"""No float takes part in a decision: none in the source of the decision modules, and none at run time."""
 
 import ast
 import sys
@@ -22,7 +22,7 @@ EXACT_OF_MATH = ("gcd",)
 
 
 def floats_written(source: str) -> list[str]:
-    """The places in a source where a float is written or can come about."""
+    """The places in a source with a float or an operation that can create one."""
     found = []
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -69,7 +69,7 @@ def test_exact_arithmetic_is_no_finding(source: str) -> None:
 
 
 class Floats:
-    """Looks at every variable and every returned value of the traced files, line by line."""
+    """Inspects every variable and every returned value of the traced files, line by line."""
 
     def __init__(self, files: dict[str, str]) -> None:
         self._files = files
@@ -97,7 +97,7 @@ class Floats:
 
 
 def parts(value: object, depth: int) -> Iterator[object]:
-    """A value and what lies in it, a few levels deep."""
+    """A value and its contents, a few levels deep."""
     yield value
     if depth and isinstance(value, list | tuple | set | frozenset):
         for inner in value:

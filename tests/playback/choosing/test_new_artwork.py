@@ -1,4 +1,4 @@
-"""Laws of new artwork events: what an insertion can change, how long it lasts, and what it never touches."""
+"""Laws of new artwork: what an insertion can change, how long it lasts, and what it never changes."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ PAIR = (ids("a", *range(1, 9)), ids("b", 11, 12, 13))
 
 
 def chosen(item: Item) -> Entry | None:
-    """The new artwork that was drawn when the item came up, shown or not."""
+    """The new artwork drawn for this item, shown or not."""
     trace = item.trace
     if trace is None or trace.nae_draw is None or not new_artwork.triggers(trace.nae_draw, trace.pool):
         return None
@@ -57,7 +57,7 @@ def test_a_burst_of_10_000_never_exceeds_the_cap_of_the_pool(cap: int) -> None:
     for number in range(10_000):
         assert programme.nae_insert(Record(1000 + number, 0)) is InsertResult.INSERTED
         assert new_artwork.size(programme.generator.pool) == min(cap, number + 1)
-        # The new one is never the one that goes.
+        # The new one is never evicted.
         assert programme.generator.pool[0][-1].id == 1000 + number
         if number % 97 == 0:
             programme.next()

@@ -1,4 +1,4 @@
-"""Random picks: out of how many records, how often drawn again, and nothing drawn where there is no choice."""
+"""Random picks: the range of records, retries, and no draw without a choice."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ from tests.playback.shelves import ids
 
 
 class Noted:
-    """Draws that always give the same place, and remember out of how many."""
+    """Draws that always return the same place, and record the range."""
 
     def __init__(self, place: int = 0) -> None:
         self.spans: list[int] = []
@@ -22,7 +22,7 @@ class Noted:
 
 
 def drawn(records: int, r: int, last_id: int | None = None) -> tuple[list[int], tuple[int, ...], int]:
-    """The spans that were drawn from, the places that came, and the id that was taken."""
+    """The ranges of the draws, the drawn places, and the accepted id."""
     programme = Programme((ids("a", *range(1, records + 1)),), Settings(pick=Pick(PickMode.RANDOM, r)), seed=1)
     noted = Noted()
     programme.generator.pick_draws = noted  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Laws of the core: going back changes nothing, to look changes nothing, many at once equal one by one."""
+"""Laws of the core: `prev` and `peek` change no later item, and a batch equals single calls."""
 
 from collections.abc import Callable
 from decimal import Decimal

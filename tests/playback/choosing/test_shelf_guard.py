@@ -1,4 +1,4 @@
-"""User-written shelves: whatever one does, only its channel is excluded, with one diagnostic."""
+"""User-written shelves: any failure excludes only its channel, with one diagnostic."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ RANDOM = Pick(PickMode.RANDOM, 4)
 
 
 class Strange:
-    """Three records; from its `fails_at`th question on, what it is told to do instead of answering."""
+    """Three records; from its `fails_at`th call on it runs the given failure instead of answering."""
 
     def __init__(self, instead: Callable[[], Any], fails_at: int = 2) -> None:
         self.count, self.generation = 3, 7

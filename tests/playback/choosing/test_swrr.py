@@ -1,4 +1,4 @@
-"""Shares are exact fractions, integer weights sum to 65536, and the round keeps to them over every period."""
+"""Shares are exact fractions, integer weights sum to 65536, and the round robin meets them over every period."""
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -37,7 +37,7 @@ def weights_of_short_periods(draw: st.DrawFn) -> list[int]:
 
 
 def check_one_period(weights: list[int]) -> None:
-    """By definition and by table at once, a whole period and the beginning of the next."""
+    """Compare definition and table over a whole period and the start of the next."""
     by_table, credits, counts = RoundRobin(weights), [0] * len(weights), [0] * len(weights)
     for _ in range(by_table.period):
         chosen = round_robin(credits, weights)

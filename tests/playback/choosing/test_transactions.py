@@ -1,4 +1,4 @@
-"""Every material change is exactly one reset, a group of changes is one, and no change is none."""
+"""Every material change is one reset, a transaction is one, and a call without a change is none."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -359,7 +359,7 @@ def test_a_failed_nested_transaction_is_undone_alone() -> None:
             programme.follow("b", MemoryShelf(listed((7,))))
             raise ZeroDivisionError
     with pytest.raises(NotShown):
-        programme.ban(new)  # of the epoch before
+        programme.ban(new)  # of the previous epoch
 
     assert [channel.id for channel in programme.snapshot.channels] == ["a"]
     assert (programme.snapshot.settings.history, programme.epoch_id) == (5, 1)
@@ -446,7 +446,7 @@ def test_an_item_that_left_the_history_can_still_be_banned() -> None:
 def test_new_artwork_with_its_last_showing_in_the_lookahead_can_be_banned() -> None:
     programme = Programme((ids("a", *range(1, 9)),), Settings(lookahead=40, history=1), seed=1)
     programme.nae_insert(Record(900, 1))
-    # Its five selections are made, so it has left the pool; the first was shown, and the history holds it no more.
+    # Its five selections are made, so it has left the pool; the first was shown, and has left the history.
     shown_before = next(item for item in iter(programme.next, None) if item.id == 900)
     programme.next()
     assert programme.generator.pool == new_artwork.EMPTY

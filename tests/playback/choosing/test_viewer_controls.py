@@ -1,4 +1,4 @@
-"""What viewers ask for: to see something next, to let a channel rest, to see something no more; none is a reset."""
+"""Viewer controls: pin an artwork, pause a channel, ban an artwork; none is a reset."""
 
 from collections import Counter
 from itertools import pairwise
@@ -41,7 +41,7 @@ def again(programme: Programme) -> Programme:
     return saving.load(saving.save(programme), lambda row: shelves[row.id])
 
 
-# ---- to see something next -------------------------------------------------------------------------------------------
+# ---- pin -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.req("PLAY-USE-1")
@@ -119,7 +119,7 @@ def test_an_invalid_pin_is_refused_and_changes_nothing() -> None:
         programme.show_next(Record(1, 1))
 
 
-# ---- to let a channel rest -------------------------------------------------------------------------------------------
+# ---- pause -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.req("PLAY-USE-2")
@@ -249,7 +249,7 @@ def test_new_artwork_already_chosen_stays_when_a_channel_is_paused() -> None:
     assert all(left.id != right.id for left, right in pairwise(programme.take(40)))
 
 
-# ---- to see something no more ----------------------------------------------------------------------------------------
+# ---- ban -------------------------------------------------------------------------------------------------------------
 
 SHARED = (ids("a", 1, 2, 3, 50), ids("b", 50, 11, 12), ids("c", 50))
 
@@ -352,7 +352,7 @@ def test_a_channel_with_only_banned_artworks_is_skipped_at_no_cost(pick: Pick) -
     programme.ban_artwork(900)
     assert programme.take(5) == []
     programme.lift(7)
-    # By lot, the seventh is not among the newest four.
+    # With random picks, the seventh is not among the newest four.
     assert set(shown(programme.take(5))) == ({7} if pick.mode is PickMode.RECENCY else set())
 
 

@@ -1,4 +1,4 @@
-"""The player before folders: dwell, keys, bans and new files in virtual time; and real keys on a terminal."""
+"""The player of folders: dwell, keys, bans and new files in virtual time; real keys on a terminal."""
 
 import os
 import subprocess
@@ -137,7 +137,7 @@ def test_a_ban_ends_when_the_folder_changes(folders: list[Path]) -> None:
 
 
 def coming(slideshow: Slideshow, n: int) -> list[str]:
-    """The next `n` pictures, by time alone."""
+    """The next `n` pictures, without keys."""
     already = len(slideshow.appearances)
     for _ in range(n + 1):
         slideshow.advance(slideshow.due or 0)
@@ -537,7 +537,7 @@ def test_a_live_player_logs_each_item(folders: list[Path]) -> None:
 
 def test_a_picture_is_shown_until_the_interrupt(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     class Impatient:
-        """Four seconds pass, and then Ctrl+C is pressed."""
+        """Ctrl+C after four seconds."""
 
         def __init__(self, keyboard: int | None = None) -> None:
             self._now = 0

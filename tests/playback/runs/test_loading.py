@@ -1,4 +1,4 @@
-"""Files into what a run needs: every member, every form, every fault at once and at its place."""
+"""Loading of files: every member, every form, every fault at once with its place."""
 
 import json
 from base64 import b64encode
@@ -73,7 +73,7 @@ def test_every_member_of_a_file_is_read() -> None:
     assert read.channels[0].records == (Record(1, -5, 1, 2, 3, 4, 5, bytes(range(16)), bytes(range(32))),)
     exposure = read.settings.exposure
     assert exposure.mode is Mode.PRE
-    assert exposure.manual_weights == {"a": Decimal("0.1")}  # less than 0 counts as 0, which everybody has
+    assert exposure.manual_weights == {"a": Decimal("0.1")}  # less than 0 counts as 0, the default
     assert (exposure.total_count, exposure.recent_count) == ({"a": 10, "c": 3}, {"b": 1})
     assert (exposure.alpha, exposure.p_min, exposure.p_max) == (Decimal("0.5"), Decimal("0.01"), Decimal(1))
     assert read.settings.pick == Pick(PickMode.RANDOM, 8192)

@@ -35,7 +35,7 @@ def ids(items: Any) -> list[int | None]:
 
 
 def kept(folder: Path, channel: str, *numbers: int) -> Path:
-    """A cache file with these records, the first the newest."""
+    """A cache file with these records, newest first."""
     disk = RealDisk(folder)
     write_cache(disk, f"{channel}.pch", channel, [pack(Record(id, -at)) for at, id in enumerate(numbers)])
     disk.close()
@@ -115,7 +115,7 @@ def test_without_anything_to_show_every_next_is_none() -> None:
 
 @pytest.mark.req("PLAY-LOOK-5")
 def test_none_is_listed_in_the_call_and_not_among_the_items() -> None:
-    # The first of two artworks comes up for certain; then chance decides, and a step without luck gives nothing.
+    # The first of two artworks is certain; later draws are random, and a missed one gives no item.
     calls: list[Any] = [
         {"nae_insert": {"id": 8, "ts": 0}},
         {"nae_insert": {"id": 9, "ts": 0}},
@@ -266,7 +266,7 @@ def test_a_journal_of_caches_with_damage_folders_and_every_call(tmp_path: Path) 
 
 @pytest.mark.parametrize("pick", [{"mode": "recency"}, {"mode": "random", "r": 2}, {"mode": "random", "r": 300}])
 def test_a_journal_does_not_change_how_many_blocks_are_read(pick: Any, tmp_path: Path) -> None:
-    """By lot, a place often follows the last one by chance, and is looked up all the same."""
+    """With random picks a place often follows the last one by chance, and is read nevertheless."""
     kept(tmp_path, "b", *range(100, 400))
     channels: list[Any] = [{"id": "b", "cache": "b.pch"}]
     spec = read_spec(from_value({"seed": 3, "channels": channels, "pick": pick, "calls": [{"next": 200}]}))

@@ -1,4 +1,4 @@
-"""Many items are told as they come, in the same bytes as in one piece, and none is held."""
+"""Items are written as they are generated, with the same bytes as in one piece, and none is held."""
 
 import tracemalloc
 from io import BytesIO

@@ -20,7 +20,7 @@ from tests.playback.shelves import ids, shown
 
 
 def media(root: Path, *names: str, at: int = 1_000_000) -> Path:
-    """Files, each a second older than the one before."""
+    """Files, each one second older than the previous."""
     for number, name in enumerate(names):
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -179,7 +179,7 @@ def test_an_item_can_be_traced_to_its_file(tmp_path: Path) -> None:
 
 def test_of_two_files_with_one_id_the_smaller_path_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Short:
-        """A digest that only knows the extension: collisions of a real one cannot be found."""
+        """A digest of the extension alone: collisions of a real one cannot be produced."""
 
         def __init__(self, data: bytes) -> None:
             self.data = data
@@ -200,7 +200,7 @@ def test_of_two_files_with_one_id_the_smaller_path_wins(tmp_path: Path, monkeypa
     assert (page.total_count, page.complete) == (2, True)
 
 
-# The availability mask
+# Availability mask
 
 
 @pytest.mark.req("PLAY-CACHE-11")
@@ -240,7 +240,7 @@ def test_a_banned_record_is_gone_until_the_next_refresh() -> None:
     assert shown(programme.take(4)) == [9, 1, 2, 3]
 
 
-# From a folder to a screen
+# From folder to screen
 
 
 def test_a_folder_is_played_through_its_cache_and_follows_its_files(tmp_path: Path) -> None:

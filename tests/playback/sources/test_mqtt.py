@@ -1,4 +1,4 @@
-"""New artwork over MQTT: what an inbox does with messages, and listening to a real broker in this process."""
+"""New artwork over MQTT: the inbox of messages, and a listener with a real broker in this process."""
 
 import asyncio
 import gc
@@ -73,7 +73,7 @@ def quick() -> Retry:
 
 
 def in_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run the test in a loop of its own; a minute is the end of one that hangs."""
+    """Run the test in its own loop; fail after a minute instead of hanging."""
 
     @wraps(test)
     def run(*arguments: Any, **named: Any) -> None:
@@ -87,7 +87,7 @@ def in_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., N
 
 
 class Pool:
-    """Takes every record and keeps it."""
+    """Accepts and stores every record."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -99,21 +99,21 @@ class Pool:
 
 
 class Ear:
-    """The news of a listener, to be waited for."""
+    """The notices of a listener, to wait for."""
 
     def __init__(self) -> None:
         self.news: asyncio.Queue[News] = asyncio.Queue()
         self.tell = self.news.put_nowait
 
     async def hears(self, kind: type[News] | Fate) -> News:
-        """The next news of this kind, or of this fate; others are passed over."""
+        """The next notice of this type or this fate; others are skipped."""
         while True:
             one = await self.news.get()
             if (isinstance(one, Receipt) and one.fate is kind) if isinstance(kind, Fate) else isinstance(one, kind):
                 return one
 
     async def hears_each(self, *wanted: News) -> None:
-        """All of these, in any order: what a broker has kept may come before or after its answer."""
+        """All of these, in any order: stored messages of a broker can precede or follow its reply."""
         left = list(wanted)
         while left:
             one = await self.news.get()
@@ -134,7 +134,7 @@ async def listening(
             await task
 
 
-# The inbox
+# Inbox
 
 
 def test_a_message_becomes_a_record_with_all_its_fields() -> None:
@@ -328,7 +328,7 @@ def test_a_burst_of_ten_thousand_messages_is_processed_completely() -> None:
     assert stats["nae"]["pool"] == 32
 
 
-# Topics, waits, parameters
+# Topics, delays, parameters
 
 
 def test_the_topic_has_prefix_and_player() -> None:
@@ -501,7 +501,7 @@ async def test_after_a_reconnect_no_published_message_is_lost() -> None:
 
 @in_a_loop
 async def test_the_listener_reconnects_to_a_restarted_broker() -> None:
-    """This broker forgets its sessions when it stops; the subscription is made anew, so that later events arrive."""
+    """This broker forgets its sessions when it stops; the listener subscribes again, so that later events arrive."""
     inbox, ear = Inbox(scheduler().nae_insert), Ear()
     async with broker_here() as broker, listening(broker.address, inbox, ear):
         await ear.hears(Connected)
@@ -624,7 +624,7 @@ def test_a_broker_with_an_unknown_certificate_gets_neither_password_nor_player(
             assert not broker.knows(PLAYER)
 
     listen_to_a_stranger()
-    # paho leaves the socket of a failed handshake to the collector; its warning belongs to this test.
+    # paho leaves the socket of a failed handshake to the garbage collector; its warning belongs to this test.
     gc.collect()
 
 
@@ -666,7 +666,7 @@ async def test_a_listener_cancelled_while_it_connects_leaves_no_connection_behin
 
 
 class ThreadEar:
-    """The news of a listener in another thread."""
+    """The notices of a listener in another thread."""
 
     def __init__(self) -> None:
         self.news: queue.Queue[News] = queue.Queue()
