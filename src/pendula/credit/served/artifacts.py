@@ -37,7 +37,7 @@ _read_line = msgspec.json.Decoder(_Line).decode
 
 
 class ServedArtifacts:
-    """The files of one run; disk errors are never raised, but counted in `dropped` and stored in `trouble`."""
+    """The files of one run; disk errors are never raised, but counted in `dropped` and stored in `error`."""
 
     def __init__(self, directory: Path, clock: Callable[[], int], tick_every_us: int) -> None:
         self._disk = RealDisk(directory)
@@ -46,7 +46,7 @@ class ServedArtifacts:
         self._tick_written = 0
         self._last: Ticked | None = None
         self.dropped = 0
-        self.trouble: OSError | None = None
+        self.error: OSError | None = None
         for name in self._disk.list():
             self._disk.remove(name)
         self._lines = Lines(self._disk, EVENTS)
@@ -61,9 +61,9 @@ class ServedArtifacts:
                 self._lines.put(line, wait=False)
             except Full:
                 self.dropped += 1
-            except OSError as trouble:
+            except OSError as error:
                 self.dropped += 1
-                self.trouble = trouble
+                self.error = error
 
     def tick(self, last: Ticked) -> None:
         self._last = last
@@ -76,13 +76,13 @@ class ServedArtifacts:
         """Sync all lines and write the final files, those of `repeat` by name, and the archive."""
         try:
             self._lines.close()
-        except OSError as trouble:
-            self.trouble = trouble
+        except OSError as error:
+            self.error = error
         try:
             final = {STATUS: status, SUMMARY: {**summary, "dropped_lines": self.dropped}, **repeat}
             _write_final(self._disk, self._last, final)
-        except OSError as trouble:
-            self.trouble = trouble
+        except OSError as error:
+            self.error = error
         finally:
             self._disk.close()
 
@@ -92,8 +92,8 @@ class ServedArtifacts:
     def _file(self, name: str, value: object) -> None:
         try:
             _write(self._disk, name, value)
-        except OSError as trouble:
-            self.trouble = trouble
+        except OSError as error:
+            self.error = error
 
 
 class UnfinishedLines:
@@ -223,30 +223,30 @@ _read_event = msgspec.json.Decoder(_EventLine).decode
 def last_events(directory: Path, equivalent: str, most: int, known: Collection[str]) -> list[bytes]:
     """The newest events in the file of a run, as JSON, oldest first: of one equivalent and of all, without the `known`
     ids. Empty without a file."""
-    found: list[bytes] = []
+    events: list[bytes] = []
     with suppress(OSError):
         for _, line in islice(_backwards(directory / EVENTS), LINES_READ):
             check()
-            if len(found) == most:
+            if len(events) == most:
                 break
             with suppress(msgspec.DecodeError):  # notes
                 read = _read_event(line)
                 if read.event_id not in known and read.equivalent in (None, equivalent):
-                    found.append(line)
-    return found[::-1]
+                    events.append(line)
+    return events[::-1]
 
 
 def index(directory: Path, url: Callable[[str], str], hashed_most: int) -> list[Artifact]:
     """The existing files in the order of their names; only those of at most `hashed_most` bytes are hashed."""
-    found = []
+    artifacts = []
     for name in sorted(NAMES):
         path = directory / name
         with suppress(OSError):
             size = path.stat().st_size
             digest = sha256(path.read_bytes()).hexdigest() if size <= hashed_most else None
-            found.append(Artifact(name, url(name), CONTENT_TYPES[path.suffix], size, digest))
-    return found
+            artifacts.append(Artifact(name, url(name), CONTENT_TYPES[path.suffix], size, digest))
+    return artifacts
 
 
-def has_bundle(found: Iterable[Artifact]) -> bool:
-    return any(entry.name == BUNDLE for entry in found)
+def has_bundle(artifacts: Iterable[Artifact]) -> bool:
+    return any(entry.name == BUNDLE for entry in artifacts)

@@ -38,8 +38,8 @@ class Bottleneck(Struct, frozen=True):
 
 def worst(ledger: EquivalentLedger, most: int, least: Decimal = Decimal(0)) -> list[Bottleneck]:
     """The lines with the highest scores, highest first, ties by their ends."""
-    found = (bottleneck for bottleneck in ledger.hops.bottlenecks() if bottleneck.counts.score >= Fraction(least))
-    return [_bottleneck(ledger, entry) for entry, _ in zip(found, range(most), strict=False)]
+    ranked = (bottleneck for bottleneck in ledger.hops.bottlenecks() if bottleneck.counts.score >= Fraction(least))
+    return [_bottleneck(ledger, entry) for entry, _ in zip(ranked, range(most), strict=False)]
 
 
 def _bottleneck(ledger: EquivalentLedger, found: Found) -> Bottleneck:

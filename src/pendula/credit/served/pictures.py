@@ -104,9 +104,9 @@ class DisplayKeys:
 
     def node(self, node: int) -> dict[str, object]:
         """The display keys of a participant."""
-        one, position = self._book.people.all[node], self._book.position(node)
+        participant, position = self._book.people.all[node], self._book.position(node)
         side = SIZE_LEAST + _share(self._magnitudes, abs(position), SIZE_MORE)
-        return {"viz_color_key": self._color(one, position), "viz_size": {"w": side, "h": side}}
+        return {"viz_color_key": self._color(participant, position), "viz_size": {"w": side, "h": side}}
 
     def link(self, used: int, limit: int, status: LineStatus = LineStatus.ACTIVE) -> dict[str, object]:
         """The display keys of a line."""
@@ -158,7 +158,7 @@ def neighbourhood(book: Book, node: int, depth: int) -> set[int]:
     """A participant and all others within so many lines, in either direction."""
     near, edge = {node}, {node}
     for _ in range(depth):
-        edge = {other for one in edge for other in _neighbours(book, one)} - near
+        edge = {other for member in edge for other in _neighbours(book, member)} - near
         near |= edge
     return near
 
@@ -172,21 +172,21 @@ def _neighbours(book: Book, node: int) -> Iterable[int]:
 
 
 def _node(book: Book, keys: DisplayKeys, node: int) -> Node:
-    one, position = book.people.all[node], book.position(node)
+    participant, position = book.people.all[node], book.position(node)
     looks = keys.node(node)
     size = looks["viz_size"]
     assert isinstance(size, dict)
     return Node(
-        id=one.id,
-        name=one.name,
-        type=one.type.value,
-        status=one.status.value,
+        id=participant.id,
+        name=participant.name,
+        type=participant.type.value,
+        status=participant.status.value,
         links_count=_links(book, node),
         net_balance=text(position),
         net_balance_atoms=str(position),
         net_sign=(position > 0) - (position < 0),
         viz_color_key=str(looks["viz_color_key"]),
-        viz_shape_key=shape(one),
+        viz_shape_key=shape(participant),
         viz_size=Size(**size),
     )
 

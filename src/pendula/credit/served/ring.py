@@ -136,17 +136,17 @@ class Ring:
             return self._response
 
     def _read(self, equivalent: str, start: int, most: int) -> tuple[list[Entry], int, bool]:
-        found: list[Entry] = []
+        entries: list[Entry] = []
         for place in range(start, self._end):
             entry = self._entries[place - self._base]
             if _concerns(entry, equivalent):
-                found.append(entry)
+                entries.append(entry)
             # A terminal event with successors is not the end: the run was restarted.
             if entry.terminal and place + 1 == self._end:
-                return found, place + 1, True
-            if len(found) == most:
-                return found, place + 1, False
-        return found, self._end, False
+                return entries, place + 1, True
+            if len(entries) == most:
+                return entries, place + 1, False
+        return entries, self._end, False
 
     def _is_too_far_behind(self, equivalent: str, start: int) -> bool:
         # Events of the last `put` do not count: no reader can have read them yet.
@@ -181,10 +181,10 @@ class Ring:
         return entry
 
     def _place_after(self, name: str) -> int:
-        found = _ID.fullmatch(name)
-        if found is None or found["run"] != self.run_id:
+        match = _ID.fullmatch(name)
+        if match is None or match["run"] != self.run_id:
             raise _gone(name, "it is not an event of this run")
-        seq = int(found["seq"])
+        seq = int(match["seq"])
         if seq > self.last_seq:
             raise _gone(name, "there is no such event yet")
         place = self._base + bisect_right(self._entries, seq, key=lambda entry: entry.seq)
@@ -212,8 +212,8 @@ class Cursor:
         self.over = False
 
     def take(self, most: int) -> Sequence[Entry]:
-        found, self._place, self.over = self._ring.read(self._equivalent, self._place, most)
-        return found
+        entries, self._place, self.over = self._ring.read(self._equivalent, self._place, most)
+        return entries
 
 
 def event_id(run_id: str, seq: int) -> str:

@@ -65,17 +65,17 @@ class StoredScenario(Struct, frozen=True):
     uploaded_at: str | None
 
     def summary(self, api_version: str) -> Summary:
-        one = self.scenario
+        scenario = self.scenario
         return Summary(
             api_version=api_version,
-            scenario_id=one.id,
-            name=one.name,
+            scenario_id=scenario.id,
+            name=scenario.name,
             created_at=self.uploaded_at,
-            participants_count=len(one.participants),
-            trustlines_count=len(one.lines),
-            equivalents=list(one.equivalents),
-            clusters_count=len(one.groups) or None,
-            hubs_count=sum(person.type is ParticipantType.HUB for person in one.participants),
+            participants_count=len(scenario.participants),
+            trustlines_count=len(scenario.lines),
+            equivalents=list(scenario.equivalents),
+            clusters_count=len(scenario.groups) or None,
+            hubs_count=sum(person.type is ParticipantType.HUB for person in scenario.participants),
             tags=["bundled"] if self.uploaded_at is None else ["uploaded"],
         )
 
@@ -111,8 +111,8 @@ def _ring_of_five() -> dict[str, Any]:
         "description": "Small enough to pay by hand and to see a circle of debt being cleared.",
         "baseEquivalent": "HOUR",
         "participants": [
-            {"id": one, "name": name, "type": "business" if one in businesses else "person"}
-            for one, name in names.items()
+            {"id": participant_id, "name": name, "type": "business" if participant_id in businesses else "person"}
+            for participant_id, name in names.items()
         ],
         "trustlines": [{"from": a, "to": b, "limit": "10"} for a, b in ends],
     }

@@ -97,10 +97,10 @@ def measurements(tick: Ticked) -> list[Measured]:
     ]
 
 
-def series(key: str, found: Sequence[tuple[int, str]], times: range) -> Series:
+def series(key: str, values: Sequence[tuple[int, str]], times: range) -> Series:
     """The points of one key from (time, value) measurements in order of time."""
     points = []
     for at in times:
-        before = bisect_right(found, at, key=lambda entry: entry[0])
-        points.append(Point(at, found[before - 1][1] if before else None))
+        before = bisect_right(values, at, key=lambda entry: entry[0])
+        points.append(Point(at, values[before - 1][1] if before else None))
     return Series(key, ALL_UNITS[key], points)

@@ -108,15 +108,15 @@ ALLOWLIST = _S + "SCENARIO_ALLOWLIST"
 
 def from_environment(environment: Mapping[str, str]) -> ServedSettings:
     """The settings of a process; missing and empty variables take their defaults. Raises `InvalidSetting`."""
-    found = {
+    values = {
         setting.name: parsed(setting, environment[setting.variable].strip())
         for setting in TABLE
         if environment.get(setting.variable, "").strip()
     }
     names = _list(environment.get(ALLOWLIST, ""))
     if names and not {"all", "*"} & set(names):
-        found["scenario_allowlist"] = names
-    return msgspec.structs.replace(ServedSettings(), **found)
+        values["scenario_allowlist"] = names
+    return msgspec.structs.replace(ServedSettings(), **values)
 
 
 def _list(text: str) -> tuple[str, ...]:

@@ -101,15 +101,15 @@ class Store:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        except (OSError, sqlite3.Error) as trouble:
-            raise self._unusable(trouble) from trouble
+        except (OSError, sqlite3.Error) as error:
+            raise self._unusable(error) from error
         try:
             for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON"):
                 self._connection.execute(statement)
             self._prepare()
-        except sqlite3.Error as trouble:
+        except sqlite3.Error as error:
             self._connection.close()
-            raise self._unusable(trouble) from trouble
+            raise self._unusable(error) from error
 
     def close(self) -> None:
         self._connection.close()
@@ -123,11 +123,11 @@ class Store:
             document.get(name) for name in ("scenario_id", "name", "description", "schema_version", "baseEquivalent")
         ]
         values = (*facts, ",".join(equivalents), encode(document).decode(), created_at)
-        self._do([(f"INSERT INTO scenarios VALUES ({_marks(values)})", values)])
+        self._execute([(f"INSERT INTO scenarios VALUES ({_marks(values)})", values)])
 
     def save(self, record: Record, summary: Json = None) -> None:
         """Insert or update a record."""
-        self._do([_saving(record, summary)])
+        self._execute([_upsert_run(record, summary)])
 
     def records(self) -> list[Record]:
         """All runs, the oldest first."""
@@ -144,14 +144,16 @@ class Store:
 
     def delete(self, run_id: str) -> None:
         """Delete a run and all its rows."""
-        self._do([("DELETE FROM runs WHERE run_id = ?", (run_id,))])
+        self._execute([("DELETE FROM runs WHERE run_id = ?", (run_id,))])
 
     def write(self, runs: Mapping[str, Unwritten]) -> None:
         """Write everything pending of these runs in one transaction."""
-        self._do([statement for run_id, waiting in runs.items() for statement in _writing(run_id, waiting)])
+        self._execute(
+            [statement for run_id, pending in runs.items() for statement in _statements_of_run(run_id, pending)]
+        )
 
-    def measure(self, run_id: str, found: Iterable[Measured]) -> None:
-        self._do(_measuring(run_id, found))
+    def measure(self, run_id: str, values: Iterable[Measured]) -> None:
+        self._execute(_upsert_metrics(run_id, values))
 
     def series(self, run_id: str, equivalent: str, times: range, *, extended: bool = False) -> list[Series]:
         """The keys of the protocol at these times; additional ones if `extended`."""
@@ -161,11 +163,11 @@ class Store:
             "WHERE run_id = ? AND equivalent = ? AND t_ms <= ? AND value IS NOT NULL ORDER BY key, t_ms",
             (run_id, equivalent, last),
         )
-        found: dict[str, list[tuple[int, str]]] = {key: [] for key in (ALL_UNITS if extended else UNITS)}
+        by_key: dict[str, list[tuple[int, str]]] = {key: [] for key in (ALL_UNITS if extended else UNITS)}
         for key, t_ms, value in rows:
-            if key in found:
-                found[key].append((t_ms, value))
-        return [series(key, values, times) for key, values in found.items()]
+            if key in by_key:
+                by_key[key].append((t_ms, value))
+        return [series(key, values, times) for key, values in by_key.items()]
 
     def bottlenecks(self, run_id: str, equivalent: str) -> list[Bottleneck]:
         rows = self._rows(
@@ -182,17 +184,17 @@ class Store:
     def _prepare(self) -> None:
         for table in TABLES:
             self._connection.execute(table)
-        found = self._connection.execute("SELECT format FROM store_format").fetchall()
-        if not found:
+        formats = self._connection.execute("SELECT format FROM store_format").fetchall()
+        if not formats:
             self._connection.execute("INSERT INTO store_format VALUES (?)", (FORMAT,))
-        elif found[0][0] != FORMAT:
+        elif formats[0][0] != FORMAT:
             raise SimulatorStoreUnusable(
-                f"The store {self._path} has format {found[0][0]}, this version reads {FORMAT};"
+                f"The store {self._path} has format {formats[0][0]}, this version reads {FORMAT};"
                 " use the version that wrote it",
                 file=str(self._path),
             )
 
-    def _do(self, statements: Sequence[Statement]) -> None:
+    def _execute(self, statements: Sequence[Statement]) -> None:
         """Execute all statements in one transaction."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -203,21 +205,21 @@ class Store:
                 self._connection.execute("ROLLBACK")
                 raise
             self._connection.execute("COMMIT")
-        except sqlite3.Error as trouble:
-            raise self._unusable(trouble) from trouble
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
 
     def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         try:
             return self._connection.execute(statement, values).fetchall()
-        except sqlite3.Error as trouble:
-            raise self._unusable(trouble) from trouble
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
 
-    def _unusable(self, trouble: Exception) -> SimulatorStoreUnusable:
-        message = f"The store {self._path} cannot be used: {trouble}"
-        return SimulatorStoreUnusable(message, file=str(self._path), reason=str(trouble))
+    def _unusable(self, error: Exception) -> SimulatorStoreUnusable:
+        message = f"The store {self._path} cannot be used: {error}"
+        return SimulatorStoreUnusable(message, file=str(self._path), reason=str(error))
 
 
-def _saving(record: Record, summary: Json) -> Statement:
+def _upsert_run(record: Record, summary: Json) -> Statement:
     values: dict[str, Any] = {
         "run_id": record.run_id,
         "scenario_id": record.scenario_id,
@@ -251,35 +253,35 @@ def _saving(record: Record, summary: Json) -> Statement:
     return statement, list(values.values())
 
 
-def _writing(run_id: str, waiting: Unwritten) -> Iterator[Statement]:
-    if waiting.record is not None:
-        yield _saving(waiting.record, waiting.summary)
-    if waiting.forget_measured:
+def _statements_of_run(run_id: str, pending: Unwritten) -> Iterator[Statement]:
+    if pending.record is not None:
+        yield _upsert_run(pending.record, pending.summary)
+    if pending.forget_measured:
         yield "DELETE FROM metrics WHERE run_id = ?", (run_id,)
-    yield from _measuring(run_id, waiting.measured)
-    if waiting.bottlenecks is not None:
+    yield from _upsert_metrics(run_id, pending.measured)
+    if pending.bottlenecks is not None:
         yield "DELETE FROM bottlenecks WHERE run_id = ?", (run_id,)
-        yield from _rows_of_bottlenecks(run_id, *waiting.bottlenecks)
-    if waiting.artifacts is not None:
+        yield from _insert_bottlenecks(run_id, *pending.bottlenecks)
+    if pending.artifacts is not None:
         yield "DELETE FROM artifacts WHERE run_id = ?", (run_id,)
         columns = "run_id, name, content_type, size_bytes, sha256, url"
-        for artifact in waiting.artifacts:
+        for artifact in pending.artifacts:
             values = (run_id, artifact.name, artifact.content_type, artifact.size_bytes, artifact.sha256, artifact.url)
             yield f"INSERT INTO artifacts ({columns}) VALUES ({_marks(values)})", values
 
 
-def _measuring(run_id: str, found: Iterable[Measured]) -> list[Statement]:
+def _upsert_metrics(run_id: str, values: Iterable[Measured]) -> list[Statement]:
     statement = (
         "INSERT INTO metrics (run_id, equivalent, key, t_ms, value) VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT (run_id, equivalent, key, t_ms) DO UPDATE SET value = excluded.value"
     )
-    return [(statement, (run_id, entry.equivalent, entry.key, entry.t_ms, entry.value)) for entry in found]
+    return [(statement, (run_id, entry.equivalent, entry.key, entry.t_ms, entry.value)) for entry in values]
 
 
-def _rows_of_bottlenecks(
-    run_id: str, found: Mapping[str, Sequence[Bottleneck]], computed_at: str
+def _insert_bottlenecks(
+    run_id: str, bottlenecks: Mapping[str, Sequence[Bottleneck]], computed_at: str
 ) -> Iterator[Statement]:
-    for equivalent, worst in found.items():
+    for equivalent, worst in bottlenecks.items():
         for place, bottleneck in enumerate(worst):
             ends, whole = encode(bottleneck.target).decode(), encode(bottleneck).decode()
             facts = (

@@ -20,7 +20,7 @@ def reachable(book: Book, sender: int, most: int) -> dict[int, int]:
     """The distance to each participant that payments can reach now."""
     if not book.people.active[sender]:
         return {}
-    found: dict[int, int] = {}
+    distances: dict[int, int] = {}
     waiting = deque([(sender, 0)])
     passed = {sender}
     while waiting:
@@ -32,12 +32,12 @@ def reachable(book: Book, sender: int, most: int) -> dict[int, int]:
             if book.capacity[h] <= 0:
                 continue
             if receiver != sender:
-                found.setdefault(receiver, hops + 1)
+                distances.setdefault(receiver, hops + 1)
             # A line that ends here need not mediate.
             if receiver not in passed and book.policy[h].mediates:
                 passed.add(receiver)
                 waiting.append((receiver, hops + 1))
-    return found
+    return distances
 
 
 def targets(book: Book, processor: PaymentProcessor, sender: int, most: int, *, amounts: bool) -> list[PaymentTarget]:
@@ -56,5 +56,5 @@ def targets(book: Book, processor: PaymentProcessor, sender: int, most: int, *, 
 
 def _largest(processor: PaymentProcessor, sender: int, receiver: int) -> int:
     """The amount that the routes of a payment can carry in all."""
-    found = processor.find_routes(sender, receiver, MOST)
-    return getattr(found, "amount", 0)
+    result = processor.find_routes(sender, receiver, MOST)
+    return getattr(result, "amount", 0)
