@@ -1,8 +1,9 @@
-"""Compiled maps: how long warehouses of 300 and 1000 nodes take, what a change, a load and a route cost, how it grows.
+"""Compiled maps: the time for warehouses of 300 and 1000 nodes, the cost of a change, a load and a route, and the
+growth.
 
-Beside the compiler stands the bare query of shapely's tree over the same rectangles: it finds pairs of rectangles and
-nothing else, while ours also samples curves, cuts cells, decides on integers, names conflicts, validates and writes.
-Times are those of the processor, as nothing here waits; all of it is one thread's work.
+The yardstick is the bare query of shapely's tree over the same rectangles: it only finds pairs of rectangles, while the
+compiler also samples curves, cuts cells, decides on integers, names conflicts, validates and writes.
+Times are processor times, as nothing waits; one thread does all the work.
 """
 
 import os
@@ -20,7 +21,7 @@ from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
 if TYPE_CHECKING:
     from pendula.fleet import CompiledMap, Report, SourceMap
 
-# The scheduler's own libraries: without them there is nothing to compile with.
+# The scheduler's own libraries: without them nothing compiles.
 PEERS: tuple[str, ...] = ("numpy", "shapely")
 
 AT_MOST = Target("<=", Decimal(1))
@@ -34,7 +35,7 @@ ALLOWED, TREE = "allowed", "bare STRtree"
 
 
 def run(quick: bool, progress: Progress) -> list[Row]:
-    # Looked for only now: the program names missing libraries before anything of the scheduler is read.
+    # Imported only now: the program names missing libraries before it imports the scheduler.
     from bench.fleet_map_loads import MAPS, TRUCKS
     from pendula.fleet import examine
 
@@ -56,7 +57,7 @@ def run(quick: bool, progress: Progress) -> list[Row]:
 def compiling(
     sources: "Mapping[int, SourceMap]", reports: "Mapping[int, Report]", rounds: int, progress: Progress
 ) -> list[Row]:
-    """All sizes and the yardstick take turns, so that what else the machine does falls on all of them."""
+    """All sizes and the yardstick take turns, so that other load on the machine affects all of them."""
     from bench.fleet_map_loads import TRUCKS, bare_tree
     from pendula.fleet import examine
     from pendula.fleet.compiler.overlaps import overlapping
@@ -100,7 +101,7 @@ def compiling(
 
 
 def changing(source: "SourceMap", report: "Report", rounds: int) -> list[Row]:
-    """A changed edge on top of a map that came out of its file, and the coming out itself."""
+    """A changed edge on top of a map loaded from its file, and the loading itself."""
     from bench.fleet_map_loads import TRUCKS, with_one_edge_changed
     from pendula.fleet import examine, from_bytes
 
@@ -131,7 +132,7 @@ def changing(source: "SourceMap", report: "Report", rounds: int) -> list[Row]:
 
 
 def asking(report: "Report", count: int, rounds: int) -> list[Row]:
-    """What else the machine does falls on other queries in every round: of each query the least counts."""
+    """Other load on the machine affects other queries in every round: the minimum of each query counts."""
     from bench.fleet_map_loads import TRUCKS, destinations, query_costs, questions
     from pendula.fleet import Planner
 
@@ -156,7 +157,7 @@ def asking(report: "Report", count: int, rounds: int) -> list[Row]:
 
 
 def memory(count: int) -> Row:
-    """The peak of an interpreter that does nothing but compile."""
+    """The peak memory of an interpreter that only compiles."""
     root = Path(__file__).resolve().parents[1]
     name = f"memory to compile {count:,} nodes"
     child = subprocess.run(

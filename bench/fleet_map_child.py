@@ -1,7 +1,6 @@
-"""Compiles one of the maps in an interpreter of its own and prints what memory it took, in KiB.
+"""Compiles one of the maps in its own interpreter and prints the peak memory in KiB.
 
-What a process once was before it became this one is not counted, as `getrusage` would: the kernel keeps the peak of
-the memory it has now.
+Unlike `getrusage`, this does not count the process before `exec`: the kernel keeps the peak of the present memory.
 """
 
 import sys

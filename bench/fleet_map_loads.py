@@ -1,4 +1,4 @@
-"""What `fleet-map` measures with: warehouses of about 100, of 300 and of 1000 nodes, an edit, routes to ask for."""
+"""The loads of `fleet-map`: warehouses of about 100, of 300 and of 1000 nodes, an edit, route queries."""
 
 from collections.abc import Callable
 from time import thread_time_ns
@@ -19,7 +19,7 @@ SEED = 20
 
 
 def hundred() -> SourceMap:
-    """100 nodes, of the same parts as the large one."""
+    """100 nodes, of the same parts as the large warehouse."""
     return warehouse(5, 18, 0)
 
 
@@ -27,14 +27,14 @@ MAPS: dict[int, Callable[[], SourceMap]] = {100: hundred, 300: warehouse, 1000: 
 
 
 def with_one_edge_changed(source: SourceMap) -> SourceMap:
-    """An edge in the middle is driven backward from now on: other swept areas, and another lane end."""
+    """An edge in the middle becomes a backward edge: other swept areas, and another lane end."""
     at = len(source.edges) // 2
     changed = replace(source.edges[at], style=MoveStyle.BACKWARD.value)
     return replace(source, edges=(*source.edges[:at], changed, *source.edges[at + 1 :]))
 
 
 def bare_tree(cells: Cells) -> int:
-    """How many pairs shapely's tree finds among the rectangles of all cells, with its own test of intersection."""
+    """The number of pairs shapely's tree finds among the rectangles of all cells, with its own test of intersection."""
     rectangles = np.asarray(shapely.polygons(cells.quads))
     first, _ = shapely.STRtree(rectangles).query(rectangles, predicate="intersects")
     return len(first)
@@ -45,7 +45,7 @@ def destinations(site: CompiledMap) -> list[int]:
 
 
 def questions(site: CompiledMap, count: int) -> list[tuple[Anchor, int]]:
-    """Starts anywhere, in nodes and on edges, and goals where trucks load or park."""
+    """Starts in nodes and on edges, and goals where trucks load or park."""
     draw, goals = Pcg32.seeded(SEED, 1), destinations(site)
     edges, nodes = site.network.edges, site.network.nodes
     asked: list[tuple[Anchor, int]] = []

@@ -1,12 +1,12 @@
-"""The page of a fleet in a real browser: how many frames a second it draws with 50 trucks on a map of 1000 edges, and
-what a frame costs.
+"""The page of a fleet in a real browser: frames per second with 50 trucks on a map of 1000 edges, and the cost of a
+frame.
 
-The server is a real one and so is the page; the map and the moments are made up here and handed to the browser in place
-of the server's, a new moment whenever the page asks, so that every truck moves all the time. Beside it stands what is
-wanted. Without a graphics card the browser draws on the processor, which is harder than what people have.
+Server and page are real; the map and the moments are generated and replace those of the server, a new moment for every
+request of the page, so that every truck moves all the time. The report shows the target beside each figure. Without a
+graphics card the browser draws on the processor, which is slower than the machines of users.
 
-Frames a second are of the machine with all that runs on it. What a frame costs is nearly its own: the median time of
-the page's drawing, and the processor time of the process that draws, browser and all.
+Frames per second depend on the whole load of the machine. The cost of a frame hardly does: the median time of drawing,
+and the processor time of the drawing process, browser included.
 """
 
 import json
@@ -33,7 +33,7 @@ TRUCKS, COLUMNS, ROWS, STEP_MM = 50, 16, 16, 12_000
 SECONDS, QUICK_SECONDS = 10, 3
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
-# The time of every callback of a frame is kept, before the page has any.
+# Records the time of every callback of a frame; installed before the page has any.
 TIMED = """(() => {
   const ask = window.requestAnimationFrame.bind(window);
   window.drawn = [];
@@ -85,7 +85,7 @@ def run(quick: bool, progress: Progress) -> list[Row]:
 
 
 def _cost(name: str, ms: float, fairness: str) -> Row:
-    """What a frame takes beside all the time that it has."""
+    """The cost of a frame beside its time budget."""
     whole = 1000 / WANTED_FPS
     return compared(name, ms, whole, "ms", against="a frame", target=Target("<=", Decimal(1)), fairness=fairness)
 
@@ -93,7 +93,7 @@ def _cost(name: str, ms: float, fairness: str) -> Row:
 class Found(NamedTuple):
     fps: float
     drawing_ms: float
-    # None where processes cannot be looked at.
+    # None if processes cannot be inspected.
     cpu_ms: float | None
 
 
@@ -124,7 +124,7 @@ def _measured(program: str, folder: Path, seconds: int) -> Found:
                 told = page.evaluate(COUNT, seconds)
                 after = _renderer_seconds()
                 browser.close()
-            # The callback that counts is timed as well, and takes nothing: what is drawn is the upper half.
+            # The counting callback is timed too, and takes no time: drawing is the upper half.
             drawn = sorted(told["drawn"])[len(told["drawn"]) // 2 :]
             cpu_ms = None if not before else (after - before) * 1000 / told["frames"]
             return Found(told["frames"] / told["seconds"], median(drawn), cpu_ms)
@@ -133,7 +133,7 @@ def _measured(program: str, folder: Path, seconds: int) -> Found:
 
 
 def _renderer_seconds() -> float:
-    """Processor seconds of the renderers that were started from here; 0 where there is no /proc."""
+    """Processor seconds of the renderers started by this process; 0 without /proc."""
     spent, parents = {}, {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:

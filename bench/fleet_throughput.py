@@ -1,9 +1,9 @@
-"""Throughput of fleets, map by map: beside the same trucks without interaction, and beside three other rules.
+"""Throughput of fleets, map by map, compared with the same trucks without interaction and with three other rules.
 
-Tasks an hour of virtual time, the same streams and options for all; with each its longest wait, and that by the median
-of all trucks. The figure is of the map as well. Without interaction the very same tours are driven again, each truck by
-itself: what they take of the time is the part that is not spent on others. On the shortest ways that is printed: a
-detour is a cost. The other rules are measured with one seed, and so are fleets too large for more.
+Tasks an hour of virtual time, the same streams and options for all; with each its longest wait, and that divided by the
+median of all trucks. The figures depend on the map too. Without interaction the same tours are driven again, each truck
+alone: their share of the time is the part not spent on other trucks. It is also printed for the shortest ways, as a
+detour is a cost. The other rules, and very large fleets, are measured with one seed.
 """
 
 import os
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # The scheduler's own libraries.
 PEERS: tuple[str, ...] = ("numpy", "shapely")
 
-# What part of the throughput without interaction is wanted, in hundredths; nothing where it is printed only.
+# The target share of the throughput without interaction, in hundredths; None if it is only printed.
 WANTED = {
     "reference_hall, opposed streams, 3 trucks": 85,
     "reference_hall, opposed streams, 4 trucks": None,
@@ -37,9 +37,9 @@ WANTED = {
     "two-way warehouse, 20 trucks": 55,
 }
 PRINTED = ("one-way warehouse, 100 trucks", "one-way warehouse, 200 trucks")
-# Where the stations themselves are the limit: tasks an hour that they allow, and the part that is wanted.
+# Maps limited by their stations: tasks an hour that they allow, and the target share.
 STATIONS = {"reference_hall, opposed streams, 4 trucks": (92, Decimal("0.85"))}
-# How many times what another rule does.
+# The target ratio to another rule.
 MORE = {
     "reference_hall, opposed streams, 3 trucks": Decimal("1.25"),
     "one-way warehouse, 20 trucks": Decimal("1.25"),
@@ -50,7 +50,7 @@ QUICK_SECONDS, QUICK_LARGE_SECONDS, QUICK_SEEDS = 300, 20, (0,)
 
 
 def run(quick: bool, progress: Progress) -> list[Row]:
-    # Looked for only now: the program names missing libraries before anything of the scheduler is read.
+    # Imported only now: the program names missing libraries before it imports the scheduler.
     from bench.fleet_throughput_loads import Errand, Kind
 
     long_ms, large_ms = (QUICK_SECONDS, QUICK_LARGE_SECONDS) if quick else (SECONDS, LARGE_SECONDS)
@@ -69,7 +69,7 @@ def run(quick: bool, progress: Progress) -> list[Row]:
 
 
 def _carried_out(errands: "list[Errand]", progress: Progress) -> "Found":
-    """All runs, on every core there is, the largest first so that none is waited for alone at the end."""
+    """All runs, on all cores, the largest first so that none runs alone at the end."""
     from bench.fleet_throughput_loads import drive
 
     ordered = sorted(errands, key=_size, reverse=True)
@@ -89,13 +89,13 @@ def _carried_out(errands: "list[Errand]", progress: Progress) -> "Found":
 
 
 def _size(errand: "Errand") -> int:
-    """About what a run costs: trucks that wait for each other cost more the more they are."""
+    """The approximate cost of a run; it grows more than linearly with the trucks that wait for each other."""
     trucks = int(errand.name.split()[-2])
     return errand.duration_ms * (trucks + trucks * trucks // 40 + 4) * (2 if errand.alone else 1)
 
 
 def _rows(name: str, ours: "list[Errand]", others: "list[Errand]", found: "Found") -> list[Row]:
-    """All that is printed for a map."""
+    """All figures printed for a map."""
     figures = [found[one][0] for one in ours]
     alone = [beside for one in ours if (beside := found[one][1]) is not None]
     mean, wanted = _mean(figures), WANTED[name]

@@ -1,7 +1,7 @@
-"""Fleets that are never out of tasks, map by map, under one rule or another: tasks done, and how long trucks waited.
+"""Fleets that always have tasks, map by map and under one of several rules: tasks done, and waits of trucks.
 
-All rules drive the same maps, tasks and options, and the judge watches all but the trucks without interaction. A rule
-that lets trucks jam stands still: its figure is what it did before.
+All rules drive the same maps, tasks and options, and the judge watches all but the trucks without interaction. Under a
+rule that lets trucks jam, the figure counts the tasks before the jam.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ from pendula.fleet.traffic.resources import Exclusion
 
 
 class Kind(StrEnum):
-    """How trucks share the floor. FREE: not at all; they drive through each other."""
+    """The rule by which trucks share the floor. FREE: none; they drive through each other."""
 
     OURS = "witness"
     BANKER = "a banker's check to rest"
@@ -44,7 +44,8 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a run came to: tasks an hour, the longest wait of any truck, and that by the median of all trucks."""
+    """The result of a run: tasks an hour, the longest wait of any truck, and that divided by the median of all
+    trucks."""
 
     tasks_an_hour: float
     longest_s: float
@@ -109,7 +110,7 @@ def endless(sample: Sample, name: str, duration_ms: int, seed: int) -> Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """One run: a map by its name, under a rule, for so long, with a seed; `alone`: its tours are driven again without
+    """One run: a map by its name, a rule, a duration and a seed; `alone`: its tours are driven again without
     interaction."""
 
     name: str
@@ -121,7 +122,7 @@ class Errand:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The same tasks by the same trucks in the same order without interaction: what part of the time they took, on the
+    """The same tasks by the same trucks in the same order without interaction: their share of the time, on the
     ways the fleet drove and on the shortest."""
 
     free: float
@@ -140,7 +141,7 @@ def placed(name: str) -> tuple[Sample, CompiledMap]:
 
 
 def drive(errand: Errand) -> tuple[Figures, Beside | None]:
-    """A run under a rule, and what its trucks would have needed alone where that is asked for."""
+    """A run under a rule, and the time its trucks would have needed alone, if requested."""
     sample, site = placed(errand.name)
     scenario = endless(sample, errand.name, errand.duration_ms, errand.seed)
     if errand.kind in _RULES:
@@ -158,8 +159,8 @@ def drive(errand: Errand) -> tuple[Figures, Beside | None]:
 
 
 def _share(scenario: Scenario, site: CompiledMap, ours: Heard, kind: Kind) -> float:
-    """What part of the time the same tours take without interaction. Which truck takes which task is left as it was: a
-    fleet that waits nowhere would take other tasks, and be no yardstick for these."""
+    """The share of the time that the same tours take without interaction. The assignment of tasks stays: a fleet that
+    waits nowhere would take other tasks, and be no yardstick for these."""
     tours = ours.tours()
     if not tours:
         return 1.0
@@ -172,7 +173,7 @@ def _share(scenario: Scenario, site: CompiledMap, ours: Heard, kind: Kind) -> fl
         run = Run(alone, site, lambda engine, _: _kept(roads, Fed(engine, tours)))
         while run.now_ms < scenario.duration_ms and roads[0].is_busy:
             run.step()
-    # A truck that is not through by the end needed all of the time.
+    # A truck that does not finish by the end needed all of the time.
     needed = sum(roads[0].ended.get(robot, scenario.duration_ms) for robot in tours)
     return needed / sum(ours.ended[robot] for robot in tours)
 
@@ -191,14 +192,14 @@ def _figures(form: dict[str, Any], duration_ms: int) -> Figures:
     return Figures(form["tasks"]["done"] * 3_600_000 / duration_ms, longest / 1000, longest / max(PERIOD_MS, middle))
 
 
-# Half of the trucks may not have waited at all: then one tick stands for the median.
+# If half of the trucks did not wait, one tick replaces the median.
 PERIOD_MS = 100
 _RULES = {Kind.BANKER: Rule.BANKER, Kind.ACYCLIC: Rule.ACYCLIC}
 
 
 @contextmanager
 def _ruled(kind: Kind) -> Iterator[None]:
-    """Makes traffic follow another rule for a while."""
+    """Make traffic follow another rule for a while."""
     match kind:
         case Kind.OURS:
             yield
@@ -224,7 +225,7 @@ class _Nothing(Exclusion):
 
 
 def _only_stops(stands: Callable[..., tuple[tuple[int, ...], list[bool]]]) -> Callable[..., Any]:
-    """Standing positions where a truck has arrived, and no others: a unit is the whole way there."""
+    """Standing positions only where a truck has arrived: a unit is the whole way there."""
 
     def found(ground: Any, whole: Any, acts: Any, uses: Any, granted_um: int) -> tuple[tuple[int, ...], list[bool]]:
         at, marks = stands(ground, whole, acts, uses, granted_um)

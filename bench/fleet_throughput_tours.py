@@ -1,4 +1,4 @@
-"""Which truck did which tasks in a run, and the same tours once more: what stands between a run and its engine."""
+"""The tasks that each truck did in a run, and the same tours once more: wrappers between a run and its engine."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _AHEAD = 2
 
 @dataclass(slots=True)
 class Heard:
-    """Hears of every task that is done: the tours of all trucks, and when each had done its last task."""
+    """Records every finished task: the tours of all trucks, and the end of the last task of each."""
 
     engine: FleetEngine
     done: dict[str, list[TaskOrder]] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Heard:
         return outcome
 
     def tours(self) -> dict[str, list[TaskOrder]]:
-        """The tasks of every truck in the order in which it did them, as tasks that nobody else may take."""
+        """The tasks of every truck in the order in which it did them, as tasks that no other truck may take."""
         return {
             robot: [
                 TaskOrder(
@@ -49,7 +49,7 @@ class Heard:
 
 
 class Fed:
-    """Gives every truck the tasks of its tour, one after the other, and hears when it is through."""
+    """Gives every truck the tasks of its tour, one after the other, and records when it finishes."""
 
     def __init__(self, engine: FleetEngine, tours: dict[str, list[TaskOrder]]) -> None:
         self._heard = Heard(engine)
@@ -58,7 +58,7 @@ class Fed:
 
     @property
     def ended(self) -> dict[str, int]:
-        """When each truck that is through had done its last task."""
+        """The end of the last task of each truck that has finished."""
         done = self._heard.done
         return {robot: at for robot, at in self._heard.ended.items() if len(done[robot]) == len(self._tours[robot])}
 

@@ -1,9 +1,9 @@
-"""Ticks of traffic: what one costs with 20, 100 and 200 trucks that are never out of tasks, and how fast a run is.
+"""Ticks of traffic: the cost with 20, 100 and 200 trucks that always have tasks, and the speed of a run.
 
-Beside each stands what is allowed: CPU milliseconds of the whole tick, with admissions and commands, on one core; the
-trucks and the judge beside it are not counted. Throughput and the longest wait are printed, not judged: they are of the
-map as well. With a journal on a real disk a tick is everything until commands may go out: what is told, written and
-handed to the operating system is in it; beside it stands the same tick without.
+The limit is in CPU milliseconds of the whole tick, with admissions and commands, on one core; the simulated trucks and
+the judge are not counted. Throughput and the longest wait are printed without a limit: they depend on the map too. With
+a journal on a real disk a tick includes everything until commands may be sent: events, encoding and the write to the
+operating system; it is compared with the same tick without a journal.
 """
 
 from decimal import Decimal
@@ -27,14 +27,14 @@ ALLOWED = "allowed"
 TICK_MS = {20: 10, 100: 20, 200: 50}
 SECONDS, QUICK_SECONDS = {20: 600, 100: 120, 200: 120}, {20: 60, 100: 10, 200: 5}
 FASTER_THAN_REAL = 40
-# With the journal: times the tick alone, 99 of 100 and on average; bytes of a truck in a second.
+# With the journal: multiples of the tick alone, 99 of 100 and on average; bytes per truck and second.
 JOURNAL_P99, JOURNAL_MEAN, JOURNAL_BYTES = 1.2, 1.1, 20_000
 JOURNAL_SECONDS, JOURNAL_QUICK_SECONDS = {20: 300, 100: 60}, {20: 30}
 MEMORY_MIB = 1024
 
 
 def run(quick: bool, progress: Progress) -> list[Row]:
-    # Looked for only now: the program names missing libraries before anything of the scheduler is read.
+    # Imported only now: the program names missing libraries before it imports the scheduler.
     from bench.fleet_tick_loads import drive
 
     plain, recorded = (QUICK_SECONDS, JOURNAL_QUICK_SECONDS) if quick else (SECONDS, JOURNAL_SECONDS)
@@ -46,13 +46,13 @@ def run(quick: bool, progress: Progress) -> list[Row]:
     for trucks, seconds in recorded.items():
         with bar.step(f"{trucks} trucks with a journal", _size(trucks, seconds)) as watch:
             rows += _journal_rows(trucks, seconds, watch)
-    # Of the whole process: all maps are in it, and all that was measured before.
+    # Of the whole process, with all maps and earlier measurements.
     peak = getrusage(RUSAGE_SELF).ru_maxrss / 1024
     return [*rows, _within("memory, 200 trucks", peak, MEMORY_MIB, "MiB", "the whole process, smaller fleets included")]
 
 
 def _size(trucks: int, seconds: int) -> int:
-    """About what a run costs."""
+    """The approximate cost of a run."""
     return seconds * trucks * (1 + trucks // 20)
 
 

@@ -1,4 +1,4 @@
-"""Fleets in warehouses that are never out of tasks, and the cost of their ticks."""
+"""Fleets in warehouses that always have tasks, and the cost of their ticks."""
 
 import gc
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ from pendula.kernel.canonical import Json
 if TYPE_CHECKING:
     from pendula.fleet.samples import Sample
 
-# Parks, which are trucks too, and about how many nodes.
+# The number of parks and of trucks, and about the number of nodes.
 FLEETS = {20: 300, 100: 1_000, 200: 1_000}
-# Half of the trucks may not have waited at all: then one tick stands for the median.
+# If half of the trucks did not wait, one tick replaces the median.
 PERIOD_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """CPU milliseconds of the ticks of a run, in order; how long trucks waited; how many tasks were done."""
+    """CPU milliseconds of the ticks of a run, in order; waits of trucks; the number of finished tasks."""
 
     ticks: list[float]
     whole_s: float
@@ -63,8 +63,8 @@ def endless(sample: "Sample", name: str, duration_ms: int, params: TrafficParams
 
 @dataclass(frozen=True, slots=True)
 class JournalCosts:
-    """CPU milliseconds of ticks: of what is decided alone, and of all that happens until commands may go out, with what
-    is told, digested and written. `written` are bytes of the journal."""
+    """CPU milliseconds of ticks: of the decisions alone, and of everything until commands may be sent, with events,
+    digests and writes. `written` are bytes of the journal."""
 
     bare: list[float]
     whole: list[float]
@@ -85,7 +85,7 @@ def percentile(values: list[float], share: int) -> float:
 
 
 def drive_recorded(trucks: int, duration_ms: int, directory: Path, watch: Watch) -> JournalCosts:
-    """A run through a journal on a real disk: what a tick costs alone and with it, in one and the same run."""
+    """A run through a journal on a real disk: the cost of a tick alone and with the journal, in the same run."""
     sample = built_warehouse(trucks, FLEETS[trucks])
     opened: list[Recording] = []
 
@@ -96,8 +96,8 @@ def drive_recorded(trucks: int, duration_ms: int, directory: Path, watch: Watch)
     scenario = endless(sample, f"{trucks} trucks", duration_ms)
     run = Run(scenario, compile_map(sample.source, [FL_STD]), make_applier)
     applied, told, whole = Stopwatch(), Stopwatch(), Stopwatch()
-    # All that the engine does but what it tells. Not the deciding alone: the records of the tick before go when all is
-    # told, and would be counted as costs of the journal.
+    # The whole engine except its events. Not the decisions alone: the records of the previous tick are freed after the
+    # events, and would be counted as costs of the journal.
     applied.around(run.engine, "apply")
     told.around(run.engine, "_events")
     whole.around(opened[0], "apply")
@@ -123,7 +123,7 @@ class Stopwatch:
         self._spent = 0.0
 
     def around(self, owner: object, name: str) -> None:
-        """Count the calls of a method of this one object."""
+        """Count the calls of a method of this object."""
         called = getattr(owner, name)
 
         def timed(*arguments: object, **named: object) -> object:
@@ -141,8 +141,8 @@ class Stopwatch:
 
 
 def drive(trucks: int, duration_ms: int, watch: Watch) -> Costs:
-    """A run in which every tick is measured, the trucks and the judge beside it are not. What is there before it begins
-    is taken out of the collector's sight, as a program that stays should do: it would walk the whole map every time."""
+    """A run in which every tick is measured, the trucks and the judge are not. Objects that exist before it are
+    frozen for the garbage collector, as in any long-running program: it would walk the whole map every time."""
     sample = built_warehouse(trucks, FLEETS[trucks])
     run = Run(endless(sample, f"{trucks} trucks", duration_ms), compile_map(sample.source, [FL_STD]))
     ticks: list[float] = []

@@ -51,7 +51,7 @@ def report(
 def example(
     policy: NodeLockPolicy = NodeLockPolicy.TURNING, lookahead_um: int = 8_000_000
 ) -> tuple[Traffic, TickOutputs]:
-    """Traffic after the tick of the examples, and what that tick said."""
+    """Traffic after the tick of the examples, and the result of that tick."""
     site = scene("hall-demo")
     starts = {"R1": on(site, "LM1->LM2", FIRST[0] / 1000), "R2": on(site, "LM1->LM2", SECOND[0] / 1000)}
     params = TrafficParams(node_lock_policy=policy, lookahead_um=lookahead_um)

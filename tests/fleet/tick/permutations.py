@@ -13,7 +13,7 @@ from tests.fleet.tick.yard import Yard
 
 
 def digests(ticks: int, seed: int) -> list[str]:
-    """Digests of results, commands and snapshot, tick by tick; with seed 0 the inputs come as they are."""
+    """Digests of results, commands and snapshot, tick by tick; with seed 0 in the given order."""
     yard = Yard(scene("reference-hall"), reference_fleet(4), [FL_STD])
     yard.endless = True
     tick, order = yard.traffic.tick, Random(seed)

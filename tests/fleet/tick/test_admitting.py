@@ -1,4 +1,4 @@
-"""Routes that wait for their judgement: when they are looked at again, and what that may cost."""
+"""Routes that wait for admission: when they are checked again, and the cost of the checks."""
 
 import pytest
 
@@ -16,7 +16,7 @@ NOW_MS, RETRY_MS, SLEEP_MS = 10_000, 9_000, 12_000
 
 
 def refused() -> Draft:
-    """A tick in which the route of the first truck sleeps for the sake of the second."""
+    """A tick in which the route of the first truck sleeps because of the second."""
     draft = about_to_grant()
     draft.now_ms = NOW_MS
     record = draft.records[0]
@@ -86,7 +86,7 @@ def test_a_truck_without_an_admitted_route_raises_a_notice_then_an_alert_like_an
     yard.send("R1", "WEST", "EAST")
     while first.phase is not Phase.LOADING:
         yard.step()
-    # It falls silent in its pick, and the other one is to go there.
+    # It becomes silent in its pick, where the other truck has to go.
     first.mute = True
     yard.run(40)
     yard.send("R2", "WEST", "EAST")

@@ -1,4 +1,4 @@
-"""What a truck is told: never a target beyond its stop line."""
+"""Targets of trucks: never beyond the stop line."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_a_waiting_truck_seen_beyond_its_hold_point_gets_no_target_beyond_its_st
     one.track = track_of(Ground(SITE), route(SITE, AtNode(node), "B", rest="B"), one.short_um, 0, {})
     one.acted, one.granted = len(one.track.acts) - 1, 1
     one.waiting = Waiting("WAIT_SPACING", None, None, None)
-    # Its grant is so little that it does not set out, and noise moves it forward.
+    # Its grant is too short to set out, and noise moves it forward.
     one.at_um = 17_500
     told = aim(one, 100, TrafficParams())
 

@@ -1,4 +1,4 @@
-"""The alarm about trucks that wait for each other in a circle."""
+"""The alarm about trucks that wait for each other in a cycle."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a tick may cost, in counted units: no clock is read here, so nothing depends on the machine."""
+"""The cost of a tick in counted units: no clock is read, so results do not depend on the machine."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ TICKS = 200
 
 
 def drafted(yard: Yard) -> Draft:
-    """The tick that comes next, worked through but not made true."""
+    """The next tick, computed but not committed."""
     reports = tuple(yard._report(one) for one in yard.drivers.values())
     draft = yard.traffic._draft(TickInputs(yard.now + 100, reports))
     draft.locks = draft.locks.copy()
@@ -32,7 +32,7 @@ def test_no_truck_requests_more_units_than_lie_within_its_lookahead() -> None:
     for _ in range(TICKS):
         for record in yard.step().scene.records:
             if record.track is not None and record.granted:
-                # The unit before the last did not reach as far as the truck can use: so it asked for one more.
+                # The unit before the last did not cover all that the truck can use, so it requested one more.
                 assert record.track.stands[record.granted - 1] < record.at_um + record.asked_um
                 most = max(most, record.granted)
 

@@ -1,4 +1,4 @@
-"""Units in the order of ranks: who is barred by a waiter, and who never is."""
+"""Units in the order of ranks: which trucks a waiter bars, and which never."""
 
 import pytest
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from tests.fleet.tick.yard import Yard
 
 
 def about_to_grant() -> Draft:
-    """A tick in which three trucks of four have routes and none has a unit yet, up to where units are granted."""
+    """A tick just before units are granted: three of four trucks have routes, and none has a unit."""
     fleet = reference_fleet(4)
     yard = Yard(scene("reference-hall"), fleet, [FL_STD], TrafficParams(max_admissions_per_tick=3))
     yard.step()
@@ -32,7 +32,7 @@ def about_to_grant() -> Draft:
 
 
 def barred_by_the_last(draft: Draft) -> list[int]:
-    """Who is barred where the last truck of the witness keeps everybody else off everything."""
+    """The trucks barred while the last truck of the witness bars all others from everything."""
     waiter = draft.locks.witness[-1][0]
     draft.queue.ask(waiter, frozenset(range(len(draft.locks.exclusion))))
     grant(draft)
@@ -49,7 +49,7 @@ def test_a_waiter_bars_all_but_the_first_truck_of_the_stored_witness() -> None:
 
 
 def first_of(draft: Draft) -> Record:
-    """The truck with which the stored witness begins."""
+    """The first truck of the stored witness."""
     return draft.records[next(i for i, position in draft.locks.witness if position)]
 
 
@@ -74,7 +74,7 @@ def test_a_lane_drains_against_the_first_of_the_witness_unless_the_blocker_of_th
     waiter = draft.locks.witness[-1][0]
     draft.directions.drained = {group: (way, waiter) for group in every for way in (True, False)}
     draft.directions.ways = {group: frozenset(range(len(draft.locks.exclusion))) for group in every}
-    # The waiter waits for a truck that stands until a person acts.
+    # The waiter waits for a truck that stands until an operator acts.
     draft.records[waiter].waiting = Waiting(WAIT_NODE, 0, 3, None)
     draft.records[3].stop_code = Stop.OPERATOR if stopped else None
     grant(draft)

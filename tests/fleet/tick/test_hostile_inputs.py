@@ -1,4 +1,4 @@
-"""Inputs as a program in trouble hands them over: nothing of it frees space, moves a truck, or stops the others."""
+"""Inputs from a faulty program: they free no space, move no truck and stop no other truck."""
 
 from collections.abc import Callable
 from dataclasses import replace as changed
@@ -42,7 +42,7 @@ def first(given: list[TruckReport], **members: Any) -> list[TruckReport]:
 
 
 def route(yard: Yard, robot_id: str = "R1", goal: str | None = None, **members: Any) -> RoutePlan:
-    """From where the truck rests to a node and back to its rest."""
+    """From the rest node of the truck to a node and back."""
     site, driver = yard.site, yard.drivers[robot_id]
     stops = (driver.rest if goal is None else site.node_number[goal],)
     made = plan_route(Planner(site, FL_STD), robot_id, "mine", AtNode(driver.node, driver.yaw), stops, driver.rest)

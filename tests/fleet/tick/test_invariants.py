@@ -17,7 +17,7 @@ from tests.fleet.tick.test_traffic import hall
 
 @dataclass
 class Moment:
-    """Traffic after a tick, and what the trucks were told in it."""
+    """Traffic after a tick, and its commands."""
 
     traffic: Traffic
     aims: list[Aim]
@@ -120,7 +120,7 @@ def test_a_truck_that_knows_its_stop_line_needs_only_its_brakes_to_keep_it(
 @pytest.mark.req("FLT-TEST-47", "FLT-RTP-6")
 @pytest.mark.parametrize("late_ms", range(0, 451, 50))
 def test_a_truck_that_obeys_its_limits_as_late_as_it_may_can_always_stop(late_ms: int) -> None:
-    # It approaches a line 6 m ahead, knows nothing of it but the limits, and obeys each so much later.
+    # It approaches a line 6 m ahead, knows only the limits, and obeys each with a delay.
     left, v, step_ms, tolerance_um = 6_000_000, FL_STD.v_max_um_s, 10, TrafficParams().stop_line_tol_um
     told = [FL_STD.v_max_um_s] * (late_ms // step_ms + 1)
     nearest = left
@@ -135,13 +135,13 @@ def test_a_truck_that_obeys_its_limits_as_late_as_it_may_can_always_stop(late_ms
 
 
 def with_a_first_move() -> Traffic:
-    """A moment in which the truck with which the witness begins can have its next unit."""
+    """A moment in which the first truck of the witness can get its next unit."""
     yard = hall()
     for _ in range(600):
         traffic = yard.traffic
         yard.step()
         for record in traffic._records:
-            # As if it had been passed over: it asks for more than it was granted in this tick.
+            # As if it had been passed over: it requests more than it was granted in this tick.
             record.asked_um += 2_000_000
         if first_move(traffic._records, traffic._locks, (), None) is not None:
             return traffic

@@ -18,7 +18,7 @@ PARAMS = TrafficParams()
 
 
 class Observed:
-    """A truck on the way into the spur of the demonstration hall, with all of its way granted."""
+    """A truck on the way into the spur of the demonstration hall, with its whole way granted."""
 
     def __init__(self, at_mm: int = 3_000) -> None:
         plan = route(SITE, on(SITE, "LM1->LM2", at_mm / 1000), "AP1", rest="PK2")

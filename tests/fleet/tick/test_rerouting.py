@@ -1,4 +1,4 @@
-"""When a truck that waits is sent another way, and when it is told that it waits."""
+"""When a waiting truck is rerouted, and when its wait is reported."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +13,7 @@ from tests.fleet.health.troubled import Hall
 
 
 def waiting_for(number: int, since_ms: int) -> Draft:
-    """A tick in which R1 has waited for another truck for so long, and nobody else waits."""
+    """A tick in which only R1 waits for another truck, since a time."""
     hall = Hall()
     draft = hall.traffic._draft(TickInputs(hall.now + 100))
     for record in draft.records:

@@ -1,4 +1,4 @@
-"""Traffic as a whole: what starts and what does not, atomic ticks, the same answers whatever the order of inputs."""
+"""Traffic as a whole: accepted and rejected starts, atomic ticks, the same results for any order of inputs."""
 
 from collections.abc import Iterator
 from random import Random
@@ -23,7 +23,7 @@ def hall(trucks: int = 3) -> Yard:
 
 
 def seesaw() -> Yard:
-    """Two trucks on the demonstration hall, of which the second wants what the first is in the way of."""
+    """Two trucks on the demonstration hall, where the first blocks the second."""
     fleet = Fleet((Truck("R1", "FL-STD", "PK1"), Truck("R2", "FL-STD", "PK2")), (Stream("S", ("AP1",), ("LM3",)),))
     return Yard(scene("hall-demo"), fleet, [FL_STD])
 
@@ -68,7 +68,7 @@ def test_a_start_where_two_trucks_stand_in_one_node_is_refused() -> None:
 
 @pytest.mark.req("FLT-LIVE-7")
 def test_a_rest_is_checked_with_the_arrival_tolerance_of_traffic() -> None:
-    """With 0.1 m a truck in a spur of 3.7 m is in nobody's way, with 0.3 m it may keep the cell before."""
+    """With 0.1 m a truck in a spur of 3.7 m blocks no other, with 0.3 m it may keep the cell before."""
     sketch = sketched(("W", -20, 0), ("M", 0, 0), ("E", 20, 0), ("P", 0, 3.7, "ParkPoint"))
     sketch.chain("W", "M", "E")
     sketch.lane("M", "P")

@@ -1,4 +1,4 @@
-"""The examples 13.7 to 13.10 of the contract come out of a tick as they stand there."""
+"""A tick reproduces the examples 13.7 to 13.10 of the contract."""
 
 from decimal import Decimal
 from typing import Any
@@ -13,7 +13,7 @@ from tests.fleet.tick.example import example
 
 
 def same(value: Any, name: str, **others: Any) -> None:
-    """A payload is that of a golden file but for members that count something else here."""
+    """Compare a payload with a golden file, except members that count something else here."""
     assert serialise(value) == encode({**golden(name), **others})
 
 

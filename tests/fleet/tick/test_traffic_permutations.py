@@ -1,4 +1,4 @@
-"""The same tick comes of the same inputs: in any order, under any hash seed."""
+"""The same inputs give the same tick: in any order, under any hash seed."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from tests.fleet.tick.permutations import digests
 
 
 def elsewhere(ticks: int, seed: int) -> list[str]:
-    """The digests of a process with a hash seed of its own, and with inputs in an order of its own."""
+    """The digests of a process with a given hash seed and a given order of inputs."""
     told = subprocess.run(
         [sys.executable, "-m", "tests.fleet.tick.permutations", str(ticks), str(seed)],
         env={**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": os.pathsep.join(sys.path)},

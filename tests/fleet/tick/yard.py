@@ -1,4 +1,4 @@
-"""Perfect trucks that do what they are told, without noise or delay: enough to drive the tick in its own tests."""
+"""Perfect trucks that follow commands without noise or delay: enough to drive the tick in its tests."""
 
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -17,7 +17,7 @@ WORK_MS = 2_000
 
 @dataclass
 class Driver:
-    """One truck: where it is on its route, what it is about, and the nodes it still has to go to."""
+    """One truck: its position on its route, its phase, and the nodes it still has to reach."""
 
     robot_id: str
     node: int
@@ -35,7 +35,7 @@ class Driver:
     routes: int = 0
     done: int = 0
     mute: bool = False
-    # By how much its reports are off, whether it hears and moves, and what it says of itself.
+    # The error of its reports, whether it receives commands and moves, and its reported state.
     off: tuple[int, int] = (0, 0)
     deaf: bool = False
     jammed: bool = False

@@ -1,7 +1,7 @@
-"""The search of FLT-LIVE-8: every state of a tiny map that the lock core can be brought into.
+"""The search of FLT-LIVE-8: every reachable state of the lock core on a tiny map.
 
-A step is a unit granted, a truck that has come to the end of its grant and let go of what it passed, a next way from
-rest, or a change of way. A deadlock is a state with somebody on the way, nobody moving and no unit granted.
+A step is a unit granted, a truck at the end of its grant that has released what it passed, a next way from
+rest, or a change of way. A deadlock is a state with a truck on its way, no truck moving and no unit granted.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ from tests.fleet.traffic.tiny_maps import TinyMap, Way
 
 @dataclass
 class World:
-    """A lock state and what the trucks are at: the number of the way they are on, or beyond them all."""
+    """A lock state, and for each truck the number of its way, or one beyond them all."""
 
     map: TinyMap
     state: LockState
@@ -72,10 +72,10 @@ class Report:
     overlaps: int = 0
     # States in which the first move of the witness is free, and not granted without a search.
     withheld: int = 0
-    # Units that were refused although brute force finds a schedule, beside all units that were safe.
+    # Units that were refused although brute force finds a schedule, and all units that were safe.
     over_strict: int = 0
     safe_units: int = 0
-    # The search went through all of them.
+    # Whether the search visited all states.
     complete: bool = True
 
 
@@ -97,7 +97,7 @@ class Explorer:
         return self.demands.setdefault(way, way.demand())
 
     def safe(self, ways: list[Way], positions: list[int]) -> bool:
-        """The judge's word, asked once for each state."""
+        """The verdict of the oracle, computed once for each state."""
         key = tuple(ways), tuple(positions)
         if key not in self.judged:
             self.judged[key] = self.judge.can_all_rest(ways, positions)

@@ -1,4 +1,4 @@
-"""Mistakes that were made in prototypes of the lock core, planted again: the search must find a deadlock with each."""
+"""Mistakes of former prototypes of the lock core, planted again: the search must find a deadlock with each."""
 
 from collections.abc import Callable
 
@@ -13,12 +13,12 @@ REFUSED = Blocked(Wait.HELD)
 
 
 def rule_off(world: World, i: int) -> Granted | Blocked:
-    """Locks alone: whatever nobody holds is granted."""
+    """Locks alone: every free resource is granted."""
     return extend(world.state, i, rule=Rule.OFF)
 
 
 def unchecked(state: LockState, i: int, demand: Demand, position: int) -> Accepted:
-    """Routes are accepted as they come; only units are judged."""
+    """Routes are accepted unchecked; only units are checked."""
     known = state.trucks[i] is not None
     state.install(i, state.prepared(i, demand, position))
     if not known:
@@ -37,7 +37,7 @@ def direction_lock(world: World, i: int) -> Granted | Blocked:
 
 
 def _direction(world: World, i: int, position: int) -> int:
-    """Which way a truck goes when it comes to a position, if it was and is on the corridor."""
+    """The direction of a truck that moves to a position, if it was and is on the corridor."""
     rests = {ways[0].stand[0][0] for ways in world.map.ways}
     way = world.way[i]
     if not 0 < position < len(way.need):
@@ -47,7 +47,7 @@ def _direction(world: World, i: int, position: int) -> int:
 
 
 def literal_barring(world: World, i: int) -> Granted | Blocked:
-    """Who waits keeps everybody of lower rank off what it waits for, and no exemption."""
+    """A waiter bars all trucks of lower rank from what it waits for, without exemption."""
     mine = _next_unit(world, i)
     for j in range(i):
         waits = isinstance(by_the_rule(world.copy(), j), Blocked)
@@ -62,7 +62,7 @@ def _next_unit(world: World, i: int) -> tuple[int, ...]:
 
 
 def skips_refuges(world: World, i: int) -> Granted | Blocked:
-    """On to the furthest position that blocks no more than the present one, whatever lies between."""
+    """On to the furthest position that blocks no more than the present one, regardless of those between."""
     state, one = world.state, world.state.truck(i)
     now = _blocked_needs(world, i, one.position)
     free = [k for k in _free_positions(world, i) if _blocked_needs(world, i, k) <= now]

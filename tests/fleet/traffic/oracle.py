@@ -1,4 +1,4 @@
-"""What the lock core is judged by: plain sets and brute force, and no line of the code under test."""
+"""The oracle of the lock core: plain sets and brute force, without the code under test."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ class Judge:
         return a == b or frozenset((a, b)) in self.pairs
 
     def free(self, needed: Sequence[int], stands: Sequence[Sequence[int]]) -> bool:
-        """Whether something may be taken while others stand where they do."""
+        """Whether resources may be taken while the others stand at their positions."""
         for resource in needed:
             room = self.capacity.get(resource, 1)
             if sum(any(self.excludes(resource, other) for other in stand) for stand in stands) >= room:
@@ -26,7 +26,7 @@ class Judge:
         return True
 
     def replays(self, ways: Sequence[Way], positions: Sequence[int], moves: Sequence[tuple[int, int]]) -> bool:
-        """Whether the moves, in order, bring everybody to rest, each free of where the others stand."""
+        """Whether the moves, in order, bring all trucks to rest, each without conflict with the standing trucks."""
         at = list(positions)
         for truck, position in moves:
             needed = [r for row in ways[truck].need[at[truck] + 1 : position + 1] for r in row]
@@ -37,7 +37,7 @@ class Judge:
         return all(at[i] == len(way.need) - 1 for i, way in enumerate(ways))
 
     def can_all_rest(self, ways: Sequence[Way], positions: Sequence[int]) -> bool:
-        """Every order of single steps is tried."""
+        """Try every order of single steps."""
         seen = {tuple(positions)}
         todo = [tuple(positions)]
         ends = tuple(len(way.need) - 1 for way in ways)
@@ -55,5 +55,5 @@ class Judge:
         return False
 
     def disjoint(self, held: Sequence[Sequence[int]]) -> bool:
-        """Whether what different trucks hold is free of each other."""
+        """Whether the resources of different trucks do not conflict."""
         return all(self.free(own, [*held[:i], *held[i + 1 :]]) for i, own in enumerate(held))

@@ -1,4 +1,4 @@
-"""Columns of trucks answer as plain sets do, with more trucks than a word has bits."""
+"""Columns of trucks agree with plain sets, with more trucks than a word has bits."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Failed trucks: they keep their cells, the others get as far as they can, and come home when the truck is back."""
+"""Failed trucks: they keep their cells, the others get as far as they can, and get home when the truck rejoins."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ from tests.fleet.traffic.tiny_maps import TinyMap, tiny_map
 
 @dataclass
 class Run:
-    """A tiny map driven at random, with a truck that fails and comes back."""
+    """A tiny map driven at random, with a truck that fails and rejoins."""
 
     map: TinyMap
     random: Random
@@ -46,7 +46,7 @@ class Run:
         return [self.state.truck(i).position for i in range(len(self.ways))]
 
     def drive(self, steps: int) -> None:
-        """Random units; afterwards everybody has come to the end of its grant."""
+        """Random units; afterwards every truck is at the end of its grant."""
         for _ in range(steps):
             granted = [i for i in self.shuffled() if isinstance(extend(self.state, i), Granted)]
             self.check()
@@ -59,7 +59,7 @@ class Run:
         return self.random.sample(range(len(self.ways)), self.random.randint(1, len(self.ways)))
 
     def check(self) -> None:
-        """The witness brings everybody who has not failed to its goal, each move free of all others."""
+        """The witness brings every truck that has not failed to its goal, each move without conflict."""
         at = self.positions()
         for truck, position in self.state.witness:
             needed = [r for row in self.ways[truck].need[at[truck] + 1 : position + 1] for r in row]
@@ -74,7 +74,7 @@ class Run:
 
 
 def settle(run: Run) -> None:
-    """Everybody is asked until nobody moves."""
+    """Extend all trucks until none moves."""
     granted = True
     while granted:
         for i in range(len(run.ways)):
@@ -83,7 +83,7 @@ def settle(run: Run) -> None:
         run.check()
 
 
-# In these a truck that is cut off finds no place to wait but on the way of the one that has failed.
+# With these seeds a cut off truck can only wait on the way of the failed truck.
 ON_ITS_WAY = (227, 467, 483)
 
 
@@ -106,7 +106,7 @@ def test_others_reach_their_goals_around_a_failed_truck_and_get_home_after_it_re
         assert run.positions() == [len(way.need) - 1 for way in run.ways], f"tiny map {seed}"
 
 
-# In this no order but that of the witness is found without a search.
+# With this seed only the order of the witness is found without a search.
 IN_ITS_ORDER = 605
 
 
@@ -120,7 +120,7 @@ def test_a_truck_that_cuts_off_no_other_rejoins_at_once() -> None:
         if freeze(run.state, back, []):
             continue
         asked += 1
-        # All others have had new ways meanwhile, and there is nothing left to search with.
+        # All others have got new ways meanwhile, and the search budget is used up.
         run.state.home = []
         effort = Effort(left=0)
         answer = thaw(run.state, back, run.state.truck(back).demand, run.positions()[back], effort=effort)
@@ -212,7 +212,7 @@ def test_the_cost_of_a_failure_grows_less_than_the_square_of_the_trucks(monkeypa
     monkeypatch.setattr(Exclusion, "around", counted)
     costs = []
     for trucks in (8, 16):
-        # Everybody waits before a lane that the first one has failed in, on a siding of its own.
+        # Each truck waits on its own siding before a lane in which the first one has failed.
         state = LockState(Exclusion.of_pairs(1 + 3 * trucks, []), trucks)
         for i in range(trucks):
             own, siding, rest = 1 + 3 * i, 2 + 3 * i, 3 + 3 * i

@@ -1,4 +1,4 @@
-"""Units, routes and releases on maps small enough to see through."""
+"""Units, routes and releases on maps small enough to check by hand."""
 
 import pytest
 
@@ -86,7 +86,7 @@ def test_a_new_witness_grants_a_refused_unit_though_the_trucks_of_its_cycle_stan
     for i in (3, 2, 3, 0):
         grant(i)
     refused = grant(2)
-    # Truck 3 goes home; trucks 0 and 2 stand where they stood.
+    # Truck 3 goes home; trucks 0 and 2 do not move.
     for _ in range(3):
         grant(3)
 
@@ -247,7 +247,7 @@ def test_a_unit_is_granted_whole_or_not_at_all() -> None:
 def test_a_route_through_the_refuge_of_another_needs_an_order_of_moves(
     rule: Rule, expected: Accepted | RouteRefused
 ) -> None:
-    """Truck 0 waits for truck 1 in bay 3. Truck 2 wants to drive through it, and begins in nobody's way."""
+    """Truck 0 waits for truck 1 in bay 3. Truck 2 needs to drive through it, and blocks no other at its start."""
     state = LockState(Exclusion.of_pairs(7, []), 3)
     accept_route(state, 0, way(4, 0, 3, 1, 2, 4), rule=rule)
     accept_route(state, 1, way(5, 2, 1, 0, 5), rule=rule)

@@ -7,7 +7,7 @@ from tests.fleet.traffic import mistakes
 from tests.fleet.traffic.exhaustive import Explorer, Report
 from tests.fleet.traffic.tiny_maps import tiny_map
 
-# Tiny maps in every run of the tests, and in the long campaign, where they are searched to the end.
+# Numbers of tiny maps in every run of the tests, and in the long campaign, which searches them to the end.
 MAPS, MANY_MAPS = 200, 2_000
 CLEAN = {"deadlocks": 0, "unsafe": 0, "broken_witnesses": 0, "overlaps": 0, "withheld": 0}
 

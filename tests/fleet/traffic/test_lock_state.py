@@ -1,4 +1,4 @@
-"""The columns of a lock state follow from demands and positions, however it came about."""
+"""The columns of a lock state follow from demands and positions, whatever its history."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Two trucks that block each other for good are told without a search, and no others."""
+"""Two trucks that block each other for good are detected without a search, and no others."""
 
 from collections.abc import Callable
 from itertools import combinations, product
@@ -24,7 +24,7 @@ class Patient(Search):
 
 
 def differences(seed: int) -> list[object]:
-    """Positions of two trucks on a tiny map for which brute force says something else."""
+    """Positions of two trucks on a tiny map at which brute force disagrees."""
     tiny = tiny_map(seed)
     state, judge = LockState(tiny.exclusion(), len(tiny.ways)), Judge(tiny.pairs, tiny.capacity)
     ways = [one[0] for one in tiny.ways]
@@ -59,7 +59,7 @@ def test_an_early_refusal_agrees_with_the_whole_search(state_of: Callable[[int],
 
 
 def accepted_in_the_end(state: LockState, i: int) -> bool:
-    """What a search says that never gives up early."""
+    """The result of a search without early refusals."""
     before = positions_of(state)
     search = Patient(state, 30, waiting={i: 0})
     found = search.solved([i])
@@ -69,8 +69,8 @@ def accepted_in_the_end(state: LockState, i: int) -> bool:
 
 
 def met_on_a_lane(room: int | None, length: int = 60) -> LockState:
-    """Two trucks from both ends of a lane, which both drive the whole of it; at one cell, if at all, one of them can
-    stand aside."""
+    """Two trucks from both ends of a lane, which both drive the whole of it; one of them can
+    move aside at one cell at most."""
     state = LockState(Exclusion.of_pairs(length + 3, []), 2)
     lane = list(range(length))
     aside = [[cell] if cell != room else [length + 2] for cell in lane]
@@ -96,7 +96,7 @@ def test_two_trucks_that_met_on_a_lane_are_stuck_if_neither_can_move_aside(
 @pytest.mark.req("FLT-LIVE-13")
 def test_a_truck_that_waits_until_another_is_far_ahead_is_not_stuck() -> None:
     state = LockState(Exclusion.of_pairs(64, []), 2)
-    # The first keeps cell 60 all along a way that is longer than what is looked at.
+    # The first keeps cell 60 along a way that is longer than the checked part.
     kept = [*([cell, 60] for cell in range(50)), [61]]
     accept_route(state, 0, Demand.of_rows(kept, kept), rule=Rule.OFF)
     accept_route(state, 1, Demand.of_rows([[62], [60], [63]], [[62], [60], [63]]), rule=Rule.OFF)

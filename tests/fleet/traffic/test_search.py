@@ -1,4 +1,4 @@
-"""The search for a witness: who sleeps misses nothing, and a convoy gets home without a branch."""
+"""The search for a witness: sleeping trucks change no result, and a convoy gets home without a branch."""
 
 from random import Random
 
@@ -15,7 +15,7 @@ RING, TRUCKS = 24, 12
 
 
 class Sleepless(Search):
-    """Asks everybody anew every time, also those that nothing woke."""
+    """Checks all trucks every time, also those that nothing woke."""
 
     def go(self, i: int, position: int) -> None:
         super().go(i, position)
@@ -27,7 +27,7 @@ class Sleepless(Search):
 
 
 def crowd(seed: int) -> LockState:
-    """Trucks on a ring of cells, each with a rest cell of its own, left standing wherever there is room."""
+    """Trucks on a ring of cells, each with its own rest cell, at random free cells."""
     random = Random(seed)
     state = LockState(Exclusion.of_pairs(RING + TRUCKS, []), TRUCKS)
     for i in range(TRUCKS):
@@ -43,7 +43,7 @@ def crowd(seed: int) -> LockState:
 
 
 def under_way(seed: int) -> LockState:
-    """A tiny map on which a truck has gone a unit farther than anybody judged."""
+    """A tiny map on which a truck has moved a unit farther than was checked."""
     random, tiny = Random(seed), tiny_map(seed)
     state = LockState(tiny.exclusion(), len(tiny.ways))
     for i, ways in enumerate(tiny.ways):
@@ -75,7 +75,7 @@ def searched(kind: type[Search], state: LockState) -> tuple[object, ...]:
 def test_sleeping_trucks_change_no_result_of_a_search() -> None:
     for seed in range(200):
         assert searched(Search, under_way(seed)) == searched(Sleepless, under_way(seed)), seed
-    # The last is one in which somebody is woken in the midst of a round, and gets on in it.
+    # In the last a truck is woken within a round, and moves in it.
     for seed in (*range(100), 489):
         assert searched(Search, crowd(seed)) == searched(Sleepless, crowd(seed)), seed
 
@@ -120,7 +120,7 @@ def test_a_convoy_on_a_ring_gets_home_without_a_branch(unwanted: bool) -> None:
 
 def face_to_face() -> LockState:
     """The first truck drives a, b, c, d to rest; the second has farther to go and comes from d, over c and e, to a. The
-    third needs a, b and e, so nobody waits there for good."""
+    third needs a, b and e, so no truck waits there for good."""
     a, b, c, d, e = range(5)
     ways = [[a, b, c, d, 10], [d, c, e, a, 5, 6, 11], [7, a, b, e, 12]]
     state = LockState(Exclusion.of_pairs(13, []), 3)

@@ -1,4 +1,4 @@
-"""Where a way comes to something that operators have closed."""
+"""Where a way reaches a place that operators have closed."""
 
 import pytest
 
@@ -20,7 +20,7 @@ ONE_AND_TWO, THREE = Shut(frozenset({1, 2}), frozenset({0})), Shut(frozenset({3}
         ((ONE_AND_TWO,), 1, None),
         ((ONE_AND_TWO,), 2, None),
         ((THREE,), 0, Met(2, 9)),
-        # What it leaves is no way into another one.
+        # Leaving one closed place does not allow entering another.
         ((ONE_AND_TWO, THREE), 1, Met(2, 9)),
         ((THREE,), 4, None),
     ],

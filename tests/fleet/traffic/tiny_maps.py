@@ -1,7 +1,7 @@
 """Tiny maps and ways on them, drawn from a seed: eight cells and three trucks at most, every rest node off the ways.
 
-Trucks are one or two cells long, ways go forth and back along cells that all directions share, some cells are places
-where nobody may stand, and a section with room for one or two may lie across.
+Trucks are one or two cells long, ways go forth and back along cells that all directions share, in some cells no
+truck may stand, and a section with room for one or two may lie across.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SHARED_MAX = 5
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """A way in plain lists, for those who do not trust `Demand`."""
+    """A way in plain lists, independent of `Demand`."""
 
     need: tuple[tuple[int, ...], ...]
     stand: tuple[tuple[int, ...], ...]
@@ -31,7 +31,7 @@ class TinyMap:
     capacity: dict[int, int]
     # For each truck the ways it takes one after the other, each from its rest node back to it.
     ways: tuple[tuple[Way, ...], ...]
-    # For (truck, way) another way that leaves it at a position, and the position.
+    # For (truck, way) another way that branches off at a position, and that position.
     changes: dict[tuple[int, int], tuple[Way, int]]
 
     def exclusion(self) -> Exclusion:

@@ -1,4 +1,4 @@
-"""Error values that are percentiles are not bounds, in any wording."""
+"""Error values that are percentiles are not bounds, however they are described."""
 
 import pytest
 from msgspec.structs import replace

@@ -18,7 +18,7 @@ SITE = scene("head-on-lane")
 LANE = next(number for number, group in enumerate(SITE.network.groups) if group.key == "A<->B")
 TWO_WAY = directions.two_way(SITE)
 NOW = 50_000
-# A cell before the lane that lies in the way of who comes out of it.
+# A cell before the lane that blocks trucks coming out of it.
 MOUTH = int(SITE.cells.first[SITE.edge_number["W1->A"]])
 
 
@@ -51,7 +51,7 @@ def waits(one: Record, for_ms: int, code: str = "WAIT_EDGE_DIRECTION") -> Record
 
 
 def drained(for_ms: int, code: str = "WAIT_EDGE_DIRECTION", active: bool | None = None) -> Directions:
-    """Lanes after a truck has waited so long at the eastern end of one that is driven in a direction, or in none."""
+    """Lanes after a truck has waited for a time at the eastern end of one that is driven in a direction, or in none."""
     one = Directions(active={} if active is None else {LANE: active}, ways={LANE: frozenset({MOUTH})})
     directions.drain(one, [east(), waits(west(), for_ms, code)], TWO_WAY, NOW, TrafficParams())
     return one

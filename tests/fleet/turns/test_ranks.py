@@ -1,4 +1,4 @@
-"""The one order in which trucks are asked."""
+"""The order in which trucks get units."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Reservations up to the lookahead: they show and order the queue, and give way to every truck in need of the place."""
+"""Reservations up to the lookahead: they are shown, order the queue, and yield to every truck that needs the place."""
 
 import pytest
 from msgspec.structs import replace
@@ -77,7 +77,7 @@ def test_a_reservation_gives_way_to_a_truck_that_needs_the_place() -> None:
         run.step()
         first, second = run.traffic.records
     granted_um, end_um = first.grant_um, first.reserved_um
-    # It stands still with what it has reserved; the other one comes to the crossing, and needs it.
+    # It stands still with what it has reserved; the other truck comes to the crossing, and needs it.
     run.world.start_fault(0, Fault(FaultKind.STAND, 30_000))
     waited = False
     while second.grant_um < 28_000_000:

@@ -1,4 +1,4 @@
-"""A truck in the way is named with what it holds, and queues are of what is waited for."""
+"""A blocker is named with the resource it holds, and queues are for the resource waited for."""
 
 import pytest
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from tests.fleet.scenarios.watching import false_blockers
 
 
 def waits(name: str) -> Run:
-    """A shipped scenario at the moment in which a truck begins to wait for what another one holds."""
+    """A shipped scenario at the moment when a truck begins to wait for a resource of another."""
     run = Run(replace(shipped(name), expect=()))
     while not any(one.waiting is not None and one.waiting.theirs is not None for one in run.traffic.records):
         run.step()

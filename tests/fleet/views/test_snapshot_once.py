@@ -1,4 +1,4 @@
-"""A truck is listed once in each edge group, also where it holds both directions."""
+"""A truck is listed once in each edge group, even if it holds both directions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Swinging is counted: back and forth within a window, and nothing that is only traffic."""
+"""Swings are changes back and forth within a window; ordinary traffic is not counted."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ def truck() -> Record:
 
 
 def told(*modes: CommandMode, every_ms: int = 1_000, step_um: int = 0) -> int:
-    """The changes of a truck that is told this, one after the other, and drives so far between."""
+    """The changes of a truck with these results, one after the other, and distances between."""
     swings, one = Swings(SITE), truck()
     edge = SITE.edge_number["A->B"]
     for number, mode in enumerate(modes):
@@ -101,7 +101,7 @@ def test_a_lane_flips_when_a_truck_comes_the_other_way_while_one_waits_for_the_f
     swings.note(waiting, HOLD, 0)
     swings.note_places([(there, 1), beside], 0)
     swings.note_places([(back, 1), beside], 1_000)
-    # The lane is free, and no truck waits to go on from A to B.
+    # The lane is free, and no truck waits to drive from A to B.
     swings.note_places([beside, (there, 1)], 2_000)
     swings.note_places([(back, 1), beside], 3_000)
     assert swings.most("directionFlips") == 0
@@ -140,5 +140,5 @@ def test_a_dead_end_does_not_flip() -> None:
 def test_every_shipped_scenario_expects_no_swings(name: str) -> None:
     (calm,) = [one for one in shipped(name).expect if isinstance(one, Calm)]
 
-    # Where a lane drains for one that has waited, it flips for that one and back.
+    # A lane that drains for a waiting truck flips for that truck and back.
     assert calm == Calm(direction_flips=2 if name == "direction-starvation" else 1)
