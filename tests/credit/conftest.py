@@ -20,44 +20,44 @@ PUBLIC = Path(__file__).resolve().parents[3] / "shared" / "data" / "credit"
 
 @pytest.fixture
 def public() -> Callable[[str], Document]:
-    """A public scenario by its name; the test is skipped where it is not at hand."""
+    """A public scenario by its name; the test is skipped without the public collection."""
 
-    def open_one(name: str) -> Document:
+    def open_scenario(name: str) -> Document:
         path = PUBLIC / name / "scenario.json"
         if not path.exists():
-            pytest.skip(f"the public scenario {name} is not at hand")
+            pytest.skip(f"the public scenario {name} is missing")
         return read_file(path)
 
-    return open_one
+    return open_scenario
 
 
 def network(*lines: tuple[str, str, Json], **more: Json) -> dict[str, Json]:
-    """A scenario of lines (creditor, debtor, limit) in UAH; everybody named in them takes part."""
+    """A scenario of lines (creditor, debtor, limit) in UAH, with the participants that they name."""
     people = sorted({end for creditor, debtor, _ in lines for end in (creditor, debtor)})
     scenario: dict[str, Json] = {
         "schema_version": "scenario/1",
         "scenario_id": "test",
         "equivalents": ["UAH"],
         "participants": [{"id": name, "type": "person"} for name in people],
-        "trustlines": [{"from": one, "to": other, "limit": limit} for one, other, limit in lines],
+        "trustlines": [{"from": creditor, "to": debtor, "limit": limit} for creditor, debtor, limit in lines],
         "baseEquivalent": "UAH",
     }
     return {**scenario, **more}
 
 
 def still(scenario: dict[str, Json]) -> dict[str, Any]:
-    """The scenario with participants that never pay by themselves, whatever the intensity."""
+    """The scenario with participants that never plan a payment, at any intensity."""
     people: Any = scenario["participants"]
     profile: Json = {"id": "still", "props": {"tx_rate": 0}}
     return {
         **scenario,
         "behaviorProfiles": [profile],
-        "participants": [{**one, "behaviorProfileId": "still"} for one in people],
+        "participants": [{**person, "behaviorProfileId": "still"} for person in people],
     }
 
 
 def saved(run: Run) -> Any:
-    """The whole state of a run as its bytes have it."""
+    """The decoded state of a run."""
     return decode(run.state())
 
 

@@ -1,8 +1,8 @@
-"""A small payment core over HTTP, to drive runs against: a ledger of its own, several calls at once, clearing.
+"""A small payment core over HTTP for tests: its own ledger, concurrent calls, clearing.
 
-It keeps the contract of `credit.outside.payment_service`: a key that it knows gets its result again, and a payment with
-the header `Decide-After` is decided after the payment of that key. It counts what it was asked and how many calls were
-inside at once, and may take its time.
+It keeps the contract of `credit.outside.payment_service`: a known key returns its stored result, and a payment with
+the header `Decide-After` is decided after the payment of that key. It records its requests and the most concurrent
+calls, and can delay each call.
 """
 
 import json
@@ -18,13 +18,13 @@ from pendula.credit.commands import Clear, Pay
 from pendula.credit.runs.headless import Headless, made
 from pendula.documents import from_value
 
-PATIENCE = 240.0  # of a test that would otherwise hang
+PATIENCE = 240.0  # seconds; bounds a test that would otherwise hang
 
 
 class Core:
-    """The ledger of a scenario behind HTTP; `slow` is the longest a call waits before it is decided, in seconds.
+    """The ledger of a scenario behind HTTP; `slow` is the longest delay of a decision, in seconds.
 
-    Calls wait until `expect` of them have been inside at once.
+    Calls wait until `expect` of them have been open at once.
     """
 
     def __init__(self, scenario: Any, slow: float = 0.0, expect: int = 1) -> None:
@@ -37,8 +37,8 @@ class Core:
         self.inside = self.most_inside = 0
         self.decided = threading.Condition()
         self.luck = Random(7)
-        self.hang = False  # answers nothing until the core is closed
-        self.clearing_status = 200  # of the answer to a clearing, which is carried out whatever it is
+        self.hang = False  # no answer until the core is closed
+        self.clearing_status = 200  # status of the answer to a clearing, which is applied in any case
         self.knows_clearings = True
         self.closing = threading.Event()
 
@@ -74,8 +74,8 @@ class Core:
         return outcome.answer
 
     def _clear(self, body: dict[str, Any]) -> dict[str, Any]:
-        found: Any = self.ledger.do(Clear(body["equivalent"], body["max_depth"])).answer
-        cycles = [{"cleared_amount": one["cleared_amount"], "edges": one["edges"]} for one in found["cycles"]]
+        cleared: Any = self.ledger.do(Clear(body["equivalent"], body["max_depth"])).answer
+        cycles = [{"cleared_amount": cycle["cleared_amount"], "edges": cycle["edges"]} for cycle in cleared["cycles"]]
         return {"equivalent": body["equivalent"], "cleared_cycles": len(cycles), "cycles": cycles}
 
 
@@ -93,10 +93,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply(self.core.clearing_status if self.path == "/clearing" else 200, answer)
 
     def do_GET(self) -> None:
-        found = self.core.results.get(self.path.rpartition("/")[2])
+        result = self.core.results.get(self.path.rpartition("/")[2])
         if "/clearing/" in self.path and not self.core.knows_clearings:
-            found = None
-        self._reply(404 if found is None else 200, found or {})
+            result = None
+        self._reply(404 if result is None else 200, result or {})
 
     def _reply(self, status: int, body: dict[str, Any]) -> None:
         data = json.dumps(body).encode()
@@ -116,7 +116,7 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def serving_core(scenario: Any, slow: float = 0.0, expect: int = 1) -> Iterator[Core]:
-    """A core in a thread, on a port that is free."""
+    """A core in a thread, on a free port."""
     core = Core(scenario, slow, expect)
     server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"core": core}))
     core.url = f"http://127.0.0.1:{server.server_address[1]}"

@@ -1,7 +1,7 @@
-"""A payment service over HTTP that keeps the contract of `credit.outside.payment_service`, except where told not to.
+"""A payment service over HTTP that keeps the contract of `credit.outside.payment_service`, with planned violations.
 
-It has a ledger and an engine of its own, remembers keys, and counts what it did. `acts` says how it treats one POST
-after the other; when they are used up it behaves. What waits for nothing waits until the service is closed.
+It has its own ledger and engine, remembers keys, and records its calls. `acts` has the treatment of each POST in order;
+after the last one the service behaves. A call without an answer stays open until the service is closed.
 """
 
 import json
@@ -25,7 +25,7 @@ PEOPLE = ("ann", "bea", "cid", "dan", "eva", "fay")
 
 
 def network(limit: int = 4) -> dict[str, Any]:
-    """A ring whose opposite participants trust each other too."""
+    """A ring in which opposite participants trust each other too."""
     return {
         "schema_version": "scenario/1",
         "scenario_id": "ring",
@@ -43,16 +43,16 @@ class Act(StrEnum):
     """What the service does with one POST."""
 
     BEHAVE = "behave"
-    KEEP_SILENT = "keep silent"
-    PAY_AND_KEEP_SILENT = "pay and keep silent"
-    HANG_UP = "hang up"
-    PAY_AND_HANG_UP = "pay and hang up"
+    NO_ANSWER = "no answer"
+    PAY_WITHOUT_ANSWER = "pay without answer"
+    DISCONNECT = "disconnect"
+    PAY_AND_DISCONNECT = "pay and disconnect"
     PAY_AND_DRIP = "pay and drip"
-    SAY_IT_TWICE = "say it twice"
-    SAY_IT_BY_HALF = "say it by half"
-    NO_JSON = "no json"
-    PAY_AND_NO_JSON = "pay and no json"
-    NO_HTTP = "no http"
+    ANSWER_TWICE = "answer twice"
+    ANSWER_HALF = "answer half"
+    NOT_JSON = "not json"
+    PAY_AND_NOT_JSON = "pay and not json"
+    NOT_HTTP = "not http"
     HUGE = "huge"
     NESTED = "nested"
     FAIL = "fail"
@@ -61,7 +61,7 @@ class Act(StrEnum):
     ANOTHER_PAYMENT = "another payment"
     UNKNOWN_LINES = "unknown lines"
     WRONG_SUM = "wrong sum"
-    LOSE_THE_TICK = "lose the tick"
+    FAIL_THE_TICK = "fail the tick"
     REFUSE = "refuse"
     BUSY = "busy"
 
@@ -80,19 +80,19 @@ class Service:
         self.looks: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.refusal: tuple[int, dict[str, Any]] = (422, {"error": {"code": "E002", "message": "secret trace"}})
-        self.deaf = False  # hangs up on everybody who looks up a key
-        self.forgetful = False  # knows no key
+        self.drops_lookups = False  # closes every lookup without an answer
+        self.knows_no_keys = False  # answers every lookup with 404
         self.closing = threading.Event()
         self.lock = threading.Lock()
         self._mark = self.run.state()
         self.url = ""
 
     def begin(self) -> None:
-        """A tick begins: what `LOSE_THE_TICK` goes back to."""
+        """Start a tick: `FAIL_THE_TICK` rolls back to this state."""
         self._mark = self.run.state()
         self._known = dict(self.results)
 
-    def lose(self) -> None:
+    def roll_back(self) -> None:
         self.run = Run.from_state(self._config, self._mark)
         self.book = self.run.network.ledgers["UAH"].book
         self.results = self._known
@@ -101,19 +101,19 @@ class Service:
         return list(self.book.debt_rows())
 
     def pay(self, key: str, order: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """The status and the result; a key that is known gets its result again, and nothing happens."""
+        """The status and the result; a known key returns its stored result without effect."""
         known = self.results.get(key)
         if known is not None:
             return (200, known[1]) if known[0] == order else (409, {"error": {"code": "CONFLICT"}})
         index, cents = self.book.people.index, order["amount"].replace(".", "")
         ends = index[order["from"]], index[order["to"]]
-        found = self.run.network.ledgers["UAH"].processor.pay(*ends, int(cents) * 10**6)
-        assert not isinstance(found, Drifted)
+        outcome = self.run.network.ledgers["UAH"].processor.pay(*ends, int(cents) * 10**6)
+        assert not isinstance(outcome, Drifted)
         result: dict[str, Any] = {"tx_id": f"tx-{len(self.results)}", **order}
-        if isinstance(found, Refused):
-            result |= {"status": "ABORTED", "routes": [], "error": {"code": found.code.value, "message": "secret"}}
+        if isinstance(outcome, Refused):
+            result |= {"status": "ABORTED", "routes": [], "error": {"code": outcome.code.value, "message": "secret"}}
         else:
-            result |= {"status": "COMMITTED", "routes": msgspec.to_builtins(route_views(self.book, found))}
+            result |= {"status": "COMMITTED", "routes": msgspec.to_builtins(route_views(self.book, outcome))}
             self.effects.append(key)
         self.results[key] = (order, result)
         return 200, result
@@ -125,20 +125,20 @@ class Handler(BaseHTTPRequestHandler):
     service: Service
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: what the tests need is counted."""
+        """Log nothing."""
 
     def do_GET(self) -> None:
         key = self.path.rpartition("/")[2].replace("%3A", ":")
         service = self.service
         service.looks.append(key)
-        if service.deaf:
+        if service.drops_lookups:
             return
         with service.lock:
-            known = None if service.forgetful else service.results.get(key)
+            known = None if service.knows_no_keys else service.results.get(key)
         if known is None:
-            self.say(404, {"error": {"code": "TX_NOT_FOUND"}})
+            self.answer(404, {"error": {"code": "TX_NOT_FOUND"}})
         else:
-            self.say(200, known[1])
+            self.answer(200, known[1])
 
     def do_POST(self) -> None:
         service = self.service
@@ -150,77 +150,77 @@ class Handler(BaseHTTPRequestHandler):
         try:
             self.perform(act, key, order)
         except OSError:
-            assert act is not Act.BEHAVE, "the caller went away from a service that behaves"
+            assert act is not Act.BEHAVE, "the caller closed the connection to a service that behaves"
 
     def perform(self, act: Act, key: str, order: dict[str, Any]) -> None:
         service = self.service
         match act:
-            case Act.KEEP_SILENT:
+            case Act.NO_ANSWER:
                 service.closing.wait()
-            case Act.HANG_UP:
+            case Act.DISCONNECT:
                 pass
-            case Act.NO_JSON:
-                self.say_bytes(200, b"<html>Payments are down for maintenance</html>")
-            case Act.NO_HTTP:
+            case Act.NOT_JSON:
+                self.answer_bytes(200, b"<html>Payments are down for maintenance</html>")
+            case Act.NOT_HTTP:
                 self.wfile.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
             case Act.HUGE:
-                self.say_bytes(200, b'{"status": "COMMITTED", "routes": [' + b" " * 2_000_000 + b"]}")
+                self.answer_bytes(200, b'{"status": "COMMITTED", "routes": [' + b" " * 2_000_000 + b"]}")
             case Act.NESTED:
-                self.say_bytes(200, b'{"status": "COMMITTED", "more": ' + b"[" * 100_000)
+                self.answer_bytes(200, b'{"status": "COMMITTED", "more": ' + b"[" * 100_000)
             case Act.FAIL:
-                self.say(500, {"error": {"code": "INTERNAL_ERROR", "message": "Traceback: secret"}})
+                self.answer(500, {"error": {"code": "INTERNAL_ERROR", "message": "Traceback: secret"}})
             case Act.REDIRECT:
-                self.say(307, {})
+                self.answer(307, {})
             case Act.ANOTHER_PAYMENT:
-                self.say(200, {**order, "to": "eva", "status": "COMMITTED", "routes": []})
-            case Act.LOSE_THE_TICK:
-                service.lose()
-                self.say(503, {"tick_failed": True})
+                self.answer(200, {**order, "to": "eva", "status": "COMMITTED", "routes": []})
+            case Act.FAIL_THE_TICK:
+                service.roll_back()
+                self.answer(503, {"tick_failed": True})
             case Act.REFUSE:
-                self.say(*service.refusal)
+                self.answer(*service.refusal)
             case Act.BUSY:
-                self.say(409, {"error": {"code": "CONFLICT", "message": "in progress"}})
+                self.answer(409, {"error": {"code": "CONFLICT", "message": "in progress"}})
             case _:
                 self.pay(act, key, order)
 
     def pay(self, act: Act, key: str, order: dict[str, Any]) -> None:
-        """Acts that do pay, and then tell it in one way or another."""
+        """Pay, then answer as the act says."""
         service = self.service
         with service.lock:
             status, result = service.pay(key, order)
         data = json.dumps(result).encode()
         match act:
-            case Act.PAY_AND_KEEP_SILENT:
+            case Act.PAY_WITHOUT_ANSWER:
                 service.closing.wait()
-            case Act.PAY_AND_HANG_UP:
+            case Act.PAY_AND_DISCONNECT:
                 pass
             case Act.PAY_AND_DRIP:
-                self.say_bytes(status, b"", length=len(data) + 300)
+                self.answer_bytes(status, b"", length=len(data) + 300)
                 for _ in range(300):
                     service.closing.wait(0.01)
                     self.wfile.write(b" ")
                 self.wfile.write(data)
-            case Act.SAY_IT_TWICE:
-                self.say(status, result)
-                self.say(status, result)
-            case Act.SAY_IT_BY_HALF:
-                self.say_bytes(status, data[: len(data) // 2], length=len(data))
-            case Act.PAY_AND_NO_JSON:
-                self.say_bytes(status, b"\xff\x00")
+            case Act.ANSWER_TWICE:
+                self.answer(status, result)
+                self.answer(status, result)
+            case Act.ANSWER_HALF:
+                self.answer_bytes(status, data[: len(data) // 2], length=len(data))
+            case Act.PAY_AND_NOT_JSON:
+                self.answer_bytes(status, b"\xff\x00")
             case Act.PAY_AND_FAIL:
-                self.say(500, {"error": {"code": "INTERNAL_ERROR"}})
+                self.answer(500, {"error": {"code": "INTERNAL_ERROR"}})
             case Act.UNKNOWN_LINES:
-                way = [order["from"], "nobody", order["to"]]
-                self.say(status, {**result, "routes": [{"path": way, "amount": order["amount"]}]})
+                way = [order["from"], "stranger", order["to"]]
+                self.answer(status, {**result, "routes": [{"path": way, "amount": order["amount"]}]})
             case Act.WRONG_SUM:
-                self.say(status, {**result, "routes": [*result["routes"], *result["routes"]]})
+                self.answer(status, {**result, "routes": [*result["routes"], *result["routes"]]})
             case _:
-                self.say(status, result)
+                self.answer(status, result)
 
-    def say(self, status: int, answer: dict[str, Any]) -> None:
-        self.say_bytes(status, json.dumps(answer).encode())
+    def answer(self, status: int, answer: dict[str, Any]) -> None:
+        self.answer_bytes(status, json.dumps(answer).encode())
 
-    def say_bytes(self, status: int, data: bytes, length: int | None = None) -> None:
+    def answer_bytes(self, status: int, data: bytes, length: int | None = None) -> None:
         self.send_response(status)
         if 300 <= status < 400:
             self.send_header("Location", f"{self.service.url}/elsewhere")
@@ -231,7 +231,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Waits for its calls when it is closed, so that none outlives its test."""
+    """Wait for open calls on close, so that none outlives its test."""
 
     daemon_threads = False
 
@@ -245,7 +245,7 @@ class Server(ThreadingHTTPServer):
 def serving(
     *acts: Act, forever: Act | None = None, limit: int = 4, tls: ssl.SSLContext | None = None
 ) -> Iterator[Service]:
-    """A service that treats its first calls so, and all later ones well, or all in the one way that is given."""
+    """A service that treats its first calls by `acts` and later ones well, or every call by `forever`."""
     service = Service(iter(acts) if forever is None else iter(lambda: forever, None), limit)
     handler = type("Handler", (Handler,), {"service": service})
     with Server(("127.0.0.1", 0), handler) as server:

@@ -1,4 +1,4 @@
-"""Scenarios made wrong on purpose: values, types and structure changed at random places, one seed each."""
+"""Broken scenarios: values, types and structure changed at random places, by seed."""
 
 import copy
 import json
@@ -8,7 +8,7 @@ from random import Random
 from re import sub
 from typing import Any
 
-# A text between these signs stands for a number as a file may write it, beyond what a float can hold.
+# A text between these marks stands for a number of a file that a float cannot hold.
 RAW = "@@"
 
 NUMBERS = (
@@ -42,7 +42,7 @@ SHAPES: tuple[Any, ...] = (
 NAMES = ("id", "ID", "limit", "from", "creditor", "status", "metadata", "props", "extends", "effects", "", "x", "op")
 PLACES = ("group", "settings", "events", "extra", "time", "equivalent")
 
-# What only a program can hand in: numbers that no file holds, and what is no plain value at all.
+# Values that only a program can pass: numbers outside any file format, and values that are not plain.
 STRANGE: tuple[Any, ...] = (
     Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), Decimal("-Infinity"), Decimal("1e400"), Decimal("1e-400"),
     Decimal("1e-5000"), Decimal("1e5000"), Decimal("-0"), 10**5000, -(10**5000), 1.5, float("nan"), float("inf"),
@@ -51,7 +51,7 @@ STRANGE: tuple[Any, ...] = (
 
 
 def mutated(scenario: dict[str, Any], luck: Random, strange: bool = False) -> Any:
-    """A copy with one to four changes; with `strange` values that only a program can hand in."""
+    """A copy with one to four changes; `strange` adds values that only a program can pass."""
     tree: Any = {"": copy.deepcopy(scenario)}
     for _ in range(luck.choice((1, 1, 1, 2, 4))):
         holder, key = luck.choice(list(_places(tree)))
@@ -69,14 +69,14 @@ def as_text(value: Any) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """The value as a reader of files hands it on: exact numbers instead of floats."""
+    """The value as a file reader returns it: exact numbers instead of floats."""
     match value:
         case float():
             return Decimal(repr(value))
         case dict():
-            return {name: plain(one) for name, one in value.items()}
+            return {name: plain(member) for name, member in value.items()}
         case list():
-            return [plain(one) for one in value]
+            return [plain(member) for member in value]
         case str() if value.startswith(RAW) and len(value) < 25:
             return Decimal(value.strip(RAW))
         case _:

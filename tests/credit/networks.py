@@ -1,4 +1,4 @@
-"""Random credit networks out of one seed, small and crowded, with every feature of the format in use."""
+"""Random credit networks by seed: small, dense, with every feature of the format."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import pytest
 
 PUBLIC = Path(__file__).resolve().parents[3] / "shared" / "data" / "credit"
 
-# Order by code point differs from what people expect: capitals come before small letters, "10" before "9".
+# Order is by code point: capitals before small letters, "10" before "9".
 IDS = ("10", "9", "Zoe", "_x", "ann", "b.1", "b:1", "bea", "cid-2", "cid-10", "dan", "eva")
 GROUPS = ("anchors", "households", "producers", "retail", "services", "Zunft")
 PRESETS = ("agent", "anchor_hub", "household", "household_frugal", "producer_large", "retail", "service")
@@ -32,7 +32,7 @@ MALFORMED: dict[str, tuple[Any, ...]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """A run to make: what `run` of the oracle takes, and what an engine is given."""
+    """The inputs of one run, for the oracle and for the engine."""
 
     scenario: dict[str, Any]
     seed: int
@@ -86,23 +86,23 @@ def scenario_of(luck: Random, seed: int) -> dict[str, Any]:
 def add_options(luck: Random, scenario: dict[str, Any]) -> None:
     """Let some profiles depend on the intensity, prefer their own group, or draw normal amounts."""
     for profile in scenario["behaviorProfiles"]:
-        found = dict(profile.get("props", {}))
+        members = dict(profile.get("props", {}))
         if luck.random() < 0.2:
-            found["base_p"] = luck.choice(
+            members["base_p"] = luck.choice(
                 (0.5, 2, [[0, 0.1], [100, 0.9]], [[30, 0.2], [65, 1]], [], [[5]], [[9, 1], [9, 0]], "1")
             )
         if luck.random() < 0.2:
-            found["cluster_bias"] = luck.choice((0, 0.5, 0.9, 1, 1.2, "1"))
-        for entry in found["amount_model"].values() if isinstance(found.get("amount_model"), dict) else ():
+            members["cluster_bias"] = luck.choice((0, 0.5, 0.9, 1, 1.2, "1"))
+        for entry in members["amount_model"].values() if isinstance(members.get("amount_model"), dict) else ():
             if isinstance(entry, dict) and luck.random() < 0.4:
                 entry["family"] = luck.choice(("normal", "normal", "normal", "triangular", "lognormal", "gauss"))
                 entry |= {name: luck.choice((0.4, 3, 7.5)) for name in ("mean", "sd") if luck.random() < 0.5}
-        if found:
-            profile["props"] = found
+        if members:
+            profile["props"] = members
 
 
 def add_actions(luck: Random, scenario: dict[str, Any], people: list[str], codes: list[str]) -> None:
-    """Let events of type payment and clearing do something."""
+    """Give events of type payment and clearing an action."""
     for event in scenario["events"]:
         if event["type"] == "payment" and luck.random() < 0.8:
             entries = [dated_payment(luck, people, codes) for _ in range(luck.randint(1, 3))]
@@ -121,7 +121,7 @@ def dated_payment(luck: Random, people: list[str], codes: list[str]) -> dict[str
 
 
 def fix_demands(luck: Random, scenario: dict[str, Any]) -> None:
-    """Let some profiles want what they want, whatever the ledger has left."""
+    """Give some profiles a demand that does not depend on the ledger."""
     for profile in scenario["behaviorProfiles"]:
         if luck.random() < 0.3:
             profile["props"] = {**profile.get("props", {}), "demand": luck.choice(("fixed", "fixed", "capped", 3))}
@@ -140,7 +140,7 @@ def participant(luck: Random, who: str) -> dict[str, Any]:
 
 def profiles(luck: Random) -> list[dict[str, Any]]:
     declared = [*OWN_PROFILES, *luck.sample(PRESETS, luck.randint(0, 3))]
-    found = []
+    entries = []
     for place, name in enumerate(declared):
         entry: dict[str, Any] = {"id": name}
         if luck.random() < 0.9:
@@ -149,9 +149,9 @@ def profiles(luck: Random) -> list[dict[str, Any]]:
             entry["extends"] = luck.choice(declared[:place])
         if luck.random() < 0.1:
             entry["rules"] = [{"trigger": "payday", "action": "spend", "params": {"share": 0.5}}]
-        found.append(entry)
-    luck.shuffle(found)
-    return found
+        entries.append(entry)
+    luck.shuffle(entries)
+    return entries
 
 
 def props(luck: Random) -> dict[str, Any]:
@@ -167,11 +167,11 @@ def props(luck: Random) -> dict[str, Any]:
         "periodicity_factor": lambda: luck.choice((0.5, 1, 1.5, 3)),
     }
     shares = {"tx_rate": 0.7, "equivalent_weights": 0.3, "recipient_group_weights": 0.5, "amount_model": 0.7}
-    found: dict[str, Any] = {"mood": "fine"} if luck.random() < 0.1 else {}
+    members: dict[str, Any] = {"mood": "fine"} if luck.random() < 0.1 else {}
     for key, draw in well.items():
         if luck.random() < shares.get(key, 0.4):
-            found[key] = luck.choice(MALFORMED[key]) if luck.random() < 0.08 else draw()
-    return found
+            members[key] = luck.choice(MALFORMED[key]) if luck.random() < 0.08 else draw()
+    return members
 
 
 def model(luck: Random) -> Any:
@@ -188,9 +188,9 @@ def model(luck: Random) -> Any:
 
 def trustlines(luck: Random, people: list[str], codes: list[str]) -> list[dict[str, Any]]:
     density = luck.choice((0.2, 0.35, 0.5, 0.8))
-    found = []
+    entries = []
     for code in codes:
-        # Debts of one direction only make cycles likely: the lines follow a ring and leave it here and there.
+        # One-way debts make cycles likely: most lines follow a ring.
         ring = luck.sample(people, len(people))
         pairs = [(a, b) for a in people for b in people if a != b and luck.random() < density / 2]
         pairs += [pair for pair in zip(ring, ring[1:] + ring[:1], strict=True) if luck.random() < 0.95]
@@ -198,9 +198,9 @@ def trustlines(luck: Random, people: list[str], codes: list[str]) -> list[dict[s
             line = {"from": creditor, "to": debtor, "limit": limit(luck), "equivalent": code}
             if luck.random() < 0.3:
                 line["policy"] = policy(luck, people)
-            found.append(line)
-    luck.shuffle(found)
-    return found
+            entries.append(line)
+    luck.shuffle(entries)
+    return entries
 
 
 def limit(luck: Random) -> Any:
@@ -230,19 +230,19 @@ def policy(luck: Random, people: list[str]) -> dict[str, Any]:
 
 def event(luck: Random, people: list[str], codes: list[str]) -> dict[str, Any]:
     kind = luck.choice(("stress", "stress", "stress", "inject", "inject", "inject", "note", "payment", "clearing"))
-    found: dict[str, Any] = {"type": kind, "time": luck.choice((0, 700, 1000, 2500, 4000, 6000, "day_3"))}
+    entry: dict[str, Any] = {"type": kind, "time": luck.choice((0, 700, 1000, 2500, 4000, 6000, "day_3"))}
     if kind == "stress":
-        found["effects"] = [stress(luck) for _ in range(luck.randint(0, 3))]
+        entry["effects"] = [stress(luck) for _ in range(luck.randint(0, 3))]
         for place in ("metadata", "params"):
             if luck.random() < 0.5:
-                found[place] = {"duration_ms": luck.choice((0, 1, 1500, 3000, 20000))}
+                entry[place] = {"duration_ms": luck.choice((0, 1, 1500, 3000, 20000))}
     if kind == "inject":
-        found["effects"] = [injection(luck, people, codes) for _ in range(luck.randint(1, 4))]
+        entry["effects"] = [injection(luck, people, codes) for _ in range(luck.randint(1, 4))]
         if luck.random() < 0.3:
-            found["metadata"] = {"max_total_amount": luck.choice((5, "12.5"))}
+            entry["metadata"] = {"max_total_amount": luck.choice((5, "12.5"))}
     if kind == "note":
-        found |= {"label": "seen", "description": "a note", "metadata": {"by": "nobody"}}
-    return found
+        entry |= {"label": "seen", "description": "a note", "metadata": {"by": "author"}}
+    return entry
 
 
 def stress(luck: Random) -> dict[str, Any]:
@@ -264,25 +264,28 @@ def first_debts(luck: Random, lines: list[dict[str, Any]]) -> dict[str, Any]:
         for amount in [luck.choice((1, 1, 2.5, 4, "6.66", 9))]
         if luck.random() < 0.8
     ]
-    note = {"type": "note", "time": 0, "description": "nobody owes anything"}
+    note = {"type": "note", "time": 0, "description": "no debts"}
     return {"type": "inject", "time": luck.choice((0, 1000, 2000)), "effects": effects} if effects else note
 
 
 def injection(luck: Random, people: list[str], codes: list[str]) -> dict[str, Any]:
-    one, other = luck.sample(people, 2)
+    creditor, debtor = luck.sample(people, 2)
     code, draw = luck.choice(codes), luck.random()
     if draw < 0.5:
         amount = luck.choice((3, "4.567", 0.009, 12.5, 40))
         ends = ("from", "to") if luck.random() < 0.9 else ("creditor", "debtor")
-        return {"op": "inject_debt", ends[0]: one, ends[1]: other, "equivalent": code, "amount": amount}
+        return {"op": "inject_debt", ends[0]: creditor, ends[1]: debtor, "equivalent": code, "amount": amount}
     if draw < 0.7:
-        return {"op": "create_trustline", "from": one, "to": other, "equivalent": code, "limit": limit(luck)}
+        return {"op": "create_trustline", "from": creditor, "to": debtor, "equivalent": code, "limit": limit(luck)}
     if draw < 0.8:
-        effect: dict[str, Any] = {"op": "freeze_participant", "participant_id": luck.choice((one, one, "stranger"))}
+        effect: dict[str, Any] = {
+            "op": "freeze_participant",
+            "participant_id": luck.choice((creditor, creditor, "stranger")),
+        }
         return effect | ({"freeze_trustlines": luck.random() < 0.5} if luck.random() < 0.6 else {})
-    newcomer = participant(luck, luck.choice(("fay", "gus", "A", one)))
+    newcomer = participant(luck, luck.choice(("fay", "gus", "A", creditor)))
     effect = {"op": "add_participant", "participant": newcomer}
-    if newcomer["id"] != one:
+    if newcomer["id"] != creditor:
         effect["initial_trustlines"] = [first_line(luck, people, codes) for _ in range(luck.randint(0, 3))]
     return effect
 
@@ -319,7 +322,7 @@ def scenario_settings(luck: Random) -> dict[str, Any]:
 
 
 def settings_of(luck: Random, adaptive: bool) -> dict[str, str]:
-    """Settings by the names of their variables; the work limits are far above what so small networks need."""
+    """Settings by the names of their variables; work limits stay far above the need of these networks."""
     choices: dict[str, tuple[str, ...]] = {
         "SIMULATOR_TICK_MS_BASE": ("1000", "1000", "250", "1700"),
         "SIMULATOR_ACTIONS_PER_TICK_MAX": ("3", "5", "8"),
@@ -335,21 +338,21 @@ def settings_of(luck: Random, adaptive: bool) -> dict[str, str]:
         "ROUTING_MAX_HOPS": ("6", "6", "2", "3", "1"),
         "ROUTING_MAX_PATHS": ("3", "3", "1", "2", "5"),
     }
-    found = {name: luck.choice(values) for name, values in choices.items() if luck.random() < 0.7}
-    if "SIMULATOR_MAX_PAYMENTS_PER_SEC" in found:
-        rates = Random(repr(sorted(found.items())))
-        found["SIMULATOR_MAX_PAYMENTS_PER_SEC"] = rates.choice(("0", "1", "2", "4"))
-        found["SIMULATOR_ON_LIMIT"] = rates.choice(("wait", "wait", "drop"))
-        found["SIMULATOR_QUEUE_MAX"] = rates.choice(("1000", "5", "0"))
-    # Sums that are large beside the limits: payments split, lines fill up, cycles close.
-    found.setdefault("SIMULATOR_REAL_AMOUNT_CAP", "20")
-    found.setdefault("SIMULATOR_CLEARING_EVERY_N_TICKS", "3")
-    return found | (adaptive_settings(luck) if adaptive else {})
+    settings = {name: luck.choice(values) for name, values in choices.items() if luck.random() < 0.7}
+    if "SIMULATOR_MAX_PAYMENTS_PER_SEC" in settings:
+        rates = Random(repr(sorted(settings.items())))
+        settings["SIMULATOR_MAX_PAYMENTS_PER_SEC"] = rates.choice(("0", "1", "2", "4"))
+        settings["SIMULATOR_ON_LIMIT"] = rates.choice(("wait", "wait", "drop"))
+        settings["SIMULATOR_QUEUE_MAX"] = rates.choice(("1000", "5", "0"))
+    # Amounts that are large compared with the limits: payments split, lines fill up, cycles close.
+    settings.setdefault("SIMULATOR_REAL_AMOUNT_CAP", "20")
+    settings.setdefault("SIMULATOR_CLEARING_EVERY_N_TICKS", "3")
+    return settings | (adaptive_settings(luck) if adaptive else {})
 
 
 def adaptive_settings(luck: Random) -> dict[str, str]:
     interval, depth = luck.randint(1, 3), luck.randint(3, 5)
-    found = {
+    settings = {
         "WINDOW_TICKS": str(luck.randint(1, 5)),
         "NO_CAPACITY_HIGH": luck.choice(("0.2", "0.35", "0.60")),
         "NO_CAPACITY_LOW": luck.choice(("0", "0.05", "0.15")),
@@ -362,30 +365,30 @@ def adaptive_settings(luck: Random) -> dict[str, str]:
         "WARMUP_FALLBACK_CADENCE": luck.choice(("0", "1", "2", "3")),
         "MAX_EQ_PER_TICK": luck.choice(("0", "0", "1", "2")),
     }
-    kept = {
+    chosen = {
         ADAPTIVE + name: value
-        for name, value in found.items()
+        for name, value in settings.items()
         if luck.random() < 0.9 or name.startswith(("MAX_D", "NO_"))
     }
-    return {"SIMULATOR_CLEARING_POLICY": "adaptive", **kept}
+    return {"SIMULATOR_CLEARING_POLICY": "adaptive", **chosen}
 
 
 def debt_graph(seed: int) -> dict[tuple[str, str], str]:
-    """Debts (debtor, creditor) of one equivalent, dense enough for many cycles, with equal amounts here and there."""
+    """Debts (debtor, creditor) of one equivalent, dense enough for many cycles, with some equal amounts."""
     luck = Random(seed)
     people = luck.sample(IDS, luck.randint(3, 8))
     share = luck.choice((0.3, 0.5, 0.8))
-    found = {}
-    for place, one in enumerate(people):
-        for other in people[place + 1 :]:
+    debts = {}
+    for place, first in enumerate(people):
+        for second in people[place + 1 :]:
             if luck.random() < share:
-                debtor, creditor = luck.sample((one, other), 2)
-                found[debtor, creditor] = luck.choice(("1.00", "2.00", "2.00", "3.50", f"{luck.uniform(0.01, 9):.8f}"))
-    return found
+                debtor, creditor = luck.sample((first, second), 2)
+                debts[debtor, creditor] = luck.choice(("1.00", "2.00", "2.00", "3.50", f"{luck.uniform(0.01, 9):.8f}"))
+    return debts
 
 
 def clearing_case(seed: int) -> Case:
-    """No payments; a graph of debts is injected and cleared tick by tick, a few cycles a call."""
+    """No payments; a graph of debts is injected and cleared tick by tick, a few cycles per call."""
     luck, debts = Random(seed), debt_graph(seed)
     people = sorted({who for pair in debts for who in pair}) or ["ann"]
     effects = [
@@ -413,9 +416,9 @@ def clearing_case(seed: int) -> Case:
 
 
 def public_scenario(name: str) -> dict[str, Any]:
-    """A scenario of the public collection beside the checkout; the test is skipped where it is absent."""
+    """A scenario of the public collection; the test is skipped without the collection."""
     file = PUBLIC / name / "scenario.json"
     if not file.is_file():
         pytest.skip(f"the public scenario {name} is not beside this checkout")
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+    scenario: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return scenario

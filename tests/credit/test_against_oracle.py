@@ -42,7 +42,7 @@ Seen = dict[str, Any]
 
 
 def document(scenario: Mapping[str, Any]) -> Any:
-    """A scenario as a file hands it out: numbers are integers or exact decimals."""
+    """A scenario as read from a file: numbers are integers or exact decimals."""
     return json.loads(json.dumps(scenario), parse_float=Decimal)
 
 
@@ -59,7 +59,7 @@ def engine_of(case: Case) -> Run:
 
 
 def difference(case: Case) -> str | None:
-    """What engine and oracle say differently, at the first tick where they do; None where they agree."""
+    """The first difference between engine and oracle, with its tick; None if they agree."""
     engine = engine_of(case)
     judged = run(case.scenario, case.seed, case.ticks, case.intensity, case.settings)
     for tick in judged.ticks:
@@ -76,9 +76,9 @@ def difference(case: Case) -> str | None:
 
 def first_difference(seen: Any, expected: Any) -> str:
     if isinstance(seen, list) and isinstance(expected, list):
-        for place, (one, other) in enumerate(zip(seen, expected, strict=False)):
-            if one != other:
-                return f"[{place}] engine {one}, oracle {other}"
+        for place, (by_engine, by_oracle) in enumerate(zip(seen, expected, strict=False)):
+            if by_engine != by_oracle:
+                return f"[{place}] engine {by_engine}, oracle {by_oracle}"
         return f"engine has {len(seen)}, oracle {len(expected)}: {(seen + expected)[min(len(seen), len(expected)) :]}"
     if isinstance(seen, dict) and isinstance(expected, dict):
         names = sorted(name for name in {*seen, *expected} if seen.get(name) != expected.get(name))
@@ -130,7 +130,7 @@ def seen_in_engine(engine: Run, events: Iterable[Event]) -> Seen:
 
 
 def planned_in(event: TxUpdated | TxFailed) -> int:
-    """The tick in whose plan a payment stands."""
+    """The tick in which a payment was planned."""
     return event.tick_index if event.planned_tick is UNSET else event.planned_tick
 
 
@@ -144,7 +144,7 @@ def _limits(equivalent: str, patch: tuple[EdgePatch, ...] | UnsetType) -> dict[t
 
 
 def books_of(engine: Run) -> Seen:
-    """Debts and lines as the engine holds them."""
+    """Debts and lines of the engine."""
     atom, books = Fraction(1, 10**8), [ledger.book for ledger in engine.network.ledgers.values()]
     return {
         "debts": {(book.code, *row[:2]): row[2] * atom for book in books for row in book.debt_rows()},
@@ -191,7 +191,7 @@ def _call(call: Call) -> tuple[Any, ...]:
 
 
 def edges_of(cycles: Iterable[Cleared]) -> list[tuple[str, str]]:
-    """Debtor and creditor of every debt that was cleared, each once, in the order of the cycles."""
+    """Debtor and creditor of every cleared debt, each once, in the order of the cycles."""
     return list(dict.fromkeys(edge for cleared in cycles for edge in around(cleared.cycle)))
 
 
@@ -275,7 +275,7 @@ def test_freezing_an_inactive_participant_freezes_its_lines() -> None:
 
 @pytest.mark.req("SIM-ADP-1", "SIM-ADP-13")
 def test_an_equivalent_beyond_the_call_limit_is_still_judged() -> None:
-    """UAH comes above the threshold while EUR takes the only call, and stays active when its rate falls between."""
+    """UAH passes the threshold while EUR takes the only call, and stays active when its rate falls between."""
     full = [("EUR", "B", "A", "0.02"), ("UAH", "B", "A", 3)]
     settings = {f"SIMULATOR_CLEARING_ADAPTIVE_{name}": value for name, value in ONE_CALL.items()}
 
@@ -315,7 +315,7 @@ def test_the_engine_agrees_on_sixty_ticks_of_the_public_scenarios(
 
 @pytest.mark.req("SIM-TEST-6")
 def test_the_engine_agrees_on_a_part_of_the_public_village() -> None:
-    """The whole of it takes the oracle ten seconds; with `--long` it is compared, too."""
+    """The whole village takes the oracle ten seconds; it is compared with `--long`."""
     settings = {"SIMULATOR_REAL_AMOUNT_CAP": "500", "SIMULATOR_CLEARING_EVERY_N_TICKS": "12"}
 
     assert difference(Case(public_scenario("greenfield-village-100-realistic-v2"), 42, 25, 70, settings)) is None

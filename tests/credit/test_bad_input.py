@@ -1,4 +1,4 @@
-"""Bad input: whatever is wrong with a scenario or a command, it is a clear refusal or a correct run, never a crash."""
+"""Bad input: a broken scenario or command leads to a clear rejection or a correct run, never to a crash."""
 
 import copy
 import json
@@ -55,18 +55,18 @@ def small(**members: Any) -> dict[str, Any]:
     return {**copy.deepcopy(SMALL), **members}
 
 
-def run_of(document: Document, one: Case, **options: Any) -> Headless:
-    settings = changed(Settings(), {**one.settings, "enable_inject": "on"})
-    return Headless(made(document, seed=one.seed, intensity=one.intensity, settings=settings, **options))
+def run_of(document: Document, sample: Case, **options: Any) -> Headless:
+    settings = changed(Settings(), {**sample.settings, "enable_inject": "on"})
+    return Headless(made(document, seed=sample.seed, intensity=sample.intensity, settings=settings, **options))
 
 
-def refused_or_right(scenario: Any, one: Case, luck: Random, *, by_a_program: bool) -> str:
-    """Hands the scenario in as a file or as a program would; a refusal says what and where, a run keeps its laws."""
+def refused_or_right(scenario: Any, sample: Case, luck: Random, *, by_a_program: bool) -> str:
+    """Pass the scenario as a file or as a program would; a rejection has its place, a run keeps its invariants."""
     try:
         document = from_value(plain(scenario)) if by_a_program else read_bytes(as_text(scenario))
-        headless = run_of(document, one, lenient=luck.random() < 0.2)
+        headless = run_of(document, sample, lenient=luck.random() < 0.2)
     except InputRefused as refused:
-        told(refused)
+        check_refusal(refused)
         return "refused"
     lint(headless.run.scenario, headless.run.settings)
     headless.step(TICKS)
@@ -75,7 +75,7 @@ def refused_or_right(scenario: Any, one: Case, luck: Random, *, by_a_program: bo
     return "ran"
 
 
-def told(refused: InputRefused) -> None:
+def check_refusal(refused: InputRefused) -> None:
     assert refused.message
     if isinstance(refused, DocumentRefused):
         assert refused.faults
@@ -84,25 +84,25 @@ def told(refused: InputRefused) -> None:
 
 
 def fuzz(seeds: range) -> dict[str, int]:
-    came_to = {"refused": 0, "ran": 0}
+    results = {"refused": 0, "ran": 0}
     for seed in seeds:
-        luck, one = Random(seed), case(seed)
+        luck, sample = Random(seed), case(seed)
         by_a_program = seed % 4 == 3
-        scenario = mutated(one.scenario, luck, strange=by_a_program)
+        scenario = mutated(sample.scenario, luck, strange=by_a_program)
         try:
-            came_to[refused_or_right(scenario, one, luck, by_a_program=by_a_program)] += 1
+            results[refused_or_right(scenario, sample, luck, by_a_program=by_a_program)] += 1
         except Exception as trouble:
             trouble.add_note(f"the scenario of seed {seed}")
             raise
-    return came_to
+    return results
 
 
 @pytest.mark.req("SIM-SCN-4")
 @pytest.mark.parametrize("part", campaign_after(1, range(5)))
 def test_a_thousand_mutated_scenarios_are_rejected_or_run_correctly(part: int) -> None:
-    came_to = fuzz(range(200 * part, 200 * (part + 1)))
+    results = fuzz(range(200 * part, 200 * (part + 1)))
 
-    assert min(came_to.values()) > 20, "the mutations are too mild or too wild to prove anything"
+    assert min(results.values()) > 20, "the mutations must reach both rejections and runs"
 
 
 @pytest.mark.long
@@ -151,7 +151,9 @@ def test_an_invalid_amount_is_rejected(amount: str) -> None:
         atoms(amount)
 
 
-@pytest.mark.parametrize("amount", [one for one in STRANGE if isinstance(one, int | Decimal) and one], ids=range(10))
+@pytest.mark.parametrize(
+    "amount", [value for value in STRANGE if isinstance(value, int | Decimal) and value], ids=range(10)
+)
 def test_a_number_beyond_any_file_is_rejected_as_an_amount(amount: int | Decimal) -> None:
     with pytest.raises(InvalidAmount) as refused:
         atoms(amount)
@@ -185,8 +187,8 @@ def test_values_beyond_any_file_are_rejected_or_harmless(place: tuple[str | int,
         settings={"warmup": {"ticks": 2}, "trust_drift": {"enabled": True}},
     )
     scenario["trustlines"][0]["policy"] = {}
-    for one in scenario["participants"]:
-        one["behaviorProfileId"] = "calm"
+    for participant in scenario["participants"]:
+        participant["behaviorProfileId"] = "calm"
     inner = scenario
     for step in place[:-1]:
         inner = inner[step]
@@ -195,7 +197,7 @@ def test_values_beyond_any_file_are_rejected_or_harmless(place: tuple[str | int,
     try:
         headless = run_of(from_value(scenario), Case(scenario, 1, 3, 100))
     except InputRefused as refused:
-        told(refused)
+        check_refusal(refused)
         return
 
     headless.step(TICKS)
@@ -212,7 +214,7 @@ def test_an_unknown_equivalent_is_skipped_in_an_injection_and_rejected_in_a_comm
 
     headless.step(1)
 
-    (note,) = [one.facts for one in headless.diagnostics if one.code == "inject"]
+    (note,) = [diagnostic.facts for diagnostic in headless.diagnostics if diagnostic.code == "inject"]
     assert (note["applied"], note["skipped"]) == (0, 2)
     refusal = headless.run.apply(Pay("ann", "bea", "EUR", "1")).refusal
     assert refusal is not None
@@ -254,7 +256,7 @@ ODD = (*TEXTS, "5.00", "0.005", "0.00000001", "2", "0", "999999999999.99999999",
 
 
 def commands(luck: Random, run: Run) -> Iterator[Commands]:
-    """Any command with ids, codes and amounts of which some make sense; many about lines that are there."""
+    """Random commands with partly valid ids, codes and amounts; many are about existing lines."""
     people, codes = run.network.people.names, list(run.network.ledgers)
     lines = [(line.creditor, line.debtor, line.equivalent) for line in run.scenario.lines] or [("ann", "bea", "UAH")]
 
@@ -267,7 +269,11 @@ def commands(luck: Random, run: Run) -> Iterator[Commands]:
     def amount() -> str:
         return luck.choice(ODD) if luck.random() < 0.6 else f"{luck.uniform(0, 30):.2f}"
 
-    names = [one.name for one in TABLE if one.name != "actions_per_tick_max"] + ["speed", "ROUTING_MAX_HOPS", ""]
+    names = [setting.name for setting in TABLE if setting.name != "actions_per_tick_max"] + [
+        "speed",
+        "ROUTING_MAX_HOPS",
+        "",
+    ]
     while True:
         yield luck.choice(
             (
@@ -289,13 +295,13 @@ def commands(luck: Random, run: Run) -> Iterator[Commands]:
 def test_odd_commands_are_rejected_without_a_trace_or_applied_correctly() -> None:
     count: dict[str, int] = {}
     for seed in range(60):
-        luck, one = Random(seed), case(seed)
-        headless = run_of(read_bytes(as_text(one.scenario)), one)
+        luck, sample = Random(seed), case(seed)
+        headless = run_of(read_bytes(as_text(sample.scenario)), sample)
         headless.step(2)
         run = headless.run
-        wishes = commands(luck, run)
+        commands_at_random = commands(luck, run)
         for _ in range(25):
-            before, command = run.state(), next(wishes)
+            before, command = run.state(), next(commands_at_random)
             refusal = run.apply(command).refusal
             word = refusal.code if refusal else "done"
             count[word] = count.get(word, 0) + 1
@@ -344,11 +350,11 @@ def test_a_finished_run_rejects_every_change() -> None:
     headless.run.apply(Stop())
     before = headless.run.state()
 
-    for wish in (
+    for command in (
         Pay("ann", "bea", "UAH", "1"), OpenLine("ann", "bea", "UAH", "1"), SetLimit("ann", "bea", "UAH", "1"),
         CloseLine("ann", "bea", "UAH"), Freeze("ann"), Clear(), Configure({}),
     ):  # fmt: skip
-        refusal = headless.run.apply(wish).refusal
+        refusal = headless.run.apply(command).refusal
         assert refusal is not None
         assert refusal.code == "run_conflict"
     assert headless.run.state() == before

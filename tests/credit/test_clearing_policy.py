@@ -1,4 +1,4 @@
-"""The adaptive policy: what it watches, when it clears in the background, and the verdict of the protocol."""
+"""The adaptive policy: its observations, background clearing, and the verdict of the protocol."""
 
 from fractions import Fraction
 from typing import Any
@@ -24,25 +24,25 @@ CALM = {"clearing_policy": "adaptive", "adaptive_window_ticks": "3", "clearing_e
 
 
 def reasons(policy: AdaptivePolicy, ticks: range, refused: int) -> list[str]:
-    """What the policy says, tick by tick; each call clears something."""
-    found = []
+    """The reasons of the policy, tick by tick; each call clears something."""
+    decided = []
     for tick in ticks:
         policy.observe(10, refused)
         decision = policy.decide(tick)
-        found.append(decision.reason.value)
+        decided.append(decision.reason.value)
         if decision.run:
             policy.called(tick, 1, 1)
-    return found
+    return decided
 
 
 @pytest.mark.req("SIM-ADP-21")
 def test_a_calm_network_is_cleared_in_the_background_at_the_static_cadence() -> None:
     options = {**CALM, "adaptive_min_interval_ticks": "1", "adaptive_max_depth_max": "4", "clearing_max_depth": "5"}
     policy = AdaptivePolicy(changed(Settings(), options))
-    found = reasons(policy, range(8), refused=0)
+    decided = reasons(policy, range(8), refused=0)
     policy.observe(10, 0)
 
-    assert found == [
+    assert decided == [
         *("WARMUP_FALLBACK_SKIP", "WARMUP_FALLBACK_SKIP", "SKIP_NOT_ACTIVE", "SKIP_NOT_ACTIVE"),
         *("BACKGROUND_RUN", "SKIP_NOT_ACTIVE", "SKIP_NOT_ACTIVE", "SKIP_NOT_ACTIVE"),
     ]
@@ -62,9 +62,9 @@ def test_a_cadence_of_zero_switches_background_clearing_off() -> None:
 def test_background_clearing_respects_the_cooldown() -> None:
     policy = AdaptivePolicy(changed(Settings(), {**CALM, "adaptive_min_interval_ticks": "5"}))
 
-    found = reasons(policy, range(13), refused=0)
+    decided = reasons(policy, range(13), refused=0)
 
-    assert [found[tick] for tick in (4, 8, 12)] == ["BACKGROUND_RUN", "SKIP_MIN_INTERVAL", "BACKGROUND_RUN"]
+    assert [decided[tick] for tick in (4, 8, 12)] == ["BACKGROUND_RUN", "SKIP_MIN_INTERVAL", "BACKGROUND_RUN"]
 
 
 @pytest.mark.req("SIM-ADP-22")
@@ -73,24 +73,24 @@ def test_refusals_that_clearing_cannot_cure_are_counted_apart_and_not_observed()
     lines: Any = scenario["trustlines"]
     lines[0]["policy"] = {"can_be_intermediate": False}
     run = headless(scenario, intensity=100)
-    events = [one for _ in range(5) for one in run.do(Tick()).events if isinstance(one, Ticked)]
+    events = [event for _ in range(5) for event in run.do(Tick()).events if isinstance(event, Ticked)]
 
     (memory,) = saved(run.run)["policies"].values()
-    apart = [one.no_route_at_all for one in events]
-    assert sum(one for one in apart if isinstance(one, int)) > 10, "a cannot pay c, and tries"
-    assert [tuple(entry) for entry in memory["window"]] == [(one.committed, 0) for one in events]
+    apart = [event.no_route_at_all for event in events]
+    assert sum(count for count in apart if isinstance(count, int)) > 10, "a cannot pay c, and tries"
+    assert [tuple(entry) for entry in memory["window"]] == [(event.committed, 0) for event in events]
 
 
 def test_a_fork_to_the_adaptive_policy_starts_with_the_observations_of_its_original() -> None:
     options = {"amount_cap": "none", "clearing_every_n_ticks": "5"}
     run = headless(village(20, 3), seed=1, intensity=60, **options)
-    ticks = [one for _ in range(40) for one in run.do(Tick()).events if isinstance(one, Ticked)]
+    ticks = [event for _ in range(40) for event in run.do(Tick()).events if isinstance(event, Ticked)]
 
     other = fork(run.run, changed(run.run.settings, {"clearing_policy": "adaptive"}))
 
     (memory,) = saved(other)["policies"].values()
-    assert [tried for tried, _ in memory["window"]] == [one.planned - one.no_route_at_all for one in ticks[-30:]]
-    (first,) = [one for one in other.apply(Tick()).events if isinstance(one, ClearingDecision)]
+    assert [tried for tried, _ in memory["window"]] == [event.planned - event.no_route_at_all for event in ticks[-30:]]
+    (first,) = [event for event in other.apply(Tick()).events if isinstance(event, ClearingDecision)]
     assert not first.reason.startswith("WARMUP")
 
 
@@ -114,20 +114,20 @@ def test_a_line_that_does_not_mediate_is_no_missing_capacity() -> None:
     run.do(Pay("a", "c", "UAH", "5"))
     run.do(Pay("a", "b", "UAH", "5"))
 
-    (found,) = worst(run.run.network.ledgers["UAH"], 5)
+    (bottleneck,) = worst(run.run.network.ledgers["UAH"], 5)
 
-    assert (found.target.source, found.target.target) == ("b", "a")
-    assert found.label == "a → b: 1 of 2 attempts failed, 1 because the line does not mediate"
-    assert found.suggested_action == "Allow payments through b over this line; a higher limit does not help"
+    assert (bottleneck.target.source, bottleneck.target.target) == ("b", "a")
+    assert bottleneck.label == "a → b: 1 of 2 attempts failed, 1 because the line does not mediate"
+    assert bottleneck.suggested_action == "Allow payments through b over this line; a higher limit does not help"
     assert run.result().refusals.reasons == {"no_route_at_all": 1}
-    (count,) = [one for one in saved(run.run)["hops"]["UAH"] if one[3]]
+    (count,) = [row for row in saved(run.run)["hops"]["UAH"] if row[3]]
     assert count[-1] == 1
     assert saved(Run.from_state(run.plan.json, run.run.state())) == saved(run.run)
 
 
 @pytest.mark.req("SIM-PAY-12")
 def test_a_refusal_by_a_closed_line_and_debts_has_its_own_reason() -> None:
-    """Over d, a could pay c if nobody owed anything; now only the closed line of b stands in the way."""
+    """a could pay c over d without debts; with them only the closed line of b is left."""
     scenario = network(("b", "a", 900), ("c", "b", 900), ("d", "a", 9), ("c", "d", 9))
     scenario["trustlines"][0]["policy"] = {"can_be_intermediate": False}  # type: ignore[index]
     run = headless(scenario)
@@ -222,12 +222,12 @@ def test_the_matching_cadence_has_the_nearest_number_of_calls(calls: int, every:
     runs = [msgspec.structs.replace(figures(seed), calls=calls) for seed in range(5)]
     adaptive = changed(Settings(), {"clearing_policy": "adaptive"})
 
-    found = matching_cadence(adaptive, runs, 1, range(30, 120))
+    settings = matching_cadence(adaptive, runs, 1, range(30, 120))
 
-    assert found is not None
-    made_ = [tick for tick in range(30, 120) if tick % found.clearing_every_n_ticks == 0]
-    assert (len(made_), found.clearing_policy) == (calls, "static")
-    assert found.clearing_every_n_ticks == every
+    assert settings is not None
+    called = [tick for tick in range(30, 120) if tick % settings.clearing_every_n_ticks == 0]
+    assert (len(called), settings.clearing_policy) == (calls, "static")
+    assert settings.clearing_every_n_ticks == every
 
 
 def test_a_static_side_has_no_matching_cadence() -> None:

@@ -1,4 +1,4 @@
-"""A run is an engine like every other: the one suite, over a network where everything happens."""
+"""The engine contract suite, over a network with every feature."""
 
 from pendula.credit.commands import (
     Clear,

@@ -15,7 +15,7 @@ def test_a_very_long_tick_of_the_demonstration_stays_within_the_budget() -> None
     options = changed(Settings(), {"tick_ms_base": "1000000000"})
     run = Headless(made(from_value(network(("b", "a", 10))), seed=4, mode="fixtures", settings=options))
 
-    counts = [sum(isinstance(one, TxUpdated) for one in run.do(Tick()).events) for _ in range(3)]
+    counts = [sum(isinstance(event, TxUpdated) for event in run.do(Tick()).events) for _ in range(3)]
 
     assert counts[1:] == [20, 20]
 
@@ -25,8 +25,8 @@ def test_the_demonstration_highlights_lines_from_creditor_to_debtor() -> None:
 
     events = [event for _ in range(30) for event in run.do(Tick()).events]
 
-    plans = [one.steps[0].highlight_edges for one in events if isinstance(one, ClearingPlan)]
-    done = [one.cycle_edges for one in events if isinstance(one, ClearingDone)]
+    plans = [event.steps[0].highlight_edges for event in events if isinstance(event, ClearingPlan)]
+    done = [event.cycle_edges for event in events if isinstance(event, ClearingDone)]
     assert {(edge.source, edge.target) for edges in plans + done for edge in edges} == {("b", "a")}
     assert plans
     assert done

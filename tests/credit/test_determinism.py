@@ -1,4 +1,4 @@
-"""The same inputs give the same run: order in the file, hash seeds, pauses, checkpoints and forks change nothing."""
+"""Equal inputs give equal runs: order in the file, hash seeds, pauses, checkpoints and forks do not matter."""
 
 import json
 import os
@@ -62,9 +62,9 @@ def digests_of(scenario: dict[str, Any], ticks: int = 30, **settings: str) -> di
 def test_two_runs_of_one_seed_emit_equal_events() -> None:
     def events() -> list[bytes]:
         run = run_of(small_village())
-        found: list[bytes] = []
-        run.step(30, lambda told: found.extend(map(encode, told)))
-        return found
+        emitted: list[bytes] = []
+        run.step(30, lambda batch: emitted.extend(map(encode, batch)))
+        return emitted
 
     first = events()
 
@@ -107,11 +107,11 @@ def test_hash_seeds_do_not_matter(seed: str) -> None:
     expected = digests_of(small_village(), clearing_policy="adaptive", adaptive_window_ticks="5")
 
     environment = {**os.environ, "PYTHONHASHSEED": seed}
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", ELSEWHERE], env=environment, capture_output=True, check=True, timeout=300
     )
 
-    assert json.loads(found.stdout) == expected
+    assert json.loads(process.stdout) == expected
 
 
 @pytest.mark.req("SIM-DET-9")
@@ -126,10 +126,10 @@ def test_a_smaller_intensity_plans_a_prefix(name: str, public: Public) -> None:
         whole = plans.plan(42, tick, 20)
         seen += len(whole)
         for budget in budgets:
-            found = plans.plan(42, tick, budget)
-            assert found == whole[: len(found)]
-            assert len(found) <= budget
-            filled += len(found) == budget > 0
+            prefix = plans.plan(42, tick, budget)
+            assert prefix == whole[: len(prefix)]
+            assert len(prefix) <= budget
+            filled += len(prefix) == budget > 0
 
     assert seen > 0
     assert filled > 0, "prefixes of some length were compared"
@@ -138,22 +138,24 @@ def test_a_smaller_intensity_plans_a_prefix(name: str, public: Public) -> None:
 @pytest.mark.req("SIM-DET-10")
 @pytest.mark.req("SIM-DET-7")
 def test_an_intensity_change_in_one_tick_keeps_later_plans() -> None:
-    """Limits far above what is paid: the ledger has no say in what is wanted."""
+    """Limits far above the payments: the ledger does not influence the plan."""
     scenario = network(("a", "b", 10**9), ("b", "c", 10**9), ("c", "a", 10**9))
 
-    def wishes(percent: int) -> list[tuple[int | None, str, str, str]]:
+    def payments_after(percent: int) -> list[tuple[int | None, str, str, str]]:
         run = headless(scenario, seed=9, intensity=100)
         run.step(3)
         run.do(SetIntensity(percent))
         run.step(1)
         run.do(SetIntensity(100))
-        told = run.do(Tick()).events
+        events = run.do(Tick()).events
         return [
-            (one.seq, one.sender, one.receiver, one.amount) for one in told if isinstance(one, TxUpdated | TxFailed)
+            (event.seq, event.sender, event.receiver, event.amount)
+            for event in events
+            if isinstance(event, TxUpdated | TxFailed)
         ]
 
-    assert len(wishes(100)) == 20
-    assert wishes(100) == wishes(35) == wishes(0)
+    assert len(payments_after(100)) == 20
+    assert payments_after(100) == payments_after(35) == payments_after(0)
 
 
 @pytest.mark.req("SIM-TIME-7")
@@ -192,7 +194,7 @@ def test_a_restored_run_ends_with_equal_digests(policy: str) -> None:
 
 
 def eventful_state() -> tuple[Json, dict[str, Any]]:
-    """A configuration, and a state of its run that has nothing in common with that of a new one."""
+    """A configuration, and a state of its run that differs from a new one in every member."""
     newcomer: Json = {"op": "add_participant", "participant": {"id": "D", "type": "person"}}
     scenario = network(
         ("B", "A", 10),
@@ -221,7 +223,7 @@ def eventful_state() -> tuple[Json, dict[str, Any]]:
 def test_every_part_of_a_state_is_restored() -> None:
     config, state = eventful_state()
     fresh: Any = decode(Run.create(config).state())
-    assert [name for name in fresh if fresh[name] == state[name]] == [], "nothing is as in a new run"
+    assert [name for name in fresh if fresh[name] == state[name]] == [], "every member differs from a new run"
 
     restored: Any = decode(Run.from_state(config, encode(state)).state())
 
@@ -269,8 +271,8 @@ def test_the_seed_comes_from_the_caller_then_the_scenario_then_the_settings() ->
     assert chosen_seed(None, with_seed, fixed) == (5, "scenario")
     assert chosen_seed(None, without, fixed) == (9, "SIMULATOR_FIXED_SEED")
     assert chosen_seed(None, without, Settings()) == (0, "default")
-    told = simulate(from_value(network(("a", "b", 1))), ticks=1).diagnostics
-    assert [one.code for one in told] == ["seed_not_given"]
+    diagnostics = simulate(from_value(network(("a", "b", 1))), ticks=1).diagnostics
+    assert [event.code for event in diagnostics] == ["seed_not_given"]
 
 
 @pytest.mark.req("SIM-DET-11")
@@ -279,9 +281,11 @@ def test_ids_of_payments_and_clearings_depend_on_the_seed_and_not_on_the_run() -
     def names(seed: int, run_id: str) -> list[str]:
         options: dict[str, Any] = {"settings": changed(Settings(), CAP | {"clearing_every_n_ticks": "2"})}
         run = Headless(made(from_value(small_village()), seed=seed, run_id=run_id, **options))
-        found: list[str] = []
-        run.step(12, lambda told: found.extend(str(getattr(one, "tx_id", getattr(one, "plan_id", ""))) for one in told))
-        return [name for name in found if name]
+        ids: list[str] = []
+        run.step(
+            12, lambda batch: ids.extend(str(getattr(event, "tx_id", getattr(event, "plan_id", ""))) for event in batch)
+        )
+        return [name for name in ids if name]
 
     assert any(name.startswith("plan_") for name in names(7, "one"))
     assert names(7, "one") == names(7, "two")
@@ -290,18 +294,18 @@ def test_ids_of_payments_and_clearings_depend_on_the_seed_and_not_on_the_run() -
 
 @pytest.mark.req("SIM-DET-12")
 def test_milliseconds_are_units_of_work() -> None:
-    """Two edges may be looked at: not enough to find a circle of three, on every machine."""
+    """Two edges of work are too few for a circle of three, on every machine."""
     scenario = network(("B", "A", 10), ("C", "B", 10), ("A", "C", 10))
 
-    def cleared(units: str) -> int:
+    def cycles_cleared(units: str) -> int:
         run = headless(scenario, clearing_time_budget_ms="1", work_units_per_ms=units, routing_max_hops="1")
         for sender, receiver in (("A", "B"), ("B", "C"), ("C", "A")):
             run.do(Pay(sender, receiver, "UAH", "1"))
         answer: Any = run.do(Clear("UAH")).answer
         return int(answer["cleared_cycles"])
 
-    assert cleared("2") == 0
-    assert cleared("1000") == 1
+    assert cycles_cleared("2") == 0
+    assert cycles_cleared("1000") == 1
 
 
 @pytest.mark.req("SIM-RUN-14")
@@ -346,7 +350,7 @@ def test_an_invalid_state_is_rejected() -> None:
 
 @given(st.integers(0, 10**6))
 def test_a_journaled_scenario_reads_back_equal(seed: int) -> None:
-    """Canonical numbers are written shorter than in the file: 3.0 becomes 3. What is read from either must be equal."""
+    """Canonical numbers are shorter than in the file, 3 for 3.0; both must read back equal."""
     scenario = case(seed).scenario
     plan = made(read_bytes(as_text(scenario)), seed=1)
 

@@ -1,4 +1,4 @@
-"""The life of a run: clocks, states, counters, guardrails, events of the timeline, what is measured."""
+"""A run: clock, states, counters, guardrails, events of the timeline, metrics."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -35,14 +35,14 @@ from tests.credit.conftest import headless, network, saved
 Public = Callable[[str], Document]
 
 
-def told(run: Headless, ticks: int = 1) -> list[Event]:
-    found: list[Event] = []
-    run.step(ticks, found.extend)
-    return found
+def events_of(run: Headless, ticks: int = 1) -> list[Event]:
+    events: list[Event] = []
+    run.step(ticks, events.extend)
+    return events
 
 
 def notes(events: list[Event]) -> list[dict[str, Any]]:
-    return [dict(one.scenario) for one in events if isinstance(one, Note)]
+    return [dict(event.scenario) for event in events if isinstance(event, Note)]
 
 
 @pytest.mark.req("SIM-TIME-1")
@@ -53,7 +53,7 @@ def notes(events: list[Event]) -> list[dict[str, Any]]:
 def test_virtual_time_is_the_number_of_ticks_times_their_length(base: str, ticks: int, expected: int) -> None:
     run = headless(network(("a", "b", 1)), tick_ms_base=base)
 
-    events = told(run, ticks)
+    events = events_of(run, ticks)
 
     assert run.run.sim_time_ms == expected
     first, last = events[0], events[-1]
@@ -68,10 +68,10 @@ def test_virtual_time_is_the_number_of_ticks_times_their_length(base: str, ticks
 def test_time_passes_without_payments_at_intensity_zero() -> None:
     run = headless(network(("a", "b", 10)), intensity=0)
 
-    events = told(run, 10)
+    events = events_of(run, 10)
 
     assert run.run.sim_time_ms == 10_000
-    assert {type(one) for one in events} == {Ticked}
+    assert {type(event) for event in events} == {Ticked}
     assert run.run.state_word == "running"
 
 
@@ -97,8 +97,8 @@ STATES: list[tuple[list[Commands], Commands, str]] = [
 @pytest.mark.parametrize(("before", "command", "expected"), STATES)
 def test_commands_lead_to_the_expected_state(before: list[Commands], command: Commands, expected: str) -> None:
     run = headless(network(("a", "b", 1)))
-    for one in before:
-        run.do(one)
+    for earlier in before:
+        run.do(earlier)
 
     outcome = run.do(command)
 
@@ -111,7 +111,7 @@ def test_commands_lead_to_the_expected_state(before: list[Commands], command: Co
 @pytest.mark.req("SIM-RUN-3")
 @pytest.mark.req("SIM-ERR-2")
 def test_a_run_in_error_accepts_only_a_restart() -> None:
-    run = starved()
+    run = run_out_of_work()
     assert run.run.state_word == "error"
 
     for command in (Pause(), Resume(), Stop()):
@@ -168,10 +168,10 @@ def test_a_tick_emits_its_payments_in_plan_order_and_then_its_clearing() -> None
     seen = 0
 
     for _ in range(40):
-        events = told(run)
-        payments = [one.seq for one in events if isinstance(one, TxUpdated | TxFailed)]
+        events = events_of(run)
+        payments = [event.seq for event in events if isinstance(event, TxUpdated | TxFailed)]
         assert payments == list(range(len(payments)))
-        kinds = [type(one) for one in events]
+        kinds = [type(event) for event in events]
         if ClearingPlan in kinds:
             seen += 1
             at = kinds.index(ClearingPlan)
@@ -188,13 +188,13 @@ def test_each_attempt_is_counted_once() -> None:
     for code in [None] * 6 + [Code.ROUTING_NO_CAPACITY] * 3 + [Code.PAYMENT_TIMEOUT]:
         counters.count(code)
 
-    found = counters.attempts_total, counters.committed_total, counters.rejected_total
-    assert found == (10, 6, 3)
+    totals = counters.attempts_total, counters.committed_total, counters.rejected_total
+    assert totals == (10, 6, 3)
     assert (counters.errors_total, counters.timeouts_total) == (1, 1)
 
 
-def starved(**settings: str) -> Headless:
-    """Every search for a route takes too long."""
+def run_out_of_work(**settings: str) -> Headless:
+    """A run in which every route search exceeds its work limit."""
     ways = network(("X", "S", 40), ("R", "X", 40), ("S", "R", 40))
     options = {"routing_timeout_ms": "1", "work_units_per_ms": "1", "amount_cap": "30", **settings}
     run = Headless(made(from_value(ways), seed=1, settings=changed(Settings(), options)))
@@ -205,13 +205,13 @@ def starved(**settings: str) -> Headless:
 @pytest.mark.req("SIM-ERR-4")
 @pytest.mark.req("SIM-GUARD-4")
 def test_too_many_timeouts_end_a_run_within_the_tick() -> None:
-    run = starved()
+    run = run_out_of_work()
 
     assert run.run.state_word == "error"
     assert run.run.counters.timeouts_total == 5
     assert run.run.last_error is not None
     assert run.run.last_error.code == "PAYMENT_TIMEOUT"
-    assert starved(max_timeouts_per_tick="0").run.state_word == "running"
+    assert run_out_of_work(max_timeouts_per_tick="0").run.state_word == "running"
 
 
 @pytest.mark.req("SIM-ERR-4")
@@ -231,7 +231,7 @@ def test_too_many_errors_and_failed_ticks_end_a_run() -> None:
 @pytest.mark.req("SIM-ERR-1")
 @pytest.mark.req("SIM-ACT-8")
 def test_refusals_never_end_a_run_and_are_noted_when_they_are_all_there_is() -> None:
-    """a wants to pay c, two hops away, and one hop is allowed; b wants nothing."""
+    """a tries to pay c, two hops away, with one hop allowed; b never pays."""
     profiles: Json = [
         {"id": "far", "props": {"recipient_group_weights": {"far": 1}}},
         {"id": "still", "props": {"tx_rate": 0}},
@@ -244,11 +244,11 @@ def test_refusals_never_end_a_run_and_are_noted_when_they_are_all_there_is() -> 
     ]
     run = headless(scenario, intensity=100, routing_max_hops="1")
 
-    events = told(run, 12)
+    events = events_of(run, 12)
 
     assert run.run.state_word == "running"
     assert run.run.counters.rejected_total == run.run.counters.attempts_total == 240
-    assert [one["ticks"] for one in notes(events) if one["kind"] == "all_rejected"] == [5, 10]
+    assert [note["ticks"] for note in notes(events) if note["kind"] == "all_rejected"] == [5, 10]
 
 
 @pytest.mark.req("SIM-GUARD-2")
@@ -256,11 +256,11 @@ def test_payments_above_the_rate_are_dropped_and_counted_separately() -> None:
     scenario = network(("a", "b", 1000))
     run = headless(scenario, intensity=100, max_payments_per_sec="3", tick_ms_base="2000", on_limit="drop")
 
-    events = told(run, 2)
+    events = events_of(run, 2)
 
     counters = run.run.counters
     assert (counters.attempts_total, counters.dropped_total) == (12, 28)
-    assert [one.dropped for one in events if isinstance(one, Ticked)] == [14, 14]
+    assert [event.dropped for event in events if isinstance(event, Ticked)] == [14, 14]
 
 
 @pytest.mark.req("SIM-GUARD-3")
@@ -268,15 +268,15 @@ def test_payments_above_the_rate_are_dropped_and_counted_separately() -> None:
 def test_planning_examines_exactly_fifty_positions_per_budgeted_payment(
     budget: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A rate this small is never accepted: every position is looked at, and none too many."""
-    looked = 0
+    """A rate this small is never accepted, so every position is examined."""
+    examined = 0
 
     def counting() -> Any:
         draw, reseed = reseedable()
 
         def seeded(number: int) -> None:
-            nonlocal looked
-            looked += 1
+            nonlocal examined
+            examined += 1
             reseed(number)
 
         return draw, seeded
@@ -289,27 +289,27 @@ def test_planning_examines_exactly_fifty_positions_per_budgeted_payment(
     run.step(3)
 
     assert run.run.counters.attempts_total == 0
-    assert looked == 3 * 50 * budget
+    assert examined == 3 * 50 * budget
 
 
 @pytest.mark.req("SIM-ACT-1")
 def test_a_run_attempts_only_payments_and_clearings() -> None:
     lines = (("b", "a", 50), ("c", "b", 50), ("a", "c", 50))
     run = headless(network(*lines), intensity=100, clearing_policy="adaptive", clearing_every_n_ticks="2")
-    events = told(run, 8)
+    events = events_of(run, 8)
 
-    payments = [one for one in events if isinstance(one, TxUpdated | TxFailed)]
-    calls = [one for one in events if isinstance(one, ClearingDecision) and one.should_run]
+    payments = [event for event in events if isinstance(event, TxUpdated | TxFailed)]
+    calls = [event for event in events if isinstance(event, ClearingDecision) and event.should_run]
     assert payments
     assert calls
-    for one in payments:
-        assert isinstance(one.seq, int)
-        assert all((one.sender, one.receiver, one.equivalent))
-        assert Decimal(one.amount) > 0
+    for payment in payments:
+        assert isinstance(payment.seq, int)
+        assert all((payment.sender, payment.receiver, payment.equivalent))
+        assert Decimal(payment.amount) > 0
     for call in calls:
         assert (call.equivalent, call.max_depth > 0, call.time_budget_ms > 0) == ("UAH", True, True)
-    told_of = TxUpdated | TxFailed | ClearingDecision | ClearingPlan | ClearingDone | Ticked
-    assert all(isinstance(one, told_of) for one in events)
+    allowed = TxUpdated | TxFailed | ClearingDecision | ClearingPlan | ClearingDone | Ticked
+    assert all(isinstance(event, allowed) for event in events)
 
 
 @pytest.mark.req("SIM-INT-2")
@@ -318,7 +318,7 @@ def test_a_budget_can_stay_partly_unused(public: Public) -> None:
         made(public("trust-drift-decay-minimal"), seed=1, settings=changed(Settings(), {"amount_cap": "500"}))
     )
 
-    (ticked,) = [one for one in told(run, 1) if isinstance(one, Ticked)]
+    (ticked,) = [event for event in events_of(run, 1) if isinstance(event, Ticked)]
 
     assert (ticked.budget, ticked.planned, ticked.committed) == (20, 20, 1)
 
@@ -338,16 +338,16 @@ EVENTS: list[Json] = [
 def test_events_fire_once_when_they_are_due() -> None:
     run = headless(network(("a", "b", 1), events=EVENTS))
 
-    fired = [[(one["event_index"], one["kind"]) for one in notes(told(run))] for _ in range(4)]
+    fired = [[(note["event_index"], note["kind"]) for note in notes(events_of(run))] for _ in range(4)]
 
     assert fired == [[(4, "inject")], [], [(0, "note")], []]
     assert run.run.network.people.active == [True, True], "injections are off unless they are switched on"
 
 
-def injected(effects: list[Json], **metadata: Json) -> tuple[Headless, list[Event]]:
+def run_injections(effects: list[Json], **metadata: Json) -> tuple[Headless, list[Event]]:
     event: Json = {"time": 0, "type": "inject", "effects": effects, "metadata": metadata}
     run = headless(network(("b", "a", 100), ("a", "b", 100), events=[event]), enable_inject="1")
-    return run, told(run)
+    return run, events_of(run)
 
 
 def debt(amount: Json, creditor: str = "b", debtor: str = "a") -> Json:
@@ -356,7 +356,7 @@ def debt(amount: Json, creditor: str = "b", debtor: str = "a") -> Json:
 
 @pytest.mark.req("SIM-SCN-12")
 def test_a_debt_that_does_not_fit_is_skipped_alone() -> None:
-    run, events = injected([debt(90), debt(20), debt("0.019"), debt(0), debt(1, "b", "q")])
+    run, events = run_injections([debt(90), debt(20), debt("0.019"), debt(0), debt(1, "b", "q")])
 
     (note,) = notes(events)
     assert (note["applied"], note["skipped"], note["total"]) == (2, 3, "90.01")
@@ -365,13 +365,13 @@ def test_a_debt_that_does_not_fit_is_skipped_alone() -> None:
 
 @pytest.mark.req("SIM-SCN-12")
 def test_an_injected_debt_pays_back_first_and_stays_within_its_total() -> None:
-    run, events = injected([debt(30), debt(50, "a", "b"), debt(30)], max_total_amount=100)
+    run, events = run_injections([debt(30), debt(50, "a", "b"), debt(30)], max_total_amount=100)
 
     (note,) = notes(events)
     assert (note["applied"], note["skipped"], note["total"]) == (2, 1, "80.00")
     assert list(run.run.network.ledgers["UAH"].book.debt_rows()) == [("b", "a", 20 * 10**8)]
-    assert not [one for one in events if isinstance(one, AuditDrift)], "what was injected is no drift"
-    (netted,) = notes(injected([debt(30), debt(130, "a", "b"), debt("0.01", "a", "b")])[1])
+    assert not [event for event in events if isinstance(event, AuditDrift)], "what was injected is no drift"
+    (netted,) = notes(run_injections([debt(30), debt(130, "a", "b"), debt("0.01", "a", "b")])[1])
     assert (netted["applied"], netted["skipped"], netted["total"]) == (2, 1, "160.00"), (
         "30 paid back, 100 owed: the limit"
     )
@@ -394,11 +394,11 @@ def test_an_injection_adds_and_freezes_and_reports_both() -> None:
         {"op": "create_trustline", "from": "a", "to": "b", "equivalent": "UAH", "limit": 5},
         {"op": "freeze_participant", "participant_id": "b"},
     ]
-    run, events = injected(effects)
+    run, events = run_injections(effects)
 
-    (change,) = [one for one in events if isinstance(one, TopologyChanged)]
-    assert [one.pid for one in change.payload.added_nodes] == ["c"]
-    assert [(one.from_pid, one.to_pid, one.limit) for one in change.payload.added_edges] == [
+    (change,) = [event for event in events if isinstance(event, TopologyChanged)]
+    assert [node.pid for node in change.payload.added_nodes] == ["c"]
+    assert [(edge.from_pid, edge.to_pid, edge.limit) for edge in change.payload.added_edges] == [
         ("a", "c", "7.00"),
         ("c", "b", "9.00"),
     ]
@@ -414,7 +414,7 @@ def test_an_injection_adds_and_freezes_and_reports_both() -> None:
 @pytest.mark.req("SIM-MET-2")
 def test_a_tick_has_the_metrics_of_its_network() -> None:
     run = headless(network(("b", "a", 10), ("c", "b", 10)), intensity=100, amount_cap="4")
-    ticked = next(one for one in told(run) if isinstance(one, Ticked))
+    ticked = next(event for event in events_of(run) if isinstance(event, Ticked))
     values = ticked.metrics["UAH"]
 
     book = run.run.network.ledgers["UAH"].book
@@ -430,7 +430,7 @@ def test_a_tick_has_the_metrics_of_its_network() -> None:
 @pytest.mark.req("SIM-MET-2")
 def test_missing_measurements_are_null() -> None:
     run = headless(network(("b", "a", 10)))
-    values = next(one for one in told(run) if isinstance(one, Ticked)).metrics["UAH"]
+    values = next(event for event in events_of(run) if isinstance(event, Ticked)).metrics["UAH"]
 
     assert [values[name] for name in ("success_rate", "avg_route_length", "bottlenecks_score")] == [None] * 3
 
@@ -440,10 +440,10 @@ def test_an_unexplained_ledger_change_is_found_at_the_end_of_the_tick() -> None:
     run = headless(network(("b", "a", 10)))
     run.run.network.ledgers["UAH"].book.move(0, 3 * 10**8)
 
-    (drift,) = [one for one in told(run) if isinstance(one, AuditDrift)]
+    (drift,) = [event for event in events_of(run) if isinstance(event, AuditDrift)]
 
     assert (drift.severity, drift.total_drift, drift.source) == ("critical", "6.00", "post_tick_audit")
-    assert [(one.participant_id, one.drift) for one in drift.drifts] == [("a", "-3.00"), ("b", "3.00")]
+    assert [(row.participant_id, row.drift) for row in drift.drifts] == [("a", "-3.00"), ("b", "3.00")]
 
 
 @pytest.mark.req("SIM-EVT-5")
@@ -455,11 +455,11 @@ def test_patches_show_current_positions_and_lines() -> None:
     assert isinstance(event, TxUpdated)
     assert isinstance(event.node_patch, tuple)
     assert isinstance(event.edge_patch, tuple)
-    assert [(one.id, one.net_balance, one.net_sign) for one in event.node_patch] == [
+    assert [(node.id, node.net_balance, node.net_sign) for node in event.node_patch] == [
         ("a", "-9.00", -1),
         ("b", "9.00", 1),
     ]
-    assert [(one.source, one.target, one.used, one.available) for one in event.edge_patch] == [
+    assert [(edge.source, edge.target, edge.used, edge.available) for edge in event.edge_patch] == [
         ("b", "a", "9.00", "1.00"),
         ("a", "b", "0.00", "4.00"),
     ]
@@ -470,13 +470,13 @@ def test_the_demonstration_emits_clearings_and_payments_without_a_ledger() -> No
     plan = made(from_value(network(("b", "a", 10), ("c", "b", 10))), seed=4, mode="fixtures", intensity=100)
     run = Headless(plan)
 
-    events = told(run, 150)
+    events = events_of(run, 150)
 
-    announced = [one.tick_index for one in events if isinstance(one, ClearingPlan)]
-    done = [one.tick_index for one in events if isinstance(one, ClearingDone)]
+    announced = [event.tick_index for event in events if isinstance(event, ClearingPlan)]
+    done = [event.tick_index for event in events if isinstance(event, ClearingDone)]
     assert announced == [25, 72, 119]
     assert done == [27, 74, 121]
-    payments = [one for one in events if isinstance(one, TxUpdated)]
+    payments = [event for event in events if isinstance(event, TxUpdated)]
     assert 130 < len(payments) < 300, "at full intensity one comes every 500 to 1100 ms"
     assert run.run.network.ledgers["UAH"].book.total == 0
 
@@ -491,7 +491,7 @@ def test_hundreds_of_ticks_of_the_village_keep_every_invariant(public: Public, t
     cents = 0
 
     for _ in range(ticks // 10):
-        for event in told(run, 10):
+        for event in events_of(run, 10):
             if isinstance(event, TxUpdated | TxFailed):
                 whole, _, fraction = event.amount.partition(".")
                 assert len(fraction) == 2
@@ -516,12 +516,12 @@ def test_a_restart_clears_the_memory_of_the_policy() -> None:
 
 
 def test_the_public_village_meets_the_targets_except_for_its_households(public: Public) -> None:
-    """Payments between households are about 1 % and miss their target: the chains of the file see to that."""
+    """Payments between households are about 1 % and miss their target: the chains of the file prevent them."""
     options = changed(Settings(), {"amount_cap": "500"})
     plan = made(public("greenfield-village-100-realistic-v2"), seed=42, intensity=50, settings=options, patches=False)
     run = Headless(plan)
 
-    paid = [float(one.amount) for one in told(run, 150) if isinstance(one, TxUpdated)]
+    paid = [float(event.amount) for event in events_of(run, 150) if isinstance(event, TxUpdated)]
 
     counters = run.run.counters
     assert 0.60 <= counters.committed_total / counters.attempts_total <= 0.80

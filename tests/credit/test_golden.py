@@ -32,7 +32,7 @@ def planner(document: Document, cap: int) -> Planner:
 
 def rows(plan: list[Planned]) -> list[tuple[str, str, str]]:
     names = plan[0].book.people.names if plan else []
-    return [(names[one.sender], names[one.receiver], cents_text(one.cents)) for one in plan]
+    return [(names[payment.sender], names[payment.receiver], cents_text(payment.cents)) for payment in plan]
 
 
 @pytest.mark.req("SIM-PROF-16")
@@ -59,15 +59,15 @@ def test_the_plan_of_the_clearing_demonstration_is_golden(public: Public) -> Non
 @pytest.mark.req("SIM-PROF-8")
 @pytest.mark.req("SIM-DET-13")
 def test_eighty_plans_of_the_village_are_golden(public: Public) -> None:
-    plans, found, count = planner(public(VILLAGE), 500), sha256(), 0
+    plans, digest, count = planner(public(VILLAGE), 500), sha256(), 0
     for tick in range(80):
         plan = plans.plan(42, tick, budget(20, 0, 70, ramp(50, Fraction(1, 10), tick)))
         count += len(plan)
-        for one, (sender, receiver, amount) in zip(plan, rows(plan), strict=True):
-            found.update(f"{tick}|{one.seq}|{sender}|{receiver}|UAH|{amount}\n".encode())
+        for payment, (sender, receiver, amount) in zip(plan, rows(plan), strict=True):
+            digest.update(f"{tick}|{payment.seq}|{sender}|{receiver}|UAH|{amount}\n".encode())
 
     assert count == 770
-    assert found.hexdigest() == "e5d258caa541bbaa8dbdfe5691218c87b7f00dfb44b87dfc864e42a1f6dc9cd9"
+    assert digest.hexdigest() == "e5d258caa541bbaa8dbdfe5691218c87b7f00dfb44b87dfc864e42a1f6dc9cd9"
 
 
 @pytest.mark.req("SIM-PROF-7")
@@ -90,7 +90,9 @@ def test_the_usual_cap_silences_the_village_with_a_warning(public: Public) -> No
     run.step(60)
 
     assert run.run.counters.attempts_total == 0
-    silenced = [one.facts["profile"] for one in run.result().diagnostics if one.code == "profile_silenced"]
+    silenced = [
+        diagnostic.facts["profile"] for diagnostic in run.result().diagnostics if diagnostic.code == "profile_silenced"
+    ]
     assert len(silenced) == len(set(map(str, silenced))) == 10
 
 
@@ -164,9 +166,9 @@ def test_the_least_budget_applies_only_above_zero() -> None:
 
 @pytest.mark.req("SIM-INT-4")
 def test_warm_up_raises_the_budget_step_by_step() -> None:
-    found = [budget(20, 0, 70, ramp(50, Fraction(1, 10), tick)) for tick in (0, 10, 25, 49, 50)]
+    budgets = [budget(20, 0, 70, ramp(50, Fraction(1, 10), tick)) for tick in (0, 10, 25, 49, 50)]
 
-    assert found == [1, 3, 7, 13, 14]
+    assert budgets == [1, 3, 7, 13, 14]
     assert ramp(10, Fraction(0), 0) == 0, "an explicit floor of 0 is honoured"
 
 
@@ -314,7 +316,7 @@ def test_the_guardrail_blocks_clearing_above_its_threshold() -> None:
 
 
 def circle() -> Headless:
-    """A owes B 100, B owes C 80, C owes A 50; with one hop, payments do not find their way around."""
+    """A owes B 100, B owes C 80, C owes A 50; with one hop, payments do not use the circle."""
     run = headless(network(("B", "A", 100), ("C", "B", 80), ("A", "C", 50)), routing_max_hops="1")
     for sender, receiver, amount in (("A", "B", "100"), ("B", "C", "80"), ("C", "A", "50")):
         run.do(Pay(sender, receiver, "UAH", amount))

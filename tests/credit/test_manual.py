@@ -1,4 +1,4 @@
-"""Lines changed by hand."""
+"""Lines changed by commands."""
 
 from pendula.credit.commands import CloseLine, OpenLine
 from tests.credit.conftest import headless, network

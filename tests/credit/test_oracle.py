@@ -1,4 +1,4 @@
-"""The oracle against the golden values of the requirements: the judge of the engine is judged."""
+"""The oracle against the golden values of the requirements."""
 
 from fractions import Fraction
 from hashlib import sha256
@@ -25,7 +25,7 @@ def in_short(planned: list[Planned]) -> list[tuple[str, str, str]]:
 
 
 def plan_digest(name: str, ticks: int) -> tuple[int, str]:
-    """Count and digest of the plans of so many ticks, each against empty books."""
+    """Count and digest of the plans of the first ticks, each against empty books."""
     loaded, count, digest = public_scenario(name), 0, sha256()
     for tick in range(ticks):
         for action in plan(loaded, 42, tick, 70, CAP_500):

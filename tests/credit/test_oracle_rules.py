@@ -270,7 +270,7 @@ def test_greedy_clearing_stays_within_the_best_circulation(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_three_routes_carry_between_the_greedy_amount_and_the_largest_flow(seed: int) -> None:
-    """The routes found one by one, the best three, any number of routes: each carries at least as much."""
+    """Greedy routes carry at most as much as the best three, and those at most the largest flow."""
     luck = Random(seed)
     hops = {(u, v): Fraction(luck.randint(1, 9)) for u in "RSXYZ" for v in "RSXYZ" if u != v and luck.random() < 0.6}
 
@@ -284,7 +284,7 @@ def test_three_routes_carry_between_the_greedy_amount_and_the_largest_flow(seed:
 
 
 def test_the_best_three_routes_share_hops_in_halves() -> None:
-    """Three routes, each pair with a narrow hop in common, carry half of what the three hops let through."""
+    """Three routes, each pair with a narrow hop in common, carry half of the sum of the three hops."""
     chosen = tuple(tuple(walk) for walk in ("SabcdR", "SabefR", "ScdefR"))
     hops = {hop: Fraction(100) for walk in chosen for hop in pairwise(walk)}
     hops |= {("a", "b"): Fraction(4), ("c", "d"): Fraction(6), ("e", "f"): Fraction(8)}

@@ -1,4 +1,4 @@
-"""Every example on the pages of this scheduler runs, and prints what the page says."""
+"""Every example on the pages of this scheduler runs and prints the documented output."""
 
 from tests.docs.running import examples_of
 

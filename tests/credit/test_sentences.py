@@ -1,4 +1,4 @@
-"""Sentences are rendered where something is shown: rewording one changes no byte of a journal, a state or a digest."""
+"""Sentences are rendered on display: rewording one changes no byte of a journal, a state or a digest."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ from tests.credit.networks import case
 
 ENGINE: Json = {"code": "engine_failed", "url": "core/payments", "cause": "no_result", "status": 500}
 HOP: Json = {"path": ["ann", "bea"], "amount": "1.00"}
-# What a payment service could answer, well or badly.
+# Valid and invalid answers of a payment service.
 PAID: tuple[Json, ...] = (
     {"timeout": True},
     {"timeout": True, "trouble": ENGINE},
@@ -69,7 +69,7 @@ SOLVED: tuple[Json, ...] = (
 
 
 class Sample:
-    """All that is stored of one run, and the sentences that a reader would see."""
+    """The stored bytes of one run, and its rendered sentences."""
 
     def __init__(self) -> None:
         self.records: list[Any] = []
@@ -82,7 +82,7 @@ class Sample:
 
 
 class Answers:
-    """An outside that gives its answers in turn, whatever it is asked."""
+    """An outside that returns its answers in turn to any question."""
 
     def __init__(self, answers: Sequence[Json]) -> None:
         self._answers = answers
@@ -267,7 +267,7 @@ def test_a_sentence_in_an_event_is_detected(monkeypatch: pytest.MonkeyPatch) -> 
     assert list(spaced(sample.records)) == ["a sentence"]
 
 
-@pytest.mark.parametrize("act", [Act.HANG_UP, Act.NO_HTTP, Act.NO_JSON, Act.FAIL, Act.REDIRECT, Act.REFUSE])
+@pytest.mark.parametrize("act", [Act.DISCONNECT, Act.NOT_HTTP, Act.NOT_JSON, Act.FAIL, Act.REDIRECT, Act.REFUSE])
 def test_recorded_answers_of_a_payment_service_contain_no_sentence(act: Act) -> None:
     question: dict[str, Json] = {"from": "ann", "to": "bea", "equivalent": "UAH", "amount": "2.50"}
     with serving(forever=act) as service:

@@ -1,4 +1,4 @@
-"""Settings: defaults as the requirements give them; every value is read exactly or refused by name before a run."""
+"""Settings: defaults of the requirements; every value is read exactly or rejected by name before a run."""
 
 from decimal import Decimal
 from typing import Any
@@ -73,7 +73,7 @@ ADAPTIVE: dict[str, Any] = {
     "NO_CAPACITY_LOW": Decimal("0.30"),
     "MIN_INTERVAL_TICKS": 5,
     "BACKOFF_MAX_INTERVAL_TICKS": 60,
-    "MAX_DEPTH_MIN": None,  # as the maximum
+    "MAX_DEPTH_MIN": None,  # the maximum
     "MAX_DEPTH_MAX": 6,
     "TIME_BUDGET_MS_MIN": 50,
     "TIME_BUDGET_MS_MAX": 250,
@@ -83,66 +83,68 @@ ADAPTIVE: dict[str, Any] = {
     "TICK_BUDGET_MS": 0,
     "MAX_EQ_PER_TICK": 0,
 }
-NUMBERS = [one for one in TABLE if one.kind in (Kind.INTEGER, Kind.DECIMAL) and not one.fixed]
+NUMBERS = [setting for setting in TABLE if setting.kind in (Kind.INTEGER, Kind.DECIMAL) and not setting.fixed]
 
 
 def by_variable(settings: Settings) -> dict[str, Any]:
-    return {one.variable: getattr(settings, one.name) for one in TABLE}
+    return {setting.variable: getattr(settings, setting.name) for setting in TABLE}
 
 
 @pytest.mark.req("SIM-GUARD-1")
 @pytest.mark.req("SIM-ADP-2")
 def test_defaults_equal_the_requirements() -> None:
-    wanted = {**DEFAULTS, **{f"SIMULATOR_CLEARING_ADAPTIVE_{name}": value for name, value in ADAPTIVE.items()}}
-    found = by_variable(from_environment({}))
+    expected = {**DEFAULTS, **{f"SIMULATOR_CLEARING_ADAPTIVE_{name}": value for name, value in ADAPTIVE.items()}}
+    values = by_variable(from_environment({}))
 
-    assert {name: found[name] for name in wanted} == wanted
+    assert {name: values[name] for name in expected} == expected
 
 
 @pytest.mark.req("SIM-GUARD-1")
 def test_every_setting_has_one_row_in_the_table() -> None:
-    assert [one.name for one in TABLE] == list(Settings.__struct_fields__)
+    assert [setting.name for setting in TABLE] == list(Settings.__struct_fields__)
     assert len(BY_NAME) == len(BY_VARIABLE) == len(TABLE)
-    assert all(one.meaning and one.allowed for one in TABLE)
+    assert all(setting.meaning and setting.allowed for setting in TABLE)
 
 
 @pytest.mark.req("SIM-GUARD-1")
 @pytest.mark.parametrize("empty", ["", " ", "\t"])
 def test_missing_and_empty_variables_mean_the_default(empty: str) -> None:
-    assert from_environment({one.variable: empty for one in TABLE}) == from_environment({}) == Settings()
+    assert from_environment({setting.variable: empty for setting in TABLE}) == from_environment({}) == Settings()
 
 
 @pytest.mark.req("SIM-GUARD-1")
-@pytest.mark.parametrize("one", TABLE, ids=lambda one: one.name)
+@pytest.mark.parametrize("setting", TABLE, ids=lambda setting: setting.name)
 @pytest.mark.parametrize("word", ["?", "1.2.3", "0x10", "on off", "1 000", "-", "null", "9" * 31, "1_0", "٣"])
-def test_an_unreadable_value_is_rejected_with_variable_value_and_allowed_values(one: Setting, word: str) -> None:
+def test_an_unreadable_value_is_rejected_with_variable_value_and_allowed_values(setting: Setting, word: str) -> None:
     with pytest.raises(InvalidSetting) as refused:
-        from_environment({one.variable: word})
+        from_environment({setting.variable: word})
 
     assert isinstance(refused.value, InputRefused)
-    assert refused.value.details == {"variable": one.variable, "value": word, "allowed": one.allowed}
-    assert one.variable in refused.value.message
+    assert refused.value.details == {"variable": setting.variable, "value": word, "allowed": setting.allowed}
+    assert setting.variable in refused.value.message
     assert repr(word) in refused.value.message
-    assert one.allowed in refused.value.message
+    assert setting.allowed in refused.value.message
 
 
 @pytest.mark.req("SIM-GUARD-1")
-@pytest.mark.parametrize("one", NUMBERS, ids=lambda one: one.name)
-def test_numbers_are_accepted_up_to_both_ends_of_their_range(one: Setting) -> None:
-    assert [parsed(one, str(value)) for value in (one.least, one.most)] == [one.least, one.most]
-    for beyond in (one.least - 1, one.most + 1):
+@pytest.mark.parametrize("setting", NUMBERS, ids=lambda setting: setting.name)
+def test_numbers_are_accepted_up_to_both_ends_of_their_range(setting: Setting) -> None:
+    assert [parsed(setting, str(value)) for value in (setting.least, setting.most)] == [setting.least, setting.most]
+    for beyond in (setting.least - 1, setting.most + 1):
         with pytest.raises(InvalidSetting):
-            parsed(one, str(beyond))
+            parsed(setting, str(beyond))
         with pytest.raises(InvalidSetting):
-            checked(msgspec.structs.replace(Settings(), **{one.name: beyond}))
+            checked(msgspec.structs.replace(Settings(), **{setting.name: beyond}))
 
 
 @pytest.mark.req("SIM-GUARD-1")
-@pytest.mark.parametrize("one", [one for one in NUMBERS if one.kind is Kind.INTEGER], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "setting", [setting for setting in NUMBERS if setting.kind is Kind.INTEGER], ids=lambda setting: setting.name
+)
 @pytest.mark.parametrize("word", ["1.0", "1.5", "1e1", "+1", "--1", "true", "nan"])
-def test_integers_are_written_as_integers(one: Setting, word: str) -> None:
+def test_integers_are_written_as_integers(setting: Setting, word: str) -> None:
     with pytest.raises(InvalidSetting):
-        parsed(one, word)
+        parsed(setting, word)
 
 
 @pytest.mark.req("SIM-GUARD-1")
@@ -271,15 +273,15 @@ def test_an_unknown_name_is_rejected_with_all_names() -> None:
 
 
 @given(st.sampled_from(TABLE), st.text(max_size=40))
-def test_any_text_is_read_or_rejected(one: Setting, word: str) -> None:
+def test_any_text_is_read_or_rejected(setting: Setting, word: str) -> None:
     try:
-        settings = changed(Settings(), {one.name: word})
+        settings = changed(Settings(), {setting.name: word})
     except InvalidSetting:
         return
 
     assert checked(settings) == settings
-    again = getattr(settings, one.name)
-    if one.kind is Kind.INTEGER:
+    again = getattr(settings, setting.name)
+    if setting.kind is Kind.INTEGER:
         assert str(again) == str(int(word))
 
 

@@ -1,4 +1,4 @@
-"""Commands that steer a run: what is left where others fail."""
+"""Commands that steer a run, failures of the outside, checkpoints."""
 
 import msgspec
 import pytest
@@ -13,8 +13,8 @@ from pendula.kernel.errors import InputRefused
 from tests.credit.conftest import network
 
 
-class Broken:
-    """Somebody who is asked and fails."""
+class FailingSolver:
+    """An outside that raises."""
 
     def ask(self, name: str, question: Json) -> Json:
         raise RuntimeError(name)
@@ -28,7 +28,7 @@ def test_a_solver_that_raises_leaves_the_run_unchanged(command: Commands, settin
     scenario = network(("B", "A", 50), ("C", "B", 50), ("A", "C", 50))
     run = Headless(made(from_value(scenario), seed=3, settings=options))
     run.step(1)
-    run.ask(Broken())
+    run.ask(FailingSolver())
     before = run.run.state()
 
     with pytest.raises(RuntimeError):
@@ -37,7 +37,7 @@ def test_a_solver_that_raises_leaves_the_run_unchanged(command: Commands, settin
     assert run.run.state() == before
 
 
-def abandoned(run: Headless) -> Headless:
+def abandon(run: Headless) -> Headless:
     run.do(Abandon())
     return run
 
@@ -50,7 +50,7 @@ def test_an_abandoned_run_ends_in_error_with_a_reason(before: tuple[Commands, ..
     for command in before:
         run.do(command)
 
-    status = abandoned(run).run.status()
+    status = abandon(run).run.status()
 
     assert (status.state, status.tick_index) == ("error", 2)
     assert status.last_error is not None
@@ -61,7 +61,7 @@ def test_a_finished_run_cannot_be_abandoned() -> None:
     run = Headless(made(from_value(network(("B", "A", 50))), seed=3))
     run.do(Stop())
 
-    assert abandoned(run).run.state_word == "stopped"
+    assert abandon(run).run.state_word == "stopped"
 
 
 @pytest.mark.req("SIM-STO-8")

@@ -1,4 +1,4 @@
-"""The village of the example: it runs out of credit, clearing helps, and it comes out the same for ever."""
+"""The village of the example: it runs out of credit, clearing helps, and it is reproducible."""
 
 import subprocess
 import sys
@@ -19,10 +19,10 @@ def lives() -> dict[str, Life]:
 
 
 def test_the_village_equals_the_output_of_the_command() -> None:
-    found, cautions = read_with_warnings(scenario())
+    loaded, warnings = read_with_warnings(scenario())
 
     assert scenario().value == village(PARTICIPANTS, SEED)
-    assert (len(found.participants), found.seed, cautions) == (PARTICIPANTS, SEED, ())
+    assert (len(loaded.participants), loaded.seed, warnings) == (PARTICIPANTS, SEED, ())
 
 
 def test_the_village_runs_out_of_credit_unless_it_is_cleared(lives: dict[str, Life]) -> None:

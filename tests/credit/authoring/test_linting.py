@@ -1,4 +1,4 @@
-"""Each warning of the linter alone, by its code and place; none where nothing is wrong."""
+"""Each finding of the linter on its own, by code and place; no findings in a sound scenario."""
 
 import copy
 import json
@@ -29,14 +29,14 @@ from pendula.documents import from_value, read_bytes
 from tests.credit.mutations import as_text
 from tests.credit.networks import MALFORMED, case, public_scenario
 
-# Buyers pay shops, shops pay makers, makers pay buyers; a line goes from the one who is paid.
 # A scenario takes a tenth of a second to make and to lint.
 SCENARIOS = settings(max_examples=settings().max_examples // 4)
+# Buyers pay shops, shops pay makers, makers pay buyers; a line runs from payee to payer.
 RING = [("ann", "bea"), ("bea", "cid"), ("cid", "ann")]
 
 
 def ring(**members: Any) -> dict[str, Any]:
-    """Three who can pay in a circle, with nothing to complain about."""
+    """Three participants that can pay in a circle: a scenario without findings."""
     given = {
         "schema_version": "scenario/1",
         "scenario_id": "ring",
@@ -61,16 +61,16 @@ def person(name: str, **members: Any) -> dict[str, Any]:
     return {"id": name, "type": "person", **members}
 
 
-def found(scenario: Any, **settings: str) -> tuple[Caution, ...]:
+def findings(scenario: Any, **settings: str) -> tuple[Caution, ...]:
     return lint(read_scenario(read_bytes(json.dumps(scenario).encode())), changed(Settings(), settings))
 
 
 def codes(scenario: Any, **settings: str) -> list[str]:
-    return [one.code for one in found(scenario, **settings)]
+    return [caution.code for caution in findings(scenario, **settings)]
 
 
-def the_one(code: str, scenario: Any, **settings: str) -> Caution:
-    (caution,) = [one for one in found(scenario, **settings) if one.code == code]
+def only_caution(code: str, scenario: Any, **settings: str) -> Caution:
+    (caution,) = [caution for caution in findings(scenario, **settings) if caution.code == code]
     return caution
 
 
@@ -87,7 +87,7 @@ def test_participants_without_a_line_are_reported() -> None:
     scenario = ring()
     scenario["participants"] += [person("dan"), person("eva", status="left")]
 
-    caution = the_one("participant_without_line", scenario)
+    caution = only_caution("participant_without_line", scenario)
 
     assert caution.path == "$.participants[?@.id=='dan']"
     assert "dan" in caution.message
@@ -98,7 +98,7 @@ def test_a_long_list_is_counted_and_shortened() -> None:
     scenario = ring()
     scenario["participants"] += [person(f"p{number}") for number in range(9)]
 
-    caution = the_one("participant_without_line", scenario)
+    caution = only_caution("participant_without_line", scenario)
 
     assert caution.path == "$.participants"
     assert "9 participants (p0, p1, p2, p3, p4 and 4 more)" in caution.message
@@ -109,15 +109,15 @@ def test_participants_that_cannot_pay_or_cannot_be_paid_are_reported() -> None:
     scenario["participants"] += [person("dan"), person("eva"), person("off", status="suspended")]
     scenario["trustlines"] += [line("ann", "dan"), line("dan", "off"), line("eva", "ann"), line("ann", "eva", limit=0)]
 
-    assert the_one("participant_cannot_pay", scenario).path == "$.participants[?@.id=='dan']"
-    assert the_one("participant_cannot_be_paid", scenario).path == "$.participants[?@.id=='eva']"
+    assert only_caution("participant_cannot_pay", scenario).path == "$.participants[?@.id=='dan']"
+    assert only_caution("participant_cannot_be_paid", scenario).path == "$.participants[?@.id=='eva']"
 
 
 def test_a_limit_of_zero_is_reported() -> None:
     scenario = ring()
     scenario["trustlines"] += [line("bea", "ann", limit="0.00")]
 
-    assert "ann to bea (UAH)" in the_one("limit_of_zero", scenario).message
+    assert "ann to bea (UAH)" in only_caution("limit_of_zero", scenario).message
     assert codes(scenario) == ["limit_of_zero"]
 
 
@@ -125,11 +125,11 @@ def test_unknown_blocked_participants_are_reported() -> None:
     scenario = ring()
     scenario["trustlines"][0] = line("ann", "bea", blocked_participants=["cid", "Cid"])
 
-    assert "Cid" in the_one("blocked_unknown", scenario).message
+    assert "Cid" in only_caution("blocked_unknown", scenario).message
 
 
 def test_an_equivalent_without_a_live_line_is_reported() -> None:
-    assert "EUR" in the_one("equivalent_without_line", ring(equivalents=["UAH", "EUR"])).message
+    assert "EUR" in only_caution("equivalent_without_line", ring(equivalents=["UAH", "EUR"])).message
 
 
 @pytest.mark.req("SIM-SCN-15")
@@ -137,10 +137,10 @@ def test_separate_parts_of_the_network_are_reported_by_equivalent() -> None:
     scenario = ring()
     others = ("dan", "eva", "fay", "gus")
     scenario["participants"] += [person(name) for name in others]
-    scenario["trustlines"] += [line(one, other) for one, other in zip(others, others[1:] + others[:1], strict=True)]
+    scenario["trustlines"] += [line(payer, payee) for payer, payee in zip(others, others[1:] + others[:1], strict=True)]
 
     assert "UAH falls into 2 parts that no payment crosses (4 with dan, 3 with ann)" in (
-        the_one("separate_parts", scenario).message
+        only_caution("separate_parts", scenario).message
     )
     assert codes(scenario) == ["separate_parts"]
 
@@ -178,7 +178,7 @@ def test_a_circle_longer_than_the_clearing_depth_helps_only_optimal_clearing() -
     names = [f"p{number}" for number in range(8)]
     scenario = ring(
         participants=[person(name) for name in names],
-        trustlines=[line(one, other) for one, other in zip(names, names[1:] + names[:1], strict=True)],
+        trustlines=[line(payer, payee) for payer, payee in zip(names, names[1:] + names[:1], strict=True)],
         groups=[],
         behaviorProfiles=[],
     )
@@ -192,7 +192,7 @@ def test_empty_groups_are_reported() -> None:
     scenario = ring()
     scenario["groups"].append({"id": "agents", "label": "Agents"})
 
-    assert "agents" in the_one("group_unused", scenario).message
+    assert "agents" in only_caution("group_unused", scenario).message
 
 
 @pytest.mark.req("SIM-SCN-15")
@@ -200,7 +200,7 @@ def test_empty_groups_are_reported() -> None:
 def test_profiles_silenced_by_the_cap_are_reported_with_a_remedy() -> None:
     scenario = with_props(amount_model={"uah": {"min": 9, "p50": 12}})
 
-    caution = the_one("profile_silenced", scenario)
+    caution = only_caution("profile_silenced", scenario)
 
     assert caution.path == "$.behaviorProfiles[?@.id=='calm'].props.amount_model.UAH"
     assert "at least 9.00 UAH, above the cap of 3.00" in caution.message
@@ -234,7 +234,7 @@ def test_a_cap_of_zero_is_reported() -> None:
 def test_weights_and_models_of_unknown_equivalents_are_reported() -> None:
     scenario = with_props(equivalent_weights={"uah": 1, "UHA": 2}, amount_model={"EUR": {}})
 
-    assert [one.path for one in found(scenario) if one.code == "unknown_equivalent"] == [
+    assert [caution.path for caution in findings(scenario) if caution.code == "unknown_equivalent"] == [
         "$.behaviorProfiles[?@.id=='calm'].props.equivalent_weights",
         "$.behaviorProfiles[?@.id=='calm'].props.amount_model",
     ]
@@ -247,7 +247,7 @@ def test_a_profile_that_pays_in_no_equivalent_is_reported(weights: dict[str, Any
 
 @pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in MALFORMED.items() for value in values])
 def test_a_prop_replaced_by_its_default_is_reported(key: str, value: Any) -> None:
-    caution = the_one("prop_ignored", with_props(**{key: value}))
+    caution = only_caution("prop_ignored", with_props(**{key: value}))
 
     assert caution.path == f"$.behaviorProfiles[?@.id=='calm'].props.{key}"
     assert "the profile calm" in caution.message
@@ -261,10 +261,12 @@ def test_a_dropped_entry_of_an_amount_model_is_reported(model: Any) -> None:
 @SCENARIOS
 @given(st.integers(0, 10**6))
 def test_a_prop_is_reported_exactly_where_the_planner_takes_the_default(seed: int) -> None:
-    """A value that the planner uses differs from the one it takes for rubbish, or is that default itself."""
+    """A value that the planner uses differs from the default for an invalid value, or equals that default."""
     scenario = read_scenario(read_bytes(as_text(case(seed).scenario)))
     rubbish = "rubbish"
-    named = {one.path.rpartition(".")[2] for one in lint(scenario, Settings()) if one.code == "prop_ignored"}
+    named = {
+        caution.path.rpartition(".")[2] for caution in lint(scenario, Settings()) if caution.code == "prop_ignored"
+    }
 
     for profile in scenario.profiles.values():
         for key, value in profile.props.items():
@@ -285,7 +287,7 @@ def test_a_rate_outside_0_to_1_is_reported() -> None:
 
 
 def test_a_misspelt_prop_is_reported_with_a_suggestion() -> None:
-    assert "did you mean tx_rate?" in the_one("prop_misspelt", with_props(tx_rat=0.5)).message
+    assert "did you mean tx_rate?" in only_caution("prop_misspelt", with_props(tx_rat=0.5)).message
     assert codes(with_props(mood="fine")) == []
 
 
@@ -305,7 +307,7 @@ def test_a_group_that_no_sender_reaches_is_reported() -> None:
     turned["trustlines"] = [line("bea", "ann"), line("cid", "bea"), line("ann", "dan")]
     turned["participants"].append(person("dan", behaviorProfileId="other"))
 
-    caution = the_one("group_out_of_reach", turned)
+    caution = only_caution("group_out_of_reach", turned)
 
     assert "group_out_of_reach" not in codes(scenario)
     assert caution.path == "$.behaviorProfiles[?@.id=='calm'].props.recipient_group_weights"
@@ -323,8 +325,8 @@ def test_a_group_with_the_sender_alone_is_out_of_reach() -> None:
 
 def test_an_empty_group_is_out_of_reach_unless_a_preset_names_it() -> None:
     scenario = ring(behaviorProfiles=[])
-    for one in scenario["participants"]:
-        one["behaviorProfileId"] = "household"
+    for participant in scenario["participants"]:
+        participant["behaviorProfileId"] = "household"
 
     assert codes(scenario) == []
     assert codes(with_props(recipient_group_weights={"retail": 1})) == ["group_out_of_reach"]
@@ -337,7 +339,7 @@ def test_a_chain_is_checked_from_its_own_group() -> None:
         "settings": flow,
     }
 
-    caution = the_one("group_out_of_reach", chained)
+    caution = only_caution("group_out_of_reach", chained)
 
     assert caution.path.endswith(".props.flow_chains")
     assert "in the group 'buyers' can reach the group buyers" in caution.message
@@ -347,7 +349,7 @@ def test_injections_that_are_switched_off_are_reported() -> None:
     effect = {"op": "freeze_participant", "participant_id": "ann"}
     scenario = ring(events=[{"time": 0, "type": "note"}, {"time": 0, "type": "inject", "effects": [effect]}])
 
-    assert the_one("injection_switched_off", scenario).path == "$.events[1]"
+    assert only_caution("injection_switched_off", scenario).path == "$.events[1]"
     assert codes(scenario, enable_inject="on") == []
 
 
@@ -370,7 +372,7 @@ def test_an_injection_that_cannot_apply_is_reported(effect: dict[str, Any]) -> N
     good = {"op": "inject_debt", "from": "bea", "to": "ann", "equivalent": "UAH", "amount": 1}
     scenario = ring(events=[{"time": 0, "type": "inject", "effects": [good, effect]}])
 
-    assert "the effect 1 cannot apply" in the_one("injection_impossible", scenario, enable_inject="on").message
+    assert "the effect 1 cannot apply" in only_caution("injection_impossible", scenario, enable_inject="on").message
 
 
 def test_injected_lines_and_participants_count_where_injections_are_on() -> None:
@@ -431,7 +433,7 @@ def test_generated_networks_have_no_serious_findings(kind: Kind) -> None:
     scenario = read_scenario(from_value(village(100, 1, profile=kind)))
 
     harmless = {"participant_cannot_pay", "participant_cannot_be_paid"}
-    assert {one.code for one in lint(scenario, changed(Settings(), {"amount_cap": "500"}))} <= harmless
+    assert {caution.code for caution in lint(scenario, changed(Settings(), {"amount_cap": "500"}))} <= harmless
 
 
 @pytest.mark.req("SIM-GUARD-5")
@@ -447,25 +449,25 @@ def test_the_public_village_is_silenced_under_the_usual_cap_and_sound_above_it()
     ("seeds", "least"), [(range(10, 20), 3), pytest.param(range(60), 5, marks=pytest.mark.campaign)]
 )
 def test_the_linter_names_the_same_silenced_profiles_as_the_run(seeds: range, least: int) -> None:
-    found = 0
+    count = 0
 
     for seed in seeds:
         scenario = case(seed).scenario
         plan = made(read_bytes(as_text(scenario)), seed=1)
-        warned = {(one["profile"], one["equivalent"]) for one in silenced(RunState(plan.config, plan.scenario))}
-        linted = {one.path for one in lint(plan.scenario, Settings()) if one.code == "profile_silenced"}
+        warned = {(facts["profile"], facts["equivalent"]) for facts in silenced(RunState(plan.config, plan.scenario))}
+        linted = {caution.path for caution in lint(plan.scenario, Settings()) if caution.code == "profile_silenced"}
 
         assert linted <= {f"$.behaviorProfiles[?@.id=='{name}'].props.amount_model.{code}" for name, code in warned}
-        found += len(linted)
+        count += len(linted)
 
-    assert found >= least
+    assert count >= least
 
 
 @SCENARIOS
 @given(st.integers(0, 10**6))
 def test_any_scenario_can_be_linted_and_each_finding_has_a_message(seed: int) -> None:
-    one = case(seed)
-    scenario, settings = read_scenario(read_bytes(as_text(one.scenario))), changed(Settings(), one.settings)
+    sample = case(seed)
+    scenario, settings = read_scenario(read_bytes(as_text(sample.scenario))), changed(Settings(), sample.settings)
 
     cautions = lint(scenario, settings)
 
@@ -518,8 +520,8 @@ def test_reach_equals_that_of_the_planner(seed: int) -> None:
         for node, name in enumerate(names):
             market = Market(book)
             market.refresh()
-            everybody = [names[other] for other in market.members(node, None)]
-            assert sorted(reach(ways, name, REACH_HOPS, REACH_MOST)) == everybody
+            members = [names[other] for other in market.members(node, None)]
+            assert sorted(reach(ways, name, REACH_HOPS, REACH_MOST)) == members
 
 
 def test_reach_stops_at_the_most_that_the_planner_sees() -> None:
@@ -540,19 +542,23 @@ def test_parts_are_listed_largest_first() -> None:
 
 @pytest.mark.long
 def test_ten_thousand_participants_are_linted_within_the_step_limit() -> None:
-    """Seven one-way layers: no circle of six, which is the most work there is to prove."""
+    """Seven one-way layers have no circle of six; proving that takes the most work."""
     luck, count = Random(1), 10_000
     people = tuple(
         Participant(f"p{number:05}", ParticipantType.PERSON, group=f"g{number % 8}", profile="calm")
         for number in range(count)
     )
-    ends = {(luck.randrange(count // 8) * 8 + (one + 1) % 8, one) for one in map(luck.randrange, [count] * 50_000)}
-    lines = tuple(Trustline("UAH", people[one].id, people[other].id, 9 * ATOMS) for one, other in sorted(ends))
+    ends = {
+        (luck.randrange(count // 8) * 8 + (debtor + 1) % 8, debtor) for debtor in map(luck.randrange, [count] * 50_000)
+    }
+    lines = tuple(
+        Trustline("UAH", people[creditor].id, people[debtor].id, 9 * ATOMS) for creditor, debtor in sorted(ends)
+    )
     weights = {f"g{number}": 1 for number in range(9)}
     profiles = {"calm": Profile("calm", {"recipient_group_weights": weights})}
 
     cautions = lint(Scenario("large", ("UAH",), people, lines, profiles=profiles), Settings())
 
-    warned = {one.code: one.message for one in cautions}
+    warned = {caution.code: caution.message for caution in cautions}
     assert {"no_cycle", "group_out_of_reach"} <= warned.keys()
     assert "the group g8 within" in warned["group_out_of_reach"]

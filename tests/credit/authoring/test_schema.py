@@ -1,4 +1,4 @@
-"""Schema and reader agree: what is read satisfies the schema, and what the schema refuses is not read."""
+"""Schema and reader agree: a scenario is read if and only if it satisfies the schema."""
 
 import copy
 import json
@@ -25,7 +25,7 @@ from pendula.kernel.errors import InputRefused
 from tests.credit.mutations import as_text, mutated, plain
 from tests.credit.networks import case, public_scenario
 
-# Faults that no schema can see: what is there twice, what refers to nothing, how fine an amount is.
+# Faults that a schema cannot express: duplicates, unknown references, excess decimals.
 BEYOND = {
     *("not_unique", "unknown_participant", "self_line", "profile_loop", "invalid_amount"),
     *("self_payment", "unknown_equivalent"),
@@ -52,7 +52,7 @@ SMALL: dict[str, Any] = {
 
 
 def refers_or_folds(fault: Fault) -> bool:
-    """Whether a profile extends nobody, or a code has letters that are no capitals of ours: beyond a schema, too."""
+    """Whether a profile extends an unknown one, or a code has letters outside ASCII: a schema cannot express either."""
     strange = isinstance(fault.value, str) and not fault.value.isascii() and "no code" in fault.message
     return strange or "to extend" in fault.message
 
@@ -113,18 +113,18 @@ def agree(scenario: Any) -> None:
     try:
         document = read_bytes(as_text(scenario))
     except DocumentRefused:
-        return  # no JSON, or numbers without end: no question of form
-    given = json.loads(as_text(scenario))
+        return  # not JSON, or numbers out of range: outside of the schema
+    value = json.loads(as_text(scenario))
     faults = codes_of_faults(document)
-    valid = SCENARIO.is_valid(given)
+    valid = SCENARIO.is_valid(value)
 
-    assert valid or faults, "read, although the schema refuses it"
+    assert valid or faults, "read, although the schema rejects it"
     if not blurred(document.value):
         assert not valid or faults <= BEYOND, f"not read ({faults}), although the schema has no complaint"
 
 
 def blurred(value: Any) -> bool:
-    """Whether a number is inside that a validator cannot tell from another: `3.0` from `3`, `1e400` from infinity."""
+    """Whether the value has a number that a validator confuses with another: `3.0` with `3`, `1e400` with infinity."""
     match value:
         case Decimal():
             return value == value.to_integral_value() or Decimal(repr(float(value))) != value
@@ -203,12 +203,12 @@ def settings_json(settings: Settings) -> Any:
 def test_the_settings_schema_has_every_setting_with_default_and_range() -> None:
     properties = settings_schema()["properties"]
 
-    assert list(properties) == [one.name for one in TABLE] == list(Settings.__struct_fields__)
+    assert list(properties) == [setting.name for setting in TABLE] == list(Settings.__struct_fields__)
     assert SETTINGS.is_valid({})
     assert SETTINGS.is_valid(settings_json(Settings()))
-    for one in TABLE:
-        if "default" in properties[one.name]:
-            assert properties[one.name]["default"] == settings_json(Settings())[one.name]
+    for setting in TABLE:
+        if "default" in properties[setting.name]:
+            assert properties[setting.name]["default"] == settings_json(Settings())[setting.name]
 
 
 @given(st.integers(0, 10**6))
@@ -232,9 +232,9 @@ def test_settings_out_of_range_are_rejected_by_the_schema_and_by_a_run(name: str
 
 @given(st.integers(0, 10**6))
 def test_the_configuration_of_a_run_satisfies_the_schema(seed: int) -> None:
-    one = case(seed)
-    document = read_bytes(as_text(one.scenario))
-    plan = made(document, seed=one.seed, intensity=one.intensity, settings=changed(Settings(), one.settings))
+    sample = case(seed)
+    document = read_bytes(as_text(sample.scenario))
+    plan = made(document, seed=sample.seed, intensity=sample.intensity, settings=changed(Settings(), sample.settings))
 
     assert [error.message for error in CONFIG.iter_errors(json.loads(encode(plan.config)))] == []
 

@@ -1,4 +1,4 @@
-"""The invented networks: the same bytes for the same arguments, loadable, connected in circles, and lifelike."""
+"""Generated networks: equal bytes for equal arguments, loadable, with circles, and realistic."""
 
 import os
 import subprocess
@@ -56,30 +56,30 @@ sizes = st.integers(LEAST, 300)
 seeds = st.integers(0, SEED_MOST)
 
 
-def loaded(document: Mapping[str, Json]) -> Scenario:
+def load(document: Mapping[str, Json]) -> Scenario:
     scenario, warnings = read_with_warnings(read_bytes(encode(document)))
     assert warnings == ()
     return scenario
 
 
 def hops(scenario: Scenario, equivalent: str = "UNIT") -> dict[str, list[str]]:
-    """Whom each active participant can pay directly."""
-    active = {one.id for one in scenario.participants if one.status is ParticipantStatus.ACTIVE}
-    found: dict[str, list[str]] = {one: [] for one in sorted(active)}
+    """The participants that each active participant can pay directly."""
+    active = {participant.id for participant in scenario.participants if participant.status is ParticipantStatus.ACTIVE}
+    payees: dict[str, list[str]] = {name: [] for name in sorted(active)}
     for line in scenario.lines:
         if line.equivalent == equivalent and line.limit > 0 and {line.creditor, line.debtor} <= active:
-            found[line.debtor].append(line.creditor)
-    return found
+            payees[line.debtor].append(line.creditor)
+    return payees
 
 
 def within(out: Mapping[str, list[str]], start: str, steps: int) -> set[str]:
-    """Who can be paid from `start` over at most so many hops; `start` itself only where a cycle leads back."""
-    found: set[str] = set()
+    """The participants that `start` can pay over at most `steps` hops; `start` itself only through a cycle."""
+    reached: set[str] = set()
     layer = {start}
     for _ in range(steps):
-        layer = {payee for payer in layer for payee in out[payer]} - found
-        found |= layer
-    return found
+        layer = {payee for payer in layer for payee in out[payer]} - reached
+        reached |= layer
+    return reached
 
 
 def on_cycles(out: Mapping[str, list[str]], longest: int = LONGEST_CYCLE) -> list[str]:
@@ -96,10 +96,10 @@ def on_cycles(out: Mapping[str, list[str]], longest: int = LONGEST_CYCLE) -> lis
 
 
 def props_of(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {one["id"]: one["props"] for one in document["behaviorProfiles"]}
+    return {profile["id"]: profile["props"] for profile in document["behaviorProfiles"]}
 
 
-def begun(profile: Profile, participants: int, seed: int, **settings: Json) -> Run:
+def start_run(profile: Profile, participants: int, seed: int, **settings: Json) -> Run:
     config: dict[str, Json] = {
         "scenario": village(participants, seed, profile=profile),
         "seed": seed,
@@ -112,7 +112,7 @@ def begun(profile: Profile, participants: int, seed: int, **settings: Json) -> R
 
 
 class Figures(NamedTuple):
-    """What the realism targets speak of; shares in per cent."""
+    """The figures of the realism targets; shares in per cent."""
 
     committed: Decimal
     mean_amount: Decimal
@@ -122,13 +122,13 @@ class Figures(NamedTuple):
 
 
 def figures(run: Run, events: Sequence[Event], ticks: int) -> Figures:
-    """Of the first so many ticks."""
-    group_of = {one.id: one.group for one in run.scenario.participants}
-    paid = [one for one in events if isinstance(one, TxUpdated) and one.tick_index < ticks]
-    failed = [one for one in events if isinstance(one, TxFailed) and one.tick_index < ticks]
-    cleared = [one for one in events if isinstance(one, ClearingDone) and one.tick_index < ticks]
-    amounts = [Decimal(one.amount) for one in paid]
-    domestic = [one for one in paid if group_of[one.sender] == group_of[one.receiver] == "households"]
+    """The figures of the first `ticks` ticks."""
+    group_of = {participant.id: participant.group for participant in run.scenario.participants}
+    paid = [event for event in events if isinstance(event, TxUpdated) and event.tick_index < ticks]
+    failed = [event for event in events if isinstance(event, TxFailed) and event.tick_index < ticks]
+    cleared = [event for event in events if isinstance(event, ClearingDone) and event.tick_index < ticks]
+    amounts = [Decimal(payment.amount) for payment in paid]
+    domestic = [payment for payment in paid if group_of[payment.sender] == group_of[payment.receiver] == "households"]
     return Figures(
         Decimal(100 * len(paid)) / (len(paid) + len(failed)),
         sum(amounts, Decimal()) / len(amounts),
@@ -151,9 +151,9 @@ def test_a_network_has_its_golden_bytes(profile: Profile, participants: int, see
 def test_a_network_has_the_same_bytes_under_any_hash_seed() -> None:
     code = (
         "from pendula.credit.authoring.villages import Profile, village; from pendula.kernel.canonical import digest;"
-        "print([digest(village(150, 5, profile=one)) for one in Profile])"
+        "print([digest(village(150, 5, profile=profile)) for profile in Profile])"
     )
-    expected = str([digest(village(150, 5, profile=one)) for one in Profile])
+    expected = str([digest(village(150, 5, profile=profile)) for profile in Profile])
 
     for seed in ("0", "1", "4242"):
         done = subprocess.run(
@@ -193,7 +193,7 @@ def test_a_seed_outside_unsigned_64_bits_is_rejected(seed: int) -> None:
 def test_every_network_loads_without_faults_or_warnings(profile: Profile, participants: int, seed: int) -> None:
     document = village(participants, seed, profile=profile)
 
-    scenario = loaded(document)
+    scenario = load(document)
 
     assert len(scenario.participants) == participants
     assert scenario.seed == seed
@@ -205,14 +205,14 @@ def test_every_network_loads_without_faults_or_warnings(profile: Profile, partic
 @settings(max_examples=settings().max_examples // 4)
 @given(profiles, st.integers(3, 300), seeds)
 def test_the_linter_has_no_findings(profile: Profile, participants: int, seed: int) -> None:
-    scenario = loaded(village(participants, seed, profile=profile))
+    scenario = load(village(participants, seed, profile=profile))
 
     assert lint(scenario, Settings()) == ()
 
 
 @pytest.mark.parametrize("profile", Profile)
 def test_two_participants_lack_only_a_circle(profile: Profile) -> None:
-    assert [one.code for one in lint(loaded(village(2, 1, profile=profile)), Settings())] == ["no_cycle"]
+    assert [caution.code for caution in lint(load(village(2, 1, profile=profile)), Settings())] == ["no_cycle"]
 
 
 @pytest.mark.req("SIM-SCN-15")
@@ -221,20 +221,20 @@ def test_two_participants_lack_only_a_circle(profile: Profile) -> None:
 def test_every_group_reaches_a_receiver_in_each_group_it_pays(profile: Profile, participants: int) -> None:
     for seed in SEEDS:
         document = village(participants, seed, profile=profile)
-        scenario = loaded(document)
+        scenario = load(document)
         out, props = hops(scenario), props_of(document)
-        group_of = {one.id: one.group for one in scenario.participants}
+        group_of = {participant.id: participant.group for participant in scenario.participants}
         reached: dict[str, set[str | None]] = {}
-        for one in scenario.participants:
-            if one.id in out and one.profile is not None:
-                groups = {group_of[other] for other in within(out, one.id, HOPS) - {one.id}}
-                reached.setdefault(one.profile, set()).update(groups)
+        for participant in scenario.participants:
+            if participant.id in out and participant.profile is not None:
+                groups = {group_of[other] for other in within(out, participant.id, HOPS) - {participant.id}}
+                reached.setdefault(participant.profile, set()).update(groups)
 
         assert reached
         for name, groups in reached.items():
-            wanted = {*props[name]["recipient_group_weights"], *(to for _, to in props[name]["flow_chains"])}
-            assert wanted, name
-            assert wanted <= groups, (seed, name)
+            groups_paid = {*props[name]["recipient_group_weights"], *(to for _, to in props[name]["flow_chains"])}
+            assert groups_paid, name
+            assert groups_paid <= groups, (seed, name)
 
 
 @pytest.mark.req("SIM-SCN-15")
@@ -242,20 +242,20 @@ def test_every_group_reaches_a_receiver_in_each_group_it_pays(profile: Profile, 
 def test_networks_of_three_or_more_have_cycles_that_clearing_can_find(profile: Profile) -> None:
     for participants in (3, 4, 5, 6, 7, 12, 30, 100):
         for seed in SEEDS:
-            assert on_cycles(hops(loaded(village(participants, seed, profile=profile)))), (participants, seed)
+            assert on_cycles(hops(load(village(participants, seed, profile=profile)))), (participants, seed)
 
 
 @pytest.mark.parametrize("profile", Profile)
 def test_cycles_stay_short_in_a_large_network(profile: Profile) -> None:
-    out = hops(loaded(village(2000, 1, profile=profile)))
+    out = hops(load(village(2000, 1, profile=profile)))
 
     assert len(on_cycles(out, longest=4)) * 2 >= len(out)
 
 
 @pytest.mark.parametrize("profile", Profile)
 def test_the_quarters_of_a_large_network_are_connected(profile: Profile) -> None:
-    out = hops(loaded(village(2000, 1, profile=profile)))
-    either_way: dict[str, list[str]] = {one: list(payees) for one, payees in out.items()}
+    out = hops(load(village(2000, 1, profile=profile)))
+    either_way: dict[str, list[str]] = {payer: list(payees) for payer, payees in out.items()}
     for payer, payees in out.items():
         for payee in payees:
             either_way[payee].append(payer)
@@ -264,8 +264,8 @@ def test_the_quarters_of_a_large_network_are_connected(profile: Profile) -> None
 
 
 def test_lines_run_from_households_over_shops_and_makers_back_to_households() -> None:
-    scenario = loaded(village(100, 1))
-    group_of = {one.id: one.group for one in scenario.participants}
+    scenario = load(village(100, 1))
+    group_of = {participant.id: participant.group for participant in scenario.participants}
     pairs = Counter((group_of[line.debtor], group_of[line.creditor]) for line in scenario.lines)
 
     for pair in (("households", "retail"), ("retail", "producers"), ("producers", "households")):
@@ -274,9 +274,9 @@ def test_lines_run_from_households_over_shops_and_makers_back_to_households() ->
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_village_has_all_groups_four_inactive_participants_and_four_lines_each(seed: int) -> None:
-    scenario = loaded(village(100, seed))
+    scenario = load(village(100, seed))
 
-    assert Counter(one.group for one in scenario.participants) == {
+    assert Counter(participant.group for participant in scenario.participants) == {
         "households": 36,
         "retail": 13,
         "producers": 23,
@@ -284,14 +284,14 @@ def test_a_village_has_all_groups_four_inactive_participants_and_four_lines_each
         "anchors": 7,
         "agents": 5,
     }
-    assert sum(one.status is not ParticipantStatus.ACTIVE for one in scenario.participants) == 4
+    assert sum(participant.status is not ParticipantStatus.ACTIVE for participant in scenario.participants) == 4
     assert 400 <= len(scenario.lines) <= 460
     assert 30 <= sum(not line.policy.mediates for line in scenario.lines) * 100 // len(scenario.lines) <= 50
 
 
 def test_limits_of_a_kind_spread_over_three_doublings() -> None:
-    scenario = loaded(village(2000, 1))
-    group_of = {one.id: one.group for one in scenario.participants}
+    scenario = load(village(2000, 1))
+    group_of = {participant.id: participant.group for participant in scenario.participants}
     ends = "households", "retail"
     limits = [line.limit for line in scenario.lines if (group_of[line.debtor], group_of[line.creditor]) == ends]
     octaves = Counter((limit // (300 * ATOMS)).bit_length() for limit in limits)
@@ -333,29 +333,29 @@ def test_names_are_unique_in_the_largest_network(turn: int) -> None:
     def names() -> Iterator[str]:
         for group in GROUPS:
             most = max(MOST * layout.shares.get(group, 0) // 100 + 1 for layout in LAYOUTS.values())
-            # A ring has neighbours only, all other networks none.
+            # Only a ring has neighbours, and it has no other group.
             yield from (name_of(group, number, turn) for number in range(most) if group != "neighbours")
 
-    found = list(names())
+    drawn = list(names())
 
-    assert len(set(found)) == len(found)
+    assert len(set(drawn)) == len(drawn)
     assert len({name_of("neighbours", number, turn) for number in range(MOST)}) == MOST
 
 
 def test_in_a_market_every_participant_has_lines_to_and_from_a_hub() -> None:
-    scenario = loaded(village(200, 1, profile=Profile.MARKET))
-    group_of = {one.id: one.group for one in scenario.participants}
+    scenario = load(village(200, 1, profile=Profile.MARKET))
+    group_of = {participant.id: participant.group for participant in scenario.participants}
     active = hops(scenario)
-    to_hub = {payer for payer, payees in active.items() if any(group_of[one] == "anchors" for one in payees)}
-    from_hub = {one for payer, payees in active.items() if group_of[payer] == "anchors" for one in payees}
-    spokes = {one for one in active if group_of[one] != "anchors"}
+    to_hub = {payer for payer, payees in active.items() if any(group_of[payee] == "anchors" for payee in payees)}
+    from_hub = {payee for payer, payees in active.items() if group_of[payer] == "anchors" for payee in payees}
+    spokes = {name for name in active if group_of[name] != "anchors"}
 
     assert to_hub == set(active)
     assert from_hub >= spokes
 
 
 def test_three_neighbours_on_a_ring_form_a_cycle() -> None:
-    out = hops(loaded(village(12, 1, profile=Profile.RING)))
+    out = hops(load(village(12, 1, profile=Profile.RING)))
     people = sorted(out)
 
     assert sum(map(len, out.values())) == 24
@@ -368,17 +368,17 @@ def test_three_neighbours_on_a_ring_form_a_cycle() -> None:
 @pytest.mark.req("SIM-PROF-20")
 @pytest.mark.parametrize("seed", campaign_after(2, SEEDS))
 def test_a_village_of_a_hundred_meets_the_realism_targets(seed: int) -> None:
-    run = begun(Profile.VILLAGE, 100, seed)
+    run = start_run(Profile.VILLAGE, 100, seed)
 
     events = run.apply(Tick(120)).events
 
     for ticks in (60, 120):
-        found = figures(run, events, ticks)
-        assert 60 <= found.committed <= 80, (ticks, found)
-        assert 100 <= found.mean_amount <= CAP, (ticks, found)
-        assert found.largest_amount <= CAP, (ticks, found)
-        assert 10 <= found.between_households <= 20, (ticks, found)
-        assert 2 <= found.clearings_in_60 <= 5, (ticks, found)
+        shares = figures(run, events, ticks)
+        assert 60 <= shares.committed <= 80, (ticks, shares)
+        assert 100 <= shares.mean_amount <= CAP, (ticks, shares)
+        assert shares.largest_amount <= CAP, (ticks, shares)
+        assert 10 <= shares.between_households <= 20, (ticks, shares)
+        assert 2 <= shares.clearings_in_60 <= 5, (ticks, shares)
 
 
 @pytest.mark.long
@@ -386,56 +386,56 @@ def test_a_village_of_a_hundred_meets_the_realism_targets(seed: int) -> None:
 @pytest.mark.parametrize("intensity", [60, 70])
 @pytest.mark.parametrize("seed", range(1, 21))
 def test_villages_of_many_seeds_meet_the_realism_targets(seed: int, intensity: int) -> None:
-    run = begun(Profile.VILLAGE, 100, seed)
+    run = start_run(Profile.VILLAGE, 100, seed)
     run.apply(SetIntensity(intensity))
 
-    found = figures(run, run.apply(Tick(180)).events, 180)
+    shares = figures(run, run.apply(Tick(180)).events, 180)
 
-    assert 60 <= found.committed <= 80, found
-    assert 100 <= found.mean_amount <= CAP, found
-    assert 10 <= found.between_households <= 20, found
-    assert 2 <= found.clearings_in_60 <= 5, found
+    assert 60 <= shares.committed <= 80, shares
+    assert 100 <= shares.mean_amount <= CAP, shares
+    assert 10 <= shares.between_households <= 20, shares
+    assert 2 <= shares.clearings_in_60 <= 5, shares
 
 
 @pytest.mark.parametrize("profile", Profile)
 def test_every_kind_of_network_pays_clears_and_keeps_its_invariants(profile: Profile) -> None:
-    run = begun(profile, 60, 3)
+    run = start_run(profile, 60, 3)
 
     events = run.apply(Tick(55)).events
 
-    cleared = [one for one in events if isinstance(one, ClearingDone)]
-    assert {one.tick_index for one in cleared} == {25, 50}
-    assert {one.equivalent for one in events if isinstance(one, TxUpdated)} == set(LAYOUTS[profile].equivalents)
+    cleared = [event for event in events if isinstance(event, ClearingDone)]
+    assert {event.tick_index for event in cleared} == {25, 50}
+    assert {event.equivalent for event in events if isinstance(event, TxUpdated)} == set(LAYOUTS[profile].equivalents)
     assert list(run.broken()) == []
 
 
 def test_the_default_cap_plans_small_payments() -> None:
-    run = begun(Profile.VILLAGE, 100, 1, amount_cap=3 * ATOMS)
+    run = start_run(Profile.VILLAGE, 100, 1, amount_cap=3 * ATOMS)
 
     events = run.apply(Tick(20)).events
 
-    assert not any(isinstance(one, Note) and one.scenario["kind"] == "profile_silenced" for one in events)
-    assert sum(isinstance(one, TxUpdated) for one in events) >= 100
+    assert not any(isinstance(event, Note) and event.scenario["kind"] == "profile_silenced" for event in events)
+    assert sum(isinstance(event, TxUpdated) for event in events) >= 100
 
 
 def test_clearing_a_ring_of_twelve_reduces_debts_and_keeps_positions() -> None:
-    run = begun(Profile.RING, 12, 1, clearing_enabled=False)
+    run = start_run(Profile.RING, 12, 1, clearing_enabled=False)
     run.apply(Tick(30))
     book = run.network.ledgers["UNIT"].book
     owed, standing = book.total, positions(run)
 
-    done = [one for one in run.apply(Clear()).events if isinstance(one, ClearingDone)]
+    done = [event for event in run.apply(Clear()).events if isinstance(event, ClearingDone)]
 
     freed = owed - book.total
-    assert [one.debt_reduction for one in done] == [text(freed)]
+    assert [event.debt_reduction for event in done] == [text(freed)]
     assert freed * 3 >= owed
     assert positions(run) == standing
 
 
 def test_a_ring_of_twelve_pays_more_with_clearing() -> None:
     def paid(clearing: bool) -> int:
-        run = begun(Profile.RING, 12, 1, clearing_enabled=clearing)
-        return sum(isinstance(one, TxUpdated) for one in run.apply(Tick(120)).events)
+        run = start_run(Profile.RING, 12, 1, clearing_enabled=clearing)
+        return sum(isinstance(event, TxUpdated) for event in run.apply(Tick(120)).events)
 
     assert paid(clearing=True) * 2 >= paid(clearing=False) * 3
 
@@ -446,23 +446,23 @@ def test_a_ring_of_twelve_pays_more_with_clearing() -> None:
 @pytest.mark.parametrize("hubs", [0, 1, 20])
 @pytest.mark.parametrize("profile", [Profile.VILLAGE, Profile.TOWN, Profile.MARKET])
 def test_a_network_has_the_requested_number_of_hubs(profile: Profile, hubs: int) -> None:
-    scenario = loaded(village(100, 3, profile=profile, hubs=hubs))
+    scenario = load(village(100, 3, profile=profile, hubs=hubs))
 
     assert len(scenario.participants) == 100
-    assert sum(one.type is ParticipantType.HUB for one in scenario.participants) == hubs
+    assert sum(participant.type is ParticipantType.HUB for participant in scenario.participants) == hubs
     assert scenario.id == f"{profile}-100-3" + (f"-hubs-{hubs}" if hubs else "")
 
 
 @pytest.mark.parametrize("degree", [1, 3, 8])
 @pytest.mark.parametrize("profile", [Profile.VILLAGE, Profile.MARKET])
 def test_a_network_has_about_the_requested_lines_per_participant(profile: Profile, degree: int) -> None:
-    counts = [len(loaded(village(300, seed, profile=profile, degree=degree)).lines) for seed in SEEDS]
+    counts = [len(load(village(300, seed, profile=profile, degree=degree)).lines) for seed in SEEDS]
 
     assert all(abs(count - 300 * degree) <= 300 * degree * 0.15 for count in counts), counts
 
 
 def test_every_participant_of_a_ring_has_exactly_the_degree() -> None:
-    scenario = loaded(village(20, 3, profile=Profile.RING, degree=4))
+    scenario = load(village(20, 3, profile=Profile.RING, degree=4))
 
     paid = Counter(line.debtor for line in scenario.lines)
     assert set(paid.values()) == {4}
@@ -474,13 +474,13 @@ def test_one_limit_for_all_lines_changes_only_the_limits() -> None:
     even: Any = village(60, 3, limit=200)
 
     assert {line["limit"] for line in even["trustlines"]} == {"200.00"}
-    ends = [[(line["from"], line["to"]) for line in one["trustlines"]] for one in (usual, even)]
+    ends = [[(line["from"], line["to"]) for line in document["trustlines"]] for document in (usual, even)]
     assert ends[0] == ends[1]
     assert {**usual, "trustlines": 0, "scenario_id": ""} == {**even, "trustlines": 0, "scenario_id": ""}
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "message"),
     [
         ({"hubs": 9}, "number of hubs is 9; it must be 0 to 8"),
         ({"hubs": 1, "profile": Profile.RING}, "A ring has no hubs"),
@@ -488,6 +488,6 @@ def test_one_limit_for_all_lines_changes_only_the_limits() -> None:
         ({"limit": 0}, "limit is 0"),
     ],
 )
-def test_an_impossible_shape_is_rejected(given: dict[str, Any], says: str) -> None:
-    with pytest.raises(InputRefused, match=says):
+def test_an_impossible_shape_is_rejected(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputRefused, match=message):
         village(10, 1, **given)

@@ -1,4 +1,4 @@
-"""The ledger of one equivalent: how it is wired."""
+"""The wiring of the ledger of one equivalent."""
 
 import pytest
 

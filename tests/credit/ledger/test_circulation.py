@@ -1,4 +1,4 @@
-"""Optimal clearing against the network simplex of networkx, and against solvers that lie."""
+"""Optimal clearing against the network simplex of networkx, and against wrong solvers."""
 
 import subprocess
 import sys
@@ -31,9 +31,9 @@ TRIANGLE: list[Edge] = [(0, 1, 100), (1, 2, 80), (2, 0, 50)]
 
 
 def debts(most: int = 10**14) -> st.SearchStrategy[list[Edge]]:
-    """Debts between random people, in one direction only between two, in random order.
+    """Random debts, one-way between any two people, in random order.
 
-    Drawn from a seed: what a strategy of lists draws is too sparse to have more than one circle.
+    Drawn from a seed: a strategy of lists is too sparse for more than one circle.
     """
     return st.integers(0, 2**32 - 1).map(lambda seed: some_debts(Random(seed), most))
 
@@ -56,17 +56,17 @@ def largest_volume(edges: Sequence[Edge]) -> int:
 
 
 def positions(edges: Sequence[Edge], amounts: Sequence[int]) -> dict[int, int]:
-    found: dict[int, int] = {}
+    balances: dict[int, int] = {}
     for (debtor, creditor, _), amount in zip(edges, amounts, strict=True):
-        found[debtor] = found.get(debtor, 0) - amount
-        found[creditor] = found.get(creditor, 0) + amount
-    return found
+        balances[debtor] = balances.get(debtor, 0) - amount
+        balances[creditor] = balances.get(creditor, 0) + amount
+    return balances
 
 
-class Liar:
-    """A solver with fixed flows."""
+class FixedFlows:
+    """A solver that returns fixed flows."""
 
-    name = "liar 1.0"
+    name = "fixed 1.0"
 
     def __init__(self, *flows: int) -> None:
         self._flows = flows
@@ -111,7 +111,7 @@ def test_nodes_can_have_any_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flows", "said"),
+    ("flows", "message"),
     [
         ((50, 50), "There are 3 debts and 2 flows"),
         ((-1, -1, -1), "A flow of -1 over the debt of 0 to 1; allowed is 0 to 100"),
@@ -121,8 +121,8 @@ def test_nodes_can_have_any_numbers() -> None:
         ((0, 0, 0), "Another circulation over these debts has a larger volume"),
     ],
 )
-def test_wrong_flows_are_rejected(flows: tuple[int, ...], said: str) -> None:
-    with pytest.raises(WrongFlows, match=said):
+def test_wrong_flows_are_rejected(flows: tuple[int, ...], message: str) -> None:
+    with pytest.raises(WrongFlows, match=message):
         check(TRIANGLE, flows)
 
 
@@ -141,7 +141,7 @@ def test_an_optimum_with_one_circle_less_is_rejected(edges: list[Edge], luck: Ra
 
 
 def test_a_circulation_that_only_a_detour_improves_is_rejected() -> None:
-    # The short circle is full; volume grows by taking it back and going round the long way.
+    # The short circle is full; undoing it for the long circle increases the volume.
     edges = [(0, 1, 1), (1, 0, 1), (1, 2, 1), (2, 3, 1), (3, 0, 1)]
 
     with pytest.raises(WrongFlows, match="larger volume"):
@@ -151,7 +151,7 @@ def test_a_circulation_that_only_a_detour_improves_is_rejected() -> None:
 
 def test_wrong_flows_of_a_solver_are_rejected() -> None:
     with pytest.raises(WrongFlows):
-        solve(TRIANGLE, Liar(50, 50, 51))
+        solve(TRIANGLE, FixedFlows(50, 50, 51))
 
 
 def test_amounts_beyond_64_bits_are_cleared_in_their_greatest_common_unit() -> None:
@@ -205,7 +205,7 @@ def test_cycles_do_not_depend_on_the_order_of_the_debts(edges: list[Edge], luck:
     cycles = as_cycles(edges, flows)
     shuffled = as_cycles([edges[at] for at in order], [flows[at] for at in order])
 
-    assert [(one.nodes, one.amount) for one in shuffled] == [(one.nodes, one.amount) for one in cycles]
+    assert [(cycle.nodes, cycle.amount) for cycle in shuffled] == [(cycle.nodes, cycle.amount) for cycle in cycles]
 
 
 def test_cycles_are_cut_out_along_a_walk_to_the_smallest_next_node() -> None:
@@ -213,7 +213,10 @@ def test_cycles_are_cut_out_along_a_walk_to_the_smallest_next_node() -> None:
 
     cycles = as_cycles(edges, (5, 5, 3, 3, 5))
 
-    assert [(one.nodes, one.hops, one.amount) for one in cycles] == [((1, 2), (3, 2), 3), ((0, 2, 3), (0, 1, 4), 5)]
+    assert [(cycle.nodes, cycle.hops, cycle.amount) for cycle in cycles] == [
+        ((1, 2), (3, 2), 3),
+        ((0, 2, 3), (0, 1, 4), 5),
+    ]
 
 
 def test_the_outside_answers_with_flows_and_the_solver() -> None:
@@ -225,11 +228,11 @@ def test_the_outside_answers_with_flows_and_the_solver() -> None:
 
 def test_a_recorded_answer_is_used_without_a_solver() -> None:
     live = Recorder(OptimalOutside())
-    said = live.ask(QUESTION, question_of(TRIANGLE))
+    answer = live.ask(QUESTION, question_of(TRIANGLE))
 
     replayed = Recorded(live.answers).ask(QUESTION, question_of(TRIANGLE))
 
-    assert replayed == said
+    assert replayed == answer
     assert flows_of(TRIANGLE, replayed) == (50, 50, 50)
 
 
@@ -243,7 +246,7 @@ def test_the_outside_answers_that_amounts_are_too_large() -> None:
 
 
 def test_wrong_flows_from_the_outside_become_a_refusal() -> None:
-    answer = OptimalOutside(Liar(50, 50, 49)).ask(QUESTION, question_of(TRIANGLE))
+    answer = OptimalOutside(FixedFlows(50, 50, 49)).ask(QUESTION, question_of(TRIANGLE))
 
     refusal = flows_of(TRIANGLE, answer)
 
@@ -276,9 +279,9 @@ def test_other_questions_go_to_the_next_source() -> None:
         def ask(self, name: str, question: Json) -> Json:
             return [name, question]
 
-    assert OptimalOutside(Liar(), Other()).ask("pay", 5) == ["pay", 5]
+    assert OptimalOutside(FixedFlows(), Other()).ask("pay", 5) == ["pay", 5]
     with pytest.raises(NoAnswerSource):
-        OptimalOutside(Liar()).ask("pay", 5)
+        OptimalOutside(FixedFlows()).ask("pay", 5)
 
 
 def test_a_missing_extra_is_reported_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,8 +294,8 @@ def test_a_missing_extra_is_reported_with_its_install_command(monkeypatch: pytes
 
 
 def test_the_library_is_loaded_only_when_a_solver_is_created() -> None:
-    found = "any(name.split('.')[0] == 'ortools' for name in sys.modules)"
-    look = f"import sys, pendula.credit.outside.solver; print({found})"
+    loaded = "any(name.split('.')[0] == 'ortools' for name in sys.modules)"
+    look = f"import sys, pendula.credit.outside.solver; print({loaded})"
 
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
 

@@ -1,4 +1,4 @@
-"""What a refusal names: a change of lines that lets the payment pass, tried out on every refusal."""
+"""Each refusal names changes of lines that let the payment pass; the tests apply them and pay again."""
 
 from typing import Any
 
@@ -25,19 +25,21 @@ NAMES = "ABCDEF"
 def ledger(*lines: tuple[str, str, int, Policy]) -> Book:
     people = People(Participant(name, ParticipantType.PERSON) for name in NAMES)
     return Book(
-        "UAH", people, [Trustline("UAH", one, other, limit * UNIT, policy) for one, other, limit, policy in lines]
+        "UAH",
+        people,
+        [Trustline("UAH", creditor, debtor, limit * UNIT, policy) for creditor, debtor, limit, policy in lines],
     )
 
 
-def asked(refused: Refused) -> list[dict[str, Any]]:
-    """All changes that a refusal names, the first one with everything known about its hop."""
+def changes_of(refused: Refused) -> list[dict[str, Any]]:
+    """All changes that a refusal names; the first has the details of its hop."""
     first: Any = refused.details["bottleneck"]
     more: Any = refused.details.get("and_also", [])
     return [first, *more]
 
 
 def apply_change(book: Book, change: dict[str, Any]) -> None:
-    """Do what a refusal asks for, by the names it gives."""
+    """Apply a change that a refusal names."""
     h = book.line(change["to"], change["from"])
     assert h is not None
     match change["change"]:
@@ -70,7 +72,7 @@ payments = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(
 
 @pytest.mark.req("SIM-PAY-12")
 @given(lines, payments, st.integers(1, 3), st.integers(1, 5), st.sampled_from(["greedy", "exact"]))
-# Three narrow ways are shorter than the one that a single change opens: the change alone would not help.
+# Three narrow routes are shorter than the one that a single change opens, so the change alone does not help.
 @example(
     [("B", "A", 1, OPEN), ("C", "B", 1, OPEN), ("D", "A", 9, OPEN), ("E", "D", 2, OPEN), ("C", "E", 9, OPEN)],
     [(0, 2, 8)],
@@ -91,8 +93,8 @@ def test_a_refused_payment_passes_after_the_named_changes(
         refused = processor.pay(sender, receiver, amount * UNIT)
         if not isinstance(refused, Refused) or refused.code is not Code.ROUTING_NO_CAPACITY:
             continue
-        assert (book.capacity, list(book.broken())) == (capacity, []), "naming a change makes none"
-        for change in asked(refused):
+        assert (book.capacity, list(book.broken())) == (capacity, []), "naming a change applies none"
+        for change in changes_of(refused):
             apply_change(book, change)
         assert not isinstance(processor.pay(sender, receiver, amount * UNIT), Refused)
 
@@ -102,13 +104,13 @@ def test_every_refusal_in_a_village_names_a_change_at_a_hop_that_is_too_narrow()
     from pendula.credit.authoring.villages import village
 
     run = headless(village(40, 1), seed=3, intensity=100, amount_cap="500")
-    failed = [one for _ in range(60) for one in run.do(Tick()).events if isinstance(one, TxFailed)]
-    refused = [one for one in failed if one.error.code == Code.ROUTING_NO_CAPACITY]
+    failed = [event for _ in range(60) for event in run.do(Tick()).events if isinstance(event, TxFailed)]
+    refused = [failure for failure in failed if failure.error.code == Code.ROUTING_NO_CAPACITY]
 
     assert len(refused) > 50
-    for one in refused:
-        facts: Any = one.error.details
-        missing = atoms(one.amount) - atoms(facts["found"])
+    for failure in refused:
+        facts: Any = failure.error.details
+        missing = atoms(failure.amount) - atoms(facts["found"])
         hop = facts["bottleneck"]
         assert hop["change"] != "raise_limit" or atoms(hop["available"]) < missing
         assert hop["change"] != "allow_mediation" or not hop["mediates"]
@@ -119,7 +121,7 @@ def test_in_a_chain_only_the_narrow_hop_is_named() -> None:
 
     refused = refusal(book, 7)
 
-    (change,) = asked(refused)
+    (change,) = changes_of(refused)
     assert refused.hops == (book.line("D", "B"),)
     assert (change["from"], change["to"], change["change"], change["by"], change["available"]) == (
         "B",
@@ -133,7 +135,7 @@ def test_in_a_chain_only_the_narrow_hop_is_named() -> None:
 def test_a_line_that_does_not_mediate_is_named_rather_than_a_wider_one_before_it() -> None:
     book = ledger(("B", "A", 9, CLOSED), ("C", "B", 8, OPEN))
 
-    (change,) = asked(refusal(book, 7))
+    (change,) = changes_of(refusal(book, 7))
 
     assert (change["from"], change["to"], change["change"], change["mediates"]) == (
         "A",
@@ -147,9 +149,9 @@ def test_a_line_that_does_not_mediate_is_named_rather_than_a_wider_one_before_it
 def test_all_changes_of_a_route_are_named_where_one_is_not_enough() -> None:
     book = ledger(("B", "A", 2, CLOSED), ("C", "B", 1, OPEN))
 
-    changes = asked(refusal(book, 5))
+    changes = changes_of(refusal(book, 5))
 
-    assert [(one["from"], one["to"], one["change"]) for one in changes] == [
+    assert [(change["from"], change["to"], change["change"]) for change in changes] == [
         ("A", "B", "raise_limit"),
         ("A", "B", "allow_mediation"),
         ("B", "C", "raise_limit"),
@@ -159,7 +161,7 @@ def test_all_changes_of_a_route_are_named_where_one_is_not_enough() -> None:
 def test_a_blocked_intermediate_is_named() -> None:
     book = ledger(("B", "A", 9, OPEN), ("C", "B", 9, Policy(blocked=("B",))))
 
-    (change,) = asked(refusal(book, 5))
+    (change,) = changes_of(refusal(book, 5))
 
     assert (change["from"], change["to"], change["change"]) == ("B", "C", "unblock")
 
@@ -171,7 +173,10 @@ def test_a_payment_beyond_the_route_limit_names_the_route_to_widen() -> None:
     refused = refusal(book, 8, routing_max_paths="1")
 
     assert refused.details["limited_by"] == "max_paths"
-    assert [(one["from"], one["to"], one["by"]) for one in asked(refused)] == [("A", "B", "4.00"), ("B", "C", "4.00")]
+    assert [(change["from"], change["to"], change["by"]) for change in changes_of(refused)] == [
+        ("A", "B", "4.00"),
+        ("B", "C", "4.00"),
+    ]
 
 
 def test_of_the_possible_routes_the_one_with_fewest_changes_is_named() -> None:
@@ -179,25 +184,25 @@ def test_of_the_possible_routes_the_one_with_fewest_changes_is_named() -> None:
 
     refused = refusal(book, 8, routing_max_paths="1")
 
-    assert [(one["from"], one["to"], one["by"]) for one in asked(refused)] == [("A", "C", "8.00")]
+    assert [(change["from"], change["to"], change["by"]) for change in changes_of(refused)] == [("A", "C", "8.00")]
 
 
 def test_a_longer_route_with_one_change_wins_over_a_shorter_one_with_two() -> None:
     two = [("E", "A", 9, CLOSED), ("C", "E", 1, OPEN)]
     one_change = [("B", "A", 9, OPEN), ("D", "B", 0, OPEN), ("C", "D", 9, OPEN)]
 
-    named = asked(refusal(ledger(*two, *one_change), 7))
+    named = changes_of(refusal(ledger(*two, *one_change), 7))
 
-    assert [(one["from"], one["to"], one["change"]) for one in named] == [("B", "D", "raise_limit")]
+    assert [(change["from"], change["to"], change["change"]) for change in named] == [("B", "D", "raise_limit")]
 
 
 def test_of_single_changes_the_shortest_route_wins_and_a_limit_wins_over_a_permission() -> None:
     long = [("B", "A", 9, OPEN), ("D", "B", 1, OPEN), ("C", "D", 9, OPEN)]
     closed, narrow = [("E", "A", 9, CLOSED), ("C", "E", 9, OPEN)], [("F", "A", 9, OPEN), ("C", "F", 1, OPEN)]
 
-    named = [asked(refusal(ledger(*long, *more), 7)) for more in (closed, [*closed, *narrow])]
+    named = [changes_of(refusal(ledger(*long, *more), 7)) for more in (closed, [*closed, *narrow])]
 
-    assert [[(one["from"], one["to"]) for one in changes] for changes in named] == [[("A", "E")], [("F", "C")]]
+    assert [[(change["from"], change["to"]) for change in changes] for changes in named] == [[("A", "E")], [("F", "C")]]
 
 
 @pytest.mark.req("SIM-ADP-22")
@@ -236,7 +241,7 @@ def test_a_full_line_is_curable_and_a_line_opened_later_too() -> None:
 
 @pytest.mark.req("SIM-ADP-22")
 def test_a_debt_in_the_other_direction_makes_a_line_without_limit_curable() -> None:
-    """B owes A 5, so that A can pay B over a line of no limit; once that is paid back, nothing can go there."""
+    """B owes A 5, so A can pay B over a line with limit 0 until the debt is paid back."""
     book = ledger(("B", "A", 0, OPEN), ("A", "B", 9, OPEN), ("C", "B", 3, OPEN))
     processor = PaymentProcessor(book, Settings())
     processor.pay(1, 0, 5 * UNIT)
@@ -248,7 +253,9 @@ def test_a_debt_in_the_other_direction_makes_a_line_without_limit_curable() -> N
     again = processor.pay(0, 2, 4 * UNIT)
 
     flags = [
-        one.details.get("no_route_at_all", False) for one in (with_debt, without, again) if isinstance(one, Refused)
+        result.details.get("no_route_at_all", False)
+        for result in (with_debt, without, again)
+        if isinstance(result, Refused)
     ]
     assert flags == [False, True, False]
 

@@ -1,4 +1,4 @@
-"""Exact routing against an independent maximum flow, and against trying everything on tiny networks."""
+"""Exact routing against an independent maximum flow, and against exhaustive search on tiny networks."""
 
 from collections.abc import Callable, Sequence
 from itertools import combinations, pairwise, permutations
@@ -23,7 +23,7 @@ def book_of(
     people: str, lines: dict[str, int], policies: dict[str, Policy] | None = None, frozen: Sequence[str] = ()
 ) -> Book:
     """Hops as "ab": value goes from a to b, which trusts it. One letter is one participant."""
-    known = [Participant(one, ParticipantType.PERSON) for one in people]
+    known = [Participant(name, ParticipantType.PERSON) for name in people]
     trust = [
         Trustline(
             "UAH",
@@ -39,7 +39,7 @@ def book_of(
 
 
 def network(luck: Random, most_people: int, most_capacity: int, *, strict: bool = True) -> Book:
-    """A random network with debts and, if strict, with policies, frozen lines and somebody who has left."""
+    """A random network with debts and, if strict, with policies, frozen lines and an inactive participant."""
     people = "abcdefghijkl"[: luck.randint(3, most_people)]
     pairs = [u + v for u, v in permutations(people, 2)]
     hops = luck.sample(pairs, luck.randint(len(people), min(len(pairs), 3 * len(people))))
@@ -63,12 +63,12 @@ def network(luck: Random, most_people: int, most_capacity: int, *, strict: bool 
 
 
 def networks(most_people: int, most_capacity: int, *, strict: bool = True) -> st.SearchStrategy[Book]:
-    """Drawn from a seed: what a strategy of lists draws is too sparse to have more than one way."""
+    """Drawn from a seed: a strategy of lists is too sparse for more than one route."""
     return st.integers(0, 2**32 - 1).map(lambda seed: network(Random(seed), most_people, most_capacity, strict=strict))
 
 
 def tangle(luck: Random) -> Book:
-    """Two or three hops at either end and many between, so that routes stand in each other's way."""
+    """Two or three hops at either end and many between, so that routes compete for hops."""
     between = "cdefgh"[: luck.randint(3, 6)]
     pairs = [u + v for u, v in permutations(between, 2)]
     hops = ["a" + first for first in luck.sample(between, luck.randint(2, 3))]
@@ -102,9 +102,9 @@ def largest_flow(book: Book) -> int:
 
 
 def simple_ways(book: Book, hops: int) -> list[tuple[int, ...]]:
-    """Every way from the first participant to the second that the rules of mediation allow."""
+    """Every route from the first participant to the second that the policies allow."""
     names, others = book.people.names, range(2, len(book.people))
-    found = []
+    ways = []
     for count in range(hops):
         for between in permutations(others, count):
             nodes = (0, *between, 1)
@@ -113,12 +113,12 @@ def simple_ways(book: Book, hops: int) -> list[tuple[int, ...]]:
                 continue
             blocked = {name for h in way for name in book.policy[h].blocked}
             if not blocked & {names[node] for node in between}:
-                found.append(tuple(way))
-    return found
+                ways.append(tuple(way))
+    return ways
 
 
 def most_of_set(ways: Sequence[tuple[int, ...]], capacity: list[int]) -> int:
-    """The most that these ways carry together: every amount of the first, then the rest."""
+    """The most that these routes carry together, by trying every amount of the first."""
     if not ways:
         return 0
     best = 0
@@ -133,19 +133,19 @@ def most_of_set(ways: Sequence[tuple[int, ...]], capacity: list[int]) -> int:
 
 def most_by_trying(book: Book, hops: int, paths: int) -> int:
     ways, bound, best = simple_ways(book, hops), largest_flow(book), 0
-    for one in combinations(ways, min(paths, len(ways))):
-        best = max(best, most_of_set(one, list(book.capacity)))
+    for chosen in combinations(ways, min(paths, len(ways))):
+        best = max(best, most_of_set(chosen, list(book.capacity)))
         if best == bound:
             break
     return best
 
 
-def assert_sound(book: Book, found: Found, hops: int, paths: int) -> None:
-    assert found.amount == sum(route.amount for route in found.routes)
-    assert len(found.routes) <= paths
+def assert_sound(book: Book, payment: Found, hops: int, paths: int) -> None:
+    assert payment.amount == sum(route.amount for route in payment.routes)
+    assert len(payment.routes) <= paths
     used = [0] * len(book)
     allowed = simple_ways(book, hops)
-    for route in found.routes:
+    for route in payment.routes:
         assert route.amount > 0
         assert route.hops in allowed
         for h in route.hops:
@@ -242,9 +242,9 @@ def test_a_payment_is_refused_only_if_no_set_of_routes_carries_it(kind: Callable
         most = most_by_trying(book, hops, paths)
 
         for amount in range(1, most + 2):
-            found = exact_routes(book, 0, 1, amount, hops, paths, Work(PLENTY))
-            assert (found.amount == amount) == (amount <= most), f"seed {seed}, amount {amount}"
-            assert_sound(book, found, hops, paths)
+            payment = exact_routes(book, 0, 1, amount, hops, paths, Work(PLENTY))
+            assert (payment.amount == amount) == (amount <= most), f"seed {seed}, amount {amount}"
+            assert_sound(book, payment, hops, paths)
             carried += amount <= most
             refused += amount > most
 
@@ -291,20 +291,20 @@ def test_a_fractional_share_is_rounded_both_ways(ways: list[tuple[int, ...]], ca
 def test_the_set_next_to_a_failed_one_is_tried_too() -> None:
     book = book_of("abcde", {"ac": 1, "ad": 3, "cb": 1, "ce": 3, "dc": 2, "de": 2, "eb": 3})
 
-    found = exact_routes(book, 0, 1, 4, 3, 3, Work(PLENTY))
+    routes = exact_routes(book, 0, 1, 4, 3, 3, Work(PLENTY))
 
-    assert found.amount == most_by_trying(book, 3, 3) == 4
-    assert_sound(book, found, 3, 3)
+    assert routes.amount == most_by_trying(book, 3, 3) == 4
+    assert_sound(book, routes, 3, 3)
 
 
 def test_routes_that_a_flow_makes_too_long_are_found_by_search() -> None:
     # The largest flow is a-d-b and a-c-d-e-b; within three hops it has to be a-c-d-b and a-d-e-b.
     book = book_of("abcde", {"ac": 1, "cd": 1, "ad": 1, "de": 1, "eb": 1, "db": 1})
 
-    found = exact_routes(book, 0, 1, 2, 3, 2, Work(PLENTY))
+    payment = exact_routes(book, 0, 1, 2, 3, 2, Work(PLENTY))
 
-    assert [len(route.hops) for route in found.routes] == [3, 3]
-    assert_sound(book, found, 3, 2)
+    assert [len(route.hops) for route in payment.routes] == [3, 3]
+    assert_sound(book, payment, 3, 2)
 
 
 @given(networks(most_people=8, most_capacity=9), st.integers(1, 6), st.integers(1, 4), st.integers(1, 20))
@@ -326,9 +326,9 @@ def test_exact_search_carries_a_payment_that_greedy_search_refuses() -> None:
 
 
 def three_that_share(capacity: int) -> Book:
-    """Three ways, each two of which share one narrow hop.
+    """Three routes of which each pair shares one narrow hop.
 
-    The hop from r to b blocks z: otherwise a way over z and that hop would share with nobody.
+    The hop from r to b blocks z: a route over z and that hop would share no narrow hop.
     """
     wide = dict.fromkeys(("am", "nq", "rb", "no", "pb", "az", "zq", "ro"), 10**20)
     narrow = dict.fromkeys(("mn", "op", "qr"), capacity)
@@ -339,11 +339,11 @@ def three_that_share(capacity: int) -> Book:
 def test_three_routes_that_share_hops_in_pairs_carry_half_of_them_rounded_down(amount: int, carried: bool) -> None:
     book = three_that_share(7)
 
-    found = exact_routes(book, 0, 1, amount, 6, 3, Work(PLENTY))
+    payment = exact_routes(book, 0, 1, amount, 6, 3, Work(PLENTY))
 
     assert most_by_trying(book, 6, 3) == 10
-    assert (found.amount == amount) is carried
-    assert_sound(book, found, 6, 3)
+    assert (payment.amount == amount) is carried
+    assert_sound(book, payment, 6, 3)
 
 
 @pytest.mark.parametrize("paths", [4, 5])

@@ -1,4 +1,4 @@
-"""Payments: what a hop can carry, which way value takes, all or nothing, and why something was refused."""
+"""Payments: capacity of a hop, choice of routes, atomicity, and reasons of refusals."""
 
 from typing import Any
 
@@ -197,7 +197,7 @@ def test_a_payment_that_moves_other_positions_is_rolled_back() -> None:
     ledger = book(("B", "A", 100), ("C", "B", 100))
     way = tuple(sorted((0, 1), key=lambda h: ledger.debtor[h]))
 
-    # The routes end at C, but the payment is said to be for B.
+    # The routes end at C, but the receiver is B.
     drifted = PaymentProcessor(ledger, Settings()).carry_out((Route(way, UNIT),), 0, 1, UNIT)
 
     assert isinstance(drifted, Drifted)
@@ -338,9 +338,10 @@ def test_payments_keep_every_invariant_of_the_ledger() -> None:
 
     @given(networks, payments, st.sampled_from(["greedy", "exact"]))
     def keep_every_law(lines: list[tuple[int, int, int]], payments: list[tuple[int, int, int]], mode: str) -> None:
-        everybody = [("p0", f"p{n}", 0) for n in range(1, 6) if not any(line[:2] == (0, n) for line in lines)]
+        unused = [("p0", f"p{n}", 0) for n in range(1, 6) if not any(line[:2] == (0, n) for line in lines)]
         run = headless(
-            network(*((f"p{one}", f"p{other}", limit) for one, other, limit in lines), *everybody), routing_mode=mode
+            network(*((f"p{creditor}", f"p{debtor}", limit) for creditor, debtor, limit in lines), *unused),
+            routing_mode=mode,
         )
         ledger = run.run.network.ledgers["UAH"].book
 
@@ -384,8 +385,8 @@ def test_an_interrupted_search_leaves_no_trace(step: int) -> None:
 
     names = ledger.people.index
     try:
-        found = greedy_routes(ledger, names["S"], names["R"], 100 * UNIT, 6, 3, Cut(10**6))
-        assert isinstance(found, Found)
+        routes = greedy_routes(ledger, names["S"], names["R"], 100 * UNIT, 6, 3, Cut(10**6))
+        assert isinstance(routes, Found)
     except WorkSpent:
         pass
 

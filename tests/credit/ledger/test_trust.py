@@ -1,4 +1,4 @@
-"""Limits that grow: they stay amounts."""
+"""Growing limits stay valid amounts."""
 
 import pytest
 

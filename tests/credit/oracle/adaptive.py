@@ -1,4 +1,4 @@
-"""When the adaptive policy clears an equivalent, and how deep: the whole history is read again at every decision."""
+"""When the adaptive policy clears an equivalent, and how deep; every decision reads the whole history."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ PREFIX = "SIMULATOR_CLEARING_ADAPTIVE_"
 
 @dataclass(frozen=True)
 class Decision:
-    """What the policy says about one equivalent at one tick."""
+    """The decision of the policy for one equivalent at one tick."""
 
     should_run: bool
     reason: str
@@ -38,7 +38,7 @@ class Policy:
         return self.knobs.ratio(PREFIX + name)
 
     def observe(self, attempted: int, rejected_no_capacity: int) -> None:
-        """Takes in one tick; called before the decision of that tick."""
+        """Record one tick; called before the decision of that tick."""
         self.signals.append((max(0, attempted), max(0, rejected_no_capacity)))
 
     def rate(self) -> Fraction:
@@ -89,7 +89,7 @@ class Policy:
         return bool(self.calls) and tick - self.calls[-1][0] < self.interval()
 
     def interval(self) -> int:
-        """Ticks to wait after the last call; more after each call in a row that cleared nothing."""
+        """Ticks to wait after the last call; doubles with each consecutive call that cleared nothing."""
         streak = 0
         for _, volume in reversed(self.calls):
             if volume >= Fraction(1, 10**9):
@@ -110,8 +110,8 @@ class Policy:
 
     def scaled(self, pressure: Fraction, name: str, hard: str) -> int:
         least, most, ceiling = self.number(f"{name}_MIN"), self.number(f"{name}_MAX"), self.knobs.number(hard)
-        wanted = floor(least + pressure * (most - least))
-        return max(1, min(max(wanted, least), most, ceiling))
+        raw = floor(least + pressure * (most - least))
+        return max(1, min(max(raw, least), most, ceiling))
 
     def called(self, tick: int, volume: Fraction) -> None:
         self.calls.append((tick, volume))

@@ -1,4 +1,4 @@
-"""How much is paid: the ceiling out of limits, debts and caps, the draw, the rounding, how often large sums come."""
+"""Amounts of payments: the ceiling from limits, debts and caps, the draw, rounding, frequency of large amounts."""
 
 from fractions import Fraction
 from math import log
@@ -15,7 +15,7 @@ USUAL_MEDIAN = 50.0
 
 
 def upper_limit(world: World, live: Lines, sender: str, receiver: str, equivalent: str) -> Fraction:
-    """What the lines around both ends leave, with the bonus for a receiver that owes the sender."""
+    """The headroom of both ends, with the bonus for a receiver that owes the sender."""
     out = max(line.limit for (_, _, debtor), line in live.items() if debtor == sender)
     into = max(line.limit for (_, creditor, _), line in live.items() if creditor == receiver)
     owes = sum((debt for (code, who, _), debt in world.debts.items() if (code, who) == (equivalent, sender)), NOTHING)
@@ -41,7 +41,7 @@ def reciprocity(world: World) -> Fraction:
 def amount(
     world: World, live: Lines, sender: str, receiver: str, equivalent: str, profile: Profile, draw: Random
 ) -> Fraction | None:
-    """Whole cents, or None where the position is skipped."""
+    """Whole cents, or None if the position is skipped."""
     ceiling = min(
         upper_limit(world, live, sender, receiver, equivalent),
         bound(world, live, sender, receiver, equivalent, profile),
@@ -57,7 +57,7 @@ def demand(
 
 
 def bound(world: World, live: Lines, sender: str, receiver: str, equivalent: str, profile: Profile) -> Fraction:
-    """The cap and the largest amount of the model; without both, percentiles need none, and limits bound the rest."""
+    """The smaller of cap and largest amount of the model; without both, limits bound models without percentiles."""
     model, cap = profile.model(equivalent), world.knobs.cap()
     bounds = [] if cap is None else [cap]
     if model is not None and model.max is not None:
@@ -92,7 +92,7 @@ def up_to_ceiling(ceiling: Fraction, equivalent: str, profile: Profile, draw: Ra
         paid = up_to(CENT, least)
     if paid <= 0 or paid > ceiling:
         return None
-    return paid if comes_now(profile, model, paid, ceiling, draw) else None
+    return paid if is_accepted(profile, model, paid, ceiling, draw) else None
 
 
 def least_of(model: Model | None, ceiling: Fraction) -> Fraction | None:
@@ -138,12 +138,12 @@ def bell(model: Model, low: float, top: float) -> tuple[float, float]:
 
 
 def acceptance(factor: float, paid: float, p50: float) -> float:
-    """How often an amount is let through, 0 to 1."""
+    """The probability that an amount is accepted."""
     damping = 1 + factor * log(max(paid / p50, 0.1))
     return 0.0 if damping <= 0 else min(1.0, max(0.0, 1 / damping))
 
 
-def comes_now(profile: Profile, model: Model | None, paid: Fraction, ceiling: Fraction, draw: Random) -> bool:
+def is_accepted(profile: Profile, model: Model | None, paid: Fraction, ceiling: Fraction, draw: Random) -> bool:
     if profile.periodicity == 1:
         return True
     p50 = None if model is None else percentile(model.p50, model, ceiling)

@@ -1,4 +1,4 @@
-"""Clearing of one equivalent: list every cycle of the shortest length, clear the best, begin again."""
+"""Clearing of one equivalent: list every cycle of the shortest length, clear the best, repeat."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SHORTEST = 3
 
 @dataclass(frozen=True)
 class Cleared:
-    """A cycle that was cleared: its ids from the smallest on, each owing the next, and the amount taken off."""
+    """A cleared cycle: its ids from the smallest on, each owing the next, and the amount."""
 
     cycle: tuple[str, ...]
     amount: Fraction
@@ -26,7 +26,7 @@ def takes_part(policy: Mapping[str, Any]) -> bool:
 
 
 def cycles(edges: Mapping[tuple[str, str], Fraction], length: int) -> Iterator[tuple[str, ...]]:
-    """All simple cycles of so many edges, each once, from its smallest id on."""
+    """All simple cycles of `length` edges, each once, from its smallest id on."""
     owed_by: dict[str, list[str]] = {}
     for debtor, creditor in sorted(edges):
         owed_by.setdefault(debtor, []).append(creditor)
@@ -48,9 +48,9 @@ def cycles(edges: Mapping[tuple[str, str], Fraction], length: int) -> Iterator[t
 def best_cycle(edges: Mapping[tuple[str, str], Fraction], depth: int) -> Cleared | None:
     """Fewest edges, then the largest amount, then the smallest ids."""
     for length in range(SHORTEST, depth + 1):
-        found = [Cleared(cycle, min(edges[hop] for hop in around(cycle))) for cycle in cycles(edges, length)]
-        if found:
-            return min(found, key=lambda cleared: (-cleared.amount, cleared.cycle))
+        candidates = [Cleared(cycle, min(edges[hop] for hop in around(cycle))) for cycle in cycles(edges, length)]
+        if candidates:
+            return min(candidates, key=lambda cleared: (-cleared.amount, cleared.cycle))
     return None
 
 
@@ -61,7 +61,7 @@ def around(cycle: tuple[str, ...]) -> list[tuple[str, str]]:
 def greedy_clearing(
     debts: Mapping[Name, Fraction], lines: Lines, depth: int, max_cycles: int = 100, equivalent: str | None = None
 ) -> list[Cleared]:
-    """The cycles one call clears, in order; `debts` stay as they are. Every participant counts as active."""
+    """The cycles that one call clears, in order; `debts` stay unchanged. Every participant counts as active."""
     codes = {name[0] for name in debts} if equivalent is None else {equivalent}
     if len(codes) > 1:
         raise AssertionError("one call clears one equivalent")
@@ -87,7 +87,7 @@ def is_clearable(lines: Lines, name: Name) -> bool:
 
 
 def clear(world: World, equivalent: str, depth: int) -> list[Cleared]:
-    """Carries out one clearing call on the books."""
+    """Apply one clearing call to the books."""
     active: Debts = {
         name: amount
         for name, amount in world.debts.items()

@@ -1,4 +1,4 @@
-"""How limits move: up where clearing went through, down where lines are overloaded."""
+"""Drift of limits: up along cleared lines, down on overloaded ones."""
 
 from fractions import Fraction
 
@@ -30,7 +30,7 @@ def rate(world: World, name: str) -> Fraction:
 
 
 def lines_of(equivalent: str, done: list[Cleared]) -> list[Name]:
-    """The lines of the debts that were cleared, each once."""
+    """The lines of cleared debts, each once."""
     return sorted({(equivalent, creditor, debtor) for cleared in done for debtor, creditor in around(cleared.cycle)})
 
 

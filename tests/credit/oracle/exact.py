@@ -1,4 +1,4 @@
-"""The most that up to three routes can carry together: every set of routes is tried, each solved in closed form.
+"""The largest payment over up to three routes: every set of routes is tried, each solved in closed form.
 
 For two or three routes the largest sum is the cheapest cover of the routes by shared hops: single hops, pairs and
 triples, or half of each pair.
@@ -33,13 +33,13 @@ def most_payable(
     """The largest payment for which a set of up to `max_paths` (three at most) routes exists, in whole atoms."""
     if max_paths > 3:
         raise AssertionError("closed form for at most three routes")
-    found = legal_paths(hops, policies, sender, receiver, max_hops)
-    count = min(max_paths, len(found))
-    return max((carried(hops, chosen) for chosen in combinations(found, count)), default=NOTHING)
+    legal = legal_paths(hops, policies, sender, receiver, max_hops)
+    count = min(max_paths, len(legal))
+    return max((carried(hops, chosen) for chosen in combinations(legal, count)), default=NOTHING)
 
 
 def carried(hops: Mapping[Hop, Fraction], chosen: tuple[Path, ...]) -> Fraction:
-    """What these routes carry together at best."""
+    """The most that these routes carry together."""
     tightest: dict[frozenset[int], Fraction] = {}
     users = range(len(chosen))
     for size in users:

@@ -20,7 +20,7 @@ def scenario(people: str, lines: Sequence[tuple[str, str, Any]], **more: Any) ->
 
 
 def owing(debts: Mapping[str, Any]) -> Debts:
-    """Debts out of `{"A>B": 30}`: A owes B 30."""
+    """Debts from `{"A>B": 30}`: A owes B 30."""
     return {("UAH", *pair.split(">")): exact(amount) for pair, amount in debts.items()}  # type: ignore[misc]
 
 

@@ -1,6 +1,6 @@
-"""Yardsticks that know nothing of ticks: the largest flow between two nodes, the largest circulation of debts.
+"""Independent optima: the largest flow between two nodes, the largest circulation of debts.
 
-The circulation is found twice, by cancelling cycles that still gain and by networkx's network simplex.
+The circulation is computed twice, by cancelling negative cycles and by the network simplex of networkx.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ Edge = tuple[str, str]
 
 
 def max_flow(capacities: Mapping[Edge, Fraction], source: str, sink: str) -> Fraction:
-    """Edmonds and Karp: shortest augmenting paths until there is none; hops, policies and paths are not bounded."""
+    """Edmonds and Karp: shortest augmenting paths until none is left; no bounds on hops, policies or paths."""
     residual = dict(capacities)
     total = NOTHING
     while True:
@@ -46,7 +46,7 @@ def breadth_first(residual: Mapping[Edge, Fraction], source: str) -> dict[str, s
 
 
 def optimal_circulation(debts: Mapping[Edge, Fraction]) -> Fraction:
-    """The most that can be taken off all debts together without changing any position: negative cycles cancelled."""
+    """The largest total reduction of debts that changes no position, by cancelling negative cycles."""
     capacity = dict(debts)
     back = dict.fromkeys(debts, NOTHING)
     while True:
@@ -60,7 +60,7 @@ def optimal_circulation(debts: Mapping[Edge, Fraction]) -> Fraction:
 
 
 def gaining_cycle(capacity: Mapping[Edge, Fraction], back: Mapping[Edge, Fraction]) -> list[tuple[Edge, bool]] | None:
-    """A cycle with more debts taken off than put back, by Bellman and Ford; None when nothing is left to gain."""
+    """A cycle that reduces more debts than it restores, by Bellman and Ford; None if there is none."""
     arcs = [(u, v, -1, ((u, v), True)) for (u, v), amount in sorted(capacity.items()) if amount > 0]
     arcs += [(v, u, 1, ((u, v), False)) for (u, v), amount in sorted(back.items()) if amount > 0]
     nodes = sorted({node for edge in capacity for node in edge})

@@ -1,4 +1,4 @@
-"""The settings of section 5 as the oracle reads them: environment names to values, everything else at its default."""
+"""Settings as the oracle reads them: environment names to values, the rest at their defaults."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -38,15 +38,15 @@ DEFAULTS = {
 
 
 class Knobs:
-    """Answers by the name of the variable; names the oracle has no use for are refused."""
+    """Settings by the name of their variable; names that the oracle does not use raise."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self.given = {**DEFAULTS, **{name: value for name, value in settings.items() if value != ""}}
-        # The cadence of the cold start follows the static one unless it is given.
+        # The cadence of the cold start defaults to the static one,
         self.given.setdefault(
             "SIMULATOR_CLEARING_ADAPTIVE_WARMUP_FALLBACK_CADENCE", self.given["SIMULATOR_CLEARING_EVERY_N_TICKS"]
         )
-        # And so does the least depth follow the greatest.
+        # and the least depth to the greatest.
         least, most = (f"SIMULATOR_CLEARING_ADAPTIVE_MAX_DEPTH_{end}" for end in ("MIN", "MAX"))
         self.given.setdefault(least, self.given[most])
         unknown = sorted(set(settings) - set(self.given))
@@ -66,7 +66,7 @@ class Knobs:
         return self.word(name) not in ("0", "false", "off", "no")
 
     def cap(self) -> Fraction | None:
-        """The ceiling of every payment; None where there is none."""
+        """The ceiling of every payment; None if there is none."""
         if self.word("SIMULATOR_REAL_AMOUNT_CAP") in ("none", "off"):
             return None
         return down_to(CENT, self.ratio("SIMULATOR_REAL_AMOUNT_CAP"))

@@ -1,4 +1,4 @@
-"""The books: capacity of a hop, what a hop does to debts, laws that hold after everything, the text to digest."""
+"""The books: capacity of a hop, its effect on debts, invariants, and the text of the digest."""
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -8,7 +8,7 @@ from tests.credit.oracle.world import Debts, Lines, Name, World
 
 
 def capacities(world: World, equivalent: str) -> dict[tuple[str, str], Fraction]:
-    """What each hop u to v can carry, zero included; a hop without an open line is absent."""
+    """The capacity of each hop u to v, zero included; a hop without an open line is absent."""
     return {
         (debtor, creditor): max(
             NOTHING,
@@ -19,7 +19,7 @@ def capacities(world: World, equivalent: str) -> dict[tuple[str, str], Fraction]
 
 
 def apply_hop(debts: Debts, equivalent: str, payer: str, payee: str, amount: Fraction) -> None:
-    """First what the payee owes the payer, then a new debt of the payer."""
+    """Pay back what the payee owes the payer, then add a debt of the payer."""
     back = min(amount, debts.get((equivalent, payee, payer), NOTHING))
     change(debts, (equivalent, payee, payer), -back)
     change(debts, (equivalent, payer, payee), amount - back)
@@ -34,7 +34,7 @@ def change(debts: Debts, name: Name, by: Fraction) -> None:
 
 
 def positions(debts: Mapping[Name, Fraction], equivalent: str) -> dict[str, Fraction]:
-    """What each participant is owed less what it owes; those at zero are absent."""
+    """Claims minus debts of each participant; positions of zero are absent."""
     net: dict[str, Fraction] = {}
     for (code, debtor, creditor), amount in debts.items():
         if code == equivalent:
@@ -58,7 +58,7 @@ def broken_laws(debts: Debts, lines: Lines) -> list[str]:
 
 
 def digest_text(world: World, tick: int) -> Iterator[str]:
-    """The lines that the ledger digest takes in after a tick."""
+    """The lines that the ledger digest includes after a tick."""
     yield f"tick|{tick}\n"
     for equivalent in world.equivalents:
         for (code, debtor, creditor), amount in sorted(world.debts.items()):

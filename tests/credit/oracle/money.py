@@ -20,7 +20,7 @@ def exact(value: Any) -> Fraction:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a member of a document is a finite number; true and false are none."""
+    """Whether a member of a document is a finite number; booleans are not."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return False
     return Decimal(value).is_finite()
@@ -35,7 +35,7 @@ def up_to(step: Fraction, amount: Fraction) -> Fraction:
 
 
 def text(amount: Fraction, digits: int) -> str:
-    """Plain decimal text with exactly so many digits after the point; nothing may be lost."""
+    """Plain decimal text with exactly `digits` digits after the point; raises if digits would be lost."""
     scaled = amount * 10**digits
     if scaled.denominator != 1:
         raise AssertionError(f"{amount} has more than {digits} decimals")

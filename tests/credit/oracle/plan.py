@@ -1,4 +1,4 @@
-"""What a tick plans: the budget, the shuffled candidates, acceptance, receiver and amount of each position."""
+"""The plan of a tick: budget, shuffled candidates, acceptance, receiver and amount of each position."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -48,20 +48,20 @@ def budget(world: World, tick: int, intensity: int) -> int:
 
 
 def planned(world: World, seed: int, tick: int, intensity: int) -> tuple[list[Planned], list[Demand]]:
-    """The payments of one tick, in order, against the debts as they stand, and the demand independent of debts.
+    """The payments of one tick, in order, against the current debts, and the demand independent of debts.
 
     A demand has the number of the payment planned at its position, or None.
     """
-    wanted = budget(world, tick, intensity)
+    count = budget(world, tick, intensity)
     sim_time_ms = tick * world.knobs.number("SIMULATOR_TICK_MS_BASE")
     live = {equivalent: world.live_lines(equivalent) for equivalent in world.equivalents}
     candidates = sorted(name for lines in live.values() for name in lines)
     Random(tick_seed(seed, tick)).shuffle(candidates)
     profiles = {who: profile_of(world, who) for who in world.participants}
-    found: list[Planned] = []
+    payments: list[Planned] = []
     demands: list[Demand] = []
-    for position in range(POSITIONS_PER_ACTION * wanted):
-        if not candidates or len(found) == wanted == len(demands):
+    for position in range(POSITIONS_PER_ACTION * count):
+        if not candidates or len(payments) == count == len(demands):
             break
         equivalent, _, sender = candidates[position % len(candidates)]
         profile = profiles[sender]
@@ -81,12 +81,12 @@ def planned(world: World, seed: int, tick: int, intensity: int) -> tuple[list[Pl
         paid = demanded
         if not profile.fixed_demand:
             paid = amount(world, live[equivalent], sender, to, equivalent, profile, again)
-        seq = len(found) if paid is not None and len(found) < wanted else None
-        if demanded is not None and len(demands) < wanted:
+        seq = len(payments) if paid is not None and len(payments) < count else None
+        if demanded is not None and len(demands) < count:
             demands.append((seq, equivalent, demanded))
         if seq is not None and paid is not None:
-            found.append((seq, sender, to, equivalent, text(paid, 2)))
-    return found, demands
+            payments.append((seq, sender, to, equivalent, text(paid, 2)))
+    return payments, demands
 
 
 def plan(
@@ -97,7 +97,7 @@ def plan(
     settings: Mapping[str, str] = {},
     debts: Debts | None = None,
 ) -> list[Planned]:
-    """The plan of one tick of a scenario as it is in its file, with these debts and none else."""
+    """The plan of one tick of an unchanged scenario with exactly these debts."""
     world = world_of(scenario, settings)
     world.debts = dict(debts or {})
     return planned(world, seed, tick, intensity)[0]

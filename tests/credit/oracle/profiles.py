@@ -1,4 +1,4 @@
-"""What a participant's profile says: inheritance, defaults for what is absent or malformed, presets by id."""
+"""Profiles: inheritance, defaults for absent or malformed values, presets by id."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -81,7 +81,7 @@ class Profile:
         return self.models.get(equivalent, self.preset_model)
 
     def acceptance(self, intensity: int) -> float:
-        """Between two points the straight line through them; beyond the outermost ones those hold."""
+        """Linear between two points, constant beyond the outermost ones."""
         if not self.base_p:
             return self.tx_rate
         held = min(max(intensity, min(self.base_p)), max(self.base_p))
@@ -93,7 +93,7 @@ class Profile:
         return float((1 - weight) * self.base_p[below] + weight * self.base_p[above])
 
     def weight(self, equivalent: str) -> float:
-        """The share of acceptance left to an equivalent."""
+        """The factor of an equivalent on the acceptance rate."""
         if self.equivalent_weights is None:
             return 1.0
         largest = max(self.equivalent_weights.values(), default=0.0)
@@ -125,7 +125,7 @@ def profile_of(world: World, who: str) -> Profile:
 
 
 def take_preset(profile: Profile, profile_id: str, props: Mapping[str, Any]) -> None:
-    """Fills in the keys that the scenario does not give at all."""
+    """Fill in the keys that the scenario leaves out."""
     rate, groups, (p50, p90, least) = PRESETS[profile_id]
     if "tx_rate" not in props:
         profile.tx_rate = rate
@@ -208,16 +208,16 @@ def read_demand(profile: Profile, value: Any) -> None:
 
 def read_base_p(profile: Profile, value: Any) -> None:
     pairs = value if isinstance(value, list) else [[0, value]]
-    found: dict[int, Fraction] = {}
+    points: dict[int, Fraction] = {}
     for pair in pairs:
         if not isinstance(pair, list) or len(pair) != 2 or not is_number(pair[1]):
             return
         if not isinstance(pair[0], int) or isinstance(pair[0], bool) or not 0 <= pair[0] <= 100:
             return
-        if any(pair[0] <= before for before in found):
+        if any(pair[0] <= before for before in points):
             return
-        found[pair[0]] = min(Fraction(1), max(Fraction(0), exact(pair[1])))
-    profile.base_p = found
+        points[pair[0]] = min(Fraction(1), max(Fraction(0), exact(pair[1])))
+    profile.base_p = points
 
 
 def read_cluster_bias(profile: Profile, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Who is paid: what the sender can reach, then chains, weights of groups, and a group at random."""
+"""Choice of the receiver: reach of the sender, then chains, weights of groups, and a group at random."""
 
 from random import Random
 

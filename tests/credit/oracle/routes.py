@@ -1,4 +1,4 @@
-"""How a payment finds its way: every simple path in order of length and ids is tried, nothing is remembered."""
+"""Routes of a payment: every simple path is tried in order of length and ids, without caches."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Outcome:
 
 
 def hops_left(hops: Mapping[Hop, Fraction], receiver: str) -> dict[str, int]:
-    """The fewest hops from each node to the receiver, whatever policies say: a bound that prunes hopeless walks."""
+    """The fewest hops from each node to the receiver, regardless of policies: a bound that prunes hopeless walks."""
     left, level = {receiver: 0}, [receiver]
     while level:
         level = sorted({u for u, v in hops if v in level and u not in left})
@@ -37,7 +37,7 @@ def hops_left(hops: Mapping[Hop, Fraction], receiver: str) -> dict[str, int]:
 
 
 def paths(hops: Mapping[Hop, Fraction], sender: str, receiver: str, length: int) -> Iterator[tuple[str, ...]]:
-    """All simple paths of exactly so many hops, smallest sequence of ids first."""
+    """All simple paths of exactly `length` hops, smallest sequence of ids first."""
     left = hops_left(hops, receiver)
     ahead: dict[str, list[str]] = {}
     for u, v in sorted(hops):
@@ -89,10 +89,10 @@ def routes(
     max_hops: int = 6,
     max_paths: int = 3,
 ) -> Outcome:
-    """Routes of a payment over hops with these capacities; a hop of capacity zero is a line all the same."""
+    """Routes of a payment over hops with these capacities; a hop of capacity zero still counts as a line."""
     residual, missing = dict(hops), amount
-    found: list[Route] = []
-    while missing > 0 and len(found) < max_paths:
+    chosen: list[Route] = []
+    while missing > 0 and len(chosen) < max_paths:
         path = best_path(residual, policies, sender, receiver, max_hops)
         if path is None:
             break
@@ -101,15 +101,15 @@ def routes(
         for hop in along:
             residual[hop] -= carried
         missing -= carried
-        found.append((path, carried))
+        chosen.append((path, carried))
     if missing == 0:
-        return Outcome(tuple(found))
+        return Outcome(tuple(chosen))
     joined = hops_left(hops, receiver).get(sender, max_hops + 1) <= max_hops
     return Outcome(code=NO_CAPACITY if joined else NO_ROUTE)
 
 
 def is_hopeless(world: World, sender: str, receiver: str, equivalent: str) -> bool:
-    """Whether no allowed path leads there even if every circle were cleared: debts the other way may stay."""
+    """Whether no allowed path exists even after clearing every circle; debts in the other direction may stay."""
     empty = {
         (debtor, creditor): line.limit + world.debt(equivalent, creditor, debtor)
         for (_, creditor, debtor), line in world.open_lines(equivalent).items()
@@ -124,7 +124,7 @@ def policies_of(world: World, equivalent: str) -> Policies:
 
 
 def pay(world: World, sender: str, receiver: str, equivalent: str, amount: Fraction) -> Outcome:
-    """Finds the routes of a payment and applies them, all or none."""
+    """Find the routes of a payment and apply all or none."""
     if sender not in world.participants or receiver not in world.participants:
         return Outcome(code="PARTICIPANT_NOT_FOUND")
     limits = (world.knobs.number("ROUTING_MAX_HOPS"), world.knobs.number("ROUTING_MAX_PATHS"))

@@ -1,4 +1,4 @@
-"""A whole run of the oracle: the phases of a tick one after the other, and everything that came of it."""
+"""A run of the oracle: the phases of each tick, and their results."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -38,7 +38,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Order:
-    """A payment to be tried: the tick in whose plan it stands, its line in that plan, how much of it was wanted."""
+    """A payment to attempt: the tick of its plan, its entry in that plan, and the demand it serves."""
 
     tick: int
     action: Planned
@@ -92,13 +92,13 @@ class OracleRun:
 def run(
     scenario: Mapping[str, Any], seed: int, ticks: int, intensity: int = 100, settings: Mapping[str, str] = {}
 ) -> OracleRun:
-    """Runs a scenario from tick 0; work limits are never reached."""
+    """Run a scenario from tick 0; work limits are never reached."""
     world = world_of(scenario, settings)
     policies = {equivalent: Policy(world.knobs) for equivalent in world.equivalents}
     ran, plans, books = OracleRun(), sha256(), sha256()
     queue: list[Order] = []
     for index in range(ticks):
-        tick = one_tick(world, policies, ran.counters, queue, seed, index, intensity)
+        tick = run_tick(world, policies, ran.counters, queue, seed, index, intensity)
         queue = queue_after(world, queue, tick, intensity, ran.counters)
         for action in tick.plan:
             plans.update(("|".join(str(part) for part in (index, *action)) + "\n").encode())
@@ -110,7 +110,7 @@ def run(
     return ran
 
 
-def one_tick(
+def run_tick(
     world: World,
     policies: dict[str, Policy],
     counters: Counters,
@@ -123,7 +123,7 @@ def one_tick(
     sim_time_ms = index * world.knobs.number("SIMULATOR_TICK_MS_BASE")
     tick.injected = apply_due(world, sim_time_ms)
     due, silent = dated(world, sim_time_ms), budget(world, index, intensity) == 0
-    first = [dated_action(seq, one) for seq, one in enumerate(one for one in due if one.payment is not None)]
+    first = [dated_action(seq, event) for seq, event in enumerate(entry for entry in due if entry.payment is not None)]
     rest, demands = planned(world, seed, index, intensity)
     tick.plan = first + [(action[0] + len(first), *action[1:]) for action in rest]
     by_seq = {seq: amount for seq, _, amount in demands if seq is not None}
@@ -135,7 +135,7 @@ def one_tick(
     execute(world, tick, counters, due)
     for equivalent in world.equivalents:
         fresh = [amount for _, code, amount in demands if code == equivalent]
-        known = [one for one in first if one[1] in world.participants and one[2] in world.participants]
+        known = [action for action in first if action[1] in world.participants and action[2] in world.participants]
         fresh += [exact(action[4]) for action in known if action[3] == equivalent]
         tick.demand[equivalent] = (sum(fresh, Fraction(0)), *paid_in(tick, equivalent))
     tick.waiting = len(queue_after(world, queue, tick, intensity, Counters()))
@@ -153,15 +153,15 @@ def one_tick(
     return tick
 
 
-def dated_action(seq: int, one: Dated) -> Planned:
-    if one.payment is None:
+def dated_action(seq: int, entry: Dated) -> Planned:
+    if entry.payment is None:
         raise AssertionError("a clearing is no payment")
-    sender, receiver, amount = one.payment
-    return seq, sender, receiver, one.equivalent, text(amount, 2)
+    sender, receiver, amount = entry.payment
+    return seq, sender, receiver, entry.equivalent, text(amount, 2)
 
 
 def paid_in(tick: OracleTick, equivalent: str) -> tuple[Fraction, Fraction]:
-    """How much was paid of what was wanted, now or earlier, and all that was paid."""
+    """The paid part of the demand, now or earlier, and the paid volume."""
     served = volume = Fraction(0)
     for order, outcome in zip(tick.tried, tick.outcomes, strict=True):
         if outcome.code is None and order.action[3] == equivalent:
@@ -172,7 +172,7 @@ def paid_in(tick: OracleTick, equivalent: str) -> tuple[Fraction, Fraction]:
 
 
 def allowed(world: World) -> int | None:
-    """How many payments the rate limit lets through in a tick; None where there is no limit."""
+    """How many payments the rate limit allows in a tick; None without a limit."""
     limit = world.knobs.ratio("SIMULATOR_MAX_PAYMENTS_PER_SEC")
     if limit <= 0:
         return None
@@ -180,26 +180,26 @@ def allowed(world: World) -> int | None:
 
 
 def queue_after(world: World, queue: list[Order], tick: OracleTick, intensity: int, counters: Counters) -> list[Order]:
-    """Who waits after a tick, the oldest first; what does not wait is dropped."""
+    """The waiting payments after a tick, oldest first; the others are dropped."""
     silent = budget(world, tick.tick, intensity) == 0
-    left = [one for one in queue if silent or one not in tick.tried]
-    held = [one for one in tick.own if one not in tick.tried]
-    everybody = left + held
+    left = [order for order in queue if silent or order not in tick.tried]
+    held = [order for order in tick.own if order not in tick.tried]
+    waiting = left + held
     most = world.knobs.number("SIMULATOR_QUEUE_MAX") if world.knobs.word("SIMULATOR_ON_LIMIT") == "wait" else 0
-    kept = everybody[: max(most, len(left) if silent else 0)]
-    counters.dropped_total += len(everybody) - len(kept)
-    return kept
+    waiting_after = waiting[: max(most, len(left) if silent else 0)]
+    counters.dropped_total += len(waiting) - len(waiting_after)
+    return waiting_after
 
 
 def execute(world: World, tick: OracleTick, counters: Counters, due: list[Dated]) -> None:
-    """Every payment in its turn; a dated clearing comes between the dated payments around it."""
+    """Apply every payment in order; a dated clearing runs between the dated payments around it."""
     turns: list[Dated | Order] = []
     payments = iter(tick.tried)
-    mine = sum(one.payment is not None for one in due)
+    mine = sum(entry.payment is not None for entry in due)
     mine = sum(order in tick.tried for order in tick.own[:mine])
-    for one in due:
-        if one.payment is None:
-            turns.append(one)
+    for entry in due:
+        if entry.payment is None:
+            turns.append(entry)
         elif mine:
             turns.append(next(payments))
             mine -= 1
@@ -236,7 +236,7 @@ def clear_adaptively(world: World, policies: dict[str, Policy], tick: OracleTick
     for equivalent in world.equivalents:
         policy = policies[equivalent]
         decision = Decision(False, GUARDED, policy.rate()) if guarded else policy.decide(tick.tick)
-        # Each equivalent is judged at every tick; the cap only keeps it from running.
+        # Each equivalent is judged at every tick; the cap only prevents the call.
         if most > 0 and len(tick.calls) - before >= most and not guarded:
             decision = Decision(False, TOO_MANY, decision.rate)
         if silent:
@@ -248,7 +248,7 @@ def clear_adaptively(world: World, policies: dict[str, Policy], tick: OracleTick
 
 
 def is_guarded(world: World, tick: OracleTick) -> bool:
-    """Whether so much waits, or was under way at once, that nothing is cleared; one payment is made at a time."""
+    """Whether the queue or the calls in flight exceed their thresholds; the oracle has one call in flight at most."""
     limits = (
         (world.knobs.number(PREFIX + "QUEUE_DEPTH_THRESHOLD"), tick.waiting),
         (world.knobs.number(PREFIX + "INFLIGHT_THRESHOLD"), min(1, len(tick.tried))),

@@ -1,4 +1,4 @@
-"""Events of a scenario: which are due, how stress multiplies rates, what injections change."""
+"""Events of a scenario: due times, multipliers of stress, effects of injections."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MOST_STRESS = 10.0
 
 
 def is_first_tick_after(time: Any, sim_time_ms: int, tick_ms: int) -> bool:
-    """Whether an event fires now: at the first tick at or after its time; words for times never fire."""
+    """Whether an event fires now: at the first tick at or after its time; times in words never fire."""
     return isinstance(time, int) and sim_time_ms - tick_ms < time <= sim_time_ms
 
 
@@ -40,7 +40,7 @@ def concerns(scope: Any, sender: Participant) -> bool:
 
 
 def stressed_rate(world: World, sender: Participant, rate: float, sim_time_ms: int) -> float:
-    """The rate times every active multiplier, in the order of the file, held between 0 and 1."""
+    """The rate times every active multiplier, in the order of the file, clamped to 0 to 1."""
     for event in world.scenario.get("events", []):
         if not is_stressing(event, sim_time_ms):
             continue
@@ -54,7 +54,7 @@ def stressed_rate(world: World, sender: Participant, rate: float, sim_time_ms: i
 
 
 def apply_due(world: World, sim_time_ms: int) -> list[tuple[int, int, int, Fraction]]:
-    """Carries out the injections that are due: index of the event, applied, skipped, total injected."""
+    """Apply due injections; for each: index of the event, applied, skipped, total injected."""
     tick_ms = world.knobs.number("SIMULATOR_TICK_MS_BASE")
     broken = []
     for index, event in enumerate(world.scenario.get("events", [])):
@@ -67,17 +67,17 @@ def apply_due(world: World, sim_time_ms: int) -> list[tuple[int, int, int, Fract
 
 @dataclass(frozen=True)
 class Dated:
-    """What an event of type payment or clearing does; a clearing has an equivalent alone."""
+    """The action of an event of type payment or clearing; a clearing has only an equivalent."""
 
     equivalent: str
     payment: tuple[str, str, Fraction] | None = None
 
 
 def dated(world: World, sim_time_ms: int) -> list[Dated]:
-    """The actions that are dated for now, in the order of the file."""
+    """The actions due now, in the order of the file."""
     tick_ms = world.knobs.number("SIMULATOR_TICK_MS_BASE")
     base = world.scenario.get("baseEquivalent")
-    found: list[Dated] = []
+    actions: list[Dated] = []
     for event in world.scenario.get("events", []):
         if event["type"] not in ("payment", "clearing") or not is_first_tick_after(event["time"], sim_time_ms, tick_ms):
             continue
@@ -86,11 +86,11 @@ def dated(world: World, sim_time_ms: int) -> list[Dated]:
         for entry in entries:
             if event["type"] == "payment" and entry:
                 who = entry["from"], entry["to"], exact(entry["amount"])
-                found.append(Dated(code(entry.get("equivalent", base)), who))
+                actions.append(Dated(code(entry.get("equivalent", base)), who))
             elif event["type"] == "clearing":
                 own = entry.get("equivalent", base)
-                found += [Dated(one) for one in (world.equivalents if own is None else [code(own)])]
-    return found
+                actions += [Dated(equivalent) for equivalent in (world.equivalents if own is None else [code(own)])]
+    return actions
 
 
 def inject(world: World, event: Mapping[str, Any]) -> tuple[int, int, Fraction]:

@@ -1,4 +1,4 @@
-"""A scenario as the oracle holds it: participants, lines and debts in plain dictionaries keyed by strings."""
+"""The state of the oracle: participants, lines and debts in plain dictionaries keyed by strings."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -16,7 +16,7 @@ Debts = dict[Name, Fraction]
 
 @dataclass
 class Line:
-    """A trustline; `original` is what drift measures growth and decay against."""
+    """A trustline; `original` is the base of growth and decay."""
 
     limit: Fraction
     policy: dict[str, Any] = field(default_factory=dict)

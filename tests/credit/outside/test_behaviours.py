@@ -1,4 +1,4 @@
-"""Behaviour of one's own: what it sees, what becomes of its proposals, what happens when it fails."""
+"""User-defined behaviours: their view, their proposals, and their failures."""
 
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal, localcontext
@@ -72,12 +72,12 @@ SCENARIO: dict[str, Any] = {
 
 
 @pytest.fixture(autouse=True)
-def _nobody_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def _empty_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {})
 
 
-class Doing:
-    """A behaviour that plans by a function and counts how often it was asked."""
+class CountingBehaviour:
+    """A behaviour that plans by a function and counts its calls."""
 
     version = 3
 
@@ -90,14 +90,14 @@ class Doing:
         return self._plan(view, draw)
 
 
-def plan_of(plan: Plan, **settings: str) -> tuple[Made, Doing]:
-    doing = Doing(plan)
-    register_behaviour("mine", doing)
+def plan_of(plan: Plan, **settings: str) -> tuple[Made, CountingBehaviour]:
+    behaviour = CountingBehaviour(plan)
+    register_behaviour("mine", behaviour)
     values = {"actions_per_tick_max": "10", "enable_inject": "on", **settings}
-    return made(from_value(SCENARIO), seed=42, settings=changed(Settings(), values), behaviour="mine"), doing
+    return made(from_value(SCENARIO), seed=42, settings=changed(Settings(), values), behaviour="mine"), behaviour
 
 
-def stepped(plan: Plan, ticks: int = 1, **settings: str) -> tuple[Headless, list[Event]]:
+def step_run(plan: Plan, ticks: int = 1, **settings: str) -> tuple[Headless, list[Event]]:
     headless = Headless(plan_of(plan, **settings)[0])
     headless.ask(Answers(headless.run))
     events: list[Event] = []
@@ -105,12 +105,12 @@ def stepped(plan: Plan, ticks: int = 1, **settings: str) -> tuple[Headless, list
     return headless, events
 
 
-def seen(look: Callable[[View, Draw], Any], before: Iterable[Pay] = (), ticks: int = 1) -> Any:
-    """What a look through the view gives at the last of some ticks."""
-    found: list[Any] = []
+def look_at_tick(look: Callable[[View, Draw], Any], before: Iterable[Pay] = (), ticks: int = 1) -> Any:
+    """The value of `look` at the last of some ticks."""
+    values: list[Any] = []
 
     def plan(view: View, draw: Draw) -> list[Proposal]:
-        found.append(look(view, draw))
+        values.append(look(view, draw))
         return []
 
     headless = Headless(plan_of(plan)[0])
@@ -118,7 +118,7 @@ def seen(look: Callable[[View, Draw], Any], before: Iterable[Pay] = (), ticks: i
     for payment in before:
         headless.do(payment)
     headless.step(ticks)
-    return found[-1]
+    return values[-1]
 
 
 def journal_of(plan: Made, folder: Path) -> FileJournal:
@@ -128,18 +128,18 @@ def journal_of(plan: Made, folder: Path) -> FileJournal:
 
 
 def test_proposals_become_payments_in_order() -> None:
-    _, events = stepped(lambda *_: [propose("ann", "cid", "UAH", Decimal("2.5")), propose("bea", "cid", "UAH", "3")])
+    _, events = step_run(lambda *_: [propose("ann", "cid", "UAH", Decimal("2.5")), propose("bea", "cid", "UAH", "3")])
 
-    paid = [(one.seq, one.sender, one.receiver, one.amount) for one in events if isinstance(one, TxUpdated)]
+    paid = [(event.seq, event.sender, event.receiver, event.amount) for event in events if isinstance(event, TxUpdated)]
     assert paid == [(0, "ann", "cid", "2.50"), (1, "bea", "cid", "3.00")]
 
 
 @pytest.mark.req("SIM-PAY-17")
 @pytest.mark.parametrize(
-    ("wanted", "code", "amount"),
+    ("proposal", "code", "amount"),
     [
         (propose("ann", "cid", "EUR", "1"), "EQUIVALENT_NOT_FOUND", "1.00"),
-        (propose("ann", "nobody", "UAH", "1"), "PARTICIPANT_NOT_FOUND", "1.00"),
+        (propose("ann", "stranger", "UAH", "1"), "PARTICIPANT_NOT_FOUND", "1.00"),
         (propose("a\ud800", "cid", "UAH", "1"), "PARTICIPANT_NOT_FOUND", "1.00"),
         (propose("x" * 10_000, "cid", "UAH", "1"), "PARTICIPANT_NOT_FOUND", "1.00"),
         (propose("ann", "ann", "UAH", "1"), "INVALID_INPUT", "1.00"),
@@ -158,8 +158,8 @@ def test_proposals_become_payments_in_order() -> None:
         (propose("ann", "dan", "UAH", "1"), "ROUTING_NO_ROUTE", "1.00"),
     ],
 )
-def test_an_invalid_proposal_is_a_failed_payment_with_a_code(wanted: Proposal, code: str, amount: str | None) -> None:
-    headless, events = stepped(lambda *_: [wanted, propose("bea", "cid", "UAH", 1)])
+def test_an_invalid_proposal_is_a_failed_payment_with_a_code(proposal: Proposal, code: str, amount: str | None) -> None:
+    headless, events = step_run(lambda *_: [proposal, propose("bea", "cid", "UAH", 1)])
 
     (failed,) = [event for event in events if isinstance(event, TxFailed)]
     assert failed.error.code == code
@@ -172,7 +172,7 @@ def test_an_invalid_proposal_is_a_failed_payment_with_a_code(wanted: Proposal, c
     "answer", [None, 7, "ann", ("ann", "bea", "UAH", "1"), {}, Proposal(cast(Any, 7), "b", "UAH", "1")]
 )
 def test_an_answer_that_is_no_proposal_is_noted_and_skipped(answer: object) -> None:
-    headless, events = stepped(lambda *_: [answer, propose("bea", "cid", "UAH", 1)])
+    headless, events = step_run(lambda *_: [answer, propose("bea", "cid", "UAH", 1)])
 
     notes = [event.scenario for event in events if isinstance(event, Note)]
     assert {"kind": "behaviour_answered_badly", "behaviour": "mine", "invalid": 1} in notes
@@ -188,7 +188,7 @@ def test_a_behaviour_is_read_up_to_the_budget() -> None:
             asked.append(number)
             yield propose("bea", "cid", "UAH", "0.01")
 
-    headless, _ = stepped(eager)
+    headless, _ = step_run(eager)
 
     assert headless.run.counters.attempts_total == len(asked) == 10
 
@@ -211,7 +211,7 @@ def test_replay_of_a_journal_calls_no_behaviour(tmp_path: Path) -> None:
             cents = Decimal(luck.randint(1, 300)) / 100
             yield propose(*luck.choice([("ann", "bea"), ("bea", "cid"), ("ann", "cid"), ("cid", "ann")]), "UAH", cents)
 
-    plan_made, doing = plan_of(plan)
+    plan_made, behaviour = plan_of(plan)
     journal = journal_of(plan_made, tmp_path)
     driver: Driver[Any, Any] = Driver(Run.create(plan_made.json), journal, outside=Answers(lambda: driver.engine))
     for _ in range(3):
@@ -223,21 +223,21 @@ def test_replay_of_a_journal_calls_no_behaviour(tmp_path: Path) -> None:
     report = replay(again, lambda _: Run)
 
     assert (report.commands, report.first_difference) == (3, None)
-    assert doing.calls == 6
+    assert behaviour.calls == 6
     again.close()
 
 
 @pytest.mark.req("SIM-DET-1")
 def test_two_runs_of_one_behaviour_are_equal() -> None:
     def plan(view: View, draw: Draw) -> Iterator[Proposal]:
-        people = [one.id for one in view.participants]
+        people = [participant.id for participant in view.participants]
         for _ in range(view.budget):
             yield propose(draw.tick.choice(people), draw.tick.choice(people), "UAH", f"0.{draw.tick.randint(10, 99)}")
 
-    first = stepped(plan, 5)[0].result()
+    first = step_run(plan, 5)[0].result()
     registry._registered.clear()
 
-    assert stepped(plan, 5)[0].result() == first
+    assert step_run(plan, 5)[0].result() == first
     assert first.counters.committed_total > 0
 
 
@@ -265,7 +265,7 @@ def test_an_exception_without_a_journal_names_behaviour_and_tick_and_pays_nothin
 
 
 def test_a_run_without_a_journal_repeats_the_failed_tick() -> None:
-    plan, doing = plan_of(failing_at(1))
+    plan, behaviour = plan_of(failing_at(1))
     headless = Headless(plan)
     headless.ask(Answers(headless.run))
     headless.step(1)
@@ -273,7 +273,7 @@ def test_a_run_without_a_journal_repeats_the_failed_tick() -> None:
         with pytest.raises(BehaviourFailed, match="tick 1"):
             headless.step(1)
 
-    assert doing.calls == 2
+    assert behaviour.calls == 2
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, GeneratorExit])
@@ -311,8 +311,8 @@ def test_a_behaviour_cannot_command_its_own_run() -> None:
     assert headless.run.state() == before
 
 
-class Mute(Exception):
-    """Even the words of an exception are anybody's code."""
+class ReprFails(Exception):
+    """The repr of an exception is user code, too."""
 
     def __repr__(self) -> str:
         raise ValueError("no words")
@@ -320,17 +320,17 @@ class Mute(Exception):
 
 def test_an_exception_whose_repr_fails_is_named_by_its_class() -> None:
     def plan(view: View, draw: Draw) -> list[Proposal]:
-        raise Mute
+        raise ReprFails
 
     headless = Headless(plan_of(plan)[0])
     headless.ask(Answers(headless.run))
 
-    with pytest.raises(BehaviourFailed, match="failed at tick 0: Mute"):
+    with pytest.raises(BehaviourFailed, match="failed at tick 0: ReprFails"):
         headless.do(Tick())
 
 
 def test_an_exception_with_a_journal_leaves_no_trace_of_the_tick(tmp_path: Path) -> None:
-    plan, doing = plan_of(failing_at(1))
+    plan, behaviour = plan_of(failing_at(1))
     journal = journal_of(plan, tmp_path)
     driver: Driver[Any, Any] = Driver(Run.create(plan.json), journal, outside=Answers(lambda: driver.engine))
     driver.submit(Tick(), by="test")
@@ -342,7 +342,7 @@ def test_an_exception_with_a_journal_leaves_no_trace_of_the_tick(tmp_path: Path)
 
     assert driver.engine.state() == before
     # The view shows the run that the driver rebuilt, not the discarded one.
-    doing._plan = lambda view, _: [propose("ann", "cid", "UAH", view.debt("bea", "cid", "UAH"))]
+    behaviour._plan = lambda view, _: [propose("ann", "cid", "UAH", view.debt("bea", "cid", "UAH"))]
     ticket = driver.submit(Tick(), by="test")
     driver.flush()
     paid = [event for event in ticket.outcome.events if isinstance(event, TxUpdated)]
@@ -356,20 +356,20 @@ def test_an_exception_with_a_journal_leaves_no_trace_of_the_tick(tmp_path: Path)
 @pytest.mark.parametrize("answer", [None, 7])
 def test_a_plan_that_is_not_iterable_is_a_failure(answer: Any) -> None:
     with pytest.raises(BehaviourFailed, match="not iterable"):
-        stepped(lambda *_: answer)
+        step_run(lambda *_: answer)
 
 
 def test_a_run_of_another_version_is_rejected() -> None:
-    plan, doing = plan_of(lambda *_: [])
+    plan, behaviour = plan_of(lambda *_: [])
     headless = Headless(plan)
     headless.ask(Answers(headless.run))
-    doing.version = 4
+    behaviour.version = 4
 
     with pytest.raises(OtherBehaviourVersion) as refused:
         headless.step(1)
 
     assert (refused.value.wanted, refused.value.registered) == (3, 4)
-    assert doing.calls == 0
+    assert behaviour.calls == 0
 
 
 def test_an_answer_for_another_run_is_rejected() -> None:
@@ -391,8 +391,8 @@ def test_a_behaviour_answers_only_plan_questions() -> None:
 def test_an_unknown_behaviour_is_rejected_with_the_known_names() -> None:
     with pytest.raises(UnknownBehaviour, match="none is registered"):
         registered("mine")
-    register_behaviour("b", Doing(lambda *_: []))
-    register_behaviour("a", Doing(lambda *_: []))
+    register_behaviour("b", CountingBehaviour(lambda *_: []))
+    register_behaviour("a", CountingBehaviour(lambda *_: []))
 
     with pytest.raises(UnknownBehaviour, match="known are a, b") as refused:
         made(from_value(SCENARIO), behaviour="mine")
@@ -401,7 +401,7 @@ def test_an_unknown_behaviour_is_rejected_with_the_known_names() -> None:
 
 
 def test_a_name_is_replaced_only_on_request() -> None:
-    first, second = Doing(lambda *_: []), Doing(lambda *_: [])
+    first, second = CountingBehaviour(lambda *_: []), CountingBehaviour(lambda *_: [])
     register_behaviour("mine", first)
     register_behaviour("mine", first)
 
@@ -417,19 +417,19 @@ class Unversioned:
         return []
 
 
-class Wordy(Unversioned):
+class TextVersion(Unversioned):
     version = "1"
 
 
-class Truthful(Unversioned):
+class BooleanVersion(Unversioned):
     version = True
 
 
-class Idle:
+class WithoutPlan:
     version = 1
 
 
-@pytest.mark.parametrize("what", [Unversioned(), Wordy(), Truthful(), Idle(), None])
+@pytest.mark.parametrize("what", [Unversioned(), TextVersion(), BooleanVersion(), WithoutPlan(), None])
 def test_an_invalid_behaviour_cannot_be_registered(what: Any) -> None:
     with pytest.raises(InvalidBehaviour):
         register_behaviour("mine", what)
@@ -438,11 +438,11 @@ def test_an_invalid_behaviour_cannot_be_registered(what: Any) -> None:
 @pytest.mark.parametrize("name", ["", "two words", "x" * 81, "ä"])
 def test_names_of_behaviours_are_plain(name: str) -> None:
     with pytest.raises(InvalidBehaviour):
-        register_behaviour(name, Doing(lambda *_: []))
+        register_behaviour(name, CountingBehaviour(lambda *_: []))
 
 
 def test_the_view_shows_the_run_in_the_order_of_ids_and_codes() -> None:
-    tick, time, budget, cap, codes = seen(
+    tick, time, budget, cap, codes = look_at_tick(
         lambda view, _: (view.tick, view.sim_time_ms, view.budget, view.cap, view.equivalents), ticks=3
     )
 
@@ -450,7 +450,7 @@ def test_the_view_shows_the_run_in_the_order_of_ids_and_codes() -> None:
 
 
 def test_the_view_shows_participants_with_group_profile_and_status() -> None:
-    assert seen(lambda view, _: view.participants) == (
+    assert look_at_tick(lambda view, _: view.participants) == (
         Member("ann", "person", None, None, True),
         Member("bea", "person", "homes", None, True),
         Member("cid", "business", "shops", "retail", True),
@@ -459,7 +459,7 @@ def test_the_view_shows_participants_with_group_profile_and_status() -> None:
 
 
 def test_the_view_shows_lines_with_their_debts() -> None:
-    assert seen(lambda view, _: view.lines, [Pay("ann", "bea", "UAH", "0.005")]) == (
+    assert look_at_tick(lambda view, _: view.lines, [Pay("ann", "bea", "UAH", "0.005")]) == (
         Line("HOUR", "ann", "cid", Decimal(5), Decimal(0), True),
         Line("UAH", "bea", "ann", Decimal("10.005"), Decimal("0.005"), True),
         Line("UAH", "cid", "bea", Decimal(20), Decimal(0), True),
@@ -481,7 +481,7 @@ def test_the_view_shows_exact_debts_capacities_and_positions() -> None:
                 "end": view.position("ann", "UAH"),
             }
 
-    assert seen(look, [Pay("ann", "cid", "UAH", "1.23456789")]) == {
+    assert look_at_tick(look, [Pay("ann", "cid", "UAH", "1.23456789")]) == {
         "debt": Decimal("1.23456789"),
         "no debt": 0,
         "capacity": Decimal("8.77043211"),
@@ -499,10 +499,10 @@ def test_the_view_includes_the_events_of_its_tick() -> None:
         moments.append((view.debt("bea", "cid", "UAH"), view.reachable("ann", "UAH")))
         return []
 
-    stepped(plan, 5)
+    step_run(plan, 5)
 
-    both, one = ("bea", "cid"), ("bea",)
-    assert moments == [(0, both), (1, both), (1, both), (1, both), (1, one)]
+    both, bea_only = ("bea", "cid"), ("bea",)
+    assert moments == [(0, both), (1, both), (1, both), (1, both), (1, bea_only)]
 
 
 def test_the_view_shows_reachable_participants_and_payable_amounts() -> None:
@@ -517,7 +517,7 @@ def test_the_view_shows_reachable_participants_and_payable_amounts() -> None:
             view.can_pay("ann", "cid", "UAH", 0),
         ]
 
-    assert seen(look) == [("bea", "cid"), (), True, False, False, False, False]
+    assert look_at_tick(look) == [("bea", "cid"), (), True, False, False, False, False]
 
 
 def test_reading_the_view_changes_nothing() -> None:
@@ -540,10 +540,10 @@ def test_reading_the_view_changes_nothing() -> None:
 @pytest.mark.parametrize(
     "look",
     [
-        lambda view: view.debt("ann", "nobody", "UAH"),
-        lambda view: view.capacity("nobody", "ann", "UAH"),
+        lambda view: view.debt("ann", "stranger", "UAH"),
+        lambda view: view.capacity("stranger", "ann", "UAH"),
         lambda view: view.position("ann", "EUR"),
-        lambda view: view.reachable("nobody", "UAH"),
+        lambda view: view.reachable("stranger", "UAH"),
         lambda view: view.can_pay("ann", "bea", "EUR", 1),
     ],
 )
@@ -584,7 +584,7 @@ def test_a_run_without_a_behaviour_asks_for_none() -> None:
 
 
 def test_a_sweep_and_a_comparison_take_a_behaviour() -> None:
-    register_behaviour("mine", Doing(lambda view, draw: [propose("ann", "bea", "UAH", "1")]))
+    register_behaviour("mine", CountingBehaviour(lambda view, draw: [propose("ann", "bea", "UAH", "1")]))
 
     swept = sweep(from_value(SCENARIO), {"clearing_every_n_ticks": ["2", "3"]}, (1, 2), 4, behaviour="mine")
     plain = sweep(from_value(SCENARIO), {"clearing_every_n_ticks": ["2", "3"]}, (1, 2), 4)

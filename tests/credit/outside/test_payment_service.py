@@ -1,4 +1,4 @@
-"""A run whose payments another system makes: whatever that system does, the ledger of the run stays true."""
+"""A run that pays through a service: the ledger of the run stays correct under every fault of the service."""
 
 import random
 import re
@@ -38,19 +38,19 @@ QUESTION: dict[str, Json] = {"from": "ann", "to": "bea", "equivalent": "UAH", "a
 
 PAID = (
     Act.BEHAVE,
-    Act.PAY_AND_KEEP_SILENT,
-    Act.PAY_AND_HANG_UP,
+    Act.PAY_WITHOUT_ANSWER,
+    Act.PAY_AND_DISCONNECT,
     Act.PAY_AND_DRIP,
-    Act.PAY_AND_NO_JSON,
+    Act.PAY_AND_NOT_JSON,
     Act.PAY_AND_FAIL,
-    Act.SAY_IT_TWICE,
-    Act.SAY_IT_BY_HALF,
+    Act.ANSWER_TWICE,
+    Act.ANSWER_HALF,
 )
 UNPAID = {
-    Act.KEEP_SILENT: Code.PAYMENT_TIMEOUT,
-    Act.HANG_UP: Code.PAYMENT_TIMEOUT,
-    Act.NO_HTTP: Code.PAYMENT_TIMEOUT,
-    Act.NO_JSON: Code.INTERNAL_ERROR,
+    Act.NO_ANSWER: Code.PAYMENT_TIMEOUT,
+    Act.DISCONNECT: Code.PAYMENT_TIMEOUT,
+    Act.NOT_HTTP: Code.PAYMENT_TIMEOUT,
+    Act.NOT_JSON: Code.INTERNAL_ERROR,
     Act.HUGE: Code.INTERNAL_ERROR,
     Act.NESTED: Code.INTERNAL_ERROR,
     Act.FAIL: Code.INTERNAL_ERROR,
@@ -59,7 +59,7 @@ UNPAID = {
     Act.REFUSE: Code.ROUTING_NO_CAPACITY,
     Act.BUSY: Code.CONFLICT,
 }
-SLOW = (Act.KEEP_SILENT, Act.PAY_AND_KEEP_SILENT, Act.PAY_AND_DRIP)
+SLOW = (Act.NO_ANSWER, Act.PAY_WITHOUT_ANSWER, Act.PAY_AND_DRIP)
 
 
 def plan(payments: int = 5, **settings: str) -> Made:
@@ -94,32 +94,32 @@ class Watched:
 
 
 @pytest.fixture
-def well() -> Iterator[Service]:
+def good_service() -> Iterator[Service]:
     with serving() as service:
         yield service
 
 
-def asked(service: Service, key: str = "k1", **options: Any) -> Json:
-    return paid(PaymentService(service.url, **{**PATIENT, **options}), {**QUESTION, "idempotency_key": key})
+def ask_service(service: Service, key: str = "k1", **options: Any) -> Json:
+    return ask_payment(PaymentService(service.url, **{**PATIENT, **options}), {**QUESTION, "idempotency_key": key})
 
 
-def paid(payments: PaymentService, question: Json) -> Json:
-    """The answer without the words on why there is no result."""
+def ask_payment(payments: PaymentService, question: Json) -> Json:
+    """The answer without the cause of a missing result."""
     answer: Any = payments.ask("pay", question)
     return {name: value for name, value in answer.items() if name != "trouble"}
 
 
 @pytest.mark.req("SIM-PAY-24")
-def test_a_run_through_a_service_equals_an_embedded_run(well: Service) -> None:
-    outside = Watched(well, plan(20))
+def test_a_run_through_a_service_equals_an_embedded_run(good_service: Service) -> None:
+    outside = Watched(good_service, plan(20))
     embedded = simulate(from_value(network()), seed=42, ticks=5, settings=outside.run.settings)
 
     outside.step(5)
 
     assert outside.run.digests() == embedded.digests
-    assert outside.debts() == well.debts()
+    assert outside.debts() == good_service.debts()
     assert 0 < outside.counts()[1] < 100
-    assert len(well.posts) == 100
+    assert len(good_service.posts) == 100
 
 
 @pytest.mark.req("SIM-PAY-20", "SIM-PAY-24")
@@ -133,7 +133,7 @@ def test_a_payment_made_by_the_service_is_always_committed(act: Act) -> None:
         assert watched.counts() == (1, 1, 0, 0, 0)
         assert watched.debts() == service.debts() != []
         assert len(service.posts) == len(service.effects) == 1
-        assert len(service.looks) == (act not in (Act.BEHAVE, Act.SAY_IT_TWICE))
+        assert len(service.looks) == (act not in (Act.BEHAVE, Act.ANSWER_TWICE))
         assert watched.payments.unsettled == {}
 
 
@@ -147,11 +147,11 @@ def test_a_payment_not_made_by_the_service_leaves_no_debt(act: Act) -> None:
 
         assert watched.failures() == [UNPAID[act]]
         assert watched.debts() == service.debts() == []
-        assert service.posts == [idempotency_key(watched.run.config.run_id, 0, *wanted(watched), 0)]
+        assert service.posts == [idempotency_key(watched.run.config.run_id, 0, *failed_payment(watched), 0)]
         assert not list(watched.run.broken())
 
 
-def wanted(watched: Watched) -> tuple[str, str, str, int]:
+def failed_payment(watched: Watched) -> tuple[str, str, str, int]:
     (failed,) = [event for event in watched.events if isinstance(event, TxFailed)]
     return failed.sender, failed.receiver, failed.equivalent, int(failed.amount.replace(".", "")) * 10**6
 
@@ -219,7 +219,7 @@ def test_invalid_routes_are_described(act: Act, message: str) -> None:
 
 @pytest.mark.req("SIM-ACT-3", "SIM-ERR-2")
 def test_each_attempt_is_counted_once_and_a_timeout_twice() -> None:
-    with serving(*[Act.BEHAVE] * 6, *[Act.REFUSE] * 3, Act.HANG_UP) as service:
+    with serving(*[Act.BEHAVE] * 6, *[Act.REFUSE] * 3, Act.DISCONNECT) as service:
         watched = Watched(service, plan(10))
 
         watched.step()
@@ -241,8 +241,8 @@ def test_refusals_alone_never_end_a_run() -> None:
 
 @pytest.mark.req("SIM-ERR-4", "SIM-ERR-2", "SIM-GUARD-4")
 def test_a_service_that_never_answers_ends_the_run_in_the_first_tick() -> None:
-    with serving(forever=Act.KEEP_SILENT) as service:
-        service.deaf = True
+    with serving(forever=Act.NO_ANSWER) as service:
+        service.drops_lookups = True
         watched = Watched(service, plan(20), {**PATIENT, "total_seconds": 0.05})
 
         watched.step(3)
@@ -270,7 +270,7 @@ def test_too_many_errors_in_total_end_the_run() -> None:
 
 @pytest.mark.req("SIM-ERR-6")
 def test_a_payment_is_retried_only_if_the_settings_say_so() -> None:
-    with serving(Act.HANG_UP) as service:
+    with serving(Act.DISCONNECT) as service:
         watched = Watched(service, plan(1))
 
         watched.step()
@@ -281,8 +281,8 @@ def test_a_payment_is_retried_only_if_the_settings_say_so() -> None:
 
 @pytest.mark.req("SIM-ERR-6", "SIM-PAY-18")
 def test_retries_use_one_key_and_take_effect_once() -> None:
-    with serving(Act.HANG_UP, Act.PAY_AND_HANG_UP, Act.PAY_AND_HANG_UP) as service:
-        service.deaf = True
+    with serving(Act.DISCONNECT, Act.PAY_AND_DISCONNECT, Act.PAY_AND_DISCONNECT) as service:
+        service.drops_lookups = True
         watched = Watched(service, plan(1, payment_retries="3"))
 
         watched.step()
@@ -295,19 +295,19 @@ def test_retries_use_one_key_and_take_effect_once() -> None:
 
 
 @pytest.mark.req("SIM-ERR-6", "SIM-PAY-18")
-def test_a_request_under_one_key_is_equal_at_every_attempt(well: Service) -> None:
+def test_a_request_under_one_key_is_equal_at_every_attempt(good_service: Service) -> None:
     question = {**QUESTION, "idempotency_key": "k1"}
-    payments = PaymentService(well.url, **PATIENT)
+    payments = PaymentService(good_service.url, **PATIENT)
 
     answers = [payments.ask("pay", {**question, "attempt": attempt}) for attempt in range(3)]
 
     assert answers[0] == answers[1] == answers[2]
-    assert well.effects == ["k1"]
+    assert good_service.effects == ["k1"]
 
 
 @pytest.mark.req("SIM-PAY-20")
 def test_a_conflict_with_an_earlier_attempt_is_no_refusal() -> None:
-    with serving(Act.HANG_UP, Act.BUSY) as service:
+    with serving(Act.DISCONNECT, Act.BUSY) as service:
         watched = Watched(service, plan(1, payment_retries="1"))
 
         watched.step()
@@ -318,7 +318,7 @@ def test_a_conflict_with_an_earlier_attempt_is_no_refusal() -> None:
 
 @pytest.mark.req("SIM-PAY-20")
 def test_a_refusal_after_a_lost_attempt_counts_if_no_payment_is_known() -> None:
-    with serving(Act.HANG_UP, Act.REFUSE) as service:
+    with serving(Act.DISCONNECT, Act.REFUSE) as service:
         watched = Watched(service, plan(1, payment_retries="1"))
 
         watched.step()
@@ -329,14 +329,14 @@ def test_a_refusal_after_a_lost_attempt_counts_if_no_payment_is_known() -> None:
 
 @pytest.mark.req("SIM-PAY-20")
 def test_a_refusal_after_a_committed_attempt_returns_the_payment() -> None:
-    with serving(Act.PAY_AND_HANG_UP, Act.REFUSE) as service:
-        service.deaf = True
+    with serving(Act.PAY_AND_DISCONNECT, Act.REFUSE) as service:
+        service.drops_lookups = True
         payments = PaymentService(service.url, **PATIENT)
         question = {**QUESTION, "idempotency_key": "k1"}
-        first = paid(payments, question)
-        service.deaf = False
+        first = ask_payment(payments, question)
+        service.drops_lookups = False
 
-        second: Any = paid(payments, question)
+        second: Any = ask_payment(payments, question)
 
         assert first == {"timeout": True}
         assert second["status"] == "COMMITTED"
@@ -344,12 +344,12 @@ def test_a_refusal_after_a_committed_attempt_returns_the_payment() -> None:
 
 @pytest.mark.req("SIM-PAY-20")
 def test_an_unclear_payment_is_remembered_and_can_be_settled_later() -> None:
-    with serving(Act.PAY_AND_HANG_UP, Act.PAY_AND_FAIL, Act.HANG_UP) as service:
-        service.deaf = True
+    with serving(Act.PAY_AND_DISCONNECT, Act.PAY_AND_FAIL, Act.DISCONNECT) as service:
+        service.drops_lookups = True
         payments = PaymentService(service.url, **PATIENT)
-        answers = [paid(payments, {**QUESTION, "idempotency_key": key}) for key in ("a", "b", "c")]
+        answers = [ask_payment(payments, {**QUESTION, "idempotency_key": key}) for key in ("a", "b", "c")]
         before, nothing = payments.unsettled, payments.settle()
-        service.deaf = False
+        service.drops_lookups = False
 
         after: Any = payments.settle()
 
@@ -362,11 +362,11 @@ def test_an_unclear_payment_is_remembered_and_can_be_settled_later() -> None:
 
 @pytest.mark.req("SIM-PAY-20")
 def test_a_lookup_without_a_result_is_not_trusted_during_an_open_call() -> None:
-    with serving(Act.PAY_AND_HANG_UP) as service:
-        service.forgetful = True
+    with serving(Act.PAY_AND_DISCONNECT) as service:
+        service.knows_no_keys = True
         payments = PaymentService(service.url, **PATIENT)
 
-        answer = paid(payments, {**QUESTION, "idempotency_key": "k1"})
+        answer = ask_payment(payments, {**QUESTION, "idempotency_key": "k1"})
 
         assert answer == {"timeout": True}
         assert payments.unsettled == {"k1": QUESTION}
@@ -374,12 +374,12 @@ def test_a_lookup_without_a_result_is_not_trusted_during_an_open_call() -> None:
 
 @pytest.mark.req("SIM-PAY-20")
 def test_a_failure_after_a_lost_attempt_leaves_the_payment_unclear() -> None:
-    with serving(Act.PAY_AND_HANG_UP, Act.FAIL) as service:
-        service.forgetful = True
+    with serving(Act.PAY_AND_DISCONNECT, Act.FAIL) as service:
+        service.knows_no_keys = True
         payments = PaymentService(service.url, **PATIENT)
         question = {**QUESTION, "idempotency_key": "k1"}
 
-        answers = [paid(payments, question) for _ in range(2)]
+        answers = [ask_payment(payments, question) for _ in range(2)]
 
         assert answers == [{"timeout": True}, {"unclear": "http_500"}]
         assert payments.unsettled == {"k1": QUESTION}
@@ -387,7 +387,7 @@ def test_a_failure_after_a_lost_attempt_leaves_the_payment_unclear() -> None:
 
 @pytest.mark.req("SIM-PAY-23")
 def test_a_failed_tick_is_rolled_back_and_the_next_plans_again() -> None:
-    with serving(*[Act.BEHAVE] * 7, Act.LOSE_THE_TICK) as service:
+    with serving(*[Act.BEHAVE] * 7, Act.FAIL_THE_TICK) as service:
         watched = Watched(service, plan(5))
         watched.step()
         service.begin()
@@ -412,7 +412,7 @@ def test_a_failed_tick_is_rolled_back_and_the_next_plans_again() -> None:
 
 @pytest.mark.req("SIM-PAY-23", "SIM-ERR-4")
 def test_three_failed_ticks_in_a_row_end_the_run() -> None:
-    with serving(forever=Act.LOSE_THE_TICK) as service:
+    with serving(forever=Act.FAIL_THE_TICK) as service:
         service.begin()
         watched = Watched(service, plan(5))
 
@@ -439,11 +439,11 @@ def test_both_ledgers_agree_after_any_mixture_of_faults(seed: int) -> None:
         assert watched.debts() == service.debts() != []
         assert len(set(service.effects)) == len(service.effects)
         assert sum(watched.counts()[1:4]) == watched.counts()[0] == 60
-        assert min(watched.counts()[1:4]) > 0, "some were made, some refused, some failed"
-        assert len(service.posts) > 60, "some were tried again"
+        assert min(watched.counts()[1:4]) > 0, "some were committed, some refused, some failed"
+        assert len(service.posts) > 60, "some were retried"
         unsettled = list(watched.payments.unsettled)
         assert unsettled
-        assert watched.payments.settle() == dict.fromkeys(unsettled), "none of them was made"
+        assert watched.payments.settle() == dict.fromkeys(unsettled), "none of them was committed"
         assert not list(watched.run.broken())
 
 
@@ -454,7 +454,7 @@ def test_a_run_through_a_service_replays_byte_for_byte_without_it(tmp_path: Path
     journal = FileJournal.create(
         disk, scheduler="credit", decisions=Run.decisions, time_unit="tick", config=made_plan.json
     )
-    acts = *PAID, *UNPAID, Act.UNKNOWN_LINES, Act.LOSE_THE_TICK
+    acts = *PAID, *UNPAID, Act.UNKNOWN_LINES, Act.FAIL_THE_TICK
     with serving(*(act for act in acts if act not in SLOW)) as service:
         service.begin()
         answers = Answers(lambda: driver.engine, PaymentService(service.url, **PATIENT))
@@ -505,7 +505,7 @@ def test_refusals_get_a_known_code(status: int, body: dict[str, Any], code: str)
     with serving(Act.REFUSE) as service:
         service.refusal = status, body
 
-        answer = asked(service)
+        answer = ask_service(service)
 
         assert answer == {"status": "ABORTED", "error": {"code": code}}
         assert service.looks == []
@@ -516,7 +516,7 @@ def test_an_answer_that_the_payment_is_pending_counts_as_a_timeout(status: int) 
     with serving(Act.REFUSE) as service:
         service.refusal = status, {"status": "PENDING"}
 
-        assert asked(service) == {"timeout": True}
+        assert ask_service(service) == {"timeout": True}
         assert service.looks == ["k1"]
 
 
@@ -547,35 +547,35 @@ def test_only_results_in_the_form_of_the_contract_are_accepted(result: dict[str,
     with serving(Act.REFUSE) as service:
         service.refusal = 200, result
 
-        found = asked(service)
+        reply = ask_service(service)
 
-        assert found == (answer or {"status": "ABORTED", "error": {"code": "INTERNAL_ERROR"}})
-        encode(found)
+        assert reply == (answer or {"status": "ABORTED", "error": {"code": "INTERNAL_ERROR"}})
+        encode(reply)
 
 
 def test_a_failed_tick_is_accepted_only_in_the_form_of_the_contract() -> None:
     with serving(Act.REFUSE, Act.REFUSE) as service:
         service.refusal = 503, {"tick_failed": False}
-        first = asked(service)
+        first = ask_service(service)
         service.refusal = 500, {"tick_failed": True}
 
-        assert first == asked(service) == {"status": "ABORTED", "error": {"code": "INTERNAL_ERROR"}}
+        assert first == ask_service(service) == {"status": "ABORTED", "error": {"code": "INTERNAL_ERROR"}}
 
 
 @pytest.mark.req("SIM-PAY-24")
-def test_key_and_token_are_sent_in_headers(well: Service) -> None:
-    asked(well, "sim:0123", token="s3cret")
+def test_key_and_token_are_sent_in_headers(good_service: Service) -> None:
+    ask_service(good_service, "sim:0123", token="s3cret")
 
-    assert well.headers[0]["Idempotency-Key"] == "sim:0123"
-    assert well.headers[0]["Authorization"] == "Bearer s3cret"
-    assert well.posts == ["sim:0123"]
+    assert good_service.headers[0]["Idempotency-Key"] == "sim:0123"
+    assert good_service.headers[0]["Authorization"] == "Bearer s3cret"
+    assert good_service.posts == ["sim:0123"]
 
 
-def test_an_unreachable_service_is_an_error_and_leaves_nothing_unclear(well: Service) -> None:
+def test_an_unreachable_service_is_an_error_and_leaves_nothing_unclear(good_service: Service) -> None:
     with serving() as gone:
         payments = PaymentService(gone.url, **PATIENT)
 
-    answer = paid(payments, {**QUESTION, "idempotency_key": "k1"})
+    answer = ask_payment(payments, {**QUESTION, "idempotency_key": "k1"})
 
     assert answer == {"status": "ABORTED", "error": {"code": "INTERNAL_ERROR"}}
     assert payments.unsettled == {}
@@ -589,7 +589,7 @@ def test_an_unreachable_service_is_an_error_and_leaves_nothing_unclear(well: Ser
 def test_a_server_that_is_no_payment_service_is_named_with_its_status(status: int, cause: str) -> None:
     with serving(forever=Act.REFUSE) as service:
         service.refusal = status, {"secret": "of another server"}
-        service.forgetful = True
+        service.knows_no_keys = True
         watched = Watched(service, plan(2))
 
         watched.step()
@@ -599,7 +599,7 @@ def test_a_server_that_is_no_payment_service_is_named_with_its_status(status: in
         engine = {"code": "engine_failed", "url": url, "cause": "no_result", "status": status}
         assert failed.error.details == {"kind": "service_failed", "engine": engine}
         assert failed.message == f"The payment service failed: {cause} ({url})"
-        (warning,) = [one for one in watched.headless.diagnostics if one.code == "engine_failed"]
+        (warning,) = [warning for warning in watched.headless.diagnostics if warning.code == "engine_failed"]
         assert warning.message == f"The payment service {url} brought no result: {cause}."
 
 
@@ -615,12 +615,12 @@ def test_errors_show_the_display_name_of_a_service() -> None:
 
 
 def test_a_service_lost_after_a_lost_attempt_leaves_the_payment_unclear() -> None:
-    with serving(Act.PAY_AND_HANG_UP) as service:
-        service.deaf = True
+    with serving(Act.PAY_AND_DISCONNECT) as service:
+        service.drops_lookups = True
         payments = PaymentService(service.url, **PATIENT)
-        paid(payments, {**QUESTION, "idempotency_key": "k1"})
+        ask_payment(payments, {**QUESTION, "idempotency_key": "k1"})
 
-    answer = paid(payments, {**QUESTION, "idempotency_key": "k1"})
+    answer = ask_payment(payments, {**QUESTION, "idempotency_key": "k1"})
 
     assert answer == {"timeout": True}
     assert list(payments.unsettled) == ["k1"]
@@ -638,7 +638,7 @@ def tls(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 def test_payments_use_tls_with_a_trusted_certificate(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     with serving(tls=tls[0]) as service:
-        answer: Any = asked(service, tls=tls[1])
+        answer: Any = ask_service(service, tls=tls[1])
 
         assert answer["status"] == "COMMITTED"
 
@@ -647,7 +647,7 @@ def test_an_untrusted_certificate_receives_no_request(
     tls: tuple[ssl.SSLContext, ssl.SSLContext],
 ) -> None:
     with serving(tls=tls[0]) as service:
-        answer = asked(service)
+        answer = ask_service(service)
 
         assert answer == {"status": "ABORTED", "error": {"code": "INTERNAL_ERROR"}}
         assert service.posts == []
@@ -691,9 +691,9 @@ def test_the_time_limit_of_a_payment_comes_from_the_settings() -> None:
     assert payments.total_seconds == 7
 
 
-def test_a_service_answers_payments_only(well: Service) -> None:
+def test_a_service_answers_payments_only(good_service: Service) -> None:
     with pytest.raises(NoAnswerSource):
-        PaymentService(well.url).ask("plan", {})
+        PaymentService(good_service.url).ask("plan", {})
 
 
 def test_a_run_without_a_service_names_the_missing_service() -> None:
@@ -716,11 +716,11 @@ def test_clearing_questions_go_to_the_solver_alone() -> None:
         answers.ask("weather", None)
 
 
-def test_committed_payments_have_the_routes_of_the_service(well: Service) -> None:
-    watched = Watched(well, plan(5))
+def test_committed_payments_have_the_routes_of_the_service(good_service: Service) -> None:
+    watched = Watched(good_service, plan(5))
 
     watched.step()
 
     made_payments = [event for event in watched.events if isinstance(event, TxUpdated)]
-    given = [result["routes"] for _, result in well.results.values() if result["status"] == "COMMITTED"]
+    given = [result["routes"] for _, result in good_service.results.values() if result["status"] == "COMMITTED"]
     assert [encode(event.routes) for event in made_payments] == [encode(routes) for routes in given]

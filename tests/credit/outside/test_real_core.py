@@ -64,7 +64,7 @@ def test_a_run_against_a_core_equals_a_run_of_the_embedded_engine() -> None:
         assert run.debts() == core.debts("UAH")
         done = run.of(ClearingDone)
         assert done
-        assert [(one.tick_index, one.cleared_amount) for one in done] == [
+        assert [(event.tick_index, event.cleared_amount) for event in done] == [
             (row.tick, row.cleared_amount) for row in embedded.clearing
         ]
         assert core.paths.count("/clearing") == 3
@@ -74,13 +74,13 @@ def test_a_run_against_a_core_equals_a_run_of_the_embedded_engine() -> None:
 @pytest.mark.req("SIM-GUARD-1", "SIM-PAY-24", "SIM-ACT-2")
 def test_concurrent_calls_give_the_same_results_in_the_same_order() -> None:
     with serving_core(NETWORK) as alone, serving_core(NETWORK, 0.02, expect=4) as together:
-        one, four = Run(alone), Run(together, max_in_flight="4")
-        one.step(6)
+        single, four = Run(alone), Run(together, max_in_flight="4")
+        single.step(6)
         four.step(6)
 
-        untimed = [[event for event in run.events if not isinstance(event, Ticked)] for run in (one, four)]
+        untimed = [[event for event in run.events if not isinstance(event, Ticked)] for run in (single, four)]
         assert untimed[0] == untimed[1]
-        assert four.headless.run.digests() == one.headless.run.digests()
+        assert four.headless.run.digests() == single.headless.run.digests()
         assert four.debts() == together.debts("UAH") == alone.debts("UAH")
         assert (alone.most_inside, together.most_inside) == (1, 4)
 

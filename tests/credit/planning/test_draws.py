@@ -1,4 +1,4 @@
-"""First draws kept for further runs of one seed: looked up instead of drawn, and nothing else differs."""
+"""Cached first draws for further runs of one seed: equal results with fewer generators."""
 
 from math import isnan
 from typing import Any
@@ -63,7 +63,7 @@ def test_plans_stay_equal_beyond_the_memory_limit_of_draws() -> None:
     small = Draws(most=0)
 
     assert outcome_of(3, small) == outcome_of(3, None)
-    assert all(isnan(one) for one in small.first(3, 0, 10)), "nothing was kept"
+    assert all(isnan(draw) for draw in small.first(3, 0, 10)), "nothing is cached"
 
 
 def test_counting_alone_gives_the_same_figures() -> None:
@@ -83,6 +83,6 @@ def test_a_comparison_gives_equal_bytes_with_one_and_two_processes() -> None:
     document = from_value(village(8, 7))
     sides = Settings(), changed(Settings(), {"clearing_policy": "adaptive"})
 
-    one, two = (compare(document, *sides, range(1, 6), 34, workers) for workers in (1, 2))
+    by_one, by_two = (compare(document, *sides, range(1, 6), 34, workers) for workers in (1, 2))
 
-    assert one == two
+    assert by_one == by_two

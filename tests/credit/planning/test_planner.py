@@ -1,4 +1,4 @@
-"""What participants want: profiles and their malformed values, reach, receivers, amounts, positions."""
+"""Planning: profiles and their malformed values, reach, receivers, amounts, positions."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -29,7 +29,7 @@ def props(**given: Json) -> Any:
 
 @pytest.mark.req("SIM-PROF-1")
 def test_every_key_of_a_profile_is_read() -> None:
-    found = props(
+    parsed = props(
         tx_rate=Decimal("0.25"),
         equivalent_weights={"uah": 2, "EUR": 1},
         recipient_group_weights={"b": 1, "a": Decimal("0.5"), "none": 0},
@@ -40,14 +40,14 @@ def test_every_key_of_a_profile_is_read() -> None:
         demand="fixed",
     )
 
-    assert found.tx_rate == 0.25
-    assert (found.weight("UAH"), found.weight("EUR"), found.weight("HOUR")) == (1.0, 0.5, 0.0)
-    assert found.groups == (("a", 0.5), ("b", 1.0))
-    model = found.model("UAH")
+    assert parsed.tx_rate == 0.25
+    assert (parsed.weight("UAH"), parsed.weight("EUR"), parsed.weight("HOUR")) == (1.0, 0.5, 0.0)
+    assert parsed.groups == (("a", 0.5), ("b", 1.0))
+    model = parsed.model("UAH")
     assert (model.min, model.max, model.p50, model.p90) == (10**8, 9 * 10**8, 3.0, 5.0)
-    assert found.chains == (("a", "b"), ("a", "c"))
-    assert (found.affinity, found.periodicity) == (0.4, 1.5)
-    assert found.fixed_demand
+    assert parsed.chains == (("a", "b"), ("a", "c"))
+    assert (parsed.affinity, parsed.periodicity) == (0.4, 1.5)
+    assert parsed.fixed_demand
     assert not props(demand="capped").fixed_demand
     assert props(tx_rate=7).tx_rate == 1.0, "rates are clamped"
 
@@ -111,8 +111,8 @@ def test_a_followed_chain_decides_the_receiver() -> None:
     always = planner(crowd, STAR, flow_chains=[["home", "shop"]], flow_affinity=1)
     never = planner(crowd, STAR, flow_chains=[["home", "shop"]], flow_affinity=0, recipient_group_weights={"farm": 1})
 
-    assert {one.receiver for one in always.plan(1, 0, 20)} == {1}
-    assert {one.receiver for one in never.plan(1, 0, 20)} == {2, 3}
+    assert {payment.receiver for payment in always.plan(1, 0, 20)} == {1}
+    assert {payment.receiver for payment in never.plan(1, 0, 20)} == {2, 3}
 
 
 @pytest.mark.req("SIM-PROF-11")
@@ -121,8 +121,8 @@ def test_weights_of_groups_decide_the_receiver() -> None:
     one_sided = planner(crowd, STAR, recipient_group_weights={"b": 1, "a": 0})
     out_of_reach = planner(crowd, STAR, recipient_group_weights={"nowhere": 1})
 
-    assert {one.receiver for one in one_sided.plan(1, 0, 20)} == {2}
-    assert {one.receiver for one in out_of_reach.plan(1, 0, 20)} == {1, 2, 3}, "then any group serves"
+    assert {payment.receiver for payment in one_sided.plan(1, 0, 20)} == {2}
+    assert {payment.receiver for payment in out_of_reach.plan(1, 0, 20)} == {1, 2, 3}, "then any group is chosen"
 
 
 @pytest.mark.req("SIM-PROF-6")
@@ -142,7 +142,7 @@ def test_positions_cycle_through_candidates_and_skipped_ones_use_no_number() -> 
 
     plan = plans.plan(5, 3, 4)
 
-    assert [one.seq for one in plan] == [0, 1, 2, 3]
+    assert [payment.seq for payment in plan] == [0, 1, 2, 3]
     order = shuffled(tick_generator(5, 3), ["a", "b"])
     positions = [position for position in range(8) if order[position % 2] == "b"]
     expected = []
@@ -151,7 +151,7 @@ def test_positions_cycle_through_candidates_and_skipped_ones_use_no_number() -> 
         draw.random()
         draw.choice([2])
         expected.append(int((0.1 + draw.random() * 100.0) * 100))
-    assert [one.cents for one in plan] == expected
+    assert [payment.cents for payment in plan] == expected
 
 
 def test_shuffling_equals_that_of_the_standard_library() -> None:
@@ -166,7 +166,7 @@ def test_amounts_are_whole_cents_within_their_bounds() -> None:
     crowd = people(None, None)
     plans = planner(crowd, [(1, 0)], amount_model={"UAH": {"min": Decimal("2.005"), "max": Decimal("2.999"), "p50": 2}})
 
-    cents = [one.cents for tick in range(20) for one in plans.plan(1, tick, 20)]
+    cents = [payment.cents for tick in range(20) for payment in plans.plan(1, tick, 20)]
 
     assert cents
     assert min(cents) >= 201
@@ -181,7 +181,6 @@ def test_large_amounts_are_less_frequent() -> None:
     rare = planner(crowd, [(1, 0)], amount_model=fixed, periodicity_factor=Decimal("1.5"))
 
     budget = 400
-    # A plan ends with its budget: the last accepted draw shows how many positions it took.
     assert len(plain.plan(1, 0, budget)) == budget
     taken = [len(plans.plan(1, 0, 20)) for plans in (plain, rare)]
     assert taken == [20, 20]
@@ -224,30 +223,32 @@ def test_every_failure_of_a_planned_payment_has_a_known_code() -> None:
     run.step(10, events.extend)
 
     book = run.run.network.ledgers["UAH"].book
-    paid = [one for one in events if isinstance(one, TxUpdated)]
-    failed = [one for one in events if isinstance(one, TxFailed)]
+    paid = [event for event in events if isinstance(event, TxUpdated)]
+    failed = [event for event in events if isinstance(event, TxFailed)]
     assert paid
     assert failed
-    assert {one.error.code for one in failed} <= {code.value for code in Code}
+    assert {failure.error.code for failure in failed} <= {code.value for code in Code}
     for name, node in book.people.index.items():
-        moved = sum(Decimal(one.amount) * ((one.receiver == name) - (one.sender == name)) for one in paid)
+        moved = sum(
+            Decimal(payment.amount) * ((payment.receiver == name) - (payment.sender == name)) for payment in paid
+        )
         assert book.position(node) == int(moved * 10**8)
     assert all(owed > 0 for _, _, owed in book.debt_rows()), "a debt of zero is absent"
     before = run.run.state()
-    assert run.run.apply(Pay("a", "nobody", "UAH", "1")).refusal is not None
+    assert run.run.apply(Pay("a", "stranger", "UAH", "1")).refusal is not None
     assert run.run.state() == before
 
 
 def test_planning_ends_where_no_participant_can_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     run = headless(network(("a", "b", 1)), intensity=100, actions_per_tick_max="1000000")
     run.do(Pay("b", "a", "UAH", "1"))
-    planner, seen = run.run.network.planner, 0
+    planner, count = run.run.network.planner, 0
     assert isinstance(planner, Planner)
 
     for _ in planner._hopeful(planner._accepting((), 100), 5_000_000, _Demand(0)):
-        seen += 1
+        count += 1
 
-    assert seen == 0
+    assert count == 0
 
 
 @pytest.mark.req("SIM-PROF-4")
@@ -306,10 +307,10 @@ TRIANGLE = (("b", "a"), ("c", "b"), ("a", "c"), ("d", "a"), ("a", "d"))
 
 
 def town(limit: Json, **given: Json) -> dict[str, Json]:
-    """Four participants who all pay by the same profile, over lines of one limit."""
+    """Four participants with one profile, over lines of one limit."""
     scenario: Any = network(*((*ends, limit) for ends in TRIANGLE))
-    for one in scenario["participants"]:
-        one["behaviorProfileId"] = "payer"
+    for participant in scenario["participants"]:
+        participant["behaviorProfileId"] = "payer"
     return {**scenario, "behaviorProfiles": [{"id": "payer", "props": {**PAYING, **given}}]}
 
 
@@ -329,10 +330,10 @@ def test_demand_does_not_depend_on_limits_debts_or_clearing() -> None:
         (100, {"clearing_every_n_ticks": "2"}),
         (100, {"routing_max_hops": "1"}),
     )
-    found = [demand_of(town(limit), 30, **settings)[1] for limit, settings in rows]
+    demands = [demand_of(town(limit), 30, **settings)[1] for limit, settings in rows]
 
-    assert {one["wanted"] for one in found} == {found[0]["wanted"]}
-    assert Fraction(found[0]["wanted"]) > 0
+    assert {totals["wanted"] for totals in demands} == {demands[0]["wanted"]}
+    assert Fraction(demands[0]["wanted"]) > 0
 
 
 def test_the_demand_of_a_capped_run_equals_the_plan_of_a_fixed_one() -> None:
@@ -345,7 +346,7 @@ def test_the_demand_of_a_capped_run_equals_the_plan_of_a_fixed_one() -> None:
 
 
 def test_tight_limits_show_in_the_served_share_even_without_refusals() -> None:
-    """The planner asks for no more than the line has left: nothing is refused, and hardly anything is paid."""
+    """Capped demand never exceeds the headroom: nothing is refused, and little is paid."""
     demands = {}
     for demand in ("capped", "fixed"):
         scenario = network(("b", "a", 30), behaviorProfiles=[{"id": "payer", "props": {**PAYING, "demand": demand}}])
@@ -356,7 +357,7 @@ def test_tight_limits_show_in_the_served_share_even_without_refusals() -> None:
     assert capped.run.counters.rejected_total == 0
     assert fixed.run.counters.rejected_total > 30
     assert asked["wanted"] == plain["wanted"]
-    assert all(0 < Fraction(one["served_share"]) < 5 for one in (asked, plain))
+    assert all(0 < Fraction(totals["served_share"]) < 5 for totals in (asked, plain))
     assert Fraction(asked["served"]) <= Fraction(asked["volume"]) <= 30
 
 
@@ -369,9 +370,11 @@ def test_fixed_demand_is_equal_over_full_lines() -> None:
         run.do(Pay("a", "b", "UAH", paid))
         plans.append(run.run.network.planner.plan(1, 0, 20))
 
-    assert [(one.receiver, one.cents) for one in plans[0]] == [(one.receiver, one.cents) for one in plans[1]]
-    assert max(one.cents for one in plans[0]) > 1000, "more than the line allows"
-    assert all(one.wanted == one.cents for one in plans[0])
+    assert [(payment.receiver, payment.cents) for payment in plans[0]] == [
+        (payment.receiver, payment.cents) for payment in plans[1]
+    ]
+    assert max(payment.cents for payment in plans[0]) > 1000, "more than the line allows"
+    assert all(payment.wanted == payment.cents for payment in plans[0])
 
 
 @pytest.mark.req("SIM-PROF-15")
@@ -384,7 +387,7 @@ def test_fixed_demand_respects_the_cap_the_largest_amount_and_the_least() -> Non
         given: dict[str, Json] = {"demand": "fixed", "amount_model": {"UAH": {"min": 2, "p50": 3, "p90": 200, **model}}}
         plans = Planner(crowd, [Market(Book("UAH", crowd, row))], {"p": Profile("p", given)}, flow, False, cap)
 
-        cents = [one.cents for one in plans.plan(1, 0, 20)]
+        cents = [payment.cents for payment in plans.plan(1, 0, 20)]
 
         assert len(cents) == 20
         assert 200 <= min(cents) < max(cents) == 700
@@ -398,12 +401,12 @@ def test_without_a_cap_limits_bound_demand_without_percentiles() -> None:
 
     bound.markets[0].book.move(0, 10**12)
 
-    assert max(one.cents for one in bound.plan(1, 0, 20)) <= full, "the limit, whatever of it is used"
-    assert min(one.cents for one in free.plan(1, 0, 20)) > full
+    assert max(payment.cents for payment in bound.plan(1, 0, 20)) <= full, "the limit, whatever of it is used"
+    assert min(payment.cents for payment in free.plan(1, 0, 20)) > full
 
 
 def test_a_payment_in_a_free_place_serves_no_demand() -> None:
-    """a owes all it may; b pays in its place, beyond the demand."""
+    """a has reached its limit; b pays in its place, beyond the demand."""
     scenario = network(("c", "a", 10), ("c", "b", 10_000))
     run = headless(scenario, intensity=100, amount_cap="5")
     run.do(Pay("a", "c", "UAH", "10"))
@@ -411,15 +414,15 @@ def test_a_payment_in_a_free_place_serves_no_demand() -> None:
     plan = run.run.network.planner.plan_with_demand(1, 0, 20)
 
     assert len(plan.payments) == 20
-    assert {one.sender for one in plan.payments} == {1}
-    beyond = [one for one in plan.payments if one.wanted == 0]
+    assert {payment.sender for payment in plan.payments} == {1}
+    beyond = [payment for payment in plan.payments if payment.wanted == 0]
     assert beyond
     assert beyond == plan.payments[-len(beyond) :]
     run.step(1)
     totals: Any = run.result().totals["UAH"]
     seen = run.run.network.planner.plan_with_demand(1, 0, 20)
     assert run.run.counters.committed_total == 20 + 1
-    assert Fraction(totals["served"]) * 100 == sum(min(one.wanted, one.cents) for one in seen.payments)
+    assert Fraction(totals["served"]) * 100 == sum(min(payment.wanted, payment.cents) for payment in seen.payments)
     assert Fraction(totals["served"]) < Fraction(totals["volume"])
 
 
@@ -429,5 +432,5 @@ def test_a_smaller_budget_plans_a_prefix_of_the_same_demand() -> None:
     whole = run.run.network.planner.plan_with_demand(1, 0, 20)
     part = run.run.network.planner.plan_with_demand(1, 0, 7)
 
-    assert [one[2:] for one in part.payments] == [one[2:] for one in whole.payments[:7]]
+    assert [payment[2:] for payment in part.payments] == [payment[2:] for payment in whole.payments[:7]]
     assert 0 < part.wanted["UAH"] < whole.wanted["UAH"]

@@ -1,4 +1,4 @@
-"""Scenario files into scenarios: every member and form, every fault at once and at its place, lenience where asked."""
+"""Reading scenarios: every member and form, all faults at once with their places, lenient reading."""
 
 import copy
 import json
@@ -52,13 +52,13 @@ LINE = SMALL["trustlines"][0]
 
 
 def small(**members: Any) -> dict[str, Any]:
-    """The small scenario with other members; those that are None are left out."""
+    """The small scenario with other members; None removes a member."""
     given = {**copy.deepcopy(SMALL), **members}
     return {name: value for name, value in given.items() if value is not None}
 
 
 def read(given: Any, *, lenient: bool = False) -> Scenario:
-    """Through a text, so that numbers are what files make of them."""
+    """Read through text, so that numbers are those of a file."""
     return read_scenario(read_bytes(json.dumps(given).encode()), lenient=lenient)
 
 
@@ -69,8 +69,8 @@ def faults(given: Any, *, lenient: bool = False) -> list[tuple[str, str]]:
 
 
 def cautions(given: Any, *, lenient: bool = False) -> list[tuple[str, str]]:
-    _, found = read_with_warnings(read_bytes(json.dumps(given).encode()), lenient=lenient)
-    return [(one.code, one.path) for one in found]
+    _, warnings = read_with_warnings(read_bytes(json.dumps(given).encode()), lenient=lenient)
+    return [(warning.code, warning.path) for warning in warnings]
 
 
 def line(**members: Any) -> dict[str, Any]:
@@ -118,25 +118,25 @@ settings:
 @pytest.mark.req("SIM-SCN-2")
 @pytest.mark.req("SIM-SCN-3")
 def test_every_member_of_a_scenario_is_read() -> None:
-    found = read_scenario(read_bytes(FULL.encode(), Format.YAML))
+    scenario = read_scenario(read_bytes(FULL.encode(), Format.YAML))
 
-    assert (found.id, found.name, found.seed) == ("full", "Everything", 7)
-    assert found.equivalents == ("EUR", "HOUR", "UAH")
-    assert found.participants == (
+    assert (scenario.id, scenario.name, scenario.seed) == ("full", "Everything", 7)
+    assert scenario.equivalents == ("EUR", "HOUR", "UAH")
+    assert scenario.participants == (
         Participant("ann", ParticipantType.PERSON),
         Participant("bea", ParticipantType.BUSINESS, "Bea", ParticipantStatus.FROZEN, "shops", "calm"),
     )
-    assert found.lines == (
+    assert scenario.lines == (
         Trustline("HOUR", "bea", "ann", 1_250_000_000),
         Trustline("UAH", "ann", "bea", 712_345_678),
         Trustline("UAH", "bea", "ann", 3 * ATOMS, Policy(False, False, ("a", "x"))),
     )
-    assert found.groups == ("shops",)
-    assert found.profiles["calm"].props == {"tx_rate": Decimal("0.5"), "mood": "fine"}
-    assert found.events == (TimelineEvent(0, EventType.NOTE, 0, "d", {"by": "me"}),)
-    assert found.warmup == Warmup(50, Decimal("0.25"))
-    assert found.drift == Drift(True, *map(Decimal, ("0.1", "0.2", "3.5", "0.4", "0.9")))
-    assert found.flow == Flow(True, Decimal("0.5"), Decimal("0.25"))
+    assert scenario.groups == ("shops",)
+    assert scenario.profiles["calm"].props == {"tx_rate": Decimal("0.5"), "mood": "fine"}
+    assert scenario.events == (TimelineEvent(0, EventType.NOTE, 0, "d", {"by": "me"}),)
+    assert scenario.warmup == Warmup(50, Decimal("0.25"))
+    assert scenario.drift == Drift(True, *map(Decimal, ("0.1", "0.2", "3.5", "0.4", "0.9")))
+    assert scenario.flow == Flow(True, Decimal("0.5"), Decimal("0.25"))
 
 
 def test_yaml_and_json_give_the_same_scenario() -> None:
@@ -146,11 +146,17 @@ def test_yaml_and_json_give_the_same_scenario() -> None:
 
 
 def test_missing_members_have_their_defaults() -> None:
-    found = read(SMALL)
+    scenario = read(SMALL)
 
-    assert (found.name, found.seed, found.groups, found.profiles, found.events) == (None, None, (), {}, ())
-    assert (found.warmup, found.drift, found.flow) == (Warmup(), Drift(), Flow())
-    assert found.lines[0].policy is OPEN_POLICY
+    assert (scenario.name, scenario.seed, scenario.groups, scenario.profiles, scenario.events) == (
+        None,
+        None,
+        (),
+        {},
+        (),
+    )
+    assert (scenario.warmup, scenario.drift, scenario.flow) == (Warmup(), Drift(), Flow())
+    assert scenario.lines[0].policy is OPEN_POLICY
 
 
 @pytest.mark.parametrize("flow", [{}, {"enabled": False}])
@@ -164,16 +170,16 @@ def test_the_bonus_has_its_default_only_where_flow_is_given(flow: dict[str, Any]
 @pytest.mark.parametrize(
     ("place", "owner"),
     [
-        ("$.mood", lambda it: it),
-        ("$.participants[0].mood", lambda it: it["participants"][0]),
-        ("$.trustlines[0].mood", lambda it: it["trustlines"][0]),
-        ("$.groups[0].mood", lambda it: it["groups"][0]),
-        ("$.behaviorProfiles[0].mood", lambda it: it["behaviorProfiles"][0]),
-        ("$.behaviorProfiles[0].rules[0].mood", lambda it: it["behaviorProfiles"][0]["rules"][0]),
-        ("$.events[0].mood", lambda it: it["events"][0]),
-        ("$.events[0].effects[0].mood", lambda it: it["events"][0]["effects"][0]),
-        ("$.settings.mood", lambda it: it["settings"]),
-        ("$.settings.flow.mood", lambda it: it["settings"]["flow"]),
+        ("$.mood", lambda scenario: scenario),
+        ("$.participants[0].mood", lambda scenario: scenario["participants"][0]),
+        ("$.trustlines[0].mood", lambda scenario: scenario["trustlines"][0]),
+        ("$.groups[0].mood", lambda scenario: scenario["groups"][0]),
+        ("$.behaviorProfiles[0].mood", lambda scenario: scenario["behaviorProfiles"][0]),
+        ("$.behaviorProfiles[0].rules[0].mood", lambda scenario: scenario["behaviorProfiles"][0]["rules"][0]),
+        ("$.events[0].mood", lambda scenario: scenario["events"][0]),
+        ("$.events[0].effects[0].mood", lambda scenario: scenario["events"][0]["effects"][0]),
+        ("$.settings.mood", lambda scenario: scenario["settings"]),
+        ("$.settings.flow.mood", lambda scenario: scenario["settings"]["flow"]),
     ],
 )
 def test_unknown_members_are_faults_or_warnings_in_lenient_reading(place: str, owner: Any) -> None:
@@ -233,9 +239,9 @@ def test_codes_have_1_to_16_capitals_digits_and_underlines(code: Any) -> None:
 
 @pytest.mark.req("SIM-SCN-2")
 def test_the_equivalents_are_those_listed_the_base_and_those_of_the_lines() -> None:
-    found = read(small(equivalents=[" hour "], baseEquivalent="\teur", trustlines=[line(equivalent="uah_2")]))
+    scenario = read(small(equivalents=[" hour "], baseEquivalent="\teur", trustlines=[line(equivalent="uah_2")]))
 
-    assert found.equivalents == ("EUR", "HOUR", "UAH_2")
+    assert scenario.equivalents == ("EUR", "HOUR", "UAH_2")
     assert read(small(equivalents=None, baseEquivalent="eur", trustlines=[])).equivalents == ("EUR",)
 
 
@@ -262,7 +268,7 @@ def test_participants_are_unique() -> None:
 
 @pytest.mark.req("SIM-SCN-5")
 def test_the_ends_of_a_line_exist_and_differ() -> None:
-    given = [line(to="Bea"), line(**{"from": "nobody"}), line(to="ann")]
+    given = [line(to="Bea"), line(**{"from": "stranger"}), line(to="ann")]
 
     assert faults(small(trustlines=given)) == [
         ("$.trustlines[0].to", "unknown_participant"),
@@ -287,10 +293,10 @@ def test_a_line_is_unique_in_its_equivalent_and_direction() -> None:
     ids=repr,
 )  # fmt: skip
 def test_a_limit_is_a_finite_decimal_not_below_0(limit: Any) -> None:
-    found = faults(small(trustlines=[line(limit=limit)]))
+    reported = faults(small(trustlines=[line(limit=limit)]))
 
-    assert [path for path, _ in found] == ["$.trustlines[0].limit"]
-    assert found[0][1] in ("invalid_amount", "invalid_field")
+    assert [path for path, _ in reported] == ["$.trustlines[0].limit"]
+    assert reported[0][1] in ("invalid_amount", "invalid_field")
 
 
 @pytest.mark.req("SIM-SCN-5")
@@ -335,15 +341,15 @@ def test_props_are_merged_by_key_and_own_values_win() -> None:
         {"id": "b", "extends": "c", "props": {"x": 2, "y": {"p": 2}}},
         {"id": "c", "props": {"x": 3, "y": {"q": 3}, "z": 3}},
     ]
-    found = read(small(behaviorProfiles=profiles)).profiles
+    merged = read(small(behaviorProfiles=profiles)).profiles
 
-    assert found["a"].props == {"x": 1, "y": {"p": 2}, "z": 3}
-    assert found["b"].props == {"x": 2, "y": {"p": 2}, "z": 3}
+    assert merged["a"].props == {"x": 1, "y": {"p": 2}, "z": 3}
+    assert merged["b"].props == {"x": 2, "y": {"p": 2}, "z": 3}
 
 
 @pytest.mark.req("SIM-PROF-3")
 def test_profiles_that_extend_unknown_ones_or_themselves_are_rejected() -> None:
-    profiles = [{"id": "a", "extends": "b"}, {"id": "b", "extends": "a"}, {"id": "c", "extends": "nobody"}]
+    profiles = [{"id": "a", "extends": "b"}, {"id": "b", "extends": "a"}, {"id": "c", "extends": "stranger"}]
 
     assert [path for path, _ in faults(small(behaviorProfiles=profiles))] == [
         "$.behaviorProfiles[0].extends",
@@ -390,7 +396,7 @@ def test_faults_name_line_and_column_of_the_file() -> None:
     with pytest.raises(DocumentRefused) as refused:
         read_scenario(read_bytes(text.encode(), source_name="village.json"))
 
-    assert [(one.line, one.path) for one in refused.value.faults] == [
+    assert [(fault.line, fault.path) for fault in refused.value.faults] == [
         (1, "$.trustlines"),
         (3, "$.scenario_id"),
         (4, "$.equivalents"),
@@ -418,10 +424,10 @@ def test_dated_payments_and_clearings_are_read_from_params_and_effects() -> None
         {"time": 0, "type": "clearing"},
     ]
 
-    found = [event.actions for event in read(small(events=events, baseEquivalent="UAH")).events]
+    actions = [event.actions for event in read(small(events=events, baseEquivalent="UAH")).events]
 
     payments = tuple(DatedPayment("ann", "bea", "UAH", amount) for amount in (250_000_000, 100_000_000))
-    assert found == [payments, (DatedClearing("UAH"),), (DatedClearing("UAH"),)]
+    assert actions == [payments, (DatedClearing("UAH"),), (DatedClearing("UAH"),)]
 
 
 @pytest.mark.req("SIM-SCN-10")
@@ -535,9 +541,9 @@ DEBT = {"op": "inject_debt", "from": "ann", "to": "bea", "equivalent": "UAH", "a
     ],
 )
 def test_an_injection_of_an_unknown_form_is_a_fault(effect: Any, member: str) -> None:
-    found = faults(small(events=[{"time": 0, "type": "inject", "effects": [effect]}]))
+    reported = faults(small(events=[{"time": 0, "type": "inject", "effects": [effect]}]))
 
-    assert [path for path, _ in found] == [f"$.events[0].effects[0]{member}"]
+    assert [path for path, _ in reported] == [f"$.events[0].effects[0]{member}"]
 
 
 @pytest.mark.req("SIM-SCN-1")
@@ -551,16 +557,16 @@ def test_the_effects_of_any_event_are_objects(kind: str) -> None:
 
 @pytest.mark.parametrize("word", [False, 0, "0", "false", "no", "off", " OFF "])
 def test_a_policy_is_switched_off_by_any_false_word(word: Any) -> None:
-    found = read(small(trustlines=[line(policy={"auto_clearing": word, "can_be_intermediate": word})])).lines[0].policy
+    policy = read(small(trustlines=[line(policy={"auto_clearing": word, "can_be_intermediate": word})])).lines[0].policy
 
-    assert (found.auto_clearing, found.mediates) == (False, False)
+    assert (policy.auto_clearing, policy.mediates) == (False, False)
 
 
 @pytest.mark.parametrize("word", [True, 1, "1", "true", "Yes", "on", None])
 def test_a_policy_is_on_by_any_true_word_or_null(word: Any) -> None:
-    found = read(small(trustlines=[line(policy={"auto_clearing": word, "can_be_intermediate": word})])).lines[0].policy
+    policy = read(small(trustlines=[line(policy={"auto_clearing": word, "can_be_intermediate": word})])).lines[0].policy
 
-    assert found is OPEN_POLICY
+    assert policy is OPEN_POLICY
 
 
 @pytest.mark.parametrize("word", [2, -1, 0.5, "maybe", "", [], {}])
@@ -588,20 +594,20 @@ def test_lenient_reading_accepts_older_files_with_warnings() -> None:
         "trustlines": [line(status="frozen"), line(to="cid", limit="0.123456789", status="active")],
     }
 
-    found, warnings = read_with_warnings(read_bytes(json.dumps(given).encode()), lenient=True)
+    scenario, warnings = read_with_warnings(read_bytes(json.dumps(given).encode()), lenient=True)
 
-    assert found.id == "older"
-    assert [(one.limit, one.status) for one in found.lines] == [
+    assert scenario.id == "older"
+    assert [(line.limit, line.status) for line in scenario.lines] == [
         (5 * ATOMS, LineStatus.FROZEN),
         (12_345_678, LineStatus.ACTIVE),
     ]
-    assert [(one.code, one.path) for one in warnings] == [
+    assert [(warning.code, warning.path) for warning in warnings] == [
         ("id_for_scenario_id", "$.id"),
         ("no_schema_version", "$"),
         ("unknown_member", "$"),
         ("amount_rounded", "$.trustlines[1].limit"),
     ]
-    assert all(isinstance(one, Caution) and one.message for one in warnings)
+    assert all(isinstance(warning, Caution) and warning.message for warning in warnings)
     assert {path for path, _ in faults(given)} >= {"$.id", "$.scenario_id", "$.trustlines[0].status"}
 
 
@@ -612,7 +618,7 @@ def test_lenient_reading_accepts_older_files_with_warnings() -> None:
         small(scenario_id=None),
         small(equivalents=None),
         small(participants=[]),
-        small(trustlines=[line(to="nobody")]),
+        small(trustlines=[line(to="stranger")]),
         small(trustlines=[line(limit="x")]),
         small(trustlines=[line(limit=-1)]),
         small(trustlines=[line(status="odd")]),
@@ -642,10 +648,10 @@ def test_lenient_reading_rejects_invalid_scenarios(given: dict[str, Any]) -> Non
 def test_public_scenarios_load_unchanged(
     name: str, participants: int, lines: int, codes: tuple[str, ...], events: int
 ) -> None:
-    found = read(public_scenario(name))
+    scenario = read(public_scenario(name))
 
-    assert (len(found.participants), len(found.lines), found.equivalents) == (participants, lines, codes)
-    assert len(found.events) == events
+    assert (len(scenario.participants), len(scenario.lines), scenario.equivalents) == (participants, lines, codes)
+    assert len(scenario.events) == events
 
 
 @pytest.mark.req("SIM-TEST-1")
@@ -665,7 +671,7 @@ def test_public_negatives_are_rejected_with_readable_places(name: str, path: str
     with pytest.raises(DocumentRefused) as refused:
         read_scenario(read_file(file))
 
-    assert [(one.path, one.code) for one in refused.value.faults] == [(path, "missing_field")]
+    assert [(fault.path, fault.code) for fault in refused.value.faults] == [(path, "missing_field")]
     assert words in refused.value.render()
 
 
@@ -681,14 +687,14 @@ def test_a_regression_file_of_the_reference_loads_only_leniently() -> None:
 
 @pytest.mark.req("SIM-DET-14")
 def test_floats_of_a_program_equal_the_decimals_of_a_file() -> None:
-    def told(rate: Any, limit: Any) -> Any:
+    def state_of(rate: Any, limit: Any) -> Any:
         scenario: Any = network(("b", "a", limit), behaviorProfiles=[{"id": "payer", "props": {"tx_rate": rate}}])
         scenario["participants"][0]["behaviorProfileId"] = "payer"
         run = Headless(made(from_value(scenario), seed=1, settings=changed(Settings(), {"amount_cap": "2"})))
         run.step(5)
         return run.run.state()
 
-    assert told(0.25, 12.3) == told(Decimal("0.25"), "12.3")
-    assert told(0.25, 12.3) != told(1, "12.3")
+    assert state_of(0.25, 12.3) == state_of(Decimal("0.25"), "12.3")
+    assert state_of(0.25, 12.3) != state_of(1, "12.3")
     with pytest.raises(DocumentRefused, match="more than 8 digits after the point"):
-        told(0.25, 0.1 + 0.2)
+        state_of(0.25, 0.1 + 0.2)

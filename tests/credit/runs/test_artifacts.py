@@ -1,4 +1,4 @@
-"""What a run leaves behind: whole files, every line in order, one archive; nothing of others is touched."""
+"""Artifacts of a run: whole files, every line in order, one archive; other files stay untouched."""
 
 import json
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def ticking() -> Iterator[int]:
     return count(NOON, SECOND)
 
 
-def kept(directory: Path, plan: Made, ticks: int = 7) -> Headless:
+def write_run(directory: Path, plan: Made, ticks: int = 7) -> Headless:
     """A run of some ticks, with its artifacts in the directory."""
     headless, times = Headless(plan), ticking()
     with Artifacts(directory, plan, lambda: next(times)) as artifacts:
@@ -62,7 +62,7 @@ def read(directory: Path, name: str) -> Any:
 
 @pytest.mark.req("SIM-STO-1")
 def test_every_event_and_note_is_a_line_in_order(tmp_path: Path, plan: Made) -> None:
-    kept(tmp_path, plan)
+    write_run(tmp_path, plan)
 
     events = lines(tmp_path)
     types = {event["type"] for event in events}
@@ -89,7 +89,7 @@ REQUIRED = {
 
 @pytest.mark.req("SIM-EVT-2")
 def test_every_line_has_the_members_its_type_requires(tmp_path: Path, plan: Made) -> None:
-    kept(tmp_path, plan)
+    write_run(tmp_path, plan)
 
     events = lines(tmp_path)
 
@@ -104,7 +104,7 @@ def test_every_line_has_the_members_its_type_requires(tmp_path: Path, plan: Made
 
 
 def test_lines_have_the_time_of_the_clock(tmp_path: Path, plan: Made) -> None:
-    kept(tmp_path, plan)
+    write_run(tmp_path, plan)
 
     events = lines(tmp_path)
     failed = [event for event in events if event["type"] == "tx.failed"]
@@ -115,7 +115,7 @@ def test_lines_have_the_time_of_the_clock(tmp_path: Path, plan: Made) -> None:
 
 def test_equal_runs_write_equal_bytes_under_the_same_clock(tmp_path: Path, plan: Made) -> None:
     for name in ("one", "two"):
-        kept(tmp_path / name, plan)
+        write_run(tmp_path / name, plan)
 
     for name in NAMES:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
@@ -123,7 +123,7 @@ def test_equal_runs_write_equal_bytes_under_the_same_clock(tmp_path: Path, plan:
 
 @pytest.mark.req("SIM-GUARD-1")
 def test_the_status_has_seed_settings_and_the_end(tmp_path: Path, plan: Made) -> None:
-    headless = kept(tmp_path, plan)
+    headless = write_run(tmp_path, plan)
 
     status = read(tmp_path, "status.json")
     assert (status["seed"], status["seed_from"], status["state"]) == (5, "request", "stopped")
@@ -158,7 +158,7 @@ def test_the_last_tick_is_refreshed_every_half_second_and_at_the_end(tmp_path: P
 
 
 def test_a_run_without_ticks_writes_every_file(tmp_path: Path, plan: Made) -> None:
-    kept(tmp_path, plan, ticks=0)
+    write_run(tmp_path, plan, ticks=0)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(NAMES)
     assert read(tmp_path, "last_tick.json") == {"sim_time_ms": 0, "tick_index": None}
@@ -166,7 +166,7 @@ def test_a_run_without_ticks_writes_every_file(tmp_path: Path, plan: Made) -> No
 
 
 def test_the_archive_holds_unchanged_files_without_times(tmp_path: Path, plan: Made) -> None:
-    kept(tmp_path, plan)
+    write_run(tmp_path, plan)
 
     with ZipFile(tmp_path / "bundle.zip") as archive:
         assert archive.testzip() is None
@@ -183,7 +183,7 @@ def test_the_archive_holds_unchanged_files_without_times(tmp_path: Path, plan: M
 
 
 def test_a_summary_has_the_totals_of_the_run(tmp_path: Path, plan: Made) -> None:
-    headless = kept(tmp_path, plan)
+    headless = write_run(tmp_path, plan)
 
     summary, result = read(tmp_path, "summary.json"), headless.result()
     assert (summary["run_id"], summary["seed"], summary["ticks"]) == (plan.config.run_id, 5, 7)
@@ -230,13 +230,13 @@ def test_existing_artifacts_are_never_overwritten(name: str, tmp_path: Path, pla
 def test_other_files_in_the_directory_are_kept(tmp_path: Path, plan: Made) -> None:
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
 
-    kept(tmp_path, plan)
+    write_run(tmp_path, plan)
 
     assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
 
 
 def test_a_resumed_run_replaces_its_own_artifacts(tmp_path: Path, plan: Made) -> None:
-    kept(tmp_path, plan, ticks=3)
+    write_run(tmp_path, plan, ticks=3)
     headless = Headless(plan)
     times = ticking()
 
@@ -245,7 +245,7 @@ def test_a_resumed_run_replaces_its_own_artifacts(tmp_path: Path, plan: Made) ->
         headless.step(7, artifacts.write)
         artifacts.finish(headless.run, headless.result())
 
-    kept(tmp_path / "whole", plan)
+    write_run(tmp_path / "whole", plan)
     assert (tmp_path / "events.ndjson").read_bytes() == (tmp_path / "whole" / "events.ndjson").read_bytes()
 
 

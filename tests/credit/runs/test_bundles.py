@@ -1,4 +1,4 @@
-"""Bundles: what a run was made of, repeated to the same digests."""
+"""Bundles: the inputs of a run, repeated with equal digests."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from pendula.kernel.canonical import decode, encode
 SETTINGS = changed(Settings(), {"amount_cap": "200", "clearing_policy": "adaptive", "clearing_every_n_ticks": "5"})
 
 
-def bundled(folder: Path, *by_hand: Pay) -> Headless:
+def write_bundle(folder: Path, *by_hand: Pay) -> Headless:
     """A run of twelve ticks with artifacts in the folder."""
     plan = made(from_value(village(12, 3)), seed=5, intensity=60, settings=SETTINGS)
     headless = Headless(plan)
@@ -31,7 +31,7 @@ def bundled(folder: Path, *by_hand: Pay) -> Headless:
 
 
 def test_a_bundle_repeats_its_run_with_equal_digests(tmp_path: Path) -> None:
-    headless = bundled(tmp_path)
+    headless = write_bundle(tmp_path)
 
     result = repeated(read_bundle(tmp_path / "bundle.zip"))
 
@@ -40,7 +40,7 @@ def test_a_bundle_repeats_its_run_with_equal_digests(tmp_path: Path) -> None:
 
 
 def test_a_bundle_holds_the_scenario_the_settings_and_the_last_ledger(tmp_path: Path) -> None:
-    headless = bundled(tmp_path)
+    headless = write_bundle(tmp_path)
 
     with ZipFile(tmp_path / "bundle.zip") as archive:
         files: dict[str, Any] = {
@@ -57,8 +57,8 @@ def test_a_bundle_holds_the_scenario_the_settings_and_the_last_ledger(tmp_path: 
 
 def test_a_manually_steered_run_differs_when_repeated(tmp_path: Path) -> None:
     scenario: Any = village(12, 3)
-    people = [one["id"] for one in scenario["participants"]]
-    bundled(tmp_path, *(Pay(a, b, "UNIT", "5") for a in people[:4] for b in people[4:8]))
+    people = [participant["id"] for participant in scenario["participants"]]
+    write_bundle(tmp_path, *(Pay(a, b, "UNIT", "5") for a in people[:4] for b in people[4:8]))
 
     with pytest.raises(BundleDiffers) as differs:
         repeated(read_bundle(tmp_path / "bundle.zip"))
@@ -68,7 +68,7 @@ def test_a_manually_steered_run_differs_when_repeated(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["scenario.json", "repeat.json"])
 def test_an_archive_without_a_required_file_is_rejected(tmp_path: Path, missing: str) -> None:
-    bundled(tmp_path / "run")
+    write_bundle(tmp_path / "run")
     with ZipFile(tmp_path / "run" / "bundle.zip") as whole, ZipFile(tmp_path / "part.zip", "w") as part:
         for name in whole.namelist():
             if name != missing:
@@ -87,7 +87,7 @@ def test_a_file_that_is_no_archive_is_rejected(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("decisions", [0, 2])
 def test_a_bundle_of_another_decisions_version_is_rejected(tmp_path: Path, decisions: int) -> None:
-    bundled(tmp_path)
+    write_bundle(tmp_path)
     bundle = read_bundle(tmp_path / "bundle.zip")
 
     with pytest.raises(InvalidBundle, match=f"decisions {decisions}"):

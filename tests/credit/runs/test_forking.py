@@ -1,4 +1,4 @@
-"""Runs written down, taken up again at any tick, and forked there: what is one run stays one, byte for byte."""
+"""Recorded runs: resumed, rebuilt at any tick and forked, with equal bytes."""
 
 import pytest
 
@@ -27,19 +27,19 @@ def plan_of(scenario: dict[str, Json] = RING, seed: int = 3, settings: Settings 
     return made(from_value(scenario), seed=seed, settings=settings)
 
 
-def stepped(ticks: int, plan: Made | None = None) -> Run:
+def run_at_tick(ticks: int, plan: Made | None = None) -> Run:
     headless = Headless(plan_of() if plan is None else plan)
     headless.step(ticks)
     return headless.run
 
 
-def recorded(disk: FaultyDisk) -> None:
+def record_run(disk: FaultyDisk) -> None:
     with Recording.begin(plan_of(), disk) as recording:
         recording.step(3)
 
 
 def test_a_fork_has_the_same_state_except_its_settings() -> None:
-    run = stepped(6)
+    run = run_at_tick(6)
     before = run.state()
 
     other = fork(run, NEVER)
@@ -54,18 +54,18 @@ def test_a_fork_has_the_same_state_except_its_settings() -> None:
 @pytest.mark.parametrize(("seed", "tick"), [(0, 0), (1, 1), (2, 4), (3, 5), (2**32, 11), (7, 30)])
 def test_a_fork_with_the_same_settings_stays_equal(seed: int, tick: int) -> None:
     plan = plan_of(village(8, 1), seed, changed(OFTEN, {"amount_cap": "500"}))
-    run = stepped(tick, plan)
+    run = run_at_tick(tick, plan)
 
     comparison = compared(run, fork(run, run.settings), 6)
 
     assert comparison.first_difference == {"plan": None, "ledger": None}
     assert comparison.original == comparison.fork
     assert comparison.settings == {}
-    assert run.digests() == stepped(tick + 6, plan).digests()
+    assert run.digests() == run_at_tick(tick + 6, plan).digests()
 
 
 def test_differences_are_reported_from_their_first_tick() -> None:
-    run = stepped(6)
+    run = run_at_tick(6)
 
     comparison = compared(run, fork(run, NEVER), 6)
 
@@ -73,13 +73,13 @@ def test_differences_are_reported_from_their_first_tick() -> None:
     assert comparison.settings == {"CLEARING_ENABLED": ("on", "off")}
     # The clearing of tick 8 changes the ledger after that tick; the plan can follow in the next.
     assert comparison.first_difference == {"ledger": 8, "plan": 9}
-    assert comparison.original.digests == stepped(12).digests()
+    assert comparison.original.digests == run_at_tick(12).digests()
     assert [row.tick for row in comparison.original.clearing] == [8]
     assert comparison.fork.clearing == ()
 
 
 def test_differences_are_fork_minus_original() -> None:
-    run = stepped(6)
+    run = run_at_tick(6)
 
     comparison = compared(run, fork(run, NEVER), 6)
 
@@ -92,16 +92,16 @@ def test_differences_are_fork_minus_original() -> None:
 
 
 def test_a_comparison_reports_progress_tick_by_tick() -> None:
-    run, seen = stepped(2), list[int]()
+    run, progress = run_at_tick(2), list[int]()
 
-    compared(run, fork(run, NEVER), 3, seen.append)
+    compared(run, fork(run, NEVER), 3, progress.append)
 
-    assert seen == [1, 2, 3]
+    assert progress == [1, 2, 3]
 
 
 @pytest.mark.parametrize("command", [Pause(), Stop()])
 def test_a_stopped_or_paused_run_cannot_be_forked(command: Pause | Stop) -> None:
-    run = stepped(2)
+    run = run_at_tick(2)
     run.apply(command)
 
     with pytest.raises(ForkRefused) as refused:
@@ -111,16 +111,16 @@ def test_a_stopped_or_paused_run_cannot_be_forked(command: Pause | Stop) -> None
 
 
 def test_another_tick_length_and_unrelated_runs_are_rejected() -> None:
-    run = stepped(2)
+    run = run_at_tick(2)
 
     with pytest.raises(InvalidSetting):
         fork(run, changed(OFTEN, {"tick_ms_base": "500"}))
     with pytest.raises(ForkRefused):
-        compared(run, stepped(3), 1)
+        compared(run, run_at_tick(3), 1)
 
 
 def test_a_fork_starts_without_an_outside() -> None:
-    assert isinstance(fork(stepped(1), NEVER).outside, NoOutside)
+    assert isinstance(fork(run_at_tick(1), NEVER).outside, NoOutside)
 
 
 def test_a_recorded_run_equals_an_unrecorded_one() -> None:
@@ -157,18 +157,18 @@ def test_ticks_are_published_only_after_they_are_durable() -> None:
 def test_every_crash_can_be_resumed_to_the_same_end(call: int) -> None:
     whole = Headless(plan_of())
     whole.step(8)
-    begun = FaultyDisk()
-    Recording.begin(plan_of(), begun)
-    disk = FaultyDisk({len(begun.calls) + call: "crash"})
-    told: list[int] = []
+    first_disk = FaultyDisk()
+    Recording.begin(plan_of(), first_disk)
+    disk = FaultyDisk({len(first_disk.calls) + call: "crash"})
+    published: list[int] = []
     with pytest.raises(Crashed), Recording.begin(plan_of(), disk) as recording:
         for _ in range(8):
-            recording.step(1, lambda events: told.append(len(events)))
+            recording.step(1, lambda events: published.append(len(events)))
 
-    again: list[int] = []
+    replayed: list[int] = []
     with Recording.resume(plan_of(), disk.after_crash(call)) as recording:
-        recording.replay_history(lambda events: again.append(len(events)))
-        assert again[: len(told)] == told
+        recording.replay_history(lambda events: replayed.append(len(events)))
+        assert replayed[: len(published)] == published
         recording.step(8 - recording.headless.run.tick)
 
     assert recording.headless.result() == whole.result()
@@ -176,7 +176,7 @@ def test_every_crash_can_be_resumed_to_the_same_end(call: int) -> None:
 
 def test_only_the_same_run_can_be_resumed() -> None:
     disk = FaultyDisk()
-    recorded(disk)
+    record_run(disk)
 
     with pytest.raises(OtherRun) as refused:
         Recording.resume(plan_of(settings=NEVER), disk)
@@ -194,7 +194,7 @@ def test_a_journal_of_another_scheduler_is_rejected() -> None:
 
 def test_a_resumed_run_must_replay_its_history_first() -> None:
     disk = FaultyDisk()
-    recorded(disk)
+    record_run(disk)
 
     with Recording.resume(plan_of(), disk) as recording, pytest.raises(AssertionError):
         recording.headless.step(1)
@@ -208,14 +208,14 @@ def test_a_run_can_be_rebuilt_at_every_tick(snapshot_every: int) -> None:
     journal = FileJournal.open(disk, read_only=True)
 
     for tick in range(10):
-        assert run_at(journal, tick).state() == stepped(tick).state()
+        assert run_at(journal, tick).state() == run_at_tick(tick).state()
     assert last_tick(journal) == 9
     with pytest.raises(UnknownTick) as refused:
         run_at(journal, 10)
     assert refused.value.last == 9
 
 
-def driven(disk: FaultyDisk, *commands: object) -> FileJournal:
+def journal_of(disk: FaultyDisk, *commands: object) -> FileJournal:
     """A journal of these commands, as a server would write it."""
     config = plan_of().json
     journal = FileJournal.create(
@@ -229,25 +229,25 @@ def driven(disk: FaultyDisk, *commands: object) -> FileJournal:
 
 
 def test_a_tick_inside_a_longer_command_can_be_rebuilt() -> None:
-    journal = driven(FaultyDisk(), Tick(4), Tick(5))
+    journal = journal_of(FaultyDisk(), Tick(4), Tick(5))
 
     for tick in range(10):
-        assert run_at(journal, tick).state() == stepped(tick).state()
+        assert run_at(journal, tick).state() == run_at_tick(tick).state()
 
 
 def test_commands_after_a_tick_belong_to_its_state() -> None:
     pay = Pay("a", "b", "UAH", "1.00")
-    journal = driven(FaultyDisk(), Tick(), pay, SetIntensity(50), Pause(), Resume(), Tick())
-    expected = stepped(1)
+    journal = journal_of(FaultyDisk(), Tick(), pay, SetIntensity(50), Pause(), Resume(), Tick())
+    expected = run_at_tick(1)
     for command in (pay, SetIntensity(50), Pause(), Resume()):
         expected.apply(command)
 
     assert run_at(journal, 1).state() == expected.state()
-    assert run_at(journal, 0).state() == stepped(0).state()
+    assert run_at(journal, 0).state() == run_at_tick(0).state()
 
 
 def test_after_a_restart_the_latest_tick_counts() -> None:
-    journal = driven(FaultyDisk(), Tick(3), Restart(), SetIntensity(10), Tick(2))
+    journal = journal_of(FaultyDisk(), Tick(3), Restart(), SetIntensity(10), Tick(2))
 
     assert run_at(journal, 1).intensity == 10
     assert run_at(journal, 3).intensity == 100

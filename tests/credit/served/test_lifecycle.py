@@ -1,4 +1,4 @@
-"""The states of a run: the whole table, and who may begin one more."""
+"""The states of a run: the whole table, and the limits on active runs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Pictures, bottlenecks, series and targets: what a page is shown follows from the ledger and the events alone."""
+"""Pictures, bottlenecks, series and targets, derived from the ledger and the events alone."""
 
 from decimal import Decimal
 
@@ -17,51 +17,53 @@ from pendula.credit.state.network import EquivalentLedger
 from tests.credit.conftest import book as book_of
 
 
-def desk_of(*lines: tuple[str, str, int]) -> EquivalentLedger:
+def ledger_of(*lines: tuple[str, str, int]) -> EquivalentLedger:
     return EquivalentLedger(book_of(*lines), Drift(), Settings())
 
 
 def hop(ledger: EquivalentLedger, debtor: str, creditor: str) -> int:
-    found = ledger.book.line(creditor, debtor)
-    assert found is not None
-    return found
+    h = ledger.book.line(creditor, debtor)
+    assert h is not None
+    return h
 
 
 @pytest.mark.req("SIM-MET-5")
 def test_a_line_with_many_timeouts_is_drawn_from_its_creditor_with_that_reason() -> None:
-    ledger = desk_of(("b", "a", 100))
+    ledger = ledger_of(("b", "a", 100))
     h = hop(ledger, "a", "b")
     ledger.hops.made([h] * 7)
     for _ in range(3):
         ledger.hops.failed([h], Code.PAYMENT_TIMEOUT)
 
-    (found,) = worst(ledger, 10)
+    (bottleneck,) = worst(ledger, 10)
 
-    assert (found.score, found.reason_code) == (Decimal("0.3"), "TOO_MANY_TIMEOUTS")
-    assert (found.target.source, found.target.target) == ("b", "a")
-    assert found.label == "a → b: 3 of 10 attempts failed"
+    assert (bottleneck.score, bottleneck.reason_code) == (Decimal("0.3"), "TOO_MANY_TIMEOUTS")
+    assert (bottleneck.target.source, bottleneck.target.target) == ("b", "a")
+    assert bottleneck.label == "a → b: 3 of 10 attempts failed"
 
 
 @pytest.mark.req("SIM-MET-5")
 def test_bottlenecks_are_sorted_worst_first_without_those_that_never_failed() -> None:
-    ledger = desk_of(("a", "x", 9), ("b", "a", 9), ("c", "b", 9), ("d", "c", 9))
+    ledger = ledger_of(("a", "x", 9), ("b", "a", 9), ("c", "b", 9), ("d", "c", 9))
     ledger.hops.made([hop(ledger, "a", "b"), hop(ledger, "b", "c"), hop(ledger, "c", "d")])
     for ends in (("c", "d"), ("b", "c"), ("x", "a")):
         ledger.hops.failed([hop(ledger, *ends)], Code.ROUTING_NO_CAPACITY)
 
-    found = [(one.target.target, one.target.source, one.score) for one in worst(ledger, 10)]
+    ranking = [
+        (bottleneck.target.target, bottleneck.target.source, bottleneck.score) for bottleneck in worst(ledger, 10)
+    ]
 
     half = Decimal("0.5")
-    assert found == [("x", "a", 1), ("b", "c", half), ("c", "d", half)]
+    assert ranking == [("x", "a", 1), ("b", "c", half), ("c", "d", half)]
     assert len(worst(ledger, 2)) == 2
     assert len(worst(ledger, 10, Decimal("0.6"))) == 1
 
 
 @pytest.mark.req("SIM-MET-3")
 def test_a_point_has_the_last_value_at_or_before_it() -> None:
-    found = series("total_debt", [(1000, "1"), (3000, "3")], Span(0, 4000, 1000).points())
+    drawn = series("total_debt", [(1000, "1"), (3000, "3")], Span(0, 4000, 1000).points())
 
-    assert [(point.t_ms, point.v) for point in found.points] == [
+    assert [(point.t_ms, point.v) for point in drawn.points] == [
         (0, None),
         (1000, "1"),
         (2000, "1"),
@@ -93,7 +95,7 @@ def test_every_measured_key_has_a_unit() -> None:
         no_route_at_all=0,
     )
 
-    assert {(one.key, one.t_ms) for one in measurements(tick)} == {(key, 3000) for key in UNITS}
+    assert {(measured.key, measured.t_ms) for measured in measurements(tick)} == {(key, 3000) for key in UNITS}
 
 
 @pytest.mark.parametrize(
@@ -141,23 +143,26 @@ def test_targets_are_reachable_and_their_amounts_can_be_paid() -> None:
     book = book_of(("b", "a", 100), ("c", "b", 40), ("d", "c", 0), ("a", "e", 50))
     processor = PaymentProcessor(book, Settings())
 
-    found = targets(book, processor, book.people.index["a"], 6, amounts=True)
+    reachable = targets(book, processor, book.people.index["a"], 6, amounts=True)
 
-    assert [(one.to_pid, one.hops, one.max_available) for one in found] == [("b", 1, "100.00"), ("c", 2, "40.00")]
-    for one in found:
-        ends = book.people.index["a"], book.people.index[one.to_pid]
-        routes = processor.find_routes(*ends, atoms(str(one.max_available)))
-        assert getattr(routes, "amount", 0) == atoms(str(one.max_available))
+    assert [(target.to_pid, target.hops, target.max_available) for target in reachable] == [
+        ("b", 1, "100.00"),
+        ("c", 2, "40.00"),
+    ]
+    for target in reachable:
+        ends = book.people.index["a"], book.people.index[target.to_pid]
+        routes = processor.find_routes(*ends, atoms(str(target.max_available)))
+        assert getattr(routes, "amount", 0) == atoms(str(target.max_available))
 
 
 @pytest.mark.req("SIM-API-26")
 def test_targets_end_at_lines_that_do_not_mediate_and_at_the_hop_limit() -> None:
     book = book_of(("b", "a", 100), ("c", "b", 40), ba=Policy(mediates=False))
-    found = targets(book, PaymentProcessor(book, Settings()), 0, 6, amounts=False)
+    reachable = targets(book, PaymentProcessor(book, Settings()), 0, 6, amounts=False)
 
-    assert [one.to_pid for one in found] == ["b"]
+    assert [target.to_pid for target in reachable] == ["b"]
     chain = book_of(("b", "a", 9), ("c", "b", 9), ("d", "c", 9))
-    assert [one.to_pid for one in targets(chain, PaymentProcessor(chain, Settings()), 0, 2, amounts=False)] == [
+    assert [target.to_pid for target in targets(chain, PaymentProcessor(chain, Settings()), 0, 2, amounts=False)] == [
         "b",
         "c",
     ]

@@ -1,4 +1,4 @@
-"""The newest events of a run: numbers, what can be read again, who is too late, who is too slow."""
+"""The ring of recent events: numbers, replay, readers that are too late or too slow."""
 
 import threading
 
@@ -154,9 +154,9 @@ def test_one_large_batch_disconnects_no_prompt_reader(clock: Clock) -> None:
     prompt.take(10)
     ring.put([paid()] * 50)
 
-    found = [seq for _ in range(10) for seq in numbers(prompt, 7)]
+    received = [seq for _ in range(10) for seq in numbers(prompt, 7)]
 
-    assert found == list(range(2, 52))
+    assert received == list(range(2, 52))
     assert not prompt.over
 
 
@@ -228,7 +228,7 @@ def test_a_poll_returns_events_after_a_given_one_or_all_retained(clock: Clock) -
     ring.put([paid("EUR"), STATUS])
 
     assert len(ring.after("UAH", None)) == 4
-    assert [b"_000003" in one for one in ring.after("UAH", event_id(RUN, 2))] == [True, False]
+    assert [b"_000003" in event for event in ring.after("UAH", event_id(RUN, 2))] == [True, False]
     with pytest.raises(EventGone):
         ring.after("UAH", event_id(RUN, 9))
 

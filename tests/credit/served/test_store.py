@@ -1,4 +1,4 @@
-"""What outlives the process: exact money, whole records, rows that go with their run."""
+"""The store of the simulator: exact amounts, whole records, rows deleted with their run."""
 
 import sqlite3
 from decimal import Decimal
@@ -38,11 +38,11 @@ def store(tmp_path: Path) -> Store:
 @pytest.mark.req("SIM-STO-4")
 def test_a_record_reads_back_unchanged(store: Store, tmp_path: Path) -> None:
     error = ErrorAt("INTERNAL_ERROR", "it broke", "2026-01-01T00:00:01.000Z")
-    kept = record(state=RunState.ERROR, last_error=error, ops_sec=Decimal("3.25"), last_error_details={"kind": "x"})
-    store.save(kept, {"ticks": 3})
+    stored = record(state=RunState.ERROR, last_error=error, ops_sec=Decimal("3.25"), last_error_details={"kind": "x"})
+    store.save(stored, {"ticks": 3})
     store.close()
 
-    assert Store(tmp_path / "simulator.db").records() == [kept]
+    assert Store(tmp_path / "simulator.db").records() == [stored]
 
 
 @pytest.mark.req("SIM-STO-4")
@@ -50,7 +50,7 @@ def test_only_unfinished_runs_are_active(store: Store) -> None:
     for at, state in enumerate(RunState):
         store.save(record(f"run_{at}", state=state))
 
-    assert {one.state for one in store.active()} == {"idle", "running", "paused", "stopping"}
+    assert {record.state for record in store.active()} == {"idle", "running", "paused", "stopping"}
 
 
 @pytest.mark.req("SIM-STO-4")
@@ -68,9 +68,9 @@ def test_amounts_read_back_unchanged(store: Store) -> None:
     store.save(record())
     store.measure("run_1", [Measured("UAH", "total_debt", 1000, "12345678901.12345678")])
 
-    found = {one.key: one.points for one in store.series("run_1", "UAH", range(0, 2001, 1000))}
+    points = {series.key: series.points for series in store.series("run_1", "UAH", range(0, 2001, 1000))}
 
-    assert [point.v for point in found["total_debt"]] == [None, "12345678901.12345678", "12345678901.12345678"]
+    assert [point.v for point in points["total_debt"]] == [None, "12345678901.12345678", "12345678901.12345678"]
 
 
 @pytest.mark.req("SIM-MET-3")
@@ -79,9 +79,9 @@ def test_a_missing_measurement_repeats_the_last_value(store: Store) -> None:
     rates = [(0, None), (1000, "50.00000000"), (2000, None), (3000, "0.00000000")]
     store.measure("run_1", [Measured("UAH", "success_rate", at, value) for at, value in rates])
 
-    found = {one.key: one.points for one in store.series("run_1", "UAH", range(0, 3001, 1000))}
+    points = {series.key: series.points for series in store.series("run_1", "UAH", range(0, 3001, 1000))}
 
-    assert [point.v for point in found["success_rate"]] == [None, "50.00000000", "50.00000000", "0.00000000"]
+    assert [point.v for point in points["success_rate"]] == [None, "50.00000000", "50.00000000", "0.00000000"]
 
 
 @pytest.mark.req("SIM-STO-4")
@@ -109,7 +109,7 @@ def test_a_restart_deletes_measurements(store: Store) -> None:
     store.measure("run_1", [Measured("UAH", "total_debt", 0, "1.00000000")])
     store.write({"run_1": Unwritten(forget_measured=True)})
 
-    assert {point.v for one in store.series("run_1", "UAH", range(1)) for point in one.points} == {None}
+    assert {point.v for series in store.series("run_1", "UAH", range(1)) for point in series.points} == {None}
 
 
 @pytest.mark.req("SIM-STO-4")
@@ -117,10 +117,10 @@ def test_scenarios_are_stored_with_their_document(store: Store) -> None:
     document = {"schema_version": "scenario/1", "scenario_id": "tiny", "name": "Tiny", "limit": Decimal("1.50")}
     store.add_scenario(document, ("UAH",), "2026-01-01T00:00:00.000Z")
 
-    (found,) = store.scenarios()
+    (stored,) = store.scenarios()
 
-    assert found.created_at == "2026-01-01T00:00:00.000Z"
-    assert found.document == {**document, "limit": Decimal("1.5")}
+    assert stored.created_at == "2026-01-01T00:00:00.000Z"
+    assert stored.document == {**document, "limit": Decimal("1.5")}
 
 
 def test_a_store_of_another_format_is_rejected(store: Store, tmp_path: Path) -> None:

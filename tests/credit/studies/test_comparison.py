@@ -28,17 +28,17 @@ SEEDS = range(1, 7)
 
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
-    return quick(STATIC, ADAPTIVE)
+    return compare_briefly(STATIC, ADAPTIVE)
 
 
-def quick(a: Settings, b: Settings, workers: int = 1) -> Comparison:
-    """A comparison by the protocol, as small as it may be."""
+def compare_briefly(a: Settings, b: Settings, workers: int = 1) -> Comparison:
+    """The smallest comparison that the protocol allows."""
     names = (a.clearing_policy.value, b.clearing_policy.value)
     return compare(from_value(village(8, 7)), a, b, SEEDS, 36, workers, names=names, intensity=25)
 
 
 def figures(seed: int = 1, committed: int = 0, no_capacity: int = 0, errors: int = 0, over: int = 0) -> Figures:
-    """A run that counted 10 000 attempts."""
+    """A run of 10 000 attempts."""
     rejected = 10_000 - committed - errors
     counts = {"attempts": 10_000, "committed": committed, "rejected": rejected, "errors": errors, "timeouts": 0}
     calls = {"calls": 0, "work": 0, "over_budget": over, "intervals": (), "cycles": 0}
@@ -51,12 +51,14 @@ def figures(seed: int = 1, committed: int = 0, no_capacity: int = 0, errors: int
 
 
 def test_a_side_that_was_never_active_is_reported() -> None:
-    never = quick(STATIC, changed(ADAPTIVE, {"adaptive_no_capacity_high": "1", "adaptive_window_ticks": "30"}))
+    never = compare_briefly(
+        STATIC, changed(ADAPTIVE, {"adaptive_no_capacity_high": "1", "adaptive_window_ticks": "30"})
+    )
 
     assert never.same == "B was never active: adaptive equals the static cadence below adaptive_no_capacity_high (1)"
-    hops = quick(STATIC, changed(STATIC, {"adaptive_window_ticks": "9"}))
+    hops = compare_briefly(STATIC, changed(STATIC, {"adaptive_window_ticks": "9"}))
     assert hops.same == "Both sides have equal results with every seed: the different settings had no effect"
-    assert quick(STATIC, changed(STATIC, {"clearing_enabled": "off"})).same is None
+    assert compare_briefly(STATIC, changed(STATIC, {"clearing_enabled": "off"})).same is None
 
 
 def failing(left: list[Figures], right: list[Figures], skip: int = 30) -> list[str]:
@@ -188,19 +190,19 @@ def test_medians_and_differences_come_from_the_runs(comparison: Comparison) -> N
 
 
 def test_swapped_sides_negate_every_difference(comparison: Comparison) -> None:
-    other = quick(ADAPTIVE, STATIC)
+    other = compare_briefly(ADAPTIVE, STATIC)
 
-    assert [one for one in comparison.rows if one.difference is not None]
-    for one, turned in zip(comparison.rows, other.rows, strict=True):
-        assert (one.a, one.b, one.pairs) == (turned.b, turned.a, turned.pairs)
-        if one.difference is not None:
-            assert Fraction(one.difference) == -Fraction(turned.difference or 0)
-            assert Fraction(one.low or 0) == -Fraction(turned.high or 0)
+    assert [row for row in comparison.rows if row.difference is not None]
+    for row, turned in zip(comparison.rows, other.rows, strict=True):
+        assert (row.a, row.b, row.pairs) == (turned.b, turned.a, turned.pairs)
+        if row.difference is not None:
+            assert Fraction(row.difference) == -Fraction(turned.difference or 0)
+            assert Fraction(row.low or 0) == -Fraction(turned.high or 0)
 
 
 @pytest.mark.req("SIM-TEST-20")
 def test_two_workers_give_the_same_comparison_as_one(comparison: Comparison) -> None:
-    again = quick(STATIC, ADAPTIVE, workers=2)
+    again = compare_briefly(STATIC, ADAPTIVE, workers=2)
 
     assert again == comparison
     assert comparison_svg(again) == comparison_svg(comparison)
@@ -278,9 +280,9 @@ def test_every_fault_of_a_settings_file_is_reported_with_its_place() -> None:
     with pytest.raises(DocumentRefused) as refused:
         read_settings(read_bytes(text))
 
-    told = refused.value.render().split("\n")
-    assert [line.split(":")[1] for line in told] == ["1", "2", "3", "4"]
-    assert "did you mean clearing_policy?" in told[0]
-    assert "allowed" not in told[0]
-    assert told[1].count("from 1 to 64") == 1
-    assert "given twice" in told[3]
+    lines = refused.value.render().split("\n")
+    assert [line.split(":")[1] for line in lines] == ["1", "2", "3", "4"]
+    assert "did you mean clearing_policy?" in lines[0]
+    assert "allowed" not in lines[0]
+    assert lines[1].count("from 1 to 64") == 1
+    assert "given twice" in lines[3]

@@ -1,4 +1,4 @@
-"""Everything measured in a run: a row for each tick and equivalent, and what is drawn of it."""
+"""The series of a run: a row for each tick and equivalent, and its picture."""
 
 from collections import Counter
 from decimal import Decimal
@@ -22,13 +22,13 @@ def test_the_rows_of_a_run_add_up_to_its_counters_and_clearings() -> None:
     columns = series.columns().values
     counters = run.run.counters
     assert len(columns["tick"]) == 40
-    assert sum(int(one or 0) for one in columns["committed"]) == counters.committed_total
-    assert sum(int(one or 0) for one in columns["rejected"]) == counters.rejected_total > 0
-    reduced = sum(Decimal(one or 0) for one in columns["debt_reduction"])
+    assert sum(int(value or 0) for value in columns["committed"]) == counters.committed_total
+    assert sum(int(value or 0) for value in columns["rejected"]) == counters.rejected_total > 0
+    reduced = sum(Decimal(value or 0) for value in columns["debt_reduction"])
     assert reduced == sum(Decimal(row.debt_reduction) for row in run.clearing) > 0
     totals = run.result().totals["UNIT"]
     for name in ("wanted", "served", "volume"):
-        assert sum(Decimal(one or 0) for one in columns[name]) == Decimal(totals[name] or 0) > 0
+        assert sum(Decimal(value or 0) for value in columns[name]) == Decimal(totals[name] or 0) > 0
     assert columns["total_debt"][-1] == run.run.measured["UNIT"]["total_debt"]
 
 
@@ -77,14 +77,14 @@ def test_refusals_are_counted_by_reason_group_and_participant() -> None:
     heard: list[Event] = []
     run.step(30, heard.extend)
 
-    failed = [one for one in heard if isinstance(one, TxFailed)]
+    failed = [event for event in heard if isinstance(event, TxFailed)]
     refusals = run.result().refusals
     people = run.run.network.people
     assert failed
-    assert refusals.participants == Counter(one.sender for one in failed)
-    assert refusals.groups == Counter(people.all[people.index[one.sender]].group or "" for one in failed)
+    assert refusals.participants == Counter(failure.sender for failure in failed)
+    assert refusals.groups == Counter(people.all[people.index[failure.sender]].group or "" for failure in failed)
     assert sum(refusals.reasons.values()) == len(failed)
-    never = sum(one.no_route_at_all or 0 for one in heard if isinstance(one, Ticked))
+    never = sum(event.no_route_at_all or 0 for event in heard if isinstance(event, Ticked))
     assert refusals.reasons.get("no_route_at_all", 0) == never
 
 
@@ -107,5 +107,5 @@ def test_a_repeated_warning_appears_once_with_a_count() -> None:
     run = headless(village(30, 2), seed=1, intensity=100, routing_timeout_ms="1000000", **options)
     run.step(101)
 
-    (warning,) = [one for one in run.diagnostics if one.code == "nothing_cleared"]
+    (warning,) = [warning for warning in run.diagnostics if warning.code == "nothing_cleared"]
     assert (warning.count, warning.last_tick, warning.facts["equivalent"]) == (4, 100, "UNIT")

@@ -1,4 +1,4 @@
-"""Many runs: rows in one order, the same bytes wherever they were made, figures that are counted rightly."""
+"""Sweeps: rows in a fixed order, equal bytes on any worker, correct figures."""
 
 import csv
 import pickle
@@ -41,8 +41,8 @@ def cluster() -> Iterator[str]:
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0", protocol="tcp"
-    ) as one:
-        yield one.scheduler_address
+    ) as workers:
+        yield workers.scheduler_address
 
 
 def ring() -> Document:
@@ -71,7 +71,7 @@ def test_a_row_has_the_digests_of_its_own_run(small: Document, reference: str) -
 @pytest.mark.req("SIM-TEST-20")
 @pytest.mark.parametrize("workers", [2, 3])
 def test_any_number_of_workers_gives_the_same_bytes(workers: int, small: Document, reference: str) -> None:
-    # Each worker is a fresh interpreter with a hash seed of its own.
+    # Each worker is a fresh interpreter with its own hash seed.
     assert sweep(small, GRID, (1, 2), 8, workers, settings=BASE).csv() == reference
 
 
@@ -79,9 +79,9 @@ def test_any_number_of_workers_gives_the_same_bytes(workers: int, small: Documen
 def test_a_dask_cluster_gives_the_same_bytes(cluster: str, small: Document, reference: str) -> None:
     seen: list[int] = []
 
-    found = sweep(small, GRID, (1, 2), 8, dask=cluster, settings=BASE, watch=seen.append)
+    columns = sweep(small, GRID, (1, 2), 8, dask=cluster, settings=BASE, watch=seen.append)
 
-    assert found.csv() == reference
+    assert columns.csv() == reference
     assert seen == list(range(1, 9))
 
 
@@ -118,15 +118,15 @@ def test_a_missing_extra_is_reported_with_its_install_command(small: Document, m
 
 
 def test_columns_are_flat_and_have_one_kind_each(small: Document) -> None:
-    found = sweep(small, {"adaptive_no_capacity_high": ["0.5", "0.7"], "clearing_enabled": ["on", "off"]}, (3,), 2)
+    columns = sweep(small, {"adaptive_no_capacity_high": ["0.5", "0.7"], "clearing_enabled": ["on", "off"]}, (3,), 2)
     types: dict[Kind, type] = {Kind.INTEGER: int, Kind.DECIMAL: str, Kind.TEXT: str}
 
-    assert list(found.kinds) == list(found.values)
-    for name, kind in found.kinds.items():
-        assert len(found.values[name]) == len(found) == 4
-        assert {type(value) for value in found.values[name]} <= {types[kind], type(None)}, name
-    assert found.values["adaptive_no_capacity_high"] == ["0.50000000", "0.50000000", "0.70000000", "0.70000000"]
-    assert found.values["clearing_enabled"] == ["on", "off", "on", "off"]
+    assert list(columns.kinds) == list(columns.values)
+    for name, kind in columns.kinds.items():
+        assert len(columns.values[name]) == len(columns) == 4
+        assert {type(value) for value in columns.values[name]} <= {types[kind], type(None)}, name
+    assert columns.values["adaptive_no_capacity_high"] == ["0.50000000", "0.50000000", "0.70000000", "0.70000000"]
+    assert columns.values["clearing_enabled"] == ["on", "off", "on", "off"]
 
 
 def test_clearing_is_counted_after_the_skipped_ticks() -> None:
@@ -134,20 +134,20 @@ def test_clearing_is_counted_after_the_skipped_ticks() -> None:
     alone = simulate(ring(), seed=5, ticks=14, settings=settings)
     late = [row for row in alone.clearing if row.tick >= 5]
 
-    found = figures_of(ring(), settings, 5, 14, skip=5, trail=True)
+    counted = figures_of(ring(), settings, 5, 14, skip=5, trail=True)
 
-    assert found.calls == 2
-    assert found.intervals == (4,)
-    assert found.work > 0
-    assert found.over_budget == 0
+    assert counted.calls == 2
+    assert counted.intervals == (4,)
+    assert counted.work > 0
+    assert counted.over_budget == 0
     assert len(late) == 2
-    assert found.cycles == sum(row.cleared_cycles for row in late)
-    assert figures.written(figures.share(found.cleared["UAH"], 10**8)) == f"{sum(map(_amount, late)):.8f}"
-    assert found.trail is not None
-    assert sum(found.trail.finished) == alone.counters.attempts_total
-    assert sum(found.trail.committed[5:]) == found.committed
-    assert sum(found.trail.finished[5:]) == found.attempts
-    assert found.trail.debts["UAH"][-1] == found.debts["UAH"]
+    assert counted.cycles == sum(row.cleared_cycles for row in late)
+    assert figures.written(figures.share(counted.cleared["UAH"], 10**8)) == f"{sum(map(_amount, late)):.8f}"
+    assert counted.trail is not None
+    assert sum(counted.trail.finished) == alone.counters.attempts_total
+    assert sum(counted.trail.committed[5:]) == counted.committed
+    assert sum(counted.trail.finished[5:]) == counted.attempts
+    assert counted.trail.debts["UAH"][-1] == counted.debts["UAH"]
 
 
 def _amount(row: Any) -> float:
@@ -164,11 +164,11 @@ def test_adaptive_calls_are_counted_and_stay_within_their_budgets(small: Documen
     eager = {"adaptive_window_ticks": "1", "adaptive_no_capacity_high": "0.02", "adaptive_no_capacity_low": "0.01"}
     settings = changed(Settings(), {**eager, "clearing_policy": "adaptive", "amount_cap": "none"})
 
-    found = figures_of(small, settings, 1, 40)
+    counted = figures_of(small, settings, 1, 40)
 
-    assert found.calls > 1
-    assert min(found.intervals) >= settings.adaptive_min_interval_ticks
-    assert found.over_budget == 0
+    assert counted.calls > 1
+    assert min(counted.intervals) >= settings.adaptive_min_interval_ticks
+    assert counted.over_budget == 0
 
 
 ADAPTIVE = changed(Settings(), {"clearing_policy": "adaptive"})
@@ -229,7 +229,7 @@ def test_a_failed_run_is_named_with_its_settings_and_seed(workers: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("grid", "error", "says"),
+    ("grid", "error", "message"),
     [
         ({"clearing_polcy": ["static"]}, InvalidGrid, "did you mean clearing_policy"),
         ({"amount_cap": ["1"], "SIMULATOR_REAL_AMOUNT_CAP": ["2"]}, InvalidGrid, "varies twice"),
@@ -240,11 +240,11 @@ def test_a_failed_run_is_named_with_its_settings_and_seed(workers: int) -> None:
     ],
 )
 def test_an_invalid_grid_is_rejected_before_any_run(
-    grid: dict[str, list[str]], error: type[Exception], says: str, small: Document
+    grid: dict[str, list[str]], error: type[Exception], message: str, small: Document
 ) -> None:
     done: list[int] = []
 
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=message):
         sweep(small, grid, (1,), 2, watch=done.append)
 
     assert done == []
@@ -277,10 +277,10 @@ def test_a_scenario_with_faults_is_rejected_before_any_run() -> None:
 
 
 def test_medians_over_seeds_have_a_row_for_each_combination(small: Document) -> None:
-    found = sweep(small, {"amount_cap": ["5", "50"]}, (1, 2, 3), 3)
-    attempts = found.values["attempts"]
+    columns = sweep(small, {"amount_cap": ["5", "50"]}, (1, 2, 3), 3)
+    attempts = columns.values["attempts"]
 
-    medians = summarised(found, ["amount_cap"])
+    medians = summarised(columns, ["amount_cap"])
 
     assert medians.values["amount_cap"] == ["5.00000000", "50.00000000"]
     assert medians.values["runs"] == [3, 3]

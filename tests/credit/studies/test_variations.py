@@ -1,4 +1,4 @@
-"""Other scenarios out of one: what a path selects, what is set and multiplied, and what a sweep makes of it."""
+"""Variations of a scenario: paths, set and multiplied values, and sweeps over them."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -49,11 +49,11 @@ def test_members_of_profiles_settings_and_policies_can_be_changed() -> None:
         ("settings.warmup.ticks", "9"),
         ("participants[id=a].status", "frozen"),
     ]
-    found: Any = varied(scenario, changes)
+    variant: Any = varied(scenario, changes)
 
-    assert found["behaviorProfiles"][0]["props"]["tx_rate"] == Decimal("0.15")
-    assert found["settings"]["warmup"]["ticks"] == 9
-    assert [one.get("status") for one in found["participants"]] == ["frozen", None, None]
+    assert variant["behaviorProfiles"][0]["props"]["tx_rate"] == Decimal("0.15")
+    assert variant["settings"]["warmup"]["ticks"] == 9
+    assert [participant.get("status") for participant in variant["participants"]] == ["frozen", None, None]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_names_of_settings_are_no_paths() -> None:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("trustlines[from=nobody].limit*", "2"),
+        ("trustlines[from=stranger].limit*", "2"),
         ("trustlines[*].limits*", "2"),
         ("trustlines[*]", "2"),
         ("trustlines[*].limit*", "much"),
@@ -118,8 +118,12 @@ def test_a_sweep_of_one_setting_is_drawn_as_a_curve_over_its_values() -> None:
     drawn = sweep_svg(columns, list(grid), "ring")
 
     root = ElementTree.fromstring(drawn)
-    assert [one.text for one in root.iter(f"{SVG}text") if one.text in ("0.5", "1", "2")] == ["0.5", "1", "2"] * 4
-    assert len([one for one in root.iter(f"{SVG}path") if "line" in str(one.get("class"))]) == 4
+    assert [element.text for element in root.iter(f"{SVG}text") if element.text in ("0.5", "1", "2")] == [
+        "0.5",
+        "1",
+        "2",
+    ] * 4
+    assert len([element for element in root.iter(f"{SVG}path") if "line" in str(element.get("class"))]) == 4
     assert "Committed rate" in drawn
     assert "Total debt, UAH" in drawn
 
@@ -132,10 +136,10 @@ def test_a_sweep_of_several_settings_is_drawn_as_a_heat_map_with_intervals(third
     drawn = sweep_svg(columns, list(grid), "ring")
 
     root = ElementTree.fromstring(drawn)
-    cells = [one for one in root.iter(f"{SVG}rect") if "heat" in str(one.get("class"))]
+    cells = [element for element in root.iter(f"{SVG}rect") if "heat" in str(element.get("class"))]
     assert len(cells) == 4 * len(columns) // 6, "a cell for each combination of each measure"
-    assert not list(root.iter(f"{SVG}path")), "no line joins settings that are no neighbours"
-    rates = sorted(Fraction(str(one)) for one in columns.values["committed_rate"][:6])
+    assert not list(root.iter(f"{SVG}path")), "no line joins settings that are not neighbours"
+    rates = sorted(Fraction(str(value)) for value in columns.values["committed_rate"][:6])
     middle = (rates[2] + rates[3]) / 2
-    told = f"{float(middle):.3f}; {float(rates[0]):.3f} … {float(rates[-1]):.3f} with 96.9 %, 6 seeds"
-    assert next(one.text for one in root.iter(f"{SVG}title")) == told
+    label = f"{float(middle):.3f}; {float(rates[0]):.3f} … {float(rates[-1]):.3f} with 96.9 %, 6 seeds"
+    assert next(element.text for element in root.iter(f"{SVG}title")) == label

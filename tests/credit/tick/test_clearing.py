@@ -1,4 +1,4 @@
-"""Clearing: which circles, in which order, how much; and that nobody's position moves."""
+"""Clearing: choice, order and amount of circles; positions never change."""
 
 from typing import Any
 
@@ -24,8 +24,8 @@ UNIT = 10**8
 MUCH = 10**9
 
 
-def owing(*debts: tuple[str, str, int], **policies: Policy) -> Book:
-    """A book in which (debtor, creditor, units) are owed; a policy by the two letters of a debt."""
+def book_owing(*debts: tuple[str, str, int], **policies: Policy) -> Book:
+    """A book with debts (debtor, creditor, units); policies by the two letters of a debt."""
     names = sorted({end for debtor, creditor, _ in debts for end in (debtor, creditor)})
     people = People(Participant(name, ParticipantType.PERSON) for name in names)
     lines = [
@@ -40,10 +40,10 @@ def owing(*debts: tuple[str, str, int], **policies: Policy) -> Book:
     return book
 
 
-def cleared(book: Book, depth: int = 6, most: int = 100) -> list[tuple[str, int]]:
+def clear_book(book: Book, depth: int = 6, most: int = 100) -> list[tuple[str, int]]:
     names = book.people.names
-    found = find_and_clear(book, depth, most, MUCH)
-    return [("".join(names[node] for node in cycle.nodes), cycle.amount // UNIT) for cycle in found.cycles]
+    result = find_and_clear(book, depth, most, MUCH)
+    return [("".join(names[node] for node in cycle.nodes), cycle.amount // UNIT) for cycle in result.cycles]
 
 
 @pytest.mark.req("SIM-CLR-1")
@@ -51,61 +51,61 @@ def cleared(book: Book, depth: int = 6, most: int = 100) -> list[tuple[str, int]
 def test_a_circle_of_four_needs_a_depth_of_four() -> None:
     debts = (("A", "B", 5), ("B", "C", 6), ("C", "D", 7), ("D", "A", 8))
 
-    assert cleared(owing(*debts), depth=3) == []
-    assert cleared(owing(*debts), depth=4) == [("ABCD", 5)]
+    assert clear_book(book_owing(*debts), depth=3) == []
+    assert clear_book(book_owing(*debts), depth=4) == [("ABCD", 5)]
 
 
 @pytest.mark.req("SIM-CLR-6")
 def test_circles_are_cleared_shortest_first_then_largest_then_smallest_ids() -> None:
-    book = owing(
+    book = book_owing(
         ("A", "B", 9), ("B", "C", 9), ("C", "D", 9), ("D", "A", 9),  # four, large
         ("E", "F", 2), ("F", "G", 2), ("G", "E", 2),  # three, small
         ("H", "I", 3), ("I", "J", 3), ("J", "H", 3),  # three, larger
         ("K", "L", 2), ("L", "M", 2), ("M", "K", 2),  # three, small, later ids
     )  # fmt: skip
 
-    assert cleared(book) == [("HIJ", 3), ("EFG", 2), ("KLM", 2), ("ABCD", 9)]
+    assert clear_book(book) == [("HIJ", 3), ("EFG", 2), ("KLM", 2), ("ABCD", 9)]
 
 
 @pytest.mark.req("SIM-CLR-5")
 def test_a_call_ends_after_its_number_of_cycles() -> None:
-    book = owing(("A", "B", 1), ("B", "C", 1), ("C", "A", 1), ("D", "E", 1), ("E", "F", 1), ("F", "D", 1))
+    book = book_owing(("A", "B", 1), ("B", "C", 1), ("C", "A", 1), ("D", "E", 1), ("E", "F", 1), ("F", "D", 1))
 
-    found = find_and_clear(book, 6, 1, MUCH)
+    result = find_and_clear(book, 6, 1, MUCH)
 
-    assert (len(found.cycles), found.stopped) == (1, "cycles")
+    assert (len(result.cycles), result.stopped) == (1, "cycles")
 
 
 @pytest.mark.req("SIM-CLR-5")
 def test_a_call_ends_when_its_work_is_spent() -> None:
-    book = owing(("A", "B", 1), ("B", "C", 1), ("C", "A", 1))
+    book = book_owing(("A", "B", 1), ("B", "C", 1), ("C", "A", 1))
     before = list(book.owed)
 
-    found = find_and_clear(book, 6, 100, 2)
+    result = find_and_clear(book, 6, 100, 2)
 
-    assert (found.cycles, found.stopped) == ((), "work")
+    assert (result.cycles, result.stopped) == ((), "work")
     assert book.owed == before
 
 
 @pytest.mark.req("SIM-CLR-4")
 def test_only_live_lines_with_permission_take_part() -> None:
     debts = (("A", "B", 1), ("B", "C", 1), ("C", "A", 1))
-    assert cleared(owing(*debts)) == [("ABC", 1)]
+    assert clear_book(book_owing(*debts)) == [("ABC", 1)]
 
-    assert cleared(owing(*debts, BC=Policy(auto_clearing=False))) == []
-    frozen = owing(*debts)
+    assert clear_book(book_owing(*debts, BC=Policy(auto_clearing=False))) == []
+    frozen = book_owing(*debts)
     frozen.set_status([0], LineStatus.FROZEN)
-    assert cleared(frozen) == []
-    gone = owing(*debts)
+    assert clear_book(frozen) == []
+    gone = book_owing(*debts)
     gone.people.active[1] = False
     gone.rewire()
-    assert cleared(gone) == []
-    held = owing(*debts)
+    assert clear_book(gone) == []
+    held = book_owing(*debts)
     held.reserve([(0, 1)])
-    assert cleared(held) == []
-    held_the_other_way = owing(*debts, ("B", "A", 0))
+    assert clear_book(held) == []
+    held_the_other_way = book_owing(*debts, ("B", "A", 0))
     held_the_other_way.reserve([(held_the_other_way.hop[1][0], 1)])
-    assert cleared(held_the_other_way) == []
+    assert clear_book(held_the_other_way) == []
 
 
 @pytest.mark.req("SIM-CLR-4")
@@ -147,21 +147,21 @@ graphs = st.lists(
 @pytest.mark.req("SIM-CLR-3")
 @given(graphs, st.integers(3, 6), st.integers(0, 2**60))
 def test_clearing_moves_no_position(edges: list[tuple[int, int, int]], depth: int, turns: int) -> None:
-    """Each pair owes in one direction, which way is told by a bit."""
+    """Each pair owes in one direction, chosen by a bit."""
     debts = [
-        (chr(65 + (one, other)[turns >> at & 1]), chr(65 + (other, one)[turns >> at & 1]), amount)
-        for at, (one, other, amount) in enumerate(edges)
+        (chr(65 + (low, high)[turns >> at & 1]), chr(65 + (high, low)[turns >> at & 1]), amount)
+        for at, (low, high, amount) in enumerate(edges)
     ]
-    book = owing(*debts)
+    book = book_owing(*debts)
     before, total = [book.position(node) for node in range(len(book.people))], book.total
 
-    found = find_and_clear(book, depth, 1000, MUCH)
+    result = find_and_clear(book, depth, 1000, MUCH)
 
     assert [book.position(node) for node in range(len(book.people))] == before
-    assert total - book.total == found.reduction
+    assert total - book.total == result.reduction
     assert list(book.broken()) == []
     assert find_and_clear(book, depth, 1000, MUCH).cycles == (), "nothing is left to find"
-    lengths = [len(cycle.hops) for cycle in found.cycles]
+    lengths = [len(cycle.hops) for cycle in result.cycles]
     assert lengths == sorted(lengths)
 
 
@@ -177,10 +177,10 @@ def circle(outside: Outside | None = None, **settings: str) -> Headless:
     return run
 
 
-def told(run: Headless, ticks: int) -> list[Event]:
-    found: list[Event] = []
-    run.step(ticks, found.extend)
-    return found
+def events_of(run: Headless, ticks: int) -> list[Event]:
+    events: list[Event] = []
+    run.step(ticks, events.extend)
+    return events
 
 
 @pytest.mark.req("SIM-CLR-13")
@@ -188,12 +188,12 @@ def told(run: Headless, ticks: int) -> list[Event]:
 def test_static_clearing_runs_at_its_cadence_except_in_the_first_tick() -> None:
     def ticks(**settings: str) -> list[int]:
         run = circle(None, **settings)
-        found = []
+        cleared = []
         for _ in range(80):
             for sender, receiver in (("A", "B"), ("B", "C"), ("C", "A")):
                 run.run.apply(Pay(sender, receiver, "UAH", "0.01"))
-            found += [one.tick_index for one in run.do(Tick()).events if isinstance(one, ClearingDone)]
-        return found
+            cleared += [event.tick_index for event in run.do(Tick()).events if isinstance(event, ClearingDone)]
+        return cleared
 
     assert ticks() == [25, 50, 75]
     assert ticks(clearing_every_n_ticks="0") == []
@@ -204,7 +204,7 @@ def test_static_clearing_runs_at_its_cadence_except_in_the_first_tick() -> None:
 def test_the_plan_and_the_result_of_a_clearing_have_one_id() -> None:
     run = circle(clearing_every_n_ticks="1")
 
-    events = [one for one in told(run, 2) if isinstance(one, ClearingPlan | ClearingDone)]
+    events = [event for event in events_of(run, 2) if isinstance(event, ClearingPlan | ClearingDone)]
 
     plan, done = events
     assert isinstance(plan, ClearingPlan)
@@ -217,12 +217,12 @@ def test_the_plan_and_the_result_of_a_clearing_have_one_id() -> None:
 @pytest.mark.req("SIM-EVT-5")
 def test_clearing_edges_run_from_creditor_to_debtor_as_in_a_snapshot() -> None:
     # A owes B, B owes C and C owes A.
-    events = told(circle(clearing_every_n_ticks="1"), 2)
+    events = events_of(circle(clearing_every_n_ticks="1"), 2)
     run = circle()
     run.step(1)
 
-    (plan,) = [one for one in events if isinstance(one, ClearingPlan)]
-    (done,) = [one for one in events if isinstance(one, ClearingDone)]
+    (plan,) = [event for event in events if isinstance(event, ClearingPlan)]
+    (done,) = [event for event in events if isinstance(event, ClearingDone)]
     answer: Any = run.do(Clear()).answer
     creditors_first = {("B", "A"), ("C", "B"), ("A", "C")}
     assert isinstance(done.edge_patch, tuple)
@@ -234,9 +234,9 @@ def test_clearing_edges_run_from_creditor_to_debtor_as_in_a_snapshot() -> None:
 
 @pytest.mark.req("SIM-CLR-9")
 def test_the_announcement_can_be_switched_off() -> None:
-    events = told(circle(clearing_every_n_ticks="1", emit_clearing_plan="0"), 2)
+    events = events_of(circle(clearing_every_n_ticks="1", emit_clearing_plan="0"), 2)
 
-    assert [type(one) for one in events if isinstance(one, ClearingPlan | ClearingDone)] == [ClearingDone]
+    assert [type(event) for event in events if isinstance(event, ClearingPlan | ClearingDone)] == [ClearingDone]
 
 
 @pytest.mark.req("SIM-CLR-20")
@@ -245,11 +245,15 @@ def test_the_announcement_can_be_switched_off() -> None:
 def test_trust_growth_along_a_clearing_is_reported() -> None:
     run = circle(clearing_every_n_ticks="1")
 
-    changes = [one for one in told(run, 2) if isinstance(one, TopologyChanged) and one.reason == "trust_drift_growth"]
+    changes = [
+        event
+        for event in events_of(run, 2)
+        if isinstance(event, TopologyChanged) and event.reason == "trust_drift_growth"
+    ]
 
     (change,) = changes
     assert isinstance(change.payload.edge_patch, tuple)
-    assert {(one.source, one.target): one.trust_limit for one in change.payload.edge_patch} == {
+    assert {(edge.source, edge.target): edge.trust_limit for edge in change.payload.edge_patch} == {
         ("A", "C"): "2.10",
         ("B", "A"): "2.10",
         ("C", "B"): "2.10",
@@ -259,15 +263,17 @@ def test_trust_growth_along_a_clearing_is_reported() -> None:
 @pytest.mark.req("SIM-ADP-1")
 @pytest.mark.req("SIM-ADP-18")
 def test_only_the_adaptive_policy_emits_a_decision_per_tick_and_equivalent() -> None:
-    adaptive = [one for one in told(circle(clearing_policy="adaptive"), 5) if isinstance(one, ClearingDecision)]
-    static = [one for one in told(circle(), 5) if isinstance(one, ClearingDecision)]
+    adaptive = [
+        event for event in events_of(circle(clearing_policy="adaptive"), 5) if isinstance(event, ClearingDecision)
+    ]
+    static = [event for event in events_of(circle(), 5) if isinstance(event, ClearingDecision)]
 
-    assert [one.tick_index for one in adaptive] == [0, 1, 2, 3, 4]
+    assert [decision.tick_index for decision in adaptive] == [0, 1, 2, 3, 4]
     assert static == []
 
 
-class Liar:
-    """A solver that says what cannot be."""
+class FixedAnswer:
+    """A solver with a fixed answer."""
 
     def __init__(self, answer: Json) -> None:
         self.answer = answer
@@ -293,7 +299,7 @@ def test_the_best_circulation_is_cleared_at_once() -> None:
     "answer", [None, {}, {"flows": ["1"]}, {"flows": ["100000000"] * 2 + ["0"]}, {"flows": ["0"] * 3}]
 )
 def test_a_wrong_answer_of_the_solver_clears_nothing(answer: Json) -> None:
-    run = circle(Liar(answer), clearing_mode="optimal")
+    run = circle(FixedAnswer(answer), clearing_mode="optimal")
     before = text(run.run.network.ledgers["UAH"].book.total)
 
     done: Any = run.do(Clear("UAH")).answer
@@ -327,7 +333,7 @@ def test_a_search_that_runs_out_of_work_without_clearing_is_reported() -> None:
 
     run.step(2)
 
-    assert [one.code for one in run.result().diagnostics] == ["nothing_cleared"]
+    assert [diagnostic.code for diagnostic in run.result().diagnostics] == ["nothing_cleared"]
 
 
 @pytest.mark.req("SIM-ADP-11")
@@ -340,7 +346,7 @@ def test_a_busy_caller_skips_clearing_and_the_window_still_grows() -> None:
     busy = run.do(Tick(in_flight=3)).events
     calm = run.do(Tick(in_flight=2)).events
 
-    reasons = [[one.reason for one in events if isinstance(one, ClearingDecision)] for events in (busy, calm)]
+    reasons = [[event.reason for event in events if isinstance(event, ClearingDecision)] for events in (busy, calm)]
     assert reasons == [["CLEARING_SKIPPED_GUARDRAIL"], ["WARMUP_FALLBACK_RUN"]]
     assert len(saved(run.run)["policies"]["UAH"]["window"]) == 3
 
@@ -359,4 +365,4 @@ def test_a_failed_call_counts_as_a_call_without_volume() -> None:
     policy = saved(run.run)["policies"]["UAH"]
     assert (policy["last_call"], policy["last_volume"], policy["zero_streak"]) == (1, 0, 1)
     assert policy["last_cost_ms"] > 0
-    assert [one.code for one in run.result().diagnostics] == ["optimal_clearing_failed"]
+    assert [diagnostic.code for diagnostic in run.result().diagnostics] == ["optimal_clearing_failed"]

@@ -1,4 +1,4 @@
-"""Payments and clearings that a scenario dates: carried out as the first actions of their tick."""
+"""Dated payments and clearings of a scenario: the first actions of their tick."""
 
 from typing import Any
 
@@ -23,14 +23,14 @@ def run_of(*events: Json, intensity: int = 0, **settings: str) -> Headless:
 
 
 def events_of(run: Headless, ticks: int) -> list[Event]:
-    found: list[Event] = []
-    run.step(ticks, found.extend)
-    return found
+    events: list[Event] = []
+    run.step(ticks, events.extend)
+    return events
 
 
 def payments(events: list[Event]) -> list[tuple[Any, ...]]:
-    found = [event for event in events if isinstance(event, TxUpdated | TxFailed)]
-    return [(event.tick_index, event.seq, event.sender, event.receiver, event.amount) for event in found]
+    tried = [event for event in events if isinstance(event, TxUpdated | TxFailed)]
+    return [(event.tick_index, event.seq, event.sender, event.receiver, event.amount) for event in tried]
 
 
 @pytest.mark.req("SIM-SCN-8")
@@ -38,12 +38,12 @@ def payments(events: list[Event]) -> list[tuple[Any, ...]]:
 def test_a_dated_payment_is_the_first_action_of_its_tick(intensity: int) -> None:
     run = run_of(paying("A", "B", "2.50", time=1500, equivalent="uah"), intensity=intensity, actions_per_tick_max="2")
 
-    found = payments(events_of(run, 3))
+    tried = payments(events_of(run, 3))
 
-    at_its_tick = [row for row in found if row[0] == 2]
+    at_its_tick = [row for row in tried if row[0] == 2]
     assert at_its_tick[0] == (2, 0, "A", "B", "2.50")
     assert [row[1] for row in at_its_tick] == list(range(1 if intensity == 0 else 3))
-    assert run.run.counters.attempts_total == len(found)
+    assert run.run.counters.attempts_total == len(tried)
 
 
 @pytest.mark.req("SIM-SCN-8")
@@ -63,9 +63,9 @@ def test_a_dated_clearing_clears_what_the_payments_before_it_owe() -> None:
 def test_effects_hold_several_dated_payments() -> None:
     effects: Json = [{"from": "A", "to": "B", "amount": 1}, {"from": "B", "to": "C", "amount": "2"}]
 
-    found = payments(events_of(run_of({"time": 0, "type": "payment", "effects": effects}), 2))
+    tried = payments(events_of(run_of({"time": 0, "type": "payment", "effects": effects}), 2))
 
-    assert found == [(0, 0, "A", "B", "1.00"), (0, 1, "B", "C", "2.00")]
+    assert tried == [(0, 0, "A", "B", "1.00"), (0, 1, "B", "C", "2.00")]
 
 
 @pytest.mark.req("SIM-SCN-8", "SIM-ERR-3")
@@ -82,10 +82,10 @@ def test_an_impossible_dated_payment_fails_like_a_planned_one() -> None:
 def test_a_dated_payment_precedes_waiting_payments() -> None:
     run = run_of(paying("A", "B", "0.01", time=1000), intensity=100, actions_per_tick_max="3", max_payments_per_sec="2")
 
-    found = payments(events_of(run, 2))
+    tried = payments(events_of(run, 2))
 
-    assert [row[:2] for row in found] == [(0, 0), (0, 1), (1, 0), (1, 2)]
-    assert found[2][2:] == ("A", "B", "0.01")
+    assert [row[:2] for row in tried] == [(0, 0), (0, 1), (1, 0), (1, 2)]
+    assert tried[2][2:] == ("A", "B", "0.01")
 
 
 @pytest.mark.req("SIM-SCN-8", "SIM-DET-13")
@@ -124,4 +124,6 @@ def test_a_payment_event_without_a_payment_is_a_warning() -> None:
     run = run_of({"time": 0, "type": "payment"})
 
     assert payments(events_of(run, 1)) == []
-    assert [one.code for one in run.diagnostics if one.code == "event_without_action"] == ["event_without_action"]
+    assert [diagnostic.code for diagnostic in run.diagnostics if diagnostic.code == "event_without_action"] == [
+        "event_without_action"
+    ]

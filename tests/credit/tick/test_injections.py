@@ -1,4 +1,4 @@
-"""Injections of a scenario: what they change, and how often the network is built for it."""
+"""Injections of a scenario: their effects, and how often they rebuild the network."""
 
 from typing import Any
 
@@ -53,10 +53,10 @@ def test_injected_debts_and_injected_lines_are_separate_events() -> None:
     event: Json = {"time": 0, "type": "inject", "effects": [owing, opening]}
     run = headless(network(("a", "b", 10), events=[event]), enable_inject="on")
 
-    events = [one for one in run.do(Tick()).events if isinstance(one, TopologyChanged)]
+    events = [event for event in run.do(Tick()).events if isinstance(event, TopologyChanged)]
 
-    assert [one.reason for one in events] == ["inject", "inject_debt"]
-    shape, debts = (one.payload for one in events)
+    assert [event.reason for event in events] == ["inject", "inject_debt"]
+    shape, debts = (event.payload for event in events)
     assert (len(shape.added_edges), shape.edge_patch) == (1, UNSET)
     assert isinstance(debts.edge_patch, tuple)
     assert [(line.source, line.target, line.used) for line in debts.edge_patch] == [("a", "b", "4.00")]

@@ -1,4 +1,4 @@
-"""With a budget of 0 time passes and the network stays as it is: no payment, no clearing, no decay."""
+"""With a budget of 0 time passes and the network does not change: no payment, no clearing, no decay."""
 
 from decimal import Decimal
 from typing import Any
@@ -24,9 +24,9 @@ def circle(intensity: int, **settings: str) -> Headless:
 
 
 def events_of(run: Headless, ticks: int) -> list[Event]:
-    found: list[Event] = []
-    run.step(ticks, found.extend)
-    return found
+    events: list[Event] = []
+    run.step(ticks, events.extend)
+    return events
 
 
 @pytest.mark.req("SIM-INT-3")

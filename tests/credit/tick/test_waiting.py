@@ -1,4 +1,4 @@
-"""Payments that the rate limit holds back: they wait for the next ticks, oldest first, or are dropped."""
+"""Payments above the rate limit: they wait for the next ticks, oldest first, or are dropped."""
 
 import pytest
 from msgspec import UNSET
@@ -12,19 +12,19 @@ from pendula.kernel.canonical import decode, encode
 from tests.credit.conftest import headless, network
 
 
-def limited(**settings: str) -> Headless:
-    """Five payments a tick are planned, three are let through."""
+def rate_limited_run(**settings: str) -> Headless:
+    """A run that plans five payments a tick and attempts three."""
     values = {"max_payments_per_sec": "3", "actions_per_tick_max": "5", **settings}
     return headless(network(("a", "b", 1000), ("b", "a", 1000)), 1, 100, **values)
 
 
 def events_of(run: Headless, ticks: int) -> list[Event]:
-    found: list[Event] = []
-    run.step(ticks, found.extend)
-    return found
+    events: list[Event] = []
+    run.step(ticks, events.extend)
+    return events
 
 
-def tried(events: list[Event]) -> list[tuple[int, int | None]]:
+def planned_places(events: list[Event]) -> list[tuple[int, int | None]]:
     """When each payment was planned, and its place in that plan."""
     payments = [event for event in events if isinstance(event, TxUpdated | TxFailed)]
     return [(event.tick_index if event.planned_tick is UNSET else event.planned_tick, event.seq) for event in payments]
@@ -32,12 +32,12 @@ def tried(events: list[Event]) -> list[tuple[int, int | None]]:
 
 @pytest.mark.req("SIM-GUARD-2", "SIM-MET-1")
 def test_payments_above_the_rate_wait_and_are_tried_oldest_first() -> None:
-    run = limited()
+    run = rate_limited_run()
 
     events = events_of(run, 4)
 
     planned = [(tick, seq) for tick in range(3) for seq in range(5)]
-    assert tried(events) == planned[:12]
+    assert planned_places(events) == planned[:12]
     at = [event.tick_index for event in events if isinstance(event, TxUpdated | TxFailed)]
     assert at == [tick for tick in range(4) for _ in range(3)]
     assert [event.waiting for event in events if isinstance(event, Ticked)] == [2, 4, 6, 8]
@@ -48,7 +48,7 @@ def test_payments_above_the_rate_wait_and_are_tried_oldest_first() -> None:
 
 @pytest.mark.req("SIM-GUARD-2")
 def test_a_payment_that_waited_keeps_the_id_of_its_plan() -> None:
-    slow, fast = limited(), limited(max_payments_per_sec="0")
+    slow, fast = rate_limited_run(), rate_limited_run(max_payments_per_sec="0")
 
     waited = [event for event in events_of(slow, 2) if isinstance(event, TxUpdated)]
     at_once = [event for event in events_of(fast, 1) if isinstance(event, TxUpdated)]
@@ -58,7 +58,7 @@ def test_a_payment_that_waited_keeps_the_id_of_its_plan() -> None:
 
 @pytest.mark.req("SIM-GUARD-2")
 def test_a_full_queue_drops_the_newest() -> None:
-    run = limited(queue_max="3")
+    run = rate_limited_run(queue_max="3")
 
     ticks = [event for event in events_of(run, 3) if isinstance(event, Ticked)]
 
@@ -68,7 +68,7 @@ def test_a_full_queue_drops_the_newest() -> None:
 
 @pytest.mark.req("SIM-GUARD-2")
 def test_dropping_leaves_no_payment_waiting() -> None:
-    run = limited(on_limit="drop")
+    run = rate_limited_run(on_limit="drop")
 
     ticks = [event for event in events_of(run, 3) if isinstance(event, Ticked)]
 
@@ -78,7 +78,7 @@ def test_dropping_leaves_no_payment_waiting() -> None:
 
 @pytest.mark.req("SIM-GUARD-2", "SIM-INT-3")
 def test_payments_keep_waiting_while_the_budget_is_zero() -> None:
-    run = limited()
+    run = rate_limited_run()
     run.step(2)
     run.do(SetIntensity(0))
 
@@ -87,12 +87,12 @@ def test_payments_keep_waiting_while_the_budget_is_zero() -> None:
     assert {type(event) for event in events} == {Ticked}
     assert run.run.queue_depth == 4
     run.do(SetIntensity(100))
-    assert tried(events_of(run, 1)) == [(1, 1), (1, 2), (1, 3)]
+    assert planned_places(events_of(run, 1)) == [(1, 1), (1, 2), (1, 3)]
 
 
 @pytest.mark.req("SIM-GUARD-2", "SIM-STO-8")
 def test_a_restored_run_continues_with_the_waiting_payments() -> None:
-    run = limited()
+    run = rate_limited_run()
     run.step(3)
 
     other = Run.from_state(decode(encode(run.run.config)), run.run.state())
@@ -106,7 +106,7 @@ def test_a_restored_run_continues_with_the_waiting_payments() -> None:
 
 @pytest.mark.req("SIM-GUARD-2")
 def test_a_payment_that_waited_meets_the_current_network() -> None:
-    run = limited()
+    run = rate_limited_run()
     run.step(1)
     run.do(Freeze("a"))
 
@@ -117,7 +117,7 @@ def test_a_payment_that_waited_meets_the_current_network() -> None:
 
 @pytest.mark.req("SIM-RUN-9")
 def test_a_restart_clears_the_queue() -> None:
-    run = limited()
+    run = rate_limited_run()
     run.step(3)
 
     run.do(Restart())
@@ -127,7 +127,7 @@ def test_a_restart_clears_the_queue() -> None:
 
 @pytest.mark.req("SIM-ADP-11", "SIM-GUARD-2")
 def test_a_long_queue_keeps_the_policy_from_clearing() -> None:
-    run = limited(
+    run = rate_limited_run(
         clearing_policy="adaptive",
         adaptive_window_ticks="1",
         clearing_every_n_ticks="1",
