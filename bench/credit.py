@@ -1,7 +1,7 @@
-"""Credit beside what one would take instead, in one run: whole ticks, decisions, payments, clearing, served runs.
+"""Credit compared with alternatives: whole ticks, decisions, payments, clearing, served runs.
 
-Where two sides do the same work they are first made to agree: plans, ledgers, cycles and optima are compared, and no
-ratio is given for sides that differ. Then they take turns.
+Sides with equal work are first compared for equal plans, ledgers, cycles and optima; a difference fails the benchmark.
+Then they are timed in turns.
 """
 
 from bench import credit_clearing as clearing
@@ -15,9 +15,9 @@ PEERS: tuple[str, ...] = ("igraph", "mesa", "networkx", "ortools")
 
 
 def run(quick: bool, progress: Progress) -> list[Row]:
-    found = ticks.rows(quick, progress)
-    found += decisions.rows(quick, progress)
-    found += routing.rows(quick, progress)
-    found += served.rows(quick, progress)
+    results = ticks.rows(quick, progress)
+    results += decisions.rows(quick, progress)
+    results += routing.rows(quick, progress)
+    results += served.rows(quick, progress)
     progress("a village that never clears")
-    return found + clearing.rows(ticks.lived_in(), ticks.LIVED, quick, progress)
+    return results + clearing.rows(ticks.debts_without_clearing(), ticks.UNCLEARED_TICKS, quick, progress)

@@ -1,4 +1,4 @@
-"""Decisions beside Mesa: the same village, the same rules for receiver and amount, as many payments a tick."""
+"""Decisions compared with Mesa: the same village, rules for receiver and amount, and payments per tick."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -22,9 +22,9 @@ def rows(quick: bool, progress: Progress) -> list[Row]:
 
     scenario: dict[str, Any] = village(PARTICIPANTS, SEED)
     ticks = TICKS_QUICK if quick else TICKS
-    progress("Mesa's village")
+    progress("the village in Mesa")
     model = credit_mesa.Village(scenario, SEED, float(CAP))
-    budget = _wishes_a_tick(model, ticks)
+    budget = _payments_per_tick(model, ticks)
     progress("decisions: do the plans agree?")
     planner = ours.Plans(scenario, SEED, CAP)
     examined = _examined(scenario, planner, budget)
@@ -49,16 +49,17 @@ def rows(quick: bool, progress: Progress) -> list[Row]:
         against="Mesa, shuffle_do",
         ratio=measured.times_faster("ours", "Mesa") * examined / agents,
         target=FIVE_TIMES,
-        fairness=f"{budget} payments planned a tick on both sides, from {examined} decisions here and {agents} there; "
+        fairness=f"{budget} payments planned a tick on both sides, from {examined} decisions of ours and {agents} of "
+        "Mesa; "
         "nothing is paid on either side; Mesa draws from one generator and counts in floats, ours counts exactly and "
-        "seeds a Mersenne Twister for every decision, as the rules say, so that a smaller budget gives a prefix of the "
-        "same plan: that alone takes nearly as long as a decision of Mesa",
+        "seeds a Mersenne Twister for every decision, as the rules require, so that a smaller budget gives a prefix of "
+        "the same plan: that alone takes nearly as long as a decision of Mesa",
     )
     return [row]
 
 
-def _wishes_a_tick(model: Any, ticks: int) -> int:
-    """The mean, after a tick that only warms up."""
+def _payments_per_tick(model: Any, ticks: int) -> int:
+    """The mean after one warm-up tick."""
     model.step()
     total = 0
     for _ in range(ticks):
@@ -68,12 +69,12 @@ def _wishes_a_tick(model: Any, ticks: int) -> int:
 
 
 def _examined(scenario: dict[str, Any], planner: "ours.Plans", budget: int) -> int:
-    """How many decisions a plan of this size takes: counted by the plain planner, which must plan the same."""
+    """Decisions per plan of this size, counted by the plain planner; both plans must be equal."""
     from bench.credit_plain import Run, Settings
 
     tick = PARTICIPANTS  # long after the warm-up and every event
     run = Run(scenario, Settings(SEED, Decimal(CAP), budget))
     planned = run.planner.plan(tick, 100, run.graphs, run.active)
     mine: Sequence[tuple[str, str, Decimal]] = planner.plan(tick, budget)
-    assert mine == [(one.sender, one.receiver, one.amount) for one in planned], "the sides do not plan the same"
+    assert mine == [(action.sender, action.receiver, action.amount) for action in planned], "the plans differ"
     return run.planner.examined

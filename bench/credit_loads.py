@@ -1,4 +1,4 @@
-"""Loads of the benchmark of `credit`: a random network with its payments, and random debts. The same every time."""
+"""Loads of the credit benchmark: a random network with payments, and random debts; fixed seeds."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -22,14 +22,14 @@ class Debt(NamedTuple):
 
 
 class Network(NamedTuple):
-    """`lines` are (creditor, debtor, limit in whole units); participants are 0, 1, 2 …"""
+    """`lines` are (creditor, debtor, limit in whole units); participants are numbered from 0."""
 
     participants: int
     lines: Sequence[tuple[int, int, int]]
 
 
 def named(participant: int) -> str:
-    """Names sort as the numbers do."""
+    """The id of a participant; ids sort as the numbers do."""
     return f"p{participant:05}"
 
 
@@ -38,34 +38,34 @@ def network(participants: int, lines: int) -> Network:
     return Network(participants, [(v, u, draw.randint(100, 1000)) for u, v in _pairs(draw, participants, lines)])
 
 
-def scenario(given: Network, scenario_id: str = "network") -> dict[str, Any]:
-    """The network as a document; everybody mediates."""
+def scenario(network: Network, scenario_id: str = "network") -> dict[str, Any]:
+    """The network as a document; every line mediates."""
     return {
         "schema_version": "scenario/1",
         "scenario_id": scenario_id,
         "baseEquivalent": CODE,
-        "participants": [{"id": named(one), "type": "person"} for one in range(given.participants)],
-        "trustlines": [{"from": named(v), "to": named(u), "limit": limit} for v, u, limit in given.lines],
+        "participants": [{"id": named(number), "type": "person"} for number in range(network.participants)],
+        "trustlines": [{"from": named(v), "to": named(u), "limit": limit} for v, u, limit in network.lines],
     }
 
 
-def payments(given: Network, count: int) -> list[Payment]:
-    """Between any two; amounts of 1.00 to 10.00, so that the network does not run dry."""
+def payments(network: Network, count: int) -> list[Payment]:
+    """Payments between any two; 1.00 to 10.00, small enough to keep the network liquid."""
     draw = Random(PAYMENTS_SEED)
-    ends = [draw.sample(range(given.participants), 2) for _ in range(count)]
+    ends = [draw.sample(range(network.participants), 2) for _ in range(count)]
     return [Payment(sender, receiver, draw.randint(100, 1000)) for sender, receiver in ends]
 
 
 def debts(participants: int, count: int) -> list[Debt]:
-    """Of up to 1000.00 each, and no two that face each other."""
+    """Debts of up to 1000.00 each, at most one per pair."""
     draw = Random(DEBTS_SEED)
     taken: set[tuple[int, int]] = set()
-    found: list[Debt] = []
+    result: list[Debt] = []
     for u, v in _pairs(draw, participants, 2 * count):
-        if (v, u) not in taken and len(found) < count:
+        if (v, u) not in taken and len(result) < count:
             taken.add((u, v))
-            found.append(Debt(u, v, draw.randint(1, 100_000)))
-    return sorted(found)
+            result.append(Debt(u, v, draw.randint(1, 100_000)))
+    return sorted(result)
 
 
 def amount(cents: int) -> Decimal:
@@ -73,8 +73,8 @@ def amount(cents: int) -> Decimal:
 
 
 def _pairs(draw: Random, participants: int, count: int) -> list[tuple[int, int]]:
-    found: dict[tuple[int, int], None] = {}
-    while len(found) < count:
+    pairs: dict[tuple[int, int], None] = {}
+    while len(pairs) < count:
         u, v = draw.sample(range(participants), 2)
-        found[u, v] = None
-    return list(found)
+        pairs[u, v] = None
+    return list(pairs)

@@ -1,6 +1,6 @@
-"""Mesa's side of the benchmark of `credit`: an equally active village of agents that decide whom to pay how much.
+"""The Mesa side of the credit benchmark: an equally active village of agents that plan payments.
 
-Idiomatic Mesa: one agent a participant, `shuffle_do` once a tick, the one generator of the model, amounts in floats.
+Idiomatic Mesa: one agent per participant, `shuffle_do` once a tick, the generator of the model, amounts in floats.
 The rules for receiver and amount are those of the scheduler; nothing is routed, paid, cleared, digested or checked.
 """
 
@@ -42,24 +42,24 @@ class Villager(mesa.Agent):  # type: ignore[misc]
         draw: Random = self.model.random
         if not self.creditors or draw.random() > self.rate:
             return
-        receiver = self.chosen(draw)
-        amount = self.drawn(draw, receiver)
+        receiver = self.choose_receiver(draw)
+        amount = self.draw_amount(draw, receiver)
         if amount is not None:
             self.model.planned.append(PlannedPayment(self.name, receiver.name, amount))
 
-    def chosen(self, draw: Random) -> "Villager":
+    def choose_receiver(self, draw: Random) -> "Villager":
         reachable = self.reachable()
         if self.targets and self.model.flows and draw.random() < self.affinity:
             target = draw.choice(self.targets)
-            if members := [one for one in reachable if one.group == target]:
+            if members := [villager for villager in reachable if villager.group == target]:
                 return draw.choice(members)
         if self.weights:
             groups, weights = zip(*self.weights, strict=True)
             group = draw.choices(groups, weights)[0]
-            if members := [one for one in reachable if one.group == group]:
+            if members := [villager for villager in reachable if villager.group == group]:
                 return draw.choice(members)
         for group in draw.sample(self.model.groups, len(self.model.groups)):
-            if members := [one for one in reachable if one.group == group]:
+            if members := [villager for villager in reachable if villager.group == group]:
                 return draw.choice(members)
         return draw.choice(reachable)
 
@@ -67,8 +67,8 @@ class Villager(mesa.Agent):  # type: ignore[misc]
         seen, level = {self}, [self]
         for _ in range(REACH_DEPTH):
             following = []
-            for one in level:
-                for creditor in one.creditors:
+            for villager in level:
+                for creditor in villager.creditors:
                     if creditor not in seen:
                         seen.add(creditor)
                         following.append(creditor)
@@ -77,12 +77,12 @@ class Villager(mesa.Agent):  # type: ignore[misc]
             level = following
         return sorted(seen - {self}, key=_by_name)
 
-    def drawn(self, draw: Random, receiver: "Villager") -> float | None:
-        scheduler = min(self.highest_out - self.owes, receiver.highest_in - receiver.is_owed)
+    def draw_amount(self, draw: Random, receiver: "Villager") -> float | None:
+        headroom = min(self.highest_out - self.owes, receiver.highest_in - receiver.is_owed)
         if receiver in self.limits:
-            scheduler = min(scheduler, self.limits[receiver])
+            headroom = min(headroom, self.limits[receiver])
         known = self.amounts or {}
-        ceiling = min(scheduler, self.model.cap, known.get("max", self.model.cap))
+        ceiling = min(headroom, self.model.cap, known.get("max", self.model.cap))
         least = known.get("min", 0.0)
         if ceiling <= 0 or least > ceiling:
             return None
@@ -98,7 +98,7 @@ class Villager(mesa.Agent):  # type: ignore[misc]
 
 
 class Village(mesa.Model):  # type: ignore[misc]
-    """`step` is a tick; afterwards `planned` has its payments."""
+    """`step` is a tick; `planned` then has its payments."""
 
     def __init__(self, scenario: Mapping[str, Any], seed: int, cap: float) -> None:
         super().__init__(seed=seed)
@@ -107,37 +107,37 @@ class Village(mesa.Model):  # type: ignore[misc]
         self.flows = bool(flow.get("enabled"))
         self.affinity = flow.get("default_affinity", 0.7)
         self.planned: list[PlannedPayment] = []
-        profiles = {one["id"]: one.get("props", {}) for one in scenario.get("behaviorProfiles", ())}
-        active = [one for one in scenario["participants"] if one.get("status", "active") == "active"]
+        profiles = {profile["id"]: profile.get("props", {}) for profile in scenario.get("behaviorProfiles", ())}
+        active = [entry for entry in scenario["participants"] if entry.get("status", "active") == "active"]
         code = scenario["baseEquivalent"]
         people = {
-            one["id"]: Villager(
-                self, one["id"], one.get("groupId"), profiles.get(one.get("behaviorProfileId"), {}), code
+            entry["id"]: Villager(
+                self, entry["id"], entry.get("groupId"), profiles.get(entry.get("behaviorProfileId"), {}), code
             )
-            for one in active
+            for entry in active
         }
-        self.groups = sorted({one.group for one in people.values() if one.group})
+        self.groups = sorted({villager.group for villager in people.values() if villager.group})
         for line in scenario["trustlines"]:
             creditor, debtor = people.get(line["from"]), people.get(line["to"])
             if creditor and debtor:
-                _joined(creditor, debtor, float(line["limit"]))
-        for one in people.values():
-            one.creditors.sort(key=_by_name)
+                _add_line(creditor, debtor, float(line["limit"]))
+        for villager in people.values():
+            villager.creditors.sort(key=_by_name)
 
     def step(self) -> None:
         self.planned.clear()
         self.agents.shuffle_do("decide")
 
 
-def _joined(creditor: Villager, debtor: Villager, limit: float) -> None:
+def _add_line(creditor: Villager, debtor: Villager, limit: float) -> None:
     debtor.creditors.append(creditor)
     debtor.limits[creditor] = limit
     debtor.highest_out = max(debtor.highest_out, limit)
     creditor.highest_in = max(creditor.highest_in, limit)
 
 
-def _by_name(one: Villager) -> str:
-    return one.name
+def _by_name(villager: Villager) -> str:
+    return villager.name
 
 
 def _raw(draw: Random, known: Mapping[str, float] | None, ceiling: float) -> float:

@@ -1,4 +1,4 @@
-"""Our side of the benchmark of `credit`: the loads in the scheduler's own terms."""
+"""Our side of the credit benchmark: the loads as objects of the scheduler."""
 
 import gc
 import tracemalloc
@@ -21,14 +21,14 @@ from pendula.credit.money import CENT
 from pendula.credit.outside.solver import OptimalOutside
 from pendula.credit.reading.scenario import read_scenario
 from pendula.credit.settings import Settings
-from pendula.credit.state.network import Network as Kept
+from pendula.credit.state.network import Network as RunNetwork
 from pendula.documents import from_value
 
 NO_LIMIT = 10**15
 
 
 def people(count: int) -> People:
-    return People(Participant(loads.named(one), ParticipantType.PERSON) for one in range(count))
+    return People(Participant(loads.named(number), ParticipantType.PERSON) for number in range(count))
 
 
 def book_of(network: Network) -> Book:
@@ -37,7 +37,7 @@ def book_of(network: Network) -> Book:
 
 
 def run_of(scenario: dict[str, Any], seed: int, cap: int, *, clearing: bool = True, digest: bool = True) -> Run:
-    """A run without limits of work: those count what our search looks at, and no other search would stop there."""
+    """A run without work limits; they count steps of our search, which other searches do not have."""
     settings = Settings(
         amount_cap=cap * 100 * CENT,
         clearing_enabled=clearing,
@@ -49,43 +49,43 @@ def run_of(scenario: dict[str, Any], seed: int, cap: int, *, clearing: bool = Tr
 
 
 def debts_of(run: Run) -> list[Debt]:
-    """Who owes whom in the one equivalent of a run, participants in the order of their ids."""
+    """The debts in the only equivalent of a run, participants in the order of their ids."""
     (ledger,) = run.network.ledgers.values()
     book = ledger.book
     return [Debt(book.debtor[h], book.creditor[h], owed // CENT) for h, owed in enumerate(book.owed) if owed > 0]
 
 
-def loaded(scenario: dict[str, Any]) -> Scenario:
+def load(scenario: dict[str, Any]) -> Scenario:
     return read_scenario(from_value(scenario))
 
 
-def bytes_kept(network: Network) -> int:
-    """What a run keeps of a network: participants, ledger, and the text its digest is made of."""
+def network_bytes(network: Network) -> int:
+    """Memory of a network in a run: participants, ledger, and the text of its digest."""
     document = loads.scenario(network)
     gc.collect()
     tracemalloc.start()
     try:
-        kept = Kept(loaded(document), Settings())
+        loaded = RunNetwork(load(document), Settings())
         gc.collect()
         taken, _ = tracemalloc.get_traced_memory()
-        assert len(kept.people) == network.participants
+        assert len(loaded.people) == network.participants
         return taken
     finally:
         tracemalloc.stop()
 
 
 class Plans:
-    """The planner of a run in which nothing is paid."""
+    """The planner of a run without payments."""
 
     def __init__(self, scenario: dict[str, Any], seed: int, cap: int) -> None:
         settings = Settings(amount_cap=cap * 100 * CENT, profile_presets=False)
-        self._network = Kept(loaded(scenario), settings)
+        self._network = RunNetwork(load(scenario), settings)
         self._seed = seed
 
     def plan(self, tick: int, budget: int) -> list[tuple[str, str, Decimal]]:
         names = self._network.people.names
         planned = self._network.planner.plan(self._seed, tick, budget)
-        return [(names[one.sender], names[one.receiver], loads.amount(one.cents)) for one in planned]
+        return [(names[action.sender], names[action.receiver], loads.amount(action.cents)) for action in planned]
 
 
 def processor(network: Network) -> PaymentProcessor:
@@ -93,42 +93,42 @@ def processor(network: Network) -> PaymentProcessor:
 
 
 def route_length(book: Book, payment: Payment, hops: int) -> int:
-    """0 where there is no way."""
+    """Hops of the route; 0 without a route."""
     return len(shortest(book, payment.sender, payment.receiver, hops, Work(NO_LIMIT)) or ())
 
 
-def paid(at: PaymentProcessor, payments: Iterable[Payment]) -> int:
-    """How many were committed."""
-    pay = at.pay
-    done = [pay(one.sender, one.receiver, one.cents * CENT) for one in payments]
-    return sum(type(one) is tuple for one in done)
+def count_paid(processor: PaymentProcessor, payments: Iterable[Payment]) -> int:
+    """The number of committed payments."""
+    pay = processor.pay
+    results = [pay(payment.sender, payment.receiver, payment.cents * CENT) for payment in payments]
+    return sum(type(result) is tuple for result in results)
 
 
-def owing(debts: Sequence[Debt]) -> Book:
+def book_owing(debts: Sequence[Debt]) -> Book:
     """A ledger with these debts and no capacity for more."""
-    count = 1 + max(max(one.debtor, one.creditor) for one in debts)
-    lines = (Trustline(CODE, loads.named(one.creditor), loads.named(one.debtor), one.cents * CENT) for one in debts)
+    count = 1 + max(max(debt.debtor, debt.creditor) for debt in debts)
+    lines = (Trustline(CODE, loads.named(debt.creditor), loads.named(debt.debtor), debt.cents * CENT) for debt in debts)
     book = Book(CODE, people(count), lines)
-    for one in debts:
-        book.move(book.hop[one.debtor][one.creditor], one.cents * CENT)
+    for debt in debts:
+        book.move(book.hop[debt.debtor][debt.creditor], debt.cents * CENT)
     book.touched.clear()
     return book
 
 
-def cleared(book: Book, depth: int, most: int | None) -> Cleared:
+def clear_greedily(book: Book, depth: int, most: int | None) -> Cleared:
     return find_and_clear(book, depth, NO_LIMIT if most is None else most, NO_LIMIT)
 
 
 @cache
 def _solver() -> OptimalOutside:
-    """One for all calls, as a run has it."""
+    """One solver for all calls, as in a run."""
     return OptimalOutside()
 
 
-def optimum(book: Book) -> int:
-    """By how many atoms the best circulation shrinks all debts; done as a run does it.
+def clear_optimally(book: Book) -> int:
+    """Clear the best circulation as a run does and return the reduction in atoms.
 
-    Asked for through the engine's door, proven, taken apart into cycles, taken off the debts.
+    The circulation is asked from the outside, proven, split into cycles and subtracted from the debts.
     """
     best = best_circulation(book, _solver().ask)
     assert isinstance(best, Best)
@@ -136,7 +136,7 @@ def optimum(book: Book) -> int:
     return best.reduction
 
 
-def named_cycles(book: Book, found: Cleared) -> list[tuple[list[str], Any]]:
-    """As the plain search gives them: ids and amounts in units."""
+def named_cycles(book: Book, cleared: Cleared) -> list[tuple[list[str], Any]]:
+    """Cycles in the form of the plain search: ids and amounts in units."""
     names = book.people.names
-    return [([names[node] for node in cycle.nodes], loads.amount(cycle.amount // CENT)) for cycle in found.cycles]
+    return [([names[node] for node in cycle.nodes], loads.amount(cycle.amount // CENT)) for cycle in cleared.cycles]

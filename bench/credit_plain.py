@@ -1,8 +1,8 @@
-"""The rules of `credit` as one would write them first: a networkx graph, decimals, and no thought of speed.
+"""A straightforward implementation of the rules of `credit`: a networkx graph, decimals, no optimisation.
 
-One graph an equivalent, with an edge from debtor to creditor for every trustline. A tick does what ours does: plan,
-pay, clear, let limits drift, check every invariant, digest. What the village does not use (blocked participants,
-injected changes, presets, the adaptive policy) is not here; `assert_supported` refuses it.
+One graph per equivalent, with an edge from debtor to creditor for every trustline. A tick does the same work as ours:
+plan, pay, clear, drift of limits, invariants, digest. Features that the village does not use (blocked participants,
+injections, presets, the adaptive policy) are missing; `assert_supported` rejects them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,14 +51,14 @@ class Counters:
 
 
 class Run:
-    """A run of one scenario; `tick` does the next one."""
+    """A run of one scenario; `tick` runs the next tick."""
 
     def __init__(self, scenario: dict[str, Any], settings: Settings) -> None:
         assert_supported(scenario)
         self.settings = settings
         self.counters = Counters()
         self.drift = _drift(scenario)
-        self.active = {one["id"] for one in scenario["participants"] if one.get("status", "active") == "active"}
+        self.active = {entry["id"] for entry in scenario["participants"] if entry.get("status", "active") == "active"}
         self.graphs = _graphs(scenario)
         self.planner = Planner(scenario, settings.seed, settings.cap, settings.actions_per_tick_max)
         self.plan_digest = sha256()
@@ -86,14 +86,14 @@ class Run:
         if routes is None:
             self._refuse(graph, action)
             return False
-        before = {one: net_position(graph, one) for path, _ in routes for one in path}
+        before = {name: net_position(graph, name) for path, _ in routes for name in path}
         self._prepare(graph, routes)
         for path, amount in routes:
             for debtor, creditor in pairwise(path):
                 apply_hop(graph, debtor, creditor, amount)
-        for one, position in before.items():
-            moved = action.amount * ((one == action.receiver) - (one == action.sender))
-            assert net_position(graph, one) == position + moved, "a payment moved more than its amount"
+        for name, position in before.items():
+            moved = action.amount * ((name == action.receiver) - (name == action.sender))
+            assert net_position(graph, name) == position + moved, "a payment moved more than its amount"
         self.counters.committed += 1
         return True
 
@@ -136,11 +136,11 @@ class Run:
         return path if len(path) - 1 <= self.settings.max_hops else None
 
     def _prepare(self, graph: Graph, routes: Sequence[Route]) -> None:
-        wanted: dict[tuple[str, str], Decimal] = {}
+        reserved: dict[tuple[str, str], Decimal] = {}
         for path, amount in routes:
             for hop in pairwise(path):
-                wanted[hop] = wanted.get(hop, ZERO) + amount
-        assert all(capacity(graph, u, v) >= amount for (u, v), amount in wanted.items()), "a hop is used twice"
+                reserved[hop] = reserved.get(hop, ZERO) + amount
+        assert all(capacity(graph, u, v) >= amount for (u, v), amount in reserved.items()), "a hop is overused"
 
     def _refuse(self, graph: Graph, action: Action) -> None:
         lines = graph.subgraph(self.active)
@@ -159,19 +159,19 @@ class Run:
 
     def _clear(self) -> dict[str, set[tuple[str, str]]]:
         """The debts on cleared cycles, by equivalent."""
-        return {code: self._clear_one(code) for code in sorted(self.graphs)}
+        return {code: self._clear_equivalent(code) for code in sorted(self.graphs)}
 
-    def _clear_one(self, code: str) -> set[tuple[str, str]]:
+    def _clear_equivalent(self, code: str) -> set[tuple[str, str]]:
         graph = self.graphs[code]
         debts = eligible_debts(graph, self.active)
-        before = {one: net_position(graph, one) for one in debts}
+        before = {name: net_position(graph, name) for name in debts}
         cleared = greedy(debts, self.settings.clearing_max_depth, self.settings.clearing_max_cycles)
         edges: set[tuple[str, str]] = set()
         for cycle, amount in cleared.cycles:
             for hop in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
                 graph.edges[hop]["debt"] -= amount
                 edges.add(hop)
-        assert all(net_position(graph, one) == position for one, position in before.items()), "clearing moved money"
+        assert all(net_position(graph, name) == position for name, position in before.items()), "clearing moved money"
         self.counters.cleared.append(cleared)
         if self.drift:
             for hop in sorted(edges):
@@ -196,10 +196,10 @@ class Run:
 
     def assert_invariants(self) -> None:
         for graph in self.graphs.values():
-            assert sum(net_position(graph, one) for one in graph) == 0, "money appeared or vanished"
+            assert sum(net_position(graph, name) for name in graph) == 0, "money appeared or vanished"
             for u, v, line in graph.edges(data=True):
                 assert 0 <= line["debt"] <= line["limit"], "a debt is above its limit"
-                assert line["debt"] == 0 or debt(graph, v, u) == 0, "two debts face each other"
+                assert line["debt"] == 0 or debt(graph, v, u) == 0, "two participants owe each other"
 
     def _digest_ledger(self) -> None:
         self.ledger_digest.update(f"tick|{self.tick_index}\n".encode())
@@ -226,9 +226,9 @@ def debt(graph: Graph, debtor: str, creditor: str) -> Decimal:
     return line["debt"] if line else ZERO
 
 
-def net_position(graph: Graph, one: str) -> Decimal:
-    credits = sum((line["debt"] for _, _, line in graph.in_edges(one, data=True)), ZERO)
-    debts = sum((line["debt"] for _, _, line in graph.out_edges(one, data=True)), ZERO)
+def net_position(graph: Graph, name: str) -> Decimal:
+    credits = sum((line["debt"] for _, _, line in graph.in_edges(name, data=True)), ZERO)
+    debts = sum((line["debt"] for _, _, line in graph.out_edges(name, data=True)), ZERO)
     return credits - debts
 
 
@@ -240,7 +240,7 @@ def apply_hop(graph: Graph, debtor: str, creditor: str, amount: Decimal) -> None
 
 
 def eligible_debts(graph: Graph, active: set[str]) -> Graph:
-    """What clearing may touch, as a graph of its own."""
+    """The debts that clearing may change, as a separate graph."""
     debts = nx.DiGraph()
     for u, v, line in graph.edges(data=True):
         if line["debt"] > 0 and line["clears"] and u in active and v in active:
@@ -262,7 +262,7 @@ def _graphs(scenario: dict[str, Any]) -> dict[str, Graph]:
     codes |= {line["equivalent"] for line in scenario["trustlines"] if "equivalent" in line}
     graphs = {code: nx.DiGraph() for code in sorted(codes)}
     for graph in graphs.values():
-        graph.add_nodes_from(sorted(one["id"] for one in scenario["participants"]))
+        graph.add_nodes_from(sorted(entry["id"] for entry in scenario["participants"]))
     for line in scenario["trustlines"]:
         policy = line.get("policy", {})
         limit = Decimal(str(line["limit"]))

@@ -1,4 +1,4 @@
-"""Bounded clearing straight from the rules: list all cycles of the shortest length there is, clear the best, repeat."""
+"""Bounded clearing by the rules: list all cycles of the shortest length, clear the best, repeat."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ SHORTEST = 3
 
 @dataclass(frozen=True)
 class Cleared:
-    """Cycles in the order in which they were cleared, each beginning with its smallest id, and their amounts."""
+    """Cleared cycles in order, each from its smallest id on, with their amounts."""
 
     cycles: list[tuple[Cycle, Decimal]]
 
@@ -27,21 +27,21 @@ class Cleared:
 
 
 def greedy(debts: Graph, max_depth: int, max_cycles: int | None = None) -> Cleared:
-    """Takes the cleared debts out of the graph."""
-    found: list[tuple[Cycle, Decimal]] = []
-    # Clearing makes no new cycles: a length that is through stays so.
+    """Clear cycles of the graph in place."""
+    cleared: list[tuple[Cycle, Decimal]] = []
+    # Clearing creates no new cycles, so each length is finished once.
     for length in range(SHORTEST, max_depth + 1):
-        while max_cycles is None or len(found) < max_cycles:
-            best = min(cycles_of(debts, length), key=lambda one: (-one[1], one[0]), default=None)
+        while max_cycles is None or len(cleared) < max_cycles:
+            best = min(cycles_of(debts, length), key=lambda cycle: (-cycle[1], cycle[0]), default=None)
             if best is None:
                 break
-            found.append(best)
-            _take_out(debts, *best)
-    return Cleared(found)
+            cleared.append(best)
+            _subtract(debts, *best)
+    return Cleared(cleared)
 
 
 def cycles_of(debts: Graph, length: int) -> Iterator[tuple[Cycle, Decimal]]:
-    """All simple cycles of so many edges, once each, with their smallest debt."""
+    """All simple cycles of `length` edges, once each, with their smallest debt."""
     for start in debts:
         yield from _closing(debts, [start], None, length)
 
@@ -56,7 +56,7 @@ def _closing(debts: Graph, path: Cycle, least: Decimal | None, length: int) -> I
             yield from _closing(debts, [*path, creditor], amount, length)
 
 
-def _take_out(debts: Graph, cycle: Cycle, amount: Decimal) -> None:
+def _subtract(debts: Graph, cycle: Cycle, amount: Decimal) -> None:
     for u, v in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
         debts[u][v]["debt"] -= amount
         if debts[u][v]["debt"] == 0:

@@ -1,4 +1,4 @@
-"""Who wants to pay whom how much in a tick, straight from the rules: networkx for the neighbourhood, decimals."""
+"""The plan of a tick by the rules: networkx for the neighbourhood, decimals."""
 
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_UP, Decimal
@@ -34,16 +34,16 @@ class Action:
     amount: Decimal
 
     def line(self, tick: int) -> str:
-        """As the digest of plans takes it."""
+        """The line in the digest of plans."""
         return f"{tick}|{self.seq}|{self.sender}|{self.receiver}|{self.equivalent}|{self.amount:.2f}\n"
 
 
 class Planner:
     def __init__(self, scenario: dict[str, Any], seed: int, cap: Decimal, actions_max: int) -> None:
-        profiles = {one["id"]: one.get("props", {}) for one in scenario.get("behaviorProfiles", ())}
-        self.participants = {one["id"]: one for one in scenario["participants"]}
-        self.props = {key: profiles.get(one.get("behaviorProfileId"), {}) for key, one in self.participants.items()}
-        self.group = {key: one.get("groupId") for key, one in self.participants.items()}
+        profiles = {profile["id"]: profile.get("props", {}) for profile in scenario.get("behaviorProfiles", ())}
+        self.participants = {entry["id"]: entry for entry in scenario["participants"]}
+        self.props = {key: profiles.get(entry.get("behaviorProfileId"), {}) for key, entry in self.participants.items()}
+        self.group = {key: entry.get("groupId") for key, entry in self.participants.items()}
         self.groups = sorted({group for group in self.group.values() if group is not None})
         self.stress = [event for event in scenario.get("events", ()) if event["type"] == "stress"]
         settings = scenario.get("settings", {})
@@ -53,7 +53,7 @@ class Planner:
         self.examined = 0
 
     def plan(self, tick: int, intensity: int, graphs: dict[str, Graph], active: set[str]) -> list[Action]:
-        """`examined` is then the number of positions that were looked at."""
+        """Plan a tick; `examined` is then the number of examined positions."""
         budget = self.budget(tick, intensity)
         live = {code: self._live(graph, active) for code, graph in graphs.items()}
         candidates = sorted((code, v, u) for code, graph in live.items() for u, v in graph.edges)
@@ -119,9 +119,9 @@ class Planner:
         if not reachable:
             return None
         props = self.props[sender]
-        found = self._by_flow(draw, props, sender, reachable) or self._by_weight(draw, props, reachable)
-        if found:
-            return found
+        receiver = self._by_flow(draw, props, sender, reachable) or self._by_weight(draw, props, reachable)
+        if receiver:
+            return receiver
         if not self.groups:
             return draw.choice(reachable)
         groups = list(self.groups)
@@ -151,13 +151,13 @@ class Planner:
         return draw.choice(members) if members else None
 
     def _members(self, reachable: list[str], group: str) -> list[str]:
-        return [one for one in reachable if self.group[one] == group]
+        return [name for name in reachable if self.group[name] == group]
 
     def _amount(self, draw: Random, graph: Graph, live: Graph, code: str, sender: str, receiver: str) -> Decimal | None:
         props = self.props[sender]
         model = props.get("amount_model", {}).get(code)
         given = {key: Decimal(str(value)) for key, value in (model or {}).items()}
-        ceiling = min(self._scheduler(graph, live, sender, receiver), self.cap, given.get("max", self.cap))
+        ceiling = min(self._headroom(graph, live, sender, receiver), self.cap, given.get("max", self.cap))
         least = given.get("min", ZERO).quantize(CENT, ROUND_UP)
         if ceiling <= 0 or given.get("min", ZERO) > ceiling:
             return None
@@ -173,7 +173,7 @@ class Planner:
                 return None
         return amount
 
-    def _scheduler(self, graph: Graph, live: Graph, sender: str, receiver: str) -> Decimal:
+    def _headroom(self, graph: Graph, live: Graph, sender: str, receiver: str) -> Decimal:
         out = max(line["limit"] for _, _, line in live.out_edges(sender, data=True))
         into = max(line["limit"] for _, _, line in live.in_edges(receiver, data=True))
         owed_by = sum(line["debt"] for _, _, line in graph.out_edges(sender, data=True))
@@ -182,11 +182,11 @@ class Planner:
         if live.has_edge(sender, receiver):
             line = graph[sender][receiver]
             left, bound = min(left, line["limit"] - line["debt"]), min(bound, line["limit"])
-        scheduler: Decimal = max(left, ZERO)
+        headroom: Decimal = max(left, ZERO)
         bonus = Decimal(str(self.flow.get("reciprocity_bonus", 0.15))) if self.flow else ZERO
         if bonus > 0 and graph.has_edge(receiver, sender) and graph[receiver][sender]["debt"] > 0:
-            scheduler = min((scheduler * (1 + bonus)).quantize(ATOM, ROUND_DOWN), bound)
-        return scheduler
+            headroom = min((headroom * (1 + bonus)).quantize(ATOM, ROUND_DOWN), bound)
+        return headroom
 
 
 def _drawn(draw: Random, model: dict[str, Any] | None, given: dict[str, Decimal], ceiling: Decimal) -> float:

@@ -1,4 +1,4 @@
-"""Payments routed and committed on a large network, beside the bare shortest path of igraph, and what a line weighs."""
+"""Routing and committing payments on a large network, compared with the shortest path of igraph; memory per line."""
 
 import warnings
 from collections.abc import Sequence
@@ -23,20 +23,20 @@ AT_MOST_ALL = Target("<=", Decimal(1))
 
 def rows(quick: bool, progress: Progress) -> list[Row]:
     network = loads.network(PARTICIPANTS, LINES)
-    wanted = loads.payments(network, PAYMENTS_QUICK if quick else PAYMENTS)
-    progress(f"{len(wanted)} payments on {PARTICIPANTS} participants: do both sides agree?")
-    lengths = _bare(network, wanted)
-    assert_agreement(network, wanted, lengths)
-    progress(f"{len(wanted)} payments on {PARTICIPANTS} participants")
-    found = _beside_igraph(network, wanted, lengths, 3 if quick else 7)
+    payments = loads.payments(network, PAYMENTS_QUICK if quick else PAYMENTS)
+    progress(f"{len(payments)} payments on {PARTICIPANTS} participants: checking that both sides agree")
+    lengths = _bare(network, payments)
+    assert_agreement(network, payments, lengths)
+    progress(f"{len(payments)} payments on {PARTICIPANTS} participants")
+    results = _beside_igraph(network, payments, lengths, 3 if quick else 7)
     progress("memory")
-    return [*found, _memory(network)]
+    return [*results, _memory(network)]
 
 
-def assert_agreement(network: Network, wanted: Sequence[Payment], lengths: Sequence[int]) -> None:
-    """On the untouched network our route is as long as igraph's, and there is none where igraph's is too long."""
+def assert_agreement(network: Network, payments: Sequence[Payment], lengths: Sequence[int]) -> None:
+    """On the initial network our route is as long as that of igraph; beyond the hop limit there is none."""
     book = ours.book_of(network)
-    mine = [ours.route_length(book, payment, HOPS) for payment in wanted]
+    mine = [ours.route_length(book, payment, HOPS) for payment in payments]
     assert mine == [length if length <= HOPS else 0 for length in lengths], "the sides do not find the same distances"
 
 
@@ -45,44 +45,44 @@ def _graph(network: Network) -> Any:
     return igraph.Graph(n=network.participants, edges=[(u, v) for v, u, _ in network.lines], directed=True)
 
 
-def _bare(network: Network, wanted: Sequence[Payment]) -> list[int]:
-    """Hops of the shortest paths; 0 where there is none."""
+def _bare(network: Network, payments: Sequence[Payment]) -> list[int]:
+    """Hops of the shortest paths; 0 without a path."""
     shortest = _graph(network).get_shortest_path
     with warnings.catch_warnings():
-        # Each pair without a path is warned of.
+        # igraph warns of each pair without a path.
         warnings.simplefilter("ignore")
-        return [len(shortest(one.sender, one.receiver, output="epath")) for one in wanted]
+        return [len(shortest(payment.sender, payment.receiver, output="epath")) for payment in payments]
 
 
-def _beside_igraph(network: Network, wanted: Sequence[Payment], lengths: Sequence[int], rounds: int) -> list[Row]:
+def _beside_igraph(network: Network, payments: Sequence[Payment], lengths: Sequence[int], rounds: int) -> list[Row]:
     shortest = _graph(network).get_shortest_path
-    cashiers = [ours.processor(network) for _ in range(rounds)]
-    near = [one for one, length in zip(wanted, lengths, strict=True) if 0 < length <= HOPS]
-    near_cashiers = [ours.processor(network) for _ in range(rounds)]
+    processors = [ours.processor(network) for _ in range(rounds)]
+    near = [payment for payment, length in zip(payments, lengths, strict=True) if 0 < length <= HOPS]
+    near_processors = [ours.processor(network) for _ in range(rounds)]
 
     def bare(payments: Sequence[Payment]) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for one in payments:
-                shortest(one.sender, one.receiver)
+            for payment in payments:
+                shortest(payment.sender, payment.receiver)
 
     sides = {
-        "ours": lambda: ours.paid(cashiers.pop(), wanted),
-        "igraph": lambda: bare(wanted),
-        "ours, near": lambda: ours.paid(near_cashiers.pop(), near),
+        "ours": lambda: ours.count_paid(processors.pop(), payments),
+        "igraph": lambda: bare(payments),
+        "ours, near": lambda: ours.count_paid(near_processors.pop(), near),
         "igraph, near": lambda: bare(near),
     }
-    committed = ours.paid(ours.processor(network), wanted)
-    found = Rounds(sides, rounds)
+    committed = ours.count_paid(ours.processor(network), payments)
+    measured = Rounds(sides, rounds)
 
     def row(title: str, mine: str, theirs: str, count: int, target: Target | None, fairness: str) -> Row:
         return compared(
             f"payments routed and committed{title}",
-            count / found.seconds(mine),
-            count / found.seconds(theirs),
+            count / measured.seconds(mine),
+            count / measured.seconds(theirs),
             "payments/s",
             against="igraph, bare shortest path",
-            ratio=found.times_faster(mine, theirs),
+            ratio=measured.times_faster(mine, theirs),
             target=target,
             fairness=fairness,
         )
@@ -92,15 +92,20 @@ def _beside_igraph(network: Network, wanted: Sequence[Payment], lengths: Sequenc
             "",
             "ours",
             "igraph",
-            len(wanted),
+            len(payments),
             AT_LEAST_IGRAPH,
-            f"any two of {PARTICIPANTS}; ours commits {committed} of {len(wanted)} and says of the others why not, "
+            f"any two of {PARTICIPANTS}; ours commits {committed} of {len(payments)} and gives a reason for the others, "
             f"within {HOPS} hops, with the smallest ids of ties, several routes where one is too narrow, hops "
             "checked again before and positions after; igraph, in C, has no limit of hops and no capacities, and "
             "changes nothing",
         ),
         row(
-            ", where a way exists", "ours, near", "igraph, near", len(near), None, "the same without those too far away"
+            ", where a route exists",
+            "ours, near",
+            "igraph, near",
+            len(near),
+            None,
+            "the same without pairs beyond the hop limit",
         ),
     ]
 
@@ -108,7 +113,7 @@ def _beside_igraph(network: Network, wanted: Sequence[Payment], lengths: Sequenc
 def _memory(network: Network) -> Row:
     return compared(
         "memory of a trustline",
-        ours.bytes_kept(network) / LINES,
+        ours.network_bytes(network) / LINES,
         ALLOWED_BYTES,
         "bytes",
         against="allowed",

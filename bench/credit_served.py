@@ -1,4 +1,4 @@
-"""What serving a run costs: events to many readers, heartbeats beside ticks, bytes of the journal."""
+"""The cost of serving a run: events to many readers, heartbeats during ticks, bytes of the journal."""
 
 import asyncio
 import gc
@@ -63,15 +63,15 @@ def rows(quick: bool, progress: Progress) -> list[Row]:
     configure(LogFormat.JSON, LogLevel.ERROR)
     events = 2000 if quick else 8000
     progress(f"{events} events to {CLIENTS} readers")
-    found = _events(events, 3 if quick else 7)
-    progress("heartbeats beside the ticks of a village")
-    found.append(_heartbeats(40 if quick else 200))
+    results = _events(events, 3 if quick else 7)
+    progress("heartbeats during the ticks of a village")
+    results.append(_heartbeats(40 if quick else 200))
     progress("the journal of a village")
-    return [*found, _journal(SNAPSHOT_EVERY + 100)]
+    return [*results, _journal(SNAPSHOT_EVERY + 100)]
 
 
 class Serving:
-    """A server with one run, and a route that streams the same bytes without any of it."""
+    """A server with one run, and a bare route that streams the same bytes."""
 
     def __init__(self, data: str, **environment: str) -> None:
         self.settings = Settings(port=0, data=data, log_level=LogLevel.ERROR)
@@ -113,8 +113,8 @@ class Serving:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        found: asyncio.AbstractEventLoop = self.service._housekeeping.get_loop()  # type: ignore[union-attr]
-        return found
+        loop: asyncio.AbstractEventLoop = self.service._housekeeping.get_loop()  # type: ignore[union-attr]
+        return loop
 
     def close(self) -> None:
         self._server.should_exit = True
@@ -122,7 +122,7 @@ class Serving:
         self._socket.close()
 
     def read(self, path: str, most: int) -> BaseProcess:
-        """Readers in a process of their own, each of which goes when it has so many bytes."""
+        """Readers in a separate process; each disconnects after `most` bytes."""
         process = get_context("spawn").Process(target=read_all, args=(self.port, path, most))
         process.start()
         return process
@@ -152,7 +152,10 @@ def _events(count: int, rounds: int) -> list[Row]:
         batches = [[StreamEvent("tx.updated", "UNIT", _payment())] * BATCH for _ in range(count // BATCH)]
         ring = Ring(record.run_id, lambda: 0)
         frames = [[entry.frame for entry in ring.put(batch)] for batch in batches]
-        chunks = {"events": [one for batch in frames for one in batch], "batches": [b"".join(one) for one in frames]}
+        chunks = {
+            "events": [frame for batch in frames for frame in batch],
+            "batches": [b"".join(batch) for batch in frames],
+        }
         size = sum(map(len, chunks["batches"]))
 
         async def publish() -> None:
@@ -170,10 +173,10 @@ def _events(count: int, rounds: int) -> list[Row]:
             while ready() < CLIENTS:
                 sleep(0.01)
             gc.collect()
-            begun = process_time()
+            started = process_time()
             serving.on_loop(work())
             readers.join()
-            return process_time() - begun
+            return process_time() - started
 
         seconds: dict[str, list[float]] = {"ours": [], **{name: [] for name in chunks}}
         for _ in range(rounds):
@@ -185,9 +188,9 @@ def _events(count: int, rounds: int) -> list[Row]:
         serving.close()
     delivered = count * CLIENTS
     return [
-        # Ours writes what is there at once, so the generator that is judged by does, too.
-        _beside(seconds, "batches", delivered, "a bare generator of the same bytes, a batch as one ready text", NEARLY),
-        _beside(seconds, "events", delivered, "the same, but an event at a time", None),
+        # Ours writes all available events at once, and so does the generator of the target.
+        _beside(seconds, "batches", delivered, "a bare generator of the same bytes, a batch at a time", NEARLY),
+        _beside(seconds, "events", delivered, "the same, an event at a time", None),
     ]
 
 
@@ -200,13 +203,13 @@ def _beside(seconds: dict[str, list[float]], bare: str, delivered: int, against:
         against=against,
         ratio=median(b / o for o, b in zip(seconds["ours"], seconds[bare], strict=True)),
         target=target,
-        fairness="one server, real sockets, the readers in a process of their own; CPU time of the server from the "
-        "first event on; ours numbers and keeps the events and filters them by equivalent",
+        fairness="one server, real sockets, the readers in a separate process; CPU time of the server from the "
+        "first event on; ours numbers and stores the events and filters them by equivalent",
     )
 
 
 def _payment() -> bytes:
-    """One payment of the village as it is streamed: about a thousand bytes."""
+    """One streamed payment of the village: about a thousand bytes."""
     edges = [{"from": f"household-{at}", "to": f"shop-{at}"} for at in range(3)]
     patch = [{"source": "a", "target": "b", "used": "12.00", "available": "88.00", "trust_limit": "100.00"}] * 6
     form = {"type": "tx.updated", "equivalent": "UNIT", "amount": "12.00", "edges": edges, "edge_patch": patch}
@@ -219,11 +222,11 @@ def _heartbeats(beats: int) -> Row:
         record = serving.on_loop(serving.service.create(LOCAL_OWNER, NewRun("village-100", "real", 100, 42)))
         run = serving.service._open[record.run_id]
         late: list[float] = []
-        wanted = run._metronome._should_tick
+        should_tick = run._metronome._should_tick
 
         def timed(seconds: float) -> bool:
             late.append(seconds)
-            return wanted(seconds)
+            return should_tick(seconds)
 
         run._metronome._should_tick = timed
         while len(late) < beats:
@@ -231,13 +234,13 @@ def _heartbeats(beats: int) -> Row:
             pause.wait(BEAT_MS / 1000)
         serving.close()
     return compared(
-        f"the latest of {beats} heartbeats beside a village at full intensity",
+        f"the latest of {beats} heartbeats during a village at full intensity",
         max(late) * 1000,
         200,
         "ms late",
-        against="the promise",
+        against="the limit",
         target=AT_MOST,
-        fairness="wall-clock time: whatever else the machine does is in it",
+        fairness="wall-clock time: includes all other load of the machine",
     )
 
 
@@ -249,12 +252,12 @@ def _journal(ticks: int) -> Row:
         "bytes",
         against="50 MiB in 10 000 ticks",
         target=AT_MOST,
-        fairness=f"a checkpoint every {SNAPSHOT_EVERY} ticks is in it; what it begins with is not",
+        fairness=f"a checkpoint every {SNAPSHOT_EVERY} ticks is included; the start is not",
     )
 
 
 def journal_bytes(ticks: int, snapshot_every: int = SNAPSHOT_EVERY) -> float:
-    """Bytes a tick of a served run's journal."""
+    """Journal bytes per tick of a served run."""
     settings = changed(RunSettings(), {"amount_cap": "500"})
     config = made(from_value(bundled("village-100").document), seed=42, settings=settings).json
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Whole ticks of a village beside the plain implementation, and what their digests cost."""
+"""Whole ticks of a village compared with the plain implementation, and the cost of digests."""
 
 from decimal import Decimal
 from typing import Any
@@ -15,7 +15,7 @@ SEED = 7
 CAP = 500
 ACTIONS_MOST = 20  # the default
 TICKS, TICKS_QUICK = 200, 60
-LIVED = 100
+UNCLEARED_TICKS = 100
 
 TWENTY_TIMES = Target(">=", Decimal(20))
 DIGEST = Target("<=", Decimal("1.05"))
@@ -24,32 +24,32 @@ DIGEST = Target("<=", Decimal("1.05"))
 def rows(quick: bool, progress: Progress) -> list[Row]:
     scenario: dict[str, Any] = village(PARTICIPANTS, SEED)
     ticks = TICKS_QUICK if quick else TICKS
-    progress(f"{ticks} ticks of a village: do both sides agree?")
+    progress(f"{ticks} ticks of a village: checking that both sides agree")
     attempts = assert_agreement(scenario, ticks)
     progress(f"{ticks} ticks of a village")
-    found = [_beside_the_plain(scenario, ticks, attempts, 3 if quick else 7)]
-    progress("what digests cost")
-    return [*found, _digests(scenario, ticks, 9 if quick else 25)]
+    results = [_beside_the_plain(scenario, ticks, attempts, 3 if quick else 7)]
+    progress("cost of digests")
+    return [*results, _digests(scenario, ticks, 9 if quick else 25)]
 
 
-def lived_in(ticks: int = LIVED) -> list[Debt]:
-    """The debts of the village after so many ticks without clearing."""
+def debts_without_clearing(ticks: int = UNCLEARED_TICKS) -> list[Debt]:
+    """The debts of the village after `ticks` ticks without clearing."""
     run = ours.run_of(village(PARTICIPANTS, SEED), SEED, CAP, clearing=False)
     run.apply(Tick(ticks))
     return ours.debts_of(run)
 
 
 def assert_agreement(scenario: dict[str, Any], ticks: int) -> int:
-    """Every planned payment, and every debt and limit after every tick; gives the number of payments tried."""
+    """Compare every planned payment, and every debt and limit after every tick; return the number of attempts."""
     run, plain = ours.run_of(scenario, SEED, CAP), _plain(scenario)
     run.apply(Tick(ticks))
     for _ in range(ticks):
         plain.tick()
-    found = run.digests()
-    assert found["plan"] == plain.plan_digest.hexdigest(), "the sides do not plan the same"
-    assert found["ledger"] == plain.ledger_digest.hexdigest(), "the sides do not keep the same ledger"
-    assert run.counters.committed_total == plain.counters.committed, "the sides do not commit the same"
-    assert any(one.cycles for one in plain.counters.cleared), "nothing was cleared"
+    digests = run.digests()
+    assert digests["plan"] == plain.plan_digest.hexdigest(), "the plans differ"
+    assert digests["ledger"] == plain.ledger_digest.hexdigest(), "the ledgers differ"
+    assert run.counters.committed_total == plain.counters.committed, "the committed payments differ"
+    assert any(cleared.cycles for cleared in plain.counters.cleared), "nothing was cleared"
     attempts: int = plain.counters.attempts
     return attempts
 
@@ -64,17 +64,17 @@ def _beside_the_plain(scenario: dict[str, Any], ticks: int, attempts: int, round
     runs = [ours.run_of(scenario, SEED, CAP) for _ in range(rounds)]
     plains = [_plain(scenario) for _ in range(rounds)]
 
-    def lived() -> None:
+    def ours_ticks() -> None:
         run = runs.pop()
         for _ in range(ticks):
             run.apply(Tick())
 
-    def plainly() -> None:
+    def plain_ticks() -> None:
         run = plains.pop()
         for _ in range(ticks):
             run.tick()
 
-    measured = Rounds({"ours": lived, "plain": plainly}, rounds)
+    measured = Rounds({"ours": ours_ticks, "plain": plain_ticks}, rounds)
     return compared(
         f"ticks, village of {PARTICIPANTS} at full intensity",
         ticks / measured.seconds("ours"),
@@ -83,9 +83,9 @@ def _beside_the_plain(scenario: dict[str, Any], ticks: int, attempts: int, round
         against="networkx and decimals",
         ratio=measured.times_faster("ours", "plain"),
         target=TWENTY_TIMES,
-        fairness=f"{attempts} payments tried in {ticks} ticks; plans, debts and limits after every tick are equal, "
+        fairness=f"{attempts} attempts in {ticks} ticks; plans, debts and limits after every tick are equal, "
         "both sides check every invariant and digest the ledger; ours also makes the events, metrics and reasons; a "
-        "Mersenne Twister is seeded for each decision, as the rules say, which costs both sides alike",
+        "Mersenne Twister is seeded for each decision, as the rules require, which costs both sides alike",
     )
 
 
@@ -95,12 +95,12 @@ def _digests(scenario: dict[str, Any], ticks: int, rounds: int) -> Row:
         for name, digest in (("with", True), ("without", False))
     }
 
-    def lived(name: str) -> None:
+    def run_ticks(name: str) -> None:
         run = sides[name].pop()
         for _ in range(ticks):
             run.apply(Tick())
 
-    measured = Rounds({"with": lambda: lived("with"), "without": lambda: lived("without")}, rounds)
+    measured = Rounds({"with": lambda: run_ticks("with"), "without": lambda: run_ticks("without")}, rounds)
     return compared(
         "a tick with the digest of its ledger",
         measured.seconds("with") / ticks * 1e3,
