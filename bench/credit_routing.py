@@ -94,8 +94,8 @@ def _beside_igraph(network: Network, payments: Sequence[Payment], lengths: Seque
             "igraph",
             len(payments),
             AT_LEAST_IGRAPH,
-            f"any two of {PARTICIPANTS}; ours commits {committed} of {len(payments)} and gives a reason for the others, "
-            f"within {HOPS} hops, with the smallest ids of ties, several routes where one is too narrow, hops "
+            f"any two of {PARTICIPANTS}; ours commits {committed} of {len(payments)} and gives a reason for the "
+            f"others, within {HOPS} hops, with the smallest ids of ties, several routes where one is too narrow, hops "
             "checked again before and positions after; igraph, in C, has no limit of hops and no capacities, and "
             "changes nothing",
         ),
