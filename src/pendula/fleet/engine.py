@@ -19,7 +19,7 @@ from pendula.fleet.contracts.traffic import OperatorAction, RobotStatus
 from pendula.fleet.driving.records import Record
 from pendula.fleet.events import FleetEvent, TickFailed, TickLate
 from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
-from pendula.fleet.operators import ActionResult, ActionType, Desk
+from pendula.fleet.operators import ActionInbox, ActionResult, ActionType
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.sentences import sentence_of
@@ -77,7 +77,7 @@ class FleetEngine:
         self.config = config
         self.traffic = traffic
         self.dispatch = dispatch
-        self.desk = Desk(traffic.site, config.traffic)
+        self.inbox = ActionInbox(traffic.site, config.traffic)
         self.outside: Outside = NoOutside()
         self.last: TickOutputs | None = None
         self.orders_out = OrdersOut()
@@ -113,7 +113,7 @@ class FleetEngine:
         dispatch = dispatch_of(config, traffic, starts)
         saving.restore_dispatch(saved, dispatch)
         engine = cls(config, traffic, dispatch, saved.trouble)
-        saving.restore_desk(saved, engine.desk)
+        saving.restore_inbox(saved, engine.inbox)
         dispatch.keep_off(traffic.barred(), traffic.closings)
         return engine
 
@@ -128,7 +128,7 @@ class FleetEngine:
         return tick if trouble is None else replace(tick, trouble=trouble)
 
     def state(self) -> bytes:
-        return saving.encoded(self.traffic, self.dispatch, self.desk, self.trouble)
+        return saving.encoded(self.traffic, self.dispatch, self.inbox, self.trouble)
 
     def now(self) -> int:
         return self.traffic.now_ms
@@ -191,7 +191,7 @@ class FleetEngine:
     ) -> tuple[DispatchStep, TickOutputs, tuple[ActionResult, ...]]:
         """Operator actions first, then tasks, then traffic."""
         trucks = self.traffic.records
-        taken = self.desk.take(command.operator_actions, command.now_ms, trucks)
+        taken = self.inbox.take(command.operator_actions, command.now_ms, trucks)
         changed = [self._change_task(action) for action in taken.tasks]
         cleared = {order.order_id for order in taken.orders if self._clears(order)}
         views = truck_views(trucks, self.config.traffic, command.now_ms, command.reports)
@@ -203,7 +203,7 @@ class FleetEngine:
         self.dispatch.settled(outputs.accepted_routes, outputs.refused_routes)
         applied = [AppliedOrder(done.order_id) if done.order_id in cleared else done for done in outputs.applied_orders]
         self._follow(orders, applied)
-        settled = self.desk.settle([*changed, *applied], outputs.tick)
+        settled = self.inbox.settle([*changed, *applied], outputs.tick)
         return step, outputs, (*taken.answers, *settled)
 
     def _orders(self, command: Tick, step: DispatchStep, aims: tuple[Aim, ...]) -> OrdersOut:

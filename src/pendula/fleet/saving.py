@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import DecodeError, Raw, Struct, ValidationError, convert
 
 from pendula.fleet.commands import Config
-from pendula.fleet.operators.desk import Desk, SavedDesk
+from pendula.fleet.operators.inbox import ActionInbox, SavedInbox
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import saving as tasks_saving
 from pendula.fleet.tasks.dispatch import Dispatch
@@ -36,9 +36,9 @@ class BadState(InputRefused):
     code = "bad_fleet_state"
 
 
-def encoded(traffic: Traffic, dispatch: Dispatch, desk: Desk, trouble: str | None) -> bytes:
+def encoded(traffic: Traffic, dispatch: Dispatch, inbox: ActionInbox, trouble: str | None) -> bytes:
     # Assembled from parts: traffic encodes its own part, which is most of it.
-    parts = (encode(desk.saved()), encode(tasks_saving.saved(dispatch)), FORM, traffic.state(), encode(trouble))
+    parts = (encode(inbox.saved()), encode(tasks_saving.saved(dispatch)), FORM, traffic.state(), encode(trouble))
     return b'{"desk":%b,"dispatch":%b,"form":%d,"traffic":%b,"trouble":%b}' % parts
 
 
@@ -77,9 +77,9 @@ def restore_dispatch(saved: Saved, dispatch: Dispatch) -> None:
         raise BadState(f"This is not a state of a fleet: {trouble}") from None
 
 
-def restore_desk(saved: Saved, desk: Desk) -> None:
+def restore_inbox(saved: Saved, inbox: ActionInbox) -> None:
     """Raises `BadState`."""
     try:
-        desk.restore(convert(saved.desk, SavedDesk))
+        inbox.restore(convert(saved.desk, SavedInbox))
     except ValidationError as trouble:
         raise BadState(f"This is not a state of a fleet: {trouble}") from None

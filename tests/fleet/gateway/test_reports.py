@@ -81,7 +81,7 @@ def test_a_float_counts_as_the_decimal_that_python_prints() -> None:
         (b1(nowMs=-1), "nowMs: -1 is out of range; allowed is 0 to 9007199254740992 ms"),
         (b1(lastAckSeq=10**400), "lastAckSeq: about 10\\^401 is out of range"),
         (b1(lastAckSeq=10**5000), "lastAckSeq: about 10\\^5001 is out of range"),
-        (b1(contractVersion="2.0.0"), r"contractVersion: version 2.0.0 is not read here; allowed is 1\.x\.y"),
+        (b1(contractVersion="2.0.0"), r"contractVersion: version 2.0.0 is not supported; allowed is 1\.x\.y"),
         (
             b1(pose=structs.replace(b1().pose, x=Decimal("1e999999999"), yaw=Decimal("Infinity"))),
             r"pose\.x: 1E\+999999999 is out of range.*pose\.yaw: Infinity is not a finite number",

@@ -44,7 +44,7 @@ def asked(run: Run, kind: str, number: int = 0) -> ActionResult:
     act = OperatorAction("1.0.0", f"op-{kind}-{run.now_ms}", run.now_ms, "anna", kind, "I see it", robotId=robot)
     run.act(replace(act, anchor=anchor) if kind == "RELOCATE" else act)
     run.step()
-    return run.engine.desk._answered[act.actionId][1]
+    return run.engine.inbox._answered[act.actionId][1]
 
 
 def sentence(run: Run, robot_id: str = "R1") -> str:

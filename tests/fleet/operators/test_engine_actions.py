@@ -13,7 +13,7 @@ from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.tasks.book import Task
 from pendula.fleet.tick import phases
 from tests.campaigns import campaign_after
-from tests.fleet.operators.test_desk import action
+from tests.fleet.operators.test_inbox import action
 
 
 def answered(run: Run, *actions: OperatorAction) -> list[OperatorAnswered]:
@@ -56,7 +56,7 @@ def test_what_a_failed_tick_did_not_do_is_done_when_it_is_confirmed_again(monkey
     def say(one: OperatorAction) -> list[str | None]:
         run.act(replace(one, ts=run.now_ms))
         run.step()
-        return [answer.code for known, answer in run.engine.desk.saved().answers if known.actionId == one.actionId]
+        return [answer.code for known, answer in run.engine.inbox.saved().answers if known.actionId == one.actionId]
 
     assert say(first) == ["CONFIRMATION_NEEDED"]
     with monkeypatch.context() as failing:

@@ -386,7 +386,7 @@ def test_what_is_no_answer_counts_as_none(tmp_path: Path, handed: Callable[[Rece
 
 
 def test_what_cannot_be_told_apart_is_refused_with_what_it_should_be() -> None:
-    with pytest.raises(GatewayFailed, match=r"poll\(\) gives a Received, not NoneType"):
+    with pytest.raises(GatewayFailed, match=r"poll\(\) must return a Received, not NoneType"):
         heard(None)
 
 

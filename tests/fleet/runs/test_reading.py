@@ -34,7 +34,7 @@ from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import NotReplayable
 from tests.campaigns import campaign_except
-from tests.fleet.operators.test_desk import action
+from tests.fleet.operators.test_inbox import action
 from tests.fleet.runs.journals import Recorded, recorded
 
 TICKS = 320

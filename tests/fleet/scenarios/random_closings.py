@@ -27,7 +27,7 @@ def changed(run: Run, kind: str, *names: str, force: bool = False) -> ActionResu
         )
     )
     run.step()
-    return next(answer for action, answer in run.engine.desk.saved().answers if action.actionId == action_id)
+    return next(answer for action, answer in run.engine.inbox.saved().answers if action.actionId == action_id)
 
 
 def places(site: CompiledMap) -> list[str]:

@@ -234,7 +234,7 @@ def test_an_action_that_contradicts_itself_closes_nothing(members: dict[str, obj
     run.act(replace(plain, **members))
     run.step()
 
-    assert [answer.code for _, answer in run.engine.desk.saved().answers] == [code]
+    assert [answer.code for _, answer in run.engine.inbox.saved().answers] == [code]
     assert run.traffic.closings == ()
 
 

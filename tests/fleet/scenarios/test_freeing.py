@@ -47,7 +47,7 @@ def say(run: Run, kind: str, *names: str, first: str | None = None) -> ActionRes
         )
     )
     run.step()
-    return next(answer for action, answer in run.engine.desk.saved().answers if action.actionId == action_id)
+    return next(answer for action, answer in run.engine.inbox.saved().answers if action.actionId == action_id)
 
 
 def said_twice(run: Run, kind: str, *names: str) -> ActionResult:

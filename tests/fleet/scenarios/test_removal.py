@@ -29,7 +29,7 @@ def say(run: Run, kind: str, first: str | None = None, anchor: AnchorPlace | Non
         )
     )
     run.step()
-    return next(answer.code for action, answer in run.engine.desk.saved().answers if action.actionId == action_id)
+    return next(answer.code for action, answer in run.engine.inbox.saved().answers if action.actionId == action_id)
 
 
 def remove(run: Run) -> None:

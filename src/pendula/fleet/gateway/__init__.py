@@ -1,12 +1,12 @@
-"""Where a fleet meets its trucks: what a connection to them must do, whatever they speak.
+"""The connection between a fleet and its trucks, independent of their protocol.
 
-protocol          `Gateway`: what goes out and what comes in
-registration      which trucks are let in: those that can be stopped
-selection         what a truck is told, by what it can do
-operations        which operation is meant where only a truck is named
-reception         what it hands over, made fit to be decided upon
-reports           reports in metres and radians, and in the integers of ticks
-acknowledgements  newest commands only, and a watchdog for trucks that have none
+protocol          `Gateway`: commands out, reports in
+registration      admission of truck types: only those that can be stopped
+selection         commands reduced to the capabilities of each truck
+operations        the operation that a report without an operation id refers to
+reception         validation of what a gateway returns
+reports           conversion of reports between metres and the integers of ticks
+acknowledgements  newest commands only, and a watchdog for trucks without one
 """
 
 from pendula.fleet.gateway.acknowledgements import Outbox

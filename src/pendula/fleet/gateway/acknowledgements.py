@@ -1,7 +1,7 @@
-"""What a gateway keeps of each truck: the newest command, what was acknowledged, and when to stop it by itself.
+"""The newest command of each truck, its acknowledgement, and a watchdog.
 
-A command that is older than one sent before is not sent: commands are idempotent, and the newest one counts. A truck
-without a watchdog of its own is stopped by its gateway when the manager falls silent (FLT-RTP-8, FLT-RTP-9).
+Commands are idempotent and only the newest counts, so older ones are not sent. A gateway stops trucks that have no
+watchdog when the manager sends nothing (FLT-RTP-8, FLT-RTP-9).
 """
 
 from dataclasses import dataclass, field
@@ -19,12 +19,12 @@ class _Line:
 
 @dataclass(slots=True)
 class Outbox:
-    """All trucks of a gateway. Times are those of the gateway, on one clock."""
+    """The trucks of a gateway. All times are from the clock of the gateway."""
 
     _lines: dict[str, _Line] = field(default_factory=dict)
 
     def accept(self, command: RollingTargetCommand, now_ms: int) -> bool:
-        """Whether a command is to be sent: newer than all before it."""
+        """Whether to send a command: it is newer than all before it."""
         line = self._lines.get(command.robotId)
         if line is not None and command.seq <= line.command.seq:
             return False
@@ -32,19 +32,19 @@ class Outbox:
         self._lines[command.robotId] = _Line(command, now_ms, before)
         return True
 
-    def acknowledge(self, one: Acknowledgement) -> int:
-        """What a truck has acknowledged at most; never more than it was sent."""
-        line = self._lines.get(one.robotId)
+    def acknowledge(self, ack: Acknowledgement) -> int:
+        """The highest acknowledged `seq`, at most that of the last command."""
+        line = self._lines.get(ack.robotId)
         if line is None:
             return 0
-        line.acknowledged = max(line.acknowledged, min(one.lastAckSeq, line.command.seq))
+        line.acknowledged = max(line.acknowledged, min(ack.lastAckSeq, line.command.seq))
         return line.acknowledged
 
     def overdue(self, now_ms: int) -> tuple[str, ...]:
-        """The trucks for which the manager was silent for longer than their last command was good for, each once."""
-        found = []
+        """Trucks whose last command has expired, each returned once."""
+        overdue = []
         for robot_id, line in sorted(self._lines.items()):
             if not line.stopped and now_ms - line.sent_ms > line.command.validForMs:
                 line.stopped = True
-                found.append(robot_id)
-        return tuple(found)
+                overdue.append(robot_id)
+        return tuple(overdue)

@@ -1,7 +1,7 @@
-"""What a connection to trucks must do. The simulated hall implements it, and so does whoever connects real ones.
+"""The interface to trucks: the simulator implements it, and so does a connection to real trucks.
 
-Nothing here decides: a gateway carries commands out and reports in, as they are, in metres, radians, metres a second
-and milliseconds. It may lose and delay both; it may not invent anything.
+A gateway only transports commands and reports, in metres, radians, metres per second and milliseconds. It may lose or
+delay them, but not invent them.
 """
 
 from collections.abc import Sequence
@@ -15,28 +15,27 @@ from pendula.fleet.tasks import Operation, OperationDone
 
 
 class Received(Struct, frozen=True):
-    """What came in since it was last asked for. `done`: operations that are over; the name of a truck alone stands for
-    the one that its gateway was told last."""
+    """What arrived since the last poll. `done`: completed operations; the name of a truck alone means the last
+    operation that its gateway got."""
 
     reports: Sequence[RobotState] = ()
     done: tuple[str | OperationDone, ...] = ()
 
     @property
     def over(self) -> tuple[OperationDone, ...]:
-        """What is done, as it was said."""
-        return tuple([OperationDone(one) if isinstance(one, str) else one for one in self.done])
+        return tuple([OperationDone(done) if isinstance(done, str) else done for done in self.done])
 
 
 class Gateway(Protocol):
     def send(self, commands: Sequence[RollingTargetCommand]) -> None:
-        """Sends commands on their way. A truck obeys the newest it has heard, by `seq`, and acknowledges it in its
-        reports; without a new one for `validForMs` it stops by itself, within the stop line it knows."""
+        """Send commands. A truck obeys the newest by `seq` and acknowledges it in its reports; without a new one for
+        `validForMs` it stops by itself, before its last stop line."""
 
     def announce(self, routes: Sequence[RoutePlan]) -> None:
-        """Makes routes known that commands will name. A truck that follows `pathSlice` alone needs none."""
+        """Send the routes that commands refer to. A truck that only follows `pathSlice` needs none."""
 
     def operate(self, operations: Sequence[Operation]) -> None:
-        """Has trucks load or unload in the node they stand in. One with an id that is known was told before."""
+        """Let trucks load or unload in their current nodes. A known id is a repetition."""
 
     def poll(self) -> Received:
-        """What came in, each report once or again; whoever reads them drops what is old."""
+        """What has arrived. Reports may repeat; outdated ones are dropped later."""

@@ -1,8 +1,8 @@
-"""What a gateway hands over, made fit to be decided upon and written down.
+"""Validate what a gateway returns, and convert it for ticks and the journal.
 
-A gateway is somebody else's program. Whatever it hands over for a truck, NaN, text, half an object, concerns that truck
-alone: a report that cannot be read counts as one, and everything else of the same tick is heard. What goes on is in the
-integers of the engine, as a journal gives it back, so that a tick decides the same when it is computed again.
+A gateway is third-party code. Bad values for a truck, such as NaN, text or half an object, affect that truck alone: an
+unreadable report is kept as such, and all other reports of the tick are applied. The result has the integers of the
+engine, exactly as a journal restores them, so that a replay decides the same.
 """
 
 from decimal import Decimal
@@ -18,69 +18,69 @@ from pendula.fleet.tasks import OperationDone
 from pendula.fleet.tick.observing import TruckReport, unreadable
 from pendula.kernel.errors import InputRefused
 
-# Of one tick: more than all trucks of a hall say between two.
+# Entries in one tick; more than all trucks of a hall report between two ticks.
 MOST_REPORTS = 10_000
-# No operation has a longer name: that of its task, and a few words.
+# Bytes of an operation id: the id of its task and a suffix.
 MOST_OPERATION = 2 * NAME_BYTES
 
 
 class GatewayFailed(InputRefused):
-    """A gateway handed over what is nothing of the kind. Facts: `problem`."""
+    """A gateway returned something other than reports. Facts: `problem`."""
 
     code = "gateway_failed"
 
 
 class Heard(Struct, frozen=True):
-    """What a gateway handed over, as a tick takes it."""
+    """Validated input from a gateway."""
 
     reports: tuple[TruckReport, ...] = ()
     done: tuple[str | OperationDone, ...] = ()
 
 
-def heard(handed: object) -> Heard:
-    """What came in; raises `GatewayFailed` where it cannot be told what it is about."""
-    if not isinstance(handed, Received):
-        raise GatewayFailed(f"poll() gives a Received, not {type(handed).__name__}", problem="poll")
-    for name, value in (("reports", handed.reports), ("done", handed.done)):
+def heard(received: object) -> Heard:
+    """Validate the result of `poll`; raises `GatewayFailed` if it is not a `Received`."""
+    if not isinstance(received, Received):
+        raise GatewayFailed(f"poll() must return a Received, not {type(received).__name__}", problem="poll")
+    for name, value in (("reports", received.reports), ("done", received.done)):
         if not isinstance(value, tuple | list | ReportBatch):
-            raise GatewayFailed(f"{name} of poll() is a tuple, not {type(value).__name__}", problem=name)
+            raise GatewayFailed(f"{name} of poll() must be a tuple, not {type(value).__name__}", problem=name)
         if len(value) > MOST_REPORTS:
             raise GatewayFailed(f"{name} of poll() has {len(value)} entries; at most {MOST_REPORTS}", problem=name)
-    done = tuple(told for one in handed.done if (told := _over(one)) is not None)
-    if isinstance(handed.reports, ReportBatch):
-        return Heard(handed.reports.reports, done)
-    return Heard(tuple(map(_read, handed.reports)), done)
+    done = tuple(valid for entry in received.done if (valid := _read_done(entry)) is not None)
+    if isinstance(received.reports, ReportBatch):
+        return Heard(received.reports.reports, done)
+    return Heard(tuple(map(_read, received.reports)), done)
 
 
-def _over(one: object) -> str | OperationDone | None:
-    """A truck or an operation that can be written down; None for anything else, which nothing can be done about."""
-    if isinstance(one, str):
-        return one if is_name(one) else None
+def _read_done(entry: object) -> str | OperationDone | None:
+    """A truck or an operation that can be encoded; None for anything else."""
+    if isinstance(entry, str):
+        return entry if is_name(entry) else None
     try:
-        told = msgspec.convert(msgspec.to_builtins(one), OperationDone)
-        msgspec.json.encode(told)
+        done = msgspec.convert(msgspec.to_builtins(entry), OperationDone)
+        msgspec.json.encode(done)
     except Exception:
         return None
-    named = told.operation_id is msgspec.UNSET or len(told.operation_id) <= MOST_OPERATION
-    return told if is_name(told.robot_id) and named else None
+    fits = done.operation_id is msgspec.UNSET or len(done.operation_id) <= MOST_OPERATION
+    return done if is_name(done.robot_id) and fits else None
 
 
 def _read(state: object) -> TruckReport:
-    """The report as a journal gives it back, or one that says that nothing can be read."""
+    """The report as a journal restores it, or an unreadable one."""
     try:
-        told = msgspec.convert(msgspec.to_builtins(state, builtin_types=(Decimal,)), RobotState)
-        if is_name(told.robotId):
-            report = report_of(told)
+        converted = msgspec.convert(msgspec.to_builtins(state, builtin_types=(Decimal,)), RobotState)
+        if is_name(converted.robotId):
+            report = report_of(converted)
             msgspec.json.encode(report)
             return report
     except Exception:
-        # Whatever its members do when they are looked at.
+        # Reading a member of a foreign object may raise anything.
         return unreadable(_name_of(state))
     return unreadable("")
 
 
 def _name_of(state: object) -> str:
-    """Of which truck a report is that cannot be read; of none where that cannot be read either."""
+    """The truck of an unreadable report; empty if that is unreadable too."""
     try:
         name = getattr(state, "robotId", "")
     except Exception:
@@ -88,10 +88,9 @@ def _name_of(state: object) -> str:
     return name if isinstance(name, str) and is_name(name) else ""
 
 
-def is_name(one: object) -> bool:
-    """Text that can be written down, and is no longer than a name of a truck may be: whatever else it is, the journal
-    would keep it."""
+def is_name(value: object) -> bool:
+    """Whether a value is text that can be encoded and is short enough for the name of a truck."""
     try:
-        return isinstance(one, str) and len(one) <= NAME_BYTES and 0 < len(one.encode()) <= NAME_BYTES
+        return isinstance(value, str) and len(value) <= NAME_BYTES and 0 < len(value.encode()) <= NAME_BYTES
     except UnicodeEncodeError:
         return False

@@ -1,4 +1,4 @@
-"""Which trucks are let in: those that can be stopped."""
+"""Admission of truck types: only those that can be stopped."""
 
 from collections.abc import Iterable
 
@@ -10,17 +10,17 @@ __all__ = ["Capability", "RobotRefused", "register"]
 
 
 class RobotRefused(InputRefused):
-    """A type of truck that cannot take part. Facts: `profileId`."""
+    """A truck type that is not admitted. Facts: `profileId`."""
 
     code = "robot_refused"
 
 
 def register(profiles: Iterable[RobotProfile]) -> dict[str, frozenset[Capability]]:
-    """What trucks of every type can do. Raises `RobotRefused` for one that nobody can stop (FLT-RTP-13)."""
-    return {one.profile_id: _capabilities(one) for one in profiles}
+    """The capabilities of each type. Raises `RobotRefused` for one that cannot be stopped (FLT-RTP-13)."""
+    return {profile.profile_id: _capabilities(profile) for profile in profiles}
 
 
 def _capabilities(profile: RobotProfile) -> frozenset[Capability]:
-    for _, wrong in kept_out(profile):
-        raise RobotRefused(wrong, profileId=profile.profile_id)
-    return frozenset(Capability(one) for one in profile.capabilities)
+    for _, problem in kept_out(profile):
+        raise RobotRefused(problem, profileId=profile.profile_id)
+    return frozenset(Capability(name) for name in profile.capabilities)

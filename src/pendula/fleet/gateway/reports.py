@@ -1,8 +1,8 @@
-"""Reports of trucks in the form of the contract, metres and radians, and in the integers that ticks decide upon.
+"""Reports of trucks in the form of the contract (metres, radians) and in the integers of ticks.
 
-A `RobotState` becomes a report exactly: decimals are rounded to whole micrometres once, half to even, and a float
-counts as the decimal that Python prints for it. A number that no truck can mean is refused with its member. What the
-fleet knows itself is not taken from a report: the task, the progress on the route, the profile and the health.
+The conversion is exact: decimals are rounded to whole micrometres once, half to even, and a float counts as the decimal
+that Python prints for it. A number out of range is rejected with its member. Task, progress on the route, profile and
+health come from the fleet, not from reports.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.units import FARTHEST_M, MILLION, metres, micro
 from pendula.kernel.errors import InputRefused
 
-# Turned so often that it is no angle any more; faster than anything on a floor.
+# Limits of an angle and of a speed.
 MOST_RAD = 1_000
 MOST_MPS = 100
 LAST_MS = 1 << 53
@@ -26,7 +26,7 @@ MOST_SEQ = 10**15
 
 
 class ReportFault(Struct, frozen=True):
-    """A value of a report that no truck can mean, or of another version. `path`: the members that lead to it."""
+    """A value of a report that is out of range, or of another version. `path`: the members that lead to it."""
 
     path: tuple[str, ...]
     value: Decimal | int | str
@@ -35,17 +35,17 @@ class ReportFault(Struct, frozen=True):
 
 
 class ReportRefused(InputRefused):
-    """A report with a number that no truck can mean, or of another major version. Facts: `robotId`, `members`."""
+    """A report with a number out of range, or of another major version. Facts: `robotId`, `members`."""
 
     code = "report_refused"
 
 
 def faults_of(state: RobotState) -> Iterator[ReportFault]:
-    """Everything in a report that cannot be meant."""
+    """All faults of a report."""
     pose, confidence = state.pose, _confidence(state)
     version = CONTRACT_VERSION if state.contractVersion is UNSET else state.contractVersion
     if version.split(".")[0] != MAJOR:
-        yield ReportFault(("contractVersion",), version, f"version {version} is not read here", f"{MAJOR}.x.y")
+        yield ReportFault(("contractVersion",), version, f"version {version} is not supported", f"{MAJOR}.x.y")
     for path, length in ((("pose", "x"), pose.x), (("pose", "y"), pose.y)):
         yield from _beyond(path, length, -FARTHEST_M, FARTHEST_M, " m")
     yield from _beyond(("pose", "yaw"), pose.yaw, -MOST_RAD, MOST_RAD, " rad")
@@ -60,16 +60,15 @@ def faults_of(state: RobotState) -> Iterator[ReportFault]:
 
 
 def report_of(state: RobotState) -> TruckReport:
-    """A report as ticks take it; raises `ReportRefused`. `lastStatusMs` is the time of the measurement where it is
-    given, `nowMs` otherwise."""
+    """A report for ticks; raises `ReportRefused`. The time of the measurement is `lastStatusMs`, or else `nowMs`."""
     wrong = list(faults_of(state))
     if wrong:
         members = [".".join(fault.path) for fault in wrong]
-        said = "; ".join(
+        problems = "; ".join(
             f"{member}: {fault.message}; allowed is {fault.allowed}"
             for member, fault in zip(members, wrong, strict=True)
         )
-        raise ReportRefused(f"The report of {state.robotId!r} has {said}", robotId=state.robotId, members=members)
+        raise ReportRefused(f"The report of {state.robotId!r} has {problems}", robotId=state.robotId, members=members)
     confidence = _confidence(state)
     return TruckReport(
         robot_id=state.robotId,
@@ -106,7 +105,7 @@ def state_of(report: TruckReport) -> RobotState:
 
 
 class ReportBatch(Sequence[RobotState]):
-    """Reports that were never metres, each made a `RobotState` when it is read: a simulated truck needs no decimals."""
+    """Reports in integers, each converted to a `RobotState` when read: simulated trucks need no decimals."""
 
     def __init__(self, reports: Iterable[TruckReport]) -> None:
         self.reports = tuple(reports)
@@ -140,7 +139,7 @@ def _beyond(path: tuple[str, ...], value: Decimal | int, least: int, most: int, 
 
 
 def _digits(value: int) -> int:
-    """How many, about: Python converts no integers of more than 4300 digits to text."""
+    """The approximate number of digits: Python converts no integers of more than 4300 digits to text."""
     return abs(value).bit_length() * 30_103 // 100_000 + 1
 
 

@@ -1,6 +1,6 @@
-"""What a truck can do selects what it is told: a command has nothing in it that its truck cannot obey (FLT-RTP-13).
+"""Reduce commands to the capabilities of each truck (FLT-RTP-13).
 
-Traffic decides the same for all, and a journal has what it decided; this is the last step before a gateway.
+This is the last step before a gateway: traffic and the journal do not depend on capabilities.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,19 +15,19 @@ from pendula.fleet.gateway.registration import Capability
 from pendula.fleet.model import Verb
 from pendula.fleet.targets.rolling_target import Aim, CommandBatch
 
-# What every truck can do, by its id.
+# Capabilities by truck id.
 Abilities: TypeAlias = Mapping[str, frozenset[str]]
 
 
 def abilities(records: Iterable[Record]) -> Abilities:
-    return {one.robot_id: frozenset(one.profile.capabilities) for one in records}
+    return {record.robot_id: frozenset(record.profile.capabilities) for record in records}
 
 
 class Selected(CommandBatch):
-    """The commands of a tick as trucks are told them, each made when it is read."""
+    """The commands of a tick as they are sent, each built when it is read."""
 
     def __init__(self, aims: Iterable[Aim], can: Abilities) -> None:
-        super().__init__(tuple(_obeyed(one, can[one.robot_id]) for one in aims))
+        super().__init__(tuple(_feasible(aim, can[aim.robot_id]) for aim in aims))
         self._can = can
 
     def form(self, aim: Aim) -> RollingTargetCommand:
@@ -41,8 +41,7 @@ class Selected(CommandBatch):
 
 
 def verbs(mode: CommandMode, can: frozenset[str]) -> tuple[Verb, ...]:
-    """What a truck that can do so much is told for a mode, in this order. Told again they change nothing: who was not
-    there when a truck was paused may still resume it."""
+    """The verbs for a mode, in order. They are idempotent, so a truck may be resumed without having been paused."""
     pauses = Capability.STOP not in can and Capability.PAUSE in can
     match mode:
         case CommandMode.STOP:
@@ -54,9 +53,9 @@ def verbs(mode: CommandMode, can: frozenset[str]) -> tuple[Verb, ...]:
             return (Verb.RESUME, own) if pauses and Capability.RESUME in can else (own,)
 
 
-def _obeyed(aim: Aim, can: frozenset[str]) -> Aim:
-    """A truck that cannot turn on the spot stays in its node, and is stuck there until somebody has turned it. One
-    whose line is so near that it may go at no speed, told in millimetres a second, holds."""
+def _feasible(aim: Aim, can: frozenset[str]) -> Aim:
+    """A truck that cannot turn on the spot holds in its node until it is turned by hand. A truck whose speed limit
+    rounds to 0 mm/s holds too."""
     if aim.mode is CommandMode.GO and not aim.speed_um_s:
         return replace(aim, mode=CommandMode.HOLD)
     if aim.mode is not CommandMode.TURN or Capability.TURN_IN_PLACE in can:

@@ -1,6 +1,6 @@
-"""The actions of the contract: what each needs to be told, who may take it, and what traffic has to do about it.
+"""The actions of the contract: required members, role, and the order for traffic.
 
-Nothing is decided here about trucks: traffic knows them, and says what came of an order.
+Nothing about trucks is decided here: traffic applies the orders and reports their results.
 """
 
 from collections.abc import Mapping
@@ -37,18 +37,18 @@ class ActionType(StrEnum):
 
 
 class Role(StrEnum):
-    """Who acts; each may do what the one before it may."""
+    """The roles of operators; each includes the one before."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
     ADMIN = "admin"
 
 
-# What is done about a task, of which traffic knows nothing.
+# Actions on tasks; traffic does not see them.
 ABOUT_TASKS = frozenset(
     {ActionType.CANCEL_TASK, ActionType.WITHDRAW_TASK, ActionType.HOLD_TASK, ActionType.RESUME_TASK}
 )
-# What traffic does about every other action.
+# The order for traffic of every other action.
 ORDERS: Mapping[ActionType, OrderKind] = {
     ActionType.PAUSE_ROBOT: OrderKind.PAUSE,
     ActionType.RESUME_ROBOT: OrderKind.RESUME,
@@ -64,7 +64,7 @@ ORDERS: Mapping[ActionType, OrderKind] = {
 }
 OF_FLEET = frozenset({ActionType.PAUSE_FLEET, ActionType.RESUME_FLEET})
 OF_MAP = frozenset({ActionType.CLOSE_RESOURCE, ActionType.OPEN_RESOURCE})
-# What an action has to name beside who and why.
+# Required members besides operator and reason.
 _OF_ROBOT = ("robotId",)
 NEEDS: Mapping[ActionType, tuple[str, ...]] = {
     **dict.fromkeys(sorted(OF_FLEET), ()),
@@ -76,7 +76,7 @@ NEEDS: Mapping[ActionType, tuple[str, ...]] = {
 
 
 def refused(action: OperatorAction, site: CompiledMap) -> Refusal | None:
-    """Why an action cannot be taken as it stands."""
+    """The refusal of an invalid action."""
     if action.type not in set(ActionType):
         return Refusal("UNKNOWN_ACTION", {"type": action.type, "allowed": [*ActionType]})
     if action.role not in (UNSET, Role.OPERATOR, Role.ADMIN):
@@ -113,7 +113,7 @@ def _contradicts(kind: ActionType, member: str, instead: str | None = None) -> R
 
 
 def order_of(action: OperatorAction, site: CompiledMap) -> Order:
-    """What traffic has to do. The action has passed `refused`, and is none about a task."""
+    """The order for traffic of a valid action that is not about a task."""
     anchor = action.anchor
     return Order(
         order_id=action.actionId,

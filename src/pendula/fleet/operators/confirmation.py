@@ -1,6 +1,6 @@
-"""What has to be said twice: whoever frees the place of a truck says that it was removed or secured, and says it again.
+"""Confirmations: an action that frees the place of a truck must be sent twice, stating that the truck is secured.
 
-The second word names the first, asks for the very same, and comes within a minute.
+The second action names the first, is otherwise equal, and comes within a minute.
 """
 
 from msgspec import UNSET, Struct
@@ -10,14 +10,14 @@ from pendula.fleet.operators.actions import ActionType
 from pendula.kernel.engine import Refusal
 
 WITHIN_MS = 60_000
-# So many first words wait for their second; they are in every snapshot of the fleet.
+# Unconfirmed actions; they are in every snapshot of the fleet.
 MOST_DRAFTS = 100
 CONFIRMATION_NEEDED = "CONFIRMATION_NEEDED"
 TWICE = frozenset({ActionType.FORCE_RELEASE, ActionType.REMOVE_ROBOT})
 
 
 class Draft(Struct, frozen=True, array_like=True):
-    """What was said first, and when."""
+    """An unconfirmed action."""
 
     action_id: str
     at_ms: int
@@ -25,13 +25,13 @@ class Draft(Struct, frozen=True, array_like=True):
 
 
 def about(action: OperatorAction) -> tuple[str, str, tuple[str, ...]]:
-    """What both words have to agree on."""
+    """What both actions must have in common."""
     robot = "" if action.robotId is UNSET else action.robotId
     return action.type, robot, () if action.resources is UNSET else tuple(sorted(action.resources))
 
 
 def unconfirmed(action: OperatorAction, drafts: dict[str, Draft], now_ms: int) -> Refusal | None:
-    """Why an action that has to be said twice is not taken yet; the first word is kept until the second took effect."""
+    """The refusal of an unconfirmed action; its draft is kept until the second one takes effect."""
     if action.physicallySecured is not True:
         return Refusal("NOT_SECURED", {"type": action.type})
     if action.confirmationOf is UNSET:

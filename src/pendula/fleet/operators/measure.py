@@ -1,7 +1,6 @@
-"""What an action may be at most, for whoever takes one in: beyond that nobody could decide upon it or write it down.
+"""Limits of an operator action, checked by HTTP, the manager of a live fleet and the reader of scenarios.
 
-Every door asks here first: HTTP, the manager of a live fleet and the reader of scenarios. A journal keeps every word of
-an action, and the desk remembers it for whoever asks again.
+They are needed because the journal stores each action in full, and snapshots store it with its answer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ LONGEST_EDGE_M = FARTHEST_M
 MOST_KEY_BYTES = 2 * NAME_BYTES + 2
 MOST_REASON = 500
 MOST_REASON_BYTES = 4 * MOST_REASON
-# More than a truck holds, and together no more than a page of text.
+# More than a truck holds.
 MOST_RESOURCES = 256
 MOST_RESOURCES_BYTES = 16 * 1024
 
@@ -28,7 +27,7 @@ _IDS = ("actionId", "operatorId", "type", "robotId", "taskId", "confirmationOf")
 
 
 def beyond_measure(action: OperatorAction) -> str | None:
-    """What of an action is more than anybody can mean, as a sentence; None where nothing is."""
+    """A sentence about the first exceeded limit; None if there is none."""
     return next(_excesses(action), None)
 
 
@@ -52,7 +51,7 @@ def _too_long(member: str, text: object, most: int) -> Iterator[str]:
 
 
 def too_many(resources: Sequence[str]) -> str | None:
-    """Why nobody names so many resources, or such long ones; None where somebody could."""
+    """A sentence if there are too many resources, or too long ones."""
     if len(resources) > MOST_RESOURCES:
         return f"resources has {len(resources)} entries; at most {MOST_RESOURCES}"
     size = sum(map(bytes_of, resources))
@@ -62,9 +61,9 @@ def too_many(resources: Sequence[str]) -> str | None:
 
 
 def off_every_edge(place: AnchorPlace) -> str | None:
-    """Why no edge of any map has such a place; None where one could."""
+    """A sentence if no edge of any map can have this position."""
     s_m: object = place.sM
-    # A program may hand over anything: NaN compares with nothing, and text is no number.
+    # Programs may pass NaN, which compares with nothing, or text.
     if isinstance(s_m, bool) or not isinstance(s_m, Decimal | int):
         return f"sM is {shown(s_m)}; it must be a number"
     if not Decimal(s_m).is_finite() or not 0 <= s_m <= LONGEST_EDGE_M:
@@ -73,5 +72,5 @@ def off_every_edge(place: AnchorPlace) -> str | None:
 
 
 def bytes_of(text: str) -> int:
-    """How long a text is when it is written down; half a character counts as one that can be."""
+    """The encoded length of a text; a lone surrogate counts as a replacement character."""
     return len(text) if text.isascii() else len(text.encode(errors="replace"))

@@ -100,14 +100,14 @@ async def test_who_may_only_look_does_nothing_to_a_fleet_and_is_told_why(
         fleets = (await client.get(BASE)).json()["fleets"]
         pause = {"type": "PAUSE_ROBOT", "robotId": "R1", "reason": "floor cleaning"}
         await client.post(f"{HALL_AT}/actions", json=pause)
-        desk = fleets_of(supervisor_of(app)).loop("hall").engine.desk.saved()
+        inbox = fleets_of(supervisor_of(app)).loop("hall").engine.inbox.saved()
 
     assert {(one.status_code, code_of(one)) for one in refused} == {(403, "role_too_low")}
     assert {one.json()["error"]["message"] for one in refused} == {"This needs the role operator; the-viewer is viewer"}
     assert (looked.status_code, [one["name"] for one in fleets]) == (200, ["hall"])
     assert not any(one["paused"] for one in looked.json()["trucks"])
     # Who acted, and as what, is said by the token and not by whoever asks.
-    assert [(one.operatorId, one.role) for one, _ in desk.answers] == [("the-operator", "operator")]
+    assert [(one.operatorId, one.role) for one, _ in inbox.answers] == [("the-operator", "operator")]
 
 
 @pytest.mark.parametrize(("limit", "code"), [("MOST_EDGES", "map_too_large"), ("MOST_TRUCKS", "fleet_too_large")])

@@ -8,25 +8,25 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction
-from pendula.fleet.operators import ActionResult, Desk, beyond_measure
+from pendula.fleet.operators import ActionInbox, ActionResult, beyond_measure
 from pendula.fleet.operators.confirmation import MOST_DRAFTS
-from pendula.fleet.operators.desk import MOST_KEPT_BYTES
+from pendula.fleet.operators.inbox import MOST_KEPT_BYTES
 from pendula.kernel.canonical import encode
 from tests.fleet.health.troubled import Hall
 
 
 class Office(Hall):
-    """A hall with a desk: what is said at it takes effect in the next tick."""
+    """A hall with an inbox; actions take effect in the next tick."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.desk = Desk(self.site, self.params)
+        self.inbox = ActionInbox(self.site, self.params)
 
     def say(self, *actions: OperatorAction) -> list[ActionResult]:
-        step = self.desk.take(actions, self.now + 100, self.traffic.records)
+        step = self.inbox.take(actions, self.now + 100, self.traffic.records)
         self.orders = step.orders
         told = self.step()
-        return [*step.answers, *self.desk.settle(told.applied_orders, told.tick)]
+        return [*step.answers, *self.inbox.settle(told.applied_orders, told.tick)]
 
     def group(self) -> str:
         edge = self.site.network.edges[min(self.record().edges)]
@@ -190,9 +190,9 @@ def test_an_action_that_cannot_be_taken_says_why(wrong: OperatorAction, code: st
 def test_a_desk_goes_on_where_another_one_stopped() -> None:
     office = offline()
     office.say(secured(office, "op-4-draft"))
-    again = Desk(office.site, office.params)
-    again.restore(office.desk.saved())
-    office.desk = again
+    again = ActionInbox(office.site, office.params)
+    again.restore(office.inbox.saved())
+    office.inbox = again
 
     assert [one.code for one in office.say(secured(office, "op-4", confirmationOf="op-4-draft"))] == [None]
 
@@ -202,8 +202,8 @@ def test_a_tick_that_fails_does_not_use_up_the_first_word() -> None:
     office = offline()
     office.say(secured(office, "op-4-draft"))
     second = secured(office, "op-4", confirmationOf="op-4-draft")
-    office.desk.take([second], office.now + 100, office.traffic.records)
-    failed = office.desk.settle([], office.traffic.tick_number)
+    office.inbox.take([second], office.now + 100, office.traffic.records)
+    failed = office.inbox.settle([], office.traffic.tick_number)
 
     assert [one.code for one in failed] == ["TICK_FAILED"]
     assert [one.accepted for one in office.say(second)] == [True]
@@ -255,17 +255,17 @@ def test_a_desk_remembers_the_last_answers_in_so_many_bytes() -> None:
     reason = "y" * (MOST_KEPT_BYTES // 10)
     for n in range(30):
         office.say(action("PAUSE_ROBOT", f"op-{n}", reason=reason))
-    kept = [one.actionId for one, _ in office.desk.saved().answers]
-    restored = Desk(office.site, office.params)
-    restored.restore(office.desk.saved())
-    office.desk = restored
+    kept = [one.actionId for one, _ in office.inbox.saved().answers]
+    restored = ActionInbox(office.site, office.params)
+    restored.restore(office.inbox.saved())
+    office.inbox = restored
     office.say(action("PAUSE_ROBOT", "op-30", reason=reason))
-    after = [one.actionId for one, _ in office.desk.saved().answers]
+    after = [one.actionId for one, _ in office.inbox.saved().answers]
 
-    # The oldest go first, also at a desk that goes on where another one stopped.
+    # The oldest are dropped first, also after a restore.
     assert kept == [f"op-{n}" for n in range(21, 30)]
     assert after == [f"op-{n}" for n in range(22, 31)]
-    assert len(encode(office.desk.saved())) < 2 * MOST_KEPT_BYTES
+    assert len(encode(office.inbox.saved())) < 2 * MOST_KEPT_BYTES
 
 
 @pytest.mark.req("FLT-FAIL-11")
@@ -274,7 +274,7 @@ def test_of_first_words_that_wait_the_oldest_go_where_they_are_too_many() -> Non
     for n in range(MOST_DRAFTS + 5):
         office.say(secured(office, f"op-{n}"))
 
-    assert [one.action_id for one in office.desk.saved().drafts] == [f"op-{n}" for n in range(5, MOST_DRAFTS + 5)]
+    assert [one.action_id for one in office.inbox.saved().drafts] == [f"op-{n}" for n in range(5, MOST_DRAFTS + 5)]
 
 
 EXCESSES = [

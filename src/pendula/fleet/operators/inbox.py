@@ -1,7 +1,7 @@
-"""Where actions of people come in: each is looked at once, and answered as often as it is asked.
+"""Operator actions: each takes effect once, and is answered as often as it is sent.
 
-An action that came before under the same id is not taken again; but a first word that waits no longer asks anew.
-What came of an order is known after the tick.
+An action with a known id gets the stored answer, except a draft that has expired. The result of an order is known after
+the tick.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,16 +21,16 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.engine import Refusal
 
-# So many answers are kept, and no more than so many bytes of them, for they are in every snapshot of the fleet: whoever
-# asks again later acts anew.
+# Limits of the stored answers, which are in every snapshot of the fleet. An action that is repeated after its answer
+# was dropped is a new action.
 MOST_KEPT = 1_000
 MOST_KEPT_BYTES = 1024 * 1024
-# Of an action and its answer beside their texts.
+# The size of an action and its answer without their texts.
 _FORM_BYTES = 512
 
 
 class ActionResult(Struct, frozen=True):
-    """What came of an action. `facts` say why it was rejected; of an accepted one, what it is about."""
+    """The result of an action. `facts` say why it was rejected, or what an accepted one is about."""
 
     actionId: str
     code: str | None
@@ -60,45 +60,45 @@ class ActionResult(Struct, frozen=True):
         )
 
 
-class DeskStep(Struct, frozen=True):
-    """What actions come to before the tick: orders for traffic, what is wanted of tasks, and answers that are final."""
+class InboxStep(Struct, frozen=True):
+    """The outcome of actions before the tick: orders for traffic, actions on tasks, and final answers."""
 
     orders: tuple[Order, ...] = ()
     tasks: tuple[OperatorAction, ...] = ()
     answers: tuple[ActionResult, ...] = ()
 
 
-class SavedDesk(Struct, frozen=True):
+class SavedInbox(Struct, frozen=True):
     answers: tuple[tuple[OperatorAction, ActionResult], ...] = ()
     drafts: tuple[Draft, ...] = ()
 
 
-class Desk:
+class ActionInbox:
     def __init__(self, site: CompiledMap, params: TrafficParams) -> None:
         self._site = site
         self._params = params
         self._answered: dict[str, tuple[OperatorAction, ActionResult]] = {}
         self._kept_bytes = 0
         self._drafts: dict[str, Draft] = {}
-        # Actions whose orders are on their way through a tick.
+        # Actions whose orders are in the current tick.
         self._waiting: dict[str, OperatorAction] = {}
-        # The first words of those, which count again if the tick fails.
+        # Their drafts, restored if the tick fails.
         self._spent: dict[str, Draft] = {}
 
-    def take(self, actions: Iterable[OperatorAction], now_ms: int, trucks: Sequence[Record]) -> DeskStep:
-        """Looks at actions in the order of their times and ids."""
-        self._drafts = {name: one for name, one in self._drafts.items() if now_ms - one.at_ms <= 2 * WITHIN_MS}
-        records = {one.robot_id: one for one in trucks}
+    def take(self, actions: Iterable[OperatorAction], now_ms: int, trucks: Sequence[Record]) -> InboxStep:
+        """Take actions in the order of their times and ids."""
+        self._drafts = {name: draft for name, draft in self._drafts.items() if now_ms - draft.at_ms <= 2 * WITHIN_MS}
+        records = {record.robot_id: record for record in trucks}
         orders: list[Order] = []
         tasks: list[OperatorAction] = []
         answers: list[ActionResult] = []
-        for action in sorted(actions, key=lambda one: (one.ts, one.actionId)):
+        for action in sorted(actions, key=lambda action: (action.ts, action.actionId)):
             known = self._known(action, now_ms)
-            no = None if known is not None else self._no(action, now_ms, records)
+            refusal = None if known is not None else self._refusal(action, now_ms, records)
             if known is not None:
                 answers.append(known)
-            elif no is not None:
-                answers.append(self._keep(action, _rejected(action, no)))
+            elif refusal is not None:
+                answers.append(self._store(action, _rejected(action, refusal)))
             elif action.type in ABOUT_TASKS:
                 self._waiting[action.actionId] = action
                 tasks.append(action)
@@ -107,59 +107,59 @@ class Desk:
                 if isinstance(action.confirmationOf, str) and action.type in TWICE:
                     self._spent[action.actionId] = self._drafts.pop(action.confirmationOf)
                 orders.append(order_of(action, self._site))
-        return DeskStep(tuple(orders), tuple(tasks), tuple(answers))
+        return InboxStep(tuple(orders), tuple(tasks), tuple(answers))
 
     def settle(self, applied: Iterable[AppliedOrder], tick: int) -> tuple[ActionResult, ...]:
-        """What came of orders, and of what was wanted of tasks. An order of which nothing is heard was in a tick
-        that failed: nothing was done, and it may be asked for again; what was said first counts as before."""
+        """Answer the actions of a tick. An order without a result was in a failed tick: it had no effect and may be
+        sent again, and its draft is restored."""
         answers = []
-        for one in applied:
-            action = self._waiting.pop(one.order_id, None)
+        for order in applied:
+            action = self._waiting.pop(order.order_id, None)
             if action is not None:
-                answers.append(self._keep(action, _settled(action, one, tick)))
+                answers.append(self._store(action, _settled(action, order, tick)))
         for action in self._waiting.values():
             answers.append(_rejected(action, Refusal("TICK_FAILED")))
-        self._drafts |= {one.action_id: one for name, one in self._spent.items() if name in self._waiting}
+        self._drafts |= {draft.action_id: draft for name, draft in self._spent.items() if name in self._waiting}
         self._waiting, self._spent = {}, {}
         return tuple(answers)
 
-    def saved(self) -> SavedDesk:
-        return SavedDesk(tuple(self._answered.values()), tuple(self._drafts.values()))
+    def saved(self) -> SavedInbox:
+        return SavedInbox(tuple(self._answered.values()), tuple(self._drafts.values()))
 
-    def restore(self, saved: SavedDesk) -> None:
+    def restore(self, saved: SavedInbox) -> None:
         self._answered = {action.actionId: (action, answer) for action, answer in saved.answers}
-        self._kept_bytes = sum(_bytes(*one) for one in self._answered.values())
-        self._drafts = {one.action_id: one for one in saved.drafts}
+        self._kept_bytes = sum(_bytes(*entry) for entry in self._answered.values())
+        self._drafts = {draft.action_id: draft for draft in saved.drafts}
 
     def _known(self, action: OperatorAction, now_ms: int) -> ActionResult | None:
-        """The answer to an action that came before; None for a new one."""
+        """The stored answer of a repeated action; None for a new one."""
         if action.actionId in self._waiting:
             return _taken(action, same_tick=True)
         before = self._answered.get(action.actionId)
         if before is None:
             return None
         if is_same(before[0], action):
-            return None if self._asks_anew(before[1], now_ms) else before[1]
+            return None if self._has_expired(before[1], now_ms) else before[1]
         return _taken(action, same_tick=False)
 
-    def _asks_anew(self, answer: ActionResult, now_ms: int) -> bool:
-        """Whether the answer to a first word, that it has to be confirmed, is true no longer."""
+    def _has_expired(self, answer: ActionResult, now_ms: int) -> bool:
+        """Whether the answer asks for a confirmation whose time is over."""
         draft = self._drafts.get(answer.actionId)
         return answer.code == CONFIRMATION_NEEDED and (draft is None or is_late(draft, now_ms))
 
-    def _no(self, action: OperatorAction, now_ms: int, records: dict[str, Record]) -> Refusal | None:
-        no = refused(action, self._site)
-        if no is not None or action.type not in TWICE:
-            return no
+    def _refusal(self, action: OperatorAction, now_ms: int, records: dict[str, Record]) -> Refusal | None:
+        refusal = refused(action, self._site)
+        if refusal is not None or action.type not in TWICE:
+            return refusal
         assert isinstance(action.robotId, str)
         record = records.get(action.robotId)
         if record is None:
             return Refusal("UNKNOWN_ROBOT", {"robotId": action.robotId})
         named = () if action.resources is UNSET or action.type != ActionType.FORCE_RELEASE else action.resources
-        no = not_to_be_freed(record, now_ms, self._params) or stood_upon(record, named, self._params)
-        return no or unconfirmed(action, self._drafts, now_ms)
+        refusal = not_to_be_freed(record, now_ms, self._params) or stood_upon(record, named, self._params)
+        return refusal or unconfirmed(action, self._drafts, now_ms)
 
-    def _keep(self, action: OperatorAction, answer: ActionResult) -> ActionResult:
+    def _store(self, action: OperatorAction, answer: ActionResult) -> ActionResult:
         before = self._answered.get(action.actionId)
         self._kept_bytes += _bytes(action, answer) - (0 if before is None else _bytes(*before))
         self._answered[action.actionId] = (action, answer)
@@ -169,12 +169,12 @@ class Desk:
 
 
 def is_same(one: OperatorAction, other: OperatorAction) -> bool:
-    """Whether two are one action: the time may differ, of a request that was sent again."""
+    """Whether two actions are equal except for their times, as in a repeated request."""
     return structs.replace(one, ts=other.ts) == other
 
 
 def _bytes(action: OperatorAction, answer: ActionResult) -> int:
-    """How much room an action and its answer take where they are kept."""
+    """The approximate stored size of an action and its answer."""
     texts = (*structs.astuple(action), answer.actionId, answer.code, *answer.freedResources)
     named = () if action.resources is UNSET else action.resources
     size = sum(bytes_of(text) for text in (*texts, *named) if isinstance(text, str))
