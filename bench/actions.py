@@ -1,7 +1,7 @@
 """Actions beside SimPy, in one run: the same instances, locks and durations, the same starts and ends on both sides.
 
-Both sides are first made to agree: the start and the end of every action and every line of the log are compared. Then
-they take turns. SimPy schedules processes and nothing else; ours validates, keeps ids, answers why, saves and replays.
+First the start and the end of every action and every line of the log are compared. Then the sides take turns. SimPy
+only schedules processes; ours also validates, keeps ids, answers why, saves and replays.
 """
 
 import json
@@ -27,12 +27,12 @@ LOGGED = {"closed": Target(">=", Decimal(3)), "open": Target(">=", Decimal("4.5"
 FAIRNESS = {
     "closed": "one lock an action, for which SimPy needs no condition; SimPy takes ends of a minute by admission, by a "
     "Timeout of that priority, as the schedules would differ without; ours also asks for each next action in the form "
-    "that journals record, and checks ids and limits; the more ends share a minute, the more we are ahead",
+    "that journals record, and checks ids and limits; the more ends share a minute, the larger our lead",
     "open": "none to three of 50 locks an action, two submissions in five minutes, so that the locks keep up: most "
-    "minutes have one event, and there we are least ahead; SimPy awaits several locks with AllOf and one alone, and "
+    "minutes have one event, and our lead is smallest; SimPy awaits several locks with AllOf and one alone, and "
     "begins one process an action before the first minute, as ours is given all submissions; ours also checks ids, "
     "limits and definitions",
-    "open, 500 locks": "ten times as busy a world, for comparison; printed, not judged",
+    "open, 500 locks": "a world ten times as busy, for comparison; printed, not judged",
 }
 
 
@@ -54,7 +54,7 @@ def run(quick: bool, progress: Progress) -> list[Row]:
 
 
 def assert_agreement(load: Closed | Open) -> None:
-    """Every start, every end, every line of the log; only the order of lines within a minute is each side's own."""
+    """Compare every start, end and line of the log, except for the order of lines within a minute."""
     from bench import actions_simpy as simpy_side
 
     times = simpy_side.Times()
@@ -114,7 +114,7 @@ def _beside_simpy(name: str, load: Closed | Open, measured: Rounds) -> list[Row]
         row(f"{events}, bare SimPy", "ours, logged", "SimPy"),
     ]
     if isinstance(load, Closed):
-        note = "each step of a process is kept as a journal would: through canonical bytes and back"
+        note = "each step of a process passes through canonical bytes and back, as with a journal"
         found.append(row("processes of the live form", "ours, processes", "SimPy", fairness=note))
     else:
         note = "SimPy begins each process at its time: fewer timeouts wait at once"

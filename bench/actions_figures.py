@@ -55,13 +55,13 @@ def _features(plain: Open, full: Open, rounds: int) -> Row:
         against="plain open load",
         ratio=measured.share("full", "plain") * counts["plain"] / counts["full"],
         target=FEATURES,
-        fairness="a tenth of the actions preempts, half need resources, a third bring something to light; "
+        fairness="a tenth of the actions preempts, half need resources, a third reveal something; "
         "a preempted action has more events, and their cost is shared by more",
     )
 
 
 def _memory(opened: Open, closed: Closed) -> list[Row]:
-    """The peak while the schedule alone is made; what the load itself takes is there before."""
+    """The peak while only the schedule is made, without the load itself."""
     from bench import actions_simpy as simpy_side
 
     fairness = "peak of traced memory without any list of events; the instances are there before, on both sides"
@@ -111,7 +111,7 @@ def _saving(plain: Open, rounds: int) -> Row:
     world.apply(Advance(0))
     state = world.state()
     assert len(world.current.actions) == SAVED
-    assert World.from_state(crowd.config, state).state() == state, "what was restored is something else"
+    assert World.from_state(crowd.config, state).state() == state, "the restored state differs"
 
     def save_and_restore() -> None:
         World.from_state(crowd.config, world.state())
@@ -130,19 +130,19 @@ def _saving(plain: Open, rounds: int) -> Row:
 
 
 def _preemption(rounds: int) -> Row:
-    """What an alarm costs among many who run, none of whom it meets; making everybody run is not counted."""
+    """The cost of an alarm among many running actions that it does not interrupt, without starting them."""
     many, few = loads.alarms(RUNNING, ALARMS), loads.alarms(FEW_RUNNING, ALARMS)
     with paused_collector():
         turns = [(_alarm_us(many), _alarm_us(few)) for _ in range(rounds)]
     return compared(
-        "an alarm among 10 000 who run",
+        "an alarm among 10 000 running actions",
         median(one for one, _ in turns),
         median(other for _, other in turns),
         "us",
         against="among 100",
         ratio=median(one / other for one, other in turns),
         target=PREEMPTION,
-        fairness="10 000 alarms, each breaks off one action of the verb it lists; the others have another verb",
+        fairness="10 000 alarms, each interrupts one action of the verb it lists; the others have another verb",
     )
 
 
@@ -154,7 +154,7 @@ def _alarm_us(load: Open) -> float:
 
 
 def _growth(many: int, rounds: int) -> Row:
-    """What an event costs when there are many; making the world is not counted, which would burden the few."""
+    """The cost of an event by the number of actions, without creating the world."""
     few, large = loads.opened(FEW), loads.opened(many)
     with paused_collector():
         turns = [(_event_us(large), _event_us(few)) for _ in range(rounds)]

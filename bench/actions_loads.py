@@ -22,14 +22,14 @@ SUBMISSIONS, OPEN_LOCKS = 100_000, 50
 
 
 class Verb(Struct, frozen=True):
-    """What a side that is not ours needs to know of a definition."""
+    """The part of a definition that a peer needs."""
 
     minutes: int
     locks: tuple[int, ...]
 
 
 class Closed(Struct, frozen=True):
-    """`plans`: what each actor does, one after the other."""
+    """`plans`: the actions of each actor, in order."""
 
     config: dict[str, Any]
     locks: int
@@ -71,7 +71,7 @@ def opened(submissions: int = SUBMISSIONS, seed: int = 2, locks: int = OPEN_LOCK
 
 
 def everything(submissions: int = SUBMISSIONS, seed: int = 2) -> Open:
-    """The open load with every feature in use: a tenth preempts, half needs resources, a third brings to light."""
+    """The open load with every feature in use: a tenth preempts, half needs resources, a third reveals."""
     plain = opened(submissions, seed)
     definitions = plain.config["action_defs"]
     for number, definition in enumerate(definitions.values()):
@@ -89,7 +89,7 @@ def everything(submissions: int = SUBMISSIONS, seed: int = 2) -> Open:
 
 
 def crowd(actions: int, seed: int = 3) -> Open:
-    """Actions that all want to begin in the first minute: a few run, the rest waits."""
+    """Actions that are all submitted for the first minute: a few run, the others wait."""
     draw = Random(seed)
     verbs = _verbs(draw, CLOSED_LOCKS)
     names = list(verbs)
@@ -99,7 +99,7 @@ def crowd(actions: int, seed: int = 3) -> Open:
 
 
 def alarms(running: int, alarms: int) -> Open:
-    """So many work all day, and one naps; alarms, one a minute, interrupt the nap and nobody else."""
+    """Many actors work all day, and one naps; an alarm every minute interrupts only the nap."""
     definitions = {
         "work": _definition(500_000),
         "nap": _definition(500_000),
@@ -124,7 +124,7 @@ def _plan(actor: str, verbs: list[str]) -> tuple[Instance, ...]:
 
 
 def _verbs(draw: Random, locks: int) -> dict[str, Verb]:
-    """None to three locks a verb; every lock is named equally often, so that none is the neck of the bottle."""
+    """None to three locks a verb; every lock is named equally often, so that none is a bottleneck."""
     deck = [lock for _ in range(3) for lock in draw.sample(range(locks), locks)]
     verbs: dict[str, Verb] = {}
     for number in range(2 * locks):
@@ -135,8 +135,8 @@ def _verbs(draw: Random, locks: int) -> dict[str, Verb]:
 
 
 def _submissions(draw: Random, names: list[str], count: int, locks: int) -> tuple[Instance, ...]:
-    # An action takes 15.5 minutes of 1.5 locks on average. As nobody may overtake, locks that are busy for more than a
-    # quarter of the time would mean queues that grow for ever.
+    # An action takes 15.5 minutes of 1.5 locks on average. Without overtaking, locks that are busy for more than a
+    # quarter of the time would make queues grow forever.
     minutes = count * 15.5 * 1.5 / (locks * BUSY)
     times = sorted(draw.randrange(max(1, int(minutes))) for _ in range(count))
     actors = _actors(ACTORS)

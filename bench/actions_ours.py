@@ -16,7 +16,7 @@ from pendula.kernel.canonical import Json
 
 
 class Plans:
-    """What follows: the next action of whoever has just ended one."""
+    """Follow-ups: the next action of an actor whose action has ended."""
 
     def __init__(self, load: Closed) -> None:
         self._rest = {actor: iter(plan) for actor, plan in load.plans.items()}
@@ -59,7 +59,7 @@ def lived_through(world: World, load: Closed | Open) -> None:
 
 
 def days(world: World) -> Iterator[tuple[Event, ...]]:
-    """Epoch after epoch until nothing is left to do."""
+    """Epoch after epoch until no action is left."""
     while world.next_due() is not None:
         yield world.apply(Advance(world.now() + DAY)).events
 

@@ -23,7 +23,7 @@ AFTER_ALL_ELSE = 2  # SimPy's own priorities are 0 and 1
 
 
 class Book(Protocol):
-    """What is written down of a schedule."""
+    """The record of a schedule."""
 
     def started(self, one: Instance, t: Minute, admission: int, joined: Minute, minutes: int, /) -> None: ...
 
@@ -84,7 +84,7 @@ class Log:
 
 
 class Ending(Timeout):
-    """A timeout that has its turn within a minute by the admission number of its action."""
+    """A timeout that is ordered within a minute by the admission number of its action."""
 
     def __init__(self, env: simpy.Environment, delay: int, admission: int) -> None:
         # As in Timeout, which sets its fields itself, for speed; only the priority differs.

@@ -1,4 +1,4 @@
-"""The kernel beside its yardsticks: event queues beside a bare `heapq`, group commit beside one flush per record."""
+"""The kernel beside its peers: event queues beside a bare `heapq`, group commit beside one flush per record."""
 
 from collections.abc import Callable
 from decimal import Decimal

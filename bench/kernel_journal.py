@@ -1,7 +1,7 @@
 """The journal on a real disk: many waiters on one flush, and batches, beside one flush per record.
 
-Both sides write the same records with the same durability: nobody is told before a flush covers the record. Refuses to
-judge on a disk that is memory, where a flush costs nothing.
+Both sides write the same records with the same durability: nothing is acknowledged before a flush covers the record.
+Not judged on a disk in memory, where a flush costs nothing.
 """
 
 import asyncio
@@ -112,7 +112,7 @@ def why_unfair(place: Path) -> str | None:
 
 
 def _filesystem(place: Path) -> str:
-    """The type of the file system, from the longest mount point above the place; unknown where no list is."""
+    """The type of the file system, from the longest mount point above the place; unknown without a mount list."""
     mounts = Path("/proc/mounts")
     if not mounts.exists():
         return "unknown"

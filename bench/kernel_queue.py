@@ -1,8 +1,8 @@
-"""How fast the event queues are beside a bare `heapq` of tuples: the hold model at 10 000 pending events.
+"""Speed of the event queues beside a bare `heapq` of tuples: the hold model at 10 000 pending events.
 
 Each step takes the first event and pushes one at a later minute of the same epoch. All sides get the same events, and
-all hand out time, rank, sequence and item. The sides take turns within a round. CPU time
-is measured: nothing here waits.
+all return time, rank, sequence and item. The sides take turns within a round. CPU time is measured,
+because nothing here waits.
 """
 
 import random

@@ -1,6 +1,6 @@
 """The loads of the benchmark: 64 channels of 1024 records, in memory or in cache files, and a listener.
 
-The weights are of no pattern, and their period is 65536, the longest there is. All weights equal would repeat after 64
+The weights have no pattern, and their period is 65536, the longest there is. All weights equal would repeat after 64
 steps.
 """
 

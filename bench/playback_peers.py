@@ -1,6 +1,6 @@
 """Smooth weighted round robin as others do it: a loop in Python, arrays of numpy, and the loop of nginx in C.
 
-Each peer makes a `Picks`: called with a number, it goes on for so many steps and gives the channels. All give the same.
+Each peer makes a `Picks`: called with a number of steps, it returns their channels. All return the same.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ Picks = Callable[[int], Sequence[int]]
 
 WSUM = 65536
 
-# The selection of `ngx_http_upstream_round_robin.c`, without servers that fail: weights are then never lowered.
+# The selection of `ngx_http_upstream_round_robin.c`, without servers that fail: so weights are never lowered.
 SOURCE = """
 typedef struct { long current_weight, weight; } peer_t;
 

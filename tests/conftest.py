@@ -1,4 +1,4 @@
-"""What all tests share: the hypothesis profiles, the long cases, and the note of what could not run."""
+"""Shared by all tests: hypothesis profiles, long cases, and the list of tests that could not run."""
 
 import os
 import signal
@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, settings
 
 NOT_RUN = "NOT RUN: "
 
-# A slow machine is no fault of the code: neither deadlines nor the speed of drawing examples decide a test.
+# No test fails on a slow machine: no deadlines, no check of the speed of drawing examples.
 UNTIMED = (HealthCheck.too_slow,)
 settings.register_profile("test", derandomize=True, max_examples=100, deadline=None, suppress_health_check=UNTIMED)
 settings.register_profile("long", max_examples=2000, deadline=None, suppress_health_check=UNTIMED, print_blob=True)
 
 
-# Taken out of the environment: programs that tests start refuse variables of Pendula that are no settings of theirs.
+# Removed from the environment: programs started by tests reject unknown variables of Pendula.
 LONG = os.environ.pop("PENDULA_LONG", None) == "1"
 
 
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Hands `pytest.skip("NOT RUN: name (reason)")` on to ./test, whose last lines say so and which may be strict."""
+    """Pass `pytest.skip("NOT RUN: name (reason)")` to ./test, which lists them at the end."""
     noted = config.getoption("--not-run")
     if noted is None:
         return
@@ -57,7 +57,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Interrupts work here and in programs that are started: tests in the background inherit that they are ignored."""
+    """Restore interrupts here and in started programs: background processes inherit that they are ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

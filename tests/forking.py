@@ -1,4 +1,4 @@
-"""Children of the test process: each leaves by itself, whatever happens in it, so that waiting for one always ends."""
+"""Children of the test process; each exits by itself, so that waiting for it always ends."""
 
 import os
 import signal

@@ -1,9 +1,9 @@
-"""A port that is free now and stays so, for a server that has to be told its port before it starts."""
+"""A port that stays free, for a server that needs its port before it starts."""
 
 import socket
 from random import SystemRandom
 
-# Below those that systems give out by themselves: nothing else takes it while a server is down or not yet up.
+# Below the ephemeral ports of systems, so that no other program takes it while the server is down.
 PORTS = range(10_000, 32_000)
 
 

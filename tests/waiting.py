@@ -1,4 +1,4 @@
-"""Waiting for threads, children and pipes with an end: what does not come in `SECONDS` fails the test and is named."""
+"""Waits for threads, children and pipes that fail with a name after `SECONDS`."""
 
 import os
 import select
@@ -7,7 +7,7 @@ import time
 from threading import Thread
 from typing import IO, AnyStr
 
-SECONDS = 240.0  # no test that works waits for a tenth of it, on however slow a machine
+SECONDS = 240.0  # passing tests need less than a tenth of it, even on a slow machine
 
 
 def joined(*threads: Thread, seconds: float = SECONDS) -> None:
@@ -20,7 +20,7 @@ def joined(*threads: Thread, seconds: float = SECONDS) -> None:
 
 
 def status_of(child: int, seconds: float = SECONDS) -> int:
-    """The status with which a child ended, as `os.waitpid` has it; one that does not end is killed, and fails."""
+    """The exit status of a child, as from `os.waitpid`; a child that does not end is killed, and the test fails."""
     until = time.monotonic() + seconds
     pause = 0.0005
     while True:
@@ -36,7 +36,7 @@ def status_of(child: int, seconds: float = SECONDS) -> int:
 
 
 def read(pipe: int, most: int, seconds: float = SECONDS) -> bytes:
-    """What comes through a pipe next, nothing at its end."""
+    """The next bytes from a pipe, empty at its end."""
     ready, _, _ = select.select([pipe], [], [], seconds)
     assert ready, f"nothing came through the pipe within {seconds:g} s"
     return os.read(pipe, most)

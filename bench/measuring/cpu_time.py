@@ -1,7 +1,7 @@
-"""Rounds in which sides take turns, and what they cost: CPU seconds, and the peak of memory.
+"""Rounds in which sides take turns, with their CPU seconds and peak memory.
 
-CPU time is measured, as nothing here waits. Before every turn the cycle collector clears what the last one left; while
-a side is measured it works as usual.
+CPU time is measured, because nothing here waits. The cycle collector runs before every turn, and works as usual during
+it.
 """
 
 import gc
@@ -27,11 +27,11 @@ class Rounds:
         return median(self._seconds[side])
 
     def times_faster(self, ours: str, theirs: str) -> float:
-        """How many times faster we are: the median over the rounds."""
+        """How many times faster our side is: the median over the rounds."""
         return 1 / self.share(ours, theirs)
 
     def share(self, ours: str, theirs: str) -> float:
-        """What part of their time ours is: the median over the rounds."""
+        """Our time divided by theirs: the median over the rounds."""
         return median(a / b for a, b in zip(self._seconds[ours], self._seconds[theirs], strict=True))
 
 
@@ -43,7 +43,7 @@ def cpu_seconds(work: Work) -> float:
 
 
 def peak_bytes(work: Work) -> int:
-    """The most memory that was in use at once, beyond what was there before."""
+    """The peak of memory in use, minus the memory in use before."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -56,7 +56,7 @@ def peak_bytes(work: Work) -> int:
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """As batch runs may: nothing is collected by cycle, and the collector is as it was afterwards."""
+    """Pause the cycle collector within the block, as batch runs may."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

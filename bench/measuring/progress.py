@@ -1,4 +1,4 @@
-"""How far a long benchmark has come: a bar, and about how many minutes it still takes."""
+"""Progress of a long benchmark: a bar, and the estimated minutes left."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,14 +6,14 @@ from time import monotonic
 
 from pendula.cli.benchmarks import Progress
 
-# Is told which part of a step is done, from 0 to 1.
+# Called with the completed part of a step, from 0 to 1.
 Watch = Callable[[float], None]
 
 _LONG = 20
 
 
 class Bar:
-    """A bar over steps of different size, told whenever a hundredth more is done."""
+    """A bar over steps of different size, updated at each hundredth."""
 
     def __init__(self, progress: Progress, whole: int) -> None:
         self._progress = progress
@@ -24,7 +24,7 @@ class Bar:
 
     @contextmanager
     def step(self, name: str, size: int) -> Iterator[Watch]:
-        """A step of the benchmark; what it yields is told how far it is."""
+        """A step of the benchmark; call the yielded function with its progress."""
         self._told = -1
         self._tell(name, 0)
         yield lambda part: self._tell(name, part * size)
@@ -44,5 +44,5 @@ def bar(part: float) -> str:
 
 
 def left(part: float, seconds: float) -> str:
-    """About how long it still takes; nothing before anything is done."""
+    """The estimated time left; empty before any progress."""
     return "" if part <= 0 else f", {seconds * (1 - part) / part / 60:.0f} minutes left"

@@ -1,4 +1,4 @@
-"""Rounds in which sides take turns, by the clock on the wall: who waits for the disk has to wait for it here, too."""
+"""Rounds in which sides take turns, in wall-clock time, so that waits for the disk count."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ class Turns:
         self._rounds: list[dict[str, float]] = []
 
     def rounds(self, count: int) -> Iterator[int]:
-        """So many rounds, after one that only warms up."""
+        """Yield this many rounds, after a warm-up round."""
         for number in range(-1, count):
             if number == 0:
                 self._rounds.clear()
@@ -24,7 +24,7 @@ class Turns:
             yield number
 
     def take(self, side: str, work: Callable[[], T]) -> T:
-        """Do the work and add its time to what the side took in this round."""
+        """Do the work and add its time to that of the side in this round."""
         gc.collect()
         begin = perf_counter()
         result = work()
@@ -36,5 +36,5 @@ class Turns:
         return median(spent[side] for spent in self._rounds)
 
     def share(self, ours: str, theirs: str) -> float:
-        """What part of their time ours is: the median over the rounds."""
+        """Our time divided by theirs: the median over the rounds."""
         return median(spent[ours] / spent[theirs] for spent in self._rounds)

@@ -13,21 +13,21 @@ weights = {"sea": Decimal(3), "hills": Decimal(2), "town": Decimal(1)}
 frame = Scheduler(channels(), Settings(Exposure(Mode.MAE, weights), lookahead=6), seed=7)
 
 
-def tell(item: Item | None) -> None:
+def show(item: Item | None) -> None:
     if item is not None:
         sys.stdout.write(f"{item.ordinal:3}  {item.channel or 'new':5}  {title_in(item.payload)}\n")
 
 
 for item in frame.take(12):
-    tell(item)
+    show(item)
 
-sys.stdout.write("\nSomebody has painted something new.\n")
+sys.stdout.write("\nA new picture has been painted.\n")
 frame.nae_insert(new_picture(1, after_days=1))
 for item in frame.take(12):
-    tell(item)
+    show(item)
 
 sys.stdout.write("\nWhat was that, just before?\n")
 before = frame.prev()
-tell(before)
+show(before)
 if before is not None:
     sys.stdout.write(f"     {frame.why(before).sentence}\n")

@@ -1,4 +1,4 @@
-"""Paint the pictures of the example into three folders, one a channel, so that there is something to play.
+"""Paint the pictures of the example into three folders, one a channel, to play them.
 
 python examples/frame/pictures.py pictures
 """

@@ -1,4 +1,4 @@
-"""A hall, looked at before anything drives: a route, a spur that gets shorter, a bad place to rest, and a picture.
+"""Examine a hall before trucks drive: a route, shorter spurs, a bad place to rest, and a picture.
 
 python examples/hall/survey.py [hall.svg]
 """
@@ -28,7 +28,7 @@ def with_spur(metres: float) -> SourceMap:
 
 
 def verdict(site: CompiledMap, fleet: Fleet) -> str:
-    """Whether the fleet is live, and what R2 then keeps off; or the counterexample."""
+    """Whether the fleet is live, and the edges closed to R2; or the counterexample."""
     certificate, _ = certify(site, fleet, [FL_STD])
     assert certificate is not None
     why = certificate.counterexample

@@ -1,4 +1,4 @@
-"""Three days in Aldermill, told the way the player character lives through them, and drawn as a picture.
+"""Print three days in Aldermill as the player character sees them, and draw them.
 
 python examples/town/story.py [town.svg]
 """

@@ -1,4 +1,4 @@
-"""A village of a hundred lives three times: never cleared, cleared by the calendar, cleared when it is needed.
+"""Simulate a village of a hundred three times: never cleared, cleared at intervals, cleared when needed.
 
 python examples/village/lives.py [village.svg]
 """
@@ -8,11 +8,11 @@ from pathlib import Path
 
 from pendula.credit.authoring.example import LIVES, TICKS, Life, live
 
-WINDOW = 10  # ticks: in one there are too few payments for a share
+WINDOW = 10  # ticks; a single tick has too few payments for a share
 COLOURS = ("#b71c1c", "#1565c0", "#2e7d32")
 
 
-def tell(name: str, life: Life) -> None:
+def show(name: str, life: Life) -> None:
     counters, debt = life.result.counters, life.result.metrics["UNIT"]["total_debt"] or "0"
     sys.stdout.write(f"\n{name}: {counters.committed_total} of {counters.attempts_total} payments were made\n")
     for tick in range(0, TICKS, WINDOW):
@@ -29,7 +29,7 @@ def curve(life: Life, colour: str) -> str:
 
 lives = {name: live(values) for name, values in LIVES.items()}
 for name, life in lives.items():
-    tell(name, life)
+    show(name, life)
 
 if len(sys.argv) > 1:
     curves = "".join(curve(life, colour) for life, colour in zip(lives.values(), COLOURS, strict=True))

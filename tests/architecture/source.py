@@ -1,4 +1,4 @@
-"""The source as trees of syntax: what the tests of this folder look at."""
+"""The source as syntax trees, for the tests of this folder."""
 
 import ast
 import tomllib
@@ -18,7 +18,7 @@ def tree(path: Path) -> ast.Module:
 
 
 def modules(folder: Path = SOURCE) -> list[Path]:
-    """Every Python file below a folder, by name; the built page holds none."""
+    """Every Python file below a folder, by name; the built page has none."""
     return sorted(folder.rglob("*.py"))
 
 
@@ -39,7 +39,7 @@ def named(path: Path) -> str:
 
 
 def calls(path: Path) -> Iterator[tuple[str, int]]:
-    """What a module calls, with the number of arguments that have no name."""
+    """The calls of a module, with the number of positional arguments."""
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Call):
             yield ast.unparse(node.func), len(node.args)

@@ -60,7 +60,7 @@ def test_the_tests_that_guard_a_law_exist() -> None:
 
 
 def is_there(test: str) -> bool:
-    """Whether a file of tests is there, and the test in it that is named, whatever its case."""
+    """Whether a test file exists, and the named test in it, without its parameters."""
     file, _, name = test.partition("::")
     path = ROOT / file
     wanted = f"def {name.partition('[')[0]}("

@@ -1,4 +1,4 @@
-"""What docs and examples teach is imported from a package, never from a module inside it."""
+"""Docs and examples import from packages, never from modules inside them."""
 
 import ast
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from tests.docs.markdown import blocks, pages
 
 
 def taught() -> Iterator[tuple[str, str]]:
-    """Every place of docs and examples that imports something of ours, and from where."""
+    """Every import of Pendula in docs and examples, with its place."""
     for page in pages():
         for block in blocks(page, (ROOT / page).read_text(encoding="utf-8")):
             if block.language == "python":
@@ -42,5 +42,5 @@ def test_docs_and_examples_import_from_packages() -> None:
     assert len(found) > 50
 
 
-def test_a_module_inside_a_package_is_told() -> None:
+def test_an_import_from_a_module_is_found() -> None:
     assert not is_open("pendula.credit.ledger.book")

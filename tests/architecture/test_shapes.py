@@ -1,6 +1,6 @@
 """Calls pass at most six positional arguments.
 
-Larger ones are listed in `exceptions.toml` with their reason and present size. The list may only shrink: a call that
+Larger ones are in `exceptions.toml` with reason and size. The list may only shrink: a call that
 grew beyond its listed size fails, and so does an exception that is no longer needed.
 """
 
@@ -25,16 +25,16 @@ def _largest(found: Iterator[tuple[str, int]]) -> dict[str, int]:
 
 
 def beyond(found: dict[str, int], allowed: dict[str, dict[str, object]]) -> list[str]:
-    """What is too large without an exception, larger than its exception, or excepted without need."""
+    """Calls that are too large or larger than their exception, and unneeded exceptions."""
     grown = [f"{name}: {size}" for name, size in found.items() if size > _most(allowed.get(name))]
-    return grown + [f"{name}: no exception is needed any more" for name in allowed if name not in found]
+    return grown + [f"{name}: the exception is no longer needed" for name in allowed if name not in found]
 
 
 def _most(exception: dict[str, object] | None) -> int:
     return 0 if exception is None else int(str(exception["size"]))
 
 
-def test_calls_name_what_they_hand_over_beyond_six_arguments() -> None:
+def test_calls_have_at_most_six_positional_arguments() -> None:
     assert beyond(unnamed_calls(), exceptions()["calls"]) == []
 
 
@@ -44,11 +44,11 @@ def test_every_exception_has_its_reason() -> None:
     assert [entry for entry in listed if len(str(entry.get("reason", ""))) < 20] == []
 
 
-def test_a_thing_that_grows_and_an_exception_nobody_needs_are_both_told() -> None:
+def test_a_grown_call_and_an_unneeded_exception_are_both_found() -> None:
     allowed: dict[str, dict[str, object]] = {"a.py": {"size": 410}, "b.py": {"size": 500}}
 
     assert beyond({"a.py": 411, "c.py": 401}, allowed) == [
         "a.py: 411",
         "c.py: 401",
-        "b.py: no exception is needed any more",
+        "b.py: the exception is no longer needed",
     ]

@@ -1,4 +1,4 @@
-"""The tree is the architecture: the same files at the root of every scheduler, maps of packages."""
+"""The tree is the architecture: the same files at the root of every scheduler, docstrings that list modules."""
 
 import ast
 from pathlib import Path
@@ -22,9 +22,9 @@ def test_every_scheduler_has_its_nouns_in_model() -> None:
 
 
 @pytest.mark.parametrize("package", packages(), ids=named)
-def test_the_map_at_the_top_of_a_package_names_all_that_is_in_it(package: Path) -> None:
-    told = ast.get_docstring(tree(package / "__init__.py")) or ""
-    words = set(told.replace(",", " ").replace("`", " ").replace("|", " ").replace("/", " ").split())
+def test_the_docstring_of_a_package_lists_its_modules(package: Path) -> None:
+    docstring = ast.get_docstring(tree(package / "__init__.py")) or ""
+    words = set(docstring.replace(",", " ").replace("`", " ").replace("|", " ").replace("/", " ").split())
 
     assert [name for name in members(package) if name not in words] == []
 
@@ -47,7 +47,7 @@ def test_no_command_is_written_in_an_init() -> None:
     assert found == []
 
 
-def test_tests_are_not_named_after_how_they_came_about() -> None:
+def test_test_files_are_named_after_their_subjects() -> None:
     words = ("mended", "edges", "misc", "various", "more", "review")
 
     assert [path.name for path in (ROOT / "tests").rglob("test_*.py") if path.stem.removeprefix("test_") in words] == []

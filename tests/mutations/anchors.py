@@ -1,4 +1,4 @@
-"""Where a planted mistake goes: a pattern of Python inside one function, found in its syntax tree.
+"""Finds the place of a planted mistake: a pattern of Python inside one function, in its syntax tree.
 
 A pattern is an expression or statements. Layout, comments and docstrings do not matter, and a local variable that has
 another name than in the pattern still matches, so that a rename does not lose a mistake. Files that are not Python are
@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-MODULE = "module"  # the place of what stands in no function or class
+MODULE = "module"  # for code outside functions and classes
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Place(NamedTuple):
-    """One match: the nodes, from first to last, and how local variables of the pattern are called there."""
+    """One match: the nodes, from first to last, and the names of the pattern's local variables there."""
 
     nodes: Sequence[ast.expr] | Sequence[ast.stmt]
     names: Mapping[str, str]
@@ -73,7 +73,7 @@ def _expression(text: str) -> ast.expr | None:
 
 
 def statements(text: str) -> list[ast.stmt]:
-    """Statements as they stand in a function: `return` and `await` are allowed."""
+    """Statements of a function: `return` and `await` are allowed."""
     body = "\n".join(f"    {line}" for line in text.strip("\n").split("\n"))
     (function,) = ast.parse(f"async def _():\n{body}\n").body
     assert isinstance(function, ast.AsyncFunctionDef)
@@ -88,7 +88,7 @@ def _scope(module: ast.Module, where: str) -> ast.AST | None:
         inner = [node for node in _definitions(scope) if node.name == name]
         if not inner:
             return None
-        scope = inner[-1]  # after overloads and the getter of a property stands what counts
+        scope = inner[-1]  # the last definition, after overloads or the getter of a property
     return scope
 
 
@@ -166,7 +166,7 @@ def _local_names(scope: ast.AST) -> frozenset[str]:
 
 
 def _known_names(module: ast.Module) -> frozenset[str]:
-    """Names that mean the same everywhere in a module: what it defines and imports, and builtins."""
+    """Names with one meaning in a module: its definitions and imports, and builtins."""
     known = set(dir(builtins)) | {"self", "cls"}
     for node in module.body:
         for part in ast.walk(node) if not isinstance(node, Function | ast.ClassDef) else ():
@@ -180,7 +180,7 @@ def _known_names(module: ast.Module) -> frozenset[str]:
 
 
 def _written(replace: str, names: Mapping[str, str], is_expression: bool, indent: int) -> str:
-    """The replacement with the names of the place, as it is written there."""
+    """The replacement, with the names and the layout of the place."""
     renamed = _Renaming(names)
     if is_expression:
         return f"({ast.unparse(renamed.visit(ast.parse(replace.strip(), mode='eval')))})"

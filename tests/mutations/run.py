@@ -1,10 +1,10 @@
-"""Plant each named mistake in a copy of the source and see the tests that guard its law turn red.
+"""Plant each mistake in a copy of the source and check that the tests of its law fail.
 
     python tests/mutations/run.py            all of them
     python tests/mutations/run.py journal    those whose name contains a word
 
-A mistake is a table in `mutations.toml`: the file, the function `in` it, a pattern that matches one place there, what
-replaces it, and the tests that must fail. A mistake that no test notices, or that finds no place, fails this run.
+A mistake is a table in `mutations.toml`: the file, the function `in` it, a pattern that matches one place there, its
+replacement, and the tests that must fail. A mistake that no test finds, or without a place, fails this run.
 """
 
 import os
@@ -43,11 +43,11 @@ def read_mistakes(text: str) -> list[Mistake]:
 
 
 def with_mistake(mistake: Mistake, source: str) -> str:
-    """The source of its file with the mistake; raises `NotOnce` where its place is not there exactly once."""
+    """The source of its file with the mistake; raises `NotOnce` unless its place exists exactly once."""
     if mistake.where is not None:
         return planted(source, mistake.where, mistake.find, mistake.replace)
     if source.count(mistake.find) != 1:
-        raise NotOnce(f"the text stands {source.count(mistake.find)} times in {mistake.file}, not once")
+        raise NotOnce(f"the text occurs {source.count(mistake.find)} times in {mistake.file}, not once")
     return source.replace(mistake.find, mistake.replace)
 
 

@@ -1,7 +1,7 @@
 """The package as users get it: a wheel with the page inside, in environments that hold only what it declares.
 
-No network: the declared dependencies are linked from the environment of the tests, found through their metadata. What
-is not declared is not there, so a forgotten dependency fails here.
+No network: the declared dependencies are linked from the environment of the tests, found through their metadata.
+Undeclared packages are absent, so a forgotten dependency fails here.
 """
 
 import json
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def unpacked(wheel: Path) -> Path:
-    """What the wheel holds; environments share it, so that it is compiled once."""
+    """The contents of the wheel; environments share them, so that they are compiled once."""
     place = wheel.parent / "unpacked"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(place)
@@ -44,7 +44,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def needed(requirements: list[str], extras: frozenset[str]) -> Iterator[Distribution]:
-    """The distributions that requirements lead to, each once, by the metadata of what is installed."""
+    """The distributions that requirements need, each once, by the installed metadata."""
     seen: set[tuple[str, frozenset[str]]] = set()
     waiting = [(Requirement(text), extras) for text in requirements]
     while waiting:
@@ -87,7 +87,7 @@ def environment(place: Path, unpacked: Path, extras: frozenset[str], only: tuple
 
 @contextmanager
 def served(program: Path, data: Path, log: list[str]) -> Iterator[str]:
-    """The address of the demo, served by this program, which ends well; afterwards `log` is what it said."""
+    """The address of the demo, served by this program, which stops at the end; afterwards `log` has its output."""
     command = [str(program), "serve", "--port", "0", "--data", str(data), "--demo", "--json"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -102,7 +102,7 @@ def served(program: Path, data: Path, log: list[str]) -> Iterator[str]:
 
 
 def states_once_started(address: str) -> dict[str, str]:
-    """The schedulers and how they are, as soon as none is starting any more."""
+    """The states of the schedulers, once all have started."""
     schedulers = {"none": "starting"}
     end = time.monotonic() + 300
     while "starting" in schedulers.values() and time.monotonic() < end:
@@ -174,7 +174,7 @@ def test_with_the_extra_of_the_fleet_every_scheduler_starts_from_the_wheel(tmp_p
 
 @pytest.fixture
 def clean_clone(tmp_path: Path) -> Path:
-    """What a build reads of a clone that nobody has set up."""
+    """The files that a build reads, in a clone without set-up."""
     clone = tmp_path / "clone"
     for name in ("pyproject.toml", "README.md", "LICENSE", "scripts/page_in_package.py", "web/package.json"):
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
@@ -219,7 +219,7 @@ def test_a_clean_clone_on_a_machine_with_node_packs_the_page_it_builds(clean_clo
         ),
         ({"node": "echo v22.0.0", "npm": NPM % "true"}, "made no src/pendula/server/page/index.html"),
     ],
-    ids=["no Node", "an old Node", "npm fails", "no page comes of it"],
+    ids=["no Node", "an old Node", "npm fails", "no page is built"],
 )
 def test_a_clean_clone_that_cannot_build_the_page_is_not_packed_and_says_what_to_install(
     clean_clone: Path, tools: dict[str, str], why: str
