@@ -340,8 +340,8 @@ def http() -> str:
     FleetMetrics(of_fleets, dict)
     parts += ["For each served fleet, with the label `fleet`:", "", *_metrics(of_fleets)]
     intro = (
-        "The routes of a server, from its `/openapi.json`, which has every detail. `tally` is the scheduler of the "
-        "demo; every scheduler has the same routes under its own name. Errors always have the shape `ErrorView`, and "
+        "The routes of a server, from its `/openapi.json`, which has every detail. Schedulers with "
+        "engines have the same basic routes, each under its own name. Errors always have the shape `ErrorView`, and "
         "every answer has a header `X-Request-Id`."
     )
     return page("HTTP", intro, parts)

@@ -133,11 +133,11 @@ class Server(uvicorn.Server):
             self._tidying.cancel()
         self._supervisor.stop_streams()
         await asyncio.gather(*(door.close() for door in self._doors))
-        telling = asyncio.get_running_loop().create_task(self._report_pending())
+        report = asyncio.get_running_loop().create_task(self._report_pending())
         try:
             await super().shutdown(sockets)
         finally:
-            telling.cancel()
+            report.cancel()
 
     async def _report_pending(self) -> None:
         while True:

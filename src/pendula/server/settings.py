@@ -132,8 +132,8 @@ class Source(Struct, frozen=True):
 
 
 def _placed(setting: str, source: str, place: Place, problem: str, allowed: str) -> Fault:
-    told = f"{source}:{place.line}:{place.column}" if place.line else source
-    return Fault(setting, told, problem, allowed, place.line, place.column)
+    where = f"{source}:{place.line}:{place.column}" if place.line else source
+    return Fault(setting, where, problem, allowed, place.line, place.column)
 
 
 def is_loopback(host: str) -> bool:

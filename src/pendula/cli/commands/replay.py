@@ -80,10 +80,10 @@ def _replay_store(db: str, out: Output) -> None:
     from pendula.cli.commands.jobs.look import drawn, replayed, wrong
     from pendula.cli.commands.jobs.target import Target
 
-    told = {"scheduler": "jobs", **replayed(Target(db=db, url=None, token_file=None, ca=None, config=None, out=out))}
-    out.result(told, lambda: drawn(told))
-    if not told["verified"]:
-        raise ReplayDiffers(wrong(told), findings=len(told["findings"]))
+    report = {"scheduler": "jobs", **replayed(Target(db=db, url=None, token_file=None, ca=None, config=None, out=out))}
+    out.result(report, lambda: drawn(report))
+    if not report["verified"]:
+        raise ReplayDiffers(wrong(report), findings=len(report["findings"]))
 
 
 def _replayed_while_there(directory: Path, upto: int | None, force: bool, out: Output) -> dict[str, Any]:

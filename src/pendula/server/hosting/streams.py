@@ -225,9 +225,9 @@ class Reader(Generic[Item]):
                 # Older events may come from the journal; the event loop must not wait for a disk.
                 items = await self._ledger.read(lambda: place.take(AT_ONCE)) if behind else place.take(AT_ONCE)
                 behind = behind and len(items) == AT_ONCE
-                told = self._framing.write(items) if items else b""
-                if told:
-                    yield told
+                frames = self._framing.write(items) if items else b""
+                if frames:
+                    yield frames
                     alarm.put_off()
                 if place.over or (not items and self._ledger.stopping):
                     return
@@ -243,7 +243,7 @@ class Reader(Generic[Item]):
         try:
             return self._good(self._principal)
         except WorldBroken:
-            # While tokens cannot be read, nobody is authenticated: the stream ends.
+            # Without readable tokens no caller is authenticated: the stream ends.
             return False
 
 

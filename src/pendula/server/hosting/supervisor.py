@@ -373,18 +373,18 @@ class Supervisor:
 
 async def _watch(clock: WallClock, state: Callable[[], ClockState]) -> None:
     """Log when the system clock is set, and when the server's time is ahead of it."""
-    told = False
+    was_ahead = False
     while True:
         jump = clock.check()
         if jump is not None:
             log.warning("clock_jumped", by_us=jump.by_us)
         found = state()
         is_ahead = found.ahead_sec > AHEAD_SEC
-        if is_ahead and (jump is not None or not told):
+        if is_ahead and (jump is not None or not was_ahead):
             log.warning("time_is_ahead", ahead_sec=found.ahead_sec, half_speed_for_sec=found.agrees_in_sec)
-        elif told and not is_ahead:
+        elif was_ahead and not is_ahead:
             log.info("time_agrees")
-        told = is_ahead
+        was_ahead = is_ahead
         await asyncio.sleep(1)
 
 

@@ -98,9 +98,9 @@ def _commanding(router: APIRouter, scheduler: SchedulerSpec) -> None:
     ) -> Response:
         """Apply a command. The response is sent once it is durable; a refused command is 409 with its reason."""
         host = supervisor.host(scheduler.name, engine)
-        wish = await read_body(request, scheduler.kind.commands)
-        n, outcome = await host.submit(wish, caller.name, request_id)
-        return command_response(scheduler.kind, n, outcome, scheduler.became(wish, outcome))
+        body = await read_body(request, scheduler.kind.commands)
+        n, outcome = await host.submit(body, caller.name, request_id)
+        return command_response(scheduler.kind, n, outcome, scheduler.became(body, outcome))
 
 
 def _asking(router: APIRouter, scheduler: SchedulerSpec) -> None:

@@ -44,9 +44,9 @@ class ReservedName(HttpRefused):
 def check_name(name: str, noun: str, reserved: Collection[str] = ()) -> None:
     """Check a name from a body; raises `InvalidName` or `ReservedName`."""
     if not NAME.fullmatch(name):
-        told = name[:100]
+        shown = name[:100]
         raise InvalidName(
-            f"{told!r} is not a name for a {noun}; a name has {NAMES_ALLOWED}", name=told, allowed=NAMES_ALLOWED
+            f"{shown!r} is not a name for a {noun}; a name has {NAMES_ALLOWED}", name=shown, allowed=NAMES_ALLOWED
         )
     if name in reserved:
         raise ReservedName(f"{name!r} cannot be the name of a {noun}: the scheduler uses that path itself", name=name)

@@ -357,8 +357,8 @@ class IdentityGate:
     def _is_local(self, scope: Scope) -> bool:
         # Behind a proxy every caller has the proxy's address, whether the proxy was declared or not.
         client = scope.get("client")
-        told = self._settings.behind_proxy or proxy_header(scope) is not None
-        return client is not None and not told and is_loopback(client[0])
+        is_proxied = self._settings.behind_proxy or proxy_header(scope) is not None
+        return client is not None and not is_proxied and is_loopback(client[0])
 
 
 def proxy_header(scope: Scope) -> str | None:

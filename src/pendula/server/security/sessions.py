@@ -56,14 +56,18 @@ class Sessions:
         if self._directory is None:
             return
         try:
-            told = msgspec.json.decode((self._directory / FILE).read_bytes(), type=_Document)
+            stored = msgspec.json.decode((self._directory / FILE).read_bytes(), type=_Document)
         except FileNotFoundError:
             return
         except (OSError, ValueError) as error:
             log.warning("sessions_lost", problem=str(error))
             return
         with self._changing:
-            self._open = {key: one for key, one in told.sessions.items() if one.via is Via.SESSION and told.format == 1}
+            self._open = {
+                key: session
+                for key, session in stored.sessions.items()
+                if session.via is Via.SESSION and stored.format == 1
+            }
 
     def start(self, token: TokenRecord) -> tuple[str, Principal]:
         """Start a session; returns the cookie value, which is not stored, and its principal."""

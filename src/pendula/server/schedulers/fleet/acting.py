@@ -195,7 +195,7 @@ async def end_stream(fleet: FleetName, request: Request, supervisor: Supervised,
     operation_id="fleet_stock",
 )
 async def report_stock(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
-    """Goods in a node, or room there, as somebody counted them: streams with conditions wait for that."""
+    """Counted goods or free places of a node; streams with conditions wait for them."""
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, StockBody)
     if body.goods is not None:
