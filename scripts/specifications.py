@@ -4,7 +4,7 @@
     python scripts/specifications.py --check     write nothing; fail when a test lacks a part
 
 The table is not committed: the documentation site has it (scripts/docs_hooks.py). A test in tests/specifications
-carries `@pytest.mark.section("3.3 Ack", door="HTTP")`; the first paragraph of its docstring says what the section
+carries `@pytest.mark.section("3.3 Ack", interface="HTTP")`; the first paragraph of its docstring says what the section
 requires. Intended differences from a specification are in `differences.toml`.
 """
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "tests/specifications"
 DIFFERENCES = f"{FOLDER}/differences.toml"
 PAGE = "build/reference/specifications.md"
-DOORS = ("command line", "HTTP", "library", "page")
+INTERFACES = ("command line", "HTTP", "library", "page")
 MOST_DIFFERENCES = 10
 SPECIFICATIONS = {
     "actions": "ticklos scheduler with 24 one-hour epochs (German)",
@@ -38,7 +38,7 @@ class Section:
 
     scheduler: str
     title: str
-    door: str
+    interface: str
     asks: str
     test: str
 
@@ -94,23 +94,25 @@ def _marks(node: ast.FunctionDef | ast.AsyncFunctionDef, path: Path) -> list[ast
         if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.section"
     ]
     if not marks:
-        raise Faulty(f"{path.name}: {node.name} names no section; add @pytest.mark.section(title, door=…)")
+        raise Faulty(f"{path.name}: {node.name} names no section; add @pytest.mark.section(title, interface=…)")
     return marks
 
 
 def _section(scheduler: str, path: str, node: ast.FunctionDef | ast.AsyncFunctionDef, mark: ast.Call) -> Section:
     where = f"{path}: {node.name}"
     match mark:
-        case ast.Call(args=[ast.Constant(value=str(title))], keywords=[ast.keyword("door", ast.Constant(str(door)))]):
+        case ast.Call(
+            args=[ast.Constant(value=str(title))], keywords=[ast.keyword("interface", ast.Constant(str(interface)))]
+        ):
             pass
         case _:
-            raise Faulty(f'{where}: write @pytest.mark.section("3.3 Ack", door="HTTP") with literals')
-    if door not in DOORS:
-        raise Faulty(f"{where}: unknown door {door!r}; allowed are {', '.join(DOORS)}")
+            raise Faulty(f'{where}: write @pytest.mark.section("3.3 Ack", interface="HTTP") with literals')
+    if interface not in INTERFACES:
+        raise Faulty(f"{where}: unknown interface {interface!r}; allowed are {', '.join(INTERFACES)}")
     asks = " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
     if len(asks) < 20 or not re.match(r"[0-9A-Z][0-9.]* ", title):
         raise Faulty(f"{where}: the title begins with the number, and the docstring says what the section asks")
-    return Section(scheduler, title, door, asks, f"{path}::{node.name}")
+    return Section(scheduler, title, interface, asks, f"{path}::{node.name}")
 
 
 def differences(root: Path) -> list[dict[str, str]]:
@@ -132,10 +134,10 @@ def page(found: Sequence[Section], kept_different: Sequence[dict[str, str]]) -> 
         "outermost interface that applies.",
     ]
     for scheduler, subject in SPECIFICATIONS.items():
-        lines += ["", f"## {scheduler}: {subject}", "", "| section | asks | door | test |", "|---|---|---|---|"]
+        lines += ["", f"## {scheduler}: {subject}", "", "| section | asks | interface | test |", "|---|---|---|---|"]
         for section in (section for section in found if section.scheduler == scheduler):
             test = section.test.rpartition("::")[2]
-            lines.append(f"| {_cell(section.title)} | {_cell(section.asks)} | {section.door} | `{test}` |")
+            lines.append(f"| {_cell(section.title)} | {_cell(section.asks)} | {section.interface} | `{test}` |")
     lines += ["", "## Intended differences", ""]
     if kept_different:
         lines += ["| scheduler | section | says | does | reason |", "|---|---|---|---|---|"]

@@ -11,7 +11,7 @@ from tests.docs.markdown import ROOT
 TWO = '''
     import pytest
 
-    @pytest.mark.section("3.10 Later", door="HTTP")
+    @pytest.mark.section("3.10 Later", interface="HTTP")
     def test_3_10_later():
         """The tenth part asks for a | that is escaped.
 
@@ -19,7 +19,7 @@ TWO = '''
         """
 
     @pytest.mark.req("TOY-1")
-    @pytest.mark.section("3.9 Sooner", door="library")
+    @pytest.mark.section("3.9 Sooner", interface="library")
     def test_3_9_sooner():
         """The ninth part asks
         for two lines."""
@@ -57,8 +57,8 @@ def test_sections_stand_in_their_numeric_order_with_what_they_ask(tmp_path: Path
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('@pytest.mark.section("3.10 Later", door="HTTP")', "@pytest.mark.slow", "names no section"),
-        ('door="HTTP"', 'door="window"', "unknown door 'window'"),
+        ('@pytest.mark.section("3.10 Later", interface="HTTP")', "@pytest.mark.slow", "names no section"),
+        ('interface="HTTP"', 'interface="window"', "unknown interface 'window'"),
         ('"3.10 Later"', '"3.10 " + "Later"', "with literals"),
         ('"3.10 Later"', '"Later"', "the title begins with the number"),
         ("The tenth part asks for a | that is escaped.", "Short.", "the docstring says what the section asks"),

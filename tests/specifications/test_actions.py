@@ -95,7 +95,7 @@ def document(defs: dict[str, Any], *submissions: dict[str, Any], **more: Any) ->
 # 1 Short contract
 
 
-@pytest.mark.section("1 Short contract", door="command line")
+@pytest.mark.section("1 Short contract", interface="command line")
 def test_1_inputs_give_an_ordered_list_of_events_the_locks_and_the_resources(tmp_path: Path) -> None:
     """Epoch, submissions, definitions, skills and resources come in; ordered events, locks and resources come out."""
     defs = {"saw": definition(40, "workshop", resources=[{"name": "wood", "amount": 2}])}
@@ -119,7 +119,7 @@ def test_1_inputs_give_an_ordered_list_of_events_the_locks_and_the_resources(tmp
     assert epoch["resources"] == {"wood": {"available": 1, "reserved": 0}}
 
 
-@pytest.mark.section("1 Short contract", door="command line")
+@pytest.mark.section("1 Short contract", interface="command line")
 def test_1_both_logs_are_appended_and_the_player_log_is_chunked_by_epoch(tmp_path: Path) -> None:
     """Records are appended to the world log; the player's log has one chunk an epoch."""
     file = tmp_path / "two.yaml"
@@ -135,7 +135,7 @@ def test_1_both_logs_are_appended_and_the_player_log_is_chunked_by_epoch(tmp_pat
     assert len((tmp_path / "logs" / "world_log.jsonl").read_text().splitlines()) == 2
 
 
-@pytest.mark.section("1 Short contract", door="HTTP")
+@pytest.mark.section("1 Short contract", interface="HTTP")
 @pytest.mark.parametrize(
     ("change", "code"),
     [
@@ -160,7 +160,7 @@ def test_1_an_invalid_instance_is_rejected_with_its_code(
 # 2 Data model
 
 
-@pytest.mark.section("2 Data model", door="HTTP")
+@pytest.mark.section("2 Data model", interface="HTTP")
 def test_2_an_event_has_minutes_inside_and_iso_time_outside(client: httpx.Client) -> None:
     """An event has minutes from the start of its epoch, and the ISO time."""
     first = served(client, "model", example("clean", "own"))[0]
@@ -168,7 +168,7 @@ def test_2_an_event_has_minutes_inside_and_iso_time_outside(client: httpx.Client
     assert (first["type"], first["action_id"], first["t"], first["at"]) == ("start", "A1", 485, "2025-07-01T08:05:00")
 
 
-@pytest.mark.section("2 Data model", door="command line")
+@pytest.mark.section("2 Data model", interface="command line")
 def test_2_the_lock_table_has_holder_and_queue(tmp_path: Path) -> None:
     """A row of the lock table names the holder of the lock and the waiting actions, in order."""
     defs = {"repair": definition(60, "workshop")}
@@ -182,7 +182,7 @@ def test_2_the_lock_table_has_holder_and_queue(tmp_path: Path) -> None:
 # 3 Duration
 
 
-@pytest.mark.section("3 Duration", door="command line")
+@pytest.mark.section("3 Duration", interface="command line")
 @pytest.mark.parametrize(("effort", "minutes"), [("low", (102, 81, 69, 57)), ("medium", (113, 90, 77, 63))])
 def test_3_effort_and_skill_scale_the_base_duration(tmp_path: Path, effort: str, minutes: tuple[int, ...]) -> None:
     """The duration is the base times the factors of effort and skill, rounded up to whole minutes."""
@@ -199,7 +199,7 @@ def test_3_effort_and_skill_scale_the_base_duration(tmp_path: Path, effort: str,
     assert tuple(found[f"A{level}"] for level in range(4)) == minutes
 
 
-@pytest.mark.section("3 Duration", door="command line")
+@pytest.mark.section("3 Duration", interface="command line")
 def test_3_time_of_day_and_weather_modify_it(tmp_path: Path) -> None:
     """Optional modifiers depend on the context, such as the time of day and the weather."""
     modifiers = [
@@ -216,7 +216,7 @@ def test_3_time_of_day_and_weather_modify_it(tmp_path: Path) -> None:
 # 4 Algorithm
 
 
-@pytest.mark.section("4 Algorithm", door="command line")
+@pytest.mark.section("4 Algorithm", interface="command line")
 def test_4_an_action_starts_when_its_locks_are_free_and_ends_after_its_duration(tmp_path: Path) -> None:
     """An action starts at its submission or at the release of its last lock, whichever is later."""
     defs = {"a": definition(30, "x"), "b": definition(50, "y"), "both": definition(20, "x", "y")}
@@ -227,7 +227,7 @@ def test_4_an_action_starts_when_its_locks_are_free_and_ends_after_its_duration(
     assert events[-2:] == ["08:50 start C", "09:10 end C"]
 
 
-@pytest.mark.section("4 Algorithm", door="HTTP")
+@pytest.mark.section("4 Algorithm", interface="HTTP")
 def test_4_an_end_can_submit_a_follow_up(client: httpx.Client) -> None:
     """The end of an action may schedule a follow-up: a verb, some minutes later, on conditions."""
     answers = [
@@ -244,7 +244,7 @@ def test_4_an_end_can_submit_a_follow_up(client: httpx.Client) -> None:
     assert events == ["08:12 start A3", "08:17 end A3", "08:27 start answer/0", "08:32 end answer/0"]
 
 
-@pytest.mark.section("4 Algorithm", door="command line")
+@pytest.mark.section("4 Algorithm", interface="command line")
 def test_4_unfinished_actions_are_carried_over_to_the_next_epoch(tmp_path: Path) -> None:
     """The start is in one epoch, the end in the next one; nothing is lost between two files."""
     first = ran(tmp_path, yaml.safe_dump(document({"watch": definition(120)}, submission("A", "watch", "23:00"))))
@@ -261,7 +261,7 @@ def test_4_unfinished_actions_are_carried_over_to_the_next_epoch(tmp_path: Path)
 # 5 Interrupts and priorities
 
 
-@pytest.mark.section("5 Interrupts and priorities", door="HTTP")
+@pytest.mark.section("5 Interrupts and priorities", interface="HTTP")
 def test_5_an_interrupted_action_resumes_with_its_remaining_minutes(client: httpx.Client) -> None:
     """A source of higher priority interrupts; the action resumes under its id with its remaining minutes."""
     defs = {"work": definition(60, "hall"), "alarm": definition(10, "hall", preempts=True, priority=5)}
@@ -280,7 +280,7 @@ def test_5_an_interrupted_action_resumes_with_its_remaining_minutes(client: http
     assert (events[1]["meta"]["d_rem"], events[4]["meta"]["d"]) == (35, 35)
 
 
-@pytest.mark.section("5 Interrupts and priorities", door="command line")
+@pytest.mark.section("5 Interrupts and priorities", interface="command line")
 def test_5_an_uninterruptible_action_runs_to_its_end(tmp_path: Path) -> None:
     """An action that is not interruptible ignores interrupts."""
     defs = {"work": definition(60, interruptible=False)}
@@ -292,7 +292,7 @@ def test_5_an_uninterruptible_action_runs_to_its_end(tmp_path: Path) -> None:
     assert [one["code"] for one in said["epochs"][0]["diagnostics"]] == ["interrupt_ignored"]
 
 
-@pytest.mark.section("5 Interrupts and priorities", door="command line")
+@pytest.mark.section("5 Interrupts and priorities", interface="command line")
 def test_5_an_action_stays_interrupted_while_the_cause_lasts(tmp_path: Path) -> None:
     """An action without a shared lock resumes when the cause ends, not in the minute of the interrupt."""
     defs = {"work": definition(60), "bell": definition(10, preempts=True, priority=5, interrupts=["work"])}
@@ -307,7 +307,7 @@ def test_5_an_action_stays_interrupted_while_the_cause_lasts(tmp_path: Path) -> 
 # 6 Locks and deadlocks
 
 
-@pytest.mark.section("6 Locks and deadlocks", door="command line")
+@pytest.mark.section("6 Locks and deadlocks", interface="command line")
 def test_6_locks_in_any_order_never_deadlock_and_queues_are_first_come_first_served(tmp_path: Path) -> None:
     """Locks are taken in one global order, so actions that name them differently cannot block each other."""
     defs = {"xy": definition(10, "x", "y"), "yx": definition(10, "y", "x"), "x": definition(10, "x")}
@@ -322,21 +322,21 @@ def test_6_locks_in_any_order_never_deadlock_and_queues_are_first_come_first_ser
 # 7 Examples
 
 
-@pytest.mark.section("7.1 Example: clean", door="command line")
+@pytest.mark.section("7.1 Example: clean", interface="command line")
 @pytest.mark.parametrize("source", ["own", "printed"])
 def test_7_1_the_example_runs_as_printed_on_the_command_line(tmp_path: Path, source: str) -> None:
     """Run as printed: cleaning starts at 08:05 and ends at 09:05."""
     assert gist(ran(tmp_path, example("clean", source))["epochs"][0]["events"]) == EXPECTED["clean"]
 
 
-@pytest.mark.section("7.1 Example: clean", door="HTTP")
+@pytest.mark.section("7.1 Example: clean", interface="HTTP")
 @pytest.mark.parametrize("source", ["own", "printed"])
 def test_7_1_the_example_runs_as_printed_over_http(client: httpx.Client, source: str) -> None:
     """Run as printed: cleaning starts at 08:05 and ends at 09:05."""
     assert gist(served(client, f"clean-{source}", example("clean", source))) == EXPECTED["clean"]
 
 
-@pytest.mark.section("7.1 Example: clean", door="library")
+@pytest.mark.section("7.1 Example: clean", interface="library")
 @pytest.mark.parametrize("source", ["own", "printed"])
 def test_7_1_the_example_runs_as_printed_in_the_library(tmp_path: Path, source: str) -> None:
     """Run as printed: cleaning starts at 08:05 and ends at 09:05."""
@@ -348,21 +348,21 @@ def test_7_1_the_example_runs_as_printed_in_the_library(tmp_path: Path, source: 
     assert gist(result.as_json()["epochs"][0]["events"]) == EXPECTED["clean"]
 
 
-@pytest.mark.section("7.2 Example: repair", door="command line")
+@pytest.mark.section("7.2 Example: repair", interface="command line")
 @pytest.mark.parametrize("source", ["own", "printed"])
 def test_7_2_the_example_runs_as_printed_on_the_command_line(tmp_path: Path, source: str) -> None:
     """Run as printed: the repair starts at 08:10 and takes 50 minutes."""
     assert gist(ran(tmp_path, example("repair", source))["epochs"][0]["events"]) == EXPECTED["repair"]
 
 
-@pytest.mark.section("7.2 Example: repair", door="HTTP")
+@pytest.mark.section("7.2 Example: repair", interface="HTTP")
 @pytest.mark.parametrize("source", ["own", "printed"])
 def test_7_2_the_example_runs_as_printed_over_http(client: httpx.Client, source: str) -> None:
     """Run as printed: the repair starts at 08:10 and takes 50 minutes."""
     assert gist(served(client, f"repair-{source}", example("repair", source))) == EXPECTED["repair"]
 
 
-@pytest.mark.section("7.2 Example: repair", door="library")
+@pytest.mark.section("7.2 Example: repair", interface="library")
 @pytest.mark.parametrize("source", ["own", "printed"])
 def test_7_2_the_example_runs_as_printed_in_the_library(tmp_path: Path, source: str) -> None:
     """Run as printed: the repair starts at 08:10 and takes 50 minutes."""
@@ -374,21 +374,21 @@ def test_7_2_the_example_runs_as_printed_in_the_library(tmp_path: Path, source: 
     assert gist(result.as_json()["epochs"][0]["events"]) == EXPECTED["repair"]
 
 
-@pytest.mark.section("7.3 Example: radio", door="command line")
+@pytest.mark.section("7.3 Example: radio", interface="command line")
 @pytest.mark.parametrize("source", ["own", "printed"])
 def test_7_3_the_example_runs_as_printed_on_the_command_line(tmp_path: Path, source: str) -> None:
     """Run as printed: the call takes 5 minutes, and can reveal an item."""
     assert gist(ran(tmp_path, example("radio", source))["epochs"][0]["events"]) == EXPECTED["radio"]
 
 
-@pytest.mark.section("7.3 Example: radio", door="HTTP")
+@pytest.mark.section("7.3 Example: radio", interface="HTTP")
 @pytest.mark.parametrize("source", ["own", "printed"])
 def test_7_3_the_example_runs_as_printed_over_http(client: httpx.Client, source: str) -> None:
     """Run as printed: the call takes 5 minutes, and can reveal an item."""
     assert gist(served(client, f"radio-{source}", example("radio", source))) == EXPECTED["radio"]
 
 
-@pytest.mark.section("7.3 Example: radio", door="library")
+@pytest.mark.section("7.3 Example: radio", interface="library")
 @pytest.mark.parametrize("source", ["own", "printed"])
 def test_7_3_the_example_runs_as_printed_in_the_library(tmp_path: Path, source: str) -> None:
     """Run as printed: the call takes 5 minutes, and can reveal an item."""
@@ -400,7 +400,7 @@ def test_7_3_the_example_runs_as_printed_in_the_library(tmp_path: Path, source: 
     assert gist(result.as_json()["epochs"][0]["events"]) == EXPECTED["radio"]
 
 
-@pytest.mark.section("7.2 Example: repair", door="command line")
+@pytest.mark.section("7.2 Example: repair", interface="command line")
 def test_7_2_a_repair_waits_for_an_occupied_workshop(tmp_path: Path) -> None:
     """While the workshop is occupied, the start is delayed until its release."""
     repair = yaml.safe_load(example("repair", "own"))
@@ -411,7 +411,7 @@ def test_7_2_a_repair_waits_for_an_occupied_workshop(tmp_path: Path) -> None:
     assert gist(events_of(tmp_path, repair))[2:] == ["08:40 start A2", "09:30 end A2"]
 
 
-@pytest.mark.section("7.3 Example: radio", door="HTTP")
+@pytest.mark.section("7.3 Example: radio", interface="HTTP")
 def test_7_3_a_radio_call_is_visible_to_the_player(client: httpx.Client) -> None:
     """A call that can trigger an event reaches the player by a visibility change."""
     text = example("radio", "own") + "options: {pc: Mira}\n"
@@ -423,7 +423,7 @@ def test_7_3_a_radio_call_is_visible_to_the_player(client: httpx.Client) -> None
     assert (change["meta"]["knowledge"], change["meta"]["to_scope"]) == ("action:A3", "pc")
 
 
-@pytest.mark.section("7.3 Example: radio", door="command line")
+@pytest.mark.section("7.3 Example: radio", interface="command line")
 def test_7_3_a_radio_call_interrupts_lower_priority_actions_if_configured(tmp_path: Path) -> None:
     """With `preempts` and a list of verbs, a call interrupts running actions of a lower priority."""
     radio = yaml.safe_load(example("radio", "own"))
@@ -437,7 +437,7 @@ def test_7_3_a_radio_call_interrupts_lower_priority_actions_if_configured(tmp_pa
     assert gist(events_of(tmp_path, radio))[1:3] == ["08:12 interrupt A1", "08:12 start A3"]
 
 
-@pytest.mark.section("7.3 Example: radio", door="command line")
+@pytest.mark.section("7.3 Example: radio", interface="command line")
 def test_7_3_a_list_of_verbs_without_preemption_is_a_fault_of_the_file(tmp_path: Path) -> None:
     """A list of verbs that never interrupts anything is refused with the missing setting."""
     radio = yaml.safe_load(example("radio", "own"))
@@ -453,7 +453,7 @@ def test_7_3_a_list_of_verbs_without_preemption_is_a_fault_of_the_file(tmp_path:
 # 8 Logs and visibility
 
 
-@pytest.mark.section("8 Logs and visibility", door="HTTP")
+@pytest.mark.section("8 Logs and visibility", interface="HTTP")
 def test_8_the_player_log_has_visible_events_and_later_reveals_hidden_ones(client: httpx.Client) -> None:
     """The world log has every event; the player's has only visible ones, and a reveal copies older events to it."""
     defs = {"hide": definition(10), "tell": definition(10, may_trigger_event=True)}
@@ -477,7 +477,7 @@ def test_8_the_player_log_has_visible_events_and_later_reveals_hidden_ones(clien
     assert player[1]["revealed"] == [json.loads(world[0])]
 
 
-@pytest.mark.section("8 Logs and visibility", door="command line")
+@pytest.mark.section("8 Logs and visibility", interface="command line")
 def test_8_audio_files_are_named_by_epoch_slot_and_channel(tmp_path: Path) -> None:
     """Names of audio files have epoch, slot and channel; the channel may be that of a radio."""
     said = ran(tmp_path, example("radio", "own"), "--audio-names")
@@ -485,7 +485,7 @@ def test_8_audio_files_are_named_by_epoch_slot_and_channel(tmp_path: Path) -> No
     assert [one["name"] for one in said["audio"]] == ["epoch00_slot08_ally.ogg", "epoch00_slot08_world.ogg"]
 
 
-@pytest.mark.section("8 Logs and visibility", door="command line")
+@pytest.mark.section("8 Logs and visibility", interface="command line")
 def test_8_an_expiry_is_an_event(tmp_path: Path) -> None:
     """Visibility changes only by events: an item expires by an event in the first minute after its lifetime."""
     knowledge = [{"id": "rumour", "scope": "pc", "freshness": 180, "ttl_min": 120}]
@@ -498,7 +498,7 @@ def test_8_an_expiry_is_an_event(tmp_path: Path) -> None:
 # 9 Acceptance criteria
 
 
-@pytest.mark.section("9 Acceptance criteria", door="command line")
+@pytest.mark.section("9 Acceptance criteria", interface="command line")
 @pytest.mark.parametrize("name", NAMES)
 def test_9_the_same_input_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
     """An example gives byte for byte the same output every time."""
@@ -507,7 +507,7 @@ def test_9_the_same_input_gives_the_same_bytes(tmp_path: Path, name: str) -> Non
     assert command("run", tmp_path / "a.yaml", "--json") == command("run", tmp_path / "a.yaml", "--json")
 
 
-@pytest.mark.section("9 Acceptance criteria", door="HTTP")
+@pytest.mark.section("9 Acceptance criteria", interface="HTTP")
 def test_9_an_uninterruptible_action_is_cancelled_only_by_force(client: httpx.Client) -> None:
     """An action that is not interruptible runs through; only a cancellation with force ends it, and reports that."""
     text = example("repair", "own")
@@ -524,7 +524,7 @@ def test_9_an_uninterruptible_action_is_cancelled_only_by_force(client: httpx.Cl
 # 10 Appendix: interfaces
 
 
-@pytest.mark.section("10 Appendix: interfaces", door="HTTP")
+@pytest.mark.section("10 Appendix: interfaces", interface="HTTP")
 def test_10_an_instance_of_the_appendix_is_accepted_and_its_event_has_the_members(client: httpx.Client) -> None:
     """A submission and an event have the members of the appendix; later submissions can be YAML too."""
     text = example("repair", "own").partition("actions_submitted")[0] + f"epoch: {json.dumps(DAY)}\n"

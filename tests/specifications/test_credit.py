@@ -98,7 +98,7 @@ async def until_streamed(sim: Simulator, run_id: str, wanted: Callable[[list[Tol
 # 1 Time
 
 
-@pytest.mark.section("1 Two clocks", door="HTTP")
+@pytest.mark.section("1 Two clocks", interface="HTTP")
 async def test_1_every_event_has_the_wall_clock_and_the_status_has_virtual_time(tmp_path: Path) -> None:
     """Every event carries `ts`, the server's time; `run_status` carries `sim_time_ms`, virtual time since the start."""
     async with simulator(tmp_path / "data", {**STILL, "SIMULATOR_PACE_MS": "3"}) as sim:
@@ -113,7 +113,7 @@ async def test_1_every_event_has_the_wall_clock_and_the_status_has_virtual_time(
     assert events[-1]["sim_time_ms"] >= 4000
 
 
-@pytest.mark.section("1.1 Ticks", door="command line")
+@pytest.mark.section("1.1 Ticks", interface="command line")
 @pytest.mark.parametrize(("base", "ends"), [("1000", 2000), ("250", 500)])
 def test_1_1_virtual_time_is_the_tick_index_times_the_length_of_a_tick(
     run_of: Callable[..., Told], tmp_path: Path, base: str, ends: int
@@ -128,7 +128,7 @@ def test_1_1_virtual_time_is_the_tick_index_times_the_length_of_a_tick(
 # 2 The runner
 
 
-@pytest.mark.section("2.1 State of a run", door="HTTP")
+@pytest.mark.section("2.1 State of a run", interface="HTTP")
 async def test_2_1_a_run_has_its_ids_state_seed_tick_intensity_and_queue(tmp_path: Path) -> None:
     """A run has an id, its scenario, one of six states, a seed, a tick, an intensity and a queue."""
     async with simulator(tmp_path / "data", STILL) as sim:
@@ -141,7 +141,7 @@ async def test_2_1_a_run_has_its_ids_state_seed_tick_intensity_and_queue(tmp_pat
     assert (details["seed"], details["tick_index"]) == (42, 0)
 
 
-@pytest.mark.section("2.2 Main loop", door="HTTP")
+@pytest.mark.section("2.2 Main loop", interface="HTTP")
 async def test_2_2_start_pause_resume_and_stop(tmp_path: Path) -> None:
     """A started run ticks; paused it has no tick but heartbeats; stopped it plans nothing more and its stream ends."""
     async with simulator(tmp_path / "data") as sim:
@@ -162,7 +162,7 @@ async def test_2_2_start_pause_resume_and_stop(tmp_path: Path) -> None:
     assert '"state":"stopped"' in stream.text.strip().splitlines()[-1]
 
 
-@pytest.mark.section("2.2 Events of the scenario", door="command line")
+@pytest.mark.section("2.2 Events of the scenario", interface="command line")
 def test_2_2_actions_originate_from_behaviour_and_scenario_events(run_of: Callable[..., Told], tmp_path: Path) -> None:
     """A tick runs the scenario events of its time: here three payments that close a cycle, then a clearing."""
     told = run_of(CIRCLE, 4, "--intensity", 0, "--out", tmp_path)
@@ -176,7 +176,7 @@ def test_2_2_actions_originate_from_behaviour_and_scenario_events(run_of: Callab
 # 3 Determinism
 
 
-@pytest.mark.section("3.1 Seed", door="HTTP")
+@pytest.mark.section("3.1 Seed", interface="HTTP")
 async def test_3_1_the_seed_comes_from_the_request_or_from_the_server_and_is_kept(tmp_path: Path) -> None:
     """`POST /runs` may give the seed; without one the server chooses it and keeps it in the state of the run."""
     async with simulator(tmp_path / "data", {**STILL, "SIMULATOR_MAX_ACTIVE_RUNS": "0"}) as sim:
@@ -191,7 +191,7 @@ async def test_3_1_the_seed_comes_from_the_request_or_from_the_server_and_is_kep
     assert 0 <= chosen["seed"] < 2**32
 
 
-@pytest.mark.section("3.1 Fixed seed", door="command line")
+@pytest.mark.section("3.1 Fixed seed", interface="command line")
 def test_3_1_a_process_can_fix_the_seed(run_of: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment can fix the seed for tests, so that two runs are equal."""
     given = run_of(PRESETS, 5, "--cap", 500, "--seed", 9)
@@ -200,7 +200,7 @@ def test_3_1_a_process_can_fix_the_seed(run_of: Callable[..., Told], monkeypatch
     assert run_of(PRESETS, 5, "--cap", 500)["digests"] == given["digests"]
 
 
-@pytest.mark.section("3.2 Generator", door="library")
+@pytest.mark.section("3.2 Generator", interface="library")
 def test_3_2_the_generator_is_the_mersenne_twister_of_python() -> None:
     """The generator is `random.Random(seed)`: the same numbers on every machine."""
     ours, theirs = tick_generator(42, 0), Random(42_000_126)
@@ -208,7 +208,7 @@ def test_3_2_the_generator_is_the_mersenne_twister_of_python() -> None:
     assert [ours.random() for _ in range(3)] == [theirs.random() for _ in range(3)]
 
 
-@pytest.mark.section("3.3 Order", door="command line")
+@pytest.mark.section("3.3 Order", interface="command line")
 def test_3_3_the_order_of_the_file_has_no_effect(run_of: Callable[..., Told], tmp_path: Path) -> None:
     """Participants are held by id and lines by equivalent and ends: a shuffled file gives the same run."""
     scenario, luck = example("presets"), Random(3)
@@ -220,7 +220,7 @@ def test_3_3_the_order_of_the_file_has_no_effect(run_of: Callable[..., Told], tm
     assert run_of(shuffled, 30, "--cap", 500)["digests"] == run_of(PRESETS, 30, "--cap", 500)["digests"]
 
 
-@pytest.mark.section("3.4 Generator of a tick", door="library")
+@pytest.mark.section("3.4 Generator of a tick", interface="library")
 def test_3_4_the_seed_of_a_tick_follows_from_seed_and_tick() -> None:
     """`tick_seed = (seed * 1_000_003 + tick_index) & 0xFFFFFFFF`."""
     rows = [(42, 0), (42, 1), (1, 0), (4_294_967_295, 7)]
@@ -228,7 +228,7 @@ def test_3_4_the_seed_of_a_tick_follows_from_seed_and_tick() -> None:
     assert [tick_seed(*row) for row in rows] == [(seed * 1_000_003 + tick) & 0xFFFFFFFF for seed, tick in rows]
 
 
-@pytest.mark.section("3.4 Pause", door="HTTP")
+@pytest.mark.section("3.4 Pause", interface="HTTP")
 async def test_3_4_a_pause_does_not_shift_the_random_sequence(tmp_path: Path) -> None:
     """The plan of a tick depends on seed and tick alone: a pause does not change a run."""
     async with simulator(tmp_path / "data", QUICK) as sim:
@@ -247,7 +247,7 @@ async def test_3_4_a_pause_does_not_shift_the_random_sequence(tmp_path: Path) ->
 # 4 Intensity
 
 
-@pytest.mark.section("4.1 Intensity of zero", door="HTTP")
+@pytest.mark.section("4.1 Intensity of zero", interface="HTTP")
 async def test_4_1_at_zero_percent_the_run_continues_without_domain_events(tmp_path: Path) -> None:
     """At 0 % nothing is planned and no domain event is sent, but time advances and `run_status` continues."""
     quick = {"clearing_every_n_ticks": "1", "amount_cap": "500"}
@@ -263,7 +263,7 @@ async def test_4_1_at_zero_percent_the_run_continues_without_domain_events(tmp_p
     assert (status["state"], status["attempts_total"]) == ("running", 0)
 
 
-@pytest.mark.section("4.2 Budget of a tick", door="command line")
+@pytest.mark.section("4.2 Budget of a tick", interface="command line")
 @pytest.mark.parametrize(
     ("percent", "most", "tried"), [(100, 20, 20), (65, 20, 13), (99, 20, 19), (4, 20, 0), (50, 8, 4)]
 )
@@ -281,7 +281,7 @@ def test_4_2_the_budget_is_the_share_of_the_most_actions_rounded_down(
     )
 
 
-@pytest.mark.section("4.2 Defaults", door="command line")
+@pytest.mark.section("4.2 Defaults", interface="command line")
 def test_4_2_the_printed_settings_are_the_defaults(run_of: Callable[..., Told]) -> None:
     """The names and default values that the specification prints are those of a run without any setting."""
     printed, defaults = example("settings"), effective(Settings())
@@ -293,7 +293,7 @@ def test_4_2_the_printed_settings_are_the_defaults(run_of: Callable[..., Told]) 
     assert given["digests"] == plain["digests"]
 
 
-@pytest.mark.section("4.3 Payments in flight", door="command line")
+@pytest.mark.section("4.3 Payments in flight", interface="command line")
 def test_4_3_no_more_calls_are_in_flight_than_the_setting_allows(run_of: Callable[..., Told], tmp_path: Path) -> None:
     """SIMULATOR_REAL_MAX_IN_FLIGHT bounds the calls at the same time, 1 unless it is set; results and order stay."""
     file = tmp_path / "wire.json"
@@ -308,7 +308,7 @@ def test_4_3_no_more_calls_are_in_flight_than_the_setting_allows(run_of: Callabl
     assert found[1] == found[3]
 
 
-@pytest.mark.section("4.3 Payments a second", door="command line")
+@pytest.mark.section("4.3 Payments a second", interface="command line")
 def test_4_3_a_core_receives_no_more_payments_a_second_than_the_limit(
     run_of: Callable[..., Told], tmp_path: Path
 ) -> None:
@@ -322,7 +322,7 @@ def test_4_3_a_core_receives_no_more_payments_a_second_than_the_limit(
     assert all(later - earlier >= 1 for earlier, later in zip(core.arrivals, core.arrivals[4:], strict=False))
 
 
-@pytest.mark.section("4.3 Actions above a limit", door="HTTP")
+@pytest.mark.section("4.3 Actions above a limit", interface="HTTP")
 async def test_4_3_actions_above_the_limit_wait_and_queue_depth_counts_them(tmp_path: Path) -> None:
     """Actions above a limit wait for the next tick; `queue_depth` in the status and on the stream counts them."""
     settings = {"max_payments_per_sec": "2", "actions_per_tick_max": "5"}
@@ -340,7 +340,7 @@ async def test_4_3_actions_above_the_limit_wait_and_queue_depth_counts_them(tmp_
     assert streamed["queue_depth"] == status["queue_depth"]
 
 
-@pytest.mark.section("4.3 Errors that end a run", door="command line")
+@pytest.mark.section("4.3 Errors that end a run", interface="command line")
 @pytest.mark.parametrize(
     ("settings", "code", "errors"),
     [((), "PAYMENT_TIMEOUT", 5), (("max_timeouts_per_tick=0", "max_errors_total=7"), "INTERNAL_ERROR", 7)],
@@ -373,7 +373,7 @@ def pendula_says(pendula: Program, *arguments: object) -> tuple[int, str]:
 # 5 Actions
 
 
-@pytest.mark.section("5.1 Payment attempt", door="HTTP")
+@pytest.mark.section("5.1 Payment attempt", interface="HTTP")
 async def test_5_1_a_payment_attempt_is_made_published_and_counted(tmp_path: Path) -> None:
     """An attempt has a sender, a receiver, an equivalent and an amount; its result is published and counted."""
     async with simulator(tmp_path / "data") as sim:
@@ -389,7 +389,7 @@ async def test_5_1_a_payment_attempt_is_made_published_and_counted(tmp_path: Pat
     assert status["rejected_total"] == len(events) - len(made_ones)
 
 
-@pytest.mark.section("5.1 Clearing attempt", door="HTTP")
+@pytest.mark.section("5.1 Clearing attempt", interface="HTTP")
 async def test_5_1_a_clearing_is_announced_before_it_runs(tmp_path: Path) -> None:
     """A clearing emits `clearing.plan`, then `clearing.done` with the same plan."""
     async with simulator(tmp_path / "data") as sim:
@@ -403,7 +403,7 @@ async def test_5_1_a_clearing_is_announced_before_it_runs(tmp_path: Path) -> Non
     assert events[1]["cleared_amount"] == "2.50"
 
 
-@pytest.mark.section("5.1 Static cadence", door="command line")
+@pytest.mark.section("5.1 Static cadence", interface="command line")
 @pytest.mark.parametrize(("setting", "every"), [((), 25), (("--set", "SIMULATOR_CLEARING_EVERY_N_TICKS=10"), 10)])
 def test_5_1_the_static_policy_clears_at_a_fixed_interval_of_ticks(
     run_of: Callable[..., Told], setting: tuple[str, ...], every: int
@@ -415,7 +415,7 @@ def test_5_1_the_static_policy_clears_at_a_fixed_interval_of_ticks(
     assert {(row["tick"] % every, row["reason"]) for row in told["clearing"]} == {(0, "STATIC_CADENCE")}
 
 
-@pytest.mark.section("5.1 Adaptive policy", door="command line")
+@pytest.mark.section("5.1 Adaptive policy", interface="command line")
 def test_5_1_the_adaptive_policy_decides_at_every_tick_from_its_signals(
     run_of: Callable[..., Told], tmp_path: Path
 ) -> None:
@@ -436,7 +436,7 @@ def test_5_1_the_adaptive_policy_decides_at_every_tick_from_its_signals(
     assert any(one["clearing_cost_ms"] > 0 for one in decisions)
 
 
-@pytest.mark.section("5.1 Settings of the adaptive policy", door="library")
+@pytest.mark.section("5.1 Settings of the adaptive policy", interface="library")
 def test_5_1_depth_and_budget_grow_with_the_rate() -> None:
     """Between the two thresholds depth and time budget grow in proportion, and a global ceiling is hard."""
     from pendula.credit.state.clearing_policy import AdaptivePolicy
@@ -458,7 +458,7 @@ def test_5_1_depth_and_budget_grow_with_the_rate() -> None:
 # 6 Profiles
 
 
-@pytest.mark.section("6 Profiles", door="command line")
+@pytest.mark.section("6 Profiles", interface="command line")
 def test_6_amounts_are_bounded_by_line_cap_and_profile(run_of: Callable[..., Told], tmp_path: Path) -> None:
     """`amount <= min(trustline.limit, SIMULATOR_REAL_AMOUNT_CAP, amount_model.max)`; the cap is 3.00 by default."""
     wide = ("--set", "behaviorProfiles[*].props.amount_model.UAH.max=5", "--set", "trustlines[*].limit=2.75")
@@ -470,7 +470,7 @@ def test_6_amounts_are_bounded_by_line_cap_and_profile(run_of: Callable[..., Tol
         assert max(amounts) <= Decimal(most)
 
 
-@pytest.mark.section("6 Prefix stability", door="library")
+@pytest.mark.section("6 Prefix stability", interface="library")
 def test_6_a_smaller_intensity_plans_a_prefix() -> None:
     """The plan follows from seed and tick, and a smaller intensity plans the first actions of a larger one."""
     settings = changed(Settings(), {"amount_cap": "500"})
@@ -480,7 +480,7 @@ def test_6_a_smaller_intensity_plans_a_prefix() -> None:
         assert planner.plan(42, tick, 5) == large[:5]
 
 
-@pytest.mark.section("6.1 Presets by profile id", door="command line")
+@pytest.mark.section("6.1 Presets by profile id", interface="command line")
 def test_6_1_the_six_ids_are_presets_and_rules_are_ignored(run_of: Callable[..., Told], tmp_path: Path) -> None:
     """The six ids of the specification have their own rates, amounts and receivers; `rules` can be ignored."""
     run_of(PRESETS, 200, "--cap", 500, "--out", tmp_path)
@@ -496,7 +496,7 @@ def test_6_1_the_six_ids_are_presets_and_rules_are_ignored(run_of: Callable[...,
     assert preset["digests"]["plan"] != plain["digests"]["plan"]
 
 
-@pytest.mark.section("6.2 Probability by intensity", door="library")
+@pytest.mark.section("6.2 Probability by intensity", interface="library")
 @pytest.mark.parametrize(
     ("percent", "chance"),
     [(0, 0), (25, Decimal("0.1")), (50, Decimal("0.2")), (75, Decimal("0.5")), (100, Decimal("0.8"))],
@@ -508,7 +508,7 @@ def test_6_2_the_chance_of_a_payment_follows_from_profile_and_intensity(percent:
     assert planner.by_profile["neighbour"].rate(percent) == float(chance)
 
 
-@pytest.mark.section("6.2 Cluster bias", door="command line")
+@pytest.mark.section("6.2 Cluster bias", interface="command line")
 def test_6_2_the_bias_sets_the_share_of_receivers_in_the_own_group(run_of: Callable[..., Told], tmp_path: Path) -> None:
     """With the chance `cluster_bias` the receiver is of the sender's group, otherwise of the others."""
     run_of(CHOICE, 20, "--out", tmp_path)
@@ -518,7 +518,7 @@ def test_6_2_the_bias_sets_the_share_of_receivers_in_the_own_group(run_of: Calla
     assert pairs == {("ann", True), ("bea", True), ("cid", True), ("dan", False)}
 
 
-@pytest.mark.section("6.2 Amounts", door="command line")
+@pytest.mark.section("6.2 Amounts", interface="command line")
 def test_6_2_amounts_are_lognormal_normal_or_triangular_texts(run_of: Callable[..., Told], tmp_path: Path) -> None:
     """Amounts are drawn log-normal, normal or triangular, and are written as exact decimal texts."""
     found = {}
@@ -538,7 +538,7 @@ def test_6_2_amounts_are_lognormal_normal_or_triangular_texts(run_of: Callable[.
 # 7 The payment engine
 
 
-@pytest.mark.section("7 Calls of the core", door="HTTP")
+@pytest.mark.section("7 Calls of the core", interface="HTTP")
 async def test_7_a_run_calls_a_real_core_for_payments_and_clearing(tmp_path: Path) -> None:
     """The runner calls the endpoints of a core for payments and clearing, each call with its own key."""
     settings = {"clearing_every_n_ticks": "3", "amount_cap": "3"}
@@ -555,7 +555,7 @@ async def test_7_a_run_calls_a_real_core_for_payments_and_clearing(tmp_path: Pat
     assert status["errors_total"] == 0
 
 
-@pytest.mark.section("7 Refusals", door="HTTP")
+@pytest.mark.section("7 Refusals", interface="HTTP")
 async def test_7_a_refusal_does_not_end_a_run(tmp_path: Path) -> None:
     """A payment without a route or above a limit fails with an event, and the run continues."""
     scenario = example("circle")
@@ -572,7 +572,7 @@ async def test_7_a_refusal_does_not_end_a_run(tmp_path: Path) -> None:
     assert codes == ["ROUTING_NO_CAPACITY", "PARTICIPANT_NOT_FOUND"]
 
 
-@pytest.mark.section("7 Timeouts", door="command line")
+@pytest.mark.section("7 Timeouts", interface="command line")
 def test_7_a_core_that_does_not_answer_in_time_ends_the_run(pendula: Program, tmp_path: Path) -> None:
     """Time limits and retries are set; technical errors are counted, and too many put the run into `error`."""
     file, folder = tmp_path / "wire.json", tmp_path / "out"
@@ -594,7 +594,7 @@ def test_7_a_core_that_does_not_answer_in_time_ends_the_run(pendula: Program, tm
 # 8 Events and metrics
 
 
-@pytest.mark.section("8.1 What has to be emitted", door="HTTP")
+@pytest.mark.section("8.1 What has to be emitted", interface="HTTP")
 async def test_8_1_run_status_is_sent_at_every_heartbeat_and_at_the_end(tmp_path: Path) -> None:
     """`run_status` is emitted regularly; an error of the run shows in its state and `last_error`."""
     hasty = {"routing_timeout_ms": "1", "work_units_per_ms": "1"}
@@ -607,7 +607,7 @@ async def test_8_1_run_status_is_sent_at_every_heartbeat_and_at_the_end(tmp_path
     assert (events[-1]["state"], events[-1]["last_error"]["code"]) == ("error", "PAYMENT_TIMEOUT")
 
 
-@pytest.mark.section("8.1 Debug ticks", door="HTTP")
+@pytest.mark.section("8.1 Debug ticks", interface="HTTP")
 async def test_8_1_a_tick_event_is_sent_only_on_request(tmp_path: Path) -> None:
     """A `tick` event is for debugging: there is none unless the run asks for it."""
     async with simulator(tmp_path / "data") as sim:
@@ -623,7 +623,7 @@ async def test_8_1_a_tick_event_is_sent_only_on_request(tmp_path: Path) -> None:
     assert counts == [False, True]
 
 
-@pytest.mark.section("8.2 Best effort", door="command line")
+@pytest.mark.section("8.2 Best effort", interface="command line")
 def test_8_2_without_clearing_no_clearing_event_is_sent(run_of: Callable[..., Told], tmp_path: Path) -> None:
     """`clearing.plan` and `clearing.done` are sent if clearing is on and clears something."""
     run_of(PRESETS, 60, "--cap", 500, "--set", "CLEARING_ENABLED=false", "--out", tmp_path)
@@ -631,7 +631,7 @@ def test_8_2_without_clearing_no_clearing_event_is_sent(run_of: Callable[..., To
     assert {event["type"] for event in lines_of(tmp_path)} - {"tx.failed"} == {"tx.updated"}
 
 
-@pytest.mark.section("8.3 ops_sec and queue_depth", door="HTTP")
+@pytest.mark.section("8.3 ops_sec and queue_depth", interface="HTTP")
 async def test_8_3_ops_sec_is_smoothed_and_queue_depth_is_zero_without_a_queue(tmp_path: Path) -> None:
     """`ops_sec` is the number of actions a second over the last seconds, `queue_depth` the length of the queue or 0."""
     async with simulator(tmp_path / "data") as sim:
@@ -644,7 +644,7 @@ async def test_8_3_ops_sec_is_smoothed_and_queue_depth_is_zero_without_a_queue(t
 # 9 What can be tested
 
 
-@pytest.mark.section("9 Number of attempts (SB-08)", door="command line")
+@pytest.mark.section("9 Number of attempts (SB-08)", interface="command line")
 def test_9_a_fixed_seed_gives_the_expected_number_of_attempts(run_of: Callable[..., Told], tmp_path: Path) -> None:
     """With a fixed seed and a simple scenario, N ticks attempt the expected number of payments."""
     minimal = {
@@ -660,7 +660,7 @@ def test_9_a_fixed_seed_gives_the_expected_number_of_attempts(run_of: Callable[.
     assert run_of(file, 5, "--seed", 42)["counters"]["attempts_total"] == 100
 
 
-@pytest.mark.section("9 Same actions (SB-NF-04)", door="HTTP")
+@pytest.mark.section("9 Same actions (SB-NF-04)", interface="HTTP")
 async def test_9_two_runs_of_one_seed_plan_the_same_and_end_the_same(tmp_path: Path) -> None:
     """Two runs of one seed have the same internal actions, over HTTP, on the command line and in the library."""
     document = from_value(example("presets"))

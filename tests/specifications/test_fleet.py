@@ -124,7 +124,7 @@ def profile(tmp_path: Path, **safety: Any) -> Path:
     return file
 
 
-@pytest.mark.section("3.3 Assumptions", door="command line")
+@pytest.mark.section("3.3 Assumptions", interface="command line")
 def test_3_3_pick_and_drop_are_nodes(tmp_path: Path) -> None:
     """A task picks and drops in nodes of the graph; one that names anything else cannot start."""
     file = tmp_path / "lost.yaml"
@@ -135,7 +135,7 @@ def test_3_3_pick_and_drop_are_nodes(tmp_path: Path) -> None:
     assert "A->B" in json.dumps(refused)
 
 
-@pytest.mark.section("4.1 Units and time", door="HTTP")
+@pytest.mark.section("4.1 Units and time", interface="HTTP")
 @pytest.mark.anyio
 async def test_4_1_positions_are_metres_angles_radians_speeds_metres_a_second(tmp_path: Path) -> None:
     """Every interface has metres, radians, metres a second and whole milliseconds."""
@@ -150,7 +150,7 @@ async def test_4_1_positions_are_metres_angles_radians_speeds_metres_a_second(tm
     assert (fault["path"], fault["allowed"]) == ("$.v", ["-100 to 100 m/s"])
 
 
-@pytest.mark.section("4.1 Units and time", door="command line")
+@pytest.mark.section("4.1 Units and time", interface="command line")
 def test_4_1_tests_run_in_virtual_time() -> None:
     """A simulated run has its own time: its ticks are a period apart, whatever the clock of the machine."""
     times = [state["nowMs"] for state in states(SILENT)]
@@ -158,7 +158,7 @@ def test_4_1_tests_run_in_virtual_time() -> None:
     assert times == [100 * tick for tick in range(len(times))]
 
 
-@pytest.mark.section("4.3 Truck geometry", door="command line")
+@pytest.mark.section("4.3 Truck geometry", interface="command line")
 def test_4_3_a_truck_has_head_tail_and_width(tmp_path: Path) -> None:
     """A truck is its pivot between the front wheels with head, tail and width; all of them are required."""
     form = json.loads((GOLDEN / "RobotProfile.json").read_text(encoding="utf-8"))
@@ -172,7 +172,7 @@ def test_4_3_a_truck_has_head_tail_and_width(tmp_path: Path) -> None:
         assert member in refused
 
 
-@pytest.mark.section("5.1 Safety parameters", door="command line")
+@pytest.mark.section("5.1 Safety parameters", interface="command line")
 @pytest.mark.parametrize(
     "member",
     [
@@ -187,7 +187,7 @@ def test_5_1_every_margin_is_reported(tmp_path: Path, member: str) -> None:
     assert member in refused
 
 
-@pytest.mark.section("5.1 Safety parameters", door="command line")
+@pytest.mark.section("5.1 Safety parameters", interface="command line")
 @pytest.mark.parametrize("member", ["localizationErrorM", "trackingErrorM"])
 def test_5_1_an_error_bound_names_its_source(tmp_path: Path, member: str) -> None:
     """The bounds of localization and tracking errors carry their source: measured, assumed or of a profile."""
@@ -198,7 +198,7 @@ def test_5_1_an_error_bound_names_its_source(tmp_path: Path, member: str) -> Non
     assert "source" in refused
 
 
-@pytest.mark.section("5.5 Safety stop and traffic hold", door="command line")
+@pytest.mark.section("5.5 Safety stop and traffic hold", interface="command line")
 def test_5_5_reasons_to_stop_are_distinguished() -> None:
     """A truck that waits for another one is in TRAFFIC_HOLD; a silent one is OFFLINE; the log has the reason."""
     last = states(SILENT)[-1]
@@ -207,7 +207,7 @@ def test_5_5_reasons_to_stop_are_distinguished() -> None:
     assert result(last, "R2")["holdReason"] == "TRAFFIC_HOLD"
 
 
-@pytest.mark.section("6.2 Map compiler: input and output", door="command line")
+@pytest.mark.section("6.2 Map compiler: input and output", interface="command line")
 def test_6_2_a_compiled_map_has_nodes_edges_groups_and_conflicts(tmp_path: Path) -> None:
     """From graph, trucks and parameters the compiler makes an artifact with nodes, edges and their lengths and
     polylines, edge groups, conflicts and critical sections."""
@@ -223,7 +223,7 @@ def test_6_2_a_compiled_map_has_nodes_edges_groups_and_conflicts(tmp_path: Path)
     assert {"conflicts", "edgeConflictGroups", "criticalSections", "nodeZones"} <= set(form)
 
 
-@pytest.mark.section("6.3 Parametrization by arc length", door="command line")
+@pytest.mark.section("6.3 Parametrization by arc length", interface="command line")
 def test_6_3_a_curve_is_a_polyline_with_a_length(tmp_path: Path) -> None:
     """A Bézier edge has a length along its arc, longer than the straight line, and a polyline of small steps."""
     curve = {"id": "1", "start": "A", "end": "B", "className": "Bezier", "props": {"direction": "both"}}
@@ -236,7 +236,7 @@ def test_6_3_a_curve_is_a_polyline_with_a_length(tmp_path: Path) -> None:
     assert len(edge["polyline"]) > 12 / 0.2
 
 
-@pytest.mark.section("6.4 Edge groups", door="command line")
+@pytest.mark.section("6.4 Edge groups", interface="command line")
 def test_6_4_both_directions_share_a_group_whatever_the_order_of_the_file(tmp_path: Path) -> None:
     """A corridor has one key for both directions, made of the names of its ends in order."""
     edge = {"id": "1", "start": "B", "end": "A", "props": {"direction": "both"}}
@@ -246,7 +246,7 @@ def test_6_4_both_directions_share_a_group_whatever_the_order_of_the_file(tmp_pa
     assert [group["edgeGroupKey"] for group in json.loads(out.read_bytes())["edgeGroups"]] == ["A<->B"]
 
 
-@pytest.mark.section("6.7 Validation of maps", door="command line")
+@pytest.mark.section("6.7 Validation of maps", interface="command line")
 @pytest.mark.parametrize(
     ("members", "code"),
     [
@@ -277,7 +277,7 @@ def test_6_7_faults_of_a_map_are_found(tmp_path: Path, members: dict[str, Any], 
     assert code in form
 
 
-@pytest.mark.section("6.8 Versions of compiled maps", door="command line")
+@pytest.mark.section("6.8 Versions of compiled maps", interface="command line")
 def test_6_8_a_compiled_map_carries_its_hashes_and_version(tmp_path: Path) -> None:
     """The artifact has mapHash, compilerVersion and robotProfileHash; other trucks make another hash."""
     forms = []
@@ -293,7 +293,7 @@ def test_6_8_a_compiled_map_carries_its_hashes_and_version(tmp_path: Path) -> No
     assert one["robotProfileHash"] != other["robotProfileHash"]
 
 
-@pytest.mark.section("7.1 Snap to the geometry", door="command line")
+@pytest.mark.section("7.1 Snap to the geometry", interface="command line")
 def test_7_1_a_truck_can_start_in_the_middle_of_an_edge(tmp_path: Path) -> None:
     """The planner snaps to the nearest point of an edge, not to the nearest node: a truck that stands on an edge has
     its position along it."""
@@ -308,7 +308,7 @@ def test_7_1_a_truck_can_start_in_the_middle_of_an_edge(tmp_path: Path) -> None:
     assert 2.4 < progress["sOnSegmentM"] < 2.8
 
 
-@pytest.mark.section("7.2 RoutePlan", door="command line")
+@pytest.mark.section("7.2 RoutePlan", interface="command line")
 def test_7_2_a_route_has_segments_with_geometry_style_and_revision() -> None:
     """A route names its segments in order with key, group, length, geometry and style, and has an id and a revision."""
     lines = pendula("fleet", "export", ran(PREEMPTED)[1], "--upto", 3).splitlines()
@@ -325,7 +325,7 @@ def test_7_2_a_route_has_segments_with_geometry_style_and_revision() -> None:
     assert (routes[0]["routeId"], routes[0]["revision"]) == ("route-R1-1", 1)
 
 
-@pytest.mark.section("9.1 Names of resources", door="command line")
+@pytest.mark.section("9.1 Names of resources", interface="command line")
 def test_9_1_resources_have_the_names_of_their_kinds() -> None:
     """The resources of a truck are named EDGE_GROUP:…, NODE:…, CONFLICT:… or CS:…."""
     lines = pendula("fleet", "export", ran(SILENT)[1], "--tick", 60, "--upto", 60).splitlines()
@@ -378,7 +378,7 @@ expect:
 """
 
 
-@pytest.mark.section("7.3 Replanning", door="command line")
+@pytest.mark.section("7.3 Replanning", interface="command line")
 def test_7_3_a_change_of_the_map_reroutes_a_truck() -> None:
     """A route is planned again when something happens, such as a change of the map, and not in every tick."""
     robots = [state["robots"][0] for state in states(CLOSED_LANE)]
@@ -392,7 +392,7 @@ def test_7_3_a_change_of_the_map_reroutes_a_truck() -> None:
     assert printed_json("fleet", "replay", ran(CLOSED_LANE)[1])["firstDifference"] is None
 
 
-@pytest.mark.section("7.3 Replanning", door="HTTP")
+@pytest.mark.section("7.3 Replanning", interface="HTTP")
 @pytest.mark.anyio
 async def test_7_3_an_operator_closes_and_opens_places_of_a_served_fleet(tmp_path: Path) -> None:
     """The map of a running fleet changes by closing and opening places; closed places and their reasons are public."""
@@ -419,7 +419,7 @@ async def test_7_3_an_operator_closes_and_opens_places_of_a_served_fleet(tmp_pat
     assert (opened["accepted"], after["closings"]) == (True, [])
 
 
-@pytest.mark.section("10.2 What goes into a tick and comes out", door="command line")
+@pytest.mark.section("10.2 What goes into a tick and comes out", interface="command line")
 def test_10_2_a_tick_has_states_and_gives_locks_results_reasons_and_commands() -> None:
     """A tick has the states of the trucks, and gives who holds what, a result and a command for every truck."""
     state = states(SILENT)[100]
@@ -431,7 +431,7 @@ def test_10_2_a_tick_has_states_and_gives_locks_results_reasons_and_commands() -
     assert state["locks"]["nowMs"] == state["nowMs"]
 
 
-@pytest.mark.section("10.9 Parking and preemption", door="command line")
+@pytest.mark.section("10.9 Parking and preemption", interface="command line")
 def test_10_9_an_idle_truck_drives_to_its_rest_and_takes_a_task_at_the_next_node() -> None:
     """A truck without a task drives to its rest node. It takes a new task at the next node beyond
     its grant, never in the middle of an edge."""
@@ -449,7 +449,7 @@ def test_10_9_an_idle_truck_drives_to_its_rest_and_takes_a_task_at_the_next_node
     assert form["tasks"] == {"done": 1, "held": 0, "open": 0}
 
 
-@pytest.mark.section("11.1 Phases of a task", door="command line")
+@pytest.mark.section("11.1 Phases of a task", interface="command line")
 def test_11_1_a_task_goes_to_the_pick_loads_goes_to_the_drop_and_unloads() -> None:
     """A task is: to the pick, loading, to the drop, unloading, in this order; loading has no fixed time."""
     phases = [robot(state, "R1")["task"]["phase"] for state in states(PREEMPTED)]
@@ -460,7 +460,7 @@ def test_11_1_a_task_goes_to_the_pick_loads_goes_to_the_drop_and_unloads() -> No
     assert phases.count("LOADING") >= 20
 
 
-@pytest.mark.section("11.2 Which truck gets a task", door="HTTP")
+@pytest.mark.section("11.2 Which truck gets a task", interface="HTTP")
 @pytest.mark.anyio
 async def test_11_2_the_nearest_truck_gets_the_task_and_names_decide_between_equals(tmp_path: Path) -> None:
     """A ready task is assigned to the idle truck with the shortest way to its pick; between equals the name decides."""
@@ -499,7 +499,7 @@ async def test_11_2_the_nearest_truck_gets_the_task_and_names_decide_between_equ
     assert found["robot_id"] == "R1"
 
 
-@pytest.mark.section("11.3 Locks while a truck loads", door="command line")
+@pytest.mark.section("11.3 Locks while a truck loads", interface="command line")
 def test_11_3_a_truck_that_loads_holds_its_node() -> None:
     """A truck holds its node while it loads or unloads."""
     loading = [state for state in states(PREEMPTED) if robot(state, "R1")["task"]["phase"] == "LOADING"]
@@ -508,7 +508,7 @@ def test_11_3_a_truck_that_loads_holds_its_node() -> None:
     assert all("NODE:A" in held(state, "R1") for state in loading)
 
 
-@pytest.mark.section("12.1 Rolling target", door="command line")
+@pytest.mark.section("12.1 Rolling target", interface="command line")
 def test_12_1_a_command_names_a_point_ahead_on_the_route() -> None:
     """Each tick commands a target on its route to every truck, no farther ahead than rtpLookaheadM."""
     commands = [one for state in states(PREEMPTED) for one in state["commands"] if one["mode"] == "GO"]
@@ -517,7 +517,7 @@ def test_12_1_a_command_names_a_point_ahead_on_the_route() -> None:
     assert all(0 < Decimal(str(one["targetS"])) - Decimal(str(one["currentS"])) <= 3 for one in commands)
 
 
-@pytest.mark.section("12.2 The target and the hold point", door="command line")
+@pytest.mark.section("12.2 The target and the hold point", interface="command line")
 def test_12_2_no_target_lies_behind_the_hold_point() -> None:
     """A target is never beyond the hold point of the same tick."""
     for state in states(SILENT):
@@ -526,7 +526,7 @@ def test_12_2_no_target_lies_behind_the_hold_point() -> None:
             assert hold is None or command["targetS"] <= max(hold["sOnRouteM"], command["currentS"])
 
 
-@pytest.mark.section("12.4 Stop and pause", door="command line")
+@pytest.mark.section("12.4 Stop and pause", interface="command line")
 def test_12_4_a_silent_truck_is_commanded_to_stop() -> None:
     """A truck that is OFFLINE gets no target ahead but STOP."""
     last = next(one for one in states(SILENT)[-1]["commands"] if one["robotId"] == "R1")
@@ -534,7 +534,7 @@ def test_12_4_a_silent_truck_is_commanded_to_stop() -> None:
     assert (last["mode"], last["targetS"]) == ("STOP", last["currentS"])
 
 
-@pytest.mark.section("13.1 Pose jump", door="command line")
+@pytest.mark.section("13.1 Pose jump", interface="command line")
 def test_13_1_a_pose_jump_stops_the_truck_and_releases_nothing() -> None:
     """A pose that changes more than a truck can drive stops it with an alert and releases nothing; once poses are
     steady it continues."""
@@ -548,7 +548,7 @@ def test_13_1_a_pose_jump_stops_the_truck_and_releases_nothing() -> None:
     assert result(states(JUMP)[-1], "R1")["holdReason"] == "NONE"
 
 
-@pytest.mark.section("13.2 Offline", door="command line")
+@pytest.mark.section("13.2 Offline", interface="command line")
 def test_13_2_a_silent_truck_is_offline_and_keeps_its_locks() -> None:
     """A truck whose status is older than robotOfflineMs is OFFLINE in its state and raises an alert, none of its locks
     is released, and the others wait."""
@@ -563,7 +563,7 @@ def test_13_2_a_silent_truck_is_offline_and_keeps_its_locks() -> None:
     assert result(last, "R2")["blocker"]["blockerRobotId"] == "R1"
 
 
-@pytest.mark.section("13.2 Offline", door="HTTP")
+@pytest.mark.section("13.2 Offline", interface="HTTP")
 @pytest.mark.anyio
 async def test_13_2_a_truck_that_never_reported_raises_the_alert_too(tmp_path: Path) -> None:
     """A real truck that never reports raises the same alert after the same time."""
@@ -577,7 +577,7 @@ async def test_13_2_a_truck_that_never_reported_raises_the_alert_too(tmp_path: P
     assert alerts[0]["code"] == "ROBOT_OFFLINE"
 
 
-@pytest.mark.section("13.2 Offline", door="HTTP")
+@pytest.mark.section("13.2 Offline", interface="HTTP")
 @pytest.mark.anyio
 async def test_13_2_an_operator_can_clear_relocate_and_force_a_release(tmp_path: Path) -> None:
     """The interface has CLEAR_FAULT, RELOCATE and FORCE_RELEASE; a forced release needs a confirmation."""
@@ -598,7 +598,7 @@ async def test_13_2_an_operator_can_clear_relocate_and_force_a_release(tmp_path:
     assert "UNKNOWN_ACTION" not in codes.values()
 
 
-@pytest.mark.section("14.1 Snapshots on disk", door="command line")
+@pytest.mark.section("14.1 Snapshots on disk", interface="command line")
 def test_14_1_every_tick_is_in_the_log_with_states_routes_locks_reasons_and_commands() -> None:
     """The log gives for each tick its time, the state of every truck, id and revision of its route, the locks, why
     it stands and for which truck, and its command."""
@@ -612,7 +612,7 @@ def test_14_1_every_tick_is_in_the_log_with_states_routes_locks_reasons_and_comm
     assert last["commands"][0]["seq"] == 300
 
 
-@pytest.mark.section("14.2 Replay", door="command line")
+@pytest.mark.section("14.2 Replay", interface="command line")
 def test_14_2_a_replayed_journal_gives_the_same_outcome() -> None:
     """A run is replayed from its log at full speed, and every tick equals the recorded one."""
     form = printed_json("fleet", "replay", ran(SILENT)[1])
@@ -620,7 +620,7 @@ def test_14_2_a_replayed_journal_gives_the_same_outcome() -> None:
     assert (form["ticks"], form["firstDifference"]) == (300, None)
 
 
-@pytest.mark.section("14.2 Replay", door="command line")
+@pytest.mark.section("14.2 Replay", interface="command line")
 def test_14_2_equal_inputs_give_equal_outputs(tmp_path: Path) -> None:
     """The same scenario and seed give the same digest."""
     file = tmp_path / "again.yaml"
@@ -629,7 +629,7 @@ def test_14_2_equal_inputs_give_equal_outputs(tmp_path: Path) -> None:
     assert printed_json("fleet", "run", file)["digest"] == ran(JUMP)[0]["digest"]
 
 
-@pytest.mark.section("15.2 Fast and parallel tests", door="library")
+@pytest.mark.section("15.2 Fast and parallel tests", interface="library")
 def test_15_2_runs_share_nothing() -> None:
     """Two simulations can run at once: they share no state, and no test waits for a clock."""
     from pendula.fleet.scenarios import Run, shipped
@@ -642,7 +642,7 @@ def test_15_2_runs_share_nothing() -> None:
     assert one.engine.state() == other.engine.state()
 
 
-@pytest.mark.section("15.3 Scenarios that must pass", door="command line")
+@pytest.mark.section("15.3 Scenarios that must pass", interface="command line")
 @pytest.mark.parametrize("name", [PREEMPTED, JUMP, SILENT], ids=["park-preempt", "pose jump", "offline"])
 def test_15_3_a_scenario_passes_an_independent_checker(name: str) -> None:
     """Each scenario ends as expected, and a checker that sees poses alone finds no overlapping envelopes."""
@@ -652,7 +652,7 @@ def test_15_3_a_scenario_passes_an_independent_checker(name: str) -> None:
     assert all(one["violations"] == 0 for one in form["invariants"].values())
 
 
-@pytest.mark.section("B1 RobotState", door="library")
+@pytest.mark.section("B1 RobotState", interface="library")
 @pytest.mark.parametrize(("number", "name"), list(enumerate(B)), ids=B)
 def test_b_the_printed_payloads_are_read_and_written_byte_for_byte(number: int, name: str) -> None:
     """Each printed payload is read by its contract, comments included, and written with the same members and
@@ -664,7 +664,7 @@ def test_b_the_printed_payloads_are_read_and_written_byte_for_byte(number: int, 
     assert parse(name, own) == parse(name, text)
 
 
-@pytest.mark.section("B1 RobotState", door="HTTP")
+@pytest.mark.section("B1 RobotState", interface="HTTP")
 @pytest.mark.anyio
 async def test_b1_a_truck_reports_with_the_unchanged_payload(tmp_path: Path) -> None:
     """A truck posts the printed state, and the fleet serves it in the same form and units."""
@@ -683,7 +683,7 @@ async def test_b1_a_truck_reports_with_the_unchanged_payload(tmp_path: Path) -> 
     assert (state["v"], state["lastStatusMs"], state["status"]) == (0.4, 123_456_789, "OK")
 
 
-@pytest.mark.section("B1 RobotState", door="command line")
+@pytest.mark.section("B1 RobotState", interface="command line")
 @pytest.mark.parametrize("name", B)
 def test_b_the_printed_payloads_are_checked_on_the_command_line(name: str) -> None:
     """A pasted payload is recognized by its members, and printed in canonical form."""
@@ -695,7 +695,7 @@ def test_b_the_printed_payloads_are_checked_on_the_command_line(name: str) -> No
     )
 
 
-@pytest.mark.section("B1 RobotState", door="library")
+@pytest.mark.section("B1 RobotState", interface="library")
 def test_b1_the_payload_becomes_exact_integers_inside() -> None:
     """Metres, radians and metres a second of the printed state become whole micrometres without loss."""
     state: Any = parse("RobotState", B1)
@@ -715,7 +715,7 @@ def members_of(form: Any, prefix: str = "") -> set[str]:
     )
 
 
-@pytest.mark.section("B2 LockResult", door="command line")
+@pytest.mark.section("B2 LockResult", interface="command line")
 def test_b2_a_blocked_result_has_the_printed_members() -> None:
     """The result of a truck that is blocked has blocker and hold point with the printed members."""
     blocked = result(states(SILENT)[-1], "R2")
@@ -725,7 +725,7 @@ def test_b2_a_blocked_result_has_the_printed_members() -> None:
     assert (blocked["ok"], blocked["holdReason"]) == (False, "TRAFFIC_HOLD")
 
 
-@pytest.mark.section("B3 LockSnapshot", door="HTTP")
+@pytest.mark.section("B3 LockSnapshot", interface="HTTP")
 @pytest.mark.anyio
 async def test_b3_the_locks_are_served_with_the_printed_members(tmp_path: Path) -> None:
     """The locks of a fleet are served now and at any tick, with the printed members."""
@@ -743,7 +743,7 @@ async def test_b3_the_locks_are_served_with_the_printed_members(tmp_path: Path) 
     assert (then["tick"], then["nowMs"]) == (5, 400)
 
 
-@pytest.mark.section("B3 LockSnapshot", door="command line")
+@pytest.mark.section("B3 LockSnapshot", interface="command line")
 def test_b3_the_locks_of_a_log_have_the_printed_members() -> None:
     """The locks of a tick in the log have the printed members, queues among them."""
     locks = states(SILENT)[-1]["locks"]

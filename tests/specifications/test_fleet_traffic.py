@@ -86,7 +86,7 @@ def until(run: Run, condition: Callable[[TickOutputs], bool]) -> TickOutputs:
 # -- 2: requirements ---
 
 
-@pytest.mark.section("2.1 Normative words", door="library")
+@pytest.mark.section("2.1 Normative words", interface="library")
 def test_2_1_if_no_decision_is_possible_all_trucks_stop_with_the_reason() -> None:
     """If a requirement cannot be met at run time, the system enters a safe mode: it stops and reports the reason."""
     run = scenario_run("hall")
@@ -103,7 +103,7 @@ def test_2_1_if_no_decision_is_possible_all_trucks_stop_with_the_reason() -> Non
 # -- 4 and 5: model and safety ---
 
 
-@pytest.mark.section("4.4 Safety envelope and following gap", door="library")
+@pytest.mark.section("4.4 Safety envelope and following gap", interface="library")
 def test_4_4_the_gap_is_separate_from_the_envelope() -> None:
     """The envelope always counts; the gap is a separate operating rule that can be 0 and never widens a shape."""
     wide = envelope_of(replace(FL_STD, min_following_gap_um=3_000_000))
@@ -113,7 +113,7 @@ def test_4_4_the_gap_is_separate_from_the_envelope() -> None:
     assert wide.spacing_um(MoveStyle.FORWARD, MoveStyle.FORWARD) - 3_000_000 == 4_400_000
 
 
-@pytest.mark.section("5.2 Safety envelope (S1)", door="command line")
+@pytest.mark.section("5.2 Safety envelope (S1)", interface="command line")
 @pytest.mark.parametrize("name", ["crossing", "near-lanes", "tail-swing", "follow"])
 def test_5_2_no_two_envelopes_ever_overlap(name: str) -> None:
     """At no instant do the envelopes of two trucks intersect, checked from poses alone in every tick."""
@@ -123,7 +123,7 @@ def test_5_2_no_two_envelopes_ever_overlap(name: str) -> None:
     assert [form["invariants"][one]["violations"] for one in RULES] == [0] * len(RULES)
 
 
-@pytest.mark.section("5.3 Turning radius and node lock (S2)", door="library")
+@pytest.mark.section("5.3 Turning radius and node lock (S2)", interface="library")
 def test_5_3_the_radius_of_a_node_lock_is_that_of_the_formula() -> None:
     """The locked disc reaches the farthest corner of the envelope around the pivot, margins counted once."""
     head, tail, side = 1.3 + 0.6 + 0.2, 1.7 + 0.4 + 0.2, 0.5 + 0.2 + 0.2
@@ -134,14 +134,14 @@ def test_5_3_the_radius_of_a_node_lock_is_that_of_the_formula() -> None:
     assert isclose(float(locked.radiusM), max(hypot(head, side), hypot(tail, side)), abs_tol=1e-6)
 
 
-@pytest.mark.section("5.3 Turning radius and node lock (S2)", door="command line")
+@pytest.mark.section("5.3 Turning radius and node lock (S2)", interface="command line")
 @pytest.mark.parametrize("name", ["crossing-turn", "crossing-every"])
 def test_5_3_a_locked_node_belongs_to_one_truck_alone(name: str) -> None:
     """While a truck holds a node lock, no other envelope enters its disc."""
     assert ran(name)["invariants"]["I-7"] == {"checked": ran(name)["invariants"]["I-2"]["checked"], "violations": 0}
 
 
-@pytest.mark.section("5.4 Swept envelope in bends (S3)", door="command line")
+@pytest.mark.section("5.4 Swept envelope in bends (S3)", interface="command line")
 def test_5_4_the_tail_swinging_out_of_a_bend_excludes_a_nearby_lane() -> None:
     """A lane that only the swinging tail reaches conflicts with the bend; one a little farther away does not."""
     near, apart = (ran(name)["metrics"]["waitMsByReason"] for name in ("tail-swing", "tail-swing-apart"))
@@ -150,7 +150,7 @@ def test_5_4_the_tail_swinging_out_of_a_bend_excludes_a_nearby_lane() -> None:
     assert apart == {}
 
 
-@pytest.mark.section("5.5 Safety stop and traffic hold", door="library")
+@pytest.mark.section("5.5 Safety stop and traffic hold", interface="library")
 def test_5_5_the_reasons_to_stand_are_distinguished() -> None:
     """Waiting in traffic, a stop for safety, a fault of the truck and silence are different hold reasons."""
     found = set()
@@ -168,7 +168,7 @@ def test_5_5_the_reasons_to_stand_are_distinguished() -> None:
 # -- 6: the map compiler, as far as it concerns traffic ---
 
 
-@pytest.mark.section("6.4 Edge groups with one direction", door="command line")
+@pytest.mark.section("6.4 Edge groups with one direction", interface="command line")
 def test_6_4_a_lane_is_driven_in_one_direction_at_a_time() -> None:
     """Both directions of a single lane share an edge group, which carries traffic one way at any moment."""
     form = ran("head-on")
@@ -178,7 +178,7 @@ def test_6_4_a_lane_is_driven_in_one_direction_at_a_time() -> None:
     assert form["metrics"]["swings"]["directionFlips"] <= 1
 
 
-@pytest.mark.section("6.5 Geometry conflicts", door="command line")
+@pytest.mark.section("6.5 Geometry conflicts", interface="command line")
 def test_6_5_lanes_that_run_close_together_exclude_each_other() -> None:
     """Two lanes without a common node conflict exactly where their swept areas overlap."""
     near, apart = (ran(name)["metrics"]["waitMsByReason"] for name in ("near-lanes", "near-lanes-apart"))
@@ -187,7 +187,7 @@ def test_6_5_lanes_that_run_close_together_exclude_each_other() -> None:
     assert apart == {}
 
 
-@pytest.mark.section("6.6 Critical sections (L1)", door="library")
+@pytest.mark.section("6.6 Critical sections (L1)", interface="library")
 def test_6_6_a_section_is_entered_only_with_its_token() -> None:
     """A truck in a critical section holds its token, and one truck holds it at a time."""
     run = scenario_run("spur")
@@ -215,7 +215,7 @@ def test_6_6_a_section_is_entered_only_with_its_token() -> None:
 # -- 8: the corridor ---
 
 
-@pytest.mark.section("8.1 Lookahead and lookback", door="library")
+@pytest.mark.section("8.1 Lookahead and lookback", interface="library")
 def test_8_1_the_corridor_reaches_as_far_as_the_lookahead() -> None:
     """A truck reserves its way up to `lookaheadM` ahead; another horizon is another reservation."""
     ahead = []
@@ -231,7 +231,7 @@ def test_8_1_the_corridor_reaches_as_far_as_the_lookahead() -> None:
     assert ahead[2] > 15
 
 
-@pytest.mark.section("8.1 Lookahead and lookback", door="library")
+@pytest.mark.section("8.1 Lookahead and lookback", interface="library")
 def test_8_1_the_reservation_of_a_follower_ends_where_the_lookback_begins() -> None:
     """Behind a truck `lookbackM` of its way stays reserved: a follower reserves up to there."""
     ends = []
@@ -243,7 +243,7 @@ def test_8_1_the_reservation_of_a_follower_ends_where_the_lookback_begins() -> N
     assert ends[1] < ends[0]
 
 
-@pytest.mark.section("8.1 Lookahead and lookback", door="library")
+@pytest.mark.section("8.1 Lookahead and lookback", interface="library")
 def test_8_1_the_digest_of_a_run_includes_the_horizon() -> None:
     """The scenario `hall` has another digest with another lookahead."""
     digests = set()
@@ -255,7 +255,7 @@ def test_8_1_the_digest_of_a_run_includes_the_horizon() -> None:
     assert len(digests) == 3
 
 
-@pytest.mark.section("8.2 Stopping distance (S4)", door="library")
+@pytest.mark.section("8.2 Stopping distance (S4)", interface="library")
 def test_8_2_the_stopping_distance_is_that_of_the_formula() -> None:
     """Braking, latency and the static margins, at the speed of the truck."""
     for v in (0.0, 0.4, 0.8, 1.2):
@@ -263,14 +263,14 @@ def test_8_2_the_stopping_distance_is_that_of_the_formula() -> None:
         assert isclose(stop_distance_um(FL_STD, round(v * 1e6)) / 1e6, expected, abs_tol=1e-5)
 
 
-@pytest.mark.section("8.2 Stopping distance (S4)", door="command line")
+@pytest.mark.section("8.2 Stopping distance (S4)", interface="command line")
 @pytest.mark.parametrize("name", ["crossing", "follow"])
 def test_8_2_every_truck_can_stop_before_its_hold_point(name: str) -> None:
     """A hold point is never closer than the stopping distance."""
     assert ran(name)["invariants"]["I-8"]["violations"] == 0
 
 
-@pytest.mark.section("8.2 Stopping distance (S5)", door="library")
+@pytest.mark.section("8.2 Stopping distance (S5)", interface="library")
 def test_8_2_a_too_short_lookahead_is_refused() -> None:
     """A fleet does not start with a lookahead below the stopping distance."""
     site = compile_map(scenes.straight_lane(), [FL_STD])
@@ -281,7 +281,7 @@ def test_8_2_a_too_short_lookahead_is_refused() -> None:
         Traffic.create(site, Fleet(()), [FL_STD], TrafficParams(lookahead_um=5_000_000))
 
 
-@pytest.mark.section("8.3 Part of an edge", door="command line")
+@pytest.mark.section("8.3 Part of an edge", interface="command line")
 def test_8_3_a_truck_reserves_a_part_of_an_edge() -> None:
     """A reservation is an interval of an edge, and a conflict ends it in the middle of the edge."""
     cut = [one["holdPoint"] for one, _, _ in results("follow") if not one["ok"] and one["robotId"] == "R2"]
@@ -289,7 +289,7 @@ def test_8_3_a_truck_reserves_a_part_of_an_edge() -> None:
     assert any(point["kind"] == "ON_EDGE" and 0 < point["sM"] < 30 for point in cut)
 
 
-@pytest.mark.section("8.4 Node locks in the corridor", door="library")
+@pytest.mark.section("8.4 Node locks in the corridor", interface="library")
 def test_8_4_with_that_policy_every_node_passed_is_locked() -> None:
     """With `nodeLockPolicy` every, the next node of the way is locked; otherwise those where a truck acts."""
     locked = []
@@ -303,7 +303,7 @@ def test_8_4_with_that_policy_every_node_passed_is_locked() -> None:
     assert dict(zip(NodeLockPolicy, locked, strict=True)) == {NodeLockPolicy.TURNING: False, NodeLockPolicy.EVERY: True}
 
 
-@pytest.mark.section("8.4 Node locks in the corridor", door="command line")
+@pytest.mark.section("8.4 Node locks in the corridor", interface="command line")
 def test_8_4_a_wait_for_a_node_lock_is_marked_as_a_node_entry() -> None:
     """A truck that waits for the lock of the node ahead has a hold point of kind AT_NODE_ENTRY."""
     waits = [one for one, _, _ in results("crossing-turn") if one["reasonCode"] == "WAIT_NODE"]
@@ -315,7 +315,7 @@ def test_8_4_a_wait_for_a_node_lock_is_marked_as_a_node_entry() -> None:
 # -- 9: resources and queues ---
 
 
-@pytest.mark.section("9.1 Resource ids", door="command line")
+@pytest.mark.section("9.1 Resource ids", interface="command line")
 @pytest.mark.parametrize("name", ["spur", "crossing-turn"])
 def test_9_1_resources_are_named_by_kind_and_id(name: str) -> None:
     """Every resource that a result names is `EDGE_GROUP:`, `NODE:`, `CONFLICT:` or `CS:` and an id."""
@@ -327,7 +327,7 @@ def test_9_1_resources_are_named_by_kind_and_id(name: str) -> None:
     assert all(one.split(":", 1)[1] for one in named)
 
 
-@pytest.mark.section("9.2 Policies of resources", door="library")
+@pytest.mark.section("9.2 Policies of resources", interface="library")
 def test_9_2_a_lane_takes_several_trucks_of_one_direction_and_a_node_takes_one() -> None:
     """A lane has a direction and spacing instead of a count; a node has room for one truck."""
     run = scenario_run("follow")
@@ -347,7 +347,7 @@ def test_9_2_a_lane_takes_several_trucks_of_one_direction_and_a_node_takes_one()
     assert most == 2
 
 
-@pytest.mark.section("9.3 Queues and fairness (L2)", door="library")
+@pytest.mark.section("9.3 Queues and fairness (L2)", interface="library")
 def test_9_3_class_then_age_of_the_request_then_id() -> None:
     """The higher class is first, then the older request, then the smaller robot id."""
     run = scenario_run("hall")
@@ -359,7 +359,7 @@ def test_9_3_class_then_age_of_the_request_then_id() -> None:
     assert [one.robot_id for one in order_of([a, b, c, d], None, frozenset(), 500)] == ["R3", "R4", "R2", "R1"]
 
 
-@pytest.mark.section("9.3 Queues and fairness (L2)", door="library")
+@pytest.mark.section("9.3 Queues and fairness (L2)", interface="library")
 def test_9_3_waiting_raises_the_rank_up_to_a_common_cap() -> None:
     """A truck on its way to park reaches the rank of one with a task, and none outranks another forever."""
     run = scenario_run("hall")
@@ -373,7 +373,7 @@ def test_9_3_waiting_raises_the_rank_up_to_a_common_cap() -> None:
     assert ranks == [[10, 15, 30], [20, 25, 30]]
 
 
-@pytest.mark.section("9.4 Atomic ticks (I1)", door="command line")
+@pytest.mark.section("9.4 Atomic ticks (I1)", interface="command line")
 def test_9_4_equal_inputs_give_equal_outcomes() -> None:
     """Two runs of one scenario have the same digest; the order of inputs never matters."""
     first = ran("crossing")["digest"]
@@ -385,7 +385,7 @@ def test_9_4_equal_inputs_give_equal_outcomes() -> None:
 # -- 10: deterministic corridor locking ---
 
 
-@pytest.mark.section("10.1 Who holds keeps, the others cut short", door="library")
+@pytest.mark.section("10.1 Who holds keeps, the others cut short", interface="library")
 def test_10_1_nothing_is_taken_from_a_truck_that_holds_it() -> None:
     """In a conflict the holder keeps its grant and the other truck stops before the conflict."""
     run = scenario_run("crossing")
@@ -398,7 +398,7 @@ def test_10_1_nothing_is_taken_from_a_truck_that_holds_it() -> None:
     assert run.measures.violations == {}
 
 
-@pytest.mark.section("10.1 Who holds keeps, the others cut short", door="library")
+@pytest.mark.section("10.1 Who holds keeps, the others cut short", interface="library")
 def test_10_1_a_reservation_yields_to_a_truck_that_needs_the_place_now() -> None:
     """A reservation beyond the immediate need of a truck never makes another one wait."""
     run = scenario_run("crossing", lookahead_um=30_000_000)
@@ -411,7 +411,7 @@ def test_10_1_a_reservation_yields_to_a_truck_that_needs_the_place_now() -> None
     assert not waited
 
 
-@pytest.mark.section("10.2 Inputs and outputs of a tick", door="command line")
+@pytest.mark.section("10.2 Inputs and outputs of a tick", interface="command line")
 def test_10_2_every_tick_records_its_inputs_and_decisions() -> None:
     """From states a tick makes results with hold point and blocker, hold reasons and commands for every truck."""
     for tick in exported("crossing")[5:]:
@@ -424,7 +424,7 @@ def test_10_2_every_tick_records_its_inputs_and_decisions() -> None:
             assert one["holdPoint"]["kind"] in ("ON_EDGE", "AT_NODE_ENTRY")
 
 
-@pytest.mark.section("10.2 Inputs and outputs of a tick", door="library")
+@pytest.mark.section("10.2 Inputs and outputs of a tick", interface="library")
 @pytest.mark.parametrize(
     "name", campaign_after(2, ["crossing", "spur", "crossing-turn", "head-on", "follow", "pose-jump"])
 )
@@ -442,7 +442,7 @@ def test_10_2_the_named_blocker_holds_the_named_resource(name: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.section("10.2 Inputs and outputs of a tick", door="command line")
+@pytest.mark.section("10.2 Inputs and outputs of a tick", interface="command line")
 def test_10_2_why_names_the_requested_resource_and_what_the_blocker_holds() -> None:
     """The explanation of a standing truck has both, and a sentence."""
     told = json.loads(pendula("fleet", "why", "follow", "--at", "40000", "--robot", "R2", "--json"))
@@ -453,7 +453,7 @@ def test_10_2_why_names_the_requested_resource_and_what_the_blocker_holds() -> N
     assert "R1" in told["sentence"]
 
 
-@pytest.mark.section("10.3 Minimal locks where a truck is", door="library")
+@pytest.mark.section("10.3 Minimal locks where a truck is", interface="library")
 @pytest.mark.parametrize("name", ["crossing", "head-on"])
 def test_10_3_a_truck_always_holds_the_lane_or_the_node_it_is_in(name: str) -> None:
     """On an edge a truck holds its edge group in its direction, in a node the node."""
@@ -469,7 +469,7 @@ def test_10_3_a_truck_always_holds_the_lane_or_the_node_it_is_in(name: str) -> N
             assert on in lanes or record.robot_id in nodes
 
 
-@pytest.mark.section("10.3 Minimal locks where a truck is", door="library")
+@pytest.mark.section("10.3 Minimal locks where a truck is", interface="library")
 @pytest.mark.parametrize("policy", list(NodeLockPolicy))
 def test_10_3_a_truck_that_stands_in_a_node_holds_the_node(policy: NodeLockPolicy) -> None:
     """Whatever the policy for passing, a truck that stops in a node takes its lock."""
@@ -481,7 +481,7 @@ def test_10_3_a_truck_that_stands_in_a_node_holds_the_node(policy: NodeLockPolic
     assert [one.robotId for one in run.traffic.snapshot().nodeLocks if one.nodeId == "X"] == ["R1"]
 
 
-@pytest.mark.section("10.4 Probe and commit", door="library")
+@pytest.mark.section("10.4 Probe and commit", interface="library")
 def test_10_4_a_unit_is_granted_whole_or_not_at_all() -> None:
     """All resources of a unit are free together, or the reservation ends before it."""
     run = scenario_run("spur")
@@ -493,7 +493,7 @@ def test_10_4_a_unit_is_granted_whole_or_not_at_all() -> None:
             assert all(one.resource in record.held for one in ahead)
 
 
-@pytest.mark.section("10.5 Direction lock of an edge group", door="command line")
+@pytest.mark.section("10.5 Direction lock of an edge group", interface="command line")
 def test_10_5_head_on_one_truck_waits_before_the_mouth() -> None:
     """Of two trucks with opposite directions in a lane one waits outside, and both arrive."""
     form = ran("head-on")
@@ -502,7 +502,7 @@ def test_10_5_head_on_one_truck_waits_before_the_mouth() -> None:
     assert form["metrics"]["alerts"] == []
 
 
-@pytest.mark.section("10.5 Spacing of an edge group", door="library")
+@pytest.mark.section("10.5 Spacing of an edge group", interface="library")
 def test_10_5_the_spacing_is_of_leader_and_follower() -> None:
     """Rear of the leader's type, front and gap of the follower's."""
     long = replace(FL_STD, profile_id="LONG", head_um=2_000_000, tail_um=3_000_000, min_following_gap_um=0)
@@ -513,7 +513,7 @@ def test_10_5_the_spacing_is_of_leader_and_follower() -> None:
     assert spacing_um(FL_STD, forward, long, forward) == 4_900_000 + 700_000 - 500_000
 
 
-@pytest.mark.section("10.5 Spacing of an edge group", door="command line")
+@pytest.mark.section("10.5 Spacing of an edge group", interface="command line")
 def test_10_5_a_follower_keeps_its_distance_to_a_truck_that_stands() -> None:
     """Behind a leader that stands at 30 m a follower waits with its pivot at 25.10 m at most, and names its blocker."""
     assert ran("follow")["unmet"] == []
@@ -521,7 +521,7 @@ def test_10_5_a_follower_keeps_its_distance_to_a_truck_that_stands() -> None:
     assert {one["blocker"]["blockerRobotId"] for one in waits} == {"R1"}
 
 
-@pytest.mark.section("10.6 Hold point (S6)", door="command line")
+@pytest.mark.section("10.6 Hold point (S6)", interface="command line")
 @pytest.mark.parametrize("name", ["crossing", "follow"])
 def test_10_6_no_truck_is_sent_beyond_its_hold_point(name: str) -> None:
     """Neither target nor stop line of any command lies beyond the hold point of the same tick."""
@@ -536,7 +536,7 @@ def test_10_6_no_truck_is_sent_beyond_its_hold_point(name: str) -> None:
     assert checked > 500
 
 
-@pytest.mark.section("10.7 Deadlocks", door="command line")
+@pytest.mark.section("10.7 Deadlocks", interface="command line")
 def test_10_7_three_trucks_in_a_cycle_all_arrive() -> None:
     """Three trucks, each bound for the next corner of a triangle of 8 m with parking places, all arrive."""
     form = ran("triangle-8-refused")
@@ -545,7 +545,7 @@ def test_10_7_three_trucks_in_a_cycle_all_arrive() -> None:
     assert "DEADLOCK_SUSPECTED" not in form["metrics"]["alerts"]
 
 
-@pytest.mark.section("10.7 Deadlocks", door="command line")
+@pytest.mark.section("10.7 Deadlocks", interface="command line")
 def test_10_7_without_the_rule_an_alert_is_raised_and_no_truck_collides() -> None:
     """Trucks that block each other permanently stand safely, and operators get an alert."""
     form = ran("triangle-8")
@@ -554,7 +554,7 @@ def test_10_7_without_the_rule_an_alert_is_raised_and_no_truck_collides() -> Non
     assert form["violations"] == []
 
 
-@pytest.mark.section("10.7 Deadlocks", door="library")
+@pytest.mark.section("10.7 Deadlocks", interface="library")
 def test_10_7_a_wait_that_prevents_a_deadlock_names_its_cycle() -> None:
     """A truck that cannot move up names the cycle of trucks that would block each other."""
     run = scenario_run("head-on")
@@ -567,13 +567,13 @@ def test_10_7_a_wait_that_prevents_a_deadlock_names_its_cycle() -> None:
     assert waits.blocker.blockerRobotId != waits.robotId
 
 
-@pytest.mark.section("10.7 Deadlocks", door="command line")
+@pytest.mark.section("10.7 Deadlocks", interface="command line")
 def test_10_7_a_truck_of_a_cycle_takes_a_detour_if_there_is_one() -> None:
     """A jam is resolved by another way forward, never by driving back."""
     assert ran("jam-with-a-way-round")["unmet"] == []
 
 
-@pytest.mark.section("10.8 Anti-oscillation (O1)", door="library")
+@pytest.mark.section("10.8 Anti-oscillation (O1)", interface="library")
 @pytest.mark.parametrize("minutes", campaign_after(1, [1, 3]))
 def test_10_8_the_order_of_a_queue_is_stable(minutes: int) -> None:
     """Two trucks in one queue do not change places while both wait in it."""
@@ -590,7 +590,7 @@ def test_10_8_the_order_of_a_queue_is_stable(minutes: int) -> None:
     assert changes <= 2
 
 
-@pytest.mark.section("10.8 Anti-oscillation (O2 to O4)", door="command line")
+@pytest.mark.section("10.8 Anti-oscillation (O2 to O4)", interface="command line")
 @pytest.mark.parametrize("name", ["crossing", "follow", "head-on"])
 def test_10_8_trucks_do_not_alternate_between_moving_and_holding(name: str) -> None:
     """Few changes between go and hold, no hold point or target that goes back, no change of route during a hold."""
@@ -600,7 +600,7 @@ def test_10_8_trucks_do_not_alternate_between_moving_and_holding(name: str) -> N
     assert (swings["holdBackUm"], swings["targetBackUm"], swings["replans"]) == (0, 0, 0)
 
 
-@pytest.mark.section("10.8 Anti-oscillation (O5)", door="library")
+@pytest.mark.section("10.8 Anti-oscillation (O5)", interface="library")
 def test_10_8_a_long_wait_escalates_in_steps() -> None:
     """A long wait for the same truck causes a notice, then one attempt to reroute, then an alert."""
     run = scenario_run("follow")
@@ -612,7 +612,7 @@ def test_10_8_a_long_wait_escalates_in_steps() -> None:
     assert "WAIT_TOO_LONG" in run.measures.alerts
 
 
-@pytest.mark.section("10.9 Parking and preemption", door="command line")
+@pytest.mark.section("10.9 Parking and preemption", interface="command line")
 def test_10_9_a_truck_on_its_way_to_park_takes_a_task_at_the_next_node() -> None:
     """A truck on its way to park takes a new task at a node, not in the middle of an edge."""
     assert ran("preemption")["unmet"] == []
@@ -621,7 +621,7 @@ def test_10_9_a_truck_on_its_way_to_park_takes_a_task_at_the_next_node() -> None
 # -- 12: the rolling target ---
 
 
-@pytest.mark.section("12.1 Rolling target", door="command line")
+@pytest.mark.section("12.1 Rolling target", interface="command line")
 def test_12_1_the_target_is_on_the_route_within_the_lookahead() -> None:
     """Every truck gets a target on its own route, `rtpLookaheadM` ahead at most."""
     moving = [command for _, command, _ in results("crossing") if command["mode"] == "GO"]
@@ -631,7 +631,7 @@ def test_12_1_the_target_is_on_the_route_within_the_lookahead() -> None:
     assert max(one["targetS"] - one["currentS"] for one in moving) > 2.9
 
 
-@pytest.mark.section("12.2 Target and hold point (C1)", door="command line")
+@pytest.mark.section("12.2 Target and hold point (C1)", interface="command line")
 @pytest.mark.parametrize("name", ["crossing", "follow"])
 def test_12_2_the_target_stays_short_of_the_hold_point_by_the_buffer(name: str) -> None:
     """The target is at most the hold point less the buffer; at a goal, or where the truck acts, it is the goal."""
@@ -644,7 +644,7 @@ def test_12_2_the_target_stays_short_of_the_hold_point_by_the_buffer(name: str) 
     assert sum(one < 0.0999 for one in short) <= len(short) // 50
 
 
-@pytest.mark.section("12.3 Frequencies", door="command line")
+@pytest.mark.section("12.3 Frequencies", interface="command line")
 def test_12_3_there_is_a_command_for_every_truck_in_every_tick() -> None:
     """Locks and targets are decided ten times a second, with rising numbers."""
     ticks = exported("crossing")
@@ -655,7 +655,7 @@ def test_12_3_there_is_a_command_for_every_truck_in_every_tick() -> None:
         assert all(later > one for one, later in pairwise(numbers))
 
 
-@pytest.mark.section("12.4 Stop and pause", door="library")
+@pytest.mark.section("12.4 Stop and pause", interface="library")
 @pytest.mark.parametrize("kind", [FaultKind.POSE_JUMP, FaultKind.OFFLINE])
 def test_12_4_a_truck_that_has_to_stop_gets_no_target(kind: FaultKind) -> None:
     """With SAFETY_STOP or OFFLINE no target ahead is sent, and STOP is repeated."""
@@ -672,7 +672,7 @@ def test_12_4_a_truck_that_has_to_stop_gets_no_target(kind: FaultKind) -> None:
 # -- 13: failures ---
 
 
-@pytest.mark.section("13.1 Pose jump", door="command line")
+@pytest.mark.section("13.1 Pose jump", interface="command line")
 def test_13_1_a_jump_stops_the_truck_and_protects_both_places() -> None:
     """A truck whose position jumps stops, keeps its locks, and continues when its position is known again."""
     form = ran("pose-jump")
@@ -681,7 +681,7 @@ def test_13_1_a_jump_stops_the_truck_and_protects_both_places() -> None:
     assert form["violations"] == []
 
 
-@pytest.mark.section("13.1 Pose jump", door="library")
+@pytest.mark.section("13.1 Pose jump", interface="library")
 def test_13_1_locks_held_before_a_jump_are_not_granted_to_others() -> None:
     """Locks are only added: both places stay locked."""
     run = scenario_run("follow")
@@ -696,7 +696,7 @@ def test_13_1_locks_held_before_a_jump_are_not_granted_to_others() -> None:
     assert {*record.doubt.extra} - before
 
 
-@pytest.mark.section("13.2 Lost communication", door="library")
+@pytest.mark.section("13.2 Lost communication", interface="library")
 @pytest.mark.parametrize("seconds", campaign_after(1, [20, 120]))
 def test_13_2_a_silent_truck_keeps_its_locks_and_raises_an_alert(seconds: int) -> None:
     """After `robotOfflineMs` a truck is OFFLINE; no lock expires, and other trucks stay out."""
@@ -712,7 +712,7 @@ def test_13_2_a_silent_truck_keeps_its_locks_and_raises_an_alert(seconds: int) -
     assert run.measures.violations == {}
 
 
-@pytest.mark.section("13.2 Lost communication", door="library")
+@pytest.mark.section("13.2 Lost communication", interface="library")
 def test_13_2_an_operator_can_free_the_place_of_a_truck_that_was_removed() -> None:
     """There is a procedure to clear, relocate and release; releasing needs a second confirmation."""
     run = scenario_run("follow")
@@ -732,7 +732,7 @@ def test_13_2_an_operator_can_free_the_place_of_a_truck_that_was_removed() -> No
     assert run.traffic.records[0].keeps == []
 
 
-@pytest.mark.section("13.3 Off route", door="library")
+@pytest.mark.section("13.3 Off route", interface="library")
 def test_13_3_a_truck_beside_its_route_stops() -> None:
     """Farther from its route than `offRouteThresholdM` a truck goes to SAFETY_STOP."""
     run = scenario_run("near-lanes-apart")
@@ -744,7 +744,7 @@ def test_13_3_a_truck_beside_its_route_stops() -> None:
     assert outputs.results[0].holdReason.value == "SAFETY_STOP"
 
 
-@pytest.mark.section("13.4 Stuck", door="library")
+@pytest.mark.section("13.4 Stuck", interface="library")
 def test_13_4_a_truck_that_does_not_follow_its_command_is_detected() -> None:
     """No progress for `stuckTimeoutMs` with a command to move: a fault, with blocker, resource and last hold point."""
     run = scenario_run("near-lanes-apart")
@@ -760,7 +760,7 @@ def test_13_4_a_truck_that_does_not_follow_its_command_is_detected() -> None:
 # -- 15 and 16: tests and evolution ---
 
 
-@pytest.mark.section("15.4 Invariants", door="command line")
+@pytest.mark.section("15.4 Invariants", interface="command line")
 @pytest.mark.parametrize("name", campaign_after(1, ["crossing", "hall"]))
 def test_15_4_the_invariants_hold_in_every_tick_and_the_same_inputs_give_the_same_locks(name: str) -> None:
     """One direction in an edge group, no overlapping envelopes, no target beyond the hold point, repeatable ticks."""
@@ -775,7 +775,7 @@ def test_15_4_the_invariants_hold_in_every_tick_and_the_same_inputs_give_the_sam
                 assert command["targetS"] <= command["stopLineS"]
 
 
-@pytest.mark.section("16 Evolution", door="library")
+@pytest.mark.section("16 Evolution", interface="library")
 def test_16_planner_to_dispatcher_are_connected_by_protocols() -> None:
     """The interfaces of planner, corridor, lock manager and dispatcher survive the replacement of an algorithm."""
     chain = (ports.RoutePlanner, ports.CorridorBuilder, ports.LockManager, ports.TaskDispatcher)

@@ -109,7 +109,7 @@ async def open_gates(jobs: Jobs, **verdicts: str) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.section("1 Boundary", door="HTTP")
+@pytest.mark.section("1 Boundary", interface="HTTP")
 async def test_1_every_action_on_every_type_of_object_is_accepted_and_no_other_word(jobs: Jobs, bodies: Bodies) -> None:
     """Jobs are about memories, experiences and cognitions, and verify, revalidate, decay, archive or check them for
     reinstatement.
@@ -131,7 +131,7 @@ async def test_1_every_action_on_every_type_of_object_is_accepted_and_no_other_w
 
 
 @pytest.mark.anyio
-@pytest.mark.section("2 Core object", door="HTTP")
+@pytest.mark.section("2 Core object", interface="HTTP")
 async def test_2_a_job_has_the_members_of_the_specification(jobs: Jobs, bodies: Bodies) -> None:
     """A job has an id, its object, its action, time and priority, its attempts, its key, its status and its last
     error.
@@ -148,7 +148,7 @@ async def test_2_a_job_has_the_members_of_the_specification(jobs: Jobs, bodies: 
 
 
 @pytest.mark.anyio
-@pytest.mark.section("2 Core object", door="HTTP")
+@pytest.mark.section("2 Core object", interface="HTTP")
 async def test_2_each_status_of_the_specification_is_one_that_a_list_can_be_asked_for(
     jobs: Jobs, bodies: Bodies
 ) -> None:
@@ -164,7 +164,7 @@ async def test_2_each_status_of_the_specification_is_one_that_a_list_can_be_aske
 
 
 @pytest.mark.anyio
-@pytest.mark.section("3.1 Enqueue", door="HTTP")
+@pytest.mark.section("3.1 Enqueue", interface="HTTP")
 async def test_3_1_the_same_key_is_not_enqueued_twice(jobs: Jobs, bodies: Bodies) -> None:
     """A job is stored; a second one with the same idempotency key is not."""
     first = await answered(jobs, "jobs", bodies.enqueue, 201)
@@ -176,7 +176,7 @@ async def test_3_1_the_same_key_is_not_enqueued_twice(jobs: Jobs, bodies: Bodies
 
 
 @pytest.mark.anyio
-@pytest.mark.section("3.1 Enqueue", door="HTTP")
+@pytest.mark.section("3.1 Enqueue", interface="HTTP")
 async def test_3_1_a_time_in_the_past_is_refused_and_now_is_not(jobs: Jobs, bodies: Bodies) -> None:
     """The time of a job is not earlier than now."""
     jobs.clock.turn_to("2026-02-21T00:00:00.000001Z")
@@ -191,7 +191,7 @@ async def test_3_1_a_time_in_the_past_is_refused_and_now_is_not(jobs: Jobs, bodi
 
 
 @pytest.mark.anyio
-@pytest.mark.section("3.2 Pull due jobs", door="HTTP")
+@pytest.mark.section("3.2 Pull due jobs", interface="HTTP")
 async def test_3_2_due_jobs_come_by_time_then_priority_and_run(jobs: Jobs, bodies: Bodies) -> None:
     """Queued jobs that are due come by their time, then by their priority, and are running."""
     for name, at, priority in (
@@ -214,7 +214,7 @@ async def test_3_2_due_jobs_come_by_time_then_priority_and_run(jobs: Jobs, bodie
 
 
 @pytest.mark.anyio
-@pytest.mark.section("3.2 Pull due jobs", door="HTTP")
+@pytest.mark.section("3.2 Pull due jobs", interface="HTTP")
 async def test_3_2_a_pull_takes_no_more_than_its_limit(jobs: Jobs, bodies: Bodies) -> None:
     """A pull takes at most `limit` jobs."""
     for n in range(3):
@@ -228,7 +228,7 @@ async def test_3_2_a_pull_takes_no_more_than_its_limit(jobs: Jobs, bodies: Bodie
 
 
 @pytest.mark.anyio
-@pytest.mark.section("3.3 Ack", door="HTTP")
+@pytest.mark.section("3.3 Ack", interface="HTTP")
 @pytest.mark.parametrize("under", [None, COGNITION, UNSURE], ids=["ungoverned", "candidate", "uncertain"])
 async def test_3_3_ack_writes_next_action_at_back(jobs: Jobs, bodies: Bodies, under: dict[str, Any] | None) -> None:
     """The ack sets the job to succeeded, writes next_action_at back to the object and links the audit event.
@@ -253,7 +253,7 @@ async def test_3_3_ack_writes_next_action_at_back(jobs: Jobs, bodies: Bodies, un
 
 
 @pytest.mark.anyio
-@pytest.mark.section("3.3 Ack", door="HTTP")
+@pytest.mark.section("3.3 Ack", interface="HTTP")
 async def test_3_3_a_job_that_takes_ten_minutes_is_finished_by_the_printed_ack(jobs: Jobs, bodies: Bodies) -> None:
     """A client that knows no leases finishes a job that takes longer than a minute."""
     job = await delivered(jobs, bodies)
@@ -266,7 +266,7 @@ async def test_3_3_a_job_that_takes_ten_minutes_is_finished_by_the_printed_ack(j
 
 
 @pytest.mark.anyio
-@pytest.mark.section("3.3 Ack", door="HTTP")
+@pytest.mark.section("3.3 Ack", interface="HTTP")
 async def test_3_3_a_worker_with_a_clock_ahead_leaves_no_governed_object_without_a_job(
     jobs: Jobs, bodies: Bodies
 ) -> None:
@@ -286,7 +286,7 @@ async def test_3_3_a_worker_with_a_clock_ahead_leaves_no_governed_object_without
 
 
 @pytest.mark.anyio
-@pytest.mark.section("3.4 Fail and retry", door="HTTP")
+@pytest.mark.section("3.4 Fail and retry", interface="HTTP")
 async def test_3_4_a_failed_job_is_retried_after_its_delay_and_ends_as_a_dead_letter(
     jobs: Jobs, bodies: Bodies
 ) -> None:
@@ -316,7 +316,7 @@ async def test_3_4_a_failed_job_is_retried_after_its_delay_and_ends_as_a_dead_le
 
 
 @pytest.mark.anyio
-@pytest.mark.section("4 Scheduling policy", door="HTTP")
+@pytest.mark.section("4 Scheduling policy", interface="HTTP")
 async def test_4_only_due_jobs_are_delivered(jobs: Jobs, bodies: Bodies) -> None:
     """Due first: only due jobs are considered."""
     await answered(jobs, "jobs", bodies.enqueue, 201)
@@ -329,7 +329,7 @@ async def test_4_only_due_jobs_are_delivered(jobs: Jobs, bodies: Bodies) -> None
 
 
 @pytest.mark.anyio
-@pytest.mark.section("4 Scheduling policy", door="HTTP")
+@pytest.mark.section("4 Scheduling policy", interface="HTTP")
 async def test_4_of_jobs_due_together_the_urgent_are_delivered_first(jobs: Jobs, bodies: Bodies) -> None:
     """Priority: high before medium before low."""
     for priority in ("low", "medium", "high"):
@@ -341,7 +341,7 @@ async def test_4_of_jobs_due_together_the_urgent_are_delivered_first(jobs: Jobs,
     assert [job["priority"] for [job] in found] == ["high", "medium", "low"]
 
 
-@pytest.mark.section("4 Scheduling policy", door="library")
+@pytest.mark.section("4 Scheduling policy", interface="library")
 def test_4_an_effect_is_applied_once_for_a_key_however_often_the_job_is_delivered(tmp_path: Path) -> None:
     """Idempotent execution: one key has no second effect."""
     clock, effects = Standing(), []
@@ -363,7 +363,7 @@ def test_4_an_effect_is_applied_once_for_a_key_however_often_the_job_is_delivere
 
 
 @pytest.mark.anyio
-@pytest.mark.section("4 Scheduling policy", door="HTTP")
+@pytest.mark.section("4 Scheduling policy", interface="HTTP")
 async def test_4_dead_letters_delay_no_other_job(jobs: Jobs, bodies: Bodies) -> None:
     """Failure isolation: a job beyond its attempts is a dead letter and blocks nothing."""
     for n in range(5):
@@ -383,7 +383,7 @@ async def test_4_dead_letters_delay_no_other_job(jobs: Jobs, bodies: Bodies) -> 
 
 
 @pytest.mark.anyio
-@pytest.mark.section("5 Boundary with the state machine", door="HTTP")
+@pytest.mark.section("5 Boundary with the state machine", interface="HTTP")
 async def test_5_an_ack_changes_no_state_and_forbidden_jobs_are_not_delivered(jobs: Jobs, bodies: Bodies) -> None:
     """The scheduler is responsible for time and retries, the state machine for transitions."""
     await answered(jobs, "objects", UNSURE, 201)
@@ -404,7 +404,7 @@ async def test_5_an_ack_changes_no_state_and_forbidden_jobs_are_not_delivered(jo
 
 
 @pytest.mark.anyio
-@pytest.mark.section("5 Boundary with the state machine", door="HTTP")
+@pytest.mark.section("5 Boundary with the state machine", interface="HTTP")
 async def test_5_the_trail_has_before_and_after_with_evidence(jobs: Jobs, bodies: Bodies) -> None:
     """The auditor stores the state before and after, and the evidence."""
     await answered(jobs, "objects", UNSURE, 201)
@@ -422,7 +422,7 @@ async def test_5_the_trail_has_before_and_after_with_evidence(jobs: Jobs, bodies
 # 6 Smallest implementation
 
 
-@pytest.mark.section("6 Smallest implementation", door="library")
+@pytest.mark.section("6 Smallest implementation", interface="library")
 def test_6_jobs_are_one_table_of_a_sqlite_file_with_an_index_by_status_and_time(tmp_path: Path) -> None:
     """Jobs are stored in one table of SQLite, with an index on status and run_at."""
     Scheduler.open(tmp_path / "jobs.db").close()
@@ -436,7 +436,7 @@ def test_6_jobs_are_one_table_of_a_sqlite_file_with_an_index_by_status_and_time(
     assert ["status", "run_at"] in indexed
 
 
-@pytest.mark.section("6 Smallest implementation", door="library")
+@pytest.mark.section("6 Smallest implementation", interface="library")
 def test_6_a_worker_is_a_loop_that_writes_back_in_one_transaction(tmp_path: Path) -> None:
     """A worker of one process polls at an interval, and state is written back through one service."""
     clock = Standing()
@@ -459,7 +459,7 @@ def test_6_a_worker_is_a_loop_that_writes_back_in_one_transaction(tmp_path: Path
 
 
 @pytest.mark.anyio
-@pytest.mark.section("7 Metrics", door="HTTP")
+@pytest.mark.section("7 Metrics", interface="HTTP")
 async def test_7_the_five_metrics_count_due_jobs_and_outcomes(jobs: Jobs, bodies: Bodies) -> None:
     """The metrics: number of due jobs, lag of the earliest, rates of success and of retries, and number of
     dead letters.
@@ -485,7 +485,7 @@ async def test_7_the_five_metrics_count_due_jobs_and_outcomes(jobs: Jobs, bodies
 
 
 @pytest.mark.anyio
-@pytest.mark.section("8 Safety and governance", door="HTTP")
+@pytest.mark.section("8 Safety and governance", interface="HTTP")
 async def test_8_before_a_job_on_a_high_risk_object_the_newest_gates_are_read(jobs: Jobs, bodies: Bodies) -> None:
     """A job on an object of high risk reads the newest state of the persona and cognition gates before it is executed.
 
@@ -512,7 +512,7 @@ async def test_8_before_a_job_on_a_high_risk_object_the_newest_gates_are_read(jo
 
 
 @pytest.mark.anyio
-@pytest.mark.section("8 Safety and governance", door="HTTP")
+@pytest.mark.section("8 Safety and governance", interface="HTTP")
 async def test_8_automatic_verification_of_uncertain_objects_keeps_its_budget(jobs: Jobs, bodies: Bodies) -> None:
     """The automatic verification of an uncertain object never exceeds auto_verify_budget."""
     await answered(jobs, "objects", {**UNSURE, "auto_verify_budget": 2}, 201)
@@ -532,7 +532,7 @@ async def test_8_automatic_verification_of_uncertain_objects_keeps_its_budget(jo
 
 
 @pytest.mark.anyio
-@pytest.mark.section("8 Safety and governance", door="HTTP")
+@pytest.mark.section("8 Safety and governance", interface="HTTP")
 async def test_8_unknowable_objects_are_not_verified_repeatedly(jobs: Jobs, bodies: Bodies) -> None:
     """An ontic_unknowable object is not retried forever: a limit ends it."""
     await answered(jobs, "objects", {**UNSURE, "unknown_type": "ontic_unknowable"}, 201)
@@ -552,7 +552,7 @@ async def test_8_unknowable_objects_are_not_verified_repeatedly(jobs: Jobs, bodi
     assert refused["code"] == "ontic_verification_closed"
 
 
-@pytest.mark.section("8 Safety and governance", door="library")
+@pytest.mark.section("8 Safety and governance", interface="library")
 def test_8_a_plain_handler_of_a_governed_object_keeps_its_budget(tmp_path: Path) -> None:
     """The same holds for our worker with a handler that does not use governance."""
     clock, entered = Standing(), []
@@ -575,7 +575,7 @@ def test_8_a_plain_handler_of_a_governed_object_keeps_its_budget(tmp_path: Path)
 
 
 @pytest.mark.anyio
-@pytest.mark.section("9 Open items", door="HTTP")
+@pytest.mark.section("9 Open items", interface="HTTP")
 async def test_9_a_job_is_leased_to_one_worker_and_its_token_proves_the_lease(jobs: Jobs, bodies: Bodies) -> None:
     """Leases for distributed workers, an item for a later version, are implemented."""
     job = await delivered(jobs, bodies)
@@ -597,7 +597,7 @@ def library(path: Path, clock: Callable[[], int]) -> Scheduler:
     return Scheduler(Calls(SqliteStore(path, durability=Durability.NORMAL), QUICK, clock))
 
 
-@pytest.mark.section("3 Calls", door="library")
+@pytest.mark.section("3 Calls", interface="library")
 def test_3_the_printed_bodies_are_the_arguments_of_the_library(tmp_path: Path, bodies: Bodies) -> None:
     """The four calls accept the unchanged printed bodies, also on a governed cognition."""
     clock = Standing()
@@ -650,7 +650,7 @@ def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Callable[.
     return call, clock
 
 
-@pytest.mark.section("3 Calls", door="command line")
+@pytest.mark.section("3 Calls", interface="command line")
 @pytest.mark.parametrize("by", ["file", "standard input"])
 def test_3_the_printed_bodies_are_files_of_the_command_line(
     program: tuple[Callable[..., Printed], Standing], tmp_path: Path, bodies: Bodies, by: str
@@ -678,7 +678,7 @@ def test_3_the_printed_bodies_are_files_of_the_command_line(
     assert acked["object"]["next_action_at"] == bodies["ack"]["next_action_at"]
 
 
-@pytest.mark.section("3.1 Enqueue", door="command line")
+@pytest.mark.section("3.1 Enqueue", interface="command line")
 def test_3_1_the_command_line_refuses_a_time_in_the_past(
     program: tuple[Callable[..., Printed], Standing], bodies: Bodies
 ) -> None:

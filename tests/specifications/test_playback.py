@@ -76,7 +76,7 @@ def sent(client: httpx.Client, place: str, **command: Any) -> Any:
 # 1 Core concepts
 
 
-@pytest.mark.section("1.1 Channels", door="command line")
+@pytest.mark.section("1.1 Channels", interface="command line")
 def test_1_1_from_one_to_64_channels_are_followed(tmp_path: Path) -> None:
     """A device follows 1 to 64 channels; a 65th is refused."""
     many = [channel(f"c{number}", number) for number in range(64)]
@@ -87,7 +87,7 @@ def test_1_1_from_one_to_64_channels_are_followed(tmp_path: Path) -> None:
     assert pendula("run", file, "--count", 1).code == 1
 
 
-@pytest.mark.section("1.2 Local channel cache", door="command line")
+@pytest.mark.section("1.2 Local channel cache", interface="command line")
 def test_1_2_a_cache_keeps_the_newest_records_of_80_bytes(tmp_path: Path) -> None:
     """A channel's file holds the K newest records of fixed size, read from the newest to the oldest."""
     source = written(tmp_path / "records.json", json.dumps([{"id": n, "ts": n} for n in range(1, 21)]))
@@ -100,7 +100,7 @@ def test_1_2_a_cache_keeps_the_newest_records_of_80_bytes(tmp_path: Path) -> Non
     assert shown(said) == [20, 19, 18, 17, 16, 15, 14, 13, 20]
 
 
-@pytest.mark.section("1.3 Snapshot semantics", door="HTTP")
+@pytest.mark.section("1.3 Snapshot semantics", interface="HTTP")
 @pytest.mark.parametrize(
     "settings",
     [{"exposure": {"mode": "MaE"}}, {"pick": {"mode": "random"}}, {"nae": {"enabled": False}}, {"lookahead": 9}],
@@ -119,7 +119,7 @@ def test_1_3_a_material_change_resets_once(client: httpx.Client, settings: dict[
 # 2 Public interface
 
 
-@pytest.mark.section("2.1 Operations", door="HTTP")
+@pytest.mark.section("2.1 Operations", interface="HTTP")
 def test_2_1_next_prev_and_peek(client: httpx.Client) -> None:
     """`next` advances, `prev` walks back through history, `peek` looks ahead without generating."""
     place = player(client, "operations")
@@ -133,7 +133,7 @@ def test_2_1_next_prev_and_peek(client: httpx.Client) -> None:
     assert ahead[:3] == [3, 4, 1]
 
 
-@pytest.mark.section("2.2 Buffers", door="command line")
+@pytest.mark.section("2.2 Buffers", interface="command line")
 def test_2_2_history_and_lookahead_default_to_32(tmp_path: Path) -> None:
     """History keeps the last H items and lookahead is a minimum fill; both default to 32."""
     many = [channel("a", *range(1, 200))]
@@ -148,7 +148,7 @@ def test_2_2_history_and_lookahead_default_to_32(tmp_path: Path) -> None:
 # 3 History
 
 
-@pytest.mark.section("3 History semantics", door="command line")
+@pytest.mark.section("3 History semantics", interface="command line")
 def test_3_x_steps_forward_after_x_steps_back_give_the_same_items(tmp_path: Path) -> None:
     """History is navigation only: after X steps back the next X items are the same, then generation continues."""
     straight = shown(ran(tmp_path, calls({"next": 12})))
@@ -161,7 +161,7 @@ def test_3_x_steps_forward_after_x_steps_back_give_the_same_items(tmp_path: Path
 # 4 Lookahead
 
 
-@pytest.mark.section("4 Lookahead semantics", door="command line")
+@pytest.mark.section("4 Lookahead semantics", interface="command line")
 def test_4_next_generates_exactly_one_batch_when_fewer_than_l_are_left(tmp_path: Path) -> None:
     """`peek` never generates; `next` adds exactly L items when fewer than L lie ahead."""
     steps = [step for _ in range(4) for step in ({"peek": 100}, {"next": 1})]
@@ -178,7 +178,7 @@ def weights(said: dict[str, Any]) -> list[int]:
     return list(said["stats"]["weights"].values())
 
 
-@pytest.mark.section("5.1 Equal exposure", door="command line")
+@pytest.mark.section("5.1 Equal exposure", interface="command line")
 def test_5_1_every_active_channel_gets_an_equal_share(tmp_path: Path) -> None:
     """Every channel with records gets the same weight, one without gets none."""
     three = [channel("a", 1, 2), channel("b"), channel("c", 11, 12), channel("d", 21, 22)]
@@ -186,7 +186,7 @@ def test_5_1_every_active_channel_gets_an_equal_share(tmp_path: Path) -> None:
     assert weights(ran(tmp_path, {"channels": three}, "--count", 1)) == [21846, 0, 21845, 21845]
 
 
-@pytest.mark.section("5.2 Manual exposure", door="command line")
+@pytest.mark.section("5.2 Manual exposure", interface="command line")
 def test_5_2_weights_by_hand_are_normalized(tmp_path: Path) -> None:
     """Manual weights are normalized over the active channels; one below 0 counts as 0."""
     exposure = {"mode": "MaE", "manual_weights": {"a": 3, "b": 1, "c": -2}}
@@ -195,7 +195,7 @@ def test_5_2_weights_by_hand_are_normalized(tmp_path: Path) -> None:
     assert weights(ran(tmp_path, {"channels": three, "exposure": exposure}, "--count", 1)) == [49152, 16384, 0]
 
 
-@pytest.mark.section("5.3 Proportional exposure", door="command line")
+@pytest.mark.section("5.3 Proportional exposure", interface="command line")
 def test_5_3_shares_follow_size_and_recency_within_bounds() -> None:
     """Shares blend size and recency with 0.35, are clamped to 0.02 and 0.40, and normalized again."""
     ended = pendula("run", EXAMPLES / "playback-exposure.yaml", "--count", 20, "--json")
@@ -206,7 +206,7 @@ def test_5_3_shares_follow_size_and_recency_within_bounds() -> None:
 # 6 Channel scheduling
 
 
-@pytest.mark.section("6 Channel scheduling algorithm", door="command line")
+@pytest.mark.section("6 Channel scheduling algorithm", interface="command line")
 def test_6_turns_are_spread_smoothly_and_ties_go_to_the_first(tmp_path: Path) -> None:
     """Smooth weighted round robin over 65536 credits: the richest channel is next, the first one on ties."""
     exposure = {"mode": "MaE", "manual_weights": {"a": 5, "b": 1, "c": 1}}
@@ -220,13 +220,13 @@ def test_6_turns_are_spread_smoothly_and_ties_go_to_the_first(tmp_path: Path) ->
 # 7 Picks
 
 
-@pytest.mark.section("7.1 Pick modes", door="command line")
+@pytest.mark.section("7.1 Pick modes", interface="command line")
 def test_7_1_recency_walks_from_the_newest_to_the_oldest_and_wraps_around(tmp_path: Path) -> None:
     """RecencyPick starts with the newest record, continues with older ones and wraps around."""
     assert shown(ran(tmp_path, {"channels": [channel("a", 1, 2, 3)]}, "--count", 7)) == [1, 2, 3, 1, 2, 3, 1]
 
 
-@pytest.mark.section("7.1 Pick modes", door="command line")
+@pytest.mark.section("7.1 Pick modes", interface="command line")
 def test_7_1_random_picks_come_from_the_newest_r_records(tmp_path: Path) -> None:
     """RandomPick draws from the newest R records, the same ones for the same seed."""
     document = {"channels": [channel("a", *range(1, 50))], "pick": {"mode": "random", "r": 4}}
@@ -237,7 +237,7 @@ def test_7_1_random_picks_come_from_the_newest_r_records(tmp_path: Path) -> None
     assert shown(ran(tmp_path, document, "--count", 100)) == said
 
 
-@pytest.mark.section("8 Immediate repeat avoidance", door="command line")
+@pytest.mark.section("8 Immediate repeat avoidance", interface="command line")
 def test_8_an_artwork_in_two_channels_does_not_come_twice_in_a_row(tmp_path: Path) -> None:
     """A repeat is skipped if there is another record, and accepted otherwise."""
     both = {"channels": [channel("a", 1, 2), channel("b", 2, 3)]}
@@ -253,7 +253,7 @@ def inserted(*ids: int) -> list[dict[str, Any]]:
     return [{"nae_insert": {"id": id, "ts": 5000 + id}} for id in ids]
 
 
-@pytest.mark.section("9.1 Purpose of new artwork events", door="command line")
+@pytest.mark.section("9.1 Purpose of new artwork events", interface="command line")
 def test_9_1_new_artwork_is_shown_in_addition_to_the_channel_shares(tmp_path: Path) -> None:
     """New artwork is shown in addition to the channels and changes neither their weights nor their turns."""
     said = ran(tmp_path, calls(*inserted(900), {"next": 24}, lookahead=8))
@@ -266,7 +266,7 @@ def test_9_1_new_artwork_is_shown_in_addition_to_the_channel_shares(tmp_path: Pa
     assert fallback or base == plain[: len(base)]
 
 
-@pytest.mark.section("9.2 New artwork pool", door="command line")
+@pytest.mark.section("9.2 New artwork pool", interface="command line")
 def test_9_2_the_pool_is_bounded_and_can_be_switched_off(tmp_path: Path) -> None:
     """The pool holds at most J artworks, 32 unless set, and accepts nothing while it is off."""
     said = ran(tmp_path, calls(*inserted(*range(900, 940))))
@@ -281,7 +281,7 @@ def message(event_id: str, id: int) -> bytes:
     return json.dumps({"event_id": event_id, "id": id, "ts": 5, "channel": "a", "payload": payload}).encode()
 
 
-@pytest.mark.section("9.3 Insertion by MQTT", door="command line")
+@pytest.mark.section("9.3 Insertion by MQTT", interface="command line")
 def test_9_3_artwork_announced_by_a_broker_is_inserted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """New artwork announced over MQTT is inserted, and shown beside the channels."""
     file = written(tmp_path / "a.yaml", yaml.safe_dump({"seed": 1, "channels": [channel("a", 1, 2)], "lookahead": 4}))
@@ -296,7 +296,7 @@ def test_9_3_artwork_announced_by_a_broker_is_inserted(tmp_path: Path, monkeypat
     assert 900 in shown(json.loads(out))
 
 
-@pytest.mark.section("9.3 Insertion by MQTT", door="HTTP")
+@pytest.mark.section("9.3 Insertion by MQTT", interface="HTTP")
 def test_9_3_every_player_of_a_server_subscribes_to_its_own_topic(tmp_path: Path) -> None:
     """A served player inserts artwork announced under its name; the broker is configured in the settings."""
     with BrokerThread() as broker:
@@ -316,7 +316,7 @@ def test_9_3_every_player_of_a_server_subscribes_to_its_own_topic(tmp_path: Path
     assert 900 in seen
 
 
-@pytest.mark.section("9.3 Insertion by MQTT", door="command line")
+@pytest.mark.section("9.3 Insertion by MQTT", interface="command line")
 def test_9_3_a_known_artwork_is_merged_and_the_oldest_of_the_lowest_priority_evicted(tmp_path: Path) -> None:
     """A known artwork gets its priority of 50 % again; over the cap the lowest priority, then the oldest, goes."""
     said = ran(tmp_path, calls(*inserted(1, 2, 1, 3), nae={"cap": 2}))
@@ -325,7 +325,7 @@ def test_9_3_a_known_artwork_is_merged_and_the_oldest_of_the_lowest_priority_evi
     assert said["stats"]["nae"]["merges"] == said["stats"]["nae"]["evictions"] == 1
 
 
-@pytest.mark.section("9.4 Selection probability", door="command line")
+@pytest.mark.section("9.4 Selection probability", interface="command line")
 def test_9_4_two_fresh_artworks_make_new_artwork_certain(tmp_path: Path) -> None:
     """The chance of new artwork is the sum of priorities, at most 1: two fresh ones are certain."""
     said = ran(tmp_path, calls(*inserted(900, 901), {"next": 1}))
@@ -333,7 +333,7 @@ def test_9_4_two_fresh_artworks_make_new_artwork_certain(tmp_path: Path) -> None
     assert shown(said) == [900]
 
 
-@pytest.mark.section("9.5 Selection rule", door="command line")
+@pytest.mark.section("9.5 Selection rule", interface="command line")
 def test_9_5_an_artwork_is_chosen_at_most_five_times(tmp_path: Path) -> None:
     """The strongest is chosen, the oldest of equals; its priority halves until it is below 2 % and it leaves."""
     said = ran(tmp_path, calls(*inserted(900), {"next": 400}, lookahead=8))
@@ -343,7 +343,7 @@ def test_9_5_an_artwork_is_chosen_at_most_five_times(tmp_path: Path) -> None:
     assert said["stats"]["nae"]["expiries"] == 1
 
 
-@pytest.mark.section("9.6 New artwork and repeats", door="command line")
+@pytest.mark.section("9.6 New artwork and repeats", interface="command line")
 def test_9_6_a_repeated_artwork_falls_back_to_the_channels_once(tmp_path: Path) -> None:
     """New artwork that would repeat is replaced by one item of the channels; its priority halves nevertheless."""
     said = ran(tmp_path, calls(*inserted(900), {"next": 200}, lookahead=8, channels=[channel("a", 1, 2, 3)]))
@@ -352,7 +352,7 @@ def test_9_6_a_repeated_artwork_falls_back_to_the_channels_once(tmp_path: Path) 
     assert all(left[0] != 900 or right[0] != 900 for left, right in pairwise(items))
 
 
-@pytest.mark.section("9.7 Random streams", door="command line")
+@pytest.mark.section("9.7 Random streams", interface="command line")
 def test_9_7_random_picks_do_not_move_the_pattern_of_new_artwork(tmp_path: Path) -> None:
     """The streams of new artwork and of random picks are separate: the pattern is the same with both picks."""
 
@@ -366,7 +366,7 @@ def test_9_7_random_picks_do_not_move_the_pattern_of_new_artwork(tmp_path: Path)
 # 10 Generator
 
 
-@pytest.mark.section("10.1 Generation rule", door="command line")
+@pytest.mark.section("10.1 Generation rule", interface="command line")
 def test_10_1_generation_happens_only_in_next(tmp_path: Path) -> None:
     """Neither `peek` nor `prev` nor an insertion generates; `next` does, in batches of exactly L."""
     said = ran(tmp_path, calls({"peek": 9}, {"prev": 1}, *inserted(900), {"peek": 9}, {"next": 1}, lookahead=4))
@@ -375,7 +375,7 @@ def test_10_1_generation_happens_only_in_next(tmp_path: Path) -> None:
     assert said["stats"]["batches"] == 1
 
 
-@pytest.mark.section("10.2 Generation order", door="command line")
+@pytest.mark.section("10.2 Generation order", interface="command line")
 def test_10_2_an_insertion_changes_only_later_generations(tmp_path: Path) -> None:
     """Items are generated in order, new artwork first; items already in the lookahead do not change."""
     said = ran(tmp_path, calls({"next": 1}, {"peek": 3}, *inserted(900, 901), {"next": 4}, lookahead=4))
@@ -386,7 +386,7 @@ def test_10_2_an_insertion_changes_only_later_generations(tmp_path: Path) -> Non
 # 11 State machine
 
 
-@pytest.mark.section("11 Reference state machine", door="HTTP")
+@pytest.mark.section("11 Reference state machine", interface="HTTP")
 def test_11_a_reset_starts_a_new_epoch_and_does_not_repeat_the_current_item(client: httpx.Client) -> None:
     """A reset empties history, lookahead, turns and pool and increments the epoch; the current item is not repeated."""
     place = player(client, "machine")
@@ -407,7 +407,7 @@ def test_11_a_reset_starts_a_new_epoch_and_does_not_repeat_the_current_item(clie
 # 12 Performance
 
 
-@pytest.mark.section("12 Performance constraints", door="command line")
+@pytest.mark.section("12 Performance constraints", interface="command line")
 def test_12_a_pass_over_a_cache_reads_each_block_once(tmp_path: Path) -> None:
     """Caches are read in blocks of 4 KiB, each once per pass; `prev` and `peek` read nothing."""
     source = written(tmp_path / "records.json", json.dumps([{"id": n, "ts": n} for n in range(1, 121)]))
@@ -422,7 +422,7 @@ def test_12_a_pass_over_a_cache_reads_each_block_once(tmp_path: Path) -> None:
 # 13 Edge cases
 
 
-@pytest.mark.section("13 Edge cases", door="command line")
+@pytest.mark.section("13 Edge cases", interface="command line")
 def test_13_one_channel_tiny_caches_and_offline_channels(tmp_path: Path) -> None:
     """One channel plays alone, tiny caches repeat, unreadable channels are excluded."""
     (tmp_path / "bad.pch").write_bytes(b"nothing" * 2000)
@@ -433,7 +433,7 @@ def test_13_one_channel_tiny_caches_and_offline_channels(tmp_path: Path) -> None
     assert pendula("run", file, "--count", 1).code == 0
 
 
-@pytest.mark.section("13 Edge cases", door="command line")
+@pytest.mark.section("13 Edge cases", interface="command line")
 def test_13_a_burst_of_new_artwork_is_bounded(tmp_path: Path) -> None:
     """A burst is bounded by the pool and by the halving of priorities."""
     said = ran(tmp_path, calls(*inserted(*range(1000, 1500)), {"next": 400}, lookahead=8))
