@@ -15,7 +15,7 @@ from pendula.documents import Format, read_bytes
 from pendula.fleet.contracts import parse, serialise
 from pendula.fleet.gateway import report_of
 from pendula.kernel.canonical import encode
-from tests.specifications.fleet_doors import BASE, pendula, printed_json, ran, served, states
+from tests.specifications.fleet_interfaces import BASE, pendula, printed_json, ran, served, states
 from tests.specifications.printed import printed
 
 EXAMPLES = Path(__file__).parents[2] / "examples/specifications"
