@@ -79,7 +79,7 @@ def test_every_warning_has_its_row() -> None:
     assert len({*strict, *lenient}) == len(strict) + len(lenient)
 
 
-def test_presets_are_told_as_they_are() -> None:
+def test_presets_are_on_the_page() -> None:
     rows = section("scenario-file.md", "### Profiles that are known")
     told = re.findall(r"^\| `(\w+)` \| ([0-9.]+) \| ([^|]+) \| ([0-9.]+), ([0-9.]+), ([0-9.]+) \|$", rows, re.MULTILINE)
 

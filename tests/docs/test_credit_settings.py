@@ -42,7 +42,7 @@ def number(value: int) -> str:
     return ROUND.get(value) or f"{value:,}".replace(",", " ")
 
 
-def test_every_setting_is_on_the_page_once_and_as_it_is() -> None:
+def test_every_setting_is_on_the_page_once_with_its_values() -> None:
     assert sorted(rows(PAGE.read_text(encoding="utf-8"))) == sorted(map(row, TABLE))
 
 
@@ -50,6 +50,6 @@ def test_every_setting_is_on_the_page_once_and_as_it_is() -> None:
     "changed",
     ["| `a_name` | `A_NAME` | 1 | 1 to 3 | x |", "| `a_name` | `A_NAME` | 2 | 1 to 2 | x |", "| a_name | A_NAME |"],
 )
-def test_a_row_that_says_something_else_is_seen(changed: str) -> None:
+def test_a_changed_row_is_found(changed: str) -> None:
     assert rows("| `a_name` | `A_NAME` | 2 | 1 to 3 | x |\n") == [("a_name", "A_NAME", "2", "1 to 3")]
     assert rows(changed) != [("a_name", "A_NAME", "2", "1 to 3")]

@@ -18,7 +18,7 @@ test_the_examples_of_a_page_do_what_it_says = examples_of(None)
 
 
 @pytest.mark.parametrize("path", pages(), ids=str)
-def test_every_block_is_run_or_says_why_not(path: Path) -> None:
+def test_every_block_is_run_or_has_a_reason(path: Path) -> None:
     assert [fault for fault in map(fault_of_form, blocks_of(path)) if fault] == []
 
 
@@ -26,7 +26,7 @@ TUTORIALS = [page for page in pages() if page.parent == Path("docs/tutorials")]
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=str)
-def test_a_tutorial_says_where_to_type_and_as_what_to_save(path: Path) -> None:
+def test_a_tutorial_names_where_to_type_and_the_files_to_save(path: Path) -> None:
     found = blocks_of(path)
     before = (ROOT / path).read_text(encoding="utf-8").split("\n")
     saved = {block.line: block.option.removeprefix("file=") for block in found if block.option.startswith("file=")}
@@ -42,7 +42,7 @@ def pasting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
     yield from page_in(tmp_path, monkeypatch, pasted=True)
 
 
-def test_what_is_pasted_shares_names_and_is_compared(pasting: Page) -> None:
+def test_pasted_blocks_share_names_and_are_compared(pasting: Page) -> None:
     pasting.run(written("```python\nfor n in (1, 2):\n    print(n)\n```\n\n```text\n1\n2\n```\n"))
     pasting.run(written("```python\nprint(n + 1)\n```\n\n```text\n3\n```\n"))
 
@@ -57,7 +57,7 @@ def test_what_is_pasted_shares_names_and_is_compared(pasting: Page) -> None:
     ],
     ids=["no empty line after a loop", "an empty line in a function", "an error", "a value that is echoed"],
 )
-def test_what_an_interpreter_does_not_take_is_told_with_its_place(pasting: Page, pasted: str, why: str) -> None:
+def test_a_block_that_cannot_be_pasted_is_reported_with_its_place(pasting: Page, pasted: str, why: str) -> None:
     with pytest.raises(ExampleFailed, match=rf"(?s)page\.md:2.*{why}"):
         pasting.run(written(f"```python\n{pasted}\n```\n\n```text\n```\n"))
 
@@ -66,12 +66,12 @@ def written(text: str) -> list[Block]:
     return blocks(Path("page.md"), text)
 
 
-def test_output_that_differs_from_the_page_is_told_with_its_place(page: Page) -> None:
+def test_output_that_differs_from_the_page_is_reported_with_its_place(page: Page) -> None:
     with pytest.raises(ExampleFailed, match=r"page\.md:2"):
         page.run(written("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n"))
 
 
-def test_a_text_block_behind_prose_is_no_expected_output(page: Page) -> None:
+def test_a_text_block_after_prose_is_not_expected_output(page: Page) -> None:
     page.run(written("```python\nprint(1)\n```\n\nA drawing:\n\n```text\n<->\n```\n"))
 
 
@@ -87,12 +87,12 @@ def test_blocks_share_names_and_files(page: Page) -> None:
 @pytest.mark.parametrize(
     "command", ["pendula nonsense", "pendula --version  # exit 1"], ids=["fails", "was meant to fail"]
 )
-def test_a_command_that_ends_otherwise_than_the_page_says_is_told(page: Page, command: str) -> None:
+def test_a_command_with_another_exit_code_than_on_the_page_fails(page: Page, command: str) -> None:
     with pytest.raises(ExampleFailed, match="exits with"):
         page.run(written(f"```console\n$ {command}\n```\n"))
 
 
-def test_what_a_command_prints_is_compared_and_dots_stand_for_anything(page: Page) -> None:
+def test_output_of_commands_is_compared_and_dots_match_anything(page: Page) -> None:
     page.run(written("```console\n$ pendula --version\npendula …\n```\n"))
 
     with pytest.raises(ExampleFailed, match="the page says"):
@@ -100,7 +100,7 @@ def test_what_a_command_prints_is_compared_and_dots_stand_for_anything(page: Pag
 
 
 @pytest.mark.parametrize("language", ["yaml", "json", "json5", "toml"])
-def test_a_document_that_cannot_be_read_is_told(page: Page, language: str) -> None:
+def test_an_unreadable_document_fails(page: Page, language: str) -> None:
     with pytest.raises(Exception, match=r"(?i)page\.md|toml|expected|invalid"):
         page.run(written(f"```{language}\n{{a: [\n```\n"))
 
@@ -114,7 +114,7 @@ def test_a_block_that_is_not_run_needs_a_reason(head: str) -> None:
     assert fault_of_form(block) is not None
 
 
-def test_a_block_with_a_reason_is_left_alone(page: Page) -> None:
+def test_a_block_with_a_reason_is_not_run(page: Page) -> None:
     (block,) = written("```sh no-run: needs a second machine\nexit 1\n```\n")
 
     assert fault_of_form(block) is None

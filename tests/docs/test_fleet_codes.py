@@ -27,7 +27,7 @@ SUMMED = {"offRouteExtraOnBendM", "turningExtraMarginM"}
 
 
 @pytest.mark.req("FLT-OBS-11")
-def test_everything_that_is_an_incident_is_told_and_nothing_else() -> None:
+def test_the_page_lists_exactly_the_incidents() -> None:
     page = (ROOT / "docs/reference/fleet-scenarios.md").read_text(encoding="utf-8")
     table = page.partition("## Incidents\n")[2].partition("\n\nA truck that is silent")[0]
 
@@ -41,11 +41,11 @@ def test_every_finding_has_its_row_with_its_severity() -> None:
     assert told == {code.value: severity_of(code).value for code in Code}
 
 
-def test_every_finding_says_when_it_comes_and_what_to_do() -> None:
+def test_every_finding_has_its_condition_and_remedy() -> None:
     assert [code for code, _, when, remedy in FINDING.findall(PAGE) if not (when.strip() and remedy.strip())] == []
 
 
-def test_every_parameter_with_a_number_is_there_with_its_default() -> None:
+def test_every_numeric_parameter_has_its_default() -> None:
     known = {name: value for name, value in params_form(CompileParams()).items() if not isinstance(value, str)}
     known.pop("geomEps")  # fixed
     known.pop("bendExtraM")  # the sum of two parameters
@@ -55,7 +55,7 @@ def test_every_parameter_with_a_number_is_there_with_its_default() -> None:
 
 
 @pytest.mark.parametrize(("name", "least", "most"), [(name, least, most) for name, _, least, most in RANGES])
-def test_the_range_of_a_parameter_is_what_is_accepted(name: str, least: str, most: str) -> None:
+def test_the_range_of_a_parameter_is_the_accepted_one(name: str, least: str, most: str) -> None:
     def read(value: Decimal) -> CompileParams:
         return read_params(read_bytes(f'{{"{name}": {value:f}}}'.encode(), Format.JSON, "params"))
 
@@ -71,7 +71,7 @@ TRAFFIC = (ROOT / "docs/reference/fleet-parameters.md").read_text(encoding="utf-
 TRAFFIC_ROW = re.compile(r"^\| `(\w+)` \| (\S+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 
 
-def test_every_parameter_of_traffic_is_there_with_its_default_and_its_range() -> None:
+def test_every_parameter_of_traffic_has_its_default_and_range() -> None:
     usual = TrafficParams()
     told = {name: (default, span) for name, default, span, _ in TRAFFIC_ROW.findall(TRAFFIC)}
     by_truck = {name for name, field in TRAFFIC_PARAMS.items() if getattr(usual, field) is None}

@@ -18,13 +18,13 @@ def test_the_page_and_the_schemas_are_up_to_date() -> None:
 
 
 @pytest.mark.req("FLT-API-2")
-def test_every_contract_has_its_schema_and_no_other_is_there() -> None:
+def test_every_contract_has_its_schema_and_there_are_no_others() -> None:
     there = sorted(path.stem for path in (contracts.FOLDER / "schemas").iterdir())
 
     assert there == sorted(CONTRACTS)
 
 
-def test_a_schema_changed_by_hand_is_told(
+def test_a_schema_changed_by_hand_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "contracts.toml").write_text(LINES, encoding="utf-8")
@@ -39,7 +39,7 @@ def test_a_schema_changed_by_hand_is_told(
     assert capsys.readouterr().err == told
 
 
-def test_a_member_without_a_line_and_a_line_without_a_member_are_told() -> None:
+def test_a_member_without_a_line_and_a_line_without_a_member_are_found() -> None:
     with pytest.raises(contracts.Unexplained, match=r"no line for Task\.taskId; no such member as Task\.taskID"):
         contracts.page(LINES.replace('\ntaskId = "name of the task"', '\ntaskID = "name of the task"'))
 

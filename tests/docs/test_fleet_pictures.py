@@ -16,7 +16,7 @@ def test_the_pictures_are_up_to_date() -> None:
     assert pictures.main(["--check"]) == 0
 
 
-def test_every_picture_is_shown_somewhere_and_no_other_is_there() -> None:
+def test_every_picture_is_on_a_page_and_there_are_no_others() -> None:
     there = sorted(path.name for path in pictures.FOLDER.iterdir())
     pages = [path.read_text(encoding="utf-8") for path in (ROOT / "docs/explanation").glob("*.md")]
 
@@ -32,7 +32,7 @@ def test_a_picture_is_small_and_whole(name: str) -> None:
     assert ElementTree.fromstring(data).tag.endswith("svg")
 
 
-def test_an_old_picture_is_told(
+def test_an_outdated_picture_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pictures, "FOLDER", tmp_path)

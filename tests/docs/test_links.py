@@ -79,7 +79,7 @@ def test_titles_of_how_to_pages_start_with_a_verb() -> None:
     assert [title for title in titles if title.split()[1] not in verbs] == []
 
 
-def test_a_link_to_nothing_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_broken_link_is_reported_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "there.md").write_text("# A title, here\n")
     (tmp_path / "page.md").write_text(
         "[good](there.md#a-title-here)\n[bad](gone.md)\n`[code](gone.md)`\n[worse](there.md#no)\n"

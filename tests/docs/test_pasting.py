@@ -74,7 +74,7 @@ def test_every_block_for_beginners_can_be_pasted(version: str) -> None:
     ],
     ids=["no empty line after a loop", "an empty line in a function", "an open bracket"],
 )
-def test_what_a_prompt_does_not_take_is_told(version: str, text: str, why: str) -> None:
+def test_a_block_that_a_prompt_rejects_is_reported(version: str, text: str, why: str) -> None:
     [told] = refused(version, [("page.md:2", text)])
 
     assert told.startswith("page.md:2: ")

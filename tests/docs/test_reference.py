@@ -76,13 +76,13 @@ def test_every_code_of_the_source_has_its_line() -> None:
     assert codes_in_the_source() - codes_in_the_page() == set()
 
 
-def test_every_line_is_of_a_code_in_the_source() -> None:
+def test_every_line_belongs_to_a_code_in_the_source() -> None:
     text = "\n".join(sources())
 
     assert {code for code in codes_in_the_page() if f'"{code}"' not in text} == set()
 
 
-def test_every_page_can_be_made_and_is_written_into_a_folder(tmp_path: Path) -> None:
+def test_every_page_is_written_into_a_folder(tmp_path: Path) -> None:
     assert reference.main([str(tmp_path / "pages")]) == 0
 
     written = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "pages").iterdir()}
@@ -115,7 +115,7 @@ def test_defaults_of_options_are_in_the_page_of_commands() -> None:
     assert re.search(r"^\| `--trucks N-M` \| .* \| 1 to all \|$", page, re.MULTILINE)
 
 
-def test_metrics_of_fleets_are_in_the_page_of_http_under_the_names_that_are_read() -> None:
+def test_metrics_of_fleets_are_in_the_page_of_http_under_their_exported_names() -> None:
     registry = CollectorRegistry()
     figures = FleetMetrics(registry, dict)
     figures.ticked("hall", 0.01, [])
@@ -128,7 +128,7 @@ def test_metrics_of_fleets_are_in_the_page_of_http_under_the_names_that_are_read
     assert {one for one in read if not one.endswith("_created")} <= told
 
 
-def test_routes_that_answer_nothing_say_how_they_refuse() -> None:
+def test_routes_without_content_list_their_errors() -> None:
     page = reference.http()
     bare = re.findall(r"^- answers 204; refuses with 422$", page, re.MULTILINE)
 

@@ -30,7 +30,7 @@ def test_blocks_keep_their_language_and_the_name_of_their_file() -> None:
     assert heads == ["```sh", '```yaml title="day.yaml"', "```console", "```text"]
 
 
-def test_links_out_of_the_documentation_become_words() -> None:
+def test_links_out_of_the_documentation_become_text() -> None:
     page = "[a test](../../tests/x.py), [a page](../reference/codes.md#busy), ![a picture](../pictures/a.webp)"
 
     assert docs_hooks.within_docs(page, "how-to/serve.md") == page.replace("[a test](../../tests/x.py)", "a test")
@@ -52,7 +52,7 @@ def test_the_python_reference_has_every_public_name(package: str) -> None:
 
 
 @pytest.mark.campaign
-def test_generated_pages_are_those_that_links_may_lead_to_and_none_is_committed() -> None:
+def test_generated_pages_are_known_to_the_link_check_and_not_committed() -> None:
     assert {f"docs/{path}" for path in docs_hooks.generated()} == GENERATED
     assert [name for name in GENERATED if (ROOT / name).exists()] == []
 
@@ -71,7 +71,7 @@ def built() -> Path:
     return SITE
 
 
-def test_the_built_site_shows_no_marks_of_tests_and_asks_no_other_host() -> None:
+def test_the_built_site_has_no_marks_of_tests_and_loads_nothing_from_other_hosts() -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in built().rglob("*.html")}
 
     assert len(texts) > 100
@@ -90,7 +90,7 @@ def test_the_hashes_of_the_built_site_are_those_of_its_scripts() -> None:
     assert listed == sorted({one for text in texts for one in docs_hooks.script_hashes(text)})
 
 
-def test_a_folder_with_something_else_in_it_is_not_emptied(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_not_emptied(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("keep")
 
     ended = subprocess.run([ROOT / "scripts/docs", tmp_path], capture_output=True, text=True, check=False)
@@ -101,7 +101,7 @@ def test_a_folder_with_something_else_in_it_is_not_emptied(tmp_path: Path) -> No
 
 
 @pytest.mark.long  # the part lint of ./test builds it, too
-def test_a_link_to_nothing_fails_the_build(tmp_path: Path) -> None:
+def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
     root = tmp_path / "checkout"
     for name in ("docs", "scripts", "src", "tests"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("page", "__pycache__"))

@@ -41,7 +41,7 @@ def tree(root: Path, tests: str, kept_different: str = "") -> Path:
     return root
 
 
-def test_sections_stand_in_their_numeric_order_with_what_they_ask(tmp_path: Path) -> None:
+def test_sections_are_in_numeric_order_with_their_requirements(tmp_path: Path) -> None:
     assert specifications.main([], tree(tmp_path, TWO, DIFFERENCE)) == 0
 
     rows = [line for line in (tmp_path / specifications.PAGE).read_text().splitlines() if line.startswith("| ")]

@@ -64,7 +64,7 @@ def test_ids_and_forces_are_read_in_every_form() -> None:
     }
 
 
-def test_marks_are_found_wherever_pytest_finds_them(tmp_path: Path) -> None:
+def test_marks_are_found_in_every_place_of_pytest(tmp_path: Path) -> None:
     checkout = tree(
         tmp_path,
         """
@@ -111,7 +111,7 @@ def test_a_tree_in_order_passes(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.req("FLT-TEST-6")
-def test_a_must_without_a_test_is_red_only_in_a_complete_scheduler(
+def test_a_must_without_a_test_fails_only_in_a_complete_scheduler(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checkout = tree(tmp_path, ALL_MUSTS.replace('@pytest.mark.req("TOY-MAP-1")', ""))
@@ -124,14 +124,14 @@ def test_a_must_without_a_test_is_red_only_in_a_complete_scheduler(
     assert capsys.readouterr().out == expected
 
 
-def test_a_mark_that_names_no_requirement_is_red(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mark_of_an_unknown_requirement_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkout = tree(tmp_path, ALL_MUSTS.replace("TOY-DET-1", "TOY-DET-99"))
 
     assert traceability.main(["--check"], checkout) == 1
     assert "tests/toy/test_toy.py:4: TOY-DET-99 is no requirement" in capsys.readouterr().out
 
 
-def test_a_mark_that_must_be_run_to_be_read_is_red(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mark_with_a_computed_requirement_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkout = tree(tmp_path, ALL_MUSTS.replace('"TOY-MAP-1"', "*IDS"))
 
     assert traceability.main(["--check"], checkout) == 1
@@ -148,14 +148,14 @@ def test_the_table_names_tests_as_they_are_run(tmp_path: Path) -> None:
     assert "| [toy](#toy) | 8 | 4 | 4 |" in table
 
 
-def test_a_complete_scheduler_without_requirements_is_red(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_complete_scheduler_without_requirements_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkout = tree(tmp_path, ALL_MUSTS, '"toys"')
 
     assert traceability.main(["--check"], checkout) == 1
     assert "toys is complete without requirements" in capsys.readouterr().out
 
 
-def test_without_documents_the_list_stays(tmp_path: Path) -> None:
+def test_without_documents_the_list_is_unchanged(tmp_path: Path) -> None:
     checkout = tree(tmp_path, ALL_MUSTS)
     before = (checkout / traceability.LIST).read_text()
     (tmp_path / "shared/requirements/toy.md").unlink()

@@ -63,7 +63,7 @@ def test_a_checkout_is_set_up_once_and_again_only_when_something_changed(small_c
 
 
 @pytest.mark.long
-def test_a_package_that_cannot_be_had_stops_set_up_with_one_paragraph(small_checkout: Path) -> None:
+def test_an_unavailable_package_stops_set_up_with_one_paragraph(small_checkout: Path) -> None:
     environ = without_uv(CLEAN) | {"PYTHON": BASE_PYTHON, "PIP_NO_INDEX": "1"}
     environ.pop("PIP_FIND_LINKS", None)
     (small_checkout / "requirements.lock").write_text(f"no-such-package==1 --hash=sha256:{'0' * 64}\n")
@@ -170,7 +170,7 @@ def test_a_home_that_cannot_be_written(place: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_machine_without_node_gets_it_out_of_a_wheel(place: Path) -> None:
+def test_a_machine_without_node_gets_it_from_a_wheel(place: Path) -> None:
     tools = path_without(place / "bin", "node", "npm", "npx")
 
     checkout, environ = copy_of_checkout(place / "checkout"), CLEAN | {"PATH": tools}

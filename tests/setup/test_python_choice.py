@@ -42,7 +42,7 @@ def test_the_newest_named_python_is_taken(path: Path) -> None:
     assert set_up(path).stdout == "python3.13 takes run\n"
 
 
-def test_a_name_that_only_prints_an_error_is_passed_over(path: Path) -> None:
+def test_a_command_that_only_prints_an_error_is_skipped(path: Path) -> None:
     put(path, "python3.13", BROKEN)
     put(path, "python3.12", BROKEN)
     put(path, "python3.11", NEW_ENOUGH)

@@ -100,7 +100,7 @@ def test_contributing_names_every_part_with_its_budget() -> None:
     assert [(name, int(seconds)) for name, seconds in rows] == [(one.name, one.budget) for one in run_tests.PARTS]
 
 
-def test_what_cannot_run_is_in_the_last_lines_and_a_failure_only_when_strict(checkout: Path) -> None:
+def test_parts_that_cannot_run_are_listed_and_fail_only_when_strict(checkout: Path) -> None:
     write(checkout, "browser", FAILING)
     write(checkout, "jobs", NO_DATABASE)
     find(checkout, browser="no Chromium")
@@ -170,14 +170,14 @@ def test_a_part_runs_in_as_many_processes_as_asked_for_and_never_more_than_its_o
     assert (flag, count) == ("-n", given)
 
 
-def test_tests_are_told_what_set_up_found(checkout: Path) -> None:
+def test_tests_get_the_findings_of_set_up(checkout: Path) -> None:
     told = "import os\n\ndef test_it() -> None:\n    assert [os.environ[x] for x in ('CHROMIUM', 'HOME')] == {}\n"
     write(checkout, "kernel", told.format(["/opt/chrome", "/somewhere"]))
 
     assert run(checkout, "kernel").returncode == 0
 
 
-def test_a_part_that_is_not_there_is_named_with_those_that_are(checkout: Path) -> None:
+def test_an_unknown_part_is_named_with_the_known_ones(checkout: Path) -> None:
     write(checkout, "kernel", PASSING)
 
     ended = run(checkout, "fleet")
@@ -210,7 +210,7 @@ def test_the_budgets_of_a_campaign_add_up_to_at_most_fifteen_minutes() -> None:
     assert sum(part.campaign for part in run_tests.PARTS) <= 900
 
 
-def test_a_test_that_waits_for_ever_ends_with_its_name_and_stack(checkout: Path) -> None:
+def test_a_hanging_test_ends_with_its_name_and_stack(checkout: Path) -> None:
     ini = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     assert ini["faulthandler_timeout"] > 0
     with (checkout / "pyproject.toml").open("a") as file:
@@ -225,7 +225,7 @@ def test_a_test_that_waits_for_ever_ends_with_its_name_and_stack(checkout: Path)
     assert "in test_hang" in ended.stderr
 
 
-def test_a_part_that_takes_too_long_ends_with_all_that_it_started(
+def test_a_part_that_takes_too_long_ends_with_all_its_processes(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pipe = tmp_path / "pipe"

