@@ -38,7 +38,7 @@ class Lane:
         seconds: float = READ_SECONDS.default,
     ) -> None:
         self._most = most_waiting
-        self._scheduler = threads + most_waiting
+        self._capacity = threads + most_waiting
         self._most_of_one = most_of_one
         self._seconds = seconds
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
@@ -78,7 +78,7 @@ class Lane:
     @contextmanager
     def place(self) -> Iterator[None]:
         """Hold a place in the queue; raises `PastBusy`."""
-        if self.inside >= self._scheduler:
+        if self.inside >= self._capacity:
             raise PastBusy(
                 f"{self._most} reads are already waiting; try again in a moment",
                 limit=PAST_READS.name,
