@@ -117,11 +117,11 @@ class Oracle:
     def _read_everything(self) -> None:
         for instance in self.document["actions_submitted"]:
             self._read(instance, GIVEN, 0)
-        self.wishes: list[tuple[int, int, str, dict[str, Any]]] = []
+        self.requests: list[tuple[int, int, str, dict[str, Any]]] = []
         for kind, forms in (("interrupt", self.document.get("interrupts")), ("command", self.document.get("commands"))):
             for form in forms or ():
                 when = form["t"] if "t" in form else ceiling(self.minutes(form["at"]))
-                self.wishes.append((when, len(self.wishes), kind, dict(form)))
+                self.requests.append((when, len(self.requests), kind, dict(form)))
 
     def _read(self, instance: Mapping[str, Any], kind: int, now: int) -> None:
         if instance["id"] in self.used:
@@ -152,7 +152,7 @@ class Oracle:
                     self._expiries(minute)
                     self._admissions(minute)
                     self._starts(minute)
-                self._tell(minute)
+                self._emit_events(minute)
                 if minute in self.live and minute < first + self.horizon:
                     self._live_again(minute)
             self._close(first + self.horizon)
@@ -164,11 +164,11 @@ class Oracle:
                 self._read(form, GIVEN, minute)
             else:
                 kind = "interrupt" if "target" in form else "command"
-                self.wishes.append((minute, len(self.wishes), kind, {**form, "again": True}))
+                self.requests.append((minute, len(self.requests), kind, {**form, "again": True}))
         self._interrupts(minute, True)
         self._admissions(minute)
         self._starts(minute)
-        self._tell(minute)
+        self._emit_events(minute)
 
     def _close(self, boundary: int) -> None:
         day = self.days[-1]
@@ -214,14 +214,14 @@ class Oracle:
         for one in self.doings:
             if one.state == "held" and one.cause is None and one.joined == minute:
                 one.state = "waiting"
-        now = [wish for wish in self.wishes if wish[0] == minute and bool(wish[3].get("again")) is again]
+        now = [request for request in self.requests if request[0] == minute and bool(request[3].get("again")) is again]
         targets = {one.id: one for one in self.doings}
 
-        def place(wish: tuple[int, int, str, dict[str, Any]]) -> tuple[int, int]:
-            target = targets.get(str(wish[3].get("target") or wish[3].get("cancel") or wish[3].get("resume")))
+        def place(request: tuple[int, int, str, dict[str, Any]]) -> tuple[int, int]:
+            target = targets.get(str(request[3].get("target") or request[3].get("cancel") or request[3].get("resume")))
             # A finished target has no admission order any more: it is sorted with the unknown ones, at the end.
             there = target is not None and target.state != "over"
-            return (target.seq if there and target else self.next_seq, wish[1])
+            return (target.seq if there and target else self.next_seq, request[1])
 
         for _, _, kind, form in sorted(now, key=place):
             if kind == "interrupt":
@@ -237,7 +237,7 @@ class Oracle:
     def _external(self, one: Doing | None, form: dict[str, Any], minute: int) -> None:
         if one is not None and one.state == "running" and yields(one, form["priority"]):
             if too_early(one, minute):
-                self.wishes.append((minute + 1, len(self.wishes), "interrupt", {**form, "again": False}))
+                self.requests.append((minute + 1, len(self.requests), "interrupt", {**form, "again": False}))
                 return
             cause = form.get("cause")
             if cause is not None and not (cause.segment == 0 and cause.state in ("waiting", "running")):
@@ -352,9 +352,9 @@ class Oracle:
             if other in holders or (other in listed and yields(other, one.priority) and not too_early(other, minute)):
                 self._interrupt(other, minute, one.id, one.verb.get("hold_min", 0), resume_of(other), one)
             elif other in listed and yields(other, one.priority):
-                wish = {"target": other.id, "priority": one.priority, "source": one.id, "cause": one}
-                wish["hold_min"] = one.verb.get("hold_min", 0)
-                self.wishes.append((minute + 1, len(self.wishes), "interrupt", wish))
+                request = {"target": other.id, "priority": one.priority, "source": one.id, "cause": one}
+                request["hold_min"] = one.verb.get("hold_min", 0)
+                self.requests.append((minute + 1, len(self.requests), "interrupt", request))
             elif other in listed:
                 self._diagnose(minute, "interrupt_ignored", other.id)
 
@@ -536,12 +536,12 @@ class Oracle:
 
     def _expiries(self, minute: int) -> None:
         """Items that could be known a minute ago and have expired now."""
-        everybody = {*self._actors(), "a stranger"}
+        actors = {*self._actors(), "a stranger"}
         for name in sorted(self.items):
             item = self.items[name]
             if not item.lasts or item.fresh + item.lasts + 1 != minute or item.scope == "redacted":
                 continue
-            was_known = any(self._knows(item, actor, minute - 1) for actor in everybody)
+            was_known = any(self._knows(item, actor, minute - 1) for actor in actors)
             pc = self.options.get("pc")
             seen = pc is not None and self._knows(item, pc, minute - 1)
             meta = {"knowledge": name, "from_scope": item.scope, "to_scope": "redacted", "reveals": []}
@@ -577,7 +577,7 @@ class Oracle:
             scope in ("public", "pc", "allies_only") or pc in shown.get("visibility_to", ())
         )
 
-    def _tell(self, minute: int) -> None:
+    def _emit_events(self, minute: int) -> None:
         for _, _, _, event in sorted(self.minute, key=lambda entry: entry[:3]):
             self.days[-1].events.append({"seq": self.emitted, **event})
             self.emitted += 1

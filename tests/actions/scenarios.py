@@ -119,11 +119,11 @@ def watched(seed: int) -> Scenario:
         starts = [(day, event) for day in days for event in day.events if event["type"] == "start"]
         for number, (day, event) in enumerate(luck.sample(starts, min(len(starts), 3))):
             target, minute = event["action_id"], event["t"] + day.index * HORIZON
-            wish = luck.choice(({"target": target, "priority": 9}, {"cancel": target}, None, None))
+            request = luck.choice(({"target": target, "priority": 9}, {"cancel": target}, None, None))
             # A run cannot stop in the first minute of a later epoch: its ends are reported with the epoch before.
             if minute % HORIZON or not minute:
                 step = {**_step(luck, f"L{turn}-{number}", 0), "t": minute}
-                live.setdefault(minute, []).append(wish or step)
+                live.setdefault(minute, []).append(request or step)
     return Scenario(document, case.follow, live)
 
 

@@ -108,13 +108,13 @@ def test_a_name_with_a_dash_is_a_module_with_an_underscore(repository: Path, pen
 def test_results_as_json(repository: Path, pendula: Pendula) -> None:
     ended = pendula("bench", "--quick", "--json")
 
-    said = json.loads(ended.out)
+    report = json.loads(ended.out)
     assert ended.code == 0
     assert ended.err == "bench engine: starting\n"
-    assert said["quick"] is True
-    assert set(said["machine"]) >= {"cpus", "python", "system", "version"}
-    assert [found["scheduler"] for found in said["benches"]] == ["engine"]
-    assert said["benches"][0]["rows"] == [
+    assert report["quick"] is True
+    assert set(report["machine"]) >= {"cpus", "python", "system", "version"}
+    assert [found["scheduler"] for found in report["benches"]] == ["engine"]
+    assert report["benches"][0]["rows"] == [
         {
             "against": "a bicycle",
             "fairness": "cold",

@@ -34,7 +34,7 @@ def failing_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "message"),
     [
         (InputRefused("No"), 1, "pendula: No (input_refused)\n"),
         (WrongUsage("Not so"), 2, "pendula: Not so (wrong_usage)\n"),
@@ -49,14 +49,14 @@ def failing_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_each_kind_of_failure_has_its_exit_code_and_line(
-    error: BaseException, code: int, said: str, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
+    error: BaseException, code: int, message: str, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
 ) -> None:
     failing_with(error, monkeypatch)
 
     ended = pendula("token", "list")
 
     assert (ended.code, ended.out) == (code, "")
-    assert ended.err.startswith(said)
+    assert ended.err.startswith(message)
     assert ended.err.count("\n") <= 1
 
 
@@ -110,7 +110,7 @@ def test_a_refused_document_has_a_line_for_each_fault(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("fact", "told"),
+    ("fact", "shown"),
     [
         (Path("a/b"), "a/b"),
         (1.5, "1.5"),
@@ -124,10 +124,10 @@ def test_a_refused_document_has_a_line_for_each_fault(monkeypatch: pytest.Monkey
         (Odd(Path("p")), {"place": "p"}),
     ],
 )
-def test_any_fact_of_an_error_can_be_reported(fact: Any, told: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_fact_of_an_error_can_be_reported(fact: Any, shown: Any, capsys: pytest.CaptureFixture[str]) -> None:
     report(InputRefused("No", fact=fact), as_json=True)
 
-    assert json.loads(capsys.readouterr().err)["error"]["details"] == {"fact": told}
+    assert json.loads(capsys.readouterr().err)["error"]["details"] == {"fact": shown}
 
 
 def test_control_characters_and_surrogates_reach_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,10 +38,10 @@ def test_a_saved_file_is_reported_for_its_own_command_alone(capsys: pytest.Captu
         return interrupted()
 
     ending(["--json"], work)
-    said = json.loads(capsys.readouterr().err)["error"]
+    error = json.loads(capsys.readouterr().err)["error"]
     ending([], interrupted)
 
-    assert (said["code"], said["message"]) == ("interrupted", "Interrupted: a.journal holds it")
+    assert (error["code"], error["message"]) == ("interrupted", "Interrupted: a.journal holds it")
     assert "nothing was written" in capsys.readouterr().err
 
 
@@ -98,8 +98,8 @@ def test_a_real_ctrl_c_leaves_a_journal_that_replays(tmp_path: Path, pendula: Pe
             assert running.poll() is None
             time.sleep(0.02)
         os.kill(running.pid, signal.SIGINT)
-        _, said = running.communicate(timeout=PATIENCE_SECONDS)
+        _, error = running.communicate(timeout=PATIENCE_SECONDS)
 
     assert running.returncode == 130
-    assert said == ("pendula: Interrupted: kept holds every tick until then; continue with --resume (interrupted)\n")
+    assert error == ("pendula: Interrupted: kept holds every tick until then; continue with --resume (interrupted)\n")
     assert pendula("replay", journal).code == 0

@@ -239,7 +239,7 @@ def test_a_file_name_of_another_format_is_refused_with_the_allowed_ones(
 def test_help_does_not_split_scene_names(monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
-    told = pendula("fleet", "new", "--help").out
+    help_text = pendula("fleet", "new", "--help").out
 
-    words = {word.strip(".,│ ") for word in told.split()}
+    words = {word.strip(".,│ ") for word in help_text.split()}
     assert {scene.value for scene in Scene} <= words

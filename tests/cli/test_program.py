@@ -161,9 +161,9 @@ def test_every_command_takes_json(path: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("path", list(COMMANDS), ids=" ".join)
 def test_help_lines_fit_the_terminal(path: tuple[str, ...]) -> None:
-    said = in_plain_words(copy(COMMANDS[path])).help
+    message = in_plain_words(copy(COMMANDS[path])).help
 
-    assert [one for one in said.strip().split("\n\n") if "\n" in one] == []
+    assert [one for one in message.strip().split("\n\n") if "\n" in one] == []
 
 
 def test_without_a_command_the_help_is_shown(pendula: Pendula) -> None:
@@ -197,7 +197,7 @@ def test_a_command_imports_no_library_of_another(python: Callable[..., Finished]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["nonsense"], "No such command 'nonsense'; see pendula --help"),
         (["replay"], "Missing argument 'JOURNAL', or --db for a store of jobs; see pendula replay --help"),
@@ -213,8 +213,8 @@ def test_a_command_imports_no_library_of_another(python: Callable[..., Finished]
         ),
     ],
 )
-def test_wrong_usage_is_one_line_and_exit_2(arguments: list[str], said: str, pendula: Pendula) -> None:
-    assert pendula(*arguments) == Finished(2, "", f"pendula: {said} (wrong_usage)\n")
+def test_wrong_usage_is_one_line_and_exit_2(arguments: list[str], message: str, pendula: Pendula) -> None:
+    assert pendula(*arguments) == Finished(2, "", f"pendula: {message} (wrong_usage)\n")
 
 
 def test_wrong_usage_with_json_is_one_object_on_stderr(pendula: Pendula) -> None:

@@ -20,16 +20,16 @@ def test_letters_of_any_language_are_preserved() -> None:
     assert printable("Hügel – 海") == "Hügel – 海"
 
 
-@pytest.mark.parametrize(("count", "told"), [(0, "0 items"), (1, "1 item"), (2, "2 items")])
-def test_one_thing_has_no_plural(count: int, told: str) -> None:
-    assert counted(count, "item") == told
+@pytest.mark.parametrize(("count", "text"), [(0, "0 items"), (1, "1 item"), (2, "2 items")])
+def test_one_thing_has_no_plural(count: int, text: str) -> None:
+    assert counted(count, "item") == text
 
 
 @pytest.mark.parametrize(
-    ("part", "whole", "told"), [(1, 3, "33.3 %"), (1, 16, "6.3 %"), (3, 3, "100.0 %"), (0, 0, "–")]
+    ("part", "whole", "text"), [(1, 3, "33.3 %"), (1, 16, "6.3 %"), (3, 3, "100.0 %"), (0, 0, "–")]
 )
-def test_a_share_is_rounded_half_up_to_a_tenth(part: int, whole: int, told: str) -> None:
-    assert per_cent(part, whole) == told
+def test_a_share_is_rounded_half_up_to_a_tenth(part: int, whole: int, text: str) -> None:
+    assert per_cent(part, whole) == text
 
 
 def test_a_stream_without_unicode_writes_substitutes() -> None:

@@ -28,11 +28,11 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "runs.csv"
     target.write_bytes(b"old")
 
-    said = subprocess.run(
+    finished = subprocess.run(
         [sys.executable, "-c", ON_A_FULL_DISK, target], capture_output=True, text=True, check=True, timeout=300
     )
 
-    assert said.stdout == f"{target}\n"
+    assert finished.stdout == f"{target}\n"
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("runs.csv", b"old")]
 
 
@@ -43,10 +43,10 @@ def test_a_read_error_names_the_file_that_was_read(tmp_path: Path) -> None:
 
     (tmp_path / "out.jsonl").write_bytes(b"old")
 
-    with pytest.raises(FileNotFoundError) as told:
+    with pytest.raises(FileNotFoundError) as error:
         write_pieces(tmp_path / "out.jsonl", pieces())
 
-    assert told.value.filename == "00000003.journal"
+    assert error.value.filename == "00000003.journal"
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("out.jsonl", b"old")]
 
 

@@ -21,11 +21,11 @@ from tests.playback.worlds import (
     NAMES,
     changed,
     packed,
+    random_settings,
     record,
     settings,
     shelf,
     some_slots,
-    some_wishes,
     some_work,
 )
 
@@ -60,11 +60,11 @@ class AnyNames(Programme):
 class Duet:
     """A programme and the oracle, with the same calls."""
 
-    def __init__(self, channels: Sequence[tuple[str, tuple[Slot, ...]]], wishes: OracleSettings, seed: int) -> None:
+    def __init__(self, channels: Sequence[tuple[str, tuple[Slot, ...]]], chosen: OracleSettings, seed: int) -> None:
         self.programme: Programme = AnyNames(
-            [Channel(name, shelf(slots)) for name, slots in channels], settings(wishes), seed=seed
+            [Channel(name, shelf(slots)) for name, slots in channels], settings(chosen), seed=seed
         )
-        self.oracle = Oracle([Followed(name, slots) for name, slots in channels], wishes, seed)
+        self.oracle = Oracle([Followed(name, slots) for name, slots in channels], chosen, seed)
         self.calls: list[str] = []
         self.given: list[tuple[Item, Shown]] = []  # results of `next`, `prev` and `take`, also those no longer held
         self.compare()
@@ -72,9 +72,9 @@ class Duet:
     @classmethod
     def drawn(cls, random: Random) -> "Duet":
         names = random.sample(NAMES, random.choice((0, 1, 2, 2, 3, 5, 8)))
-        wishes = some_wishes(random)
-        channels = [(name, _sorted(wishes, some_slots(random))) for name in names]
-        return cls(channels, wishes, random.choice((0, 1, 2**64 - 1, random.randrange(2**64))))
+        chosen = random_settings(random)
+        channels = [(name, _sorted(chosen, some_slots(random))) for name in names]
+        return cls(channels, chosen, random.choice((0, 1, 2**64 - 1, random.randrange(2**64))))
 
     def same(self, call: str, found: Sequence[Item | None], wanted: Sequence[Shown | None]) -> None:
         self.calls.append(call)
@@ -190,10 +190,10 @@ def _reset(duet: Duet, random: Random) -> None:
 
 def _configure(duet: Duet, random: Random) -> None:
     # Within a transaction the draft is changed.
-    present = _wishes(duet)
-    wishes = changed(random, present)
-    duet.calls.append(f"configure {wishes}")
-    wanted = settings(wishes)
+    present = _current_settings(duet)
+    chosen = changed(random, present)
+    duet.calls.append(f"configure {chosen}")
+    wanted = settings(chosen)
     duet.programme.configure(
         exposure=wanted.exposure,
         pick=wanted.pick,
@@ -204,7 +204,7 @@ def _configure(duet: Duet, random: Random) -> None:
         refresh=wanted.refresh,
         day_parts=wanted.day_parts,
     )
-    duet.oracle.configure(wishes)
+    duet.oracle.configure(chosen)
 
 
 def _followed(duet: Duet) -> list[str]:
@@ -215,7 +215,7 @@ def _followed(duet: Duet) -> list[str]:
 def _follow(duet: Duet, random: Random) -> None:
     free = [name for name in NAMES if name not in _followed(duet)]
     if free:
-        name, slots = random.choice(free), _sorted(_wishes(duet), some_slots(random))
+        name, slots = random.choice(free), _sorted(_current_settings(duet), some_slots(random))
         duet.calls.append(f"follow {name} {slots}")
         duet.programme.follow(name, shelf(slots))
         duet.oracle.follow(name, slots)
@@ -234,19 +234,19 @@ def _refresh(duet: Duet, random: Random) -> None:
         name = random.choice(followed)
         present = {channel.name: channel.slots for channel in duet.oracle.channels}
         same = name in present and random.randrange(3) == 0
-        slots = present[name] if same else _sorted(_wishes(duet), some_slots(random))
+        slots = present[name] if same else _sorted(_current_settings(duet), some_slots(random))
         duet.calls.append(f"refresh {name} {slots}")
         duet.programme.refresh(name, shelf(slots))
         duet.oracle.refresh(name, slots)
 
 
-def _wishes(duet: Duet) -> OracleSettings:
-    return duet.oracle._draft[1] if duet.oracle._draft else duet.oracle.wishes
+def _current_settings(duet: Duet) -> OracleSettings:
+    return duet.oracle._draft[1] if duet.oracle._draft else duet.oracle.settings
 
 
-def _sorted(wishes: OracleSettings, slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
+def _sorted(chosen: OracleSettings, slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
     """Without duplicate records where a lookup is possible: a shelf is sorted."""
-    if wishes.refresh == "reset":
+    if chosen.refresh == "reset":
         return slots
     seen: dict[object, Slot] = {place if isinstance(slot, Fault) else slot: slot for place, slot in enumerate(slots)}
     works = sorted((s for s in seen.values() if isinstance(s, Artwork)), key=lambda work: (work.ts, work.id))

@@ -123,29 +123,29 @@ class Pooled:
     number: int
 
 
-def exposure(wishes: OracleSettings, names: Sequence[str]) -> list[Fraction]:
+def exposure(settings: OracleSettings, names: Sequence[str]) -> list[Fraction]:
     """The weight of each active channel."""
     n = len(names)
     equal = [Fraction(1, n) for _ in names]
-    if wishes.mode == "EqE":
+    if settings.mode == "EqE":
         return equal
-    if wishes.mode == "MaE":
-        wanted = [max(Fraction(0), wishes.manual.get(name, Fraction(0))) for name in names]
+    if settings.mode == "MaE":
+        wanted = [max(Fraction(0), settings.manual.get(name, Fraction(0))) for name in names]
         return [part / sum(wanted) for part in wanted] if sum(wanted) else equal
-    total, recent = ([counts.get(name, 0) for name in names] for counts in (wishes.total, wishes.recent))
+    total, recent = ([counts.get(name, 0) for name in names] for counts in (settings.total, settings.recent))
     clamped = []
     for t, r in zip(total, recent, strict=True):
         p_total = Fraction(t, sum(total)) if sum(total) else Fraction(0)
         p_recent = Fraction(r, sum(recent)) if sum(recent) else Fraction(0)
-        p_raw = (1 - wishes.alpha) * p_total + wishes.alpha * p_recent
-        clamped.append(min(max(p_raw, wishes.p_min), wishes.p_max))
+        p_raw = (1 - settings.alpha) * p_total + settings.alpha * p_recent
+        clamped.append(min(max(p_raw, settings.p_min), settings.p_max))
     return [part / sum(clamped) for part in clamped]
 
 
 class Oracle:
-    def __init__(self, channels: Sequence[Followed], wishes: OracleSettings, seed: int) -> None:
+    def __init__(self, channels: Sequence[Followed], settings: OracleSettings, seed: int) -> None:
         self.seed, self.epoch = seed, 0
-        self.channels, self.wishes = list(channels), wishes
+        self.channels, self.settings = list(channels), settings
         self.history: list[Shown] = []
         self.behind = 0
         self.out: set[str] = set()
@@ -181,17 +181,17 @@ class Oracle:
         self.nae_stream = stream(self.seed, self.epoch, 0x4E414500)
         self.pick_stream = stream(self.seed, self.epoch, 0x5049434B)
 
-    def _part(self, wishes: OracleSettings) -> str | None:
-        holding = [part.name for part in wishes.parts if self.minute is not None and part.holds(self.minute)]
+    def _part(self, settings: OracleSettings) -> str | None:
+        holding = [part.name for part in settings.parts if self.minute is not None and part.holds(self.minute)]
         return holding[0] if holding else None
 
     def _weigh(self) -> None:
-        wishes = self.wishes
-        for part in wishes.parts:
+        settings = self.settings
+        for part in settings.parts:
             if part.name == self.part:
-                wishes = replace(wishes, mode="MaE", manual=part.manual)
+                settings = replace(settings, mode="MaE", manual=part.manual)
         names = [self.channels[index].name for index in self.active]
-        shares = exposure(wishes, names) if names else []
+        shares = exposure(settings, names) if names else []
         playing = [
             Fraction(0) if name in self.paused_channels else share for name, share in zip(names, shares, strict=True)
         ]
@@ -220,15 +220,15 @@ class Oracle:
         if self.pins:
             item = self._as_item(self.pins.pop(0))
             self.history.append(item)
-            del self.history[: -self.wishes.history]
+            del self.history[: -self.settings.history]
             return item
-        if len(self.lookahead) < self.wishes.lookahead:
+        if len(self.lookahead) < self.settings.lookahead:
             self._batch()
         if not self.lookahead:
             return None
         item = self.lookahead.pop(0)
         self.history.append(item)
-        del self.history[: -self.wishes.history]
+        del self.history[: -self.settings.history]
         return item
 
     def prev(self) -> Shown | None:
@@ -280,7 +280,7 @@ class Oracle:
 
     def time_is(self, minute: int) -> None:
         self.minute = minute
-        if self._part(self.wishes) != self.part:
+        if self._part(self.settings) != self.part:
             with self.update():
                 self._forced = True
 
@@ -290,7 +290,7 @@ class Oracle:
         made = [item for item in self.lookahead if item.seen.step is not None]
         if made:
             credits = list(made[0].seen.first)
-        if self.wishes.pick == "recency":
+        if self.settings.pick == "recency":
             for index in range(len(self.channels)):
                 places = [item.at for item in self.lookahead if item.channel_index == index]
                 if places:
@@ -318,7 +318,7 @@ class Oracle:
 
     def nae_insert(self, work: Artwork | None) -> str:
         """None is an invalid record."""
-        if not self.wishes.nae:
+        if not self.settings.nae:
             return "DISABLED"
         if work is None:
             return "REJECTED"
@@ -332,7 +332,7 @@ class Oracle:
         self.pool.append(Pooled(work, 32, self.inserted))
         self.inserted += 1
         self.count("inserts")
-        if len(self.pool) > self.wishes.cap:
+        if len(self.pool) > self.settings.cap:
             self.pool.remove(min(self.pool, key=lambda entry: (entry.priority, entry.number)))
             self.count("evictions")
         return "INSERTED"
@@ -344,13 +344,18 @@ class Oracle:
         if self._draft is not None:
             yield
             return
-        self._draft, self._forced, self._chances = (list(self.channels), self.wishes), False, set()
+        self._draft, self._forced, self._chances = (list(self.channels), self.settings), False, set()
         self._anew = False
         try:
             yield
-            channels, wishes = self._draft
-            if self._forced or channels != self.channels or wishes != self.wishes or self._part(wishes) != self.part:
-                self._reset(channels, wishes)
+            channels, settings = self._draft
+            if (
+                self._forced
+                or channels != self.channels
+                or settings != self.settings
+                or self._part(settings) != self.part
+            ):
+                self._reset(channels, settings)
             else:
                 gone = {id for name, id in self._banned if name is None}
                 self.pool = [entry for entry in self.pool if entry.work.id not in gone]
@@ -358,14 +363,14 @@ class Oracle:
         finally:
             self._draft, self._banned = None, set()
 
-    def _kept(self, channels: list[Followed], wishes: OracleSettings) -> tuple[list[int], list[int]]:
+    def _kept(self, channels: list[Followed], settings: OracleSettings) -> tuple[list[int], list[int]]:
         """Credits and cursors for other channels: those of earlier channels are taken at the last shown item."""
         shown_credits, shown_cursors = self._turns()
         before = {channel.name: index for index, channel in enumerate(self.channels)}
         credits = [shown_credits[before[one.name]] if one.name in before else 0 for one in channels]
         cursors = [0] * len(channels)
         for index, channel in enumerate(channels):
-            if wishes.pick == "recency" and channel.name in before:
+            if settings.pick == "recency" and channel.name in before:
                 old = self.channels[before[channel.name]]
                 place = shown_cursors[before[channel.name]]
                 next_one = old.visible()[place][1] if old.visible() else None
@@ -381,16 +386,16 @@ class Oracle:
             credits[index] += lacking // len(credits) + (index < lacking % len(credits))
         return credits, cursors
 
-    def _reset(self, channels: list[Followed], wishes: OracleSettings) -> None:
-        kept = self._kept(channels, wishes) if wishes.refresh == "keep" and not self._anew else None
+    def _reset(self, channels: list[Followed], settings: OracleSettings) -> None:
+        kept = self._kept(channels, settings) if settings.refresh == "keep" and not self._anew else None
         self.out = {name for name in self.out if any(c.name == name for c in channels)} - self._chances
-        self.channels, self.wishes, self.part = channels, wishes, self._part(wishes)
+        self.channels, self.settings, self.part = channels, settings, self._part(settings)
         self.paused_channels = {name for name in self.paused_channels if any(c.name == name for c in channels)}
         followed = {channel.name for channel in channels}
         self.per_channel = {name: count for name, count in self.per_channel.items() if name in followed}
         self.epoch = (self.epoch + 1) % TWO_64
         left = [old for old in self.history if (old.channel, old.work.id) not in self._banned]
-        self.history = left[-wishes.history :] if wishes.preserve else []
+        self.history = left[-settings.history :] if settings.preserve else []
         self.behind = min(self.behind, max(0, len(self.history) - 1))
         self.count("resets")
         self._begin()
@@ -402,10 +407,10 @@ class Oracle:
         with self.update():
             self._forced = self._anew = True
 
-    def configure(self, wishes: OracleSettings) -> None:
+    def configure(self, settings: OracleSettings) -> None:
         with self.update():
             assert self._draft is not None
-            self._draft = (self._draft[0], wishes)
+            self._draft = (self._draft[0], settings)
 
     def follow(self, name: str, slots: tuple[Slot, ...]) -> None:
         with self.update():
@@ -458,7 +463,7 @@ class Oracle:
     def _batch(self) -> None:
         if self._readable() or self.pool:
             self.count("batches")
-        for _ in range(self.wishes.lookahead):
+        for _ in range(self.settings.lookahead):
             item = self._generate()
             if item is not None:
                 self.lookahead.append(item)
@@ -519,8 +524,8 @@ class Oracle:
         name, shelf = self.channels[index].name, self.shelves[index]
         if name in self.out | self.barred | self.paused_channels:
             return None
-        random = self.wishes.pick == "random"
-        span = min(self.wishes.r, len(shelf)) if random else len(shelf)
+        random = self.settings.pick == "random"
+        span = min(self.settings.r, len(shelf)) if random else len(shelf)
         patience = 0 if span == 1 else 5 if random else 2
         seen.drawn, seen.skipped, seen.damaged = [], [], []
         banned = 0

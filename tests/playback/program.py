@@ -51,7 +51,7 @@ class Finished(Struct, frozen=True):
     err: str
 
     @property
-    def said(self) -> Any:
+    def result(self) -> Any:
         return json.loads(self.out)
 
     @property

@@ -40,33 +40,33 @@ def cache(tmp_path: Path) -> Path:
 def test_json_is_one_canonical_document_in_the_fixed_form(nae_e: Path) -> None:
     ended = pendula("run", nae_e, "--json")
 
-    said = decode(ended.out.encode())
+    result = decode(ended.out.encode())
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.encode() == encode(run_document(read_file(nae_e)).as_json()) + b"\n"
-    assert isinstance(said, dict)
-    assert sorted(said) == ["calls", "items", "stats"]
-    assert ended.said["items"][0] == {"channel": None, "epoch_id": 0, "id": 900, "ordinal": 1, "origin": "nae"}
-    assert ended.said["calls"][0] == {"call": "nae_insert", "result": "INSERTED"}
-    marked = [f"{one['id']}{'N' if one['origin'] == 'nae' else ''}" for one in ended.said["items"]]
+    assert isinstance(result, dict)
+    assert sorted(result) == ["calls", "items", "stats"]
+    assert ended.result["items"][0] == {"channel": None, "epoch_id": 0, "id": 900, "ordinal": 1, "origin": "nae"}
+    assert ended.result["calls"][0] == {"call": "nae_insert", "result": "INSERTED"}
+    marked = [f"{one['id']}{'N' if one['origin'] == 'nae' else ''}" for one in ended.result["items"]]
     assert " ".join(marked) == ("900N 1 11 2 901N 900N 901N 12 900N 3 901N 13 4 11 900N 1 12 2 13 3 11 4 901N 12")
 
 
 @pytest.mark.req("PLAY-FILE-1")
 def test_count_equals_that_many_calls_of_next(tmp_path: Path) -> None:
-    said = pendula("run", written(tmp_path / "pick.yaml", PICK_D), "--count", "24", "--json").said
+    result = pendula("run", written(tmp_path / "pick.yaml", PICK_D), "--count", "24", "--json").result
 
     expected = "4 2 11 3 2 3 13 3 2 3 12 4 2 1 11 3 2 4 11 3 4 3 13 2"
-    assert " ".join(str(one["id"]) for one in said["items"]) == expected
-    assert said["calls"] == [{"call": "next", "items": said["items"]}]
+    assert " ".join(str(one["id"]) for one in result["items"]) == expected
+    assert result["calls"] == [{"call": "next", "items": result["items"]}]
 
 
 @pytest.mark.req("PLAY-HIST-2")
 def test_results_of_prev_are_in_its_call_and_none_is_null(tmp_path: Path) -> None:
-    said = pendula("run", written(tmp_path / "hist.yaml", HIST), "--json").said
+    result = pendula("run", written(tmp_path / "hist.yaml", HIST), "--json").result
 
-    back = [None if one is None else one["id"] for one in said["calls"][1]["items"]]
-    assert (said["calls"][1]["call"], back) == ("prev", [203, 103, 302, None, None])
-    assert [one["id"] for one in said["items"]][-5:] == [103, 203, 303, 104, 204]
+    back = [None if one is None else one["id"] for one in result["calls"][1]["items"]]
+    assert (result["calls"][1]["call"], back) == ("prev", [203, 103, 302, None, None])
+    assert [one["id"] for one in result["items"]][-5:] == [103, 203, 303, 104, 204]
 
 
 def test_json_files_give_the_same_bytes(nae_e: Path, tmp_path: Path) -> None:
@@ -88,19 +88,19 @@ def test_without_json_the_output_has_items_exposure_and_a_summary(nae_e: Path) -
 
 
 def test_a_run_without_items_is_reported(tmp_path: Path) -> None:
-    said = pendula("run", written(tmp_path / "none.yaml", "channels: []\nseed: 1\n"), "--count", "3").out
+    result = pendula("run", written(tmp_path / "none.yaml", "channels: []\nseed: 1\n"), "--count", "3").out
 
-    assert "No items." in said
-    assert "0 items" in said
+    assert "No items." in result
+    assert "0 items" in result
 
 
 def test_control_characters_in_names_are_escaped(tmp_path: Path) -> None:
     text = r'{"seed": 1, "channels": [{"id": "\u001b[2J[red]", "records": [{"id": 1, "ts": 1}]}]}'
     path = written(tmp_path / "hostile.json", text)
 
-    for said in (pendula("run", path, "--count", "1").out, pendula("why", path, "1").out):
-        assert "\x1b" not in said
-        assert "[red]" in said
+    for result in (pendula("run", path, "--count", "1").out, pendula("why", path, "1").out):
+        assert "\x1b" not in result
+        assert "[red]" in result
 
 
 @pytest.mark.req("PLAY-CACHE-9")
@@ -192,7 +192,7 @@ def test_paths_are_relative_to_the_folder_of_the_file(cache: Path, monkeypatch: 
     path = written(cache.parent / "f.yaml", "channels: [{id: sea, cache: sea.pch}, {id: p, folder: ./pictures}]")
     monkeypatch.chdir("/")
 
-    assert [one["channel"] for one in pendula("run", path, "--count", "2", "--json").said["items"]] == ["sea", "p"]
+    assert [one["channel"] for one in pendula("run", path, "--count", "2", "--json").result["items"]] == ["sea", "p"]
 
 
 @pytest.mark.req("PLAY-FILE-2")
@@ -244,7 +244,7 @@ def test_a_journal_of_a_run_is_verified_by_replay(file: str, nae_e: Path, tmp_pa
     replayed = pendula("replay", tmp_path / "journal", "--json", scheduler=())
 
     assert kept == plain
-    assert (replayed.code, replayed.said["verified"], replayed.said["scheduler"]) == (0, True, "playback")
+    assert (replayed.code, replayed.result["verified"], replayed.result["scheduler"]) == (0, True, "playback")
     assert pendula("run", path, "--journal", tmp_path / "journal").code == 1
 
 
@@ -259,19 +259,19 @@ def test_a_long_run_gives_the_same_output_with_a_journal(tmp_path: Path) -> None
 
 def test_why_names_the_step_that_chose_an_item(nae_e: Path) -> None:
     ended = pendula("why", nae_e, "2")
-    said = pendula("why", nae_e, "2", "--json").said
+    result = pendula("why", nae_e, "2", "--json").result
 
     assert ended.code == 0
     assert "item 2 of epoch 0 is 1: It was the turn of channel 'a'" in ended.out
     assert "weights: a 32768, b 32768" in ended.out
-    assert said["item"] == {"channel": "a", "epoch_id": 0, "id": 1, "ordinal": 2, "origin": "base"}
-    assert said["reason"]["code"] == "turn_of_channel"
-    assert [one["code"] for one in said["reason"]["because"]] == [
+    assert result["item"] == {"channel": "a", "epoch_id": 0, "id": 1, "ordinal": 2, "origin": "base"}
+    assert result["reason"]["code"] == "turn_of_channel"
+    assert [one["code"] for one in result["reason"]["because"]] == [
         "new_artwork_not_drawn",
         "largest_credit",
         "next_by_age",
     ]
-    assert pendula("why", nae_e, "1", "--json").said["reason"]["code"] == "new_artwork"
+    assert pendula("why", nae_e, "1", "--json").result["reason"]["code"] == "new_artwork"
 
 
 def test_why_needs_no_count_and_accepts_epochs(tmp_path: Path) -> None:
@@ -279,9 +279,9 @@ def test_why_needs_no_count_and_accepts_epochs(tmp_path: Path) -> None:
     calm = PICK_D + "calls: [{next: 2}, {reset: x}, {next: 70}]\nhistory: 1\nlookahead: 1\n"
     calls = written(tmp_path / "calls.yaml", calm)
 
-    assert pendula("why", pick, "40", "--json").said["item"]["ordinal"] == 40
-    assert pendula("why", pick, "3", "--count", "9", "--json").said["item"]["id"] == 11
-    assert pendula("why", calls, "60", "--epoch", "1", "--json").said["item"]["epoch_id"] == 1
+    assert pendula("why", pick, "40", "--json").result["item"]["ordinal"] == 40
+    assert pendula("why", pick, "3", "--count", "9", "--json").result["item"]["id"] == 11
+    assert pendula("why", calls, "60", "--epoch", "1", "--json").result["item"]["epoch_id"] == 1
     unknown = pendula("why", calls, "60", "--json")
     assert (unknown.code, unknown.error["code"]) == (1, "unknown_item")
     assert unknown.error["details"]["items"] == {"0": 2, "1": 70}
@@ -289,25 +289,25 @@ def test_why_needs_no_count_and_accepts_epochs(tmp_path: Path) -> None:
 
 def test_a_cache_written_from_records_is_sound(cache: Path) -> None:
     verified = pendula("cache", "verify", cache, "--channel", "sea", "--json")
-    inspected = pendula("cache", "inspect", cache, "--json").said
+    inspected = pendula("cache", "inspect", cache, "--json").result
 
-    assert (verified.code, verified.said) == (0, {"faults": [], "file": str(cache), "sound": True})
+    assert (verified.code, verified.result) == (0, {"faults": [], "file": str(cache), "sound": True})
     assert pendula("cache", "verify", cache).out == f"{cache} is sound.\n"
     assert inspected["header"]["count"] == inspected["records"] == 120
     assert inspected["bytes"] == 4 * 4096
     assert [block["records"] for block in inspected["blocks"]] == [51, 51, 18]
     assert "sound records  120" in pendula("cache", "inspect", cache).out
     run = written(cache.parent / "run.yaml", "channels: [{id: sea, cache: sea.pch}]")
-    assert [one["id"] for one in pendula("run", run, "--count", "3", "--json").said["items"]] == [1, 2, 3]
+    assert [one["id"] for one in pendula("run", run, "--count", "3", "--json").result["items"]] == [1, 2, 3]
 
 
 def test_a_rewritten_cache_has_the_next_generation(cache: Path) -> None:
     write = ("cache", "write", cache, "--channel", "sea", "--records", cache.parent / "records.json")
-    before = pendula("cache", "inspect", cache, "--json").said["header"]["generation"]
+    before = pendula("cache", "inspect", cache, "--json").result["header"]["generation"]
 
-    said = pendula(*write, "--keep", "8", "--block-bytes", "8192", "--json").said
+    result = pendula(*write, "--keep", "8", "--block-bytes", "8192", "--json").result
 
-    assert said == {"channel": "sea", "count": 8, "file": str(cache), "generation": before + 1}
+    assert result == {"channel": "sea", "count": 8, "file": str(cache), "generation": before + 1}
     assert "holds 8 records of 'sea'" in pendula(*write, "--keep", "8").out
 
 
@@ -361,13 +361,13 @@ def test_damage_is_detected_and_repaired(cache: Path) -> None:
     found = pendula("cache", "verify", cache, "--json")
     repaired = pendula("cache", "repair", cache, "--json")
 
-    assert (found.code, found.said["sound"], found.error["code"]) == (1, False, "cache_faulty")
-    assert [(one["place"], one["record"], one["offset"]) for one in found.said["faults"]] == [("record", 2, 4256)]
+    assert (found.code, found.result["sound"], found.error["code"]) == (1, False, "cache_faulty")
+    assert [(one["place"], one["record"], one["offset"]) for one in found.result["faults"]] == [("record", 2, 4256)]
     assert repaired.code == 0
-    assert (repaired.said["kept"], repaired.said["written"]) == (119, True)
-    assert [one["record"] for one in repaired.said["dropped"]] == [2]
-    assert repaired.said["old"] == f"{cache}.bad"
-    assert Path(repaired.said["old"]).read_bytes() == bytes(data)
+    assert (repaired.result["kept"], repaired.result["written"]) == (119, True)
+    assert [one["record"] for one in repaired.result["dropped"]] == [2]
+    assert repaired.result["old"] == f"{cache}.bad"
+    assert Path(repaired.result["old"]).read_bytes() == bytes(data)
     assert pendula("cache", "verify", cache).code == 0
     assert pendula("cache", "repair", cache).out == f"{cache} is sound; nothing was changed.\n"
 
@@ -385,10 +385,10 @@ def test_repair_lists_faults_and_dropped_records(cache: Path) -> None:
     assert f"{cache} is damaged: " in verified.err
     assert "what is wrong" in inspected.out
     assert (nameless.code, repaired.code) == (1, 0)
-    said = " ".join(repaired.out.split())
-    assert "now has 119 records" in said
-    assert "Dropped:" in said
-    assert "sea.pch.bad" in said
+    result = " ".join(repaired.out.split())
+    assert "now has 119 records" in result
+    assert "Dropped:" in result
+    assert "sea.pch.bad" in result
 
 
 def test_a_repair_without_loss_reports_it(cache: Path) -> None:
@@ -451,7 +451,7 @@ def test_a_file_changed_at_random_is_run_or_refused(
 
     assert ended.code in (0, 1, 2), ended.err
     if ended.code == 0:
-        assert sorted(ended.said) == ["calls", "items", "stats"]
+        assert sorted(ended.result) == ["calls", "items", "stats"]
     else:
         assert ended.out == ""
         assert ended.error["code"] != "internal_error"

@@ -82,14 +82,14 @@ def script(name: str, *arguments: object) -> str:
 
 def test_the_scripts_draw_and_print(tmp_path: Path) -> None:
     painted = script("pictures.py", tmp_path)
-    told = script("evening.py")
+    output = script("evening.py")
 
     assert painted.count("pictures\n") == 3
     newest = max((tmp_path / "sea").iterdir(), key=lambda path: path.stat().st_mtime_ns)
     assert newest.stem.replace("-", " ") == title_in(records(PAINTERS[0])[0].payload).lower()
     assert len(list(tmp_path.rglob("*.svg"))) == 23
-    assert "new    New, no. 1\n" in told
-    assert "It was the turn of channel" in told
+    assert "new    New, no. 1\n" in output
+    assert "It was the turn of channel" in output
 
 
 def plain(value: Any) -> Any:

@@ -90,7 +90,7 @@ def check(duet: Duet, item: Item, shown: Shown) -> str:
         return reason.code
     _, turn, record = reason.because
     check_turn(turn, shown, [channel.name for channel in duet.oracle.channels])
-    check_record(record, shown, duet.oracle.wishes.pick)
+    check_record(record, shown, duet.oracle.settings.pick)
     return f"{reason.code} {turn.code}"
 
 

@@ -53,10 +53,10 @@ def test_run_inserts_received_artwork_before_the_first_call(tmp_path: Path, brok
     broker.publish(f"{PREFIX}/player/frame-7/new-artwork", event(), event("e1"), event("e2", 901))
     out, err = running.communicate(timeout=300)
 
-    said = json.loads(out)
+    result = json.loads(out)
     assert (running.returncode, err) == (0, "")
-    assert {900, 901} <= {item["id"] for item in said["items"] if item["origin"] == "nae"}
-    assert said["stats"]["nae"]["inserts"] == 2
+    assert {900, 901} <= {item["id"] for item in result["items"] if item["origin"] == "nae"}
+    assert result["stats"]["nae"]["inserts"] == 2
 
 
 def test_run_fails_with_the_missing_number_if_too_little_arrives(tmp_path: Path, broker: BrokerThread) -> None:

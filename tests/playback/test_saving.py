@@ -23,7 +23,7 @@ from pendula.playback.scheduler import Scheduler
 from tests.playback.histories import Duet, public
 from tests.playback.oracle import Artwork, Fault, Slot
 from tests.playback.shelves import ids, listed, shown
-from tests.playback.worlds import RoughShelf, settings, shelf, some_slots, some_wishes
+from tests.playback.worlds import RoughShelf, random_settings, settings, shelf, some_slots
 
 ROOT = Path(__file__).resolve().parents[2]
 STATE_MOST = 64 * 1024
@@ -33,7 +33,7 @@ def lived(random: Random) -> tuple[Scheduler, list[Channel]]:
     """A scheduler after a short life, and its channels."""
     channels = [Channel(name, shelf(some_slots(random))) for name in "abc"[: random.randrange(4)]]
     scheduler = Scheduler(
-        channels, settings(some_wishes(random), [one.id for one in channels]), seed=random.randrange(2**64)
+        channels, settings(random_settings(random), [one.id for one in channels]), seed=random.randrange(2**64)
     )
     for _ in range(random.randrange(25)):
         match random.randrange(6):

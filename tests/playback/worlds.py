@@ -65,26 +65,26 @@ def shelf(slots: Sequence[Slot]) -> Shelf:
     return RoughShelf(slots)
 
 
-def settings(wishes: OracleSettings, names: Sequence[str] = NAMES) -> Settings:
+def settings(chosen: OracleSettings, names: Sequence[str] = NAMES) -> Settings:
     """The same settings as a struct of the package, for channels of these names."""
     exposure = Exposure(
-        Mode(wishes.mode),
-        {name: decimal(weight) for name, weight in wishes.manual.items() if name in names},
-        {name: count for name, count in wishes.total.items() if name in names},
-        {name: count for name, count in wishes.recent.items() if name in names},
-        decimal(wishes.alpha),
-        decimal(wishes.p_min),
-        decimal(wishes.p_max),
+        Mode(chosen.mode),
+        {name: decimal(weight) for name, weight in chosen.manual.items() if name in names},
+        {name: count for name, count in chosen.total.items() if name in names},
+        {name: count for name, count in chosen.recent.items() if name in names},
+        decimal(chosen.alpha),
+        decimal(chosen.p_min),
+        decimal(chosen.p_max),
     )
     return Settings(
         exposure,
-        Pick(PickMode(wishes.pick), wishes.r),
-        wishes.history,
-        wishes.lookahead,
-        Nae(wishes.nae, wishes.cap),
-        wishes.preserve,
-        refresh=Refresh(wishes.refresh),
-        day_parts=tuple(day_part(part, names) for part in wishes.parts),
+        Pick(PickMode(chosen.pick), chosen.r),
+        chosen.history,
+        chosen.lookahead,
+        Nae(chosen.nae, chosen.cap),
+        chosen.preserve,
+        refresh=Refresh(chosen.refresh),
+        day_parts=tuple(day_part(part, names) for part in chosen.parts),
     )
 
 
@@ -133,7 +133,7 @@ def some_slots(random: Random) -> tuple[Slot, ...]:
     return tuple(slots)
 
 
-def some_wishes(random: Random) -> OracleSettings:
+def random_settings(random: Random) -> OracleSettings:
     least = Fraction(random.choice((1, 2, 5, 20)), 100)
     return OracleSettings(
         mode=random.choice(("EqE", "MaE", "PrE")),
@@ -169,10 +169,10 @@ def some_parts(random: Random) -> tuple[Part, ...]:
     )
 
 
-def changed(random: Random, wishes: OracleSettings) -> OracleSettings:
+def changed(random: Random, chosen: OracleSettings) -> OracleSettings:
     """The settings with at most one change."""
-    other = some_wishes(random)
-    name = random.choice(tuple(wishes.__dataclass_fields__))
-    if name == "refresh" and wishes.refresh == "reset":
-        return wishes  # its shelves can have duplicate and unsorted records
-    return wishes if name in ("p_min", "p_max") else replace(wishes, **{name: getattr(other, name)})
+    other = random_settings(random)
+    name = random.choice(tuple(chosen.__dataclass_fields__))
+    if name == "refresh" and chosen.refresh == "reset":
+        return chosen  # its shelves can have duplicate and unsorted records
+    return chosen if name in ("p_min", "p_max") else replace(chosen, **{name: getattr(other, name)})

@@ -49,7 +49,7 @@ async def ask(client: httpx.AsyncClient, what: str, player: str = "hall", **body
     return response.json()
 
 
-async def told(client: httpx.AsyncClient, what: str, player: str = "hall", **query: Any) -> Any:
+async def view(client: httpx.AsyncClient, what: str, player: str = "hall", **query: Any) -> Any:
     response = await client.get(f"{BASE}/{player}/{what}", params=query)
     assert response.status_code == 200, response.text
     return response.json()
@@ -72,4 +72,4 @@ async def channel(client: httpx.AsyncClient, name: str) -> Any:
 
 
 async def is_on(client: httpx.AsyncClient, player: str) -> bool:
-    return (await told(client, "now", player))["item"] is not None
+    return (await view(client, "now", player))["item"] is not None

@@ -40,12 +40,12 @@ async def test_engine_names_are_shown_only_to_authenticated_callers(settings: Se
     async with running(settings) as app:
         _, secret = supervisor_of(app).tokens.new("reader", Role.VIEWER)
         async with client_of(app) as client:
-            nobody = (await client.get("/readyz")).json()
+            anonymous = (await client.get("/readyz")).json()
             reader = (await client.get("/readyz", headers={"authorization": f"Bearer {secret}"})).json()
 
-    assert [check["name"] for check in nobody["checks"]] == ["tokens", "tally"]
+    assert [check["name"] for check in anonymous["checks"]] == ["tokens", "tally"]
     assert [check["name"] for check in reader["checks"]] == ["tokens", "tally/main"]
-    assert nobody["status"] == reader["status"] == "ready"
+    assert anonymous["status"] == reader["status"] == "ready"
 
 
 @pytest.mark.anyio

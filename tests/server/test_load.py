@@ -79,7 +79,7 @@ class Loaded:
             connection.request("GET", "/readyz")
             response = connection.getresponse()
             data = response.read()
-        return None if response.status == 200 else told(response, data)
+        return None if response.status == 200 else summary_of(response, data)
 
     @property
     def running(self) -> bool:
@@ -98,7 +98,7 @@ class Loaded:
             self.statuses[response.status] += 1
             if response.status >= 500:
                 self.bad.append(
-                    f"{SECONDS - self.end + time.monotonic():.0f} s: {method} {path}: {told(response, data)}"
+                    f"{SECONDS - self.end + time.monotonic():.0f} s: {method} {path}: {summary_of(response, data)}"
                 )
         return json.loads(data) if response.getheader("content-type", "").startswith("application/json") else data
 
@@ -107,7 +107,7 @@ class Loaded:
         return self._log.read_text(errors="replace")[-4000:]
 
 
-def told(response: HTTPResponse, data: bytes) -> str:
+def summary_of(response: HTTPResponse, data: bytes) -> str:
     """A short form of an unexpected response: the failed checks of readiness, otherwise its body."""
     with suppress(ValueError, LookupError, TypeError):
         return f"{response.status} {[check for check in json.loads(data)['checks'] if not check['ok']]}"

@@ -88,15 +88,19 @@ def test_a_stop_names_the_requests_it_waits_for(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(serving, "REPORT_SECONDS", 0.01)
     fields = "content-type: application/json\r\ncontent-length: 9\r\n\r\n"
 
-    with capture_logs() as told, LiveServer(Settings(port=0, data=str(tmp_path))) as server, server.connect() as caller:
+    with (
+        capture_logs() as logged,
+        LiveServer(Settings(port=0, data=str(tmp_path))) as server,
+        server.connect() as caller,
+    ):
         head = f"POST {BASE}/commands HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\n{fields}"
         caller.sendall(head.encode())  # and no body
         until(lambda: any(server.answering()))
         server.tell_to_stop()
-        until(lambda: any("waits_for" in line for line in told))
+        until(lambda: any("waits_for" in line for line in logged))
         caller.close()
 
-    [first, *_] = [line for line in told if "waits_for" in line]
+    [first, *_] = [line for line in logged if "waits_for" in line]
     assert (first["event"], first["waits_for"], first["more"]) == ("stopping", [f"POST {BASE}/commands"], 0)
 
 

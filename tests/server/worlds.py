@@ -47,7 +47,7 @@ async def ask(client: httpx.AsyncClient, what: str, **body: Any) -> Any:
     return response.json()
 
 
-async def told(client: httpx.AsyncClient, what: str, **query: Any) -> Any:
+async def view(client: httpx.AsyncClient, what: str, **query: Any) -> Any:
     response = await client.get(f"{HOUSE}/{what}", params=query)
     assert response.status_code == 200, response.text
     return response.json()

@@ -23,9 +23,9 @@ def pendula(*arguments: object, code: int | None = 0) -> str:
     """The output of the program, with errors if the expected code is not 0; None accepts any code."""
     with CliRunner().isolation() as (out, err, _):
         ended = run([str(argument) for argument in arguments])
-        said, trouble = out.getvalue().decode(), err.getvalue().decode()
-        assert code in (ended, None), said + trouble
-    return said if code == 0 else said + trouble
+        output, trouble = out.getvalue().decode(), err.getvalue().decode()
+        assert code in (ended, None), output + trouble
+    return output if code == 0 else output + trouble
 
 
 def printed_json(*arguments: object, code: int | None = 0) -> Any:

@@ -56,8 +56,8 @@ def ran(folder: Path, text: str, *options: str) -> dict[str, Any]:
     file.write_text(text)
     code, out = command("run", file, "--json", *options)
     assert code == 0, out
-    said: dict[str, Any] = json.loads(out)
-    return said
+    result: dict[str, Any] = json.loads(out)
+    return result
 
 
 def events_of(folder: Path, document: dict[str, Any], *options: str) -> list[dict[str, Any]]:
@@ -99,7 +99,7 @@ def document(defs: dict[str, Any], *submissions: dict[str, Any], **more: Any) ->
 def test_1_inputs_give_an_ordered_list_of_events_the_locks_and_the_resources(tmp_path: Path) -> None:
     """Epoch, submissions, definitions, skills and resources come in; ordered events, locks and resources come out."""
     defs = {"saw": definition(40, "workshop", resources=[{"name": "wood", "amount": 2}])}
-    said = ran(
+    result = ran(
         tmp_path,
         yaml.safe_dump(
             document(
@@ -111,7 +111,7 @@ def test_1_inputs_give_an_ordered_list_of_events_the_locks_and_the_resources(tmp
             )
         ),
     )
-    (epoch,) = said["epochs"]
+    (epoch,) = result["epochs"]
 
     assert gist(epoch["events"]) == ["10:00 start A", "10:28 end A", "10:28 start B", "10:56 end B"]
     assert {"type", "action_id", "t", "meta"} <= epoch["events"][0].keys()
@@ -174,9 +174,9 @@ def test_2_the_lock_table_has_holder_and_queue(tmp_path: Path) -> None:
     defs = {"repair": definition(60, "workshop")}
     late = [submission(name, "repair", at) for name, at in (("A2", "23:30"), ("A4", "23:40"))]
 
-    said = ran(tmp_path, yaml.safe_dump(document(defs, *late)))
+    result = ran(tmp_path, yaml.safe_dump(document(defs, *late)))
 
-    assert said["epochs"][0]["locks"] == {"workshop": {"held_by": "A2", "queue": ["A4"]}}
+    assert result["epochs"][0]["locks"] == {"workshop": {"held_by": "A2", "queue": ["A4"]}}
 
 
 # 3 Duration
@@ -286,10 +286,10 @@ def test_5_an_uninterruptible_action_runs_to_its_end(tmp_path: Path) -> None:
     defs = {"work": definition(60, interruptible=False)}
     alarm = {"at": "2025-07-01T08:20:00", "target": "A", "priority": 9}
 
-    said = ran(tmp_path, yaml.safe_dump(document(defs, submission("A", "work", "08:00"), interrupts=[alarm])))
+    result = ran(tmp_path, yaml.safe_dump(document(defs, submission("A", "work", "08:00"), interrupts=[alarm])))
 
-    assert gist(said["epochs"][0]["events"]) == ["08:00 start A", "09:00 end A"]
-    assert [one["code"] for one in said["epochs"][0]["diagnostics"]] == ["interrupt_ignored"]
+    assert gist(result["epochs"][0]["events"]) == ["08:00 start A", "09:00 end A"]
+    assert [one["code"] for one in result["epochs"][0]["diagnostics"]] == ["interrupt_ignored"]
 
 
 @pytest.mark.section("5 Interrupts and priorities", interface="command line")
@@ -480,9 +480,9 @@ def test_8_the_player_log_has_visible_events_and_later_reveals_hidden_ones(clien
 @pytest.mark.section("8 Logs and visibility", interface="command line")
 def test_8_audio_files_are_named_by_epoch_slot_and_channel(tmp_path: Path) -> None:
     """Names of audio files have epoch, slot and channel; the channel may be that of a radio."""
-    said = ran(tmp_path, example("radio", "own"), "--audio-names")
+    result = ran(tmp_path, example("radio", "own"), "--audio-names")
 
-    assert [one["name"] for one in said["audio"]] == ["epoch00_slot08_ally.ogg", "epoch00_slot08_world.ogg"]
+    assert [one["name"] for one in result["audio"]] == ["epoch00_slot08_ally.ogg", "epoch00_slot08_world.ogg"]
 
 
 @pytest.mark.section("8 Logs and visibility", interface="command line")

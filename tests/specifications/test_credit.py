@@ -61,9 +61,9 @@ def run_of(pendula: Program) -> Callable[..., Told]:
     """`pendula credit run` of a file, which has to succeed."""
 
     def call(file: Path, ticks: int, *options: object) -> Told:
-        code, told = pendula("credit", "run", file, "--ticks", ticks, *options)
-        assert code == 0, told
-        return told
+        code, summary = pendula("credit", "run", file, "--ticks", ticks, *options)
+        assert code == 0, summary
+        return summary
 
     return call
 
@@ -165,12 +165,12 @@ async def test_2_2_start_pause_resume_and_stop(tmp_path: Path) -> None:
 @pytest.mark.section("2.2 Events of the scenario", interface="command line")
 def test_2_2_actions_originate_from_behaviour_and_scenario_events(run_of: Callable[..., Told], tmp_path: Path) -> None:
     """A tick runs the scenario events of its time: here three payments that close a cycle, then a clearing."""
-    told = run_of(CIRCLE, 4, "--intensity", 0, "--out", tmp_path)
+    summary = run_of(CIRCLE, 4, "--intensity", 0, "--out", tmp_path)
 
     kinds = [(event["type"], event["tick_index"]) for event in domain(lines_of(tmp_path))]
     assert kinds == [*[("tx.updated", 1)] * 3, ("clearing.plan", 2), ("clearing.done", 2)]
-    assert [(row["reason"], row["cleared_amount"]) for row in told["clearing"]] == [("SCENARIO", "2.50")]
-    assert told["totals"]["UAH"]["total_debt"] == "0.00000000"
+    assert [(row["reason"], row["cleared_amount"]) for row in summary["clearing"]] == [("SCENARIO", "2.50")]
+    assert summary["totals"]["UAH"]["total_debt"] == "0.00000000"
 
 
 # 3 Determinism
@@ -409,10 +409,10 @@ def test_5_1_the_static_policy_clears_at_a_fixed_interval_of_ticks(
     run_of: Callable[..., Told], setting: tuple[str, ...], every: int
 ) -> None:
     """The default policy clears every 25 ticks, or at the interval in SIMULATOR_CLEARING_EVERY_N_TICKS."""
-    told = run_of(PRESETS, 60, "--cap", 500, *setting)
+    summary = run_of(PRESETS, 60, "--cap", 500, *setting)
 
-    assert told["clearing"]
-    assert {(row["tick"] % every, row["reason"]) for row in told["clearing"]} == {(0, "STATIC_CADENCE")}
+    assert summary["clearing"]
+    assert {(row["tick"] % every, row["reason"]) for row in summary["clearing"]} == {(0, "STATIC_CADENCE")}
 
 
 @pytest.mark.section("5.1 Adaptive policy", interface="command line")

@@ -445,12 +445,12 @@ def test_10_2_the_named_blocker_holds_the_named_resource(name: str) -> None:
 @pytest.mark.section("10.2 Inputs and outputs of a tick", interface="command line")
 def test_10_2_why_names_the_requested_resource_and_what_the_blocker_holds() -> None:
     """The explanation of a standing truck has both, and a sentence."""
-    told = json.loads(pendula("fleet", "why", "follow", "--at", "40000", "--robot", "R2", "--json"))
+    reason = json.loads(pendula("fleet", "why", "follow", "--at", "40000", "--robot", "R2", "--json"))
 
-    assert told["blockerRobotId"] == "R1"
-    assert told["blockerResourceId"].split(":")[0] in ("EDGE_GROUP", "NODE")
-    assert told["requestedResourceId"] == "EDGE_GROUP:A<->M"
-    assert "R1" in told["sentence"]
+    assert reason["blockerRobotId"] == "R1"
+    assert reason["blockerResourceId"].split(":")[0] in ("EDGE_GROUP", "NODE")
+    assert reason["requestedResourceId"] == "EDGE_GROUP:A<->M"
+    assert "R1" in reason["sentence"]
 
 
 @pytest.mark.section("10.3 Minimal locks where a truck is", interface="library")

@@ -34,16 +34,16 @@ def ran(folder: Path, document: dict[str, Any], *options: object) -> dict[str, A
     file = written(folder / "player.yaml", yaml.safe_dump({"seed": 1, **document}))
     ended = pendula("run", file, *options, "--json")
     assert ended.code == 0, ended.err
-    said: dict[str, Any] = ended.said
-    return said
+    result: dict[str, Any] = ended.result
+    return result
 
 
-def shown(said: dict[str, Any]) -> list[int]:
-    return [item["id"] for item in said["items"] if item is not None]
+def shown(result: dict[str, Any]) -> list[int]:
+    return [item["id"] for item in result["items"] if item is not None]
 
 
-def answers(said: dict[str, Any], call: str) -> list[Any]:
-    return [one.get("items", one.get("result")) for one in said["calls"] if one["call"] == call]
+def answers(result: dict[str, Any], call: str) -> list[Any]:
+    return [one.get("items", one.get("result")) for one in result["calls"] if one["call"] == call]
 
 
 def ids_of(items: list[Any]) -> list[int | None]:
@@ -94,10 +94,10 @@ def test_1_2_a_cache_keeps_the_newest_records_of_80_bytes(tmp_path: Path) -> Non
     cache = tmp_path / "sea.pch"
     assert pendula("cache", "write", cache, "--channel", "sea", "--records", source, "--keep", 8).code == 0
 
-    said = ran(tmp_path, {"channels": [{"id": "sea", "cache": "sea.pch"}]}, "--count", 9)
+    result = ran(tmp_path, {"channels": [{"id": "sea", "cache": "sea.pch"}]}, "--count", 9)
 
     assert RECORD_BYTES == 80
-    assert shown(said) == [20, 19, 18, 17, 16, 15, 14, 13, 20]
+    assert shown(result) == [20, 19, 18, 17, 16, 15, 14, 13, 20]
 
 
 @pytest.mark.section("1.3 Snapshot semantics", interface="HTTP")
@@ -138,10 +138,10 @@ def test_2_2_history_and_lookahead_default_to_32(tmp_path: Path) -> None:
     """History keeps the last H items and lookahead is a minimum fill; both default to 32."""
     many = [channel("a", *range(1, 200))]
 
-    said = ran(tmp_path, {"channels": many, "calls": [{"next": 40}, {"peek": 100}, {"prev": 40}]})
+    result = ran(tmp_path, {"channels": many, "calls": [{"next": 40}, {"peek": 100}, {"prev": 40}]})
     short = ran(tmp_path, {"channels": many, "history": 4, "lookahead": 4, "calls": [{"next": 9}, {"prev": 9}]})
 
-    assert [len(answers(said, "peek")[0]), sum(item is not None for item in answers(said, "prev")[0])] == [56, 31]
+    assert [len(answers(result, "peek")[0]), sum(item is not None for item in answers(result, "prev")[0])] == [56, 31]
     assert sum(item is not None for item in answers(short, "prev")[0]) == 3
 
 
@@ -153,9 +153,9 @@ def test_3_x_steps_forward_after_x_steps_back_give_the_same_items(tmp_path: Path
     """History is navigation only: after X steps back the next X items are the same, then generation continues."""
     straight = shown(ran(tmp_path, calls({"next": 12})))
 
-    said = ran(tmp_path, calls({"next": 6}, {"prev": 3}, {"next": 9}))
+    result = ran(tmp_path, calls({"next": 6}, {"prev": 3}, {"next": 9}))
 
-    assert shown(said)[6:] == straight[3:12]
+    assert shown(result)[6:] == straight[3:12]
 
 
 # 4 Lookahead
@@ -166,16 +166,16 @@ def test_4_next_generates_exactly_one_batch_when_fewer_than_l_are_left(tmp_path:
     """`peek` never generates; `next` adds exactly L items when fewer than L lie ahead."""
     steps = [step for _ in range(4) for step in ({"peek": 100}, {"next": 1})]
 
-    said = ran(tmp_path, calls(*steps, {"peek": 100}, lookahead=4))
+    result = ran(tmp_path, calls(*steps, {"peek": 100}, lookahead=4))
 
-    assert [len(items) for items in answers(said, "peek")] == [0, 3, 6, 5, 4]
+    assert [len(items) for items in answers(result, "peek")] == [0, 3, 6, 5, 4]
 
 
 # 5 Exposure modes
 
 
-def weights(said: dict[str, Any]) -> list[int]:
-    return list(said["stats"]["weights"].values())
+def weights(result: dict[str, Any]) -> list[int]:
+    return list(result["stats"]["weights"].values())
 
 
 @pytest.mark.section("5.1 Equal exposure", interface="command line")
@@ -200,7 +200,7 @@ def test_5_3_shares_follow_size_and_recency_within_bounds() -> None:
     """Shares blend size and recency with 0.35, are clamped to 0.02 and 0.40, and normalized again."""
     ended = pendula("run", EXAMPLES / "playback-exposure.yaml", "--count", 20, "--json")
 
-    assert ended.said["stats"]["weights"] == {"sea": 33172, "hills": 13020, "town": 1659, "stars": 17685}
+    assert ended.result["stats"]["weights"] == {"sea": 33172, "hills": 13020, "town": 1659, "stars": 17685}
 
 
 # 6 Channel scheduling
@@ -212,9 +212,9 @@ def test_6_turns_are_spread_smoothly_and_ties_go_to_the_first(tmp_path: Path) ->
     exposure = {"mode": "MaE", "manual_weights": {"a": 5, "b": 1, "c": 1}}
     three = [channel("a", 1, 2, 3), channel("b", 11, 12), channel("c", 21, 22)]
 
-    said = ran(tmp_path, {"channels": three, "exposure": exposure}, "--count", 14)
+    result = ran(tmp_path, {"channels": three, "exposure": exposure}, "--count", 14)
 
-    assert "".join(item["channel"] for item in said["items"]) == "aabacaaaabacaa"
+    assert "".join(item["channel"] for item in result["items"]) == "aabacaaaabacaa"
 
 
 # 7 Picks
@@ -231,10 +231,10 @@ def test_7_1_random_picks_come_from_the_newest_r_records(tmp_path: Path) -> None
     """RandomPick draws from the newest R records, the same ones for the same seed."""
     document = {"channels": [channel("a", *range(1, 50))], "pick": {"mode": "random", "r": 4}}
 
-    said = shown(ran(tmp_path, document, "--count", 100))
+    result = shown(ran(tmp_path, document, "--count", 100))
 
-    assert set(said) == {1, 2, 3, 4}
-    assert shown(ran(tmp_path, document, "--count", 100)) == said
+    assert set(result) == {1, 2, 3, 4}
+    assert shown(ran(tmp_path, document, "--count", 100)) == result
 
 
 @pytest.mark.section("8 Immediate repeat avoidance", interface="command line")
@@ -256,23 +256,23 @@ def inserted(*ids: int) -> list[dict[str, Any]]:
 @pytest.mark.section("9.1 Purpose of new artwork events", interface="command line")
 def test_9_1_new_artwork_is_shown_in_addition_to_the_channel_shares(tmp_path: Path) -> None:
     """New artwork is shown in addition to the channels and changes neither their weights nor their turns."""
-    said = ran(tmp_path, calls(*inserted(900), {"next": 24}, lookahead=8))
-    base = [item["channel"] for item in said["items"] if item["origin"] == "base"]
+    result = ran(tmp_path, calls(*inserted(900), {"next": 24}, lookahead=8))
+    base = [item["channel"] for item in result["items"] if item["origin"] == "base"]
 
     plain = [item["channel"] for item in ran(tmp_path, calls({"next": 24}, lookahead=8))["items"]]
 
-    assert 900 in shown(said)
-    fallback = sum(item["origin"] == "nae_fallback" for item in said["items"])
+    assert 900 in shown(result)
+    fallback = sum(item["origin"] == "nae_fallback" for item in result["items"])
     assert fallback or base == plain[: len(base)]
 
 
 @pytest.mark.section("9.2 New artwork pool", interface="command line")
 def test_9_2_the_pool_is_bounded_and_can_be_switched_off(tmp_path: Path) -> None:
     """The pool holds at most J artworks, 32 unless set, and accepts nothing while it is off."""
-    said = ran(tmp_path, calls(*inserted(*range(900, 940))))
+    result = ran(tmp_path, calls(*inserted(*range(900, 940))))
     off = ran(tmp_path, calls(*inserted(900), nae={"enabled": False}))
 
-    assert said["stats"]["nae"]["evictions"] == 8
+    assert result["stats"]["nae"]["evictions"] == 8
     assert answers(off, "nae_insert") == ["DISABLED"]
 
 
@@ -319,35 +319,35 @@ def test_9_3_every_player_of_a_server_subscribes_to_its_own_topic(tmp_path: Path
 @pytest.mark.section("9.3 Insertion by MQTT", interface="command line")
 def test_9_3_a_known_artwork_is_merged_and_the_oldest_of_the_lowest_priority_evicted(tmp_path: Path) -> None:
     """A known artwork gets its priority of 50 % again; over the cap the lowest priority, then the oldest, goes."""
-    said = ran(tmp_path, calls(*inserted(1, 2, 1, 3), nae={"cap": 2}))
+    result = ran(tmp_path, calls(*inserted(1, 2, 1, 3), nae={"cap": 2}))
 
-    assert answers(said, "nae_insert") == ["INSERTED", "INSERTED", "MERGED", "INSERTED"]
-    assert said["stats"]["nae"]["merges"] == said["stats"]["nae"]["evictions"] == 1
+    assert answers(result, "nae_insert") == ["INSERTED", "INSERTED", "MERGED", "INSERTED"]
+    assert result["stats"]["nae"]["merges"] == result["stats"]["nae"]["evictions"] == 1
 
 
 @pytest.mark.section("9.4 Selection probability", interface="command line")
 def test_9_4_two_fresh_artworks_make_new_artwork_certain(tmp_path: Path) -> None:
     """The chance of new artwork is the sum of priorities, at most 1: two fresh ones are certain."""
-    said = ran(tmp_path, calls(*inserted(900, 901), {"next": 1}))
+    result = ran(tmp_path, calls(*inserted(900, 901), {"next": 1}))
 
-    assert shown(said) == [900]
+    assert shown(result) == [900]
 
 
 @pytest.mark.section("9.5 Selection rule", interface="command line")
 def test_9_5_an_artwork_is_chosen_at_most_five_times(tmp_path: Path) -> None:
     """The strongest is chosen, the oldest of equals; its priority halves until it is below 2 % and it leaves."""
-    said = ran(tmp_path, calls(*inserted(900), {"next": 400}, lookahead=8))
-    origins = [item["origin"] for item in said["items"] if item["id"] == 900]
+    result = ran(tmp_path, calls(*inserted(900), {"next": 400}, lookahead=8))
+    origins = [item["origin"] for item in result["items"] if item["id"] == 900]
 
     assert 1 <= len(origins) <= 5
-    assert said["stats"]["nae"]["expiries"] == 1
+    assert result["stats"]["nae"]["expiries"] == 1
 
 
 @pytest.mark.section("9.6 New artwork and repeats", interface="command line")
 def test_9_6_a_repeated_artwork_falls_back_to_the_channels_once(tmp_path: Path) -> None:
     """New artwork that would repeat is replaced by one item of the channels; its priority halves nevertheless."""
-    said = ran(tmp_path, calls(*inserted(900), {"next": 200}, lookahead=8, channels=[channel("a", 1, 2, 3)]))
-    items = [(item["id"], item["origin"]) for item in said["items"]]
+    result = ran(tmp_path, calls(*inserted(900), {"next": 200}, lookahead=8, channels=[channel("a", 1, 2, 3)]))
+    items = [(item["id"], item["origin"]) for item in result["items"]]
 
     assert all(left[0] != 900 or right[0] != 900 for left, right in pairwise(items))
 
@@ -369,18 +369,18 @@ def test_9_7_random_picks_do_not_move_the_pattern_of_new_artwork(tmp_path: Path)
 @pytest.mark.section("10.1 Generation rule", interface="command line")
 def test_10_1_generation_happens_only_in_next(tmp_path: Path) -> None:
     """Neither `peek` nor `prev` nor an insertion generates; `next` does, in batches of exactly L."""
-    said = ran(tmp_path, calls({"peek": 9}, {"prev": 1}, *inserted(900), {"peek": 9}, {"next": 1}, lookahead=4))
+    result = ran(tmp_path, calls({"peek": 9}, {"prev": 1}, *inserted(900), {"peek": 9}, {"next": 1}, lookahead=4))
 
-    assert [len(items) for items in answers(said, "peek")] == [0, 0]
-    assert said["stats"]["batches"] == 1
+    assert [len(items) for items in answers(result, "peek")] == [0, 0]
+    assert result["stats"]["batches"] == 1
 
 
 @pytest.mark.section("10.2 Generation order", interface="command line")
 def test_10_2_an_insertion_changes_only_later_generations(tmp_path: Path) -> None:
     """Items are generated in order, new artwork first; items already in the lookahead do not change."""
-    said = ran(tmp_path, calls({"next": 1}, {"peek": 3}, *inserted(900, 901), {"next": 4}, lookahead=4))
+    result = ran(tmp_path, calls({"next": 1}, {"peek": 3}, *inserted(900, 901), {"next": 4}, lookahead=4))
 
-    assert shown(said)[1:4] == ids_of(answers(said, "peek")[0])
+    assert shown(result)[1:4] == ids_of(answers(result, "peek")[0])
 
 
 # 11 State machine
@@ -436,6 +436,6 @@ def test_13_one_channel_tiny_caches_and_offline_channels(tmp_path: Path) -> None
 @pytest.mark.section("13 Edge cases", interface="command line")
 def test_13_a_burst_of_new_artwork_is_bounded(tmp_path: Path) -> None:
     """A burst is bounded by the pool and by the halving of priorities."""
-    said = ran(tmp_path, calls(*inserted(*range(1000, 1500)), {"next": 400}, lookahead=8))
+    result = ran(tmp_path, calls(*inserted(*range(1000, 1500)), {"next": 400}, lookahead=8))
 
-    assert sum(item["origin"] == "nae" for item in said["items"]) <= 32 * 5
+    assert sum(item["origin"] == "nae" for item in result["items"]) <= 32 * 5

@@ -96,8 +96,8 @@ def test_submitting_each_day_equals_submitting_all_at_once(seed: int) -> None:
 
     world = fresh(case)
     seen: list[Event] = []
-    for number, wishes in enumerate(by_day):
-        world.apply(Submit(tuple(wishes)))
+    for number, submitted in enumerate(by_day):
+        world.apply(Submit(tuple(submitted)))
         if number == 0:
             world.apply(commands_of(case)[1])
         seen += world.apply(Advance((number + 1) * HORIZON)).events

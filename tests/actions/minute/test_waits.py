@@ -14,7 +14,7 @@ DEFS = {"nap": lasting(10), "tell": lasting(5, may_trigger_event=True), "dash": 
 CONFIG: dict[str, Any] = {"epoch": EPOCH, "action_defs": {**DEFS, "meet": lasting(60, "hall", interruptible=True)}}
 
 
-def heard_by(*waits: Any, until: int = 200, wishes: tuple[Any, ...] = (), **more: Any) -> list[Any]:
+def heard_by(*waits: Any, until: int = 200, submitted: tuple[Any, ...] = (), **more: Any) -> list[Any]:
     """The values sent to a process that waits for these, one after the other."""
     heard: list[Any] = []
 
@@ -23,7 +23,7 @@ def heard_by(*waits: Any, until: int = 200, wishes: tuple[Any, ...] = (), **more
             heard.append((yield wait))
 
     world = LiveWorld({**CONFIG, **more})
-    world.submit(*wishes)
+    world.submit(*submitted)
     world.run(process(), "p")
     world.advance_to(until)
     return heard
@@ -31,20 +31,20 @@ def heard_by(*waits: Any, until: int = 200, wishes: tuple[Any, ...] = (), **more
 
 @pytest.mark.req("ACT-USE-3")
 def test_a_process_waits_for_the_first_of_several_things() -> None:
-    wishes = (does("A", 0, "nap"), does("B", 0, "tell", actor="bo", knowledge=["k"]))
+    submitted = (does("A", 0, "nap"), does("B", 0, "tell", actor="bo", knowledge=["k"]))
 
-    assert heard_by(any_of(ended("A"), minute(7), known("k", by="ann")), wishes=wishes) == [
+    assert heard_by(any_of(ended("A"), minute(7), known("k", by="ann")), submitted=submitted) == [
         {"became": [{"minute": 7}], "t": 7}
     ]
-    assert heard_by(any_of(ended("A"), known("k", by="bo")), wishes=wishes) == [
+    assert heard_by(any_of(ended("A"), known("k", by="bo")), submitted=submitted) == [
         {"became": [{"known": "k", "by": "bo"}], "t": 5}
     ]
-    assert heard_by(any_of(ended("A"), minute(50)), wishes=wishes) == [{"became": [{"ended": "A"}], "t": 10}]
+    assert heard_by(any_of(ended("A"), minute(50)), submitted=submitted) == [{"became": [{"ended": "A"}], "t": 10}]
 
 
 @pytest.mark.req("ACT-USE-3")
 def test_conditions_of_one_minute_arrive_in_the_order_of_the_wait() -> None:
-    wishes = (
+    submitted = (
         does("A", 0, "nap"),
         does("B", 5, "tell", actor="bo", knowledge=["k"]),
         does("S", 10, "dash"),
@@ -52,7 +52,7 @@ def test_conditions_of_one_minute_arrive_in_the_order_of_the_wait() -> None:
     )
     wait = any_of(minute(10), ended("S"), known("k", by="bo"), ended("nobody"), ended("A"), ended("B"))
 
-    assert heard_by(wait, wishes=wishes) == [
+    assert heard_by(wait, submitted=submitted) == [
         {
             "became": [{"minute": 10}, {"ended": "S"}, {"known": "k", "by": "bo"}, {"ended": "A"}, {"ended": "B"}],
             "t": 10,

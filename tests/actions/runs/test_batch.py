@@ -124,8 +124,8 @@ def test_a_document_from_bytes_gives_the_same_result() -> None:
 @pytest.mark.req("ACT-CARRY-4")
 def test_one_epoch_gives_the_carry_for_the_next_as_plain_json() -> None:
     defs = {"watch": lasting(2000, "gate", resources=[{"name": "oil", "amount": "0.5", "refund": True}])}
-    wish = does("A", 5, "watch", params={"depth": Decimal("0.1")}, hat=Decimal("1.5"))
-    first = run(EPOCH, defs, [wish, does("B", 10, "watch")], resources={"oil": "1.25"})
+    submission = does("A", 5, "watch", params={"depth": Decimal("0.1")}, hat=Decimal("1.5"))
+    first = run(EPOCH, defs, [submission, does("B", 10, "watch")], resources={"oil": "1.25"})
     carry = json.loads(json.dumps(first.carry))
     second = run(NEXT_EPOCH, defs, [], carry=carry, resources={"oil": "1.25"})
     third: Any = {"index": 2, "start_at": "2025-07-03T00:00:00", "end_at": "2025-07-04T00:00:00"}
@@ -138,10 +138,10 @@ def test_one_epoch_gives_the_carry_for_the_next_as_plain_json() -> None:
 
 @pytest.mark.req("ACT-LOG-1", "ACT-LOG-2")
 def test_logs_are_part_of_a_result_on_request() -> None:
-    wishes = [does("A", 5, "walk"), does("B", 1438, "walk")]
+    submissions = [does("A", 5, "walk"), does("B", 1438, "walk")]
 
-    alone = run(EPOCH, WALK, wishes, logs=True, options={"pc": "ann"})
-    both = run_epochs(EPOCH, WALK, wishes, 2, logs=True, options={"pc": "ann"})
+    alone = run(EPOCH, WALK, submissions, logs=True, options={"pc": "ann"})
+    both = run_epochs(EPOCH, WALK, submissions, 2, logs=True, options={"pc": "ann"})
 
     assert alone.logs is not None
     assert both.logs is not None
@@ -149,8 +149,8 @@ def test_logs_are_part_of_a_result_on_request() -> None:
     assert [len(chunk) for chunk in both.logs.chunks] == [4, 2]
     assert len(both.as_json()["world_log"]) == 4
     assert len(alone.as_json()["pc_log"]) == 1
-    assert run(EPOCH, WALK, wishes).logs is None
-    assert "world_log" not in run(EPOCH, WALK, wishes).as_json()
+    assert run(EPOCH, WALK, submissions).logs is None
+    assert "world_log" not in run(EPOCH, WALK, submissions).as_json()
 
 
 @pytest.mark.req("ACT-USE-5")

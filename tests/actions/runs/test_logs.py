@@ -184,7 +184,7 @@ def test_a_reveal_of_an_earlier_day_has_its_copies_in_the_continued_folder(tmp_p
     logs.feed(first.apply(Advance(1440)).events)
     kept = (tmp_path / "pc_log_epoch00.jsonl").read_bytes()
     second = World.create({**config, "epoch": NEXT_EPOCH, "carry": first.carry()})
-    wish = does("B", 5, "tell", actor="pia", knowledge=[{"id": "k", "reveals": [0, 1, 99]}])
+    submission = does("B", 5, "tell", actor="pia", knowledge=[{"id": "k", "reveals": [0, 1, 99]}])
 
     last_lines = {}
     for name, logs in (
@@ -192,7 +192,7 @@ def test_a_reveal_of_an_earlier_day_has_its_copies_in_the_continued_folder(tmp_p
         ("alone", Logs(second.header(), RealDisk(tmp_path / "alone"))),
     ):
         world = World.from_state({**config, "epoch": NEXT_EPOCH}, second.state())
-        world.apply(Submit((wish,)))
+        world.apply(Submit((submission,)))
         logs.feed((world.header(), *world.apply(Advance(100)).events))
         folder = tmp_path if name == "goes on" else tmp_path / "alone"
         last_lines[name] = read((folder / "pc_log_epoch01.jsonl").read_bytes().splitlines()[-1])

@@ -12,8 +12,8 @@ def test_a_backup_is_reported_with_its_parts(tmp_path: Path, pendula: Pendula) -
 
     ended = pendula("backup", tmp_path / "data", "--to", tmp_path / "copy")
 
-    said = f"Created {tmp_path / 'copy'}: 0 journals with 0 records, 0 databases; all checked.\n"
-    assert (ended.code, ended.out) == (0, said)
+    message = f"Created {tmp_path / 'copy'}: 0 journals with 0 records, 0 databases; all checked.\n"
+    assert (ended.code, ended.out) == (0, message)
     assert (tmp_path / "copy" / "lock").is_file()
 
 

@@ -47,16 +47,16 @@ def test_bash_completes_a_command_of_a_scheduler(tmp_path: Path, pendula: Pendul
 
 
 @pytest.mark.parametrize(
-    ("shell", "told"),
+    ("shell", "output"),
     [
         ("zsh", """_arguments '*: :(("enqueue":"Enqueue a job, or a batch of jobs."))'"""),
         ("fish", "enqueue\tEnqueue a job, or a batch of jobs."),
     ],
 )
-def test_completions_have_the_form_of_each_shell(shell: str, told: str) -> None:
+def test_completions_have_the_form_of_each_shell(shell: str, output: str) -> None:
     line = {"_TYPER_COMPLETE_ARGS": "pendula jobs enq", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
 
-    assert asked({"_PENDULA_COMPLETE": f"complete_{shell}", **line}) == [told]
+    assert asked({"_PENDULA_COMPLETE": f"complete_{shell}", **line}) == [output]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -34,7 +34,7 @@ def document(ended: Finished) -> Any:
     return json.loads(ended.out)
 
 
-def told(ended: Finished) -> dict[str, str]:
+def table_of(ended: Finished) -> dict[str, str]:
     """The lines of the table: name and value."""
     return {name: value.rstrip() for name, value in (line.split(maxsplit=1) for line in ended.out.splitlines())}
 
@@ -46,19 +46,24 @@ def contents(directory: Path) -> dict[str, bytes]:
 def test_a_good_journal_is_verified(journal: Path, pendula: Pendula) -> None:
     ended = pendula("replay", journal, "--json")
 
-    said = document(ended)
+    report = document(ended)
     assert (ended.code, ended.err) == (0, "")
-    assert said["verified"] is True
-    assert said["first_difference"] is None
-    assert (said["scheduler"], said["commands"], said["snapshots"], said["cut_tail_bytes"]) == ("counter", 5, 3, 0)
-    assert (said["first_n"], said["last_n"]) == (0, 12)
+    assert report["verified"] is True
+    assert report["first_difference"] is None
+    assert (report["scheduler"], report["commands"], report["snapshots"], report["cut_tail_bytes"]) == (
+        "counter",
+        5,
+        3,
+        0,
+    )
+    assert (report["first_n"], report["last_n"]) == (0, 12)
 
 
 def test_without_json_the_result_is_a_table(journal: Path, pendula: Pendula) -> None:
     ended = pendula("replay", journal)
 
     digest = document(pendula("replay", journal, "--json"))["digest"]
-    lines = told(ended)
+    lines = table_of(ended)
     assert ended.code == 0
     assert lines["commands"] == "5"
     assert lines["digest"] == digest
@@ -66,9 +71,9 @@ def test_without_json_the_result_is_a_table(journal: Path, pendula: Pendula) -> 
 
 
 def test_the_digest_is_the_chain_in_the_last_frame(journal: Path, pendula: Pendula) -> None:
-    said = document(pendula("replay", journal, "--json"))
+    report = document(pendula("replay", journal, "--json"))
 
-    assert bytes.fromhex(said["digest"]) in b"".join(contents(journal).values())
+    assert bytes.fromhex(report["digest"]) in b"".join(contents(journal).values())
 
 
 def test_upto_stops_early(journal: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
@@ -77,10 +82,10 @@ def test_upto_stops_early(journal: Path, monkeypatch: pytest.MonkeyPatch, pendul
 
     ended = pendula("replay", journal, "--upto", 4, "--json")
 
-    said = document(ended)
+    report = document(ended)
     assert ended.code == 0
-    assert (said["commands"], said["last_n"]) == (2, 4)
-    assert said["digest"] == document(pendula("replay", journal.parent / "shorter", "--json"))["digest"]
+    assert (report["commands"], report["last_n"]) == (2, 4)
+    assert report["digest"] == document(pendula("replay", journal.parent / "shorter", "--json"))["digest"]
 
 
 def test_a_difference_names_record_command_both_outcomes_and_path(
@@ -90,10 +95,10 @@ def test_a_difference_names_record_command_both_outcomes_and_path(
 
     ended = pendula("replay", journal, "--json")
 
-    said = document(ended)
+    report = document(ended)
     assert ended.code == 1
-    assert said["verified"] is False
-    assert said["first_difference"] == {
+    assert report["verified"] is False
+    assert report["first_difference"] == {
         "command": {"amount": 13, "type": "add"},
         "computed": {"answer": None, "events": [{"total": 29, "type": "added"}], "refusal": None},
         "n": 5,
@@ -114,7 +119,7 @@ def test_the_difference_is_readable_without_json_too(
 
     ended = pendula("replay", journal)
 
-    lines = told(ended)
+    lines = table_of(ended)
     assert ended.code == 1
     assert lines["record"] == "5"
     assert lines["command"] == '{"amount":13,"type":"add"}'
@@ -152,12 +157,12 @@ def test_a_torn_tail_is_reported_and_left_alone(journal: Path, pendula: Pendula)
     segment.write_bytes(segment.read_bytes() + b"torn")
     before = contents(journal)
 
-    said = document(pendula("replay", journal, "--json"))
+    report = document(pendula("replay", journal, "--json"))
 
-    assert said["cut_tail_bytes"] == 4
-    assert said["verified"] is True
+    assert report["cut_tail_bytes"] == 4
+    assert report["verified"] is True
     assert contents(journal) == before
-    assert said["tail"].startswith("Journal: 00000000.journal ends in the middle of record")
+    assert report["tail"].startswith("Journal: 00000000.journal ends in the middle of record")
 
 
 def test_a_flipped_byte_in_the_last_record_is_reported(journal: Path, pendula: Pendula) -> None:
@@ -165,9 +170,9 @@ def test_a_flipped_byte_in_the_last_record_is_reported(journal: Path, pendula: P
     whole = segment.read_bytes()
     segment.write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
 
-    said = document(pendula("replay", journal, "--json"))
+    report = document(pendula("replay", journal, "--json"))
 
-    assert "is complete but has a wrong checksum" in said["tail"]
+    assert "is complete but has a wrong checksum" in report["tail"]
     assert "If it was acknowledged, it was damaged later" in pendula("replay", journal).out.replace("\n", " ")
 
 
@@ -292,9 +297,9 @@ def test_a_separate_process_verifies_a_tally(tmp_path: Path, python: Callable[..
 
     ended = python("from pendula.cli import main; main()", "replay", str(tmp_path), "--json")
 
-    said = document(ended)
+    report = document(ended)
     assert (ended.code, ended.err) == (0, "")
-    assert (said["scheduler"], said["commands"], said["verified"]) == ("tally", 5, True)
+    assert (report["scheduler"], report["commands"], report["verified"]) == ("tally", 5, True)
 
 
 @pytest.mark.parametrize("scheduler", list(schedulers.ENGINES))

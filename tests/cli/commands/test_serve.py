@@ -91,8 +91,8 @@ def test_a_real_server_prints_its_url_answers_and_stops_with_0(tmp_path: Path) -
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=quiet_environment()) as process:
         try:
             assert process.stdout is not None
-            said = json.loads(process.stdout.readline())
-            place = urlsplit(said["address"])
+            started = json.loads(process.stdout.readline())
+            place = urlsplit(started["address"])
             assert place.hostname is not None
             connection = HTTPConnection(place.hostname, place.port, timeout=120)
             connection.request("GET", "/healthz")

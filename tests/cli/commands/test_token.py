@@ -31,10 +31,10 @@ def test_a_new_token_as_json_carries_its_secret(tmp_path: Path, pendula: Pendula
         "token", "new", "--name", "night", "--role", "viewer", "--expires-days", 2, "--data", tmp_path, "--json"
     )
 
-    said = json.loads(ended.out)
-    assert TokenStore(tmp_path).check(said["secret"]) is not None
-    assert (said["name"], said["role"], said["state"]) == ("night", "viewer", "good")
-    assert before + 2 * SECONDS_A_DAY <= said["expires_at"] <= wall_seconds() + 2 * SECONDS_A_DAY
+    token = json.loads(ended.out)
+    assert TokenStore(tmp_path).check(token["secret"]) is not None
+    assert (token["name"], token["role"], token["state"]) == ("night", "viewer", "good")
+    assert before + 2 * SECONDS_A_DAY <= token["expires_at"] <= wall_seconds() + 2 * SECONDS_A_DAY
 
 
 def test_a_list_shows_states_and_never_secrets(tmp_path: Path, pendula: Pendula) -> None:

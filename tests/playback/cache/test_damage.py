@@ -114,7 +114,7 @@ def test_a_path_that_is_not_a_file_is_reported_and_not_changed(tmp_path: Path) -
         for name in ("missing.pch", "folder.pch", "pipe.pch", "loop.pch", "nul\0.pch", "missing/a.pch")
     }
 
-    assert {name: told and told.code for name, told in codes.items()} == {
+    assert {name: diagnostic and diagnostic.code for name, diagnostic in codes.items()} == {
         "missing.pch": "MissingCache",
         "folder.pch": "UnreadableCache",
         "pipe.pch": "UnreadableCache",
@@ -183,8 +183,8 @@ def test_a_damaged_record_is_skipped_and_reported(tmp_path: Path) -> None:
 
     assert shown(items) == [at + 1 for at in range(60) if at not in (0, 2, 3, 55)]
     assert [item.trace.bad for item in items if item.trace] == [(0,), (2, 3), (55,)]
-    told = [(told.code, told.facts["at"]) for told in programme.diagnostics]
-    assert told[:4] == [("BadRecord", 0), ("BadRecord", 2), ("BadRecord", 3), ("BadRecord", 55)]
+    diagnostic = [(diagnostic.code, diagnostic.facts["at"]) for diagnostic in programme.diagnostics]
+    assert diagnostic[:4] == [("BadRecord", 0), ("BadRecord", 2), ("BadRecord", 3), ("BadRecord", 55)]
     assert stats(programme)["repeats"] == 0
 
 
@@ -206,7 +206,7 @@ def test_three_damaged_records_exclude_the_channel_and_lose_no_item(tmp_path: Pa
     assert items[15].step == 17
     assert {item.channel for item in items[15:]} == {"b", "c"}
     assert [item.ordinal for item in items] == [*range(1, 61)]
-    assert [told.code for told in programme.diagnostics] == ["BadRecord"] * 3 + ["UnreadableChannel"]
+    assert [diagnostic.code for diagnostic in programme.diagnostics] == ["BadRecord"] * 3 + ["UnreadableChannel"]
     programme.reset("again")
     assert stats(programme)["weights"] == {"a": 0, "b": 32768, "c": 32768}
 
@@ -225,7 +225,7 @@ def test_a_file_that_fails_during_play_loses_no_item(tmp_path: Path, pick: Pick)
     assert len(items) == 600
     assert [item.ordinal for item in (*first, *items)] == [*range(1, 611)]
     assert {item.channel for item in items[-100:]} == {"b"}
-    assert "UnreadableChannel" in [told.code for told in programme.diagnostics]
+    assert "UnreadableChannel" in [diagnostic.code for diagnostic in programme.diagnostics]
 
 
 @pytest.mark.req("PLAY-LOOK-6")
@@ -237,7 +237,7 @@ def test_without_any_channel_left_next_gives_none_and_raises_nothing(tmp_path: P
 
     assert [programme.next() for _ in range(3)] == [None, None, None]
     assert programme.take(5) == []
-    assert [told.code for told in programme.diagnostics] == ["UnreadableChannel"]
+    assert [diagnostic.code for diagnostic in programme.diagnostics] == ["UnreadableChannel"]
 
 
 def test_an_unreadable_channel_is_tried_again_after_a_refresh(tmp_path: Path) -> None:
@@ -254,10 +254,10 @@ def test_an_unreadable_channel_is_tried_again_after_a_refresh(tmp_path: Path) ->
 
 
 def test_a_diagnostic_gives_the_place_in_the_file(tmp_path: Path) -> None:
-    told = open_cache(put(tmp_path / NAME, flipped(cache_file("a", raws(3)), 64)), "a")
+    diagnostic = open_cache(put(tmp_path / NAME, flipped(cache_file("a", raws(3)), 64)), "a")
 
-    assert isinstance(told, Diagnostic)
-    assert told.facts == {"channel": "a", "file": str(tmp_path / NAME), "place": "header", "offset": 64}
+    assert isinstance(diagnostic, Diagnostic)
+    assert diagnostic.facts == {"channel": "a", "file": str(tmp_path / NAME), "place": "header", "offset": 64}
 
 
 # Arbitrary damage

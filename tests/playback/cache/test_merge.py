@@ -136,7 +136,9 @@ def test_a_corrupt_file_is_set_aside_and_rewritten() -> None:
     done = refresh_cache(disk, NAME, "a", bare(7, 8))
 
     assert (done.written, done.count) == (True, 2)
-    assert [(told.code, told.facts["set_aside"]) for told in done.diagnostics] == [("CorruptCache", f"{NAME}.bad")]
+    assert [(diagnostic.code, diagnostic.facts["set_aside"]) for diagnostic in done.diagnostics] == [
+        ("CorruptCache", f"{NAME}.bad")
+    ]
     assert disk.read(f"{NAME}.bad") == wrong
     assert not refresh_cache(disk, NAME, "a", bare(7, 8)).written
 
@@ -149,7 +151,7 @@ def test_a_damaged_record_is_dropped_reported_and_restored_by_the_source() -> No
     healed = refresh_cache(disk, NAME, "a", Page([msgspec.structs.replace(listed([2])[0], ts=999_999)], 1))
 
     assert (lost.count, healed.count) == (2, 3)
-    assert [(told.code, told.facts["at"]) for told in lost.diagnostics] == [("BadRecord", 1)]
+    assert [(diagnostic.code, diagnostic.facts["at"]) for diagnostic in lost.diagnostics] == [("BadRecord", 1)]
     assert healed.diagnostics == ()
 
 
@@ -159,9 +161,9 @@ def test_an_invalid_incoming_record_is_skipped_and_reported() -> None:
     done = refresh_cache(disk, NAME, "a", Page([Record(1, 5), Record(2, 6, kind=256)], 2))
 
     assert done.count == 1
-    assert [(told.code, told.facts["id"], told.facts["field"]) for told in done.diagnostics] == [
-        ("InvalidRecord", "2", "kind")
-    ]
+    assert [
+        (diagnostic.code, diagnostic.facts["id"], diagnostic.facts["field"]) for diagnostic in done.diagnostics
+    ] == [("InvalidRecord", "2", "kind")]
 
 
 def test_a_complete_page_removes_unlisted_records() -> None:

@@ -272,8 +272,8 @@ def test_a_failure_is_counted_reported_and_retried_without_affecting_other_chann
     tmp_path: Path, trouble: Exception
 ) -> None:
     clock = Clock()
-    told: list[str] = []
-    refresher = Refresher(lambda channel, shelf, page: told.append(channel), seed=1, clock=clock)
+    notified: list[str] = []
+    refresher = Refresher(lambda channel, shelf, page: notified.append(channel), seed=1, clock=clock)
     away = Fixed(trouble)
     refresher.add("a", Feed(away, tmp_path / "a.pch"))
     refresher.add("b", Feed(Fixed(bare(1)), tmp_path / "b.pch"))
@@ -285,7 +285,7 @@ def test_a_failure_is_counted_reported_and_retried_without_affecting_other_chann
     clock.ms += 72_000
     refresher.run_due()
 
-    assert told == ["b", "a"]
+    assert notified == ["b", "a"]
     assert refresher.stats() == {"refreshes": 2, "writes": 2, "failures": 2}
     assert [(entry.code, entry.facts["channel"]) for entry in refresher.diagnostics()] == [("RefreshFailed", "a")] * 2
 
@@ -404,8 +404,8 @@ def test_elapsed_time_and_requests_wake_the_background(tmp_path: Path) -> None:
 def test_a_stop_waits_for_running_refreshes_and_a_removed_channel_is_not_reported(
     tmp_path: Path, gates: Sequence[Gate]
 ) -> None:
-    told: list[str] = []
-    refresher = Refresher(lambda channel, *_: told.append(channel), seed=1, clock=Clock(), wait=until_woken)
+    notified: list[str] = []
+    refresher = Refresher(lambda channel, *_: notified.append(channel), seed=1, clock=Clock(), wait=until_woken)
     for gate in gates[:2]:
         refresher.add(gate.name, Feed(gate, tmp_path / f"{gate.name}.pch"))
     refresher.start()
@@ -420,7 +420,7 @@ def test_a_stop_waits_for_running_refreshes_and_a_removed_channel_is_not_reporte
     stopping.join(240)
 
     assert not stopping.is_alive()
-    assert told == ["b"]
+    assert notified == ["b"]
     assert refresher.stats()["refreshes"] == 2
 
 

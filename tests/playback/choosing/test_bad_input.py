@@ -71,21 +71,21 @@ def test_a_number_counts_by_its_decimal_text(weight: Any) -> None:
 UNFIT_COUNTS: tuple[Any, ...] = (-1, 1.5, "3", True, 2**63, None, ENDLESS)
 
 
-def wishes(kind: Any, name: str, values: Iterable[Any]) -> list[Any]:
+def invalid_structs(kind: Any, name: str, values: Iterable[Any]) -> list[Any]:
     return [kind(**{name: value}) for value in values]
 
 
 SETTINGS: list[dict[str, Any]] = [
     *({"history": value} for value in (0, 1025, -1, "3", 1.5, True, ENDLESS)),
     *({"lookahead": value} for value in (0, 1025, -1, "3", 1.5, True, ENDLESS)),
-    *({"nae": wish} for wish in wishes(Nae, "cap", (0, 65, -1, "3", 2.0, True))),
-    *({"nae": wish} for wish in wishes(Nae, "enabled", (1, 0, "yes", None))),
-    *({"pick": wish} for wish in wishes(Pick, "r", (0, 8193, -1, "3", 2.0, False))),
-    *({"pick": wish} for wish in wishes(Pick, "mode", ("newest", None, 1, ""))),
-    *({"exposure": wish} for wish in wishes(Exposure, "mode", ("eqe", None, 1))),
-    *({"exposure": wish} for wish in wishes(Exposure, "alpha", ("x", None, float("nan"), 2, -1))),
-    *({"exposure": wish} for wish in wishes(Exposure, "recent_count", ({"a": -1}, {"a": 1.5}))),
-    *({"exposure": wish} for wish in wishes(Exposure, "total_count", ({"a": n} for n in UNFIT_COUNTS))),
+    *({"nae": invalid} for invalid in invalid_structs(Nae, "cap", (0, 65, -1, "3", 2.0, True))),
+    *({"nae": invalid} for invalid in invalid_structs(Nae, "enabled", (1, 0, "yes", None))),
+    *({"pick": invalid} for invalid in invalid_structs(Pick, "r", (0, 8193, -1, "3", 2.0, False))),
+    *({"pick": invalid} for invalid in invalid_structs(Pick, "mode", ("newest", None, 1, ""))),
+    *({"exposure": invalid} for invalid in invalid_structs(Exposure, "mode", ("eqe", None, 1))),
+    *({"exposure": invalid} for invalid in invalid_structs(Exposure, "alpha", ("x", None, float("nan"), 2, -1))),
+    *({"exposure": invalid} for invalid in invalid_structs(Exposure, "recent_count", ({"a": -1}, {"a": 1.5}))),
+    *({"exposure": invalid} for invalid in invalid_structs(Exposure, "total_count", ({"a": n} for n in UNFIT_COUNTS))),
     {"preserve_history": "yes"},
 ]  # fmt: skip
 
@@ -196,8 +196,8 @@ def test_next_and_prev_never_raise_whatever_a_shelf_does(mode: PickMode) -> None
     for number in range(150):
         random = Random(number)
         channels = [Channel(name, Hostile(random)) for name in "abcdef"[: random.randrange(7)]]
-        wished = Settings(pick=Pick(mode, random.choice((1, 3, 8192))), lookahead=random.choice((1, 4, 32)))
-        programme = Programme(channels, wished, seed=number)
+        settings = Settings(pick=Pick(mode, random.choice((1, 3, 8192))), lookahead=random.choice((1, 4, 32)))
+        programme = Programme(channels, settings, seed=number)
         for _ in range(40):
             if random.randrange(9) == 0:
                 programme.nae_insert(Record(random.randrange(3), 0))
@@ -207,15 +207,15 @@ def test_next_and_prev_never_raise_whatever_a_shelf_does(mode: PickMode) -> None
             for item in programme.lookahead:
                 assert why(programme, item).sentence
         failed = sum(programme.generator.unreadable)
-        told = [diagnostic.code for diagnostic in programme.diagnostics]
-        assert told.count("UnreadableChannel") == failed
+        codes = [diagnostic.code for diagnostic in programme.diagnostics]
+        assert codes.count("UnreadableChannel") == failed
 
 
 def state_and_channels(number: int) -> tuple[dict[str, Any], list[Channel]]:
     """A small state with every feature: pool, traces, bans, an unreadable channel, an earlier epoch."""
     rough: list[Slot] = [Artwork(31, 3), Fault.DAMAGED, Artwork(32, 2), Fault.UNREADABLE]
     channels = [ids("a", *range(1, 6)), Channel("c", RoughShelf(rough)), ids("b", 3, 11), ids("none")]
-    wished = Settings(
+    settings = Settings(
         exposure=Exposure(Mode.MAE, {"a": Decimal(3), "b": Decimal(1), "c": Decimal("2.5")}),
         pick=Pick(PickMode.RANDOM, 3) if number % 2 else Pick(),
         history=4,
@@ -223,7 +223,7 @@ def state_and_channels(number: int) -> tuple[dict[str, Any], list[Channel]]:
         nae=Nae(cap=4),
         preserve_history=True,
     )
-    programme = Programme(channels, wished, seed=number)
+    programme = Programme(channels, settings, seed=number)
     programme.ban(programme.take(3)[0])
     for work in (900, 901):
         programme.nae_insert(Record(work, 0))

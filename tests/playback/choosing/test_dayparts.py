@@ -146,8 +146,8 @@ def test_an_unknown_zone_and_a_time_without_a_zone_are_refused() -> None:
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"])
 def test_the_clock_of_a_player_matches_local_time_across_every_change(zone: str) -> None:
     begun = utc_ms(datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC))
-    told = clock_at(zone, begun)
-    wall = wall_clock(1000, told.utc_ms, told.offsets)
+    clock = clock_at(zone, begun)
+    wall = wall_clock(1000, clock.utc_ms, clock.offsets)
     place = ZoneInfo(zone)
 
     for hours in range(0, 3 * 366 * 24, 5):

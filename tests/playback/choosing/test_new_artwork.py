@@ -84,11 +84,11 @@ def test_a_full_pool_interrupts_every_step_until_its_chance_is_below_one() -> No
 def test_an_insertion_after_the_second_call_shows_at_item_65_at_the_earliest() -> None:
     earliest = []
     for seed in range(40):
-        plain, told = Programme(PAIR, seed=seed), Programme(PAIR, seed=seed)
-        told.take(2)
+        plain, inserted = Programme(PAIR, seed=seed), Programme(PAIR, seed=seed)
+        inserted.take(2)
         for number in range(32):
-            told.nae_insert(Record(900 + number, 0))
-        items = told.take(100)
+            inserted.nae_insert(Record(900 + number, 0))
+        items = inserted.take(100)
         assert [item.id for item in items[:62]] == [item.id for item in plain.take(64)[2:]]
         earliest.append(next(item.ordinal for item in items if item.origin is Origin.NAE))
 

@@ -26,7 +26,7 @@ from pendula.playback.model import (
 from tests.playback.histories import public
 from tests.playback.oracle import Artwork, Fault, Slot
 from tests.playback.shelves import ids, shown
-from tests.playback.worlds import settings, shelf, some_slots, some_wishes, some_work
+from tests.playback.worlds import random_settings, settings, shelf, some_slots, some_work
 
 PAIR = (ids("a", *range(1, 9)), ids("b", 11, 12, 13))
 
@@ -40,8 +40,8 @@ def digest(programme: Programme) -> str:
 @pytest.mark.req("PLAY-HIST-5")
 @given(st.lists(st.booleans(), max_size=120), st.integers(1, 6), st.integers(1, 6))
 def test_going_back_and_forth_does_not_change_later_items(back: list[bool], history: int, lookahead: int) -> None:
-    wished = Settings(pick=Pick(PickMode.RANDOM, 4), history=history, lookahead=lookahead)
-    wandering, straight = Programme(PAIR, wished, seed=3), Programme(PAIR, wished, seed=3)
+    with_random_picks = Settings(pick=Pick(PickMode.RANDOM, 4), history=history, lookahead=lookahead)
+    wandering, straight = Programme(PAIR, with_random_picks, seed=3), Programme(PAIR, with_random_picks, seed=3)
     first_time: list[Item] = []
     for programme in (wandering, straight):
         programme.nae_insert(Record(900, 1))
@@ -147,9 +147,9 @@ def test_a_batch_equals_single_calls_even_when_channels_fail_during_it() -> None
     for number in range(250):
         random = Random(number)
         channels = [Channel(name, shelf(some_slots(random))) for name in "abc"[: random.randrange(4)]]
-        wished = settings(some_wishes(random), [one.id for one in channels])
+        options = settings(random_settings(random), [one.id for one in channels])
         inserts = [Record(some_work(random).id, 0) for _ in range(random.randrange(6))]
-        pair = [Programme(channels, wished, seed=number) for _ in range(2)]
+        pair = [Programme(channels, options, seed=number) for _ in range(2)]
         for n in (random.choice((1, 3, 40)), random.choice((2, 9, 700)), 5):
             for programme in pair:
                 for work in inserts:
@@ -234,8 +234,8 @@ def test_extreme_ids_and_times_are_ordinary_data() -> None:
 
 @pytest.mark.req("PLAY-RNG-5")
 def test_epoch_numbers_wrap_around_after_2_to_the_64() -> None:
-    wished = Settings(pick=Pick(PickMode.RANDOM, 8))
-    first = Programme(PAIR, wished, seed=9)
+    with_random_picks = Settings(pick=Pick(PickMode.RANDOM, 8))
+    first = Programme(PAIR, with_random_picks, seed=9)
     state = saving.save(first)
     last = saving.load({**state, "epoch_id": 2**64 - 1}, saving.shelves_by_id(PAIR))
     assert [item.epoch_id for item in last.take(2)] == [2**64 - 1] * 2

@@ -97,8 +97,8 @@ def test_a_misbehaving_shelf_excludes_its_channel_and_the_others_continue(odd: s
     assert channels.count("s") <= 2
     assert channels[-20:].count("a") in range(8, 13)
     assert strange.asked <= 4
-    told = [one for one in scheduler.diagnostics() if one.code == "UnreadableChannel"]
-    assert [one.facts["channel"] for one in told] == ["s"]
+    diagnostics = [one for one in scheduler.diagnostics() if one.code == "UnreadableChannel"]
+    assert [one.facts["channel"] for one in diagnostics] == ["s"]
 
 
 @pytest.mark.req("PLAY-USE-6")
@@ -106,9 +106,9 @@ def test_the_diagnostic_has_the_problem_of_the_shelf() -> None:
     scheduler, _ = with_strange(ODD["a system's error"], Pick())
     scheduler.take(30)
 
-    [told] = scheduler.diagnostics()
-    assert "Its shelf: OSError:" in told.sentence
-    assert "Input/output error" in told.facts["shelf"]
+    [diagnostics] = scheduler.diagnostics()
+    assert "Its shelf: OSError:" in diagnostics.sentence
+    assert "Input/output error" in diagnostics.facts["shelf"]
 
 
 @pytest.mark.req("PLAY-USE-6")

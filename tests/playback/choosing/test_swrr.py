@@ -193,11 +193,11 @@ def test_all_zero_manual_weights_fall_back_to_equal_ones_with_a_diagnostic() -> 
 
 @pytest.mark.req("PLAY-EXP-1")
 def test_weights_are_exact_whatever_the_precision_of_the_caller() -> None:
-    wished = Exposure(Mode.MAE, {"a": Decimal("1.00000000000000000000000000001"), "b": Decimal("123456.789")})
-    exact = checked(wished)
+    exposure = Exposure(Mode.MAE, {"a": Decimal("1.00000000000000000000000000001"), "b": Decimal("123456.789")})
+    exact = checked(exposure)
     with localcontext() as context:
         context.prec = 3
-        rounded = checked(wished)
+        rounded = checked(exposure)
 
     assert exact == rounded
-    assert exact.manual_weights == wished.manual_weights
+    assert exact.manual_weights == exposure.manual_weights

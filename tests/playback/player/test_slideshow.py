@@ -72,13 +72,13 @@ def test_a_late_clock_changes_no_time_and_skips_no_picture(late_ms: int, folders
             return super().wait(None if until is None else until + late_ms)
 
     slideshow = before(folders, count=3)
-    told: list[str] = []
-    slideshow.on_shown = lambda slideshow: told.append(screen.line(slideshow).split("/")[-1])
+    lines: list[str] = []
+    slideshow.on_shown = lambda slideshow: lines.append(screen.line(slideshow).split("/")[-1])
 
     play(slideshow, Late())
 
     assert seen(slideshow) == [("s1.jpg", 0, 1000), ("h1.png", 1000, 2000), ("s2.jpg", 2000, 3000)]
-    assert told == ["s1.jpg  (sea, 1000 ms)", "h1.png  (hills, 1000 ms)", "s2.jpg  (sea, 1000 ms)"]
+    assert lines == ["s1.jpg  (sea, 1000 ms)", "h1.png  (hills, 1000 ms)", "s2.jpg  (sea, 1000 ms)"]
 
 
 def test_keys_move_forward_and_back(folders: list[Path]) -> None:
@@ -200,10 +200,10 @@ def test_a_folder_that_disappears_keeps_its_known_files(folders: list[Path]) -> 
 def test_empty_folders_wait_for_their_first_file(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     slideshow = before([tmp_path / "empty"], count=1)
-    said: list[str] = []
-    slideshow.on_message = said.append
+    result: list[str] = []
+    slideshow.on_message = result.append
     play(slideshow, VirtualPace())
-    assert (seen(slideshow), slideshow.over, said) == ([], True, ["Nothing to show yet."])
+    assert (seen(slideshow), slideshow.over, result) == ([], True, ["Nothing to show yet."])
 
     class Later(VirtualPace):
         def wait(self, until: int | None) -> str | None:
@@ -218,16 +218,16 @@ def test_empty_folders_wait_for_their_first_file(tmp_path: Path) -> None:
 
 def test_a_diagnostic_of_the_player_is_shown_once(folders: list[Path]) -> None:
     slideshow = before(folders, count=4)
-    said: list[str] = []
-    slideshow.on_message = said.append
+    result: list[str] = []
+    slideshow.on_message = result.append
     for gallery in slideshow.galleries:
         if gallery.id == "sea":
             gallery.shelf = RoughShelf([Fault.UNREADABLE] * gallery.shelf.count)
 
     play(slideshow, VirtualPace())
 
-    assert said == ["sea: Its records cannot be read; it stays out until it is refreshed."]
-    assert slideshow.message == said[0]
+    assert result == ["sea: Its records cannot be read; it stays out until it is refreshed."]
+    assert slideshow.message == result[0]
     assert "it stays out" in drawn(screen.picture(slideshow))
 
 
@@ -401,14 +401,14 @@ def test_the_screen_shows_the_current_item_the_lookahead_and_the_exposure(folder
     slideshow.begin()
     slideshow.advance(1250)
 
-    said = drawn(screen.picture(slideshow))
+    result = drawn(screen.picture(slideshow))
 
-    assert "h1.png" in said
-    assert "hills, base, item 2 of epoch 0" in said
-    assert "0:00.7 left" in said
-    assert "next: s2.jpg · h2.png · s3.jpg" in said
-    assert "50.0 %" in said
-    assert "q quit" in said
+    assert "h1.png" in result
+    assert "hills, base, item 2 of epoch 0" in result
+    assert "0:00.7 left" in result
+    assert "next: s2.jpg · h2.png · s3.jpg" in result
+    assert "50.0 %" in result
+    assert "q quit" in result
     assert screen.line(slideshow) == f"0:01.0  {folders[1] / 'h1.png'}  (hills, 1000 ms)"
     slideshow.press(Key.PAUSE)
     slideshow.press(Key.PREV)
@@ -422,11 +422,11 @@ def test_control_characters_in_file_names_are_escaped(tmp_path: Path) -> None:
     slideshow = before([media(tmp_path / "x", "\x1b[2J[red].jpg")], count=1)
     slideshow.begin()
 
-    said = drawn(screen.picture(slideshow))
+    result = drawn(screen.picture(slideshow))
     slideshow.advance(5000)
 
-    assert "\x1b" not in said
-    assert r"\x1b[2J[red].jpg" in said
+    assert "\x1b" not in result
+    assert r"\x1b[2J[red].jpg" in result
     assert r"\x1b[2J[red].jpg" in drawn(tables.played(slideshow))
 
 
@@ -510,15 +510,15 @@ def test_fast_gives_the_same_result_without_waiting(folders: list[Path]) -> None
 
     first = record_of("s1.jpg", 0)
     assert (ended.code, ended.err) == (0, "")
-    assert ended.said["shown"][0] == {
+    assert ended.result["shown"][0] == {
         "channel": "sea",
         "ended_ms": 2000,
         "id": first.id,
         "path": str(folders[0] / "s1.jpg"),
         "started_ms": 0,
     }
-    assert [one["started_ms"] for one in ended.said["shown"]] == [0, 2000, 4000]
-    assert ended.said["exposure"] == {
+    assert [one["started_ms"] for one in ended.result["shown"]] == [0, 2000, 4000]
+    assert ended.result["exposure"] == {
         "sea": {"ms": 4000, "shown": 2, "weight": 32768},
         "hills": {"ms": 2000, "shown": 1, "weight": 32768},
     }
@@ -551,9 +551,9 @@ def test_a_picture_is_shown_until_the_interrupt(folders: list[Path], monkeypatch
 
     monkeypatch.setattr("pendula.cli.commands.playback.terminal.LivePace", Impatient)
 
-    said = pendula("play", *folders, "--dwell-ms", "10000", "--json").said
+    result = pendula("play", *folders, "--dwell-ms", "10000", "--json").result
 
-    assert [(one["started_ms"], one["ended_ms"]) for one in said["shown"]] == [(0, 4000)]
+    assert [(one["started_ms"], one["ended_ms"]) for one in result["shown"]] == [(0, 4000)]
 
 
 def test_the_log_says_that_there_is_nothing_to_show_yet(tmp_path: Path) -> None:
@@ -567,25 +567,25 @@ def test_the_log_says_that_there_is_nothing_to_show_yet(tmp_path: Path) -> None:
 def test_weights_set_the_share_of_each_folder(folders: list[Path], tmp_path: Path) -> None:
     arguments = ("--fast", "--count", "8", "--json", "--weight", "sea=3", "--weight", "hills=1")
 
-    said = pendula("play", *folders, *arguments, "--seed", "7", "--cache", tmp_path / "cache").said
+    result = pendula("play", *folders, *arguments, "--seed", "7", "--cache", tmp_path / "cache").result
 
-    assert said == pendula("play", *folders, *arguments, "--seed", "7", "--mode", "MaE").said
-    assert {name: share["shown"] for name, share in said["exposure"].items()} == {"sea": 6, "hills": 2}
+    assert result == pendula("play", *folders, *arguments, "--seed", "7", "--mode", "MaE").result
+    assert {name: share["shown"] for name, share in result["exposure"].items()} == {"sea": 6, "hills": 2}
 
 
 def test_random_picks_depend_on_the_seed(folders: list[Path]) -> None:
     def run(seed: int) -> list[int]:
         arguments = ("--fast", "--count", "12", "--json", "--pick", "random", "--seed", seed)
-        return [one["id"] for one in pendula("play", *folders, *arguments).said["shown"]]
+        return [one["id"] for one in pendula("play", *folders, *arguments).result["shown"]]
 
     assert run(1) == run(1)
     assert run(1) != run(2)
-    by_chance = pendula("play", *folders, "--fast", "--count", "12", "--json", "--pick", "random").said
+    by_chance = pendula("play", *folders, "--fast", "--count", "12", "--json", "--pick", "random").result
     assert run(by_chance["seed"]) == [one["id"] for one in by_chance["shown"]]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "result"),
     [
         (("--fast",), "--count"),
         (("--weight", "see=3"), "did you mean sea?"),
@@ -602,11 +602,11 @@ def test_random_picks_depend_on_the_seed(folders: list[Path]) -> None:
         (("--seed", str(2**64)), "--seed"),
     ],
 )
-def test_wrong_usage_of_play_is_exit_2(arguments: tuple[str, ...], said: str, folders: list[Path]) -> None:
+def test_wrong_usage_of_play_is_exit_2(arguments: tuple[str, ...], result: str, folders: list[Path]) -> None:
     ended = pendula("play", *folders, *arguments)
 
     assert (ended.code, ended.out) == (2, "")
-    assert said in ended.err
+    assert result in ended.err
 
 
 def test_a_missing_folder_is_exit_1_and_an_unwritable_cache_exit_3(folders: list[Path], tmp_path: Path) -> None:

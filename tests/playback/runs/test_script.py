@@ -142,14 +142,14 @@ def test_count_and_calls_are_mutually_exclusive() -> None:
 
 def test_batches_of_a_run_do_not_change_its_output(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run_document(document(PICK_D), count=100)
-    told: list[int] = []
+    diagnostics: list[int] = []
     monkeypatch.setattr("pendula.playback.runs.script.STEP", 7)
 
     spec = read_spec(document(PICK_D))
-    handful = run_spec(spec, calls_of(spec, 100), Path(), advance=told.append)
+    handful = run_spec(spec, calls_of(spec, 100), Path(), advance=diagnostics.append)
 
     assert handful == whole
-    assert told == [*range(7, 100, 7), 100]
+    assert diagnostics == [*range(7, 100, 7), 100]
 
 
 @pytest.mark.req("PLAY-RNG-5")
@@ -228,10 +228,10 @@ def test_skipped_files_of_a_folder_are_reported_with_its_channel(tmp_path: Path)
     media(tmp_path, "a.jpg")
     (tmp_path / "b.jpg").symlink_to(tmp_path / "nowhere.jpg")
 
-    channels, told = open_channels([ChannelSpec("c", folder=".")], tmp_path)
+    channels, diagnostics = open_channels([ChannelSpec("c", folder=".")], tmp_path)
 
     assert channels[0].shelf.count == 1
-    assert [(one.facts["channel"], one.facts["file"]) for one in told] == [("c", "b.jpg")]
+    assert [(one.facts["channel"], one.facts["file"]) for one in diagnostics] == [("c", "b.jpg")]
 
 
 @pytest.mark.req("PLAY-LOOK-7")

@@ -143,7 +143,11 @@ def test_unreadable_files_are_reported_and_the_rest_is_listed(tmp_path: Path) ->
     page = FolderSource(root).fetch()
 
     assert listed(page) == ["a.png"]
-    assert sorted(told.facts["file"] for told in page.diagnostics) == ["\\udcff.png", "nowhere.png", "self.png"]
+    assert sorted(diagnostics.facts["file"] for diagnostics in page.diagnostics) == [
+        "\\udcff.png",
+        "nowhere.png",
+        "self.png",
+    ]
 
 
 def test_an_unreadable_file_is_skipped_and_no_file_counts_as_deleted(tmp_path: Path) -> None:
@@ -155,7 +159,7 @@ def test_an_unreadable_file_is_skipped_and_no_file_counts_as_deleted(tmp_path: P
 
     assert listed(page) == (["a.png", "closed.png"] if readable else ["a.png"])
     assert page.complete == readable
-    assert [told.code for told in page.diagnostics] == ([] if readable else ["UnreadableMedia"])
+    assert [diagnostics.code for diagnostics in page.diagnostics] == ([] if readable else ["UnreadableMedia"])
 
 
 @pytest.mark.parametrize("name", ["missing", "file.png", "nul\0"])
@@ -193,9 +197,10 @@ def test_of_two_files_with_one_id_the_smaller_path_wins(tmp_path: Path, monkeypa
     page = source.fetch()
 
     assert listed(page) == ["a.png", "c.gif"]
-    assert [(told.code, told.facts["file"], told.facts["same_id_as"]) for told in page.diagnostics] == [
-        ("SameId", "b.png", "a.png")
-    ]
+    assert [
+        (diagnostics.code, diagnostics.facts["file"], diagnostics.facts["same_id_as"])
+        for diagnostics in page.diagnostics
+    ] == [("SameId", "b.png", "a.png")]
     assert source.path_of(page.records[0].id) == tmp_path / "a.png"
     assert (page.total_count, page.complete) == (2, True)
 

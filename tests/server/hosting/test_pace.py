@@ -16,7 +16,7 @@ from pendula.server.hosting import supervisor
 from pendula.server.hosting.pace import Pace
 from pendula.server.hosting.scheduler_spec import SchedulerSpec
 from tests.server.living import JSON, supervisor_of
-from tests.server.screens import BASE, HALL, HOUR_MS, STILL, ask, eventually, fill, hang, make, told
+from tests.server.screens import BASE, HALL, HOUR_MS, STILL, ask, eventually, fill, hang, make, view
 
 pytestmark = pytest.mark.anyio
 MS = 1_000_000
@@ -38,15 +38,15 @@ class Clock:
 
 
 async def _ordinal(client: httpx.AsyncClient, least: int) -> bool:
-    return bool((await told(client, "now"))["item"]["ordinal"] >= least)
+    return bool((await view(client, "now"))["item"]["ordinal"] >= least)
 
 
 async def _clock(client: httpx.AsyncClient, least: int) -> bool:
-    return bool((await told(client, "now"))["clock"] >= least)
+    return bool((await view(client, "now"))["clock"] >= least)
 
 
 async def inputs(client: httpx.AsyncClient) -> list[Any]:
-    found = (await told(client, "journal", limit=1000))["records"]
+    found = (await view(client, "journal", limit=1000))["records"]
     return [record["body"] for record in found if record["kind"] == "input"]
 
 
@@ -76,8 +76,8 @@ async def test_a_step_advances_only_when_something_is_due() -> None:
     assert await asyncio.wait_for(pace.due(), 120)
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(60, 60_000), (61, 0), (30 * 86_400, 0)])
-async def test_time_lost_while_the_program_was_suspended_is_skipped(seconds: int, told: int) -> None:
+@pytest.mark.parametrize(("seconds", "advanced"), [(60, 60_000), (61, 0), (30 * 86_400, 0)])
+async def test_time_lost_while_the_program_was_suspended_is_skipped(seconds: int, advanced: int) -> None:
     clock, player = Clock(), Player.create({"seed": 1})
     pace = Pace(Advance, "ms", clock)
     pace.begin(player)
@@ -86,10 +86,10 @@ async def test_time_lost_while_the_program_was_suspended_is_skipped(seconds: int
 
     clock.ns += seconds * 1000 * MS
 
-    assert pace.step(player, only_if_due=True) == Advance(told)
-    assert pace.reading() == told
+    assert pace.step(player, only_if_due=True) == Advance(advanced)
+    assert pace.reading() == advanced
     clock.ns += 5 * MS
-    assert pace.reading() == told + 5
+    assert pace.reading() == advanced + 5
 
 
 async def test_time_advanced_by_a_command_does_not_go_back() -> None:
@@ -142,13 +142,13 @@ async def test_items_advance_without_a_call(client: httpx.AsyncClient) -> None:
 async def test_nothing_is_written_while_nothing_is_due(client: httpx.AsyncClient) -> None:
     await hang(client, dwell_ms=25)
     await ask(client, "pause")
-    before = await told(client, "journal")
+    before = await view(client, "journal")
 
     # Several times the dwell of an item.
-    clock = (await told(client, "now"))["clock"]
+    clock = (await view(client, "now"))["clock"]
     await eventually(lambda: _clock(client, clock + 100))
 
-    assert await told(client, "journal") == before
+    assert await view(client, "journal") == before
 
 
 async def test_a_command_runs_at_the_present_time_not_at_the_last_due_time(client: httpx.AsyncClient) -> None:
@@ -170,12 +170,12 @@ class NoScheduler:
     def __init__(self, player: Player, pace: Pace, clock: Clock) -> None:
         self.engine, self.driver = player, self
         self._pace, self._clock = pace, clock
-        self.told: list[int] = []
+        self.readings: list[int] = []
 
     async def advance(self) -> None:
-        self.told.append(self._pace.reading())
+        self.readings.append(self._pace.reading())
         self._clock.ns += 10_000 * MS
-        if len(self.told) == 2:
+        if len(self.readings) == 2:
             self._pace.end()
         raise DiskLow("The disk is nearly full")
 
@@ -190,7 +190,7 @@ async def test_time_stops_while_it_cannot_be_recorded(monkeypatch: pytest.Monkey
 
     await asyncio.wait_for(supervisor._keep_time(host, pace), 120)
 
-    assert host.told == [0, 0]
+    assert host.readings == [0, 0]
     assert pace.reading() == 0
 
 

@@ -143,22 +143,22 @@ class OwnWords:
     """Error texts of a scheduler that answer everything with one code and record the calls."""
 
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.called: list[str] = []
 
     def translated(self, error: PendulaError, _: Scope) -> PendulaError:
-        self.said.append(error.code)
+        self.called.append(error.code)
         return InputRefused("in our words")
 
     def response(self, error: PendulaError, _: Scope) -> Response:
         return error_response(error)
 
     def defect(self) -> PendulaError:
-        self.said.append("defect")
+        self.called.append("defect")
         return InputRefused("in our words")
 
 
 @pytest.mark.parametrize(
-    ("path", "headers", "said"),
+    ("path", "headers", "called"),
     [
         ("/own/nothing", {}, ["not_found"]),
         ("/own", {}, ["not_found"]),
@@ -170,7 +170,7 @@ class OwnWords:
     ],
 )
 async def test_error_texts_of_a_scheduler_apply_to_its_prefix_alone(
-    settings: Settings, path: str, headers: dict[str, str], said: list[str]
+    settings: Settings, path: str, headers: dict[str, str], called: list[str]
 ) -> None:
     router = APIRouter()
 
@@ -185,8 +185,8 @@ async def test_error_texts_of_a_scheduler_apply_to_its_prefix_alone(
     async with running(settings, [TALLY, own]) as app, client_of(app) as client:
         response = await client.get(path, headers=headers)
 
-    assert words.said == said
-    assert (code_of(response) == "input_refused") == bool(said)
+    assert words.called == called
+    assert (code_of(response) == "input_refused") == bool(called)
 
 
 def test_caller_errors_are_4xx_and_world_errors_503() -> None:
@@ -268,9 +268,9 @@ async def test_strict_transport_security_is_sent_over_tls_only(
     settings: Settings, host: str, scheme: str, proxy_says: str | None, kept: bool
 ) -> None:
     own = msgspec.structs.replace(settings, allowed_hosts=("pendula.example.org",), behind_proxy=proxy_says is not None)
-    said = {"host": host} | ({"x-forwarded-proto": proxy_says} if proxy_says else {})
+    called = {"host": host} | ({"x-forwarded-proto": proxy_says} if proxy_says else {})
     async with running(own) as app, client_of(app) as client:
-        response = await client.get(f"{scheme}://{host}/healthz", headers=said)
+        response = await client.get(f"{scheme}://{host}/healthz", headers=called)
 
     assert response.status_code == 200
     assert response.headers.get("strict-transport-security") == ("max-age=31536000" if kept else None)

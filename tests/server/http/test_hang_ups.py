@@ -12,7 +12,7 @@ from tests.server.living import LiveServer, until
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 
 
-def said(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, Any]]:
+def log_lines(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, Any]]:
     return [record.msg for record in caplog.records if isinstance(record.msg, dict) and record.msg["event"] == event]
 
 
@@ -43,12 +43,14 @@ def test_a_client_that_leaves_mid_body_is_one_log_line_on_every_route(
                 named = named.replace(f"{{{name}}}", names.get(name, "demo"))
             caplog.clear()
             leave(server, method, named)
-            until(lambda: bool(said(caplog, "client_left") or said(caplog, "request")))
+            until(lambda: bool(log_lines(caplog, "client_left") or log_lines(caplog, "request")))
 
             lines = [record for record in caplog.records if record.name == "pendula.server"]
-            told = [record.msg for record in lines if isinstance(record.msg, dict) and record.msg.get("path") == named]
-            assert len(told) == 1, (method, path, told)
+            matching = [
+                record.msg for record in lines if isinstance(record.msg, dict) and record.msg.get("path") == named
+            ]
+            assert len(matching) == 1, (method, path, matching)
             assert not [record for record in lines if record.levelno >= logging.ERROR], (number, method, path)
-            for one in said(caplog, "client_left"):
+            for one in log_lines(caplog, "client_left"):
                 assert one["client"] == "127.0.0.1"
     assert len(routes) > 40

@@ -19,10 +19,10 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def answer_of(caller: socket.socket) -> bytes:
     """Everything received until the other side closes."""
-    said = b""
+    response = b""
     while part := caller.recv(65_536):
-        said += part
-    return said
+        response += part
+    return response
 
 
 def head(server: LiveServer, length: int) -> bytes:
@@ -41,10 +41,10 @@ def test_a_refused_connection_that_sends_first_still_reads_the_error(
         with server.connect() as caller:
             for _ in range(16):
                 caller.sendall(CHUNK)
-            said = answer_of(caller)
+            response = answer_of(caller)
 
-    assert said.startswith(b"HTTP/1.1 503 ")
-    assert b"connections are open; this is the limit" in said
+    assert response.startswith(b"HTTP/1.1 503 ")
+    assert b"connections are open; this is the limit" in response
 
 
 @pytest.mark.usefixtures("patient")
@@ -54,9 +54,9 @@ def test_a_client_that_still_sends_a_too_large_body_reads_the_error(settings: Se
         caller.sendall(head(server, length))
         for _ in range(length // len(CHUNK)):
             caller.sendall(CHUNK)
-        said = answer_of(caller)
+        response = answer_of(caller)
 
-    assert said.startswith(b"HTTP/1.1 413 ")
+    assert response.startswith(b"HTTP/1.1 413 ")
 
 
 @pytest.mark.usefixtures("patient")

@@ -17,7 +17,7 @@ REPORT = {"robotId": "R1", "nowMs": 1, "pose": {"x": 1, "y": 0, "yaw": 0}, "v": 
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "place", "said"),
+    ("kind", "body", "place", "message"),
     [
         (TaskBody, {**TASK, "robotId": "R1"}, "$", "'robotId' is not a field here (did you mean robotIds?); allowed"),
         (TaskBody, {"dropNodeId": "B"}, "$", "'pickNodeId' is missing"),
@@ -34,13 +34,13 @@ REPORT = {"robotId": "R1", "nowMs": 1, "pose": {"x": 1, "y": 0, "yaw": 0}, "v": 
         (ReportsBody, [REPORT], "$", "it is a list of 1; it must be an object"),
     ],
 )
-def test_an_invalid_body_is_refused_with_what_is_allowed(kind: Any, body: Any, place: str, said: str) -> None:
+def test_an_invalid_body_is_refused_with_what_is_allowed(kind: Any, body: Any, place: str, message: str) -> None:
     with pytest.raises(DocumentRefused) as refused:
         parse(encode(body), kind, DocumentLimits())
 
     (fault,) = refused.value.faults
     assert fault.path == place
-    assert fault.message.startswith(said)
+    assert fault.message.startswith(message)
     assert "`" not in fault.message
 
 

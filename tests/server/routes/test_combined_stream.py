@@ -101,8 +101,8 @@ async def test_a_refused_stream_gives_its_reason_and_the_others_continue(setting
     missing = "/api/v1/tally/nobody/stream"
     async with running(settings, [TWO]) as app, StreamReader(app, combined_stream.PATH, of(missing, MAIN)) as reader:
         reading = Reading(reader)
-        said = [await reading.next(), await reading.next()]
-        refused = next(one for one in said if one[0] == "refused")
+        messages = [await reading.next(), await reading.next()]
+        refused = next(one for one in messages if one[0] == "refused")
         await add(app, "main", 1)
 
         assert refused[1] == 0
@@ -145,9 +145,9 @@ async def test_a_disconnect_frees_all_places(settings: Settings) -> None:
 async def test_an_idle_connection_sends_heartbeats(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(combined_stream, "BEAT_SECONDS", 0.01)
     async with running(settings, [TWO]) as app, StreamReader(app, combined_stream.PATH, of(MAIN)) as reader:
-        said = b""
-        while said.count(combined_stream.BEAT) < 3:
-            said += await asyncio.wait_for(reader.chunk(), 120)
+        messages = b""
+        while messages.count(combined_stream.BEAT) < 3:
+            messages += await asyncio.wait_for(reader.chunk(), 120)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ async def test_the_stream_limit_counts_every_part(settings: Settings) -> None:
     async with running(given, [TWO]) as app, StreamReader(app, combined_stream.PATH, of(MAIN, OTHER, MAIN)) as reader:
         reading = Reading(reader)
         # Two messages open the streams.
-        said = [await reading.next() for _ in range(5)]
+        messages = [await reading.next() for _ in range(5)]
 
-    refused = [json.loads(lines[0])["error"]["code"] for name, _, lines in said if name == "refused"]
+    refused = [json.loads(lines[0])["error"]["code"] for name, _, lines in messages if name == "refused"]
     assert refused == ["too_many_streams"]

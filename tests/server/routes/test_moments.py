@@ -55,16 +55,16 @@ async def test_a_time_finds_the_last_record_not_after_it(client: httpx.AsyncClie
 
     found = [(await client.get(f"{BASE}/moment", params={"t": t})).json() for t in (0, 20, 29, 99)]
 
-    assert [told["moment"]["t"] for told in found] == [10, 20, 20, 30]
-    assert [told["next"] and told["next"]["t"] for told in found[1:]] == [30, 30, None]
+    assert [moment["moment"]["t"] for moment in found] == [10, 20, 20, 30]
+    assert [moment["next"] and moment["next"]["t"] for moment in found[1:]] == [30, 30, None]
     state = (await client.get(f"{BASE}/state", params={"at": found[2]["moment"]["n"]})).json()
     assert state["t"] == 20
 
 
 async def test_a_wall_clock_time_finds_the_record_of_that_time(client: httpx.AsyncClient) -> None:
     await command(client, "advance", to=10)
-    told = (await client.get(f"{BASE}/moments")).json()["moments"][0]["at"]
-    then = parse_utc(told) // 1000
+    moment = (await client.get(f"{BASE}/moments")).json()["moments"][0]["at"]
+    then = parse_utc(moment) // 1000
     await command(client, "advance", to=20)
 
     early = (await client.get(f"{BASE}/moment", params={"utc_ms": then - 1000})).json()["moment"]

@@ -21,9 +21,9 @@ async def test_twenty_concurrent_large_bodies_are_held_one_at_a_time(settings: S
     given = msgspec.structs.replace(settings, limits={"bodies_bytes": 2 * len(BOMB), "body_values": 1000})
     async with running(given) as app, client_of(app) as client:
         budget = supervisor_of(app).bodies
-        wishes = [client.post(f"{BASE}/commands", content=BOMB, headers=JSON) for _ in range(20)]
+        requests = [client.post(f"{BASE}/commands", content=BOMB, headers=JSON) for _ in range(20)]
 
-        answers = await asyncio.gather(*wishes)
+        answers = await asyncio.gather(*requests)
 
     assert [answer.status_code for answer in answers] == [422] * 20
     faults = [answer.json()["error"]["details"]["faults"] for answer in answers]

@@ -157,9 +157,9 @@ PAGE = "http://localhost:5173"
 @pytest.mark.req("SIM-API-22")
 @pytest.mark.parametrize("site", ["same-site", "cross-site", "same-origin", None])
 async def test_a_page_from_an_allowed_origin_can_change_things(settings: Settings, site: str | None) -> None:
-    told = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
+    allowing = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
     headers = {"origin": PAGE} | ({} if site is None else {"sec-fetch-site": site})
-    async with running(told) as app, client_of(app) as client:
+    async with running(allowing) as app, client_of(app) as client:
         response = await client.post(f"{BASE}/commands", json=ADD, headers=headers)
 
     assert response.status_code == 200
@@ -171,8 +171,8 @@ async def test_a_page_from_an_allowed_origin_can_change_things(settings: Setting
 @pytest.mark.req("SIM-API-22")
 @pytest.mark.parametrize("origin", ["http://localhost:5174", "https://localhost:5173", "http://evil.example"])
 async def test_a_refused_page_learns_which_origin_to_allow(settings: Settings, origin: str) -> None:
-    told = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
-    async with running(told) as app, client_of(app) as client:
+    allowing = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
+    async with running(allowing) as app, client_of(app) as client:
         plain = await client.post(f"{BASE}/commands", json=ADD, headers={"origin": origin})
         fetched = await client.post(
             f"{BASE}/commands", json=ADD, headers={"origin": origin, "sec-fetch-site": "same-site"}
@@ -185,9 +185,9 @@ async def test_a_refused_page_learns_which_origin_to_allow(settings: Settings, o
 
 
 async def test_a_preflight_request_lists_what_an_allowed_page_can_send(settings: Settings) -> None:
-    told = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
+    allowing = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
     asking = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
-    async with running(told) as app, client_of(app) as client:
+    async with running(allowing) as app, client_of(app) as client:
         allowed = await client.options(f"{BASE}/commands", headers={"origin": PAGE, **asking})
         foreign = await client.options(f"{BASE}/commands", headers={"origin": "http://evil.example", **asking})
 
@@ -199,8 +199,8 @@ async def test_a_preflight_request_lists_what_an_allowed_page_can_send(settings:
 
 
 async def test_an_allowed_page_can_read_the_reason_of_a_refusal(settings: Settings) -> None:
-    told = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
-    async with running(told) as app, client_of(app) as client:
+    allowing = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
+    async with running(allowing) as app, client_of(app) as client:
         response = await client.get("/api/v1/nothing", headers={"origin": PAGE})
 
     assert (response.status_code, response.headers["access-control-allow-origin"]) == (404, PAGE)

@@ -48,8 +48,8 @@ def test_after_the_announced_wait_another_attempt_is_allowed() -> None:
     clock = Clock()
     wrong = WrongTokens(clock)
     codes(wrong, AT_ONCE)
-    told = wrong.wrong(of("192.0.2.1"), SLIP)
-    clock.now += told.details["retry_after_seconds"]
+    response = wrong.wrong(of("192.0.2.1"), SLIP)
+    clock.now += response.details["retry_after_seconds"]
 
     assert wrong.wrong(of("192.0.2.1"), SLIP) is SLIP
 
@@ -102,12 +102,12 @@ async def test_wrong_tokens_in_headers_are_throttled_and_valid_ones_pass(setting
         supervisor_of(app).wrong_tokens._now = Clock()
         for _ in range(AT_ONCE):
             slip = await client.get("/api/v1/schedulers", headers={"authorization": "Bearer wrong"})
-        told = await client.get(path, headers={"authorization": "Bearer wrong"})
+        response = await client.get(path, headers={"authorization": "Bearer wrong"})
         right = await client.get("/api/v1/schedulers", headers={"authorization": f"Bearer {secret}"})
         after = await client.get("/api/v1/schedulers", headers={"authorization": "Bearer wrong"})
 
-    assert (slip.status_code, told.status_code, right.status_code, after.status_code) == (401, 429, 200, 401)
-    assert told.headers["retry-after"] == str(int(SECONDS_EACH))
+    assert (slip.status_code, response.status_code, right.status_code, after.status_code) == (401, 429, 200, 401)
+    assert response.headers["retry-after"] == str(int(SECONDS_EACH))
 
 
 @pytest.mark.anyio
@@ -119,9 +119,9 @@ async def test_wrong_tokens_at_sign_in_count_like_those_in_headers(settings: Set
         for _ in range(AT_ONCE):
             await client.get("/api/v1/schedulers", headers={"authorization": "Bearer wrong"})
 
-        told = await client.post("/api/v1/session", json={"token": "wrong"})
+        response = await client.post("/api/v1/session", json={"token": "wrong"})
 
-    assert (told.status_code, code_of(told)) == (429, "too_many_wrong_tokens")
+    assert (response.status_code, code_of(response)) == (429, "too_many_wrong_tokens")
 
 
 @pytest.mark.anyio

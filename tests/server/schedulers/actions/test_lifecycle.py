@@ -16,7 +16,7 @@ from pendula.server.security.identity import Role
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
 from tests.server.living import JSON, StreamReader, client_of, code_of, running
-from tests.server.worlds import BASE, DOCUMENT, HOUSE, STILL, ask, gist, make, told
+from tests.server.worlds import BASE, DOCUMENT, HOUSE, STILL, ask, gist, make, view
 
 pytestmark = pytest.mark.anyio
 
@@ -116,7 +116,7 @@ async def test_the_number_of_worlds_is_bounded(settings: Settings) -> None:
 async def test_a_closed_world_is_reopened_unchanged(client: httpx.AsyncClient) -> None:
     await make(client)
     await ask(client, "advance", to=500)
-    before = await told(client, "state")
+    before = await view(client, "state")
 
     closed = await client.post(f"{HOUSE}/close", headers=JSON)
     missing = await client.get(f"{HOUSE}/now")
@@ -125,7 +125,7 @@ async def test_a_closed_world_is_reopened_unchanged(client: httpx.AsyncClient) -
     assert closed.json()["worlds"] == [{"name": "house", "state": "closed", "t": None, "broken": None}]
     assert (missing.status_code, code_of(missing)) == (404, "not_found")
     assert reopened.json()["worlds"] == [{"name": "house", "state": "ready", "t": 500, "broken": None}]
-    assert (await told(client, "state"))["state"] == before["state"]
+    assert (await view(client, "state"))["state"] == before["state"]
     assert (await client.get("/readyz")).status_code == 200
 
 

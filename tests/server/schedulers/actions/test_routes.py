@@ -27,7 +27,7 @@ from pendula.actions.runs import config_of
 from pendula.server.schedulers.actions import bounds
 from pendula.server.settings import Settings
 from tests.server.living import LiveServer, client_of, code_of, running, supervisor_of
-from tests.server.worlds import BASE, DOCUMENT, HOUSE, STILL, ask, gist, make, told
+from tests.server.worlds import BASE, DOCUMENT, HOUSE, STILL, ask, gist, make, view
 
 pytestmark = pytest.mark.anyio
 
@@ -53,7 +53,7 @@ async def test_submissions_without_a_time_are_for_the_present_minute_and_one_com
     ]
     assert gist(started["events"]) == [("start", "B1", 100)]
     assert "late" not in started["events"][0]["meta"]
-    inputs = [record for record in (await told(client, "journal"))["records"] if record["kind"] == "input"]
+    inputs = [record for record in (await view(client, "journal"))["records"] if record["kind"] == "input"]
     assert len(inputs) == 3
 
 
@@ -63,7 +63,7 @@ async def test_a_step_that_is_too_long_is_refused_before_it_is_computed(client: 
     named = {"type": "advance"} if way == "commands" else {}
 
     refused = await client.post(f"{HOUSE}/{way}", json={**named, "to": 10_000_000})
-    after = await told(client, "state")
+    after = await view(client, "state")
     allowed = await client.post(f"{HOUSE}/{way}", json={**named, "to": bounds.MOST_MINUTES})
 
     assert (refused.status_code, code_of(refused)) == (422, "too_much_at_once")
@@ -134,7 +134,7 @@ async def test_a_submission_without_a_time_sent_as_a_command_is_refused_with_its
 async def test_what_if_estimates_a_start_and_changes_nothing(client: httpx.AsyncClient) -> None:
     await make(client)
     await ask(client, "advance", to=490)
-    before = await told(client, "now")
+    before = await view(client, "now")
 
     supposed = await ask(client, "what-if", action={"actor": "cy", "verb": "repair"})
     later = await ask(client, "what-if", action={"id": "L", "actor": "cy", "verb": "repair", "t": 700})
@@ -143,7 +143,7 @@ async def test_what_if_estimates_a_start_and_changes_nothing(client: httpx.Async
     assert (supposed["start"], supposed["end"], supposed["start_at"]) == (580, 630, "2025-07-01T09:40:00")
     assert (later["action_id"], later["start"], later["end_at"]) == ("L", 700, "2025-07-01T12:30:00")
     assert supposed["code"] is supposed["why"] is None
-    assert await told(client, "now") == before
+    assert await view(client, "now") == before
 
 
 @pytest.mark.req("ACT-USE-5")
@@ -229,7 +229,7 @@ async def test_now_shows_running_actions_and_what_each_wait_is_for(client: httpx
     await make(client)
     await ask(client, "advance", to=489)
 
-    now = await told(client, "now")
+    now = await view(client, "now")
 
     assert (now["t"], now["at"], now["next_due"]) == (489, "2025-07-01T08:09:00", 490)
     assert now["counts"] == {"running": 1, "waiting": 1, "held": 0, "suspended": 0, "coming": 1, "locks": 1}
@@ -291,7 +291,7 @@ async def test_a_running_action_is_timed_from_its_start_not_its_admission(client
     await make(client)
     await ask(client, "advance", to=540)
 
-    (second,) = (await told(client, "now"))["actions"]
+    (second,) = (await view(client, "now"))["actions"]
 
     assert (second["id"], second["since"], second["until"], second["remaining"]) == ("A2", 530, 580, 40)
 
@@ -299,10 +299,10 @@ async def test_a_running_action_is_timed_from_its_start_not_its_admission(client
 async def test_now_works_for_any_past_record(client: httpx.AsyncClient) -> None:
     await make(client)
     then = await ask(client, "advance", to=489)
-    before = await told(client, "now")
+    before = await view(client, "now")
     await ask(client, "advance", to=1000)
 
-    after = await told(client, "now", at=then["n"])
+    after = await view(client, "now", at=then["n"])
 
     assert {**after, "n": before["n"]} == before
     assert (await client.get(f"{HOUSE}/now", params={"at": 10**6})).status_code == 422
@@ -313,11 +313,11 @@ async def test_events_are_paged_and_filtered_by_type(client: httpx.AsyncClient) 
     await ask(client, "advance", to=500)
     end = await ask(client, "advance", to=1000)
 
-    first = await told(client, "events", limit=2)
-    rest = await told(client, "events", after=first["next"])
-    ends = await told(client, "events", type=["end", "rejection"])
-    pc = await told(client, "events", pc=True)
-    early = await told(client, "events", upto=end["n"] - 1)
+    first = await view(client, "events", limit=2)
+    rest = await view(client, "events", after=first["next"])
+    ends = await view(client, "events", type=["end", "rejection"])
+    pc = await view(client, "events", pc=True)
+    early = await view(client, "events", upto=end["n"] - 1)
 
     assert gist([one["event"] for one in first["events"]]) == [("start", "A1", 480), ("rejection", "A3", 490)]
     assert (first["more"], rest["more"], first["gap"]) == (True, False, None)
@@ -423,11 +423,11 @@ async def test_the_carry_of_an_epoch_starts_another_world(client: httpx.AsyncCli
     await make(client, actions_submitted=[{"id": "N", "actor": "ann", "verb": "watch", "t": 1400, "knowledge": []}])
     early = await client.get(f"{HOUSE}/carry")
     end = await ask(client, "advance", to=1440)
-    carry = await told(client, "carry")
+    carry = await view(client, "carry")
     await ask(client, "advance", to=1500)
 
     assert (early.status_code, code_of(early)) == (409, "not_at_epoch_end")
-    assert await told(client, "carry", at=end["n"]) == carry
+    assert await view(client, "carry", at=end["n"]) == carry
     assert [one["remaining"] for one in carry["running"]] == [440]
     epoch = {"index": 1, "start_at": "2025-07-02T00:00:00", "end_at": "2025-07-03T00:00:00"}
     made = await make(client, "tomorrow", epoch=epoch, carry=carry, actions_submitted=[])
@@ -451,7 +451,7 @@ async def test_a_pruned_journal_serves_only_whole_chunks(settings: Settings) -> 
             logs.feed(whole.apply(Submit((submission,))).events)
             logs.feed(whole.apply(Advance((number + 1) * 361)).events)
 
-        events = await told(client, "events", limit=1)
+        events = await view(client, "events", limit=1)
         lost = await client.get(f"{HOUSE}/pc_log", params={"epoch": 0})
         first, last = (lost.json()["error"]["details"][name] for name in ("first", "last"))
         kept = [(await client.get(f"{HOUSE}/pc_log", params={"epoch": one})).content for one in range(first, last + 1)]

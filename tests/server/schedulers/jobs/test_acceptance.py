@@ -38,7 +38,7 @@ async def jobs(settings: Settings) -> AsyncIterator[Jobs]:
         assert check(found.service.calls.store) == []
 
 
-async def said(jobs: Jobs, path: str, body: dict[str, Any] | None = None, status: int = 200) -> dict[str, Any]:
+async def answer_of(jobs: Jobs, path: str, body: dict[str, Any] | None = None, status: int = 200) -> dict[str, Any]:
     answer = await jobs.post(path, body, headers=MIA)
     assert answer.status_code == status, answer.text
     found: dict[str, Any] = answer.json()
@@ -62,7 +62,7 @@ async def begun(jobs: Jobs, days: int = 0) -> tuple[str, dict[str, Any], dict[st
         return "", {}, {"entered": False, "outcome": gone["outcome"], "job": gone, "object": shown}
     [job] = given
     path, proof = f"jobs/{job['job_id']}", {"worker_id": "w", "lease_token": job["lease_token"]}
-    return path, proof, await said(jobs, f"{path}/begin", proof)
+    return path, proof, await answer_of(jobs, f"{path}/begin", proof)
 
 
 async def verified(jobs: Jobs, finding: str, days: int = 0) -> dict[str, Any]:
@@ -70,14 +70,14 @@ async def verified(jobs: Jobs, finding: str, days: int = 0) -> dict[str, Any]:
     path, proof, answer = await begun(jobs, days)
     if not answer["entered"]:
         return answer
-    told = {"finding": finding, "reason": "looked into", "evidence_refs": ["ev_2"], "gates": answer["gates"]}
-    return await said(jobs, f"{path}/finish", {**proof, **told})
+    body = {"finding": finding, "reason": "looked into", "evidence_refs": ["ev_2"], "gates": answer["gates"]}
+    return await answer_of(jobs, f"{path}/finish", {**proof, **body})
 
 
 async def settled(jobs: Jobs, days: int) -> dict[str, Any]:
     jobs.clock.pass_by(days * DAY)
     [job] = await jobs.pulled("w", limit=1)
-    return await said(jobs, f"jobs/{job['job_id']}/settle", {"worker_id": "w", "lease_token": job["lease_token"]})
+    return await answer_of(jobs, f"jobs/{job['job_id']}/settle", {"worker_id": "w", "lease_token": job["lease_token"]})
 
 
 async def trail(jobs: Jobs, **query: Any) -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ async def test_a1_an_ordinary_round(jobs: Jobs) -> None:
     [given] = await jobs.pulled()
     body = {"result": "succeeded", "next_action_at": WEEK_LATER, "lease_token": given["lease_token"]}
 
-    acked = await said(jobs, f"jobs/{job['job_id']}/ack", body)
+    acked = await answer_of(jobs, f"jobs/{job['job_id']}/ack", body)
 
     assert acked["job"]["status"] == "succeeded"
     assert (await jobs.get("objects/cognition/cg_123")).json()["next_action_at"] == WEEK_LATER
@@ -112,15 +112,15 @@ async def test_a2_lost_replies(jobs: Jobs) -> None:
     jobs.clock.turn_to(DUE)
     [given] = await jobs.pulled()
     proof = {"lease_token": given["lease_token"]}
-    failed = [await said(jobs, f"jobs/{job['job_id']}/fail", {**proof, "error": "x"}) for _ in range(2)]
+    failed = [await answer_of(jobs, f"jobs/{job['job_id']}/fail", {**proof, "error": "x"}) for _ in range(2)]
     jobs.clock.pass_by(DAY)
     [given] = await jobs.pulled()
     proof = {"lease_token": given["lease_token"], "result": "succeeded"}
-    acked = [await said(jobs, f"jobs/{job['job_id']}/ack", proof) for _ in range(2)]
+    acked = [await answer_of(jobs, f"jobs/{job['job_id']}/ack", proof) for _ in range(2)]
 
     assert [answer["job"]["attempt"] for answer in failed] == [1, 1]
     assert [answer["already_acked"] for answer in acked] == [False, True]
-    assert (await said(jobs, "jobs", JOB))["deduplicated"] is True
+    assert (await answer_of(jobs, "jobs", JOB))["deduplicated"] is True
 
 
 async def test_a3_three_failed_attempts(jobs: Jobs) -> None:
@@ -130,7 +130,7 @@ async def test_a3_three_failed_attempts(jobs: Jobs) -> None:
     seen = []
     for _ in range(3):
         await jobs.pulled()
-        failed = await said(jobs, f"jobs/{job['job_id']}/fail", {"error": "x", "retry_delay_sec": 300})
+        failed = await answer_of(jobs, f"jobs/{job['job_id']}/fail", {"error": "x", "retry_delay_sec": 300})
         seen.append((failed["job"]["attempt"], failed["job"]["status"]))
         jobs.clock.pass_by(600)
     jobs.clock.turn_to("2026-03-01T00:00:00Z")
@@ -156,11 +156,11 @@ async def test_a4_a_crashed_worker(jobs: Jobs) -> None:
 @pytest.mark.req("JOB-POL-4")
 async def test_a5_a_crash_after_the_effect_leaves_one_transition(jobs: Jobs) -> None:
     """Transition and ack are one commit: only the response can be lost, and a repeated ack changes nothing."""
-    await said(jobs, "objects", MEMORY, 201)
+    await answer_of(jobs, "objects", MEMORY, 201)
     path, proof, _ = await begun(jobs, 1)
-    told = {**proof, "finding": "passed", "reason": "looked into"}
+    body = {**proof, "finding": "passed", "reason": "looked into"}
 
-    ended = [await said(jobs, f"{path}/finish", told) for _ in range(2)]
+    ended = [await answer_of(jobs, f"{path}/finish", body) for _ in range(2)]
 
     assert [answer["already_ended"] for answer in ended] == [False, True]
     transitions = [event for event in await trail(jobs, object_id="m/1") if event["after"].get("transitioned")]
@@ -169,7 +169,7 @@ async def test_a5_a_crash_after_the_effect_leaves_one_transition(jobs: Jobs) -> 
 
 @pytest.mark.req("JOB-GATE-6", "JOB-GATE-7", "JOB-GATE-10")
 async def test_a6_uncertain_with_a_budget_of_two_and_a_week(jobs: Jobs) -> None:
-    await said(jobs, "objects", DOUBTED, 201)
+    await answer_of(jobs, "objects", DOUBTED, 201)
 
     assert [(await verified(jobs, "inconclusive", 1))["outcome"] for _ in range(2)] == ["noop", "noop"]
     last = await verified(jobs, "inconclusive", 5)
@@ -183,7 +183,7 @@ async def test_a6_uncertain_with_a_budget_of_two_and_a_week(jobs: Jobs) -> None:
 
 @pytest.mark.req("JOB-GATE-12", "JOB-GATE-13", "JOB-ENQ-12")
 async def test_a7_an_unknowable_object_is_verified_once(jobs: Jobs) -> None:
-    await said(jobs, "objects", {**DOUBTED, "unknown_type": "ontic_unknowable"}, 201)
+    await answer_of(jobs, "objects", {**DOUBTED, "unknown_type": "ontic_unknowable"}, 201)
 
     closed = await verified(jobs, "inconclusive", 1)
     later = await jobs.post("jobs", {"object_type": "cognition", "object_id": "cg/1", "action": "verify"})
@@ -196,18 +196,18 @@ async def test_a7_an_unknowable_object_is_verified_once(jobs: Jobs) -> None:
 @pytest.mark.parametrize("moment", ["after the pull", "after begin"])
 async def test_a8_a_gate_blocks_between_pull_and_execution(jobs: Jobs, moment: str) -> None:
     await open_gates(jobs)
-    await said(jobs, "objects", {**MEMORY, "risk_tier": "high"}, 201)
+    await answer_of(jobs, "objects", {**MEMORY, "risk_tier": "high"}, 201)
     jobs.clock.pass_by(DAY)
     [job] = await jobs.pulled("w")
     path, proof = f"jobs/{job['job_id']}", {"worker_id": "w", "lease_token": job["lease_token"]}
     if moment == "after the pull":
         await open_gates(jobs, persona_conflict_gate="block")
-        ended = await said(jobs, f"{path}/begin", proof)
+        ended = await answer_of(jobs, f"{path}/begin", proof)
     else:
-        answer = await said(jobs, f"{path}/begin", proof)
+        answer = await answer_of(jobs, f"{path}/begin", proof)
         await open_gates(jobs, persona_conflict_gate="block")
-        told = {"finding": "passed", "reason": "looked into", "gates": answer["gates"]}
-        ended = await said(jobs, f"{path}/finish", {**proof, **told})
+        body = {"finding": "passed", "reason": "looked into", "gates": answer["gates"]}
+        ended = await answer_of(jobs, f"{path}/finish", {**proof, **body})
         assert ended["gates_moved"] is True
 
     assert (ended["job"]["status"], ended["job"]["last_error"]) == ("failed", "gate_blocked: persona_conflict_gate")
@@ -219,7 +219,7 @@ async def test_a8_a_gate_blocks_between_pull_and_execution(jobs: Jobs, moment: s
 
 @pytest.mark.req("JOB-GATE-8", "JOB-SM-6")
 async def test_a9_reinstatement(jobs: Jobs) -> None:
-    await said(jobs, "objects", DOUBTED, 201)
+    await answer_of(jobs, "objects", DOUBTED, 201)
     for days in (1, 1, 5):
         await verified(jobs, "inconclusive", days)
 
@@ -234,14 +234,14 @@ async def test_a9_reinstatement(jobs: Jobs) -> None:
 
 @pytest.mark.req("JOB-SM-8", "JOB-SM-15")
 async def test_a10_a_forged_memory(jobs: Jobs) -> None:
-    await said(jobs, "objects", MEMORY, 201)
+    await answer_of(jobs, "objects", MEMORY, 201)
     await verified(jobs, "suspicious", 1)
     forged = await verified(jobs, "forged", 1)
     [rollback] = (await jobs.get("rollbacks")).json()["rollbacks"]
-    await said(jobs, "jobs", {"object_type": "memory", "object_id": "m/1", "action": "reinstate-check"}, 201)
+    await answer_of(jobs, "jobs", {"object_type": "memory", "object_id": "m/1", "action": "reinstate-check"}, 201)
     refused = await verified(jobs, "new_evidence")
     waited = await settled(jobs, 1)
-    await said(jobs, "objects/rollback-finished/memory/m/1", {"reason": "all of it is taken back"})
+    await answer_of(jobs, "objects/rollback-finished/memory/m/1", {"reason": "all of it is taken back"})
     archived = await settled(jobs, 2)
 
     assert (forged["object"]["status"], rollback["object_id"]) == ("rejected_poisoned", "m/1")

@@ -77,10 +77,13 @@ def test_objects_age_through_verification_decay_archive_and_reinstatement(town: 
 def test_the_poisoned_memory_is_rejected_rolled_back_and_archived(town: Town) -> None:
     town.live(100)
 
-    told = town.events(object_type="memory", object_id=POISONED)
-    states = [event["after"]["status"] for event in told if event["after"].get("transitioned")]
+    events = town.events(object_type="memory", object_id=POISONED)
+    states = [event["after"]["status"] for event in events if event["after"].get("transitioned")]
     assert states == ["quarantine", "rejected_poisoned", "archived"]
-    assert [event["after"]["rollback_pending"] for event in told if event["event_type"] == "rollback"] == [True, False]
+    assert [event["after"]["rollback_pending"] for event in events if event["event_type"] == "rollback"] == [
+        True,
+        False,
+    ]
 
 
 def test_the_job_of_a_dead_worker_is_redelivered(town: Town) -> None:

@@ -451,8 +451,10 @@ async def test_a_defect_answers_with_the_id_of_its_log_entry_and_no_traceback(
     assert (error["status"], error["code"]) == (500, "internal")
     assert "secret detail" not in response.text
     assert response.headers["x-request-id"] == "the-mistake"
-    told = [line for line in quiet_logs.getvalue().splitlines() if '"the-mistake"' in line and "secret detail" in line]
-    assert len(told) == 1
+    logged = [
+        line for line in quiet_logs.getvalue().splitlines() if '"the-mistake"' in line and "secret detail" in line
+    ]
+    assert len(logged) == 1
 
 
 @pytest.mark.req("JOB-STO-5")

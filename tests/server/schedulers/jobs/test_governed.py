@@ -74,12 +74,12 @@ async def test_an_invalid_name_is_refused(jobs: Jobs, name: str) -> None:
 
 async def test_on_this_machine_without_tokens_the_header_names_the_user(jobs: Jobs) -> None:
     await jobs.post("objects", MEMORY)
-    nobody = await jobs.post("objects/refill/memory/a/b", REFILL)
-    somebody = await jobs.post("objects/refill/memory/a/b", REFILL, headers={"x-pendula-user": "zo%C3%AB"})
+    unnamed = await jobs.post("objects/refill/memory/a/b", REFILL)
+    named = await jobs.post("objects/refill/memory/a/b", REFILL, headers={"x-pendula-user": "zo%C3%AB"})
     [*_, event] = (await jobs.get("audit", object_id="a/b")).json()["events"]
 
-    assert error_of(nobody)["code"] == "user_required"
-    assert somebody.json()["object"]["verify_budget_left"] == 5
+    assert error_of(unnamed)["code"] == "user_required"
+    assert named.json()["object"]["verify_budget_left"] == 5
     assert event["actor"] == {"type": "user", "id": "zoë"}
 
 
@@ -124,15 +124,15 @@ async def test_prometheus_metrics_include_governance(jobs: Jobs) -> None:
 
 
 async def test_the_server_describes_the_state_machines(jobs: Jobs) -> None:
-    told = (await jobs.client.get("/scheduler/machines")).json()
+    described = (await jobs.client.get("/scheduler/machines")).json()
 
-    machines = {machine["object_type"]: machine for machine in told["machines"]}
+    machines = {machine["object_type"]: machine for machine in described["machines"]}
     memory = machines["memory"]
     assert sorted(machines) == ["cognition", "experience", "memory"]
     assert [place["place"] for place in memory["places"]][:2] == ["active", "verified"]
     drawn = {place["place"] for place in memory["places"]}
     assert all({arrow["source"], arrow["target"]} <= drawn for arrow in memory["arrows"])
-    assert {"gate": "social_gate", "verdicts": ["pass", "block", "defer"], "required": False} in told["gates"]
+    assert {"gate": "social_gate", "verdicts": ["pass", "block", "defer"], "required": False} in described["gates"]
 
 
 async def test_a_past_moment_can_be_read(jobs: Jobs) -> None:

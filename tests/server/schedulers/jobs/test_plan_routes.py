@@ -50,16 +50,16 @@ async def test_a_viewer_sees_plans_and_an_operator_pauses_them_by_name(settings:
     store = TokenStore(Path(settings.data))
     secrets = {role: store.new(f"the-{role}", role)[1] for role in (Role.VIEWER, Role.OPERATOR)}
 
-    async def told(role: Role, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    async def call_as(role: Role, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         headers = {"authorization": f"Bearer {secrets[role]}"}
         answer = await desk.client.request(method, f"/scheduler/{path}", json=body, headers=headers)
         return answer.status_code, answer.json()
 
     async with serving(settings) as desk:
-        refused = await told(Role.VIEWER, "PUT", "plans/p", PLAN)
-        await told(Role.OPERATOR, "PUT", "plans/p", PLAN)
-        paused = await told(Role.OPERATOR, "POST", "plans/p/pause", {})
-        seen = await told(Role.VIEWER, "GET", "plans")
+        refused = await call_as(Role.VIEWER, "PUT", "plans/p", PLAN)
+        await call_as(Role.OPERATOR, "PUT", "plans/p", PLAN)
+        paused = await call_as(Role.OPERATOR, "POST", "plans/p/pause", {})
+        seen = await call_as(Role.VIEWER, "GET", "plans")
 
     assert (refused[0], paused[0], seen[0]) == (403, 200, 200)
     assert seen[1]["plans"][0]["paused_by"] == "the-operator"
@@ -207,9 +207,9 @@ def test_the_ca_option_names_a_certificate_authority(
         given = ["--ca", str(tmp_path / "cert.pem")] if trusted else []
         ended = run(["jobs", "plans", "list", "--url", server.url, *given])
 
-    told = capsys.readouterr()
+    call_as = capsys.readouterr()
     assert ended == code
-    assert ("--ca" in told.err) is not trusted
+    assert ("--ca" in call_as.err) is not trusted
 
 
 def test_plain_http_to_a_tls_server_suggests_https(tmp_path: Path) -> None:

@@ -340,15 +340,15 @@ async def test_a_failed_job_is_retried_at_its_time_plus_the_delay(jobs: Jobs) ->
     await jobs.enqueued()
     jobs.clock.turn_to("2026-02-21T00:00:12Z")
     [given] = await jobs.pulled()
-    told = {
+    expected = {
         "error": "timeout while verifying evidence",
         "retry_delay_sec": 300,
         "worker_id": WORKER,
         "lease_token": given["lease_token"],
     }
 
-    response = await jobs.post(f"jobs/{given['job_id']}/fail", told)
-    again = await jobs.post(f"jobs/{given['job_id']}/fail", told)
+    response = await jobs.post(f"jobs/{given['job_id']}/fail", expected)
+    again = await jobs.post(f"jobs/{given['job_id']}/fail", expected)
 
     body = response.json()
     job = body["job"]

@@ -78,12 +78,12 @@ async def test_a_server_is_ready_when_the_connection_that_commits_flushes(settin
     async with serving(settings, Policy()) as jobs:
         store = jobs.service.calls.store
         assert isinstance(store, SqliteStore)
-        told = store.settings()
+        observed = store.settings()
         ready = await readiness(jobs.client)
         store._connection.execute("PRAGMA synchronous = NORMAL")
         no_longer = await readiness(jobs.client)
 
-    assert told == {"synchronous": 2, "journal_mode": "wal"}
+    assert observed == {"synchronous": 2, "journal_mode": "wal"}
     assert ready == (200, None)
     assert no_longer == (503, "not_durable")
 
@@ -148,9 +148,9 @@ async def test_a_clock_that_was_ahead_is_reported_with_the_time_it_matters(setti
         level.append(await clock_state(client))
         made = await client.post("/scheduler/jobs", json={**JOB, "run_at": None})
         clock._wall_ns = time.time_ns
-        with capture_logs() as told:
+        with capture_logs() as observed:
             async with asyncio.timeout(120):
-                while not any(line["event"] == "time_is_ahead" for line in told):
+                while not any(line["event"] == "time_is_ahead" for line in observed):
                     await asyncio.sleep(0.05)
         ahead = [await clock_state(client)]
     async with by_the_wall_clock(settings) as (_, client):
@@ -158,7 +158,7 @@ async def test_a_clock_that_was_ahead_is_reported_with_the_time_it_matters(setti
 
     assert level == [{"ahead_sec": 0, "agrees_in_sec": 0}] * 2
     assert parse_utc(made.json()["job"]["run_at"]) > time.time_ns() // 1000
-    [line] = [line for line in told if line["event"] == "time_is_ahead"]
+    [line] = [line for line in observed if line["event"] == "time_is_ahead"]
     ahead.append({"ahead_sec": line["ahead_sec"], "agrees_in_sec": line["half_speed_for_sec"]})
     for state in ahead:
         # Some seconds pass while a test runs.
@@ -175,9 +175,9 @@ def writing_elsewhere(settings: Settings) -> Iterator[None]:
 
 
 @pytest.mark.req("JOB-STO-6")
-@pytest.mark.parametrize(("good_seconds", "told"), [(3600, (200, None)), (0, (503, "storage_busy"))])
+@pytest.mark.parametrize(("good_seconds", "observed"), [(3600, (200, None)), (0, (503, "storage_busy"))])
 async def test_a_slow_store_is_ready_while_its_last_good_check_is_valid(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, good_seconds: int, told: tuple[int, str | None]
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, good_seconds: int, observed: tuple[int, str | None]
 ) -> None:
     monkeypatch.setattr(proof, "BELIEVED_SECONDS", 0)
     monkeypatch.setattr(readiness_module, "GOOD_SECONDS", good_seconds)
@@ -187,7 +187,7 @@ async def test_a_slow_store_is_ready_while_its_last_good_check_is_valid(
             meanwhile = await readiness(jobs.client)
 
     assert before == (200, None)
-    assert meanwhile == told
+    assert meanwhile == observed
 
 
 @pytest.mark.req("JOB-STO-6")
@@ -326,22 +326,22 @@ async def test_the_settings_set_the_store_path_and_the_vocabulary(tmp_path: Path
 
 
 async def test_maintenance_runs_while_the_store_is_open(settings: Settings) -> None:
-    told: list[str] = []
+    observed: list[str] = []
 
     class Sweeping:
         def __init__(self, calls: Calls) -> None:
             self._store = calls.store
 
         def start(self) -> None:
-            told.append("start")
+            observed.append("start")
 
         def close(self) -> None:
             # The store is still there.
-            told.append(f"close with {len(check(self._store))} faults")
+            observed.append(f"close with {len(check(self._store))} faults")
 
     async with serving(settings, upkeep=lambda calls: [Sweeping(calls)]):
-        assert told == ["start"]
-    assert told == ["start", "close with 0 faults"]
+        assert observed == ["start"]
+    assert observed == ["start", "close with 0 faults"]
 
 
 def test_jobs_are_among_the_schedulers_of_every_server() -> None:

@@ -8,7 +8,7 @@ from pendula.server.schedulers.playback.demo import CHANNELS, DEMO, next_command
 from pendula.server.schedulers.playback.routes import SCHEDULER
 from pendula.server.settings import Settings
 from tests.server.living import client_of, running
-from tests.server.screens import BASE, eventually, is_on, told
+from tests.server.screens import BASE, eventually, is_on, view
 
 pytestmark = pytest.mark.anyio
 
@@ -16,11 +16,11 @@ pytestmark = pytest.mark.anyio
 async def test_the_frame_of_the_demo_plays_and_gets_new_artwork(settings: Settings) -> None:
     async with running(msgspec.structs.replace(settings, demo=True), [SCHEDULER]) as app, client_of(app) as client:
         await eventually(lambda: is_on(client, "frame"))
-        now = await told(client, "now", "frame")
+        now = await view(client, "now", "frame")
 
         assert [one["channel"] for one in now["exposure"]] == [one.name for one in CHANNELS]
         assert [one["weight"] for one in now["exposure"]] == [32768, 21845, 10923]
-        assert (await told(client, "stats", "frame"))["nae"]["inserts"] == 1
+        assert (await view(client, "stats", "frame"))["nae"]["inserts"] == 1
         assert now["diagnostics"] == []
         assert (await client.get(f"{BASE}/channels")).json()["channels"][0]["trouble"] == []
 

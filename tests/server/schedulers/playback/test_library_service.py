@@ -35,7 +35,7 @@ from tests.server.screens import (
     is_on,
     make,
     shown,
-    told,
+    view,
 )
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +50,7 @@ async def _troubled(client: httpx.AsyncClient, name: str) -> bool:
 
 
 async def _records(client: httpx.AsyncClient, count: int) -> bool:
-    return bool((await told(client, "now"))["exposure"][0]["records"] == count)
+    return bool((await view(client, "now"))["exposure"][0]["records"] == count)
 
 
 # Players and editions
@@ -97,7 +97,7 @@ async def test_a_removed_channel_is_empty_until_the_next_upload(app: FastAPI, cl
     told_again = await fill(client, "b", 16)
     await client.post(f"{HALL}/close", headers=JSON)
     await client.post(f"{HALL}/open", headers=JSON)
-    without = [one["channel"] for one in (await told(client, "now"))["exposure"] if one["weight"]]
+    without = [one["channel"] for one in (await view(client, "now"))["exposure"] if one["weight"]]
     await fill(client, "a", 9)
 
     assert told_again["updated_players"] == ["hall"]
@@ -123,9 +123,9 @@ async def test_counts_survive_a_restart_and_a_player_catches_up_on_missed_ones(s
         assert (other["total_count"], other["recent_count"]) == (40, 0)
         assert again.json()["updated_players"] == []
         for player in ("hall", "porch"):
-            exposure = (await told(client, "now", player))["settings"]["exposure"]
+            exposure = (await view(client, "now", player))["settings"]["exposure"]
             assert (exposure["total_count"]["a"], exposure["recent_count"]["a"]) == (500, 7)
-        assert (await told(client, "now"))["settings"]["exposure"]["total_count"]["b"] == 40
+        assert (await view(client, "now"))["settings"]["exposure"]["total_count"]["b"] == 40
 
 
 async def test_a_busy_player_is_updated_later(
@@ -184,11 +184,11 @@ async def test_a_player_survives_a_kill_and_its_journal_replays_without_the_libr
         # The files on disk at this moment are those a kill would leave.
         killed = shutil.copytree(settings.data, tmp_path / "killed")
         expected = await shown(client, 5)
-        before = await told(client, "now")
+        before = await view(client, "now")
 
     async with running(Settings(data=str(killed)), [STILL]) as app, client_of(app) as client:
         assert await shown(client, 5) == expected
-        after = await told(client, "now")
+        after = await view(client, "now")
         assert after["t"] >= after["started_at"]
         assert after["item"] == before["item"]
     shutil.rmtree(killed / "stores")
@@ -259,7 +259,7 @@ async def test_an_unreadable_channel_is_tried_again(client: httpx.AsyncClient, s
         unknown = {"type": "follow", "channel": {"id": "b", "count": 2, "generation": 77}}
         await client.post(f"{HALL}/commands", json=unknown)
     blind = await ask(client, "next")
-    now = await told(client, "now")
+    now = await view(client, "now")
     file.write_bytes(whole)
 
     answer = (await client.post(f"{BASE}/channels/b/refresh", headers=JSON)).json()
@@ -295,7 +295,7 @@ async def test_a_configured_folder_is_a_channel_without_uploads(settings: Settin
 
         assert (found["records"], found["folder"], found["total_count"]) == (2, True, 2)
         assert (refused.status_code, code_of(refused)) == (409, "channel_of_folder")
-        assert (await told(client, "now"))["settings"]["exposure"]["total_count"] == {"holidays": 3}
+        assert (await view(client, "now"))["settings"]["exposure"]["total_count"] == {"holidays": 3}
 
 
 async def test_an_unreadable_folder_is_listed_with_its_error_until_it_recovers(

@@ -25,7 +25,7 @@ from pendula.server.security.identity import Role
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
 from tests.server.living import JSON, LiveServer, StreamReader, client_of, code_of, running
-from tests.server.screens import BASE, HALL, HOUR_MS, PAYLOAD, STILL, ask, fill, hang, make, records, shown, told
+from tests.server.screens import BASE, HALL, HOUR_MS, PAYLOAD, STILL, ask, fill, hang, make, records, shown, view
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +45,7 @@ async def test_more_items_than_one_command_allows_are_refused(client: httpx.Asyn
 async def test_a_player_shows_its_first_item_as_soon_as_it_is_made(client: httpx.AsyncClient) -> None:
     await hang(client)
 
-    now = await told(client, "now")
+    now = await view(client, "now")
 
     assert (now["item"]["id"], now["item"]["channel"], now["item"]["origin"]) == (1, "a", "base")
     assert now["ends_at"] - now["started_at"] == now["item"]["dwell_ms"] == HOUR_MS
@@ -57,12 +57,12 @@ async def test_a_player_shows_its_first_item_as_soon_as_it_is_made(client: httpx
 async def test_a_missing_seed_is_drawn_once(client: httpx.AsyncClient) -> None:
     await make(client, channels=[], seed=None)
 
-    seed = (await told(client, "stats"))["global_seed"]
+    seed = (await view(client, "stats"))["global_seed"]
 
     assert 0 <= seed < 2**64
     await client.post(f"{HALL}/close", headers=JSON)
     await client.post(f"{HALL}/open", headers=JSON)
-    assert (await told(client, "stats"))["global_seed"] == seed
+    assert (await view(client, "stats"))["global_seed"] == seed
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ async def test_a_viewer_reads_but_cannot_skip_and_only_an_admin_removes(settings
         uploaded = await client.put(f"{BASE}/channels/a", json={"records": []}, headers=headers[Role.VIEWER])
         kept = [await client.delete(place) for place in (HALL, f"{BASE}/channels/a")]
         emptied = await client.delete(f"{BASE}/channels/a", headers=headers[Role.ADMIN])
-        left = (await told(client, "now"))["exposure"]
+        left = (await view(client, "now"))["exposure"]
         gone = [await client.delete(HALL, headers=headers[Role.ADMIN]) for _ in range(2)]
 
         assert looked.status_code == 200
@@ -142,13 +142,13 @@ async def test_next_and_prev_walk_through_the_same_items(client: httpx.AsyncClie
 @pytest.mark.req("PLAY-API-4")
 async def test_peek_shows_the_next_items_and_changes_nothing(client: httpx.AsyncClient) -> None:
     await hang(client)
-    before = (await told(client, "state"))["state"]["programme"]
+    before = (await view(client, "state"))["state"]["programme"]
 
-    peeked = [one["id"] for one in (await told(client, "peek", n=3))["items"]]
-    nothing = (await told(client, "peek", n=0))["items"]
+    peeked = [one["id"] for one in (await view(client, "peek", n=3))["items"]]
+    nothing = (await view(client, "peek", n=0))["items"]
     wrong = await client.get(f"{HALL}/peek", params={"n": -1})
 
-    assert (await told(client, "state"))["state"]["programme"] == before
+    assert (await view(client, "state"))["state"]["programme"] == before
     assert (nothing, wrong.status_code) == ([], 422)
     assert await shown(client, 3) == peeked
 
@@ -164,7 +164,7 @@ async def test_settings_change_in_part_and_only_a_change_starts_an_epoch(client:
     same = await change(**weights)
     slow = await change(dwell_ms=5000)
     refused = await client.patch(f"{HALL}/settings", json={"pick": {"r": 0}})
-    now = await told(client, "now")
+    now = await view(client, "now")
 
     assert [one["answer"]["epoch_id"] for one in (first, same, slow)] == [1, 1, 1]
     assert first["events"][0]["weights"] == {"a": 16384, "b": 49152}
@@ -175,7 +175,7 @@ async def test_settings_change_in_part_and_only_a_change_starts_an_epoch(client:
 
 async def test_channels_are_followed_and_unfollowed_in_one_change(client: httpx.AsyncClient) -> None:
     await hang(client, channels=[])
-    assert (await told(client, "now"))["item"] is None
+    assert (await view(client, "now"))["item"] is None
 
     followed = await ask(client, "follow", channels=["b", "a"])
     unknown = await client.post(f"{HALL}/follow", json={"channels": ["x"]})
@@ -185,7 +185,7 @@ async def test_channels_are_followed_and_unfollowed_in_one_change(client: httpx.
     assert (followed["answer"]["epoch_id"], left["answer"]["epoch_id"]) == (1, 2)
     assert (unknown.status_code, code_of(unknown)) == (422, "unknown_channel")
     assert (twice.status_code, code_of(twice)) == (409, "unknown_channel")
-    now = await told(client, "now")
+    now = await view(client, "now")
     assert [one["channel"] for one in now["exposure"]] == ["a"]
     assert now["settings"]["exposure"]["total_count"] == {"a": 4, "b": 3}
 
@@ -201,7 +201,7 @@ async def test_new_artwork_is_inserted_merged_rejected_and_shown(client: httpx.A
         (await ask(client, "nae", id=901, payload="AAAA"))["answer"]["result"],
         (await ask(client, "nae", id=902, payload=PAYLOAD))["answer"]["result"],
     ]
-    pool = (await told(client, "now"))["pool"]
+    pool = (await view(client, "now"))["pool"]
     seen = await shown(client, 4)
     await client.patch(f"{HALL}/settings", json={"nae": {"enabled": False}})
 
@@ -236,9 +236,9 @@ async def test_new_artwork_is_counted_separately_from_channels(client: httpx.Asy
     await hang(client, settings={"lookahead": 4})
     await ask(client, "nae", id=900, payload=PAYLOAD)
 
-    seen = [(await told(client, "now"))["item"]["id"], *await shown(client, 12)]
+    seen = [(await view(client, "now"))["item"]["id"], *await shown(client, 12)]
 
-    now = await told(client, "now")
+    now = await view(client, "now")
     assert now["new_shown"] == seen.count(900) > 0
     assert sum(one["shown"] for one in now["exposure"]) == len(seen) - seen.count(900)
 
@@ -261,9 +261,9 @@ async def test_a_paused_player_keeps_its_remaining_time(client: httpx.AsyncClien
     await hang(client)
 
     await ask(client, "pause")
-    paused = await told(client, "now")
+    paused = await view(client, "now")
     await ask(client, "resume")
-    resumed = await told(client, "now")
+    resumed = await view(client, "now")
 
     assert (paused["paused"], paused["ends_at"], paused["next_due"]) == (True, None, None)
     assert 0 < paused["left_ms"] <= HOUR_MS
@@ -278,7 +278,7 @@ async def test_a_reset_starts_a_new_epoch_with_its_reason(client: httpx.AsyncCli
 
     reason = {"code": "asked_for", "subject": "spring cleaning"}
     assert done["events"][-1] | {"epoch_id": 1, "reason": reason} == done["events"][-1]
-    assert (await told(client, "now"))["last_reset"] == "spring cleaning"
+    assert (await view(client, "now"))["last_reset"] == "spring cleaning"
 
 
 # Views
@@ -289,7 +289,7 @@ async def test_now_shows_lookahead_history_and_exposure(client: httpx.AsyncClien
     await shown(client, 5)
     await ask(client, "prev")
 
-    now = await told(client, "now")
+    now = await view(client, "now")
 
     assert now["item"]["id"] == 3
     assert [one["id"] for one in now["before"]] == [12, 2, 11, 1]
@@ -305,11 +305,11 @@ async def test_now_shows_lookahead_history_and_exposure(client: httpx.AsyncClien
 async def test_now_and_why_work_for_any_past_record(client: httpx.AsyncClient) -> None:
     await hang(client)
     then = await ask(client, "next")
-    before = await told(client, "now")
-    reason = await told(client, "items/2")
+    before = await view(client, "now")
+    reason = await view(client, "items/2")
     await ask(client, "reset", reason="over")
 
-    after = await told(client, "now", at=then["n"])
+    after = await view(client, "now", at=then["n"])
 
     assert {**after, "clock": 0, "n": 0, "started_utc": "", "ends_utc": ""} == {
         **before,
@@ -319,15 +319,15 @@ async def test_now_and_why_work_for_any_past_record(client: httpx.AsyncClient) -
         "ends_utc": "",
     }
     assert abs(parse_utc(after["started_utc"]) - parse_utc(before["started_utc"])) < 10**6
-    assert await told(client, "items/2", at=then["n"]) == reason
+    assert await view(client, "items/2", at=then["n"]) == reason
     assert (await client.get(f"{HALL}/now", params={"at": 10**6})).status_code == 422
 
 
 async def test_every_item_explains_itself(client: httpx.AsyncClient) -> None:
     await hang(client)
 
-    here = await told(client, "items/2")
-    missing = await told(client, "items/5000")
+    here = await view(client, "items/2")
+    missing = await view(client, "items/5000")
 
     assert here["item"]["id"] == 11
     assert here["why"]["code"] == "turn_of_channel"
@@ -342,7 +342,7 @@ async def test_stats_count_by_origin_and_channel(client: httpx.AsyncClient) -> N
     await hang(client, settings={"lookahead": 1})
     await shown(client, 5)
 
-    stats = await told(client, "stats")
+    stats = await view(client, "stats")
 
     assert stats["generated"]["channels"] == {"a": 3, "b": 3}
     assert not {"block_reads", "cache_hits"} & set(stats)  # blocks are read by the library
@@ -417,14 +417,14 @@ async def test_an_artwork_is_pinned_and_comes_next(client: httpx.AsyncClient) ->
     await hang(client)
 
     pinned = await ask(client, "pin", id=77, ts=5, payload=PAYLOAD)
-    coming = (await told(client, "now"))["coming"]
+    coming = (await view(client, "now"))["coming"]
     refused = await client.post(f"{HALL}/pin", json={"id": 78, "payload": "AAAA"})
 
     assert pinned["answer"] == {"pinned": [77]}
     assert (coming[0]["id"], coming[0]["origin"], coming[0]["ordinal"]) == (77, "pinned", 0)
     assert (refused.status_code, code_of(refused)) == (409, "invalid_record")
     assert await shown(client, 3) == [77, 11, 2]
-    assert (await told(client, "items/0"))["why"]["code"] == "pinned"
+    assert (await view(client, "items/0"))["why"]["code"] == "pinned"
 
 
 @pytest.mark.req("PLAY-USE-2")
@@ -433,7 +433,7 @@ async def test_a_channel_is_paused_and_resumed_without_a_new_epoch(client: httpx
 
     paused = await ask(client, "pause-channel", channel="a")
     while_it_rests = await shown(client, 3)
-    exposure = (await told(client, "now"))["exposure"]
+    exposure = (await view(client, "now"))["exposure"]
     unknown = await client.post(f"{HALL}/pause-channel", json={"channel": "x"})
     resumed = await ask(client, "resume-channel", channel="a")
 
@@ -442,7 +442,7 @@ async def test_a_channel_is_paused_and_resumed_without_a_new_epoch(client: httpx
     assert [(one["channel"], one["paused"], one["weight"]) for one in exposure] == [("a", True, 0), ("b", False, 65536)]
     assert (unknown.status_code, code_of(unknown)) == (409, "unknown_channel")
     assert 2 in await shown(client, 2)
-    assert (await told(client, "now"))["epoch_id"] == 0
+    assert (await view(client, "now"))["epoch_id"] == 0
 
 
 @pytest.mark.req("PLAY-USE-3")
@@ -451,7 +451,7 @@ async def test_an_artwork_is_banned_and_unbanned_by_its_id(client: httpx.AsyncCl
 
     banned = await ask(client, "ban", id=2, for_ms=3_600_000)
     seen = await shown(client, 8)
-    bans = (await told(client, "now"))["bans"]
+    bans = (await view(client, "now"))["bans"]
     lifted = await ask(client, "lift", id=2)
 
     assert banned["answer"]["banned"] == [{"id": 2, "until": banned["events"][0]["until"]}]
@@ -467,7 +467,7 @@ async def test_the_clock_of_a_player_is_set_and_applies_day_parts(client: httpx.
 
     await client.patch(f"{HALL}/settings", json={"zone": "Europe/Berlin", "day_parts": [whole_day], "refresh": "keep"})
 
-    now = await told(client, "now")
+    now = await view(client, "now")
     assert (now["day_part"], [one["weight"] for one in now["exposure"]]) == ("always", [0, 65536])
     wrong = await client.patch(f"{HALL}/settings", json={"zone": "Europe/Berlln"})
     assert (wrong.status_code, code_of(wrong)) == (422, "unknown_zone")
@@ -483,5 +483,5 @@ async def test_a_new_player_starts_with_the_current_day_part(client: httpx.Async
 
     await make(client, channels=["a", "b"], settings={"day_parts": parts})
 
-    now = await told(client, "now")
+    now = await view(client, "now")
     assert (now["day_part"], now["item"]["channel"]) == ("always", "b")

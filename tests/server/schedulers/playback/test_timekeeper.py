@@ -24,8 +24,8 @@ BEGUN = datetime(2026, 3, 1, 12, tzinfo=UTC)
     ],
 )
 def test_clocks_agree_while_their_readings_match(hours: int, late_ms: int, zone: str, same: bool) -> None:
-    told = clock_at("Europe/Berlin", BEGUN)
-    known = wall_clock(1000, told.utc_ms, told.offsets)
+    clock = clock_at("Europe/Berlin", BEGUN)
+    known = wall_clock(1000, clock.utc_ms, clock.offsets)
     present = clock_at(zone, BEGUN + timedelta(hours=hours, milliseconds=late_ms))
 
     assert agree(known, present, 1000 + hours * 3_600_000) is same
