@@ -17,7 +17,7 @@ LATE, GIVEN, FOLLOWING = 0, 1, 2
 
 
 @dataclass
-class Doing:
+class AdmittedAction:
     """An admitted instance. `state`: waiting, running, held, suspended or over."""
 
     instance: dict[str, Any]
@@ -34,7 +34,7 @@ class Doing:
     ends: int = -1
     reserved: bool = True
     began: int = -1
-    cause: "Doing | None" = None
+    cause: "AdmittedAction | None" = None
     after_cause: int = 0
 
     @property
@@ -84,7 +84,7 @@ class Oracle:
     ) -> None:
         self.document = document
         self.live = live or {}
-        self.trying: list[tuple[Doing, int]] = []
+        self.trying: list[tuple[AdmittedAction, int]] = []
         self.follow = follow or {}
         self.options: Mapping[str, Any] = document.get("options") or {}
         self.horizon: int = self.options.get("slots", 24) * self.options.get("slot_minutes", 60)
@@ -92,7 +92,7 @@ class Oracle:
         self.defs: Mapping[str, Any] = document["action_defs"]
         self.pending: list[tuple[int, int, Fraction, int, dict[str, Any]]] = []
         self.used: set[str] = set()
-        self.doings: list[Doing] = []
+        self.admitted: list[AdmittedAction] = []
         self.known_locks: set[str] = set()
         self.available = {name: Fraction(str(amount)) for name, amount in (document.get("resources") or {}).items()}
         self.reserved: dict[str, Fraction] = {}
@@ -143,7 +143,7 @@ class Oracle:
             if number:
                 self.days.append(Day(self.days[0].index + number))
             self.epoch_start = first
-            self.days[-1].carried_in = [(one.id, one.ends - first) for one in self.doings if one.state == "running"]
+            self.days[-1].carried_in = [(one.id, one.ends - first) for one in self.admitted if one.state == "running"]
             for minute in range(first, first + self.horizon + 1):
                 if minute > first or number == 0:
                     self._ends(minute)
@@ -154,10 +154,10 @@ class Oracle:
                     self._starts(minute)
                 self._emit_events(minute)
                 if minute in self.live and minute < first + self.horizon:
-                    self._live_again(minute)
+                    self._apply_live_requests(minute)
             self._close(first + self.horizon)
 
-    def _live_again(self, minute: int) -> None:
+    def _apply_live_requests(self, minute: int) -> None:
         """Apply live requests after the minute has run."""
         for form in self.live[minute]:
             if "actor" in form:
@@ -176,7 +176,7 @@ class Oracle:
         self.told_deferred = self.index
         day.deferred = [one["id"] for minute, _, _, _, one in sorted(new, key=order) if minute >= boundary]
         for name in sorted(self.known_locks):
-            held = [one.id for one in self.doings if one.state == "running" and name in one.locks]
+            held = [one.id for one in self.admitted if one.state == "running" and name in one.locks]
             assert len(held) <= self._capacity(name), f"{name} is held by {held}"
             day.locks[name] = (held, [one.id for one in self._queue(name)])
         day.available, day.reserved = dict(self.available), dict(self.reserved)
@@ -184,21 +184,21 @@ class Oracle:
     def _capacity(self, lock: str) -> int:
         return int(((self.document.get("locks") or {}).get(lock) or {}).get("capacity", 1))
 
-    def _line(self, resource: str) -> list[Doing]:
+    def _line(self, resource: str) -> list[AdmittedAction]:
         """Actions waiting for a resource, in the order of all queues."""
-        waiting = [one for one in self.doings if one.state == "waiting" and not one.reserved]
+        waiting = [one for one in self.admitted if one.state == "waiting" and not one.reserved]
         return sorted((one for one in waiting if resource in needs(one.verb)), key=lambda one: one.key)
 
-    def _queue(self, lock: str) -> list[Doing]:
-        waiting = [one for one in self.doings if one.state == "waiting" and lock in one.locks]
+    def _queue(self, lock: str) -> list[AdmittedAction]:
+        waiting = [one for one in self.admitted if one.state == "waiting" and lock in one.locks]
         return sorted(waiting, key=lambda one: one.key)
 
     def _ends(self, minute: int) -> None:
-        for one in self.doings:
+        for one in self.admitted:
             if one.state == "running" and one.ends == minute:
                 one.state = "over"
                 self._finish(one)
-                self._let_go(one, minute)
+                self._release_held(one, minute)
                 self._note("end", one, minute, {"segment": one.segment})
                 self._follow_up(one, minute)
                 if one.verb.get("may_trigger_event"):
@@ -211,11 +211,11 @@ class Oracle:
                         self._read({"t": minute, **step} if "submitted_at" not in step else step, FOLLOWING, minute)
 
     def _interrupts(self, minute: int, again: bool = False) -> None:
-        for one in self.doings:
+        for one in self.admitted:
             if one.state == "held" and one.cause is None and one.joined == minute:
                 one.state = "waiting"
         now = [request for request in self.requests if request[0] == minute and bool(request[3].get("again")) is again]
-        targets = {one.id: one for one in self.doings}
+        targets = {one.id: one for one in self.admitted}
 
         def place(request: tuple[int, int, str, dict[str, Any]]) -> tuple[int, int]:
             target = targets.get(str(request[3].get("target") or request[3].get("cancel") or request[3].get("resume")))
@@ -234,7 +234,7 @@ class Oracle:
         for one in sorted(trying, key=lambda one: one.seq):
             self._preempt(one, minute)
 
-    def _external(self, one: Doing | None, form: dict[str, Any], minute: int) -> None:
+    def _external(self, one: AdmittedAction | None, form: dict[str, Any], minute: int) -> None:
         if one is not None and one.state == "running" and yields(one, form["priority"]):
             if too_early(one, minute):
                 self.requests.append((minute + 1, len(self.requests), "interrupt", {**form, "again": False}))
@@ -248,7 +248,7 @@ class Oracle:
         else:
             self._diagnose(minute, "interrupt_ignored", form["target"])
 
-    def _cancel(self, one: Doing | None, form: dict[str, Any], minute: int) -> None:
+    def _cancel(self, one: AdmittedAction | None, form: dict[str, Any], minute: int) -> None:
         target = form["cancel"]
         to_come = [entry for entry in self.pending if entry[4]["id"] == target]
         if one is None and to_come:
@@ -263,28 +263,30 @@ class Oracle:
             one.rest, one.state = one.ends - minute, "over"
             self._note("end", one, minute, {"segment": one.segment, "forced": True, "d_rem": one.rest})
             self._return(one)
-            self._let_go(one, minute)
+            self._release_held(one, minute)
         elif one.state == "running":
             self._interrupt(one, minute, "cancel", 0, "drop")
         else:
             one.state = "over"
             self._return(one)
-            self._let_go(one, minute)
+            self._release_held(one, minute)
 
-    def _let_go(self, cause: Doing, minute: int) -> None:
+    def _release_held(self, cause: AdmittedAction, minute: int) -> None:
         """The actions interrupted by this one can wait again: it is over, or interrupted itself."""
-        for one in self.doings:
+        for one in self.admitted:
             if one.state == "held" and one.cause is cause:
                 one.cause, one.joined = None, minute + one.after_cause
                 one.state = "held" if one.after_cause else "waiting"
 
-    def _resume(self, one: Doing | None, target: str, minute: int) -> None:
+    def _resume(self, one: AdmittedAction | None, target: str, minute: int) -> None:
         if one is None or one.state != "suspended":
             self._diagnose(minute, "NotResumable", target)
         else:
             one.state, one.joined = "waiting", minute
 
-    def _interrupt(self, one: Doing, minute: int, by: str, hold: int, resume: str, cause: Doing | None = None) -> None:
+    def _interrupt(
+        self, one: AdmittedAction, minute: int, by: str, hold: int, resume: str, cause: AdmittedAction | None = None
+    ) -> None:
         one.rest = one.ends - minute
         self._note("interrupt", one, minute, {"segment": one.segment, "d_rem": one.rest, "by": by, "resume": resume})
         one.segment += 1
@@ -294,7 +296,7 @@ class Oracle:
             one.state, one.cause, one.after_cause = "held", cause, hold
         if resume == "drop":
             self._return(one)
-        self._let_go(one, minute)
+        self._release_held(one, minute)
 
     def _admissions(self, minute: int) -> None:
         now = sorted((entry for entry in self.pending if entry[0] == minute), key=order)
@@ -323,21 +325,21 @@ class Oracle:
         if self.options.get("actor_exclusive"):
             locks.add(f"actor:{instance['actor']}")
         priority = instance.get("priority", verb.get("priority", 0))
-        one = Doing(instance, verb, self.next_seq, duration, sorted(locks), priority, late)
+        one = AdmittedAction(instance, verb, self.next_seq, duration, sorted(locks), priority, late)
         one.rest, one.joined = duration, minute
         self.next_seq += 1
         if waits:
             is_next = all(one.key < other.key for name in needs(verb) for other in self._line(name))
             one.reserved = is_next and self._reserve(verb)
-        self.doings.append(one)
+        self.admitted.append(one)
         self.known_locks |= locks
         if verb.get("preempts"):
             self._preempt(one, minute)
         return None
 
-    def _preempt(self, one: Doing, minute: int) -> None:
-        running = [other for other in self.doings if other.state == "running"]
-        holders = self._in_the_way(one, minute)
+    def _preempt(self, one: AdmittedAction, minute: int) -> None:
+        running = [other for other in self.admitted if other.state == "running"]
+        holders = self._holders_to_interrupt(one, minute)
         first = all(self._queue(lock)[0] is one for lock in one.locks)
         if not first or not one.reserved or not all(yields(holder, one.priority) for holder in holders):
             if holders:
@@ -358,12 +360,12 @@ class Oracle:
             elif other in listed:
                 self._diagnose(minute, "interrupt_ignored", other.id)
 
-    def _in_the_way(self, one: Doing, minute: int) -> list[Doing]:
+    def _holders_to_interrupt(self, one: AdmittedAction, minute: int) -> list[AdmittedAction]:
         """The holders to interrupt: all of an exclusive lock, the weakest of a full one unless another one yields."""
-        found: list[Doing] = []
+        found: list[AdmittedAction] = []
         full = []
         for lock in one.locks:
-            holders = [other for other in self.doings if other.state == "running" and lock in other.locks]
+            holders = [other for other in self.admitted if other.state == "running" and lock in other.locks]
             if len(holders) < self._capacity(lock):
                 continue
             if self._capacity(lock) == 1:
@@ -384,8 +386,8 @@ class Oracle:
             self._pass(minute)
 
     def _pass(self, minute: int) -> None:
-        for one in sorted((one for one in self.doings if one.state == "waiting"), key=lambda one: one.key):
-            taken = [lock for other in self.doings if other.state == "running" for lock in other.locks]
+        for one in sorted((one for one in self.admitted if one.state == "waiting"), key=lambda one: one.key):
+            taken = [lock for other in self.admitted if other.state == "running" for lock in other.locks]
             free = all(taken.count(lock) < self._capacity(lock) for lock in one.locks)
             if one.state != "waiting":
                 continue
@@ -397,10 +399,10 @@ class Oracle:
             elif one.verb.get("wait") == "fail" and one.segment == 0:
                 one.state = "over"
                 self._return(one)
-                self._let_go(one, minute)
+                self._release_held(one, minute)
                 self._reject(one.instance, "CannotAcquireLock")
 
-    def _supplied(self, one: Doing) -> bool:
+    def _supplied(self, one: AdmittedAction) -> bool:
         """Its resources are available, and it is first in their queues."""
         if not one.reserved and all(self._line(name)[0] is one for name in needs(one.verb)):
             one.reserved = self._reserve(one.verb)
@@ -416,7 +418,7 @@ class Oracle:
             else:
                 since, until = (self._bound(one.get(name)) for name in ("from", "to"))
                 in_time = (since is None or since <= minute) and (until is None or minute < until)
-            in_time = in_time and self._is_so(one.get("when"), instance)
+            in_time = in_time and self._condition_holds(one.get("when"), instance)
             verb = "verbs" not in one or instance["verb"] in one["verbs"]
             if in_time and verb and ("actors" not in one or instance["actor"] in one["actors"]):
                 found.append(one)
@@ -436,7 +438,7 @@ class Oracle:
                 at = 0
         return now in covered
 
-    def _is_so(self, condition: Mapping[str, Any] | None, instance: Mapping[str, Any]) -> bool:
+    def _condition_holds(self, condition: Mapping[str, Any] | None, instance: Mapping[str, Any]) -> bool:
         for name, wanted in (condition or {}).items():
             params = instance.get("params") or {}
             value = self.state.get(name) if name in self.state else params.get(name.partition(".")[2])
@@ -444,9 +446,9 @@ class Oracle:
                 return False
         return True
 
-    def _follow_up(self, one: Doing, minute: int) -> None:
+    def _follow_up(self, one: AdmittedAction, minute: int) -> None:
         for place, step in enumerate(one.verb.get("followups", ())):
-            if not self._is_so(step.get("when"), one.instance):
+            if not self._condition_holds(step.get("when"), one.instance):
                 continue
             further = {
                 "id": f"{step['verb']}/{one.seq}" + (f".{place}" if place else ""),
@@ -485,7 +487,7 @@ class Oracle:
             self.reserved[name] = self.reserved.get(name, Fraction(0)) + amount
         return True
 
-    def _finish(self, one: Doing) -> None:
+    def _finish(self, one: AdmittedAction) -> None:
         for need in one.verb.get("resources", ()):
             name, amount = need["name"], Fraction(str(need["amount"]))
             if not need.get("produce"):
@@ -493,7 +495,7 @@ class Oracle:
             if need.get("produce") or need.get("refund"):
                 self.available[name] = self.available.get(name, Fraction(0)) + amount
 
-    def _return(self, one: Doing) -> None:
+    def _return(self, one: AdmittedAction) -> None:
         if not one.reserved:
             return
         for need in one.verb.get("resources", ()):
@@ -503,7 +505,7 @@ class Oracle:
 
     # Output
 
-    def _reveal(self, one: Doing, reveal: Mapping[str, Any], minute: int) -> None:
+    def _reveal(self, one: AdmittedAction, reveal: Mapping[str, Any], minute: int) -> None:
         item = self.items.get(reveal["id"])
         before = "private" if item is None else item.scope
         if item is None:
@@ -515,7 +517,7 @@ class Oracle:
         known = pc is not None and (one.instance["actor"] == pc or self._knows(item, pc, minute))
         self._note("visibility_change", one, minute, {**meta, "reveals": list(reveal.get("reveals", ()))}, known)
 
-    def _announce(self, one: Doing, minute: int) -> None:
+    def _announce(self, one: AdmittedAction, minute: int) -> None:
         """An action that triggers an event and names no item is revealed to the player."""
         shown = one.instance.get("visibility") or {}
         scope = shown.get("scope", "private")
@@ -557,7 +559,7 @@ class Oracle:
             named |= {item.source, *item.seen_by}
         return {one for one in named if one is not None}
 
-    def _note(self, kind: str, one: Doing, minute: int, meta: dict[str, Any], pc: bool | None = None) -> None:
+    def _note(self, kind: str, one: AdmittedAction, minute: int, meta: dict[str, Any], pc: bool | None = None) -> None:
         event = {
             "type": kind,
             "action_id": one.id,
@@ -614,11 +616,11 @@ def order(entry: tuple[int, int, Fraction, int, dict[str, Any]]) -> tuple[int, i
     return entry[:4]
 
 
-def yields(one: Doing, priority: int) -> bool:
+def yields(one: AdmittedAction, priority: int) -> bool:
     return bool(one.verb["interruptible"]) and priority > one.priority
 
 
-def too_early(one: Doing, minute: int) -> bool:
+def too_early(one: AdmittedAction, minute: int) -> bool:
     """It started in this minute, and not for the first time."""
     return one.began == minute and one.segment > 0
 
@@ -627,5 +629,5 @@ def needs(verb: Mapping[str, Any]) -> list[str]:
     return sorted({need["name"] for need in verb.get("resources", ()) if not need.get("produce")})
 
 
-def resume_of(one: Doing) -> str:
+def resume_of(one: AdmittedAction) -> str:
     return str(one.verb.get("resume", "auto"))

@@ -354,7 +354,7 @@ def core(event: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: event[name] for name in ("seq", "type", "action_id", "t")}, "meta": meta}
 
 
-def as_judged(result: RunResult) -> list[dict[str, Any]]:
+def comparable(result: RunResult) -> list[dict[str, Any]]:
     """The result of the engine, in the form of `expected`."""
     days = []
     for epoch, plain in zip(result.epochs, result.as_json()["epochs"], strict=True):

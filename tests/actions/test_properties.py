@@ -17,8 +17,8 @@ from tests.actions.oracle import Oracle
 from tests.actions.scenarios import (
     HORIZON,
     SEEDS,
-    as_judged,
     commands_of,
+    comparable,
     declared,
     engine_run,
     epoch_of,
@@ -31,39 +31,39 @@ from tests.actions.scenarios import (
 from tests.actions.worlds import day, does, lasting
 
 
-def the_engine_is_the_oracle(seed: int) -> None:
+def compare_with_oracle(seed: int) -> None:
     case = scenario(seed)
 
-    assert as_judged(engine_run(case)) == expected(case)
+    assert comparable(engine_run(case)) == expected(case)
 
 
 @pytest.mark.req("ACT-EVT-1", "ACT-EVT-3", "ACT-EVT-4", "ACT-DATA-6", "ACT-LOCK-2", "ACT-LOCK-6", "ACT-INT-6")
 def test_the_engine_agrees_with_the_oracle() -> None:
-    assert over_seeds(the_engine_is_the_oracle, range(500)) == 500
+    assert over_seeds(compare_with_oracle, range(500)) == 500
 
 
-def the_engine_is_the_oracle_when_somebody_watches(seed: int) -> None:
+def compare_watched_with_oracle(seed: int) -> None:
     case = watched(seed)
 
-    assert as_judged(engine_run(case)) == expected(case)
+    assert comparable(engine_run(case)) == expected(case)
 
 
 @pytest.mark.req("ACT-USE-1", "ACT-USE-2", "ACT-USE-4", "ACT-USE-7")
 def test_the_engine_agrees_with_the_oracle_under_live_requests() -> None:
     """Locks with a capacity, waits for resources, cancelled submissions, alarms in the minute of a start."""
-    assert over_seeds(the_engine_is_the_oracle_when_somebody_watches, range(120)) == 120
+    assert over_seeds(compare_watched_with_oracle, range(120)) == 120
 
 
-def the_engine_is_the_oracle_where_files_declare_more(seed: int) -> None:
+def compare_declared_with_oracle(seed: int) -> None:
     case = declared(seed)
 
-    assert as_judged(engine_run(case)) == expected(case)
+    assert comparable(engine_run(case)) == expected(case)
 
 
 @pytest.mark.req("ACT-DUR-4", "ACT-EVT-5", "ACT-INT-4", "ACT-LOCK-8", "ACT-VIS-2")
 def test_the_engine_agrees_with_the_oracle_on_declared_rules() -> None:
     """Follow-ups, daily and conditional modifiers, expiries, holds after a preemption, forced cancellations."""
-    assert over_seeds(the_engine_is_the_oracle_where_files_declare_more, range(200)) == 200
+    assert over_seeds(compare_declared_with_oracle, range(200)) == 200
 
 
 def test_declared_worlds_cover_every_declared_feature() -> None:
@@ -77,16 +77,16 @@ def test_declared_worlds_cover_every_declared_feature() -> None:
                 seen.update("known" for _ in [0] if str(meta.get("knowledge", "")).startswith("action:"))
                 seen.update("followed" for _ in [0] if "/" in event["action_id"])
             seen.update(code for _, code, _ in one_day.diagnostics)
-        seen.update("after" for one in Oracle(case.document, case.follow, case.live).doings if one.after_cause)
+        seen.update("after" for one in Oracle(case.document, case.follow, case.live).admitted if one.after_cause)
 
     assert seen >= {"reason", "forced", "known", "followed", "after", "NotInterruptible"}
 
 
 @pytest.mark.long
 def test_the_engine_agrees_with_the_oracle_twenty_thousand_times() -> None:
-    assert over_seeds(the_engine_is_the_oracle, range(500, 10_500)) == 10_000
-    assert over_seeds(the_engine_is_the_oracle_when_somebody_watches, range(120, 10_120)) == 10_000
-    assert over_seeds(the_engine_is_the_oracle_where_files_declare_more, range(200, 5_200)) == 5_000
+    assert over_seeds(compare_with_oracle, range(500, 10_500)) == 10_000
+    assert over_seeds(compare_watched_with_oracle, range(120, 10_120)) == 10_000
+    assert over_seeds(compare_declared_with_oracle, range(200, 5_200)) == 5_000
 
 
 def test_watched_worlds_cover_every_live_feature() -> None:
@@ -99,7 +99,7 @@ def test_watched_worlds_cover_every_live_feature() -> None:
             for before, event in pairwise(one_day.events):
                 if (before["type"], event["type"]) == ("start", "interrupt") and before["t"] == event["t"]:
                     seen.add("broken off in its minute")
-        short = [one for one in Oracle(case.document, case.follow, case.live).doings if not one.reserved]
+        short = [one for one in Oracle(case.document, case.follow, case.live).admitted if not one.reserved]
         seen.update("in line" for _ in short)
 
     assert seen >= {"Cancelled", "several", "broken off in its minute", "in line"}

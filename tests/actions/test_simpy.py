@@ -20,7 +20,7 @@ LOCKS = ("bay", "dock", "gate", "hall", "workshop")
 Times = dict[str, tuple[int, int]]
 
 
-class Wanted(NamedTuple):
+class Request(NamedTuple):
     """A submitted action: its first minute, its duration, its locks."""
 
     t: int
@@ -29,19 +29,19 @@ class Wanted(NamedTuple):
 
 
 wanted = st.builds(
-    Wanted,
+    Request,
     st.integers(0, 30),
     st.integers(1, 20),
     st.lists(st.sampled_from(LOCKS), unique=True, max_size=3).map(tuple),
 )
 
 
-def simpy_times(actions: list[Wanted]) -> Times:
+def simpy_times(actions: list[Request]) -> Times:
     env = simpy.Environment()
     locks = {name: simpy.Resource(env) for name in LOCKS}
     times: Times = {}
 
-    def process(number: int, action: Wanted) -> Generator[simpy.Event, Any, None]:
+    def process(number: int, action: Request) -> Generator[simpy.Event, Any, None]:
         yield env.timeout(action.t)
         requests = {name: locks[name].request() for name in action.locks}
         yield env.all_of(requests.values())
@@ -57,7 +57,7 @@ def simpy_times(actions: list[Wanted]) -> Times:
     return times
 
 
-def our_times(actions: list[Wanted], queue: str) -> Times:
+def our_times(actions: list[Request], queue: str) -> Times:
     world = World.create(
         {
             "epoch": {"index": 0, "start_at": "2025-07-01T00:00:00", "end_at": "2025-07-02T00:00:00"},
@@ -94,12 +94,12 @@ def our_times(actions: list[Wanted], queue: str) -> Times:
 @pytest.mark.req("ACT-PERF-2")
 @pytest.mark.parametrize("queue", ["buckets", "heap"])
 @given(actions=st.lists(wanted, max_size=40))
-def test_starts_and_ends_equal_those_of_simpy(queue: str, actions: list[Wanted]) -> None:
+def test_starts_and_ends_equal_those_of_simpy(queue: str, actions: list[Request]) -> None:
     assert our_times(actions, queue) == simpy_times(actions)
 
 
 def test_many_actions_across_epochs_end_as_in_simpy() -> None:
-    actions = [Wanted(n % 7, 1 + n % 90, (LOCKS[n % 5], LOCKS[(n + 1) % 5])[: 1 + n % 2]) for n in range(300)]
+    actions = [Request(n % 7, 1 + n % 90, (LOCKS[n % 5], LOCKS[(n + 1) % 5])[: 1 + n % 2]) for n in range(300)]
 
     ours = our_times(actions, "buckets")
 

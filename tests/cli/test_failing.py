@@ -20,7 +20,7 @@ from tests.cli.conftest import Finished, Pendula
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class Odd(Struct):
+class OddFact(Struct):
     place: Path
 
 
@@ -121,7 +121,7 @@ def test_a_refused_document_has_a_line_for_each_fault(monkeypatch: pytest.Monkey
         ({1: {2}}, {"1": "{2}"}),
         ((1, None, True), [1, None, True]),
         ("half \udcff", "half \\udcff"),
-        (Odd(Path("p")), {"place": "p"}),
+        (OddFact(Path("p")), {"place": "p"}),
     ],
 )
 def test_any_fact_of_an_error_can_be_reported(fact: Any, shown: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -156,11 +156,11 @@ def test_a_document_without_canonical_bytes_leaves_stdout_empty(capsys: pytest.C
 
 
 def test_a_pipe_closed_during_a_table_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    class Gone(io.StringIO):
+    class ClosedPipe(io.StringIO):
         def write(self, text: str) -> int:
             raise BrokenPipeError
 
-    monkeypatch.setattr(sys, "stdout", Gone())
+    monkeypatch.setattr(sys, "stdout", ClosedPipe())
 
     with pytest.raises(BrokenPipeError):
         Output(False).result(None, lambda: table(("name",), [("a",)]))

@@ -22,21 +22,21 @@ FORBIDDEN = "forbidden"
 T = TypeVar("T")
 
 
-class Door(BaseAuthPlugin):  # type: ignore[misc]
+class PasswordCheck(BaseAuthPlugin):  # type: ignore[misc]
     """Requires the password. Anonymous clients are refused, because this broker stores no messages for them."""
 
     async def authenticate(self, *, session: Session) -> bool:
         return (session.username, session.password) == (USERNAME, PASSWORD)
 
 
-class Rules(BaseTopicPlugin):  # type: ignore[misc]
+class TopicRules(BaseTopicPlugin):  # type: ignore[misc]
     """Refuses subscriptions under one prefix."""
 
     async def topic_filtering(self, *, session: Session, topic: str, action: Action) -> bool:
         return not (action == Action.SUBSCRIBE and topic.startswith(FORBIDDEN))
 
 
-class Watch(BasePlugin):  # type: ignore[misc]
+class PacketLog(BasePlugin):  # type: ignore[misc]
     """Records events in order."""
 
     def __init__(self, context: Any) -> None:
@@ -52,7 +52,7 @@ class Watch(BasePlugin):  # type: ignore[misc]
         self.left.put_nowait(client_id)
 
 
-class Tidy(Amqtt):  # type: ignore[misc]
+class ClosingBroker(Amqtt):  # type: ignore[misc]
     """Closes every connection; the broker itself misses clients that disconnect during the handshake."""
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -91,8 +91,10 @@ class BrokerHere:
         listener: dict[str, Any] = {"type": "tcp", "bind": f"127.0.0.1:{self._port}"}
         if self._tls is not None:
             listener |= {"ssl": True, "certfile": str(self._tls[0]), "keyfile": str(self._tls[1])}
-        plugins: dict[str, Any] = {f"{kind.__module__}.{kind.__qualname__}": {} for kind in (Door, Rules, Watch)}
-        self._amqtt = Tidy({"listeners": {"default": listener}, "plugins": plugins})
+        plugins: dict[str, Any] = {
+            f"{kind.__module__}.{kind.__qualname__}": {} for kind in (PasswordCheck, TopicRules, PacketLog)
+        }
+        self._amqtt = ClosingBroker({"listeners": {"default": listener}, "plugins": plugins})
         await self._amqtt.start()
         self._port = self._amqtt._servers["default"].instance.sockets[0].getsockname()[1]
 
@@ -113,7 +115,7 @@ class BrokerHere:
         log: list[str] = self._watch.log
         return log
 
-    async def has_left(self, client_id: str) -> None:
+    async def wait_until_gone(self, client_id: str) -> None:
         """Wait until the broker has noticed that this client disconnected."""
         while await self._watch.left.get() != client_id:
             pass
@@ -124,7 +126,7 @@ class BrokerHere:
     def knows(self, client_id: str) -> bool:
         return client_id in self._amqtt.sessions
 
-    async def throw_out(self, client_id: str) -> None:
+    async def disconnect(self, client_id: str) -> None:
         """Break the client's connection; its session stays."""
         await self._amqtt.sessions[client_id][1].writer.close()
 
@@ -136,7 +138,7 @@ class BrokerHere:
 
     @property
     def _watch(self) -> Any:
-        return self._amqtt.plugins_manager.get_plugin(Watch.__name__)
+        return self._amqtt.plugins_manager.get_plugin(PacketLog.__name__)
 
 
 @asynccontextmanager

@@ -57,7 +57,7 @@ class AnyNames(Programme):
         pass
 
 
-class Duet:
+class Comparison:
     """A programme and the oracle, with the same calls."""
 
     def __init__(self, channels: Sequence[tuple[str, tuple[Slot, ...]]], chosen: OracleSettings, seed: int) -> None:
@@ -70,7 +70,7 @@ class Duet:
         self.compare()
 
     @classmethod
-    def drawn(cls, random: Random) -> "Duet":
+    def drawn(cls, random: Random) -> "Comparison":
         names = random.sample(NAMES, random.choice((0, 1, 2, 2, 3, 5, 8)))
         chosen = random_settings(random)
         channels = [(name, _sorted(chosen, some_slots(random))) for name in names]
@@ -141,60 +141,60 @@ def pool(programme: Programme) -> Iterator[tuple[int, bytes, int]]:
     return iter(sorted(entries))
 
 
-def play(duet: Duet, random: Random, calls: int) -> None:
+def play(comparison: Comparison, random: Random, calls: int) -> None:
     """Run this many random calls and compare after each."""
     for _ in range(calls):
         chosen = random.choices(tuple(CALLS), weights=tuple(CALLS.values()))[0]
-        CALLS_BY_NAME[chosen](duet, random)
-        duet.compare()
-    duet.compare(whole=True)
+        CALLS_BY_NAME[chosen](comparison, random)
+        comparison.compare()
+    comparison.compare(whole=True)
 
 
-def _next(duet: Duet, random: Random) -> None:
+def _next(comparison: Comparison, random: Random) -> None:
     for _ in range(random.choice((1, 1, 2, 5))):
-        duet.same("next", [duet.programme.next()], [duet.oracle.next()])
+        comparison.same("next", [comparison.programme.next()], [comparison.oracle.next()])
 
 
-def _prev(duet: Duet, random: Random) -> None:
+def _prev(comparison: Comparison, random: Random) -> None:
     for _ in range(random.choice((1, 1, 2, 4))):
-        duet.same("prev", [duet.programme.prev()], [duet.oracle.prev()])
+        comparison.same("prev", [comparison.programme.prev()], [comparison.oracle.prev()])
 
 
-def _peek(duet: Duet, random: Random) -> None:
+def _peek(comparison: Comparison, random: Random) -> None:
     n = random.choice((0, 1, 3, 1000))
-    duet.same(f"peek {n}", duet.programme.peek(n), duet.oracle.peek(n))
+    comparison.same(f"peek {n}", comparison.programme.peek(n), comparison.oracle.peek(n))
 
 
-def _take(duet: Duet, random: Random) -> None:
+def _take(comparison: Comparison, random: Random) -> None:
     n = random.choice((0, 1, 2, 5, 9, 20, 70)) if random.randrange(60) else 1200
-    duet.same(f"take {n}", duet.programme.take(n), duet.oracle.take(n))
+    comparison.same(f"take {n}", comparison.programme.take(n), comparison.oracle.take(n))
 
 
-def _nae_insert(duet: Duet, random: Random) -> None:
+def _nae_insert(comparison: Comparison, random: Random) -> None:
     for _ in range(random.choice((1, 1, 2, 6))):
         work = some_work(random, (*IDS, *range(900, 906)))
         given: Artwork | None = work
         found: Record | bytes = random.choice((record(work), packed(work)))
         if random.randrange(10) == 0:
             given, found = None, random.choice((b"", bytes(80), Record(2**64, 0), Record(1, 1, payload=b"short")))
-        result = duet.programme.nae_insert(found)
-        duet.calls.append(f"nae_insert {work.id}")
-        assert result.value == duet.oracle.nae_insert(given)
+        result = comparison.programme.nae_insert(found)
+        comparison.calls.append(f"nae_insert {work.id}")
+        assert result.value == comparison.oracle.nae_insert(given)
 
 
-def _reset(duet: Duet, random: Random) -> None:
-    duet.calls.append("reset")
-    duet.programme.reset("asked for")
-    duet.oracle.reset()
+def _reset(comparison: Comparison, random: Random) -> None:
+    comparison.calls.append("reset")
+    comparison.programme.reset("asked for")
+    comparison.oracle.reset()
 
 
-def _configure(duet: Duet, random: Random) -> None:
+def _configure(comparison: Comparison, random: Random) -> None:
     # Within a transaction the draft is changed.
-    present = _current_settings(duet)
+    present = _current_settings(comparison)
     chosen = changed(random, present)
-    duet.calls.append(f"configure {chosen}")
+    comparison.calls.append(f"configure {chosen}")
     wanted = settings(chosen)
-    duet.programme.configure(
+    comparison.programme.configure(
         exposure=wanted.exposure,
         pick=wanted.pick,
         history=wanted.history,
@@ -204,44 +204,44 @@ def _configure(duet: Duet, random: Random) -> None:
         refresh=wanted.refresh,
         day_parts=wanted.day_parts,
     )
-    duet.oracle.configure(chosen)
+    comparison.oracle.configure(chosen)
 
 
-def _followed(duet: Duet) -> list[str]:
-    channels = duet.oracle._draft[0] if duet.oracle._draft else duet.oracle.channels
+def _followed(comparison: Comparison) -> list[str]:
+    channels = comparison.oracle._draft[0] if comparison.oracle._draft else comparison.oracle.channels
     return [channel.name for channel in channels]
 
 
-def _follow(duet: Duet, random: Random) -> None:
-    free = [name for name in NAMES if name not in _followed(duet)]
+def _follow(comparison: Comparison, random: Random) -> None:
+    free = [name for name in NAMES if name not in _followed(comparison)]
     if free:
-        name, slots = random.choice(free), _sorted(_current_settings(duet), some_slots(random))
-        duet.calls.append(f"follow {name} {slots}")
-        duet.programme.follow(name, shelf(slots))
-        duet.oracle.follow(name, slots)
+        name, slots = random.choice(free), _sorted(_current_settings(comparison), some_slots(random))
+        comparison.calls.append(f"follow {name} {slots}")
+        comparison.programme.follow(name, shelf(slots))
+        comparison.oracle.follow(name, slots)
 
 
-def _unfollow(duet: Duet, random: Random) -> None:
-    if followed := _followed(duet):
+def _unfollow(comparison: Comparison, random: Random) -> None:
+    if followed := _followed(comparison):
         name = random.choice(followed)
-        duet.calls.append(f"unfollow {name}")
-        duet.programme.unfollow(name)
-        duet.oracle.unfollow(name)
+        comparison.calls.append(f"unfollow {name}")
+        comparison.programme.unfollow(name)
+        comparison.oracle.unfollow(name)
 
 
-def _refresh(duet: Duet, random: Random) -> None:
-    if followed := _followed(duet):
+def _refresh(comparison: Comparison, random: Random) -> None:
+    if followed := _followed(comparison):
         name = random.choice(followed)
-        present = {channel.name: channel.slots for channel in duet.oracle.channels}
+        present = {channel.name: channel.slots for channel in comparison.oracle.channels}
         same = name in present and random.randrange(3) == 0
-        slots = present[name] if same else _sorted(_current_settings(duet), some_slots(random))
-        duet.calls.append(f"refresh {name} {slots}")
-        duet.programme.refresh(name, shelf(slots))
-        duet.oracle.refresh(name, slots)
+        slots = present[name] if same else _sorted(_current_settings(comparison), some_slots(random))
+        comparison.calls.append(f"refresh {name} {slots}")
+        comparison.programme.refresh(name, shelf(slots))
+        comparison.oracle.refresh(name, slots)
 
 
-def _current_settings(duet: Duet) -> OracleSettings:
-    return duet.oracle._draft[1] if duet.oracle._draft else duet.oracle.settings
+def _current_settings(comparison: Comparison) -> OracleSettings:
+    return comparison.oracle._draft[1] if comparison.oracle._draft else comparison.oracle.settings
 
 
 def _sorted(chosen: OracleSettings, slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
@@ -253,89 +253,89 @@ def _sorted(chosen: OracleSettings, slots: tuple[Slot, ...]) -> tuple[Slot, ...]
     return tuple(works.pop() if isinstance(slot, Artwork) else slot for slot in seen.values())
 
 
-def _ban(duet: Duet, random: Random) -> None:
-    held = [*zip(duet.programme.history, duet.oracle.history, strict=True)]
-    held += [*zip(duet.programme.lookahead, duet.oracle.lookahead, strict=True)]
-    held = [(item, shown) for item, shown in held if shown.epoch == duet.oracle.epoch]
+def _ban(comparison: Comparison, random: Random) -> None:
+    held = [*zip(comparison.programme.history, comparison.oracle.history, strict=True)]
+    held += [*zip(comparison.programme.lookahead, comparison.oracle.lookahead, strict=True)]
+    held = [(item, shown) for item, shown in held if shown.epoch == comparison.oracle.epoch]
     # Also items that left the history: their artwork can still be in the pool or in the lookahead.
-    lost = [(item, shown) for item, shown in duet.given if shown.epoch == duet.oracle.epoch]
+    lost = [(item, shown) for item, shown in comparison.given if shown.epoch == comparison.oracle.epoch]
     candidates = lost if lost and random.randrange(2) else held
     if candidates:
         item, shown = random.choice(candidates)
-        duet.calls.append(f"ban {item.epoch_id}/{item.ordinal}")
-        if duet.oracle.can_ban(shown):
-            duet.programme.ban(item)
-            duet.oracle.ban(shown)
+        comparison.calls.append(f"ban {item.epoch_id}/{item.ordinal}")
+        if comparison.oracle.can_ban(shown):
+            comparison.programme.ban(item)
+            comparison.oracle.ban(shown)
         else:
             with pytest.raises(NotShown):
-                duet.programme.ban(item)
+                comparison.programme.ban(item)
 
 
-def _show_next(duet: Duet, random: Random) -> None:
-    work = some_work(random, tuple(id for id in (*IDS, 900, 901) if id not in duet.oracle.bans))
-    duet.calls.append(f"show_next {work.id}")
-    duet.programme.show_next(record(work))
-    duet.oracle.show_next(work)
+def _show_next(comparison: Comparison, random: Random) -> None:
+    work = some_work(random, tuple(id for id in (*IDS, 900, 901) if id not in comparison.oracle.bans))
+    comparison.calls.append(f"show_next {work.id}")
+    comparison.programme.show_next(record(work))
+    comparison.oracle.show_next(work)
 
 
-def _rest(duet: Duet, random: Random) -> None:
-    if followed := [channel.name for channel in duet.oracle.channels]:
+def _rest(comparison: Comparison, random: Random) -> None:
+    if followed := [channel.name for channel in comparison.oracle.channels]:
         name = random.choice(followed)
-        duet.calls.append(f"pause {name}")
-        duet.programme.pause(name)
-        duet.oracle.rest(name)
+        comparison.calls.append(f"pause {name}")
+        comparison.programme.pause(name)
+        comparison.oracle.rest(name)
 
 
-def _wake(duet: Duet, random: Random) -> None:
-    if paused_channels := sorted(duet.oracle.paused_channels):
+def _wake(comparison: Comparison, random: Random) -> None:
+    if paused_channels := sorted(comparison.oracle.paused_channels):
         name = random.choice(paused_channels)
-        duet.calls.append(f"resume {name}")
-        duet.programme.resume(name)
-        duet.oracle.wake(name)
+        comparison.calls.append(f"resume {name}")
+        comparison.programme.resume(name)
+        comparison.oracle.wake(name)
 
 
-def _ban_artwork(duet: Duet, random: Random) -> None:
+def _ban_artwork(comparison: Comparison, random: Random) -> None:
     id = random.choice((*IDS, 900, 901))
-    duet.calls.append(f"ban_artwork {id}")
-    duet.programme.ban_artwork(id)
-    duet.oracle.ban_id(id)
+    comparison.calls.append(f"ban_artwork {id}")
+    comparison.programme.ban_artwork(id)
+    comparison.oracle.ban_id(id)
 
 
-def _lift(duet: Duet, random: Random) -> None:
-    if duet.oracle.bans:
-        id = random.choice(sorted(duet.oracle.bans))
-        duet.calls.append(f"lift {id}")
-        duet.programme.lift(id)
-        duet.oracle.lift(id)
+def _lift(comparison: Comparison, random: Random) -> None:
+    if comparison.oracle.bans:
+        id = random.choice(sorted(comparison.oracle.bans))
+        comparison.calls.append(f"lift {id}")
+        comparison.programme.lift(id)
+        comparison.oracle.lift(id)
 
 
-def _time_is(duet: Duet, random: Random) -> None:
+def _time_is(comparison: Comparison, random: Random) -> None:
     minute = random.choice((0, 359, 360, 539, 1080, 1439)) + 1440 * random.randrange(7)
-    duet.calls.append(f"time_is {minute}")
-    duet.programme.time_is(minute)
-    duet.oracle.time_is(minute)
+    comparison.calls.append(f"time_is {minute}")
+    comparison.programme.time_is(minute)
+    comparison.oracle.time_is(minute)
 
 
 class Aborted(Exception):
     pass
 
 
-def _transaction(duet: Duet, random: Random) -> None:
+def _transaction(comparison: Comparison, random: Random) -> None:
     abort = random.randrange(4) == 0
-    duet.calls.append(f"transaction that {'fails' if abort else 'holds'}:")
-    with suppress(Aborted), duet.programme.update(), duet.oracle.update():
+    comparison.calls.append(f"transaction that {'fails' if abort else 'holds'}:")
+    with suppress(Aborted), comparison.programme.update(), comparison.oracle.update():
         for _ in range(random.choice((0, 0, 1, 2))):
             # Bans are first: they name records of the previous contents.
-            _ban(duet, random)
+            _ban(comparison, random)
         for _ in range(random.choice((0, 1, 2, 4))):
-            random.choice((_configure, _follow, _unfollow, _refresh, _refresh, _configure))(duet, random)
+            random.choice((_configure, _follow, _unfollow, _refresh, _refresh, _configure))(comparison, random)
         if abort:
             raise Aborted
-    duet.calls.append("end")
+    comparison.calls.append("end")
 
 
-def _restore(duet: Duet, random: Random) -> None:
-    duet.restore()
+def _restore(comparison: Comparison, random: Random) -> None:
+    comparison.restore()
 
 
 CALLS_BY_NAME = {

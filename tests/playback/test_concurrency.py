@@ -17,14 +17,14 @@ CALLS = 1500
 
 
 @pytest.fixture(autouse=True)
-def _threads_change_as_often_as_they_can() -> Iterator[None]:
+def _switch_threads_often() -> Iterator[None]:
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
 
 
-def together(*works: Callable[[], None]) -> None:
+def run_concurrently(*works: Callable[[], None]) -> None:
     """Run these at the same time and raise what any of them raised."""
     gate = threading.Barrier(len(works))
     troubles: list[BaseException] = []
@@ -59,14 +59,14 @@ def test_every_item_is_delivered_exactly_once(pick: Pick) -> None:
     def inserts() -> None:
         results.extend(scheduler.nae_insert(Record(900 + call % 5, call)) for call in range(CALLS))
 
-    def looks() -> None:
+    def queries() -> None:
         for _ in range(CALLS):
             ahead = [item.ordinal for item in scheduler.peek(9)]
             assert ahead == list(range(ahead[0], ahead[0] + len(ahead))) if ahead else True
             scheduler.stats()
             scheduler.state_dict()
 
-    together(*(lambda mine=mine: shows(mine) for mine in taken), inserts, looks)
+    run_concurrently(*(lambda mine=mine: shows(mine) for mine in taken), inserts, queries)
 
     ordinals = sorted(item.ordinal for mine in taken for item in mine)
     assert ordinals == list(range(1, len(ordinals) + 1))
@@ -99,7 +99,7 @@ def test_a_transaction_is_atomic_for_other_threads() -> None:
             assert item is not None
             seen.append((item.epoch_id, item.channel))
 
-    together(changes, shows, shows)
+    run_concurrently(changes, shows, shows)
 
     assert scheduler.epoch_id == 150
     # A channel added by change k exists in epoch k + 1 alone.
@@ -123,7 +123,7 @@ class Watched:
             if entered[0]:
                 self._scheduler._lock.lock.release()
 
-        together(try_to_enter)
+        run_concurrently(try_to_enter)
         if entered[0]:
             self.open.append(name)
         return getattr(self._programme, name)

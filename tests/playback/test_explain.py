@@ -9,7 +9,7 @@ import pytest
 from pendula.kernel.engine import Reason
 from pendula.playback.explain import by_ordinal, why
 from pendula.playback.model import Item
-from tests.playback.histories import Duet, play
+from tests.playback.histories import Comparison, play
 from tests.playback.oracle import Shown
 
 HISTORIES, MANY_HISTORIES = 120, 2000
@@ -70,10 +70,10 @@ def check_record(reason: Reason, shown: Shown, pick: str) -> None:
     }
 
 
-def check(duet: Duet, item: Item, shown: Shown) -> str:
-    reason = why(duet.programme, item)
+def check(comparison: Comparison, item: Item, shown: Shown) -> str:
+    reason = why(comparison.programme, item)
     identity = {"id": shown.work.id, "ordinal": shown.ordinal, "epoch_id": shown.epoch}
-    if shown.epoch != duet.oracle.epoch:
+    if shown.epoch != comparison.oracle.epoch:
         assert reason.code == "earlier_epoch"
         assert reason.facts == {**identity, "origin": shown.origin}
         return reason.code
@@ -83,25 +83,25 @@ def check(duet: Duet, item: Item, shown: Shown) -> str:
     codes = {"nae": "new_artwork", "nae_fallback": "new_artwork_just_shown", "base": "turn_of_channel"}
     assert reason.code == codes[shown.origin]
     assert reason.facts == identity
-    assert by_ordinal(duet.programme, shown.ordinal) == item
+    assert by_ordinal(comparison.programme, shown.ordinal) == item
     check_draw(reason.because[0], shown)
     if shown.origin == "nae":
         assert len(reason.because) == 1
         return reason.code
     _, turn, record = reason.because
-    check_turn(turn, shown, [channel.name for channel in duet.oracle.channels])
-    check_record(record, shown, duet.oracle.settings.pick)
+    check_turn(turn, shown, [channel.name for channel in comparison.oracle.channels])
+    check_record(record, shown, comparison.oracle.settings.pick)
     return f"{reason.code} {turn.code}"
 
 
-def check_all(duet: Duet) -> Counter[str]:
+def check_all(comparison: Comparison) -> Counter[str]:
     found: Counter[str] = Counter()
     for items, wanted in (
-        (duet.programme.history, duet.oracle.history),
-        (duet.programme.lookahead, duet.oracle.lookahead),
+        (comparison.programme.history, comparison.oracle.history),
+        (comparison.programme.lookahead, comparison.oracle.lookahead),
     ):
         for item, shown in zip(items, wanted, strict=True):
-            found[check(duet, item, shown)] += 1
+            found[check(comparison, item, shown)] += 1
     return found
 
 
@@ -109,12 +109,12 @@ def explain_histories(numbers: range) -> Counter[str]:
     found: Counter[str] = Counter()
     for number in numbers:
         random = Random(number)
-        duet = Duet.drawn(random)
-        play(duet, random, 25)
-        found += check_all(duet)
+        comparison = Comparison.drawn(random)
+        play(comparison, random, 25)
+        found += check_all(comparison)
         # A restored programme knows the pool of each item by number and id alone.
-        duet.restore()
-        found += check_all(duet)
+        comparison.restore()
+        found += check_all(comparison)
     return found
 
 

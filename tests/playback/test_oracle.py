@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.campaigns import campaign_after
-from tests.playback.histories import Duet, play
+from tests.playback.histories import Comparison, play
 
 HISTORIES, MANY_HISTORIES = 1000, 10_000
 CALLS_MOST = 32
@@ -15,11 +15,11 @@ CALLS_MOST = 32
 
 def play_numbered(number: int) -> None:
     random = Random(number)
-    duet = Duet.drawn(random)
+    comparison = Comparison.drawn(random)
     try:
-        play(duet, random, CALLS_MOST)
+        play(comparison, random, CALLS_MOST)
     except BaseException as trouble:
-        trouble.add_note(f"history {number}, after the calls: {'; '.join(duet.calls)}")
+        trouble.add_note(f"history {number}, after the calls: {'; '.join(comparison.calls)}")
         raise
 
 
@@ -47,4 +47,4 @@ def test_many_more_seeded_histories_agree_with_the_oracle() -> None:
 
 @given(st.randoms(use_true_random=False))
 def test_any_history_agrees_with_the_oracle(random: Random) -> None:
-    play(Duet.drawn(random), random, 12)
+    play(Comparison.drawn(random), random, 12)

@@ -149,7 +149,7 @@ def test_a_ban_of_zero_duration_is_refused(for_ms: int) -> None:
     assert player.state() == before
 
 
-class Pulled:
+class RemovedShelf:
     """A shelf on a removed card."""
 
     count, generation = 3, 9
@@ -163,7 +163,7 @@ class Pulled:
 
 @pytest.mark.req("PLAY-USE-6")
 def test_a_player_with_a_journal_continues_when_a_shelf_raises(tmp_path: Path) -> None:
-    channels = [ids("a", 1, 2), Channel("gone", Pulled())]
+    channels = [ids("a", 1, 2), Channel("gone", RemovedShelf())]
     contents: list[Json] = [
         {"id": one.id, "count": one.shelf.count, "generation": one.shelf.generation} for one in channels
     ]

@@ -20,7 +20,7 @@ from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.model import DayPart, Exposure, Item, Mode, Nae, Pick, PickMode, Record, Refresh, Settings
 from pendula.playback.saving import OtherContents
 from pendula.playback.scheduler import Scheduler
-from tests.playback.histories import Duet, public
+from tests.playback.histories import Comparison, public
 from tests.playback.oracle import Artwork, Fault, Slot
 from tests.playback.shelves import ids, listed, shown
 from tests.playback.worlds import RoughShelf, random_settings, settings, shelf, some_slots
@@ -270,8 +270,8 @@ def test_the_hash_seed_changes_nothing() -> None:
 @pytest.mark.req("PLAY-API-7")
 def test_a_history_can_be_saved_and_restored_at_any_call() -> None:
     random = Random(1)
-    duet = Duet.drawn(random)
+    comparison = Comparison.drawn(random)
     for _ in range(5):
-        duet.restore()
-        duet.compare(whole=True)
-    assert duet.calls == ["restore"] * 5
+        comparison.restore()
+        comparison.compare(whole=True)
+    assert comparison.calls == ["restore"] * 5

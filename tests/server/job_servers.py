@@ -23,7 +23,7 @@ JOB = {"object_type": "cognition", "object_id": "cg_123", "action": "revalidate"
 QUICK = Policy(max_clock_step_sec=86_400, durability=Durability.NORMAL)
 
 
-class Standing:
+class ManualClock:
     """A clock that moves only on command."""
 
     def __init__(self, now: int = BEFORE) -> None:
@@ -46,7 +46,7 @@ class Standing:
 class Jobs:
     """A client of the scheduler, its clock, and the app behind it."""
 
-    def __init__(self, app: FastAPI, client: httpx.AsyncClient, clock: Standing) -> None:
+    def __init__(self, app: FastAPI, client: httpx.AsyncClient, clock: ManualClock) -> None:
         self.app = app
         self.client = client
         self.clock = clock
@@ -82,7 +82,7 @@ class Jobs:
 
 @asynccontextmanager
 async def serving(settings: Settings, policy: Policy = QUICK, **options: Any) -> AsyncIterator[Jobs]:
-    clock = Standing()
+    clock = ManualClock()
     async with running(settings, [jobs_scheduler(policy, clock=clock, **options)]) as app, client_of(app) as client:
         yield Jobs(app, client, clock)
 

@@ -115,11 +115,11 @@ class LiveServer:
         """The connections on which a request is being answered."""
         return list(self._server.answering())
 
-    def tell_to_stop(self) -> None:
+    def signal_stop(self) -> None:
         self._server.should_exit = True
 
     def stop(self) -> None:
-        self.tell_to_stop()
+        self.signal_stop()
         self._thread.join()
         self.listening.close()
         self._data.close()
@@ -188,10 +188,10 @@ class StreamReader:
         self._readable.set()
         await self.task
 
-    def stop_reading(self) -> None:
+    def pause_reading(self) -> None:
         self._readable.clear()
 
-    def go_on_reading(self) -> None:
+    def resume_reading(self) -> None:
         self._readable.set()
 
     async def messages(self, count: int) -> list[dict[str, str]]:

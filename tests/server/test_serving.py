@@ -96,7 +96,7 @@ def test_a_stop_names_the_requests_it_waits_for(tmp_path: Path, monkeypatch: pyt
         head = f"POST {BASE}/commands HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\n{fields}"
         caller.sendall(head.encode())  # and no body
         until(lambda: any(server.answering()))
-        server.tell_to_stop()
+        server.signal_stop()
         until(lambda: any("waits_for" in line for line in logged))
         caller.close()
 

@@ -355,14 +355,14 @@ def test_4_3_too_many_timeouts_or_errors_end_the_run(
     given = [part for one in hasty for part in ("--set", one)]
     folder = tmp_path / "out"
 
-    ended, _ = pendula_says(pendula, "credit", "run", file, "--ticks", 3, *given, "--out", folder)
+    ended, _ = pendula_output(pendula, "credit", "run", file, "--ticks", 3, *given, "--out", folder)
 
     status = json.loads((folder / "status.json").read_text(encoding="utf-8"))
     assert ended == 3
     assert (status["state"], status["last_error"]["code"], status["errors_total"]) == ("error", code, errors)
 
 
-def pendula_says(pendula: Program, *arguments: object) -> tuple[int, str]:
+def pendula_output(pendula: Program, *arguments: object) -> tuple[int, str]:
     """The exit code and the whole output, including a refusal beside a result."""
     with CliRunner().isolation() as (out, err, _):
         code = run([*(str(argument) for argument in arguments), "--json"])
@@ -581,7 +581,7 @@ def test_7_a_core_that_does_not_answer_in_time_ends_the_run(pendula: Program, tm
         core.hang = True
         limits = ("PAYMENT_TOTAL_TIMEOUT_SECONDS=1", "SIMULATOR_REAL_MAX_IN_FLIGHT=5", "SIMULATOR_PAYMENT_RETRIES=0")
         given = [part for one in limits for part in ("--set", one)]
-        code, _ = pendula_says(
+        code, _ = pendula_output(
             pendula, "credit", "run", file, "--ticks", 2, "--engine", core.url, *given, "--out", folder
         )
 

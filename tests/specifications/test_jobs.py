@@ -24,7 +24,7 @@ from pendula.jobs.worker.handlers import Context, Done
 from pendula.jobs.worker.worker import INTERVAL_SEC
 from pendula.kernel.time import format_utc, parse_utc
 from pendula.server.settings import Settings
-from tests.server.job_servers import Jobs, Standing, error_of, serving
+from tests.server.job_servers import Jobs, ManualClock, error_of, serving
 from tests.specifications.printed import printed
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "specifications"
@@ -344,7 +344,7 @@ async def test_4_of_jobs_due_together_the_urgent_are_delivered_first(jobs: Jobs,
 @pytest.mark.section("4 Scheduling policy", interface="library")
 def test_4_an_effect_is_applied_once_for_a_key_however_often_the_job_is_delivered(tmp_path: Path) -> None:
     """Idempotent execution: one key has no second effect."""
-    clock, effects = Standing(), []
+    clock, effects = ManualClock(), []
 
     @handler("memory", "decay", backoff=[0])
     def decay(context: Context) -> None:
@@ -439,7 +439,7 @@ def test_6_jobs_are_one_table_of_a_sqlite_file_with_an_index_by_status_and_time(
 @pytest.mark.section("6 Smallest implementation", interface="library")
 def test_6_a_worker_is_a_loop_that_writes_back_in_one_transaction(tmp_path: Path) -> None:
     """A worker of one process polls at an interval, and state is written back through one service."""
-    clock = Standing()
+    clock = ManualClock()
 
     @handler("cognition", "revalidate")
     def revalidate(context: Context) -> Done:
@@ -555,7 +555,7 @@ async def test_8_unknowable_objects_are_not_verified_repeatedly(jobs: Jobs, bodi
 @pytest.mark.section("8 Safety and governance", interface="library")
 def test_8_a_plain_handler_of_a_governed_object_keeps_its_budget(tmp_path: Path) -> None:
     """The same holds for our worker with a handler that does not use governance."""
-    clock, entered = Standing(), []
+    clock, entered = ManualClock(), []
 
     @handler("cognition", "verify")
     def verify(context: Context) -> None:
@@ -600,7 +600,7 @@ def library(path: Path, clock: Callable[[], int]) -> Scheduler:
 @pytest.mark.section("3 Calls", interface="library")
 def test_3_the_printed_bodies_are_the_arguments_of_the_library(tmp_path: Path, bodies: Bodies) -> None:
     """The four calls accept the unchanged printed bodies, also on a governed cognition."""
-    clock = Standing()
+    clock = ManualClock()
     with library(tmp_path / "jobs.db", clock) as scheduler:
         scheduler.objects.as_user("mia").create(**UNSURE)
         scheduler.enqueue(**bodies["enqueue"])
@@ -632,9 +632,9 @@ class Printed(Struct, frozen=True):
 
 
 @pytest.fixture
-def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Callable[..., Printed], Standing]:
+def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Callable[..., Printed], ManualClock]:
     """`pendula jobs` on a store, with a clock of the test."""
-    clock = Standing()
+    clock = ManualClock()
     monkeypatch.setattr(target, "SelfCheckingClock", lambda: SimpleNamespace(now=clock))
     monkeypatch.setattr("pendula.jobs.scheduler.hold_clock", lambda *_: None)
     Scheduler.open(tmp_path / "jobs.db").close()
@@ -653,7 +653,7 @@ def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Callable[.
 @pytest.mark.section("3 Calls", interface="command line")
 @pytest.mark.parametrize("by", ["file", "standard input"])
 def test_3_the_printed_bodies_are_files_of_the_command_line(
-    program: tuple[Callable[..., Printed], Standing], tmp_path: Path, bodies: Bodies, by: str
+    program: tuple[Callable[..., Printed], ManualClock], tmp_path: Path, bodies: Bodies, by: str
 ) -> None:
     """The four calls accept the unchanged printed bodies, from a file or pasted."""
     call, clock = program
@@ -680,7 +680,7 @@ def test_3_the_printed_bodies_are_files_of_the_command_line(
 
 @pytest.mark.section("3.1 Enqueue", interface="command line")
 def test_3_1_the_command_line_refuses_a_time_in_the_past(
-    program: tuple[Callable[..., Printed], Standing], bodies: Bodies
+    program: tuple[Callable[..., Printed], ManualClock], bodies: Bodies
 ) -> None:
     """The time of a job is not earlier than now."""
     call, clock = program

@@ -14,7 +14,7 @@ DEFS = {"nap": lasting(10), "tell": lasting(5, may_trigger_event=True), "dash": 
 CONFIG: dict[str, Any] = {"epoch": EPOCH, "action_defs": {**DEFS, "meet": lasting(60, "hall", interruptible=True)}}
 
 
-def heard_by(*waits: Any, until: int = 200, submitted: tuple[Any, ...] = (), **more: Any) -> list[Any]:
+def received_by(*waits: Any, until: int = 200, submitted: tuple[Any, ...] = (), **more: Any) -> list[Any]:
     """The values sent to a process that waits for these, one after the other."""
     heard: list[Any] = []
 
@@ -33,13 +33,13 @@ def heard_by(*waits: Any, until: int = 200, submitted: tuple[Any, ...] = (), **m
 def test_a_process_waits_for_the_first_of_several_things() -> None:
     submitted = (does("A", 0, "nap"), does("B", 0, "tell", actor="bo", knowledge=["k"]))
 
-    assert heard_by(any_of(ended("A"), minute(7), known("k", by="ann")), submitted=submitted) == [
+    assert received_by(any_of(ended("A"), minute(7), known("k", by="ann")), submitted=submitted) == [
         {"became": [{"minute": 7}], "t": 7}
     ]
-    assert heard_by(any_of(ended("A"), known("k", by="bo")), submitted=submitted) == [
+    assert received_by(any_of(ended("A"), known("k", by="bo")), submitted=submitted) == [
         {"became": [{"known": "k", "by": "bo"}], "t": 5}
     ]
-    assert heard_by(any_of(ended("A"), minute(50)), submitted=submitted) == [{"became": [{"ended": "A"}], "t": 10}]
+    assert received_by(any_of(ended("A"), minute(50)), submitted=submitted) == [{"became": [{"ended": "A"}], "t": 10}]
 
 
 @pytest.mark.req("ACT-USE-3")
@@ -52,7 +52,7 @@ def test_conditions_of_one_minute_arrive_in_the_order_of_the_wait() -> None:
     )
     wait = any_of(minute(10), ended("S"), known("k", by="bo"), ended("nobody"), ended("A"), ended("B"))
 
-    assert heard_by(wait, submitted=submitted) == [
+    assert received_by(wait, submitted=submitted) == [
         {
             "became": [{"minute": 10}, {"ended": "S"}, {"known": "k", "by": "bo"}, {"ended": "A"}, {"ended": "B"}],
             "t": 10,
@@ -116,7 +116,7 @@ def test_waits_and_steps_alternate_within_a_minute() -> None:
      {"wait": [{"ended": "A", "minute": 1}]}, {"wait": [{"minute": 10**12}]}],
 )  # fmt: skip
 def test_an_invalid_wait_is_rejected_and_the_process_is_notified(wait: Any) -> None:
-    (heard,) = heard_by(wait)
+    (heard,) = received_by(wait)
 
     assert heard["rejected"] in ("InvalidAction", "InvalidTimestamp")
 

@@ -50,7 +50,7 @@ def begun(folder: Path) -> LiveWorld:
     return world
 
 
-def as_a_crash_leaves_it(folder: Path) -> Path:
+def copy_as_after_a_crash(folder: Path) -> Path:
     """The files on disk at this moment, without the records that a close would add."""
     copy = folder.with_name("killed")
     shutil.copytree(folder, copy)
@@ -60,7 +60,7 @@ def as_a_crash_leaves_it(folder: Path) -> Path:
 @pytest.mark.req("ACT-USE-5")
 def test_a_world_continues_from_its_journal_without_a_difference(tmp_path: Path) -> None:
     other = begun(tmp_path / "other")
-    killed = as_a_crash_leaves_it(tmp_path / "other")
+    killed = copy_as_after_a_crash(tmp_path / "other")
 
     world = LiveWorld.recover(killed, hook=hook, modifiers=modifiers)
 
@@ -109,7 +109,7 @@ def test_a_world_without_its_user_code_is_read_only(tmp_path: Path, given: dict[
 def test_the_picture_of_a_recovered_world_has_earlier_events(tmp_path: Path, given: dict[str, Any]) -> None:
     world = begun(tmp_path / "game")
     picture = world.timeline("Game").svg
-    killed = as_a_crash_leaves_it(tmp_path / "game")
+    killed = copy_as_after_a_crash(tmp_path / "game")
 
     read = LiveWorld.recover(killed, **given)
 
@@ -142,7 +142,7 @@ def test_a_process_repeats_its_steps_and_continues(tmp_path: Path) -> None:
     world.run(workday(heard), "bo")
     world.advance_to(30)
     before = list(heard)
-    killed = as_a_crash_leaves_it(tmp_path / "game")
+    killed = copy_as_after_a_crash(tmp_path / "game")
 
     again: list[Any] = []
     world = LiveWorld.recover(killed, processes={"bo": workday(again)})
@@ -176,7 +176,7 @@ def test_a_process_that_differs_from_its_journal_is_refused(tmp_path: Path) -> N
             yield {"actor": "bo", "verb": "nap"}
 
     with pytest.raises(UserCodeFailed, match="'bo' does not repeat"):
-        LiveWorld.recover(as_a_crash_leaves_it(tmp_path / "game"), processes={"bo": other()})
+        LiveWorld.recover(copy_as_after_a_crash(tmp_path / "game"), processes={"bo": other()})
 
 
 def test_a_process_can_be_started_again_under_its_old_name(tmp_path: Path) -> None:

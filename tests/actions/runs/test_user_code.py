@@ -393,7 +393,7 @@ def test_a_world_can_be_read_while_it_asks() -> None:
     assert seen == [(5, None, ["B"])]
 
 
-class Mute(Exception):
+class Unprintable(Exception):
     """An exception whose text raises."""
 
     def __repr__(self) -> str:
@@ -403,12 +403,12 @@ class Mute(Exception):
 @pytest.mark.parametrize("journal", [False, True])
 def test_an_exception_with_a_failing_repr_is_named_by_its_type(journal: bool) -> None:
     def hook(_: Any) -> None:
-        raise Mute
+        raise Unprintable
 
     world = LiveWorld(CONFIG, journal=FaultyDisk() if journal else None, hook=hook)
     world.submit(does("A", 0, "tell"))
 
-    with pytest.raises(UserCodeFailed, match=r"The hook .*hook raised Mute$"):
+    with pytest.raises(UserCodeFailed, match=r"The hook .*hook raised Unprintable$"):
         world.advance_to(60)
 
 

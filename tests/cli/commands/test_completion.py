@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Pendula, quiet_environment
 
 
-def asked(variables: dict[str, str]) -> list[str]:
+def completions(variables: dict[str, str]) -> list[str]:
     """The completions that `pendula` prints for a shell."""
     done = subprocess.run(
         [sys.executable, "-m", "pendula"],
@@ -56,7 +56,7 @@ def test_bash_completes_a_command_of_a_scheduler(tmp_path: Path, pendula: Pendul
 def test_completions_have_the_form_of_each_shell(shell: str, output: str) -> None:
     line = {"_TYPER_COMPLETE_ARGS": "pendula jobs enq", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
 
-    assert asked({"_PENDULA_COMPLETE": f"complete_{shell}", **line}) == [output]
+    assert completions({"_PENDULA_COMPLETE": f"complete_{shell}", **line}) == [output]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -204,7 +204,7 @@ def test_a_folder_other_than_a_journal_is_distinguished(tmp_path: Path, pendula:
     assert not (tmp_path / "missing").exists()
 
 
-class Meanwhile:
+class PruningServer:
     """A server that prunes its journal after each read of this many files, a given number of times."""
 
     def __init__(self, directory: Path, after_reads: int, times: int) -> None:
@@ -235,8 +235,10 @@ def long_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "journal"
 
 
-def pruned_meanwhile(monkeypatch: pytest.MonkeyPatch, directory: Path, after_reads: int, times: int = 1) -> Meanwhile:
-    server = Meanwhile(directory, after_reads, times)
+def pruned_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, directory: Path, after_reads: int, times: int = 1
+) -> PruningServer:
+    server = PruningServer(directory, after_reads, times)
     for way in ("read", "read_part"):
         monkeypatch.setattr(RealDisk, way, server.meets(getattr(RealDisk, way)))
     return server

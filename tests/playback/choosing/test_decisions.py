@@ -12,7 +12,7 @@ import pytest
 
 from pendula.playback import explain, model, saving
 from pendula.playback.choosing import exposure, generator, new_artwork, programme, records, swrr
-from tests.playback.histories import Duet, play
+from tests.playback.histories import Comparison, play
 from tests.playback.test_explain import check_all
 
 MODULES = (model, exposure, swrr, new_artwork, records, generator, programme, saving, explain)
@@ -111,10 +111,10 @@ def parts(value: object, depth: int) -> Iterator[object]:
 def rich_run() -> None:
     for number in range(6):
         random = Random(number)
-        duet = Duet.drawn(random)
-        play(duet, random, 12)
-        check_all(duet)
-        duet.restore()
+        comparison = Comparison.drawn(random)
+        play(comparison, random, 12)
+        check_all(comparison)
+        comparison.restore()
 
 
 @pytest.mark.req("PLAY-LOOK-7")

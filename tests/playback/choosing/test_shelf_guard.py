@@ -14,7 +14,7 @@ from tests.playback.shelves import ids, listed, manual
 RANDOM = Pick(PickMode.RANDOM, 4)
 
 
-class Strange:
+class FailingShelf:
     """Three records; from its `fails_at`th call on it runs the given failure instead of answering."""
 
     def __init__(self, instead: Callable[[], Any], fails_at: int = 2) -> None:
@@ -72,8 +72,8 @@ ODD: dict[str, Callable[[], Any]] = {
 }
 
 
-def with_strange(instead: Callable[[], Any], pick: Pick, fails_at: int = 2) -> tuple[Scheduler, Strange]:
-    strange = Strange(instead, fails_at)
+def with_failing_shelf(instead: Callable[[], Any], pick: Pick, fails_at: int = 2) -> tuple[Scheduler, FailingShelf]:
+    strange = FailingShelf(instead, fails_at)
     channels = [
         Channel("a", MemoryShelf(listed(range(1, 9)))),
         Channel("s", strange),
@@ -88,7 +88,7 @@ def with_strange(instead: Callable[[], Any], pick: Pick, fails_at: int = 2) -> t
 @pytest.mark.parametrize("pick", [Pick(), RANDOM], ids=["recency", "random"])
 @pytest.mark.parametrize("odd", ODD)
 def test_a_misbehaving_shelf_excludes_its_channel_and_the_others_continue(odd: str, pick: Pick) -> None:
-    scheduler, strange = with_strange(ODD[odd], pick)
+    scheduler, strange = with_failing_shelf(ODD[odd], pick)
 
     items = [scheduler.next() for _ in range(60)]
 
@@ -103,7 +103,7 @@ def test_a_misbehaving_shelf_excludes_its_channel_and_the_others_continue(odd: s
 
 @pytest.mark.req("PLAY-USE-6")
 def test_the_diagnostic_has_the_problem_of_the_shelf() -> None:
-    scheduler, _ = with_strange(ODD["a system's error"], Pick())
+    scheduler, _ = with_failing_shelf(ODD["a system's error"], Pick())
     scheduler.take(30)
 
     [diagnostics] = scheduler.diagnostics()
@@ -113,7 +113,7 @@ def test_the_diagnostic_has_the_problem_of_the_shelf() -> None:
 
 @pytest.mark.req("PLAY-USE-6")
 def test_a_refresh_with_the_same_shelf_tries_it_again() -> None:
-    scheduler, strange = with_strange(raising(OSError("away")), Pick())
+    scheduler, strange = with_failing_shelf(raising(OSError("away")), Pick())
     scheduler.take(30)
     strange._fails_at = 10**9
 
@@ -122,7 +122,7 @@ def test_a_refresh_with_the_same_shelf_tries_it_again() -> None:
     assert "s" in {item.channel for item in scheduler.take(6)}
 
 
-class Uncountable(Strange):
+class Uncountable(FailingShelf):
     @property
     def count(self) -> int:
         raise OSError("the disk is away")
@@ -147,7 +147,7 @@ def test_a_shelf_without_a_readable_count_is_excluded_and_reported_once() -> Non
 
 @pytest.mark.req("PLAY-USE-6")
 def test_bytes_other_than_a_record_are_skipped_as_damaged() -> None:
-    scheduler, _ = with_strange(lambda: [(0, 91, b"short")], Pick(), fails_at=1)
+    scheduler, _ = with_failing_shelf(lambda: [(0, 91, b"short")], Pick(), fails_at=1)
 
     assert {item.channel for item in scheduler.take(30)} == {"a", "b"}
 
@@ -155,7 +155,7 @@ def test_bytes_other_than_a_record_are_skipped_as_damaged() -> None:
 @pytest.mark.parametrize("trouble", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("pick", [Pick(), RANDOM], ids=["recency", "random"])
 def test_an_interrupt_during_a_shelf_read_loses_nothing(trouble: type[BaseException], pick: Pick) -> None:
-    scheduler, strange = with_strange(raising(trouble()), pick, fails_at=3)
+    scheduler, strange = with_failing_shelf(raising(trouble()), pick, fails_at=3)
     first = []
     with pytest.raises(trouble):
         while True:
@@ -178,7 +178,7 @@ def test_a_shelf_cannot_call_the_scheduler_that_reads_it(call: str) -> None:
         "follow": ("new", [Record(1, 1)]),
         "nae_insert": (Record(5, 5),),
     }
-    scheduler, _ = with_strange(lambda: getattr(asked[0], call)(*arguments.get(call, ())), Pick())
+    scheduler, _ = with_failing_shelf(lambda: getattr(asked[0], call)(*arguments.get(call, ())), Pick())
     asked.append(scheduler)
 
     items = scheduler.take(40)
@@ -190,7 +190,7 @@ def test_a_shelf_cannot_call_the_scheduler_that_reads_it(call: str) -> None:
 
 def test_after_a_reentrant_shelf_call_other_threads_are_not_blocked() -> None:
     asked: list[Scheduler] = []
-    scheduler, _ = with_strange(lambda: asked[0].take(1), Pick())
+    scheduler, _ = with_failing_shelf(lambda: asked[0].take(1), Pick())
     asked.append(scheduler)
     scheduler.take(40)
     found: list[Any] = []

@@ -98,21 +98,21 @@ class Pool:
         return InsertResult.INSERTED
 
 
-class Ear:
+class NoticeQueue:
     """The notices of a listener, to wait for."""
 
     def __init__(self) -> None:
         self.news: asyncio.Queue[News] = asyncio.Queue()
         self.tell = self.news.put_nowait
 
-    async def hears(self, kind: type[News] | Fate) -> News:
+    async def next_notice(self, kind: type[News] | Fate) -> News:
         """The next notice of this type or this fate; others are skipped."""
         while True:
             one = await self.news.get()
             if (isinstance(one, Receipt) and one.fate is kind) if isinstance(kind, Fate) else isinstance(one, kind):
                 return one
 
-    async def hears_each(self, *wanted: News) -> None:
+    async def all_notices(self, *wanted: News) -> None:
         """All of these, in any order: stored messages of a broker can precede or follow its reply."""
         left = list(wanted)
         while left:
@@ -123,9 +123,9 @@ class Ear:
 
 @asynccontextmanager
 async def listening(
-    broker: Broker, inbox: Inbox, ear: Ear, prefix: str = PREFIX, retry: Retry | None = None
+    broker: Broker, inbox: Inbox, notices: NoticeQueue, prefix: str = PREFIX, retry: Retry | None = None
 ) -> AsyncIterator["asyncio.Task[None]"]:
-    task = asyncio.ensure_future(listen(broker, prefix, PLAYER, inbox, retry=retry or quick(), tell=ear.tell))
+    task = asyncio.ensure_future(listen(broker, prefix, PLAYER, inbox, retry=retry or quick(), tell=notices.tell))
     try:
         yield task
     finally:
@@ -408,12 +408,12 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 
 @in_a_loop
 async def test_a_published_event_is_in_the_pool_and_in_the_programme() -> None:
-    player, ear = scheduler(lookahead=1), Ear()
-    async with broker_here() as broker, listening(broker.address, Inbox(player.nae_insert), ear):
-        assert await ear.hears(Connected) == Connected(1)
+    player, notices = scheduler(lookahead=1), NoticeQueue()
+    async with broker_here() as broker, listening(broker.address, Inbox(player.nae_insert), notices):
+        assert await notices.next_notice(Connected) == Connected(1)
 
         await broker.publish(TOPIC, event())
-        receipt = await ear.hears(Fate.INSERTED)
+        receipt = await notices.next_notice(Fate.INSERTED)
 
     assert receipt == Receipt(Fate.INSERTED, "e1")
     assert 900 in {item.id for item in player.take(50)}
@@ -421,28 +421,28 @@ async def test_a_published_event_is_in_the_pool_and_in_the_programme() -> None:
 
 @in_a_loop
 async def test_a_redelivery_by_the_broker_does_not_change_the_priority() -> None:
-    player, ear = scheduler(lookahead=1), Ear()
-    async with broker_here() as broker, listening(broker.address, Inbox(player.nae_insert), ear):
-        await ear.hears(Connected)
+    player, notices = scheduler(lookahead=1), NoticeQueue()
+    async with broker_here() as broker, listening(broker.address, Inbox(player.nae_insert), notices):
+        await notices.next_notice(Connected)
         await broker.publish(TOPIC, event())
-        await ear.hears(Fate.INSERTED)
+        await notices.next_notice(Fate.INSERTED)
         player.take(10)
         decayed = player.state_dict()
 
         await broker.publish(TOPIC, event())
-        await ear.hears(Fate.DUPLICATE)
+        await notices.next_notice(Fate.DUPLICATE)
 
     assert player.state_dict() == decayed
 
 
 @in_a_loop
 async def test_malformed_and_huge_messages_do_not_interrupt_reception() -> None:
-    inbox, ear = Inbox(scheduler().nae_insert), Ear()
-    async with broker_here() as broker, listening(broker.address, inbox, ear):
-        await ear.hears(Connected)
+    inbox, notices = Inbox(scheduler().nae_insert), NoticeQueue()
+    async with broker_here() as broker, listening(broker.address, inbox, notices):
+        await notices.next_notice(Connected)
 
         await broker.publish(TOPIC, b"{", b"\x00" * (1 << 20), event())
-        await ear.hears(Fate.INSERTED)
+        await notices.next_notice(Fate.INSERTED)
 
     assert inbox.counts[Fate.MALFORMED] == 2
     assert inbox.counts[Fate.INSERTED] == 1
@@ -450,17 +450,17 @@ async def test_malformed_and_huge_messages_do_not_interrupt_reception() -> None:
 
 @in_a_loop
 async def test_messages_of_another_player_or_an_old_prefix_are_not_inserted() -> None:
-    inbox, ear = Inbox(scheduler().nae_insert), Ear()
+    inbox, notices = Inbox(scheduler().nae_insert), NoticeQueue()
     async with broker_here() as broker:
-        async with listening(broker.address, inbox, ear, prefix="old"):
-            await ear.hears(Connected)
-        await broker.has_left(PLAYER)
-        async with listening(broker.address, inbox, ear):
-            await ear.hears(Connected)
+        async with listening(broker.address, inbox, notices, prefix="old"):
+            await notices.next_notice(Connected)
+        await broker.wait_until_gone(PLAYER)
+        async with listening(broker.address, inbox, notices):
+            await notices.next_notice(Connected)
 
             await broker.publish(topic_of(PREFIX, "frame-8"), event("for another"))
             await broker.publish(topic_of("old", PLAYER), event("of the old prefix"))
-            foreign = await ear.hears(Fate.FOREIGN)
+            foreign = await notices.next_notice(Fate.FOREIGN)
 
     assert isinstance(foreign, Receipt)
     assert "old/player" in str(foreign.sentence)
@@ -469,16 +469,16 @@ async def test_messages_of_another_player_or_an_old_prefix_are_not_inserted() ->
 
 @in_a_loop
 async def test_messages_published_while_the_player_is_offline_arrive_later() -> None:
-    inbox, ear = Inbox(scheduler().nae_insert), Ear()
+    inbox, notices = Inbox(scheduler().nae_insert), NoticeQueue()
     async with broker_here() as broker:
-        async with listening(broker.address, inbox, ear):
-            await ear.hears(Connected)
+        async with listening(broker.address, inbox, notices):
+            await notices.next_notice(Connected)
             session = broker.session(PLAYER)
-        await broker.has_left(PLAYER)
+        await broker.wait_until_gone(PLAYER)
         await broker.publish(TOPIC, event("e1", 1), event("e2", 2))
         nothing_yet = dict(inbox.counts)
-        async with listening(broker.address, inbox, ear):
-            await ear.hears_each(Connected(1), Receipt(Fate.INSERTED, "e1"), Receipt(Fate.INSERTED, "e2"))
+        async with listening(broker.address, inbox, notices):
+            await notices.all_notices(Connected(1), Receipt(Fate.INSERTED, "e1"), Receipt(Fate.INSERTED, "e2"))
 
     assert not session.clean_session
     assert sum(nothing_yet.values()) == 0
@@ -487,14 +487,14 @@ async def test_messages_published_while_the_player_is_offline_arrive_later() -> 
 
 @in_a_loop
 async def test_after_a_reconnect_no_published_message_is_lost() -> None:
-    inbox, ear = Inbox(scheduler().nae_insert), Ear()
-    async with broker_here() as broker, listening(broker.address, inbox, ear):
-        await ear.hears(Connected)
+    inbox, notices = Inbox(scheduler().nae_insert), NoticeQueue()
+    async with broker_here() as broker, listening(broker.address, inbox, notices):
+        await notices.next_notice(Connected)
 
-        await broker.throw_out(PLAYER)
-        await broker.has_left(PLAYER)
+        await broker.disconnect(PLAYER)
+        await broker.wait_until_gone(PLAYER)
         await broker.publish(TOPIC, event())
-        await ear.hears_each(Connected(1), Receipt(Fate.INSERTED, "e1"))
+        await notices.all_notices(Connected(1), Receipt(Fate.INSERTED, "e1"))
 
     assert inbox.counts[Fate.INSERTED] == 1
 
@@ -502,17 +502,17 @@ async def test_after_a_reconnect_no_published_message_is_lost() -> None:
 @in_a_loop
 async def test_the_listener_reconnects_to_a_restarted_broker() -> None:
     """This broker forgets its sessions when it stops; the listener subscribes again, so that later events arrive."""
-    inbox, ear = Inbox(scheduler().nae_insert), Ear()
-    async with broker_here() as broker, listening(broker.address, inbox, ear):
-        await ear.hears(Connected)
+    inbox, notices = Inbox(scheduler().nae_insert), NoticeQueue()
+    async with broker_here() as broker, listening(broker.address, inbox, notices):
+        await notices.next_notice(Connected)
 
         await broker.stop()
-        lost = await ear.hears(Lost)
-        await ear.hears(Lost)
+        lost = await notices.next_notice(Lost)
+        await notices.next_notice(Lost)
         await broker.start()
-        await ear.hears(Connected)
+        await notices.next_notice(Connected)
         await broker.publish(TOPIC, event())
-        await ear.hears(Fate.INSERTED)
+        await notices.next_notice(Fate.INSERTED)
 
     assert isinstance(lost, Lost)
     assert lost.sentence
@@ -520,16 +520,16 @@ async def test_the_listener_reconnects_to_a_restarted_broker() -> None:
 
 @in_a_loop
 async def test_delays_restart_only_after_a_stable_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    ear, retry, held = Ear(), quick(), asyncio.Event()
+    notices, retry, held = NoticeQueue(), quick(), asyncio.Event()
     monkeypatch.setattr(retry, "succeeded", held.set)
-    async with broker_here() as broker, listening(broker.address, Inbox(Pool().nae_insert), ear, retry=retry):
-        await ear.hears(Connected)
+    async with broker_here() as broker, listening(broker.address, Inbox(Pool().nae_insert), notices, retry=retry):
+        await notices.next_notice(Connected)
         await broker.publish(TOPIC, event())
-        await ear.hears(Fate.INSERTED)
+        await notices.next_notice(Fate.INSERTED)
         held_at_once = held.is_set()
 
         monkeypatch.setattr(mqtt, "STEADY_MS", 0)
-        await broker.throw_out(PLAYER)
+        await broker.disconnect(PLAYER)
         await held.wait()
 
     assert not held_at_once
@@ -537,18 +537,18 @@ async def test_delays_restart_only_after_a_stable_connection(monkeypatch: pytest
 
 @in_a_loop
 async def test_a_message_is_acknowledged_after_it_was_inserted() -> None:
-    ear = Ear()
+    notices = NoticeQueue()
     async with broker_here() as broker:
 
         def insert(record: Record | bytes) -> InsertResult:
             broker.log.append("inserted")
             return InsertResult.INSERTED
 
-        async with listening(broker.address, Inbox(insert), ear):
-            await ear.hears(Connected)
+        async with listening(broker.address, Inbox(insert), notices):
+            await notices.next_notice(Connected)
             await broker.publish(TOPIC, event("e1"), event("e2"), event("e2"), b"malformed")
-            await ear.hears(Fate.MALFORMED)
-        await broker.has_left(PLAYER)
+            await notices.next_notice(Fate.MALFORMED)
+        await broker.wait_until_gone(PLAYER)
         log = list(broker.log)
 
     assert log[0] == "inserted"
@@ -560,25 +560,25 @@ async def test_a_message_whose_insertion_fails_is_not_acknowledged_and_the_failu
     def fail(record: Record | bytes) -> InsertResult:
         raise RuntimeError("out of order")
 
-    ear = Ear()
+    notices = NoticeQueue()
     async with broker_here() as broker:
         with pytest.raises(RuntimeError, match="out of order"):
-            async with listening(broker.address, Inbox(fail), ear) as task:
-                await ear.hears(Connected)
+            async with listening(broker.address, Inbox(fail), notices) as task:
+                await notices.next_notice(Connected)
                 await broker.publish(TOPIC, event())
                 await asyncio.wait({task})
-        await broker.has_left(PLAYER)
+        await broker.wait_until_gone(PLAYER)
 
         assert "acknowledged" not in broker.log
 
 
 @in_a_loop
 async def test_a_wrong_password_is_reported_and_retried() -> None:
-    ear = Ear()
+    notices = NoticeQueue()
     async with broker_here() as broker:
         wrong = msgspec.structs.replace(broker.address, password="wrong")
-        async with listening(wrong, Inbox(scheduler().nae_insert), ear):
-            first, second = await ear.hears(Lost), await ear.hears(Lost)
+        async with listening(wrong, Inbox(scheduler().nae_insert), notices):
+            first, second = await notices.next_notice(Lost), await notices.next_notice(Lost)
 
     assert isinstance(first, Lost)
     assert first == msgspec.structs.replace(second, wait_ms=first.wait_ms)
@@ -587,10 +587,10 @@ async def test_a_wrong_password_is_reported_and_retried() -> None:
 
 @in_a_loop
 async def test_a_refused_subscription_is_reported_and_retried() -> None:
-    ear = Ear()
-    async with broker_here() as broker, listening(broker.address, Inbox(scheduler().nae_insert), ear, FORBIDDEN):
-        first = await ear.hears(Lost)
-        await ear.hears(Lost)
+    notices = NoticeQueue()
+    async with broker_here() as broker, listening(broker.address, Inbox(scheduler().nae_insert), notices, FORBIDDEN):
+        first = await notices.next_notice(Lost)
+        await notices.next_notice(Lost)
 
     assert isinstance(first, Lost)
     assert "refuses the subscription" in first.sentence
@@ -598,11 +598,11 @@ async def test_a_refused_subscription_is_reported_and_retried() -> None:
 
 @in_a_loop
 async def test_events_come_over_tls_from_a_broker_whose_certificate_is_trusted(certificate: tuple[Path, Path]) -> None:
-    ear = Ear()
+    notices = NoticeQueue()
     async with broker_here(certificate) as broker:
         trusting = msgspec.structs.replace(broker.address, tls=ssl.create_default_context(cafile=str(certificate[0])))
-        async with listening(trusting, Inbox(scheduler().nae_insert), ear):
-            connected = await ear.hears(Connected)
+        async with listening(trusting, Inbox(scheduler().nae_insert), notices):
+            connected = await notices.next_notice(Connected)
 
     assert connected == Connected(1)
 
@@ -612,18 +612,18 @@ def test_a_broker_with_an_unknown_certificate_gets_neither_password_nor_player(
     certificate: tuple[Path, Path],
 ) -> None:
     @in_a_loop
-    async def listen_to_a_stranger() -> None:
-        ear = Ear()
+    async def connect_to_untrusted_broker() -> None:
+        notices = NoticeQueue()
         async with broker_here(certificate) as broker:
             stranger = msgspec.structs.replace(broker.address, tls=ssl.create_default_context())
-            async with listening(stranger, Inbox(scheduler().nae_insert), ear):
-                lost = await ear.hears(Lost)
+            async with listening(stranger, Inbox(scheduler().nae_insert), notices):
+                lost = await notices.next_notice(Lost)
 
             assert isinstance(lost, Lost)
             assert "certificate" in lost.sentence.lower()
             assert not broker.knows(PLAYER)
 
-    listen_to_a_stranger()
+    connect_to_untrusted_broker()
     # paho leaves the socket of a failed handshake to the garbage collector; its warning belongs to this test.
     gc.collect()
 
@@ -632,16 +632,16 @@ def test_a_broker_with_an_unknown_certificate_gets_neither_password_nor_player(
 async def test_a_connection_to_a_silent_broker_is_closed() -> None:
     closed: asyncio.Queue[None] = asyncio.Queue()
 
-    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         closed.put_nowait(None)
         writer.close()
 
-    ear = Ear()
-    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as server:
+    notices = NoticeQueue()
+    async with await asyncio.start_server(stay_silent, "127.0.0.1", 0) as server:
         silent = Broker("127.0.0.1", server.sockets[0].getsockname()[1], timeout_ms=20)
-        async with listening(silent, Inbox(scheduler().nae_insert), ear):
-            lost = await ear.hears(Lost)
+        async with listening(silent, Inbox(scheduler().nae_insert), notices):
+            lost = await notices.next_notice(Lost)
             await closed.get()
 
     assert isinstance(lost, Lost)
@@ -657,7 +657,7 @@ async def test_a_listener_cancelled_while_it_connects_leaves_no_connection_behin
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await broker.has_left(PLAYER)
+        await broker.wait_until_gone(PLAYER)
 
         assert broker.session(PLAYER).transitions.state == "disconnected"
 
@@ -665,7 +665,7 @@ async def test_a_listener_cancelled_while_it_connects_leaves_no_connection_behin
 # In a thread
 
 
-class ThreadEar:
+class ThreadNoticeQueue:
     """The notices of a listener in another thread."""
 
     def __init__(self) -> None:
@@ -675,28 +675,28 @@ class ThreadEar:
     async def next(self) -> News:
         return await asyncio.to_thread(self.news.get, timeout=300)
 
-    async def hears(self, kind: type[News]) -> None:
+    async def next_notice(self, kind: type[News]) -> None:
         while not isinstance(await self.next(), kind):
             pass
 
 
 @in_a_loop
 async def test_a_listener_in_a_thread_feeds_a_scheduler_until_it_is_stopped() -> None:
-    player, ear = scheduler(lookahead=1), ThreadEar()
+    player, notices = scheduler(lookahead=1), ThreadNoticeQueue()
     async with broker_here() as broker:
-        listener = MqttListener(player, broker.address, PREFIX, PLAYER, tell=ear.tell)
+        listener = MqttListener(player, broker.address, PREFIX, PLAYER, tell=notices.tell)
         listener.start()
-        await ear.hears(Connected)
+        await notices.next_notice(Connected)
         await broker.publish(listener.topic, event())
-        await ear.hears(Receipt)
+        await notices.next_notice(Receipt)
         with pytest.raises(WrongUsage):
             listener.start()
         await asyncio.to_thread(listener.stop)
-        await broker.has_left(PLAYER)
+        await broker.wait_until_gone(PLAYER)
 
         await broker.publish(listener.topic, event(), event("e2", 901))
         listener.start()
-        back = {await ear.next() for _ in range(3)}
+        back = {await notices.next() for _ in range(3)}
         await asyncio.to_thread(listener.stop)
 
     assert back == {Connected(1), Receipt(Fate.DUPLICATE, "e1"), Receipt(Fate.INSERTED, "e2")}
@@ -727,15 +727,15 @@ async def test_stopping_a_listener_raises_the_error_that_ended_it() -> None:
 
 @in_a_loop
 async def test_a_listener_waits_for_a_broker_that_starts_later() -> None:
-    ear, broker = ThreadEar(), BrokerHere()
+    notices, broker = ThreadNoticeQueue(), BrokerHere()
     await broker.start()
     await broker.stop()
-    listener = MqttListener(scheduler(), broker.address, PREFIX, PLAYER, retry=quick(), tell=ear.tell)
+    listener = MqttListener(scheduler(), broker.address, PREFIX, PLAYER, retry=quick(), tell=notices.tell)
     listener.start()
-    await ear.hears(Lost)
+    await notices.next_notice(Lost)
 
     await broker.start()
-    await ear.hears(Connected)
+    await notices.next_notice(Connected)
     await asyncio.to_thread(listener.stop)
     await broker.stop()
 

@@ -146,9 +146,9 @@ async def test_a_slow_reader_gets_a_gap_with_the_number_of_missed_events(setting
     async with running(given) as app, StreamReader(app, STREAM) as reader:
         await add(app, 1)
         await reader.messages(1)
-        reader.stop_reading()
+        reader.pause_reading()
         await add(app, *range(100, 150))
-        reader.go_on_reading()
+        reader.resume_reading()
 
         seen = await reader.messages(1)
         while seen[-1]["event"] == "event":

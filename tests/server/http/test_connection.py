@@ -22,7 +22,7 @@ ADD = {"type": "add", "amount": 1}
 
 
 @pytest.fixture(scope="module")
-def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+def impatient_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server that waits for two seconds at most, and takes bodies of a thousand bytes."""
     data = tmp_path_factory.mktemp("hasty") / "data"
     with LiveServer(
@@ -50,17 +50,17 @@ def assert_refused(given: tuple[int, dict[str, str], bytes], status: int, code: 
 
 
 @pytest.fixture(scope="module")
-def waiting(hasty: LiveServer) -> Iterator[dict[str, socket.socket]]:
+def waiting(impatient_server: LiveServer) -> Iterator[dict[str, socket.socket]]:
     """Clients that keep the server waiting in different ways, all at the same time."""
     lines = ("content-type: application/json", "content-length: 100")
     begun = {
         "nothing": b"",
         "half a head": b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: ",
-        "half a second head": head(hasty, "GET", "/healthz"),
-        "half a body": head(hasty, "POST", f"{BASE}/commands", *lines) + b"{",
+        "half a second head": head(impatient_server, "GET", "/healthz"),
+        "half a body": head(impatient_server, "POST", f"{BASE}/commands", *lines) + b"{",
     }
     with ExitStack() as stack:
-        callers = {name: stack.enter_context(hasty.connect()) for name in begun}
+        callers = {name: stack.enter_context(impatient_server.connect()) for name in begun}
         for name, text in begun.items():
             callers[name].sendall(text)
         assert callers["half a second head"].recv(65536).startswith(b"HTTP/1.1 200")
@@ -104,18 +104,18 @@ def test_a_stream_request_ends_with_its_head(live: LiveServer) -> None:
         until(lambda: b"pendula_streams_open 0.0" in client.get("/metrics").content)
 
 
-def test_slow_callers_do_not_delay_others(hasty: LiveServer) -> None:
-    with ExitStack() as stack, hasty.client() as client:
+def test_slow_callers_do_not_delay_others(impatient_server: LiveServer) -> None:
+    with ExitStack() as stack, impatient_server.client() as client:
         for _ in range(50):
-            stack.enter_context(hasty.connect()).sendall(b"GET / HTTP/1.1\r\n")
+            stack.enter_context(impatient_server.connect()).sendall(b"GET / HTTP/1.1\r\n")
 
         assert client.post(f"{BASE}/commands", json=ADD).status_code == 200
 
 
-def test_a_body_over_the_limit_is_refused_while_it_arrives(hasty: LiveServer) -> None:
-    with hasty.connect() as connection:
+def test_a_body_over_the_limit_is_refused_while_it_arrives(impatient_server: LiveServer) -> None:
+    with impatient_server.connect() as connection:
         lines = ("content-type: application/json", "transfer-encoding: chunked")
-        connection.sendall(head(hasty, "POST", f"{BASE}/commands", *lines))
+        connection.sendall(head(impatient_server, "POST", f"{BASE}/commands", *lines))
         connection.sendall(b"3e9\r\n" + b" " * 1001 + b"\r\n")
 
         given = answer(connection)
@@ -287,7 +287,7 @@ def test_tls_serves_requests_and_streams_until_the_server_stops(tmp_path: Path) 
     with encrypted(tmp_path) as server, server.client() as reader, reader.stream("GET", f"{BASE}/stream") as stream:
         with server.client() as client:
             assert client.post(f"{BASE}/commands", json=ADD).status_code == 200
-        server.tell_to_stop()
+        server.signal_stop()
 
         assert b'"by":1' in stream.read()
 
@@ -345,7 +345,7 @@ def read_until(connection: socket.socket, end: bytes) -> bytes:
 
 
 @contextmanager
-def reader_of_little(server: LiveServer) -> Iterator[socket.socket]:
+def socket_with_small_buffers(server: LiveServer) -> Iterator[socket.socket]:
     """A connection with minimal socket buffers on both sides."""
     server.listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     with socket.socket() as caller:
@@ -354,20 +354,20 @@ def reader_of_little(server: LiveServer) -> Iterator[socket.socket]:
         yield caller
 
 
-def test_a_client_that_never_reads_is_disconnected(hasty: LiveServer, quiet_logs: io.StringIO) -> None:
-    with reader_of_little(hasty) as caller:
-        caller.sendall(head(hasty, "GET", "/openapi.json") * 20)
+def test_a_client_that_never_reads_is_disconnected(impatient_server: LiveServer, quiet_logs: io.StringIO) -> None:
+    with socket_with_small_buffers(impatient_server) as caller:
+        caller.sendall(head(impatient_server, "GET", "/openapi.json") * 20)
         until(lambda: "reader_stalled" in quiet_logs.getvalue())
 
         assert rest(caller).count(b"HTTP/1.1 200 OK") < 20
 
 
 @pytest.mark.long
-def test_a_client_that_reads_slowly_is_not_disconnected(hasty: LiveServer) -> None:
-    with reader_of_little(hasty) as caller:
-        caller.sendall(head(hasty, "GET", "/openapi.json") * 60)
+def test_a_client_that_reads_slowly_is_not_disconnected(impatient_server: LiveServer) -> None:
+    with socket_with_small_buffers(impatient_server) as caller:
+        caller.sendall(head(impatient_server, "GET", "/openapi.json") * 60)
         end = time.monotonic() + 2.2
         while time.monotonic() < end:
             assert caller.recv(1024)
             time.sleep(0.02)
-        assert hasty.answering() or caller.recv(1)
+        assert impatient_server.answering() or caller.recv(1)

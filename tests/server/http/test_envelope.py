@@ -139,7 +139,7 @@ async def test_a_failure_in_mid_response_appends_no_error_body(settings: Setting
             await client.get("/assets/half")
 
 
-class OwnWords:
+class SchedulerErrors:
     """Error texts of a scheduler that answer everything with one code and record the calls."""
 
     def __init__(self) -> None:
@@ -147,14 +147,14 @@ class OwnWords:
 
     def translated(self, error: PendulaError, _: Scope) -> PendulaError:
         self.called.append(error.code)
-        return InputRefused("in our words")
+        return InputRefused("an error of the scheduler")
 
     def response(self, error: PendulaError, _: Scope) -> Response:
         return error_response(error)
 
     def defect(self) -> PendulaError:
         self.called.append("defect")
-        return InputRefused("in our words")
+        return InputRefused("an error of the scheduler")
 
 
 @pytest.mark.parametrize(
@@ -178,14 +178,14 @@ async def test_error_texts_of_a_scheduler_apply_to_its_prefix_alone(
     async def defect() -> None:
         raise RuntimeError
 
-    words = OwnWords()
+    own_errors = SchedulerErrors()
     own = SchedulerSpec(
-        "own", "Own", "A contract of its own.", routers=(router,), prefix="/own", errors=lambda _: words
+        "own", "Own", "A separate contract.", routers=(router,), prefix="/own", errors=lambda _: own_errors
     )
     async with running(settings, [TALLY, own]) as app, client_of(app) as client:
         response = await client.get(path, headers=headers)
 
-    assert words.called == called
+    assert own_errors.called == called
     assert (code_of(response) == "input_refused") == bool(called)
 
 

@@ -137,7 +137,7 @@ async def made_twice(jobs: Jobs) -> httpx.Response:
     return await jobs.post("objects", MEMORY)
 
 
-async def finished_unbegun(jobs: Jobs) -> httpx.Response:
+async def finished_before_start(jobs: Jobs) -> httpx.Response:
     """The object became governed while its job ran."""
     await jobs.enqueued(object_type="memory", object_id="a/b", action="verify", run_at=jobs.clock.text)
     [job] = await jobs.pulled("w")
@@ -151,26 +151,26 @@ async def another_version(jobs: Jobs) -> httpx.Response:
     return await jobs.post("objects/evidence/memory/a/b", {"evidence_refs": ["ev_2"], "version": 7})
 
 
-async def never_to_happen(jobs: Jobs) -> httpx.Response:
+async def illegal_transition(jobs: Jobs) -> httpx.Response:
     await jobs.post("objects", {**MEMORY, "status": "rejected_poisoned"})
     body = {**DECISION, "action": "reinstate-check", "finding": "new_evidence"}
     return await jobs.post("objects/decide/memory/a/b", body, headers=AS_MIA)
 
 
-async def shut_gate(jobs: Jobs) -> httpx.Response:
+async def closed_gate(jobs: Jobs) -> httpx.Response:
     await jobs.post("objects", {**MEMORY, "risk_tier": "high"})
     return await jobs.post("objects/decide/memory/a/b", DECISION, headers=AS_MIA)
 
 
-async def by_nobody(jobs: Jobs) -> httpx.Response:
+async def without_user(jobs: Jobs) -> httpx.Response:
     await jobs.post("objects", MEMORY)
     return await jobs.post("objects/refill/memory/a/b", {"reason": "once more"})
 
 
-async def closed_for_good(jobs: Jobs) -> httpx.Response:
+async def closed_verification(jobs: Jobs) -> httpx.Response:
     path, proof = await held(jobs, **UNKNOWABLE)
     await jobs.post(f"{path}/begin", proof)
-    ended = await jobs.post(f"{path}/finish", {**proof, "finding": "inconclusive", "reason": "nobody can know"})
+    ended = await jobs.post(f"{path}/finish", {**proof, "finding": "inconclusive", "reason": "no evidence is possible"})
     assert ended.json()["outcome"] == "ontic_closed"
     return await jobs.post("jobs", {**JOB, "run_at": "2026-03-01T00:00:00Z"})
 
@@ -211,12 +211,12 @@ ROWS: list[tuple[int, str, Callable[[Jobs], Awaitable[httpx.Response]]]] = [
     (409, "plan_in_settings", lambda jobs: planned(jobs, 1, "plan-0")),
     (409, "too_many_plans", lambda jobs: planned(jobs, PLANS_MOST, "one-more")),
     (409, "object_exists", made_twice),
-    (409, "not_begun", finished_unbegun),
+    (409, "not_begun", finished_before_start),
     (409, "state_conflict", another_version),
-    (409, "illegal_transition", never_to_happen),
-    (409, "gate_closed", shut_gate),
-    (403, "user_required", by_nobody),
-    (409, "ontic_verification_closed", closed_for_good),
+    (409, "illegal_transition", illegal_transition),
+    (409, "gate_closed", closed_gate),
+    (403, "user_required", without_user),
+    (409, "ontic_verification_closed", closed_verification),
     (422, "batch_rejected", lambda jobs: jobs.post("jobs/batch", {"jobs": [{}], "atomic": True})),
 ]
 
