@@ -52,7 +52,7 @@ def test_a_journal_that_holds_only_a_part_of_the_run_is_told(
 
     said = f"pendula: {tmp_path / 'j'} holds only a part of the run: [Errno 5] Input/output error (journal_broken)\n"
     assert (ran.code, ran.err) == (3, said)
-    assert "Everything came out as expected." in ran.out
+    assert "All expectations were met." in ran.out
 
 
 def test_the_journal_of_a_run_on_a_disk_that_is_nearly_full_is_whole(
@@ -72,14 +72,14 @@ def test_a_replay_goes_from_tick_to_tick_and_tells_what_happened(pendula: Pendul
 
     assert ended.code == 0, ended.err
     assert "WAIT_SAFE_STATE, R1 is in the way" in ended.out
-    assert "Every tick came out as it was recorded." in ended.out
+    assert "Every tick matches its record." in ended.out
     assert "100 to 300" in ended.out
 
 
 def test_a_replay_writes_no_command_of_a_terminal(
     pendula: Pendula, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal, "_told", lambda _: "task T\x1b]0;mine\x07\x1b[2J\u202e\r is DONE")
+    monkeypatch.setattr(journal, "_event_sentence", lambda _: "task T\x1b]0;mine\x07\x1b[2J\u202e\r is DONE")
 
     ended = pendula("fleet", "replay", kept, "--tick", 100, "--upto", 101, "--speed", 10_000)
 
@@ -186,7 +186,7 @@ def test_other_parameters_are_told_beside_the_recorded_ones(pendula: Pendula, ke
     shown = pendula("fleet", "replay", kept, "--against", other)
     assert shown.code == 0
     assert "{" not in shown.out
-    assert "b heard the same reports" in " ".join(shown.out.split())
+    assert "b got the same reports" in " ".join(shown.out.split())
 
 
 PAUSED = """
@@ -226,7 +226,7 @@ def test_ticks_of_which_there_are_none_are_wrong_usage(pendula: Pendula, kept: P
     one = pendula("fleet", command, kept, "--tick", 50, "--upto", 50)
 
     assert (ended.code, one.code) == (2, 0)
-    assert "--upto 40 is before --tick 50: there is no tick to look at" in ended.err
+    assert "--upto 40 is before --tick 50: there is no tick between them" in ended.err
 
 
 def test_parameters_that_nobody_knows_are_refused_by_name(pendula: Pendula, kept: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ def test_a_run_says_that_everything_came_out_as_expected(pendula: Pendula) -> No
     ended = pendula("fleet", "run", "arrival")
 
     assert ended.code == 0, ended.err
-    assert "Everything came out as expected." in ended.out
+    assert "All expectations were met." in ended.out
 
 
 @pytest.mark.req("FLT-TEST-5")
@@ -113,7 +113,7 @@ def test_a_journal_is_not_drawn_and_what_is_instead_is_told(
 
     assert ended.code == 2
     assert "j.1 is a directory; if it is a journal, pendula fleet why, replay, export and incidents take" in ended.err
-    assert "draw one of its scenario with --at" in ended.err
+    assert "draw its scenario with --at" in ended.err
 
 
 def test_a_map_in_the_place_of_a_scenario_is_called_a_map(pendula: Pendula, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_map_in_the_place_of_a_scenario_is_called_a_map(pendula: Pendula, tmp_
 
 def test_why_of_a_truck_that_drives_says_what_it_does(pendula: Pendula) -> None:
     assert pendula("fleet", "why", "arrival", "R1", "--at", "5000").out == (
-        "R1 does not wait for anybody. R1 is on its way.\n"
+        "R1 does not wait. R1 is on its way.\n"
     )
 
 
@@ -156,7 +156,7 @@ def test_a_run_says_what_people_wanted_and_did_not_get(pendula: Pendula, tmp_pat
         (4000, "CANCEL_TASK-4000", "CANCEL_TASK", "TASK_UNKNOWN"),
     ]
     assert [one.get("taskId", one.get("robotId")) for one in form["refusedActions"]] == ["R2", "T9"]
-    assert "4000 ms, CANCEL_TASK (CANCEL_TASK-4000) was refused: " in shown
+    assert "4000 ms, CANCEL_TASK (CANCEL_TASK-4000) was rejected: " in shown
     assert "(TASK_UNKNOWN)" in shown
 
 

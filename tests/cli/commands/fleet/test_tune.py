@@ -75,7 +75,7 @@ def test_the_table_marks_the_best(pendula: Pendula, small: Path) -> None:
         (("--one-way", "a,b"), "not a list of whole numbers"),
         (("--vary", "starveMs"), "not of the form NAME=V1,V2"),
         (("--vary", "starvMs=1"), "did you mean"),
-        (("--svg", "nowhere/at/all.svg"), "There is no folder"),
+        (("--svg", "nowhere/at/all.svg"), "does not exist"),
     ],
 )
 def test_what_makes_no_sense_is_wrong_usage(
@@ -96,4 +96,4 @@ def test_a_parameter_that_does_not_fit_the_trucks_is_the_reason_that_is_told(pen
 
     assert "not LIVE" not in said
     assert "1 truck cannot run on this map with lookaheadM=1: traffic cannot start: LOOKAHEAD_TOO_SHORT" in said
-    assert "No combination was acceptable: correct what may not run at all (LOOKAHEAD_TOO_SHORT)." in said
+    assert "No combination was acceptable: fix the combinations that cannot run (LOOKAHEAD_TOO_SHORT)." in said

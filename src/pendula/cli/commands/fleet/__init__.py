@@ -1,12 +1,12 @@
-"""`pendula fleet`: compile a map of aisles, check it, draw it, run trucks on it, and write maps of our own.
+"""`pendula fleet`: compile, check and draw maps of aisles, run trucks on them, and write sample maps.
 
-compile, check      a source map made ready, or everything that is wrong with it
-draw, new           the picture of a map; maps of our own
+compile, check      compile a source map, or list all its faults
+draw, new           a picture of a map; sample maps
 run                 a scenario in virtual time, and why a truck stands
-tune                the number of trucks and the parameters that do the most
-journal             what is done with the journal of a fleet: replay, export, snapshot, incidents
-payload             whether a payload is what its contract says
-files, forms        reading and writing the files; the forms of what `new` writes
+tune                the number of trucks and the parameters with the highest throughput
+journal             replay, export, snapshot and incidents of a journal
+payload             check a payload against its contract
+files, forms        reading and writing files; the forms of what `new` writes
 report              the validation report
 tables              results as tables
 """

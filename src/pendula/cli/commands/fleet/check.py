@@ -1,4 +1,4 @@
-"""`pendula fleet check`: everything that is to be said about a map, without writing anything."""
+"""`pendula fleet check`: all findings about a map, without writing anything."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -37,11 +37,11 @@ def check(
     granularity: GranularityOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Say everything that is wrong with a map for these trucks, where, and what to do about it.
+    """List every fault of a map for these trucks, with its place and remedy.
 
-    With `--fleet` also whether that fleet can run on it for ever: a certificate (W1 rest nodes in nobody's way, W2 ways
-    for every stream, W3 room to stop), or a counterexample in which no truck can be left out, with its remedy. The exit
-    code is 1 if there is an error; warnings and notes are told and forgiven.
+    With `--fleet` also whether that fleet can run on it without deadlock: a certificate (W1 rest nodes that block no
+    route, W2 routes for every stream, W3 room to stop), or a minimal counterexample with its remedy. The exit code is 1
+    if there is an error; warnings and notes do not change it.
     """
     require("fleet")
     from pendula.fleet import MapRefused, certify, examine
@@ -51,7 +51,7 @@ def check(
 
     trucks_file = files.profiles_of(profiles)
     for path in (graph, trucks_file):
-        # What is not there has no faults to be told.
+        # A missing file is an error of usage, not a finding.
         path.open("rb").close()
     out = Output(json)
     group, settings = files.fleet_of(fleet), files.params_of(params, granularity)
@@ -80,7 +80,10 @@ def check(
         "findings": report.findings_form(findings),
         "doubts": [
             *(doubt for truck in trucks or () for doubt in doubts(truck)),
-            *(f"needs other parameters of traffic: {one}" for one in faults(TrafficParams(), trucks or (), settings)),
+            *(
+                f"needs other parameters of traffic: {fault}"
+                for fault in faults(TrafficParams(), trucks or (), settings)
+            ),
             *files.odd_kinds(source),
             *files.unread(params, fleet),
         ],
@@ -97,7 +100,7 @@ def _sentence(graph: Path, errors: int) -> str:
 
 
 def _read(read: Callable[[], T], findings: "list[Finding]", *, profile: bool) -> T | None:
-    """What is read, or None and its faults among the findings."""
+    """The value read, or None; its faults are added to the findings."""
     from pendula.documents import DocumentRefused
     from pendula.fleet import findings_of
 

@@ -1,4 +1,4 @@
-"""`pendula fleet compile`: from a graph and truck profiles to the file that the running system loads."""
+"""`pendula fleet compile`: compile a graph and truck profiles into the file that a fleet loads."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,21 +40,19 @@ def compile(
     out: OutOption,
     profiles: ProfilesOption = None,
     params: ParamsOption = None,
-    with_report: Annotated[
-        bool, typer.Option("--report", help="List every finding, not only how many there are.")
-    ] = False,
+    with_report: Annotated[bool, typer.Option("--report", help="List every finding, not only the counts.")] = False,
     granularity: GranularityOption = None,
     fleet: FleetOption = None,
     previous: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The compiled map of an earlier version: what did not change is kept."),
+        typer.Option(metavar="FILE", help="An earlier compiled map of this graph; unchanged parts are reused."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Compile a map: cells, conflicts, turning discs and standing marks for trucks of these measures.
+    """Compile a map for these trucks: cells, conflicts, turning discs and stopping places.
 
-    The same input in any order gives the same bytes. A map with errors is refused with all of them, and so is one on
-    which the fleet of `--fleet` could come to stand still for good; then nothing is written.
+    The same input in any order gives the same bytes. A map with errors is rejected with all of them, as is one on which
+    the fleet of `--fleet` could deadlock; then nothing is written.
     """
     require("fleet")
     from pendula.fleet import examine
@@ -105,7 +103,7 @@ def _refused(findings: "tuple[Finding, ...]") -> bool:
 
 
 def _refusal(said: Output, graph: Path, findings: "tuple[Finding, ...]", tell: bool) -> Exception:
-    """The error of a map that cannot be used; with `--report` the findings stand on stdout too."""
+    """The error of a map that cannot be used; with `--report` the findings are also printed."""
     from pendula.fleet import MapRefused
     from pendula.fleet.model import errors_of
 

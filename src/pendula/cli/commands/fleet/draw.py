@@ -1,4 +1,4 @@
-"""`pendula fleet draw`: a map as a picture to pin on the wall, or as GeoJSON for other programs."""
+"""`pendula fleet draw`: a map as an SVG, or as GeoJSON for other programs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pendula.fleet.pictures.map import Layer
 
 LAYERS = ("edges", "zones", "cells", "conflicts", "stands", "labels")
-# A member that every compiled map has, and no graph.
+# A member of compiled maps that no graph has.
 _COMPILED = b'"compiledMapHash"'
 
 
@@ -46,35 +46,33 @@ def draw(
         Path, typer.Argument(metavar="MAP", help="A compiled map; with --profiles a graph.", show_default=False)
     ],
     out: OutOption,
-    layers: Annotated[str, typer.Option(metavar="NAMES", help="What is shown, separated by commas.")] = ",".join(
-        LAYERS
-    ),
+    layers: Annotated[str, typer.Option(metavar="NAMES", help="Layers, separated by commas.")] = ",".join(LAYERS),
     highlight: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ID",
-            help="A node, edge, group, corridor, conflict, section or cell to point out; may be given several times.",
+            help="A node, edge, group, corridor, conflict, section or cell to highlight; may be repeated.",
             show_default=False,
         ),
     ] = None,
     profiles: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Truck profiles: MAP is a graph, and compiled first.")
+        Path | None, typer.Option(metavar="FILE", help="Truck profiles; MAP is a graph, which is compiled first.")
     ] = None,
     params: ParamsOption = None,
     at: AtOption = None,
     seed: SeedOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Draw a map as an SVG: lanes with their directions, cells by where trucks may stand, turning discs, conflicts.
+    """Draw a map as an SVG: lanes with directions, cells by whether trucks may stop, turning discs, conflicts.
 
     The same map gives the same bytes. Every shape has a tooltip with its id. A highlighted cell shows what it excludes,
     a highlighted node what must be free while a truck turns there.
 
-    A file that ends in `.geojson` becomes GeoJSON in metres: nodes, lanes, swept areas of cells, turning discs with
-    their windows, conflicts.
+    With a name ending in `.geojson` the file is GeoJSON in metres: nodes, lanes, swept areas of cells, turning discs
+    with their windows, conflicts.
 
     With `--at` a scenario is run up to that time, and its trucks are drawn with their envelopes and stop lines, and an
-    arrow from each that waits to the one in its way.
+    arrow from each waiting truck to the one it waits for.
     """
     require("fleet")
     require_form(out, *((".svg",) if at is not None else (".svg", ".geojson")))
@@ -84,7 +82,7 @@ def draw(
         return
     shown, parts = _layers(layers), highlight or []
     if parts and _is_geojson(out):
-        raise WrongUsage("--highlight belongs to a picture; GeoJSON has the id of every part", path=str(out))
+        raise WrongUsage("--highlight is for SVG only; GeoJSON has the id of every part", path=str(out))
     files.check_target(out, (file, profiles, params))
     with said.progress("draw", 3) as advance:
         site = _site(file, profiles, params)
@@ -134,14 +132,14 @@ def _site(file: Path, profiles: Path | None, params: Path | None) -> "CompiledMa
     if profiles is not None:
         return compile_map(files.read_graph(file), files.read_trucks(profiles), files.params_of(params, None))
     if params is not None:
-        raise WrongUsage("--params belongs to a graph, and that needs --profiles; a compiled map has its own")
+        raise WrongUsage("--params is for a graph with --profiles; a compiled map has its own parameters")
     if not _is_compiled(file):
-        raise WrongUsage(f"{file} is not a compiled map; for a graph give --profiles FILE too", path=str(file))
+        raise WrongUsage(f"{file} is not a compiled map; for a graph pass --profiles FILE", path=str(file))
     return files.read_compiled(file)
 
 
 def _is_compiled(file: Path) -> bool:
-    """Whether this looks like a compiled map; a device that never ends is not read to find out."""
+    """Whether a file looks like a compiled map; only regular files are read."""
     with file.open("rb") as opened:
         return opened.read(1) == b"{" and _COMPILED in opened.read()
 

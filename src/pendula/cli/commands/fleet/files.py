@@ -1,4 +1,4 @@
-"""What the commands read and write: graphs, truck profiles, parameters, fleets, compiled maps.
+"""Files of the commands: graphs, truck profiles, parameters, fleets, compiled maps.
 
 Everything is read before anything is written.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class GranularityChoice(StrEnum):
-    """As `pendula.fleet` has it; the scheduler itself is loaded only when it is used."""
+    """A copy of `pendula.fleet.Granularity`, so that the scheduler is imported only when used."""
 
     WINDOW = "window"
     EDGE = "edge"
@@ -42,23 +42,21 @@ FleetOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Trucks with their rest nodes, and streams: whether that fleet never stands still for good.",
+        help="A fleet of trucks with rest nodes and streams, to check that it cannot deadlock.",
     ),
 ]
 GranularityOption = Annotated[
     GranularityChoice | None,
     typer.Option(
-        help="Lanes that come too close exclude each other where they do (window) or as wholes (edge).",
+        help="Whether lanes that are too close exclude each other there (window) or entirely (edge).",
         show_default="window",
     ),
 ]
-OutOption = Annotated[
-    Path, typer.Option("--out", "-o", metavar="FILE", help="Where the result goes.", show_default=False)
-]
+OutOption = Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file to write.", show_default=False)]
 
 
 def profiles_of(file: Path | None) -> Path:
-    """The file of truck profiles; raises `WrongUsage` that says how to get one."""
+    """The file of truck profiles; raises `WrongUsage` if it is missing."""
     if file is None:
         raise WrongUsage(
             "Missing option '--profiles', a file of truck profiles; `pendula fleet new --scene hall -o example.json "
@@ -82,8 +80,7 @@ def read_trucks(file: Path) -> "tuple[RobotProfile, ...]":
 
 
 def unread_members(graph: Path, profiles: Path) -> "tuple[Finding, ...]":
-    """Findings for what stands in a graph or a file of profiles and changes nothing. A file that is no document at all
-    has no members."""
+    """Findings about unknown members of a graph and a file of profiles; none for an unreadable file."""
     from pendula.documents import DocumentRefused, read_file
     from pendula.fleet.reading import unread_graph, unread_profiles
 
@@ -97,7 +94,7 @@ def unread_members(graph: Path, profiles: Path) -> "tuple[Finding, ...]":
 
 
 def capability_findings(profiles: "Iterable[RobotProfile]", fleet: "Fleet | None") -> "list[Finding]":
-    """What keeps trucks from being let in: an error where there is a fleet of them, else a warning."""
+    """Reasons against the admission of trucks: errors if a fleet is given, else warnings."""
     from pendula.fleet.model import Severity
     from pendula.fleet.trucks.capabilities import capability_findings
 
@@ -105,7 +102,7 @@ def capability_findings(profiles: "Iterable[RobotProfile]", fleet: "Fleet | None
 
 
 def odd_kinds(source: "SourceMap | None") -> list[str]:
-    """A sentence for each kind of node that has no meaning here, but nearly has one."""
+    """A sentence for each unknown kind of node that resembles a known one."""
     from collections import Counter
 
     from pendula.fleet.model import NODE_KINDS
@@ -113,14 +110,14 @@ def odd_kinds(source: "SourceMap | None") -> list[str]:
 
     kinds = Counter(node.kind for node in source.nodes) if source is not None else Counter[str]()
     return [
-        f"{counted(count, 'node')} of the kind {kind!r}, which has no meaning here{near}"
+        f"{counted(count, 'node')} of the unknown kind {kind!r}{near}"
         for kind, count in sorted(kinds.items())
         if kind not in NODE_KINDS and (near := suggestion(kind, NODE_KINDS))
     ]
 
 
 def with_places(findings: "Iterable[Finding]", graph: Path) -> "tuple[Finding, ...]":
-    """Findings of the compiler, those about single edges with their places in the file."""
+    """Add places in the file to findings about single edges."""
     from pendula.documents import read_file
     from pendula.fleet.reading import with_places
 
@@ -128,7 +125,7 @@ def with_places(findings: "Iterable[Finding]", graph: Path) -> "tuple[Finding, .
 
 
 def params_of(file: Path | None, granularity: GranularityChoice | None) -> "CompileParams":
-    """The parameters of a file, or the defaults; the granularity of the command line comes before both."""
+    """The parameters of a file, or the defaults; the granularity option overrides both."""
     from msgspec.structs import replace
 
     from pendula.documents import read_file
@@ -147,12 +144,12 @@ def fleet_of(file: Path | None) -> "Fleet | None":
 
 
 def unread(params: Path | None, fleet: Path | None) -> list[str]:
-    """What stands in a file of parameters or a fleet and changes nothing."""
+    """Sentences about unknown members of the files of parameters and fleet."""
     from pendula.documents import read_file
     from pendula.fleet.reading.unread import unread_fleet, unread_params
 
-    told = [] if params is None else [*unread_params(read_file(params))]
-    return told if fleet is None else [*told, *unread_fleet(read_file(fleet))]
+    sentences = [] if params is None else [*unread_params(read_file(params))]
+    return sentences if fleet is None else [*sentences, *unread_fleet(read_file(fleet))]
 
 
 def read_compiled(file: Path) -> "CompiledMap":
@@ -166,7 +163,7 @@ def read_compiled(file: Path) -> "CompiledMap":
 
 
 def check_target(target: Path, inputs: Iterable[Path | None]) -> None:
-    """What is written must not be what was read."""
+    """Raises `WrongUsage` if the output would overwrite an input."""
     for file in inputs:
         if file is not None and file.absolute() == target.absolute():
-            raise WrongUsage(f"{target} would take the place of what it is made from; name another file")
+            raise WrongUsage(f"{target} is an input of this command; name another file to write")

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pendula.fleet import Fleet, RobotProfile
 
-# Goods come for this long, and everybody is back at rest within that.
+# How long goods arrive, and when every truck must be back at rest.
 _GOODS_MS = 120_000
 _WHOLE_MS = 3_600_000
 
 
 def scenario_form(name: str, fleet: "Fleet", graph: str) -> dict[str, Any]:
-    """A fleet at work, in the form that `pendula fleet run` reads."""
+    """A scenario for `pendula fleet run`."""
     from pendula.fleet.model import CONTRACT_VERSION
     from pendula.fleet.samples.scene_fleets import SCENE_STARTS
 
@@ -20,7 +20,7 @@ def scenario_form(name: str, fleet: "Fleet", graph: str) -> dict[str, Any]:
     return {
         "contractVersion": CONTRACT_VERSION,
         "name": name,
-        "title": "Goods come for two minutes; everybody is back at rest within an hour.",
+        "title": "Goods arrive for two minutes; every truck is back at rest within an hour.",
         "mapFile": graph,
         "robots": [
             {**one, "startNodeId": starts[one["robotId"]]} if one["robotId"] in starts else one

@@ -1,4 +1,4 @@
-"""`pendula fleet replay`, `export` and `incidents`: what is done with the journal of a fleet."""
+"""`pendula fleet replay`, `export`, `snapshot` and `incidents`: commands on the journal of a fleet."""
 
 import sys
 from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ReplayDiffers(InputRefused):
-    """A tick came out otherwise than it was recorded. Facts: `tick`, `robotId`, `field`."""
+    """A replayed tick differs from its record. Facts: `tick`, `robotId`, `field`."""
 
     code = "replay_differs"
 
@@ -29,11 +29,9 @@ JournalArgument = Annotated[
 ]
 FromOption = Annotated[
     int | None,
-    typer.Option("--tick", metavar="T", min=1, help="Begin at this tick.", show_default="the first"),
+    typer.Option("--tick", metavar="T", min=1, help="First tick.", show_default="the first"),
 ]
-UptoOption = Annotated[
-    int | None, typer.Option(metavar="T", min=1, help="End with this tick.", show_default="the last")
-]
+UptoOption = Annotated[int | None, typer.Option(metavar="T", min=1, help="Last tick.", show_default="the last")]
 
 
 def register(group: typer.Typer) -> None:
@@ -72,42 +70,42 @@ def replay(
         typer.Option(
             metavar="X",
             min=0.01,
-            help="Tell it this many times as fast as it was.",
-            show_default="as fast as it goes",
+            help="Print ticks at this multiple of real time.",
+            show_default="as fast as possible",
         ),
     ] = None,
-    step: Annotated[bool, typer.Option("--step", help="Tell one tick after the other, each after Enter.")] = False,
+    step: Annotated[bool, typer.Option("--step", help="Print one tick at a time, each after Enter.")] = False,
     against: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Parameters of traffic: what they would have decided otherwise.", show_default=False
+            metavar="FILE", help="Parameters of traffic to compare with those of the journal.", show_default=False
         ),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Compute the ticks of a journal again and compare them with what was recorded.
+    """Replay the ticks of a journal and compare them with their records.
 
-    From any tick on, at any speed. The first deviation is named by tick, truck and field, and the exit code is 1. With
-    --against another set of parameters decides on the same reports, and the differences of grants, hold points and
-    reasons are told, with the figures of both.
+    From any tick, at any speed. The first deviation is reported by tick, truck and field, with exit code 1. With
+    --against the same reports are also applied with other parameters, and the differences of grants, hold points and
+    reasons are listed with the totals of both.
     """
     require("fleet")
     output = Output(json)
     if against is not None:
         if any(one is not None for one in (tick, upto, speed)) or step:
-            raise WrongUsage("--against looks at the whole journal: it takes no --tick, --upto, --speed or --step")
+            raise WrongUsage("--against compares the whole journal: it takes no --tick, --upto, --speed or --step")
         _versus(journal, against, output)
         return
     if json and (speed is not None or step):
-        raise WrongUsage("--speed and --step tell ticks one by one; --json gives one document")
+        raise WrongUsage("--speed and --step print ticks one by one; --json prints one document")
     _require_ticks(tick, upto)
-    _verified(journal, tick, upto, _teller(speed, step), output)
+    _verified(journal, tick, upto, _printer(speed, step), output)
 
 
 def _require_ticks(tick: int | None, upto: int | None) -> None:
-    """Raises `WrongUsage` where no tick can be between the two."""
+    """Raises `WrongUsage` for an empty range of ticks."""
     if tick is not None and upto is not None and upto < tick:
-        raise WrongUsage(f"--upto {upto} is before --tick {tick}: there is no tick to look at", tick=tick, upto=upto)
+        raise WrongUsage(f"--upto {upto} is before --tick {tick}: there is no tick between them", tick=tick, upto=upto)
 
 
 def _verified(
@@ -136,36 +134,36 @@ def _versus(directory: Path, against: Path, output: Output) -> None:
 
     document = read_file(against)
     with reading(directory) as journal:
-        # What the file does not name is as it was.
+        # Other parameters stay as recorded.
         params = read_traffic_params(document, read_config(journal.header.config).traffic)
         form = compared(journal, params)
     output.result(form, lambda: tables_of("fleet").versus(form))
 
 
-def _teller(speed: float | None, step: bool) -> "Callable[[Moment], None]":
-    """Tells what changed in each tick, in its time; nothing where nobody wants to watch."""
+def _printer(speed: float | None, step: bool) -> "Callable[[Moment], None]":
+    """A function that prints the changes of each tick, paced by `speed`; without speed and step it prints nothing."""
     if speed is None and not step:
         return lambda _: None
     from time import sleep
 
     last: list[int] = []
 
-    def tell(moment: "Moment") -> None:
+    def show(moment: "Moment") -> None:
         now = moment.ticked.now_ms
         if step:
             sys.stdin.readline()
         elif speed is not None and last:
             sleep((now - last[0]) / 1000 / speed)
         last[:] = [now]
-        for sentence in filter(None, map(_told, moment.computed)):
+        for sentence in filter(None, map(_event_sentence, moment.computed)):
             sys.stdout.write(f"{now / 1000:.1f} s, tick {moment.ticked.tick}: {printable(sentence)}\n")
         sys.stdout.flush()
 
-    return tell
+    return show
 
 
-def _told(event: "FleetEvent") -> str | None:
-    """An event in words; None for what happens in every tick."""
+def _event_sentence(event: "FleetEvent") -> str | None:
+    """The sentence of an event; None for events of every tick."""
     from pendula.fleet import events
     from pendula.fleet.sentences import cause_sentence
 
@@ -183,7 +181,7 @@ def _told(event: "FleetEvent") -> str | None:
         case events.TickFailed(error=message):
             return f"the tick failed: {message}"
         case events.TickLate(gap_ms=gap):
-            return f"the tick is late by {gap} ms: no truck is told anything"
+            return f"the tick is late by {gap} ms: no commands are sent"
         case _:
             return None
 
@@ -193,7 +191,7 @@ def export(
     tick: FromOption = None,
     upto: UptoOption = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Where the lines go.", show_default="stdout")
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="The file to write.", show_default="stdout")
     ] = None,
     states: Annotated[
         bool,
@@ -201,11 +199,11 @@ def export(
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Write a journal as JSON Lines: one record of the contract a tick, members in canonical order.
+    """Write a journal as JSON Lines: one record per tick, members in canonical order.
 
-    A record is a TickRecord: what a tick read, decided and sent. With --snapshots it is a TickSnapshot: every truck as
-    RobotState, what each was granted as LockResult, and who holds what as LockSnapshot. All of it is computed again; a
-    tick that comes out otherwise ends the export. With --json the records are one list.
+    A record is a TickRecord: the inputs, decisions and commands of a tick. With --snapshots it is a TickSnapshot: every
+    truck as RobotState, its grant as LockResult, and all locks as LockSnapshot. Everything is replayed; a tick that
+    differs from its record ends the export. With --json the records are one list.
     """
     require("fleet")
     _require_ticks(tick, upto)
@@ -220,7 +218,7 @@ def export(
                 sys.stdout.buffer.write(line + b"\n")
             sys.stdout.buffer.flush()
             return
-        # Whole or not at all: a replay may end in the middle.
+        # Written at the end only, because a replay may fail in the middle.
         write_pieces(out, (line + b"\n" for line in ticks))
 
 
@@ -231,10 +229,10 @@ def snapshot(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Show a fleet after a tick of its journal: every truck, what it was granted and why not more, who holds what.
+    """Show a fleet after a tick of its journal: every truck, its grant and what limits it, and all locks.
 
-    With --json it is a TickSnapshot, whose members are RobotState, LockResult and LockSnapshot as the contracts have
-    them: metres, radians, metres a second, milliseconds.
+    With --json it is a TickSnapshot of the contracts RobotState, LockResult and LockSnapshot, in metres, radians,
+    metres per second and milliseconds.
     """
     require("fleet")
     from pendula.fleet.runs import last_tick, reading, snapshot_at
@@ -248,13 +246,15 @@ def incidents(
     journal: JournalArgument,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Where bundles go; none are made without.", show_default=False),
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Directory for bundles; without it none are written.", show_default=False
+        ),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """List the incidents of a journal, and cut out the minute before and after each as a journal of its own.
+    """List the incidents of a journal, and write the minute before and after each as a bundle.
 
-    A bundle replays alone, and every command for journals takes it. What counts as an incident is in
+    A bundle is a journal: every command for journals accepts it. Incidents are defined in
     docs/reference/fleet-scenarios.md.
     """
     require("fleet")

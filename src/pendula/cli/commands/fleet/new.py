@@ -1,4 +1,4 @@
-"""`pendula fleet new`: maps of our own as files to start from, with the trucks and the fleet that go with them."""
+"""`pendula fleet new`: sample maps as files to start from, with trucks and a fleet."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -53,34 +53,32 @@ def register(group: typer.Typer) -> None:
 def new(
     scene: Annotated[Scene, typer.Option(metavar="NAME", help=f"Which map: {', '.join(Scene)}.", show_default=False)],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Where the graph goes, as JSON.", show_default=False)
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The file of the graph, as JSON.", show_default=False)
     ],
     nodes: Annotated[
         int | None,
-        typer.Option(metavar="N", help="How many nodes a random map has.", show_default=str(NODES)),
+        typer.Option(metavar="N", help="Number of nodes of a random map.", show_default=str(NODES)),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(metavar="S", help="Which random map or live-map; the same seed, the same map.", show_default="0"),
+        typer.Option(metavar="S", help="Seed of a random map or live-map.", show_default="0"),
     ] = None,
     profiles: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the reference truck to this file.")
     ] = None,
     fleet: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a fleet to this file that can run on the map for ever.")
+        Path | None, typer.Option(metavar="FILE", help="Write a fleet for which the map is LIVE to this file.")
     ] = None,
     scenario: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write a scenario to this file, for `fleet run`: that fleet at work on the map."
-        ),
+        typer.Option(metavar="FILE", help="Write a scenario with that fleet to this file, for `fleet run`."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Write a map to start from: the reference hall, a warehouse, a random one, or a scene of the tests.
 
-    `--fleet` adds trucks with their rest nodes and streams of goods, for which the map is LIVE; `--scenario` the same
-    as something that runs: goods come for two minutes, and everybody has to be back at rest within an hour.
+    `--fleet` adds trucks with rest nodes and streams of goods, for which the map is LIVE. `--scenario` adds a run of
+    that fleet: goods arrive for two minutes, and every truck must be back at rest within an hour.
     """
     require("fleet")
     from pendula.fleet.compiler.source_form import source_form
@@ -107,33 +105,33 @@ def new(
         "scenario": None if scenario is None else str(scenario),
     }
     sizes = f"nodes {len(source.nodes)}, edges {len(source.edges)}"
-    told = f"{out} holds {source.map_id}: {sizes}."
-    told += "".join(f" {one} is beside it." for one in targets[1:])
-    Output(json).result(form, lambda: told)
+    summary = f"{out} holds {source.map_id}: {sizes}."
+    summary += "".join(f" {target} is beside it." for target in targets[1:])
+    Output(json).result(form, lambda: summary)
 
 
 def _targets(*wanted: Path | None) -> list[Path]:
-    """The files to write; raises `WrongUsage` where two are one, or one is not JSON."""
+    """The files to write; raises `WrongUsage` if two are the same, or one is not JSON."""
     targets = [target for target in wanted if target is not None]
     for target in targets:
         if target.suffix.lower() != ".json":
-            raise WrongUsage(f"{target}: what is written here is JSON; name a file that ends in .json")
+            raise WrongUsage(f"{target}: the file is JSON; its name must end in .json")
     if len({target.absolute() for target in targets}) < len(targets):
-        raise WrongUsage("The graph, the truck, the fleet and the scenario go into files of their own")
+        raise WrongUsage("The graph, the truck, the fleet and the scenario need different files")
     return targets
 
 
 def _sample(scene: Scene, nodes: int | None, seed: int | None) -> "tuple[SourceMap, Fleet | None]":
-    """The map, and its fleet where it has one of its own."""
+    """The map, and its fleet if the scene has one."""
     from pendula.fleet.samples import built_warehouse, live_map, spur_grid
     from pendula.fleet.samples.scene_fleets import SCENE_FLEETS
 
     if seed is not None and not 0 <= seed < 2**64:
         raise WrongUsage(f"--seed {seed}: it must be 0 to {2**64 - 1}", seed=seed)
     if nodes is not None and scene is not Scene.RANDOM:
-        raise WrongUsage(f"--nodes belongs to random maps; {scene.value} is as large as it is")
+        raise WrongUsage(f"--nodes is for random maps only; {scene.value} has a fixed size")
     if seed is not None and scene not in (Scene.RANDOM, Scene.LIVE_MAP):
-        raise WrongUsage(f"--seed belongs to random maps and to live-map; {scene.value} is always the same")
+        raise WrongUsage(f"--seed is for random maps and live-map only; {scene.value} is always the same")
     match scene:
         case Scene.BUILT_WAREHOUSE:
             made = built_warehouse(percent=25)
@@ -147,14 +145,14 @@ def _sample(scene: Scene, nodes: int | None, seed: int | None) -> "tuple[SourceM
 
 
 def _searched(source: "SourceMap") -> "Fleet":
-    """A fleet that can run on a map for ever; raises `WrongUsage` where none is found."""
+    """A fleet for which the map is LIVE; raises `WrongUsage` if none is found."""
     from pendula.fleet import compile_map
     from pendula.fleet.liveness.fleet_search import fitting_fleet
     from pendula.fleet.samples.scenes import FL_STD
 
     found = fitting_fleet(compile_map(source, [FL_STD]), FL_STD)
     if found is None:
-        raise WrongUsage(f"No fleet was found that can run on {source.map_id} for ever; try another --seed")
+        raise WrongUsage(f"No fleet was found for which {source.map_id} is LIVE; try another --seed")
     return found
 
 
@@ -185,14 +183,14 @@ def _source(scene: Scene, nodes: int | None, seed: int | None) -> "SourceMap":
 
 
 def _beside(graph: Path, scenario: Path) -> str:
-    """The graph as a scenario names it: seen from where the scenario lies."""
+    """The path of the graph relative to the scenario."""
     from os.path import relpath
 
     return Path(relpath(graph.absolute(), scenario.absolute().parent)).as_posix()
 
 
 def _write(target: Path, form: Any) -> None:
-    """Canonical members, one a line: these files are there to be edited."""
+    """Write one member per line, so that the files are easy to edit."""
     import msgspec
 
     from pendula.kernel.canonical import encode

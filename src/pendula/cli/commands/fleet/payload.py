@@ -1,4 +1,4 @@
-"""`pendula fleet payload`: whether a payload is what its contract says."""
+"""`pendula fleet payload`: check a payload against its contract."""
 
 from pathlib import Path
 from typing import Annotated
@@ -29,11 +29,11 @@ def payload(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Read a payload such as a RobotState and say whether it is one.
+    """Check a payload, such as a RobotState, against its contract.
 
-    Comments and names without quotes are read, as the printed examples have them. Of a saved answer of `GET robots` or
-    `GET lock-results` each payload of the list is checked. With --json the payload itself is
-    printed in canonical form. The contracts are in docs/reference/fleet-contracts.md.
+    JSON5 with comments and unquoted names is accepted. Of a saved answer of `GET robots` or `GET lock-results` each
+    payload is checked. With --json the payload is printed in canonical form. The contracts are in
+    docs/reference/fleet-contracts.md.
     """
     require("fleet")
     import sys
@@ -62,6 +62,6 @@ def payload(
     name = contract or contract_of(data)
     value = parse(name, data)
     if isinstance(value, RobotState):
-        # What can be read but not meant.
+        # Valid in form, but out of range.
         report_of(value)
     Output(json).result(value, lambda: f"{file} is a {name}.")

@@ -1,4 +1,4 @@
-"""What the compiler and the certificate say about a map, as one document for `compile` and `check`."""
+"""Findings and certificate of a map as one document, for `compile` and `check`."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from pendula.fleet import Certificate, CompiledMap, Finding
 
 MOST_IDS = 4
-# Facts of a finding that are no place.
+# Details of a finding that are not a place.
 _NO_PLACE = frozenset({"file", "path", "line", "column", "limit", "expected", "condition"})
 
 
 def place_of(finding: "Finding") -> str:
-    """Where: `file:line:column` of a document, or the ids that a finding names; `map` where it is about all of it."""
+    """`file:line:column` of a document, or the ids that a finding names; `map` without either."""
     facts = finding.details
     if "file" in facts:
         return f"{facts['file']}:{facts['line']}:{facts['column']}" if facts["line"] else str(facts["file"])
@@ -29,30 +29,30 @@ def _ids(value: Any) -> list[str]:
         return [value]
     if not isinstance(value, list | tuple):
         return []
-    named = [one for one in value if isinstance(one, str)]
-    return named if len(named) <= MOST_IDS else [*named[:MOST_IDS], f"and {len(named) - MOST_IDS} more"]
+    ids = [item for item in value if isinstance(item, str)]
+    return ids if len(ids) <= MOST_IDS else [*ids[:MOST_IDS], f"and {len(ids) - MOST_IDS} more"]
 
 
 def findings_form(findings: "Sequence[Finding]") -> list[dict[str, Any]]:
-    """Worst first, then code by code, the rarest first; each with its place and what to do about it."""
+    """Findings by severity, then by code, the rarest first; each with its place and remedy."""
     from pendula.fleet.model import as_json
 
-    return [{**as_json(one), "place": place_of(one), "remedy": one.remedy} for one in ranked(findings)]
+    return [{**as_json(finding), "place": place_of(finding), "remedy": finding.remedy} for finding in ranked(findings)]
 
 
 def ranked(findings: "Sequence[Finding]") -> "list[Finding]":
     from pendula.fleet import Severity
 
     order = list(Severity)
-    often = Counter((one.severity, one.code) for one in findings)
+    often = Counter((finding.severity, finding.code) for finding in findings)
     return sorted(
         findings,
-        key=lambda one: (
-            order.index(one.severity),
-            often[one.severity, one.code],
-            one.code.value,
-            one.message,
-            place_of(one),
+        key=lambda finding: (
+            order.index(finding.severity),
+            often[finding.severity, finding.code],
+            finding.code.value,
+            finding.message,
+            place_of(finding),
         ),
     )
 
@@ -60,7 +60,7 @@ def ranked(findings: "Sequence[Finding]") -> "list[Finding]":
 def severities(findings: "Sequence[Finding]") -> dict[str, int]:
     from pendula.fleet import Severity
 
-    return {severity.value: sum(one.severity is severity for one in findings) for severity in Severity}
+    return {severity.value: sum(finding.severity is severity for finding in findings) for severity in Severity}
 
 
 def sizes(site: "CompiledMap") -> dict[str, int]:
@@ -76,7 +76,7 @@ def sizes(site: "CompiledMap") -> dict[str, int]:
 
 
 def map_form(site: "CompiledMap", findings: "Sequence[Finding]", certificate: "Certificate | None") -> dict[str, Any]:
-    """A map in numbers and hashes, with its certificate where one was asked for."""
+    """Sizes and hashes of a map, with its certificate if there is one."""
     return {
         "mapId": site.map_id,
         "mapHash": site.map_hash,

@@ -27,7 +27,7 @@ class Refuge(StrEnum):
 
 
 class ScenarioUnmet(InputRefused):
-    """A run in which something came out otherwise than its scenario expects. Facts: `unmet`, the sentences."""
+    """A run that missed expectations of its scenario. Facts: `unmet`, the sentences."""
 
     code = "expectation_failed"
 
@@ -48,7 +48,7 @@ ScenarioArgument = Annotated[
     str,
     typer.Argument(
         metavar="SCENARIO",
-        help="A scenario: a YAML or JSON file, or the name of one that comes with Pendula.",
+        help="A scenario: a YAML or JSON file, or the name of a bundled one.",
         show_default=False,
     ),
 ]
@@ -56,7 +56,7 @@ SeedOption = Annotated[int | None, typer.Option(metavar="N", min=0, help="Random
 RefugeOption = Annotated[
     Refuge | None,
     typer.Option(
-        help="Whether everybody must always have a way to rest; off shows what happens without.", show_default="on"
+        help="Whether every truck must keep a way to rest; off shows what happens without.", show_default="on"
     ),
 ]
 
@@ -88,16 +88,15 @@ def run(
     refuge: RefugeOption = None,
     journal: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write every tick down here, for replay, why and export.", show_default=False),
+        typer.Option(metavar="DIR", help="Write a journal here, for replay, why and export.", show_default=False),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Run a scenario in virtual time, with a judge that watches every pose.
+    """Run a scenario in virtual time; an independent checker verifies every pose.
 
-    Says what was measured, which invariants were checked, and what came out otherwise than expected. The same scenario
-    and seed give the same digest. With --journal every tick is in a new journal, with the compiled map beside it and a
-    bundle for every incident. The exit code is 1 where an expectation did not come true, and 3 where the disk took only
-    a part of the journal.
+    Prints measurements, checked invariants and missed expectations. The same scenario and seed give the same digest.
+    With --journal every tick is in a new journal, with the compiled map beside it and a bundle for every incident. The
+    exit code is 1 if an expectation was missed, and 3 if the journal could not be written completely.
     """
     require("fleet")
     output = Output(json)
@@ -114,9 +113,9 @@ def run(
 
 @contextmanager
 def recorded(directory: Path | None) -> "Iterator[MakeApplier | None]":
-    """The way of a run through a journal in a directory, closed in the end; None where nothing is written down.
+    """Record a run to a journal in a directory; None without one.
 
-    Raises `JournalBroken` in the end where the disk took only a part of it: that stops no traffic, but is no journal.
+    Raises `JournalBroken` at the end if the journal is incomplete: a failing disk does not stop the run.
     """
     if directory is None:
         yield None
@@ -151,7 +150,7 @@ def why(
         ),
     ],
     robot: Annotated[
-        str | None, typer.Argument(metavar="ROBOT", help="The truck; or say --robot.", show_default=False)
+        str | None, typer.Argument(metavar="ROBOT", help="The truck; or use --robot.", show_default=False)
     ] = None,
     at: Annotated[
         int | None,
@@ -165,17 +164,17 @@ def why(
     ] = None,
     task: Annotated[
         str | None,
-        typer.Option(metavar="T", help="Ask about a task instead: what it waits for.", show_default=False),
+        typer.Option(metavar="T", help="Explain a task instead.", show_default=False),
     ] = None,
     seed: SeedOption = None,
     refuge: RefugeOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Say why a truck stands, or a task waits, at a moment of a scenario or a journal: the reason, who is in the way,
-    and the reasons of all in the chain to the root.
+    """Explain why a truck stands, or a task waits, at a time of a scenario or a tick of a journal: the reason, the
+    blocking truck, and the reasons of all trucks in the chain to the root.
 
-    For WAIT_SAFE_STATE also the cycle that the next grant, or the route, would have closed; a truck that is cut off
-    names the one that has failed and stands in its way.
+    For WAIT_SAFE_STATE also the cycle that the next grant, or the route, would close; for a truck that is cut off, the
+    failed truck in its way.
     """
     require("fleet")
     output = Output(json)
@@ -188,7 +187,7 @@ def why(
 
 
 def _one_asked(argument: str | None, option: str | None, task: str | None) -> dict[str, str]:
-    """The question: one truck or one task."""
+    """The truck or the task in question."""
     given = [one for one in (argument, option, task) if one is not None]
     if len(given) != 1:
         raise WrongUsage("Name one truck, as ROBOT or with --robot, or one --task", command="pendula fleet why")
@@ -196,7 +195,7 @@ def _one_asked(argument: str | None, option: str | None, task: str | None) -> di
 
 
 def _given(name: str, value: int | None, *others: object) -> int:
-    """The moment that a kind of source is asked for; what belongs to the other kind is refused."""
+    """The time or tick; raises `WrongUsage` if it is missing, or for options of the other kind of source."""
     if value is None or any(one is not None for one in others):
         kind = (
             "A journal takes --tick, and no --at, --seed or --refuge"
@@ -228,7 +227,7 @@ def _why_in_scenario(
 
 
 def require_moment(made: "Run", at: int) -> None:
-    """Raises `WrongUsage` for a time at which the scenario is over."""
+    """Raises `WrongUsage` for a time after the end of the scenario."""
     end = made.scenario.duration_ms
     if at > end:
         message = f"--at {at} is {at / 1000:g} s, and the scenario ends at {end / 1000:g} s"
@@ -242,7 +241,7 @@ def _require_robot(asked: dict[str, str], engine: "FleetEngine", where: str) -> 
 
 
 def _answer(engine: "FleetEngine", asked: dict[str, str]) -> dict[str, Any]:
-    """The facts, the sentence, and of all others in the chain why they stand, where there are any."""
+    """The facts and the sentence, and those of the others in the chain."""
     reason = engine.why(asked)
     if reason.code == "unknown_task":
         raise UnknownTask(f"At that moment there is no open task {asked['task']!r}", taskId=asked["task"])
@@ -255,21 +254,21 @@ def _answer(engine: "FleetEngine", asked: dict[str, str]) -> dict[str, Any]:
 
 
 def run_of(name: str, seed: int | None, refuge: Refuge | None, make_applier: "MakeApplier | None" = None) -> "Run":
-    """A scenario ready to run, with what the command line says over what its file says."""
+    """A scenario ready to run; options override its file."""
     from msgspec.structs import replace
 
     from pendula.fleet.scenarios import Run
 
-    told = scenario_of(name)
+    scenario = scenario_of(name)
     if seed is not None:
-        told = replace(told, seed=seed)
+        scenario = replace(scenario, seed=seed)
     if refuge is not None:
-        told = replace(told, traffic=replace(told.traffic, refuge=refuge is Refuge.ON))
-    return Run(told, make_applier=make_applier)
+        scenario = replace(scenario, traffic=replace(scenario.traffic, refuge=refuge is Refuge.ON))
+    return Run(scenario, make_applier=make_applier)
 
 
 def scenario_of(name: str) -> "Scenario":
-    """The scenario of a file, or one of those that come with Pendula."""
+    """The scenario of a file, or a bundled one."""
     from pendula.documents import read_file
     from pendula.fleet.scenarios import read_scenario, shipped, shipped_names
 
@@ -290,8 +289,8 @@ def scenario_of(name: str) -> "Scenario":
 
 
 def no_journal(file: Path) -> None:
-    """Raises `WrongUsage` for a directory where a scenario or a map is wanted."""
+    """Raises `WrongUsage` for a directory instead of a scenario or a map."""
     if file.is_dir():
         others = "pendula fleet why, replay, export and incidents take one"
-        instead = "nothing draws a moment of it: draw one of its scenario with --at, or look at it on the page"
+        instead = "to draw a tick of it, draw its scenario with --at, or open it on the page"
         raise WrongUsage(f"{file} is a directory; if it is a journal, {others}; {instead}", path=str(file))

@@ -1,4 +1,4 @@
-"""What people see of a map: its numbers, its findings with their remedies, its certificate."""
+"""Results of the commands as tables: maps with findings and certificate, runs, reasons, replays, incidents."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -24,7 +24,6 @@ _NOUNS = {"ERROR": "error", "WARN": "warning", "INFO": "note"}
 
 
 def compiled(form: Mapping[str, Any]) -> "RenderableType":
-    """What was written, and what is to be said about it."""
     pairs = [
         ("map", form["mapId"]),
         ("written", f"{form['file']}, {form['bytes']} bytes"),
@@ -44,7 +43,7 @@ def compiled(form: Mapping[str, Any]) -> "RenderableType":
 
 
 def checked(form: Mapping[str, Any], sizes: Mapping[str, int] | None, *, asked: bool) -> "RenderableType":
-    """The findings, the certificate or why there is none, and one line at the end."""
+    """The findings, the certificate or why there is none, and a summary line."""
     parts: list[RenderableType] = []
     if form["findings"]:
         parts.append(findings(form["findings"]))
@@ -53,20 +52,19 @@ def checked(form: Mapping[str, Any], sizes: Mapping[str, int] | None, *, asked: 
         parts.append(_certificate(form["certificate"]))
     elif asked:
         parts.append(Text("No certificate: fix the errors first."))
-    told = "cannot be used" if not form["sound"] else "is sound"
-    held = "" if sizes is None else f" {_sizes(sizes)};"
-    parts.append(Text(f"{form['file']} {told}:{held} {_severities(form['severities'])}."))
+    verdict = "cannot be used" if not form["sound"] else "is sound"
+    counts = "" if sizes is None else f" {_sizes(sizes)};"
+    parts.append(Text(f"{form['file']} {verdict}:{counts} {_severities(form['severities'])}."))
     return Group(*parts)
 
 
 def findings(forms: Sequence[Mapping[str, Any]]) -> "RenderableType":
-    """Code by code: the worst first, of those the rarest; words are never split. What is said of several places in
-    the same words is one row with all of them. A code that comes up often shows some of its findings and says how many
-    more there are."""
+    """Findings by severity and code, the rarest code first. Equal findings at several places share a row. A frequent
+    code shows only some of its findings and the number of the others."""
     rows: list[Sequence[str | Text]] = []
     hidden = 0
     for (_, code), group in groupby(forms, key=lambda one: (one["severity"], one["code"])):
-        alike = _said_alike(list(group))
+        alike = _by_text(list(group))
         shown = alike if len(alike) <= MOST_A_CODE else alike[: MOST_A_CODE - 1]
         for one, places in shown:
             severity = Text(one["severity"], style=STYLES[one["severity"]])
@@ -79,11 +77,11 @@ def findings(forms: Sequence[Mapping[str, Any]]) -> "RenderableType":
             hidden += left
             rows.append(("", code, f"and {left} more", "", ""))
     drawn = table(("severity", "code", "where", "what", "what to do"), rows)
-    return Group(drawn, Text("--json tells all")) if hidden else drawn
+    return Group(drawn, Text("--json lists all")) if hidden else drawn
 
 
-def _said_alike(forms: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], list[str]]]:
-    """The first finding of all that say the same, with their places."""
+def _by_text(forms: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], list[str]]]:
+    """Findings with equal texts, the first of each with all their places."""
     alike: dict[tuple[str, str], tuple[Mapping[str, Any], list[str]]] = {}
     for one in forms:
         alike.setdefault((one["message"], one["remedy"]), (one, []))[1].append(one["place"])
@@ -91,7 +89,7 @@ def _said_alike(forms: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, A
 
 
 def ran(form: Mapping[str, Any]) -> "RenderableType":
-    """What a run came to: tasks, waiting, invariants, and what came out otherwise than expected."""
+    """The result of a run: tasks, waits, invariants, and missed expectations."""
     metrics, tasks = form["metrics"], form["tasks"]
     stood = ", ".join(f"{code} {ms / 1000:.1f} s" for code, ms in metrics["waitMsByReason"].items())
     least = metrics["minEnvelopeDistanceMm"]
@@ -99,23 +97,23 @@ def ran(form: Mapping[str, Any]) -> "RenderableType":
         ("scenario", f"{form['scenario']}, seed {form['seed']}, {form['simulatedMs'] / 1000:.0f} s"),
         ("tasks", f"{tasks['done']} done, {tasks['open']} open; {metrics['tasksPerHour']} an hour"),
         ("longest wait", f"{metrics['longestWaitMs'] / 1000:.1f} s"),
-        ("stood", stood or "nobody waited or was stopped"),
-        ("nearest envelopes", "nobody came near another" if least is None else f"{least / 1000} m apart"),
+        ("stood", stood or "no truck waited or was stopped"),
+        ("nearest envelopes", "no two trucks came near each other" if least is None else f"{least / 1000} m apart"),
         ("alerts", ", ".join(metrics["alerts"]) or "none"),
         ("invariants", ", ".join(f"{name} {one['violations']}" for name, one in form["invariants"].items())),
         ("digest", form["digest"]),
     ]
     parts: list[RenderableType] = [facts(pairs)]
-    told = [*_stretches(form["violations"]), *_not_kept(form)]
-    told += [f"{one['atMs']} ms, {one['incidentId']}: {one['message']}" for one in form["incidents"]]
-    parts += [Text(one) for one in told[:MOST_ROWS]]
+    lines = [*_stretches(form["violations"]), *_not_kept(form)]
+    lines += [f"{one['atMs']} ms, {one['incidentId']}: {one['message']}" for one in form["incidents"]]
+    parts += [Text(line) for line in lines[:MOST_ROWS]]
     parts += [
-        Text(f"{one['atMs']} ms, {one['type']} ({one['actionId']}) was refused: {one['message']} ({one['code']})")
+        Text(f"{one['atMs']} ms, {one['type']} ({one['actionId']}) was rejected: {one['message']} ({one['code']})")
         for one in form.get("refusedActions", ())[:MOST_ROWS]
     ]
     parts += [Text(f"not as expected: {sentence}", style="bold red") for sentence in form["unmet"]]
     if not form["unmet"]:
-        parts.append(Text("Everything came out as expected.", style="bold green"))
+        parts.append(Text("All expectations were met.", style="bold green"))
     return Group(*parts)
 
 
@@ -125,12 +123,12 @@ def reason(form: Mapping[str, Any]) -> "RenderableType":
         at = f"{form['taskId']} at {form['atMs'] / 1000:.1f} s"
         return facts([("task", f"{at}, {form['state']}"), ("in words", form["sentence"]), *_because(form)])
     if form["reasonCode"] is None:
-        return Text(f"{form['robotId']} does not wait for anybody. {form['sentence']}")
+        return Text(f"{form['robotId']} does not wait. {form['sentence']}")
     blockers = [one for one in (form["blockerRobotId"], form["blockerResourceId"]) if one]
     pairs = [
         ("truck", f"{form['robotId']} at {form['atMs'] / 1000:.1f} s"),
         ("reason", f"{form['reasonCode']} ({form['holdReason']}), for {form['waitMs'] / 1000:.1f} s"),
-        ("in the way", ", ".join(blockers) or "nobody"),
+        ("in the way", ", ".join(blockers) or "none"),
         ("chain", " waits for ".join(form["chain"])),
         ("in words", form["sentence"]),
         *_because(form),
@@ -141,12 +139,11 @@ def reason(form: Mapping[str, Any]) -> "RenderableType":
 
 
 def _because(form: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The sentences of the others in the chain, to the root."""
+    """The sentences of the other trucks in the chain, to the root."""
     return [("" if number else "because", one["sentence"]) for number, one in enumerate(form.get("because", ()))]
 
 
 def replayed(form: Mapping[str, Any]) -> "RenderableType":
-    """What a replay found."""
     pairs = [
         ("ticks", f"{form['firstTick']} to {form['lastTick']}, {form['ticks']} in all"),
         ("trucks", ", ".join(form["robots"])),
@@ -158,14 +155,14 @@ def replayed(form: Mapping[str, Any]) -> "RenderableType":
         pairs.append(("missing", form["missing"]))
     first = form["firstDifference"]
     if first is None:
-        return Group(facts(pairs), Text("Every tick came out as it was recorded.", style="bold green"))
+        return Group(facts(pairs), Text("Every tick matches its record.", style="bold green"))
     pairs += [("tick", str(first["tick"])), ("truck", first["robotId"] or "-"), ("field", first["field"])]
     pairs += [("recorded", str(first["recorded"])), ("computed", str(first["computed"]))]
     return Group(facts(pairs), Text("DIFFERENT", style="bold red"))
 
 
 def versus(form: Mapping[str, Any]) -> "RenderableType":
-    """Two sets of parameters beside each other."""
+    """Two sets of parameters side by side."""
     first = form["first"]
     head = [
         ("ticks", f"{form['ticks']}, {form['ticksThatDiffer']} of them differ"),
@@ -178,12 +175,12 @@ def versus(form: Mapping[str, Any]) -> "RenderableType":
         a, b = (form[side]["waitMsByReason"].get(code, 0) for side in "ab")
         rows.append((f"stood, {code}", f"{a} ms", f"{b} ms"))
     rows += [(f"differ in {name}", "", str(count)) for name, count in form["differences"].items()]
-    told = [facts(head), table(("", "a, as recorded", "b"), rows)]
-    return Group(*told) if first is None else Group(*told, Text(_ONE_DROVE))
+    parts = [facts(head), table(("", "a, as recorded", "b"), rows)]
+    return Group(*parts) if first is None else Group(*parts, Text(_SAME_REPORTS))
 
 
 def incidents(form: Mapping[str, Any]) -> "RenderableType":
-    """Incidents of a journal, and the bundles that were made of them."""
+    """Incidents of a journal, and the bundles written for them."""
     if not form["incidents"]:
         return Text("There were no incidents.")
     rows = [
@@ -199,7 +196,7 @@ _MEASURED = ("I-2", "I-7")
 
 
 def _stretches(violations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A rule that the same trucks break moment after moment is told once, with how often and until when."""
+    """Consecutive violations of a rule by the same trucks as one line, with their number and end."""
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for one in violations:
         invariant, message = one["invariant"], one["message"]
@@ -212,7 +209,7 @@ def _stretches(violations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _not_kept(form: Mapping[str, Any]) -> Iterator[str]:
-    """How often rules were broken in truth, where a result has only the first of it."""
+    """The numbers of violations, if the result lists only the first of them."""
     broken = {name: one["violations"] for name, one in form["invariants"].items() if one["violations"]}
     total, kept = sum(broken.values()), len(form["violations"])
     if total > kept:
@@ -223,9 +220,9 @@ def _not_kept(form: Mapping[str, Any]) -> Iterator[str]:
 _FIGURES = ("grants", "stops", "refusedRoutes", "alerts", "tasksDone")
 
 
-_ONE_DROVE = (
-    "The trucks drove as a told them, and b heard the same reports: b's figures say what it would have decided in each "
-    "moment, not where that would have led. For that, run a scenario with both."
+_SAME_REPORTS = (
+    "The trucks followed the commands of a, and b got the same reports: its figures show what it would have decided in "
+    "each tick, not where that would have led. To compare that, run a scenario with both."
 )
 
 
@@ -269,7 +266,7 @@ def _sizes(sizes: Mapping[str, int]) -> str:
 
 
 def state(snapshot: "TickSnapshot") -> "RenderableType":
-    """Trucks with what they were granted, the lanes that are held or waited for, and locked nodes."""
+    """Trucks with their grants, lanes that are held or waited for, and locked nodes."""
     results = {result.robotId: result for result in snapshot.lockResults}
     trucks = [_truck(robot, results[robot.robotId]) for robot in snapshot.robots]
     missing = [name for name in results if name not in {robot.robotId for robot in snapshot.robots}]
@@ -278,7 +275,7 @@ def state(snapshot: "TickSnapshot") -> "RenderableType":
         table(("truck", "status", "task", "at", "speed", "hold", "blocked by", "may drive to"), trucks),
     ]
     if missing:
-        parts.append(Text(f"Never heard: {', '.join(missing)}"))
+        parts.append(Text(f"Never reported: {', '.join(missing)}"))
     parts.append(table(("lane", "direction", "held by", "queue"), list(_lanes(snapshot.locks))))
     parts.append(table(("node", "locked by", "radius"), [_node(lock) for lock in snapshot.locks.nodeLocks]))
     return Group(*parts)
@@ -313,12 +310,12 @@ def _node(lock: Any) -> tuple[str, ...]:
 
 
 def _severities(severities: Mapping[str, int]) -> str:
-    told = [counted(count, _NOUNS[name]) for name, count in severities.items() if count]
-    return ", ".join(told) or "no findings"
+    texts = [counted(count, _NOUNS[name]) for name, count in severities.items() if count]
+    return ", ".join(texts) or "no findings"
 
 
 def tuned(form: Mapping[str, Any]) -> "RenderableType":
-    """A row for every combination, the best one marked, and what is to be said of trucks and map."""
+    """A row for every combination, the best one marked, and recommendations."""
     best = form["best"]
     rows = [
         (
@@ -337,7 +334,7 @@ def tuned(form: Mapping[str, Any]) -> "RenderableType":
     if form["directions"]:
         parts.append(Text(f"- the best one prefers these directions: {', '.join(form['directions'])}"))
     if best is not None and not form["oneWayMatters"] and any(row["oneWayMilli"] for row in form["rows"]):
-        parts.append(Text("- its streams leave no lane two directions to choose from: --one-way 0 is enough"))
+        parts.append(Text("- no lane has a choice of directions for these streams: --one-way 0 is enough"))
     if best is None:
         parts.append(Text(f"No combination was acceptable: {_instead(form['rows'])}."))
     return Group(*parts)
@@ -348,13 +345,13 @@ _CODE = regex(r"[A-Z]+(?:_[A-Z]+)+")
 
 
 def _refused_for(sentence: str) -> str:
-    """In a word why a combination may not run at all."""
+    """A short reason why a combination cannot run."""
     code = _CODE.search(sentence)
     return "not LIVE" if code is None or code[0] == _NOT_LIVE else code[0]
 
 
 def _instead(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What would help, by why the rows are not acceptable."""
+    """What to try, by why the rows are not acceptable."""
     refused = {_refused_for(row["refused"]) for row in rows if row["refused"] is not None}
     ways = []
     if any(row["refused"] is None and not row["violations"] for row in rows):
@@ -362,5 +359,5 @@ def _instead(rows: Sequence[Mapping[str, Any]]) -> str:
     if any(row["refused"] is None for row in rows) or "not LIVE" in refused:
         ways.append("try fewer trucks")
     if refused - {"not LIVE"}:
-        ways.append(f"correct what may not run at all ({', '.join(sorted(refused - {'not LIVE'}))})")
+        ways.append(f"fix the combinations that cannot run ({', '.join(sorted(refused - {'not LIVE'}))})")
     return ", or ".join(ways)

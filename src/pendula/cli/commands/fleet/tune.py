@@ -1,4 +1,4 @@
-"""`pendula fleet tune`: how many trucks, how strongly one-way, which parameters give the most tasks an hour."""
+"""`pendula fleet tune`: the number of trucks, one-way preference and parameters with the most tasks per hour."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,7 +35,7 @@ def tune(
     scenario: ScenarioArgument,
     trucks: Annotated[
         str | None,
-        typer.Option(metavar="N-M", help="How many trucks: 3, 2-6 or 2,4,6.", show_default="1 to all"),
+        typer.Option(metavar="N-M", help="Numbers of trucks: 3, 2-6 or 2,4,6.", show_default="1 to all"),
     ] = None,
     one_way: Annotated[
         str,
@@ -47,29 +47,29 @@ def tune(
         list[str] | None,
         typer.Option(
             metavar="NAME=V1,V2,…",
-            help="A parameter of traffic (docs/reference/fleet-parameters.md has all) and its values; may be repeated, "
-            "all are combined.",
+            help="A parameter of traffic (see docs/reference/fleet-parameters.md) and its values; may be repeated; all "
+            "combinations run.",
             show_default=False,
         ),
     ] = None,
     minutes: Annotated[int, typer.Option(metavar="T", min=1, max=10_000, help="Simulated minutes of each run.")] = 20,
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds for each combination.")] = 1,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Seeds for each combination.")] = 1,
     longest_wait: Annotated[
-        int, typer.Option(metavar="S", min=1, help="No truck may wait longer than this many seconds at a stretch.")
+        int, typer.Option(metavar="S", min=1, help="Longest acceptable wait of a truck, in seconds.")
     ] = 320,
     workers: WorkersOption = None,
     dask: DaskOption = None,
     svg: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw throughput over trucks into this file.", show_default=False),
+        typer.Option(metavar="FILE", help="Draw throughput over trucks to this file.", show_default=False),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Find how many trucks, which one-way preference and which parameters give the most tasks an hour.
+    """Find the number of trucks, one-way preference and parameters with the most tasks per hour.
 
-    Every combination runs in virtual time, on processes or on a Dask cluster, with the streams of the scenario made
-    endless. The best has the most tasks of those in which nobody waits longer than --longest-wait. Says what the map
-    itself should change: stations that are always busy, places for which trucks wait, fleets it has no rest for.
+    Every combination runs in virtual time, in processes or on a Dask cluster, with endless streams. The best one has
+    the most tasks among those where no truck waits longer than --longest-wait. The output also names weak points of the
+    map: stations that are always busy, places that trucks wait for, fleets without enough rest nodes.
     """
     require("fleet")
     require_folder(svg)
@@ -78,34 +78,36 @@ def tune(
     from pendula.spreading import Where
 
     output = Output(json)
-    told = scenario_of(scenario)
-    trials = _trials(told, trucks, one_way, vary, seeds)
+    loaded = scenario_of(scenario)
+    trials = _trials(loaded, trucks, one_way, vary, seeds)
     with output.progress("runs", len(trials)) as advance:
         where = Where(workers or cores(), dask)
-        figures = tried(told, trials, minutes * MINUTE_MS, where, advance)
+        figures = tried(loaded, trials, minutes * MINUTE_MS, where, advance)
     outcome = outcome_of(trials, figures, longest_wait * 1000)
-    form = {"scenario": told.name, "minutes": minutes, "seeds": seeds, **outcome.form()}
-    form |= _one_way(told, trials, outcome)
+    form = {"scenario": loaded.name, "minutes": minutes, "seeds": seeds, **outcome.form()}
+    form |= _one_way(loaded, trials, outcome)
     output.result(form, lambda: tables_of("fleet").tuned(form))
     if svg is not None:
-        write_whole(svg, throughput_svg(outcome, told.name).encode())
+        write_whole(svg, throughput_svg(outcome, loaded.name).encode())
 
 
-def _one_way(told: "Scenario", trials: "list[Trial]", outcome: "Outcome") -> dict[str, Any]:
-    """Which directions the best combination prefers, and whether the map leaves any choice of them."""
+def _one_way(scenario: "Scenario", trials: "list[Trial]", outcome: "Outcome") -> dict[str, Any]:
+    """The directions that the best combination prefers, and whether the map has a choice."""
     from pendula.fleet.runs.tuning import preferred_edges
 
     best, strongest = outcome.best, max(one.one_way_milli for one in trials)
-    edges = () if best is None else preferred_edges(told, best.trucks, best.one_way_milli or strongest)
+    edges = () if best is None else preferred_edges(scenario, best.trucks, best.one_way_milli or strongest)
     preferred = list(edges) if best is not None and best.one_way_milli else []
     return {"directions": preferred, "oneWayMatters": bool(edges)}
 
 
-def _trials(told: "Scenario", trucks: str | None, one_way: str, vary: list[str] | None, seeds: int) -> "list[Trial]":
-    """What is tried; a combination that makes no sense is wrong usage."""
+def _trials(
+    scenario: "Scenario", trucks: str | None, one_way: str, vary: list[str] | None, seeds: int
+) -> "list[Trial]":
+    """The combinations; raises `WrongUsage` for an invalid one."""
     from pendula.fleet.runs.tuning import InvalidTrial, trials_of
 
-    counts = range(1, len(told.robots) + 1) if trucks is None else _numbers("--trucks", trucks)
+    counts = range(1, len(scenario.robots) + 1) if trucks is None else _numbers("--trucks", trucks)
     grid: dict[str, list[str]] = {}
     for text in vary or ():
         name, equals, values = text.partition("=")
@@ -113,7 +115,7 @@ def _trials(told: "Scenario", trucks: str | None, one_way: str, vary: list[str] 
             raise WrongUsage(f"--vary {text!r} is not of the form NAME=V1,V2", option=text)
         grid[name.strip()] = values.split(",")
     try:
-        return trials_of(told, list(counts), _numbers("--one-way", one_way), grid, range(seeds))
+        return trials_of(scenario, list(counts), _numbers("--one-way", one_way), grid, range(seeds))
     except InvalidTrial as refused:
         raise WrongUsage(refused.message, **refused.details) from None
 
