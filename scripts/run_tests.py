@@ -91,7 +91,7 @@ PARTS = (
     Part("server", 45, ("server", "cli", "docs", "wheel", "setup"), campaign=60),
     Part("specifications", 16, ("specifications",), campaign=40),
     # One browser at a time: two would wait for each other's frames on a small machine.
-    Part("browser", 40, ("browser",), workers=0),
+    Part("browser", 40, ("browser",), workers=0, campaign=60),
 )
 MUTATIONS = ROOT / "tests/mutations/run.py"
 
@@ -156,7 +156,8 @@ def run_part(part: Part, machine: Machine, mode: Mode, workers: int | None) -> b
     if part.name == "mutations":
         return machine.run(sys.executable, str(MUTATIONS))
     at_a_time = part.workers if workers is None else min(workers, part.workers)
-    options = ["-n", str(at_a_time), "--not-run", str(NOTED)]
+    # Neighbours share fixtures and caches: they stay on one worker as long as the other one has tests of its own.
+    options = ["-n", str(at_a_time), "--not-run", str(NOTED), "--dist", "worksteal"]
     if "COVERAGE_FILE" in machine.environ:
         options += ["--cov=pendula", "--cov-append", "--cov-report="]
     if mode in (Mode.CAMPAIGN, Mode.LONG):

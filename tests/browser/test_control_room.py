@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Serve, Watched, open_live
+from tests.campaigns import campaign_after
 
 
 def test_the_page_opens_with_its_schedulers_and_without_console_errors(demo: str, watched: Watched) -> None:
@@ -266,7 +267,7 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(demo: str, watched: Watched
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-@pytest.mark.parametrize("width", [320, 390, 880])
+@pytest.mark.parametrize("width", campaign_after(1, [320, 390, 880]))
 def test_nothing_overlaps_the_brand_on_a_narrow_screen(demo: str, watched: Watched, width: int) -> None:
     page = watched.page
     page.set_viewport_size({"width": width, "height": 844})

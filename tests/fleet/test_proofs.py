@@ -50,6 +50,7 @@ def count_of(*folders: str) -> int:
     )
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-TEST-1")
 def test_unit_tests_outnumber_integration_tests_and_those_outnumber_runs() -> None:
     runs, together = count_of(*SCENARIOS), count_of(*INTEGRATION)

@@ -34,6 +34,7 @@ from pendula.fleet.tasks.model import (
     TaskSubmitted,
 )
 from pendula.kernel.canonical import Json, decode, encode
+from tests.campaigns import campaign_except
 from tests.fleet.compiler.test_validation import aisle_of_stations, crowded, narrow, no_way_out, parked_on_the_way
 
 NAMES = ("pose-jump", "hall", "triangle-8")
@@ -194,7 +195,7 @@ def finding_texts(sites: list[CompiledMap]) -> set[str]:
     return {text for site in sites for finding in site.findings for text in (finding.message, finding.remedy)}
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=campaign_except(("pose-jump", "triangle-8"), NAMES))
 def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Sample, list[str]]:
     name = request.param
     made = Sample(name, tmp_path_factory.mktemp(name) / "journal")

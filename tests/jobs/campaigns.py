@@ -24,7 +24,7 @@ from pendula.jobs.worker.effects import Transaction, once
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import PendulaError
 from tests.jobs.crashing import TRIES, counting, fast, forked, store_of
-from tests.waiting import status_of
+from tests.waiting import SECONDS, status_of
 
 Effect = Callable[[Transaction], Json]
 EFFECT_SECONDS = 0.3
@@ -213,9 +213,17 @@ def commits_seen(folder: Path) -> int:
         return int(look.execute("SELECT coalesce(max(n), 0) FROM audit").fetchone()[0])
 
 
-def until_written(folder: Path, more: int, seconds: float = 30) -> None:
+def until_written(folder: Path, more: int, seconds: float = SECONDS) -> None:
     """Wait until the trail has `more` further events, so until the store serves a caller."""
     goal, until = commits_seen(folder) + more, time.monotonic() + seconds
     while commits_seen(folder) < goal:
         assert time.monotonic() < until, "no process writes any more"
+        time.sleep(0.005)
+
+
+def until_effects(folder: Path, seconds: float = SECONDS) -> None:
+    """Wait until an effect is committed."""
+    until = time.monotonic() + seconds
+    while effects(folder) == 0:
+        assert time.monotonic() < until, "no worker commits an effect"
         time.sleep(0.005)

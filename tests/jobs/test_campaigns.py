@@ -32,12 +32,13 @@ from tests.jobs.campaigns import (
     commits_seen,
     effects,
     ended,
+    until_effects,
     until_written,
     workers,
 )
 from tests.jobs.crashing import assert_sound, fast, forked, made, scheduler, store_of
 
-SHORT_SECONDS, LONG_SECONDS = 4.0, 120.0
+SHORT_SECONDS, LONG_SECONDS = 2.0, 120.0
 INTERRUPTS, LONG_INTERRUPTS = 200, 2000
 
 
@@ -62,6 +63,8 @@ def test_misbehaving_effects_do_not_disturb_good_ones(tmp_path: Path, seconds: f
 
     with workers(folder, 3, threads=4, bad=0.5):
         time.sleep(seconds)
+        until_written(folder, 10)
+        until_effects(folder)
 
     assert_sound(folder)
     assert assert_nothing_answered_is_lost(folder) > 0
@@ -192,6 +195,7 @@ def test_clock_jumps_in_every_process_break_nothing(tmp_path: Path, seconds: flo
 
     with workers(folder, 4, clock=Jumping(os.getpid())):
         time.sleep(seconds)
+        until_written(folder, 10)
 
     assert_sound(folder)
     assert assert_nothing_answered_is_lost(folder) > 0

@@ -85,6 +85,7 @@ def without(features: list[str], **more: str) -> "subprocess.Popen[str]":
     return started(NPY_DISABLE_CPU_FEATURES=" ".join(features), **more) if features else started(**more)
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-MAP-18")
 def test_neither_processor_nor_hash_seed_nor_threads_make_a_difference() -> None:
     features = optional_features()

@@ -37,6 +37,7 @@ def cleared(run: Run) -> None:
     run.act(OperatorAction("1.0.0", f"op-{run.now_ms}", run.now_ms, "anna", "CLEAR_FAULT", "I see it", robotId="R1"))
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-FAIL-6", "FLT-RTP-10")
 def test_a_truck_that_has_turned_leaves_its_disc_though_another_one_has_rolled_into_it() -> None:
     run = rolled_into_the_disc(turned=True)

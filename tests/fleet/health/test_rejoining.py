@@ -118,6 +118,7 @@ def test_what_has_to_move_is_named_where_another_truck_is_beside_the_line() -> N
     assert (cleared.code, relocated.code) == ("NOTHING_TO_CLEAR", "PLACE_HELD")
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-FAIL-11")
 def test_relocating_a_truck_beside_its_line_that_jumped_there_sends_it_back() -> None:
     run = under_way("near-lanes-apart")

@@ -23,6 +23,7 @@ from pendula.fleet.samples.scenes import FL_STD, Sketch, spur
 from pendula.fleet.trucks.envelope import envelope_of
 from pendula.fleet.trucks.profiles import hash_of
 from pendula.kernel.canonical import digest_bytes, encode
+from tests.campaigns import campaign_after
 from tests.fleet.documents import GOLDEN
 from tests.fleet.sites import scene
 
@@ -72,7 +73,7 @@ TOO_MUCH: list[tuple[Callable[[], SourceMap], Code, str]] = [
 
 
 @pytest.mark.req("FLT-MAP-15", "FLT-PERF-3")
-@pytest.mark.parametrize(("make", "code", "words"), [*TOO_MUCH, SLOW])
+@pytest.mark.parametrize(("make", "code", "words"), [*TOO_MUCH, *campaign_after(0, [SLOW])])
 def test_an_exceeded_limit_has_a_message(make: Callable[[], SourceMap], code: Code, words: str) -> None:
     report = examine(make(), [FL_STD])
 

@@ -75,6 +75,7 @@ def holds(run: Run, name: str) -> bool:
     return not shut_of(run.site, name).resources.isdisjoint(run.traffic.records[0].keeps)
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-PLAN-8", "FLT-PLAN-10")
 def test_a_truck_goes_round_a_lane_that_is_closed_before_it() -> None:
     run = two_ways(2_000)

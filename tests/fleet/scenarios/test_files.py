@@ -102,6 +102,7 @@ def test_the_node_of_a_crossing_never_has_two_holders(name: str) -> None:
     assert most == (0 if name == "crossing" else 1)
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-TEST-43")
 def test_a_run_has_the_same_digest_under_another_hash_seed() -> None:
     code = "from pendula.fleet.scenarios import *; print(Run(shipped('crossing')).run(20000).form['digest'])"

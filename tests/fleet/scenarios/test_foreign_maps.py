@@ -8,7 +8,7 @@ from tests.fleet.foreign_maps import READERS, live_scenario
 
 
 @pytest.mark.req("FLT-OSC-10", "FLT-OSC-9")
-@pytest.mark.parametrize("name", campaign_after(2, READERS))
+@pytest.mark.parametrize("name", campaign_after(1, READERS))
 def test_trucks_in_ordinary_traffic_on_a_foreign_map_do_not_swing(name: str) -> None:
     run = Run(live_scenario(name, seed=0, trucks=5, minutes=4))
 

@@ -7,9 +7,18 @@ from pendula.fleet.simulator.faults import Fault
 from tests.campaigns import campaign_after
 from tests.fleet.scenarios.getting_over import KINDS, Trouble, drawn, left_standing
 
+# Trucks wait for minutes of simulated time.
+SLOW = (FaultKind.FAULT, FaultKind.LATE_ACKS, FaultKind.OFFLINE, FaultKind.OVERRUN)
+
 
 @pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-10", "FLT-LIVE-9")
-@pytest.mark.parametrize("seed", range(len(KINDS)), ids=[one.value for one in KINDS])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(seed, id=kind.value, marks=pytest.mark.campaign if kind in SLOW else ())
+        for seed, kind in enumerate(KINDS)
+    ],
+)
 def test_all_trucks_continue_after_a_fault_or_wait_for_an_operator(seed: int) -> None:
     assert list(left_standing(drawn(seed))) == []
 

@@ -67,6 +67,7 @@ def test_a_truck_rejoins_once_the_others_can_reach_their_rests() -> None:
     assert (lost, run.traffic.records[0].stop_code) == (Stop.OFFLINE, None)
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7", "FLT-FAIL-11")
 @pytest.mark.parametrize(
     "seed",
@@ -139,6 +140,7 @@ def test_a_truck_that_is_assumed_slightly_ahead_can_still_stop() -> None:
     assert failures(case, watched) == ()
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-FAIL-1", "FLT-TEST-41")
 def test_nothing_collides_where_trucks_get_stuck_and_roll_over_their_stop_lines() -> None:
     found = [failures(faulty(seed, 5, 45_000, GRAVE)) for seed in range(300, 306)]

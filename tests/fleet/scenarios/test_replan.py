@@ -68,6 +68,7 @@ def replanned(seed: int = 0, *troubles: Fault) -> tuple[Run, Retraction]:
     return run, given
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-RES-13", "FLT-EVO-6", "FLT-TEST-48")
 def test_a_truck_replanned_in_mid_lane_releases_the_spur_after_its_acknowledgement() -> None:
     run, given = replanned()

@@ -92,6 +92,7 @@ def test_a_truck_that_cannot_leave_its_way_to_rest_follows_it_and_returns_the_ta
     )
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-LIVE-14")
 def test_a_merely_promised_way_to_rest_causes_no_expensive_detour() -> None:
     first = TaskOrder("first", "WEST", "EAST", 0, ("R1",))

@@ -128,9 +128,7 @@ def test_a_map_in_the_place_of_a_scenario_is_called_a_map(pendula: Pendula, tmp_
 
 
 def test_why_of_a_truck_that_drives_says_what_it_does(pendula: Pendula) -> None:
-    assert pendula("fleet", "why", "arrival", "R1", "--at", "5000").out == (
-        "R1 does not wait. R1 is on its way.\n"
-    )
+    assert pendula("fleet", "why", "arrival", "R1", "--at", "5000").out == ("R1 does not wait. R1 is on its way.\n")
 
 
 @pytest.mark.req("FLT-FAIL-11")

@@ -39,6 +39,7 @@ def test_every_trial_has_a_row_and_the_best_is_one_of_them(pendula: Pendula, sma
     assert picture.read_text().startswith("<svg")
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-LIVE-11", "FLT-LIVE-14")
 def test_the_directions_that_the_best_one_prefers_are_named(pendula: Pendula, tmp_path: Path) -> None:
     scenario = tmp_path / "hall.yaml"

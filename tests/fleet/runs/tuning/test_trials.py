@@ -62,6 +62,7 @@ def test_what_cannot_be_tried_is_refused(trucks: tuple[int, ...], grid: dict[str
         trials_of(BOTH, trucks, (0,), grid, (0,))
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-LIVE-11")
 def test_two_processes_come_to_the_same_figures_as_one() -> None:
     trials = trials_of(BOTH, (1, 2), (0,), {}, (0,))
