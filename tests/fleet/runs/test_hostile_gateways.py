@@ -612,7 +612,7 @@ def test_a_name_that_no_truck_can_have_is_dropped_and_everybody_else_is_heard(tm
 def test_what_a_journal_could_not_give_back_is_not_decided_upon(tmp_path: Path, event: Any, action: Any) -> None:
     live = Live(tmp_path / "j")
     live.tick(3)
-    with pytest.raises(WrongUsage, match="no tick that can be written down"):
+    with pytest.raises(WrongUsage, match="The tick cannot be encoded"):
         live.manager.tick([one for one in [event] if one is not None], [one for one in [action] if one is not None])
     live.tick(3)
     live.restart()
@@ -627,7 +627,7 @@ def test_a_clock_that_tells_no_time_is_refused_and_the_journal_goes_on(tmp_path:
     live = Live(tmp_path / "j")
     live.tick(3)
     manager, live.manager = live.manager, Manager(live.manager.recording, live.gateway, lambda: now)
-    with pytest.raises(WrongUsage, match="no tick that can be written down"):
+    with pytest.raises(WrongUsage, match="The tick cannot be encoded"):
         live.tick()
     live.manager = manager
     live.tick(3)

@@ -178,6 +178,6 @@ def test_a_report_with_what_is_no_whole_number_is_no_tick(tmp_path: Path, odd: d
     made = Recorded("head-on", tmp_path)
     report = TruckReport(**{"robot_id": "R1", "at_ms": 0, "x_um": 0, "y_um": 0, "yaw_urad": 0, "v_um_s": 0, **odd})
 
-    with pytest.raises(WrongUsage, match="no tick that can be written down"):
+    with pytest.raises(WrongUsage, match="The tick cannot be encoded"):
         made.recording.apply(Tick(0, (report,)))
     made.recording.close()

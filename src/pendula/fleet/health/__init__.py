@@ -1,13 +1,13 @@
-"""Whether a truck can be counted on, before anybody gets a lock: what stops it, what it keeps, how it comes back.
+"""Health of trucks, updated before locks are granted: reasons to stop, reserved places, recovery.
 
-orders        what people order a truck, and what came of it
-places        whether a truck can be where it says it is
-obedience     commands that are not acknowledged, or move nothing
-judging       which of all reasons to stop counts in this tick
-protection    both places of a lost truck, and who has to stop for it
-closures      what failed trucks close to all others
+orders        operator orders to trucks, and their results
+places        whether a reported position is plausible
+obedience     commands that are not acknowledged or have no effect
+judging       the reason to stop of each truck in this tick
+protection    both places of a lost truck, and the trucks that must stop for it
+closures      places closed by failed trucks and by operators
 rejoining     a truck beside its line drives back to it
-node_locks    a truck that stops in a node takes the lock of it
-standing      what a truck holds where it stands
-recovery      failed trucks keep their cells, and take up their way again
+node_locks    a truck that stops in a node locks it
+standing      what a truck holds at its position
+recovery      failed trucks keep their cells, and return to their routes
 """

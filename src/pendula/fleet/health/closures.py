@@ -1,7 +1,7 @@
-"""What is closed to routes while a fleet runs: by trucks that have failed, and by operators.
+"""Places closed to routes by failed trucks and by operators.
 
-Operators close lanes, single edges and nodes by the names that locks have for them. Of an edge all cells are closed; of
-a node its turning zone, and of each edge to or from it what lies in reach of the zone, up to the middle of the edge.
+Operators close lanes, single edges and nodes by their lock names. Of an edge all cells are closed; of a node its
+turning zone, and of each of its edges the part that conflicts with the zone, up to the middle of the edge.
 """
 
 from collections.abc import Iterable
@@ -19,12 +19,12 @@ LANE, EDGE, NODE = "EDGE_GROUP:", "EDGE:", "NODE:"
 
 
 def barred(locks: LockState, site: CompiledMap) -> Closed:
-    """A route over any of these cannot be driven before somebody is back, or out of the hall, or the way is opened."""
+    """Places that no route may use until a truck recovers or is removed, or the place is opened."""
     return joined(_barred_by_trucks(locks, site), kept_off(locks.shut))
 
 
 def kept_off(shut: Iterable[Shut]) -> Closed:
-    """What operators have closed, for routes."""
+    """Places closed by operators, for routes."""
     edges = frozenset[int]().union(*(one.edges for one in shut))
     return Closed(edges) if edges else OPEN
 
@@ -44,7 +44,7 @@ def joined(one: Closed, other: Closed) -> Closed:
 
 
 def not_closable(site: CompiledMap, name: str) -> Refusal | None:
-    """The refusal of a name that is not a place that can be closed or opened, with the nearest name that is."""
+    """The refusal of a name that cannot be closed or opened, with the nearest valid name."""
     if _edges_of(site, name) is not None:
         return None
     known = [f"{LANE}{one.key}" for one in site.network.groups]
@@ -56,7 +56,7 @@ def not_closable(site: CompiledMap, name: str) -> Refusal | None:
 
 
 def _edges_of(site: CompiledMap, name: str) -> tuple[int, ...] | None:
-    """The edges of a lane or an edge, or those that lead to a node; None where the name is none of them."""
+    """The edges of a lane, an edge, or those that lead to a node; None for other names."""
     network = site.network
     if name.startswith(LANE):
         return next((one.edges for one in network.groups if one.key == name[len(LANE) :]), None)
@@ -68,7 +68,7 @@ def _edges_of(site: CompiledMap, name: str) -> tuple[int, ...] | None:
 
 
 def shut_of(site: CompiledMap, name: str) -> Shut:
-    """A closed place as the locks know it. Raises `LookupError` for what is not on the map."""
+    """A closed place for the locks. Raises `LookupError` if it is not on the map."""
     edges = _edges_of(site, name)
     if edges is None:
         raise LookupError(name)

@@ -1,6 +1,6 @@
-"""Which of all reasons to stop counts: the first in the order of `Stop`. A truck without one is healthy.
+"""The reason to stop of a truck: the first in the order of `Stop`. A truck without one is healthy.
 
-What a truck is judged on is what it said, when, and what it was told; nothing of it frees space.
+Only reports, their times and commands are considered; nothing here frees space.
 """
 
 from pendula.fleet.contracts.traffic import RobotHealth, RobotStatus
@@ -10,7 +10,7 @@ from pendula.fleet.driving.stops import Stop
 from pendula.fleet.health.obedience import has_stuck, is_unheard
 from pendula.fleet.health.places import STANDING_UM_S, doubted
 
-# So many reports in a row that cannot be taken make a truck stale (FLT-FAIL-17).
+# Rejected reports in a row that make a truck stale (FLT-FAIL-17).
 MOST_BAD = 3
 _HEALTH = {
     Stop.ROBOT_FAULT: RobotHealth.FAULT,
@@ -21,12 +21,12 @@ _HEALTH = {
     Stop.OFF_ROUTE: RobotHealth.OFF_ROUTE,
     Stop.STALE_TELEMETRY: RobotHealth.STALE,
 }
-# After these a truck may be anywhere on what it was granted, until it has been seen there for a while.
+# After these a truck may be anywhere on its grant, until its reports are steady again.
 _UNSEEN = frozenset({Stop.ROBOT_FAULT, Stop.OFFLINE, Stop.STUCK})
 
 
 def judge(record: Record, now_ms: int, params: TrafficParams) -> None:
-    """The health of a truck and why it has to stand."""
+    """Set the health of a truck and its reason to stop."""
     if record.removed_ms is not None and is_silent(record, now_ms, params):
         # It may have reported since it was removed: when it does so no more it is not there, as was said of it.
         record.absent = True
@@ -47,9 +47,9 @@ def judge(record: Record, now_ms: int, params: TrafficParams) -> None:
 
 
 def drives_on(record: Record, now_ms: int, params: TrafficParams) -> bool:
-    """Whether a truck that has to stop drives for longer than it takes to hear of it and to brake. It gets nothing
-    more, and its stop line is where it was; but somebody has to know that it does not obey."""
-    # Who does not hear is told apart already.
+    """Whether a truck that must stop drives for longer than latency and braking explain. It gets no further grant, and
+    an alert reports that it does not obey."""
+    # Lost communication has a code of its own.
     told = record.stop_code not in (None, Stop.NO_COMMS) and record.rejoin_um is None
     if not told or record.v_um_s < STANDING_UM_S or not is_fresh(record, now_ms, params):
         record.rolls_ms = None
@@ -61,18 +61,18 @@ def drives_on(record: Record, now_ms: int, params: TrafficParams) -> bool:
 
 
 def is_fresh(record: Record, now_ms: int, params: TrafficParams) -> bool:
-    """Whether a truck was heard not long ago, and what it says can be read."""
+    """Whether a truck has reported recently, and readably."""
     heard = record.pose is not None and not record.unheard and now_ms - record.report_ms <= params.max_status_age_ms
     return heard and record.bad_reports < MOST_BAD
 
 
 def is_silent(record: Record, now_ms: int, params: TrafficParams) -> bool:
-    """Whether nothing has been heard for so long of a truck that was heard before (FLT-FAIL-9)."""
+    """Whether a truck that has reported before is silent for too long (FLT-FAIL-9)."""
     return record.pose is not None and now_ms - record.report_ms > params.robot_offline_ms
 
 
 def _stops(record: Record, now_ms: int, params: TrafficParams) -> list[Stop]:
-    """All that holds a truck."""
+    """All reasons to stop a truck."""
     found = []
     if record.status is RobotStatus.FAULT:
         found.append(Stop.ROBOT_FAULT)

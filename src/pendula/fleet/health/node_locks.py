@@ -1,7 +1,7 @@
-"""A truck that stops in a node it meant to pass takes the lock of the node with the stop (FLT-DCL-5).
+"""A truck that stops in a node that it meant to pass locks the node (FLT-DCL-5).
 
-Whatever `nodeLockPolicy` says about passing: while it stands there, the disc is its own, where no other truck holds
-what excludes that and every truck still gets to rest. It is given back like any other node that a truck has left.
+This holds under every `nodeLockPolicy`: while the truck stands there it holds the disc, unless another truck holds
+something that excludes it or some truck could not reach its rest. It is released like any other node.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from pendula.fleet.traffic.lock_state import LockState
 def lock_nodes(
     records: Iterable[Record], locks: LockState, ground: Ground, params: TrafficParams, rule: Rule
 ) -> set[int]:
-    """Gives every truck that stands in a node the lock of it. Returns the trucks that hold more than before."""
+    """Lock the nodes of trucks that stand in one. Returns the trucks that hold more than before."""
     taken = set()
     for record in records:
         for place in _nodes(record, params):

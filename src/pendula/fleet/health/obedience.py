@@ -1,7 +1,7 @@
-"""What follows from commands that are not acknowledged, and from those that are and change nothing.
+"""Commands that are not acknowledged, or are acknowledged and have no effect.
 
-A truck that says something is in its way stands for a reason and goes on by itself; one that does not say why it stays,
-or why it does not turn, is stuck until somebody has looked (FLT-FAIL-13).
+A truck that reports an obstacle stands for a reason and continues by itself; one that does not move or turn without a
+reason is stuck until an operator clears it (FLT-FAIL-13).
 """
 
 from pendula.fleet.driving.params import TrafficParams
@@ -19,7 +19,7 @@ ACKNOWLEDGES = "ackSeq"
 
 
 def is_unheard(record: Record, now_ms: int, params: TrafficParams) -> bool:
-    """Whether commands go out and none is acknowledged any more (FLT-FAIL-18)."""
+    """Whether commands are sent but no longer acknowledged (FLT-FAIL-18)."""
     if ACKNOWLEDGES not in record.profile.capabilities or record.seq <= record.ack_seq:
         return False
     if record.ack_ms is None:
@@ -28,7 +28,7 @@ def is_unheard(record: Record, now_ms: int, params: TrafficParams) -> bool:
 
 
 def yaw_to_turn_to(record: Record, params: TrafficParams) -> int | None:
-    """The yaw of a truck that is in a node where it has to turn before it goes on, and does not look that way yet."""
+    """The target yaw of a truck that must turn in its node; None if it need not, or already has that heading."""
     act = record.act
     if act is None or act.stop or act.yaw_urad is None or record.pose is None:
         return None
@@ -37,8 +37,7 @@ def yaw_to_turn_to(record: Record, params: TrafficParams) -> int | None:
 
 
 def has_stuck(record: Record, now_ms: int, params: TrafficParams) -> bool:
-    """Whether a truck was sent ahead and has not moved for too long, or was to turn and has not turned, for no reason
-    that is known."""
+    """Whether a truck has a command to drive or turn but has not done so for too long, without a known reason."""
     turns = yaw_to_turn_to(record, params) is not None
     if record.obstructed or not (turns or _is_sent(record, params)):
         record.crawl_ms = None
@@ -52,7 +51,7 @@ def has_stuck(record: Record, now_ms: int, params: TrafficParams) -> bool:
 def _has_moved(record: Record) -> bool:
     if record.crawl_urad is None or record.pose is None:
         return record.at_um - record.crawl_um >= _MOVED_UM
-    # Whichever way it turns: some trucks have to take the longer one.
+    # In either direction: some trucks have to turn the longer way.
     return abs(turn_urad(record.crawl_urad, record.pose.yaw_urad)) >= _TURNED_URAD
 
 

@@ -1,8 +1,8 @@
-"""What people order a truck or all of them, as traffic has to know it. Every order says what came of it.
+"""Operator orders to one truck or all trucks, and their results.
 
-An order changes what is known of a truck; whether the truck stands because of it is judged like everything else. Space
-is freed only for a truck that nobody expects to move, and such a truck is lost until somebody says where it is. Where
-it stands is never freed by itself: only a truck that was taken out of the hall gives that up, with all else.
+An order changes the record of a truck; its effect on driving is judged with all other reasons to stop. Space is freed
+only for a truck that cannot move, which is then lost until an operator states its position. The place where it stands
+is freed only when it is removed from the hall.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +32,7 @@ from pendula.fleet.views.reasons import against, line_facts, resource_id
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 
-# A truck that is said to be somewhere has to report a place this near.
+# Largest distance between the stated and the reported position of a relocated truck.
 _NEAR_UM = 500_000
 _FAILED = frozenset({Stop.OFFLINE, Stop.ROBOT_FAULT, Stop.STUCK})
 
@@ -45,10 +45,10 @@ class OrderKind(StrEnum):
     ABSENT = "ABSENT"
     FORCE_RELEASE = "FORCE_RELEASE"
     REMOVE = "REMOVE"
-    # Of the map: closes or opens places, with all trucks as they are.
+    # Orders about the map, not a truck.
     CLOSE = "CLOSE"
     OPEN = "OPEN"
-    # Traffic begins anew with an old state: nobody moves before everybody was heard.
+    # Traffic continues from a stored state: no truck moves before every truck has reported.
     RESTARTED = "RESTARTED"
 
 
@@ -73,7 +73,7 @@ class Order(Struct, frozen=True):
 
 
 class AppliedOrder(Struct, frozen=True):
-    """What came of an order; `code` and `facts` say why nothing did, `freed` what others may have now."""
+    """The result of an order; `code` and `facts` say why it was rejected, `freed` what it released."""
 
     order_id: str
     code: str | None = None
@@ -106,7 +106,7 @@ def obeyed(
 
 
 def not_to_be_freed(record: Record, now_ms: int, params: TrafficParams) -> Refusal | None:
-    """Why nothing of a truck may be freed: it may still move (FLT-FAIL-11)."""
+    """The refusal to free the place of a truck that may still move (FLT-FAIL-11)."""
     if record.stop_code in _FAILED or record.absent:
         return None
     standing = record.v_um_s < STANDING_UM_S and is_fresh(record, now_ms, params)
@@ -118,14 +118,14 @@ def not_to_be_freed(record: Record, now_ms: int, params: TrafficParams) -> Refus
 
 
 def releasable(record: Record, now_ms: int, params: TrafficParams) -> list[str]:
-    """What a person may take from a truck, by the names that actions have for it; nothing while it may move."""
+    """Resources that FORCE_RELEASE may take from a truck; none while it may move."""
     if not_to_be_freed(record, now_ms, params) is not None:
         return []
     return sorted(_names(record, record.keeps) - _names(record, _stood_in(record, params)))
 
 
 def stood_upon(record: Record, names: Iterable[str], params: TrafficParams) -> Refusal | None:
-    """Why some of what is named is not freed: the truck stands there, or did so when it was last heard (FLT-FAIL-1)."""
+    """The refusal to free a place where the truck stands, by its last report (FLT-FAIL-1)."""
     under = sorted(_names(record, _stood_in(record, params)).intersection(names))
     if not under:
         return None
@@ -143,12 +143,12 @@ def _stood_in(record: Record, params: TrafficParams) -> list[int]:
     front = record.at_um + errors + unheard + braking_um(profile, record.v_um_s)
     begun = {*_elsewhere(record), *used.not_passed(-NEVER_UM, front, bound)}
     ahead = {one.resource for one in used.between(front, NEVER_UM)}
-    # What is given back lies where the truck is not sent any more.
+    # A retracted grant is where the truck is no longer sent.
     return [one for one in record.keeps if one in begun or (record.held.get(one, bound) > bound and one not in ahead)]
 
 
 def _elsewhere(record: Record) -> tuple[int, ...]:
-    """What a lost truck may cover where it says it is."""
+    """What a lost truck may cover at its reported position."""
     return () if record.doubt is None else record.doubt.extra
 
 
@@ -242,7 +242,7 @@ class _Office:
         return ()
 
     def _held_by_others(self, record: Record) -> Refusal | None:
-        """Why a truck cannot take up a way from where it is: there is none, or others hold what it stands on there."""
+        """The refusal of a relocation: there is no route from there, or other trucks hold the place."""
         anchor = self.anchor(record)
         if anchor is None:
             return None
@@ -305,6 +305,6 @@ class _Office:
             record.retraction = Retraction(given.seq, given.stop_line_um, left) if left else None
         record.changed()
         record.doubt = Doubt(Stop.OPERATOR, self.now_ms, NOWHERE_UM, NOWHERE_UM, torn=True, extra=extra)
-        # Those who were cut off may get farther now.
+        # Trucks that were cut off may now continue.
         freeze(self.locks, record.number, [], effort=self.effort)
         return tuple(sorted(_names(record, freed)))

@@ -1,7 +1,7 @@
-"""Whether a truck can be where it says it is, and for how long what it says has been steady.
+"""Whether a reported position is plausible, and for how long reports have been steady.
 
-A place is trusted where the truck can have driven, by its own speed, since it was last known to be somewhere: what it
-says of its speed does not come from where it believes to be.
+A position is trusted if the truck can have reached it, at its reported speed, from its last known position: speed does
+not depend on localization.
 """
 
 from math import isqrt
@@ -25,7 +25,7 @@ from pendula.fleet.trucks.envelope import Envelope, brakes_um
 
 Ints = NDArray[np.int64]
 
-# Slower than this a truck stands.
+# Below this speed a truck stands.
 STANDING_UM_S = 20_000
 # How far along its edge a truck is looked for first: farther than it drives between two reports.
 _NEAR_UM = 1_500_000
@@ -42,7 +42,7 @@ def doubted(record: Record, stop: Stop, now_ms: int, params: TrafficParams, *, t
 
 
 def is_sure(record: Record, params: TrafficParams) -> bool:
-    """Whether a truck is as sure of its place as it has to be."""
+    """Whether the reported confidence of a truck is high enough."""
     return record.confidence_ppm >= params.min_confidence_milli * 1000
 
 
@@ -68,7 +68,7 @@ def driven_on(doubt: Doubt, driven_um: int) -> Doubt:
 
 
 def leaps(before: Pose, after: Pose, passed_ms: int, record: Record, params: TrafficParams) -> bool:
-    """Whether no truck drives from one pose to the next in that time."""
+    """Whether the distance between two poses is too long for the time."""
     dx, dy = after.x_um - before.x_um, after.y_um - before.y_um
     far = record.profile.v_max_um_s * max(0, passed_ms) // 1000
     far += max(params.pose_jump_threshold_um, apart_um(record.profile))

@@ -1,6 +1,6 @@
-"""A truck whose place is in doubt is protected at both places; whoever has a right to be there stops (FLT-FAIL-5, 6).
+"""A truck with a doubtful position is protected at both places; trucks with a grant there stop (FLT-FAIL-5, 6).
 
-Where that is so from the first report on, both stand for each other, and a person decides (FLT-FAIL-15).
+If that holds from the first report on, both trucks stop, and an operator decides (FLT-FAIL-15).
 
 What the lost truck may cover contains everything that comes near its disc, so another truck is in danger exactly where
 it holds something of that.
@@ -35,7 +35,7 @@ def protect(records: list[Record], ground: Ground, params: TrafficParams, now_ms
 
 
 def _stranger(record: Record, lost: list[Record], params: TrafficParams, now_ms: int) -> int | None:
-    """The first lost truck that may be where a truck has a right to be."""
+    """The first lost truck that may be inside the grant of a truck."""
     keeps = frozenset(record.keeps)
     others = (one for one in lost if one is not record)
     return next((one.number for one in others if _endangers(one, record, keeps, params, now_ms)), None)
@@ -88,5 +88,5 @@ def _meet(a: Record, b: Record) -> bool:
 
 
 def _danger(lost: Record) -> set[int]:
-    """What nobody else may be in."""
+    """What no other truck may be in."""
     return set() if lost.doubt is None else set(lost.doubt.extra)

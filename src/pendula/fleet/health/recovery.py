@@ -1,7 +1,7 @@
-"""Trucks that nobody can count on keep their cells and need nothing; one that is back takes up its way where it stands.
+"""Failed trucks keep their cells and request nothing; a recovered truck continues from its position.
 
-Nothing is given up before the truck is known to be somewhere: poses are steady and possible, or a person has said so.
-Then first what it needs there is taken, and only then the rest is freed.
+Nothing is released before the position is certain: its poses are steady and plausible, or an operator has stated it.
+Then the truck first gets what it needs there, and only then the rest is released.
 """
 
 from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ class Care:
 
 
 def care_for(records: list[Record], care: Care) -> None:
-    """Freezes who has failed since the last tick, and lets those go on who are known to be somewhere again."""
+    """Freeze trucks that failed since the last tick, and let recovered trucks continue."""
     for record in records:
         if record.doubt is not None:
             doubt = record.doubt = _located(record, record.doubt, care)

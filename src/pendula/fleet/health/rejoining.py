@@ -1,4 +1,4 @@
-"""A truck a little beside its line drives back by itself where that endangers no other truck (a guarded rejoin).
+"""A truck slightly beside its line drives back by itself if that is safe for all other trucks (a guarded rejoin).
 
 It is sent along a straight line to a point of its way within what it is granted, at creep speed. The rectangle that its
 envelope covers on the way there, at any yaw between those it has at both ends, must meet nothing that another truck
@@ -27,11 +27,11 @@ from pendula.fleet.units import MILLION, PI_URAD, ceil_div, wrapped_urad
 
 Ints = NDArray[np.int64]
 
-# How far ahead a truck may join its line: the longer, the less it turns on the way.
+# How far ahead a truck may rejoin its line; the farther, the less it turns.
 _AHEAD_UM = (3_000_000, 2_000_000, 1_000_000)
 # A metre beside the line for four along it at most: steeper than that no truck is asked to steer.
 _STEEPEST = 4
-# So often the yaw of the line is looked at.
+# Interval at which the yaw of the line is sampled.
 _EVERY_UM = 250_000
 _REJOINING = frozenset({Stop.OFF_ROUTE, Stop.POSE_JUMP})
 
@@ -45,7 +45,7 @@ def sent_back(
     found = rejoin(record, doubt, records, ground, params)
     if found is None or found.target_um is None:
         return structs.replace(doubt, rejoin=found)
-    # Kept from now on, so that no other truck is granted it meanwhile.
+    # Reserved from now on, so that no other truck gets a grant there.
     assert record.pose is not None
     around = ground.discs.meeting(_area(record, record.pose, found.target_um))
     return structs.replace(doubt, rejoin=found, extra=tuple(sorted({*doubt.extra, *around})))

@@ -1,16 +1,16 @@
-"""A fleet written down: its journal, and what can be made of one afterwards.
+"""Journals of fleets: recording, reading, replay, export and comparison.
 
-recording     an engine and its journal; a killed fleet goes on from it
+recording     an engine and its journal; a killed fleet resumes from it
 ring_journal  a journal that never stops traffic, whatever the disk does
 managing      the manager of a live fleet, between its gateway and its journal
-reading       a journal to look at: the fleet at any tick, its ticks computed again
-verifying     ticks computed again, and the first that differs
+reading       the fleet at any tick of a journal, and its ticks replayed
+verifying     replayed ticks, and the first that differs
 export        a journal as JSON Lines
 snapshots     trucks, grants and locks after a tick, in the forms of the contract
 comparing     two sets of parameters on one journal
-incidents     the minute before and after an incident as a journal of its own
-watching      how much trucks swing and how close they come, from what they report
-tuning        which number of trucks and which parameters do the most
+incidents     bundles: the minute before and after an incident as a journal
+watching      swings and distances of trucks, by their reports
+tuning        the number of trucks and the parameters with the highest throughput
 """
 
 from pendula.fleet.runs.comparing import compared

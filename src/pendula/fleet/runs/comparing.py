@@ -1,7 +1,7 @@
-"""Two sets of parameters on one journal: where grants, hold points and holds differ, and what that comes to.
+"""Compare two sets of parameters on one journal: differences of grants, hold points and holds, and totals.
 
-Both fleets hear the same reports, those of trucks that drove as the first one told them. So the answer is what the
-other set would have decided in each moment, not where it would have led to: for that a scenario is run twice.
+Both fleets get the same reports, from trucks that followed the commands of the first. So the result is what the other
+set would have decided in each tick, not where that would have led; for that, run a scenario twice.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ FIELDS = ("grant", "holdPoint", "reasonCode")
 
 
 class Difference(Struct, frozen=True, rename="camel"):
-    """The first place where two fleets part."""
+    """The first difference of two fleets."""
 
     tick: int
     now_ms: int
@@ -38,7 +38,7 @@ class Difference(Struct, frozen=True, rename="camel"):
 
 
 class Figures(Struct):
-    """What a set of parameters came to."""
+    """Totals of one set of parameters."""
 
     stood_ms: Counter[str]
     grants: int = 0
@@ -82,7 +82,7 @@ def compared(journal: Journal, params: TrafficParams) -> dict[str, Any]:
     """The journal's own parameters (a) beside others (b); raises `NotReplayable` for a pruned journal, and
     `TrafficRefused` where a fleet cannot run with those."""
     if journal.first_n > 0:
-        raise NotReplayable("The beginning of the journal was pruned: another set of parameters cannot begin there")
+        raise NotReplayable("The beginning of the journal was pruned, so other parameters cannot be compared")
     config = read_config(journal.header.config)
     other = FleetEngine.create(to_builtins(structs.replace(config, traffic=params, state=_state(config, params))))
     figures = Figures(Counter()), Figures(Counter())
@@ -114,7 +114,7 @@ def compared(journal: Journal, params: TrafficParams) -> dict[str, Any]:
 
 
 def _state(config: Config, params: TrafficParams) -> Json | UnsetType:
-    """What a journal that was cut out of another one begins with: both sets go on from there."""
+    """The start state of a bundle, from which both sets continue."""
     return UNSET if config.state is UNSET else with_params(config.state, params.digest())
 
 
@@ -134,7 +134,7 @@ def _seen(record: Record) -> tuple[Json, Json, Json]:
 
 
 def _changed(a: TrafficParams, b: TrafficParams) -> dict[str, Json]:
-    """In the names and units of files."""
+    """The changed parameters, in the names and units of files."""
     mine, theirs = to_builtins(a), to_builtins(b)
     return {
         contract_name(name): [contract_value(name, one[name]) for one in (mine, theirs)]

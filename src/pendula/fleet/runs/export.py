@@ -1,7 +1,7 @@
 """A journal as JSON Lines: one `TickRecord` of the contract a tick, members in canonical order.
 
-The journal holds inputs and digests; locks, requests, results and commands are computed again on the way, and compared
-with what was told then. What no journal knows, how long a tick took and how near envelopes came, is null.
+The journal holds inputs and digests; locks, requests, results and commands are replayed and compared with the record.
+Tick durations and distances of envelopes are in no journal, so they are null.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from pendula.kernel.journal import Journal
 
 
 def lines(journal: Journal, tick: int | None = None, upto: int | None = None) -> Iterator[bytes]:
-    """The ticks from one on, up to another, or all; raises `ReplayDiffers` where one comes out otherwise."""
+    """The ticks of a range, or all; raises `ReplayDiffers` if one differs from its record."""
     for engine, moment in moments(journal, tick):
         if upto is not None and moment.ticked.tick > upto:
             return
@@ -70,7 +70,7 @@ def tick_record(engine: FleetEngine, moment: Moment) -> Json:
 
 
 def tasks_of(engine: FleetEngine, number: int) -> tuple[str | None, str | None]:
-    """What a truck is about, and what it is to take up at a node it has not come to (FLT-TASK-10)."""
+    """The current task of a truck, and the one that it starts at a later node (FLT-TASK-10)."""
     task = engine.dispatch.task_of(number)
     if task is None:
         return None, None

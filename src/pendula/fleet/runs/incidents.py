@@ -1,4 +1,4 @@
-"""Incident bundles: a journal of its own with the minute before an incident and the minute after it.
+"""Incident bundles: journals with the minute before and after an incident.
 
 A bundle begins at a checkpoint, whose state is in its configuration, and holds the inputs and outcomes of the journal
 it was cut from, so `pendula replay` and every other command for journals take it as it is.
@@ -25,7 +25,7 @@ from pendula.kernel.journal import FileJournal, Journal
 
 BEFORE_MS = AFTER_MS = 60_000
 MOST_BUNDLES = 100
-# A fleet that is never well makes many bundles, not an endless one.
+# Longest bundle; further incidents start another one.
 LONGEST_MS = 600_000
 FOLDER = "incidents"
 MAP_FILE = "site.map"
@@ -36,21 +36,21 @@ _read_events: Reader[tuple[FleetEvent, ...]] = Reader(tuple[FleetEvent, ...])
 
 
 class Found(Struct, frozen=True):
-    """An incident and when it was."""
+    """An incident and its time."""
 
     t: int
     incident: Incident
 
 
 class Stretch(Struct, frozen=True):
-    """Incidents that one bundle tells of: it is named after the first, and lasts a minute longer than the last."""
+    """The incidents of one bundle: it is named after the first, and ends a minute after the last."""
 
     name: str
     first_ms: int
     last_ms: int
 
     def takes_in(self, t: int) -> bool:
-        """Whether another incident comes so soon that it belongs to the same story; none is told for ever."""
+        """Whether another incident is near enough to belong to this bundle, which has a longest duration."""
         return t <= self.last_ms + AFTER_MS and t - self.first_ms <= LONGEST_MS
 
     def with_one(self, t: int) -> "Stretch":
@@ -64,14 +64,14 @@ class Stretch(Struct, frozen=True):
 def incidents_of(journal: Journal) -> Iterator[Found]:
     """Every incident of a journal, in order."""
     for record in journal.read():
-        # Looked for in the bytes first: hardly any tick has one.
+        # The bytes are searched first, because few ticks have one.
         if record.kind == "outcome" and b'"type":"incident"' in bytes(record.body):
             events = _read_events(read_outcome(record.body).events)
             yield from (Found(record.t, one) for one in events if isinstance(one, Incident))
 
 
 def stretches_of(found: Iterable[Found]) -> list[Stretch]:
-    """The incidents of a journal, those that follow each other closely together."""
+    """The incidents of a journal, grouped by bundle."""
     stretches: list[Stretch] = []
     for one in found:
         if stretches and stretches[-1].takes_in(one.t):
@@ -111,8 +111,8 @@ def bundles_in(journal: Journal, folder: Path, source: Path | None = None) -> li
 
 
 def _made(journal: Journal, stretch: Stretch, folder: Path, source: Path | None) -> bool:
-    """Makes a bundle that is not there yet, under a name of its own until it is whole: what a killed process leaves
-    behind is made anew. Not where somebody else is about it."""
+    """Write a missing bundle, under a temporary name until it is complete; leftovers of killed processes are replaced.
+    False if another process writes it."""
     if (folder / stretch.name).exists():
         return False
     draft = folder / f"{DRAFT}{stretch.name}"
@@ -157,7 +157,7 @@ def _removed(draft: Path) -> bool:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes left of bundles that they were making; nobody looks for most of them again."""
+    """Remove incomplete bundles of killed processes."""
     with suppress(OSError):
         for one in sorted(folder.iterdir()):
             if one.name.startswith(DRAFT) and _BUNDLE.fullmatch(one.name.removeprefix(DRAFT)):
@@ -182,7 +182,7 @@ class Bundler:
         remove_leftovers(source / FOLDER)
 
     def hear(self, events: Iterable[FleetEvent], now_ms: int) -> None:
-        """What a tick told."""
+        """Note the incidents of a tick."""
         for one in events:
             if isinstance(one, Incident):
                 fits = self._open is not None and self._open.takes_in(now_ms)
@@ -194,7 +194,7 @@ class Bundler:
             self._make()
 
     def close(self) -> None:
-        """Make what is open of what there is, and wait for all of it."""
+        """Write the open bundles with the ticks so far, and wait for all."""
         self._make()
         for thread in self._threads:
             thread.join()
@@ -217,8 +217,8 @@ class Bundler:
 
 
 def _keep_the_newest(folder: Path) -> None:
-    """A fleet that runs for years must not fill its disk with its troubles."""
-    # Whatever else lies there belongs to somebody else.
+    """Remove old bundles, so that they do not fill the disk."""
+    # Other files in the folder are left alone.
     named = [(one, _BUNDLE.fullmatch(one.name)) for one in folder.iterdir()]
     made = [one for _, _, one in sorted((int(name[1]), int(name[2]), one) for one, name in named if name is not None)]
     for old in made[:-MOST_BUNDLES]:
@@ -241,7 +241,7 @@ def _state(record: Record) -> Json:
 
 
 def _copy(record: Record, cut: FileJournal, offset: int) -> None:
-    """Under a number of its own; an outcome names the number of its input."""
+    """Copy a record with a new number; an outcome names the number of its input."""
     body = bytes(record.body)
     if record.kind == "outcome":
         of = read_outcome(record.body).of

@@ -1,8 +1,8 @@
-"""The manager of a live fleet: between its gateway and its journal, one tick at a time, whoever calls it.
+"""The manager of a live fleet: connects its gateway and its journal, one tick at a time.
 
-What a tick decided goes out after it is with the operating system. A tick that took too long, or failed, sends no
-command: what it decided is old, and the watchdogs of the trucks stop them. A gateway that fails costs no tick: trucks
-that are not heard are judged by that, what could not be told is told again, and the next tick has it in its alerts.
+Commands are sent after the tick is written to the operating system. A tick that took too long, or failed, sends none:
+its commands are outdated, and the watchdogs stop the trucks. A failing gateway costs no tick: trucks without reports
+are judged as silent, unsent messages are repeated, and the next tick raises an alert.
 """
 
 import threading
@@ -35,7 +35,7 @@ class Manager:
     last one."""
 
     def __init__(self, recording: Recording, gateway: Gateway, now_ms: Callable[[], int]) -> None:
-        """Raises `RobotRefused` where there is a truck that nobody can stop."""
+        """Raises `RobotRefused` for a truck that cannot be stopped."""
         register(recording.engine.config.profiles)
         self.recording = recording
         self.withheld = 0
@@ -84,7 +84,7 @@ class Manager:
                 self.withheld += 1
             return outcome
         except EngineDefect:
-            # One that made a tick fail twice is not tried for ever: the operation ends with its time.
+            # Repeated once only; after that the operation times out.
             self._done = over
             self.withheld += 1
             return None
@@ -101,7 +101,7 @@ class Manager:
     def _tell(self, began: int) -> None:
         engine = self.recording.engine
         orders = engine.orders_out
-        # Until it is known that all went out: somebody may end the program on the way.
+        # Set until everything is sent, in case the program is interrupted.
         told, self._again = engine.all_orders() if self._again else orders, True
         try:
             self._gateway.announce(told.routes)
@@ -119,5 +119,5 @@ class Manager:
 
 
 def _words(error: Exception) -> str:
-    """What a program of somebody else says, as far as it is of use."""
+    """The text of an error of third-party code, shortened."""
     return in_words(error)[:MOST_WORDS]

@@ -1,4 +1,4 @@
-"""A fleet's journal to look at: the fleet after any tick, and its ticks one after the other, recomputed and compared.
+"""Read the journal of a fleet: the fleet after any tick, and its ticks replayed and compared.
 
 with reading(Path("hall-journal")) as journal:
     fleet_at(journal, 600).why({"robot": "R2"})
@@ -33,7 +33,7 @@ class UnknownTick(InputRefused):
 
 
 class Moment(Struct, frozen=True):
-    """One tick of a journal: its input, what it told then, and what it tells now that it is computed again."""
+    """One tick of a journal: its input, its recorded events, and its replayed events."""
 
     n: int
     command: Tick
@@ -65,7 +65,7 @@ def reading(directory: Path) -> Iterator[FileJournal]:
 
 
 def moments(journal: Journal, tick: int | None = None) -> Iterator[tuple[FleetEngine, Moment]]:
-    """The ticks of a journal from one on, or all, each with the fleet after it; raises `UnknownTick`."""
+    """The ticks of a journal from `tick` on, or all, each with the fleet after it; raises `UnknownTick`."""
     begin = _Index.of(journal)
     if tick is not None:
         begin.require(tick, missing_of(journal.header))
@@ -99,7 +99,7 @@ def record_of_tick(journal: Journal, tick: int, last: int) -> int:
 
 
 def _next_tick(journal: Journal, start: int) -> tuple[int, int | None]:
-    """The first record from `start` on that tells of a tick, and which; None where there is none any more."""
+    """The first record from `start` on with a tick, and the tick; None if there is none."""
     for record in journal.read(start):
         tick = _tick_in(bytes(record.body)) if record.kind == "outcome" else None
         if tick is not None:
@@ -129,14 +129,14 @@ def _followed(engine: FleetEngine, journal: Journal, start: int) -> Iterator[Mom
 
 
 def _again(engine: FleetEngine, n: int, command: Commands) -> Moment | None:
-    """A tick applied once more; None for what was refused, and for commands that are not ticks."""
+    """A tick replayed; None for a rejected command, or one that is not a tick."""
     try:
         outcome = engine.apply(command)
     except Exception as defect:
         raise ReplayDiffers(f"Record {n} cannot be applied again: {defect!r}", n=n) from defect
     if outcome.refusal is not None or not isinstance(command, Tick):
         return None
-    # As they come out of a journal, so that both can be compared.
+    # Decoded like recorded events, so that both can be compared.
     computed = _read_events(b"[" + b",".join(outcome_bytes(outcome).events) + b"]")
     return Moment(n, command, None, computed)
 

@@ -1,11 +1,11 @@
-"""A fleet and its journal: a tick is with the operating system before anybody is told what it decided.
+"""A fleet and its journal: a tick is written to the operating system before its commands are sent.
 
 with Recording.begin(engine, config, recording_disk(Path("hall-journal"))) as recording:
     recording.apply(Tick(now_ms, reports))
     send(recording.engine.commands_out)
 
-The compiled map lies beside the journal, so that a fleet that goes on, or is looked at later, need not compile it; so
-do bundles of incidents, each made when the minute after it is over.
+The compiled map is stored beside the journal, so that resuming or reading it needs no compilation; so are incident
+bundles, each written a minute after its incident.
 """
 
 from contextlib import suppress
@@ -37,7 +37,7 @@ from pendula.kernel.limits import RECORD_BYTES
 from pendula.kernel.recording import claimed, new_journal
 
 CHECKPOINT_TICKS = 600
-# Of what a tick is told: a fraction of a record, for what comes of it has to fit into one as well.
+# Largest input of a tick: a fraction of a record, because its outcome must fit into one as well.
 MOST_TICK_BYTES = RECORD_BYTES.default // 4
 
 _REPORTS = frozenset({TruckReport})
@@ -52,13 +52,13 @@ class NoFleetJournal(InputRefused):
 
 
 def recording_disk(directory: Path) -> RealDisk:
-    """The directory of a journal, taken for this process alone; raises `JournalInUse`."""
+    """The directory of a journal, locked for this process; raises `JournalInUse`."""
     return claimed(directory, "another manager writes this journal, and two would grant the same space twice")
 
 
 class Recording:
-    """An engine and its journal. `apply` returns when the tick is with the operating system; the disk gets it in the
-    background. Where the disk fails, `degraded` says why, and traffic goes on."""
+    """An engine and its journal. `apply` returns when the tick is written to the operating system; it is synced to disk
+    in the background. If the disk fails, `degraded` says why, and traffic continues."""
 
     def __init__(
         self, driver: Driver[Commands, FleetEvent], journal: RingJournal, by: str, *, resumed: bool = False
@@ -82,7 +82,7 @@ class Recording:
         background: bool = True,
         **options: Any,
     ) -> Self:
-        """A new journal; raises `JournalExists` where there is one. Further options are those of `Driver`."""
+        """Start a journal; raises `JournalExists`. Further options are those of `Driver`."""
         try:
             inner = new_journal(FleetEngine, config, disk)
             keep_map(disk, engine.site)
@@ -96,8 +96,8 @@ class Recording:
     def resume(
         cls, disk: Disk, *, by: str = "fleet", ring_ms: int = RING_MS, background: bool = True, **options: Any
     ) -> Self:
-        """The fleet of a journal that was left, after all that is in it. Nobody is granted anything before every truck
-        was heard, or somebody said that it is not there."""
+        """Resume a journal after its last record. No truck gets a grant before every truck has reported or is marked
+        absent."""
         try:
             inner = FileJournal.open(disk)
             require_fleet(inner.header)
@@ -115,7 +115,7 @@ class Recording:
 
     @property
     def degraded(self) -> str | None:
-        """LOGGING_DEGRADED: what is wrong with the disk; None while it is well."""
+        """Why the journal is not written (LOGGING_DEGRADED); None while it is."""
         return self._journal.degraded
 
     def write_tick(self, tick: Tick) -> Outcome[FleetEvent]:
@@ -157,7 +157,7 @@ class Recording:
 
 
 def _as_written(command: Commands) -> tuple[Tick, bytes]:
-    """A tick as a journal gives it back, and its canonical bytes."""
+    """A tick as a journal restores it, and its canonical bytes."""
     try:
         if _is_of_reports(command):
             # As nearly all are: written once, for the journal too.
@@ -174,7 +174,7 @@ def _as_written(command: Commands) -> tuple[Tick, bytes]:
             return tick, encoded
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError, NotCanonical) as error:
         trouble = error.message if isinstance(error, NotCanonical) else str(error)
-    raise WrongUsage(f"This is no tick that can be written down: {trouble}")
+    raise WrongUsage(f"The tick cannot be encoded: {trouble}")
 
 
 def _is_of_reports(command: Commands) -> bool:
@@ -190,12 +190,12 @@ def _defaults(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def keep_map(disk: Disk, site: CompiledMap) -> None:
-    """Put the compiled map beside a journal."""
+    """Store the compiled map beside a journal."""
     replace(disk, MAP_FILE, to_bytes(site))
 
 
 def find_map(disk: Disk) -> None:
-    """Make the map beside a journal known, where there is one; raises `MapDamaged` where it is not what it says."""
+    """Register the map beside a journal, if there is one; raises `MapDamaged`."""
     if MAP_FILE in disk.list():
         try:
             put(from_bytes(disk.read(MAP_FILE)))
@@ -204,11 +204,11 @@ def find_map(disk: Disk) -> None:
             raise MapDamaged(f"{name}: it cannot be read: {trouble.strerror}", path=name) from trouble
         except MapDamaged as damaged:
             name = f"{getattr(disk, 'directory', '.')}/{MAP_FILE}"
-            raise MapDamaged(f"{name}: {damaged.message}; remove it to have it made anew", path=name) from damaged
+            raise MapDamaged(f"{name}: {damaged.message}; remove it to compile the map again", path=name) from damaged
 
 
 def find_map_in(directory: Path) -> None:
-    """As `find_map`, for a journal that somebody else reads."""
+    """As `find_map`, by directory."""
     disk = RealDisk(directory, make=False)
     try:
         find_map(disk)

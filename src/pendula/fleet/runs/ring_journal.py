@@ -1,9 +1,9 @@
 """A journal that never stops traffic: records go to the operating system at once, to the disk in the background.
 
-`flush` hands over and returns; a thread of its own makes it durable. Where the disk fails or is nearly full, logging is
-degraded: what is not known to be on the disk stays in memory, the last `ring_ms` of it, and whoever drives goes on. A
-disk that works again gets what memory kept, and all is as before. Where something of it is gone from memory, the
-journal goes on after a gap, with the oldest checkpoint that memory has; what was before is a journal of its own.
+`flush` writes and returns; a thread syncs to disk. If the disk fails or is nearly full, logging is degraded: records
+not yet on disk stay in memory, the last `ring_ms` of them, and traffic continues. A disk that works again gets these
+records. If some of them were dropped from memory, the journal continues after a gap, with the oldest checkpoint in
+memory; the part before becomes a separate journal.
 """
 
 import threading
@@ -22,9 +22,9 @@ from pendula.kernel.frames import Header, Kind, Record
 from pendula.kernel.journal import FileJournal, JournalBroken
 
 RING_MS = 600_000
-# How much a power cut may take of what the operating system was given.
+# How much a power cut may lose of the records written to the operating system.
 SYNC_EVERY_S = 0.25
-# After so many ticks a disk that failed is tried again: the last segment is written anew, which is no small thing.
+# Ticks until a failed disk is tried again; that rewrites the last segment.
 TRY_AGAIN_AFTER = 50
 
 
@@ -41,7 +41,7 @@ class RingJournal:
         self._ring: deque[Record] = deque()
         self._next_n = inner.next_n
         self._handed_n = inner.durable_n
-        # When the last was that is durable, and what is in no journal, until that was told.
+        # The time of the last durable record, and the missing records until a tick has reported them.
         self._durable_t = 0
         self._missing: MissingRecords | None = None
         self._ticks_degraded = 0
@@ -57,19 +57,18 @@ class RingJournal:
 
     @property
     def directory(self) -> Path | None:
-        """Where the journal lies; None where that is no directory."""
+        """The directory of the journal; None if it has none."""
         found = getattr(self._inner.disk, "directory", None)
         return found if isinstance(found, Path) else None
 
     def news(self) -> tuple[str | None, MissingRecords | None]:
-        """Why nothing is written, as long as that is so; and when it is again, what is in no journal, until it is told
-        that a tick has taken it."""
+        """Why the journal is not written at present, and the missing records, until a tick has reported them."""
         # In this order: what is missing is known before the trouble is over.
         degraded = self.degraded
         return degraded, None if degraded is not None else self._missing
 
     def told(self, missing: object) -> None:
-        """What is missing is in a tick that was taken."""
+        """Note that a tick has reported the missing records."""
         if missing == self._missing:
             self._missing = None
 
@@ -186,11 +185,11 @@ class RingJournal:
 
     @property
     def disk_low(self) -> bool:
-        """Never: a disk without room degrades logging and keeps nobody from driving."""
+        """Never: a full disk degrades logging and does not stop traffic."""
         return False
 
     def _look_at_the_disk(self) -> None:
-        """A disk without room is left alone, until it has room again."""
+        """Write nothing to a full disk until it has space again."""
         low = self._inner.disk_low
         if low and self.degraded is None:
             self.degraded = DISK_NEARLY_FULL
@@ -198,7 +197,7 @@ class RingJournal:
             self._catch_up()
 
     def _catch_up(self) -> None:
-        """Give the disk what memory kept, if nothing of it is gone."""
+        """Write the records in memory to disk, if none was dropped."""
         if not self._caught_up_from(self._inner.next_n):
             return
         self.degraded = None
@@ -216,7 +215,7 @@ class RingJournal:
         return next((one for one in self._ring if one.kind == "snapshot" and one.t >= since), None)
 
     def _forget(self, now: int) -> None:
-        """What is durable need not be kept, nor what is older than the ring."""
+        """Drop records from memory that are durable, or older than the ring."""
         durable = self._inner.durable_n
         while self._ring and (self._ring[0].n <= durable or self._ring[0].t < now - self._ring_ms):
             gone = self._ring.popleft()
@@ -244,7 +243,7 @@ class RingJournal:
             self.degraded = _reason(trouble)
 
     def _mend(self) -> None:
-        """Go on with a disk that has failed, if it works again. Nobody who drives waits for it."""
+        """Resume writing to a failed disk if it works again, without blocking traffic."""
         with self._lock:
             if not self._caught_up_from(self._inner.durable_n + 1) and self._checkpoint() is None:
                 return
@@ -265,5 +264,5 @@ class RingJournal:
 
 
 def _reason(trouble: WorldBroken) -> str:
-    """What is wrong with the disk; what to do about it is not said, since it is tried again by itself."""
+    """The problem of the disk, without a remedy: it is retried automatically."""
     return str(trouble.details.get("reason", trouble.message))

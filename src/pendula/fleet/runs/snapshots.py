@@ -1,6 +1,6 @@
-"""The state of a fleet after a tick in the forms of the contract: its trucks, what each was granted, who holds what.
+"""The state of a fleet after a tick in the forms of the contract: trucks, grants, locks.
 
-What is told to trucks is part of a snapshot that is computed from a journal; no state holds it.
+Commands to trucks are part of a snapshot computed from a journal; the stored state does not have them.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from pendula.kernel.journal import Journal
 
 
 def robots_of(engine: FleetEngine) -> tuple[RobotState, ...]:
-    """Every truck that was heard, by its id."""
+    """Every truck that has reported, by id."""
     now = engine.traffic.now_ms
     states = [robot_state(record, now, *tasks_of(engine, record.number)) for record in engine.traffic.records]
     return tuple([state for state in states if state is not None])

@@ -1,5 +1,4 @@
-"""Replay: the ticks of a journal computed again and compared; the first that differs is named by tick, truck and
-field."""
+"""Replay the ticks of a journal and compare them; the first deviation is named by tick, truck and field."""
 
 from collections.abc import Callable
 from itertools import zip_longest
@@ -62,13 +61,13 @@ def verified(
 
 
 def require_same(moment: Moment) -> None:
-    """Raises `ReplayDiffers` where a tick comes out otherwise than it was recorded."""
+    """Raises `ReplayDiffers` if a tick differs from its record."""
     if moment.recorded is not None and moment.recorded != moment.computed:
-        raise ReplayDiffers(f"Tick {moment.ticked.tick} comes out otherwise than it was recorded", n=moment.n)
+        raise ReplayDiffers(f"Tick {moment.ticked.tick} differs from its record", n=moment.n)
 
 
 def deviation_of(moment: Moment) -> Deviation | None:
-    """Where a tick came out otherwise; a truck is named rather than a digest over all of them."""
+    """The first deviation of a tick; a truck takes precedence over a digest of all trucks."""
     if moment.recorded is None or moment.recorded == moment.computed:
         return None
     pairs = [(a, b) for a, b in zip_longest(moment.recorded, moment.computed) if a != b]

@@ -1,7 +1,4 @@
-"""What is watched of a fleet as long as it is served: how much its trucks swing, and how close they came (FLT-OBS-9).
-
-As scenarios measure it, but from what trucks report: nobody here knows where they truly are.
-"""
+"""Swings and distances of the trucks of a served fleet (FLT-OBS-9), measured as in scenarios, but from reports."""
 
 from collections.abc import Sequence
 from math import nan
@@ -24,7 +21,7 @@ _UNSEEN = (nan, nan, nan)
 
 
 class Watch:
-    """The worst since the fleet is served, by this process."""
+    """Extremes since the fleet was opened."""
 
     def __init__(self, records: Sequence[Record], params: TrafficParams) -> None:
         self._params = params

@@ -1,4 +1,4 @@
-"""What a map, its streams and its trucks can do at best, found by trying it in virtual time.
+"""Find the best number of trucks and parameters for a map and its streams, by runs in virtual time.
 
 trials      what is tried: how many trucks, how strongly one-way, with which parameters; and the work on many cores
 figures     what one trial comes to: tasks, waits, where trucks waited, how busy stations were

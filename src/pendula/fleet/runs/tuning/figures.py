@@ -16,8 +16,8 @@ _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 
 
 class Figures(Struct, frozen=True):
-    """Of one run. `waits`: for how long all trucks together waited with a reason for a resource; `busy`: for how long
-    somebody loaded or unloaded in a node. `refused`: why the fleet may not run on the map at all."""
+    """Results of one run. `waits`: total wait of all trucks by reason and resource; `busy`: time of loading and
+    unloading by node. `refused`: why the fleet cannot run on the map."""
 
     simulated_ms: int = 0
     tasks: int = 0

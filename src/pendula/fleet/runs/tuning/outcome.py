@@ -1,7 +1,6 @@
-"""The best of all trials, and what is to be said: how many trucks are enough, and what the map itself should change.
+"""The best trial, and recommendations: how many trucks are enough, and what to change on the map.
 
-Nothing is guessed: each sentence has the figures it rests on. What is compared are means over seeds, and of waits the
-longest of any seed.
+Each sentence names the numbers it rests on. Rates are means over seeds; waits are the longest of any seed.
 """
 
 from collections import Counter

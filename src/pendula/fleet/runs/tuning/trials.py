@@ -29,7 +29,7 @@ MOST = 10_000
 
 
 class InvalidTrial(InputRefused):
-    """Nothing can be tried like this. Facts: what is wrong by its name."""
+    """An invalid combination. Facts: the wrong parameter by name."""
 
     code = "invalid_trial"
 
@@ -108,7 +108,7 @@ def trials_of(
     grid: Mapping[str, Sequence[str]],
     seeds: Sequence[int],
 ) -> list[Trial]:
-    """Every combination. Raises `InvalidTrial` for trucks the scenario has not, and parameters nobody knows."""
+    """Every combination. Raises `InvalidTrial` for more trucks than the scenario has, and for unknown parameters."""
     most = len(scenario.robots)
     wrong = [one for one in trucks if not 1 <= one <= most]
     if wrong or not trucks:
@@ -131,7 +131,7 @@ def tried(
 
 
 def tuned(scenario: Scenario, trial: Trial, duration_ms: int) -> Scenario:
-    """A scenario as a trial runs it."""
+    """The scenario of a trial."""
     robots = tuple(sorted(scenario.robots, key=lambda one: one.robot_id)[: trial.trucks])
     active = {one.robot_id for one in robots}
     return replace(
