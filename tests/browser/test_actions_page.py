@@ -109,6 +109,7 @@ def test_a_command_shows_its_outcome(demo: str, watched: Watched) -> None:
     assert watched.errors == []
 
 
+@pytest.mark.campaign
 def test_why_answers_about_the_moment_shown(demo: str, watched: Watched) -> None:
     workshop = world_at_work(watched, demo, "asked")
     waiting = workshop.get_by_test_id("panel-why")

@@ -110,6 +110,7 @@ def test_the_slider_shows_times_finds_incidents_and_plays(demo: str, watched: Wa
     assert watched.errors == []
 
 
+@pytest.mark.campaign
 def test_a_link_shows_the_same_view(demo: str, watched: Watched) -> None:
     page = watched.page
     open_live(page, f"{demo}/#/schedulers/tally")
@@ -244,6 +245,7 @@ def test_schedulers_are_reached_by_keyboard_alone(demo: str, watched: Watched) -
     expect(page.get_by_test_id("nav-tally")).to_have_attribute("aria-current", "page")
 
 
+@pytest.mark.campaign
 def test_the_chosen_theme_is_kept_after_a_reload(demo: str, watched: Watched) -> None:
     page = watched.page
     open_live(page, f"{demo}/")
@@ -281,6 +283,7 @@ def test_nothing_overlaps_the_brand_on_a_narrow_screen(demo: str, watched: Watch
         assert beside or a["y"] + a["height"] <= b["y"] or b["y"] + b["height"] <= a["y"]
 
 
+@pytest.mark.campaign
 def test_a_scheduler_without_engines_says_so(plain: str, watched: Watched) -> None:
     page = watched.page
     page.goto(f"{plain}/")
@@ -289,6 +292,7 @@ def test_a_scheduler_without_engines_says_so(plain: str, watched: Watched) -> No
     assert watched.errors == []
 
 
+@pytest.mark.campaign
 def test_sign_in_and_sign_out_with_a_token(serve: Serve, watched: Watched, tmp_path: Path) -> None:
     new = [sys.executable, "-m", "pendula", "token", "new", "--name", "ann", "--role", "operator", "--json"]
     answer = run([*new, "--data", str(tmp_path)], capture_output=True, text=True, check=True).stdout

@@ -79,6 +79,7 @@ def test_the_network_is_navigated_by_keyboard_and_shown_as_tables(demo: str, wat
     assert watched.errors == []
 
 
+@pytest.mark.campaign
 def test_the_village_is_forked_and_compared(demo: str, watched: Watched) -> None:
     page = opened(watched, demo)
     page.get_by_test_id("what-if").select_option("off")
@@ -125,6 +126,7 @@ def test_a_manual_payment_is_committed_or_refused_with_a_reason(five: Page, watc
     expect(five.get_by_test_id("network-status")).to_contain_text("trusts")
 
 
+@pytest.mark.campaign
 def test_a_debt_cycle_is_cleared_manually(five: Page, watched: Watched) -> None:
     for payer, payee in zip(RING, (*RING[1:], RING[0]), strict=True):
         pay(five, payer, payee, "2")
@@ -160,6 +162,7 @@ def test_a_run_is_started_and_controlled_with_its_buttons(five: Page, watched: W
     assert watched.errors == []
 
 
+@pytest.mark.campaign
 def test_starting_a_run_stops_the_demo_and_leaves_it_in_the_list(serve: Serve, watched: Watched) -> None:
     page = opened(watched, serve("--demo"))
     controls = page.get_by_test_id("run-controls")
@@ -179,6 +182,7 @@ def test_starting_a_run_stops_the_demo_and_leaves_it_in_the_list(serve: Serve, w
     assert watched.errors == []
 
 
+@pytest.mark.campaign
 def test_the_events_of_a_run_are_shown_after_a_reload(five: Page, watched: Watched) -> None:
     payment = "Anna → Bakery 4.00, manual"
     pay(five, "anna", "bakery", "4")
@@ -194,6 +198,7 @@ def test_the_events_of_a_run_are_shown_after_a_reload(five: Page, watched: Watch
     assert watched.errors == []
 
 
+@pytest.mark.campaign
 def test_a_stopped_run_continues_as_a_new_one(five: Page, watched: Watched) -> None:
     pay(five, "anna", "bakery", "4")
     expect(five.get_by_test_id("paid")).to_be_visible()

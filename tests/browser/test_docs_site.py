@@ -36,6 +36,7 @@ def test_a_search_finds_a_page_with_links_to_its_neighbours(plain: str, watched:
     assert watched.errors == []
 
 
+@pytest.mark.campaign
 def test_generated_pages_are_in_the_sidebar_and_in_the_search(plain: str, watched: Watched) -> None:
     page = watched.page
     page.goto(f"{plain}/docs/reference/python/jobs.html")
@@ -62,6 +63,7 @@ def test_a_missing_page_has_the_layout_of_the_site(plain: str, watched: Watched,
     expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("^Documentation"))
 
 
+@pytest.mark.campaign
 def test_the_chosen_theme_is_kept_on_the_next_page(plain: str, watched: Watched) -> None:
     page = watched.page
     page.goto(f"{plain}/docs/")

@@ -166,6 +166,7 @@ def test_resources_are_released_only_after_a_confirmation(fleets: str, watched: 
     assert watched.errors == []
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-FAIL-11")
 def test_a_truck_is_removed_only_after_it_was_declared_secured(silent: Page, watched: Watched) -> None:
     silent.get_by_test_id("truck-R2").click()
@@ -183,6 +184,7 @@ def test_a_truck_is_removed_only_after_it_was_declared_secured(silent: Page, wat
     assert watched.errors == []
 
 
+@pytest.mark.campaign
 @pytest.mark.req("FLT-FAIL-14")
 def test_a_silent_truck_is_declared_absent(silent: Page, watched: Watched) -> None:
     silent.get_by_test_id("truck-R3").click()
@@ -194,6 +196,7 @@ def test_a_silent_truck_is_declared_absent(silent: Page, watched: Watched) -> No
     assert watched.errors == []
 
 
+@pytest.mark.campaign
 def test_every_fault_of_the_page_is_accepted(fleets: str, watched: Watched) -> None:
     page = opened(watched.page, f"{fleets}/paused")
     page.get_by_test_id("panel-simulation").locator("summary").click()
@@ -225,6 +228,7 @@ def test_real_trucks_have_no_simulated_faults_and_a_task_says_why_it_waits(fleet
     assert ask.post(f"{scheduler}/real/close").ok
 
 
+@pytest.mark.campaign
 def test_a_pending_action_is_dropped_when_another_truck_is_selected(fleet: Page) -> None:
     fleet.get_by_test_id("truck-R1").click()
     fleet.get_by_test_id("do-PAUSE_ROBOT").click()

@@ -97,6 +97,7 @@ def test_a_decision_about_an_object_is_confirmed_first(page: Page, watched: Watc
     assert watched.errors == []
 
 
+@pytest.mark.campaign
 def test_evidence_is_attached_and_a_job_cancelled(page: Page, watched: Watched) -> None:
     create(page, "objects", object_type="memory", object_id="mine-2", evidence_refs=["note:1"])
     page.goto(f"{page.url.split('#')[0]}#/schedulers/jobs/memory:mine-2")
@@ -121,6 +122,7 @@ def test_evidence_is_attached_and_a_job_cancelled(page: Page, watched: Watched) 
     assert watched.errors == []
 
 
+@pytest.mark.campaign
 def test_the_slider_shows_the_past_and_returns_to_live(page: Page, watched: Watched) -> None:
     page.get_by_test_id("tab-objects").click()
     page.get_by_test_id("objects-table").get_by_role("link", name="library-004-poisoned").click()

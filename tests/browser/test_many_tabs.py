@@ -121,6 +121,7 @@ def test_every_tab_shows_a_lost_connection_and_recovers(server: KillableServer, 
     expect_new_events(tabs)
 
 
+@pytest.mark.campaign
 def test_without_shared_workers_only_the_visible_tab_has_a_connection(server: KillableServer, browser: Browser) -> None:
     context = browser.new_context(reduced_motion="reduce")
     context.set_default_timeout(TIMEOUT_MS)

@@ -90,6 +90,7 @@ def test_a_requested_item_is_shown_next(hall: Page, watched: Watched) -> None:
     assert watched.errors == []
 
 
+@pytest.mark.campaign
 def test_a_banned_artwork_leaves_every_channel_until_the_ban_is_lifted(hall: Page, watched: Watched) -> None:
     coming, bans = hall.get_by_test_id("coming"), hall.get_by_test_id("bans")
     expect(coming.get_by_text("11", exact=True).first).to_be_visible()
@@ -158,6 +159,7 @@ def test_a_selected_item_shows_why(hall: Page, watched: Watched) -> None:
     assert watched.errors == []
 
 
+@pytest.mark.campaign
 def test_the_slider_shows_the_past_of_the_player(hall: Page, watched: Watched) -> None:
     hall.get_by_test_id("do-next").click()
     expect(hall.get_by_test_id("time-slider-input")).to_be_enabled()

@@ -225,6 +225,7 @@ def test_a_hanging_test_ends_with_its_name_and_stack(checkout: Path) -> None:
     assert "in test_hang" in ended.stderr
 
 
+@pytest.mark.campaign
 def test_a_part_that_takes_too_long_ends_with_all_its_processes(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

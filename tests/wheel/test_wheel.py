@@ -114,6 +114,7 @@ def states_once_started(address: str) -> dict[str, str]:
     return schedulers
 
 
+@pytest.mark.campaign
 def test_the_wheel_carries_the_control_room_and_the_types(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
 
@@ -124,6 +125,7 @@ def test_the_wheel_carries_the_control_room_and_the_types(wheel: Path) -> None:
     assert not [name for name in names if name.startswith(("tests/", "bench/", "web/"))]
 
 
+@pytest.mark.campaign
 def test_the_libraries_alone_need_three_packages_and_the_program_says_how_to_get_the_rest(
     tmp_path: Path, unpacked: Path
 ) -> None:
@@ -145,6 +147,7 @@ def test_the_libraries_alone_need_three_packages_and_the_program_says_how_to_get
     assert len(command.stderr.splitlines()) == 1
 
 
+@pytest.mark.campaign
 def test_a_plain_installation_serves_the_page_and_says_which_scheduler_needs_more(
     tmp_path: Path, unpacked: Path
 ) -> None:
