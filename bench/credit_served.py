@@ -23,11 +23,11 @@ from starlette.responses import Response
 from pendula.cli.benchmarks import Progress, Row, Target, compared
 from pendula.credit.commands import Tick
 from pendula.credit.engine import Run
-from pendula.credit.runs.headless import made
+from pendula.credit.runs.headless import plan_run
 from pendula.credit.served.ring import Ring, StreamEvent
-from pendula.credit.served.scenarios import bundled
+from pendula.credit.served.scenarios import bundled_scenario
 from pendula.credit.settings import Settings as RunSettings
-from pendula.credit.settings import changed
+from pendula.credit.settings import change_settings
 from pendula.documents import from_value
 from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk
@@ -258,8 +258,8 @@ def _journal(ticks: int) -> Row:
 
 def journal_bytes(ticks: int, snapshot_every: int = SNAPSHOT_EVERY) -> float:
     """Journal bytes per tick of a served run."""
-    settings = changed(RunSettings(), {"amount_cap": "500"})
-    config = made(from_value(bundled("village-100").document), seed=42, settings=settings).json
+    settings = change_settings(RunSettings(), {"amount_cap": "500"})
+    config = plan_run(from_value(bundled_scenario("village-100").document), seed=42, settings=settings).json
     with tempfile.TemporaryDirectory() as folder:
         driver = begin_recording(
             Run.create(config),

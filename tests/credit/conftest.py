@@ -10,8 +10,8 @@ from pendula.credit.engine import Run
 from pendula.credit.ledger.book import Book, People
 from pendula.credit.model import Participant, ParticipantType, Policy, Trustline
 from pendula.credit.money import ATOMS
-from pendula.credit.runs.headless import Headless, made
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.headless import Headless, plan_run
+from pendula.credit.settings import Settings, change_settings
 from pendula.documents import Document, from_value, read_file
 from pendula.kernel.canonical import Json, decode
 
@@ -63,8 +63,8 @@ def saved(run: Run) -> Any:
 
 def headless(scenario: dict[str, Json], seed: int = 1, intensity: int = 0, **settings: str) -> Headless:
     """A run of a scenario; intensity 0 leaves all payments to the test."""
-    options = changed(Settings(), settings)
-    return Headless(made(from_value(scenario), seed=seed, intensity=intensity, settings=options))
+    options = change_settings(Settings(), settings)
+    return Headless(plan_run(from_value(scenario), seed=seed, intensity=intensity, settings=options))
 
 
 def book(*lines: tuple[str, str, int], **policies: Policy) -> Book:

@@ -15,7 +15,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from pendula.credit.commands import Clear, Pay
-from pendula.credit.runs.headless import Headless, made
+from pendula.credit.runs.headless import Headless, plan_run
 from pendula.documents import from_value
 
 PATIENCE = 240.0  # seconds; bounds a test that would otherwise hang
@@ -28,7 +28,7 @@ class Core:
     """
 
     def __init__(self, scenario: Any, slow: float = 0.0, expect: int = 1) -> None:
-        self.ledger = Headless(made(from_value(scenario), seed=0, intensity=0))
+        self.ledger = Headless(plan_run(from_value(scenario), seed=0, intensity=0))
         self.slow, self.expect = slow, expect
         self.url = ""
         self.results: dict[str, dict[str, Any]] = {}

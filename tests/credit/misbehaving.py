@@ -17,7 +17,7 @@ import msgspec
 
 from pendula.credit.engine import Run
 from pendula.credit.ledger.payment import Drifted, Refused
-from pendula.credit.runs.headless import made
+from pendula.credit.runs.headless import plan_run
 from pendula.credit.tick.event_parts import route_views
 from pendula.documents import from_value
 
@@ -71,7 +71,7 @@ class Service:
 
     def __init__(self, acts: Iterator[Act], limit: int) -> None:
         self.acts = acts
-        self._config = made(from_value(network(limit)), seed=0).json
+        self._config = plan_run(from_value(network(limit)), seed=0).json
         self.run = Run.create(self._config)
         self.book = self.run.network.ledgers["UAH"].book
         self.results: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}

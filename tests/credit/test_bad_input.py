@@ -27,9 +27,9 @@ from pendula.credit.commands import (
 from pendula.credit.engine import InvalidRun, Run
 from pendula.credit.money import InvalidAmount, atoms
 from pendula.credit.reading.scenario import read_scenario
-from pendula.credit.runs.headless import Headless, Made, RunRefused, made
+from pendula.credit.runs.headless import Headless, RunPlan, RunRefused, plan_run
 from pendula.credit.sentences import sentence_of
-from pendula.credit.settings import TABLE, Settings, changed
+from pendula.credit.settings import TABLE, Settings, change_settings
 from pendula.documents import Document, DocumentRefused, from_value, read_bytes
 from pendula.kernel.errors import InputRefused
 from tests.campaigns import campaign_after
@@ -56,8 +56,8 @@ def small(**members: Any) -> dict[str, Any]:
 
 
 def run_of(document: Document, sample: Case, **options: Any) -> Headless:
-    settings = changed(Settings(), {**sample.settings, "enable_inject": "on"})
-    return Headless(made(document, seed=sample.seed, intensity=sample.intensity, settings=settings, **options))
+    settings = change_settings(Settings(), {**sample.settings, "enable_inject": "on"})
+    return Headless(plan_run(document, seed=sample.seed, intensity=sample.intensity, settings=settings, **options))
 
 
 def refused_or_right(scenario: Any, sample: Case, luck: Random, *, by_a_program: bool) -> str:
@@ -127,7 +127,7 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("scenario", "path"), CONTRADICTIONS, ids=[path for _, path in CONTRADICTIONS])
 def test_a_contradictory_scenario_is_rejected_with_its_place(scenario: dict[str, Any], path: str) -> None:
     with pytest.raises(DocumentRefused) as refused:
-        made(from_value(scenario))
+        plan_run(from_value(scenario))
 
     assert [fault.path for fault in refused.value.faults] == [path]
 
@@ -226,7 +226,9 @@ def test_the_largest_and_the_smallest_limits_run(limit: str) -> None:
     lines = [{**line, "limit": limit} for line in SMALL["trustlines"]]
     drift = {"trust_drift": {"enabled": True, "growth_rate": 1, "max_growth": 10**30}}
     scenario = small(trustlines=lines, settings=drift)
-    headless = Headless(made(from_value(scenario), seed=1, settings=changed(Settings(), {"amount_cap": "none"})))
+    headless = Headless(
+        plan_run(from_value(scenario), seed=1, settings=change_settings(Settings(), {"amount_cap": "none"}))
+    )
 
     headless.step(10)
 
@@ -345,7 +347,7 @@ def test_invalid_forms_are_not_read_as_commands(form: Any) -> None:
 
 
 def test_a_finished_run_rejects_every_change() -> None:
-    plan: Made = made(from_value(SMALL), seed=1)
+    plan: RunPlan = plan_run(from_value(SMALL), seed=1)
     headless = Headless(plan)
     headless.run.apply(Stop())
     before = headless.run.state()

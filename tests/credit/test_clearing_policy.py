@@ -13,7 +13,7 @@ from pendula.credit.events import ClearingDecision, Ticked
 from pendula.credit.model import Code
 from pendula.credit.runs.forking import fork
 from pendula.credit.served.bottlenecks import worst
-from pendula.credit.settings import Settings, changed
+from pendula.credit.settings import Settings, change_settings
 from pendula.credit.state.clearing_policy import AdaptivePolicy
 from pendula.credit.studies.comparison import Comparison, compare, matching_cadence
 from pendula.documents import Document, from_value
@@ -38,7 +38,7 @@ def reasons(policy: AdaptivePolicy, ticks: range, refused: int) -> list[str]:
 @pytest.mark.req("SIM-ADP-21")
 def test_a_calm_network_is_cleared_in_the_background_at_the_static_cadence() -> None:
     options = {**CALM, "adaptive_min_interval_ticks": "1", "adaptive_max_depth_max": "4", "clearing_max_depth": "5"}
-    policy = AdaptivePolicy(changed(Settings(), options))
+    policy = AdaptivePolicy(change_settings(Settings(), options))
     decided = reasons(policy, range(8), refused=0)
     policy.observe(10, 0)
 
@@ -52,7 +52,7 @@ def test_a_calm_network_is_cleared_in_the_background_at_the_static_cadence() -> 
 
 @pytest.mark.req("SIM-ADP-21")
 def test_a_cadence_of_zero_switches_background_clearing_off() -> None:
-    policy = AdaptivePolicy(changed(Settings(), {**CALM, "clearing_every_n_ticks": "0"}))
+    policy = AdaptivePolicy(change_settings(Settings(), {**CALM, "clearing_every_n_ticks": "0"}))
 
     assert set(reasons(policy, range(2, 40), refused=0)[2:]) == {"SKIP_NOT_ACTIVE"}
 
@@ -60,7 +60,7 @@ def test_a_cadence_of_zero_switches_background_clearing_off() -> None:
 @pytest.mark.req("SIM-ADP-6")
 @pytest.mark.req("SIM-ADP-21")
 def test_background_clearing_respects_the_cooldown() -> None:
-    policy = AdaptivePolicy(changed(Settings(), {**CALM, "adaptive_min_interval_ticks": "5"}))
+    policy = AdaptivePolicy(change_settings(Settings(), {**CALM, "adaptive_min_interval_ticks": "5"}))
 
     decided = reasons(policy, range(13), refused=0)
 
@@ -86,7 +86,7 @@ def test_a_fork_to_the_adaptive_policy_starts_with_the_observations_of_its_origi
     run = headless(village(20, 3), seed=1, intensity=60, **options)
     ticks = [event for _ in range(40) for event in run.do(Tick()).events if isinstance(event, Ticked)]
 
-    other = fork(run.run, changed(run.run.settings, {"clearing_policy": "adaptive"}))
+    other = fork(run.run, change_settings(run.run.settings, {"clearing_policy": "adaptive"}))
 
     (memory,) = saved(other)["policies"].values()
     assert [tried for tried, _ in memory["window"]] == [event.planned - event.no_route_at_all for event in ticks[-30:]]
@@ -98,7 +98,9 @@ def test_a_fork_keeps_the_tick_of_the_last_static_clearing() -> None:
     run = headless(village(20, 3), seed=1, intensity=60, amount_cap="none", clearing_every_n_ticks="39")
     run.step(40)
 
-    (memory,) = saved(fork(run.run, changed(run.run.settings, {"clearing_policy": "adaptive"})))["policies"].values()
+    (memory,) = saved(fork(run.run, change_settings(run.run.settings, {"clearing_policy": "adaptive"})))[
+        "policies"
+    ].values()
 
     assert memory["last_call"] == 39
 
@@ -185,8 +187,8 @@ def test_counts_of_hops_survive_a_snapshot_and_new_lines() -> None:
 
 
 def compared(document: Document, ticks: int) -> Comparison:
-    static = changed(Settings(), {"amount_cap": "500"})
-    return compare(document, static, changed(static, {"clearing_policy": "adaptive"}), range(1, 6), ticks)
+    static = change_settings(Settings(), {"amount_cap": "500"})
+    return compare(document, static, change_settings(static, {"clearing_policy": "adaptive"}), range(1, 6), ticks)
 
 
 @pytest.mark.req("SIM-ADP-19")
@@ -220,7 +222,7 @@ def test_the_adaptive_policy_is_sound_and_no_worse_than_static_on_public_village
 @pytest.mark.parametrize(("calls", "every"), [(3, 25), (10, 9), (0, 120), (90, 1)])
 def test_the_matching_cadence_has_the_nearest_number_of_calls(calls: int, every: int) -> None:
     runs = [msgspec.structs.replace(figures(seed), calls=calls) for seed in range(5)]
-    adaptive = changed(Settings(), {"clearing_policy": "adaptive"})
+    adaptive = change_settings(Settings(), {"clearing_policy": "adaptive"})
 
     settings = matching_cadence(adaptive, runs, 1, range(30, 120))
 

@@ -17,8 +17,8 @@ from pendula.credit.commands import (
     Tick,
 )
 from pendula.credit.engine import Run
-from pendula.credit.runs.headless import made
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.headless import plan_run
+from pendula.credit.settings import Settings, change_settings
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json
 from pendula.testing import engine_contract
@@ -94,10 +94,10 @@ QUESTIONS: tuple[Json, ...] = (
 
 
 def test_a_run_satisfies_the_engine_contract() -> None:
-    settings = changed(
+    settings = change_settings(
         Settings(),
         {"enable_inject": "on", "clearing_every_n_ticks": "2", "amount_cap": "7", "actions_per_tick_max": "6"},
     )
-    config = made(from_value(network(*LINES, **MORE)), seed=5, settings=settings).json
+    config = plan_run(from_value(network(*LINES, **MORE)), seed=5, settings=settings).json
 
     engine_contract(Run, config, COMMANDS, QUESTIONS)

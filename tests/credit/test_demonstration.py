@@ -4,16 +4,16 @@ import pytest
 
 from pendula.credit.commands import Tick
 from pendula.credit.events import ClearingDone, ClearingPlan, TxUpdated
-from pendula.credit.runs.headless import Headless, made
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.headless import Headless, plan_run
+from pendula.credit.settings import Settings, change_settings
 from pendula.documents import from_value
 from tests.credit.conftest import network
 
 
 @pytest.mark.req("SIM-ACT-6")
 def test_a_very_long_tick_of_the_demonstration_stays_within_the_budget() -> None:
-    options = changed(Settings(), {"tick_ms_base": "1000000000"})
-    run = Headless(made(from_value(network(("b", "a", 10))), seed=4, mode="fixtures", settings=options))
+    options = change_settings(Settings(), {"tick_ms_base": "1000000000"})
+    run = Headless(plan_run(from_value(network(("b", "a", 10))), seed=4, mode="fixtures", settings=options))
 
     counts = [sum(isinstance(event, TxUpdated) for event in run.do(Tick()).events) for _ in range(3)]
 
@@ -21,7 +21,7 @@ def test_a_very_long_tick_of_the_demonstration_stays_within_the_budget() -> None
 
 
 def test_the_demonstration_highlights_lines_from_creditor_to_debtor() -> None:
-    run = Headless(made(from_value(network(("b", "a", 10))), seed=4, mode="fixtures"))
+    run = Headless(plan_run(from_value(network(("b", "a", 10))), seed=4, mode="fixtures"))
 
     events = [event for _ in range(30) for event in run.do(Tick()).events]
 

@@ -27,8 +27,8 @@ from pendula.credit.commands import (
 )
 from pendula.credit.engine import Run
 from pendula.credit.events import TxFailed, TxUpdated
-from pendula.credit.runs.headless import Headless, chosen_seed, made, simulate
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.headless import Headless, chosen_seed, plan_run, simulate
+from pendula.credit.settings import Settings, change_settings
 from pendula.documents import Document, from_value, read_bytes
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import InputRefused
@@ -47,7 +47,7 @@ def small_village(seed: int = 3) -> dict[str, Any]:
 
 
 def run_of(scenario: dict[str, Any], **settings: str) -> Headless:
-    return Headless(made(from_value(scenario), seed=7, settings=changed(Settings(), CAP | settings)))
+    return Headless(plan_run(from_value(scenario), seed=7, settings=change_settings(Settings(), CAP | settings)))
 
 
 def digests_of(scenario: dict[str, Any], ticks: int = 30, **settings: str) -> dict[str, str]:
@@ -92,10 +92,11 @@ def test_order_in_the_file_does_not_matter(shuffle: int) -> None:
 
 ELSEWHERE = """
 import json
-from pendula.credit import Settings, changed, simulate
+from pendula.credit import Settings, change_settings, simulate
 from pendula.credit.authoring.villages import village
 from pendula.documents import from_value
-settings = changed(Settings(), {"amount_cap": "500", "clearing_policy": "adaptive", "adaptive_window_ticks": "5"})
+values = {"amount_cap": "500", "clearing_policy": "adaptive", "adaptive_window_ticks": "5"}
+settings = change_settings(Settings(), values)
 print(json.dumps(simulate(from_value(village(30, 3)), seed=7, ticks=30, settings=settings).digests))
 """
 
@@ -118,7 +119,7 @@ def test_hash_seeds_do_not_matter(seed: str) -> None:
 @pytest.mark.req("SIM-TEST-8")
 @pytest.mark.parametrize("name", FIXTURES)
 def test_a_smaller_intensity_plans_a_prefix(name: str, public: Public) -> None:
-    plans = Headless(made(public(name), settings=changed(Settings(), CAP))).run.network.planner
+    plans = Headless(plan_run(public(name), settings=change_settings(Settings(), CAP))).run.network.planner
     budgets = [20 * percent // 100 for percent in (1, 5, 30, 50, 80)]
     seen = filled = 0
 
@@ -263,9 +264,9 @@ def test_a_fork_shares_the_past_and_not_the_future() -> None:
 
 @pytest.mark.req("SIM-DET-3")
 def test_the_seed_comes_from_the_caller_then_the_scenario_then_the_settings() -> None:
-    with_seed = made(from_value(network(("a", "b", 1), seed=5))).scenario
-    without = made(from_value(network(("a", "b", 1)))).scenario
-    fixed = changed(Settings(), {"fixed_seed": "9"})
+    with_seed = plan_run(from_value(network(("a", "b", 1), seed=5))).scenario
+    without = plan_run(from_value(network(("a", "b", 1)))).scenario
+    fixed = change_settings(Settings(), {"fixed_seed": "9"})
 
     assert chosen_seed(3, with_seed, fixed) == (3, "request")
     assert chosen_seed(None, with_seed, fixed) == (5, "scenario")
@@ -279,8 +280,8 @@ def test_the_seed_comes_from_the_caller_then_the_scenario_then_the_settings() ->
 @pytest.mark.req("SIM-CLR-10")
 def test_ids_of_payments_and_clearings_depend_on_the_seed_and_not_on_the_run() -> None:
     def names(seed: int, run_id: str) -> list[str]:
-        options: dict[str, Any] = {"settings": changed(Settings(), CAP | {"clearing_every_n_ticks": "2"})}
-        run = Headless(made(from_value(small_village()), seed=seed, run_id=run_id, **options))
+        options: dict[str, Any] = {"settings": change_settings(Settings(), CAP | {"clearing_every_n_ticks": "2"})}
+        run = Headless(plan_run(from_value(small_village()), seed=seed, run_id=run_id, **options))
         ids: list[str] = []
         run.step(
             12, lambda batch: ids.extend(str(getattr(event, "tx_id", getattr(event, "plan_id", ""))) for event in batch)
@@ -310,7 +311,7 @@ def test_milliseconds_are_units_of_work() -> None:
 
 @pytest.mark.req("SIM-RUN-14")
 def test_a_headless_run_is_named_after_its_scenario_and_seed() -> None:
-    first, second = (made(from_value(network(("a", "b", 1))), seed=seed).config.run_id for seed in (1, 2))
+    first, second = (plan_run(from_value(network(("a", "b", 1))), seed=seed).config.run_id for seed in (1, 2))
 
     assert first.startswith("run_")
     assert len(first) == 12
@@ -352,7 +353,7 @@ def test_an_invalid_state_is_rejected() -> None:
 def test_a_journaled_scenario_reads_back_equal(seed: int) -> None:
     """Canonical numbers are shorter than in the file, 3 for 3.0; both must read back equal."""
     scenario = case(seed).scenario
-    plan = made(read_bytes(as_text(scenario)), seed=1)
+    plan = plan_run(read_bytes(as_text(scenario)), seed=1)
 
     assert Run.create(plan.json).scenario == plan.scenario
 

@@ -24,8 +24,8 @@ from pendula.credit.events import (
 )
 from pendula.credit.model import Code
 from pendula.credit.money import text
-from pendula.credit.runs.headless import Headless, made
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.headless import Headless, plan_run
+from pendula.credit.settings import Settings, change_settings
 from pendula.credit.state.counters import Counters, too_many, too_many_failed_ticks
 from pendula.documents import Document, from_value
 from pendula.kernel.canonical import Json
@@ -151,7 +151,7 @@ def test_the_status_of_a_run_has_its_counters() -> None:
 @pytest.mark.req("SIM-RUN-4")
 def test_a_run_has_its_own_copy_of_the_scenario() -> None:
     scenario = network(("a", "b", 10))
-    plan = made(from_value(scenario), seed=1)
+    plan = plan_run(from_value(scenario), seed=1)
     run = Run.create(plan.json)
 
     run.apply(Freeze("a"))
@@ -163,8 +163,8 @@ def test_a_run_has_its_own_copy_of_the_scenario() -> None:
 @pytest.mark.req("SIM-RUN-5")
 @pytest.mark.req("SIM-ACT-2")
 def test_a_tick_emits_its_payments_in_plan_order_and_then_its_clearing() -> None:
-    options = changed(Settings(), {"amount_cap": "500", "clearing_every_n_ticks": "5"})
-    run = Headless(made(from_value(village(40, 1)), seed=3, settings=options))
+    options = change_settings(Settings(), {"amount_cap": "500", "clearing_every_n_ticks": "5"})
+    run = Headless(plan_run(from_value(village(40, 1)), seed=3, settings=options))
     seen = 0
 
     for _ in range(40):
@@ -197,7 +197,7 @@ def run_out_of_work(**settings: str) -> Headless:
     """A run in which every route search exceeds its work limit."""
     ways = network(("X", "S", 40), ("R", "X", 40), ("S", "R", 40))
     options = {"routing_timeout_ms": "1", "work_units_per_ms": "1", "amount_cap": "30", **settings}
-    run = Headless(made(from_value(ways), seed=1, settings=changed(Settings(), options)))
+    run = Headless(plan_run(from_value(ways), seed=1, settings=change_settings(Settings(), options)))
     run.step(1)
     return run
 
@@ -224,8 +224,8 @@ def test_too_many_errors_and_failed_ticks_end_a_run() -> None:
     assert failed is not None
     assert (failed.code, failed.details["kind"]) == ("INTERNAL_ERROR", "REAL_MODE_TICK_FAILED")
     assert too_many(Counters(errors_total=199), 4, Settings()) is None
-    assert too_many(Counters(errors_total=500), 0, changed(Settings(), {"max_errors_total": "0"})) is None
-    assert too_many_failed_ticks(9, changed(Settings(), {"max_consec_tick_failures": "0"})) is None
+    assert too_many(Counters(errors_total=500), 0, change_settings(Settings(), {"max_errors_total": "0"})) is None
+    assert too_many_failed_ticks(9, change_settings(Settings(), {"max_consec_tick_failures": "0"})) is None
 
 
 @pytest.mark.req("SIM-ERR-1")
@@ -315,7 +315,9 @@ def test_a_run_attempts_only_payments_and_clearings() -> None:
 @pytest.mark.req("SIM-INT-2")
 def test_a_budget_can_stay_partly_unused(public: Public) -> None:
     run = Headless(
-        made(public("trust-drift-decay-minimal"), seed=1, settings=changed(Settings(), {"amount_cap": "500"}))
+        plan_run(
+            public("trust-drift-decay-minimal"), seed=1, settings=change_settings(Settings(), {"amount_cap": "500"})
+        )
     )
 
     (ticked,) = [event for event in events_of(run, 1) if isinstance(event, Ticked)]
@@ -467,7 +469,7 @@ def test_patches_show_current_positions_and_lines() -> None:
 
 @pytest.mark.req("SIM-ACT-6")
 def test_the_demonstration_emits_clearings_and_payments_without_a_ledger() -> None:
-    plan = made(from_value(network(("b", "a", 10), ("c", "b", 10))), seed=4, mode="fixtures", intensity=100)
+    plan = plan_run(from_value(network(("b", "a", 10), ("c", "b", 10))), seed=4, mode="fixtures", intensity=100)
     run = Headless(plan)
 
     events = events_of(run, 150)
@@ -485,8 +487,8 @@ def test_the_demonstration_emits_clearings_and_payments_without_a_ledger() -> No
 @pytest.mark.req("SIM-TEST-9")
 @pytest.mark.parametrize("ticks", [200, pytest.param(1000, marks=pytest.mark.long)])
 def test_hundreds_of_ticks_of_the_village_keep_every_invariant(public: Public, ticks: int) -> None:
-    options = changed(Settings(), {"amount_cap": "500"})
-    plan = made(public("greenfield-village-100-realistic-v2"), seed=42, settings=options, patches=False)
+    options = change_settings(Settings(), {"amount_cap": "500"})
+    plan = plan_run(public("greenfield-village-100-realistic-v2"), seed=42, settings=options, patches=False)
     run = Headless(plan)
     cents = 0
 
@@ -517,8 +519,10 @@ def test_a_restart_clears_the_memory_of_the_policy() -> None:
 
 def test_the_public_village_meets_the_targets_except_for_its_households(public: Public) -> None:
     """Payments between households are about 1 % and miss their target: the chains of the file prevent them."""
-    options = changed(Settings(), {"amount_cap": "500"})
-    plan = made(public("greenfield-village-100-realistic-v2"), seed=42, intensity=50, settings=options, patches=False)
+    options = change_settings(Settings(), {"amount_cap": "500"})
+    plan = plan_run(
+        public("greenfield-village-100-realistic-v2"), seed=42, intensity=50, settings=options, patches=False
+    )
     run = Headless(plan)
 
     paid = [float(event.amount) for event in events_of(run, 150) if isinstance(event, TxUpdated)]
@@ -532,7 +536,9 @@ def test_the_public_village_meets_the_targets_except_for_its_households(public: 
 
 @pytest.mark.req("SIM-TEST-16")
 def test_the_state_of_a_long_run_does_not_grow() -> None:
-    plan = made(from_value(village(12, 1)), seed=1, settings=changed(Settings(), {"amount_cap": "500"}), patches=False)
+    plan = plan_run(
+        from_value(village(12, 1)), seed=1, settings=change_settings(Settings(), {"amount_cap": "500"}), patches=False
+    )
     run = Run.create(plan.json)
     run.apply(Tick(200))
     early = len(run.state())

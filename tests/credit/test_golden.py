@@ -14,9 +14,9 @@ from pendula.credit.ledger.trust import Trust
 from pendula.credit.model import Drift, Multiplier, Participant, ParticipantType, Trustline
 from pendula.credit.money import cents_text, text
 from pendula.credit.planning.planner import Market, Planned, Planner, budget, ramp
-from pendula.credit.runs.headless import Headless, made
-from pendula.credit.settings import Settings, changed
-from pendula.credit.state.clearing_policy import AdaptivePolicy, guarded, hard_timeout_ms
+from pendula.credit.runs.headless import Headless, plan_run
+from pendula.credit.settings import Settings, change_settings
+from pendula.credit.state.clearing_policy import AdaptivePolicy, hard_timeout_ms, is_guarded
 from pendula.documents import Document
 from pendula.kernel.rng import action_seed, tick_generator, tick_seed
 from tests.credit.conftest import headless, network
@@ -26,7 +26,7 @@ Public = Callable[[str], Document]
 
 
 def planner(document: Document, cap: int) -> Planner:
-    run = Headless(made(document, settings=changed(Settings(), {"amount_cap": str(cap)}))).run
+    run = Headless(plan_run(document, settings=change_settings(Settings(), {"amount_cap": str(cap)}))).run
     return run.network.planner
 
 
@@ -85,7 +85,7 @@ def test_the_first_plans_of_the_village_are_golden(public: Public) -> None:
 
 @pytest.mark.req("SIM-GUARD-5")
 def test_the_usual_cap_silences_the_village_with_a_warning(public: Public) -> None:
-    run = Headless(made(public(VILLAGE), seed=42, intensity=70))
+    run = Headless(plan_run(public(VILLAGE), seed=42, intensity=70))
 
     run.step(60)
 
@@ -106,7 +106,9 @@ def test_a_smallest_amount_above_the_cap_plans_nothing(public: Public) -> None:
 @pytest.mark.req("SIM-CLR-22")
 def test_trust_decays_to_the_debt_and_no_further(public: Public) -> None:
     run = Headless(
-        made(public("trust-drift-decay-minimal"), seed=1, settings=changed(Settings(), {"amount_cap": "500"}))
+        plan_run(
+            public("trust-drift-decay-minimal"), seed=1, settings=change_settings(Settings(), {"amount_cap": "500"})
+        )
     )
     book = run.run.network.ledgers["UAH"].book
     limits = []
@@ -126,7 +128,7 @@ def test_trust_decays_to_the_debt_and_no_further(public: Public) -> None:
 
 @pytest.mark.req("SIM-TEST-5")
 def test_five_ticks_of_the_smallest_scenario_attempt_a_hundred_payments(public: Public) -> None:
-    run = Headless(made(public("minimal"), seed=42))
+    run = Headless(plan_run(public("minimal"), seed=42))
 
     run.step(5)
 
@@ -237,7 +239,7 @@ TRACE = [
 @pytest.mark.req("SIM-ADP-14")
 @pytest.mark.req("SIM-ADP-15")
 def test_the_adaptive_policy_follows_the_worked_trace() -> None:
-    policy = AdaptivePolicy(changed(Settings(), ADAPTIVE))
+    policy = AdaptivePolicy(change_settings(Settings(), ADAPTIVE))
 
     for tick, (refused, reason, call) in enumerate(TRACE):
         policy.observe(10, refused)
@@ -260,7 +262,7 @@ def test_the_adaptive_policy_follows_the_worked_trace() -> None:
     ],
 )
 def test_depth_and_budget_grow_with_the_pressure(rate: Fraction, expected: tuple[int, int]) -> None:
-    shallow = changed(Settings(), {"adaptive_max_depth_min": "3"})
+    shallow = change_settings(Settings(), {"adaptive_max_depth_min": "3"})
 
     assert AdaptivePolicy(shallow)._budgets(rate) == expected
     assert AdaptivePolicy(Settings())._budgets(rate) == (6, expected[1])
@@ -268,8 +270,8 @@ def test_depth_and_budget_grow_with_the_pressure(rate: Fraction, expected: tuple
 
 @pytest.mark.req("SIM-ADP-8")
 def test_a_global_ceiling_is_hard() -> None:
-    assert AdaptivePolicy(changed(Settings(), {"clearing_max_depth": "4"}))._budgets(Fraction(3, 4))[0] == 4
-    assert AdaptivePolicy(changed(Settings(), {"clearing_max_depth": "2"}))._budgets(Fraction(3, 10))[0] == 2
+    assert AdaptivePolicy(change_settings(Settings(), {"clearing_max_depth": "4"}))._budgets(Fraction(3, 4))[0] == 4
+    assert AdaptivePolicy(change_settings(Settings(), {"clearing_max_depth": "2"}))._budgets(Fraction(3, 10))[0] == 2
 
 
 @pytest.mark.req("SIM-ADP-7")
@@ -309,10 +311,10 @@ def test_negative_signals_count_as_zero() -> None:
 
 @pytest.mark.req("SIM-ADP-11")
 def test_the_guardrail_blocks_clearing_above_its_threshold() -> None:
-    settings = changed(Settings(), {"adaptive_inflight_threshold": "2", "adaptive_queue_depth_threshold": "0"})
+    settings = change_settings(Settings(), {"adaptive_inflight_threshold": "2", "adaptive_queue_depth_threshold": "0"})
 
-    assert not guarded(settings, 2, 1000)
-    assert guarded(settings, 3, 0)
+    assert not is_guarded(settings, 2, 1000)
+    assert is_guarded(settings, 3, 0)
 
 
 def circle() -> Headless:
@@ -354,7 +356,7 @@ def test_a_payment_pays_back_before_it_creates_a_debt() -> None:
 
 @pytest.mark.req("SIM-INT-5")
 def test_intensity_changes_from_the_next_tick(public: Public) -> None:
-    run = Headless(made(public("minimal"), seed=42, intensity=0))
+    run = Headless(plan_run(public("minimal"), seed=42, intensity=0))
     run.step(1)
     assert run.run.counters.attempts_total == 0
 

@@ -28,8 +28,8 @@ from pendula.credit.commands import (
 from pendula.credit.engine import Run
 from pendula.credit.events import Event, RunStatus, TxFailed
 from pendula.credit.outside.payment_service import PaymentService
-from pendula.credit.runs.headless import Headless, Made, made
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.headless import Headless, RunPlan, plan_run
+from pendula.credit.settings import Settings, change_settings
 from pendula.credit.tick import phases
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json, decode
@@ -93,7 +93,7 @@ class Answers:
         return self._answers[self._asked % len(self._answers)]
 
 
-def record(plan: Made, commands: Sequence[Commands], outside: Outside | None = None) -> Sample:
+def record(plan: RunPlan, commands: Sequence[Commands], outside: Outside | None = None) -> Sample:
     """A run through a journal with a snapshot at the end."""
     sample, run = Sample(), Run.create(plan.json)
     driver = begin_recording(run, plan.json, FaultyDisk(), outside=outside)
@@ -174,10 +174,10 @@ def without_spaces(value: Any) -> Any:
 
 def plan_of(
     scenario: Any, settings: dict[str, str], seed: int = 1, intensity: int = 100, engine: str = "embedded"
-) -> Made:
+) -> RunPlan:
     document = from_value(without_spaces(scenario))
-    options = changed(Settings(), settings)
-    return made(document, seed=seed, intensity=intensity, settings=options, engine=engine)
+    options = change_settings(Settings(), settings)
+    return plan_run(document, seed=seed, intensity=intensity, settings=options, engine=engine)
 
 
 def samples() -> Iterator[Sample]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.credit.engine import Run
-from pendula.credit.runs.headless import made
+from pendula.credit.runs.headless import plan_run
 from pendula.credit.settings import (
     BY_NAME,
     BY_VARIABLE,
@@ -22,10 +22,10 @@ from pendula.credit.settings import (
     RoutingMode,
     Setting,
     Settings,
-    changed,
-    checked,
+    change_settings,
+    check_settings,
     from_environment,
-    parsed,
+    parse_setting,
 )
 from pendula.documents import from_value
 from pendula.kernel.errors import InputRefused
@@ -129,12 +129,15 @@ def test_an_unreadable_value_is_rejected_with_variable_value_and_allowed_values(
 @pytest.mark.req("SIM-GUARD-1")
 @pytest.mark.parametrize("setting", NUMBERS, ids=lambda setting: setting.name)
 def test_numbers_are_accepted_up_to_both_ends_of_their_range(setting: Setting) -> None:
-    assert [parsed(setting, str(value)) for value in (setting.least, setting.most)] == [setting.least, setting.most]
+    assert [parse_setting(setting, str(value)) for value in (setting.least, setting.most)] == [
+        setting.least,
+        setting.most,
+    ]
     for beyond in (setting.least - 1, setting.most + 1):
         with pytest.raises(InvalidSetting):
-            parsed(setting, str(beyond))
+            parse_setting(setting, str(beyond))
         with pytest.raises(InvalidSetting):
-            checked(msgspec.structs.replace(Settings(), **{setting.name: beyond}))
+            check_settings(msgspec.structs.replace(Settings(), **{setting.name: beyond}))
 
 
 @pytest.mark.req("SIM-GUARD-1")
@@ -144,7 +147,7 @@ def test_numbers_are_accepted_up_to_both_ends_of_their_range(setting: Setting) -
 @pytest.mark.parametrize("word", ["1.0", "1.5", "1e1", "+1", "--1", "true", "nan"])
 def test_integers_are_written_as_integers(setting: Setting, word: str) -> None:
     with pytest.raises(InvalidSetting):
-        parsed(setting, word)
+        parse_setting(setting, word)
 
 
 @pytest.mark.req("SIM-GUARD-1")
@@ -153,14 +156,14 @@ def test_integers_are_written_as_integers(setting: Setting, word: str) -> None:
 )
 def test_decimals_are_finite_and_bounded_in_length(word: str) -> None:
     with pytest.raises(InvalidSetting):
-        parsed(BY_NAME["adaptive_no_capacity_high"], word)
+        parse_setting(BY_NAME["adaptive_no_capacity_high"], word)
 
 
 @pytest.mark.req("SIM-DET-14")
 def test_decimals_are_exact() -> None:
-    assert changed(Settings(), {"adaptive_no_capacity_high": "0.6000000000000000000001"}).adaptive_no_capacity_high == (
-        Decimal("0.6000000000000000000001")
-    )
+    assert change_settings(
+        Settings(), {"adaptive_no_capacity_high": "0.6000000000000000000001"}
+    ).adaptive_no_capacity_high == (Decimal("0.6000000000000000000001"))
 
 
 @pytest.mark.parametrize(
@@ -241,32 +244,32 @@ def test_adaptive_settings_out_of_range_are_rejected(name: str, value: str) -> N
 def test_adaptive_ranges_can_be_single_values() -> None:
     given = {"adaptive_max_depth_min": "6", "adaptive_time_budget_ms_min": "250", "adaptive_no_capacity_low": "0"}
 
-    assert changed(Settings(), given).adaptive_max_depth_min == 6
+    assert change_settings(Settings(), given).adaptive_max_depth_min == 6
 
 
 @pytest.mark.req("SIM-ADP-21")
 def test_the_least_depth_follows_the_greatest_unless_given() -> None:
     given = [{}, {"adaptive_max_depth_max": "4"}, {"adaptive_max_depth_min": "3"}]
 
-    assert [changed(Settings(), values).least_depth for values in given] == [6, 4, 3]
+    assert [change_settings(Settings(), values).least_depth for values in given] == [6, 4, 3]
 
 
 def test_the_smallest_budget_cannot_exceed_the_largest() -> None:
     with pytest.raises(InvalidSetting, match="SIMULATOR_ACTIONS_PER_TICK_MIN"):
-        changed(Settings(), {"actions_per_tick_min": "21"})
+        change_settings(Settings(), {"actions_per_tick_min": "21"})
 
 
 def test_settings_change_by_name_or_variable_and_the_others_stay() -> None:
-    before = changed(Settings(), {"routing_max_hops": "4"})
-    after = changed(before, {"SIMULATOR_TICK_MS_BASE": " 250 ", "amount_cap": "none"})
+    before = change_settings(Settings(), {"routing_max_hops": "4"})
+    after = change_settings(before, {"SIMULATOR_TICK_MS_BASE": " 250 ", "amount_cap": "none"})
 
     assert (after.routing_max_hops, after.tick_ms_base, after.amount_cap) == (4, 250, None)
-    assert changed(after, {}) == after
+    assert change_settings(after, {}) == after
 
 
 def test_an_unknown_name_is_rejected_with_all_names() -> None:
     with pytest.raises(InvalidSetting) as refused:
-        changed(Settings(), {"speed": "5"})
+        change_settings(Settings(), {"speed": "5"})
 
     assert refused.value.details["variable"] == "speed"
     assert refused.value.details["allowed"] == sorted(BY_NAME)
@@ -275,18 +278,18 @@ def test_an_unknown_name_is_rejected_with_all_names() -> None:
 @given(st.sampled_from(TABLE), st.text(max_size=40))
 def test_any_text_is_read_or_rejected(setting: Setting, word: str) -> None:
     try:
-        settings = changed(Settings(), {setting.name: word})
+        settings = change_settings(Settings(), {setting.name: word})
     except InvalidSetting:
         return
 
-    assert checked(settings) == settings
+    assert check_settings(settings) == settings
     again = getattr(settings, setting.name)
     if setting.kind is Kind.INTEGER:
         assert str(again) == str(int(word))
 
 
 def test_a_configuration_rejects_settings_of_excessive_precision() -> None:
-    config: Any = made(from_value(network(("a", "b", 1)))).json
+    config: Any = plan_run(from_value(network(("a", "b", 1)))).json
     config["settings"]["adaptive_no_capacity_low"] = Decimal("1e-200")
 
     with pytest.raises(InvalidSetting):
@@ -308,12 +311,12 @@ def test_a_value_without_effect_is_rejected_with_the_reason(variable: str, defau
     with pytest.raises(InvalidSetting, match="no effect") as refused:
         from_environment({variable: other})
     with pytest.raises(InvalidSetting, match="no effect"):
-        changed(Settings(), {variable: other})
+        change_settings(Settings(), {variable: other})
     assert refused.value.details["allowed"] == default
 
 
 def test_a_stored_run_with_a_value_without_effect_still_loads() -> None:
-    assert checked(msgspec.structs.replace(Settings(), stop_grace_sec=4)).stop_grace_sec == 4
+    assert check_settings(msgspec.structs.replace(Settings(), stop_grace_sec=4)).stop_grace_sec == 4
 
 
 def test_a_long_value_is_not_repeated_in_the_message() -> None:

@@ -5,8 +5,8 @@ import pytest
 
 from pendula.credit.commands import Abandon, Clear, Commands, Pause, Stop, Tick
 from pendula.credit.engine import Run
-from pendula.credit.runs.headless import Headless, made
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.headless import Headless, plan_run
+from pendula.credit.settings import Settings, change_settings
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import InputRefused
@@ -24,9 +24,9 @@ class FailingSolver:
 @pytest.mark.parametrize("command", [Tick(3), Tick(5), Clear()])
 @pytest.mark.parametrize("setting", [{"clearing_mode": "optimal"}, {"clearing_yardstick": "on"}])
 def test_a_solver_that_raises_leaves_the_run_unchanged(command: Commands, setting: dict[str, str]) -> None:
-    options = changed(Settings(), {"clearing_every_n_ticks": "2", **setting})
+    options = change_settings(Settings(), {"clearing_every_n_ticks": "2", **setting})
     scenario = network(("B", "A", 50), ("C", "B", 50), ("A", "C", 50))
-    run = Headless(made(from_value(scenario), seed=3, settings=options))
+    run = Headless(plan_run(from_value(scenario), seed=3, settings=options))
     run.step(1)
     run.ask(FailingSolver())
     before = run.run.state()
@@ -45,7 +45,7 @@ def abandon(run: Headless) -> Headless:
 @pytest.mark.req("SIM-RUN-12")
 @pytest.mark.parametrize("before", [(), (Pause(),)])
 def test_an_abandoned_run_ends_in_error_with_a_reason(before: tuple[Commands, ...]) -> None:
-    run = Headless(made(from_value(network(("B", "A", 50))), seed=3))
+    run = Headless(plan_run(from_value(network(("B", "A", 50))), seed=3))
     run.step(2)
     for command in before:
         run.do(command)
@@ -58,7 +58,7 @@ def test_an_abandoned_run_ends_in_error_with_a_reason(before: tuple[Commands, ..
 
 
 def test_a_finished_run_cannot_be_abandoned() -> None:
-    run = Headless(made(from_value(network(("B", "A", 50))), seed=3))
+    run = Headless(plan_run(from_value(network(("B", "A", 50))), seed=3))
     run.do(Stop())
 
     assert abandon(run).run.state_word == "stopped"
@@ -66,7 +66,7 @@ def test_a_finished_run_cannot_be_abandoned() -> None:
 
 @pytest.mark.req("SIM-STO-8")
 def test_a_run_from_a_checkpoint_continues_as_the_original() -> None:
-    plan = made(from_value(network(("B", "A", 50), ("C", "B", 50), ("A", "C", 50))), seed=3)
+    plan = plan_run(from_value(network(("B", "A", 50), ("C", "B", 50), ("A", "C", 50))), seed=3)
     whole, first = Headless(plan), Headless(plan)
     whole.step(30)
     first.step(12)
@@ -79,7 +79,7 @@ def test_a_run_from_a_checkpoint_continues_as_the_original() -> None:
 
 
 def test_a_checkpoint_is_part_of_the_configuration_in_a_journal() -> None:
-    plan = made(from_value(network(("B", "A", 50))), seed=3)
+    plan = plan_run(from_value(network(("B", "A", 50))), seed=3)
     first = Headless(plan)
     first.step(5)
     config = msgspec.structs.replace(plan.config, checkpoint=decode(first.run.state()))
@@ -90,8 +90,8 @@ def test_a_checkpoint_is_part_of_the_configuration_in_a_journal() -> None:
 
 
 def test_a_checkpoint_of_another_scenario_is_rejected() -> None:
-    other = Headless(made(from_value(network(("X", "Y", 50))), seed=3)).run.state()
-    plan = made(from_value(network(("B", "A", 50))), seed=3)
+    other = Headless(plan_run(from_value(network(("X", "Y", 50))), seed=3)).run.state()
+    plan = plan_run(from_value(network(("B", "A", 50))), seed=3)
 
     with pytest.raises(InputRefused):
         Run.create(decode(encode(msgspec.structs.replace(plan.config, checkpoint=decode(other)))))

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pendula.credit.settings import NUMBER_MOST, TABLE, Kind, Setting, Settings, effective
+from pendula.credit.settings import NUMBER_MOST, TABLE, Kind, Setting, Settings, setting_texts
 from tests.docs.markdown import ROOT
 
 PAGE = ROOT / "docs/reference/credit.md"
@@ -19,7 +19,7 @@ def rows(text: str) -> list[tuple[str, ...]]:
 
 def row(setting: Setting) -> tuple[str, ...]:
     """A setting as the page writes it."""
-    default = effective(Settings())[setting.variable] or "not given"
+    default = setting_texts(Settings())[setting.variable] or "not given"
     return setting.name, setting.variable, default, allowed(setting)
 
 

@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from pendula.cli.program import run
-from pendula.credit import Headless, made, simulate
-from pendula.credit.settings import BY_VARIABLE, Settings, changed, effective
+from pendula.credit import Headless, plan_run, simulate
+from pendula.credit.settings import BY_VARIABLE, Settings, change_settings, setting_texts
 from pendula.documents import from_value, read_file
 from pendula.kernel.rng import tick_generator, tick_seed
 from pendula.kernel.time import parse_utc
@@ -240,7 +240,9 @@ async def test_3_4_a_pause_does_not_shift_the_random_sequence(tmp_path: Path) ->
         ticks = (await sim.ok(f"/runs/{run_id}/stop"))["sim_time_ms"] // 1000
         digests = (await sim.look(f"/runs/{run_id}/details"))["digests"]
 
-    alone = simulate(read_file(PRESETS), seed=42, ticks=ticks, settings=changed(Settings(), {"amount_cap": "500"}))
+    alone = simulate(
+        read_file(PRESETS), seed=42, ticks=ticks, settings=change_settings(Settings(), {"amount_cap": "500"})
+    )
     assert digests == alone.digests
 
 
@@ -284,7 +286,7 @@ def test_4_2_the_budget_is_the_share_of_the_most_actions_rounded_down(
 @pytest.mark.section("4.2 Defaults", interface="command line")
 def test_4_2_the_printed_settings_are_the_defaults(run_of: Callable[..., Told]) -> None:
     """The names and default values that the specification prints are those of a run without any setting."""
-    printed, defaults = example("settings"), effective(Settings())
+    printed, defaults = example("settings"), setting_texts(Settings())
 
     assert {name: defaults[name] for name in printed} == {name: str(value) for name, value in printed.items()}
     text = specification("credit")
@@ -444,7 +446,7 @@ def test_5_1_depth_and_budget_grow_with_the_rate() -> None:
     values = {name: str(value) for name, value in example("adaptive").items()}
     found = []
     for refused, ceiling in ((10, "6"), (20, "6"), (30, "6"), (90, "6"), (90, "4")):
-        settings = changed(Settings(), {**values, "clearing_max_depth": ceiling})
+        settings = change_settings(Settings(), {**values, "clearing_max_depth": ceiling})
         policy = AdaptivePolicy(settings)
         policy.active = True
         for _ in range(4):
@@ -473,8 +475,8 @@ def test_6_amounts_are_bounded_by_line_cap_and_profile(run_of: Callable[..., Tol
 @pytest.mark.section("6 Prefix stability", interface="library")
 def test_6_a_smaller_intensity_plans_a_prefix() -> None:
     """The plan follows from seed and tick, and a smaller intensity plans the first actions of a larger one."""
-    settings = changed(Settings(), {"amount_cap": "500"})
-    planner = Headless(made(read_file(PRESETS), seed=42, settings=settings)).run.network.planner
+    settings = change_settings(Settings(), {"amount_cap": "500"})
+    planner = Headless(plan_run(read_file(PRESETS), seed=42, settings=settings)).run.network.planner
     for tick in range(10):
         large = planner.plan(42, tick, 20)
         assert planner.plan(42, tick, 5) == large[:5]
@@ -503,7 +505,7 @@ def test_6_1_the_six_ids_are_presets_and_rules_are_ignored(run_of: Callable[...,
 )
 def test_6_2_the_chance_of_a_payment_follows_from_profile_and_intensity(percent: int, chance: Decimal) -> None:
     """`p = base_p(profile, intensity_percent)`: an option of a profile."""
-    planner = Headless(made(read_file(CHOICE))).run.network.planner
+    planner = Headless(plan_run(read_file(CHOICE))).run.network.planner
 
     assert planner.by_profile["neighbour"].rate(percent) == float(chance)
 
@@ -664,7 +666,7 @@ def test_9_a_fixed_seed_gives_the_expected_number_of_attempts(run_of: Callable[.
 async def test_9_two_runs_of_one_seed_plan_the_same_and_end_the_same(tmp_path: Path) -> None:
     """Two runs of one seed have the same internal actions, over HTTP, on the command line and in the library."""
     document = from_value(example("presets"))
-    settings = changed(Settings(), {"amount_cap": "500"})
+    settings = change_settings(Settings(), {"amount_cap": "500"})
     async with simulator(tmp_path / "data", QUICK) as sim:
         run_id = await serve(sim, example("presets"), seed=5, settings={"amount_cap": "500"})
         await sim.after_tick(run_id, 5)

@@ -27,8 +27,8 @@ from pendula.credit.commands import Clear, Config, Configure, Pay, SetIntensity,
 from pendula.credit.engine import Run
 from pendula.credit.events import ClearingDone, Ticked, TxFailed, TxUpdated
 from pendula.credit.reading.scenario import read_scenario
-from pendula.credit.runs.headless import Headless, Result, made, simulate
-from pendula.credit.settings import Settings, changed, from_environment
+from pendula.credit.runs.headless import Headless, Result, plan_run, simulate
+from pendula.credit.settings import Settings, change_settings, from_environment
 
 __all__ = [
     "Clear",  # clear debts manually
@@ -46,9 +46,9 @@ __all__ = [
     "Ticked",  # a tick is over
     "TxFailed",  # a payment was not made
     "TxUpdated",  # a payment was made
-    "changed",  # settings with some values replaced
+    "change_settings",  # settings with some values replaced
     "from_environment",  # the settings of a process
-    "made",  # plan a run of a document
+    "plan_run",  # plan a run of a document
     "read_scenario",  # parse a document into a scenario
     "simulate",  # a whole run in one call
 ]

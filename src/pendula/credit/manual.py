@@ -20,7 +20,7 @@ from pendula.credit.state.network import EquivalentLedger
 from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import event_parts
 from pendula.credit.tick.clearing import call
-from pendula.credit.tick.payments import updated
+from pendula.credit.tick.payments import payment_event
 from pendula.kernel.canonical import Json, digest
 from pendula.kernel.engine import Outcome, Refusal
 
@@ -104,7 +104,7 @@ def _paid(run: RunState, command: Pay, ledger: EquivalentLedger, amount: int) ->
     run.counters.count(None)
     ledger.hops.made(event_parts.hops_of(found))
     ledger.expect(*ends, amount)
-    made = updated(run, ledger, found, seq=None, tx_id=tx_id, ends=ends, amount=amount)
+    made = payment_event(run, ledger, found, seq=None, tx_id=tx_id, ends=ends, amount=amount)
     return (made,), {**answer, "status": "COMMITTED", "routes": event_parts.routes_json(made.routes)}
 
 
@@ -158,7 +158,7 @@ def _cleared(run: RunState, command: Clear, codes: list[str]) -> Outcome[Event]:
 
 
 def _cycle(book: Book, cycle: Cycle) -> Json:
-    edges = [msgspec.to_builtins(edge) for edge in event_parts.highlighted(book, cycle.hops)]
+    edges = [msgspec.to_builtins(edge) for edge in event_parts.highlighted_edges(book, cycle.hops)]
     return {"equivalent": book.code, "cleared_amount": text(cycle.amount), "edges": edges}
 
 

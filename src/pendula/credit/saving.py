@@ -6,7 +6,7 @@ from msgspec import Struct
 from pendula.credit.events import LastError
 from pendula.credit.model import OPEN_POLICY, LineStatus, Participant, ParticipantStatus, Trustline
 from pendula.credit.money import MOST
-from pendula.credit.settings import ClearingMode, Settings, checked
+from pendula.credit.settings import ClearingMode, Settings, check_settings
 from pendula.credit.state.clearing_policy import AdaptivePolicy, Memory
 from pendula.credit.state.counters import Counters, Demand
 from pendula.credit.state.digests import Saved, running_digest
@@ -151,7 +151,7 @@ def load(run: RunState, state: bytes) -> None:
         saved = _read(state)
     except msgspec.DecodeError as trouble:
         raise InvalidState(f"This is not a state of a run: {trouble}") from None
-    settings = checked(saved.settings)
+    settings = check_settings(saved.settings)
     if saved.state not in STATES or not 0 <= saved.intensity <= 100 or min(saved.tick, saved.fired) < 0:
         raise InvalidState("This is not a state of a run: a number or a word is out of range")
     network = _network(run, saved, settings)

@@ -246,25 +246,25 @@ _OFF = ("0", "false", "no", "off")
 def from_environment(environment: Mapping[str, str]) -> Settings:
     """The settings of a process; missing and empty variables take their defaults. Raises `InvalidSetting`."""
     found = {
-        setting.name: parsed(setting, environment[setting.variable].strip())
+        setting.name: parse_setting(setting, environment[setting.variable].strip())
         for setting in TABLE
         if environment.get(setting.variable, "").strip()
     }
-    return checked(msgspec.structs.replace(Settings(), **found))
+    return check_settings(msgspec.structs.replace(Settings(), **found))
 
 
-def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
+def change_settings(settings: Settings, values: Mapping[str, str]) -> Settings:
     """Settings with some values replaced, given as text by name or by variable; raises `InvalidSetting`."""
     found: dict[str, Any] = {}
     for key, value in values.items():
         setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
         if setting is None:
             raise InvalidSetting.of(sorted(BY_NAME), {"kind": "unknown_setting", "variable": key, "value": value})
-        found[setting.name] = parsed(setting, value.strip())
-    return checked(msgspec.structs.replace(settings, **found))
+        found[setting.name] = parse_setting(setting, value.strip())
+    return check_settings(msgspec.structs.replace(settings, **found))
 
 
-def parsed(setting: Setting, text: str) -> Any:
+def parse_setting(setting: Setting, text: str) -> Any:
     """The value of a text; raises `InvalidSetting` with the variable, the value and what is allowed."""
     value = _value(setting, text)
     default = getattr(Settings(), setting.name) if setting.fixed else value
@@ -326,7 +326,7 @@ def _refused(setting: Setting, text: str) -> InvalidSetting:
     return InvalidSetting.of(setting.allowed, {**facts, **setting.range})
 
 
-def checked(settings: Settings) -> Settings:
+def check_settings(settings: Settings) -> Settings:
     """The settings, if they are in range and consistent; raises `InvalidSetting` otherwise."""
     for setting in TABLE:
         value = getattr(settings, setting.name)
@@ -354,7 +354,7 @@ def _crossed(low: str, high: str, settings: Settings) -> InvalidSetting:
     return InvalidSetting.of(f"below {most.variable}", {**facts, "other": most.variable, "other_value": str(values[1])})
 
 
-def effective(settings: Settings) -> dict[str, str]:
+def setting_texts(settings: Settings) -> dict[str, str]:
     """Every setting as text by variable; empty if it is unset and has no default.
 
     As an environment, these texts give the same settings again.
@@ -362,9 +362,9 @@ def effective(settings: Settings) -> dict[str, str]:
     return {setting.variable: _text(setting, getattr(settings, setting.name)) for setting in TABLE}
 
 
-def differing(settings: Settings, other: Settings) -> dict[str, tuple[str, str]]:
+def differing_settings(settings: Settings, other: Settings) -> dict[str, tuple[str, str]]:
     """The variables that differ, each with both values as text."""
-    left, right = effective(settings), effective(other)
+    left, right = setting_texts(settings), setting_texts(other)
     return {variable: (left[variable], right[variable]) for variable in left if left[variable] != right[variable]}
 
 

@@ -7,7 +7,7 @@ from pendula.credit import demonstration, saving
 from pendula.credit.commands import Abandon, Pause, Restart, Resume, Stop, Tick
 from pendula.credit.events import Event, LastError
 from pendula.credit.model import Code
-from pendula.credit.settings import InvalidSetting, changed
+from pendula.credit.settings import InvalidSetting, change_settings
 from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import phases
 from pendula.kernel.canonical import Json
@@ -49,7 +49,7 @@ def configure(run: RunState, values: dict[str, str]) -> Outcome[Event]:
     if not run.active:
         return _ended(run)
     try:
-        settings = changed(run.settings, values)
+        settings = change_settings(run.settings, values)
     except InvalidSetting as refused:
         return Outcome(refusal=Refusal(refused.code, refused.facts))
     if settings.tick_ms_base != run.settings.tick_ms_base:

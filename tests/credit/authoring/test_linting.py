@@ -21,10 +21,10 @@ from pendula.credit.planning.planner import REACH_HOPS, REACH_MOST, Market
 from pendula.credit.planning.profiles import behaviour
 from pendula.credit.reading.scenario import read_scenario
 from pendula.credit.reading.scope import Caution
-from pendula.credit.runs.headless import Headless, made
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.headless import Headless, plan_run
+from pendula.credit.settings import Settings, change_settings
 from pendula.credit.state.run_state import RunState
-from pendula.credit.tick.phases import silenced
+from pendula.credit.tick.phases import silenced_profiles
 from pendula.documents import from_value, read_bytes
 from tests.credit.mutations import as_text
 from tests.credit.networks import MALFORMED, case, public_scenario
@@ -62,7 +62,7 @@ def person(name: str, **members: Any) -> dict[str, Any]:
 
 
 def findings(scenario: Any, **settings: str) -> tuple[Caution, ...]:
-    return lint(read_scenario(read_bytes(json.dumps(scenario).encode())), changed(Settings(), settings))
+    return lint(read_scenario(read_bytes(json.dumps(scenario).encode())), change_settings(Settings(), settings))
 
 
 def codes(scenario: Any, **settings: str) -> list[str]:
@@ -433,7 +433,7 @@ def test_generated_networks_have_no_serious_findings(kind: Kind) -> None:
     scenario = read_scenario(from_value(village(100, 1, profile=kind)))
 
     harmless = {"participant_cannot_pay", "participant_cannot_be_paid"}
-    assert {caution.code for caution in lint(scenario, changed(Settings(), {"amount_cap": "500"}))} <= harmless
+    assert {caution.code for caution in lint(scenario, change_settings(Settings(), {"amount_cap": "500"}))} <= harmless
 
 
 @pytest.mark.req("SIM-GUARD-5")
@@ -453,8 +453,10 @@ def test_the_linter_names_the_same_silenced_profiles_as_the_run(seeds: range, le
 
     for seed in seeds:
         scenario = case(seed).scenario
-        plan = made(read_bytes(as_text(scenario)), seed=1)
-        warned = {(facts["profile"], facts["equivalent"]) for facts in silenced(RunState(plan.config, plan.scenario))}
+        plan = plan_run(read_bytes(as_text(scenario)), seed=1)
+        warned = {
+            (facts["profile"], facts["equivalent"]) for facts in silenced_profiles(RunState(plan.config, plan.scenario))
+        }
         linted = {caution.path for caution in lint(plan.scenario, Settings()) if caution.code == "profile_silenced"}
 
         assert linted <= {f"$.behaviorProfiles[?@.id=='{name}'].props.amount_model.{code}" for name, code in warned}
@@ -467,7 +469,10 @@ def test_the_linter_names_the_same_silenced_profiles_as_the_run(seeds: range, le
 @given(st.integers(0, 10**6))
 def test_any_scenario_can_be_linted_and_each_finding_has_a_message(seed: int) -> None:
     sample = case(seed)
-    scenario, settings = read_scenario(read_bytes(as_text(sample.scenario))), changed(Settings(), sample.settings)
+    scenario, settings = (
+        read_scenario(read_bytes(as_text(sample.scenario))),
+        change_settings(Settings(), sample.settings),
+    )
 
     cautions = lint(scenario, settings)
 
@@ -511,7 +516,7 @@ def test_a_search_for_circles_stops_when_its_steps_are_used_up() -> None:
 
 @given(st.integers(0, 10**6))
 def test_reach_equals_that_of_the_planner(seed: int) -> None:
-    run = Headless(made(read_bytes(as_text(case(seed).scenario)), seed=1)).run
+    run = Headless(plan_run(read_bytes(as_text(case(seed).scenario)), seed=1)).run
     names = run.network.people.names
     for ledger in run.network.ledgers.values():
         book = ledger.book

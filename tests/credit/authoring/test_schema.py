@@ -17,8 +17,8 @@ from pendula.credit.authoring.villages import Profile, village
 from pendula.credit.commands import Config
 from pendula.credit.engine import Run
 from pendula.credit.reading.scenario import ROOT, read_scenario
-from pendula.credit.runs.headless import made
-from pendula.credit.settings import TABLE, Settings, changed
+from pendula.credit.runs.headless import plan_run
+from pendula.credit.settings import TABLE, Settings, change_settings
 from pendula.documents import Document, DocumentRefused, Fault, from_value, read_bytes
 from pendula.kernel.canonical import encode
 from pendula.kernel.errors import InputRefused
@@ -213,7 +213,7 @@ def test_the_settings_schema_has_every_setting_with_default_and_range() -> None:
 
 @given(st.integers(0, 10**6))
 def test_random_settings_satisfy_the_schema(seed: int) -> None:
-    assert SETTINGS.is_valid(settings_json(changed(Settings(), case(seed).settings)))
+    assert SETTINGS.is_valid(settings_json(change_settings(Settings(), case(seed).settings)))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_random_settings_satisfy_the_schema(seed: int) -> None:
      ("amount_cap", 5), ("amount_cap", -(10**6)), ("adaptive_no_capacity_high", 1.5), ("fixed_seed", -1), ("speed", 1)],
 )  # fmt: skip
 def test_settings_out_of_range_are_rejected_by_the_schema_and_by_a_run(name: str, value: Any) -> None:
-    given = {**made(from_value(SMALL), seed=1).json, "settings": {name: value}}  # type: ignore[dict-item]
+    given = {**plan_run(from_value(SMALL), seed=1).json, "settings": {name: value}}  # type: ignore[dict-item]
 
     assert not SETTINGS.is_valid({name: value})
     assert not CONFIG.is_valid(given)
@@ -234,7 +234,9 @@ def test_settings_out_of_range_are_rejected_by_the_schema_and_by_a_run(name: str
 def test_the_configuration_of_a_run_satisfies_the_schema(seed: int) -> None:
     sample = case(seed)
     document = read_bytes(as_text(sample.scenario))
-    plan = made(document, seed=sample.seed, intensity=sample.intensity, settings=changed(Settings(), sample.settings))
+    plan = plan_run(
+        document, seed=sample.seed, intensity=sample.intensity, settings=change_settings(Settings(), sample.settings)
+    )
 
     assert [error.message for error in CONFIG.iter_errors(json.loads(encode(plan.config)))] == []
 

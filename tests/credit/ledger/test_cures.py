@@ -14,7 +14,7 @@ from pendula.credit.ledger.payment import PaymentProcessor, Refused
 from pendula.credit.model import Code, Participant, ParticipantType, Policy, Trustline
 from pendula.credit.money import ATOMS, atoms
 from pendula.credit.sentences import sentence_of
-from pendula.credit.settings import Settings, changed
+from pendula.credit.settings import Settings, change_settings
 from tests.credit.conftest import headless, network
 
 UNIT = ATOMS
@@ -52,7 +52,7 @@ def apply_change(book: Book, change: dict[str, Any]) -> None:
 
 
 def refusal(book: Book, amount: int, **settings: str) -> Refused:
-    refused = PaymentProcessor(book, changed(Settings(), settings)).pay(0, 2, amount * UNIT)
+    refused = PaymentProcessor(book, change_settings(Settings(), settings)).pay(0, 2, amount * UNIT)
     assert isinstance(refused, Refused)
     return refused
 
@@ -85,7 +85,7 @@ def test_a_refused_payment_passes_after_the_named_changes(
 ) -> None:
     book = ledger(*rows)
     settings = {"routing_max_paths": str(paths), "routing_max_hops": str(hops), "routing_mode": mode}
-    processor = PaymentProcessor(book, changed(Settings(), settings))
+    processor = PaymentProcessor(book, change_settings(Settings(), settings))
     for sender, receiver, amount in wanted:
         if sender == receiver:
             continue

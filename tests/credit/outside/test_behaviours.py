@@ -25,12 +25,12 @@ from pendula.credit.outside.behaviours import (
     Proposal,
     UnknownBehaviour,
     View,
+    find_behaviour,
     propose,
     register_behaviour,
-    registered,
 )
-from pendula.credit.runs.headless import Headless, Made, made
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.headless import Headless, RunPlan, plan_run
+from pendula.credit.settings import Settings, change_settings
 from pendula.credit.studies import compare, sweep
 from pendula.documents import from_value
 from pendula.kernel.bodies import NoAnswerSource
@@ -90,11 +90,13 @@ class CountingBehaviour:
         return self._plan(view, draw)
 
 
-def plan_of(plan: Plan, **settings: str) -> tuple[Made, CountingBehaviour]:
+def plan_of(plan: Plan, **settings: str) -> tuple[RunPlan, CountingBehaviour]:
     behaviour = CountingBehaviour(plan)
     register_behaviour("mine", behaviour)
     values = {"actions_per_tick_max": "10", "enable_inject": "on", **settings}
-    return made(from_value(SCENARIO), seed=42, settings=changed(Settings(), values), behaviour="mine"), behaviour
+    return plan_run(
+        from_value(SCENARIO), seed=42, settings=change_settings(Settings(), values), behaviour="mine"
+    ), behaviour
 
 
 def step_run(plan: Plan, ticks: int = 1, **settings: str) -> tuple[Headless, list[Event]]:
@@ -121,7 +123,7 @@ def look_at_tick(look: Callable[[View, Draw], Any], before: Iterable[Pay] = (), 
     return values[-1]
 
 
-def journal_of(plan: Made, folder: Path) -> FileJournal:
+def journal_of(plan: RunPlan, folder: Path) -> FileJournal:
     return FileJournal.create(
         RealDisk(folder), scheduler=Run.scheduler, decisions=Run.decisions, time_unit=Run.time_unit, config=plan.json
     )
@@ -390,12 +392,12 @@ def test_a_behaviour_answers_only_plan_questions() -> None:
 
 def test_an_unknown_behaviour_is_rejected_with_the_known_names() -> None:
     with pytest.raises(UnknownBehaviour, match="none is registered"):
-        registered("mine")
+        find_behaviour("mine")
     register_behaviour("b", CountingBehaviour(lambda *_: []))
     register_behaviour("a", CountingBehaviour(lambda *_: []))
 
     with pytest.raises(UnknownBehaviour, match="known are a, b") as refused:
-        made(from_value(SCENARIO), behaviour="mine")
+        plan_run(from_value(SCENARIO), behaviour="mine")
 
     assert refused.value.known == ["a", "b"]
 
@@ -407,9 +409,9 @@ def test_a_name_is_replaced_only_on_request() -> None:
 
     with pytest.raises(InvalidBehaviour, match="replace"):
         register_behaviour("mine", second)
-    assert registered("mine") is first
+    assert find_behaviour("mine") is first
     register_behaviour("mine", second, replace=True)
-    assert registered("mine") is second
+    assert find_behaviour("mine") is second
 
 
 class Unversioned:
@@ -548,7 +550,7 @@ def test_reading_the_view_changes_nothing() -> None:
     ],
 )
 def test_the_view_raises_for_unknown_names(look: Callable[[View], Any]) -> None:
-    view = View(Run.create(made(from_value(SCENARIO), seed=1).json), 1)
+    view = View(Run.create(plan_run(from_value(SCENARIO), seed=1).json), 1)
 
     with pytest.raises(NotInNetwork):
         look(view)
@@ -556,7 +558,7 @@ def test_the_view_raises_for_unknown_names(look: Callable[[View], Any]) -> None:
 
 @pytest.mark.parametrize("amount", [1.5, True, None, "ten"])
 def test_the_view_takes_exact_amounts_only(amount: Any) -> None:
-    view = View(Run.create(made(from_value(SCENARIO), seed=1).json), 1)
+    view = View(Run.create(plan_run(from_value(SCENARIO), seed=1).json), 1)
 
     with pytest.raises(InvalidAmount):
         view.can_pay("ann", "bea", "UAH", amount)
@@ -574,7 +576,7 @@ def test_draws_depend_on_tick_and_position_alone() -> None:
 
 
 def test_a_run_without_a_behaviour_asks_for_none() -> None:
-    plan = made(from_value(SCENARIO), seed=1)
+    plan = plan_run(from_value(SCENARIO), seed=1)
 
     assert isinstance(plan.config, Config)
     assert plan.config.behaviour is None
@@ -588,7 +590,7 @@ def test_a_sweep_and_a_comparison_take_a_behaviour() -> None:
 
     swept = sweep(from_value(SCENARIO), {"clearing_every_n_ticks": ["2", "3"]}, (1, 2), 4, behaviour="mine")
     plain = sweep(from_value(SCENARIO), {"clearing_every_n_ticks": ["2", "3"]}, (1, 2), 4)
-    often = changed(Settings(), {"clearing_every_n_ticks": "2"})
+    often = change_settings(Settings(), {"clearing_every_n_ticks": "2"})
     compared = compare(from_value(SCENARIO), Settings(), often, (1, 2), 4, skip=0, behaviour="mine")
 
     assert swept.values["attempts"] == [4] * 4

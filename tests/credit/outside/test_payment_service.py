@@ -18,8 +18,8 @@ from pendula.credit.ids import idempotency_key
 from pendula.credit.model import Code
 from pendula.credit.outside.answers import Answers
 from pendula.credit.outside.payment_service import ANSWER_BYTES_MOST, PaymentService
-from pendula.credit.runs.headless import Headless, Made, made, simulate
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.headless import Headless, RunPlan, plan_run, simulate
+from pendula.credit.settings import Settings, change_settings
 from pendula.documents import from_value
 from pendula.kernel.bodies import NoAnswerSource
 from pendula.kernel.canonical import Json, encode
@@ -62,15 +62,15 @@ UNPAID = {
 SLOW = (Act.NO_ANSWER, Act.PAY_WITHOUT_ANSWER, Act.PAY_AND_DRIP)
 
 
-def plan(payments: int = 5, **settings: str) -> Made:
+def plan(payments: int = 5, **settings: str) -> RunPlan:
     values = {"actions_per_tick_max": str(payments), "clearing_enabled": "off", "amount_cap": "5", **settings}
-    return made(from_value(network()), seed=42, settings=changed(Settings(), values), engine="external")
+    return plan_run(from_value(network()), seed=42, settings=change_settings(Settings(), values), engine="external")
 
 
 class Watched:
     """A run that pays through a service, and all its events."""
 
-    def __init__(self, service: Service, plan: Made, times: dict[str, Any] = PATIENT) -> None:
+    def __init__(self, service: Service, plan: RunPlan, times: dict[str, Any] = PATIENT) -> None:
         self.headless = Headless(plan)
         self.run = self.headless.run
         self.payments = PaymentService(service.url, **times)
@@ -684,7 +684,7 @@ def test_invalid_options_are_rejected(options: dict[str, Any]) -> None:
 
 @pytest.mark.req("SIM-ERR-6")
 def test_the_time_limit_of_a_payment_comes_from_the_settings() -> None:
-    settings = changed(Settings(), {"payment_total_timeout_sec": "7"})
+    settings = change_settings(Settings(), {"payment_total_timeout_sec": "7"})
 
     payments = PaymentService.with_settings("http://127.0.0.1:1", settings)
 

@@ -9,9 +9,9 @@ from pendula.credit.events import AuditDrift, ClearingDecision, ClearingDone, Ev
 from pendula.credit.ids import clearing_key
 from pendula.credit.model import Code
 from pendula.credit.outside import Answers, PaymentService
-from pendula.credit.runs.headless import Headless, made, simulate
+from pendula.credit.runs.headless import Headless, plan_run, simulate
 from pendula.credit.runs.recording import Recording
-from pendula.credit.settings import Settings, changed
+from pendula.credit.settings import Settings, change_settings
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
@@ -34,8 +34,8 @@ class Run:
 
     def __init__(self, core: Core, *, total_seconds: float = 30.0, **settings: str) -> None:
         values = {"actions_per_tick_max": "12", "clearing_every_n_ticks": "3", "amount_cap": "3", **settings}
-        options = changed(Settings(), values)
-        self.headless = Headless(made(from_value(NETWORK), seed=42, settings=options, engine="external"))
+        options = change_settings(Settings(), values)
+        self.headless = Headless(plan_run(from_value(NETWORK), seed=42, settings=options, engine="external"))
         self.service = PaymentService(
             core.url, total_seconds=total_seconds, per_second=options.max_payments_per_sec, **PATIENT
         )
@@ -141,7 +141,7 @@ def test_a_clearing_that_times_out_clears_nothing_and_is_reported() -> None:
         run = Run(core, clearing_hard_timeout_sec="0", clearing_time_budget_ms="1", clearing_every_n_ticks="1")
         run.step(1)
         core.hang = True
-        run.headless.run.use(changed(run.headless.run.settings, {"actions_per_tick_max": "1"}))
+        run.headless.run.use(change_settings(run.headless.run.settings, {"actions_per_tick_max": "1"}))
         run.service.total_seconds = 0.2
         run.step(1)
 
@@ -154,8 +154,8 @@ def test_a_clearing_that_times_out_clears_nothing_and_is_reported() -> None:
 def test_the_duration_of_an_outside_clearing_is_recorded_and_replayed(tmp_path: Any) -> None:
     values = {"clearing_policy": "adaptive", "adaptive_window_ticks": "1", "clearing_every_n_ticks": "1"}
     values |= {"adaptive_no_capacity_high": "0.01", "adaptive_no_capacity_low": "0", "amount_cap": "3"}
-    options = changed(Settings(), values)
-    plan = made(from_value(NETWORK), seed=42, settings=options, engine="external")
+    options = change_settings(Settings(), values)
+    plan = plan_run(from_value(NETWORK), seed=42, settings=options, engine="external")
     with serving_core(NETWORK) as core:
         outside = Answers(None, payments=PaymentService(core.url, total_seconds=30, **PATIENT))
         with Recording.begin(plan, RealDisk(tmp_path / "journal"), outside) as recording:
@@ -186,8 +186,8 @@ def test_a_clearing_that_does_not_fit_the_ledger_is_a_drift_and_changes_nothing(
         def ask(self, name: str, question: Json) -> Json:
             return {"cycles": cycles, "cost_ms": 3} if name == "clear" else {"timeout": True}
 
-    options = changed(Settings(), {"clearing_every_n_ticks": "1", "max_timeouts_per_tick": "0"})
-    run = Headless(made(from_value(NETWORK), seed=1, settings=options, engine="external"))
+    options = change_settings(Settings(), {"clearing_every_n_ticks": "1", "max_timeouts_per_tick": "0"})
+    run = Headless(plan_run(from_value(NETWORK), seed=1, settings=options, engine="external"))
     run.ask(Wrong())
     events: list[Event] = []
     run.step(2, events.extend)

@@ -7,8 +7,8 @@ import pytest
 
 from pendula.credit.authoring.villages import village
 from pendula.credit.planning.draws import Draws
-from pendula.credit.runs.headless import Headless, made
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.headless import Headless, plan_run
+from pendula.credit.settings import Settings, change_settings
 from pendula.credit.studies.comparison import compare
 from pendula.credit.studies.figures import figures_of
 from pendula.documents import from_value
@@ -67,8 +67,8 @@ def test_plans_stay_equal_beyond_the_memory_limit_of_draws() -> None:
 
 
 def test_counting_alone_gives_the_same_figures() -> None:
-    document, settings = from_value(village(30, 2)), changed(Settings(), {"amount_cap": "500"})
-    run = Headless(made(document, seed=1, settings=settings))
+    document, settings = from_value(village(30, 2)), change_settings(Settings(), {"amount_cap": "500"})
+    run = Headless(plan_run(document, seed=1, settings=settings))
     run.step(40)
 
     counted = figures_of(document, settings, 1, 40)
@@ -81,7 +81,7 @@ def test_counting_alone_gives_the_same_figures() -> None:
 @pytest.mark.campaign
 def test_a_comparison_gives_equal_bytes_with_one_and_two_processes() -> None:
     document = from_value(village(8, 7))
-    sides = Settings(), changed(Settings(), {"clearing_policy": "adaptive"})
+    sides = Settings(), change_settings(Settings(), {"clearing_policy": "adaptive"})
 
     by_one, by_two = (compare(document, *sides, range(1, 6), 34, workers) for workers in (1, 2))
 

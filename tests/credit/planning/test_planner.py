@@ -14,8 +14,8 @@ from pendula.credit.model import Code, Participant, ParticipantType, Profile, Tr
 from pendula.credit.planning.draws import shuffled
 from pendula.credit.planning.planner import Market, Planner, _Demand, _in_turn
 from pendula.credit.planning.profiles import PLAIN, behaviour
-from pendula.credit.runs.headless import Headless, made
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.headless import Headless, plan_run
+from pendula.credit.settings import Settings, change_settings
 from pendula.credit.state.clearing_policy import AdaptivePolicy
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json
@@ -194,7 +194,7 @@ def test_large_amounts_are_less_frequent() -> None:
 @pytest.mark.req("SIM-ADP-10")
 @pytest.mark.req("SIM-TEST-11")
 def test_cold_start_keeps_its_cadence_with_the_smallest_budgets_and_the_cooldown() -> None:
-    settings = changed(
+    settings = change_settings(
         Settings(),
         {"adaptive_warmup_fallback_cadence": "2", "adaptive_min_interval_ticks": "3", "adaptive_window_ticks": "100"},
     )
@@ -216,9 +216,9 @@ def test_cold_start_keeps_its_cadence_with_the_smallest_budgets_and_the_cooldown
 @pytest.mark.req("SIM-PAY-21")
 @pytest.mark.req("SIM-TEST-7")
 def test_every_failure_of_a_planned_payment_has_a_known_code() -> None:
-    options = changed(Settings(), {"amount_cap": "30", "routing_max_hops": "1"})
+    options = change_settings(Settings(), {"amount_cap": "30", "routing_max_hops": "1"})
     scenario = network(("b", "a", 40), ("c", "b", 40), ("a", "c", 40), ("d", "a", 5))
-    run = Headless(made(from_value(scenario), seed=2, settings=options))
+    run = Headless(plan_run(from_value(scenario), seed=2, settings=options))
     events: list[Any] = []
     run.step(10, events.extend)
 

@@ -34,8 +34,8 @@ from pendula.credit.model import (
 from pendula.credit.money import ATOMS
 from pendula.credit.reading.scenario import read_scenario, read_with_warnings
 from pendula.credit.reading.scope import Caution
-from pendula.credit.runs.headless import Headless, made
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.headless import Headless, plan_run
+from pendula.credit.settings import Settings, change_settings
 from pendula.documents import DocumentRefused, Format, from_value, read_bytes, read_file
 from pendula.kernel.canonical import Json
 from tests.credit.conftest import network
@@ -690,7 +690,9 @@ def test_floats_of_a_program_equal_the_decimals_of_a_file() -> None:
     def state_of(rate: Any, limit: Any) -> Any:
         scenario: Any = network(("b", "a", limit), behaviorProfiles=[{"id": "payer", "props": {"tx_rate": rate}}])
         scenario["participants"][0]["behaviorProfileId"] = "payer"
-        run = Headless(made(from_value(scenario), seed=1, settings=changed(Settings(), {"amount_cap": "2"})))
+        run = Headless(
+            plan_run(from_value(scenario), seed=1, settings=change_settings(Settings(), {"amount_cap": "2"}))
+        )
         run.step(5)
         return run.run.state()
 

@@ -11,8 +11,8 @@ import pytest
 
 from pendula.credit.commands import Pay, Stop
 from pendula.credit.runs.artifacts import NAMES, Artifacts, ArtifactsExist, Lines, bundle, moment, require_free
-from pendula.credit.runs.headless import Headless, Made, made
-from pendula.credit.settings import Settings, changed, differing, effective, from_environment
+from pendula.credit.runs.headless import Headless, RunPlan, plan_run
+from pendula.credit.settings import Settings, change_settings, differing_settings, from_environment, setting_texts
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
@@ -35,15 +35,15 @@ SECOND = 1_000_000
 
 
 @pytest.fixture
-def plan() -> Made:
-    return made(from_value(RING), seed=5, settings=changed(Settings(), {"clearing_every_n_ticks": "3"}))
+def plan() -> RunPlan:
+    return plan_run(from_value(RING), seed=5, settings=change_settings(Settings(), {"clearing_every_n_ticks": "3"}))
 
 
 def ticking() -> Iterator[int]:
     return count(NOON, SECOND)
 
 
-def write_run(directory: Path, plan: Made, ticks: int = 7) -> Headless:
+def write_run(directory: Path, plan: RunPlan, ticks: int = 7) -> Headless:
     """A run of some ticks, with its artifacts in the directory."""
     headless, times = Headless(plan), ticking()
     with Artifacts(directory, plan, lambda: next(times)) as artifacts:
@@ -61,7 +61,7 @@ def read(directory: Path, name: str) -> Any:
 
 
 @pytest.mark.req("SIM-STO-1")
-def test_every_event_and_note_is_a_line_in_order(tmp_path: Path, plan: Made) -> None:
+def test_every_event_and_note_is_a_line_in_order(tmp_path: Path, plan: RunPlan) -> None:
     write_run(tmp_path, plan)
 
     events = lines(tmp_path)
@@ -88,7 +88,7 @@ REQUIRED = {
 
 
 @pytest.mark.req("SIM-EVT-2")
-def test_every_line_has_the_members_its_type_requires(tmp_path: Path, plan: Made) -> None:
+def test_every_line_has_the_members_its_type_requires(tmp_path: Path, plan: RunPlan) -> None:
     write_run(tmp_path, plan)
 
     events = lines(tmp_path)
@@ -103,7 +103,7 @@ def test_every_line_has_the_members_its_type_requires(tmp_path: Path, plan: Made
             assert all(set(step) == {"at_ms", "highlight_edges"} for step in event["steps"])
 
 
-def test_lines_have_the_time_of_the_clock(tmp_path: Path, plan: Made) -> None:
+def test_lines_have_the_time_of_the_clock(tmp_path: Path, plan: RunPlan) -> None:
     write_run(tmp_path, plan)
 
     events = lines(tmp_path)
@@ -113,7 +113,7 @@ def test_lines_have_the_time_of_the_clock(tmp_path: Path, plan: Made) -> None:
     assert all(event["error"]["at"] == event["ts"] for event in failed)
 
 
-def test_equal_runs_write_equal_bytes_under_the_same_clock(tmp_path: Path, plan: Made) -> None:
+def test_equal_runs_write_equal_bytes_under_the_same_clock(tmp_path: Path, plan: RunPlan) -> None:
     for name in ("one", "two"):
         write_run(tmp_path / name, plan)
 
@@ -122,7 +122,7 @@ def test_equal_runs_write_equal_bytes_under_the_same_clock(tmp_path: Path, plan:
 
 
 @pytest.mark.req("SIM-GUARD-1")
-def test_the_status_has_seed_settings_and_the_end(tmp_path: Path, plan: Made) -> None:
+def test_the_status_has_seed_settings_and_the_end(tmp_path: Path, plan: RunPlan) -> None:
     headless = write_run(tmp_path, plan)
 
     status = read(tmp_path, "status.json")
@@ -133,7 +133,7 @@ def test_the_status_has_seed_settings_and_the_end(tmp_path: Path, plan: Made) ->
     assert status["started_at"] < status["stopped_at"]
 
 
-def test_the_status_of_a_running_run_is_running(tmp_path: Path, plan: Made) -> None:
+def test_the_status_of_a_running_run_is_running(tmp_path: Path, plan: RunPlan) -> None:
     with Artifacts(tmp_path, plan, lambda: NOON) as artifacts:
         status = read(tmp_path, "status.json")
         assert (status["state"], status["stopped_at"]) == ("running", None)
@@ -142,7 +142,7 @@ def test_the_status_of_a_running_run_is_running(tmp_path: Path, plan: Made) -> N
         artifacts.finish(headless.run, headless.result())
 
 
-def test_the_last_tick_is_refreshed_every_half_second_and_at_the_end(tmp_path: Path, plan: Made) -> None:
+def test_the_last_tick_is_refreshed_every_half_second_and_at_the_end(tmp_path: Path, plan: RunPlan) -> None:
     now, headless = NOON, Headless(plan)
     seen: list[int] = []
     with Artifacts(tmp_path, plan, lambda: now) as artifacts:
@@ -157,7 +157,7 @@ def test_the_last_tick_is_refreshed_every_half_second_and_at_the_end(tmp_path: P
     assert (last["tick_index"], last["sim_time_ms"], last["digests"]) == (4, 4000, headless.run.digests())
 
 
-def test_a_run_without_ticks_writes_every_file(tmp_path: Path, plan: Made) -> None:
+def test_a_run_without_ticks_writes_every_file(tmp_path: Path, plan: RunPlan) -> None:
     write_run(tmp_path, plan, ticks=0)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(NAMES)
@@ -165,7 +165,7 @@ def test_a_run_without_ticks_writes_every_file(tmp_path: Path, plan: Made) -> No
     assert (tmp_path / "events.ndjson").read_bytes() == b""
 
 
-def test_the_archive_holds_unchanged_files_without_times(tmp_path: Path, plan: Made) -> None:
+def test_the_archive_holds_unchanged_files_without_times(tmp_path: Path, plan: RunPlan) -> None:
     write_run(tmp_path, plan)
 
     with ZipFile(tmp_path / "bundle.zip") as archive:
@@ -182,7 +182,7 @@ def test_the_archive_holds_unchanged_files_without_times(tmp_path: Path, plan: M
     assert (tmp_path / "bundle.zip").read_bytes() == before
 
 
-def test_a_summary_has_the_totals_of_the_run(tmp_path: Path, plan: Made) -> None:
+def test_a_summary_has_the_totals_of_the_run(tmp_path: Path, plan: RunPlan) -> None:
     headless = write_run(tmp_path, plan)
 
     summary, result = read(tmp_path, "summary.json"), headless.result()
@@ -191,7 +191,7 @@ def test_a_summary_has_the_totals_of_the_run(tmp_path: Path, plan: Made) -> None
     assert [row["tick"] for row in summary["clearing"]] == [row.tick for row in result.clearing] != []
 
 
-def test_a_stopped_run_writes_its_last_payment(tmp_path: Path, plan: Made) -> None:
+def test_a_stopped_run_writes_its_last_payment(tmp_path: Path, plan: RunPlan) -> None:
     headless = Headless(plan)
     with Artifacts(tmp_path, plan, lambda: NOON) as artifacts:
         artifacts.write(headless.do(Pay("a", "b", "UAH", "3.00")).events)
@@ -202,7 +202,7 @@ def test_a_stopped_run_writes_its_last_payment(tmp_path: Path, plan: Made) -> No
     assert read(tmp_path, "status.json")["state"] == "stopped"
 
 
-def test_an_interrupted_run_keeps_its_lines_and_its_status_says_interrupted(tmp_path: Path, plan: Made) -> None:
+def test_an_interrupted_run_keeps_its_lines_and_its_status_says_interrupted(tmp_path: Path, plan: RunPlan) -> None:
     headless = Headless(plan)
     with pytest.raises(KeyboardInterrupt), Artifacts(tmp_path, plan, lambda: NOON) as artifacts:
         headless.step(2, artifacts.write)
@@ -215,7 +215,7 @@ def test_an_interrupted_run_keeps_its_lines_and_its_status_says_interrupted(tmp_
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_existing_artifacts_are_never_overwritten(name: str, tmp_path: Path, plan: Made) -> None:
+def test_existing_artifacts_are_never_overwritten(name: str, tmp_path: Path, plan: RunPlan) -> None:
     (tmp_path / name).write_text("{}", encoding="utf-8")
 
     with pytest.raises(ArtifactsExist) as refused:
@@ -227,7 +227,7 @@ def test_existing_artifacts_are_never_overwritten(name: str, tmp_path: Path, pla
         require_free(tmp_path, own_run=plan.config.run_id)
 
 
-def test_other_files_in_the_directory_are_kept(tmp_path: Path, plan: Made) -> None:
+def test_other_files_in_the_directory_are_kept(tmp_path: Path, plan: RunPlan) -> None:
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
 
     write_run(tmp_path, plan)
@@ -235,7 +235,7 @@ def test_other_files_in_the_directory_are_kept(tmp_path: Path, plan: Made) -> No
     assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
 
 
-def test_a_resumed_run_replaces_its_own_artifacts(tmp_path: Path, plan: Made) -> None:
+def test_a_resumed_run_replaces_its_own_artifacts(tmp_path: Path, plan: RunPlan) -> None:
     write_run(tmp_path, plan, ticks=3)
     headless = Headless(plan)
     times = ticking()
@@ -297,7 +297,7 @@ def test_timestamps_have_milliseconds_and_z(micros: int, text: str) -> None:
     ],
 )
 def test_settings_survive_a_round_trip_through_text(values: dict[str, str]) -> None:
-    settings = changed(Settings(), values)
+    settings = change_settings(Settings(), values)
 
-    assert from_environment(effective(settings)) == settings
-    assert len(differing(Settings(), settings)) == len(values)
+    assert from_environment(setting_texts(settings)) == settings
+    assert len(differing_settings(Settings(), settings)) == len(values)

@@ -9,18 +9,20 @@ import pytest
 from pendula.credit.authoring.villages import village
 from pendula.credit.commands import Pay
 from pendula.credit.runs.artifacts import Artifacts
-from pendula.credit.runs.bundles import BundleDiffers, InvalidBundle, read_bundle, repeated
-from pendula.credit.runs.headless import Headless, made
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.bundles import BundleDiffers, InvalidBundle, read_bundle, repeat_bundle
+from pendula.credit.runs.headless import Headless, plan_run
+from pendula.credit.settings import Settings, change_settings
 from pendula.documents import from_value
 from pendula.kernel.canonical import decode, encode
 
-SETTINGS = changed(Settings(), {"amount_cap": "200", "clearing_policy": "adaptive", "clearing_every_n_ticks": "5"})
+SETTINGS = change_settings(
+    Settings(), {"amount_cap": "200", "clearing_policy": "adaptive", "clearing_every_n_ticks": "5"}
+)
 
 
 def write_bundle(folder: Path, *by_hand: Pay) -> Headless:
     """A run of twelve ticks with artifacts in the folder."""
-    plan = made(from_value(village(12, 3)), seed=5, intensity=60, settings=SETTINGS)
+    plan = plan_run(from_value(village(12, 3)), seed=5, intensity=60, settings=SETTINGS)
     headless = Headless(plan)
     with Artifacts(folder, plan, lambda: 0) as artifacts:
         for command in by_hand:
@@ -33,7 +35,7 @@ def write_bundle(folder: Path, *by_hand: Pay) -> Headless:
 def test_a_bundle_repeats_its_run_with_equal_digests(tmp_path: Path) -> None:
     headless = write_bundle(tmp_path)
 
-    result = repeated(read_bundle(tmp_path / "bundle.zip"))
+    result = repeat_bundle(read_bundle(tmp_path / "bundle.zip"))
 
     assert result.digests == headless.run.digests()
     assert (result.counters, result.ticks, result.seed) == (headless.run.counters, 12, 5)
@@ -61,7 +63,7 @@ def test_a_manually_steered_run_differs_when_repeated(tmp_path: Path) -> None:
     write_bundle(tmp_path, *(Pay(a, b, "UNIT", "5") for a in people[:4] for b in people[4:8]))
 
     with pytest.raises(BundleDiffers) as differs:
-        repeated(read_bundle(tmp_path / "bundle.zip"))
+        repeat_bundle(read_bundle(tmp_path / "bundle.zip"))
 
     assert differs.value.details["recorded"] != differs.value.details["repeated"]
 
@@ -91,4 +93,4 @@ def test_a_bundle_of_another_decisions_version_is_rejected(tmp_path: Path, decis
     bundle = read_bundle(tmp_path / "bundle.zip")
 
     with pytest.raises(InvalidBundle, match=f"decisions {decisions}"):
-        repeated(type(bundle)(bundle.config, decisions, 12, bundle.digests))
+        repeat_bundle(type(bundle)(bundle.config, decisions, 12, bundle.digests))

@@ -5,10 +5,10 @@ import pytest
 from pendula.credit.authoring.villages import village
 from pendula.credit.commands import Pause, Pay, Restart, Resume, SetIntensity, Stop, Tick
 from pendula.credit.engine import Run
-from pendula.credit.runs.forking import ForkRefused, compared, fork
-from pendula.credit.runs.headless import Headless, Made, made
+from pendula.credit.runs.forking import ForkRefused, compare_runs, fork
+from pendula.credit.runs.headless import Headless, RunPlan, plan_run
 from pendula.credit.runs.recording import NoCreditJournal, OtherRun, Recording, UnknownTick, last_tick, run_at
-from pendula.credit.settings import InvalidSetting, Settings, changed
+from pendula.credit.settings import InvalidSetting, Settings, change_settings
 from pendula.documents import from_value
 from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json
@@ -19,15 +19,15 @@ from pendula.testing import Crashed, FaultyDisk
 from tests.credit.conftest import network
 
 RING = network(("b", "a", 20), ("c", "b", 20), ("a", "c", 20))
-OFTEN = changed(Settings(), {"clearing_every_n_ticks": "4", "actions_per_tick_max": "8"})
-NEVER = changed(OFTEN, {"clearing_enabled": "off"})
+OFTEN = change_settings(Settings(), {"clearing_every_n_ticks": "4", "actions_per_tick_max": "8"})
+NEVER = change_settings(OFTEN, {"clearing_enabled": "off"})
 
 
-def plan_of(scenario: dict[str, Json] = RING, seed: int = 3, settings: Settings = OFTEN) -> Made:
-    return made(from_value(scenario), seed=seed, settings=settings)
+def plan_of(scenario: dict[str, Json] = RING, seed: int = 3, settings: Settings = OFTEN) -> RunPlan:
+    return plan_run(from_value(scenario), seed=seed, settings=settings)
 
 
-def run_at_tick(ticks: int, plan: Made | None = None) -> Run:
+def run_at_tick(ticks: int, plan: RunPlan | None = None) -> Run:
     headless = Headless(plan_of() if plan is None else plan)
     headless.step(ticks)
     return headless.run
@@ -53,10 +53,10 @@ def test_a_fork_has_the_same_state_except_its_settings() -> None:
 @pytest.mark.req("SIM-STO-8")
 @pytest.mark.parametrize(("seed", "tick"), [(0, 0), (1, 1), (2, 4), (3, 5), (2**32, 11), (7, 30)])
 def test_a_fork_with_the_same_settings_stays_equal(seed: int, tick: int) -> None:
-    plan = plan_of(village(8, 1), seed, changed(OFTEN, {"amount_cap": "500"}))
+    plan = plan_of(village(8, 1), seed, change_settings(OFTEN, {"amount_cap": "500"}))
     run = run_at_tick(tick, plan)
 
-    comparison = compared(run, fork(run, run.settings), 6)
+    comparison = compare_runs(run, fork(run, run.settings), 6)
 
     assert comparison.first_difference == {"plan": None, "ledger": None}
     assert comparison.original == comparison.fork
@@ -67,7 +67,7 @@ def test_a_fork_with_the_same_settings_stays_equal(seed: int, tick: int) -> None
 def test_differences_are_reported_from_their_first_tick() -> None:
     run = run_at_tick(6)
 
-    comparison = compared(run, fork(run, NEVER), 6)
+    comparison = compare_runs(run, fork(run, NEVER), 6)
 
     assert (comparison.tick, comparison.ticks) == (6, 6)
     assert comparison.settings == {"CLEARING_ENABLED": ("on", "off")}
@@ -81,7 +81,7 @@ def test_differences_are_reported_from_their_first_tick() -> None:
 def test_differences_are_fork_minus_original() -> None:
     run = run_at_tick(6)
 
-    comparison = compared(run, fork(run, NEVER), 6)
+    comparison = compare_runs(run, fork(run, NEVER), 6)
 
     less, (left, right) = comparison.difference, (comparison.original, comparison.fork)
     assert less.counters["committed_total"] == right.counters.committed_total - left.counters.committed_total < 0
@@ -94,7 +94,7 @@ def test_differences_are_fork_minus_original() -> None:
 def test_a_comparison_reports_progress_tick_by_tick() -> None:
     run, progress = run_at_tick(2), list[int]()
 
-    compared(run, fork(run, NEVER), 3, progress.append)
+    compare_runs(run, fork(run, NEVER), 3, progress.append)
 
     assert progress == [1, 2, 3]
 
@@ -114,9 +114,9 @@ def test_another_tick_length_and_unrelated_runs_are_rejected() -> None:
     run = run_at_tick(2)
 
     with pytest.raises(InvalidSetting):
-        fork(run, changed(OFTEN, {"tick_ms_base": "500"}))
+        fork(run, change_settings(OFTEN, {"tick_ms_base": "500"}))
     with pytest.raises(ForkRefused):
-        compared(run, run_at_tick(3), 1)
+        compare_runs(run, run_at_tick(3), 1)
 
 
 def test_a_fork_starts_without_an_outside() -> None:

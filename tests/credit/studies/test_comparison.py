@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from pendula.credit.authoring.villages import village
 from pendula.credit.reading.settings_file import read_settings
-from pendula.credit.settings import Settings, changed
+from pendula.credit.settings import Settings, change_settings
 from pendula.credit.studies.chart import PANELS_MOST, comparison_svg
-from pendula.credit.studies.comparison import Comparison, Curve, Panel, compare, judged
+from pendula.credit.studies.comparison import Comparison, Curve, Panel, compare, judge
 from pendula.credit.studies.figures import Figures
 from pendula.credit.studies.statistics import CONFIDENCE, Interval, median, median_interval, quantile
 from pendula.documents import DocumentRefused, Format, from_value, read_bytes
 from pendula.kernel.errors import WrongUsage
 
 SVG = "{http://www.w3.org/2000/svg}"
-STATIC = changed(Settings(), {"amount_cap": "none", "clearing_every_n_ticks": "5"})
-ADAPTIVE = changed(STATIC, {"clearing_policy": "adaptive"})
+STATIC = change_settings(Settings(), {"amount_cap": "none", "clearing_every_n_ticks": "5"})
+ADAPTIVE = change_settings(STATIC, {"clearing_policy": "adaptive"})
 SEEDS = range(1, 7)
 
 
@@ -52,17 +52,17 @@ def figures(seed: int = 1, committed: int = 0, no_capacity: int = 0, errors: int
 
 def test_a_side_that_was_never_active_is_reported() -> None:
     never = compare_briefly(
-        STATIC, changed(ADAPTIVE, {"adaptive_no_capacity_high": "1", "adaptive_window_ticks": "30"})
+        STATIC, change_settings(ADAPTIVE, {"adaptive_no_capacity_high": "1", "adaptive_window_ticks": "30"})
     )
 
     assert never.same == "B was never active: adaptive equals the static cadence below adaptive_no_capacity_high (1)"
-    hops = compare_briefly(STATIC, changed(STATIC, {"adaptive_window_ticks": "9"}))
+    hops = compare_briefly(STATIC, change_settings(STATIC, {"adaptive_window_ticks": "9"}))
     assert hops.same == "Both sides have equal results with every seed: the different settings had no effect"
-    assert compare_briefly(STATIC, changed(STATIC, {"clearing_enabled": "off"})).same is None
+    assert compare_briefly(STATIC, change_settings(STATIC, {"clearing_enabled": "off"})).same is None
 
 
 def failing(left: list[Figures], right: list[Figures], skip: int = 30) -> list[str]:
-    verdict = judged(left, right, skip)
+    verdict = judge(left, right, skip)
     names = [check.name for check in verdict.checks if not check.passed]
     assert verdict.passed is not bool(names)
     return names

@@ -11,10 +11,10 @@ import pytest
 from pendula.credit.authoring.villages import village
 from pendula.credit.events import ClearingDecision, ClearingDone
 from pendula.credit.runs.headless import simulate
-from pendula.credit.settings import InvalidSetting, Settings, changed
+from pendula.credit.settings import InvalidSetting, Settings, change_settings
 from pendula.credit.studies import figures, workers
 from pendula.credit.studies.figures import Kind, figures_of, within_budget
-from pendula.credit.studies.sweeps import InvalidGrid, combinations, summarised, sweep
+from pendula.credit.studies.sweeps import InvalidGrid, combinations, summarise, sweep
 from pendula.credit.studies.workers import ClusterFailed, Job, Task, TaskFailed, Where, spread
 from pendula.documents import Document, DocumentRefused, from_value
 from pendula.kernel.canonical import Json
@@ -23,7 +23,7 @@ from pendula.spreading import cluster as cluster_work
 from tests.credit.conftest import network
 
 GRID = {"clearing_policy": ("static", "adaptive"), "amount_cap": ("50", "none")}
-BASE = changed(Settings(), {"clearing_every_n_ticks": "3"})
+BASE = change_settings(Settings(), {"clearing_every_n_ticks": "3"})
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_rows_are_in_grid_order_with_seeds_varying_fastest(reference: str) -> No
 
 def test_a_row_has_the_digests_of_its_own_run(small: Document, reference: str) -> None:
     last = list(csv.DictReader(StringIO(reference)))[-1]
-    settings = changed(BASE, {"clearing_policy": "adaptive", "amount_cap": "none"})
+    settings = change_settings(BASE, {"clearing_policy": "adaptive", "amount_cap": "none"})
 
     alone = simulate(small, seed=2, ticks=8, settings=settings)
 
@@ -130,7 +130,7 @@ def test_columns_are_flat_and_have_one_kind_each(small: Document) -> None:
 
 
 def test_clearing_is_counted_after_the_skipped_ticks() -> None:
-    settings = changed(Settings(), {"clearing_every_n_ticks": "4"})
+    settings = change_settings(Settings(), {"clearing_every_n_ticks": "4"})
     alone = simulate(ring(), seed=5, ticks=14, settings=settings)
     late = [row for row in alone.clearing if row.tick >= 5]
 
@@ -155,14 +155,14 @@ def _amount(row: Any) -> float:
 
 
 def test_the_first_interval_starts_after_the_skipped_ticks() -> None:
-    often = changed(Settings(), {"clearing_every_n_ticks": "2"})
+    often = change_settings(Settings(), {"clearing_every_n_ticks": "2"})
 
     assert figures_of(ring(), often, 1, 9, skip=4).intervals == (2, 2)
 
 
 def test_adaptive_calls_are_counted_and_stay_within_their_budgets(small: Document) -> None:
     eager = {"adaptive_window_ticks": "1", "adaptive_no_capacity_high": "0.02", "adaptive_no_capacity_low": "0.01"}
-    settings = changed(Settings(), {**eager, "clearing_policy": "adaptive", "amount_cap": "none"})
+    settings = change_settings(Settings(), {**eager, "clearing_policy": "adaptive", "amount_cap": "none"})
 
     counted = figures_of(small, settings, 1, 40)
 
@@ -171,7 +171,7 @@ def test_adaptive_calls_are_counted_and_stay_within_their_budgets(small: Documen
     assert counted.over_budget == 0
 
 
-ADAPTIVE = changed(Settings(), {"clearing_policy": "adaptive"})
+ADAPTIVE = change_settings(Settings(), {"clearing_policy": "adaptive"})
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_medians_over_seeds_have_a_row_for_each_combination(small: Document) -> 
     columns = sweep(small, {"amount_cap": ["5", "50"]}, (1, 2, 3), 3)
     attempts = columns.values["attempts"]
 
-    medians = summarised(columns, ["amount_cap"])
+    medians = summarise(columns, ["amount_cap"])
 
     assert medians.values["amount_cap"] == ["5.00000000", "50.00000000"]
     assert medians.values["runs"] == [3, 3]

@@ -9,7 +9,7 @@ import pytest
 
 from pendula.credit.studies.chart import sweep_svg
 from pendula.credit.studies.sweeps import InvalidGrid, sweep
-from pendula.credit.studies.variations import InvalidVariation, names_a_place, split, varied
+from pendula.credit.studies.variations import InvalidVariation, names_a_place, split, vary
 from pendula.documents import DocumentRefused, from_value
 from pendula.kernel.canonical import decode, encode
 from tests.credit.conftest import network
@@ -37,7 +37,7 @@ def limits(scenario: Any) -> dict[str, Any]:
     ],
 )
 def test_limits_at_a_path_are_set_and_multiplied(path: str, value: str, expected: dict[str, Any]) -> None:
-    assert limits(varied(ring(), [(path, value)])) == expected
+    assert limits(vary(ring(), [(path, value)])) == expected
 
 
 def test_members_of_profiles_settings_and_policies_can_be_changed() -> None:
@@ -49,7 +49,7 @@ def test_members_of_profiles_settings_and_policies_can_be_changed() -> None:
         ("settings.warmup.ticks", "9"),
         ("participants[id=a].status", "frozen"),
     ]
-    variant: Any = varied(scenario, changes)
+    variant: Any = vary(scenario, changes)
 
     assert variant["behaviorProfiles"][0]["props"]["tx_rate"] == Decimal("0.15")
     assert variant["settings"]["warmup"]["ticks"] == 9
@@ -86,7 +86,7 @@ def test_names_of_settings_are_no_paths() -> None:
 )
 def test_an_unknown_or_fixed_path_is_rejected(path: str, value: str) -> None:
     with pytest.raises(InvalidVariation) as refused:
-        varied(ring(), [(path, value)])
+        vary(ring(), [(path, value)])
 
     assert refused.value.details["path"] == path
 

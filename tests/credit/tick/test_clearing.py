@@ -13,8 +13,8 @@ from pendula.credit.ledger.cycles import find_and_clear
 from pendula.credit.model import LineStatus, Participant, ParticipantType, Policy, Trustline
 from pendula.credit.money import text
 from pendula.credit.outside.solver import OptimalOutside
-from pendula.credit.runs.headless import Headless, made
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.headless import Headless, plan_run
+from pendula.credit.settings import Settings, change_settings
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
@@ -167,9 +167,9 @@ def test_clearing_moves_no_position(edges: list[tuple[int, int, int]], depth: in
 
 def circle(outside: Outside | None = None, **settings: str) -> Headless:
     """A owes B, B owes C, C owes A."""
-    options = changed(Settings(), {"routing_max_hops": "1", **settings})
+    options = change_settings(Settings(), {"routing_max_hops": "1", **settings})
     scenario = network(("B", "A", 2), ("C", "B", 2), ("A", "C", 2), settings={"trust_drift": {"enabled": True}})
-    run = Headless(made(from_value(still(scenario)), seed=1, settings=options))
+    run = Headless(plan_run(from_value(still(scenario)), seed=1, settings=options))
     if outside is not None:
         run.ask(outside)
     for sender, receiver, amount in (("A", "B", "1"), ("B", "C", "2"), ("C", "A", "2")):
@@ -339,8 +339,8 @@ def test_a_search_that_runs_out_of_work_without_clearing_is_reported() -> None:
 @pytest.mark.req("SIM-ADP-11")
 def test_a_busy_caller_skips_clearing_and_the_window_still_grows() -> None:
     adaptive = {"clearing_policy": "adaptive", "adaptive_inflight_threshold": "2", "adaptive_window_ticks": "5"}
-    options = changed(Settings(), {**adaptive, "adaptive_warmup_fallback_cadence": "1"})
-    run = Headless(made(from_value(network(("b", "a", 10))), seed=1, settings=options))
+    options = change_settings(Settings(), {**adaptive, "adaptive_warmup_fallback_cadence": "1"})
+    run = Headless(plan_run(from_value(network(("b", "a", 10))), seed=1, settings=options))
     run.step(1)
 
     busy = run.do(Tick(in_flight=3)).events
@@ -358,7 +358,9 @@ def test_a_failed_call_counts_as_a_call_without_volume() -> None:
             return None
 
     adaptive = {"clearing_policy": "adaptive", "clearing_mode": "optimal", "adaptive_warmup_fallback_cadence": "1"}
-    run = Headless(made(from_value(network(("b", "a", 10))), seed=1, settings=changed(Settings(), adaptive)))
+    run = Headless(
+        plan_run(from_value(network(("b", "a", 10))), seed=1, settings=change_settings(Settings(), adaptive))
+    )
     run.ask(Silent())
     run.step(2)
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from msgspec import Struct
 
 from pendula.credit.ledger.book import Book, Ways
-from pendula.credit.ledger.routing import Found, Path, Route, Work, allowed, greedy_routes
+from pendula.credit.ledger.routing import Found, Path, Route, Work, greedy_routes, is_allowed
 
 
 class Flow(Struct, frozen=True):
@@ -59,7 +59,7 @@ def exact_routes(book: Book, sender: int, receiver: int, amount: int, hops: int,
     if value < amount:
         return found
     routes = _taken_apart(net, flow)
-    if len(routes) <= paths and all(len(route.hops) <= hops and allowed(book, route.hops) for route in routes):
+    if len(routes) <= paths and all(len(route.hops) <= hops and is_allowed(book, route.hops) for route in routes):
         return Found(tuple(routes), amount)
     sets = _Sets(net, amount, paths)
     if sets.most(paths) < amount:
@@ -234,7 +234,7 @@ def _ways(net: _Net, least: int) -> Iterator[Path]:
             if capacity[h] < least or behind[v] > left or (v == net.receiver) != (left == 0):
                 continue
             if v == net.receiver:
-                if allowed(net.book, (*way, h)):
+                if is_allowed(net.book, (*way, h)):
                     yield (*way, h)
             elif v not in nodes:
                 nodes.append(v)

@@ -86,12 +86,12 @@ def shortest(book: Book, sender: int, receiver: int, most: int, work: Work) -> P
         return (direct,)
     way = _meet(book, sender, receiver, most, work)
     # If the best route of all is allowed, it is the best allowed one; without any route there is no allowed one.
-    if way is None or allowed(book, way):
+    if way is None or is_allowed(book, way):
         return way
     return _shortest_with_blocks(book, sender, receiver, len(way), most, work)
 
 
-def allowed(book: Book, way: Path) -> bool:
+def is_allowed(book: Book, way: Path) -> bool:
     """Whether no line of the route blocks an intermediate participant."""
     if not book.has_blocked:
         return True

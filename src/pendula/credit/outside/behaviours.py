@@ -232,7 +232,7 @@ def register_behaviour(name: str, behaviour: Behaviour, *, replace: bool = False
     _registered[name] = behaviour
 
 
-def registered(name: str) -> Behaviour:
+def find_behaviour(name: str) -> Behaviour:
     """The behaviour of this name; raises `UnknownBehaviour` with the known names."""
     try:
         return _registered[name]
@@ -273,7 +273,7 @@ class BehaviourOutside:
         assert isinstance(run, Run)
         if self._failed is not None and self._failed[0] is run:
             raise self._failed[1]
-        behaviour = registered(plan_question.behaviour)
+        behaviour = find_behaviour(plan_question.behaviour)
         if behaviour.version != plan_question.version:
             needed = f"version {plan_question.version} of {plan_question.behaviour!r}"
             message = f"The run needs {needed}; registered is {behaviour.version}"

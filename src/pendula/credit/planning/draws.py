@@ -47,7 +47,7 @@ class Draws:
             self._orders[seed, tick, len(order)] = array("i", order)
 
 
-def ordered(draws: Draws | None, seed: int, tick: int, candidates: Sequence[T]) -> list[T]:
+def candidate_order(draws: Draws | None, seed: int, tick: int, candidates: Sequence[T]) -> list[T]:
     """The candidates in the shuffled order of the tick."""
     if draws is None:
         return shuffled(tick_generator(seed, tick), candidates)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pendula.credit.ledger.book import Book, People
 from pendula.credit.model import Flow, Multiplier, Profile
 from pendula.credit.money import ATOMS, CENT, MOST
-from pendula.credit.planning.draws import Draws, ordered
+from pendula.credit.planning.draws import Draws, candidate_order
 from pendula.credit.planning.profiles import Behaviour, Family, Model, behaviour
 from pendula.kernel.rng import Mersenne, action_seed, reseedable, tick_seed
 
@@ -219,7 +219,7 @@ class Planner:
         plan = Plan([], {})
         if not budget or not candidates:
             return plan
-        order, most = ordered(self.draws, seed, tick, candidates), POSITIONS_PER_ACTION * budget
+        order, most = candidate_order(self.draws, seed, tick, candidates), POSITIONS_PER_ACTION * budget
         first = action_seed(tick_seed(seed, tick), 0)
         known = () if self.draws is None else self.draws.first(seed, tick, most)
         draw, reseed = reseedable()

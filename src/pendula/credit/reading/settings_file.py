@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from pendula.credit.settings import BY_NAME, BY_VARIABLE, InvalidSetting, parsed
+from pendula.credit.settings import BY_NAME, BY_VARIABLE, InvalidSetting, parse_setting
 from pendula.documents import Cursor, Document
 from pendula.documents.faults import suggestion
 
@@ -32,7 +32,7 @@ def _settings(root: Cursor) -> dict[str, str]:
             return
         found[setting.name] = _text(at)
         try:
-            parsed(setting, found[setting.name])
+            parse_setting(setting, found[setting.name])
         except InvalidSetting as refused:
             allowed = str(refused.details["allowed"])
             at.refuse(refused.message.removesuffix(f"; allowed is {allowed}"), code=refused.code, allowed=(allowed,))

@@ -10,7 +10,7 @@ bundles      reads a bundle and repeats its run to the same digests
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pendula.credit.runs.forking import compared, fork
+from pendula.credit.runs.forking import compare_runs, fork
 
 if TYPE_CHECKING:
     from pendula.credit.runs.recording import Recording, last_tick, reading, run_at
@@ -25,7 +25,7 @@ else:
 
 __all__ = [
     "Recording",  # a run and its journal
-    "compared",  # step two runs and compare them
+    "compare_runs",  # step two runs and compare them
     "fork",  # a second run with other settings from this tick on
     "last_tick",  # the tick that the run of a journal reached
     "reading",  # open the journal of a run read-only

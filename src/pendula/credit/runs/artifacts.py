@@ -31,8 +31,8 @@ import msgspec
 from pendula.credit.engine import Run
 from pendula.credit.events import Event, RunStatus, Ticked, TxFailed
 from pendula.credit.money import text
-from pendula.credit.runs.headless import Made, Result
-from pendula.credit.settings import effective
+from pendula.credit.runs.headless import Result, RunPlan
+from pendula.credit.settings import setting_texts
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.disk import Disk, RealDisk, replace
 from pendula.kernel.errors import InputRefused, NotCanonical
@@ -81,7 +81,7 @@ class Artifacts:
     Without `finish`, the status is "interrupted".
     """
 
-    def __init__(self, directory: Path, plan: Made, clock: Clock, *, own_run: str | None = None) -> None:
+    def __init__(self, directory: Path, plan: RunPlan, clock: Clock, *, own_run: str | None = None) -> None:
         require_free(directory, own_run)
         self._plan, self._clock = plan, clock
         self._started = clock()
@@ -166,7 +166,7 @@ class Artifacts:
             "seed_from": self._plan.seed_from,
             "intensity_percent": config.intensity_percent,
             "lenient": config.lenient,
-            "settings": effective(config.settings),
+            "settings": setting_texts(config.settings),
             "started_at": moment(self._started),
             "stopped_at": None if state == "running" else moment(self._clock()),
         }

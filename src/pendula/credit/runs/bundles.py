@@ -14,7 +14,7 @@ from msgspec import Struct
 from pendula.credit.commands import Commands, Config, Tick
 from pendula.credit.engine import Run
 from pendula.credit.runs.artifacts import REPEAT, SCENARIO
-from pendula.credit.runs.headless import Headless, Made, Result, RunRefused, Watch
+from pendula.credit.runs.headless import Headless, Result, RunPlan, RunRefused, Watch
 from pendula.kernel.canonical import decode, encode
 from pendula.kernel.engine import Outside
 from pendula.kernel.errors import InputRefused, NotCanonical
@@ -88,13 +88,13 @@ def headless_of(bundle: Bundle, outside: Outside | None = None) -> Headless:
             " repeat the run with the version that wrote the bundle"
         )
     run = Run.create(decode(encode(bundle.config)))
-    headless = Headless(Made(run.config, run.scenario, (), "bundle"), run)
+    headless = Headless(RunPlan(run.config, run.scenario, (), "bundle"), run)
     if outside is not None:
         headless.ask(outside)
     return headless
 
 
-def repeated(bundle: Bundle, outside: Outside | None = None, watch: Watch | None = None) -> Result:
+def repeat_bundle(bundle: Bundle, outside: Outside | None = None, watch: Watch | None = None) -> Result:
     """Repeat the whole run; raises `BundleDiffers` if its digests differ."""
     headless = headless_of(bundle, outside)
     if bundle.commands is None:

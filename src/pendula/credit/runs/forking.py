@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from pendula.credit.engine import Run
 from pendula.credit.money import ATOMS, text, text_8
-from pendula.credit.runs.headless import ClearingRow, Diagnostic, Headless, Made
-from pendula.credit.settings import InvalidSetting, Settings, checked, differing
+from pendula.credit.runs.headless import ClearingRow, Diagnostic, Headless, RunPlan
+from pendula.credit.settings import InvalidSetting, Settings, check_settings, differing_settings
 from pendula.credit.state.counters import Counters
 from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import decode, encode
@@ -93,12 +93,12 @@ def fork(run: Run, settings: Settings) -> Run:
         )
     # A copy through bytes: the two runs share no state.
     other = type(run).from_state(decode(encode(run.config)), run.state())
-    other.use(checked(settings))
+    other.use(check_settings(settings))
     other.outside = NoOutside()
     return other
 
 
-def compared(original: Run, other: Run, ticks: int, watch: Callable[[int], None] | None = None) -> Comparison:
+def compare_runs(original: Run, other: Run, ticks: int, watch: Callable[[int], None] | None = None) -> Comparison:
     """Step both, tick by tick, and compare; calls `watch` with the number of finished ticks.
 
     Each asks its own `outside`. Raises `ForkRefused` unless both are at the same tick.
@@ -106,7 +106,7 @@ def compared(original: Run, other: Run, ticks: int, watch: Callable[[int], None]
     if original.tick != other.tick:
         message = f"One run is at tick {original.tick}, the other at {other.tick}; both must be at the same tick"
         raise ForkRefused(message, tick=original.tick, state=original.state_word)
-    tick, settings = original.tick, differing(original.settings, other.settings)
+    tick, settings = original.tick, differing_settings(original.settings, other.settings)
     both = _headless(original), _headless(other)
     first: dict[str, int | None] = dict.fromkeys(original.digests())
     for done in range(ticks):
@@ -123,7 +123,7 @@ def compared(original: Run, other: Run, ticks: int, watch: Callable[[int], None]
 
 
 def _headless(run: Run) -> Headless:
-    return Headless(Made(run.config, run.scenario, (), "request"), run)
+    return Headless(RunPlan(run.config, run.scenario, (), "request"), run)
 
 
 def _branch(headless: Headless) -> Branch:

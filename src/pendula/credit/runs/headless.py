@@ -1,6 +1,7 @@
 """A run without a server: planned from a document, stepped, summarised in one result.
 
-    run = simulate(read_file("village.json"), seed=42, ticks=100, settings=changed(Settings(), {"amount_cap": "500"}))
+    settings = change_settings(Settings(), {"amount_cap": "500"})
+    run = simulate(read_file("village.json"), seed=42, ticks=100, settings=settings)
     run.digests["ledger"]
 
 The same seed, settings and commands give the same result, byte for byte, in one process or in many.
@@ -46,7 +47,7 @@ class RunRefused(InputRefused):
     code = "run_refused"
 
 
-class Made(Struct, frozen=True):
+class RunPlan(Struct, frozen=True):
     """A planned run: its configuration, the scenario, and warnings about both."""
 
     config: Config
@@ -124,7 +125,7 @@ class Result(Struct, frozen=True):
     queue_depth: int = 0  # payments that the rate limit still delays at the end
 
 
-def made(
+def plan_run(
     document: Document,
     *,
     seed: int | None = None,
@@ -133,7 +134,7 @@ def made(
     run_id: str | None = None,
     lenient: bool = False,
     **options: Any,
-) -> Made:
+) -> RunPlan:
     """Plan a run of this document; raises `DocumentRefused` with every fault.
 
     The seed comes from the caller, else the scenario, else the settings, else it is 0. Further options are those of
@@ -144,11 +145,11 @@ def made(
     used, source = chosen_seed(seed, scenario, settings)
     name = headless_name(digest(document.value), used) if run_id is None else run_id
     if isinstance(options.get("behaviour"), str):
-        from pendula.credit.outside.behaviours import registered
+        from pendula.credit.outside.behaviours import find_behaviour
 
-        options["behaviour"] = BehaviourName(options["behaviour"], registered(options["behaviour"]).version)
+        options["behaviour"] = BehaviourName(options["behaviour"], find_behaviour(options["behaviour"]).version)
     config = Config(document.value, used, name, intensity, settings, lenient=lenient, **options)
-    return Made(config, scenario, cautions, source)
+    return RunPlan(config, scenario, cautions, source)
 
 
 def chosen_seed(given: int | None, scenario: Scenario, settings: Settings) -> tuple[int, str]:
@@ -166,7 +167,7 @@ class Headless:
     """A run and the summary of its events; `send` delivers commands to it: directly or through a driver."""
 
     def __init__(
-        self, plan: Made, run: Run | None = None, send: "Callable[[Commands], Outcome[Event]] | None" = None
+        self, plan: RunPlan, run: Run | None = None, send: "Callable[[Commands], Outcome[Event]] | None" = None
     ) -> None:
         self.plan = plan
         self.run = Run(plan.config, plan.scenario) if run is None else run
@@ -314,7 +315,7 @@ def _read(command: Commands) -> Commands:
 _commands: CommandReader[Commands] = CommandReader(Run)
 
 
-def _about(plan: Made) -> Iterable[Diagnostic]:
+def _about(plan: RunPlan) -> Iterable[Diagnostic]:
     for caution in plan.cautions:
         yield Diagnostic(caution.code, f"{caution.path}: {caution.message}")
     if plan.seed_from == "default":
@@ -325,7 +326,7 @@ def simulate(
     document: Document, *, ticks: int, outside: Outside | None = None, watch: Watch | None = None, **options: Any
 ) -> Result:
     """A whole run in one call; options are those of `made`."""
-    headless = Headless(made(document, **options))
+    headless = Headless(plan_run(document, **options))
     if outside is not None:
         headless.ask(outside)
     headless.step(ticks, watch)

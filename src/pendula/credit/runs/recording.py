@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 from pendula.credit.commands import Commands, Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import Event
-from pendula.credit.runs.headless import Headless, Made, Watch
+from pendula.credit.runs.headless import Headless, RunPlan, Watch
 from pendula.kernel.bodies import CommandReader, Recorded, read_input, read_outcome
 from pendula.kernel.canonical import Json, Reader, decode, first_difference
 from pendula.kernel.disk import Disk, RealDisk
@@ -57,7 +57,7 @@ class UnknownTick(InputRefused):
 class Recording:
     """A run and its journal; `headless` sends its commands through both. Only durable outcomes are reported."""
 
-    def __init__(self, plan: Made, driver: Driver[Commands, Event], by: str) -> None:
+    def __init__(self, plan: RunPlan, driver: Driver[Commands, Event], by: str) -> None:
         self._driver, self._by = driver, by
         self._past: Outcome[Event] | None = None
         self._history_replayed = driver.journal.next_n == 0
@@ -65,13 +65,17 @@ class Recording:
         self.headless = Headless(plan, driver.engine, self._send)
 
     @classmethod
-    def begin(cls, plan: Made, disk: Disk, outside: Outside | None = None, *, by: str = "cli", **options: Any) -> Self:
+    def begin(
+        cls, plan: RunPlan, disk: Disk, outside: Outside | None = None, *, by: str = "cli", **options: Any
+    ) -> Self:
         """A new journal; raises `JournalExists` where there is one. Further options are those of `Driver`."""
         config = plan.json
         return cls(plan, begin_recording(Run.create(config), config, disk, outside=outside, **options), by)
 
     @classmethod
-    def resume(cls, plan: Made, disk: Disk, outside: Outside | None = None, *, by: str = "cli", **options: Any) -> Self:
+    def resume(
+        cls, plan: RunPlan, disk: Disk, outside: Outside | None = None, *, by: str = "cli", **options: Any
+    ) -> Self:
         """Resume the run of a journal; call `replay_history` before the next command.
 
         Raises `OtherRun` unless the journal was begun with the same plan.

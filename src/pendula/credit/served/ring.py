@@ -104,7 +104,7 @@ class Ring:
         ts = moment(self._clock())
         with self._lock:
             self.last_seq += 1
-            return numbered(event_id(self.run_id, self.last_seq), ts, body)
+            return event_json(event_id(self.run_id, self.last_seq), ts, body)
 
     def subscribe(self, equivalent: str, after: str | None, status: StreamEvent) -> "Cursor":
         """A cursor after the event `after`, or at the end; adds `status` first. Raises `EventGone`."""
@@ -168,7 +168,7 @@ class Ring:
     def _add(self, event: StreamEvent, now: int, ts: str) -> Entry:
         self.last_seq += 1
         name = event_id(self.run_id, self.last_seq)
-        data = numbered(name, ts, event.body)
+        data = event_json(name, ts, event.body)
         frame = b"id: %b\nevent: simulator.event%b%b%b" % (name.encode(), _DATA, data, _END)
         entry = Entry(name, event.type, self.last_seq, now, event.equivalent, frame=frame, terminal=event.terminal)
         self._entries.append(entry)
@@ -220,7 +220,7 @@ def event_id(run_id: str, seq: int) -> str:
     return f"evt_{run_id}_{seq:06}"
 
 
-def numbered(name: str, ts: str, body: bytes) -> bytes:
+def event_json(name: str, ts: str, body: bytes) -> bytes:
     """The JSON of an event with its id and its time."""
     return b'{"event_id":"%b","ts":"%b",%b' % (name.encode(), ts.encode(), body[1:])
 

@@ -122,7 +122,7 @@ BUNDLED: Mapping[str, Callable[[], dict[str, Any]]] = {"ring-of-five": _ring_of_
 
 
 @cache
-def bundled(name: str) -> StoredScenario:
+def bundled_scenario(name: str) -> StoredScenario:
     return read(from_value(BUNDLED[name](), name), None)
 
 
@@ -134,14 +134,14 @@ class Registry:
         self._uploaded: dict[str, StoredScenario] = {}
 
     def all(self) -> list[StoredScenario]:
-        return [*map(bundled, self._bundled), *(self._uploaded[name] for name in sorted(self._uploaded))]
+        return [*map(bundled_scenario, self._bundled), *(self._uploaded[name] for name in sorted(self._uploaded))]
 
     def get(self, scenario_id: str) -> StoredScenario:
         """Raises `ScenarioNotFound`."""
         if scenario_id in self._uploaded:
             return self._uploaded[scenario_id]
         if scenario_id in self._bundled:
-            return bundled(scenario_id)
+            return bundled_scenario(scenario_id)
         shown = scenario_id[:200]
         raise ScenarioNotFound(f"There is no scenario {shown!r}", scenario_id=shown)
 
@@ -167,7 +167,7 @@ def require_addressable(scenario_id: str) -> None:
     raise ScenarioInvalid(f"scenario: $.scenario_id: {message}; {allowed}", errors=errors)
 
 
-def named(document: Document, scenario_id: str | None) -> Document:
+def with_scenario_id(document: Document, scenario_id: str | None) -> Document:
     """The document with another id, if one is given."""
     if scenario_id is None or not isinstance(document.value, dict):
         return document

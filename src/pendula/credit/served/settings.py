@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
-from pendula.credit.settings import NUMBER_MOST, Kind, Setting, parsed
+from pendula.credit.settings import NUMBER_MOST, Kind, Setting, parse_setting
 
 _S = "SIMULATOR_"
 _R = "SIMULATOR_REAL_"
@@ -109,7 +109,7 @@ ALLOWLIST = _S + "SCENARIO_ALLOWLIST"
 def from_environment(environment: Mapping[str, str]) -> ServedSettings:
     """The settings of a process; missing and empty variables take their defaults. Raises `InvalidSetting`."""
     values = {
-        setting.name: parsed(setting, environment[setting.variable].strip())
+        setting.name: parse_setting(setting, environment[setting.variable].strip())
         for setting in TABLE
         if environment.get(setting.variable, "").strip()
     }

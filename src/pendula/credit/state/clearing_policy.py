@@ -177,7 +177,7 @@ def _clamped(settings: Settings, depth: int, budget: int) -> tuple[int, int]:
     return max(1, min(depth, settings.clearing_max_depth)), max(1, min(budget, settings.clearing_time_budget_ms))
 
 
-def guarded(settings: Settings, in_flight: int, queue_depth: int) -> bool:
+def is_guarded(settings: Settings, in_flight: int, queue_depth: int) -> bool:
     """Whether the load is too high to clear in this tick."""
     limits = settings.adaptive_inflight_threshold, settings.adaptive_queue_depth_threshold
     return any(limit > 0 and value > limit for limit, value in zip(limits, (in_flight, queue_depth), strict=True))

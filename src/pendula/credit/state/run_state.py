@@ -9,7 +9,7 @@ from msgspec import Struct
 from pendula.credit.commands import Config
 from pendula.credit.events import Event, LastError, RunStatus
 from pendula.credit.model import Scenario
-from pendula.credit.settings import Settings, checked
+from pendula.credit.settings import Settings, check_settings
 from pendula.credit.state.clearing_policy import AdaptivePolicy
 from pendula.credit.state.counters import Counters, Demand
 from pendula.credit.state.digests import running_digest
@@ -39,7 +39,7 @@ class RunState:
         self.config = config
         self.seed = config.seed
         self.scenario = scenario
-        self.settings: Settings = checked(config.settings)
+        self.settings: Settings = check_settings(config.settings)
         self.intensity = config.intensity_percent
         self.state_word = "running"
         self.in_flight = self.callers_queue = 0

@@ -1,6 +1,7 @@
 """Two settings over many seeds, paired by seed: medians, differences with intervals, a verdict, curves.
 
-    compare(document, Settings(), changed(Settings(), {"clearing_policy": "adaptive"}), seeds=range(1, 21)).verdict
+    adaptive = change_settings(Settings(), {"clearing_policy": "adaptive"})
+    compare(document, Settings(), adaptive, seeds=range(1, 21)).verdict
 
 The interval of a difference is that of the sign test: of the n sorted paired differences, the k-th from below and the
 k-th from above, with the largest k for which the median of all seeds is between them with a probability of at least
@@ -17,7 +18,7 @@ from msgspec import Struct
 
 from pendula.credit.money import ATOMS
 from pendula.credit.reading.scenario import read_scenario
-from pendula.credit.settings import ClearingPolicy, Settings, changed, differing
+from pendula.credit.settings import ClearingPolicy, Settings, change_settings, differing_settings
 from pendula.credit.studies.columns import Columns, columns_of
 from pendula.credit.studies.figures import Figures, Kind, Measure, measures, share, written
 from pendula.credit.studies.statistics import in_order, median, median_interval, quantile
@@ -150,7 +151,7 @@ def compare(
     A `behaviour` plans the payments of both sides. Raises `WrongUsage` if the settings are equal, `UnknownBehaviour`,
     and what `spread` raises.
     """
-    settings = differing(a, b)
+    settings = differing_settings(a, b)
     if not settings:
         raise WrongUsage("Both sides have the same settings; there is nothing to compare")
     scenario = read_scenario(document, lenient=lenient)
@@ -176,7 +177,7 @@ def compare(
             for measure in all_measures
             if measure.name.startswith(start)
         ),
-        verdict=judged(left, right, skip, spread(job, calendar, where) if calendar else ()),
+        verdict=judge(left, right, skip, spread(job, calendar, where) if calendar else ()),
         columns=_columns(all_measures, names, left, right),
         panels=tuple(_panels(left, right, sorted(scenario.equivalents))),
         same=why_same((a, b), left, right),
@@ -217,10 +218,10 @@ def matching_cadence(
 
     every = min(range(1, counted.stop + 1), key=off)
     calendar = {"clearing_policy": "static", "clearing_every_n_ticks": str(every)}
-    return changed(settings, calendar)
+    return change_settings(settings, calendar)
 
 
-def judged(left: Sequence[Figures], right: Sequence[Figures], skip: int, calendar: Sequence[Figures] = ()) -> Verdict:
+def judge(left: Sequence[Figures], right: Sequence[Figures], skip: int, calendar: Sequence[Figures] = ()) -> Verdict:
     """Judge whether B is no worse than A: medians compared exactly, with margins of 0.02."""
     errors = sum(run.errors for run in (*left, *right))
     over = sum(run.over_budget for run in (*left, *right))
@@ -327,10 +328,10 @@ def _panels(left: Sequence[Figures], right: Sequence[Figures], codes: Sequence[s
 
 def _rates(figures: Figures) -> list[Fraction | None]:
     assert figures.trail is not None
-    return windowed(figures.trail.committed, figures.trail.finished)
+    return window_rates(figures.trail.committed, figures.trail.finished)
 
 
-def windowed(part: Sequence[int], whole: Sequence[int]) -> list[Fraction | None]:
+def window_rates(part: Sequence[int], whole: Sequence[int]) -> list[Fraction | None]:
     """At each tick, the share over the window that ends there."""
     windows = (slice(max(0, tick + 1 - WINDOW), tick + 1) for tick in range(len(whole)))
     return [share(sum(part[window]), sum(whole[window])) for window in windows]
@@ -338,7 +339,7 @@ def windowed(part: Sequence[int], whole: Sequence[int]) -> list[Fraction | None]
 
 def _served(figures: Figures, code: str) -> list[Fraction | None]:
     assert figures.trail is not None
-    return windowed(figures.trail.served[code], figures.trail.wanted[code])
+    return window_rates(figures.trail.served[code], figures.trail.wanted[code])
 
 
 def _debts(figures: Figures, code: str) -> list[Fraction | None]:

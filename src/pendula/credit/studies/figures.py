@@ -20,7 +20,7 @@ from pendula.credit.model import Code
 from pendula.credit.money import ATOMS, atoms_of_sum
 from pendula.credit.outside import Answers
 from pendula.credit.planning.draws import Draws
-from pendula.credit.runs.headless import Headless, made
+from pendula.credit.runs.headless import Headless, plan_run
 from pendula.credit.settings import ClearingMode, ClearingPolicy, Settings
 from pendula.credit.state.clearing_policy import Why, hard_timeout_ms
 from pendula.credit.state.counters import Demand
@@ -188,7 +188,7 @@ def figures_of(
     `draws`, shared by runs of one seed, speed up all but the first of them. Raises `Stopped` if `stop` returns true,
     and errors of the run.
     """
-    plan = made(
+    plan = plan_run(
         document, seed=seed, intensity=intensity, settings=settings, lenient=lenient, patches=False, behaviour=behaviour
     )
     headless = Headless(plan)

@@ -16,7 +16,7 @@ from pendula.credit.events import ClearingDone, Event, Ticked, TxFailed, TxUpdat
 from pendula.credit.model import Code
 from pendula.credit.money import atoms_of_sum
 from pendula.credit.studies.columns import Columns, columns_of
-from pendula.credit.studies.comparison import SERVED_TITLE, WINDOW, Curve, Panel, windowed
+from pendula.credit.studies.comparison import SERVED_TITLE, WINDOW, Curve, Panel, window_rates
 from pendula.credit.studies.figures import Kind
 from pendula.credit.tick.metrics import ratio
 
@@ -106,7 +106,7 @@ class Series:
         ticks = sorted({row.tick for row in self.rows})
         sums = {name: _summed(self.rows, ticks, name) for name in COUNTS}
         tried = [a + b + c for a, b, c in zip(sums["committed"], sums["rejected"], sums["errors"], strict=True)]
-        rates = (windowed(sums[name], tried) for name in ("committed", "no_capacity", "no_route_at_all"))
+        rates = (window_rates(sums[name], tried) for name in ("committed", "no_capacity", "no_route_at_all"))
         committed, no_capacity, never = (_curve(rate) for rate in rates)
         found = [
             (Panel(f"Committed rate over {WINDOW} ticks", "", committed, NOTHING), ("committed", "")),
@@ -115,7 +115,7 @@ class Series:
         for code in self._codes:
             mine = [row for row in self.rows if row.equivalent == code]
             served, wanted = ([_atoms(row.metrics.get(name)) for row in mine] for name in ("served", "wanted"))
-            found.append((Panel(f"{SERVED_TITLE}, {code}", "", _curve(windowed(served, wanted)), NOTHING), SERVED))
+            found.append((Panel(f"{SERVED_TITLE}, {code}", "", _curve(window_rates(served, wanted)), NOTHING), SERVED))
             debts = _curve([_number(row.metrics.get("total_debt")) for row in mine])
             found.append((Panel("Total debt, and cleared in all", code, debts, _curve(_running(mine))), DEBTS))
         return found

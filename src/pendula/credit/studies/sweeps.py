@@ -14,7 +14,15 @@ from msgspec import Struct
 
 from pendula.credit.money import ATOMS
 from pendula.credit.reading.scenario import read_scenario
-from pendula.credit.settings import BY_NAME, BY_VARIABLE, InvalidSetting, Setting, Settings, changed, effective
+from pendula.credit.settings import (
+    BY_NAME,
+    BY_VARIABLE,
+    InvalidSetting,
+    Setting,
+    Settings,
+    change_settings,
+    setting_texts,
+)
 from pendula.credit.settings import Kind as SettingKind
 from pendula.credit.studies.columns import Columns, columns_of
 from pendula.credit.studies.figures import Kind, measures, written
@@ -95,7 +103,7 @@ def _axis(name: str, task: Task) -> int | str | None:
     return _cell(BY_NAME[name], task.settings) if name in BY_NAME else dict(task.changes)[name]
 
 
-def summarised(columns: Columns, varied: Sequence[str]) -> Columns:
+def summarise(columns: Columns, varied: Sequence[str]) -> Columns:
     """One row per combination: the number of runs, and the median over seeds of each numeric measure.
 
     `varied` are the columns that identify combinations. Medians are decimals.
@@ -162,7 +170,7 @@ def _point(values: dict[str, str], settings: Settings) -> Combination:
     try:
         changes = tuple((name, value) for name, value in values.items() if name not in BY_NAME)
         mine = {name: value for name, value in values.items() if name in BY_NAME}
-        return Combination(values, changed(settings, mine), changes)
+        return Combination(values, change_settings(settings, mine), changes)
     except InvalidSetting as refused:
         about = ", ".join(f"{name}={value}" for name, value in values.items())
         raise InvalidSetting(f"With {about}: {refused.message}", **refused.details) from None
@@ -191,4 +199,4 @@ def _cell(setting: Setting, settings: Settings) -> int | str | None:
         case SettingKind.AMOUNT:
             return ratio(value, ATOMS)
         case SettingKind.SWITCH | SettingKind.WORD:
-            return effective(settings)[setting.variable]
+            return setting_texts(settings)[setting.variable]

@@ -88,10 +88,10 @@ def changed_document(document: Document, changes: Sequence[tuple[str, str]], *, 
     if not changes:
         return document
     read_scenario(document, lenient=lenient)
-    return from_value(varied(decode(encode(document.value)), changes), "scenario")
+    return from_value(vary(decode(encode(document.value)), changes), "scenario")
 
 
-def varied(scenario: Json, changes: Iterable[tuple[str, str]]) -> Json:
+def vary(scenario: Json, changes: Iterable[tuple[str, str]]) -> Json:
     """Change the scenario in place; paths and values as text. Raises `InvalidVariation`."""
     for path, value in changes:
         _change(scenario, variation(path), value)

@@ -10,11 +10,11 @@ from msgspec import Struct
 from pendula import __version__, spreading
 from pendula.credit.commands import BehaviourName
 from pendula.credit.engine import Run
-from pendula.credit.outside.behaviours import registered
+from pendula.credit.outside.behaviours import find_behaviour
 from pendula.credit.planning.draws import Draws
 from pendula.credit.settings import Settings
 from pendula.credit.studies.figures import Figures, figures_of, needs_solver
-from pendula.credit.studies.variations import varied
+from pendula.credit.studies.variations import vary
 from pendula.documents import Document, from_value
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import WrongUsage
@@ -86,7 +86,7 @@ class _Bench:
             self._draws, self._seed = Draws(), task.seed
         job = self._job
         return figures_of(
-            from_value(varied(decode(job.scenario), task.changes), "scenario") if task.changes else self._document,
+            from_value(vary(decode(job.scenario), task.changes), "scenario") if task.changes else self._document,
             task.settings,
             task.seed,
             job.ticks,
@@ -114,7 +114,7 @@ def job_of(
         raise WrongUsage(f"{skip} of {ticks} ticks are skipped; at least one must be counted", ticks=ticks, skip=skip)
     if not 0 <= intensity <= 100:
         raise WrongUsage(f"The intensity is {intensity}; it must be 0 to 100 per cent", intensity=intensity)
-    named = None if behaviour is None else BehaviourName(behaviour, registered(behaviour).version)
+    named = None if behaviour is None else BehaviourName(behaviour, find_behaviour(behaviour).version)
     return Job(encode(document.value), ticks, skip, intensity, lenient=lenient, trail=trail, behaviour=named)
 
 

@@ -64,7 +64,7 @@ def attempt_of(planned: Planned, tick: int, run: RunState) -> Attempt:
     )
 
 
-def resolved(run: RunState, waiting: Waiting) -> Attempt:
+def resolve_payment(run: RunState, waiting: Waiting) -> Attempt:
     """Resolve the ids of a payment against the current network; an impossible payment gets the code of its failure."""
     tick, seq, sender, receiver, equivalent, amount, wanted = (
         waiting.tick,

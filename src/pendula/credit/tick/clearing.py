@@ -130,7 +130,7 @@ def _clearing_events(
     nodes = sorted({node for cycle in cleared.cycles for node in cycle.nodes})
     events: list[Event] = []
     if run.settings.emit_clearing_plan:
-        step = PlanStep(0, event_parts.highlighted(book, cleared.cycles[0].hops))
+        step = PlanStep(0, event_parts.highlighted_edges(book, cleared.cycles[0].hops))
         events.append(ClearingPlan(run.tick, code, plan_id, (step,)))
     events.append(
         ClearingDone(
@@ -141,7 +141,7 @@ def _clearing_events(
             cleared_cycles=len(cleared.cycles),
             cleared_amount=text(cleared.amount),
             debt_reduction=text(cleared.reduction),
-            cycle_edges=event_parts.highlighted(book, hops[: run.settings.clearing_max_edges_for_fx]),
+            cycle_edges=event_parts.highlighted_edges(book, hops[: run.settings.clearing_max_edges_for_fx]),
             stopped=cleared.stopped,
             optimum=UNSET if optimum is None else text(optimum),
             node_patch=event_parts.node_patches(book, nodes) if patches else UNSET,

@@ -30,7 +30,7 @@ def edges(book: Book, hops: Iterable[int]) -> tuple[Edge, ...]:
     return tuple(Edge(names[debtor[h]], names[creditor[h]]) for h in hops)
 
 
-def highlighted(book: Book, hops: Iterable[int]) -> tuple[Edge, ...]:
+def highlighted_edges(book: Book, hops: Iterable[int]) -> tuple[Edge, ...]:
     """Lines that a clearing highlights, from creditor to debtor as in snapshots."""
     return tuple(Edge(edge.target, edge.source) for edge in edges(book, hops))
 

@@ -26,7 +26,7 @@ from pendula.kernel.canonical import Json
 EFFECTS_MOST = 500
 
 
-class Changed(Struct):
+class InjectedChanges(Struct):
     """What an injection changed in one equivalent; lines by the ids of their ends."""
 
     nodes: list[Person]
@@ -50,7 +50,7 @@ class Injection:
     def __init__(self, run: RunState, event: TimelineEvent) -> None:
         self.run = run
         self.event = event
-        self.changed = {code: Changed([], [], [], [], []) for code in run.network.ledgers}
+        self.changed = {code: InjectedChanges([], [], [], [], []) for code in run.network.ledgers}
         self.applied = self.skipped = self.total = 0
         self.new_people: dict[str, Participant] = {}
         self.new_lines: dict[tuple[str, str, str], Trustline] = {}
@@ -146,7 +146,7 @@ class Injection:
             if owed:
                 yield TopologyChanged(self.run.tick, code, TopologyPayload(edge_patch=owed), "inject_debt")
 
-    def _topology(self, code: str, changed: Changed) -> TopologyChanged:
+    def _topology(self, code: str, changed: InjectedChanges) -> TopologyChanged:
         payload = TopologyPayload(
             added_nodes=tuple(changed.nodes),
             frozen_nodes=tuple(changed.frozen_nodes),

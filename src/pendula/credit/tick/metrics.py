@@ -45,7 +45,7 @@ class Tally(Struct):
         return self.committed + self.rejected + self.errors
 
 
-def measured(tally: Tally, book: Book, rate: Fraction) -> dict[str, str | None]:
+def measure_tick(tally: Tally, book: Book, rate: Fraction) -> dict[str, str | None]:
     """The metrics of one tick; `rate` is that of the clearing policy over its window."""
     return {
         "success_rate": ratio(100 * tally.committed, tally.committed + tally.rejected),

@@ -18,7 +18,7 @@ from pendula.credit.state.counters import too_many
 from pendula.credit.state.network import EquivalentLedger
 from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import event_parts
-from pendula.credit.tick.actions import Attempt, DueClearing, resolved
+from pendula.credit.tick.actions import Attempt, DueClearing, resolve_payment
 from pendula.credit.tick.clearing import call
 from pendula.credit.tick.draft import Draft
 from pendula.credit.tick.metrics import Tally
@@ -40,7 +40,7 @@ Found = tuple[Route, ...] | Refused | Drifted | UnfollowedPayment
 
 def pay(run: RunState, draft: Draft) -> None:
     """Try scheduled actions, then waiting payments, then the plan. With a budget of 0 waiting payments keep waiting."""
-    late = [resolved(run, waiting) for waiting in run.queue] if draft.budget else []
+    late = [resolve_payment(run, waiting) for waiting in run.queue] if draft.budget else []
     allowed = _allowed(run)
     ready: list[Attempt | DueClearing] = [*draft.first, *late, *draft.plan]
     if allowed is not None:
@@ -183,7 +183,7 @@ def _finish(run: RunState, draft: Draft, attempt: Attempt, found: Found) -> Code
     ends = planned.sender, planned.receiver
     waited = attempt.planned_tick(draft.tick)
     draft.events.append(
-        updated(run, ledger, found, seq=attempt.seq, tx_id=tx_id, ends=ends, amount=amount, planned_tick=waited)
+        payment_event(run, ledger, found, seq=attempt.seq, tx_id=tx_id, ends=ends, amount=amount, planned_tick=waited)
     )
     return None
 
@@ -294,7 +294,7 @@ def _delta_check(tick: int, ledger: EquivalentLedger, drifted: Drifted) -> Audit
     return AuditDrift(tick, ledger.book.code, "critical", text(abs(off)), (row,), "delta_check")
 
 
-def updated(
+def payment_event(
     run: RunState,
     ledger: EquivalentLedger,
     routes: tuple[Route, ...],

@@ -10,13 +10,13 @@ from pendula.credit.money import CENT, text
 from pendula.credit.planning import timeline
 from pendula.credit.planning.planner import budget, ramp
 from pendula.credit.settings import ClearingPolicy
-from pendula.credit.state.clearing_policy import Decision, Why, guarded
+from pendula.credit.state.clearing_policy import Decision, Why, is_guarded
 from pendula.credit.state.counters import too_many_failed_ticks
 from pendula.credit.state.network import EquivalentLedger
 from pendula.credit.state.run_state import RunState
 from pendula.credit.state.waiting import Waiting
 from pendula.credit.tick import metrics
-from pendula.credit.tick.actions import Attempt, DueClearing, attempt_of, resolved
+from pendula.credit.tick.actions import Attempt, DueClearing, attempt_of, resolve_payment
 from pendula.credit.tick.clearing import call, drift_event
 from pendula.credit.tick.draft import Draft
 from pendula.credit.tick.injections import apply_event
@@ -58,7 +58,7 @@ def _roll_back(run: RunState, draft: Draft, mark: bytes | None) -> list[Event]:
 
 def fire_events(run: RunState, draft: Draft) -> None:
     if draft.tick == 0:
-        for facts in silenced(run):
+        for facts in silenced_profiles(run):
             draft.note(dict(facts))
         if run.config.engine == "external":
             draft.note({"kind": "outside_ledger"})
@@ -79,10 +79,10 @@ def _first_actions(
         return
     seq, wanted = len(draft.payments), action.amount // CENT
     ends = action.sender, action.receiver, action.equivalent, text(action.amount)
-    yield resolved(run, Waiting(draft.tick, seq, *ends, wanted))
+    yield resolve_payment(run, Waiting(draft.tick, seq, *ends, wanted))
 
 
-def silenced(run: RunState) -> Iterator[dict[str, Json]]:
+def silenced_profiles(run: RunState) -> Iterator[dict[str, Json]]:
     """Profiles in use whose smallest amount is above the cap."""
     cap = run.settings.amount_cap
     if cap is None:
@@ -137,7 +137,7 @@ def _asked_plan(run: RunState, draft: Draft, first: int) -> list[Attempt]:
     plan = []
     for seq, proposal in enumerate(proposals, first):
         ends = proposal.sender, proposal.receiver, proposal.equivalent, proposal.amount
-        attempt = resolved(run, Waiting(draft.tick, seq, *ends, 0))
+        attempt = resolve_payment(run, Waiting(draft.tick, seq, *ends, 0))
         if (planned := attempt.planned) is not None:
             attempt = attempt._replace(wanted=planned.cents, planned=planned._replace(wanted=planned.cents))
             draft.tallies[attempt.equivalent].wanted += attempt.wanted * CENT
@@ -176,7 +176,7 @@ def _call(run: RunState, draft: Draft, ledger: EquivalentLedger, reason: Why, de
 
 def _clear_adaptively(run: RunState, draft: Draft) -> None:
     settings = run.settings
-    if guarded(settings, run.in_flight, max(run.callers_queue, run.queue_depth)):
+    if is_guarded(settings, run.in_flight, max(run.callers_queue, run.queue_depth)):
         for code in run.network.ledgers:
             _emit_decision(run, draft, code, _skipped(run, code, Why.SKIPPED_GUARDRAIL))
         return
@@ -247,7 +247,7 @@ def measure(run: RunState, draft: Draft) -> None:
         demand.served += tally.served
         demand.volume += tally.volume
     run.measured = {
-        code: metrics.measured(draft.tallies[code], ledger.book, run.policies[code].rate())
+        code: metrics.measure_tick(draft.tallies[code], ledger.book, run.policies[code].rate())
         for code, ledger in run.network.ledgers.items()
     }
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pendula.credit.runs.headless import made
+from pendula.credit.runs.headless import plan_run
 from pendula.credit.runs.recording import Recording
-from pendula.credit.settings import BY_VARIABLE, Settings, changed
+from pendula.credit.settings import BY_VARIABLE, Settings, change_settings
 from pendula.documents import read_file
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
@@ -36,8 +36,8 @@ def ring(tmp_path: Path) -> Path:
 def written_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The journal of `RUN`, for all tests."""
     folder = tmp_path_factory.mktemp("written")
-    settings = changed(Settings(), {"clearing_every_n_ticks": "4"})
-    plan = made(read_file(write_file(folder / "ring.json")), seed=3, settings=settings)
+    settings = change_settings(Settings(), {"clearing_every_n_ticks": "4"})
+    plan = plan_run(read_file(write_file(folder / "ring.json")), seed=3, settings=settings)
     with Recording.begin(plan, RealDisk(folder / "journal")) as recording:
         recording.step(12)
     return folder / "journal"

@@ -11,7 +11,7 @@ import pytest
 from pendula.credit.ledger.circulation import Edge
 from pendula.credit.outside.solver import AmountsTooLarge
 from pendula.credit.runs.headless import simulate
-from pendula.credit.settings import BY_VARIABLE, Settings, changed
+from pendula.credit.settings import BY_VARIABLE, Settings, change_settings
 from pendula.documents import read_file
 from pendula.kernel.canonical import decode, encode
 from tests.cli.commands.credit.villages import OFTEN, RING, error, read_json, write_file
@@ -200,7 +200,7 @@ def test_options_are_those_of_the_library(
     arguments: tuple[str, ...], options: dict[str, Any], ring: Path, pendula: Pendula
 ) -> None:
     plain = simulate(read_file(ring), ticks=10)
-    settings = changed(Settings(), options.get("settings", {}))
+    settings = change_settings(Settings(), options.get("settings", {}))
     expected = simulate(read_file(ring), ticks=10, **{**options, "settings": settings})
 
     output = read_json(pendula("credit", "run", ring, "--ticks", "10", *arguments, "--json"))

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pendula.credit.settings import BY_VARIABLE, Settings, changed
+from pendula.credit.settings import BY_VARIABLE, Settings, change_settings
 from pendula.credit.studies.sweeps import sweep
 from pendula.documents import read_file
 from pendula.spreading import cluster as cluster_work
@@ -36,7 +36,7 @@ def ring(tmp_path: Path) -> Path:
 def test_a_sweep_prints_the_columns_of_the_library(ring: Path, pendula: Pendula) -> None:
     output = read_json(pendula("credit", "sweep", ring, *CADENCES, "--cap", "7", "--workers", "1", "--json"))
 
-    cap = changed(Settings(), {"amount_cap": "7"})
+    cap = change_settings(Settings(), {"amount_cap": "7"})
     expected = sweep(read_file(ring), {"clearing_every_n_ticks": ["2", "4"]}, (1, 2), 8, settings=cap)
     assert output["runs"] == 4
     assert output["columns"]["values"] == expected.values

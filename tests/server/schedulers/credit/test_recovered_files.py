@@ -12,10 +12,10 @@ from pendula.credit.commands import Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import Event, TxFailed
 from pendula.credit.runs.artifacts import NAMES
-from pendula.credit.runs.bundles import read_bundle, repeated
-from pendula.credit.runs.headless import Headless, made
-from pendula.credit.served.scenarios import bundled
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.bundles import read_bundle, repeat_bundle
+from pendula.credit.runs.headless import Headless, plan_run
+from pendula.credit.served.scenarios import bundled_scenario
+from pendula.credit.settings import Settings, change_settings
 from pendula.documents import from_value
 from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk
@@ -28,9 +28,11 @@ pytestmark = pytest.mark.anyio
 
 def headless(ticks: int, **changes: Any) -> Headless:
     """A run of the village without a server."""
-    settings = changed(Settings(), {"amount_cap": "500", "actions_enable": "on"})
+    settings = change_settings(Settings(), {"amount_cap": "500", "actions_enable": "on"})
     run = Headless(
-        made(from_value(bundled("village-100").document), seed=42, intensity=70, settings=settings, **changes)
+        plan_run(
+            from_value(bundled_scenario("village-100").document), seed=42, intensity=70, settings=settings, **changes
+        )
     )
     run.step(ticks)
     return run
@@ -86,7 +88,7 @@ def files_are_complete(data: Path, run_id: str, ticks: int, state: str = "error"
     assert (status["state"], summary["state"], summary["ticks"]) == (state, state, ticks)
     assert status["stopped_at"] is not None
     assert json.loads((artifacts / "last_tick.json").read_text())["tick_index"] == (ticks - 1 if ticks else None)
-    assert repeated(read_bundle(artifacts / "bundle.zip")).ticks == ticks
+    assert repeat_bundle(read_bundle(artifacts / "bundle.zip")).ticks == ticks
 
 
 TICKS = 17

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from pendula.credit.runs.artifacts import BUNDLED, NAMES
-from pendula.credit.runs.bundles import read_bundle, repeated
+from pendula.credit.runs.bundles import read_bundle, repeat_bundle
 from pendula.credit.served.store import SimulatorStoreUnusable, Store
 from pendula.kernel.errors import WorldBroken
 from pendula.server.schedulers.credit.owners import LOCAL_OWNER, OwnerCookies
@@ -183,7 +183,7 @@ async def test_the_bundle_of_a_run_with_manual_commands_repeats_it(sim: Simulato
     response = await sim.client.get(f"{BASE}/runs/{run_id}/artifacts/bundle.zip")
     (tmp_path / "bundle.zip").write_bytes(response.content)
 
-    result = repeated(read_bundle(tmp_path / "bundle.zip"))
+    result = repeat_bundle(read_bundle(tmp_path / "bundle.zip"))
 
     details = await sim.look(f"/runs/{run_id}/details")
     assert (result.digests, result.ticks) == (details["digests"], details["tick_index"])
@@ -200,7 +200,7 @@ async def test_the_bundle_of_a_continued_run_repeats_it(sim: Simulator, tmp_path
     response = await sim.client.get(f"{BASE}/runs/{run_id}/artifacts/bundle.zip")
     (tmp_path / "bundle.zip").write_bytes(response.content)
 
-    assert repeated(read_bundle(tmp_path / "bundle.zip")).ticks >= 8
+    assert repeat_bundle(read_bundle(tmp_path / "bundle.zip")).ticks >= 8
 
 
 @pytest.mark.req("SIM-API-23")

@@ -146,10 +146,10 @@ def _sides(
 
 def _from_file(file: Path, settings: "Settings") -> "Settings":
     from pendula.credit.reading.settings_file import read_settings
-    from pendula.credit.settings import changed
+    from pendula.credit.settings import change_settings
     from pendula.documents import read_file
 
-    return changed(settings, read_settings(read_file(file)))
+    return change_settings(settings, read_settings(read_file(file)))
 
 
 def _short_name(name: str) -> str:

@@ -39,7 +39,7 @@ def fork(
 
     The journal is only read. Up to tick K both runs are identical; later differences come from the settings.
     """
-    from pendula.credit.runs.forking import compared
+    from pendula.credit.runs.forking import compare_runs
     from pendula.credit.runs.forking import fork as forked
     from pendula.credit.runs.recording import last_tick, reading, run_at
 
@@ -58,7 +58,7 @@ def fork(
     for branch in (run, other):
         branch.outside = options.solver_for(branch.settings) or branch.outside
     with output.progress("ticks", ticks) as advance:
-        comparison = compared(run, other, ticks, advance)
+        comparison = compare_runs(run, other, ticks, advance)
     output.result(comparison, lambda: tables_of("credit").render_fork(comparison))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pendula.credit.settings import BY_NAME, BY_VARIABLE, ClearingMode, ClearingPolicy, InvalidSetting, changed
+from pendula.credit.settings import BY_NAME, BY_VARIABLE, ClearingMode, ClearingPolicy, InvalidSetting, change_settings
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def read_options(
 def override(settings: "Settings", values: Mapping[str, str]) -> "Settings":
     """The settings with these values; raises `WrongUsage`."""
     try:
-        return changed(settings, values)
+        return change_settings(settings, values)
     except InvalidSetting as refused:
         raise WrongUsage(refused.message, **refused.details) from None
 

@@ -27,7 +27,7 @@ from pendula.kernel.errors import WorldBroken, WrongUsage
 if TYPE_CHECKING:
     from pendula.credit.events import Event
     from pendula.credit.runs.artifacts import Artifacts
-    from pendula.credit.runs.headless import Headless, Made, Result, Watch
+    from pendula.credit.runs.headless import Headless, Result, RunPlan, Watch
     from pendula.credit.runs.recording import Recording
     from pendula.credit.studies.series import Series
     from pendula.kernel.engine import Outside
@@ -185,7 +185,7 @@ class Targets(NamedTuple):
 
 
 def _repeat(path: Path, output: Output, chart: Path | None, csv: Path | None, *, is_plain: bool) -> None:
-    from pendula.credit.runs.bundles import headless_of, read_bundle, repeated
+    from pendula.credit.runs.bundles import headless_of, read_bundle, repeat_bundle
     from pendula.credit.studies.series import Series
 
     if not is_plain:
@@ -202,7 +202,7 @@ def _repeat(path: Path, output: Output, chart: Path | None, csv: Path | None, *,
             series.watch(events)
             advance(next(ticks))
 
-        result = repeated(bundle, solver, watch)
+        result = repeat_bundle(bundle, solver, watch)
     output.result(document(result), lambda: tables_of("credit").render_run(result))
     _draw(result, series, chart, csv)
 
@@ -231,21 +231,21 @@ def _make_plan(
     lenient: bool,
     patches: bool,
     engine: str | None = None,
-) -> "Made":
-    from pendula.credit.runs.headless import made
+) -> "RunPlan":
+    from pendula.credit.runs.headless import plan_run
     from pendula.credit.studies.variations import changed_document
     from pendula.documents import read_file
 
     document = changed_document(read_file(scenario), changes, lenient=lenient)
     kind = "embedded" if engine is None else "external"
-    return made(
+    return plan_run(
         document, seed=seed, intensity=intensity, settings=settings, lenient=lenient, patches=patches, engine=kind
     )
 
 
 @contextmanager
 def _open_run(
-    plan: "Made", outside: "Outside | None", targets: Targets
+    plan: "RunPlan", outside: "Outside | None", targets: Targets
 ) -> "Iterator[tuple[Headless, Step, Series | None]]":
     """Yield the run, the function that steps it, with or without a journal, and its series for charts.
 
@@ -284,14 +284,14 @@ def _require_free(directory: Path, own_run: str | None) -> None:
     require_free(directory, own_run)
 
 
-def _open_artifacts(plan: "Made", directory: Path, own_run: str | None) -> "Artifacts":
+def _open_artifacts(plan: "RunPlan", directory: Path, own_run: str | None) -> "Artifacts":
     from pendula.credit.runs.artifacts import Artifacts
     from pendula.kernel.wallclock import SelfCheckingClock
 
     return Artifacts(directory, plan, SelfCheckingClock().now, own_run=own_run)
 
 
-def _open_recording(plan: "Made", outside: "Outside | None", directory: Path, resume: bool) -> "Recording":
+def _open_recording(plan: "RunPlan", outside: "Outside | None", directory: Path, resume: bool) -> "Recording":
     from pendula.credit.runs.recording import Recording
     from pendula.kernel.disk import RealDisk
 

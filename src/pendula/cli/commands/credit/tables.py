@@ -128,9 +128,9 @@ def render_comparison(comparison: "Compared") -> RenderableType:
 
 def render_sweep(columns: "Columns", varied: Sequence[str]) -> RenderableType:
     """Medians over seeds, one row per combination, and the digest of all runs."""
-    from pendula.credit.studies.sweeps import summarised
+    from pendula.credit.studies.sweeps import summarise
 
-    medians = summarised(columns, varied)
+    medians = summarise(columns, varied)
     names = [name for name in medians.values if name in varied or name == "runs" or name.startswith(SWEPT)]
     at = [list(medians.values).index(name) for name in names]
     rows = [tuple(_rounded(row[place]) for place in at) for row in medians.rows()[:MOST_SHOWN]]

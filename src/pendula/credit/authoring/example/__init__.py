@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from pendula.credit.authoring.villages import village
 from pendula.credit.events import Event, Ticked
-from pendula.credit.runs.headless import Headless, Result, made
-from pendula.credit.settings import Settings, changed
+from pendula.credit.runs.headless import Headless, Result, plan_run
+from pendula.credit.settings import Settings, change_settings
 from pendula.documents import Document, from_value
 
 PARTICIPANTS = 100
@@ -50,7 +50,9 @@ def scenario() -> Document:
 
 def live(values: Mapping[str, str], ticks: int = TICKS) -> Life:
     """Run the village for some ticks, with these settings and a suitable cap."""
-    headless = Headless(made(scenario(), settings=changed(Settings(), {"amount_cap": CAP, **values}), patches=False))
+    headless = Headless(
+        plan_run(scenario(), settings=change_settings(Settings(), {"amount_cap": CAP, **values}), patches=False)
+    )
     payments: list[tuple[int, int]] = []
 
     def count(events: Sequence[Event]) -> None:

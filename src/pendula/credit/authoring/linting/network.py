@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from pendula.credit.authoring.linting.survey import Survey, hop
-from pendula.credit.authoring.linting.wording import NAMED, have, line_name, listed
+from pendula.credit.authoring.linting.wording import NAMED, have, line_name, list_names
 from pendula.credit.authoring.reachability import has_circle, parts
 from pendula.credit.model import ParticipantStatus
 from pendula.credit.reading.scope import Caution
@@ -42,17 +42,17 @@ def cut_off(survey: Survey) -> Iterator[Caution]:
     ):
         if names:
             path = f"$.participants[?@.id=='{names[0]}']" if len(names) == 1 else "$.participants"
-            yield Caution(code, path, f"{listed(names, 'participant')} {have(names)} {advice}")
+            yield Caution(code, path, f"{list_names(names, 'participant')} {have(names)} {advice}")
 
 
 def lines(survey: Survey) -> Iterator[Caution]:
     zero = [line_name(line) for line in survey.scenario.lines if line.limit == 0]
     if zero:
-        message = f"{listed(zero, 'line')} {have(zero)} a limit of 0; such a line only allows repayment of debts"
+        message = f"{list_names(zero, 'line')} {have(zero)} a limit of 0; such a line only allows repayment of debts"
         yield Caution("limit_of_zero", "$.trustlines", f"{message}: raise the limit, or leave it out")
     blocked = {who: line for line in survey.scenario.lines for who in line.policy.blocked if who not in survey.people}
     if blocked:
-        message = f"blocked_participants name {listed(sorted(blocked), 'id')} that no participant has"
+        message = f"blocked_participants name {list_names(sorted(blocked), 'id')} that no participant has"
         yield Caution("blocked_unknown", "$.trustlines", f"{message}; correct the spelling, or take them out")
 
 
@@ -89,6 +89,6 @@ def groups(survey: Survey) -> Iterator[Caution]:
     unused = [group for group in dict.fromkeys(survey.scenario.groups) if group not in survey.members]
     if unused:
         message = (
-            f"no participant belongs to {listed(unused, 'group')}; give participants their groupId, or take it out"
+            f"no participant belongs to {list_names(unused, 'group')}; give participants their groupId, or take it out"
         )
         yield Caution("group_unused", "$.groups", message)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pendula.credit.authoring.linting.survey import Survey
-from pendula.credit.authoring.linting.wording import have, listed, props_path
+from pendula.credit.authoring.linting.wording import have, list_names, props_path
 from pendula.credit.authoring.reachability import reach
 from pendula.credit.model import Participant
 from pendula.credit.money import CENT, text
@@ -37,7 +37,7 @@ def props(survey: Survey) -> Iterator[Caution]:
             if key in profile.props and _bad(key, profile.props[key])
         ]
         if bad:
-            message = f"{key} of {listed(bad, 'profile')} is not {form}"
+            message = f"{key} of {list_names(bad, 'profile')} is not {form}"
             yield Caution("prop_ignored", props_path(bad[0], key), message)
     for profile in survey.scenario.profiles.values():
         for key in profile.props:
@@ -48,11 +48,11 @@ def props(survey: Survey) -> Iterator[Caution]:
                 )
     clamped = [profile.id for profile in survey.scenario.profiles.values() if _clamped(profile.props.get("tx_rate"))]
     if clamped:
-        message = f"tx_rate of {listed(clamped, 'profile')} is outside 0 to 1 and counts as the nearer of the two"
+        message = f"tx_rate of {list_names(clamped, 'profile')} is outside 0 to 1 and counts as the nearer of the two"
         yield Caution("rate_clamped", props_path(clamped[0], "tx_rate"), f"{message}; say which is meant")
     chained = [profile.id for profile in survey.scenario.profiles.values() if profile.props.get("flow_chains")]
     if chained and not survey.scenario.flow.enabled:
-        message = f"flow_chains of {listed(chained, 'profile')} {have(chained)} no effect"
+        message = f"flow_chains of {list_names(chained, 'profile')} {have(chained)} no effect"
         yield Caution("flow_switched_off", "$.settings.flow", f"{message} until settings.flow.enabled is true")
 
 
@@ -76,7 +76,7 @@ def _codes(survey: Survey, name: str, pattern: Behaviour) -> Iterator[Caution]:
     for key, codes in (("equivalent_weights", weights or {}), ("amount_model", pattern.models)):
         strange = [code for code in codes if code not in known]
         if strange:
-            message = f"{key} of the profile {name!r} names {listed(strange, 'equivalent')} that the scenario lacks"
+            message = f"{key} of the profile {name!r} names {list_names(strange, 'equivalent')} that the scenario lacks"
             yield Caution("unknown_equivalent", props_path(name, key), f"{message}; it has {', '.join(known)}")
     if weights is not None and not any(pattern.weight(code) > 0 for code in known):
         message = f"the profile {name!r} gives no weight to any equivalent of the scenario and never pays"
@@ -130,7 +130,7 @@ def _direction(survey: Survey, name: str, pattern: Behaviour, senders: Sequence[
             continue
         key = "flow_chains" if origin is not None else "recipient_group_weights"
         who = f"the profile {name!r}" + (f" in the group {origin!r}" if origin is not None else "")
-        message = f"no participant with {who} can reach {listed(sorted(targets), 'group')} within {REACH_HOPS} hops"
+        message = f"no participant with {who} can reach {list_names(sorted(targets), 'group')} within {REACH_HOPS} hops"
         advice = "a line goes from the receiver to the sender of payments; turn it round, or add lines"
         yield Caution("group_out_of_reach", props_path(name, key), f"{message}: {advice}")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from pendula.credit.authoring.linting.survey import Survey
-from pendula.credit.authoring.linting.wording import listed
+from pendula.credit.authoring.linting.wording import list_names
 from pendula.credit.model import (
     AddParticipant,
     CreateTrustline,
@@ -43,7 +43,7 @@ def _about(survey: Survey, event: TimelineEvent) -> Iterator[tuple[str, str]]:
             ends = [(action.sender, action.receiver) for action in event.actions if isinstance(action, DatedPayment)]
             lost = sorted({end for pair in ends for end in pair if end not in survey.people})
             if lost:
-                message = f"{listed(lost, 'participant')} does not exist, so this payment fails; correct the ids"
+                message = f"{list_names(lost, 'participant')} does not exist, so this payment fails; correct the ids"
                 yield Code.PAYMENT_IMPOSSIBLE, message
         case EventType.STRESS:
             yield from _about_stress(survey, event)
@@ -53,7 +53,9 @@ def _about(survey: Survey, event: TimelineEvent) -> Iterator[tuple[str, str]]:
         case EventType.INJECT:
             lost = [str(place) for place, effect in enumerate(event.effects) if not _possible(survey, effect)]
             if lost:
-                message = f"{listed(lost, 'effect')} cannot apply: a participant, a line, an equivalent or an amount"
+                message = (
+                    f"{list_names(lost, 'effect')} cannot apply: a participant, a line, an equivalent or an amount"
+                )
                 yield Code.INJECTION_IMPOSSIBLE, f"{message} is missing or invalid; correct the ids and amounts"
             if len(event.effects) > EFFECTS_MOST:
                 message = f"only the first {EFFECTS_MOST} of {len(event.effects)} effects apply"
@@ -69,7 +71,7 @@ def _about_stress(survey: Survey, event: TimelineEvent) -> Iterator[tuple[str, s
     if lost:
         yield (
             Code.STRESS_WITHOUT_TARGET,
-            f"no participant is in {listed(lost, 'scope')}; correct the spelling, or take it out",
+            f"no participant is in {list_names(lost, 'scope')}; correct the spelling, or take it out",
         )
     if not event.multipliers:
         message = "this stress multiplies nothing; it needs effects of op mult, field tx_rate and a value above 0"

@@ -15,7 +15,7 @@ def props_path(profile: str, key: str) -> str:
     return f"$.behaviorProfiles[?@.id=='{profile}'].props.{key}"
 
 
-def listed(names: Sequence[str], noun: str) -> str:
+def list_names(names: Sequence[str], noun: str) -> str:
     """`the group a`, `3 groups: a, b, c`, `9 groups: a, b, c, d, e and 4 more`."""
     if len(names) == 1:
         return f"the {noun} {names[0]}"

@@ -22,7 +22,7 @@ def scheduler_for(settings: Settings, environment: Mapping[str, str] | None = No
     served, defaults = served_settings.from_environment(variables), run_settings.from_environment(variables)
     if settings.demo:
         # The demo shows manual actions, too.
-        defaults = run_settings.changed(defaults, {"actions_enable": "on"})
+        defaults = run_settings.change_settings(defaults, {"actions_enable": "on"})
     return SchedulerSpec(
         name=NAME,
         title="Credit",

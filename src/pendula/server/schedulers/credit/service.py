@@ -30,7 +30,7 @@ from pendula.credit.served.scenarios import Registry, StoredScenario
 from pendula.credit.served.settings import ServedSettings
 from pendula.credit.served.store import Store
 from pendula.credit.settings import Settings as RunSettings
-from pendula.credit.settings import changed
+from pendula.credit.settings import change_settings
 from pendula.documents import from_value
 from pendula.documents.faults import suggestion
 from pendula.kernel.canonical import Json, decode, encode
@@ -268,7 +268,7 @@ class SimulatorService:
     async def create(self, owner: Owner, request: NewRun) -> Record:
         """Create and start a run. Raises `ScenarioNotFound`, `RunConflict`, `InvalidSetting`."""
         stored = self.scenarios.get(request.scenario_id)
-        settings = changed(self.defaults, request.settings)
+        settings = change_settings(self.defaults, request.settings)
         if request.engine is not None:
             self._engine_url(request.engine)
             if request.deterministic:

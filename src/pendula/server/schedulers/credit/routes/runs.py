@@ -14,7 +14,7 @@ from pendula.credit.money import text
 from pendula.credit.runs.artifacts import BUNDLE, NAMES
 from pendula.credit.served.artifacts import CONTENT_TYPES
 from pendula.credit.served.lifecycle import ENDED, RunConflict, Verb
-from pendula.credit.settings import effective
+from pendula.credit.settings import setting_texts
 from pendula.credit.state.counters import Demand
 from pendula.credit.tick.metrics import ratio
 from pendula.kernel.canonical import encode
@@ -285,7 +285,7 @@ def _demand(demand: Demand) -> DemandView:
 def _engine_facts(run: Run) -> dict[str, Any]:
     return {
         "digests": run.digests(),
-        "settings": effective(run.settings),
+        "settings": setting_texts(run.settings),
         "clearing": dict(run.last_clearing),
         "demand": {code: _demand(demand) for code, demand in run.demand.items()},
     }

@@ -74,4 +74,6 @@ def _read(document: Document, uploaded_at: str) -> StoredScenario:
         raise BadRequest("Only `scenario_id` may stand beside `scenario`", errors=errors)
     scenario_id = value.get("scenario_id")
     inner = from_value(value["scenario"], "scenario")
-    return scenarios.read(scenarios.named(inner, scenario_id if isinstance(scenario_id, str) else None), uploaded_at)
+    return scenarios.read(
+        scenarios.with_scenario_id(inner, scenario_id if isinstance(scenario_id, str) else None), uploaded_at
+    )

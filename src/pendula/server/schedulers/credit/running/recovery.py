@@ -21,10 +21,10 @@ from pendula.credit.served.artifacts import UnfinishedLines, finish_files
 from pendula.credit.served.event_forms import StreamEncoder, note_form
 from pendula.credit.served.lifecycle import RunState
 from pendula.credit.served.records import Record
-from pendula.credit.served.ring import event_id, numbered
+from pendula.credit.served.ring import event_id, event_json
 from pendula.credit.served.series import Measured, measurements
 from pendula.credit.served.store import Unwritten
-from pendula.credit.settings import effective
+from pendula.credit.settings import setting_texts
 from pendula.kernel.bodies import read_input
 from pendula.kernel.canonical import Json, Reader, decode
 from pendula.kernel.disk import RealDisk
@@ -132,13 +132,14 @@ def _finish_files(
     numbers = range(record.seq_reserved + 1, record.seq_reserved + 1 + len(missing))
     # The original numbers of these lines are unknown; new ones keep numbers unique.
     lines.append(
-        numbered(event_id(record.run_id, number), ts, body) for number, (ts, body) in zip(numbers, missing, strict=True)
+        event_json(event_id(record.run_id, number), ts, body)
+        for number, (ts, body) in zip(numbers, missing, strict=True)
     )
     record.last_seq = record.seq_reserved = record.seq_reserved + len(missing)
     finish_files(
         directory,
         replayed.last,
-        description(record, effective(run.settings)),
+        description(record, setting_texts(run.settings)),
         summary,
         repeat_of(record, run, context),
     )

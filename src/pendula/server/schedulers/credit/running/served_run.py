@@ -22,7 +22,7 @@ from pendula.credit.served.event_forms import StreamEncoder, note_form, status_e
 from pendula.credit.served.lifecycle import ENDED, RunState, Verb, after
 from pendula.credit.served.records import Record
 from pendula.credit.served.ring import Bounds, Cursor, Ring, StreamEvent
-from pendula.credit.settings import effective
+from pendula.credit.settings import setting_texts
 from pendula.kernel.canonical import Json
 from pendula.kernel.commit import Busy
 from pendula.kernel.driver import DiskLow, JournalFull, Published, Stream
@@ -174,7 +174,7 @@ class ServedRun:
 
     async def _start(self, *, is_restart: bool) -> None:
         assert self._host is not None
-        settings = effective(_run(self._host.driver.engine).settings)
+        settings = setting_texts(_run(self._host.driver.engine).settings)
         # In a thread: it waits for the disk.
         await asyncio.to_thread(self.writer.start, settings, is_restart=is_restart)
         self._metronome = self._new_metronome()

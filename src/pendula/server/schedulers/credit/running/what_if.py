@@ -10,8 +10,8 @@ from msgspec import Struct
 from pendula.credit.commands import Resume
 from pendula.credit.engine import Run
 from pendula.credit.outside.solver import SolverWhenAsked
-from pendula.credit.runs.forking import Branch, ForkRefused, compared, fork
-from pendula.credit.settings import changed
+from pendula.credit.runs.forking import Branch, ForkRefused, compare_runs, fork
+from pendula.credit.settings import change_settings
 from pendula.credit.state.counters import Counters
 from pendula.kernel.cancellation import check
 from pendula.kernel.canonical import decode, encode
@@ -72,7 +72,7 @@ def what_if(run_id: str, serialized: SerializedRun, request: WhatIf) -> WhatIfVi
     original = serialized.copy()
     if original.state_word == "paused":
         original.apply(Resume())
-    other = fork(original, changed(original.settings, request.settings))
+    other = fork(original, change_settings(original.settings, request.settings))
     branches = (original, other)
     for run in branches:
         run.outside = SolverWhenAsked()
@@ -83,7 +83,7 @@ def what_if(run_id: str, serialized: SerializedRun, request: WhatIf) -> WhatIfVi
         for branch_counts in counts:
             branch_counts.add_tick()
 
-    result = compared(original, other, request.ticks, watch)
+    result = compare_runs(original, other, request.ticks, watch)
     return WhatIfView(
         run_id=run_id,
         tick_index=result.tick,
