@@ -50,8 +50,8 @@ def not_closable(site: CompiledMap, name: str) -> Refusal | None:
     known = [f"{LANE}{one.key}" for one in site.network.groups]
     known += [f"{EDGE}{one.key}" for one in site.network.edges]
     known += [f"{NODE}{one.id}" for one in site.network.nodes]
-    told = name.casefold()
-    bare = next((one for one in known if told in (one.casefold(), one.partition(":")[2].casefold())), None)
+    folded = name.casefold()
+    bare = next((key for key in known if folded in (key.casefold(), key.partition(":")[2].casefold())), None)
     return Refusal("UNKNOWN_PLACE", {"name": name, "near": nearest(name, known) if bare is None else bare})
 
 

@@ -50,8 +50,8 @@ def drives_on(record: Record, now_ms: int, params: TrafficParams) -> bool:
     """Whether a truck that must stop drives for longer than latency and braking explain. It gets no further grant, and
     an alert reports that it does not obey."""
     # Lost communication has a code of its own.
-    told = record.stop_code not in (None, Stop.NO_COMMS) and record.rejoin_um is None
-    if not told or record.v_um_s < STANDING_UM_S or not is_fresh(record, now_ms, params):
+    must_stop = record.stop_code not in (None, Stop.NO_COMMS) and record.rejoin_um is None
+    if not must_stop or record.v_um_s < STANDING_UM_S or not is_fresh(record, now_ms, params):
         record.rolls_ms = None
         return False
     if record.rolls_ms is None:

@@ -295,7 +295,7 @@ class _Office:
 
     def _freed(self, record: Record, resources: list[int], extra: tuple[int, ...]) -> tuple[str, ...]:
         """The truck is no longer where it was: it gives up what is named, and what it may cover elsewhere, `extra`,
-        stays until somebody says where it is."""
+        stays reserved until an operator states its position."""
         gone, freed = frozenset(resources), [one for one in resources if one not in extra]
         self.locks.drop(record.number, freed)
         record.held = {one: free for one, free in record.held.items() if one not in gone}

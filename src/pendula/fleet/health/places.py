@@ -48,7 +48,7 @@ def is_sure(record: Record, params: TrafficParams) -> bool:
 
 def watched(record: Record, doubt: Doubt, jumped: bool, driven_um: int, passed_ms: int, params: TrafficParams) -> Doubt:
     """The doubt after another report, so long after the one before: silence, a jump, a word of trouble or of doubt
-    begins the time of steadiness anew, and what a person said of the place before a jump is true no longer."""
+    restarts the time of steadiness, and a jump invalidates a position stated by an operator."""
     well = record.status is RobotStatus.OK and not jumped and is_sure(record, params)
     silent = passed_ms > params.max_status_age_ms
     steady = record.report_ms if silent or doubt.steady_ms is None else doubt.steady_ms

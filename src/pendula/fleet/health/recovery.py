@@ -72,7 +72,7 @@ def awaits_person(record: Record, now_ms: int, params: TrafficParams) -> bool:
     """Whether a truck stands until a person acts: clears or resumes it, says where it is, or looks for it.
 
     What passes by itself does not count before it has lasted for `wait_alert_ms`, such as poses that are not steady;
-    standing for another truck never does: a lost one counts itself. A truck that is out of the hall waits for nobody,
+    standing for another truck never does: a lost one counts itself. A truck that is out of the hall does not wait,
     unless it has reported since, and where it said it was is kept for it.
     """
     if record.is_out:
@@ -90,7 +90,7 @@ def awaits_person(record: Record, now_ms: int, params: TrafficParams) -> bool:
 
 
 def _has_stopped_for_long(record: Record, now_ms: int, params: TrafficParams) -> bool:
-    """Whether a truck has been stopped for its own sake for so long that somebody should go and look."""
+    """Whether a truck has been stopped for its own sake for so long that an operator should look."""
     if record.absent or record.stopped_ms is None or record.stop_code in (Stop.FOREIGN_OCCUPANCY, Stop.SAFE_STATE):
         return False
     # One code may take turns with another while the place of the truck is in doubt.
@@ -164,7 +164,8 @@ def _take_up(record: Record, care: Care) -> None:
 
 def _relocate(record: Record, care: Care) -> None:
     """The truck is somewhere else: a new way from there, what it needs to stand there, and then the old place is
-    freed. It stays in doubt while there is no way, somebody is in its place, or the others would be worse off."""
+    freed. It stays in doubt while there is no route, another truck is in its place, or the others would be worse
+    off."""
     if care.now_ms < record.again_ms:
         return
     record.again_ms = care.now_ms + care.params.cooldown_ms

@@ -120,14 +120,14 @@ def _made(journal: Journal, stretch: Stretch, folder: Path, source: Path | None)
         return False
     guard = RealDisk(draft)
     try:
-        # Until it has its name: a draft that nobody has claimed is what a killed process left behind.
+        # Until it has its name: an unclaimed draft is left over from a killed process.
         return guard.claim() and _written(journal, stretch, draft, source)
     finally:
         guard.close()
 
 
 def _written(journal: Journal, stretch: Stretch, draft: Path, source: Path | None) -> bool:
-    """Makes a bundle in a draft that is ours alone; false where somebody was through with it meanwhile."""
+    """Write a bundle in a locked draft; false if another process has completed it meanwhile."""
     whole = draft.with_name(stretch.name)
     try:
         if not whole.exists():
@@ -143,7 +143,7 @@ def _written(journal: Journal, stretch: Stretch, draft: Path, source: Path | Non
 
 
 def _removed(draft: Path) -> bool:
-    """Removes what was left of a bundle that was to be made; false where somebody makes it."""
+    """Remove an incomplete bundle; false if another process is writing it."""
     if not draft.is_dir():
         return True
     guard = RealDisk(draft, make=False)

@@ -44,7 +44,7 @@ class Manager:
         self._can = abilities(recording.engine.traffic.records)
         self._now_ms = now_ms
         self._ticks = threading.Lock()
-        # What went wrong and was not told yet, operations that are done and are in no tick yet, and whether routes and
+        # Errors that are not reported yet, operations that are done and are in no tick yet, and whether routes and
         # operations may not have reached the trucks.
         self._news: str | None = None
         self._done: tuple[OperationDone, ...] = ()
@@ -54,7 +54,7 @@ class Manager:
     def tick(
         self, task_events: Sequence[TaskEvent] = (), actions: Sequence[OperatorAction] = ()
     ) -> Outcome[FleetEvent] | None:
-        """What a tick told; None where it failed, and left no trace but a note in the journal. Raises `WrongUsage`
+        """The outcome of a tick; None where it failed, and left no trace but a note in the journal. Raises `WrongUsage`
         where one is under way, in another thread or in the gateway that calls this, and where the time, an event or an
         action is none: then nothing is decided."""
         if not self._ticks.acquire(blocking=False):
@@ -102,11 +102,11 @@ class Manager:
         engine = self.recording.engine
         orders = engine.orders_out
         # Set until everything is sent, in case the program is interrupted.
-        told, self._again = engine.all_orders() if self._again else orders, True
+        pending, self._again = engine.all_orders() if self._again else orders, True
         try:
-            self._gateway.announce(told.routes)
-            self._gateway.operate(told.operations)
-            self._told.note(told.operations)
+            self._gateway.announce(pending.routes)
+            self._gateway.operate(pending.operations)
+            self._told.note(pending.operations)
             self._again = False
             late = self._now_ms() - began > 2 * engine.config.traffic.tick_period_ms
             if late or not orders.commands:

@@ -121,8 +121,8 @@ def _followed(engine: FleetEngine, journal: Journal, start: int) -> Iterator[Mom
             waiting = _again(engine, record.n, read_command(read_input(record.body).command))
         elif record.kind == "outcome" and waiting is not None:
             body = read_outcome(record.body)
-            told = _read_events(body.events) if bytes(body.events) else None
-            yield Moment(waiting.n, waiting.command, told, waiting.computed)
+            recorded = _read_events(body.events) if bytes(body.events) else None
+            yield Moment(waiting.n, waiting.command, recorded, waiting.computed)
             waiting = None
     if waiting is not None:
         yield waiting

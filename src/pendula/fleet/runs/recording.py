@@ -130,7 +130,7 @@ class Recording:
         ticket = self.driver.submit(tick, by=self._by, encoded=encoded if tick is written else None)
         self.driver.flush()
         if ticket.outcome.refusal is None:
-            self._journal.told(tick.missing)
+            self._journal.mark_reported(tick.missing)
         if self._bundler is not None:
             self._bundler.hear(ticket.outcome.events, self.engine.now())
         self._resumed = self._resumed and not took_place(ticket.outcome)
@@ -143,9 +143,9 @@ class Recording:
 
     def _with_news(self, tick: Tick) -> Tick:
         """What the fleet has to hear of its journal, like of everything else: that it went on from it, and in the first
-        tick nobody knows where trucks are; that nothing is written any more, or that it is again."""
+        tick the positions of trucks are unknown; that nothing is written any more, or that it is again."""
         if self._resumed:
-            # Until a tick has taken it: one that is refused or fails, or leaves no trace, tells nobody.
+            # Until a tick has taken it: a rejected or failed tick reports nothing.
             tick = structs.replace(tick, restarted=True)
         return self.engine.with_news(tick, *self._journal.news())
 

@@ -67,7 +67,7 @@ class RingJournal:
         degraded = self.degraded
         return degraded, None if degraded is not None else self._missing
 
-    def told(self, missing: object) -> None:
+    def mark_reported(self, missing: object) -> None:
         """Note that a tick has reported the missing records."""
         if missing == self._missing:
             self._missing = None
@@ -107,7 +107,7 @@ class RingJournal:
         return self._handed_n
 
     def wait(self) -> None:
-        """Make what was handed over durable now, for whoever has the time; a disk that fails degrades logging."""
+        """Sync now; a failing disk degrades logging."""
         self._make_durable()
 
     def read(self, start: int = 0) -> Iterator[Record]:

@@ -79,8 +79,8 @@ def _form(row: Row) -> dict[str, Json]:
 
 
 def outcome_of(trials: Sequence[Trial], figures: Sequence[Figures], longest_wait_ms: int) -> Outcome:
-    """Rows in the order of the trials. The best one has the most tasks an hour of those in which nobody waited longer;
-    of equals the one with fewer trucks, then with the shorter wait, then the first."""
+    """Rows in the order of the trials. The best one has the most tasks an hour of those in which no truck waited
+    longer; of equals the one with fewer trucks, then with the shorter wait, then the first."""
     groups: dict[tuple[int, int, tuple[tuple[str, str], ...]], list[Figures]] = {}
     for trial, one in zip(trials, figures, strict=True):
         groups.setdefault((trial.trucks, trial.one_way_milli, trial.changes), []).append(one)

@@ -142,9 +142,9 @@ def _dots(curves: Sequence[Sequence[Row]], scale: _Scale) -> Iterator[str]:
         for row in curve:
             dot = scale.dot(row)
             above[dot] -= 1
-            told = f"{counted(row.trucks, 'truck')}, one-way {row.one_way_milli}: {row.tasks_per_hour} tasks an hour"
+            label = f"{counted(row.trucks, 'truck')}, one-way {row.one_way_milli}: {row.tasks_per_hour} tasks an hour"
             mark = svg.circle(dot, DOT + RIM * above[dot], f"dot {_colour(number)}" if row.acceptable else "not")
-            yield svg.tooltip(f"{told}, longest wait {row.longest_wait_ms // 1000} s", mark)
+            yield svg.tooltip(f"{label}, longest wait {row.longest_wait_ms // 1000} s", mark)
 
 
 def _waits(curves: Sequence[Sequence[Row]], scale: _Scale) -> Iterator[str]:

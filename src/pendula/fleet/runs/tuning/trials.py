@@ -77,9 +77,9 @@ class _Bench:
         self._site = _compiled(trials.scenario)
 
     def run(self, task: Trial, stop: Callable[[], bool] | None = None) -> Figures:
-        told = tuned(self._trials.scenario, task, self._trials.duration_ms)
+        scenario = tuned(self._trials.scenario, task, self._trials.duration_ms)
         try:
-            run = Run(told, self._site)
+            run = Run(scenario, self._site)
         except TrafficRefused as refused:
             return Figures(refused=refused.message)
         return figures_of(run, self._trials.duration_ms, stop)
@@ -89,7 +89,7 @@ _SITES: dict[bytes, CompiledMap] = {}
 
 
 def _compiled(scenario: Scenario) -> CompiledMap:
-    """The map of a scenario, compiled once a process: on a cluster each task opens its work anew."""
+    """The map of a scenario, compiled once a process: on a cluster each task opens its work again."""
     key = _key(scenario)
     if key not in _SITES:
         _SITES.clear()

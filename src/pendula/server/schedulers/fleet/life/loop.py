@@ -262,7 +262,7 @@ class FleetLoop:
         seconds = asyncio.get_running_loop().time() - before
         self._failures, self._retried_events = 0, ()
         if outcome.refusal is None:
-            self._journal.told(command.missing)
+            self._journal.mark_reported(command.missing)
         self._restarted = self._restarted and not took_place(outcome)
         # Only this task submits ticks, so the engine's orders are those of this tick.
         engine = self.engine
