@@ -153,10 +153,10 @@ def _events() -> Iterator[str]:
     yield "| `type` | members | |"
     yield "|---|---|---|"
     for event in get_args(FleetEvent):
-        told = inspect.type_info(event)
-        assert isinstance(told, inspect.StructType)
-        members = ", ".join(f"`{field.encode_name}`" for field in told.fields)
-        yield f"| `{told.tag}` | {members} | {' '.join((getdoc(event) or '').split())} |"
+        info = inspect.type_info(event)
+        assert isinstance(info, inspect.StructType)
+        members = ", ".join(f"`{field.encode_name}`" for field in info.fields)
+        yield f"| `{info.tag}` | {members} | {' '.join((getdoc(event) or '').split())} |"
 
 
 def _part_of(model: str, forms: Mapping[str, Any], titles: set[str]) -> str:

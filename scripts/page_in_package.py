@@ -85,8 +85,8 @@ class PageHook(BuildHookInterface[Any]):
         words = ["-m", "mkdocs", "build", "--quiet", "--site-dir", str(Path(self.root, DOCS).parent)]
         # The logo leads to the control room that is served beside the site.
         environ = {**os.environ, "DOCS_HOME": "/", "NO_MKDOCS_2_WARNING": "1"}
-        if told := _last_lines([sys.executable, *words], Path(self.root), environ):
-            raise DocsMissing(f"mkdocs build failed; the last lines were: {told}")
+        if lines := _last_lines([sys.executable, *words], Path(self.root), environ):
+            raise DocsMissing(f"mkdocs build failed; the last lines were: {lines}")
 
     def _docs_packages(self) -> list[str]:
         """mkdocs, and the packages imported by the code from which reference pages are generated."""
@@ -124,8 +124,8 @@ def npm_of_wheel() -> list[str] | None:
 def _call(npm: Sequence[str], words: Sequence[str], folder: Path) -> None:
     # Scripts of packages look for node by name.
     path = os.pathsep.join([str(Path(npm[0]).parent), os.environ.get("PATH", os.defpath)])
-    if told := _last_lines([*npm, *words], folder, {**os.environ, "PATH": path}):
-        raise PageMissing(f"npm {' '.join(words)} failed; the last lines were: {told}")
+    if lines := _last_lines([*npm, *words], folder, {**os.environ, "PATH": path}):
+        raise PageMissing(f"npm {' '.join(words)} failed; the last lines were: {lines}")
 
 
 def _last_lines(command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> str | None:

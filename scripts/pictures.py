@@ -97,8 +97,8 @@ def photograph_schedulers() -> int:
 def photograph(page: Any) -> bytes:
     """A screenshot as WebP: half the bytes of a PNG."""
     session = page.context.new_cdp_session(page)
-    told = session.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
-    return base64.b64decode(told["data"])
+    screenshot = session.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
+    return base64.b64decode(screenshot["data"])
 
 
 @contextmanager

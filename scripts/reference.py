@@ -159,10 +159,10 @@ def _grouped(pairs: Mapping[str, str]) -> list[tuple[str, list[str]]]:
 
 def _explained(known: set[str], lines: Mapping[str, str]) -> None:
     missing, left_over = sorted(known - lines.keys()), sorted(lines.keys() - known)
-    told = [f"no line for {', '.join(missing)}"] if missing else []
-    told += [f"no such code as {', '.join(left_over)}"] if left_over else []
-    if told:
-        raise Unexplained("; ".join(told))
+    faults = [f"no line for {', '.join(missing)}"] if missing else []
+    faults += [f"no such code as {', '.join(left_over)}"] if left_over else []
+    if faults:
+        raise Unexplained("; ".join(faults))
 
 
 def _numbers(name: str, kinds: Iterable[Any]) -> tuple[str, str]:
@@ -325,8 +325,8 @@ def http() -> str:
     from pendula.server.schedulers.fleet.metrics import FleetMetrics
     from pendula.server.settings import Settings
 
-    told = Settings(demo=True)
-    document = create_app(told, schedulers_for(told)).openapi()
+    demo_settings = Settings(demo=True)
+    document = create_app(demo_settings, schedulers_for(demo_settings)).openapi()
     parts: list[str] = ["## Routes", ""]
     for path, operations in document["paths"].items():
         for method, operation in operations.items():

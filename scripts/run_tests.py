@@ -106,13 +106,13 @@ class Machine:
 
     @classmethod
     def found(cls) -> "Machine":
-        told = json.loads((STATE / "found.json").read_text())
-        environ = {**os.environ, **told["environ"]}
+        findings = json.loads((STATE / "found.json").read_text())
+        environ = {**os.environ, **findings["environ"]}
         # Otherwise each program that tests start compiles all its imports, which takes seconds.
         environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        if told["chromium"]:
-            environ["CHROMIUM"] = told["chromium"]
-        return cls(environ, told["node"], told["not_run"])
+        if findings["chromium"]:
+            environ["CHROMIUM"] = findings["chromium"]
+        return cls(environ, findings["node"], findings["not_run"])
 
     def run(self, *words: str, limit: int | None = None) -> bool:
         """Whether the command succeeds within `limit` seconds; otherwise its process group is ended."""

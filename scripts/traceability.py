@@ -49,13 +49,13 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--check", action="store_true", help="change nothing; fail if there are faults")
     what.add_argument("--refresh", action="store_true", help="read the requirement documents again first")
-    told = parser.parse_args(arguments)
-    if told.refresh and not refresh(root):
+    options = parser.parse_args(arguments)
+    if options.refresh and not refresh(root):
         print(f"There are no requirement documents at {DOCUMENTS}; {LIST} is unchanged", file=sys.stderr)
         return 1
     schedulers = read_list(root)
     marks = marks_of(root)
-    if told.check:
+    if options.check:
         faults = list(faults_of(root, schedulers, marks))
         print("\n".join(faults), end="\n" if faults else "")
         return 1 if faults else 0

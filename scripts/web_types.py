@@ -41,9 +41,9 @@ def main() -> int:
     from pendula.server.schedulers import schedulers_for
     from pendula.server.settings import Settings
 
-    told = Settings(demo=True)
+    demo_settings = Settings(demo=True)
     try:
-        text = types_of(create_app(told, schedulers_for(told)).openapi())
+        text = types_of(create_app(demo_settings, schedulers_for(demo_settings)).openapi())
     except SameName as error:
         print(error, file=sys.stderr)
         return 1
@@ -62,8 +62,8 @@ def types_of(document: Shape) -> str:
 
 def table_of(name: str, method: str, answers: Mapping[tuple[str, str], Shape]) -> str:
     """The answers of a method, by path."""
-    told = {path: type_of(shape) for (path, used), shape in answers.items() if used == method}
-    members = "".join(f"  readonly {json.dumps(path)}: {written};\n" for path, written in told.items())
+    types = {path: type_of(shape) for (path, used), shape in answers.items() if used == method}
+    members = "".join(f"  readonly {json.dumps(path)}: {written};\n" for path, written in types.items())
     words = f"/** The answers of {method.upper()}, by path. */"
     return f"{words}\nexport interface {name} {{\n{members}}}\n"
 
@@ -94,10 +94,10 @@ def require_names(shapes: Shape, names: Sequence[str]) -> None:
     """Reject equal view names in two schedulers: OpenAPI would name them after their modules, and references break."""
     wrong = [name for name in names if name not in shapes or not _NAME.fullmatch(name)]
     if wrong:
-        told = ", ".join(wrong)
+        missing = ", ".join(wrong)
         alike = sorted(name for name in shapes if not _NAME.fullmatch(name))
         raise SameName(
-            f"No types for {told}: give each view of a scheduler a name of its own; there are {', '.join(alike)}"
+            f"No types for {missing}: give each view of a scheduler a name of its own; there are {', '.join(alike)}"
         )
 
 
