@@ -143,7 +143,9 @@ class Oracle:
             if number:
                 self.days.append(Day(self.days[0].index + number))
             self.epoch_start = first
-            self.days[-1].carried_in = [(one.id, one.ends - first) for one in self.admitted if one.state == "running"]
+            self.days[-1].carried_in = [
+                (action.id, action.ends - first) for action in self.admitted if action.state == "running"
+            ]
             for minute in range(first, first + self.horizon + 1):
                 if minute > first or number == 0:
                     self._ends(minute)
@@ -176,7 +178,7 @@ class Oracle:
         self.told_deferred = self.index
         day.deferred = [one["id"] for minute, _, _, _, one in sorted(new, key=order) if minute >= boundary]
         for name in sorted(self.known_locks):
-            held = [one.id for one in self.admitted if one.state == "running" and name in one.locks]
+            held = [action.id for action in self.admitted if action.state == "running" and name in action.locks]
             assert len(held) <= self._capacity(name), f"{name} is held by {held}"
             day.locks[name] = (held, [one.id for one in self._queue(name)])
         day.available, day.reserved = dict(self.available), dict(self.reserved)
@@ -186,11 +188,11 @@ class Oracle:
 
     def _line(self, resource: str) -> list[AdmittedAction]:
         """Actions waiting for a resource, in the order of all queues."""
-        waiting = [one for one in self.admitted if one.state == "waiting" and not one.reserved]
+        waiting = [action for action in self.admitted if action.state == "waiting" and not action.reserved]
         return sorted((one for one in waiting if resource in needs(one.verb)), key=lambda one: one.key)
 
     def _queue(self, lock: str) -> list[AdmittedAction]:
-        waiting = [one for one in self.admitted if one.state == "waiting" and lock in one.locks]
+        waiting = [action for action in self.admitted if action.state == "waiting" and lock in action.locks]
         return sorted(waiting, key=lambda one: one.key)
 
     def _ends(self, minute: int) -> None:
@@ -215,7 +217,7 @@ class Oracle:
             if one.state == "held" and one.cause is None and one.joined == minute:
                 one.state = "waiting"
         now = [request for request in self.requests if request[0] == minute and bool(request[3].get("again")) is again]
-        targets = {one.id: one for one in self.admitted}
+        targets = {action.id: action for action in self.admitted}
 
         def place(request: tuple[int, int, str, dict[str, Any]]) -> tuple[int, int]:
             target = targets.get(str(request[3].get("target") or request[3].get("cancel") or request[3].get("resume")))
@@ -386,7 +388,7 @@ class Oracle:
             self._pass(minute)
 
     def _pass(self, minute: int) -> None:
-        for one in sorted((one for one in self.admitted if one.state == "waiting"), key=lambda one: one.key):
+        for one in sorted((action for action in self.admitted if action.state == "waiting"), key=lambda one: one.key):
             taken = [lock for other in self.admitted if other.state == "running" for lock in other.locks]
             free = all(taken.count(lock) < self._capacity(lock) for lock in one.locks)
             if one.state != "waiting":

@@ -75,7 +75,7 @@ def scenario(seed: int, epochs: int | None = None, late: bool = True) -> Scenari
     if luck.random() < 0.2:
         instances.append({**luck.choice(instances)})
     follow = {f"A{n}": [_step(luck, f"F{n}", until)] for n in range(len(instances)) if luck.random() < 0.2}
-    ids = [*(one["id"] for one in instances), *(f"F{n}" for n in range(5)), "nobody"]
+    ids = [*(instance["id"] for instance in instances), *(f"F{n}" for n in range(5)), "nobody"]
     document: dict[str, Any] = {
         "epoch": epoch_of(),
         "action_defs": {verb: _definition(luck) for verb in VERBS},
@@ -363,8 +363,11 @@ def comparable(result: RunResult) -> list[dict[str, Any]]:
                 "index": plain["epoch"]["index"],
                 "events": [core(event) for event in plain["events"]],
                 "pc": [event.seq for event in epoch.events if event.pc],
-                "rejections": sorted((one["action_id"], one["code"]) for one in plain["rejections"]),
-                "diagnostics": sorted((one["t"], one["code"], one["action_id"]) for one in plain["diagnostics"]),
+                "rejections": sorted((rejection["action_id"], rejection["code"]) for rejection in plain["rejections"]),
+                "diagnostics": sorted(
+                    (diagnostic["t"], diagnostic["code"], diagnostic["action_id"])
+                    for diagnostic in plain["diagnostics"]
+                ),
                 "deferred": [one["id"] for one in plain["deferred"]],
                 "locks": {
                     name: (_held(row["held_by"]), row["queue"])

@@ -102,7 +102,7 @@ def test_json_is_one_canonical_document_in_the_fixed_form(standard: Path, pendul
         "rejections",
         "resources",
     ]
-    assert [(one["t"], one["at"][11:16], one["type"], one["action_id"]) for one in epoch["events"]] == [
+    assert [(event["t"], event["at"][11:16], event["type"], event["action_id"]) for event in epoch["events"]] == [
         (485, "08:05", "start", "A1"),
         (490, "08:10", "start", "A2"),
         (492, "08:12", "start", "A3"),
@@ -234,7 +234,7 @@ def test_logs_are_the_events_of_the_run(tmp_path: Path, pendula: Pendula) -> Non
 
     world = [json.loads(line) for line in (tmp_path / "world_log.jsonl").read_text().splitlines()]
     chunks = sorted(tmp_path.glob("pc_log_*.jsonl"))
-    assert [one["seq"] for one in world] == [one["seq"] for epoch in output["epochs"] for one in epoch["events"]]
+    assert [one["seq"] for one in world] == [event["seq"] for epoch in output["epochs"] for event in epoch["events"]]
     assert [path.name for path in chunks] == [f"pc_log_epoch0{number}.jsonl" for number in range(3)]
     seen = [json.loads(line) for path in chunks for line in path.read_text().splitlines() if '"seq"' in line]
     assert [one["seq"] for one in seen] == [one["seq"] for one in world if one["pc"]]

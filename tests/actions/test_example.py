@@ -50,8 +50,8 @@ def test_the_town_is_three_days_of_a_dozen_people(result: RunResult) -> None:
 
 def test_the_town_shows_every_feature(result: RunResult) -> None:
     events = [event for epoch in result.epochs for event in epoch.events]
-    codes = {one.code for epoch in result.epochs for one in epoch.rejections}
-    codes |= {one.code for epoch in result.epochs for one in epoch.diagnostics}
+    codes = {rejection.code for epoch in result.epochs for rejection in epoch.rejections}
+    codes |= {diagnostic.code for epoch in result.epochs for diagnostic in epoch.diagnostics}
     metas = {name for event in events for name in event.meta}
     given = accept(town())
 

@@ -255,11 +255,11 @@ def test_limits_are_options_of_a_run() -> None:
     few = day({"x": lasting(1)}, *actions, options={"limits": {"instances": 3}})
     narrow = day({"x": lasting(1, "a", "b")}, *actions, options={"limits": {"locks_each": 1}})
 
-    assert [(one.action_id, str(one.code)) for one in few.rejections] == [
+    assert [(rejection.action_id, str(rejection.code)) for rejection in few.rejections] == [
         ("A3", "LimitExceeded"),
         ("A4", "LimitExceeded"),
     ]
-    assert {str(one.code) for one in narrow.rejections} == {"LimitExceeded"}
+    assert {str(rejection.code) for rejection in narrow.rejections} == {"LimitExceeded"}
     with pytest.raises(InvalidSetting):
         day({"x": lasting(1)}, *actions, options={"limits": {"instances": 0}})
     with pytest.raises(InvalidSetting):

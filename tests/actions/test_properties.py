@@ -77,7 +77,7 @@ def test_declared_worlds_cover_every_declared_feature() -> None:
                 seen.update("known" for _ in [0] if str(meta.get("knowledge", "")).startswith("action:"))
                 seen.update("followed" for _ in [0] if "/" in event["action_id"])
             seen.update(code for _, code, _ in one_day.diagnostics)
-        seen.update("after" for one in Oracle(case.document, case.follow, case.live).admitted if one.after_cause)
+        seen.update("after" for action in Oracle(case.document, case.follow, case.live).admitted if action.after_cause)
 
     assert seen >= {"reason", "forced", "known", "followed", "after", "NotInterruptible"}
 
@@ -99,7 +99,7 @@ def test_watched_worlds_cover_every_live_feature() -> None:
             for before, event in pairwise(one_day.events):
                 if (before["type"], event["type"]) == ("start", "interrupt") and before["t"] == event["t"]:
                     seen.add("broken off in its minute")
-        short = [one for one in Oracle(case.document, case.follow, case.live).admitted if not one.reserved]
+        short = [action for action in Oracle(case.document, case.follow, case.live).admitted if not action.reserved]
         seen.update("in line" for _ in short)
 
     assert seen >= {"Cancelled", "several", "broken off in its minute", "in line"}

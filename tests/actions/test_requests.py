@@ -40,7 +40,7 @@ STILL_GOING = expected_lines("7 start good, 17 end good")
 def test_a_malformed_interrupt_is_a_diagnostic_and_has_no_effect(bad: Any) -> None:
     result = day({"walk": lasting(10, interruptible=True)}, GOOD, interrupts=[bad])
 
-    assert [one.code for one in result.diagnostics] == ["InvalidInterrupt"]
+    assert [diagnostic.code for diagnostic in result.diagnostics] == ["InvalidInterrupt"]
     assert lines(result) == STILL_GOING
 
 
@@ -64,7 +64,7 @@ def test_a_malformed_interrupt_is_a_diagnostic_and_has_no_effect(bad: Any) -> No
 def test_a_malformed_command_is_a_diagnostic_and_has_no_effect(bad: Any) -> None:
     result = day(WALK, GOOD, commands=[bad])
 
-    assert [one.code for one in result.diagnostics] == ["InvalidCommand"]
+    assert [diagnostic.code for diagnostic in result.diagnostics] == ["InvalidCommand"]
     assert lines(result) == STILL_GOING
 
 

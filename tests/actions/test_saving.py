@@ -300,7 +300,7 @@ def test_carried_from_file_to_file_equals_one_run(epochs: int, seed: int) -> Non
         carry = json.loads(json.dumps(result["carry"]))  # as an ordinary JSON library stores it
 
     for part in ("epoch", "events", "rejections", "diagnostics", "locks", "resources", "carried_in", "places"):
-        assert encode([one[part] for one in days]) == encode([one[part] for one in whole["epochs"]]), part
+        assert encode([one[part] for one in days]) == encode([epoch[part] for epoch in whole["epochs"]]), part
 
 
 @unshrunk

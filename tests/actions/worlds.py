@@ -60,8 +60,8 @@ def of(result: EpochResult, kind: str, action_id: str, segment: int = 0) -> Worl
 
 
 def codes(result: EpochResult) -> dict[str | None, str]:
-    return {one.action_id: str(one.code) for one in result.rejections}
+    return {rejection.action_id: str(rejection.code) for rejection in result.rejections}
 
 
 def diagnostic_rows(result: EpochResult) -> list[tuple[int, str, str | None]]:
-    return [(one.t, str(one.code), one.action_id) for one in result.diagnostics]
+    return [(diagnostic.t, str(diagnostic.code), diagnostic.action_id) for diagnostic in result.diagnostics]

@@ -33,7 +33,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     )
 
     assert finished.stdout == f"{target}\n"
-    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("runs.csv", b"old")]
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("runs.csv", b"old")]
 
 
 def test_a_read_error_names_the_file_that_was_read(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_read_error_names_the_file_that_was_read(tmp_path: Path) -> None:
         write_pieces(tmp_path / "out.jsonl", pieces())
 
     assert error.value.filename == "00000003.journal"
-    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("out.jsonl", b"old")]
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("out.jsonl", b"old")]
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_count_equals_that_many_calls_of_next(tmp_path: Path) -> None:
     result = pendula("run", written(tmp_path / "pick.yaml", PICK_D), "--count", "24", "--json").result
 
     expected = "4 2 11 3 2 3 13 3 2 3 12 4 2 1 11 3 2 4 11 3 4 3 13 2"
-    assert " ".join(str(one["id"]) for one in result["items"]) == expected
+    assert " ".join(str(item["id"]) for item in result["items"]) == expected
     assert result["calls"] == [{"call": "next", "items": result["items"]}]
 
 
@@ -64,9 +64,9 @@ def test_count_equals_that_many_calls_of_next(tmp_path: Path) -> None:
 def test_results_of_prev_are_in_its_call_and_none_is_null(tmp_path: Path) -> None:
     result = pendula("run", written(tmp_path / "hist.yaml", HIST), "--json").result
 
-    back = [None if one is None else one["id"] for one in result["calls"][1]["items"]]
+    back = [None if item is None else item["id"] for item in result["calls"][1]["items"]]
     assert (result["calls"][1]["call"], back) == ("prev", [203, 103, 302, None, None])
-    assert [one["id"] for one in result["items"]][-5:] == [103, 203, 303, 104, 204]
+    assert [item["id"] for item in result["items"]][-5:] == [103, 203, 303, 104, 204]
 
 
 def test_json_files_give_the_same_bytes(nae_e: Path, tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_missing_file_named_by_the_script_is_exit_3(tmp_path: Path) -> None:
 
     assert (ended.code, ended.out) == (3, "")
     assert ended.error["code"] == "channel_unreachable"
-    assert [(one["channel"], one["path"]) for one in ended.error["details"]["channels"]] == [
+    assert [(channel["channel"], channel["path"]) for channel in ended.error["details"]["channels"]] == [
         ("a", str(tmp_path / "none.pch")),
         ("b", str(tmp_path / "none")),
     ]
@@ -192,7 +192,7 @@ def test_paths_are_relative_to_the_folder_of_the_file(cache: Path, monkeypatch: 
     path = written(cache.parent / "f.yaml", "channels: [{id: sea, cache: sea.pch}, {id: p, folder: ./pictures}]")
     monkeypatch.chdir("/")
 
-    assert [one["channel"] for one in pendula("run", path, "--count", "2", "--json").result["items"]] == ["sea", "p"]
+    assert [item["channel"] for item in pendula("run", path, "--count", "2", "--json").result["items"]] == ["sea", "p"]
 
 
 @pytest.mark.req("PLAY-FILE-2")
@@ -266,7 +266,7 @@ def test_why_names_the_step_that_chose_an_item(nae_e: Path) -> None:
     assert "weights: a 32768, b 32768" in ended.out
     assert result["item"] == {"channel": "a", "epoch_id": 0, "id": 1, "ordinal": 2, "origin": "base"}
     assert result["reason"]["code"] == "turn_of_channel"
-    assert [one["code"] for one in result["reason"]["because"]] == [
+    assert [reason["code"] for reason in result["reason"]["because"]] == [
         "new_artwork_not_drawn",
         "largest_credit",
         "next_by_age",
@@ -298,7 +298,7 @@ def test_a_cache_written_from_records_is_sound(cache: Path) -> None:
     assert [block["records"] for block in inspected["blocks"]] == [51, 51, 18]
     assert "sound records  120" in pendula("cache", "inspect", cache).out
     run = written(cache.parent / "run.yaml", "channels: [{id: sea, cache: sea.pch}]")
-    assert [one["id"] for one in pendula("run", run, "--count", "3", "--json").result["items"]] == [1, 2, 3]
+    assert [item["id"] for item in pendula("run", run, "--count", "3", "--json").result["items"]] == [1, 2, 3]
 
 
 def test_a_rewritten_cache_has_the_next_generation(cache: Path) -> None:
@@ -362,10 +362,12 @@ def test_damage_is_detected_and_repaired(cache: Path) -> None:
     repaired = pendula("cache", "repair", cache, "--json")
 
     assert (found.code, found.result["sound"], found.error["code"]) == (1, False, "cache_faulty")
-    assert [(one["place"], one["record"], one["offset"]) for one in found.result["faults"]] == [("record", 2, 4256)]
+    assert [(fault["place"], fault["record"], fault["offset"]) for fault in found.result["faults"]] == [
+        ("record", 2, 4256)
+    ]
     assert repaired.code == 0
     assert (repaired.result["kept"], repaired.result["written"]) == (119, True)
-    assert [one["record"] for one in repaired.result["dropped"]] == [2]
+    assert [dropped_record["record"] for dropped_record in repaired.result["dropped"]] == [2]
     assert repaired.result["old"] == f"{cache}.bad"
     assert Path(repaired.result["old"]).read_bytes() == bytes(data)
     assert pendula("cache", "verify", cache).code == 0

@@ -37,13 +37,13 @@ def test_the_frame_always_has_the_same_result(result: RunResult) -> None:
 def test_the_records_of_the_file_are_those_generated_by_the_example() -> None:
     spec = read_spec(frame())
 
-    assert [(one.id, list(one.records or ())) for one in spec.channels] == [
+    assert [(channel.id, list(channel.records or ())) for channel in spec.channels] == [
         (painter.channel, records(painter)) for painter in PAINTERS
     ]
     assert spec.calls is not None
     assert [call.record for call in spec.calls if isinstance(call, NaeInsert)] == [new_picture(1, 1), new_picture(2, 2)]
-    assert [one.shelf.generation for one in channels()] == [
-        MemoryShelf(one.records or ()).generation for one in spec.channels
+    assert [channel.shelf.generation for channel in channels()] == [
+        MemoryShelf(channel.records or ()).generation for channel in spec.channels
     ]
 
 

@@ -165,7 +165,7 @@ class RemovedShelf:
 def test_a_player_with_a_journal_continues_when_a_shelf_raises(tmp_path: Path) -> None:
     channels = [ids("a", 1, 2), Channel("gone", RemovedShelf())]
     contents: list[Json] = [
-        {"id": one.id, "count": one.shelf.count, "generation": one.shelf.generation} for one in channels
+        {"id": channel.id, "count": channel.shelf.count, "generation": channel.shelf.generation} for channel in channels
     ]
     config: Json = {"seed": 1, "channels": contents}
     driver = begin_recording(Player.create(config), config, RealDisk(tmp_path), outside=FromShelves(channels))

@@ -33,7 +33,7 @@ def lived(random: Random) -> tuple[Scheduler, list[Channel]]:
     """A scheduler after a short life, and its channels."""
     channels = [Channel(name, shelf(some_slots(random))) for name in "abc"[: random.randrange(4)]]
     scheduler = Scheduler(
-        channels, settings(random_settings(random), [one.id for one in channels]), seed=random.randrange(2**64)
+        channels, settings(random_settings(random), [channel.id for channel in channels]), seed=random.randrange(2**64)
     )
     for _ in range(random.randrange(25)):
         match random.randrange(6):

@@ -113,7 +113,7 @@ def test_a_damaged_journal_is_reported_and_leaves_no_backup(tmp_path: Path) -> N
 
     with pytest.raises(Exception, match=r"journal|corrupt"):
         back_up(data, tmp_path / "copy")
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["data"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
 
 
 def test_a_damaged_database_is_reported_and_leaves_no_backup(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_damaged_database_is_reported_and_leaves_no_backup(tmp_path: Path) -> 
 
     with pytest.raises(BackupBroken):
         back_up(data, tmp_path / "copy")
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["data"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
 
 
 @pytest.mark.parametrize(("target", "kind"), [("data/inside", BackupRefused), ("taken", BackupRefused)])
@@ -161,7 +161,7 @@ def test_a_second_backup_of_the_same_name_is_refused_and_the_first_unchanged(tmp
     done = back_up(data, copy, second)
 
     assert (done.files, (copy / "tokens.json").read_text()) == (2, "{}")
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["copy", "data"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "data"]
 
 
 def test_files_of_a_killed_backup_are_not_in_the_next(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_files_of_a_killed_backup_are_not_in_the_next(tmp_path: Path) -> None:
 
     back_up(data, tmp_path / "copy")
 
-    assert sorted(one.name for one in (tmp_path / "copy").iterdir()) == ["lock", "tokens.json"]
+    assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == ["lock", "tokens.json"]
     assert (data / "tokens.json").exists()
 
 
@@ -185,7 +185,7 @@ def test_a_draft_that_is_a_symlink_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(BackupBroken):
         back_up(data, tmp_path / "copy")
 
-    assert [one.name for one in (tmp_path / "mine").iterdir()] == ["letter"]
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter"]
 
 
 def test_a_folder_other_than_a_data_directory_is_not_copied(tmp_path: Path) -> None:

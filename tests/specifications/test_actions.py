@@ -61,7 +61,7 @@ def ran(folder: Path, text: str, *options: str) -> dict[str, Any]:
 
 
 def events_of(folder: Path, document: dict[str, Any], *options: str) -> list[dict[str, Any]]:
-    return [event for one in ran(folder, yaml.safe_dump(document), *options)["epochs"] for event in one["events"]]
+    return [event for epoch in ran(folder, yaml.safe_dump(document), *options)["epochs"] for event in epoch["events"]]
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_1_an_invalid_instance_is_rejected_with_its_code(
 
     events = client.post(f"{WORLDS}/{code.lower()}/advance", json={"to": 1440}).json()["events"]
 
-    assert [(one["action_id"], one["code"]) for one in events if one["type"] == "rejection"] == [("B", code)]
+    assert [(event["action_id"], event["code"]) for event in events if event["type"] == "rejection"] == [("B", code)]
 
 
 # 2 Data model
@@ -210,7 +210,7 @@ def test_3_time_of_day_and_weather_modify_it(tmp_path: Path) -> None:
     for weather, expected in (("sun", {"N": 20, "D": 10}), ("rain", {"N": 30, "D": 15})):
         state = {"weather": weather, "modifiers": modifiers}
         events = events_of(tmp_path, document({"walk": definition(10)}, *walks, world_state=state))
-        assert {one["action_id"]: one["meta"]["d"] for one in events if one["type"] == "start"} == expected
+        assert {event["action_id"]: event["meta"]["d"] for event in events if event["type"] == "start"} == expected
 
 
 # 4 Algorithm
@@ -289,7 +289,7 @@ def test_5_an_uninterruptible_action_runs_to_its_end(tmp_path: Path) -> None:
     result = ran(tmp_path, yaml.safe_dump(document(defs, submission("A", "work", "08:00"), interrupts=[alarm])))
 
     assert gist(result["epochs"][0]["events"]) == ["08:00 start A", "09:00 end A"]
-    assert [one["code"] for one in result["epochs"][0]["diagnostics"]] == ["interrupt_ignored"]
+    assert [diagnostic["code"] for diagnostic in result["epochs"][0]["diagnostics"]] == ["interrupt_ignored"]
 
 
 @pytest.mark.section("5 Interrupts and priorities", interface="command line")
@@ -482,7 +482,7 @@ def test_8_audio_files_are_named_by_epoch_slot_and_channel(tmp_path: Path) -> No
     """Names of audio files have epoch, slot and channel; the channel may be that of a radio."""
     result = ran(tmp_path, example("radio", "own"), "--audio-names")
 
-    assert [one["name"] for one in result["audio"]] == ["epoch00_slot08_ally.ogg", "epoch00_slot08_world.ogg"]
+    assert [file["name"] for file in result["audio"]] == ["epoch00_slot08_ally.ogg", "epoch00_slot08_world.ogg"]
 
 
 @pytest.mark.section("8 Logs and visibility", interface="command line")
@@ -518,7 +518,7 @@ def test_9_an_uninterruptible_action_is_cancelled_only_by_force(client: httpx.Cl
         client.post(f"{WORLDS}/forced/cancel", json={"actions": ["A2"], **more}).raise_for_status()
         events += client.post(f"{WORLDS}/forced/advance", json={"by": 1}).json()["events"]
 
-    assert [one.get("code") or one["meta"]["forced"] for one in events] == ["NotInterruptible", True]
+    assert [event.get("code") or event["meta"]["forced"] for event in events] == ["NotInterruptible", True]
 
 
 # 10 Appendix: interfaces

@@ -515,7 +515,7 @@ def test_6_2_the_bias_sets_the_share_of_receivers_in_the_own_group(run_of: Calla
     """With the chance `cluster_bias` the receiver is of the sender's group, otherwise of the others."""
     run_of(CHOICE, 20, "--out", tmp_path)
 
-    groups = {one["id"]: one["groupId"] for one in example("choice")["participants"]}
+    groups = {participant["id"]: participant["groupId"] for participant in example("choice")["participants"]}
     pairs = {(one["from"], groups[one["from"]] == groups[one["to"]]) for one in lines_of(tmp_path) if "from" in one}
     assert pairs == {("ann", True), ("bea", True), ("cid", True), ("dan", False)}
 
@@ -620,7 +620,7 @@ async def test_8_1_a_tick_event_is_sent_only_on_request(tmp_path: Path) -> None:
             run_id = (await sim.ok("/runs", body))["run_id"]
             await sim.after_tick(run_id, 3)
             ticks = (await sim.ok(f"/runs/{run_id}/stop"))["sim_time_ms"] // 1000
-            counts.append(len([one for one in await sim.events(run_id) if one["type"] == "tick"]) == ticks)
+            counts.append(len([event for event in await sim.events(run_id) if event["type"] == "tick"]) == ticks)
 
     assert counts == [False, True]
 

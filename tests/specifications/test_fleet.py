@@ -315,7 +315,7 @@ def test_7_2_a_route_has_segments_with_geometry_style_and_revision() -> None:
     routes = [route for line in lines for route in json.loads(line)["inputs"]["routePlans"]]
 
     parse("RoutePlan", json.dumps(routes[0]))
-    assert [(one["edgeKey"], one["edgeGroupKey"]) for one in routes[0]["segments"]] == [
+    assert [(segment["edgeKey"], segment["edgeGroupKey"]) for segment in routes[0]["segments"]] == [
         ("B->A", "A<->B"),
         ("A->B", "A<->B"),
         ("B->C", "B<->C"),
@@ -426,7 +426,7 @@ def test_10_2_a_tick_has_states_and_gives_locks_results_reasons_and_commands() -
 
     assert [one["robotId"] for one in state["robots"]] == ["R1", "R2"]
     assert [one["robotId"] for one in state["lockResults"]] == ["R1", "R2"]
-    assert [one["robotId"] for one in state["commands"]] == ["R1", "R2"]
+    assert [command["robotId"] for command in state["commands"]] == ["R1", "R2"]
     assert all("holdReason" in one for one in state["lockResults"])
     assert state["locks"]["nowMs"] == state["nowMs"]
 
@@ -511,10 +511,10 @@ def test_11_3_a_truck_that_loads_holds_its_node() -> None:
 @pytest.mark.section("12.1 Rolling target", interface="command line")
 def test_12_1_a_command_names_a_point_ahead_on_the_route() -> None:
     """Each tick commands a target on its route to every truck, no farther ahead than rtpLookaheadM."""
-    commands = [one for state in states(PREEMPTED) for one in state["commands"] if one["mode"] == "GO"]
+    commands = [command for state in states(PREEMPTED) for command in state["commands"] if command["mode"] == "GO"]
 
     assert commands
-    assert all(0 < Decimal(str(one["targetS"])) - Decimal(str(one["currentS"])) <= 3 for one in commands)
+    assert all(0 < Decimal(str(command["targetS"])) - Decimal(str(command["currentS"])) <= 3 for command in commands)
 
 
 @pytest.mark.section("12.2 The target and the hold point", interface="command line")
@@ -529,7 +529,7 @@ def test_12_2_no_target_lies_behind_the_hold_point() -> None:
 @pytest.mark.section("12.4 Stop and pause", interface="command line")
 def test_12_4_a_silent_truck_is_commanded_to_stop() -> None:
     """A truck that is OFFLINE gets no target ahead but STOP."""
-    last = next(one for one in states(SILENT)[-1]["commands"] if one["robotId"] == "R1")
+    last = next(command for command in states(SILENT)[-1]["commands"] if command["robotId"] == "R1")
 
     assert (last["mode"], last["targetS"]) == ("STOP", last["currentS"])
 

@@ -64,7 +64,7 @@ def results(name: str) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[st
     """Lock result, command and state of every truck in every tick of a scenario."""
     for tick in exported(name):
         states = {one["robotId"]: one for one in tick["inputs"]["robotStates"]}
-        commands = {one["robotId"]: one for one in tick["outputs"]["commands"]}
+        commands = {command["robotId"]: command for command in tick["outputs"]["commands"]}
         for one in tick["decisions"]["lockResults"]:
             if one["robotId"] in states:
                 yield one, commands[one["robotId"]], states[one["robotId"]]
@@ -160,7 +160,7 @@ def test_5_5_the_reasons_to_stand_are_distinguished() -> None:
         if kind is not None:
             run.world.start_fault(0, Fault(kind, 6_000, x_um=0, y_um=2_000_000))
         for _ in range(50):
-            found |= {one.holdReason.value for one in run.step().results}
+            found |= {result.holdReason.value for result in run.step().results}
 
     assert found == {"NONE", "TRAFFIC_HOLD", "SAFETY_STOP", "ROBOT_FAULT", "OFFLINE"}
 
@@ -208,7 +208,7 @@ def test_6_6_a_section_is_entered_only_with_its_token() -> None:
         assert on_spur <= inside
         holders.append(inside)
 
-    assert {len(one) for one in holders} == {0, 1}
+    assert {len(holder) for holder in holders} == {0, 1}
     assert set().union(*holders) == {"R1", "R2"}
 
 
@@ -418,7 +418,7 @@ def test_10_2_every_tick_records_its_inputs_and_decisions() -> None:
         robots = ["R1", "R2"]
         assert [one["robotId"] for one in tick["inputs"]["robotStates"]] == robots
         assert [one["robotId"] for one in tick["decisions"]["lockResults"]] == robots
-        assert [one["robotId"] for one in tick["outputs"]["commands"]] == robots
+        assert [command["robotId"] for command in tick["outputs"]["commands"]] == robots
         for one in tick["decisions"]["lockResults"]:
             assert (one["blocker"] is None) is one["ok"]
             assert one["holdPoint"]["kind"] in ("ON_EDGE", "AT_NODE_ENTRY")
@@ -435,7 +435,7 @@ def test_10_2_the_named_blocker_holds_the_named_resource(name: str) -> None:
     blocked = 0
     while not run.is_over and run.now_ms < 2 * MINUTE_MS:
         outputs = run.step()
-        blocked += sum(one.blocker is not None for one in outputs.results)
+        blocked += sum(result.blocker is not None for result in outputs.results)
         wrong += false_blockers(outputs)
 
     assert blocked > 0
@@ -559,7 +559,7 @@ def test_10_7_a_wait_that_prevents_a_deadlock_names_its_cycle() -> None:
     """A truck that cannot move up names the cycle of trucks that would block each other."""
     run = scenario_run("head-on")
     outputs = until(run, lambda one: any(found.cycle for found in one.results))
-    waits = next(one for one in outputs.results if one.cycle)
+    waits = next(result for result in outputs.results if result.cycle)
 
     assert waits.reasonCode == "WAIT_SAFE_STATE"
     assert set(waits.cycle or ()) == {"R1", "R2"}
@@ -652,7 +652,7 @@ def test_12_3_there_is_a_command_for_every_truck_in_every_tick() -> None:
 
     assert {later["nowMs"] - one["nowMs"] for one, later in pairwise(ticks)} == {100}
     for robot in (0, 1):
-        numbers = [one["outputs"]["commands"][robot]["seq"] for one in ticks]
+        numbers = [tick["outputs"]["commands"][robot]["seq"] for tick in ticks]
         assert all(later > one for one, later in pairwise(numbers))
 
 

@@ -412,7 +412,9 @@ async def test_5_the_trail_has_before_and_after_with_evidence(jobs: Jobs, bodies
     await answered(jobs, f"jobs/{job['job_id']}/ack", bodies.ack)
 
     events = (await jobs.get("audit", object_type="cognition", object_id="cg_123")).json()["events"]
-    [changed] = [one for one in events if one["event_type"] == "state_transition" and one["job_id"] == job["job_id"]]
+    [changed] = [
+        event for event in events if event["event_type"] == "state_transition" and event["job_id"] == job["job_id"]
+    ]
 
     assert changed["before"]["next_action_at"] != changed["after"]["next_action_at"]
     assert changed["after"]["next_action_at"] == bodies["ack"]["next_action_at"]

@@ -13,7 +13,7 @@ def test_intervals_in_one_row_never_overlap(given_: list[tuple[int, int]]) -> No
     rows, count = packed(intervals, most=4)
 
     assert count <= 4
-    placed = [one for one in intervals if one[0] in rows]
+    placed = [interval for interval in intervals if interval[0] in rows]
     for place, since, until in placed:
         assert rows[place] < count
         for other, start, end in placed:

@@ -113,7 +113,7 @@ def test_an_id_counts_as_used_from_its_first_occurrence_also_if_that_was_rejecte
         GOOD,
     )
 
-    assert [(one.action_id, str(one.code)) for one in result.rejections] == [
+    assert [(rejection.action_id, str(rejection.code)) for rejection in result.rejections] == [
         ("A", "DuplicateActionId"),
         ("B", "InvalidAction"),
         ("B", "DuplicateActionId"),
@@ -377,7 +377,7 @@ def test_unknown_fields_are_kept_and_reported_once() -> None:
     assert of(result, "start", "A").meta["extra"] == {"mood": "glad"}
     assert of(result, "start", "B").meta["extra"] == {"mood": "sad", "hat": True}
     assert "extra" not in of(result, "start", "good").meta
-    assert [(one.code, one.action_id) for one in result.diagnostics] == [
+    assert [(diagnostic.code, diagnostic.action_id) for diagnostic in result.diagnostics] == [
         ("unknown_fields", "A"),
         ("unknown_fields", "B"),
     ]

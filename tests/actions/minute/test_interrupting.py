@@ -307,7 +307,7 @@ def test_a_forced_end_is_sorted_by_admission_among_the_ends_of_its_minute() -> N
 def test_force_is_for_cancelling_alone() -> None:
     result = day(PART, commands=[{"t": 10, "resume": "A", "force": True}])
 
-    assert [str(one.code) for one in result.diagnostics] == ["InvalidCommand"]
+    assert [str(diagnostic.code) for diagnostic in result.diagnostics] == ["InvalidCommand"]
 
 
 # Actions interrupted by a preempting one are held until it ends

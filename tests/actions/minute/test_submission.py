@@ -87,7 +87,7 @@ def test_submitting_each_day_equals_submitting_all_at_once(seed: int) -> None:
     """Numbers of admission follow the minute, so the day of the submission does not matter."""
     case = scenario(seed, 3, late=False)
     # A cancel before admission needs an earlier submission.
-    case = case.with_(commands=[one for one in case.document["commands"] if "cancel" not in one])
+    case = case.with_(commands=[command for command in case.document["commands"] if "cancel" not in command])
     distinct = {one["id"]: one for one in case.document["actions_submitted"]}
     by_day: list[list[dict[str, Any]]] = [[], [], []]
     for one in distinct.values():

@@ -76,8 +76,8 @@ def test_a_full_lock_loses_its_lowest_priority_holder_and_of_equals_the_latest()
     latest = day(defs, does("M", 0, "meet"), does("N", 0, "meet"), does("F", 10, "fire"), **HALL)
     hall = day(defs, does("M", 0, "meet"), does("F", 10, "fire"), **HALL)
 
-    assert [one for one in lines(weakest) if "interrupt" in one] == ["10 interrupt M"]
-    assert [one for one in lines(latest) if "interrupt" in one] == ["10 interrupt N"]
+    assert [line for line in lines(weakest) if "interrupt" in line] == ["10 interrupt M"]
+    assert [line for line in lines(latest) if "interrupt" in line] == ["10 interrupt N"]
     assert lines(hall)[:2] == expected_lines("0 start M, 10 start F")
 
 
@@ -91,7 +91,7 @@ def test_an_interrupted_action_frees_a_place_in_each_of_its_locks() -> None:
     }
     result = day(defs, does("B", 0, "both"), does("M", 0, "meet"), does("F", 10, "fire"), **HALL)
 
-    assert [one for one in lines(result) if "interrupt" in one] == ["10 interrupt B"]
+    assert [line for line in lines(result) if "interrupt" in line] == ["10 interrupt B"]
 
 
 @pytest.mark.req("ACT-USE-1", "ACT-INT-6")
@@ -169,7 +169,7 @@ def test_a_preempting_instance_is_first_in_the_queue_of_a_resource() -> None:
     defs = {"build": uses(5, 2), "fire": uses(5, 2, preempts=True, priority=5), "make": MAKE}
     result = day(defs, does("B", 0, "build"), does("F", 1, "fire"), does("M", 5, "make"), does("N", 30, "make"))
 
-    assert [one for one in lines(result) if "start" in one and one[-1] in "BF"] == expected_lines(
+    assert [line for line in lines(result) if "start" in line and line[-1] in "BF"] == expected_lines(
         "15 start F, 40 start B"
     )
 

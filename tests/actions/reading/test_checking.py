@@ -155,5 +155,5 @@ def test_a_file_that_passes_the_check_is_not_refused(changes: list[Any]) -> None
         return
 
     (epoch,) = run_document(accept(from_value(value))).epochs
-    assert {one.code for one in epoch.rejections} <= DYNAMIC
-    assert {one.code for one in epoch.diagnostics}.isdisjoint(MALFORMED)
+    assert {rejection.code for rejection in epoch.rejections} <= DYNAMIC
+    assert {diagnostic.code for diagnostic in epoch.diagnostics}.isdisjoint(MALFORMED)

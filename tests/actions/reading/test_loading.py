@@ -150,8 +150,8 @@ def test_single_faults_do_not_refuse_the_file() -> None:
 
     (epoch,) = run_document(accept(from_value(given))).epochs
 
-    assert [one.code for one in epoch.rejections] == [Code.INVALID_ACTION, Code.INVALID_ACTION]
-    assert [one.code for one in epoch.diagnostics] == [Code.INVALID_INTERRUPT, Code.INVALID_COMMAND]
+    assert [rejection.code for rejection in epoch.rejections] == [Code.INVALID_ACTION, Code.INVALID_ACTION]
+    assert [diagnostic.code for diagnostic in epoch.diagnostics] == [Code.INVALID_INTERRUPT, Code.INVALID_COMMAND]
 
 
 @pytest.mark.req("ACT-DATA-7")

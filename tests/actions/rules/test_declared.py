@@ -183,7 +183,7 @@ def durations(modifier: dict[str, Any], *minutes: int, **state: Any) -> list[int
     actions = [does(f"A{minute}", minute, "walk") for minute in minutes]
     world_state = {"modifiers": [{"name": "m", "factor": 2, **modifier}], **state}
     result = outcome({"walk": lasting(10)}, *actions, epochs=3, world_state=world_state)
-    found = {event.action_id: event.meta["d"] for one in result.epochs for event in one.events if "d" in event.meta}
+    found = {event.action_id: event.meta["d"] for epoch in result.epochs for event in epoch.events if "d" in event.meta}
     return [found[f"A{minute}"] for minute in minutes]
 
 
@@ -237,8 +237,8 @@ def expiries(item: dict[str, Any], **options: Any) -> list[tuple[int, str, str, 
     result = outcome({}, epochs=2, world_state=world_state, options={"pc": "mira", **options})
     return [
         (event.t + event.epoch * 1440, event.action_id, event.meta["reason"], event.pc)
-        for one in result.epochs
-        for event in one.events
+        for epoch in result.epochs
+        for event in epoch.events
         if isinstance(event, VisibilityChange)
     ]
 

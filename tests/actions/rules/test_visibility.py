@@ -116,7 +116,9 @@ def test_items_are_revealed_in_order_with_their_scopes() -> None:
     )
 
     changes = [event.meta for event in result.events if "knowledge" in event.meta]
-    assert [(one["knowledge"], one["from_scope"], one["to_scope"], one["reveals"]) for one in changes] == [
+    assert [
+        (change["knowledge"], change["from_scope"], change["to_scope"], change["reveals"]) for change in changes
+    ] == [
         ("a", "allies_only", "pc", []),
         ("b", "private", "public", [0]),
         ("a", "pc", "pc", []),

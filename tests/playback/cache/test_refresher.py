@@ -321,7 +321,7 @@ def test_an_exception_of_the_failure_callback_affects_no_other_channel(tmp_path:
 
     assert heard == [("a", "No such file or directory"), ("b", None)]
     assert refresher.stats() == {"refreshes": 1, "writes": 1, "failures": 2}
-    assert [one.facts["error"] for one in refresher.diagnostics()] == [
+    assert [diagnostic.facts["error"] for diagnostic in refresher.diagnostics()] == [
         "source_failed",
         "RuntimeError",
     ] * 2

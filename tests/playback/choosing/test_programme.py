@@ -147,7 +147,7 @@ def test_a_batch_equals_single_calls_even_when_channels_fail_during_it() -> None
     for number in range(250):
         random = Random(number)
         channels = [Channel(name, shelf(some_slots(random))) for name in "abc"[: random.randrange(4)]]
-        options = settings(random_settings(random), [one.id for one in channels])
+        options = settings(random_settings(random), [channel.id for channel in channels])
         inserts = [Record(some_work(random).id, 0) for _ in range(random.randrange(6))]
         pair = [Programme(channels, options, seed=number) for _ in range(2)]
         for n in (random.choice((1, 3, 40)), random.choice((2, 9, 700)), 5):

@@ -97,8 +97,8 @@ def test_a_misbehaving_shelf_excludes_its_channel_and_the_others_continue(odd: s
     assert channels.count("s") <= 2
     assert channels[-20:].count("a") in range(8, 13)
     assert strange.asked <= 4
-    diagnostics = [one for one in scheduler.diagnostics() if one.code == "UnreadableChannel"]
-    assert [one.facts["channel"] for one in diagnostics] == ["s"]
+    diagnostics = [diagnostic for diagnostic in scheduler.diagnostics() if diagnostic.code == "UnreadableChannel"]
+    assert [diagnostic.facts["channel"] for diagnostic in diagnostics] == ["s"]
 
 
 @pytest.mark.req("PLAY-USE-6")
@@ -140,7 +140,7 @@ def test_a_shelf_without_a_readable_count_is_excluded_and_reported_once() -> Non
     scheduler.reset("and again")
 
     assert {item.channel for item in scheduler.take(9)} == {"a"}
-    assert [one.facts["channel"] for one in scheduler.diagnostics()] == ["u"]
+    assert [diagnostic.facts["channel"] for diagnostic in scheduler.diagnostics()] == ["u"]
     again = Scheduler.from_state(scheduler.state_dict(), [Channel("u", shelf), ids("a", 1, 2)])
     assert again.take(9) == scheduler.take(9)
 

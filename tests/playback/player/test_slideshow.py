@@ -354,7 +354,7 @@ def test_every_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ChannelUnreachable) as refused:
         Galleries([tmp_path / "one", media(tmp_path / "two"), tmp_path / "three"]).open()
 
-    assert [one["channel"] for one in refused.value.channels] == ["one", "three"]
+    assert [channel["channel"] for channel in refused.value.channels] == ["one", "three"]
 
 
 def test_cache_files_are_kept_and_grow_with_their_folder(folders: list[Path], tmp_path: Path) -> None:
@@ -517,7 +517,7 @@ def test_fast_gives_the_same_result_without_waiting(folders: list[Path]) -> None
         "path": str(folders[0] / "s1.jpg"),
         "started_ms": 0,
     }
-    assert [one["started_ms"] for one in ended.result["shown"]] == [0, 2000, 4000]
+    assert [item["started_ms"] for item in ended.result["shown"]] == [0, 2000, 4000]
     assert ended.result["exposure"] == {
         "sea": {"ms": 4000, "shown": 2, "weight": 32768},
         "hills": {"ms": 2000, "shown": 1, "weight": 32768},
@@ -553,7 +553,7 @@ def test_a_picture_is_shown_until_the_interrupt(folders: list[Path], monkeypatch
 
     result = pendula("play", *folders, "--dwell-ms", "10000", "--json").result
 
-    assert [(one["started_ms"], one["ended_ms"]) for one in result["shown"]] == [(0, 4000)]
+    assert [(item["started_ms"], item["ended_ms"]) for item in result["shown"]] == [(0, 4000)]
 
 
 def test_the_log_says_that_there_is_nothing_to_show_yet(tmp_path: Path) -> None:
@@ -576,12 +576,12 @@ def test_weights_set_the_share_of_each_folder(folders: list[Path], tmp_path: Pat
 def test_random_picks_depend_on_the_seed(folders: list[Path]) -> None:
     def run(seed: int) -> list[int]:
         arguments = ("--fast", "--count", "12", "--json", "--pick", "random", "--seed", seed)
-        return [one["id"] for one in pendula("play", *folders, *arguments).result["shown"]]
+        return [item["id"] for item in pendula("play", *folders, *arguments).result["shown"]]
 
     assert run(1) == run(1)
     assert run(1) != run(2)
     by_chance = pendula("play", *folders, "--fast", "--count", "12", "--json", "--pick", "random").result
-    assert run(by_chance["seed"]) == [one["id"] for one in by_chance["shown"]]
+    assert run(by_chance["seed"]) == [item["id"] for item in by_chance["shown"]]
 
 
 @pytest.mark.parametrize(

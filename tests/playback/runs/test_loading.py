@@ -65,7 +65,7 @@ def test_every_member_of_a_file_is_read() -> None:
     read = spec(FULL)
 
     assert read.seed == 2**64 - 1
-    assert [(one.id, one.cache, one.folder) for one in read.channels] == [
+    assert [(channel.id, channel.cache, channel.folder) for channel in read.channels] == [
         ("a", None, None),
         ("b", "b.pch", None),
         ("c", None, "./pictures"),

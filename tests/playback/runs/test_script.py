@@ -182,7 +182,9 @@ def test_a_corrupt_cache_is_set_aside_and_the_others_continue(tmp_path: Path) ->
     diagnostics: Any = result.stats["diagnostics"]
     assert ids(result.items) == [1, 2, 1, 2]
     assert result.stats["weights"] == {"a": 65536, "b": 0}
-    assert [(one["code"], one["facts"]["channel"]) for one in diagnostics] == [("CorruptCache", "b")]
+    assert [(diagnostic["code"], diagnostic["facts"]["channel"]) for diagnostic in diagnostics] == [
+        ("CorruptCache", "b")
+    ]
     assert [one.name for one in tmp_path.iterdir()] == ["b.pch.bad"]
 
 
@@ -202,7 +204,7 @@ def test_all_missing_files_are_reported_at_once_and_nothing_is_changed(tmp_path:
     with pytest.raises(ChannelUnreachable) as refused:
         open_channels(specs, tmp_path)
 
-    assert [one["channel"] for one in refused.value.channels] == [spec.id for spec in specs[1:]]
+    assert [channel["channel"] for channel in refused.value.channels] == [spec.id for spec in specs[1:]]
     assert refused.value.channels[0]["path"] == str(tmp_path / "gone.pch")
     assert "channel 'gone'" in refused.value.message
     assert corrupt.read_bytes() == b"?"
@@ -231,7 +233,7 @@ def test_skipped_files_of_a_folder_are_reported_with_its_channel(tmp_path: Path)
     channels, diagnostics = open_channels([ChannelSpec("c", folder=".")], tmp_path)
 
     assert channels[0].shelf.count == 1
-    assert [(one.facts["channel"], one.facts["file"]) for one in diagnostics] == [("c", "b.jpg")]
+    assert [(diagnostic.facts["channel"], diagnostic.facts["file"]) for diagnostic in diagnostics] == [("c", "b.jpg")]
 
 
 @pytest.mark.req("PLAY-LOOK-7")
@@ -261,7 +263,7 @@ def test_a_journal_of_caches_with_damage_folders_and_every_call(tmp_path: Path) 
     result = recorded(spec, tmp_path)
 
     diagnostics: Any = result.stats["diagnostics"]
-    assert {one["code"] for one in diagnostics} == {"BadRecord", "UnreadableChannel"}
+    assert {diagnostic["code"] for diagnostic in diagnostics} == {"BadRecord", "UnreadableChannel"}
 
 
 @pytest.mark.parametrize("pick", [{"mode": "recency"}, {"mode": "random", "r": 2}, {"mode": "random", "r": 300}])

@@ -53,8 +53,8 @@ async def test_every_offered_question_is_answered(settings: Settings, scheduler:
         answers = [(await client.post(f"{engine}/why", json={"question": one["question"]})) for one in questions]
 
     assert questions
-    assert [one.status_code for one in answers] == [200] * len(questions)
-    assert {one.json()["code"] for one in answers} & {"unknown", "unknown_question", "unknown_item"} == set()
+    assert [answer.status_code for answer in answers] == [200] * len(questions)
+    assert {answer.json()["code"] for answer in answers} & {"unknown", "unknown_question", "unknown_item"} == set()
 
 
 async def test_commands_without_a_valid_target_are_not_offered(settings: Settings) -> None:
@@ -69,7 +69,7 @@ async def test_commands_without_a_valid_target_are_not_offered(settings: Setting
                 answer = await client.post(f"{engine}/commands", json=command_of(offered))
                 assert answer.status_code == 200, (offered["title"], answer.text)
 
-    titles = [one["title"] for offers in empty for one in offers["commands"]]
+    titles = [command["title"] for offers in empty for command in offers["commands"]]
     assert "Submit an action" in titles
     assert not [one for one in titles if one.startswith(("Interrupt", "Cancel", "Resume an", "Let a", "Follow"))]
 
@@ -78,7 +78,7 @@ async def test_commands_without_a_valid_target_are_not_offered(settings: Setting
 async def test_every_offered_example_is_accepted(settings: Settings, scheduler: str) -> None:
     async with running(settings, SCHEDULERS) as app, client_of(app) as client:
         engine = await made(client, scheduler)
-        titles = [one["title"] for one in (await client.get(f"{engine}/choices")).json()["commands"]]
+        titles = [command["title"] for command in (await client.get(f"{engine}/choices")).json()["commands"]]
 
         refused = []
         for title in titles:
@@ -86,7 +86,7 @@ async def test_every_offered_example_is_accepted(settings: Settings, scheduler: 
             now = (await client.get(f"{engine}/choices")).json()["commands"]
             (offered,) = [one for one in now if one["title"] == title]
             answer = await client.post(f"{engine}/commands", json=command_of(offered))
-            if answer.status_code != 200 or any(one["type"] == "rejection" for one in answer.json()["events"]):
+            if answer.status_code != 200 or any(event["type"] == "rejection" for event in answer.json()["events"]):
                 refused.append((title, command_of(offered), answer.text))
 
     assert len(titles) >= 5

@@ -102,7 +102,7 @@ async def test_a_refused_stream_gives_its_reason_and_the_others_continue(setting
     async with running(settings, [TWO]) as app, StreamReader(app, combined_stream.PATH, of(missing, MAIN)) as reader:
         reading = Reading(reader)
         messages = [await reading.next(), await reading.next()]
-        refused = next(one for one in messages if one[0] == "refused")
+        refused = next(message for message in messages if message[0] == "refused")
         await add(app, "main", 1)
 
         assert refused[1] == 0

@@ -254,7 +254,7 @@ async def test_now_shows_running_actions_and_what_each_wait_is_for(client: httpx
         }
     ]
     assert now["resources"] == [{"name": "parts", "available": 1, "reserved": 2, "consumed": 0, "produced": 0}]
-    assert [(one["kind"], one["action_id"], one["t"]) for one in now["coming"]] == [("submit", "A3", 490)]
+    assert [(item["kind"], item["action_id"], item["t"]) for item in now["coming"]] == [("submit", "A3", 490)]
     assert now["epoch"] | {"index": 0, "slot": 8, "starts": 0, "ends": 1440} == now["epoch"]
 
 
@@ -283,8 +283,8 @@ async def test_concurrent_readers_of_a_busy_world_share_one_response(
     await working
 
     assert shared == 1
-    assert {one.status_code for one in answers} == {200}
-    assert len({one.content for one in answers}) == 1
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.content for answer in answers}) == 1
 
 
 async def test_a_running_action_is_timed_from_its_start_not_its_admission(client: httpx.AsyncClient) -> None:
@@ -319,15 +319,15 @@ async def test_events_are_paged_and_filtered_by_type(client: httpx.AsyncClient) 
     pc = await view(client, "events", pc=True)
     early = await view(client, "events", upto=end["n"] - 1)
 
-    assert gist([one["event"] for one in first["events"]]) == [("start", "A1", 480), ("rejection", "A3", 490)]
+    assert gist([event["event"] for event in first["events"]]) == [("start", "A1", 480), ("rejection", "A3", 490)]
     assert (first["more"], rest["more"], first["gap"]) == (True, False, None)
-    assert [one["event"]["action_id"] for one in rest["events"]] == ["A1", "A2", "A2"]
-    assert gist([one["event"] for one in ends["events"]]) == [
+    assert [event["event"]["action_id"] for event in rest["events"]] == ["A1", "A2", "A2"]
+    assert gist([event["event"] for event in ends["events"]]) == [
         ("rejection", "A3", 490),
         ("end", "A1", 530),
         ("end", "A2", 580),
     ]
-    assert [one["event"]["action_id"] for one in pc["events"]] == ["A1", "A1"]
+    assert [event["event"]["action_id"] for event in pc["events"]] == ["A1", "A1"]
     assert early["events"] == first["events"]
     late = await client.get(f"{HOUSE}/events", params={"after": "999.0"})
     assert (late.status_code, code_of(late)) == (422, "unknown_event_id")

@@ -22,7 +22,7 @@ async def test_an_upload_is_merged_by_id_and_the_same_again_changes_nothing(clie
     assert [one["channel"]["records"] for one in (first, again, more, all_of_it)] == [2, 2, 3, 1]
     generations = [one["channel"]["generation"] for one in (first, again, more, all_of_it)]
     assert generations == [generations[0], generations[0], generations[0] + 1, generations[0] + 2]
-    assert [one["name"] for one in (await client.get(f"{BASE}/channels")).json()["channels"]] == ["a"]
+    assert [channel["name"] for channel in (await client.get(f"{BASE}/channels")).json()["channels"]] == ["a"]
 
 
 async def test_an_upload_keeps_as_many_records_as_the_channel_kept_before(client: httpx.AsyncClient) -> None:

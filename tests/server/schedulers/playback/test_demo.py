@@ -18,8 +18,8 @@ async def test_the_frame_of_the_demo_plays_and_gets_new_artwork(settings: Settin
         await eventually(lambda: is_on(client, "frame"))
         now = await view(client, "now", "frame")
 
-        assert [one["channel"] for one in now["exposure"]] == [one.name for one in CHANNELS]
-        assert [one["weight"] for one in now["exposure"]] == [32768, 21845, 10923]
+        assert [channel["channel"] for channel in now["exposure"]] == [one.name for one in CHANNELS]
+        assert [channel["weight"] for channel in now["exposure"]] == [32768, 21845, 10923]
         assert (await view(client, "stats", "frame"))["nae"]["inserts"] == 1
         assert now["diagnostics"] == []
         assert (await client.get(f"{BASE}/channels")).json()["channels"][0]["trouble"] == []

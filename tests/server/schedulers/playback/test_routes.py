@@ -144,7 +144,7 @@ async def test_peek_shows_the_next_items_and_changes_nothing(client: httpx.Async
     await hang(client)
     before = (await view(client, "state"))["state"]["programme"]
 
-    peeked = [one["id"] for one in (await view(client, "peek", n=3))["items"]]
+    peeked = [item["id"] for item in (await view(client, "peek", n=3))["items"]]
     nothing = (await view(client, "peek", n=0))["items"]
     wrong = await client.get(f"{HALL}/peek", params={"n": -1})
 
@@ -170,7 +170,10 @@ async def test_settings_change_in_part_and_only_a_change_starts_an_epoch(client:
     assert first["events"][0]["weights"] == {"a": 16384, "b": 49152}
     assert (refused.status_code, code_of(refused)) == (409, "invalid_parameter")
     assert (now["settings"]["lookahead"], now["settings"]["history"], now["dwell_ms"]) == (8, 32, 5000)
-    assert [(one["channel"], one["target_ppm"]) for one in now["exposure"]] == [("a", 250_000), ("b", 750_000)]
+    assert [(channel["channel"], channel["target_ppm"]) for channel in now["exposure"]] == [
+        ("a", 250_000),
+        ("b", 750_000),
+    ]
 
 
 async def test_channels_are_followed_and_unfollowed_in_one_change(client: httpx.AsyncClient) -> None:
@@ -186,7 +189,7 @@ async def test_channels_are_followed_and_unfollowed_in_one_change(client: httpx.
     assert (unknown.status_code, code_of(unknown)) == (422, "unknown_channel")
     assert (twice.status_code, code_of(twice)) == (409, "unknown_channel")
     now = await view(client, "now")
-    assert [one["channel"] for one in now["exposure"]] == ["a"]
+    assert [channel["channel"] for channel in now["exposure"]] == ["a"]
     assert now["settings"]["exposure"]["total_count"] == {"a": 4, "b": 3}
 
 
@@ -206,7 +209,7 @@ async def test_new_artwork_is_inserted_merged_rejected_and_shown(client: httpx.A
     await client.patch(f"{HALL}/settings", json={"nae": {"enabled": False}})
 
     assert results == ["INSERTED", "MERGED", "REJECTED", "INSERTED"]
-    assert [(one["id"], one["priority_64"], one["ts"]) for one in pool] == [(900, 32, 6), (902, 32, 0)]
+    assert [(artwork["id"], artwork["priority_64"], artwork["ts"]) for artwork in pool] == [(900, 32, 6), (902, 32, 0)]
     assert pool[1]["payload"] == PAYLOAD
     assert {900, 902} & set(seen)
     assert (await ask(client, "nae", id=903))["answer"]["result"] == "DISABLED"
@@ -240,7 +243,7 @@ async def test_new_artwork_is_counted_separately_from_channels(client: httpx.Asy
 
     now = await view(client, "now")
     assert now["new_shown"] == seen.count(900) > 0
-    assert sum(one["shown"] for one in now["exposure"]) == len(seen) - seen.count(900)
+    assert sum(channel["shown"] for channel in now["exposure"]) == len(seen) - seen.count(900)
 
 
 async def test_a_banned_item_disappears_at_once_and_returns_with_a_refresh(client: httpx.AsyncClient) -> None:
@@ -293,8 +296,8 @@ async def test_now_shows_lookahead_history_and_exposure(client: httpx.AsyncClien
 
     assert now["item"]["id"] == 3
     assert [one["id"] for one in now["before"]] == [12, 2, 11, 1]
-    assert [one["id"] for one in now["coming"][:3]] == [13, 4, 11]
-    assert [(one["channel"], one["shown"], one["actual_ppm"]) for one in now["exposure"]] == [
+    assert [item["id"] for item in now["coming"][:3]] == [13, 4, 11]
+    assert [(channel["channel"], channel["shown"], channel["actual_ppm"]) for channel in now["exposure"]] == [
         ("a", 3, 500_000),
         ("b", 3, 500_000),
     ]
@@ -439,7 +442,10 @@ async def test_a_channel_is_paused_and_resumed_without_a_new_epoch(client: httpx
 
     assert (paused["answer"], resumed["answer"]) == ({"paused_channels": ["a"]}, {"paused_channels": []})
     assert while_it_rests == [11, 12, 13]
-    assert [(one["channel"], one["paused"], one["weight"]) for one in exposure] == [("a", True, 0), ("b", False, 65536)]
+    assert [(channel["channel"], channel["paused"], channel["weight"]) for channel in exposure] == [
+        ("a", True, 0),
+        ("b", False, 65536),
+    ]
     assert (unknown.status_code, code_of(unknown)) == (409, "unknown_channel")
     assert 2 in await shown(client, 2)
     assert (await view(client, "now"))["epoch_id"] == 0
@@ -468,7 +474,7 @@ async def test_the_clock_of_a_player_is_set_and_applies_day_parts(client: httpx.
     await client.patch(f"{HALL}/settings", json={"zone": "Europe/Berlin", "day_parts": [whole_day], "refresh": "keep"})
 
     now = await view(client, "now")
-    assert (now["day_part"], [one["weight"] for one in now["exposure"]]) == ("always", [0, 65536])
+    assert (now["day_part"], [channel["weight"] for channel in now["exposure"]]) == ("always", [0, 65536])
     wrong = await client.patch(f"{HALL}/settings", json={"zone": "Europe/Berlln"})
     assert (wrong.status_code, code_of(wrong)) == (422, "unknown_zone")
     off = await client.patch(f"{HALL}/settings", json={"day_parts": [{**whole_day, "start": "25:00"}]})
