@@ -75,8 +75,8 @@ def _acked(desk: Desk, jobs: Jobs) -> None:
 
 def _finished(governance: Governance, jobs: Jobs) -> None:
     for job in jobs:
-        told = {"finding": "passed", "reason": "the evidence holds", "evidence_refs": ["ev_2"], **_proof(job)}
-        assert granted(governance.finish(job["job_id"], told))["outcome"] == "transitioned"
+        verdict = {"finding": "passed", "reason": "the evidence holds", "evidence_refs": ["ev_2"], **_proof(job)}
+        assert granted(governance.finish(job["job_id"], verdict))["outcome"] == "transitioned"
 
 
 def _proof(job: dict[str, Any]) -> dict[str, str]:

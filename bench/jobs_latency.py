@@ -68,10 +68,10 @@ def rows(place: Path, quick: bool, progress: Progress) -> list[Row]:
             watch.plan([first + number * spread * SECOND // jobs for number in range(jobs)])
         for watch in watches:
             watch.wait(spread + 2 * INTERVAL_SEC)
-    said = "reckoned" if quick else f"measured with the same {jobs} jobs"
+    source = "computed" if quick else f"measured with the same {jobs} jobs"
     loop = RECKONED if quick else watches[-1].late
     return [
-        _row(f"due to handler entered, {name}", figure(woken.late), figure(loop), jobs, said)
+        _row(f"due to handler entered, {name}", figure(woken.late), figure(loop), jobs, source)
         for name, figure in FIGURES.items()
     ]
 
@@ -90,14 +90,14 @@ def _working(path: Path, jobs: int, *, wake_up: bool) -> Iterator[Watch]:
             thread.join()
 
 
-def _row(name: str, woken_us: float, loop_us: float, jobs: int, said: str) -> Row:
+def _row(name: str, woken_us: float, loop_us: float, jobs: int, source: str) -> Row:
     return compared(
         name,
         woken_us / 1000,
         loop_us / 1000,
         "ms",
         against=LOOP,
-        fairness=f"{jobs} jobs at even distances, nothing else to do, one worker in this process; the loop is {said}",
+        fairness=f"{jobs} jobs evenly spaced, otherwise idle, one worker in this process; polling is {source}",
     )
 
 

@@ -31,18 +31,18 @@ EFFECT_SECONDS = 0.3
 POLICY = Policy(min_retry_gap_sec=0)
 
 
-class Misbehaving:
+class MisbehavingEffects:
     """Effects that do what effects must not do, and then continue. Each one counts itself first."""
 
-    def __init__(self, client: Scheduler, luck: Random) -> None:
+    def __init__(self, client: Scheduler, random: Random) -> None:
         self._client = client
-        self._luck = luck
-        self._kept: Transaction | None = None
+        self._luck = random
+        self._stored: Transaction | None = None
         self._own = sqlite3.connect(":memory:")  # bound to this thread
 
-    def one(self) -> Effect:
+    def random_effect(self) -> Effect:
         kinds = (self.rolls_back, self.enters_again, self.exits, self.sleeps, self.uses_its_thread, self.raises,
-                 self.shadows, self.keeps)  # fmt: skip
+                 self.shadows, self.stores_transaction)  # fmt: skip
         return self._luck.choice(kinds)
 
     def rolls_back(self, transaction: Transaction) -> Json:
@@ -85,31 +85,31 @@ class Misbehaving:
             raise AssertionError("a table of ours was shadowed")
         return "shadowed"
 
-    def keeps(self, transaction: Transaction) -> Json:
+    def stores_transaction(self, transaction: Transaction) -> Json:
         counting("bad")(transaction)
-        self._kept = transaction
+        self._stored = transaction
         return "kept"
 
-    def use_kept(self) -> None:
+    def use_stored(self) -> None:
         """Use the stored transaction after its effect has ended."""
-        if self._kept is not None:
+        if self._stored is not None:
             with suppress(TransactionGone):
-                counting("late")(self._kept)
+                counting("late")(self._stored)
                 raise AssertionError("a transaction was used after its effect was over")
 
 
-class Going:
+class WorkLoop:
     """One thread of work; ignores rejections until `stop`."""
 
     def __init__(self, client: Scheduler, seed: str, *, bad: float = 0.0) -> None:
         self.client = client
-        self.luck = Random(seed)
+        self.random = Random(seed)
         self.seed = seed
         self.made = 0
         self.answered: list[str] = []
         self.held: list[dict[str, Any]] = []
         self._bad = bad
-        self._misbehaving = Misbehaving(client, self.luck)
+        self._bad_effects = MisbehavingEffects(client, self.random)
 
     def run(self, stop: Callable[[], bool]) -> None:
         while not stop():
@@ -117,15 +117,19 @@ class Going:
                 self.step()
 
     def step(self) -> None:
-        match self.luck.randrange(4):
+        match self.random.randrange(4):
             case 0:
                 self.enqueue()
             case 1:
-                self.held += self.client.pull(worker_id=self.seed, limit=2, lease_sec=self.luck.randint(1, 60))["jobs"]
+                self.held += self.client.pull(worker_id=self.seed, limit=2, lease_sec=self.random.randint(1, 60))[
+                    "jobs"
+                ]
                 self.held = self.held[-4:]
             case 2 if self.held:
-                job = self.luck.choice(self.held)
-                self.effect(job, self._misbehaving.one() if self.luck.random() < self._bad else counting(self.seed))
+                job = self.random.choice(self.held)
+                self.effect(
+                    job, self._bad_effects.random_effect() if self.random.random() < self._bad else counting(self.seed)
+                )
             case 3 if self.held:
                 job = self.held.pop()
                 self.client.ack(job["job_id"], result="succeeded", worker_id=self.seed, lease_token=job["lease_token"])
@@ -134,12 +138,12 @@ class Going:
         try:
             once(self.client.calls, job, effect)
         finally:
-            self._misbehaving.use_kept()
+            self._bad_effects.use_stored()
 
     def enqueue(self) -> None:
         self.made += 1
         key = f"{self.seed}:{self.made}"
-        self.client.defer("memory", f"m{self.luck.randrange(9)}", "decay", idempotency_key=key, max_attempts=TRIES)
+        self.client.defer("memory", f"m{self.random.randrange(9)}", "decay", idempotency_key=key, max_attempts=TRIES)
         self.answered.append(key)
 
 
@@ -148,12 +152,12 @@ def worker(folder: Path, seed: str, *, threads: int = 2, bad: float = 0.0, clock
     stop = folder / "stop"
     store = SqliteStore(store_of(folder), effect_seconds=EFFECT_SECONDS)
     client = Scheduler(Calls(store, POLICY, clock))
-    going: list[Going] = []
+    loops: list[WorkLoop] = []
 
     def work(number: int) -> None:
-        one = Going(client, f"{seed}.{number}", bad=bad)
-        going.append(one)
-        one.run(stop.exists)
+        loop = WorkLoop(client, f"{seed}.{number}", bad=bad)
+        loops.append(loop)
+        loop.run(stop.exists)
 
     running = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
     for thread in running:
@@ -161,7 +165,7 @@ def worker(folder: Path, seed: str, *, threads: int = 2, bad: float = 0.0, clock
     for thread in running:
         thread.join()  # no timeout here: the parent has one
     client.close()
-    (folder / f"{seed}.answered").write_text("\n".join(key for one in going for key in one.answered))
+    (folder / f"{seed}.answered").write_text("\n".join(key for loop in loops for key in loop.answered))
 
 
 @contextmanager
@@ -174,7 +178,7 @@ def workers(folder: Path, count: int, **options: Any) -> Iterator[list[int]]:
     try:
         yield children
         (folder / "stop").touch()
-        codes = [ended(child) for child in children]
+        codes = [exit_code_of(child) for child in children]
         assert codes == [0] * count, codes
     finally:
         for child in children:
@@ -183,12 +187,12 @@ def workers(folder: Path, count: int, **options: Any) -> Iterator[list[int]]:
                 status_of(child)
 
 
-def ended(child: int, seconds: float = 60) -> int | None:
+def exit_code_of(child: int, seconds: float = 60) -> int | None:
     """The exit code of the child; None after a timeout."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        gone, status = os.waitpid(child, os.WNOHANG)
-        if gone:
+        exited, status = os.waitpid(child, os.WNOHANG)
+        if exited:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.01)
     return None
@@ -197,9 +201,9 @@ def ended(child: int, seconds: float = 60) -> int | None:
 def assert_nothing_answered_is_lost(folder: Path) -> int:
     """Assert that every answered enqueue is stored; returns their number."""
     with closing(sqlite3.connect(store_of(folder))) as look:
-        there = {key for (key,) in look.execute("SELECT idempotency_key FROM jobs")}
-    answered = {key for told in folder.glob("*.answered") for key in told.read_text().split("\n") if key}
-    assert answered <= there
+        stored = {key for (key,) in look.execute("SELECT idempotency_key FROM jobs")}
+    answered = {key for file in folder.glob("*.answered") for key in file.read_text().split("\n") if key}
+    assert answered <= stored
     return len(answered)
 
 

@@ -96,37 +96,37 @@ def killed(child: int) -> None:
     status_of(child)
 
 
-class Told:
+class ReportPipe:
     """A pipe over which a child reports each reply that it received, one JSON line each."""
 
     def __init__(self) -> None:
         self.reading, self.writing = os.pipe()
-        self._heard = b""
+        self._buffer = b""
 
-    def tell(self, **facts: Json) -> None:
+    def write(self, **facts: Json) -> None:
         os.write(self.writing, json.dumps(facts).encode() + b"\n")
 
-    def hear(self, lines: int) -> None:
+    def wait_for(self, lines: int) -> None:
         """Wait until the child has reported this many lines."""
-        while self._heard.count(b"\n") < lines:
-            some = read(self.reading, 4096)
-            assert some, "the child left before it was killed"
-            self._heard += some
+        while self._buffer.count(b"\n") < lines:
+            chunk = read(self.reading, 4096)
+            assert chunk, "the child left before it was killed"
+            self._buffer += chunk
 
     def all(self) -> list[dict[str, Any]]:
         """All reports, once the child has exited; an incomplete last line is ignored."""
-        while some := read(self.reading, 65536):
-            self._heard += some
+        while chunk := read(self.reading, 65536):
+            self._buffer += chunk
         os.close(self.reading)
-        return [json.loads(line) for line in self._heard.splitlines(keepends=True) if line.endswith(b"\n")]
+        return [json.loads(line) for line in self._buffer.splitlines(keepends=True) if line.endswith(b"\n")]
 
 
-def forked(work: Callable[[], None], told: Told | None = None) -> int:
+def forked(work: Callable[[], None], reports: ReportPipe | None = None) -> int:
     """Fork a child that does `work` and exits; returns its process id."""
     child = forking.forked(work)
-    if told is not None:
+    if reports is not None:
         # Otherwise the parent and every later child would keep the pipe open after this child has exited.
-        os.close(told.writing)
+        os.close(reports.writing)
     return child
 
 
@@ -145,14 +145,14 @@ def frozen(child: int, folder: Path) -> Iterator[None]:
         os.kill(child, signal.SIGCONT)
 
 
-class Customer:
+class RandomCaller:
     """One thread of a child: makes random calls and reports the replies."""
 
-    def __init__(self, client: Scheduler, told: Told, seed: str) -> None:
+    def __init__(self, client: Scheduler, reports: ReportPipe, seed: str) -> None:
         self.client = client
-        self.told = told
+        self.reports = reports
         self.seed = seed
-        self.luck = Random(seed)
+        self.random = Random(seed)
         self.made = 0
         self.held: list[dict[str, Any]] = []
         self.calls = (self.enqueue, self.batch, self.pull, self.pull, self.effect, self.ack, self.ack, self.fail,
@@ -161,80 +161,84 @@ class Customer:
     def run(self) -> None:
         while True:
             try:
-                self.luck.choice(self.calls)()
+                self.random.choice(self.calls)()
             except (JobRefused, LeaseGone) as refused:
                 if refused.code not in EXPECTED:
-                    self.give_up(refused)
-            except BaseException as trouble:
-                self.give_up(trouble)
+                    self.abort(refused)
+            except BaseException as error:
+                self.abort(error)
 
-    def give_up(self, trouble: BaseException) -> None:
+    def abort(self, error: BaseException) -> None:
         """Report an unexpected error to the parent and exit, so that it is not lost in a thread."""
-        self.told.tell(call="trouble", what=repr(trouble))
+        self.reports.write(call="trouble", what=repr(error))
         os._exit(2)
 
     def members(self) -> dict[str, Any]:
         self.made += 1
         key = f"{self.seed}:{self.made}"
-        return {"object_type": "memory", "object_id": f"mem_{self.luck.randint(1, 9)}", "action": "decay",
-                "idempotency_key": key, "max_attempts": self.luck.choice((1, 3, TRIES))}  # fmt: skip
+        return {"object_type": "memory", "object_id": f"mem_{self.random.randint(1, 9)}", "action": "decay",
+                "idempotency_key": key, "max_attempts": self.random.choice((1, 3, TRIES))}  # fmt: skip
 
-    def one(self) -> dict[str, Any] | None:
-        return self.luck.choice(self.held) if self.held else None
+    def held_job(self) -> dict[str, Any] | None:
+        return self.random.choice(self.held) if self.held else None
 
     def enqueue(self) -> None:
         job = self.client.enqueue(**self.members())["job"]
-        self.told.tell(call="enqueue", job_id=job["job_id"], key=job["idempotency_key"])
+        self.reports.write(call="enqueue", job_id=job["job_id"], key=job["idempotency_key"])
 
     def batch(self) -> None:
-        jobs = [self.members() for _ in range(self.luck.randint(2, 8))]
+        jobs = [self.members() for _ in range(self.random.randint(2, 8))]
         for entry in self.client.enqueue_batch(jobs)["results"]:
-            self.told.tell(call="enqueue", job_id=entry["job"]["job_id"], key=entry["job"]["idempotency_key"])
+            self.reports.write(call="enqueue", job_id=entry["job"]["job_id"], key=entry["job"]["idempotency_key"])
 
     def pull(self) -> None:
-        lease_sec = self.luck.randint(1, 5)
-        jobs = self.client.pull(worker_id=f"w-{self.seed}", limit=self.luck.randint(1, 4), lease_sec=lease_sec)["jobs"]
+        lease_sec = self.random.randint(1, 5)
+        jobs = self.client.pull(worker_id=f"w-{self.seed}", limit=self.random.randint(1, 4), lease_sec=lease_sec)[
+            "jobs"
+        ]
         self.held = (self.held + jobs)[-6:]
         for job in jobs:
-            self.told.tell(call="pull", job_id=job["job_id"], fence=job["delivery_count"])
+            self.reports.write(call="pull", job_id=job["job_id"], fence=job["delivery_count"])
 
     def effect(self) -> None:
-        job = self.one()
+        job = self.held_job()
         if job is not None:
             once(self.client.calls, job, counting(self.seed))
-            self.told.tell(call="effect", job_id=job["job_id"], key=job["idempotency_key"])
+            self.reports.write(call="effect", job_id=job["job_id"], key=job["idempotency_key"])
 
     def ack(self) -> None:
-        job = self.one()
+        job = self.held_job()
         if job is not None:
             self.held.remove(job)
             done = self.client.ack(job["job_id"], result="succeeded", lease_token=job["lease_token"])["job"]
-            self.told.tell(call="ack", job_id=job["job_id"], fence=job["delivery_count"], now=done["delivery_count"])
+            self.reports.write(
+                call="ack", job_id=job["job_id"], fence=job["delivery_count"], now=done["delivery_count"]
+            )
 
     def fail(self) -> None:
-        job = self.one()
+        job = self.held_job()
         if job is not None:
             self.held.remove(job)
             done = self.client.fail(job["job_id"], error="x", retry_delay_sec=0, lease_token=job["lease_token"])["job"]
-            self.told.tell(call="fail", job_id=job["job_id"], attempt=done["attempt"])
+            self.reports.write(call="fail", job_id=job["job_id"], attempt=done["attempt"])
 
     def renew(self) -> None:
-        job = self.one()
+        job = self.held_job()
         if job is not None:
             self.client.renew(job["job_id"], worker_id=f"w-{self.seed}", lease_token=job["lease_token"], lease_sec=1)
 
     def release(self) -> None:
-        job = self.one()
+        job = self.held_job()
         if job is not None:
             self.held.remove(job)
             self.client.release(job["job_id"], worker_id=f"w-{self.seed}", lease_token=job["lease_token"])
 
 
-def customers(folder: Path, told: Told, seed: int, threads: int) -> None:
+def random_callers(folder: Path, reports: ReportPipe, seed: int, threads: int) -> None:
     """Several threads on one store, so that kills hit shared commits."""
     with scheduler(folder, Policy(min_retry_gap_sec=0)) as client:
         running = [
-            threading.Thread(target=Customer(client, told, f"{seed}.{number}").run, daemon=True)
+            threading.Thread(target=RandomCaller(client, reports, f"{seed}.{number}").run, daemon=True)
             for number in range(threads)
         ]
         for thread in running:

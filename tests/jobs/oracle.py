@@ -71,25 +71,25 @@ class Oracle:
         faults = batch_faults(body, "jobs")
         if faults:
             return refused_for(faults)
-        kept = (list(self.jobs), dict(self.job_events), self._named)
+        saved = (list(self.jobs), dict(self.job_events), self._named)
         results = []
         for entry in body["jobs"]:
             status, answer = self.enqueue(entry)
             results.append({"status": status, **answer})
         if body.get("atomic") and any(result["status"] >= 400 for result in results):
-            self.jobs, self.job_events, self._named = kept
-            shown = [one if one["status"] >= 400 else {"status": 422, "stored": False} for one in results]
+            self.jobs, self.job_events, self._named = saved
+            shown = [result if result["status"] >= 400 else {"status": 422, "stored": False} for result in results]
             return refused(422, "batch_rejected", results=shown)
         return 200, {"results": results}
 
     def _stored(self, body: Members) -> Answer:
-        asked = at_of(body, "run_at")
-        run_at = self.now if asked is None else asked
+        requested = at_of(body, "run_at")
+        run_at = self.now if requested is None else requested
         key = body.get("idempotency_key") or f"{body['object_id']}:{body['action']}:{text(run_at)}"
         for job in self.jobs:
             if job.key == key:
                 named = [name for name in ("object_type", "object_id", "action") if getattr(job, name) != body[name]]
-                differs = named + ["scheduled_for"] * (asked is not None and asked != job.scheduled_for)
+                differs = named + ["scheduled_for"] * (requested is not None and requested != job.scheduled_for)
                 differs += ["payload"] * (body.get("payload") != job.payload)
                 if differs:
                     facts = {"idempotency_key": key, "job_id": job.job_id, "differs": differs}
@@ -130,8 +130,8 @@ class Oracle:
         faults = pull_faults(body, self.now, self.settings)
         if faults:
             return refused_for(faults)
-        asked = at_of(body, "now")
-        due_by = self.now if asked is None else asked
+        requested = at_of(body, "now")
+        due_by = self.now if requested is None else requested
         lost = [job for job in self.jobs if job.status == "running" and _end_of(job) <= self.now]
         for job in lost:
             self._expire(job)
@@ -148,7 +148,7 @@ class Oracle:
         return 200, {"now": text(due_by), "count": len(shown), "reclaimed": len(lost), "jobs": shown}
 
     def _selected(self, body: Members, due_by: int) -> list[Job]:
-        wanted = [
+        selected = [
             job
             for job in sorted(self.jobs, key=self._place)
             if job.status == "queued"
@@ -158,16 +158,16 @@ class Oracle:
             and (body.get("pairs") is None or [job.object_type, job.action] in body["pairs"])
         ]
         if body.get("queues"):
-            wanted = [job for queue in body["queues"] for job in wanted if job.queue == queue]
+            selected = [job for queue in body["queues"] for job in selected if job.queue == queue]
         if self.settings.one_running_per_object:
             busy = {(job.object_type, job.object_id) for job in self.jobs if job.status == "running"}
             free = []
-            for job in wanted:
+            for job in selected:
                 if (job.object_type, job.object_id) not in busy:
                     busy.add((job.object_type, job.object_id))
                     free.append(job)
-            wanted = free
-        return wanted[: body.get("limit") or self.settings.pull_default_limit]
+            selected = free
+        return selected[: body.get("limit") or self.settings.pull_default_limit]
 
     def _place(self, job: Job) -> tuple[int, int, int, int]:
         """PULL-6 or POL-3; ties go to the earlier `run_at`, so that no job is overtaken by one 300 s later."""
@@ -227,7 +227,7 @@ class Oracle:
         self.objects[about] = (new, version)
         if body.get("next_action_at") is None or not self.settings.auto_followup:
             return None
-        wanted: Members = {
+        selected: Members = {
             "object_type": job.object_type,
             "object_id": job.object_id,
             "action": body.get("next_action") or job.action,
@@ -238,13 +238,13 @@ class Oracle:
             "queue": job.queue,
             "payload": job.payload if body.get("next_action") in (None, job.action) else None,
         }
-        status, answer = self._stored(wanted)
+        status, answer = self._stored(selected)
         if status >= 400 or answer["job"]["status"] in ("succeeded", "failed", "dead_letter"):
             # The key belongs to other work or to a finished job: the object still gets its follow-up.
             named = text(at_of(body, "next_action_at") or 0)
-            whose = f"{job.key} {job.object_id}:{wanted['action']}:{named}"
+            whose = f"{job.key} {job.object_id}:{selected['action']}:{named}"
             key = f"followup:{sha256(whose.encode()).hexdigest()}"
-            status, answer = self._stored({**wanted, "idempotency_key": key})
+            status, answer = self._stored({**selected, "idempotency_key": key})
         return answer["job"]["job_id"] if status < 400 else None
 
     def _acked(self, job: Job, followup: str | None) -> dict[str, Any]:
@@ -330,14 +330,14 @@ class Oracle:
         lease = body.get("lease_sec") or self.settings.lease_sec
         job.lease_end = max(_end_of(job), self.now + lease * SECOND)
         if body.get("progress") is not None:
-            told = Decimal(str(body["progress"]))
+            fraction_value = Decimal(str(body["progress"]))
             # Whole numbers are integers in answers.
-            fraction = int(told) if told in (0, 1) else told
+            fraction = int(fraction_value) if fraction_value in (0, 1) else fraction_value
             job.progress = {"fraction": fraction, "note": body.get("progress_note")}
-        asked = job.cancel_requested_at
+        requested = job.cancel_requested_at
         return 200, {
             "lease_expires_at": text(job.lease_end),
-            "cancel_requested_at": None if asked is None else text(asked),
+            "cancel_requested_at": None if requested is None else text(requested),
         }
 
     def release(self, job_id: str, body: Members) -> Answer:
@@ -391,8 +391,8 @@ class Oracle:
         job.status, job.attempt, job.updated_at = "queued", 0, self.now
         job.cancel_requested_at = job.outcome = None
         job.ever_expired = job.ever_expired or job.deliveries > 0
-        asked = at_of(body, "run_at")
-        job.run_at = self.now if asked is None else asked
+        requested = at_of(body, "run_at")
+        job.run_at = self.now if requested is None else requested
         self.job_events[job_id] += 1
         return 200, {"job": job.shown()}
 
@@ -471,16 +471,16 @@ class Oracle:
             self.ends.append((self.now, status, True))
 
 
-def _fits(job: Job, name: str, wanted: Any) -> bool:
+def _fits(job: Job, name: str, selected: Any) -> bool:
     match name:
         case "error_code":
-            return job.last_error is not None and re.split("[:\n]", job.last_error, maxsplit=1)[0][:64] == wanted
+            return job.last_error is not None and re.split("[:\n]", job.last_error, maxsplit=1)[0][:64] == selected
         case "created_before":
-            return job.created_at < (at_of({name: wanted}, name) or 0)
+            return job.created_at < (at_of({name: selected}, name) or 0)
         case "created_after":
-            return job.created_at >= (at_of({name: wanted}, name) or 0)
+            return job.created_at >= (at_of({name: selected}, name) or 0)
         case _:
-            return bool(getattr(job, name) == wanted)
+            return bool(getattr(job, name) == selected)
 
 
 def _only(body: Members, *names: str) -> Members:

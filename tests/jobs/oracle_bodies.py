@@ -177,7 +177,7 @@ def _text(body: Members, name: str, most: int, *, required: bool = False, trimme
     given = body[name]
     if given is None and not required:
         return []
-    fits = isinstance(given, str) and 1 <= len(given) <= most and not any(_is_control(one) for one in given)
+    fits = isinstance(given, str) and 1 <= len(given) <= most and not any(_is_control(character) for character in given)
     return [] if fits and not (trimmed and given != given.strip()) else [(name, "invalid_field")]
 
 
@@ -246,9 +246,9 @@ def pull_faults(body: Members, now: int, settings: Settings) -> list[Fault]:
         faults.append(("worker_id", "invalid_worker_id"))
     faults += _integer(body, "limit", 1, settings.pull_max_limit, "invalid_limit")
     faults += _time(body, "now")
-    asked = instant(body["now"]) if body.get("now") is not None else None
+    requested = instant(body["now"]) if body.get("now") is not None else None
     ahead = 0 if settings.pull_clock == "server" else settings.max_clock_step_sec * 1_000_000
-    if isinstance(asked, int) and asked > now + ahead:
+    if isinstance(requested, int) and requested > now + ahead:
         faults.append(("now", "now_in_future"))
     faults += _integer(body, "lease_sec", 1, 43_200)
     for name, legal in (("object_types", TYPES), ("actions", ACTIONS)):
@@ -275,8 +275,10 @@ def ack_faults(body: Members, now: int) -> list[Fault]:
 
 def renew_faults(body: Members) -> list[Fault]:
     faults = _unknown(body, "renew") + _integer(body, "lease_sec", 1, 43_200) + _proof_faults(body)
-    told = body.get("progress")
-    if told is not None and (isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told <= 1):
+    progress = body.get("progress")
+    if progress is not None and (
+        isinstance(progress, bool) or not isinstance(progress, int | float) or not 0 <= progress <= 1
+    ):
         faults.append(("progress", "invalid_field"))
     return faults
 

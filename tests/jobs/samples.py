@@ -10,12 +10,12 @@ from pendula.jobs.requests import Enqueue
 from pendula.kernel.time import parse_utc
 
 MIDNIGHT = parse_utc("2026-02-21T00:00:00Z")
-WISH = Enqueue("cognition", "cg_123", "revalidate", MIDNIGHT, 1, 3, None, None, "default")
+REQUEST = Enqueue("cognition", "cg_123", "revalidate", MIDNIGHT, 1, 3, None, None, "default")
 LEASE = 60 * SECOND
 
 
 def queued(**fields: Any) -> Job:
-    job = decide.new_job(WISH, 7, MIDNIGHT - SECOND)
+    job = decide.new_job(REQUEST, 7, MIDNIGHT - SECOND)
     assert isinstance(job, Job)
     changed: Job = replace(job, **fields)
     return changed

@@ -13,7 +13,7 @@ from pendula.jobs.async_scheduler import AsyncObjects
 from pendula.jobs.governance import GovernedObjects
 from pendula.jobs.model import Durability
 from pendula.jobs.remote_objects import RemoteObjects
-from tests.jobs.faces import http
+from tests.jobs.interfaces import http
 from tests.waiting import joined
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from pendula.jobs.ids import job_id
 from pendula.jobs.model import Policy
 from pendula.jobs.objects.reasons import stated
 from pendula.jobs.requests import Fail
-from tests.jobs.lived import ANN, JOB, lived
+from tests.jobs.filled_store import ANN, JOB, fill_store
 from tests.jobs.samples import MIDNIGHT, queued, running
 from tests.jobs.stores import opened
 
@@ -31,7 +31,7 @@ TYPES = ("scheduler_job", "state_transition", "decision_gate", "rollback", "inve
 
 @pytest.mark.req("JOB-AUD-2")
 def test_every_event_has_the_fields_of_the_document(tmp_path: Path) -> None:
-    scheduler, _ = lived(tmp_path)
+    scheduler, _ = fill_store(tmp_path)
     events = scheduler.audit(limit=1000)["events"]
     jobs = {job["job_id"]: job for job in scheduler.list(limit=1000)["jobs"]}
 
@@ -50,7 +50,7 @@ def test_every_event_has_the_fields_of_the_document(tmp_path: Path) -> None:
 
 @pytest.mark.req("JOB-AUD-1", "JOB-AUD-3")
 def test_each_change_writes_one_event_with_old_and_new(tmp_path: Path) -> None:
-    scheduler, _ = lived(tmp_path)
+    scheduler, _ = fill_store(tmp_path)
     events = scheduler.audit(limit=1000)["events"]
     seen = [
         (event["actor"]["type"], (event["before"] or {}).get("status"), event["after"].get("status"))
@@ -133,7 +133,7 @@ def test_only_a_changed_next_action_at_is_a_state_change(tmp_path: Path) -> None
 
 @pytest.mark.req("JOB-AUD-5")
 def test_renewals_empty_pulls_and_rejections_write_no_event(tmp_path: Path) -> None:
-    scheduler, _ = lived(tmp_path)
+    scheduler, _ = fill_store(tmp_path)
     before = len(scheduler.audit(limit=1000)["events"])
     held = scheduler.list(status="running")["jobs"][0]["job_id"]
     calls = scheduler.calls
@@ -155,7 +155,7 @@ def test_renewals_empty_pulls_and_rejections_write_no_event(tmp_path: Path) -> N
 
 @pytest.mark.req("JOB-API-7", "JOB-API-13")
 def test_the_caller_and_its_request_are_in_the_event(tmp_path: Path) -> None:
-    scheduler, _ = lived(tmp_path)
+    scheduler, _ = fill_store(tmp_path)
 
     [requeued] = [one for one in scheduler.audit(limit=1000)["events"] if one["actor"]["type"] == "user"]
 

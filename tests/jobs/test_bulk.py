@@ -10,19 +10,19 @@ import pytest
 
 from pendula.jobs import Policy, Scheduler, cancel_all, requeue_all
 from pendula.jobs.bulk import Changed
-from tests.jobs.faces import FACES, Written
+from tests.jobs.interfaces import INTERFACES, Recorder
 from tests.jobs.stores import opened
-from tests.jobs.watching import watched, watching
+from tests.jobs.watched_connections import watched, watching
 
 __all__ = ["watched"]
 
 JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
 
 
-@pytest.fixture(params=list(FACES))
-def call(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Written]:
-    with FACES[request.param](tmp_path, Policy()) as (face, clock):
-        yield Written(face, clock)
+@pytest.fixture(params=list(INTERFACES))
+def call(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Recorder]:
+    with INTERFACES[request.param](tmp_path, Policy()) as (interface, clock):
+        yield Recorder(interface, clock)
 
 
 SIX: list[dict[str, Any]] = [
@@ -35,7 +35,7 @@ SIX: list[dict[str, Any]] = [
 ]
 
 
-def filled(call: Written) -> None:
+def filled(call: Recorder) -> None:
     """Six jobs: a dead letter, a permanent failure, four that wait."""
     for number, members in enumerate(SIX):
         call("enqueue", **{**JOB, "object_id": f"m{number}", **members})
@@ -59,13 +59,13 @@ FILTERS: list[tuple[dict[str, Any], list[int]]] = [
     ({"error_code": "ValueError", "status": "queued"}, []),
     ({"created_before": "2026-02-20T12:00:20Z"}, [1, 0]),
     ({"created_after": "2026-02-20T12:00:20Z", "queue": "default"}, [5, 4]),
-    ({"queue": "nobody"}, []),
+    ({"queue": "empty"}, []),
 ]
 
 
 @pytest.mark.req("JOB-USE-5")
 @pytest.mark.parametrize(("query", "expected"), FILTERS, ids=[str(query) for query, _ in FILTERS])
-def test_lists_and_counts_take_every_filter(call: Written, query: dict[str, Any], expected: list[int]) -> None:
+def test_lists_and_counts_take_every_filter(call: Recorder, query: dict[str, Any], expected: list[int]) -> None:
     filled(call)
     listed = [int(job["job_id"][4:]) - 1 for job in call("list", **query)["jobs"]]
 
@@ -74,7 +74,7 @@ def test_lists_and_counts_take_every_filter(call: Written, query: dict[str, Any]
 
 
 @pytest.mark.req("JOB-USE-5")
-def test_a_filtered_list_is_paged_like_any_other(call: Written) -> None:
+def test_a_filtered_list_is_paged_like_any_other(call: Recorder) -> None:
     filled(call)
     first = call("list", queue="default", limit=2)
     second = call("list", queue="default", limit=2, cursor=first["next_cursor"])
@@ -84,7 +84,7 @@ def test_a_filtered_list_is_paged_like_any_other(call: Written) -> None:
 
 
 @pytest.mark.req("JOB-USE-5")
-def test_every_job_cancelled_by_a_filter_is_audited(call: Written) -> None:
+def test_every_job_cancelled_by_a_filter_is_audited(call: Recorder) -> None:
     filled(call)
     first = call("cancel_batch", filter={"queue": "slow"}, reason="wrong file", limit=1)
     second = call("cancel_batch", filter={"queue": "slow"}, reason="wrong file", limit=1, cursor=first["next_cursor"])
@@ -97,7 +97,7 @@ def test_every_job_cancelled_by_a_filter_is_audited(call: Written) -> None:
 
 
 @pytest.mark.req("JOB-USE-5")
-def test_a_requeue_by_a_filter_takes_dead_letters_by_default(call: Written) -> None:
+def test_a_requeue_by_a_filter_takes_dead_letters_by_default(call: Recorder) -> None:
     filled(call)
     dead = call("requeue_batch", filter={"object_type": "memory"})
     failed = call("requeue_batch", filter={"status": "failed"}, reason="mended")
@@ -107,7 +107,7 @@ def test_a_requeue_by_a_filter_takes_dead_letters_by_default(call: Written) -> N
 
 
 @pytest.mark.req("JOB-USE-5", "JOB-USE-3")
-def test_a_running_job_gets_one_cancel_request(call: Written) -> None:
+def test_a_running_job_gets_one_cancel_request(call: Recorder) -> None:
     call("enqueue", **JOB)
     call("pull", worker_id="w1")
     replies = [call("cancel_batch", filter={"status": "running"}) for _ in range(2)]
@@ -127,7 +127,7 @@ def test_a_running_job_gets_one_cancel_request(call: Written) -> None:
         ({"filter": {"queue": "slow"}, "cursor": "x"}, "cursor", "invalid_field"),
     ],
 )
-def test_an_empty_filter_changes_nothing(call: Written, members: dict[str, Any], field: str, code: str) -> None:
+def test_an_empty_filter_changes_nothing(call: Recorder, members: dict[str, Any], field: str, code: str) -> None:
     filled(call)
 
     for name in ("cancel_batch", "requeue_batch"):

@@ -27,11 +27,11 @@ from pendula.jobs.upkeep.verification import check
 from pendula.kernel.errors import PendulaError
 from tests.jobs.campaigns import (
     POLICY,
-    Going,
+    WorkLoop,
     assert_nothing_answered_is_lost,
     commits_seen,
     effects,
-    ended,
+    exit_code_of,
     until_effects,
     until_written,
     workers,
@@ -83,20 +83,20 @@ def interrupted_worker(folder: Path, interrupts: int) -> None:
     """Works in the main thread, which Ctrl+C interrupts; writes its answered calls at the end."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     client = Scheduler(Calls(SqliteStore(store_of(folder), effect_seconds=0.3), POLICY, fast))
-    going = Going(client, "interrupted", bad=0.2)
+    going = WorkLoop(client, "interrupted", bad=0.2)
     counter = folder / "interrupted.count"
-    heard = 0
-    while heard < interrupts:
+    interrupted = 0
+    while interrupted < interrupts:
         # Twice: the next interrupt can arrive before the last one was counted.
         try:
             try:
                 going.run(lambda: False)
             except KeyboardInterrupt:
-                heard += 1
+                interrupted += 1
         except KeyboardInterrupt:
-            heard += 1
+            interrupted += 1
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    counter.write_text(str(heard))
+    counter.write_text(str(interrupted))
     client.close()
     (folder / "interrupted.answered").write_text("\n".join(going.answered))
 
@@ -105,7 +105,7 @@ def interrupted_worker(folder: Path, interrupts: int) -> None:
 @pytest.mark.parametrize("interrupts", lasting(INTERRUPTS, LONG_INTERRUPTS))
 def test_ctrl_c_at_any_moment_leaves_the_store_usable(tmp_path: Path, interrupts: int) -> None:
     folder = campaign(tmp_path)
-    luck = Random(interrupts)
+    random = Random(interrupts)
     counter = folder / "interrupted.count"
     child = forked(lambda: interrupted_worker(folder, interrupts))
 
@@ -115,8 +115,8 @@ def test_ctrl_c_at_any_moment_leaves_the_store_usable(tmp_path: Path, interrupts
         until = time.monotonic() + 1200
         while code is None and time.monotonic() < until:
             os.kill(child, signal.SIGINT)
-            time.sleep(luck.random() * 0.02)
-            code = ended(child, 0.0005)
+            time.sleep(random.random() * 0.02)
+            code = exit_code_of(child, 0.0005)
         until_written(folder, 10)
 
     assert code == 0
@@ -135,14 +135,14 @@ def test_a_frozen_process_blocks_others_only_while_it_is_writing(tmp_path: Path,
     """While one of four processes is stopped, the other three continue; if it is stopped in a transaction no other
     process can write until it continues."""
     folder = campaign(tmp_path)
-    luck = Random(freezes)
+    random = Random(freezes)
     went_on = 0
 
     with workers(folder, 4) as children:
         until_written(folder, 10)
         for number in range(freezes):
             child = children[number % 4]
-            time.sleep(luck.random() * 0.05)
+            time.sleep(random.random() * 0.05)
             os.kill(child, signal.SIGSTOP)
             os.waitpid(child, os.WUNTRACED)
             try:
@@ -257,7 +257,7 @@ def test_a_file_size_limit_fails_single_calls_only(tmp_path: Path) -> None:
     def limited() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         client = Scheduler(Calls(SqliteStore(store_of(folder)), POLICY, fast))
-        going = Going(client, "limited", bad=0.2)
+        going = WorkLoop(client, "limited", bad=0.2)
         refused = 0
         for size in (1 << 30, 0, 1 << 30, 1 << 16, 1 << 30):
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
@@ -272,7 +272,7 @@ def test_a_file_size_limit_fails_single_calls_only(tmp_path: Path) -> None:
         (folder / "limited.answered").write_text("\n".join(going.answered))
         assert refused
 
-    assert ended(forked(limited)) == 0
+    assert exit_code_of(forked(limited)) == 0
     assert_sound(folder)
     assert assert_nothing_answered_is_lost(folder) > 0
 

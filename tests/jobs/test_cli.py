@@ -66,7 +66,7 @@ class Finished(Struct, frozen=True):
 Program = Callable[..., Finished]
 
 
-class Still(Clock):
+class StoppedClock(Clock):
     """A clock that does not advance on reading, so that store and server see the same times."""
 
     def __call__(self) -> int:
@@ -74,8 +74,8 @@ class Still(Clock):
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Still:
-    still = Still()
+def clock(monkeypatch: pytest.MonkeyPatch) -> StoppedClock:
+    still = StoppedClock()
     monkeypatch.setattr(target, "_user", lambda: "ada")
     monkeypatch.setattr(target, "SelfCheckingClock", lambda: SimpleNamespace(now=still))
     monkeypatch.setattr("pendula.jobs.scheduler.hold_clock", lambda *_: None)  # the system clock would not match it
@@ -116,7 +116,9 @@ def db(file: Path) -> tuple[str, str]:
 
 
 @pytest.fixture
-def served(file: Path, clock: Still, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: Program) -> Iterator[Any]:
+def served(
+    file: Path, clock: StoppedClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: Program
+) -> Iterator[Any]:
     """The store behind a server; the caller is admin."""
     handlers = list(logging.getLogger().handlers)
     logs.configure(LogFormat.JSON, LogLevel.INFO, io.StringIO())
@@ -137,121 +139,121 @@ def damage(file: Path, statement: str) -> None:
 # Store and server
 
 
-def story(jobs: Program, at: tuple[str, str], db: tuple[str, str], clock: Still, folder: Path) -> list[Any]:
+def story(jobs: Program, at: tuple[str, str], db: tuple[str, str], clock: StoppedClock, folder: Path) -> list[Any]:
     """The output of every call of the command line."""
-    told: list[Any] = []
+    outputs: list[Any] = []
 
-    def tell(*arguments: object, on: tuple[str, str] = at) -> Any:
+    def call(*arguments: object, on: tuple[str, str] = at) -> Any:
         ended = jobs(*arguments, *on, "--json")
         document = ended.document if ended.out else None
-        told.append((arguments[0], ended.code, _plain(document), _plain(ended.error) if ended.code else None))
+        outputs.append((arguments[0], ended.code, _plain(document), _plain(ended.error) if ended.code else None))
         return document
 
     (folder / "batch.yaml").write_text(
         "- {object_type: memory, object_id: b_1, action: decay, max_attempts: 1}\n"
         "- {object_type: tree, action: decay}\n"
     )
-    first = tell("enqueue", "memory", "mem_1", "verify", "--key", "k-1", "--correlation-id", "c")["job"]["job_id"]
-    tell("enqueue", "memory", "mem_1", "verify", "--key", "k-1")
-    tell("enqueue", "memory", "mem_2", "verify", "--key", "k-1")
-    tell("enqueue", "cognition", "cg_1", "revalidate", "--in", 3600, "--priority", "high", "--max-attempts", 5)
-    tell("enqueue", "tree", "t", "water", "--run-at", "soon")
-    tell("enqueue", "--batch", folder / "batch.yaml")
-    tell("enqueue", "--batch", folder / "batch.yaml", "--atomic")
-    page = tell("list", "--limit", 2)
-    tell("list", "--limit", 2, "--cursor", page["next_cursor"])
-    tell("list", "--status", "queued", "--object-type", "memory", "--action", "verify", "--queue", "default")
-    tell("list", "--limit", 0)
-    held = tell("pull", "--worker", "w", "--limit", 2, "--lease-sec", 30, "--action", "verify", "--action", "decay")[
+    first = call("enqueue", "memory", "mem_1", "verify", "--key", "k-1", "--correlation-id", "c")["job"]["job_id"]
+    call("enqueue", "memory", "mem_1", "verify", "--key", "k-1")
+    call("enqueue", "memory", "mem_2", "verify", "--key", "k-1")
+    call("enqueue", "cognition", "cg_1", "revalidate", "--in", 3600, "--priority", "high", "--max-attempts", 5)
+    call("enqueue", "tree", "t", "water", "--run-at", "soon")
+    call("enqueue", "--batch", folder / "batch.yaml")
+    call("enqueue", "--batch", folder / "batch.yaml", "--atomic")
+    page = call("list", "--limit", 2)
+    call("list", "--limit", 2, "--cursor", page["next_cursor"])
+    call("list", "--status", "queued", "--object-type", "memory", "--action", "verify", "--queue", "default")
+    call("list", "--limit", 0)
+    held = call("pull", "--worker", "w", "--limit", 2, "--lease-sec", 30, "--action", "verify", "--action", "decay")[
         "jobs"
     ]
     token = {job["job_id"]: ("--worker", "w", "--lease-token", job["lease_token"]) for job in held}
     [poison] = [job["job_id"] for job in held if job["job_id"] != first]
-    tell("renew", first, *token[first], "--lease-sec", 60)
-    tell("renew", first, "--worker", "other", "--lease-token", "x")
-    tell("release", first, *token[first])
-    tell("fail", poison, *token[poison], "--error", "no evidence")
-    tell("list", "--status", "dead_letter")
-    tell("requeue", first)
-    tell("requeue", poison, "--reason", "again", "--run-at", clock.text(60))
-    tell("cancel", poison, "--reason", "enough")
-    [held] = tell("pull", "--worker", "w", "--now", clock.text(), "--object-type", "memory", "--queue", "default")[
+    call("renew", first, *token[first], "--lease-sec", 60)
+    call("renew", first, "--worker", "other", "--lease-token", "x")
+    call("release", first, *token[first])
+    call("fail", poison, *token[poison], "--error", "no evidence")
+    call("list", "--status", "dead_letter")
+    call("requeue", first)
+    call("requeue", poison, "--reason", "again", "--run-at", clock.text(60))
+    call("cancel", poison, "--reason", "enough")
+    [held] = call("pull", "--worker", "w", "--now", clock.text(), "--object-type", "memory", "--queue", "default")[
         "jobs"
     ]
-    tell("fail", first, "--lease-token", held["lease_token"], "--error", "x", "--retry-delay-sec", "0.5")
+    call("fail", first, "--lease-token", held["lease_token"], "--error", "x", "--retry-delay-sec", "0.5")
     clock.pass_by(10)
-    [held] = tell("pull", "--worker", "w", "--wait-ms", 0)["jobs"]
-    tell("ack", first, "--worker", "nobody")
+    [held] = call("pull", "--worker", "w", "--wait-ms", 0)["jobs"]
+    call("ack", first, "--worker", "other")
     done = ("--next-action-at", clock.text(DAY), "--next-action", "decay", "--outcome", "noop")
-    tell("ack", first, "--lease-token", held["lease_token"], *done, "--audit-event-id", "aud_x")
-    tell("ack", first, "--lease-token", held["lease_token"])
-    tell("show", first)
-    tell("show", "job_nope")
-    tell("history", first)
-    tell("history", "a/b")
-    tell("audit", "--limit", 3)
-    tell("audit", "--job", first, "--event-type", "scheduler_job", "--after", "aud_000000000002")
-    tell("audit", "--object-type", "memory", "--object-id", "mem_1")
-    tell("stats")
-    tell("stats", "--window-sec", 5)
-    tell("why", first)
-    tell("why", "job_nope")
-    tell("workers")
-    tell("alerts")
-    tell("alerts", "--limit", 1)
-    tell("alerts", "--cursor", "x")
-    tell("plans", "put", "nightly", "30 2 * * *", "memory", "mem_1", "decay", "--zone", "Europe/Berlin")
-    tell("plans", "put", "nightly", "30 2", "memory", "mem_1", "decay", "--zone", "Europe/Berln")
-    tell("plans", "pause", "nightly", "--reason", "moving")
-    tell("plans", "list")
-    tell("plans", "resume", "nightly")
-    tell("plans", "run-now", "nightly")
-    tell("plans", "run-now", "nobody")
-    tell("plans", "remove", "nightly")
-    governed_story(tell)
-    tell("free-key", "k-1", "--reason", "x")
-    tell("audit", "verify", on=db)
+    call("ack", first, "--lease-token", held["lease_token"], *done, "--audit-event-id", "aud_x")
+    call("ack", first, "--lease-token", held["lease_token"])
+    call("show", first)
+    call("show", "job_nope")
+    call("history", first)
+    call("history", "a/b")
+    call("audit", "--limit", 3)
+    call("audit", "--job", first, "--event-type", "scheduler_job", "--after", "aud_000000000002")
+    call("audit", "--object-type", "memory", "--object-id", "mem_1")
+    call("stats")
+    call("stats", "--window-sec", 5)
+    call("why", first)
+    call("why", "job_nope")
+    call("workers")
+    call("alerts")
+    call("alerts", "--limit", 1)
+    call("alerts", "--cursor", "x")
+    call("plans", "put", "nightly", "30 2 * * *", "memory", "mem_1", "decay", "--zone", "Europe/Berlin")
+    call("plans", "put", "nightly", "30 2", "memory", "mem_1", "decay", "--zone", "Europe/Berln")
+    call("plans", "pause", "nightly", "--reason", "moving")
+    call("plans", "list")
+    call("plans", "resume", "nightly")
+    call("plans", "run-now", "nightly")
+    call("plans", "run-now", "unknown")
+    call("plans", "remove", "nightly")
+    governed_story(call)
+    call("free-key", "k-1", "--reason", "x")
+    call("audit", "verify", on=db)
     clock.pass_by(31 * DAY)
-    tell("retain", on=db)
-    tell("enqueue", "memory", "mem_1", "verify", "--key", "k-1")
-    tell("free-key", "k-1", "--reason", "once more")
-    tell("free-key", "k-1", "--reason", "once more")
-    tell("enqueue", "memory", "mem_1", "verify", "--key", "k-1")
-    tell("check", on=db)
-    return told
+    call("retain", on=db)
+    call("enqueue", "memory", "mem_1", "verify", "--key", "k-1")
+    call("free-key", "k-1", "--reason", "once more")
+    call("free-key", "k-1", "--reason", "once more")
+    call("enqueue", "memory", "mem_1", "verify", "--key", "k-1")
+    call("check", on=db)
+    return outputs
 
 
-def governed_story(tell: Callable[..., Any]) -> None:
+def governed_story(call: Callable[..., Any]) -> None:
     """Every call on governed objects; a server uses the name of the token, which is ops."""
     about = ("memory", "a/b c")
-    tell("objects", "create", *about, "--evidence", "ev_1", "--source", "doc_1", "--risk", "high", "--budget", 3)
-    tell("objects", "create", *about)
-    tell("objects", "create", "memory", "x", "--members", '{"half_life": "soon", "impact_weight": 0.5}')
-    tell(
+    call("objects", "create", *about, "--evidence", "ev_1", "--source", "doc_1", "--risk", "high", "--budget", 3)
+    call("objects", "create", *about)
+    call("objects", "create", "memory", "x", "--members", '{"half_life": "soon", "impact_weight": 0.5}')
+    call(
         "objects", "create", "memory", "y", "--members", '{"half_life": "P3D"}', "--expires-at", "2027-01-01T00:00:00Z"
     )
-    tell("objects", "evidence", *about, "ev_2", "ev_3", "--reason", "found")
-    tell("objects", "evidence", *about, "ev_2", "--at-version", 1)
+    call("objects", "evidence", *about, "ev_2", "ev_3", "--reason", "found")
+    call("objects", "evidence", *about, "ev_2", "--at-version", 1)
     for gate in ("persona_conflict_gate", "risk_gate", "cognition_gate"):
-        tell("gates", "set", gate, "pass", "--reason", "calm")
-    tell("gates", "set", "risk_gate", "maybe", "--reason", "?")
-    tell("gates", "set", "risk_gate", "limit", "--reason", "careful", "--scope", "memory:y")
-    tell("gates", "list", "--scope", "memory:y")
-    tell("objects", "decide", *about, "verify", "suspicious", "--reason", "odd", "--evidence", "ev_4")
-    tell("objects", "decide", *about, "verify", "forged", "--reason", "a copy", "--user", "ops")
-    tell("objects", "decide", *about, "reinstate-check", "new_evidence", "--reason", "no")
-    tell("rollbacks", "--limit", 5)
-    tell("objects", "rollback-finished", *about, "--reason", "taken back")
-    tell("objects", "refill", *about, "--reason", "worth it", "--budget", 4, "--user", "ops")
-    tell("objects", "amend", *about, "--reason", "known at last", "--half-life", "P2D", "--user", "ops")
-    tell("objects", "show", *about)
-    tell("objects", "why", *about)
-    tell("objects", "why", "memory", "nobody")
-    tell("objects", "list", "memory", "--place", "candidate", "--limit", 1)
-    tell("objects", "list", "house")
-    tell("stats")
-    tell("past", "aud_000000000003")
-    tell("past", "aud_000000000000")
+        call("gates", "set", gate, "pass", "--reason", "calm")
+    call("gates", "set", "risk_gate", "maybe", "--reason", "?")
+    call("gates", "set", "risk_gate", "limit", "--reason", "careful", "--scope", "memory:y")
+    call("gates", "list", "--scope", "memory:y")
+    call("objects", "decide", *about, "verify", "suspicious", "--reason", "odd", "--evidence", "ev_4")
+    call("objects", "decide", *about, "verify", "forged", "--reason", "a copy", "--user", "ops")
+    call("objects", "decide", *about, "reinstate-check", "new_evidence", "--reason", "no")
+    call("rollbacks", "--limit", 5)
+    call("objects", "rollback-finished", *about, "--reason", "taken back")
+    call("objects", "refill", *about, "--reason", "worth it", "--budget", 4, "--user", "ops")
+    call("objects", "amend", *about, "--reason", "known at last", "--half-life", "P2D", "--user", "ops")
+    call("objects", "show", *about)
+    call("objects", "why", *about)
+    call("objects", "why", "memory", "unknown")
+    call("objects", "list", "memory", "--place", "candidate", "--limit", 1)
+    call("objects", "list", "house")
+    call("stats")
+    call("past", "aud_000000000003")
+    call("past", "aud_000000000000")
 
 
 WHO_AND_WHERE = ("set_by", "override_by", "actor", "metadata", "file", "paused_by")
@@ -261,8 +263,8 @@ def _plain(value: Any) -> Any:
     """The output without what differs between runs: tokens, actors and origins."""
     match value:
         case dict():
-            kept = {name: _plain(item) for name, item in value.items() if name not in WHO_AND_WHERE}
-            return {**kept, "lease_token": "…"} if kept.get("lease_token") else kept
+            plain = {name: _plain(item) for name, item in value.items() if name not in WHO_AND_WHERE}
+            return {**plain, "lease_token": "…"} if plain.get("lease_token") else plain
         case list():
             return [_plain(item) for item in value]
         case str():
@@ -274,21 +276,21 @@ def _plain(value: Any) -> Any:
 @pytest.mark.req("JOB-API-14")
 @pytest.mark.req("JOB-API-5")
 def test_a_store_and_a_server_give_the_same_output(
-    jobs: Program, db: tuple[str, str], served: tuple[str, str], clock: Still, tmp_path: Path
+    jobs: Program, db: tuple[str, str], served: tuple[str, str], clock: StoppedClock, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
     other.mkdir()
     near_db = ("--db", f"sqlite:///{other / 'jobs.db'}")
     assert jobs("init", *near_db).code == 0
 
-    far = story(jobs, served, db, clock, tmp_path)
+    remote = story(jobs, served, db, clock, tmp_path)
     clock.now = NOON
-    near = story(jobs, near_db, near_db, clock, tmp_path)
+    local = story(jobs, near_db, near_db, clock, tmp_path)
 
-    assert near == far
-    codes = [code for _, code, _, _ in near]
+    assert local == remote
+    codes = [code for _, code, _, _ in local]
     assert (codes.count(1), set(codes)) == (25, {0, 1})
-    assert near[-1] == ("check", 0, {"findings": [], "sound": True}, None)
+    assert local[-1] == ("check", 0, {"findings": [], "sound": True}, None)
 
 
 def test_permanent_failures_are_not_retried_and_an_object_can_have_no_next_time(
@@ -311,7 +313,7 @@ def test_permanent_failures_are_not_retried_and_an_object_can_have_no_next_time(
     assert (acked["object"]["next_action_at"], acked["followup_job_id"]) == (None, None)
 
 
-def test_the_trail_names_the_user_of_the_terminal(jobs: Program, db: tuple[str, str], clock: Still) -> None:
+def test_the_trail_names_the_user_of_the_terminal(jobs: Program, db: tuple[str, str], clock: StoppedClock) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
 
     [event] = jobs("audit", *db, "--json").document["events"]
@@ -378,13 +380,13 @@ def test_check_reports_its_findings(jobs: Program, db: tuple[str, str], file: Pa
     jobs("enqueue", "memory", "mem_1", "verify", *db)
     damage(file, statement)
 
-    ended, seen = jobs("check", *db, "--json"), jobs("check", *db)
+    ended, printed = jobs("check", *db, "--json"), jobs("check", *db)
 
-    assert ended.code == seen.code == 1
+    assert ended.code == printed.code == 1
     assert code in {finding["code"] for finding in ended.document["findings"]}
     assert ended.document["sound"] is False
     assert ended.error["code"] == "store_faulty"
-    assert code[:12] in seen.out
+    assert code[:12] in printed.out
 
 
 @pytest.mark.req("JOB-STO-12")
@@ -421,8 +423,8 @@ def test_a_backup_during_many_writes_is_of_one_moment(
         writer.enqueue(object_type="memory", object_id=f"late_{len(steps)}", action="verify")
 
     scheduler.calls.store.backup(tmp_path / "copy.db", write)  # type: ignore[attr-defined]
-    for one in (scheduler, writer):
-        one.close()
+    for opened_store in (scheduler, writer):
+        opened_store.close()
     with Scheduler.open(tmp_path / "copy.db") as copy:
         found = check(copy.calls.store)
         number = copy.metrics()["jobs"]["queued"]
@@ -463,7 +465,7 @@ def test_a_backup_cannot_take_the_name_of_a_file_of_the_store(
     assert jobs("check", *db).code == 0
 
 
-def test_retain_prints_what_it_deleted(jobs: Program, db: tuple[str, str], clock: Still) -> None:
+def test_retain_prints_what_it_deleted(jobs: Program, db: tuple[str, str], clock: StoppedClock) -> None:
     job = jobs("enqueue", "memory", "mem_1", "verify", *db, "--json").document["job"]["job_id"]
     jobs("cancel", job, *db)
     clock.pass_by(31 * DAY)
@@ -481,7 +483,7 @@ def test_retain_prints_what_it_deleted(jobs: Program, db: tuple[str, str], clock
 
 
 def test_retention_comes_from_the_settings_and_dead_letters_need_an_option(
-    jobs: Program, db: tuple[str, str], clock: Still, tmp_path: Path
+    jobs: Program, db: tuple[str, str], clock: StoppedClock, tmp_path: Path
 ) -> None:
     (tmp_path / "s.toml").write_text("retention_days = 1\ndefault_max_attempts = 1\n")
     config = ("--config", tmp_path / "s.toml")
@@ -490,11 +492,11 @@ def test_retention_comes_from_the_settings_and_dead_letters_need_an_option(
     jobs("fail", job, "--error", "x", *db)
     clock.pass_by(2 * DAY)
 
-    kept = jobs("retain", *db, *config, "--json").document["total"]
+    remaining = jobs("retain", *db, *config, "--json").document["total"]
     young = jobs("retain", "--dead-letters", *db, "--json").document["total"]
-    gone = jobs("retain", "--dead-letters", *db, *config, "--json").document["total"]
+    removed = jobs("retain", "--dead-letters", *db, *config, "--json").document["total"]
 
-    assert (kept, young, gone) == (0, 0, 1)
+    assert (remaining, young, removed) == (0, 0, 1)
 
 
 # The trail
@@ -551,7 +553,7 @@ def wrong_stores(folder: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
         ("none.db", "There is no store {0}; create it with: pendula jobs init --db sqlite:///{0}"),
         ("directory", "{0} is a directory, not a store of jobs"),
@@ -564,7 +566,7 @@ def wrong_stores(folder: Path) -> dict[str, Path]:
     "command", [("list",), ("check",), ("enqueue", "memory", "m", "verify"), ("backup", "x.db"), ("serve",), ("stats",)]
 )
 def test_a_file_that_is_not_a_store_is_reported_in_one_line(
-    command: tuple[str, ...], name: str, said: str, jobs: Program, tmp_path: Path
+    command: tuple[str, ...], name: str, expected: str, jobs: Program, tmp_path: Path
 ) -> None:
     path = wrong_stores(tmp_path)[name]
     before = sorted(tmp_path.iterdir())
@@ -572,7 +574,7 @@ def test_a_file_that_is_not_a_store_is_reported_in_one_line(
     ended = jobs(*command, "--db", f"sqlite:///{path}")
 
     also = ", or add --init" if command == ("serve",) and name == "none.db" else ""
-    assert ended == Finished(3, "", f"pendula: {said.format(path)}{also} (no_store)\n")
+    assert ended == Finished(3, "", f"pendula: {expected.format(path)}{also} (no_store)\n")
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -613,19 +615,19 @@ def test_a_read_only_store_can_be_read_and_rejects_writes(
     shown = jobs("show", "job_000000000001", *db)
     written = jobs("enqueue", "memory", "mem_2", "verify", *db)
 
-    assert [one.code for one in (*looked, shown)] == [0, 0, 0, 0]
+    assert [run.code for run in (*looked, shown)] == [0, 0, 0, 0]
     assert "mem_1" in looked[0].out
-    said = f"pendula: {file} cannot be written; nothing was changed (store_read_only)\n"
-    assert written == Finished(3, "", said)
+    expected = f"pendula: {file} cannot be written; nothing was changed (store_read_only)\n"
+    assert written == Finished(3, "", expected)
 
 
 @pytest.mark.parametrize(
-    ("behind", "said"),
+    ("behind", "expected"),
     [(59, ""), (3600, "3600 s ahead of this machine's clock, which was put back"), (3600, "in 7200 s at the latest")],
 )
 @pytest.mark.parametrize("command", ["stats", "check"])
 def test_check_reports_a_store_whose_time_is_ahead_of_the_clock(
-    jobs: Program, db: tuple[str, str], clock: Still, command: str, behind: int, said: str
+    jobs: Program, db: tuple[str, str], clock: StoppedClock, command: str, behind: int, expected: str
 ) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
     clock.pass_by(-behind)
@@ -635,12 +637,12 @@ def test_check_reports_a_store_whose_time_is_ahead_of_the_clock(
     is_faulty = command == "check" and behind > 300
     assert ended.code == int(is_faulty)
     assert ("time_ahead" in ended.out) is is_faulty
-    assert said in ended.err
-    assert bool(ended.err) == bool(said)
+    assert expected in ended.err
+    assert bool(ended.err) == bool(expected)
 
 
 @pytest.mark.req("JOB-V2-7", "JOB-API-14")
-def test_after_set_time_check_finds_nothing(jobs: Program, db: tuple[str, str], clock: Still) -> None:
+def test_after_set_time_check_finds_nothing(jobs: Program, db: tuple[str, str], clock: StoppedClock) -> None:
     jobs("enqueue", "memory", "at-once", "verify", *db)
     jobs("enqueue", "memory", "named", "verify", "--run-at", clock.text(7200), *db)
     clock.pass_by(-3600)
@@ -693,7 +695,7 @@ NO_ADDRESS = "is not the address of a store; write sqlite:///jobs.db, or sqlite:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "expected"),
     [
         (["--db", "postgresql://u:secret@h/d"], 1, LATER),
         (["--db", "postgres://h/d"], 1, LATER),
@@ -709,8 +711,8 @@ NO_ADDRESS = "is not the address of a store; write sqlite:///jobs.db, or sqlite:
         (["--url", "http://h", "--ca", "x"], 2, "--ca is for a --url with https (wrong_usage)"),
     ],
 )
-def test_unusable_addresses_are_rejected(arguments: list[str], code: int, said: str, jobs: Program) -> None:
-    assert jobs("list", *arguments) == Finished(code, "", f"pendula: {said}\n")
+def test_unusable_addresses_are_rejected(arguments: list[str], code: int, expected: str, jobs: Program) -> None:
+    assert jobs("list", *arguments) == Finished(code, "", f"pendula: {expected}\n")
 
 
 @pytest.mark.parametrize(
@@ -727,7 +729,7 @@ def test_commands_that_need_the_store_itself_reject_a_server(command: tuple[str,
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "expected"),
     [
         (["enqueue"], 2, "pass TYPE ID ACTION, --body FILE or --batch FILE"),
         (["enqueue", "memory", "m", "verify", "--in", "5", "--run-at", "x"], 2, "pass --run-at or --in, not both"),
@@ -752,12 +754,12 @@ def test_commands_that_need_the_store_itself_reject_a_server(command: tuple[str,
     ],
 )  # fmt: skip
 def test_an_error_is_one_line_with_its_exit_code(
-    arguments: list[str], code: int, said: str, jobs: Program, db: tuple[str, str]
+    arguments: list[str], code: int, expected: str, jobs: Program, db: tuple[str, str]
 ) -> None:
     ended = jobs(*arguments, *db)
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (code, "", 1)
-    assert said in ended.err
+    assert expected in ended.err
 
 
 def test_options_before_verify_are_not_options_of_verify(jobs: Program, db: tuple[str, str]) -> None:
@@ -768,17 +770,17 @@ def test_options_before_verify_are_not_options_of_verify(jobs: Program, db: tupl
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("{}", "at least one"), ("[]", "at least one"), ("- [", "yaml"), ("x: 1", "list")]
+    ("text", "expected"), [("{}", "at least one"), ("[]", "at least one"), ("- [", "yaml"), ("x: 1", "list")]
 )
 def test_an_invalid_batch_is_rejected_with_its_place(
-    text: str, said: str, jobs: Program, db: tuple[str, str], tmp_path: Path
+    text: str, expected: str, jobs: Program, db: tuple[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "batch.yaml").write_text(text)
 
     ended = jobs("enqueue", "--batch", tmp_path / "batch.yaml", *db)
 
     assert ended.code == 1
-    assert said in ended.err.lower()
+    assert expected in ended.err.lower()
 
 
 def test_a_large_batch_is_sent_in_parts(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
@@ -818,7 +820,7 @@ def test_vocabulary_of_the_settings_is_accepted_on_the_command_line(
 # Output for people
 
 
-def test_output_for_people_has_sentences_and_tables(jobs: Program, db: tuple[str, str], clock: Still) -> None:
+def test_output_for_people_has_sentences_and_tables(jobs: Program, db: tuple[str, str], clock: StoppedClock) -> None:
     assert "job_000000000001 is queued: verify memory mem_1" in jobs("enqueue", "memory", "mem_1", "verify", *db).out
     assert "already exists" in jobs("enqueue", "memory", "mem_1", "verify", *db, "--run-at", clock.text()).out
     assert "job_000000000001   queued" in jobs("list", *db).out
@@ -856,7 +858,7 @@ class Enough:
 
 
 def test_watch_repeats_until_it_is_interrupted(
-    jobs: Program, db: tuple[str, str], file: Path, clock: Still, monkeypatch: pytest.MonkeyPatch
+    jobs: Program, db: tuple[str, str], file: Path, clock: StoppedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def enqueue() -> None:
         with Scheduler.open(file) as scheduler:
@@ -909,11 +911,11 @@ def handlers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.mark.req("JOB-WRK-10")
-@pytest.mark.parametrize("far", [False, True], ids=["store", "server"])
+@pytest.mark.parametrize("remote", [False, True], ids=["store", "server"])
 def test_a_worker_does_one_round_and_prints_its_counts(
-    far: bool, jobs: Program, db: tuple[str, str], handlers: str, request: pytest.FixtureRequest
+    remote: bool, jobs: Program, db: tuple[str, str], handlers: str, request: pytest.FixtureRequest
 ) -> None:
-    at = request.getfixturevalue("served") if far else db
+    at = request.getfixturevalue("served") if remote else db
     for number, action in enumerate(["verify", "decay", "archive"]):
         jobs("enqueue", "memory", f"mem_{number}", action, *at)
 
@@ -955,20 +957,20 @@ def test_a_worker_on_a_store_sends_alerts_and_enqueues_recurring_jobs(
 
 
 @pytest.fixture
-def freed_when_told(file: Path) -> Iterator[list[str]]:
+def freed_after_warning(file: Path) -> Iterator[list[str]]:
     """Another program holds the store until the first warning is logged."""
-    told: list[str] = []
+    outputs: list[str] = []
 
     class Hearing(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            told.append(record.getMessage())
+            outputs.append(record.getMessage())
             letting_go.close()
 
     hearing = Hearing(logging.WARNING)
     logging.getLogger("pendula.jobs").addHandler(hearing)
     with ExitStack() as letting_go:
         letting_go.enter_context(holding(file))
-        yield told
+        yield outputs
     logging.getLogger("pendula.jobs").removeHandler(hearing)
 
 
@@ -987,12 +989,12 @@ def test_a_worker_started_on_a_locked_store_works_once_it_is_free(
     )
     jobs("enqueue", "memory", "mem_1", "verify", *db)
     monkeypatch.setitem(SqliteStore.__init__.__kwdefaults__ or {}, "busy_seconds", 0.05)
-    told = request.getfixturevalue("freed_when_told")
+    outputs = request.getfixturevalue("freed_after_warning")
 
     ended = jobs("worker", "--handlers", handlers, "--max-jobs", 1, "--config", tmp_path / "s.toml", *db)
 
     assert ended.code == 0
-    assert told[0].startswith("recurring jobs cannot be enqueued now: jobs.db is locked by another writer")
+    assert outputs[0].startswith("recurring jobs cannot be enqueued now: jobs.db is locked by another writer")
     assert jobs("list", "--status", "succeeded", *db, "--json").document["jobs"][0]["object_id"] == "mem_1"
 
 
@@ -1009,12 +1011,12 @@ def test_a_worker_waits_with_its_migration_for_a_locked_store(
     monkeypatch.setattr(opening, "migrations", lambda: [*known, "CREATE TABLE later (n INTEGER) STRICT;\n"])
     monkeypatch.setattr(opening, "REPORT_SECONDS", 0.02)
     monkeypatch.setitem(SqliteStore.__init__.__kwdefaults__ or {}, "patience_seconds", 0.0)
-    told = request.getfixturevalue("freed_when_told")
+    outputs = request.getfixturevalue("freed_after_warning")
 
     ended = jobs("worker", "--handlers", handlers, "--max-jobs", 1, *db)
 
     assert ended.code == 0
-    assert told[0].startswith("waiting for the writer of")
+    assert outputs[0].startswith("waiting for the writer of")
     assert "taken      1" in ended.out
 
 
@@ -1032,8 +1034,8 @@ def test_an_unreadable_job_is_a_broken_store_not_a_usage_error(
         jobs("worker", "--handlers", handlers, "--once", *db),
     ]
 
-    assert [one.code for one in ended] == [3, 3, 3]
-    assert all("job_000000000001 cannot be read" in one.err and "(store_unusable)" in one.err for one in ended)
+    assert [run.code for run in ended] == [3, 3, 3]
+    assert all("job_000000000001 cannot be read" in run.err and "(store_unusable)" in run.err for run in ended)
     assert "job_00000000" in jobs("check", *db).out
 
 
@@ -1047,10 +1049,10 @@ def test_one_round_of_a_worker_fails_without_its_server(jobs: Program, handlers:
 def test_serve_passes_the_store_and_the_settings_to_the_server(
     jobs: Program, db: tuple[str, str], file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[Any] = []
+    started: list[Any] = []
 
     def serve(settings: Settings, schedulers: tuple[SchedulerSpec, ...], on_ready: Callable[[str], None]) -> None:
-        seen.append((settings, schedulers))
+        started.append((settings, schedulers))
         on_ready("http://127.0.0.1:1")
 
     monkeypatch.setattr(serving, "serve", serve)
@@ -1058,7 +1060,7 @@ def test_serve_passes_the_store_and_the_settings_to_the_server(
     (tmp_path / "s.toml").write_text("lease_sec = 7\n")
     ended = jobs("serve", "--port", 0, "--data", tmp_path / "data", "--config", tmp_path / "s.toml", *db, "--json")
 
-    [(settings, [spec])] = seen
+    [(settings, [spec])] = started
     assert ended.document == {"address": "http://127.0.0.1:1", "data": str(tmp_path / "data"), "file": str(file)}
     assert (settings.port, spec.name) == (0, "jobs")
     assert (settings.jobs_database, settings.jobs_settings) == (str(file), str(tmp_path / "s.toml"))
@@ -1073,16 +1075,16 @@ def test_a_real_server_answers_and_stops_with_0(jobs: Program, db: tuple[str, st
         try:
             at = ("--url", json.loads(line_of(process.stdout))["address"])
             until(lambda: jobs("stats", *at).code == 0)
-            far = jobs("enqueue", "memory", "mem_1", "verify", *at, "--json")
+            remote = jobs("enqueue", "memory", "mem_1", "verify", *at, "--json")
             refused = jobs("free-key", "k", "--reason", "x", *at, "--json")
-            near = jobs("list", *db, "--json")
+            local = jobs("list", *db, "--json")
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=300)
         finally:
             process.kill()
 
-    assert (far.code, process.returncode) == (0, 0)
-    assert near.document["jobs"] == [far.document["job"]]
+    assert (remote.code, process.returncode) == (0, 0)
+    assert local.document["jobs"] == [remote.document["job"]]
     assert (refused.code, refused.error["code"]) == (1, "forbidden")
 
 
@@ -1102,11 +1104,11 @@ def test_a_payload_and_uniqueness_come_from_the_command_line(jobs: Program, db: 
 
 
 @pytest.mark.req("JOB-USE-5", "JOB-OBJ-6")
-@pytest.mark.parametrize("far", [False, True], ids=["store", "server"])
+@pytest.mark.parametrize("remote", [False, True], ids=["store", "server"])
 def test_bulk_changes_only_count_without_confirmation(
-    far: bool, jobs: Program, db: tuple[str, str], request: pytest.FixtureRequest
+    remote: bool, jobs: Program, db: tuple[str, str], request: pytest.FixtureRequest
 ) -> None:
-    at = request.getfixturevalue("served") if far else db
+    at = request.getfixturevalue("served") if remote else db
     for number in range(3):
         jobs("enqueue", "memory", f"mem_{number}", "verify", "--correlation-id", "import-7", *at)
     jobs("enqueue", "memory", "other", "verify", *at)
@@ -1189,7 +1191,9 @@ def test_a_server_is_called_without_the_settings_of_the_environment(
 
 
 @pytest.mark.parametrize(("span", "seconds"), [("90", 90), ("90s", 90), ("15m", 900), ("2h", 7200), ("7d", 604_800)])
-def test_spans_of_time_have_units(span: str, seconds: int, jobs: Program, db: tuple[str, str], clock: Still) -> None:
+def test_spans_of_time_have_units(
+    span: str, seconds: int, jobs: Program, db: tuple[str, str], clock: StoppedClock
+) -> None:
     stored = jobs("enqueue", "memory", "m", "verify", "--in", span, *db, "--json").document["job"]
 
     assert stored["run_at"] == clock.text(seconds)
@@ -1217,8 +1221,8 @@ def test_a_call_without_a_token_explains_how_to_give_one(
 ) -> None:
     monkeypatch.delenv("PENDULA_TOKEN")
 
-    said = "The server needs an access token: pass --token-file or set PENDULA_TOKEN (unauthenticated)"
-    assert jobs("list", *served) == Finished(1, "", f"pendula: {said}\n")
+    expected = "The server needs an access token: pass --token-file or set PENDULA_TOKEN (unauthenticated)"
+    assert jobs("list", *served) == Finished(1, "", f"pendula: {expected}\n")
 
 
 @pytest.mark.parametrize("command", ["init", "check", "backup", "retain", "serve"])
@@ -1235,11 +1239,11 @@ def test_a_file_given_as_a_module_is_rejected_with_the_module_name(jobs: Program
     assert ended.err.endswith("; write shop.upkeep_of_carts (handlers_unusable)\n")
 
 
-@pytest.mark.parametrize("far", [False, True], ids=["store", "server"])
+@pytest.mark.parametrize("remote", [False, True], ids=["store", "server"])
 def test_a_plan_can_be_stored_with_a_payload(
-    far: bool, jobs: Program, db: tuple[str, str], request: pytest.FixtureRequest
+    remote: bool, jobs: Program, db: tuple[str, str], request: pytest.FixtureRequest
 ) -> None:
-    at = request.getfixturevalue("served") if far else db
+    at = request.getfixturevalue("served") if remote else db
     put = ("plans", "put", "nightly", "0 3 * * *", "memory", "m", "decay")
 
     made = jobs(*put, "--payload", '{"by": 2}', *at, "--json")
@@ -1253,7 +1257,7 @@ def test_a_plan_can_be_stored_with_a_payload(
 
 
 def test_output_for_people_shows_the_state_of_an_object_and_why(
-    jobs: Program, db: tuple[str, str], clock: Still
+    jobs: Program, db: tuple[str, str], clock: StoppedClock
 ) -> None:
     made = jobs("objects", "create", "memory", "m", "--evidence", "ev_1", "--user", "mia", "--reason", "met today", *db)
     first = "memory m is candidate; next comes verify at 2026-02-21T12:00:00Z (job_000000000001).\n"
@@ -1309,8 +1313,8 @@ def test_output_for_people_shows_gates_decisions_and_rollbacks(jobs: Program, db
     assert jobs("rollbacks", *db).out == "No open rollbacks.\n"
     for gate in ("persona_conflict_gate", "risk_gate", "cognition_gate"):
         jobs("gates", "set", gate, "pass", "--reason", "calm", *db)
-    said = jobs("gates", "set", "risk_gate", "block", "--reason", "x", "--scope", "memory:n", "--user", "mia", *db)
-    assert said.out == "risk_gate is block for memory:n, set by mia.\n"
+    expected = jobs("gates", "set", "risk_gate", "block", "--reason", "x", "--scope", "memory:n", "--user", "mia", *db)
+    assert expected.out == "risk_gate is block for memory:n, set by mia.\n"
     jobs("objects", "create", "memory", "m", "--risk", "high", "--status", "quarantine", *db)
     jobs("objects", "decide", "memory", "m", "verify", "forged", "--reason", "a copy", *db)
     shown = jobs("objects", "show", "memory", "m", *db).out
@@ -1329,10 +1333,10 @@ def test_the_trail_names_the_user_of_the_command_line(jobs: Program, db: tuple[s
 
 
 def test_a_user_other_than_that_of_the_token_is_rejected(jobs: Program, served: tuple[str, str]) -> None:
-    said = jobs("objects", "create", "memory", "m", "--user", "mia", *served)
+    expected = jobs("objects", "create", "memory", "m", "--user", "mia", *served)
 
-    assert said.code == 1
-    assert "The token belongs to ops" in said.err
+    assert expected.code == 1
+    assert "The token belongs to ops" in expected.err
 
 
 def test_members_that_are_not_an_object_are_wrong_usage(jobs: Program, db: tuple[str, str]) -> None:
@@ -1341,7 +1345,7 @@ def test_members_that_are_not_an_object_are_wrong_usage(jobs: Program, db: tuple
 
 
 def test_a_worker_settles_governed_objects_without_a_handler(
-    jobs: Program, db: tuple[str, str], file: Path, clock: Still
+    jobs: Program, db: tuple[str, str], file: Path, clock: StoppedClock
 ) -> None:
     jobs("objects", "create", "memory", "m", "--status", "active", "--members", '{"half_life": "P1D"}', *db)
     clock.pass_by(30 * DAY)
@@ -1359,11 +1363,11 @@ def test_stats_show_how_many_objects_wait_for_a_person(jobs: Program, db: tuple[
     jobs("objects", "create", "cognition", "a", "--risk", "low", *common, *db)
     before = jobs("stats", *db).out
     jobs("objects", "create", "cognition", "b", "--risk", "high", *common, *db)
-    one = jobs("stats", *db).out
+    stats = jobs("stats", *db).out
     jobs("objects", "create", "cognition", "c", "--risk", "high", *common, *db)
 
     assert "for a person" not in before
-    assert "1 object needs a decision by a person." in one
+    assert "1 object needs a decision by a person." in stats
     assert "2 objects need a decision by a person." in jobs("stats", *db).out
 
 
@@ -1372,7 +1376,7 @@ def test_stats_show_how_many_objects_wait_for_a_person(jobs: Program, db: tuple[
 
 @pytest.mark.req("JOB-API-14")
 @pytest.mark.parametrize(
-    ("arguments", "text", "said"),
+    ("arguments", "text", "expected"),
     [
         (("enqueue", "memory", "m", "verify"), "{}", "--body takes the whole call from the file"),
         (("enqueue", "--in", "60"), "{}", "--in does not go with --body"),
@@ -1385,12 +1389,12 @@ def test_stats_show_how_many_objects_wait_for_a_person(jobs: Program, db: tuple[
     ],
 )
 def test_an_invalid_body_is_rejected(
-    jobs: Program, db: tuple[str, str], tmp_path: Path, arguments: tuple[str, ...], text: str, said: str
+    jobs: Program, db: tuple[str, str], tmp_path: Path, arguments: tuple[str, ...], text: str, expected: str
 ) -> None:
     (tmp_path / "body.json").write_text(text)
 
     ended = jobs(*arguments, "--body", tmp_path / "body.json", *db)
 
     assert ended.code in (1, 2)
-    assert said in ended.err
+    assert expected in ended.err
     assert ended.err.count("\n") == 1 or ended.code == 1

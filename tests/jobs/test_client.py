@@ -36,7 +36,7 @@ JOB_ID = "job_000000000001"
 JOB = {"object_type": "memory", "object_id": "mem_1", "action": "verify"}
 
 
-class Heard(Struct, frozen=True):
+class ReceivedRequest(Struct, frozen=True):
     """One request and the connection it arrived on."""
 
     method: str
@@ -50,7 +50,7 @@ class Scripted:
     """A server with scripted answers: status, body, and whether it then closes the connection."""
 
     def __init__(self) -> None:
-        self.heard: list[Heard] = []
+        self.requests: list[ReceivedRequest] = []
         self.answers: list[tuple[int, bytes, bool]] = []
         self.silent = threading.Event()
         outer = self
@@ -62,7 +62,7 @@ class Scripted:
                 data = self.rfile.read(int(self.headers.get("content-length") or 0))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 body = json.loads(data) if data else None
-                outer.heard.append(Heard(self.command, self.path, headers, body, self.client_address[1]))
+                outer.requests.append(ReceivedRequest(self.command, self.path, headers, body, self.client_address[1]))
                 status, reply, close = outer.answers.pop(0)
                 if status == 0:
                     outer.silent.wait(20)
@@ -117,7 +117,9 @@ def error(code: str, message: str = "no", **details: Any) -> dict[str, Any]:
 
 def public(kind: type) -> dict[str, Any]:
     return {
-        name: [(one.name, one.kind, one.default) for one in signature(method).parameters.values()]
+        name: [
+            (parameter.name, parameter.kind, parameter.default) for parameter in signature(method).parameters.values()
+        ]
         for name, method in getmembers(kind, isfunction)
         if not name.startswith("_")
     }
@@ -125,9 +127,9 @@ def public(kind: type) -> dict[str, Any]:
 
 @pytest.mark.req("JOB-API-5")
 def test_every_method_of_the_scheduler_exists_with_the_same_parameters() -> None:
-    near, far = public(Scheduler), public(RemoteScheduler)
+    local, remote = public(Scheduler), public(RemoteScheduler)
 
-    assert {name: far.get(name) for name in near} == near
+    assert {name: remote.get(name) for name in local} == local
 
 
 def test_a_worker_can_use_it(remote: RemoteScheduler) -> None:
@@ -137,38 +139,38 @@ def test_a_worker_can_use_it(remote: RemoteScheduler) -> None:
 
 
 CALLS: list[tuple[Callable[[RemoteScheduler], Any], str, str, Any]] = [
-    (lambda it: it.enqueue(**JOB), "POST", "/scheduler/jobs", JOB),
-    (lambda it: it.enqueue_batch([JOB]), "POST", "/scheduler/jobs/batch", {"jobs": [JOB], "atomic": False}),
-    (lambda it: it.pull(worker_id="w"), "POST", "/scheduler/jobs/pull", {"worker_id": "w"}),
-    (lambda it: it.ack(JOB_ID, result="succeeded"), "POST", f"/scheduler/jobs/{JOB_ID}/ack", {"result": "succeeded"}),
-    (lambda it: it.ack_batch([{"job_id": "j"}]), "POST", "/scheduler/jobs/ack-batch", {"acks": [{"job_id": "j"}]}),
+    (lambda api: api.enqueue(**JOB), "POST", "/scheduler/jobs", JOB),
+    (lambda api: api.enqueue_batch([JOB]), "POST", "/scheduler/jobs/batch", {"jobs": [JOB], "atomic": False}),
+    (lambda api: api.pull(worker_id="w"), "POST", "/scheduler/jobs/pull", {"worker_id": "w"}),
+    (lambda api: api.ack(JOB_ID, result="succeeded"), "POST", f"/scheduler/jobs/{JOB_ID}/ack", {"result": "succeeded"}),
+    (lambda api: api.ack_batch([{"job_id": "j"}]), "POST", "/scheduler/jobs/ack-batch", {"acks": [{"job_id": "j"}]}),
     (
-        lambda it: it.fail(JOB_ID, error="x", retry_delay_sec=Decimal("1.5")),
+        lambda api: api.fail(JOB_ID, error="x", retry_delay_sec=Decimal("1.5")),
         "POST",
         f"/scheduler/jobs/{JOB_ID}/fail",
         {"error": "x", "retry_delay_sec": 1.5},
     ),
-    (lambda it: it.renew(JOB_ID, lease_sec=5), "POST", f"/scheduler/jobs/{JOB_ID}/renew", {"lease_sec": 5}),
-    (lambda it: it.release(JOB_ID), "POST", f"/scheduler/jobs/{JOB_ID}/release", {}),
-    (lambda it: it.cancel(JOB_ID, reason="x"), "POST", f"/scheduler/jobs/{JOB_ID}/cancel", {"reason": "x"}),
-    (lambda it: it.requeue(JOB_ID), "POST", f"/scheduler/jobs/{JOB_ID}/requeue", {}),
-    (lambda it: it.free_key(reason="r"), "POST", "/scheduler/keys/free", {"reason": "r"}),
-    (lambda it: it.show(JOB_ID), "GET", f"/scheduler/jobs/{JOB_ID}", None),
-    (lambda it: it.list(status="queued", limit=5, cursor=None), "GET", "/scheduler/jobs?status=queued&limit=5", None),
-    (lambda it: it.history(JOB_ID), "GET", f"/scheduler/jobs/{JOB_ID}/history", None),
-    (lambda it: it.audit(object_id="a b"), "GET", "/scheduler/audit?object_id=a+b", None),
-    (lambda it: it.object("memory", "m/1"), "GET", "/scheduler/objects/memory/m%2F1", None),
-    (lambda it: it.object("memory", ".."), "GET", "/scheduler/objects/memory/%2E%2E", None),
-    (lambda it: it.why(JOB_ID), "GET", f"/scheduler/jobs/{JOB_ID}/why", None),
-    (lambda it: it.workers(), "GET", "/scheduler/workers", None),
-    (lambda it: it.alerts(limit=5), "GET", "/scheduler/alerts?limit=5", None),
-    (lambda it: it.plans(), "GET", "/scheduler/plans", None),
-    (lambda it: it.put_plan("p", cron="@daily"), "PUT", "/scheduler/plans/p", {"cron": "@daily"}),
-    (lambda it: it.pause_plan("p", reason="r"), "POST", "/scheduler/plans/p/pause", {"reason": "r"}),
-    (lambda it: it.resume_plan("p"), "POST", "/scheduler/plans/p/resume", {}),
-    (lambda it: it.run_now("p"), "POST", "/scheduler/plans/p/run-now", {}),
-    (lambda it: it.remove_plan("p"), "POST", "/scheduler/plans/p/remove", {}),
-    (lambda it: it.metrics(window_sec=60), "GET", "/scheduler/metrics?window_sec=60", None),
+    (lambda api: api.renew(JOB_ID, lease_sec=5), "POST", f"/scheduler/jobs/{JOB_ID}/renew", {"lease_sec": 5}),
+    (lambda api: api.release(JOB_ID), "POST", f"/scheduler/jobs/{JOB_ID}/release", {}),
+    (lambda api: api.cancel(JOB_ID, reason="x"), "POST", f"/scheduler/jobs/{JOB_ID}/cancel", {"reason": "x"}),
+    (lambda api: api.requeue(JOB_ID), "POST", f"/scheduler/jobs/{JOB_ID}/requeue", {}),
+    (lambda api: api.free_key(reason="r"), "POST", "/scheduler/keys/free", {"reason": "r"}),
+    (lambda api: api.show(JOB_ID), "GET", f"/scheduler/jobs/{JOB_ID}", None),
+    (lambda api: api.list(status="queued", limit=5, cursor=None), "GET", "/scheduler/jobs?status=queued&limit=5", None),
+    (lambda api: api.history(JOB_ID), "GET", f"/scheduler/jobs/{JOB_ID}/history", None),
+    (lambda api: api.audit(object_id="a b"), "GET", "/scheduler/audit?object_id=a+b", None),
+    (lambda api: api.object("memory", "m/1"), "GET", "/scheduler/objects/memory/m%2F1", None),
+    (lambda api: api.object("memory", ".."), "GET", "/scheduler/objects/memory/%2E%2E", None),
+    (lambda api: api.why(JOB_ID), "GET", f"/scheduler/jobs/{JOB_ID}/why", None),
+    (lambda api: api.workers(), "GET", "/scheduler/workers", None),
+    (lambda api: api.alerts(limit=5), "GET", "/scheduler/alerts?limit=5", None),
+    (lambda api: api.plans(), "GET", "/scheduler/plans", None),
+    (lambda api: api.put_plan("p", cron="@daily"), "PUT", "/scheduler/plans/p", {"cron": "@daily"}),
+    (lambda api: api.pause_plan("p", reason="r"), "POST", "/scheduler/plans/p/pause", {"reason": "r"}),
+    (lambda api: api.resume_plan("p"), "POST", "/scheduler/plans/p/resume", {}),
+    (lambda api: api.run_now("p"), "POST", "/scheduler/plans/p/run-now", {}),
+    (lambda api: api.remove_plan("p"), "POST", "/scheduler/plans/p/remove", {}),
+    (lambda api: api.metrics(window_sec=60), "GET", "/scheduler/metrics?window_sec=60", None),
 ]  # fmt: skip
 
 
@@ -179,8 +181,8 @@ def test_calls_go_to_the_paths_of_the_contract(
     server.says(200, {"ok": True})
 
     assert call(remote) == {"ok": True}
-    [heard] = server.heard
-    assert (heard.method, heard.path, heard.body) == (method, path, body)
+    [requests] = server.requests
+    assert (requests.method, requests.path, requests.body) == (method, path, body)
 
 
 @pytest.mark.req("JOB-API-3")
@@ -194,7 +196,7 @@ def test_an_invalid_job_id_cannot_reach_another_path(server: Scripted, remote: R
             404,
             {"job_id": job_id},
         )
-    assert server.heard == []
+    assert server.requests == []
 
 
 def test_defer_enqueues_and_returns_the_job(server: Scripted, remote: RemoteScheduler) -> None:
@@ -203,8 +205,8 @@ def test_defer_enqueues_and_returns_the_job(server: Scripted, remote: RemoteSche
     job = remote.defer("memory", "mem_1", "verify", in_sec=60, priority="high")
 
     assert job == {"job_id": JOB_ID}
-    assert server.heard[0].body["run_at"].endswith("Z")
-    assert server.heard[0].body["priority"] == "high"
+    assert server.requests[0].body["run_at"].endswith("Z")
+    assert server.requests[0].body["priority"] == "high"
 
 
 def test_a_server_can_be_mounted_under_a_path(server: Scripted) -> None:
@@ -212,7 +214,7 @@ def test_a_server_can_be_mounted_under_a_path(server: Scripted) -> None:
     with RemoteScheduler(server.url + "/jobs/") as scheduler:
         scheduler.show(JOB_ID)
 
-    assert server.heard[0].path == f"/jobs/scheduler/jobs/{JOB_ID}"
+    assert server.requests[0].path == f"/jobs/scheduler/jobs/{JOB_ID}"
 
 
 def test_a_connection_is_reused(server: Scripted, remote: RemoteScheduler) -> None:
@@ -223,7 +225,7 @@ def test_a_connection_is_reused(server: Scripted, remote: RemoteScheduler) -> No
     with pytest.raises(JobRefused):
         remote.ack(JOB_ID)
 
-    assert len({heard.connection for heard in server.heard}) == 1
+    assert len({requests.connection for requests in server.requests}) == 1
 
 
 def test_a_closed_connection_is_not_reused(server: Scripted, remote: RemoteScheduler) -> None:
@@ -231,12 +233,12 @@ def test_a_closed_connection_is_not_reused(server: Scripted, remote: RemoteSched
     server.says(200)
     remote.enqueue(**JOB)
     # Wait until the close of the connection is readable, as the client would.
-    [kept] = remote._idle
-    kept.sock.recv(1, socket.MSG_PEEK)
+    [reused] = remote._idle
+    reused.sock.recv(1, socket.MSG_PEEK)
 
     remote.enqueue(**JOB)
 
-    assert len({heard.connection for heard in server.heard}) == 2
+    assert len({requests.connection for requests in server.requests}) == 2
 
 
 class Dead:
@@ -267,7 +269,7 @@ def test_changes_are_never_sent_twice(server: Scripted, remote: RemoteScheduler)
 
     with pytest.raises(ServerUnreachable, match="Connection reset by peer"):
         remote.enqueue(**JOB)
-    assert server.heard == []
+    assert server.requests == []
 
 
 def test_each_thread_has_its_own_connection(server: Scripted, remote: RemoteScheduler) -> None:
@@ -280,12 +282,12 @@ def test_each_thread_has_its_own_connection(server: Scripted, remote: RemoteSche
 
     slow = threading.Thread(target=wait_in_vain)
     slow.start()
-    until(lambda: bool(server.heard))
+    until(lambda: bool(server.requests))
     remote.renew(JOB_ID)
     server.silent.set()
     joined(slow)
 
-    assert len({heard.connection for heard in server.heard}) == 2
+    assert len({requests.connection for requests in server.requests}) == 2
 
 
 @pytest.mark.parametrize(
@@ -400,7 +402,7 @@ def test_the_token_is_sent_in_the_header(server: Scripted) -> None:
     with RemoteScheduler(server.url, "pendula_abc") as scheduler:
         scheduler.show(JOB_ID)
 
-    assert server.heard[0].headers["authorization"] == "Bearer pendula_abc"
+    assert server.requests[0].headers["authorization"] == "Bearer pendula_abc"
 
 
 def test_the_token_comes_from_a_file_or_the_environment(tmp_path: Path) -> None:
@@ -437,19 +439,19 @@ def test_an_invalid_token_in_the_environment_is_rejected() -> None:
 
 @pytest.mark.req("JOB-API-5")
 def test_local_and_remote_schedulers_give_the_same_replies_and_rejections(tmp_path: Path) -> None:
-    near, clock = opened(tmp_path)
+    local, clock = opened(tmp_path)
     database = tmp_path / "far.db"
     settings = Settings(port=0, data=str(tmp_path / "data"))
     steady = Still(clock.now)
-    near.calls.clock = steady
+    local.calls.clock = steady
     with (
         LiveServer(settings, (jobs_scheduler(database=database, clock=steady),)) as server,
-        RemoteScheduler(server.url) as far,
+        RemoteScheduler(server.url) as remote,
     ):
-        told = [[_story(scheduler, steady)] for scheduler in (near, far)]
-    near.close()
+        results = [[_story(scheduler, steady)] for scheduler in (local, remote)]
+    local.close()
 
-    assert told[0] == told[1]
+    assert results[0] == results[1]
 
 
 class Still(Clock):
@@ -462,15 +464,15 @@ class Still(Clock):
 def _story(scheduler: Scheduler | RemoteScheduler, clock: Still) -> list[Any]:
     """The replies of every call, without tokens and actors."""
     begun = clock.now
-    told: list[Any] = []
+    results: list[Any] = []
 
     def tell(call: Callable[..., Any], *arguments: Any, **members: Any) -> Any:
         try:
             reply = call(*arguments, **members)
         except JobRefused as refused:
-            told.append((refused.code, refused.status, refused.message, refused.details))
+            results.append((refused.code, refused.status, refused.message, refused.details))
             return None
-        told.append(_without(reply))
+        results.append(_without(reply))
         return reply
 
     job = tell(scheduler.enqueue, **JOB)["job"]["job_id"]
@@ -487,10 +489,10 @@ def _story(scheduler: Scheduler | RemoteScheduler, clock: Still) -> list[Any]:
     tell(scheduler.fail, job, **proof, error="x")
     clock.pass_by(10)
     held = tell(scheduler.pull, worker_id="w1", limit=5)["jobs"]
-    proofs = {one["job_id"]: {"worker_id": "w1", "lease_token": one["lease_token"]} for one in held}
+    proofs = {held_job["job_id"]: {"worker_id": "w1", "lease_token": held_job["lease_token"]} for held_job in held}
     tell(scheduler.ack, job, **proofs[job], result="succeeded", next_action_at=clock.text(600))
     tell(scheduler.ack, job, result="no")
-    other = next(one for one in proofs if one != job)
+    other = next(job_id for job_id in proofs if job_id != job)
     tell(scheduler.release, other, **proofs[other])
     tell(scheduler.cancel, other, reason="enough")
     tell(scheduler.requeue, other)
@@ -505,7 +507,7 @@ def _story(scheduler: Scheduler | RemoteScheduler, clock: Still) -> list[Any]:
     tell(scheduler.metrics, window_sec=60)
     tell(scheduler.metrics, window_sec=1)
     clock.now = begun
-    return told
+    return results
 
 
 def _without(value: Any) -> Any:

@@ -32,7 +32,7 @@ from pendula.jobs.upkeep.verification import check
 from pendula.server.schedulers.jobs.answering import service_in
 from pendula.server.schedulers.jobs.routes import jobs_scheduler
 from pendula.server.settings import Settings
-from tests.jobs.faces import FACES, Case, Written, at_once
+from tests.jobs.interfaces import INTERFACES, Case, Recorder, at_once
 from tests.jobs.stores import Clock
 from tests.server.living import LiveServer
 
@@ -43,7 +43,7 @@ QUICK = Policy(durability=Durability.NORMAL)
 # The cases
 
 
-def an_ordinary_round(on: Written) -> None:
+def an_ordinary_round(on: Recorder) -> None:
     due = on.clock.text(60)
     job_id = on("enqueue", **JOB, run_at=due)["job"]["job_id"]
     assert on("pull", worker_id="w1")["count"] == 0
@@ -60,14 +60,14 @@ def an_ordinary_round(on: Written) -> None:
     assert len(on("audit")["events"]) == 5
 
 
-def what_is_asked_again(on: Written) -> None:
+def what_is_asked_again(on: Recorder) -> None:
     first = on("enqueue", **JOB, run_at=on.clock.text(5))
     assert on("enqueue", **JOB, run_at=on.clock.text(5), priority="high")["deduplicated"] is True
     on.clock.pass_by(5)
     [job] = on("pull", worker_id="w1")["jobs"]
-    told = {"lease_token": job["lease_token"], "error": "x", "retry_delay_sec": 0}
-    assert on("fail", job["job_id"], **told)["already_failed"] is False
-    assert on("fail", job["job_id"], **told)["already_failed"] is True
+    body = {"lease_token": job["lease_token"], "error": "x", "retry_delay_sec": 0}
+    assert on("fail", job["job_id"], **body)["already_failed"] is False
+    assert on("fail", job["job_id"], **body)["already_failed"] is True
     [job] = on("pull", worker_id="w1")["jobs"]
     assert on("release", job["job_id"], worker_id="w1", lease_token=job["lease_token"])["job"]["status"] == "queued"
     assert on("release", job["job_id"], worker_id="w1", lease_token=job["lease_token"])["job"]["status"] == "queued"
@@ -77,7 +77,7 @@ def what_is_asked_again(on: Written) -> None:
     assert on("enqueue", **JOB, run_at=first["job"]["run_at"])["job"]["status"] == "succeeded"
 
 
-def three_strikes_and_back(on: Written) -> None:
+def three_strikes_and_back(on: Recorder) -> None:
     job_id = on("enqueue", **JOB)["job"]["job_id"]
     seen = []
     for _ in range(3):
@@ -93,7 +93,7 @@ def three_strikes_and_back(on: Written) -> None:
     assert on("cancel", job_id, reason="enough")["job"]["last_error"] == "cancelled: enough"
 
 
-def leases_that_end(on: Written) -> None:
+def leases_that_end(on: Recorder) -> None:
     job_id = on("enqueue", **JOB)["job"]["job_id"]
     assert on("ack", job_id, result="succeeded") == (409, "job_not_running")
     [first] = on("pull", worker_id="w1", lease_sec=60)["jobs"]
@@ -110,13 +110,13 @@ def leases_that_end(on: Written) -> None:
     assert [error["error"] for error in on("history", job_id)["errors"]] == ["lease_expired: w1", "x"]
 
 
-def keys_that_mean_something_else(on: Written) -> None:
+def keys_that_mean_something_else(on: Recorder) -> None:
     on("enqueue", **JOB, idempotency_key="k")
     assert on("enqueue", **{**JOB, "object_id": "cg_2"}, idempotency_key="k") == (409, "idempotency_key_conflict")
     assert on("enqueue", **JOB, idempotency_key="k", run_at=on.clock.text(9)) == (409, "idempotency_key_conflict")
 
 
-def many_at_once(on: Written) -> None:
+def many_at_once(on: Recorder) -> None:
     entries = [{**JOB, "object_id": f"o{n}", "priority": p} for n, p in enumerate(("low", "high", "medium"))]
     reply = on("enqueue_batch", [*entries, {**JOB, "action": "dance"}, 7, entries[0]])
     assert [entry["status"] for entry in reply["results"]] == [201, 201, 201, 422, 422, 200]
@@ -133,7 +133,7 @@ def many_at_once(on: Written) -> None:
     assert on("metrics", window_sec=60)["job_success_rate"] == 1
 
 
-def bodies_with_faults(on: Written) -> None:
+def bodies_with_faults(on: Recorder) -> None:
     assert on("enqueue") == (422, "validation_failed")
     assert on("enqueue", **JOB, prioritty="high") == (422, "unknown_field")
     assert on("enqueue", **JOB, max_attempts=0) == (422, "invalid_field")
@@ -160,7 +160,7 @@ def bodies_with_faults(on: Written) -> None:
     assert on("metrics", window_sec=1) == (422, "invalid_field")
 
 
-def what_is_not_there(on: Written) -> None:
+def what_is_not_there(on: Recorder) -> None:
     for call in ("ack", "fail", "renew", "release", "cancel", "requeue", "show", "history"):
         assert on(call, "job_nope") == (404, "job_not_found")
     assert on("show", "..") == (404, "job_not_found")
@@ -171,7 +171,7 @@ def what_is_not_there(on: Written) -> None:
     assert on("metrics")["job_success_rate"] is None
 
 
-def plans_that_rest_and_go_on(on: Written) -> None:
+def plans_that_rest_and_go_on(on: Recorder) -> None:
     plan = {**JOB, "cron": "30 2 * * *", "zone": "Europe/Berlin"}
     assert on("put_plan", "nightly", **plan)["plan"]["next_at"] == "2026-02-21T01:30:00Z"
     assert on("put_plan", "nightly", **{**plan, "cron": "0 4 * * *"})["plan"]["next_at"] == "2026-02-21T03:00:00Z"
@@ -191,7 +191,7 @@ def plans_that_rest_and_go_on(on: Written) -> None:
     on("audit")
 
 
-def alerts_that_are_read_afterwards(on: Written) -> None:
+def alerts_that_are_read_afterwards(on: Recorder) -> None:
     assert on("alerts") == {"alerts": [], "next_cursor": None}
     died = []
     for number in range(3):
@@ -208,7 +208,7 @@ def alerts_that_are_read_afterwards(on: Written) -> None:
         assert on("alerts", **wrong)[0] == 422
 
 
-def ids_as_long_as_they_may_be(on: Written) -> None:
+def ids_as_long_as_they_may_be(on: Recorder) -> None:
     name = "x" * 512
     plan = {**JOB, "object_id": name, "cron": "30 2 * * *"}
     made = on("enqueue", **{**JOB, "object_id": name, "correlation_id": name})["job"]
@@ -220,7 +220,7 @@ def ids_as_long_as_they_may_be(on: Written) -> None:
     assert on("enqueue", **{**JOB, "object_id": f"{name}x"}) == (422, "invalid_field")
 
 
-def why_it_waits(on: Written) -> None:
+def why_it_waits(on: Recorder) -> None:
     first, later = (on("enqueue", **JOB, run_at=on.clock.text(n))["job"]["job_id"] for n in (0, 60))
     assert on("why", later)["reason"] == "waits_for_time"
     assert on("why", first)["reason"] == "waits_for_worker"
@@ -230,7 +230,7 @@ def why_it_waits(on: Written) -> None:
     assert on("workers") == {"workers": []}
 
 
-def words_in_other_scripts(on: Written) -> None:
+def words_in_other_scripts(on: Recorder) -> None:
     name = "кот/猫 \U0001f408 ✓"
     job_id = on("enqueue", **{**JOB, "object_id": name}, correlation_id="ß", queue="night")["job"]["job_id"]
     [job] = on("pull", worker_id="w:1@host", queues=["night"], actions=["revalidate"])["jobs"]
@@ -240,7 +240,7 @@ def words_in_other_scripts(on: Written) -> None:
     assert [found["object_id"] for found in on("list", object_id=name)["jobs"]] == [name]
 
 
-def objects_under_governance(on: Written) -> None:
+def objects_under_governance(on: Recorder) -> None:
     name = "кот/猫 .. 🐈"
     made = on.governed("create", "memory", name, evidence_refs=["ev_1"], half_life="P30D", impact_weight=1)
     assert made["object"]["status"] == "candidate"
@@ -251,10 +251,10 @@ def objects_under_governance(on: Written) -> None:
     held = {"worker_id": "w", "lease_token": job["lease_token"]}
     begun = on.governed("begin", job["job_id"], user=None, **held)
     assert on.governed("begin", job["job_id"], user=None, **held)["object"] == begun["object"]
-    told = {"finding": "passed", "reason": "seen", "evidence_refs": ["ev_2"], "version": begun["version"], **held}
-    ended = on.governed("finish", job["job_id"], user=None, gates=begun["gates"], **told)
+    body = {"finding": "passed", "reason": "seen", "evidence_refs": ["ev_2"], "version": begun["version"], **held}
+    ended = on.governed("finish", job["job_id"], user=None, gates=begun["gates"], **body)
     assert (ended["outcome"], ended["object"]["status"]) == ("transitioned", "verified")
-    assert on.governed("finish", job["job_id"], user=None, **told)["already_ended"] is True
+    assert on.governed("finish", job["job_id"], user=None, **body)["already_ended"] is True
     assert on.governed("settle", job["job_id"], user=None, worker_id="w", lease_token="lt_x")[0] == 409
     on.clock.pass_by(14 * 86_400)
     [job] = on("pull", worker_id="w")["jobs"]
@@ -269,7 +269,7 @@ def objects_under_governance(on: Written) -> None:
     assert on.governed("figures")["places"] == [{"object_type": "memory", "place": "verified", "objects": 1}]
 
 
-def what_people_decide(on: Written) -> None:
+def what_people_decide(on: Recorder) -> None:
     for gate in ("persona_conflict_gate", "risk_gate", "cognition_gate"):
         on.governed("set_gate", gate, "pass", "for now")
     assert on.governed("set_gate", "persona_conflict_gate", "override", "trust me", user=None) == (403, "user_required")
@@ -290,7 +290,7 @@ def what_people_decide(on: Written) -> None:
     assert on.governed("refill", "memory", "m", "worth it", budget=4, user="zoë")["object"]["verify_budget_left"] == 4
     assert on("audit")["events"][-1]["actor"] == {"type": "user", "id": "zoë"}
     for call in ("show", "why"):
-        assert on.governed(call, "memory", "nobody") == (404, "object_not_found")
+        assert on.governed(call, "memory", "unknown") == (404, "object_not_found")
     assert on.governed("begin", "job_nope", user=None) == (404, "job_not_found")
 
 
@@ -317,9 +317,9 @@ CASES: tuple[Case, ...] = (
 @pytest.mark.parametrize("case", CASES, ids=[case.__name__ for case in CASES])
 def test_both_interfaces_answer_alike(tmp_path: Path, case: Case) -> None:
     transcripts = {}
-    for name, opened in FACES.items():
-        with opened(tmp_path / name, QUICK) as (face, clock):
-            written = Written(face, clock)
+    for name, opened in INTERFACES.items():
+        with opened(tmp_path / name, QUICK) as (interface, clock):
+            written = Recorder(interface, clock)
             case(written)
             transcripts[name] = written.alike()
 
@@ -330,9 +330,9 @@ def test_both_interfaces_answer_alike(tmp_path: Path, case: Case) -> None:
 def test_both_interfaces_use_the_vocabulary_of_the_settings(tmp_path: Path) -> None:
     words = Policy(durability=Durability.NORMAL, vocabulary=Vocabulary(("page",), ("translate",)), auto_followup=False)
     transcripts = {}
-    for name, opened in FACES.items():
-        with opened(tmp_path / name, words) as (face, clock):
-            on = Written(face, clock)
+    for name, opened in INTERFACES.items():
+        with opened(tmp_path / name, words) as (interface, clock):
+            on = Recorder(interface, clock)
             job_id = on("enqueue", object_type="page", object_id="p", action="translate")["job"]["job_id"]
             assert on("enqueue", **JOB) == (422, "validation_failed")
             on("pull", worker_id="w")

@@ -26,16 +26,16 @@ from pendula.testing import over_seeds
 from tests.campaigns import campaign_after
 from tests.jobs.crashing import (
     TRIES,
+    ReportPipe,
     SharedClock,
-    Told,
     assert_sound,
     assert_visible,
     counting,
-    customers,
     fast,
     forked,
     killed,
     made,
+    random_callers,
     scheduler,
     statuses,
     store_of,
@@ -58,14 +58,14 @@ def _closed() -> Iterator[None]:
 # Calls at random
 
 
-def kill_customers(folder: Path, seed: int) -> None:
-    luck = Random(seed)
-    told = Told()
-    threads = luck.choice((1, 1, 3))
-    child = forked(lambda: customers(folder, told, seed, threads), told)
-    told.hear(luck.randint(1, 20))
+def kill_callers(folder: Path, seed: int) -> None:
+    random = Random(seed)
+    reports = ReportPipe()
+    threads = random.choice((1, 1, 3))
+    child = forked(lambda: random_callers(folder, reports, seed, threads), reports)
+    reports.wait_for(random.randint(1, 20))
     killed(child)
-    answers = told.all()
+    answers = reports.all()
 
     assert_visible(folder, answers)
     assert_sound(folder)
@@ -94,7 +94,7 @@ def test_a_killed_process_loses_no_answered_call(tmp_path: Path, share: int) -> 
     kills = KILLS // SHARES
     seeds = range(share * kills, (share + 1) * kills)
 
-    assert over_seeds(lambda seed: kill_customers(folder, seed), seeds) == kills
+    assert over_seeds(lambda seed: kill_callers(folder, seed), seeds) == kills
     finish(folder)
 
 
@@ -105,7 +105,7 @@ def test_two_thousand_killed_processes_lose_no_answered_call(tmp_path: Path, sha
     folder = made(tmp_path)
     seeds = range(KILLS + share * 50, KILLS + (share + 1) * 50)
 
-    assert over_seeds(lambda seed: kill_customers(folder, seed), seeds) == 50
+    assert over_seeds(lambda seed: kill_callers(folder, seed), seeds) == 50
     finish(folder)
 
 
@@ -115,51 +115,51 @@ def test_two_thousand_killed_processes_lose_no_answered_call(tmp_path: Path, sha
 class Announced(Scheduler):
     """A scheduler that reports its first pull: from then on the worker handles signals."""
 
-    told: Told | None = None
+    reports: ReportPipe | None = None
 
     def pull(self, **members: Any) -> dict[str, Any]:
-        if self.told is not None:
-            self.told.tell(ready=True)
-            self.told = None
+        if self.reports is not None:
+            self.reports.write(ready=True)
+            self.reports = None
         return super().pull(**members)
 
 
-def working(folder: Path, name: str, told: Told) -> None:
+def run_worker(folder: Path, name: str, reports: ReportPipe) -> None:
     """A worker that applies an effect for each job, sometimes slowly, until it is stopped."""
-    luck = Random(name)
+    random = Random(name)
 
     def decay(context: Context) -> Done:
         result = context.once(counting(name))
-        if luck.random() < 0.2:
-            threading.Event().wait(luck.random() * 0.03)
+        if random.random() < 0.2:
+            threading.Event().wait(random.random() * 0.03)
         return Done(outcome=str(result))
 
     with scheduler(folder, Policy(min_retry_gap_sec=0)) as opened:
         client = Announced(opened.calls)
-        client.told = told
+        client.reports = reports
         options: dict[str, Any] = {"worker_id": name, "concurrency": 2, "batch": 2, "lease_sec": 3, "ticks": fast}
         Worker(client, decays(decay), **options).run(signals=True)
 
 
-class Crew:
+class WorkerPair:
     """Two workers on one file; a killed one is replaced."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
         self.seed = seed
         self.count = 0
-        self.children = [self.another(), self.another()]
+        self.children = [self.start_worker(), self.start_worker()]
 
-    def another(self) -> tuple[int, Told]:
+    def start_worker(self) -> tuple[int, ReportPipe]:
         self.count += 1
-        name, told = f"w{self.count}-{self.seed}", Told()
-        return forked(lambda: working(self.folder, name, told), told), told
+        name, reports = f"w{self.count}-{self.seed}", ReportPipe()
+        return forked(lambda: run_worker(self.folder, name, reports), reports), reports
 
     def kill(self, index: int) -> None:
-        child, told = self.children[index]
+        child, reports = self.children[index]
         killed(child)
-        told.all()
-        self.children[index] = self.another()
+        reports.all()
+        self.children[index] = self.start_worker()
 
     def freeze(self, index: int, seconds: float) -> None:
         """Stop the worker for longer than a lease, then continue it."""
@@ -168,54 +168,54 @@ class Crew:
         threading.Event().wait(seconds)
         os.kill(child, signal.SIGCONT)
 
-    def go_home(self) -> list[int]:
+    def stop(self) -> list[int]:
         codes = []
-        for child, told in self.children:
-            told.hear(1)
+        for child, reports in self.children:
+            reports.wait_for(1)
             os.kill(child, signal.SIGTERM)
             codes.append(os.waitstatus_to_exitcode(status_of(child)))
-            told.all()
+            reports.all()
         self.children = []
         return codes
 
-    def disband(self) -> None:
+    def kill_all(self) -> None:
         for child, _ in self.children:
             killed(child)
 
 
-def crew_under_fire(folder: Path, seed: int, jobs: int = 60) -> int:
+def kill_and_freeze_workers(folder: Path, seed: int, jobs: int = 60) -> int:
     """The number of kills and freezes while the workers did the jobs; limited, so that they finish."""
     made(folder)
     with scheduler(folder) as client:
         for number in range(jobs):
             name = {"object_id": f"mem_{number}", "idempotency_key": f"k{number}"}
             client.enqueue(**{**MEMORY, **name}, max_attempts=TRIES)
-    crew = Crew(folder, seed)
+    workers = WorkerPair(folder, seed)
     try:
-        blows = strike(crew, Random(seed), jobs)
+        attacks = attack(workers, Random(seed), jobs)
         while statuses(folder).get("succeeded", 0) < jobs:
             threading.Event().wait(0.02)
-        codes = crew.go_home()
+        codes = workers.stop()
     finally:
-        crew.disband()
+        workers.kill_all()
 
     assert codes == [0, 0]
     assert statuses(folder) == {"succeeded": jobs}
     assert_sound(folder)
     with scheduler(folder) as client:
         assert len(client.calls.store.write(lambda tx: tx.execute("SELECT key FROM counted"))) == jobs
-    return blows
+    return attacks
 
 
-def strike(crew: Crew, luck: Random, jobs: int, most: int = 12) -> int:
-    for blow in range(most):
-        if statuses(crew.folder).get("succeeded", 0) == jobs:
-            return blow
-        threading.Event().wait(luck.random() * 0.06)
-        if luck.random() < 0.7:
-            crew.kill(luck.randrange(2))
+def attack(workers: WorkerPair, random: Random, jobs: int, most: int = 12) -> int:
+    for attack_number in range(most):
+        if statuses(workers.folder).get("succeeded", 0) == jobs:
+            return attack_number
+        threading.Event().wait(random.random() * 0.06)
+        if random.random() < 0.7:
+            workers.kill(random.randrange(2))
         else:
-            crew.freeze(luck.randrange(2), 0.1)
+            workers.freeze(random.randrange(2), 0.1)
     return most
 
 
@@ -224,13 +224,13 @@ def strike(crew: Crew, luck: Random, jobs: int, most: int = 12) -> int:
 @pytest.mark.req("JOB-ACK-8")
 @pytest.mark.parametrize("seed", campaign_after(2, range(4)))
 def test_killed_and_frozen_workers_leave_every_effect_once_and_no_job_running(tmp_path: Path, seed: int) -> None:
-    assert crew_under_fire(tmp_path, seed) > 0
+    assert kill_and_freeze_workers(tmp_path, seed) > 0
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100, 140))
 def test_many_killed_and_frozen_workers_leave_every_effect_once(tmp_path: Path, seed: int) -> None:
-    assert crew_under_fire(tmp_path, seed, jobs=200) > 0
+    assert kill_and_freeze_workers(tmp_path, seed, jobs=200) > 0
 
 
 @pytest.mark.req("JOB-WRK-13")
@@ -241,20 +241,20 @@ def test_with_default_settings_all_jobs_of_a_killed_worker_are_delivered_again(t
         client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
     now = client.clock.now
     close_all()
-    told = Told()
+    reports = ReportPipe()
 
     def work() -> None:
         def begins(context: Context) -> None:
-            told.tell(job_id=context.job["job_id"])
+            reports.write(job_id=context.job["job_id"])
             threading.Event().wait()
 
         held = Scheduler(Calls(SqliteStore(store_of(tmp_path)), Policy(), Clock(now)))
         Worker(held, decays(begins), concurrency=5).run()
 
-    child = forked(work, told)
-    told.hear(5)
+    child = forked(work, reports)
+    reports.wait_for(5)
     killed(child)
-    lost = {answer["job_id"] for answer in told.all()}
+    lost = {answer["job_id"] for answer in reports.all()}
     client = virtual(tmp_path)
     client.clock.now = now + 1_000_000
     done: list[str] = []
@@ -282,23 +282,23 @@ def counted_change(by: str) -> Callable[[Transaction], Json]:
 
 @pytest.mark.req("JOB-POL-4")
 def test_a5_a_kill_between_effect_and_ack_leaves_one_effect(tmp_path: Path) -> None:
-    folder, clock, told = made(tmp_path), SharedClock(), Told()
+    folder, clock, reports = made(tmp_path), SharedClock(), ReportPipe()
     with scheduler(folder, clock=clock) as client:
         client.enqueue(**MEMORY, idempotency_key="k")
 
     def work() -> None:
         def decay(context: Context) -> None:
             context.once(counted_change("first"))
-            told.tell(done=True)
+            reports.write(done=True)
             threading.Event().wait()
 
         with scheduler(folder, clock=clock) as client:
             Worker(client, decays(decay), ticks=clock).run()
 
-    child = forked(work, told)
-    told.hear(1)
+    child = forked(work, reports)
+    reports.wait_for(1)
     killed(child)
-    told.all()
+    reports.all()
     clock.pass_by(61)
     with scheduler(folder, clock=clock) as client:
         again = decays(lambda context: Done(outcome=str(context.once(counted_change("second")))))

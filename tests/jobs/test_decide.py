@@ -16,7 +16,7 @@ from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_j
 from pendula.jobs.objects.reasons import stated
 from pendula.jobs.requests import Ack, Fail, Proof, Renew
 from pendula.jobs.sentences import sentence_of
-from tests.jobs.samples import LEASE, MIDNIGHT, WISH, code_of, queued, running
+from tests.jobs.samples import LEASE, MIDNIGHT, REQUEST, code_of, queued, running
 
 PUBLIC = (
     "job_id", "object_type", "object_id", "action", "run_at", "priority", "attempt", "max_attempts", "idempotency_key",
@@ -67,7 +67,7 @@ def test_the_derived_key_has_object_action_and_the_formatted_time() -> None:
 
 @pytest.mark.req("JOB-ENQ-6", "JOB-OBJ-12")
 def test_the_derived_key_of_a_job_for_now_has_the_assigned_instant() -> None:
-    job = decide.new_job(replace(WISH, run_at=None), 1, MIDNIGHT + 5)
+    job = decide.new_job(replace(REQUEST, run_at=None), 1, MIDNIGHT + 5)
 
     assert isinstance(job, Job)
     assert job.run_at == job.scheduled_for == MIDNIGHT + 5
@@ -76,8 +76,8 @@ def test_the_derived_key_of_a_job_for_now_has_the_assigned_instant() -> None:
 
 @pytest.mark.req("JOB-ENQ-4")
 def test_a_time_equal_to_now_is_accepted_and_an_earlier_one_is_not() -> None:
-    at_once = decide.new_job(WISH, 1, MIDNIGHT)
-    late = decide.new_job(WISH, 1, MIDNIGHT + 1)
+    at_once = decide.new_job(REQUEST, 1, MIDNIGHT)
+    late = decide.new_job(REQUEST, 1, MIDNIGHT + 1)
 
     assert isinstance(at_once, Job)
     assert isinstance(late, Refused)
@@ -122,10 +122,10 @@ def test_an_ack_keeps_the_last_error() -> None:
 @pytest.mark.req("JOB-ENQ-2", "JOB-ENQ-5")
 def test_the_same_work_returns_the_stored_job_whatever_the_other_fields() -> None:
     stored = queued(status="succeeded")
-    other = replace(WISH, priority=0, max_attempts=9, correlation_id="c")
+    other = replace(REQUEST, priority=0, max_attempts=9, correlation_id="c")
 
     assert decide.duplicate(other, stored) is stored
-    assert decide.duplicate(replace(WISH, run_at=None), stored) is stored
+    assert decide.duplicate(replace(REQUEST, run_at=None), stored) is stored
 
 
 @pytest.mark.req("JOB-ENQ-3")
@@ -142,7 +142,7 @@ def test_other_work_under_a_stored_key_is_a_conflict_that_names_the_difference(
 ) -> None:
     stored = queued(idempotency_key="k-1")
 
-    found = decide.duplicate(replace(WISH, idempotency_key="k-1", **change), stored)
+    found = decide.duplicate(replace(REQUEST, idempotency_key="k-1", **change), stored)
 
     assert isinstance(found, Refused)
     assert (found.status, found.code) == (409, "idempotency_key_conflict")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.campaigns import campaign_after
-from tests.jobs.playing import Play
+from tests.jobs.history_player import Play
 
 SEEDED, SEEDED_LONG = 200, 5000
 

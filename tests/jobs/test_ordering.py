@@ -18,8 +18,8 @@ HIGH, MEDIUM, LOW = 0, 1, 2
 
 
 def made(seq: int, run_at_sec: int, priority: int, object_id: str = "m") -> Job:
-    wish = Enqueue("memory", object_id, "verify", run_at_sec * SECOND, priority, 3, None, None, "default")
-    job = decide.new_job(wish, seq, 0)
+    request = Enqueue("memory", object_id, "verify", run_at_sec * SECOND, priority, 3, None, None, "default")
+    job = decide.new_job(request, seq, 0)
     assert isinstance(job, Job)
     return job
 
@@ -36,8 +36,8 @@ def due(draw: st.DrawFn) -> list[Job]:
 def test_jobs_are_ordered_by_time_then_priority_then_enqueue(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     midnight, before = clock.text(60), clock.text(59)
-    wishes = [("A", midnight, "low"), ("B", midnight, "high"), ("C", before, "low"), ("D", midnight, "high")]
-    for name, run_at, priority in wishes:
+    rows = [("A", midnight, "low"), ("B", midnight, "high"), ("C", before, "low"), ("D", midnight, "high")]
+    for name, run_at, priority in rows:
         scheduler.enqueue(object_type="memory", object_id=name, action="verify", run_at=run_at, priority=priority)
     clock.pass_by(120)
 

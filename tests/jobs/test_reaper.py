@@ -19,17 +19,17 @@ from tests.jobs.stores import Clock
 PATIENCE = 30.0
 
 
-class Told(Calls):
+class ReclaimSignal(Calls):
     """Signals when leases were reclaimed."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         super().__init__(SqliteStore(folder / "jobs.db"), Policy(), clock)
-        self.back = threading.Event()
+        self.reclaimed_leases = threading.Event()
 
-    def reclaim(self, *asked: object) -> int:
-        reclaimed = super().reclaim(*asked)  # type: ignore[arg-type]
+    def reclaim(self, *arguments: object) -> int:
+        reclaimed = super().reclaim(*arguments)  # type: ignore[arg-type]
         if reclaimed:
-            self.back.set()
+            self.reclaimed_leases.set()
         return reclaimed
 
 
@@ -44,13 +44,13 @@ def lost(scheduler: Scheduler, clock: Clock) -> str:
 @pytest.mark.req("JOB-V2-8", "JOB-FAIL-12")
 def test_an_expired_lease_is_reclaimed_without_a_pull(tmp_path: Path) -> None:
     clock = Clock()
-    calls = Told(tmp_path, clock)
+    calls = ReclaimSignal(tmp_path, clock)
     with Scheduler(calls) as scheduler:
         job_id = lost(scheduler, clock)
         reaper = Reaper(calls, look_sec=0.01)
         reaper.start()
 
-        assert calls.back.wait(PATIENCE)
+        assert calls.reclaimed_leases.wait(PATIENCE)
 
         reaper.close()
         assert (scheduler.show(job_id)["job"]["status"], scheduler.show(job_id)["job"]["attempt"]) == ("queued", 1)
@@ -58,25 +58,25 @@ def test_an_expired_lease_is_reclaimed_without_a_pull(tmp_path: Path) -> None:
 
 @pytest.mark.req("JOB-V2-8")
 def test_a_server_reclaims_expired_leases(tmp_path: Path) -> None:
-    with Scheduler(Told(tmp_path, Clock())) as scheduler:
-        kept_up = [type(part) for part in routes._upkeep(Configured(), to_log, scheduler.calls)]
+    with Scheduler(ReclaimSignal(tmp_path, Clock())) as scheduler:
+        services = [type(part) for part in routes._upkeep(Configured(), to_log, scheduler.calls)]
 
-    assert Reaper in kept_up
+    assert Reaper in services
 
 
 @pytest.mark.req("JOB-V2-8", "JOB-WRK-13")
 def test_a_worker_with_busy_handlers_reclaims_expired_leases_of_others(tmp_path: Path) -> None:
     clock = Clock()
-    calls = Told(tmp_path, clock)
-    came_back: list[bool] = []
+    calls = ReclaimSignal(tmp_path, clock)
+    signalled: list[bool] = []
 
     @handler("memory", "decay")
     def decay(context: Context) -> None:
         lost(scheduler, clock)
-        came_back.append(calls.back.wait(PATIENCE))
+        signalled.append(calls.reclaimed_leases.wait(PATIENCE))
 
     with Scheduler(calls) as scheduler:
         scheduler.enqueue(object_type="memory", object_id="own", action="decay")
         Worker(scheduler, Handlers([decay]), lease_sec=1000, actions=["decay"], max_jobs=1).run()
 
-    assert came_back == [True]
+    assert signalled == [True]

@@ -137,10 +137,10 @@ def test_invalid_times_are_rejected(given: object, code: str) -> None:
     ],
 )
 def test_times_are_formatted_in_utc_with_six_digits(given: str, micros: int) -> None:
-    found = enqueue(run_at=given)
+    result = enqueue(run_at=given)
 
-    assert isinstance(found, Enqueue)
-    assert found.run_at == micros
+    assert isinstance(result, Enqueue)
+    assert result.run_at == micros
 
 
 # Enqueue
@@ -149,9 +149,9 @@ def test_times_are_formatted_in_utc_with_six_digits(given: str, micros: int) -> 
 @pytest.mark.req("JOB-ENQ-6", "JOB-OBJ-9")
 @pytest.mark.parametrize("absent", [{}, {"run_at": None, "priority": None, "max_attempts": None}])
 def test_null_means_omitted_where_a_default_exists(absent: dict[str, None]) -> None:
-    found = enqueue(**absent)
+    result = enqueue(**absent)
 
-    assert found == Enqueue("cognition", "cg_123", "revalidate", None, 1, 3, None, None, "default")
+    assert result == Enqueue("cognition", "cg_123", "revalidate", None, 1, 3, None, None, "default")
 
 
 @pytest.mark.req("JOB-OBJ-4", "JOB-OBJ-5", "JOB-OBJ-9", "JOB-OBJ-12")
@@ -206,17 +206,17 @@ def test_invalid_fields_of_an_enqueue_are_rejected(field: str, given: object, co
     ],
 )
 def test_fields_of_an_enqueue_at_their_limits_are_accepted(field: str, given: object) -> None:
-    found = enqueue(**{field: given})
+    result = enqueue(**{field: given})
 
-    assert isinstance(found, Enqueue)
-    assert getattr(found, field) == given
+    assert isinstance(result, Enqueue)
+    assert getattr(result, field) == given
 
 
 @pytest.mark.req("JOB-ENQ-7")
 def test_all_faults_are_reported_at_once_as_specified() -> None:
-    found = enqueue(action="dream", run_at="2026-02-21T00:00:00")
-    assert isinstance(found, Faults)
-    refused = found.refusal()
+    result = enqueue(action="dream", run_at="2026-02-21T00:00:00")
+    assert isinstance(result, Faults)
+    refused = result.refusal()
 
     assert (refused.status, refused.code, refused.message) == (422, "validation_failed", "2 fields are invalid")
     assert refused.details == {
@@ -233,9 +233,9 @@ def test_all_faults_are_reported_at_once_as_specified() -> None:
 
 @pytest.mark.req("JOB-ENQ-7")
 def test_a_single_fault_gives_its_code_to_the_rejection() -> None:
-    found = enqueue(run_at="2026-02-21T00:00:00")
-    assert isinstance(found, Faults)
-    refused = found.refusal()
+    result = enqueue(run_at="2026-02-21T00:00:00")
+    assert isinstance(result, Faults)
+    refused = result.refusal()
 
     assert isinstance(refused, Refused)
     assert (refused.status, refused.code) == (422, "naive_timestamp")
@@ -256,9 +256,9 @@ def test_added_words_of_the_vocabulary_are_accepted_and_listed() -> None:
     policy = Policy(vocabulary=Vocabulary(object_types=("memory", "photo"), actions=("verify", "develop")))
 
     assert isinstance(read_enqueue({**JOB, "object_type": "photo", "action": "develop"}, policy), Enqueue)
-    found = read_enqueue({**JOB, "object_type": "photo"}, policy)
-    assert isinstance(found, Faults)
-    assert found.found == [{"field": "action", "code": "invalid_enum", "allowed": ["verify", "develop"]}]
+    result = read_enqueue({**JOB, "object_type": "photo"}, policy)
+    assert isinstance(result, Faults)
+    assert result.found == [{"field": "action", "code": "invalid_enum", "allowed": ["verify", "develop"]}]
 
 
 # Pull
@@ -275,10 +275,10 @@ def test_limits_out_of_range_are_rejected(limit: object) -> None:
     ("given", "limit"), [({}, 100), ({"limit": None}, 100), ({"limit": 1}, 1), ({"limit": 1000}, 1000)]
 )
 def test_the_limit_of_a_pull_follows_the_policy(given: dict[str, Any], limit: int) -> None:
-    found = pull(**given)
+    result = pull(**given)
 
-    assert isinstance(found, Pull)
-    assert found.limit == limit
+    assert isinstance(result, Pull)
+    assert result.limit == limit
 
 
 @pytest.mark.req("JOB-PULL-5")

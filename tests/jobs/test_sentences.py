@@ -21,7 +21,7 @@ from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import decode
 from pendula.kernel.time import format_utc
 from tests.campaigns import campaign_after
-from tests.jobs.governance import lives
+from tests.jobs.governance import object_histories
 from tests.jobs.stores import Clock
 
 DAY = 86_400
@@ -162,7 +162,7 @@ class Life:
 ANN = Actor("user", "ann")
 
 
-def lived(folder: Path, seed: int) -> tuple[list[Any], list[tuple[Any, ...]]]:
+def played(folder: Path, seed: int) -> tuple[list[Any], list[tuple[Any, ...]]]:
     """The answers of a history, and every row it stored."""
     folder.mkdir()
     life = Life(folder, seed)
@@ -178,8 +178,8 @@ def governed(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> list[t
     folder.mkdir()
     tokens = count()
     monkeypatch.setattr(calls, "token_hex", lambda _: str(next(tokens)))
-    lives.lived(seed, folder, STEPS)
-    return rows(folder / "lives.db")
+    object_histories.play_history(seed, folder, STEPS)
+    return rows(folder / "histories.db")
 
 
 def rows(path: Path) -> list[tuple[Any, ...]]:
@@ -238,9 +238,9 @@ def _only(code: str) -> Callable[[Any], str]:
 
 @pytest.mark.parametrize("seed", campaign_after(2, SEEDS))
 def test_stored_data_does_not_depend_on_sentences(tmp_path: Path, seed: int, request: pytest.FixtureRequest) -> None:
-    answers, stored = lived(tmp_path / "with", seed)
+    answers, stored = played(tmp_path / "with", seed)
     request.getfixturevalue("without_sentences")
-    bare_answers, bare = lived(tmp_path / "without", seed)
+    bare_answers, bare = played(tmp_path / "without", seed)
 
     assert bare == stored
     assert answers != bare_answers, "the sentences were not replaced"
@@ -258,7 +258,7 @@ def test_stored_data_of_governance_does_not_depend_on_sentences(
 
 @pytest.mark.parametrize("seed", campaign_after(3, SEEDS))
 def test_no_stored_text_is_a_sentence(tmp_path: Path, seed: int) -> None:
-    _, stored = lived(tmp_path / "life", seed)
+    _, stored = played(tmp_path / "life", seed)
 
     found = {
         (table, name, text)
@@ -278,7 +278,7 @@ def _without_data(text: str) -> str:
 
 
 def test_the_histories_cover_most_reasons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stored = [row for seed in SEEDS for row in lived(tmp_path / f"{seed}", seed)[1]]
+    stored = [row for seed in SEEDS for row in played(tmp_path / f"{seed}", seed)[1]]
     stored += [row for seed in GOVERNED_SEEDS for row in governed(tmp_path / f"governed-{seed}", seed, monkeypatch)]
     seen = {code for _, _, value in stored for code in codes(value)}
 

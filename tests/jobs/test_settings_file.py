@@ -53,9 +53,9 @@ def configured(**members: Any) -> Configured:
 
 
 def refused(**members: Any) -> list[tuple[str, str]]:
-    with pytest.raises(DocumentRefused) as told:
+    with pytest.raises(DocumentRefused) as raised:
         configured(**members)
-    return [(fault.path, fault.code) for fault in told.value.faults]
+    return [(fault.path, fault.code) for fault in raised.value.faults]
 
 
 def test_an_empty_file_gives_the_defaults() -> None:
@@ -214,12 +214,12 @@ def test_added_words_appear_in_rejections_of_the_scheduler(tmp_path: Path) -> No
     scheduler, _ = opened(tmp_path, found.policy)
 
     stored = scheduler.enqueue(object_type="invoice", object_id="i_1", action="re-index")
-    with pytest.raises(JobRefused) as told:
+    with pytest.raises(JobRefused) as raised:
         scheduler.enqueue(object_type="invoise", object_id="i_1", action="re-index")
     scheduler.close()
 
     assert stored["job"]["object_type"] == "invoice"
-    assert told.value.fields[0]["allowed"] == ["memory", "experience", "cognition", "invoice"]
+    assert raised.value.fields[0]["allowed"] == ["memory", "experience", "cognition", "invoice"]
 
 
 WRONG_TOML = """lease_sec = 0
@@ -270,23 +270,23 @@ def test_all_faults_of_a_toml_file_are_reported_with_their_lines(tmp_path: Path)
     file = tmp_path / "settings.toml"
     file.write_text(WRONG_TOML)
 
-    with pytest.raises(DocumentRefused) as told:
+    with pytest.raises(DocumentRefused) as raised:
         load(file)
 
-    assert [(fault.line, fault.path, fault.code) for fault in told.value.faults] == WRONG
-    assert f"{file}:1:1: $.lease_sec: 0 is out of range; allowed: from 1 to 43200" in told.value.render()
-    assert "did you mean lease_sec?" in told.value.render()
-    assert "did you mean verify?" in told.value.render()
+    assert [(fault.line, fault.path, fault.code) for fault in raised.value.faults] == WRONG
+    assert f"{file}:1:1: $.lease_sec: 0 is out of range; allowed: from 1 to 43200" in raised.value.render()
+    assert "did you mean lease_sec?" in raised.value.render()
+    assert "did you mean verify?" in raised.value.render()
 
 
 def test_all_faults_of_a_yaml_file_are_reported_with_their_lines(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text("lease_sec: 0\nrecurring:\n  - name: A\n    cron: '* *'\nalerts: loud\n")
 
-    with pytest.raises(DocumentRefused) as told:
+    with pytest.raises(DocumentRefused) as raised:
         load(file)
 
-    assert [(fault.line, fault.path) for fault in told.value.faults] == [
+    assert [(fault.line, fault.path) for fault in raised.value.faults] == [
         (1, "$.lease_sec"),
         (3, "$.recurring[0].action"),
         (3, "$.recurring[0].object_id"),
@@ -315,19 +315,19 @@ def test_invalid_toml_is_reported_with_its_place(text: str, line: int, column: i
     file = tmp_path / "settings.toml"
     file.write_bytes(text.encode("latin-1"))
 
-    with pytest.raises(DocumentRefused) as told:
+    with pytest.raises(DocumentRefused) as raised:
         load(file)
 
-    [fault] = told.value.faults
+    [fault] = raised.value.faults
     assert (fault.line, fault.column, fault.code) == (line, column, code)
 
 
 @pytest.mark.parametrize(("name", "code"), [("none.toml", "document_unreadable"), ("none.ini", "unknown_format")])
 def test_an_unreadable_file_is_one_fault(name: str, code: str, tmp_path: Path) -> None:
-    with pytest.raises(DocumentRefused) as told:
+    with pytest.raises(DocumentRefused) as raised:
         load(tmp_path / name)
 
-    assert [fault.code for fault in told.value.faults] == [code]
+    assert [fault.code for fault in raised.value.faults] == [code]
 
 
 def test_a_toml_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
@@ -400,7 +400,7 @@ HOUSE: dict[str, Any] = {
         {"from": "lived_in", "action": "decay", "finding": "faded", "to": "ruin"},
     ],
     "follow": {"planned": {"action": "verify", "after": "P1D"}, "lived_in": {"action": "decay", "after": "P2W"}},
-    "never": [{"from": "ruin", "to": "lived_in", "because": "nobody moves back into a ruin"}],
+    "never": [{"from": "ruin", "to": "lived_in", "because": "a ruin is never lived in again"}],
     "stale": ["ruin"],
     "needs": {"lived_in": ["falsify_if|expires_at"]},
 }
@@ -456,10 +456,10 @@ def test_the_number_of_states_of_a_machine_is_limited() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [("[machines]\nmemory = 'nowhere.yaml'\n", "nowhere.yaml"), ("[machines]\nmemory = 'bad.yaml'\n", "first")],
 )
-def test_an_unusable_machine_file_is_reported_where_it_is_named(tmp_path: Path, text: str, told: str) -> None:
+def test_an_unusable_machine_file_is_reported_where_it_is_named(tmp_path: Path, text: str, expected: str) -> None:
     (tmp_path / "bad.yaml").write_text("trust: {}\n")
     (tmp_path / "jobs.toml").write_text(text)
 
@@ -467,7 +467,7 @@ def test_an_unusable_machine_file_is_reported_where_it_is_named(tmp_path: Path, 
         load(tmp_path / "jobs.toml")
 
     assert {fault.path for fault in refused.value.faults} == {"$.machines.memory"}
-    assert any(told in fault.message for fault in refused.value.faults)
+    assert any(expected in fault.message for fault in refused.value.faults)
 
 
 def test_every_fault_of_a_machine_file_is_reported_separately(tmp_path: Path) -> None:

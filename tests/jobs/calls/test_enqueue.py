@@ -45,6 +45,6 @@ def test_an_atomic_batch_names_the_entry_that_failed(tmp_path: Path) -> None:
     with pytest.raises(JobRefused) as refused:
         scheduler.enqueue_batch([JOB, {**JOB, "priority": "urgent"}], atomic=True)
 
-    said = "nothing was stored; entry 1: priority must be one of high, medium, low"
-    assert str(refused.value) == said
+    expected = "nothing was stored; entry 1: priority must be one of high, medium, low"
+    assert str(refused.value) == expected
     scheduler.close()

@@ -144,8 +144,8 @@ def test_every_view_of_a_job_shows_the_outcome_of_its_ack(tmp_path: Path, outcom
     answer = scheduler.ack(job_id, result="succeeded", outcome=outcome)
 
     [listed] = scheduler.list(status="succeeded")["jobs"]
-    told = scheduler.history(job_id)["events"][-1]["after"]
-    places = (answer["job"], scheduler.show(job_id)["job"], listed, told)
+    audited = scheduler.history(job_id)["events"][-1]["after"]
+    places = (answer["job"], scheduler.show(job_id)["job"], listed, audited)
     assert [place["outcome"] for place in places] == [outcome] * 4
     scheduler.close()
 

@@ -13,7 +13,7 @@ from pendula.jobs.plans import PLANS_MOST, Recurring
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
-from tests.jobs.faces import Standing
+from tests.jobs.interfaces import ManualClock
 
 NIGHTLY: dict[str, Any] = {
     "cron": "30 2 * * *",
@@ -26,12 +26,12 @@ ANN = Caller(Actor("user", "ann"))
 
 
 @pytest.fixture
-def clock() -> Standing:
-    return Standing()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def scheduler(tmp_path: Path, clock: Standing) -> Iterator[Scheduler]:
+def scheduler(tmp_path: Path, clock: ManualClock) -> Iterator[Scheduler]:
     with Scheduler(Calls(SqliteStore(tmp_path / "jobs.db"), Policy(), clock), ANN) as opened:
         yield opened
 
@@ -104,7 +104,7 @@ def test_repeated_pauses_always_end_with_one_occurrence(scheduler: Scheduler) ->
     assert len(scheduler.list()["jobs"]) == 4
 
 
-def test_a_started_occurrence_is_not_withdrawn(scheduler: Scheduler, clock: Standing) -> None:
+def test_a_started_occurrence_is_not_withdrawn(scheduler: Scheduler, clock: ManualClock) -> None:
     scheduler.put_plan("nightly", **NIGHTLY)
     clock.pass_by(86_400)
     [job] = scheduler.pull(worker_id="w")["jobs"]
@@ -115,7 +115,7 @@ def test_a_started_occurrence_is_not_withdrawn(scheduler: Scheduler, clock: Stan
     assert scheduler.show(job["job_id"])["job"]["status"] == "queued"
 
 
-def test_a_process_that_read_the_plan_before_its_pause_stores_nothing(scheduler: Scheduler, clock: Standing) -> None:
+def test_a_process_that_read_the_plan_before_its_pause_stores_nothing(scheduler: Scheduler, clock: ManualClock) -> None:
     scheduler.put_plan("nightly", **NIGHTLY)
     clock.pass_by(86_400)
     scheduler.pause_plan("nightly")
@@ -141,7 +141,7 @@ def test_run_now_enqueues_one_extra_job_even_while_paused(scheduler: Scheduler) 
     assert job["job_id"] == first["job"]["job_id"] == again["job"]["job_id"]
 
 
-def test_run_now_enqueues_another_job_once_the_last_one_was_pulled(scheduler: Scheduler, clock: Standing) -> None:
+def test_run_now_enqueues_another_job_once_the_last_one_was_pulled(scheduler: Scheduler, clock: ManualClock) -> None:
     scheduler.put_plan("nightly", **NIGHTLY)
     first = scheduler.run_now("nightly")["job"]["job_id"]
     scheduler.pull(worker_id="w")
@@ -182,18 +182,18 @@ def test_the_trail_names_the_user_and_the_reason(scheduler: Scheduler) -> None:
     scheduler.resume_plan("nightly")
     scheduler.remove_plan("nightly")
 
-    told = [
+    recorded = [
         (event["actor"]["id"], event["reason"], event["object_id"])
         for event in scheduler.audit(event_type="policy_override")["events"]
     ]
     reasons = ["put", "moving house", "resumed", "removed"]
-    assert told == [("ann", reason, "plan:nightly") for reason in reasons]
+    assert recorded == [("ann", reason, "plan:nightly") for reason in reasons]
     assert check(scheduler.calls.store) == []
 
 
 @pytest.mark.parametrize("call", ["pause_plan", "resume_plan", "run_now", "remove_plan"])
 def test_an_unknown_plan_is_not_found(scheduler: Scheduler, call: str) -> None:
-    assert refused(getattr(scheduler, call), "nobody") == (404, "plan_not_found")
+    assert refused(getattr(scheduler, call), "unknown") == (404, "plan_not_found")
 
 
 def test_every_fault_of_a_plan_is_reported(scheduler: Scheduler) -> None:
@@ -221,27 +221,29 @@ def test_the_number_of_plans_is_limited(scheduler: Scheduler) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "expected"),
     [
         ({"cron": "0 4 * *"}, "cron: '0 4 * *' is not a cron expression: five fields are needed"),
         ({"cron": "61 * * * *"}, "cron: '61' cannot be the minute of a cron expression; allowed: 0-59, with lists, "),
         ({"zone": "Europe/Berln"}, "zone: unknown time zone 'Europe/Berln'; "),
     ],
 )
-def test_faults_of_a_plan_are_explained_in_a_sentence(scheduler: Scheduler, wrong: dict[str, str], said: str) -> None:
+def test_faults_of_a_plan_are_explained_in_a_sentence(
+    scheduler: Scheduler, wrong: dict[str, str], expected: str
+) -> None:
     with pytest.raises(JobRefused) as caught:
         scheduler.put_plan("nightly", **{**NIGHTLY, **wrong})
 
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(expected)
 
 
 @pytest.mark.req("JOB-USE-1", "JOB-USE-7")
 def test_every_job_of_a_plan_has_its_payload_and_the_trail_has_the_digest(scheduler: Scheduler) -> None:
     plan = scheduler.put_plan("nightly", **NIGHTLY, payload={"by": 2})["plan"]
-    asked = scheduler.run_now("nightly")["job"]
+    job = scheduler.run_now("nightly")["job"]
 
     [event] = scheduler.audit(event_type="policy_override")["events"]
-    assert plan["payload"] == asked["payload"] == {"by": 2}
+    assert plan["payload"] == job["payload"] == {"by": 2}
     assert scheduler.show(plan["job_id"])["job"]["payload"] == {"by": 2}
     assert ("payload" in event["after"], len(event["after"]["payload_sha256"])) == (False, 64)
 

@@ -12,19 +12,19 @@ from pendula.jobs.model import JobRefused, Policy, PullOrder
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import WorkerRow
 from pendula.jobs.store.sqlite import SqliteStore
-from tests.jobs.faces import Standing
+from tests.jobs.interfaces import ManualClock
 
 MEMORY: dict[str, Any] = {"object_type": "memory", "object_id": "mem_1", "action": "decay"}
 Open = Callable[[Policy], Scheduler]
 
 
 @pytest.fixture
-def clock() -> Standing:
-    return Standing()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def opened(tmp_path: Path, clock: Standing) -> Iterator[Open]:
+def opened(tmp_path: Path, clock: ManualClock) -> Iterator[Open]:
     made: list[Scheduler] = []
 
     def open_(policy: Policy) -> Scheduler:
@@ -41,7 +41,7 @@ def scheduler(opened: Open) -> Scheduler:
     return opened(Policy())
 
 
-def lives(scheduler: Scheduler, clock: Standing, *works: tuple[str, str], name: str = "w9", **more: Any) -> None:
+def lives(scheduler: Scheduler, clock: ManualClock, *works: tuple[str, str], name: str = "w9", **more: Any) -> None:
     """A worker with a heartbeat of now."""
     scheduler.calls.record_heartbeats([WorkerRow(name, clock.now, clock.now, None, 0, works=works, **more)])
 
@@ -51,17 +51,17 @@ def enqueued(scheduler: Scheduler, **members: Any) -> str:
     return job_id
 
 
-def told(scheduler: Scheduler, job_id: str) -> tuple[str, str]:
+def why_of(scheduler: Scheduler, job_id: str) -> tuple[str, str]:
     reply = scheduler.why(job_id)
     assert reply["reason"] in REASONS
     return reply["reason"], reply["sentence"].removeprefix(f"{job_id} ")
 
 
 @pytest.mark.req("JOB-USE-8")
-def test_a_job_waits_for_its_time(scheduler: Scheduler, clock: Standing) -> None:
+def test_a_job_waits_for_its_time(scheduler: Scheduler, clock: ManualClock) -> None:
     job_id = enqueued(scheduler, run_at=clock.text(7200))
 
-    assert told(scheduler, job_id) == ("waits_for_time", "waits for its time, 2026-02-20T14:00:00Z (in 2 h).")
+    assert why_of(scheduler, job_id) == ("waits_for_time", "waits for its time, 2026-02-20T14:00:00Z (in 2 h).")
 
 
 @pytest.mark.req("JOB-USE-8")
@@ -70,29 +70,29 @@ def test_a_job_waits_for_its_next_retry(scheduler: Scheduler) -> None:
     scheduler.pull(worker_id="w")
     scheduler.fail(job_id, error="no evidence\nat line 7", retry_delay_sec=45)
 
-    assert told(scheduler, job_id) == (
+    assert why_of(scheduler, job_id) == (
         "waits_for_retry",
         "waits for its next try at 2026-02-20T12:00:45Z (in 45 s), after 1 of 3 attempts: no evidence.",
     )
 
 
 @pytest.mark.req("JOB-USE-8")
-def test_a_job_waits_for_its_turn(scheduler: Scheduler, clock: Standing) -> None:
+def test_a_job_waits_for_its_turn(scheduler: Scheduler, clock: ManualClock) -> None:
     lives(scheduler, clock)
     first, second, third = (enqueued(scheduler, object_id=f"mem_{number}") for number in range(3))
 
     assert (
-        told(scheduler, first)[1] == "has been due since 2026-02-20T12:00:00Z and waits for its turn: it is the next."
+        why_of(scheduler, first)[1] == "has been due since 2026-02-20T12:00:00Z and waits for its turn: it is the next."
     )
-    assert told(scheduler, second)[1].endswith("1 goes before it.")
-    assert told(scheduler, third) == (
+    assert why_of(scheduler, second)[1].endswith("1 goes before it.")
+    assert why_of(scheduler, third) == (
         "waits_for_turn",
         "has been due since 2026-02-20T12:00:00Z and waits for its turn: 2 go before it.",
     )
 
 
 @pytest.mark.req("JOB-USE-8")
-def test_the_turn_follows_the_order_of_the_settings(opened: Open, clock: Standing) -> None:
+def test_the_turn_follows_the_order_of_the_settings(opened: Open, clock: ManualClock) -> None:
     weighted = opened(Policy(pull_order=PullOrder.WEIGHTED))
     lives(weighted, clock)
     low = enqueued(weighted, object_id="low", priority="low")
@@ -106,13 +106,13 @@ def test_the_turn_follows_the_order_of_the_settings(opened: Open, clock: Standin
 
 
 @pytest.mark.req("JOB-USE-8")
-def test_a_job_waits_for_a_worker_that_handles_it(scheduler: Scheduler, clock: Standing) -> None:
+def test_a_job_waits_for_a_worker_that_handles_it(scheduler: Scheduler, clock: ManualClock) -> None:
     job_id = enqueued(scheduler, queue="slow")
-    none = told(scheduler, job_id)
+    none = why_of(scheduler, job_id)
     lives(scheduler, clock, ("memory", "verify"))
-    others = told(scheduler, job_id)
+    others = why_of(scheduler, job_id)
     lives(scheduler, clock, ("memory", "decay"), queues=("fast",))
-    elsewhere = told(scheduler, job_id)
+    elsewhere = why_of(scheduler, job_id)
     lives(scheduler, clock, ("memory", "decay"), queues=("fast", "slow"))
 
     due = "has been due since 2026-02-20T12:00:00Z and waits for a worker"
@@ -121,45 +121,45 @@ def test_a_job_waits_for_a_worker_that_handles_it(scheduler: Scheduler, clock: S
         f"{due}: the only worker with a recent heartbeat does not handle decay of memory in the queue slow."
     )
     assert elsewhere[0] == "waits_for_worker"
-    assert told(scheduler, job_id)[0] == "waits_for_turn"
+    assert why_of(scheduler, job_id)[0] == "waits_for_turn"
 
 
 @pytest.mark.req("JOB-USE-8")
-def test_a_worker_without_recent_heartbeats_is_not_counted(scheduler: Scheduler, clock: Standing) -> None:
+def test_a_worker_without_recent_heartbeats_is_not_counted(scheduler: Scheduler, clock: ManualClock) -> None:
     job_id = enqueued(scheduler)
     lives(scheduler, clock)
     clock.pass_by(91)
 
-    assert told(scheduler, job_id)[0] == "waits_for_worker"
+    assert why_of(scheduler, job_id)[0] == "waits_for_worker"
 
 
 @pytest.mark.req("JOB-USE-8")
-def test_a_job_waits_for_its_object(opened: Open, clock: Standing) -> None:
+def test_a_job_waits_for_its_object(opened: Open, clock: ManualClock) -> None:
     one_each = opened(Policy(one_running_per_object=True))
     lives(one_each, clock)
     first, second = enqueued(one_each), enqueued(one_each, action="verify")
     one_each.pull(worker_id="w", limit=1)
 
-    assert told(one_each, second) == (
+    assert why_of(one_each, second) == (
         "waits_for_object",
         f"waits for its object: {first} runs on memory mem_1 at w.",
     )
 
 
 @pytest.mark.req("JOB-USE-8")
-def test_a_running_job_shows_its_worker_and_lease_end(scheduler: Scheduler, clock: Standing) -> None:
+def test_a_running_job_shows_its_worker_and_lease_end(scheduler: Scheduler, clock: ManualClock) -> None:
     job_id = enqueued(scheduler)
     [job] = scheduler.pull(worker_id="w", lease_sec=30)["jobs"]
     clock.pass_by(10)
     scheduler.renew(job_id, worker_id="w", lease_token=job["lease_token"], lease_sec=30)
-    holds = told(scheduler, job_id)
+    holds = why_of(scheduler, job_id)
     clock.pass_by(31)
 
     assert holds == (
         "runs",
         "has been running at w since 2026-02-20T12:00:00Z; its lease holds until 2026-02-20T12:00:40Z.",
     )
-    assert told(scheduler, job_id)[0] == "lease_over"
+    assert why_of(scheduler, job_id)[0] == "lease_over"
 
 
 @pytest.mark.req("JOB-USE-8")
@@ -172,7 +172,7 @@ def test_an_ended_job_shows_how_it_ended(scheduler: Scheduler) -> None:
     scheduler.fail(dead, error="again no luck")
 
     at = "2026-02-20T12:00:00Z"
-    assert [told(scheduler, job_id) for job_id in (good, bad, dead, off)] == [
+    assert [why_of(scheduler, job_id) for job_id in (good, bad, dead, off)] == [
         ("ended", f"succeeded at {at} with outcome kept."),
         ("ended", f"failed at {at} and is not tried again: never."),
         ("ended", f"has been a dead letter since {at}, after 1 of 1 attempts: again no luck."),
@@ -188,13 +188,13 @@ def test_an_unknown_job_has_no_reason(scheduler: Scheduler) -> None:
 
 
 @pytest.mark.req("JOB-USE-2", "JOB-USE-8")
-def test_a_job_not_pulled_for_long_waits_for_a_worker_that_handles_it(opened: Open, clock: Standing) -> None:
+def test_a_job_not_pulled_for_long_waits_for_a_worker_that_handles_it(opened: Open, clock: ManualClock) -> None:
     scheduler = opened(Policy(unhandled_alert_sec=60))
     job_id = enqueued(scheduler)
     clock.pass_by(61)
     lives(scheduler, clock, ("memory", "verify"))
 
-    assert told(scheduler, job_id) == (
+    assert why_of(scheduler, job_id) == (
         "waits_for_worker",
         (
             "has been due since 2026-02-20T12:00:00Z and waits for a worker that handles it: the only worker with a "
@@ -212,7 +212,7 @@ def test_a_running_job_shows_its_progress_and_its_cancel_request(scheduler: Sche
     scheduler.renew(job_id, worker_id="w", lease_token=job["lease_token"], progress=0.4, progress_note="page 4")
     scheduler.cancel(job_id, reason="wrong file")
 
-    reason, sentence = told(scheduler, job_id)
+    reason, sentence = why_of(scheduler, job_id)
     assert (reason, sentence.split("; ")[2:]) == (
         "runs",
         ["40 % of it is done (page 4)", "it was asked to stop at 2026-02-20T12:00:00Z."],
@@ -229,15 +229,17 @@ def test_a_job_cancelled_while_running_names_the_user_and_the_reason(scheduler: 
     scheduler.fail(job_id, error="cancelled: after page 4", cancelled=True, lease_token=job["lease_token"])
 
     at = "2026-02-20T12:00:00Z"
-    assert told(scheduler, job_id) == (
+    assert why_of(scheduler, job_id) == (
         "ended",
         f"was cancelled at {at}: after page 4; local asked for it at {at}: wrong file.",
     )
 
 
-def test_workers_that_do_not_handle_a_job_are_counted(scheduler: Scheduler, clock: Standing) -> None:
+def test_workers_that_do_not_handle_a_job_are_counted(scheduler: Scheduler, clock: ManualClock) -> None:
     job_id = enqueued(scheduler)
     for name in ("day-1", "day-2"):
         lives(scheduler, clock, ("memory", "verify"), name=name)
 
-    assert told(scheduler, job_id)[1].endswith("none of the 2 workers with a recent heartbeat handles decay of memory.")
+    assert why_of(scheduler, job_id)[1].endswith(
+        "none of the 2 workers with a recent heartbeat handles decay of memory."
+    )

@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from pendula.jobs import JobRefused
-from tests.jobs.faces import Face
-from tests.jobs.governance.living import WHOLE, proof
+from tests.jobs.governance.verifier_rig import WHOLE, proof
+from tests.jobs.interfaces import Interface
 
 WORDS = {
     "persona_conflict_gate": ("pass", "pass", "override", "block"),
@@ -50,23 +50,23 @@ class Moved(Struct, frozen=True):
 class Histories:
     """Many histories on one store; each call goes through a random one of `faces`."""
 
-    def __init__(self, seed: int, faces: Sequence[Face]) -> None:
-        self.random, self._faces = Random(seed), faces
+    def __init__(self, seed: int, interfaces: Sequence[Interface]) -> None:
+        self.random, self._interfaces = Random(seed), interfaces
         self._gates: dict[tuple[str, str], str] = {}
         self.moved: list[Moved] = []
         self._seed, self._made, self._keys = seed, 0, 0
 
-    def live(self) -> None:
+    def play(self) -> None:
         """One object, from its creation until it has changed or a few rounds are over."""
-        kind, members, sayings = self.random.choice(BEGINNINGS)
+        kind, members, findings = self.random.choice(BEGINNINGS)
         name, self._made = f"{self._seed}-{self._made}", self._made + 1
         place = self._call("create", kind, name, **{"evidence_refs": ["ev_1"], **members})["object"]["status"]
         for _ in range(self.random.randrange(1, 4)):
-            self._turn(kind, name)
-            now = self._round(kind, name, place, *self.random.choice(sayings))
+            self._turn_gates(kind, name)
+            now = self._round(kind, name, place, *self.random.choice(findings))
             if now != place:
                 return
-        self._turn(kind, name)
+        self._turn_gates(kind, name)
 
     # One round: a job or a decision of a person, with gate changes between all steps
 
@@ -75,13 +75,13 @@ class Histories:
             return self._by_hand(kind, name, place, action, finding)
         self._keys += 1
         key = f"{name} {self._keys}"
-        self._face.enqueue(object_type=kind, object_id=name, action=action, idempotency_key=key)
-        self._turn(kind, name)
+        self._interface.enqueue(object_type=kind, object_id=name, action=action, idempotency_key=key)
+        self._turn_gates(kind, name)
         job = self._pulled(name)
         if job is None:
             return place
         for step in self._steps():
-            self._turn(kind, name)
+            self._turn_gates(kind, name)
             ended = self._step(step, job, finding)
             if ended is None:
                 return place
@@ -97,18 +97,18 @@ class Histories:
         yield "finish"
 
     def _step(self, step: str, job: dict[str, Any], finding: str) -> dict[str, Any] | None:
-        told = {"finding": finding, "reason": "looked into", "evidence_refs": ["ev_2"]} if step == "finish" else {}
+        members = {"finding": finding, "reason": "looked into", "evidence_refs": ["ev_2"]} if step == "finish" else {}
         try:
-            return dict(getattr(self._face.objects, step)(job["job_id"], **told, **proof(job)))
+            return dict(getattr(self._interface.objects, step)(job["job_id"], **members, **proof(job)))
         except JobRefused as refused:
             if refused.code not in REFUSALS:
                 raise
             return None
 
     def _by_hand(self, kind: str, name: str, place: str, action: str, finding: str) -> str:
-        told = {"reason": "seen", "evidence_refs": ["ev_3"]}
+        members = {"reason": "seen", "evidence_refs": ["ev_3"]}
         try:
-            decided = self._call("decide", kind, name, action, finding, **told)
+            decided = self._call("decide", kind, name, action, finding, **members)
         except JobRefused as refused:
             if refused.code not in REFUSALS:
                 raise
@@ -117,15 +117,15 @@ class Histories:
 
     def _pulled(self, name: str) -> dict[str, Any] | None:
         """The job of this object; jobs of others are released."""
-        for job in self._face.pull(worker_id="w", limit=10)["jobs"]:
+        for job in self._interface.pull(worker_id="w", limit=10)["jobs"]:
             if job["object_id"] == name:
                 return dict(job)
-            self._face.release(job["job_id"], **proof(job))
+            self._interface.release(job["job_id"], **proof(job))
         return None
 
     # Gates
 
-    def _turn(self, kind: str, name: str) -> None:
+    def _turn_gates(self, kind: str, name: str) -> None:
         """Sometimes change the verdict of a gate, for every object or for this one."""
         for _ in range(self.random.choice((0, 0, 1, 1, 2))):
             gate = self.random.choice(list(WORDS))
@@ -141,18 +141,18 @@ class Histories:
     def _judged(self, kind: str, name: str, place: str, shown: dict[str, Any], *, by_hand: bool = False) -> str:
         if shown["status"] != place:
             scopes = ("*", f"{kind}:{name}")
-            said = {f"{gate} {scope}": self._gates.get((gate, scope)) for gate in WORDS for scope in scopes}
-            self.moved.append(Moved(f"{kind}:{name}", place, shown["status"], said, by_hand))
+            verdicts = {f"{gate} {scope}": self._gates.get((gate, scope)) for gate in WORDS for scope in scopes}
+            self.moved.append(Moved(f"{kind}:{name}", place, shown["status"], verdicts, by_hand))
         return str(shown["status"])
 
     # Calls
 
     @property
-    def _face(self) -> Face:
-        return self.random.choice(self._faces)
+    def _interface(self) -> Interface:
+        return self.random.choice(self._interfaces)
 
     def _call(self, call: str, *arguments: Any, **members: Any) -> dict[str, Any]:
-        return dict(getattr(self._face.objects.as_user("mia"), call)(*arguments, **members))
+        return dict(getattr(self._interface.objects.as_user("mia"), call)(*arguments, **members))
 
 
 def wrong(moved: Moved) -> str | None:

@@ -18,7 +18,7 @@ from tests.jobs.governance.model_tables import (
     ROWS,
     STALE,
     VERIFYING,
-    Thing,
+    ObjectState,
     is_unsure,
     joined,
 )
@@ -55,7 +55,7 @@ class Job:
     lease_end: int = 0
     worker: str | None = None
     ended: tuple[Token, str] | None = None
-    wished: bool = False
+    cancel_requested: bool = False
     deferrals: int = 0
     begun: int = 0
     begun_version: int = 0
@@ -70,8 +70,8 @@ class Calls(Model):
     # The queue
 
     def enqueue(self, kind: str, name: str, action: str, run_at: int) -> None:
-        thing = self.things.get((kind, name))
-        if self.keys.get((name, action, run_at)) is None and action in VERIFYING and thing and thing["closed"]:
+        obj = self.objects.get((kind, name))
+        if self.keys.get((name, action, run_at)) is None and action in VERIFYING and obj and obj["closed"]:
             raise Barred("ontic_verification_closed")
         self._stored(kind, name, action, run_at, (name, action, run_at))
 
@@ -85,7 +85,7 @@ class Calls(Model):
         return job
 
     def _job_event(self, job: Job) -> None:
-        self.told.append(("scheduler_job", job.name))
+        self.log.append(("scheduler_job", job.name))
 
     def pull(self, worker: str, limit: int) -> list[Token]:
         for job in self.jobs:
@@ -112,13 +112,13 @@ class Calls(Model):
         busy = {
             (job.kind, job.id)
             for job in self.jobs
-            if job.status == "running" and job.action in VERIFYING and (job.kind, job.id) in self.things
+            if job.status == "running" and job.action in VERIFYING and (job.kind, job.id) in self.objects
         }
         due = [job for job in self.jobs if job.status == "queued" and job.run_at <= self.now]
         chosen: list[Job] = []
         for job in sorted(due, key=lambda job: (job.run_at, job.priority, job.name)):
             key = (job.kind, job.id)
-            verifies = job.action in VERIFYING and key in self.things
+            verifies = job.action in VERIFYING and key in self.objects
             if len(chosen) == limit or (verifies and key in busy):
                 continue
             if verifies:
@@ -128,26 +128,26 @@ class Calls(Model):
 
     def _let_out(self, job: Job) -> bool:
         """GATE-1a."""
-        thing = self.things.get((job.kind, job.id))
-        if thing is None:
+        obj = self.objects.get((job.kind, job.id))
+        if obj is None:
             return True
-        before = dict(thing)
-        ending = self.enter(thing, job.action, job.deferrals)
+        before = dict(obj)
+        ending = self.enter(obj, job.action, job.deferrals)
         if ending is not None and ending.outcome != "noop":
-            is_told = ending.trace is not None and not (ending.thing is not None and ending.how == "ack")
-            self.end(job, thing, ending)
+            is_told = ending.trace is not None and not (ending.obj is not None and ending.how == "ack")
+            self.end(job, obj, ending)
             if not is_told:
-                self._event("decision_gate", thing, self._resting(thing, (), job))
+                self._event("decision_gate", obj, self._resting(obj, (), job))
             return False
-        if ending is None and thing != before:
-            self._event("investigation", thing, self._resting(thing, (), job))
-        job.begun, job.begun_version = job.deliveries + 1, thing["version"]
+        if ending is None and obj != before:
+            self._event("investigation", obj, self._resting(obj, (), job))
+        job.begun, job.begun_version = job.deliveries + 1, obj["version"]
         return True
 
     def _expire(self, job: Job) -> None:
         job.attempt += 1
         job.error = f"lease_expired: {job.worker}"
-        if job.wished:
+        if job.cancel_requested:
             self._over(job, "failed", "expiry")
             job.outcome = "cancelled"
             return
@@ -159,27 +159,27 @@ class Calls(Model):
         job.status, job.worker = status, None
         self._job_event(job)
         if status == "dead_letter":
-            thing = self.things.get((job.kind, job.id))
-            severe = thing is not None and self.is_risky(thing)
-            self.told.append(("alert", "job.dead_letter", "critical" if severe else "warning"))
+            obj = self.objects.get((job.kind, job.id))
+            severe = obj is not None and self.is_risky(obj)
+            self.log.append(("alert", "job.dead_letter", "critical" if severe else "warning"))
         if status in ("failed", "dead_letter"):
             self._keep_awaited(job)
 
     def _keep_awaited(self, job: Job) -> None:
         """An object whose planned job will never be done gets another, after a day at the earliest."""
-        thing = self.things.get((job.kind, job.id))
-        if thing is None or thing["next_action"] is None or not self._is_own(thing, job):
+        obj = self.objects.get((job.kind, job.id))
+        if obj is None or obj["next_action"] is None or not self._is_own(obj, job):
             return
-        old = dict(thing)
-        self.plan(thing)
-        thing["next_action_at"] = max(thing["next_action_at"], self.now + DAY)
-        self._event("state_transition", thing, self._resting(thing, (), job))
-        self._follow(thing, job, old)
+        old = dict(obj)
+        self.plan(obj)
+        obj["next_action_at"] = max(obj["next_action_at"], self.now + DAY)
+        self._event("state_transition", obj, self._resting(obj, (), job))
+        self._follow(obj, job, old)
 
     def _failed(self, job: Job, error: str, delay: int | None, *, again: bool) -> None:
         job.attempt += 1
         job.error = error
-        if again and job.wished:
+        if again and job.cancel_requested:
             self._over(job, "failed", "fail")
             job.outcome = "cancelled"
         elif not again:
@@ -194,9 +194,9 @@ class Calls(Model):
     def cancel(self, name: int) -> None:
         job = self.jobs[name]
         if job.status == "running":
-            if not job.wished:
+            if not job.cancel_requested:
                 self._job_event(job)
-            job.wished = True
+            job.cancel_requested = True
         elif job.status == "queued":
             job.status, job.error = "failed", "cancelled: by hand"
             self._job_event(job)
@@ -209,7 +209,7 @@ class Calls(Model):
         if job.status not in ("failed", "dead_letter"):
             raise Barred("job_not_dead_letter")
         job.status, job.attempt, job.run_at = "queued", 0, self.now
-        job.wished, job.outcome = False, None
+        job.cancel_requested, job.outcome = False, None
         self._job_event(job)
 
     def _held(self, token: Token) -> Job:
@@ -230,69 +230,69 @@ class Calls(Model):
         if self.jobs[token[0]].ended == (token, "release"):
             return
         job = self._held(token)
-        if job.wished:
+        if job.cancel_requested:
             job.error, job.outcome = "cancelled: released", "cancelled"
-        self._over(job, "failed" if job.wished else "queued", "release")
+        self._over(job, "failed" if job.cancel_requested else "queued", "release")
 
     # A governed job
 
     def begin(self, token: Token) -> bool:
         if self._is_over(token):
             return False
-        job, thing = self._subject(token)
-        before = dict(thing)
+        job, obj = self._subject(token)
+        before = dict(obj)
         if job.begun == job.deliveries:
-            ending = self.barred(thing, job.action, job.deferrals)
-            if ending is None and thing["closed"] and job.action in VERIFYING and is_unsure(thing):
+            ending = self.barred(obj, job.action, job.deferrals)
+            if ending is None and obj["closed"] and job.action in VERIFYING and is_unsure(obj):
                 ending = Ending("fail", "ontic_limit_reached", "ontic_limit_reached")
         else:
-            ending = self.enter(thing, job.action, job.deferrals)
+            ending = self.enter(obj, job.action, job.deferrals)
         if ending is not None:
-            self.end(job, thing, ending)
+            self.end(job, obj, ending)
             return False
-        if thing != before:
-            self._event("investigation", thing, self._resting(thing, (), job))
-        job.begun, job.begun_version = job.deliveries, thing["version"]
+        if obj != before:
+            self._event("investigation", obj, self._resting(obj, (), job))
+        job.begun, job.begun_version = job.deliveries, obj["version"]
         return True
 
     def finish(self, token: Token, finding: str, refs: tuple[str, ...], unknown: str | None) -> None:
         if self._is_over(token):
             return
-        job, thing = self._subject(token)
+        job, obj = self._subject(token)
         begun = job.begun == job.deliveries
         if job.action in VERIFYING and not begun:
             raise Barred("not_begun")
-        if begun and job.begun_version != thing["version"]:
-            self.end(job, thing, Ending("again", "state_conflict", "state_conflict"))
+        if begun and job.begun_version != obj["version"]:
+            self.end(job, obj, Ending("again", "state_conflict", "state_conflict"))
             return
-        self.end(job, thing, self.conclude(thing, job.action, finding, refs, unknown, deferrals=job.deferrals))
+        self.end(job, obj, self.conclude(obj, job.action, finding, refs, unknown, deferrals=job.deferrals))
 
     def ack(self, token: Token, seconds: int | None) -> None:
         if self.jobs[token[0]].ended == (token, "ack") and self.jobs[token[0]].status == "succeeded":
             return
-        job, thing = self._subject(token)
-        ending = self.acknowledged(thing, job.action, job.deferrals)
-        after = ending.thing
+        job, obj = self._subject(token)
+        ending = self.acknowledged(obj, job.action, job.deferrals)
+        after = ending.obj
         if ending.how == "ack" and after is not None and after["next_action"] is not None:
             if seconds is not None:
                 after["next_action_at"] = self.now + seconds * SECOND
-            elif ending.outcome == "noop" and self._is_awaited(thing, job):
-                after["next_action"], after["next_action_at"] = thing["next_action"], thing["next_action_at"]
-        self.end(job, thing, ending)
+            elif ending.outcome == "noop" and self._is_awaited(obj, job):
+                after["next_action"], after["next_action_at"] = obj["next_action"], obj["next_action_at"]
+        self.end(job, obj, ending)
 
-    def _is_awaited(self, thing: Thing, but: Job) -> bool:
-        there = [job for job in self.jobs if job.status in ("queued", "running") and job is not but]
-        return any(self._is_own(thing, job) for job in there)
+    def _is_awaited(self, obj: ObjectState, but: Job) -> bool:
+        existing = [job for job in self.jobs if job.status in ("queued", "running") and job is not but]
+        return any(self._is_own(obj, job) for job in existing)
 
     def settle(self, token: Token) -> None:
         if self._is_over(token):
             return
         if self._held(token).action not in ("decay", "archive"):
             raise Barred("not_begun")
-        job, thing = self._subject(token)
-        ending = self.enter(thing, job.action, job.deferrals)
-        found = self.by_itself(thing, job.action)
-        self.end(job, thing, ending or self.conclude(thing, job.action, found, (), deferrals=job.deferrals))
+        job, obj = self._subject(token)
+        ending = self.enter(obj, job.action, job.deferrals)
+        finding = self.by_itself(obj, job.action)
+        self.end(job, obj, ending or self.conclude(obj, job.action, finding, (), deferrals=job.deferrals))
 
     def _is_over(self, token: Token) -> bool:
         job = self.jobs[token[0]]
@@ -300,26 +300,26 @@ class Calls(Model):
             return False
         return job.ended[1] in ("fail", "release") or (job.ended[1] == "ack" and job.status == "succeeded")
 
-    def _subject(self, token: Token) -> tuple[Job, Thing]:
+    def _subject(self, token: Token) -> tuple[Job, ObjectState]:
         job = self._held(token)
-        if (job.kind, job.id) not in self.things:
+        if (job.kind, job.id) not in self.objects:
             raise Barred("object_not_found")
-        return job, self.things[job.kind, job.id]
+        return job, self.objects[job.kind, job.id]
 
-    def end(self, job: Job, thing: Thing, ending: Ending) -> None:
-        if ending.how == "fail" and self._is_own(thing, job):
-            ending.thing = dict(thing)
-            self.plan(ending.thing)
-            if ending.thing["next_action"] == job.action and ending.thing["next_action_at"] <= self.now:
-                ending.thing["next_action_at"] = self.now + DAY
-        self._carry(thing, ending, job)
+    def end(self, job: Job, obj: ObjectState, ending: Ending) -> None:
+        if ending.how == "fail" and self._is_own(obj, job):
+            ending.obj = dict(obj)
+            self.plan(ending.obj)
+            if ending.obj["next_action"] == job.action and ending.obj["next_action_at"] <= self.now:
+                ending.obj["next_action_at"] = self.now + DAY
+        self._carry(obj, ending, job)
         match ending.how:
             case "ack":
                 job.outcome = ending.outcome
                 self._over(job, "succeeded", "ack")
             case "later":
                 job.deferrals += 1
-                if job.wished:
+                if job.cancel_requested:
                     job.error, job.outcome = "cancelled: deferred", "cancelled"
                     self._over(job, "failed", "release")
                 else:
@@ -329,40 +329,40 @@ class Calls(Model):
                 assert ending.error is not None
                 self._failed(job, ending.error, None, again=ending.how == "again")
 
-    def _carry(self, thing: Thing, ending: Ending, job: Job | None) -> None:
+    def _carry(self, obj: ObjectState, ending: Ending, job: Job | None) -> None:
         if ending.trace is not None:
-            self.told.append(("trace", thing["kind"], thing["id"], ending.trace))
-        before, old = thing["place"], dict(thing)
-        changed = ending.thing is not None
+            self.log.append(("trace", obj["kind"], obj["id"], ending.trace))
+        before, old = obj["place"], dict(obj)
+        changed = ending.obj is not None
         if ending.trace is not None and not (changed and ending.how == "ack"):
-            self._event("decision_gate", thing, self._resting(thing, ending.refs, job))
-        if ending.thing is not None:
-            thing.update(ending.thing)
-        refs = self._resting(thing, ending.refs, job)
+            self._event("decision_gate", obj, self._resting(obj, ending.refs, job))
+        if ending.obj is not None:
+            obj.update(ending.obj)
+        refs = self._resting(obj, ending.refs, job)
         if changed:
-            self._event("state_transition", thing, refs, before, ending.trace is not None)
+            self._event("state_transition", obj, refs, before, ending.trace is not None)
         if ending.escalates:
-            self.told.append(("alert", "governance.escalation", "critical" if self.is_risky(thing) else "warning"))
+            self.log.append(("alert", "governance.escalation", "critical" if self.is_risky(obj) else "warning"))
         if ending.rolls_back:
-            self.rollbacks.append((thing["kind"], thing["id"], True))
-            self._event("rollback", thing, refs)
+            self.rollbacks.append((obj["kind"], obj["id"], True))
+            self._event("rollback", obj, refs)
         if ending.closes:
             for other in self.jobs:
-                same = (other.kind, other.id, other.status) == (thing["kind"], thing["id"], "queued")
+                same = (other.kind, other.id, other.status) == (obj["kind"], obj["id"], "queued")
                 if same and other.action in VERIFYING and other is not job:
                     other.status, other.error = "failed", "ontic_limit_reached"
                     self._job_event(other)
         if changed:
-            self._follow(thing, job, old)
+            self._follow(obj, job, old)
 
-    def _is_own(self, thing: Thing, job: Job) -> bool:
+    def _is_own(self, obj: ObjectState, job: Job) -> bool:
         """Whether the job is the planned job of the object."""
         return (job.kind, job.id, job.action, job.planned_for) == (
-            *(thing["kind"], thing["id"], thing["next_action"], thing["next_action_at"]),
+            *(obj["kind"], obj["id"], obj["next_action"], obj["next_action_at"]),
         )
 
-    def _follow(self, thing: Thing, job: Job | None, old: Thing | None = None) -> None:
-        follower = self._follower(thing, job)
+    def _follow(self, obj: ObjectState, job: Job | None, old: ObjectState | None = None) -> None:
+        follower = self._follower(obj, job)
         if old is None or (job is not None and self._is_own(old, job)):
             return
         for other in self.jobs:
@@ -371,127 +371,127 @@ class Calls(Model):
                 other.status, other.error = "failed", f"superseded: {instead}"
                 self._job_event(other)
 
-    def _follower(self, thing: Thing, job: Job | None) -> Job | None:
-        action, at = thing["next_action"], thing["next_action_at"]
-        if action is None or (action in VERIFYING and thing["closed"]):
+    def _follower(self, obj: ObjectState, job: Job | None) -> Job | None:
+        action, at = obj["next_action"], obj["next_action_at"]
+        if action is None or (action in VERIFYING and obj["closed"]):
             return None
-        key = (thing["id"], action, at)
-        there = self.keys.get(key)
-        if there is not None and (there.status in OVER or (there.kind, there.id) != (thing["kind"], thing["id"])):
-            after = (thing["kind"], thing["id"], thing["version"]) if job is None else job.key
+        key = (obj["id"], action, at)
+        existing = self.keys.get(key)
+        if existing is not None and (
+            existing.status in OVER or (existing.kind, existing.id) != (obj["kind"], obj["id"])
+        ):
+            after = (obj["kind"], obj["id"], obj["version"]) if job is None else job.key
             key = ("followup", after, key)
         members = {} if job is None else {"max_attempts": job.max_attempts, "priority": job.priority}
-        return self._stored(thing["kind"], thing["id"], action, at, key, **members)
+        return self._stored(obj["kind"], obj["id"], action, at, key, **members)
 
-    def _resting(self, thing: Thing, said: tuple[str, ...], job: Job | None) -> tuple[Any, ...]:
+    def _resting(self, obj: ObjectState, given_refs: tuple[str, ...], job: Job | None) -> tuple[Any, ...]:
         """AUD-6."""
-        refs = tuple(said) or tuple(thing["evidence_refs"]) or tuple(thing["source_refs"])
+        refs = tuple(given_refs) or tuple(obj["evidence_refs"]) or tuple(obj["source_refs"])
         return (*refs, job.name) if job is not None else refs or ("user:mia",)
 
     def _event(
-        self, what: str, thing: Thing, refs: tuple[Any, ...], before: str | None = None, traced: bool = False
+        self, what: str, obj: ObjectState, refs: tuple[Any, ...], before: str | None = None, traced: bool = False
     ) -> None:
-        moved = None if before is None else before != thing["place"]
-        self.told.append((what, thing["kind"], thing["id"], refs, moved, traced))
+        moved = None if before is None else before != obj["place"]
+        self.log.append((what, obj["kind"], obj["id"], refs, moved, traced))
 
     # People
 
     def create(self, kind: str, name: str, place: str, **members: Any) -> None:
-        if (kind, name) in self.things:
+        if (kind, name) in self.objects:
             raise Barred("object_exists")
         status, _, axis = place.partition("/")
-        thing: Thing = {**UNSAID, **members, "kind": kind, "id": name, "place": place, "status": status}
-        thing |= {"epistemic_state": axis or None, "created_at": self.now}
-        thing["evidence_refs"], thing["source_refs"] = list(thing["evidence_refs"]), list(thing["source_refs"])
-        thing["verify_budget_left"] = thing["auto_verify_budget"]
-        if not is_unsure(thing) and thing["unknown_type"] is not None:
+        obj: ObjectState = {**UNSAID, **members, "kind": kind, "id": name, "place": place, "status": status}
+        obj |= {"epistemic_state": axis or None, "created_at": self.now}
+        obj["evidence_refs"], obj["source_refs"] = list(obj["evidence_refs"]), list(obj["source_refs"])
+        obj["verify_budget_left"] = obj["auto_verify_budget"]
+        if not is_unsure(obj) and obj["unknown_type"] is not None:
             raise Barred("invalid_field")
-        if status == "active" and axis and not self.may_be_active(thing):
+        if status == "active" and axis and not self.may_be_active(obj):
             raise Barred("missing")
-        if is_unsure(thing):
-            thing["unknown_type"] = thing["unknown_type"] or "out_of_scope"
-            thing["uncertainty_ttl"] = thing["uncertainty_ttl"] or 7 * DAY
-            thing["uncertain_since"], thing["decision_mode"] = self.now, self.mode(thing)
-        thing["stale_since"] = self.now if place in STALE else None
-        thing["rollback_pending"] = place in LOST
-        if (kind, place) in AT_REVIEW and thing["review_due_at"] is None and thing["review_interval"] is not None:
-            thing["review_due_at"] = self.now + thing["review_interval"]
-        self.plan(thing)
-        self.things[kind, name] = thing
-        self._event("state_transition", thing, self._resting(thing, (), None))
+        if is_unsure(obj):
+            obj["unknown_type"] = obj["unknown_type"] or "out_of_scope"
+            obj["uncertainty_ttl"] = obj["uncertainty_ttl"] or 7 * DAY
+            obj["uncertain_since"], obj["decision_mode"] = self.now, self.mode(obj)
+        obj["stale_since"] = self.now if place in STALE else None
+        obj["rollback_pending"] = place in LOST
+        if (kind, place) in AT_REVIEW and obj["review_due_at"] is None and obj["review_interval"] is not None:
+            obj["review_due_at"] = self.now + obj["review_interval"]
+        self.plan(obj)
+        self.objects[kind, name] = obj
+        self._event("state_transition", obj, self._resting(obj, (), None))
         if place in ("rejected_poisoned", "refuted/refuted"):
             self.rollbacks.append((kind, name, True))
-            self._event("rollback", thing, self._resting(thing, (), None))
-        self._follow(thing, None)
+            self._event("rollback", obj, self._resting(obj, (), None))
+        self._follow(obj, None)
 
-    def _kept(self, thing: Thing, refs: tuple[str, ...] = ()) -> None:
-        old = dict(thing)
-        self.plan(thing)
-        self._event("state_transition", thing, self._resting(thing, refs, None))
-        self._follow(thing, None, old)
+    def _keep(self, obj: ObjectState, refs: tuple[str, ...] = ()) -> None:
+        old = dict(obj)
+        self.plan(obj)
+        self._event("state_transition", obj, self._resting(obj, refs, None))
+        self._follow(obj, None, old)
 
     def attach(self, kind: str, name: str, refs: tuple[str, ...], unknown: str | None) -> None:
-        thing = self._known(kind, name)
-        if thing["closed"] and unknown is not None and set(refs) <= set(thing["evidence_refs"]):
+        obj = self._known(kind, name)
+        if obj["closed"] and unknown is not None and set(refs) <= set(obj["evidence_refs"]):
             raise Barred("invalid_field")
-        thing["evidence_refs"] = joined(thing["evidence_refs"], refs)
-        if unknown is not None and is_unsure(thing):
-            thing["unknown_type"] = unknown
-            thing["decision_mode"] = self.mode(thing)
-            thing["closed"] = thing["closed"] if unknown == "ontic_unknowable" else None
-        self._kept(thing, refs)
+        obj["evidence_refs"] = joined(obj["evidence_refs"], refs)
+        if unknown is not None and is_unsure(obj):
+            obj["unknown_type"] = unknown
+            obj["decision_mode"] = self.mode(obj)
+            obj["closed"] = obj["closed"] if unknown == "ontic_unknowable" else None
+        self._keep(obj, refs)
 
     def amend(self, kind: str, name: str, **members: Any) -> None:
-        thing = self._known(kind, name)
-        if (kind, thing["place"]) not in NEXT:
+        obj = self._known(kind, name)
+        if (kind, obj["place"]) not in NEXT:
             raise Barred("illegal_transition")
-        lowered = [
-            n for n in ("risk_tier", "impact_tier") if RANK.index(members.get(n, thing[n])) < RANK.index(thing[n])
-        ]
+        lowered = [n for n in ("risk_tier", "impact_tier") if RANK.index(members.get(n, obj[n])) < RANK.index(obj[n])]
         if lowered:
             raise Barred("invalid_enum" if len(lowered) == 1 else "validation_failed")
-        thing.update(members)
-        if is_unsure(thing) and thing["decision_mode"] not in self._careful_enough(thing):
-            thing["decision_mode"] = self.mode(thing)
-        self._kept(thing)
+        obj.update(members)
+        if is_unsure(obj) and obj["decision_mode"] not in self._careful_enough(obj):
+            obj["decision_mode"] = self.mode(obj)
+        self._keep(obj)
 
-    def _careful_enough(self, thing: Thing) -> tuple[str, ...]:
+    def _careful_enough(self, obj: ObjectState) -> tuple[str, ...]:
         """GATE-11."""
-        if self.is_risky(thing):
+        if self.is_risky(obj):
             return "escalate", "abstain"
-        tries: tuple[str, ...] = () if self.risk(thing)[0] == "medium" else ("collect",)
-        tries += ("explore",) if tries and thing["unknown_type"] == "multipath" else ()
+        tries: tuple[str, ...] = () if self.risk(obj)[0] == "medium" else ("collect",)
+        tries += ("explore",) if tries and obj["unknown_type"] == "multipath" else ()
         return (*tries, "conservative", "escalate", "abstain")
 
     def refill(self, kind: str, name: str, budget: int | None) -> None:
-        thing = self._known(kind, name)
-        thing["verify_budget_left"] = thing["auto_verify_budget"] if budget is None else budget
-        self._kept(thing)
+        obj = self._known(kind, name)
+        obj["verify_budget_left"] = obj["auto_verify_budget"] if budget is None else budget
+        self._keep(obj)
 
     def decide(self, kind: str, name: str, action: str, finding: str, refs: tuple[str, ...]) -> None:
-        thing = self._known(kind, name)
+        obj = self._known(kind, name)
         if finding == "nonsense" or (action in CHAIN and all(act != action for _, act, _ in ROWS[kind])):
             raise Barred("invalid_enum")
-        ending = self.conclude(thing, action, finding, refs, automatic=False)
+        ending = self.conclude(obj, action, finding, refs, automatic=False)
         if ending.how != "ack":
             raise Barred("illegal_transition" if ending.how == "fail" and ending.trace is None else "gate_closed")
-        self._carry(thing, ending, None)
+        self._carry(obj, ending, None)
 
     def rolled_back(self, kind: str, name: str) -> None:
-        thing = self._known(kind, name)
+        obj = self._known(kind, name)
         self.rollbacks = [(k, n, is_open and (k, n) != (kind, name)) for k, n, is_open in self.rollbacks]
-        if thing["rollback_pending"]:
-            thing["rollback_pending"] = False
-            self._event("rollback", thing, self._resting(thing, (), None))
-            self._kept(thing)
+        if obj["rollback_pending"]:
+            obj["rollback_pending"] = False
+            self._event("rollback", obj, self._resting(obj, (), None))
+            self._keep(obj)
 
     def set_gate(self, gate: str, verdict: str, scope: str) -> None:
         self.gates[gate, scope] = verdict
         kind, _, name = scope.partition(":")
         what = "policy_override" if verdict == "override" else "decision_gate"
-        self.told.append((what, kind if name else "decision", name or scope, (f"gate:{gate}",), None, False))
+        self.log.append((what, kind if name else "decision", name or scope, (f"gate:{gate}",), None, False))
 
-    def _known(self, kind: str, name: str) -> Thing:
-        if (kind, name) not in self.things:
+    def _known(self, kind: str, name: str) -> ObjectState:
+        if (kind, name) not in self.objects:
             raise Barred("object_not_found")
-        return self.things[kind, name]
+        return self.objects[kind, name]

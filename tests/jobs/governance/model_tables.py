@@ -4,7 +4,7 @@ from typing import Any
 
 DAY = 86_400_000_000
 HOUR = 3_600_000_000
-Thing = dict[str, Any]
+ObjectState = dict[str, Any]
 VERIFYING = ("verify", "revalidate")
 ABOUT_RISK = ("persona_conflict_gate", "risk_gate", "cognition_gate")
 RANK = ("low", "medium", "high", "critical")
@@ -84,8 +84,8 @@ SHAKY = {
 }  # fmt: skip
 
 
-def is_unsure(thing: Thing) -> bool:
-    return bool(thing["place"].endswith("uncertain") and thing["status"] != "archived")
+def is_unsure(obj: ObjectState) -> bool:
+    return bool(obj["place"].endswith("uncertain") and obj["status"] != "archived")
 
 
 def good(place: str) -> bool:

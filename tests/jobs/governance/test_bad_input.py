@@ -9,15 +9,15 @@ import pytest
 
 from pendula.jobs import JobRefused
 from pendula.jobs.upkeep.verification import check
-from tests.jobs.governance.living import WHOLE, Town
+from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig
 
 
 @pytest.fixture
-def town(tmp_path: Path) -> Iterator[Town]:
-    town = Town(tmp_path)
-    yield town
-    assert check(town.scheduler.calls.store) == []
-    town.scheduler.close()
+def rig(tmp_path: Path) -> Iterator[VerifierRig]:
+    rig = VerifierRig(tmp_path)
+    yield rig
+    assert check(rig.scheduler.calls.store) == []
+    rig.scheduler.close()
 
 
 def _faults(refused: pytest.ExceptionInfo[JobRefused]) -> list[tuple[str, str]]:
@@ -58,19 +58,19 @@ def _faults(refused: pytest.ExceptionInfo[JobRefused]) -> list[tuple[str, str]]:
         ),
     ],
 )
-def test_an_invalid_object_is_rejected_with_all_its_faults(town: Town, members: Any, faults: Any) -> None:
+def test_an_invalid_object_is_rejected_with_all_its_faults(rig: VerifierRig, members: Any, faults: Any) -> None:
     with pytest.raises(JobRefused) as refused:
-        town.user.create("memory", "m", **members)
+        rig.user.create("memory", "m", **members)
 
     assert _faults(refused) == faults
-    assert town.scheduler.list()["jobs"] == []
+    assert rig.scheduler.list()["jobs"] == []
 
 
 @pytest.mark.req("JOB-SM-12")
 @pytest.mark.parametrize("missing", ["falsify_if", "review_interval", "expires_at"])
-def test_a_cognition_cannot_be_created_active_without_its_required_fields(town: Town, missing: str) -> None:
+def test_a_cognition_cannot_be_created_active_without_its_required_fields(rig: VerifierRig, missing: str) -> None:
     with pytest.raises(JobRefused) as refused:
-        town.user.create("cognition", "cg", status="active", **{k: v for k, v in WHOLE.items() if k != missing})
+        rig.user.create("cognition", "cg", status="active", **{k: v for k, v in WHOLE.items() if k != missing})
 
     assert _faults(refused)[0][1] == "missing_field"
 
@@ -79,9 +79,9 @@ def test_a_cognition_cannot_be_created_active_without_its_required_fields(town: 
 @pytest.mark.parametrize(
     ("tier", "mode"), [("medium", "explore"), ("medium", "collect"), ("high", "conservative"), ("low", "explore")]
 )
-def test_a_mode_bolder_than_the_risk_allows_is_rejected(town: Town, tier: str, mode: str) -> None:
+def test_a_mode_bolder_than_the_risk_allows_is_rejected(rig: VerifierRig, tier: str, mode: str) -> None:
     with pytest.raises(JobRefused) as refused:
-        town.user.create("cognition", "cg", **WHOLE, risk_tier=tier, decision_mode=mode, unknown_type="out_of_scope")
+        rig.user.create("cognition", "cg", **WHOLE, risk_tier=tier, decision_mode=mode, unknown_type="out_of_scope")
 
     assert _faults(refused) == [("decision_mode", "invalid_enum")]
 
@@ -92,29 +92,29 @@ def test_a_mode_bolder_than_the_risk_allows_is_rejected(town: Town, tier: str, m
     ("kind", "status"), [("memory", "candidate"), ("cognition", "active"), ("experience", "active")]
 )
 def test_an_object_that_is_not_uncertain_has_no_unknown_type(
-    town: Town, kind: str, status: str, member: dict[str, str]
+    rig: VerifierRig, kind: str, status: str, member: dict[str, str]
 ) -> None:
     with pytest.raises(JobRefused) as refused:
-        town.user.create(kind, "m", **WHOLE, status=status, **member)
+        rig.user.create(kind, "m", **WHOLE, status=status, **member)
 
     assert _faults(refused) == [(name, "invalid_field") for name in member]
 
 
 @pytest.mark.req("JOB-OBJ-5")
 @pytest.mark.parametrize("name", ["a/b", "a:b", "ä-漢-🦆", "*", "' OR 1=1 --", "x" * 512])
-def test_an_unusual_name_is_accepted(town: Town, name: str) -> None:
-    town.user.create("memory", name, evidence_refs=["ev_1"], risk_tier="high")
-    town.open_gates()
-    town.user.set_gate("risk_gate", "block", "under inquiry", scope=f"memory:{name}")
+def test_an_unusual_name_is_accepted(rig: VerifierRig, name: str) -> None:
+    rig.user.create("memory", name, evidence_refs=["ev_1"], risk_tier="high")
+    rig.open_gates()
+    rig.user.set_gate("risk_gate", "block", "under inquiry", scope=f"memory:{name}")
 
-    assert town.begun(town.pulled(1))["job"]["last_error"] == "gate_blocked: risk_gate"
+    assert rig.begun(rig.pulled(1))["job"]["last_error"] == "gate_blocked: risk_gate"
 
 
 @pytest.mark.req("JOB-OBJ-5")
 @pytest.mark.parametrize("name", ["", " a", "a\n", "a\x00", "\ud800", "x" * 513, 7])
-def test_an_invalid_name_is_rejected(town: Town, name: Any) -> None:
+def test_an_invalid_name_is_rejected(rig: VerifierRig, name: Any) -> None:
     with pytest.raises(JobRefused) as refused:
-        town.user.create("memory", name)
+        rig.user.create("memory", name)
 
     assert _faults(refused) == [("object_id", "invalid_field")]
 
@@ -132,109 +132,109 @@ def test_an_invalid_name_is_rejected(town: Town, name: Any) -> None:
         ("risk_gate", "pass", "memory: m", "scope"),
     ],
 )
-def test_an_invalid_gate_is_rejected(town: Town, gate: str, verdict: str, scope: str, field: str) -> None:
+def test_an_invalid_gate_is_rejected(rig: VerifierRig, gate: str, verdict: str, scope: str, field: str) -> None:
     with pytest.raises(JobRefused) as refused:
-        town.user.set_gate(gate, verdict, "for a test", scope=scope)
+        rig.user.set_gate(gate, verdict, "for a test", scope=scope)
 
     assert [name for name, _ in _faults(refused)] == [field]
-    assert town.scheduler.objects.gates()["gates"] == []
+    assert rig.scheduler.objects.gates()["gates"] == []
 
 
-def test_gates_are_listed_in_pages_with_global_gates_first(town: Town) -> None:
+def test_gates_are_listed_in_pages_with_global_gates_first(rig: VerifierRig) -> None:
     scopes = ["*", "memory:a", "memory:a b", "memory:b"]
     for scope in reversed(scopes):
         for gate in ("social_gate", "risk_gate"):
-            town.user.set_gate(gate, "pass", "for a test", scope=scope)
-    first = town.scheduler.objects.gates(limit=3)
-    second = town.scheduler.objects.gates(limit=3, after=first["next_after"])
-    third = town.scheduler.objects.gates(limit=3, after=second["next_after"])
+            rig.user.set_gate(gate, "pass", "for a test", scope=scope)
+    first = rig.scheduler.objects.gates(limit=3)
+    second = rig.scheduler.objects.gates(limit=3, after=first["next_after"])
+    third = rig.scheduler.objects.gates(limit=3, after=second["next_after"])
     seen = [(one["scope"], one["gate"]) for page in (first, second, third) for one in page["gates"]]
 
     assert seen == [(scope, gate) for scope in scopes for gate in ("risk_gate", "social_gate")]
     assert [len(first["gates"]), len(second["gates"]), third["next_after"]] == [3, 3, None]
-    own = town.scheduler.objects.gates(scope="memory:a b", limit=3)
+    own = rig.scheduler.objects.gates(scope="memory:a b", limit=3)
     assert [one["scope"] for one in own["gates"]] == ["*", "*", "memory:a b"]
     assert own["next_after"] == "memory:a b risk_gate"
 
 
 @pytest.mark.req("JOB-GATE-1")
-def test_a_gate_can_be_set_for_an_object_that_does_not_exist_yet(town: Town) -> None:
-    town.open_gates()
-    town.user.set_gate("risk_gate", "block", "before it is there", scope="memory:later")
-    town.user.create("memory", "later", risk_tier="high", evidence_refs=["ev_1"])
+def test_a_gate_can_be_set_for_an_object_that_does_not_exist_yet(rig: VerifierRig) -> None:
+    rig.open_gates()
+    rig.user.set_gate("risk_gate", "block", "before it is there", scope="memory:later")
+    rig.user.create("memory", "later", risk_tier="high", evidence_refs=["ev_1"])
 
-    assert town.begun(town.pulled(1))["outcome"] == "gate_blocked"
+    assert rig.begun(rig.pulled(1))["outcome"] == "gate_blocked"
 
 
 @pytest.mark.req("JOB-GATE-4")
 @pytest.mark.parametrize("who", ["system", "nobody"])
-def test_an_override_without_a_user_is_rejected(town: Town, who: str) -> None:
-    caller = town.scheduler.objects if who == "system" else town.scheduler.objects.as_user("")
+def test_an_override_without_a_user_is_rejected(rig: VerifierRig, who: str) -> None:
+    caller = rig.scheduler.objects if who == "system" else rig.scheduler.objects.as_user("")
 
     with pytest.raises(JobRefused, match="named user"):
         caller.set_gate("persona_conflict_gate", "override", "because")
 
 
 @pytest.mark.req("JOB-SM-3")
-def test_a_person_cannot_decide_on_an_unknown_action(town: Town) -> None:
-    town.user.create("memory", "m")
+def test_a_person_cannot_decide_on_an_unknown_action(rig: VerifierRig) -> None:
+    rig.user.create("memory", "m")
 
     with pytest.raises(JobRefused) as refused:
-        town.user.decide("memory", "m", "forget", "passed", reason="why not")
+        rig.user.decide("memory", "m", "forget", "passed", reason="why not")
 
     assert _faults(refused) == [("action", "invalid_enum")]
 
 
 @pytest.mark.req("JOB-WRK-9")
-def test_a_job_about_an_unknown_object_is_rejected_at_begin(town: Town) -> None:
-    town.scheduler.enqueue(object_type="memory", object_id="nobody", action="verify")
+def test_a_job_about_an_unknown_object_is_rejected_at_begin(rig: VerifierRig) -> None:
+    rig.scheduler.enqueue(object_type="memory", object_id="unknown", action="verify")
 
     with pytest.raises(JobRefused) as refused:
-        town.begun(town.pulled())
+        rig.begun(rig.pulled())
 
     assert refused.value.code == "object_not_found"
 
 
-def test_a_misspelt_finding_of_a_person_is_rejected_with_the_allowed_ones(town: Town) -> None:
-    town.user.create("memory", "m", evidence_refs=["ev_1"])
+def test_a_misspelt_finding_of_a_person_is_rejected_with_the_allowed_ones(rig: VerifierRig) -> None:
+    rig.user.create("memory", "m", evidence_refs=["ev_1"])
 
     with pytest.raises(JobRefused) as refused:
-        town.user.decide("memory", "m", "verify", "passd", reason="read it")
+        rig.user.decide("memory", "m", "verify", "passd", reason="read it")
 
     [fault] = refused.value.details["fields"]
     assert (fault["field"], fault["code"]) == ("finding", "invalid_enum")
     assert fault["allowed"] == ["forged", "passed", "suspicious"]
 
 
-def test_a_misspelt_finding_of_a_verifier_is_a_noop_with_the_allowed_ones(town: Town) -> None:
-    town.user.create("memory", "m", evidence_refs=["ev_1"])
+def test_a_misspelt_finding_of_a_verifier_is_a_noop_with_the_allowed_ones(rig: VerifierRig) -> None:
+    rig.user.create("memory", "m", evidence_refs=["ev_1"])
 
-    ended = town.verified("passd", days=1)
+    ended = rig.verified("passd", days=1)
 
     assert ended["outcome"] == "noop"
     assert ended["reason"].endswith("verify of a memory knows no finding passd")
 
 
-def test_a_rejection_does_not_repeat_its_code(town: Town) -> None:
-    town.user.create("memory", "m", status="rejected_poisoned")
+def test_a_rejection_does_not_repeat_its_code(rig: VerifierRig) -> None:
+    rig.user.create("memory", "m", status="rejected_poisoned")
 
     with pytest.raises(JobRefused) as refused:
-        town.user.decide("memory", "m", "verify", "passed", reason="so beautiful", evidence_refs=["ev_1"])
+        rig.user.decide("memory", "m", "verify", "passed", reason="so beautiful", evidence_refs=["ev_1"])
 
     assert refused.value.code == "illegal_transition"
     assert refused.value.message == "verify on rejected_poisoned: a memory found forged never comes back"
 
 
-def test_too_little_evidence_is_explained_in_plain_words(town: Town) -> None:
-    town.user.create("memory", "m")
+def test_too_little_evidence_is_explained_in_plain_words(rig: VerifierRig) -> None:
+    rig.user.create("memory", "m")
 
-    decided = town.user.decide("memory", "m", "verify", "passed", reason="well known")
+    decided = rig.user.decide("memory", "m", "verify", "passed", reason="well known")
 
     assert decided["reason"] == "well known; it needs 1 reference as evidence and has fewer"
 
 
-def test_a_missing_user_name_is_rejected_with_the_ways_to_give_one(town: Town) -> None:
-    town.user.create("memory", "m")
+def test_a_missing_user_name_is_rejected_with_the_ways_to_give_one(rig: VerifierRig) -> None:
+    rig.user.create("memory", "m")
 
     with pytest.raises(JobRefused, match="name one with a token, in X-Pendula-User, as_user"):
-        town.scheduler.objects.refill("memory", "m", "by nobody")
+        rig.scheduler.objects.refill("memory", "m", "by nobody")

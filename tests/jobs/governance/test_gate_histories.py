@@ -14,9 +14,9 @@ from pendula.jobs.upkeep.verification import check
 from pendula.server.schedulers.jobs.routes import jobs_scheduler
 from pendula.server.schedulers.jobs.service import FILE
 from pendula.server.settings import Settings
-from tests.jobs.faces import Face, Standing
-from tests.jobs.governance.dying import trail_wrongs
+from tests.jobs.governance.dying_workers import trail_violations
 from tests.jobs.governance.gate_histories import UP, Histories, wrong
+from tests.jobs.interfaces import Interface, ManualClock
 from tests.server.living import LiveServer
 
 QUICK = Policy(durability=Durability.NORMAL, pull_default_limit=1)
@@ -24,18 +24,18 @@ IN_PROCESS, OVER_HTTP = 200, 50
 
 
 @pytest.fixture
-def clock() -> Standing:
-    return Standing()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def scheduler(tmp_path: Path, clock: Standing) -> Iterator[Scheduler]:
+def scheduler(tmp_path: Path, clock: ManualClock) -> Iterator[Scheduler]:
     with Scheduler(Calls(SqliteStore(tmp_path / "jobs.db", durability=QUICK.durability), QUICK, clock)) as scheduler:
         yield scheduler
 
 
 @pytest.fixture
-def both(tmp_path: Path, clock: Standing) -> Iterator[list[Face]]:
+def both(tmp_path: Path, clock: ManualClock) -> Iterator[list[Interface]]:
     """A server, and another process on the same store."""
     data = tmp_path / "data"
     with (
@@ -46,16 +46,16 @@ def both(tmp_path: Path, clock: Standing) -> Iterator[list[Face]]:
         yield [beside, remote]
 
 
-def _lived(seed: int, faces: list[Face], count: int) -> None:
-    histories = Histories(seed, faces)
+def _play(seed: int, interfaces: list[Interface], count: int) -> None:
+    histories = Histories(seed, interfaces)
     for _ in range(count):
-        histories.live()
+        histories.play()
 
-    assert [told for moved in histories.moved if (told := wrong(moved)) is not None] == []
+    assert [problem for moved in histories.moved if (problem := wrong(moved)) is not None] == []
     assert sum(moved.after in UP for moved in histories.moved) > count // 20
-    beside = faces[0]
+    beside = interfaces[0]
     assert isinstance(beside, Scheduler)
-    assert beside.calls.store.read(trail_wrongs) == []
+    assert beside.calls.store.read(trail_violations) == []
     assert check(beside.calls.store) == []
 
 
@@ -63,11 +63,11 @@ def _lived(seed: int, faces: list[Face], count: int) -> None:
 @pytest.mark.parametrize("seed", [1, pytest.param(range(2, 12), marks=pytest.mark.long, id="many")])
 def test_no_high_risk_change_passes_a_closed_gate(seed: int | range, scheduler: Scheduler) -> None:
     for one in [seed] if isinstance(seed, int) else seed:
-        _lived(one, [scheduler], IN_PROCESS)
+        _play(one, [scheduler], IN_PROCESS)
 
 
 @pytest.mark.req("JOB-GATE-1", "JOB-GATE-2", "JOB-GATE-4", "JOB-GATE-5", "JOB-API-5")
 @pytest.mark.parametrize("seed", [1, pytest.param(range(2, 13), marks=pytest.mark.long, id="many")])
-def test_no_change_passes_a_gate_closed_over_http_or_beside_a_server(seed: int | range, both: list[Face]) -> None:
+def test_no_change_passes_a_gate_closed_over_http_or_beside_a_server(seed: int | range, both: list[Interface]) -> None:
     for one in [seed] if isinstance(seed, int) else seed:
-        _lived(one, both, OVER_HTTP)
+        _play(one, both, OVER_HTTP)

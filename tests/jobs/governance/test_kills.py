@@ -10,8 +10,8 @@ from threading import Thread
 import pytest
 
 from tests.jobs.crashing import SharedClock, forked, scheduler
-from tests.jobs.governance.dying import FINDINGS, Dead, Worker, die, drop, entries, wrongs
-from tests.jobs.governance.living import GATES, WHOLE, Town
+from tests.jobs.governance.dying_workers import FINDINGS, Worker, WorkerEnded, die, drop, entries, violations
+from tests.jobs.governance.verifier_rig import GATES, WHOLE, VerifierRig
 from tests.waiting import joined, status_of
 
 UNSURE = {**WHOLE, "status": "needs_revalidate", "epistemic_state": "uncertain"}
@@ -22,10 +22,10 @@ SHUT = [
 Round = Callable[[Path, SharedClock, str, float, Sequence[str]], None]
 
 
-def _in_threads(folder: Path, clock: SharedClock, seed: str, luck: float, findings: Sequence[str]) -> None:
+def _in_threads(folder: Path, clock: SharedClock, seed: str, risk: float, findings: Sequence[str]) -> None:
     with scheduler(folder, clock=clock) as client:
         threads = [
-            Thread(target=_until_dead, args=(Worker(client, folder, f"{seed}-{n}", drop, luck, findings),))
+            Thread(target=_until_dead, args=(Worker(client, folder, f"{seed}-{n}", drop, risk, findings),))
             for n in range(8)
         ]
         for thread in threads:
@@ -36,14 +36,14 @@ def _in_threads(folder: Path, clock: SharedClock, seed: str, luck: float, findin
 def _until_dead(worker: Worker) -> None:
     try:
         worker.run()
-    except Dead:
+    except WorkerEnded:
         return
 
 
-def _in_processes(folder: Path, clock: SharedClock, seed: str, luck: float, findings: Sequence[str]) -> None:
+def _in_processes(folder: Path, clock: SharedClock, seed: str, risk: float, findings: Sequence[str]) -> None:
     def work(n: int) -> None:
         with scheduler(folder, clock=clock) as client:
-            Worker(client, folder, f"{seed}-{n}", die, luck, findings).run()
+            Worker(client, folder, f"{seed}-{n}", die, risk, findings).run()
 
     children = [forked(lambda n=n: work(n)) for n in range(4)]  # type: ignore[misc]
     codes = [status_of(child) for child in children]
@@ -76,7 +76,7 @@ def test_dying_workers_do_not_enter_the_verifier_beyond_the_budget(
     with scheduler(tmp_path, clock=clock) as client:
         # A worker that died between its pull and its verifier has used the unit that the pull took.
         assert client.objects.show("cognition", "cg")["object"]["verifications"] == most
-    assert wrongs(tmp_path, clock) == []
+    assert violations(tmp_path, clock) == []
 
 
 @pytest.mark.req("JOB-GATE-2", "JOB-GATE-5", "JOB-GATE-6", "JOB-GATE-9", "JOB-AUD-1", "JOB-AUD-2", "JOB-POL-4")
@@ -114,7 +114,7 @@ def _lived_through(play: Round, seed: int, parts: int, folder: Path) -> None:
         clock.pass_by(random.choice((61, 3601, 86_400, 86_400, 3 * 86_400)))
 
     assert sum(entries(folder).values()) > 10
-    assert wrongs(folder, clock) == []
+    assert violations(folder, clock) == []
 
 
 def _turn(folder: Path, clock: SharedClock, random: Random) -> None:
@@ -132,21 +132,21 @@ def _turn(folder: Path, clock: SharedClock, random: Random) -> None:
 @pytest.mark.parametrize("moment", ["before the lease", "after the lease", "after begin"])
 @pytest.mark.parametrize(("gate", "word"), SHUT)
 def test_no_high_risk_promotion_passes_a_changed_gate(gate: str, word: str, moment: str, tmp_path: Path) -> None:
-    town = Town(tmp_path)
-    town.open_gates()
-    town.user.create("memory", "m", impact_tier="critical", evidence_refs=["ev_1"])
-    town.clock.pass_by(86_400)
+    rig = VerifierRig(tmp_path)
+    rig.open_gates()
+    rig.user.create("memory", "m", impact_tier="critical", evidence_refs=["ev_1"])
+    rig.clock.pass_by(86_400)
     if moment == "before the lease":
-        town.user.set_gate(gate, word, "turned")
-    job = town.pulled()
+        rig.user.set_gate(gate, word, "turned")
+    job = rig.pulled()
     if moment == "after the lease":
-        town.user.set_gate(gate, word, "turned", scope="memory:m")
-    ended = town.begun(job)
+        rig.user.set_gate(gate, word, "turned", scope="memory:m")
+    ended = rig.begun(job)
     if moment == "after begin":
-        town.user.set_gate(gate, word, "turned")
+        rig.user.set_gate(gate, word, "turned")
     if ended["entered"]:
-        ended = town.finished(job, "passed")
+        ended = rig.finished(job, "passed")
 
     assert ended["object"]["status"] == "candidate"
     assert ended["executed"] in ("blocked", "limited", "abstained")
-    town.scheduler.close()
+    rig.scheduler.close()

@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from tests.campaigns import campaign_after
-from tests.jobs.governance.lives import Differs, Pair, lived, shrunk
-from tests.jobs.governance.lives_chosen import Choices
+from tests.jobs.governance.object_histories import Differs, Pair, play_history, shrunk
+from tests.jobs.governance.object_history_steps import Choices
 
 LIVES, STEPS = 300, 25
 LIVES_LONG, STEPS_LONG = 5000, 50
@@ -17,7 +17,7 @@ def _live(seeds: range, steps: int, folder: Path) -> None:
     for seed in seeds:
         place = folder / f"{seed}"
         place.mkdir()
-        lived(seed, place, steps)
+        play_history(seed, place, steps)
 
 
 @pytest.mark.req(
@@ -68,12 +68,12 @@ def test_the_histories_cover_the_required_cases(tmp_path: Path) -> None:
         pair = Pair(place)
         choices = Choices(Random(seed), pair.model)
         for step in choices.steps(STEPS_LONG):
-            before = {key: thing["place"] for key, thing in pair.model.things.items()}
+            before = {key: obj["place"] for key, obj in pair.model.objects.items()}
             pair.play(step)
             choices.tokens = list(pair.leases)
-            after = {key: pair.model.things[key]["place"] for key in before}
+            after = {key: pair.model.objects[key]["place"] for key in before}
             ways |= {(key[0], before[key], after[key]) for key in before if before[key] != after[key]}
-            decided |= {told[-1] for told in pair.model.told if told[0] == "trace"}
+            decided |= {log[-1] for log in pair.model.log if log[0] == "trace"}
         outcomes |= {job.outcome for job in pair.model.jobs}
         pair.close()
 
@@ -92,7 +92,7 @@ def test_a_difference_is_reported_with_its_minimal_steps(tmp_path: Path) -> None
     pair = Pair(tmp_path)
     for step in steps[:-1]:
         pair.play(step)
-    pair.model.things["memory", "m1"]["verify_budget_left"] = 7  # a planted mistake of the model
+    pair.model.objects["memory", "m1"]["verify_budget_left"] = 7  # a planted mistake of the model
     with pytest.raises(Differs, match="verify_budget_left of memory m1: package 2, model 7"):
         pair.play(("move", (1,)))
     pair.close()

@@ -13,8 +13,8 @@ from pendula.jobs import Scheduler, Verdict, Worker
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.handlers import Context, Handlers, verifier
-from tests.jobs.governance.dying import trail_wrongs
-from tests.jobs.governance.living import WHOLE
+from tests.jobs.governance.dying_workers import trail_violations
+from tests.jobs.governance.verifier_rig import WHOLE
 from tests.jobs.test_server_kills import server
 from tests.waiting import joined
 
@@ -84,5 +84,5 @@ def test_verifications_stay_within_the_budget_when_the_server_is_killed(seed: in
     assert verifier.entered.total() > 0
     assert {name: count for name, count in verifier.entered.items() if count > budgets[name]} == {}
     with Scheduler.open(tmp_path / "jobs.db") as scheduler:
-        assert scheduler.calls.store.read(trail_wrongs) == []
+        assert scheduler.calls.store.read(trail_violations) == []
         assert check(scheduler.calls.store) == []

@@ -20,9 +20,9 @@ from pendula.jobs.store.protocol import AuditListing, Reader
 from pendula.jobs.worker.handlers import Context, Handlers, verifier
 from pendula.kernel.wallclock import steady_us
 from tests.jobs.crashing import forked, scheduler
-from tests.jobs.governance.dying import entered, entries, store_wrongs
-from tests.jobs.governance.living import GATES, WHOLE
+from tests.jobs.governance.dying_workers import entered, entries, store_violations
 from tests.jobs.governance.test_kills import SHUT
+from tests.jobs.governance.verifier_rig import GATES, WHOLE
 from tests.jobs.stores import NOON
 from tests.waiting import status_of
 
@@ -157,7 +157,7 @@ def test_the_trail_is_consistent_and_every_verifier_entry_is_in_the_budget(seed:
     with scheduler(tmp_path, POLICY, clock) as client:
         paid = client.calls.store.read(_paid)
         assert {about for about, _, word in lines if word == "paid" and not paid[about]} == set()
-        assert store_wrongs(client.calls.store) == []
+        assert store_violations(client.calls.store) == []
 
 
 def _paid(look: Reader) -> Counter[str]:

@@ -12,7 +12,7 @@ from pendula.jobs.objects.governed import Governed
 from pendula.jobs.objects.machine import Machine
 from pendula.jobs.objects.machine_check import faults
 from pendula.jobs.objects.reference_machines import REFERENCE
-from tests.jobs.objects.making import NOW, asked, governed
+from tests.jobs.objects.governed_objects import NOW, context, governed
 
 ACTIONS = ("verify", "revalidate", "decay", "archive", "reinstate-check", "use", "invalidate")
 FINDINGS = ("passed", "inconclusive", "new_evidence", "refuted", "exhausted", "rolled_back", "a word of its own")
@@ -41,7 +41,7 @@ def _bent(machine: Machine, random: Random) -> Machine:
 
 
 def _ends(subject: Governed, machine: Machine, action: str, finding: str) -> list[Ending]:
-    question = asked(action)
+    question = context(action)
     entered = enter(subject, machine, question)
     if isinstance(entered, Ending):
         return [entered]

@@ -4,7 +4,7 @@ import pytest
 
 from pendula.jobs.objects.decay import has_faded, weight
 from pendula.jobs.objects.governed import DAY_US, Risk
-from tests.jobs.objects.making import NOW, governed
+from tests.jobs.objects.governed_objects import NOW, governed
 
 
 @pytest.mark.req("JOB-SM-13")

@@ -11,7 +11,7 @@ from pendula.jobs.objects.governed import DAY_US, Governed, Impact, Mode, Risk, 
 from pendula.jobs.objects.machine import Machine
 from pendula.jobs.objects.reference_machines import COGNITION, EXPERIENCE, MEMORY
 from pendula.jobs.sentences import sentence_of
-from tests.jobs.objects.making import NOW, asked, gates, governed
+from tests.jobs.objects.governed_objects import NOW, context, gates, governed
 
 INCONCLUSIVE = Verdict("inconclusive", "nothing new", ("ev_2",))
 PASSED = Verdict("passed", "the evidence holds", ("ev_2",))
@@ -22,7 +22,7 @@ def _doubted(**members: Any) -> Governed:
 
 
 def _risky(action: str, now: int = NOW, **verdicts: str) -> ActionContext:
-    return asked(action, risk=Risk.HIGH, gates=gates(**verdicts), now=now)
+    return context(action, risk=Risk.HIGH, gates=gates(**verdicts), now=now)
 
 
 def _entered(subject: Governed, question: ActionContext) -> Governed:
@@ -41,15 +41,15 @@ def _refused(subject: Governed, question: ActionContext) -> Ending:
 def test_an_object_goes_stale_after_two_inconclusive_verifications() -> None:
     subject = _doubted()
     for left in (1, 0):
-        subject = _entered(subject, asked("revalidate"))
+        subject = _entered(subject, context("revalidate"))
         assert subject.verify_budget_left == left
-        subject = conclude(subject, COGNITION, asked("revalidate"), INCONCLUSIVE).subject
+        subject = conclude(subject, COGNITION, context("revalidate"), INCONCLUSIVE).subject
     assert (subject.next_action, subject.next_action_at) == ("revalidate", NOW + 7 * DAY_US)
 
-    early = _refused(subject, asked("revalidate", now=NOW + 6 * DAY_US))
+    early = _refused(subject, context("revalidate", now=NOW + 6 * DAY_US))
     assert (early.outcome, early.subject.next_action_at) == (Outcome.BUDGET_EXHAUSTED, NOW + 7 * DAY_US)
 
-    end = _refused(subject, asked("revalidate", now=NOW + 7 * DAY_US))
+    end = _refused(subject, context("revalidate", now=NOW + 7 * DAY_US))
     assert (end.how, end.outcome, end.subject.place) == (How.ACK, Outcome.BUDGET_EXHAUSTED, "stale/uncertain")
     assert end.subject.decision_mode is Mode.CONSERVATIVE
     assert end.subject.verifications == 2
@@ -70,15 +70,15 @@ def test_an_object_goes_stale_after_two_inconclusive_verifications() -> None:
 )
 def test_only_risky_objects_are_escalated_to_a_person(members: Any, question: Any, is_asked: bool) -> None:
     spent = _doubted(verify_budget_left=0, **members)
-    ending = _refused(spent, asked("revalidate", now=NOW + 8 * DAY_US, **question))
+    ending = _refused(spent, context("revalidate", now=NOW + 8 * DAY_US, **question))
 
     assert (ending.escalation is not None) == is_asked
 
 
 @pytest.mark.req("JOB-GATE-12", "JOB-GATE-13")
 def test_an_unknowable_object_is_verified_once_and_closed() -> None:
-    subject = _entered(_doubted(unknown_type=Unknown.ONTIC_UNKNOWABLE), asked("verify"))
-    ending = conclude(subject, COGNITION, asked("verify"), INCONCLUSIVE)
+    subject = _entered(_doubted(unknown_type=Unknown.ONTIC_UNKNOWABLE), context("verify"))
+    ending = conclude(subject, COGNITION, context("verify"), INCONCLUSIVE)
 
     assert (ending.outcome, ending.closes) == (Outcome.CLOSED, True)
     assert (ending.subject.place, ending.subject.closed) == ("stale/uncertain", "cannot be known")
@@ -87,8 +87,8 @@ def test_an_unknowable_object_is_verified_once_and_closed() -> None:
 
 @pytest.mark.req("JOB-GATE-12", "JOB-GATE-13")
 def test_a_retry_does_not_enter_a_verifier_that_raised() -> None:
-    subject = _entered(_doubted(unknown_type=Unknown.ONTIC_UNKNOWABLE, verify_budget_left=50), asked("verify"))
-    ending = _refused(subject, asked("verify"))
+    subject = _entered(_doubted(unknown_type=Unknown.ONTIC_UNKNOWABLE, verify_budget_left=50), context("verify"))
+    ending = _refused(subject, context("verify"))
 
     assert (ending.how, ending.outcome, ending.subject.verifications) == (How.ACK, Outcome.CLOSED, 1)
 
@@ -97,7 +97,7 @@ def test_a_retry_does_not_enter_a_verifier_that_raised() -> None:
 def test_the_lower_of_the_two_limits_counts() -> None:
     broke = _doubted(unknown_type=Unknown.ONTIC_UNKNOWABLE, verify_budget_left=0)
 
-    assert _refused(broke, asked("verify")).outcome is Outcome.BUDGET_EXHAUSTED
+    assert _refused(broke, context("verify")).outcome is Outcome.BUDGET_EXHAUSTED
 
 
 @pytest.mark.req("JOB-GATE-13")
@@ -108,15 +108,15 @@ def test_only_evidence_that_makes_it_knowable_reopens_a_closed_object() -> None:
     same = Verdict("new_evidence", "more of the same", ("ev_3",))
     other = replace(same, unknown_type=Unknown.OUT_OF_SCOPE)
 
-    assert conclude(closed, COGNITION, asked("reinstate-check"), same).outcome is Outcome.NOOP
-    reopened = conclude(closed, COGNITION, asked("reinstate-check"), other)
+    assert conclude(closed, COGNITION, context("reinstate-check"), same).outcome is Outcome.NOOP
+    reopened = conclude(closed, COGNITION, context("reinstate-check"), other)
     assert (reopened.outcome, reopened.subject.closed) == (Outcome.TRANSITIONED, None)
 
 
 @pytest.mark.req("JOB-SM-6", "JOB-GATE-8")
 def test_reinstatement_resets_the_dates_and_refills_the_budget() -> None:
     stale = governed("cognition", "stale/uncertain", stale_since=NOW - DAY_US, verify_budget_left=0)
-    after = conclude(stale, COGNITION, asked("reinstate-check"), Verdict("new_evidence", "found", ("ev_3",))).subject
+    after = conclude(stale, COGNITION, context("reinstate-check"), Verdict("new_evidence", "found", ("ev_3",))).subject
 
     assert (after.place, after.verify_budget_left, after.reinforcement_count) == ("active/supported", 2, 1)
     assert (after.last_reinforced_at, after.review_due_at, after.stale_since) == (NOW, NOW + 7 * DAY_US, None)
@@ -126,8 +126,8 @@ def test_reinstatement_resets_the_dates_and_refills_the_budget() -> None:
 
 @pytest.mark.req("JOB-SM-6")
 def test_stale_since_and_last_verified_at_are_set() -> None:
-    faded = conclude(governed("memory", "active"), MEMORY, asked("decay"), Verdict("faded", "unused")).subject
-    verified = conclude(governed("memory", "candidate"), MEMORY, asked("verify"), PASSED).subject
+    faded = conclude(governed("memory", "active"), MEMORY, context("decay"), Verdict("faded", "unused")).subject
+    verified = conclude(governed("memory", "candidate"), MEMORY, context("verify"), PASSED).subject
 
     assert (faded.stale_since, faded.last_verified_at) == (NOW, None)
     assert (verified.stale_since, verified.last_verified_at) == (None, NOW)
@@ -136,7 +136,7 @@ def test_stale_since_and_last_verified_at_are_set() -> None:
 @pytest.mark.req("JOB-GATE-8")
 def test_becoming_uncertain_again_does_not_refill_the_budget() -> None:
     sure = governed("cognition", "active/supported", verify_budget_left=0, auto_verify_budget=2)
-    after = conclude(sure, COGNITION, asked("revalidate"), Verdict("conflict", "they differ", ("ev_3",))).subject
+    after = conclude(sure, COGNITION, context("revalidate"), Verdict("conflict", "they differ", ("ev_3",))).subject
 
     assert (after.place, after.verify_budget_left, after.uncertain_since) == ("needs_revalidate/uncertain", 0, NOW)
 
@@ -144,7 +144,7 @@ def test_becoming_uncertain_again_does_not_refill_the_budget() -> None:
 @pytest.mark.req("JOB-SM-12")
 @pytest.mark.parametrize("missing", ["unknown_type", "uncertainty_ttl", "auto_verify_budget", "decision_mode"])
 def test_an_uncertain_cognition_has_the_fields_that_uncertainty_needs(missing: str) -> None:
-    ending = _refused(_doubted(**{missing: None}), asked("revalidate"))
+    ending = _refused(_doubted(**{missing: None}), context("revalidate"))
 
     assert (ending.how, ending.error) == (How.FAIL, f"object_incomplete: {missing}")
 
@@ -190,7 +190,7 @@ def test_a_limiting_gate_lets_trust_fall_but_not_rise() -> None:
 
 @pytest.mark.req("JOB-GATE-3")
 def test_an_unreadable_gate_is_retried() -> None:
-    ending = enter(governed("memory", "candidate"), MEMORY, asked("verify", risk=Risk.HIGH))
+    ending = enter(governed("memory", "candidate"), MEMORY, context("verify", risk=Risk.HIGH))
 
     assert isinstance(ending, Ending)
     assert (ending.how, ending.error) == (How.RETRY, "gate_unavailable: cognition_gate")
@@ -211,7 +211,7 @@ def test_no_job_promotes_an_uncertain_object_of_high_risk_but_a_person_may() -> 
 
 @pytest.mark.req("JOB-GATE-1")
 def test_no_gate_is_evaluated_at_low_risk() -> None:
-    ending = conclude(governed("memory", "candidate"), MEMORY, asked("verify"), PASSED)
+    ending = conclude(governed("memory", "candidate"), MEMORY, context("verify"), PASSED)
 
     assert (ending.outcome, ending.reading, ending.executed) == (Outcome.TRANSITIONED, None, None)
 
@@ -219,7 +219,7 @@ def test_no_gate_is_evaluated_at_low_risk() -> None:
 @pytest.mark.req("JOB-SM-9")
 @pytest.mark.parametrize(("verdict", "place"), [("pass", "active"), ("block", "candidate")])
 def test_an_experience_becomes_active_only_through_the_persona_gate(verdict: str, place: str) -> None:
-    question = asked("verify", gates=gates(persona_conflict_gate=verdict))
+    question = context("verify", gates=gates(persona_conflict_gate=verdict))
 
     assert conclude(governed("experience", "candidate"), EXPERIENCE, question, PASSED).subject.place == place
 
@@ -227,7 +227,7 @@ def test_an_experience_becomes_active_only_through_the_persona_gate(verdict: str
 @pytest.mark.req("JOB-SM-5")
 def test_too_few_references_do_not_pass() -> None:
     bare = governed("experience", "candidate", evidence=())
-    ending = conclude(bare, EXPERIENCE, asked("verify", gates=gates()), Verdict("passed", "it looks right"))
+    ending = conclude(bare, EXPERIENCE, context("verify", gates=gates()), Verdict("passed", "it looks right"))
 
     assert ending.subject.place == "needs_review"
 
@@ -238,12 +238,12 @@ def test_too_few_references_do_not_pass() -> None:
     [("quarantine", "forged", True), ("quarantine", "passed", False)],
 )
 def test_a_forged_memory_asks_for_a_rollback_and_waits_for_it(place: str, verdict: str, asks: bool) -> None:
-    ending = conclude(governed("memory", place), MEMORY, asked("verify"), Verdict(verdict, "inquiry", ("ev_2",)))
+    ending = conclude(governed("memory", place), MEMORY, context("verify"), Verdict(verdict, "inquiry", ("ev_2",)))
 
     assert (ending.rollback, ending.subject.rollback_pending) == (asks, asks)
     if asks:
-        waiting = settle_verdict(ending.subject, MEMORY, asked("archive"))
-        finished = settle_verdict(replace(ending.subject, rollback_pending=False), MEMORY, asked("archive"))
+        waiting = settle_verdict(ending.subject, MEMORY, context("archive"))
+        finished = settle_verdict(replace(ending.subject, rollback_pending=False), MEMORY, context("archive"))
         assert (waiting.finding, finished.finding) == ("inconclusive", "rolled_back")
 
 
@@ -269,7 +269,7 @@ def test_the_next_action_and_its_date_follow_the_state(
     kind: str, place: str, members: Any, action: str, days: float
 ) -> None:
     machine = {"memory": MEMORY, "experience": EXPERIENCE, "cognition": COGNITION}[kind]
-    after = conclude(governed(kind, place, **members), machine, asked("none of these"), INCONCLUSIVE).subject
+    after = conclude(governed(kind, place, **members), machine, context("none of these"), INCONCLUSIVE).subject
 
     assert (after.next_action, after.next_action_at) == (action, NOW + int(days * DAY_US))
 
@@ -277,7 +277,7 @@ def test_the_next_action_and_its_date_follow_the_state(
 @pytest.mark.req("JOB-SM-14")
 def test_an_archived_object_has_no_date() -> None:
     stale = governed("memory", "stale", expires_at=NOW)
-    ending = conclude(stale, MEMORY, asked("archive"), settle_verdict(stale, MEMORY, asked("archive")))
+    ending = conclude(stale, MEMORY, context("archive"), settle_verdict(stale, MEMORY, context("archive")))
 
     assert (ending.subject.place, ending.subject.next_action, ending.subject.next_action_at) == ("archived", None, None)
 
@@ -304,7 +304,7 @@ def test_findings_that_the_object_computes_are_rejected_from_callers(
     subject: Governed, action: str, finding: str
 ) -> None:
     machine = MEMORY if subject.object_type == "memory" else COGNITION
-    ending = conclude(subject, machine, asked(action), Verdict(finding, "I say so", ("ev_2",)))
+    ending = conclude(subject, machine, context(action), Verdict(finding, "I say so", ("ev_2",)))
 
     assert (ending.outcome, ending.subject.place) == (Outcome.NOOP, subject.place)
 
@@ -312,7 +312,7 @@ def test_findings_that_the_object_computes_are_rejected_from_callers(
 @pytest.mark.req("JOB-SM-5")
 def test_new_evidence_without_a_reference_reinstates_nothing() -> None:
     bare = governed("memory", "stale", evidence=())
-    ending = conclude(bare, MEMORY, asked("reinstate-check"), Verdict("new_evidence", "trust me"))
+    ending = conclude(bare, MEMORY, context("reinstate-check"), Verdict("new_evidence", "trust me"))
 
     assert (ending.outcome, ending.subject.place) == (Outcome.NOOP, "stale")
 
@@ -321,7 +321,7 @@ def test_new_evidence_without_a_reference_reinstates_nothing() -> None:
 @pytest.mark.parametrize("finding", ["inconclusive", "insufficient", "suspicious"])
 def test_an_overdue_review_that_does_not_pass_has_failed(finding: str) -> None:
     overdue = governed("cognition", "active/supported", review_due_at=NOW - 1)
-    ending = conclude(overdue, COGNITION, asked("revalidate"), Verdict(finding, "hm", ("ev_2",)))
+    ending = conclude(overdue, COGNITION, context("revalidate"), Verdict(finding, "hm", ("ev_2",)))
 
     assert ending.subject.place == "needs_revalidate/uncertain"
     assert ending.subject.next_action_at is not None
@@ -331,7 +331,7 @@ def test_an_overdue_review_that_does_not_pass_has_failed(finding: str) -> None:
 @pytest.mark.req("JOB-ACK-4", "JOB-SM-3")
 def test_a_noop_is_not_due_again_at_once() -> None:
     expired = governed("memory", "stale", expires_at=NOW - 1)
-    ending = conclude(expired, MEMORY, asked("archive"), Verdict("inconclusive", "I would keep it"))
+    ending = conclude(expired, MEMORY, context("archive"), Verdict("inconclusive", "I would keep it"))
 
     assert (ending.subject.next_action, ending.subject.next_action_at) == ("archive", NOW + DAY_US)
 
@@ -348,7 +348,7 @@ def test_a_noop_is_not_due_again_at_once() -> None:
     ],
 )
 def test_an_object_that_was_not_verified_has_no_new_last_verified_at(subject: Governed, machine: Machine) -> None:
-    ending = enter(subject, machine, asked("verify"))
+    ending = enter(subject, machine, context("verify"))
 
     assert isinstance(ending, Ending)
     assert ending.subject.last_verified_at is None
@@ -357,7 +357,7 @@ def test_an_object_that_was_not_verified_has_no_new_last_verified_at(subject: Go
 @pytest.mark.req("JOB-GATE-13")
 def test_a_verification_of_a_closed_object_fails_permanently() -> None:
     unknowable = {"unknown_type": Unknown.ONTIC_UNKNOWABLE, "verifications": 1, "closed": "cannot be known"}
-    late = _refused(governed("cognition", "stale/uncertain", **unknowable), asked("verify"))
+    late = _refused(governed("cognition", "stale/uncertain", **unknowable), context("verify"))
 
     assert (late.how, late.error, late.closes) == (How.FAIL, "ontic_limit_reached", False)
 
@@ -376,15 +376,15 @@ def test_only_low_risk_objects_are_explored(question: Any, mode: Mode) -> None:
     sure = governed("cognition", "active/supported")
     several = Verdict("conflict", "two ways to see it", ("ev_2",), Unknown.MULTIPATH)
 
-    assert conclude(sure, COGNITION, asked("revalidate", **question), several).subject.decision_mode is mode
+    assert conclude(sure, COGNITION, context("revalidate", **question), several).subject.decision_mode is mode
 
 
 @pytest.mark.req("JOB-GATE-9", "JOB-GATE-13")
 @pytest.mark.parametrize("finding", ["passed", "inconclusive"])
 def test_an_unknowable_object_is_closed_only_by_what_sets_it_aside(finding: str) -> None:
     spent = _doubted(unknown_type=Unknown.ONTIC_UNKNOWABLE, verifications=1)
-    aged = conclude(spent, COGNITION, asked("decay"), Verdict(finding, "looked at in passing"))
-    verified = conclude(spent, COGNITION, asked("verify"), INCONCLUSIVE)
+    aged = conclude(spent, COGNITION, context("decay"), Verdict(finding, "looked at in passing"))
+    verified = conclude(spent, COGNITION, context("verify"), INCONCLUSIVE)
 
     assert (aged.outcome, aged.subject.closed, aged.subject.next_action) == (Outcome.NOOP, None, "revalidate")
     assert (verified.outcome, verified.subject.place) == (Outcome.CLOSED, "stale/uncertain")
@@ -396,7 +396,7 @@ def test_a_passed_finding_does_not_count_as_a_review_of_a_closed_object() -> Non
         "memory", "stale_uncertain", unknown_type=Unknown.ONTIC_UNKNOWABLE, verifications=1, review_interval=DAY_US
     )
     subject = replace(subject, review_due_at=NOW + 9)
-    ending = conclude(subject, MEMORY, asked("revalidate"), PASSED)
+    ending = conclude(subject, MEMORY, context("revalidate"), PASSED)
 
     assert (ending.outcome, ending.subject.review_due_at) == (Outcome.CLOSED, NOW + 9)
 
@@ -416,11 +416,11 @@ def test_at_high_risk_only_a_person_promotes_a_memory_set_aside_as_uncertain(aut
 def test_a_state_can_require_evidence_by_its_public_name() -> None:
     machine = replace(MEMORY, needs={"quarantine": ("source_refs", "evidence_refs|expires_at")})
     bare = replace(governed("memory", "candidate"), evidence=(), sources=(), expires_at=None)
-    ending = conclude(bare, machine, asked("verify"), Verdict("suspicious", "odd"))
+    ending = conclude(bare, machine, context("verify"), Verdict("suspicious", "odd"))
 
     assert (ending.outcome, sentence_of(ending.reason)) == (
         Outcome.ILLEGAL,
         "quarantine needs source_refs, evidence_refs or expires_at",
     )
     whole = replace(bare, sources=("memory:m",), evidence=("ev_1",))
-    assert conclude(whole, machine, asked("verify"), Verdict("suspicious", "odd")).outcome is Outcome.TRANSITIONED
+    assert conclude(whole, machine, context("verify"), Verdict("suspicious", "odd")).outcome is Outcome.TRANSITIONED

@@ -2,7 +2,7 @@ import pytest
 
 from pendula.jobs.objects.gates import EVERYTHING, REQUIRED, Gate, Passage, Reading, is_high_risk, moved, read
 from pendula.jobs.objects.governed import Impact, Risk
-from tests.jobs.objects.making import NOW, gates
+from tests.jobs.objects.governed_objects import NOW, gates
 
 
 def _read(**verdicts: str) -> Reading:

@@ -9,7 +9,7 @@ from pendula.jobs.objects.endings import Ending, How, Outcome, Verdict
 from pendula.jobs.objects.governed import DAY_US, Governed
 from pendula.jobs.objects.machine_check import faults
 from pendula.jobs.objects.reference_machines import REFERENCE
-from tests.jobs.objects.making import NOW, asked, gates, governed
+from tests.jobs.objects.governed_objects import NOW, context, gates, governed
 
 ACTIONS = ("verify", "revalidate", "decay", "archive", "reinstate-check")
 ALL_ACTIONS = (*ACTIONS, "use", "invalidate")
@@ -91,7 +91,7 @@ PAIRS = [
 
 
 def _concluded(kind: str, place: str, action: str, finding: str) -> Ending:
-    question = asked(action, gates=gates())
+    question = context(action, gates=gates())
     return conclude(_spent(kind, place), REFERENCE[kind], question, Verdict(finding, "said so", ("ev_2",)))
 
 
@@ -130,7 +130,7 @@ def _stays(kind: str, place: str, action: str, finding: str) -> bool:
 @pytest.mark.req("JOB-SM-8", "JOB-SM-10", "JOB-SM-12")
 @pytest.mark.parametrize(("kind", "place"), sorted(NEVER))
 def test_a_job_for_a_forbidden_return_is_rejected_before_its_verifier(kind: str, place: str) -> None:
-    ending = enter(governed(kind, place), REFERENCE[kind], asked("reinstate-check"))
+    ending = enter(governed(kind, place), REFERENCE[kind], context("reinstate-check"))
 
     assert isinstance(ending, Ending)
     assert ending.error is not None
@@ -147,7 +147,7 @@ def test_every_state_is_reachable_and_has_an_exit(kind: str) -> None:
 @pytest.mark.parametrize("missing", ["falsify_if", "review_interval", "expires_at"])
 def test_a_cognition_becomes_active_only_with_its_required_fields(missing: str) -> None:
     bare: Governed = governed("cognition", "candidate/uncertain", **{missing: None})
-    ending = conclude(bare, REFERENCE["cognition"], asked("verify"), Verdict("passed", "said so", ("ev_2",)))
+    ending = conclude(bare, REFERENCE["cognition"], context("verify"), Verdict("passed", "said so", ("ev_2",)))
 
     assert ending.outcome is Outcome.ILLEGAL
     assert missing in str(ending.error)

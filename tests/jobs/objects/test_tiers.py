@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from pendula.jobs.objects.governed import Governed, Impact, Risk
 from pendula.jobs.objects.tiers import tiers
-from tests.jobs.objects.making import governed
+from tests.jobs.objects.governed_objects import governed
 
 MEMORIES = {
     "calm": replace(governed("memory", "active"), risk_tier=Risk.LOW, impact_tier=Impact.LOW),

@@ -25,7 +25,7 @@ from pendula.jobs.store.file.turnstile import Turnstile
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
 from tests.forking import forked
-from tests.jobs.lived import lived
+from tests.jobs.filled_store import fill_store
 from tests.jobs.store.test_migrations import MADE_UP, all_of, made, with_many
 from tests.jobs.stores import Clock
 from tests.waiting import status_of
@@ -105,7 +105,7 @@ def test_a_migration_killed_before_any_statement_leaves_a_consistent_store(
 ) -> None:
     with monkeypatch.context() as present:
         present.setattr(opening, "migrations", migrations)
-        source, clock = lived(tmp_path)
+        source, clock = fill_store(tmp_path)
         before = list(all_of(source))
         source.close()
     seen: list[int] = []

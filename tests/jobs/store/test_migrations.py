@@ -17,7 +17,7 @@ from pendula.jobs.store.protocol import StoreReadOnly, StoreUnusable
 from pendula.jobs.store.sqlite import NewerStore, SqliteStore, migrations, statements
 from pendula.jobs.upkeep.retention import retain
 from pendula.jobs.upkeep.verification import check
-from tests.jobs.lived import lived
+from tests.jobs.filled_store import fill_store
 from tests.jobs.stores import NOON, Clock
 
 DAY = 86_400
@@ -79,7 +79,7 @@ def test_there_is_one_version() -> None:
 def test_a_store_of_an_older_version_keeps_its_content_and_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, clock = lived(tmp_path)
+    source, clock = fill_store(tmp_path)
     before = list(all_of(source))
     source.close()
     scripts = [*migrations(), *MADE_UP]
@@ -183,7 +183,7 @@ def test_a_store_marked_with_a_wrong_older_version_is_rejected_with_the_remedy(
 def test_a_migration_that_fails_halfway_leaves_the_previous_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, clock = lived(tmp_path)
+    source, clock = fill_store(tmp_path)
     before = list(all_of(source))
     source.close()
     path = tmp_path / "jobs.db"

@@ -27,7 +27,7 @@ from pendula.jobs.worker.effects import once
 from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable
 from tests.forking import forked
 from tests.jobs.stores import Clock, opened
-from tests.jobs.watching import everything, failing_at, watched, watching
+from tests.jobs.watched_connections import everything, failing_at, watched, watching
 from tests.waiting import line_of, status_of
 
 __all__ = ["watched"]
@@ -159,7 +159,7 @@ def test_a_migration_that_is_killed_at_any_statement_leaves_the_old_version(tmp_
 
         from pendula.jobs.model import Durability
         from pendula.jobs.store.sqlite import SqliteStore
-        from tests.jobs.watching import Watched
+        from tests.jobs.watched_connections import Watched
 
         class Mortal(Watched):
             left = 0
@@ -288,15 +288,15 @@ def test_a_migration_waits_for_another_writer_and_logs_it(tmp_path: Path, monkey
     known = migrations()
     monkeypatch.setattr(store_module, "migrations", lambda: [*known, "CREATE TABLE later (n INTEGER) STRICT;\n"])
     monkeypatch.setattr(store_module, "REPORT_SECONDS", 0.02)
-    told: list[str] = []
+    waits: list[str] = []
 
     with holding(path):
         with pytest.raises(StorageBusy):
-            SqliteStore(path, patience_seconds=0.1, on_wait=told.append)
+            SqliteStore(path, patience_seconds=0.1, on_wait=waits.append)
         released = threading.Event()
 
         def hear(sentence: str) -> None:
-            told.append(sentence)
+            waits.append(sentence)
             released.set()
 
         opening = threading.Thread(target=lambda: SqliteStore(path, on_wait=hear).close())
@@ -304,7 +304,7 @@ def test_a_migration_waits_for_another_writer_and_logs_it(tmp_path: Path, monkey
         assert released.wait(240)
     opening.join(240)
 
-    assert told[0].startswith(f"waiting for the writer of {path}, 0 s")
+    assert waits[0].startswith(f"waiting for the writer of {path}, 0 s")
     assert version_and_tables(path)[0] == len(known) + 1
 
 
@@ -337,7 +337,7 @@ def test_a_file_whose_name_is_not_text_can_be_read(tmp_path: Path) -> None:
 def test_a_link_to_a_read_only_store_finds_the_log_beside_the_store(tmp_path: Path) -> None:
     """Without the log, commits that only the log has would be missing without an error."""
     SqliteStore(tmp_path / "jobs.db").close()
-    (tmp_path / "jobs.db-wal").write_bytes(b"something that nobody can follow")
+    (tmp_path / "jobs.db-wal").write_bytes(b"not a valid log")
     (tmp_path / "jobs.db-shm").mkdir()
     (tmp_path / "elsewhere").mkdir()
     link = tmp_path / "elsewhere" / "link.db"

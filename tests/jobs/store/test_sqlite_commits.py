@@ -20,7 +20,7 @@ from pendula.jobs.store.sqlite import SqliteStore, StoreUnusable
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.effects import EffectFailed, once
 from tests.jobs.stores import Clock, opened
-from tests.jobs.watching import everything, failing_at, trouble, watched, watching
+from tests.jobs.watched_connections import everything, failing_at, trouble, watched, watching
 from tests.waiting import SECONDS, joined
 
 __all__ = ["watched"]
@@ -189,7 +189,7 @@ def test_a_caller_interrupted_in_the_queue_does_not_stop_the_queue(tmp_path: Pat
     later.start()
     later.join(240)
 
-    assert not later.is_alive(), "nobody serves the line any more"
+    assert not later.is_alive(), "the queue is no longer served"
     assert "later" in {job["object_id"] for job in scheduler.list()["jobs"]}
     assert check(store) == []
     scheduler.close()

@@ -14,7 +14,7 @@ from pendula.jobs.model import SECOND, Job, Policy, PullOrder
 from pendula.jobs.requests import Enqueue
 from pendula.jobs.scheduler import Scheduler
 from tests.jobs.stores import NOON, Clock, opened
-from tests.jobs.watching import watched, watching
+from tests.jobs.watched_connections import watched, watching
 
 __all__ = ["watched"]
 
@@ -38,8 +38,8 @@ def stored(path: Path, jobs: Iterator[Job]) -> None:
 
 
 def sample(seq: int, run_at: int) -> Job:
-    wish = Enqueue("memory", f"old_{seq}", "verify", run_at, seq % 3, 3, None, None, "default")
-    job = decide.new_job(wish, seq, NOON - 30 * DAY)
+    request = Enqueue("memory", f"old_{seq}", "verify", run_at, seq % 3, 3, None, None, "default")
+    job = decide.new_job(request, seq, NOON - 30 * DAY)
     assert isinstance(job, Job)
     return job
 
@@ -160,20 +160,26 @@ def test_the_steps_of_a_call_do_not_grow_with_a_million_jobs(
 @pytest.mark.usefixtures("watched")
 def test_every_query_of_jobs_is_an_index_search_without_a_sort(tmp_path: Path, policy: Policy) -> None:
     scheduler, clock = used(tmp_path, finished(FEW), policy)
-    asked: dict[str, Any] = {}
+    statements: dict[str, Any] = {}
 
     def watcher(connection: sqlite3.Connection, sql: str, parameters: Any) -> None:
         if sql.startswith(("SELECT", "UPDATE")):
             many = isinstance(parameters, list) and parameters and isinstance(parameters[0], tuple)
-            asked.setdefault(sql, parameters[0] if many else parameters)
+            statements.setdefault(sql, parameters[0] if many else parameters)
 
     with watching(watcher):
         for call in calls(scheduler, clock).values():
             call()
 
-    bad = [(sql, step) for sql, values in asked.items() for step in plan(scheduler, sql, values) if is_dear(sql, step)]
+    bad = [
+        (sql, step) for sql, values in statements.items() for step in plan(scheduler, sql, values) if is_dear(sql, step)
+    ]
     assert bad == []
-    assert any("jobs_due (status=? AND run_at<?)" in step for sql in asked for step in plan(scheduler, sql, asked[sql]))
+    assert any(
+        "jobs_due (status=? AND run_at<?)" in step
+        for sql in statements
+        for step in plan(scheduler, sql, statements[sql])
+    )
     scheduler.close()
 
 
@@ -199,12 +205,12 @@ def test_a_list_of_waiting_jobs_sorts_only_numbers_and_reads_only_the_newest_row
     for entry in scheduler.enqueue_batch(over)["results"]:
         scheduler.cancel(entry["job"]["job_id"])
     scheduler.enqueue_batch([{**one, "object_id": f"waits{n}"} for n, one in enumerate(over[:4])])
-    asked: list[tuple[str, Any]] = []
+    statements: list[tuple[str, Any]] = []
 
-    with watching(lambda connection, sql, parameters: asked.append((sql, parameters))):
+    with watching(lambda connection, sql, parameters: statements.append((sql, parameters))):
         waiting = [job["object_id"] for job in scheduler.list(status="queued", limit=2)["jobs"]]
 
-    steps = [step for sql, values in asked if "status = 'queued'" in sql for step in plan(scheduler, sql, values)]
+    steps = [step for sql, values in statements if "status = 'queued'" in sql for step in plan(scheduler, sql, values)]
     assert waiting == ["waits3", "waits2"]
     assert "SEARCH jobs USING INDEX jobs_due (status=?)" in steps
     assert steps[0] == "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"
@@ -215,12 +221,12 @@ def test_a_list_of_waiting_jobs_sorts_only_numbers_and_reads_only_the_newest_row
 @pytest.mark.usefixtures("watched")
 def test_events_of_an_object_are_found_by_their_index(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
-    asked: list[tuple[str, Any]] = []
+    statements: list[tuple[str, Any]] = []
 
-    with watching(lambda connection, sql, parameters: asked.append((sql, parameters))):
+    with watching(lambda connection, sql, parameters: statements.append((sql, parameters))):
         scheduler.audit(object_type="memory", object_id="m")
 
-    [steps] = [plan(scheduler, sql, values) for sql, values in asked if "FROM audit " in sql]
+    [steps] = [plan(scheduler, sql, values) for sql, values in statements if "FROM audit " in sql]
     assert [step for step in steps if "audit_objects (object_type=? AND object_id=?" in step] == steps
     scheduler.close()
 

@@ -48,7 +48,7 @@ class Receiver:
     def __call__(self, alert: Alert) -> None:
         self.tries += 1
         if self.down:
-            raise ConnectionError("nobody is there")
+            raise ConnectionError("the sink is down")
         self.taken.append(alert["alert_id"])
 
 
@@ -67,7 +67,9 @@ def test_an_alert_has_the_specified_form_and_is_delivered_once(client: Virtual) 
 
     [job] = client.list()["jobs"]
     [alert] = seen
-    [event] = [one for one in client.history(job["job_id"])["events"] if one["after"].get("status") == "dead_letter"]
+    [event] = [
+        record for record in client.history(job["job_id"])["events"] if record["after"].get("status") == "dead_letter"
+    ]
     assert alert == {
         "alert": "job.dead_letter",
         "alert_id": alert_id,
@@ -95,8 +97,8 @@ def test_an_alert_is_one_log_line_at_level_info_in_the_demo(
     with caplog.at_level(logging.INFO):
         Alerts(client.calls.store, client.clock, first=first, ticks=client.clock).deliver()
 
-    told = [(one.levelname, one.getMessage()) for one in caplog.records if "alert_id" in one.message]
-    assert [(name, json.loads(alert)["alert_id"]) for name, alert in told] == [(level, alert_id)]
+    logged = [(record.levelname, record.getMessage()) for record in caplog.records if "alert_id" in record.message]
+    assert [(name, json.loads(alert)["alert_id"]) for name, alert in logged] == [(level, alert_id)]
 
 
 @pytest.mark.req("JOB-FAIL-6")
@@ -159,10 +161,10 @@ def test_the_log_always_receives_alerts(client: Virtual, caplog: pytest.LogCaptu
 
     delivering(client).deliver()
 
-    told = [
+    logged = [
         (record.levelno, decode(record.message.encode())) for record in caplog.records if record.name.endswith("alerts")
     ]
-    assert [(level, body["alert_id"]) for level, body in told if isinstance(body, dict)] == [
+    assert [(level, body["alert_id"]) for level, body in logged if isinstance(body, dict)] == [
         (logging.CRITICAL, high),
         (logging.WARNING, low),
     ]
@@ -172,8 +174,8 @@ def test_alerts_beyond_one_page_are_all_delivered(client: Virtual) -> None:
     ids = [f"dead_letter:job_{number}:1" for number in range(230)]
 
     def store(tx: Writer) -> None:
-        for one in ids:
-            tx.alert(one, {"alert_id": one})
+        for record in ids:
+            tx.alert(record, {"alert_id": record})
 
     client.calls.store.write(store)
     receiver = Receiver()

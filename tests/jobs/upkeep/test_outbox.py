@@ -51,23 +51,23 @@ def test_a_rejected_write_back_is_retried_and_not_overtaken(tmp_path: Path) -> N
     scheduler, clock = opened(tmp_path, ELSEWHERE)
     for number in range(3):
         acked(scheduler, clock, f"m{number}", 60)
-    told: list[str] = []
-    away = {"m1"}
+    delivered: list[str] = []
+    unreachable = {"m1"}
     ticks = 0
 
-    def tell(write_back: dict[str, Any]) -> None:
-        told.append(write_back["object_id"])
-        if write_back["object_id"] in away:
+    def deliver_one(write_back: dict[str, Any]) -> None:
+        delivered.append(write_back["object_id"])
+        if write_back["object_id"] in unreachable:
             raise ConnectionError("the other database is away")
 
-    outbox = WriteBacks(scheduler.calls.store, tell, ticks=lambda: ticks)
+    outbox = WriteBacks(scheduler.calls.store, deliver_one, ticks=lambda: ticks)
 
     assert outbox.deliver() == 1
     assert outbox.deliver() == 0  # backoff
-    away.clear()
+    unreachable.clear()
     ticks = 2_000_000
     assert outbox.deliver() == 2
-    assert told == ["m0", "m1", "m1", "m2"]
+    assert delivered == ["m0", "m1", "m1", "m2"]
     assert waiting(scheduler) == []
     scheduler.close()
 
@@ -79,13 +79,13 @@ def test_a_duplicate_write_back_is_ignored_by_its_version(tmp_path: Path) -> Non
     acked(scheduler, clock, "m", 120)
     side, applied = Newest(), []
 
-    def tell(write_back: dict[str, Any]) -> None:
+    def deliver_one(write_back: dict[str, Any]) -> None:
         if side.takes(write_back):
             applied.append(write_back["version"])
 
     for write_back in waiting(scheduler):  # delivered, and killed before the store recorded it
-        tell(write_back)
-    WriteBacks(scheduler.calls.store, tell).deliver()
+        deliver_one(write_back)
+    WriteBacks(scheduler.calls.store, deliver_one).deliver()
     late = {"object_type": "memory", "object_id": "m", "version": 1}
 
     assert applied == [1, 2]
@@ -98,14 +98,14 @@ def test_the_outbox_survives_its_process(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path, ELSEWHERE)
     acked(scheduler, clock, "m", 60)
     scheduler.close()
-    told: list[Any] = []
+    delivered: list[Any] = []
     again, _ = opened(tmp_path, ELSEWHERE, clock)
 
-    outbox = WriteBacks(again.calls.store, told.append, poll_sec=0.01)
+    outbox = WriteBacks(again.calls.store, delivered.append, poll_sec=0.01)
     outbox.start()
     while waiting(again):
         pass
     outbox.close()
 
-    assert [one["object_id"] for one in told] == ["m"]
+    assert [one["object_id"] for one in delivered] == ["m"]
     again.close()

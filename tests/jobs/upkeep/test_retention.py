@@ -68,8 +68,8 @@ def test_governance_data_of_a_removed_job_is_removed_with_it(store: tuple[Schedu
     clock.pass_by(DAY)
     [job] = scheduler.pull(worker_id="w")["jobs"]
     scheduler.objects.begin(job["job_id"], lease_token=job["lease_token"])
-    told = {"finding": "passed", "reason": "looked into"}
-    scheduler.objects.finish(job["job_id"], lease_token=job["lease_token"], **told)
+    verdict = {"finding": "passed", "reason": "looked into"}
+    scheduler.objects.finish(job["job_id"], lease_token=job["lease_token"], **verdict)
     clock.pass_by(31 * DAY)
     retain(scheduler.calls)
 

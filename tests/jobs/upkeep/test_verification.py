@@ -18,9 +18,9 @@ from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep import job_trail, verification
 from pendula.jobs.upkeep.verification import Replayed, check, replay
-from tests.jobs.governance.living import DAY, Town
-from tests.jobs.lived import JOB, lived
-from tests.jobs.playing import Play
+from tests.jobs.filled_store import JOB, fill_store
+from tests.jobs.governance.verifier_rig import DAY, VerifierRig
+from tests.jobs.history_player import Play
 from tests.jobs.stores import opened
 
 
@@ -34,7 +34,7 @@ def page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int
 
 @pytest.mark.req("JOB-AUD-4")
 def test_removing_the_newest_events_is_detected(tmp_path: Path) -> None:
-    scheduler, _ = lived(tmp_path)
+    scheduler, _ = fill_store(tmp_path)
     count = len(scheduler.audit(limit=1000)["events"])
     scheduler.close()
 
@@ -112,7 +112,7 @@ PLANTED = {
 @pytest.mark.usefixtures("page")
 @pytest.mark.parametrize(("sql", "code"), PLANTED.values(), ids=list(PLANTED))
 def test_the_check_finds_each_planted_fault(tmp_path: Path, sql: str, code: str) -> None:
-    scheduler, _ = lived(tmp_path)
+    scheduler, _ = fill_store(tmp_path)
     store = scheduler.calls.store
     assert check(store) == []
     with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection, connection:
@@ -127,7 +127,7 @@ def test_the_check_finds_each_planted_fault(tmp_path: Path, sql: str, code: str)
 
 @pytest.mark.req("JOB-STO-12")
 def test_the_check_finds_a_damaged_file(tmp_path: Path) -> None:
-    scheduler, _ = lived(tmp_path)
+    scheduler, _ = fill_store(tmp_path)
     scheduler.close()
     path = tmp_path / "jobs.db"
     with closing(sqlite3.connect(path)) as connection:
@@ -143,7 +143,7 @@ def test_the_check_finds_a_damaged_file(tmp_path: Path) -> None:
 
 
 def test_calls_of_another_scheduler_on_the_same_store_continue_the_chain(tmp_path: Path) -> None:
-    scheduler, clock = lived(tmp_path)
+    scheduler, clock = fill_store(tmp_path)
     other = Scheduler(Calls(SqliteStore(tmp_path / "jobs.db"), Policy(), clock))
     for number in range(3):
         scheduler.enqueue(**JOB, idempotency_key=f"a{number}")
@@ -190,17 +190,17 @@ PLANTED_IN_OBJECTS = {
 @pytest.mark.req("JOB-AUD-3", "JOB-STO-12")
 @pytest.mark.parametrize(("sql", "code"), PLANTED_IN_OBJECTS.values(), ids=list(PLANTED_IN_OBJECTS))
 def test_the_check_finds_tampering_with_a_governed_object(tmp_path: Path, sql: str, code: str) -> None:
-    town = Town(tmp_path)
-    town.open_gates(cognition_gate="block")
-    town.user.set_gate("risk_gate", "limit", "for a while")
-    town.user.create("cognition", "cg", status="needs_revalidate", unknown_type="out_of_scope", evidence_refs=["ev_1"])
-    town.begun(town.pulled(1))
-    assert check(town.scheduler.calls.store) == []
+    rig = VerifierRig(tmp_path)
+    rig.open_gates(cognition_gate="block")
+    rig.user.set_gate("risk_gate", "limit", "for a while")
+    rig.user.create("cognition", "cg", status="needs_revalidate", unknown_type="out_of_scope", evidence_refs=["ev_1"])
+    rig.begun(rig.pulled(1))
+    assert check(rig.scheduler.calls.store) == []
     with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection, connection:
         assert connection.execute(sql).rowcount == 1
 
-    found = {finding.code for finding in check(town.scheduler.calls.store)}
-    town.scheduler.close()
+    found = {finding.code for finding in check(rig.scheduler.calls.store)}
+    rig.scheduler.close()
 
     assert code in found
 
@@ -217,46 +217,46 @@ PLANTED_IN_DECISIONS = {
 @pytest.mark.req("JOB-SM-15", "JOB-GATE-5", "JOB-GATE-13", "JOB-STO-12")
 @pytest.mark.parametrize(("sql", "code"), PLANTED_IN_DECISIONS.values(), ids=list(PLANTED_IN_DECISIONS))
 def test_the_check_finds_tampering_with_decisions(tmp_path: Path, sql: str, code: str) -> None:
-    town = Town(tmp_path)
-    town.open_gates()
-    town.user.create("memory", "m", status="quarantine", risk_tier="high", evidence_refs=["ev_1"])
-    town.verified("forged", 1)
-    town.user.create("cognition", "c", unknown_type="ontic_unknowable", evidence_refs=["ev_1"])
-    town.clock.pass_by(DAY)
-    [job] = town.scheduler.pull(worker_id="w", actions=["verify"])["jobs"]
-    town.begun(job)
-    town.finished(job, "inconclusive")
-    assert check(town.scheduler.calls.store) == []
+    rig = VerifierRig(tmp_path)
+    rig.open_gates()
+    rig.user.create("memory", "m", status="quarantine", risk_tier="high", evidence_refs=["ev_1"])
+    rig.verified("forged", 1)
+    rig.user.create("cognition", "c", unknown_type="ontic_unknowable", evidence_refs=["ev_1"])
+    rig.clock.pass_by(DAY)
+    [job] = rig.scheduler.pull(worker_id="w", actions=["verify"])["jobs"]
+    rig.begun(job)
+    rig.finished(job, "inconclusive")
+    assert check(rig.scheduler.calls.store) == []
     with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection, connection:
         assert connection.execute(sql).rowcount == 1
 
-    found = {finding.code for finding in check(town.scheduler.calls.store)}
-    town.scheduler.close()
+    found = {finding.code for finding in check(rig.scheduler.calls.store)}
+    rig.scheduler.close()
 
     assert code in found
 
 
 def test_finishing_an_unrequested_rollback_is_audited(tmp_path: Path) -> None:
     machine = replace(REFERENCE["memory"], awaits_rollback=frozenset())
-    town = Town(tmp_path, Policy(machines={**REFERENCE, "memory": machine}))
-    town.user.create("memory", "m", status="rejected_poisoned", evidence_refs=["ev_1"])
-    town.user.rollback_finished("memory", "m")
+    rig = VerifierRig(tmp_path, Policy(machines={**REFERENCE, "memory": machine}))
+    rig.user.create("memory", "m", status="rejected_poisoned", evidence_refs=["ev_1"])
+    rig.user.rollback_finished("memory", "m")
 
-    assert check(town.scheduler.calls.store) == []
-    assert town.events("memory", "m")[-1]["event_type"] == "rollback"
-    town.scheduler.close()
+    assert check(rig.scheduler.calls.store) == []
+    assert rig.events("memory", "m")[-1]["event_type"] == "rollback"
+    rig.scheduler.close()
 
 
 @pytest.mark.parametrize("call", ["show", "why", "list"])
 def test_an_unreadable_object_is_a_store_error_not_a_defect(tmp_path: Path, call: str) -> None:
-    town = Town(tmp_path)
-    town.user.create("memory", "m")
+    rig = VerifierRig(tmp_path)
+    rig.user.create("memory", "m")
     with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection, connection:
         connection.execute("UPDATE governed SET body = '{'")
 
     with pytest.raises(StoreUnusable, match="cannot be read: the store is damaged"):
-        getattr(town.user, call)(*("memory", "m")[: 1 if call == "list" else 2])
-    town.scheduler.close()
+        getattr(rig.user, call)(*("memory", "m")[: 1 if call == "list" else 2])
+    rig.scheduler.close()
 
 
 def test_replaying_a_long_trail_keeps_one_page_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -333,9 +333,9 @@ def test_an_external_object_gets_the_change_of_an_effect(tmp_path: Path) -> None
 
     once(scheduler.calls, job, effect)
 
-    [(_, told)] = scheduler.calls.store.read(lambda look: look.write_backs(9))
+    [(_, write_back)] = scheduler.calls.store.read(lambda look: look.write_backs(9))
 
-    assert (told["object_id"], told["state"], told["version"]) == ("m", "active", 1)
+    assert (write_back["object_id"], write_back["state"], write_back["version"]) == ("m", "active", 1)
     scheduler.close()
 
 

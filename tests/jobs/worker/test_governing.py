@@ -19,7 +19,7 @@ from pendula.jobs.worker.worker import Worker
 from pendula.kernel.errors import WrongUsage
 from pendula.server.schedulers.jobs.routes import jobs_scheduler
 from pendula.server.settings import Settings
-from tests.jobs.faces import Standing
+from tests.jobs.interfaces import ManualClock
 from tests.jobs.workers import Rested, Silent, Virtual, calls_on, close_all, virtual
 from tests.jobs.workers import worked as worked_at_once
 from tests.server.living import LiveServer
@@ -89,15 +89,15 @@ class Noting(Virtual):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.heard: list[str] = []
+        self.recorded: list[str] = []
 
     def renew(self, job_id: str, **members: Any) -> dict[str, Any]:
-        self.heard.append("lease")
+        self.recorded.append("lease")
         return super().renew(job_id, **members)
 
     @property
     def objects(self) -> Any:
-        return Heard(super().objects, self.heard.append)
+        return Heard(super().objects, self.recorded.append)
 
 
 class Heard:
@@ -123,7 +123,7 @@ class Heard:
 def test_steps_run_in_order_lease_gates_budget_verifier_change(tmp_path: Path) -> None:
     client = Noting(*calls_on(tmp_path))
     made(client, "cognition", **DOUBTED)
-    note = client.heard.append
+    note = client.recorded.append
 
     def step(delivery: Delivery) -> None:
         note("own gate")
@@ -135,7 +135,7 @@ def test_steps_run_in_order_lease_gates_budget_verifier_change(tmp_path: Path) -
     client.clock.pass_by(DAY)
     worked(client, verifies(verify, "cognition", "revalidate"), 1, gates=[step])
 
-    assert client.heard == ["own gate", "begin", "verifier with 1 left", "finish"]
+    assert client.recorded == ["own gate", "begin", "verifier with 1 left", "finish"]
 
 
 @pytest.mark.req("JOB-WRK-4")
@@ -160,13 +160,13 @@ def test_no_step_runs_after_a_rejected_one(tmp_path: Path, refusing: str) -> Non
     tally = Worker(client, handlers, once=True, gates=[own_gate], ticks=client.clock).run()
 
     # Gates and budget are checked before the delivery; the worker finds out which objects are not governed.
-    assert client.heard == (["begin"] if refusing == "object" else [])
+    assert client.recorded == (["begin"] if refusing == "object" else [])
     [*_, job] = jobs_of(client)
-    told = {"own gate": "not today", "gate": "gate_blocked: risk_gate", "budget": None}
+    errors = {"own gate": "not today", "gate": "gate_blocked: risk_gate", "budget": None}
     if refusing == "object":
         assert (job["status"], job["last_error"].partition(":")[0]) == ("failed", "object_not_found")
     else:
-        assert job["last_error"] == told[refusing]
+        assert job["last_error"] == errors[refusing]
         assert known(client, "cognition")["verify_budget_left"] == (1 if refusing == "own gate" else budget)
     assert tally.succeeded == 0
 
@@ -416,7 +416,7 @@ def test_an_async_verifier_runs_on_the_event_loop(tmp_path: Path) -> None:
 
 @pytest.mark.req("JOB-API-5")
 def test_a_remote_worker_is_governed(tmp_path: Path) -> None:
-    clock = Standing()
+    clock = ManualClock()
     with (
         LiveServer(Settings(port=0, data=str(tmp_path / "data")), [jobs_scheduler(QUICK, clock=clock)]) as server,
         RemoteScheduler(server.url) as client,

@@ -356,14 +356,14 @@ def test_a_handler_over_its_timeout_fails_and_the_next_job_runs(tmp_path: Path, 
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
     client.enqueue(**{**MEMORY, "action": "verify"})
-    release, told = threading.Event(), threading.Event()
+    release, stopped = threading.Event(), threading.Event()
     seen: list[bool] = []
 
     @handler("memory", "decay", timeout_sec=0.02)
     def hangs(context: Context) -> None:
         release.wait(240)
         seen.append(context.cancelled())
-        told.set()
+        stopped.set()
 
     @handler("memory", "decay", timeout_sec=0.02)
     async def hangs_later(context: Context) -> None:
@@ -371,7 +371,7 @@ def test_a_handler_over_its_timeout_fails_and_the_next_job_runs(tmp_path: Path, 
             await asyncio.sleep(30)
         finally:
             seen.append(True)
-            told.set()
+            stopped.set()
 
     @handler("memory", "verify")
     def verify(context: Context) -> None:
@@ -380,7 +380,7 @@ def test_a_handler_over_its_timeout_fails_and_the_next_job_runs(tmp_path: Path, 
     worked(client, Handlers([hangs_later if is_async else hangs, verify]), 2)
 
     ended = {job["action"]: (job["status"], job["last_error"]) for job in client.list()["jobs"]}
-    assert told.wait(240)
+    assert stopped.wait(240)
     assert seen == [True]
     assert ended["decay"] == ("queued", "timeout: the handler took longer than 0.02 s")
     assert ended["verify"] == ("succeeded", None)
@@ -462,10 +462,10 @@ def test_a_handler_for_an_impossible_job_is_rejected_before_any_pull(tmp_path: P
     @handler(*work)
     def typed_wrong(context: Context) -> None: ...
 
-    with Scheduler.open(tmp_path / "jobs.db") as scheduler, pytest.raises(HandlersUnusable) as told:
+    with Scheduler.open(tmp_path / "jobs.db") as scheduler, pytest.raises(HandlersUnusable) as raised:
         Worker(scheduler, Handlers([typed_wrong]))
 
-    assert f"outside the vocabulary: {' '.join(work)}; declare your own object_types" in told.value.message
+    assert f"outside the vocabulary: {' '.join(work)}; declare your own object_types" in raised.value.message
 
 
 def test_invalid_uses_of_the_decorator_are_rejected_with_the_remedy() -> None:

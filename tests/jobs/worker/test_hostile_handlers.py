@@ -50,11 +50,11 @@ def test_a_forked_child_that_returns_from_a_handler_exits(tmp_path: Path, handle
     body = f"child = os.fork()\n    if not child:\n        {child}\n    os.waitpid(child, 0)"
     worker = process(tmp_path, handler=handler, body=body)
 
-    said = all_of(worker)  # the pipe ends when every process that holds it has exited
+    output = all_of(worker)  # the pipe ends when every process that holds it has exited
 
-    assert worker.returncode == 0, said
-    assert said.count("worker ended 1") == 1, said
-    assert ("returned from it; call os._exit there" in said) is (child != "sys.exit(3)")
+    assert worker.returncode == 0, output
+    assert output.count("worker ended 1") == 1, output
+    assert ("returned from it; call os._exit there" in output) is (child != "sys.exit(3)")
     with Scheduler.open(tmp_path / "jobs.db") as scheduler:
         assert [job["status"] for job in scheduler.list()["jobs"]] == ["succeeded"]
 
@@ -64,11 +64,11 @@ def test_a_worker_whose_files_were_closed_by_a_handler_ends_with_a_reason(tmp_pa
     # The files include both ends of the pipe of the event loop.
     worker = process(tmp_path, handler=handler, body="os.closerange(3, 256)", options="grace_sec=2")
 
-    said = all_of(worker)
+    output = all_of(worker)
 
-    assert "were closed in this process" in said
-    assert "worker ended" not in said, "a worker that lost its store does not end as if all were well"
-    assert "Bad file descriptor" not in said or "async" in handler
+    assert "were closed in this process" in output
+    assert "worker ended" not in output, "a worker that lost its store does not end as if all were well"
+    assert "Bad file descriptor" not in output or "async" in handler
     rows: dict[str, Any]
     with Scheduler.open(tmp_path / "jobs.db") as scheduler:
         [rows] = scheduler.list()["jobs"]
@@ -98,10 +98,10 @@ async def verify(context):
 def test_a_handler_that_stops_the_event_loop_is_not_awaited_without_limit(tmp_path: Path, leaving: str) -> None:
     worker = process(tmp_path, handler=LEAVES.format(leaving=leaving), body="pass")
 
-    said = all_of(worker)
+    output = all_of(worker)
 
-    assert worker.returncode == 0, said
-    assert "worker ended 1" in said
+    assert worker.returncode == 0, output
+    assert "worker ended 1" in output
     with Scheduler.open(tmp_path / "jobs.db") as scheduler:
         assert [job["status"] for job in scheduler.list()["jobs"]] == ["succeeded"]
 
@@ -112,5 +112,5 @@ def all_of(worker: subprocess.Popen[str]) -> str:
         return worker.communicate(timeout=SECONDS)[0]
     except subprocess.TimeoutExpired:
         worker.kill()
-        said, _ = worker.communicate()
-        pytest.fail(f"the worker did not end: {said}")
+        output, _ = worker.communicate()
+        pytest.fail(f"the worker did not end: {output}")

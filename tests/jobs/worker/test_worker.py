@@ -325,10 +325,10 @@ def test_the_end_of_a_job_is_reported_until_answered_and_counts_once(tmp_path: P
     client.enqueue(**MEMORY)
     setattr(client, fault, lambda call: call == "ack" and client.asked.count("ack") <= 2)
 
-    worker = worked(client, decays(lambda context: Done(outcome="told")), 1)
+    worker = worked(client, decays(lambda context: Done(outcome="done")), 1)
 
     job = only(client)
-    assert (job["status"], job["outcome"], worker.tally.succeeded) == ("succeeded", "told", 1)
+    assert (job["status"], job["outcome"], worker.tally.succeeded) == ("succeeded", "done", 1)
     assert client.asked.count("ack") == 3
     assert len(client.history(job["job_id"])["events"]) == 3
     assert check(client.calls.store) == []
@@ -378,22 +378,22 @@ def test_a_remote_worker_runs_handlers_and_rejects_effects(tmp_path: Path) -> No
 def test_a_stop_logs_the_handlers_still_running(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     client = virtual(tmp_path)
     job_id = client.enqueue(**MEMORY)["job"]["job_id"]
-    told = threading.Event()
+    logged = threading.Event()
 
-    class Told(logging.Handler):
+    class StopLogged(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if record.getMessage().startswith("stopping"):
-                told.set()
+                logged.set()
 
     def decay(context: Context) -> None:
         worker.stop()
-        assert told.wait(240)
+        assert logged.wait(240)
 
     worker = Worker(client, decays(decay), ticks=client.clock)
-    log, heard = logging.getLogger("pendula.jobs.worker"), Told()
-    log.addHandler(heard)
+    log, log_handler = logging.getLogger("pendula.jobs.worker"), StopLogged()
+    log.addHandler(log_handler)
     worker.run()
-    log.removeHandler(heard)
+    log.removeHandler(log_handler)
 
     [line] = [message for message in caplog.messages if message.startswith("stopping")]
     assert line == f"stopping: waiting at most 30 s for 1 handler: decay memory mem_1 ({job_id})"

@@ -33,7 +33,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (folder / "jobs.db").read_bytes()
 
 
-def findings(folder: Path, data: bytes) -> list[Finding]:
+def findings_of(folder: Path, data: bytes) -> list[Finding]:
     path = folder / "jobs.db"
     for beside in folder.glob("jobs.db-*"):
         beside.unlink()
@@ -68,11 +68,11 @@ def test_a_damaged_page_of_a_table_is_reported_with_the_lost_rows(tmp_path: Path
     page = pages[len(pages) // 2]
     damaged = whole[: (page - 1) * PAGE] + b"\xff" * PAGE + whole[page * PAGE :]
 
-    found = findings(tmp_path, damaged)
+    findings = findings_of(tmp_path, damaged)
 
-    [told] = [one for one in found if one.sentence.startswith(f"table {table}: rows after ")]
-    assert told.code == "damaged_file"
-    assert not [one for one in found if one.sentence.startswith("table ") and one is not told]
+    [finding] = [one for one in findings if one.sentence.startswith(f"table {table}: rows after ")]
+    assert finding.code == "damaged_file"
+    assert not [one for one in findings if one.sentence.startswith("table ") and one is not finding]
 
 
 @pytest.mark.req("JOB-STO-12")
@@ -82,7 +82,7 @@ def test_two_damages_are_both_reported(tmp_path: Path, whole: bytes) -> None:
         page = pages_of(tmp_path, whole, table)[1]
         damaged[(page - 1) * PAGE : page * PAGE] = b"\xff" * PAGE
 
-    sentences = [one.sentence for one in findings(tmp_path, bytes(damaged))]
+    sentences = [one.sentence for one in findings_of(tmp_path, bytes(damaged))]
 
     for table in ("jobs", "audit"):
         assert any(sentence.startswith(f"table {table}: rows after ") for sentence in sentences)
@@ -97,22 +97,22 @@ def test_a_flipped_byte_is_reported_with_its_event(tmp_path: Path, whole: bytes,
         place = whole.index(f'"id":"aud_{n:012d}"'.encode()) + 20
         damaged[place] ^= flip
 
-    found = findings(tmp_path, bytes(damaged))
+    findings = findings_of(tmp_path, bytes(damaged))
 
-    assert [one.where for one in found if one.code == "trail_broken"] == [f"event {n}" for n in wanted]
+    assert [one.where for one in findings if one.code == "trail_broken"] == [f"event {n}" for n in wanted]
 
 
 @pytest.mark.req("JOB-STO-12")
 def test_check_reports_damage_at_any_byte_and_does_not_raise(tmp_path: Path, whole: bytes) -> None:
-    luck = Random(13)
+    random = Random(13)
     silent = 0
     for _ in range(60):
-        at = luck.randrange(PAGE, len(whole))
+        at = random.randrange(PAGE, len(whole))
         flipped = bytearray(whole)
-        flipped[at] ^= 1 << luck.randrange(8)
+        flipped[at] ^= 1 << random.randrange(8)
         try:
-            silent += findings(tmp_path, bytes(flipped)) == []
+            silent += findings_of(tmp_path, bytes(flipped)) == []
         except StoreUnusable:
-            pytest.fail(f"a flip of byte {at} is not told as a finding")
+            pytest.fail(f"a flip of byte {at} is not reported")
 
     assert silent < 60, "free space and indexes may hide a flip, tables do not"

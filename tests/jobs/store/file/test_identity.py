@@ -79,15 +79,15 @@ def swap(folder: Path) -> Callable[[], None]:
 
 
 @pytest.mark.req("JOB-STO-6")
-@pytest.mark.parametrize("lose", [unlink, move, swap])
+@pytest.mark.parametrize("remove_store", [unlink, move, swap])
 def test_no_commit_into_a_removed_file_is_acknowledged(
-    tmp_path: Path, lose: Callable[[Path], Callable[[], None]]
+    tmp_path: Path, remove_store: Callable[[Path], Callable[[], None]]
 ) -> None:
     folder = tmp_path / "stores"
     folder.mkdir()
     scheduler = opened(folder / "jobs.db")
     enqueue(scheduler, "before")
-    bring_back = lose(folder)
+    bring_back = remove_store(folder)
 
     for number in range(3):
         with pytest.raises(StoreUnusable):

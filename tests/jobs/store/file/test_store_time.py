@@ -85,9 +85,9 @@ def test_store_time_advances_at_half_speed_while_the_clock_is_behind() -> None:
     time = StoreTime()
     time.observe(1000)
 
-    told = [time.now(lambda said=said: said) for said in (100, 300, 200, 400, 999, 1500, 1700)]  # type: ignore[misc]
+    times = [time.now(lambda reading=reading: reading) for reading in (100, 300, 200, 400, 999, 1500, 1700)]  # type: ignore[misc]
 
-    assert told == [1000, 1100, 1100, 1200, 1499, 1500, 1700]
+    assert times == [1000, 1100, 1100, 1200, 1499, 1500, 1700]
 
 
 def test_times_stored_by_others_do_not_make_the_store_run_ahead() -> None:

@@ -33,7 +33,7 @@ def busy(folder: Path, number: int, seconds: float, gate: int) -> None:
     client = Scheduler(Calls(store, Policy(), WallClock().now))
     made: list[str] = []
     acked: list[str] = []
-    troubles: list[str] = []
+    errors: list[str] = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:
@@ -42,9 +42,9 @@ def busy(folder: Path, number: int, seconds: float, gate: int) -> None:
             for job in client.pull(worker_id=f"w{number}", limit=3)["jobs"]:
                 client.ack(job["job_id"], result="succeeded", lease_token=job["lease_token"])
                 acked.append(job["job_id"])
-        except Exception as trouble:
-            troubles.append(repr(trouble))
-    done = {"made": made, "acked": acked, "troubles": troubles, "commits": store.commits}
+        except Exception as error:
+            errors.append(repr(error))
+    done = {"made": made, "acked": acked, "troubles": errors, "commits": store.commits}
     client.close()
     (folder / f"{number}.json").write_text(json.dumps(done))
 
@@ -78,7 +78,7 @@ def assert_fair_and_once(folder: Path, seconds: float) -> None:
     findings = check(client.calls.store)
     client.close()
 
-    assert [trouble for one in done for trouble in one["troubles"]] == []
+    assert [error for one in done for error in one["troubles"]] == []
     assert len(made) == len(set(made))
     assert sorted(acked) == sorted(made), "every job exactly once"
     assert findings == []

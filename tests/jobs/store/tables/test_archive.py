@@ -17,7 +17,7 @@ from pendula.jobs.store.tables.archive import SEGMENT_MOST
 from pendula.jobs.upkeep.findings import Finding
 from pendula.jobs.upkeep.retention import retain
 from pendula.jobs.upkeep.verification import check, replay
-from tests.jobs.lived import lived
+from tests.jobs.filled_store import fill_store
 from tests.jobs.stores import Clock, opened
 from tests.jobs.upkeep.test_retention import enqueue, finish
 
@@ -64,7 +64,7 @@ def old(scheduler: Scheduler, clock: Clock) -> None:
 
 @pytest.mark.req("JOB-AUD-4", "JOB-AUD-7", "JOB-STO-13")
 def test_packed_events_are_unchanged_and_found_by_the_same_queries(tmp_path: Path) -> None:
-    scheduler, clock = lived(tmp_path)
+    scheduler, clock = fill_store(tmp_path)
     old(scheduler, clock)
     asked = questions(scheduler)
     before = [trail(scheduler, **question) for question in asked]

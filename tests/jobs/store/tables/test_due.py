@@ -18,7 +18,7 @@ from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.store.test_sqlite_plans import sample, steps_of, stored
 from tests.jobs.stores import NOON, Clock, opened
-from tests.jobs.watching import watched
+from tests.jobs.watched_connections import watched
 
 __all__ = ["watched"]
 

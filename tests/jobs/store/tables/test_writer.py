@@ -16,7 +16,7 @@ from pendula.jobs.store.sqlite import StoreUnusable
 from pendula.jobs.store.tables.writer import SqliteWriter
 from pendula.jobs.upkeep import check, retain
 from tests.jobs.stores import opened
-from tests.jobs.watching import watched, watching
+from tests.jobs.watched_connections import watched, watching
 
 __all__ = ["watched"]
 

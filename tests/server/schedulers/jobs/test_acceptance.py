@@ -1,7 +1,7 @@
 """The acceptance scenarios of the contract, over HTTP.
 
 A11 (no scan) and A12 (contention of processes) are in tests/jobs/store/test_sqlite_plans.py and
-tests/jobs/calls/test_pull_together.py; A13 (hostile input) is test_errors.py.
+tests/jobs/calls/test_concurrent_pulls.py; A13 (hostile input) is test_errors.py.
 """
 
 from collections.abc import AsyncIterator

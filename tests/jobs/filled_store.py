@@ -11,7 +11,7 @@ JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
 ANN = Actor("user", "ann")
 
 
-def lived(tmp_path: Path) -> tuple[Scheduler, Clock]:
+def fill_store(tmp_path: Path) -> tuple[Scheduler, Clock]:
     """Eight jobs that ended in eight ways; the last call is an operator's."""
     scheduler, clock = opened(tmp_path)
     for name in ("acked", "failed", "expired", "released", "dead", "over", "cancelled", "queued"):

@@ -23,7 +23,7 @@ from tests.waiting import joined
 Reply = dict[str, Any]
 
 
-class Face(Protocol):
+class Interface(Protocol):
     """What a case calls; implemented by `Scheduler` and `RemoteScheduler`."""
 
     def enqueue(self, **members: Any) -> Reply: ...
@@ -80,7 +80,7 @@ class Face(Protocol):
     def objects(self) -> Any: ...
 
 
-class Standing:
+class ManualClock:
     """A clock that only a case moves, so that both interfaces see the same times."""
 
     def __init__(self) -> None:
@@ -96,26 +96,26 @@ class Standing:
         return format_utc(self.now + seconds * 1_000_000)
 
 
-class Written:
+class Recorder:
     """One interface under a case: makes each call and records its result."""
 
-    def __init__(self, face: Face, clock: Standing) -> None:
+    def __init__(self, interface: Interface, clock: ManualClock) -> None:
         self.clock = clock
         self.transcript: list[tuple[str, Any]] = []
-        self._face = face
+        self._interface = interface
 
     def __call__(self, call: str, *arguments: Any, **members: Any) -> Any:
         """The reply, or `(status, code)` of the rejection."""
-        return self._made(self._face, call, *arguments, **members)
+        return self._made(self._interface, call, *arguments, **members)
 
     def governed(self, call: str, *arguments: Any, user: str | None = "mia", **members: Any) -> Any:
         """The same for a call on governed objects, in the name of `user` unless that is None."""
-        objects = self._face.objects
+        objects = self._interface.objects
         return self._made(objects if user is None else objects.as_user(user), call, *arguments, **members)
 
-    def _made(self, face: Any, call: str, *arguments: Any, **members: Any) -> Any:
+    def _made(self, interface: Any, call: str, *arguments: Any, **members: Any) -> Any:
         try:
-            reply = getattr(face, call)(*arguments, **members)
+            reply = getattr(interface, call)(*arguments, **members)
         except JobRefused as refused:
             self.transcript.append((call, (refused.status, refused.code, refused.message, refused.refused.details)))
             return refused.status, refused.code
@@ -124,22 +124,22 @@ class Written:
 
     def alike(self) -> bytes:
         """The transcript without what always differs: random tokens, and request ids over HTTP."""
-        return msgspec.json.encode(_without_luck(msgspec.to_builtins(self.transcript, str_keys=True)), order="sorted")
+        return msgspec.json.encode(_without_random(msgspec.to_builtins(self.transcript, str_keys=True)), order="sorted")
 
 
-Case = Callable[[Written], None]
+Case = Callable[[Recorder], None]
 
 
-def _without_luck(value: Any) -> Any:
+def _without_random(value: Any) -> Any:
     match value:
         case dict():
             return {
-                name: "token" if name == "lease_token" and inner else _without_luck(inner)
+                name: "token" if name == "lease_token" and inner else _without_random(inner)
                 for name, inner in value.items()
                 if name != "request_id"
             }
         case list() | tuple():
-            return [_without_luck(inner) for inner in value]
+            return [_without_random(inner) for inner in value]
         case int() if not isinstance(value, bool):
             return str(value)
         case float():
@@ -149,17 +149,17 @@ def _without_luck(value: Any) -> Any:
 
 
 @contextmanager
-def python(folder: Path, policy: Policy) -> Iterator[tuple[Face, Standing]]:
-    clock = Standing()
+def python(folder: Path, policy: Policy) -> Iterator[tuple[Interface, ManualClock]]:
+    clock = ManualClock()
     folder.mkdir(exist_ok=True)
     with Scheduler(Calls(SqliteStore(folder / "jobs.db", durability=policy.durability), policy, clock)) as scheduler:
         yield scheduler, clock
 
 
 @contextmanager
-def http(folder: Path, policy: Policy) -> Iterator[tuple[Face, Standing]]:
+def http(folder: Path, policy: Policy) -> Iterator[tuple[Interface, ManualClock]]:
     """A real server in this process, on a free port."""
-    clock = Standing()
+    clock = ManualClock()
     with (
         LiveServer(Settings(port=0, data=str(folder / "data")), [jobs_scheduler(policy, clock=clock)]) as server,
         RemoteScheduler(server.url) as client,
@@ -167,24 +167,24 @@ def http(folder: Path, policy: Policy) -> Iterator[tuple[Face, Standing]]:
         yield client, clock
 
 
-FACES = {"python": python, "http": http}
+INTERFACES = {"python": python, "http": http}
 
 
 def at_once(threads: int, work: Callable[[int], None]) -> None:
     """Run `work` in threads that start together; raises the first exception of any of them."""
     start = threading.Barrier(threads, timeout=240)
-    troubles: list[BaseException] = []
+    errors: list[BaseException] = []
 
     def run(number: int) -> None:
         start.wait()
         try:
             work(number)
-        except BaseException as trouble:
-            troubles.append(trouble)
+        except BaseException as error:
+            errors.append(error)
 
     workers = [threading.Thread(target=run, args=(number,)) for number in range(threads)]
     for worker in workers:
         worker.start()
     joined(*workers)
-    if troubles:
-        raise troubles[0]
+    if errors:
+        raise errors[0]

@@ -15,27 +15,27 @@ from pendula.jobs import Policy, Scheduler
 from pendula.jobs.model import JobRefused
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import encode
-from tests.jobs.faces import FACES, Written
+from tests.jobs.interfaces import INTERFACES, Recorder
 from tests.jobs.stores import Clock, opened
 
 JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
 PAYLOAD = {"by": Decimal("0.25"), "who": ["ann", None], "deep": {"yes": True}}
 
 
-@pytest.fixture(params=list(FACES))
-def call(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Written]:
-    with FACES[request.param](tmp_path, Policy()) as (face, clock):
-        yield Written(face, clock)
+@pytest.fixture(params=list(INTERFACES))
+def call(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Recorder]:
+    with INTERFACES[request.param](tmp_path, Policy()) as (interface, clock):
+        yield Recorder(interface, clock)
 
 
-def taken(call: Written, **members: Any) -> dict[str, Any]:
+def taken(call: Recorder, **members: Any) -> dict[str, Any]:
     """A job delivered to w1, with its proof."""
     call("enqueue", **{**JOB, **members})
     [job] = call("pull", worker_id="w1", limit=1)["jobs"]
     return {"job_id": job["job_id"], "worker_id": "w1", "lease_token": job["lease_token"]}
 
 
-def of(call: Written, held: dict[str, Any]) -> dict[str, Any]:
+def of(call: Recorder, held: dict[str, Any]) -> dict[str, Any]:
     job: dict[str, Any] = call("show", held["job_id"])["job"]
     return job
 
@@ -44,7 +44,7 @@ def of(call: Written, held: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.req("JOB-USE-1")
-def test_every_view_of_a_job_has_its_payload(call: Written) -> None:
+def test_every_view_of_a_job_has_its_payload(call: Recorder) -> None:
     stored = call("enqueue", **JOB, payload=PAYLOAD)["job"]
     [pulled] = call("pull", worker_id="w")["jobs"]
 
@@ -53,20 +53,20 @@ def test_every_view_of_a_job_has_its_payload(call: Written) -> None:
 
 
 @pytest.mark.req("JOB-USE-1")
-def test_a_job_without_a_payload_has_null(call: Written) -> None:
+def test_a_job_without_a_payload_has_null(call: Recorder) -> None:
     assert call("enqueue", **JOB)["job"]["payload"] is None
 
 
 @pytest.mark.req("JOB-USE-1")
 @pytest.mark.parametrize(("size", "fits"), [(65_534, True), (65_535, False)])
-def test_a_payload_is_limited_to_64_kib_of_canonical_form(call: Written, size: int, fits: bool) -> None:
+def test_a_payload_is_limited_to_64_kib_of_canonical_form(call: Recorder, size: int, fits: bool) -> None:
     answer = call("enqueue", **JOB, payload="x" * size)
 
     assert answer == (422, "invalid_field") if not fits else answer["job"]["payload"] == "x" * size
 
 
 @pytest.mark.req("JOB-USE-1")
-def test_the_same_key_with_another_payload_is_a_conflict(call: Written) -> None:
+def test_the_same_key_with_another_payload_is_a_conflict(call: Recorder) -> None:
     first = call("enqueue", **JOB, idempotency_key="k", payload={"a": 1, "b": 2})["job"]
 
     assert call("enqueue", **JOB, idempotency_key="k", payload={"b": 2, "a": 1})["job"] == first
@@ -75,7 +75,7 @@ def test_the_same_key_with_another_payload_is_a_conflict(call: Written) -> None:
 
 
 @pytest.mark.req("JOB-USE-1")
-def test_the_trail_has_the_digest_of_a_payload_not_its_text(call: Written) -> None:
+def test_the_trail_has_the_digest_of_a_payload_not_its_text(call: Recorder) -> None:
     stored = call("enqueue", **JOB, payload={"secret": "open sesame"})["job"]
     [event] = call("history", stored["job_id"])["events"]
 
@@ -107,7 +107,7 @@ def test_a_payload_from_python_can_have_floats_and_must_be_json(tmp_path: Path) 
 
 
 @pytest.mark.req("JOB-USE-1")
-def test_a_follow_up_of_the_same_action_has_the_same_payload(call: Written) -> None:
+def test_a_follow_up_of_the_same_action_has_the_same_payload(call: Recorder) -> None:
     same = taken(call, payload=[1])
     follow = call("ack", **same, result="succeeded", next_action_at=call.clock.text(60))["followup_job_id"]
     other = taken(call, object_id="o", payload=[1])
@@ -121,7 +121,7 @@ def test_a_follow_up_of_the_same_action_has_the_same_payload(call: Written) -> N
 
 
 @pytest.mark.req("JOB-USE-3")
-def test_cancelling_a_running_job_is_a_request_that_reaches_its_worker(call: Written) -> None:
+def test_cancelling_a_running_job_is_a_request_that_reaches_its_worker(call: Recorder) -> None:
     held = taken(call)
     before = call("renew", **held)["cancel_requested_at"]
     wished = call("cancel", held["job_id"], reason="wrong file")["job"]
@@ -135,7 +135,7 @@ def test_cancelling_a_running_job_is_a_request_that_reaches_its_worker(call: Wri
 
 
 @pytest.mark.req("JOB-USE-3")
-def test_a_fail_after_a_cancel_request_cancels_the_job(call: Written) -> None:
+def test_a_fail_after_a_cancel_request_cancels_the_job(call: Recorder) -> None:
     held = taken(call)
     call("cancel", held["job_id"])
     ended = call("fail", **held, error="cancelled: stopped", cancelled=True)
@@ -144,7 +144,7 @@ def test_a_fail_after_a_cancel_request_cancels_the_job(call: Written) -> None:
 
 
 @pytest.mark.req("JOB-USE-3")
-def test_an_ack_after_a_cancel_request_is_a_success(call: Written) -> None:
+def test_an_ack_after_a_cancel_request_is_a_success(call: Recorder) -> None:
     held = taken(call)
     call("cancel", held["job_id"])
 
@@ -153,7 +153,7 @@ def test_an_ack_after_a_cancel_request_is_a_success(call: Written) -> None:
 
 @pytest.mark.req("JOB-USE-3")
 @pytest.mark.parametrize("end", ["fail", "release", "expire"])
-def test_a_job_with_a_cancel_request_is_not_retried(call: Written, end: str) -> None:
+def test_a_job_with_a_cancel_request_is_not_retried(call: Recorder, end: str) -> None:
     held = taken(call)
     call("cancel", held["job_id"])
     match end:
@@ -170,7 +170,7 @@ def test_a_job_with_a_cancel_request_is_not_retried(call: Written, end: str) -> 
 
 
 @pytest.mark.req("JOB-OBJ-6", "JOB-USE-3")
-def test_an_operator_can_requeue_failed_and_cancelled_jobs(call: Written) -> None:
+def test_an_operator_can_requeue_failed_and_cancelled_jobs(call: Recorder) -> None:
     held = taken(call)
     call("cancel", held["job_id"])
     call("fail", **held, error="x")
@@ -182,7 +182,7 @@ def test_an_operator_can_requeue_failed_and_cancelled_jobs(call: Written) -> Non
 
 
 @pytest.mark.req("JOB-OBJ-6")
-def test_a_permanently_failed_job_can_be_requeued_and_done(call: Written) -> None:
+def test_a_permanently_failed_job_can_be_requeued_and_done(call: Recorder) -> None:
     held = taken(call)
     call("fail", **held, error="x", retryable=False)
     call("requeue", held["job_id"])
@@ -196,17 +196,17 @@ def test_a_permanently_failed_job_can_be_requeued_and_done(call: Written) -> Non
 
 
 @pytest.mark.req("JOB-USE-4")
-def test_progress_is_stored_with_a_renewal_and_reset_by_the_next_delivery(call: Written) -> None:
+def test_progress_is_stored_with_a_renewal_and_reset_by_the_next_delivery(call: Recorder) -> None:
     held = taken(call)
     call("renew", **held, progress=Decimal("0.4"), progress_note="page 4 of 10")
-    told = of(call, held)
+    shown = of(call, held)
     call("renew", **held)
     still = of(call, held)["progress"]
     call("release", **held)
     [again] = call("pull", worker_id="w2")["jobs"]
 
-    assert told["progress"] == still == {"fraction": Decimal("0.4"), "note": "page 4 of 10"}
-    assert (told["status"], again["progress"]) == ("running", None)
+    assert shown["progress"] == still == {"fraction": Decimal("0.4"), "note": "page 4 of 10"}
+    assert (shown["status"], again["progress"]) == ("running", None)
 
 
 @pytest.mark.req("JOB-USE-4")
@@ -214,14 +214,14 @@ def test_progress_is_stored_with_a_renewal_and_reset_by_the_next_delivery(call: 
     "members",
     [{"progress": Decimal("1.01")}, {"progress": -1}, {"progress": "1"}, {"progress": 1, "progress_note": "x" * 201}],
 )
-def test_progress_is_a_fraction_and_a_short_note(call: Written, members: dict[str, Any]) -> None:
+def test_progress_is_a_fraction_and_a_short_note(call: Recorder, members: dict[str, Any]) -> None:
     held = taken(call)
 
     assert call("renew", **held, **members) == (422, "invalid_field")
 
 
 @pytest.mark.req("JOB-USE-4")
-def test_a_result_of_up_to_64_kib_is_stored_and_shown(call: Written) -> None:
+def test_a_result_of_up_to_64_kib_is_stored_and_shown(call: Recorder) -> None:
     held = taken(call)
     result = {"pages": ["x" * 60_000]}
     refused = call("ack", **held, result="succeeded", outcome_result="x" * 65_535)
@@ -237,7 +237,7 @@ def test_a_result_of_up_to_64_kib_is_stored_and_shown(call: Written) -> None:
 
 
 @pytest.mark.req("JOB-USE-6")
-def test_a_unique_enqueue_returns_the_waiting_or_running_job(call: Written) -> None:
+def test_a_unique_enqueue_returns_the_waiting_or_running_job(call: Recorder) -> None:
     first = call("enqueue", **JOB, unique="waiting")
     second = call("enqueue", **JOB, unique="waiting", run_at=call.clock.text(60))
     [held] = call("pull", worker_id="w1")["jobs"]
@@ -250,7 +250,7 @@ def test_a_unique_enqueue_returns_the_waiting_or_running_job(call: Written) -> N
 
 
 @pytest.mark.req("JOB-USE-6")
-def test_uniqueness_is_by_object_and_action_and_holds_within_a_batch(call: Written) -> None:
+def test_uniqueness_is_by_object_and_action_and_holds_within_a_batch(call: Recorder) -> None:
     call("enqueue", **JOB)
     bodies = [{**JOB, "unique": "waiting"}, {**JOB, "action": "decay", "unique": "waiting"}]
     bodies += [{**bodies[1], "run_at": call.clock.text(9)}, {**JOB, "run_at": call.clock.text(9)}]
@@ -288,9 +288,9 @@ def test_a_rejection_in_python_names_its_fields(tmp_path: Path) -> None:
     scheduler.close()
 
 
-@pytest.mark.parametrize("face", list(FACES))
-def test_times_can_be_datetimes_with_a_zone(tmp_path: Path, face: str) -> None:
-    with FACES[face](tmp_path, Policy()) as (scheduler, _):
+@pytest.mark.parametrize("interface", list(INTERFACES))
+def test_times_can_be_datetimes_with_a_zone(tmp_path: Path, interface: str) -> None:
+    with INTERFACES[interface](tmp_path, Policy()) as (scheduler, _):
         at = datetime(2026, 7, 1, 14, 30, tzinfo=ZoneInfo("Europe/Berlin"))
         stored = scheduler.enqueue(**JOB, run_at=at)["job"]
         listed = scheduler.list(created_before=datetime(2027, 1, 1, tzinfo=UTC))["jobs"]

@@ -13,8 +13,8 @@ from pendula.jobs.worker.handlers import Context, Done
 from pendula.jobs.worker.leases import LeaseGone
 from pendula.jobs.worker.worker import Worker
 from tests.jobs.crashing import (
+    ReportPipe,
     SharedClock,
-    Told,
     assert_sound,
     counting,
     forked,
@@ -26,32 +26,32 @@ from tests.jobs.workers import MEMORY, decays
 from tests.waiting import read, status_of
 
 
-class Halt:
+class HaltPoint:
     """A point at which a child reports its arrival and waits to be released."""
 
     def __init__(self) -> None:
-        self.told = Told()
+        self.reports = ReportPipe()
         self._reading, self._writing = os.pipe()
 
-    def here(self) -> None:
-        self.told.tell(here=True)
+    def reach(self) -> None:
+        self.reports.write(reach=True)
         read(self._reading, 1)
 
-    def go_on(self) -> None:
+    def release(self) -> None:
         os.write(self._writing, b"x")
 
     def answers(self) -> list[dict[str, Any]]:
         """The reports of the child after it continued."""
         os.close(self._reading)
         os.close(self._writing)
-        return self.told.all()[1:]
+        return self.reports.all()[1:]
 
 
-def frozen_worker(folder: Path, clock: SharedClock, halt: Halt, *, after_effect: bool) -> None:
+def frozen_worker(folder: Path, clock: SharedClock, halt: HaltPoint, *, after_effect: bool) -> None:
     def decay(context: Context) -> Done:
         if after_effect:
             context.once(counting("frozen"))
-        halt.here()
+        halt.reach()
         if not after_effect:
             with pytest.raises(LeaseGone):
                 context.once(counting("frozen"))
@@ -60,23 +60,23 @@ def frozen_worker(folder: Path, clock: SharedClock, halt: Halt, *, after_effect:
     with scheduler(folder, clock=clock) as client:
         # By its own clock no time has passed, so it renews nothing and assumes that it holds its lease.
         tally = Worker(client, decays(decay), worker_id="frozen", max_jobs=1, ticks=lambda: 0).run()
-        halt.told.tell(dropped=tally.dropped, succeeded=tally.succeeded, failed=tally.failed)
+        halt.reports.write(dropped=tally.dropped, succeeded=tally.succeeded, failed=tally.failed)
 
 
 @pytest.mark.req("JOB-ACK-8")
 @pytest.mark.parametrize("after_effect", [False, True])
 def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_resumes(tmp_path: Path, after_effect: bool) -> None:
-    folder, clock, halt = made(tmp_path), SharedClock(), Halt()
+    folder, clock, halt = made(tmp_path), SharedClock(), HaltPoint()
     with scheduler(folder, clock=clock) as client:
         client.enqueue(**MEMORY, idempotency_key="k")
-    child = forked(lambda: frozen_worker(folder, clock, halt, after_effect=after_effect), halt.told)
-    halt.told.hear(1)
+    child = forked(lambda: frozen_worker(folder, clock, halt, after_effect=after_effect), halt.reports)
+    halt.reports.wait_for(1)
     with frozen(child, folder), scheduler(folder, clock=clock) as client:
         clock.pass_by(61)
         other = decays(lambda context: Done(outcome=str(context.once(counting("other")))))
         Worker(client, other, worker_id="other", max_jobs=1, ticks=clock).run()
         before = client.list()["jobs"]
-    halt.go_on()
+    halt.release()
     status_of(child)
     with scheduler(folder, clock=clock) as client:
         after = client.list()["jobs"]
@@ -87,11 +87,11 @@ def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_resumes(tmp_path
     assert_sound(folder)
 
 
-def frozen_caller(folder: Path, clock: SharedClock, halt: Halt) -> None:
+def frozen_caller(folder: Path, clock: SharedClock, halt: HaltPoint) -> None:
     """Try every call with the old token, without the checks of a worker."""
     with scheduler(folder, clock=clock) as client:
         [job] = client.pull(worker_id="frozen", lease_sec=60)["jobs"]
-        halt.here()
+        halt.reach()
         proof = {"worker_id": "frozen", "lease_token": job["lease_token"]}
         late: dict[str, Callable[[], object]] = {
             "ack": lambda: client.ack(job["job_id"], result="succeeded", next_action_at=None, **proof),
@@ -103,25 +103,25 @@ def frozen_caller(folder: Path, clock: SharedClock, halt: Halt) -> None:
         for name, call in late.items():
             try:
                 call()
-                halt.told.tell(call=name, code="accepted")
+                halt.reports.write(call=name, code="accepted")
             except (JobRefused, LeaseGone) as refused:
-                halt.told.tell(call=name, code=getattr(refused, "reason", refused.code))
+                halt.reports.write(call=name, code=getattr(refused, "reason", refused.code))
 
 
 @pytest.mark.req("JOB-ACK-8")
 @pytest.mark.parametrize(("taken_over", "code"), [(True, "lease_lost"), (False, "lease_expired")])
 def test_every_late_write_of_a_frozen_process_is_rejected(tmp_path: Path, taken_over: bool, code: str) -> None:
-    folder, clock, halt = made(tmp_path), SharedClock(), Halt()
+    folder, clock, halt = made(tmp_path), SharedClock(), HaltPoint()
     with scheduler(folder, clock=clock) as client:
         client.enqueue(**MEMORY, idempotency_key="k")
-    child = forked(lambda: frozen_caller(folder, clock, halt), halt.told)
-    halt.told.hear(1)
+    child = forked(lambda: frozen_caller(folder, clock, halt), halt.reports)
+    halt.reports.wait_for(1)
     with frozen(child, folder), scheduler(folder, clock=clock) as client:
         clock.pass_by(60)
         if taken_over:
             client.pull(worker_id="other")
         [before] = client.list()["jobs"]
-    halt.go_on()
+    halt.release()
     status_of(child)
     with scheduler(folder, clock=clock) as client:
         [after] = client.list()["jobs"]

@@ -22,7 +22,7 @@ WHOLE: dict[str, Any] = {
 }
 
 
-class Town:
+class VerifierRig:
     """One scheduler and its verifier, with findings given by the test."""
 
     def __init__(self, folder: Path, policy: Policy | None = None) -> None:
@@ -48,7 +48,7 @@ class Town:
         first = min(due, key=lambda job: (parse_utc(job["run_at"]), PRIORITIES.index(job["priority"]), job["job_id"]))
         return dict(self.scheduler.show(first["job_id"])["job"])
 
-    def lose(self, job_id: str) -> None:
+    def end_without_replacement(self, job_id: str) -> None:
         """End a job without a replacement, which no call does."""
 
         def work(tx: Writer, now: int) -> None:
@@ -69,23 +69,23 @@ class Town:
     def withheld(self, job: dict[str, Any]) -> dict[str, Any]:
         """The end of a withheld job, in the form of an answer of `begin`."""
         shown = self.scheduler.objects.show(job["object_type"], job["object_id"])
-        traces = [one for one in shown["decision_traces"] if one["job_id"] == job["job_id"]]
+        traces = [entry for entry in shown["decision_traces"] if entry["job_id"] == job["job_id"]]
         outcome = job["outcome"] or (job["last_error"] or "").partition(":")[0]
-        told = {"outcome": outcome, "executed": traces[0]["outcome"] if traces else None}
-        alerts = [one for one in self.scheduler.alerts()["alerts"] if one["alert"] == "governance.escalation"]
-        told |= {"escalated": any(one["job_id"] == job["job_id"] for one in alerts)}
-        coming = [
-            one["job_id"]
-            for one in self.scheduler.list(object_type=job["object_type"], object_id=job["object_id"])["jobs"]
-            if one["status"] == "queued"
+        answer_facts = {"outcome": outcome, "executed": traces[0]["outcome"] if traces else None}
+        alerts = [entry for entry in self.scheduler.alerts()["alerts"] if entry["alert"] == "governance.escalation"]
+        answer_facts |= {"escalated": any(entry["job_id"] == job["job_id"] for entry in alerts)}
+        queued = [
+            entry["job_id"]
+            for entry in self.scheduler.list(object_type=job["object_type"], object_id=job["object_id"])["jobs"]
+            if entry["status"] == "queued"
         ]
-        told |= {"followup_job_id": coming[0] if coming else None}
+        answer_facts |= {"followup_job_id": queued[0] if queued else None}
         trace = traces[0]["decision_trace_id"] if traces else None
-        return {"entered": False, **told, "job": job, "object": shown["object"], "decision_trace_id": trace}
+        return {"entered": False, **answer_facts, "job": job, "object": shown["object"], "decision_trace_id": trace}
 
     def finished(self, job: dict[str, Any], finding: str, **members: Any) -> dict[str, Any]:
-        told = {"reason": "looked into", "evidence_refs": ["ev_2"], **members}
-        return self.scheduler.objects.finish(job["job_id"], finding=finding, **told, **proof(job))
+        answer_facts = {"reason": "looked into", "evidence_refs": ["ev_2"], **members}
+        return self.scheduler.objects.finish(job["job_id"], finding=finding, **answer_facts, **proof(job))
 
     def verified(self, finding: str, days: int = 0, **members: Any) -> dict[str, Any]:
         """A whole round: pull, begin, and finish unless it has ended."""
@@ -102,4 +102,4 @@ def proof(job: dict[str, Any]) -> dict[str, Any]:
     return {"worker_id": job["worker_id"], "lease_token": job["lease_token"]}
 
 
-__all__ = ["DAY", "GATES", "WHOLE", "Clock", "Scheduler", "Town", "proof"]
+__all__ = ["DAY", "GATES", "WHOLE", "Clock", "Scheduler", "VerifierRig", "proof"]

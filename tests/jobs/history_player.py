@@ -59,7 +59,7 @@ class Play:
         self.store = SqliteStore(path, durability=Durability.NORMAL)
         self.calls = Calls(self.store, policy_of(self.settings), lambda: self.oracle.now)
         self.story = Storyteller(below, START)
-        self.said: list[str] = []
+        self.transcript: list[str] = []
 
     def run(self, steps: int) -> None:
         try:
@@ -68,7 +68,7 @@ class Play:
             self.same_everything()
             assert check(self.store) == [], "the store is not sound"
         except Exception as difference:
-            difference.add_note("\n".join([repr(self.settings), *self.said]))
+            difference.add_note("\n".join([repr(self.settings), *self.transcript]))
             raise
         finally:
             self.store.close()
@@ -87,7 +87,9 @@ class Play:
                 self.same_list(call, self.story.list())
             case "ack_batch":
                 entries = [self.entry() for _ in range(1 + self.story.below(3))]
-                self.compare(call, ({"acks": [one[0] for one in entries]},), ({"acks": [one[1] for one in entries]},))
+                self.compare(
+                    call, ({"acks": [pair[0] for pair in entries]},), ({"acks": [pair[1] for pair in entries]},)
+                )
             case _:
                 job, real, model = self.story.finishing()
                 if call in ("cancel", "requeue"):
@@ -99,8 +101,8 @@ class Play:
 
     def suited(self, call: str) -> int:
         """Mostly a job that the call can change."""
-        wanted = ("queued", "running") if call == "cancel" else ("dead_letter", "failed")
-        fit = [number for number, job in enumerate(self.oracle.jobs) if job.status in wanted]
+        statuses = ("queued", "running") if call == "cancel" else ("dead_letter", "failed")
+        fit = [number for number, job in enumerate(self.oracle.jobs) if job.status in statuses]
         return self.story.one_of(fit if fit and not self.story.chance(4) else range(len(self.story.jobs)))
 
     def entry(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -116,36 +118,38 @@ class Play:
             return
         events = queries.trail(self.store, self.calls.policy, {"limit": 1000})
         assert isinstance(events, Reply)
-        if found := events.body["events"]:
-            event: Any = self.story.one_of(list(found))  # type: ignore[arg-type]
+        if listed := events.body["events"]:
+            event: Any = self.story.one_of(list(listed))  # type: ignore[arg-type]
             body["audit_event_id"] = event["id"]
             about = (event["object_type"], event["object_id"], self.names.model[event["job_id"]])
             self.oracle.known_events[event["id"]] = about
 
     def compare(self, call: str, real: tuple[Any, ...], model: tuple[Any, ...]) -> None:
-        self.said.append(f"{text(self.oracle.now)} {call} {real}")
-        ours = getattr(self.calls, call)(*real)
+        self.transcript.append(f"{text(self.oracle.now)} {call} {real}")
+        real_reply = getattr(self.calls, call)(*real)
         status, body = getattr(self.oracle, call)(*model)
-        shown = {"error": ours.as_json()} if isinstance(ours, Refused) else ours.body
+        shown = {"error": real_reply.as_json()} if isinstance(real_reply, Refused) else real_reply.body
         # A rejected batch can name jobs that were never stored, so its names are not recorded.
         names = self.names if status < 400 else self.names.copy()
-        assert (ours.status, same(shown, body, names, "")) == (status, None), f"{shown} is not {status} {body}"
+        assert (real_reply.status, same(shown, body, names, "")) == (status, None), f"{shown} is not {status} {body}"
         self.note(shown, body)
 
     def same_list(self, call: str, query: dict[str, Any]) -> None:
-        self.said.append(f"{text(self.oracle.now)} {call} {query}")
+        self.transcript.append(f"{text(self.oracle.now)} {call} {query}")
         look = queries.listed if call == "list" else queries.counted
-        ours = look(self.store, self.calls.policy, query)
-        assert isinstance(ours, Reply)
+        real_reply = look(self.store, self.calls.policy, query)
+        assert isinstance(real_reply, Reply)
         status, body = getattr(self.oracle, call)(query)
-        assert (ours.status, same(ours.body, body, self.names, "")) == (status, None), f"{ours.body} is not {body}"
+        assert (real_reply.status, same(real_reply.body, body, self.names, "")) == (status, None), (
+            f"{real_reply.body} is not {body}"
+        )
 
     def note(self, real: Any, model: Any) -> None:
         """Record jobs and deliveries for later calls."""
-        for ours, theirs in zip(real.get("jobs", ()), model.get("jobs", ()), strict=True):
-            number = self.story.jobs.index((ours["job_id"], theirs["job_id"]))
-            tokens = (ours["lease_token"], theirs["lease_token"])
-            self.story.deliveries.append(Delivery(number, ours["worker_id"], tokens))
+        for real_reply, model_reply in zip(real.get("jobs", ()), model.get("jobs", ()), strict=True):
+            number = self.story.jobs.index((real_reply["job_id"], model_reply["job_id"]))
+            tokens = (real_reply["lease_token"], model_reply["lease_token"])
+            self.story.deliveries.append(Delivery(number, real_reply["worker_id"], tokens))
         known = {ids[1] for ids in self.story.jobs}
         self.story.jobs += [
             (self.names.real[job.job_id], job.job_id) for job in self.oracle.jobs if job.job_id not in known
@@ -175,18 +179,18 @@ class Play:
         assert dict(states) == self.oracle.state_events
 
     def same_metrics(self, window: int) -> None:
-        self.said.append(f"{text(self.oracle.now)} metrics {window}")
-        ours = queries.metrics(self.store, self.calls.policy, self.oracle.now, window)
-        theirs = self.oracle.metrics(window)
-        assert ours["alerts_waiting"] == len(self.oracle.alerts)
+        self.transcript.append(f"{text(self.oracle.now)} metrics {window}")
+        real_reply = queries.metrics(self.store, self.calls.policy, self.oracle.now, window)
+        model_reply = self.oracle.metrics(window)
+        assert real_reply["alerts_waiting"] == len(self.oracle.alerts)
         statuses = Counter(job.status for job in self.oracle.jobs)
-        assert ours["jobs"] == {status.value: statuses[status.value] for status in Status}
+        assert real_reply["jobs"] == {status.value: statuses[status.value] for status in Status}
         # Ends are counted by the second, so the second in which the window begins is not compared.
         edge = (self.oracle.now - window * 1_000_000) // 1_000_000
         uncertain = any(at // 1_000_000 == edge for at, *_ in self.oracle.ends)
-        for name, value in theirs.items():
+        for name, value in model_reply.items():
             if not (uncertain and name.endswith("_rate")):
-                assert same_number(ours[name], value), f"{name} is {ours[name]}, not {value}"
+                assert same_number(real_reply[name], value), f"{name} is {real_reply[name]}, not {value}"
 
 
 def policy_of(chosen: Settings) -> Policy:
@@ -214,11 +218,11 @@ def same(real: Any, model: Any, names: Names, where: str) -> str | None:
         return next((no for name in model if (no := same(real[name], model[name], names, f"{where}.{name}"))), None)
     if isinstance(model, list) and isinstance(real, list):
         if where.endswith(".fields"):
-            real, model = (sorted(one, key=lambda fault: str(fault["field"])) for one in (real, model))
+            real, model = (sorted(faults, key=lambda fault: str(fault["field"])) for faults in (real, model))
         if len(real) != len(model):
             return f"{where}: {len(real)} and {len(model)} of them"
         pairs = enumerate(zip(real, model, strict=True))
-        return next((no for n, (one, two) in pairs if (no := same(one, two, names, f"{where}[{n}]"))), None)
+        return next((no for n, (a, b) in pairs if (no := same(a, b, names, f"{where}[{n}]"))), None)
     if where.rpartition(".")[2] in NAMED and isinstance(real, str) and isinstance(model, str):
         return None if real == model or names.agree(real, model) else f"{where}: {real} is not {model}"
     return None if type(real) is type(model) and real == model else f"{where}: {real!r} and {model!r}"

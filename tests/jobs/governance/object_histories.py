@@ -21,10 +21,10 @@ from pendula.jobs.store.protocol import AuditListing, Listing, Reader
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.canonical import decode
 from pendula.kernel.time import format_utc, parse_utc
-from tests.jobs.governance.lives_chosen import NAMES, Choices, Step
 from tests.jobs.governance.model import Barred
 from tests.jobs.governance.model_calls import Calls
 from tests.jobs.governance.model_tables import DAY
+from tests.jobs.governance.object_history_steps import NAMES, Choices, Step
 from tests.jobs.stores import NOON
 
 COMPARED = (
@@ -55,9 +55,9 @@ class Pair:
 
     def __init__(self, folder: Path) -> None:
         self.now: int = NOON
-        (folder / "lives.db").write_bytes(_empty_store())
+        (folder / "histories.db").write_bytes(_empty_store())
         policy = Policy(retry_jitter=False, durability=Durability.NORMAL)
-        self.scheduler = Scheduler(PackageCalls(SqliteStore(folder / "lives.db"), policy, lambda: self.now))
+        self.scheduler = Scheduler(PackageCalls(SqliteStore(folder / "histories.db"), policy, lambda: self.now))
         self.user = self.scheduler.objects.as_user("mia")
         self.model = Calls(now=NOON)
         self.leases: dict[tuple[int, int], dict[str, Any]] = {}
@@ -72,11 +72,11 @@ class Pair:
         name, arguments = step
         self.now += arguments[0] * 1_000_000 if name == "move" else 1
         self.model.now = self.now
-        self.model.told = []
-        theirs = self._real(name, arguments)
-        ours = self._modelled(name, arguments)
-        if theirs != ours:
-            raise Differs(f"the package says {theirs!r}, the model {ours!r}")
+        self.model.log = []
+        package_answer = self._real(name, arguments)
+        model_job = self._modelled(name, arguments)
+        if package_answer != model_job:
+            raise Differs(f"the package says {package_answer!r}, the model {model_job!r}")
         self._compare()
 
     def _real(self, name: str, arguments: tuple[Any, ...]) -> Any:
@@ -91,9 +91,9 @@ class Pair:
                 case "move", _:
                     return None
                 case "create", (kind, object_id, place, members):
-                    return self.model.create(kind, object_id, place, **self._reckoned(members))
+                    return self.model.create(kind, object_id, place, **self._in_model_units(members))
                 case "amend", (kind, object_id, members):
-                    return self.model.amend(kind, object_id, **self._reckoned(members))
+                    return self.model.amend(kind, object_id, **self._in_model_units(members))
                 case "enqueue", (kind, object_id, action, seconds):
                     return self.model.enqueue(kind, object_id, action, self.now + seconds * 1_000_000)
                 case _:
@@ -101,7 +101,7 @@ class Pair:
         except Barred as barred:
             return f"refused: {barred.code}"
 
-    def _reckoned(self, members: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    def _in_model_units(self, members: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
         """Members with days converted to the microseconds of the model."""
         days, lengths = {"expires_at", "review_due_at"}, {"review_interval", "half_life", "uncertainty_ttl"}
         return {n: self.now + v * DAY if n in days else v * DAY if n in lengths else v for n, v in members}
@@ -110,26 +110,26 @@ class Pair:
         return None
 
     def _as_text(self, members: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-        told: dict[str, Any] = {}
+        body: dict[str, Any] = {}
         for member, value in members:
             match member:
                 case "expires_at" | "review_due_at":
-                    told[member] = format_utc(self.now + value * DAY)
+                    body[member] = format_utc(self.now + value * DAY)
                 case "review_interval" | "half_life" | "uncertainty_ttl":
-                    told[member] = f"P{value}D"
+                    body[member] = f"P{value}D"
                 case _:
-                    told[member] = list(value) if isinstance(value, tuple) else value
-        return told
+                    body[member] = list(value) if isinstance(value, tuple) else value
+        return body
 
     def _real_amend(self, kind: str, name: str, members: tuple[tuple[str, Any], ...]) -> None:
         self.user.amend(kind, name, "said otherwise", **self._as_text(members))
 
     def _real_create(self, kind: str, name: str, place: str, members: tuple[tuple[str, Any], ...]) -> None:
-        told = self._as_text(members)
+        body = self._as_text(members)
         status, _, axis = place.partition("/")
         axes = {"epistemic_state": axis} if axis else {}
         try:
-            self.user.create(kind, name, status=status, **axes, **told)
+            self.user.create(kind, name, status=status, **axes, **body)
         except JobRefused as refused:
             if {fault["code"] for fault in refused.details.get("fields", [])} == {"missing_field"}:
                 raise Missing(refused.refused) from None
@@ -151,9 +151,9 @@ class Pair:
         return bool(self.scheduler.objects.begin(self._ids[token[0]], **self.leases[token])["entered"])
 
     def _real_finish(self, token: tuple[int, int], finding: str, refs: tuple[str, ...], unknown: str | None) -> None:
-        told = {"finding": finding, "reason": "looked into", "evidence_refs": list(refs), "unknown_type": unknown}
-        told = {name: value for name, value in told.items() if value is not None}
-        self.scheduler.objects.finish(self._ids[token[0]], **told, **self.leases[token])
+        body = {"finding": finding, "reason": "looked into", "evidence_refs": list(refs), "unknown_type": unknown}
+        body = {name: value for name, value in body.items() if value is not None}
+        self.scheduler.objects.finish(self._ids[token[0]], **body, **self.leases[token])
 
     def _real_ack(self, token: tuple[int, int], seconds: int | None) -> None:
         at = {} if seconds is None else {"next_action_at": format_utc(self.now + seconds * 1_000_000)}
@@ -163,8 +163,8 @@ class Pair:
         self.scheduler.objects.settle(self._ids[token[0]], **self.leases[token])
 
     def _real_fail(self, token: tuple[int, int]) -> None:
-        told = {"error": "the verifier raised", "retry_delay_sec": 0}
-        self.scheduler.fail(self._ids[token[0]], **told, **self.leases[token])
+        body = {"error": "the verifier raised", "retry_delay_sec": 0}
+        self.scheduler.fail(self._ids[token[0]], **body, **self.leases[token])
 
     def _real_release(self, token: tuple[int, int]) -> None:
         self.scheduler.release(self._ids[token[0]], **self.leases[token])
@@ -176,8 +176,8 @@ class Pair:
         self.scheduler.requeue(self._ids[name])
 
     def _real_attach(self, kind: str, name: str, refs: tuple[str, ...], unknown: str | None) -> None:
-        told = {} if unknown is None else {"unknown_type": unknown}
-        self.user.attach_evidence(kind, name, *refs, **told)
+        body = {} if unknown is None else {"unknown_type": unknown}
+        self.user.attach_evidence(kind, name, *refs, **body)
 
     def _real_refill(self, kind: str, name: str, budget: int | None) -> None:
         self.user.refill(kind, name, "worth it", **({} if budget is None else {"budget": budget}))
@@ -199,20 +199,20 @@ class Pair:
 
     def _learn(self) -> None:
         """Ids in the order of the enqueues."""
-        found = self.scheduler.calls.store.read(lambda look: look.jobs(Listing(limit=1000)))
-        self._ids = [job.job_id for job in sorted(found, key=lambda job: job.seq)]
+        rows = self.scheduler.calls.store.read(lambda look: look.jobs(Listing(limit=1000)))
+        self._ids = [job.job_id for job in sorted(rows, key=lambda job: job.seq)]
 
     def _compare(self) -> None:
-        told, jobs, things = self.scheduler.calls.store.read(self._look)
-        if sorted(map(repr, told)) != sorted(map(repr, self.model.told)):
-            raise Differs(f"told:\n  package {sorted(map(repr, told))}\n  model   {sorted(map(repr, self.model.told))}")
+        log, jobs, objects = self.scheduler.calls.store.read(self._look)
+        if sorted(map(repr, log)) != sorted(map(repr, self.model.log)):
+            raise Differs(f"log:\n  package {sorted(map(repr, log))}\n  model   {sorted(map(repr, self.model.log))}")
         for job, row in zip(self.model.jobs, jobs, strict=True):
-            ours = (job.kind, job.id, job.action, job.run_at, job.status, job.attempt, job.outcome, job.deliveries)
-            if row[:-1] != ours or _first(row[-1]) != _first(job.error):
-                raise Differs(f"job {job.name}:\n  package {row}\n  model   {(*ours, job.error)}")
-        for key, thing in self.model.things.items():
-            self._compare_thing(thing, things[key])
-        if len(things) != len(self.model.things):
+            model_job = (job.kind, job.id, job.action, job.run_at, job.status, job.attempt, job.outcome, job.deliveries)
+            if row[:-1] != model_job or _first(row[-1]) != _first(job.error):
+                raise Differs(f"job {job.name}:\n  package {row}\n  model   {(*model_job, job.error)}")
+        for key, obj in self.model.objects.items():
+            self._compare_object(obj, objects[key])
+        if len(objects) != len(self.model.objects):
             raise Differs("not the same objects")
 
     def _look(self, look: Reader) -> tuple[list[Any], list[Any], dict[Any, Any]]:
@@ -225,19 +225,19 @@ class Pair:
             )
             for j in rows
         ]
-        told: list[Any] = [self._told(row) for row in look.events(AuditListing(limit=1000, after=self._events))]
-        self._events += len(told)
+        log: list[Any] = [self._event_entry(row) for row in look.events(AuditListing(limit=1000, after=self._events))]
+        self._events += len(log)
         for n, alert in look.alerts_waiting(self._alerts, 100):
             self._alerts = n
-            told.append(("alert", alert["alert"], alert["severity"]))
-        things = {}
+            log.append(("alert", alert["alert"], alert["severity"]))
+        objects = {}
         for kind, names in NAMES.items():
-            for one in look.governance.page(kind, None, "", 10):
-                things[kind, one.object_id] = object_json(one)
-            told += [trace for name in sorted(set(names)) for trace in self._new_traces(look, kind, name)]
-        return told, jobs, things
+            for row_object in look.governance.page(kind, None, "", 10):
+                objects[kind, row_object.object_id] = object_json(row_object)
+            log += [trace for name in sorted(set(names)) for trace in self._new_traces(look, kind, name)]
+        return log, jobs, objects
 
-    def _told(self, row: Row) -> tuple[Any, ...]:
+    def _event_entry(self, row: Row) -> tuple[Any, ...]:
         """An event without ids and times."""
         event: Any = decode(row.body.encode())
         refs = [self._named(ref) for ref in event["evidence_refs"]]
@@ -258,16 +258,14 @@ class Pair:
                 self._traces.add(trace)
                 yield "trace", kind, name, str(body["outcome"])
 
-    def _compare_thing(self, thing: dict[str, Any], shown: dict[str, Any]) -> None:
+    def _compare_object(self, obj: dict[str, Any], shown: dict[str, Any]) -> None:
         for name in COMPARED:
-            if shown[name] != thing[name]:
-                raise Differs(
-                    f"{name} of {thing['kind']} {thing['id']}: package {shown[name]!r}, model {thing[name]!r}"
-                )
+            if shown[name] != obj[name]:
+                raise Differs(f"{name} of {obj['kind']} {obj['id']}: package {shown[name]!r}, model {obj[name]!r}")
         for name in DATES:
-            there = None if shown[name] is None else parse_utc(shown[name])
-            if there != thing[name]:
-                raise Differs(f"{name} of {thing['kind']} {thing['id']}: package {shown[name]}, model {thing[name]}")
+            shown_at = None if shown[name] is None else parse_utc(shown[name])
+            if shown_at != obj[name]:
+                raise Differs(f"{name} of {obj['kind']} {obj['id']}: package {shown[name]}, model {obj[name]}")
 
 
 class Missing(JobRefused):
@@ -285,7 +283,7 @@ def _first(error: str | None) -> str | None:
     return error.partition(":")[0]
 
 
-def lived(seed: int, folder: Path, count: int) -> list[Step]:
+def play_history(seed: int, folder: Path, count: int) -> list[Step]:
     """A history that both sides answer alike; raises `Differs` with a minimal one otherwise."""
     pair, steps = Pair(folder), []
     choices = Choices(Random(seed), pair.model)

@@ -232,17 +232,17 @@ def test_a_store_call_inside_an_effect_is_rejected_at_once(
     client: Scheduler, call: Callable[[Scheduler, dict[str, Any]], object]
 ) -> None:
     job = delivered(client)
-    told: list[str] = []
+    codes: list[str] = []
 
     def effect(transaction: Transaction) -> Json:
         with pytest.raises(WriteInsideEffect) as refused:
             call(client, job)
-        told.append(refused.value.code)
+        codes.append(refused.value.code)
         note(transaction, "good")
         return len(client.list()["jobs"])
 
     assert once(client.calls, job, effect) == 1
-    assert told == ["write_inside_effect"]
+    assert codes == ["write_inside_effect"]
     assert notes(client) == ["good"]
     assert check(client.calls.store) == []
 

@@ -10,7 +10,7 @@ import pytest
 
 from pendula.jobs import JobRefused
 from pendula.jobs.calls import past as moments
-from tests.jobs.governance.living import DAY, WHOLE, Town, proof
+from tests.jobs.governance.verifier_rig import DAY, WHOLE, VerifierRig, proof
 
 # Fields that are not in the trail have their current value.
 UNTOLD = ("updated_at", "delivery_count", "audit_event_id", "progress")
@@ -18,10 +18,10 @@ FINDINGS = ("passed", "suspicious", "forged", "inconclusive", "new_evidence", "r
 
 
 @pytest.fixture
-def town(tmp_path: Path) -> Iterator[Town]:
-    town = Town(tmp_path)
-    yield town
-    town.scheduler.close()
+def rig(tmp_path: Path) -> Iterator[VerifierRig]:
+    rig = VerifierRig(tmp_path)
+    yield rig
+    rig.scheduler.close()
 
 
 def _seen(moment: dict[str, Any]) -> dict[str, Any]:
@@ -29,9 +29,9 @@ def _seen(moment: dict[str, Any]) -> dict[str, Any]:
     return {"jobs": moment["jobs"], "places": moment["places"], "waiting": waiting, "at": moment["at"]}
 
 
-def _steps(town: Town, chance: Random) -> list[Callable[[], object]]:
+def _steps(rig: VerifierRig, chance: Random) -> list[Callable[[], object]]:
     """Random calls, valid or not."""
-    user, scheduler = town.user, town.scheduler
+    user, scheduler = rig.user, rig.scheduler
     name = f"o{chance.randrange(6)}"
     kind = ("memory", "cognition")[chance.randrange(2)]
     return [
@@ -43,73 +43,73 @@ def _steps(town: Town, chance: Random) -> list[Callable[[], object]]:
         lambda: user.rollback_finished(kind, name),
         lambda: user.set_gate("risk_gate", chance.choice(["pass", "block"]), "a test"),
         lambda: scheduler.defer("memory", f"plain{chance.randrange(3)}", "archive", max_attempts=2),
-        lambda: town.clock.pass_by(chance.randrange(2 * DAY)),
-        lambda: town.verified(chance.choice(FINDINGS)),
-        town.pulled,
-        lambda: _failed(town),
-        lambda: scheduler.cancel(_any_job(town, chance), reason="a test"),
-        lambda: scheduler.requeue(_any_job(town, chance)),
+        lambda: rig.clock.pass_by(chance.randrange(2 * DAY)),
+        lambda: rig.verified(chance.choice(FINDINGS)),
+        rig.pulled,
+        lambda: _failed(rig),
+        lambda: scheduler.cancel(_any_job(rig, chance), reason="a test"),
+        lambda: scheduler.requeue(_any_job(rig, chance)),
     ]
 
 
-def _failed(town: Town) -> None:
-    job = town.pulled()
-    town.scheduler.fail(job["job_id"], error="down", **proof(job))
+def _failed(rig: VerifierRig) -> None:
+    job = rig.pulled()
+    rig.scheduler.fail(job["job_id"], error="down", **proof(job))
 
 
-def _any_job(town: Town, chance: Random) -> str:
-    jobs = town.scheduler.list()["jobs"]
+def _any_job(rig: VerifierRig, chance: Random) -> str:
+    jobs = rig.scheduler.list()["jobs"]
     return str(chance.choice(jobs)["job_id"]) if jobs else "job_00000000"
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_every_moment_of_a_random_history_can_be_shown_again(town: Town, seed: int) -> None:
+def test_every_moment_of_a_random_history_can_be_shown_again(rig: VerifierRig, seed: int) -> None:
     chance = Random(seed)
-    town.open_gates()
+    rig.open_gates()
     seen = []
     for _ in range(60):
         with suppress(JobRefused, ValueError):  # rejected, or nothing was due
-            chance.choice(_steps(town, chance))()
-        seen.append(_seen(town.scheduler.past()))
+            chance.choice(_steps(rig, chance))()
+        seen.append(_seen(rig.scheduler.past()))
 
     for moment in seen:
-        assert _seen(town.scheduler.past(at=moment["at"])) == moment
+        assert _seen(rig.scheduler.past(at=moment["at"])) == moment
 
 
-def test_a_moment_shows_its_event_and_time(town: Town) -> None:
-    town.user.create("memory", "m", reason="met today")
-    town.clock.pass_by(60)
-    town.user.attach_evidence("memory", "m", "ev_1")
+def test_a_moment_shows_its_event_and_time(rig: VerifierRig) -> None:
+    rig.user.create("memory", "m", reason="met today")
+    rig.clock.pass_by(60)
+    rig.user.attach_evidence("memory", "m", "ev_1")
 
-    then = town.scheduler.past(at="aud_000000000001")
+    then = rig.scheduler.past(at="aud_000000000001")
 
     assert (then["event"]["reason"], then["now"]) == ("met today", then["event"]["timestamp"])
     assert then["places"] == [{"object_type": "memory", "place": "candidate", "objects": 1}]
-    assert (then["first"], then["last"]) == ("aud_000000000001", town.scheduler.past()["at"])
+    assert (then["first"], then["last"]) == ("aud_000000000001", rig.scheduler.past()["at"])
 
 
-def test_an_empty_store_has_no_past_moment(town: Town) -> None:
-    now = town.scheduler.past()
+def test_an_empty_store_has_no_past_moment(rig: VerifierRig) -> None:
+    now = rig.scheduler.past()
 
     assert (now["at"], now["first"], now["last"], now["event"], now["waiting"]) == (None, None, None, None, [])
 
 
 @pytest.mark.parametrize("at", ["aud_000000000099", "aud_000000000000", "yesterday", "", 3])
-def test_an_unknown_event_has_no_moment(town: Town, at: object) -> None:
-    town.user.create("memory", "m")
+def test_an_unknown_event_has_no_moment(rig: VerifierRig, at: object) -> None:
+    rig.user.create("memory", "m")
 
     with pytest.raises(JobRefused) as refused:
-        town.scheduler.past(at=at)
+        rig.scheduler.past(at=at)
 
     assert refused.value.code == "invalid_field"
 
 
-def test_history_is_limited_in_length(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_history_is_limited_in_length(rig: VerifierRig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moments, "EVENTS_BACK", 4)
     for number in range(6):
-        town.scheduler.defer("memory", f"m{number}", "decay")
+        rig.scheduler.defer("memory", f"m{number}", "decay")
 
-    assert town.scheduler.past()["first"] == "aud_000000000002"
-    assert town.scheduler.past(at="aud_000000000002")["jobs"]["queued"] == 2
+    assert rig.scheduler.past()["first"] == "aud_000000000002"
+    assert rig.scheduler.past(at="aud_000000000002")["jobs"]["queued"] == 2
     with pytest.raises(JobRefused):
-        town.scheduler.past(at="aud_000000000001")
+        rig.scheduler.past(at="aud_000000000001")

@@ -1,7 +1,7 @@
 """A process that works on a store together with others, and prints what it pulled or stored as JSON.
 
-python -m tests.jobs.pulling FILE pull WORKER
-python -m tests.jobs.pulling FILE enqueue COUNT
+python -m tests.jobs.pull_process FILE pull WORKER
+python -m tests.jobs.pull_process FILE enqueue COUNT
 """
 
 import json

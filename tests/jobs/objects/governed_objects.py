@@ -38,7 +38,7 @@ def governed(object_type: str, place: str, **members: Any) -> Governed:
     )
 
 
-def asked(action: str, **members: Any) -> ActionContext:
+def context(action: str, **members: Any) -> ActionContext:
     return ActionContext(**{"action": action, "now": NOW, "risk": Risk.LOW, "impact": Impact.LOW, **members})
 
 

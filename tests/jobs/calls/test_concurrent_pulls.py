@@ -26,7 +26,7 @@ JOB = {"object_type": "memory", "action": "verify"}
 
 def at_once(path: Path, arguments: list[tuple[str, str]]) -> list[list[Any]]:
     """The output of each process; they start together and each must exit with 0."""
-    command = [sys.executable, "-m", "tests.jobs.pulling", str(path)]
+    command = [sys.executable, "-m", "tests.jobs.pull_process", str(path)]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     children = [subprocess.Popen([*command, *more], cwd=ROOT, text=True, **pipes) for more in arguments]
     for child in children:
@@ -37,9 +37,9 @@ def at_once(path: Path, arguments: list[tuple[str, str]]) -> list[list[Any]]:
         child.stdin.flush()
     printed = [child.communicate(timeout=300) for child in children]
 
-    ends = [(child.returncode, said[1]) for child, said in zip(children, printed, strict=True)]
+    ends = [(child.returncode, output[1]) for child, output in zip(children, printed, strict=True)]
     assert ends == [(0, "")] * len(children)
-    return [json.loads(said[0]) for said in printed]
+    return [json.loads(output[0]) for output in printed]
 
 
 def run_together(work: Callable[[int], None], count: int) -> None:

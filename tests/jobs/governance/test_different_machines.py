@@ -12,7 +12,7 @@ from pendula.jobs.calls import Calls
 from pendula.jobs.objects.reference_machines import REFERENCE
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
-from tests.jobs.governance.living import WHOLE, Town, proof
+from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig, proof
 from tests.jobs.objects.test_machine_check import DOCUMENT
 
 OTHER = replace(DOCUMENT, object_type="cognition")
@@ -20,18 +20,18 @@ Changes = Callable[[Any], Any]
 
 
 @pytest.fixture
-def town(tmp_path: Path) -> Iterator[Town]:
-    town = Town(tmp_path)
-    yield town
-    assert check(town.scheduler.calls.store) == []
-    town.scheduler.close()
+def rig(tmp_path: Path) -> Iterator[VerifierRig]:
+    rig = VerifierRig(tmp_path)
+    yield rig
+    assert check(rig.scheduler.calls.store) == []
+    rig.scheduler.close()
 
 
 @pytest.fixture
-def stranger(town: Town, tmp_path: Path) -> Iterator[Scheduler]:
+def stranger(rig: VerifierRig, tmp_path: Path) -> Iterator[Scheduler]:
     """A scheduler on the same store with another machine for cognitions."""
     policy = Policy(machines={**REFERENCE, "cognition": OTHER})
-    scheduler = Scheduler(Calls(SqliteStore(tmp_path / "jobs.db"), policy, town.clock))
+    scheduler = Scheduler(Calls(SqliteStore(tmp_path / "jobs.db"), policy, rig.clock))
     yield scheduler
     scheduler.close()
 
@@ -48,49 +48,51 @@ def stranger(town: Town, tmp_path: Path) -> Iterator[Scheduler]:
     ids=["evidence", "refill", "decide", "rollback finished"],
 )
 def test_an_object_is_not_changed_by_a_machine_without_its_state(
-    town: Town, stranger: Scheduler, change: Changes
+    rig: VerifierRig, stranger: Scheduler, change: Changes
 ) -> None:
-    before = town.user.create("cognition", "c", **WHOLE)["object"]
+    before = rig.user.create("cognition", "c", **WHOLE)["object"]
 
     with pytest.raises(JobRefused, match="no state candidate/uncertain; are the settings the same") as refused:
         change(stranger.objects.as_user("bo"))
 
     assert refused.value.code == "state_conflict"
-    assert town.user.show("cognition", "c")["object"] == before
+    assert rig.user.show("cognition", "c")["object"] == before
 
 
 @pytest.mark.req("JOB-GATE-9", "JOB-SM-4")
-def test_a_job_on_a_state_unknown_to_the_machine_is_retried_by_another_worker(town: Town, stranger: Scheduler) -> None:
-    town.user.create("cognition", "c", **WHOLE)
-    job = town.pulled(1)
-    before = town.user.show("cognition", "c")["object"]
+def test_a_job_on_a_state_unknown_to_the_machine_is_retried_by_another_worker(
+    rig: VerifierRig, stranger: Scheduler
+) -> None:
+    rig.user.create("cognition", "c", **WHOLE)
+    job = rig.pulled(1)
+    before = rig.user.show("cognition", "c")["object"]
     ended = stranger.objects.begin(job["job_id"], **proof(job))
 
     assert (ended["outcome"], ended["job"]["status"], ended["job"]["attempt"]) == ("state_conflict", "queued", 1)
-    assert town.user.show("cognition", "c")["object"] == before
-    assert town.verified("passed", 1)["object"]["status"] == "active"
+    assert rig.user.show("cognition", "c")["object"] == before
+    assert rig.verified("passed", 1)["object"]["status"] == "active"
 
 
 @pytest.mark.req("JOB-GATE-9")
-def test_a_verdict_is_rejected_by_a_machine_without_the_state(town: Town, stranger: Scheduler) -> None:
-    town.user.create("cognition", "c", **WHOLE)
-    job = town.pulled(1)
-    begun = town.begun(job)
+def test_a_verdict_is_rejected_by_a_machine_without_the_state(rig: VerifierRig, stranger: Scheduler) -> None:
+    rig.user.create("cognition", "c", **WHOLE)
+    job = rig.pulled(1)
+    begun = rig.begun(job)
     ended = stranger.objects.finish(job["job_id"], finding="passed", reason="looked into", **proof(job))
 
     assert (ended["outcome"], ended["job"]["status"]) == ("state_conflict", "queued")
     assert ended["object"] == begun["object"]
 
 
-def test_why_reports_that_the_settings_differ(town: Town, stranger: Scheduler) -> None:
-    town.user.create("cognition", "c", **WHOLE)
+def test_why_reports_that_the_settings_differ(rig: VerifierRig, stranger: Scheduler) -> None:
+    rig.user.create("cognition", "c", **WHOLE)
 
     assert "are the settings the same?" in stranger.objects.why("cognition", "c")["in_the_way"]
 
 
 @pytest.mark.parametrize("call", ["show", "why"])
-def test_an_object_id_with_a_lone_surrogate_is_not_found(town: Town, call: str) -> None:
+def test_an_object_id_with_a_lone_surrogate_is_not_found(rig: VerifierRig, call: str) -> None:
     with pytest.raises(JobRefused) as refused:
-        getattr(town.user, call)("memory", "\ud800")
+        getattr(rig.user, call)("memory", "\ud800")
 
     assert refused.value.code == "object_not_found"

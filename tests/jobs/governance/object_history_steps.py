@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from tests.jobs.governance.model_calls import Calls
-from tests.jobs.governance.model_tables import ABOUT_RISK, ROWS, Thing
+from tests.jobs.governance.model_tables import ABOUT_RISK, ROWS, ObjectState
 
 Step = tuple[str, tuple[Any, ...]]
 NAMES = {"memory": ("m1", "m2"), "experience": ("e1", "m1"), "cognition": ("c1", "c2")}
@@ -40,38 +40,38 @@ class Choices:
         delivery_steps = self.random.random() < 0.8
         yield from (("set_gate", (gate, "pass", "*")) for gate in ABOUT_RISK if delivery_steps)
         for _ in range(3):
-            yield self._created(*self._one())
+            yield self._created(*self._random_object())
         for _ in range(count):
-            yield self._onwards() if self.random.random() < 0.65 else self._any()
+            yield self._progress_step() if self.random.random() < 0.65 else self._random_step()
 
-    def _one(self) -> tuple[str, str]:
+    def _random_object(self) -> tuple[str, str]:
         kind = self.random.choice(sorted(NAMES))
         return kind, self.random.choice(NAMES[kind])
 
     def _refs(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.random.choices(REFS, REFS_OFTEN, k=self.random.choice((0, 1, 1, 2)))))
 
-    def _onwards(self) -> Step:
+    def _progress_step(self) -> Step:
         """The next step of a worker: end its job, pull the next one, or wait for it."""
         now, jobs, r = self.model.now, self.model.jobs, self.random
         for token in reversed(self.tokens[-3:]):
             job = jobs[token[0]]
             if job.status == "running" and job.deliveries == token[1] and job.lease_end > now + 1:
-                if (job.kind, job.id) in self.model.things and r.random() < 0.2:
+                if (job.kind, job.id) in self.model.objects and r.random() < 0.2:
                     return "ack", (token, r.choice((None, None, 1, 86_400)))
                 if job.action in ("decay", "archive") and r.random() < 0.9:
                     return "settle", (token,)
                 if job.begun != job.deliveries and r.random() < 0.95:
                     return "begin", (token,)
-                thing = self.model.things.get((job.kind, job.id))
-                return "finish", (token, self._finding(thing, job.action), self._refs(), r.choice(UNKNOWN))
+                obj = self.model.objects.get((job.kind, job.id))
+                return "finish", (token, self._finding(obj, job.action), self._refs(), r.choice(UNKNOWN))
         waits = [job.run_at - now for job in jobs if job.status == "queued"]
         if waits and min(waits) > 0:
             return "move", (min(waits) // 1_000_000 + 1,)
         return "pull", (r.choice(("w1", "w2")), r.choice((1, 1, 2)))
 
-    def _finding(self, thing: Thing | None, action: str) -> str:
-        ways = [] if thing is None else [f for p, a, f in ROWS[thing["kind"]] if (p, a) == (thing["place"], action)]
+    def _finding(self, obj: ObjectState | None, action: str) -> str:
+        ways = [] if obj is None else [f for p, a, f in ROWS[obj["kind"]] if (p, a) == (obj["place"], action)]
         return self.random.choice(sorted(ways) if ways and self.random.random() < 0.7 else FINDINGS)
 
     def _created(self, kind: str, name: str) -> Step:
@@ -80,8 +80,8 @@ class Choices:
             members.pop("unknown_type", None)  # rejected for an object that is not uncertain
         return "create", (kind, name, place, tuple(sorted(members.items())))
 
-    def _any(self) -> Step:
-        (kind, name), refs, r = self._one(), self._refs(), self.random
+    def _random_step(self) -> Step:
+        (kind, name), refs, r = self._random_object(), self._refs(), self.random
         what = r.choices(
             (
                 "create",
@@ -119,7 +119,7 @@ class Choices:
                 return "set_gate", (gate, r.choice(WORDS[gate]), r.choice(("*", f"{kind}:{name}", f"{kind}:{name}")))
             case "decide":
                 action = r.choice((*ACTIONS, "use", "invalidate"))
-                return "decide", (kind, name, action, self._finding(self.model.things.get((kind, name)), action), refs)
+                return "decide", (kind, name, action, self._finding(self.model.objects.get((kind, name)), action), refs)
             case "rolled":
                 return "rolled_back", (kind, name)
             case "job" if self.model.jobs:
@@ -138,7 +138,7 @@ class Choices:
         return self.random.choice((PLACES[kind][0], *PLACES[kind]))
 
     def _amendment(self) -> tuple[tuple[str, Any], ...]:
-        wishes = (
+        options = (
             ("expires_at", 20),
             ("expires_at", 2),
             ("review_due_at", 3),
@@ -148,11 +148,11 @@ class Choices:
             ("risk_tier", self.random.choice(("low", "medium", "high"))),
             ("impact_tier", self.random.choice(("low", "critical"))),
         )
-        return tuple(sorted(dict(self.random.sample(wishes, k=self.random.choice((1, 2)))).items()))
+        return tuple(sorted(dict(self.random.sample(options, k=self.random.choice((1, 2)))).items()))
 
     def _members(self) -> dict[str, Any]:
         r = self.random
-        wishes = {
+        options = {
             "risk_tier": r.choice(("low", "low", "medium", "high")),
             "impact_tier": r.choice(("low", "low", "high", "critical")),
             "evidence_refs": tuple(dict.fromkeys(r.choices(REFS, REFS_OFTEN, k=r.choice((0, 1, 2))))),
@@ -169,4 +169,4 @@ class Choices:
             "hard_persona_limit": r.random() < 0.1,
             "deception_signals": r.choice((0, 0, 1, 2)),
         }
-        return {name: value for name, value in wishes.items() if value is not None and r.random() < 0.8}
+        return {name: value for name, value in options.items() if value is not None and r.random() < 0.8}
