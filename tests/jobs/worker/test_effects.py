@@ -194,7 +194,7 @@ def test_a_faulty_statement_fails_only_its_own_effect(client: Virtual, statement
 def test_an_effect_cannot_end_the_shared_transaction(client: Virtual, statement: str) -> None:
     client.enqueue(**MEMORY)
 
-    with pytest.raises(StatementRefused, match="not allowed"):
+    with pytest.raises(StatementRefused, match="may not end its transaction"):
         once(client.calls, pulled(client), lambda transaction: [note(transaction), transaction.execute(statement)][0])
 
     assert notes(client) == []
