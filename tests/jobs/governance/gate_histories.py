@@ -48,7 +48,7 @@ class Moved(Struct, frozen=True):
 
 
 class Histories:
-    """Many histories on one store; each call goes through a random one of `faces`."""
+    """Many histories on one store; each call goes through a random one of `interfaces`."""
 
     def __init__(self, seed: int, interfaces: Sequence[Interface]) -> None:
         self.random, self._interfaces = Random(seed), interfaces
