@@ -31,8 +31,8 @@ PRESETS, CHOICE, CIRCLE = (EXAMPLES / f"credit-{name}.json" for name in ("preset
 DOMAIN = ("tx.", "clearing.", "topology.", "audit.")
 WIRE = {**network(), "scenario_id": "wire"}
 
-Told = dict[str, Any]
-Program = Callable[..., tuple[int, Told]]
+Summary = dict[str, Any]
+Program = Callable[..., tuple[int, Summary]]
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def pendula(monkeypatch: pytest.MonkeyPatch) -> Program:
     for name in BY_VARIABLE:
         monkeypatch.delenv(name, raising=False)
 
-    def call(*arguments: object) -> tuple[int, Told]:
+    def call(*arguments: object) -> tuple[int, Summary]:
         with CliRunner().isolation() as (out, err, _):
             code = run([*(str(argument) for argument in arguments), "--json"])
             sys.stdout.flush()
@@ -57,10 +57,10 @@ def pendula(monkeypatch: pytest.MonkeyPatch) -> Program:
 
 
 @pytest.fixture
-def run_of(pendula: Program) -> Callable[..., Told]:
+def run_of(pendula: Program) -> Callable[..., Summary]:
     """`pendula credit run` of a file, which has to succeed."""
 
-    def call(file: Path, ticks: int, *options: object) -> Told:
+    def call(file: Path, ticks: int, *options: object) -> Summary:
         code, summary = pendula("credit", "run", file, "--ticks", ticks, *options)
         assert code == 0, summary
         return summary
@@ -72,11 +72,11 @@ def example(name: str) -> Any:
     return json.loads((EXAMPLES / f"credit-{name}.json").read_text(encoding="utf-8"))
 
 
-def lines_of(folder: Path) -> list[Told]:
+def lines_of(folder: Path) -> list[Summary]:
     return [json.loads(line) for line in (folder / "events.ndjson").read_text(encoding="utf-8").splitlines()]
 
 
-def domain(events: list[Told]) -> list[Told]:
+def domain(events: list[Summary]) -> list[Summary]:
     return [event for event in events if event["type"].startswith(DOMAIN)]
 
 
@@ -88,7 +88,7 @@ async def serve(sim: Simulator, scenario: Any, **body: Any) -> str:
     return str(started["run_id"])
 
 
-async def until_streamed(sim: Simulator, run_id: str, wanted: Callable[[list[Told]], bool]) -> list[Told]:
+async def until_streamed(sim: Simulator, run_id: str, wanted: Callable[[list[Summary]], bool]) -> list[Summary]:
     async with asyncio.timeout(240):
         while not wanted(events := await sim.events(run_id)):
             await asyncio.sleep(0.01)
@@ -116,7 +116,7 @@ async def test_1_every_event_has_the_wall_clock_and_the_status_has_virtual_time(
 @pytest.mark.section("1.1 Ticks", interface="command line")
 @pytest.mark.parametrize(("base", "ends"), [("1000", 2000), ("250", 500)])
 def test_1_1_virtual_time_is_the_tick_index_times_the_length_of_a_tick(
-    run_of: Callable[..., Told], tmp_path: Path, base: str, ends: int
+    run_of: Callable[..., Summary], tmp_path: Path, base: str, ends: int
 ) -> None:
     """`tick_index` counts from 0, and `sim_time_ms = tick_index * tick_ms_base`, 1000 unless it is set."""
     run_of(PRESETS, 3, "--set", f"SIMULATOR_TICK_MS_BASE={base}", "--out", tmp_path)
@@ -163,7 +163,9 @@ async def test_2_2_start_pause_resume_and_stop(tmp_path: Path) -> None:
 
 
 @pytest.mark.section("2.2 Events of the scenario", interface="command line")
-def test_2_2_actions_originate_from_behaviour_and_scenario_events(run_of: Callable[..., Told], tmp_path: Path) -> None:
+def test_2_2_actions_originate_from_behaviour_and_scenario_events(
+    run_of: Callable[..., Summary], tmp_path: Path
+) -> None:
     """A tick runs the scenario events of its time: here three payments that close a cycle, then a clearing."""
     summary = run_of(CIRCLE, 4, "--intensity", 0, "--out", tmp_path)
 
@@ -192,7 +194,7 @@ async def test_3_1_the_seed_comes_from_the_request_or_from_the_server_and_is_kep
 
 
 @pytest.mark.section("3.1 Fixed seed", interface="command line")
-def test_3_1_a_process_can_fix_the_seed(run_of: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_3_1_a_process_can_fix_the_seed(run_of: Callable[..., Summary], monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment can fix the seed for tests, so that two runs are equal."""
     given = run_of(PRESETS, 5, "--cap", 500, "--seed", 9)
     monkeypatch.setenv("SIMULATOR_FIXED_SEED", "9")
@@ -209,7 +211,7 @@ def test_3_2_the_generator_is_the_mersenne_twister_of_python() -> None:
 
 
 @pytest.mark.section("3.3 Order", interface="command line")
-def test_3_3_the_order_of_the_file_has_no_effect(run_of: Callable[..., Told], tmp_path: Path) -> None:
+def test_3_3_the_order_of_the_file_has_no_effect(run_of: Callable[..., Summary], tmp_path: Path) -> None:
     """Participants are held by id and lines by equivalent and ends: a shuffled file gives the same run."""
     scenario, luck = example("presets"), Random(3)
     for name in ("participants", "trustlines", "groups", "behaviorProfiles"):
@@ -270,7 +272,7 @@ async def test_4_1_at_zero_percent_the_run_continues_without_domain_events(tmp_p
     ("percent", "most", "tried"), [(100, 20, 20), (65, 20, 13), (99, 20, 19), (4, 20, 0), (50, 8, 4)]
 )
 def test_4_2_the_budget_is_the_share_of_the_most_actions_rounded_down(
-    run_of: Callable[..., Told], percent: int, most: int, tried: int
+    run_of: Callable[..., Summary], percent: int, most: int, tried: int
 ) -> None:
     """`floor(actions_per_tick_max * intensity / 100)`, with 0 and 20 unless SIMULATOR_ACTIONS_PER_TICK_MAX is set."""
     limit = ("--set", f"SIMULATOR_ACTIONS_PER_TICK_MAX={most}")
@@ -284,7 +286,7 @@ def test_4_2_the_budget_is_the_share_of_the_most_actions_rounded_down(
 
 
 @pytest.mark.section("4.2 Defaults", interface="command line")
-def test_4_2_the_printed_settings_are_the_defaults(run_of: Callable[..., Told]) -> None:
+def test_4_2_the_printed_settings_are_the_defaults(run_of: Callable[..., Summary]) -> None:
     """The names and default values that the specification prints are those of a run without any setting."""
     printed, defaults = example("settings"), setting_texts(Settings())
 
@@ -296,7 +298,9 @@ def test_4_2_the_printed_settings_are_the_defaults(run_of: Callable[..., Told]) 
 
 
 @pytest.mark.section("4.3 Payments in flight", interface="command line")
-def test_4_3_no_more_calls_are_in_flight_than_the_setting_allows(run_of: Callable[..., Told], tmp_path: Path) -> None:
+def test_4_3_no_more_calls_are_in_flight_than_the_setting_allows(
+    run_of: Callable[..., Summary], tmp_path: Path
+) -> None:
     """SIMULATOR_REAL_MAX_IN_FLIGHT bounds the calls at the same time, 1 unless it is set; results and order stay."""
     file = tmp_path / "wire.json"
     file.write_text(json.dumps(WIRE), encoding="utf-8")
@@ -312,7 +316,7 @@ def test_4_3_no_more_calls_are_in_flight_than_the_setting_allows(run_of: Callabl
 
 @pytest.mark.section("4.3 Payments a second", interface="command line")
 def test_4_3_a_core_receives_no_more_payments_a_second_than_the_limit(
-    run_of: Callable[..., Told], tmp_path: Path
+    run_of: Callable[..., Summary], tmp_path: Path
 ) -> None:
     """`max_payments_per_sec` bounds the calls of every second of the wall clock; further ones wait."""
     file = tmp_path / "wire.json"
@@ -408,7 +412,7 @@ async def test_5_1_a_clearing_is_announced_before_it_runs(tmp_path: Path) -> Non
 @pytest.mark.section("5.1 Static cadence", interface="command line")
 @pytest.mark.parametrize(("setting", "every"), [((), 25), (("--set", "SIMULATOR_CLEARING_EVERY_N_TICKS=10"), 10)])
 def test_5_1_the_static_policy_clears_at_a_fixed_interval_of_ticks(
-    run_of: Callable[..., Told], setting: tuple[str, ...], every: int
+    run_of: Callable[..., Summary], setting: tuple[str, ...], every: int
 ) -> None:
     """The default policy clears every 25 ticks, or at the interval in SIMULATOR_CLEARING_EVERY_N_TICKS."""
     summary = run_of(PRESETS, 60, "--cap", 500, *setting)
@@ -419,7 +423,7 @@ def test_5_1_the_static_policy_clears_at_a_fixed_interval_of_ticks(
 
 @pytest.mark.section("5.1 Adaptive policy", interface="command line")
 def test_5_1_the_adaptive_policy_decides_at_every_tick_from_its_signals(
-    run_of: Callable[..., Told], tmp_path: Path
+    run_of: Callable[..., Summary], tmp_path: Path
 ) -> None:
     """The adaptive policy decides for each equivalent at every tick, from a rolling rate, the volume and the cost of
     the last call, and calls in flight or waiting; depth and budget grow with the rate, with a minimum interval.
@@ -461,7 +465,7 @@ def test_5_1_depth_and_budget_grow_with_the_rate() -> None:
 
 
 @pytest.mark.section("6 Profiles", interface="command line")
-def test_6_amounts_are_bounded_by_line_cap_and_profile(run_of: Callable[..., Told], tmp_path: Path) -> None:
+def test_6_amounts_are_bounded_by_line_cap_and_profile(run_of: Callable[..., Summary], tmp_path: Path) -> None:
     """`amount <= min(trustline.limit, SIMULATOR_REAL_AMOUNT_CAP, amount_model.max)`; the cap is 3.00 by default."""
     wide = ("--set", "behaviorProfiles[*].props.amount_model.UAH.max=5", "--set", "trustlines[*].limit=2.75")
     for folder, options, most in (("usual", (), "3.00"), ("low", ("--cap", "1.50"), "1.50"), ("line", wide, "2.75")):
@@ -483,7 +487,7 @@ def test_6_a_smaller_intensity_plans_a_prefix() -> None:
 
 
 @pytest.mark.section("6.1 Presets by profile id", interface="command line")
-def test_6_1_the_six_ids_are_presets_and_rules_are_ignored(run_of: Callable[..., Told], tmp_path: Path) -> None:
+def test_6_1_the_six_ids_are_presets_and_rules_are_ignored(run_of: Callable[..., Summary], tmp_path: Path) -> None:
     """The six ids of the specification have their own rates, amounts and receivers; `rules` can be ignored."""
     run_of(PRESETS, 200, "--cap", 500, "--out", tmp_path)
 
@@ -511,7 +515,9 @@ def test_6_2_the_chance_of_a_payment_follows_from_profile_and_intensity(percent:
 
 
 @pytest.mark.section("6.2 Cluster bias", interface="command line")
-def test_6_2_the_bias_sets_the_share_of_receivers_in_the_own_group(run_of: Callable[..., Told], tmp_path: Path) -> None:
+def test_6_2_the_bias_sets_the_share_of_receivers_in_the_own_group(
+    run_of: Callable[..., Summary], tmp_path: Path
+) -> None:
     """With the chance `cluster_bias` the receiver is of the sender's group, otherwise of the others."""
     run_of(CHOICE, 20, "--out", tmp_path)
 
@@ -521,7 +527,7 @@ def test_6_2_the_bias_sets_the_share_of_receivers_in_the_own_group(run_of: Calla
 
 
 @pytest.mark.section("6.2 Amounts", interface="command line")
-def test_6_2_amounts_are_lognormal_normal_or_triangular_texts(run_of: Callable[..., Told], tmp_path: Path) -> None:
+def test_6_2_amounts_are_lognormal_normal_or_triangular_texts(run_of: Callable[..., Summary], tmp_path: Path) -> None:
     """Amounts are drawn log-normal, normal or triangular, and are written as exact decimal texts."""
     found = {}
     for family in ("normal", "triangular", "lognormal"):
@@ -626,7 +632,7 @@ async def test_8_1_a_tick_event_is_sent_only_on_request(tmp_path: Path) -> None:
 
 
 @pytest.mark.section("8.2 Best effort", interface="command line")
-def test_8_2_without_clearing_no_clearing_event_is_sent(run_of: Callable[..., Told], tmp_path: Path) -> None:
+def test_8_2_without_clearing_no_clearing_event_is_sent(run_of: Callable[..., Summary], tmp_path: Path) -> None:
     """`clearing.plan` and `clearing.done` are sent if clearing is on and clears something."""
     run_of(PRESETS, 60, "--cap", 500, "--set", "CLEARING_ENABLED=false", "--out", tmp_path)
 
@@ -647,7 +653,7 @@ async def test_8_3_ops_sec_is_smoothed_and_queue_depth_is_zero_without_a_queue(t
 
 
 @pytest.mark.section("9 Number of attempts (SB-08)", interface="command line")
-def test_9_a_fixed_seed_gives_the_expected_number_of_attempts(run_of: Callable[..., Told], tmp_path: Path) -> None:
+def test_9_a_fixed_seed_gives_the_expected_number_of_attempts(run_of: Callable[..., Summary], tmp_path: Path) -> None:
     """With a fixed seed and a simple scenario, N ticks attempt the expected number of payments."""
     minimal = {
         "schema_version": "scenario/1",
