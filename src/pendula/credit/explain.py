@@ -51,13 +51,13 @@ def _payment(run: RunState, sender: str, receiver: str, code: str, amount: str) 
     if wanted <= 0 or sender == receiver:
         return Reason("invalid_payment", "A payment is above 0 and between two participants.", {"amount": amount})
     ends = index[sender], index[receiver]
-    found = ledger.processor.find_routes(*ends, wanted)
+    payment = ledger.processor.find_routes(*ends, wanted)
     facts: dict[str, Json] = {"from": sender, "to": receiver, "equivalent": code, "amount": text(wanted)}
-    if isinstance(found, Found) and found.amount == wanted:
-        routes = routes_json(route_views(ledger.book, found.routes))
-        sentence = f"{sender} can pay {text(wanted)} to {receiver}, over {_routes(len(found.routes))}."
+    if isinstance(payment, Found) and payment.amount == wanted:
+        routes = routes_json(route_views(ledger.book, payment.routes))
+        sentence = f"{sender} can pay {text(wanted)} to {receiver}, over {_routes(len(payment.routes))}."
         return Reason("payable", sentence, {**facts, "routes": routes})
-    refused_: Refused = found if isinstance(found, Refused) else ledger.processor.refusal(*ends, wanted, found)
+    refused_: Refused = payment if isinstance(payment, Refused) else ledger.processor.refusal(*ends, wanted, payment)
     sentence = sentence_of(refused_.code.value, {**facts, **refused_.details})
     return Reason(refused_.code.value, sentence + ".", facts, _bottleneck(refused_))
 

@@ -84,13 +84,13 @@ def _paid(run: RunState, command: Pay, ledger: EquivalentLedger, amount: int) ->
         "equivalent": code,
         "amount": text(amount),
     }
-    found = ledger.processor.pay(*ends, amount)
-    if isinstance(found, Drifted):
-        found = Refused(Code.INTERNAL_ERROR, {"kind": "position_check"})
-    if isinstance(found, Refused):
-        run.counters.count(found.code)
-        ledger.hops.failed(found.hops, found.code, found.closed)
-        failure = Failure(found.code.value, found.details)
+    result = ledger.processor.pay(*ends, amount)
+    if isinstance(result, Drifted):
+        result = Refused(Code.INTERNAL_ERROR, {"kind": "position_check"})
+    if isinstance(result, Refused):
+        run.counters.count(result.code)
+        ledger.hops.failed(result.hops, result.code, result.closed)
+        failure = Failure(result.code.value, result.details)
         event = TxFailed(
             tick_index=run.tick,
             seq=None,
@@ -102,9 +102,9 @@ def _paid(run: RunState, command: Pay, ledger: EquivalentLedger, amount: int) ->
         )
         return (event,), {**answer, "status": "ABORTED", "routes": [], "error": msgspec.to_builtins(failure)}
     run.counters.count(None)
-    ledger.hops.made(event_parts.hops_of(found))
+    ledger.hops.made(event_parts.hops_of(result))
     ledger.expect(*ends, amount)
-    made = payment_event(run, ledger, found, seq=None, tx_id=tx_id, ends=ends, amount=amount)
+    made = payment_event(run, ledger, result, seq=None, tx_id=tx_id, ends=ends, amount=amount)
     return (made,), {**answer, "status": "COMMITTED", "routes": event_parts.routes_json(made.routes)}
 
 

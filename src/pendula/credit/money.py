@@ -43,19 +43,19 @@ def atoms(value: str | int | Decimal, *, round_down: bool = False) -> int:
         except InvalidOperation:
             raise InvalidAmount.of("exponent_out_of_range", text) from None
     if isinstance(value, int):
-        found = value * ATOMS
+        whole = value * ATOMS
     else:
         if not value.is_finite():
             raise InvalidAmount.of("not_finite", str(value))
         if value.adjusted() > 20:
             raise InvalidAmount.of("too_many_digits", shown(value))
         numerator, denominator = (0, 1) if value.adjusted() < -4000 else value.as_integer_ratio()
-        found, rest = divmod(numerator * ATOMS, denominator)
+        whole, rest = divmod(numerator * ATOMS, denominator)
         if (rest or (value and not numerator)) and not round_down:
             raise InvalidAmount.of("too_fine", shown(value))
-    if not -MOST <= found <= MOST:
+    if not -MOST <= whole <= MOST:
         raise InvalidAmount.of("too_many_digits", shown(value))
-    return found
+    return whole
 
 
 def text(amount: int) -> str:

@@ -176,7 +176,7 @@ def _network(run: RunState, saved: State, settings: Settings) -> Network:
     if saved.lines.keys() != network.ledgers.keys():
         raise InvalidState("This is not a state of a run: its equivalents differ from those of the scenario")
     present = {participant.id for participant in run.scenario.participants}
-    if any(one.id in present for one in saved.added) or not saved.statuses.keys() <= present:
+    if any(person.id in present for person in saved.added) or not saved.statuses.keys() <= present:
         raise InvalidState("This is not a state of a run: its participants differ from those of the scenario")
     people = [*run.scenario.participants, *saved.added]
     people = [

@@ -245,23 +245,23 @@ _OFF = ("0", "false", "no", "off")
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
     """The settings of a process; missing and empty variables take their defaults. Raises `InvalidSetting`."""
-    found = {
+    values = {
         setting.name: parse_setting(setting, environment[setting.variable].strip())
         for setting in TABLE
         if environment.get(setting.variable, "").strip()
     }
-    return check_settings(msgspec.structs.replace(Settings(), **found))
+    return check_settings(msgspec.structs.replace(Settings(), **values))
 
 
 def change_settings(settings: Settings, values: Mapping[str, str]) -> Settings:
     """Settings with some values replaced, given as text by name or by variable; raises `InvalidSetting`."""
-    found: dict[str, Any] = {}
+    parsed: dict[str, Any] = {}
     for key, value in values.items():
         setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
         if setting is None:
             raise InvalidSetting.of(sorted(BY_NAME), {"kind": "unknown_setting", "variable": key, "value": value})
-        found[setting.name] = parse_setting(setting, value.strip())
-    return check_settings(msgspec.structs.replace(settings, **found))
+        parsed[setting.name] = parse_setting(setting, value.strip())
+    return check_settings(msgspec.structs.replace(settings, **parsed))
 
 
 def parse_setting(setting: Setting, text: str) -> Any:

@@ -40,34 +40,34 @@ def reach(ways: Ways, sender: str, hops: int, most: int) -> Iterator[str]:
 
 def marks_within(ways: Ways, marks: Mapping[str, int], hops: int) -> dict[str, int]:
     """The union of the marks (bits) of all participants within so many hops of each sender."""
-    found: dict[str, int] = {}
+    reached: dict[str, int] = {}
     for _ in range(hops):
-        found = {
-            payer: reduce(or_, (marks.get(payee, 0) | found.get(payee, 0) for payee in payees))
+        reached = {
+            payer: reduce(or_, (marks.get(payee, 0) | reached.get(payee, 0) for payee in payees))
             for payer, payees in ways.items()
         }
-    return found
+    return reached
 
 
 def parts(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
     """Connected components, ignoring directions; the largest first, then by id."""
     beside: Ways = {}
-    for one, other in pairs:
-        beside.setdefault(one, {})[other] = None
-        beside.setdefault(other, {})[one] = None
-    found: list[list[str]] = []
+    for payer, payee in pairs:
+        beside.setdefault(payer, {})[payee] = None
+        beside.setdefault(payee, {})[payer] = None
+    components: list[list[str]] = []
     seen: set[str] = set()
     for start in sorted(beside):
         if start in seen:
             continue
         seen.add(start)
         part = [start]
-        for one in part:
-            fresh = [other for other in beside[one] if other not in seen]
+        for payer in part:
+            fresh = [payee for payee in beside[payer] if payee not in seen]
             seen.update(fresh)
             part += fresh
-        found.append(part)
-    return sorted(found, key=lambda part: (-len(part), part[0]))
+        components.append(part)
+    return sorted(components, key=lambda part: (-len(part), part[0]))
 
 
 def has_circle(pairs: Iterable[tuple[str, str]], most: int, steps: int = STEPS_MOST) -> bool | None:
@@ -105,10 +105,10 @@ def _turns(before: list[str], after: list[str] | None) -> bool:
 def _peel(ahead: Ways, behind: Ways, suspects: list[str]) -> None:
     """Remove participants that cannot be on a cycle: without predecessor, without successor, or with the same one."""
     while suspects:
-        one = suspects.pop()
-        after, before = ahead.get(one, {}), behind.get(one, {})
+        suspect = suspects.pop()
+        after, before = ahead.get(suspect, {}), behind.get(suspect, {})
         if not after or not before or (len(after) == 1 and after.keys() == before.keys()):
-            suspects += _taken(ahead, behind, one)
+            suspects += _taken(ahead, behind, suspect)
 
 
 def _taken(ahead: Ways, behind: Ways, start: str) -> list[str]:

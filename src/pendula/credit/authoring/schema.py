@@ -183,7 +183,7 @@ def _props() -> dict[str, Any]:
 
 def _policy() -> dict[str, Any]:
     words = "|".join(
-        "".join(f"[{one.upper()}{one}]" for one in word) for word in (*FALSE, *TRUE) if isinstance(word, str)
+        "".join(f"[{letter.upper()}{letter}]" for letter in word) for word in (*FALSE, *TRUE) if isinstance(word, str)
     )
     switch = {
         "anyOf": [
@@ -368,7 +368,7 @@ def _plain(value: Any) -> Any:
         case str() if value.startswith(r"\A"):
             return f"^{value[2:-2]}$"
         case dict():
-            return {name: _plain(one) for name, one in value.items()}
+            return {name: _plain(member) for name, member in value.items()}
         case list() | tuple():
             return [_plain(item) for item in value]
         case _:

@@ -298,11 +298,11 @@ def _counts(participants: int, layout: Layout) -> dict[str, int]:
 
 def _absent(count: int, counts: Mapping[str, int], draw: Pcg32) -> set[tuple[str, int]]:
     groups = [group for group in SOMETIMES_ABSENT if group in counts]
-    found: set[tuple[str, int]] = set()
-    while groups and len(found) < count:
+    absent: set[tuple[str, int]] = set()
+    while groups and len(absent) < count:
         group = groups[draw.bounded(len(groups))]
-        found.add((group, draw.bounded(counts[group])))
-    return found
+        absent.add((group, draw.bounded(counts[group])))
+    return absent
 
 
 def _participant(member: Member, turn: int) -> Json:
@@ -364,12 +364,12 @@ def _lines(layout: Layout, members: Members, draw: Pcg32) -> Iterator[Json]:
 
 def _nearby(members: Members) -> dict[tuple[str, int], list[str]]:
     """Active members by group and quarter."""
-    found: dict[tuple[str, int], list[str]] = {}
+    nearby: dict[tuple[str, int], list[str]] = {}
     for group, all_ in members.items():
         for member in all_:
             if member.status == "active":
-                found.setdefault((group, member.quarter), []).append(member.id)
-    return found
+                nearby.setdefault((group, member.quarter), []).append(member.id)
+    return nearby
 
 
 def _partners(start: str, count: int, nearby: Sequence[str], everywhere: Sequence[str], draw: Pcg32) -> Iterator[str]:
@@ -390,7 +390,7 @@ def _ring(layout: Layout, members: Members, draw: Pcg32) -> Iterator[Json]:
     """
     link = layout.ring
     steps = [(1 + step // 2) * (-1) ** step - step % 2 for step in range(layout.steps)]
-    ring = [one.id for one in members[link.payer] if one.status == "active"] if link else []
+    ring = [member.id for member in members[link.payer] if member.status == "active"] if link else []
     for place, payer in enumerate(ring):
         # With two or three participants some steps lead to the same one, or nowhere.
         for step in dict.fromkeys(step % len(ring) for step in steps):

@@ -38,10 +38,10 @@ class Ways:
     def __getitem__(self, node: int) -> list[tuple[int, int]]:
         hop, policy = self._book.hop, self._book.policy
         if self._inward:
-            found = [(other, hop[other][node]) for other in self._nodes[node]]
+            hops = [(other, hop[other][node]) for other in self._nodes[node]]
         else:
-            found = [(other, hop[node][other]) for other in self._nodes[node]]
-        return [way for way in found if policy[way[1]].mediates] if self._through else found
+            hops = [(other, hop[node][other]) for other in self._nodes[node]]
+        return [way for way in hops if policy[way[1]].mediates] if self._through else hops
 
 
 class Book:

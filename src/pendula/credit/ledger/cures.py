@@ -48,9 +48,9 @@ class Payment(NamedTuple):
 
 def cure_of(book: Book, payment: Payment, chain: Path, passes: Trial) -> Cure:
     """The changes that let the payment pass; `chain` is the shortest chain of live lines, `passes` reruns routing."""
-    one = _one_change(book, payment)
-    if one is not None and _helps(book, (one,), passes):
-        return (one,)
+    single = _one_change(book, payment)
+    if single is not None and _helps(book, (single,), passes):
+        return (single,)
     # Once changed, both carry the whole amount alone, and both are the first that a search finds: the chain because
     # nothing is shorter; the first route because wider hops open no new routes.
     ways = [route.hops for route in payment.found.routes[:1]] + [chain]
@@ -127,41 +127,41 @@ class _Wide:
 
     def ahead(self, sender: int, receiver: int, most: int) -> dict[int, int]:
         """Participants reachable from the sender that can mediate, with their distance, nearest first."""
-        book, found, layer = self._book, {sender: 0}, [sender]
+        book, distances, layer = self._book, {sender: 0}, [sender]
         for distance in range(1, most + 1):
             fresh = []
             for u in layer:
                 hop = book.hop[u]
                 for v in book.out[u]:
-                    if v not in found and v != receiver and self._passes(hop[v]):
-                        found[v] = distance
+                    if v not in distances and v != receiver and self._passes(hop[v]):
+                        distances[v] = distance
                         fresh.append(v)
             layer = fresh
-        return found
+        return distances
 
     def behind(self, sender: int, receiver: int, most: int) -> dict[int, int]:
         """Participants from which the missing amount can reach the receiver, with their distance."""
-        book, found, layer = self._book, {receiver: 0}, [receiver]
+        book, distances, layer = self._book, {receiver: 0}, [receiver]
         for distance in range(1, most + 1):
             fresh = []
             for v in layer:
                 for u in book.into[v]:
                     h = book.hop[u][v]
                     open_ = self.left(h) >= self._missing if v == receiver else self._passes(h)
-                    if u not in found and u != sender and open_:
-                        found[u] = distance
+                    if u not in distances and u != sender and open_:
+                        distances[u] = distance
                         fresh.append(u)
             layer = fresh
-        return found
+        return distances
 
     def _passes(self, h: int) -> bool:
         return self._book.policy[h].mediates and self.left(h) >= self._missing
 
 
-def taken_by(found: Found) -> dict[int, int]:
+def taken_by(payment: Found) -> dict[int, int]:
     """The amount that the found routes take of each hop."""
     taken: dict[int, int] = {}
-    for route in found.routes:
+    for route in payment.routes:
         for h in route.hops:
             taken[h] = taken.get(h, 0) + route.amount
     return taken
@@ -170,12 +170,12 @@ def taken_by(found: Found) -> dict[int, int]:
 def _changes(book: Book, way: Sequence[int], amount: int) -> Cure:
     """All changes a route needs to carry the amount alone, in its order."""
     between = {book.people.names[book.creditor[h]] for h in way[:-1]}
-    found: list[Change] = []
+    changes: list[Change] = []
     for place, h in enumerate(way):
         if book.capacity[h] < amount:
-            found.append(Change(h, ChangeKind.RAISE_LIMIT, amount - book.capacity[h]))
+            changes.append(Change(h, ChangeKind.RAISE_LIMIT, amount - book.capacity[h]))
         if place < len(way) - 1 and not book.policy[h].mediates:
-            found.append(Change(h, ChangeKind.ALLOW_MEDIATION))
+            changes.append(Change(h, ChangeKind.ALLOW_MEDIATION))
         if not between.isdisjoint(book.policy[h].blocked):
-            found.append(Change(h, ChangeKind.UNBLOCK))
-    return tuple(found)
+            changes.append(Change(h, ChangeKind.UNBLOCK))
+    return tuple(changes)

@@ -33,11 +33,11 @@ class Cleared(Struct, frozen=True):
 
     def flows(self) -> dict[int, int]:
         """How much each debt lost, by the number of its line."""
-        found: dict[int, int] = {}
+        amounts: dict[int, int] = {}
         for cycle in self.cycles:
             for h in cycle.hops:
-                found[h] = found.get(h, 0) + cycle.amount
-        return found
+                amounts[h] = amounts.get(h, 0) + cycle.amount
+        return amounts
 
     @property
     def amount(self) -> int:
@@ -96,11 +96,11 @@ def find_and_clear(book: Book, depth: int, most: int, work_limit: int, *, dry_ru
     stopped = "done"
     for length in range(SHORTEST, depth + 1):
         try:
-            found = cycles_of_length(graph, length, work)
+            cycles = cycles_of_length(graph, length, work)
         except WorkSpent:
             stopped = "work"
             break
-        heap = [(-_least(graph, hops), nodes, hops) for nodes, hops in found]
+        heap = [(-_least(graph, hops), nodes, hops) for nodes, hops in cycles]
         heapify(heap)
         while heap and len(done) < most:
             known, nodes, hops = heap[0]
@@ -145,19 +145,19 @@ def _least(graph: DebtGraph, hops: Sequence[int]) -> int:
 
 def cycles_of_length(graph: DebtGraph, length: int, work: Work) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """All simple cycles of exactly `length` debts, as participants and lines, from the smallest participant."""
-    found: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    cycles: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     for root in sorted(graph.out):
         if not graph.out[root] or not graph.into.get(root):
             continue
         distance = _distances(graph, root, length - 1, work)
         if distance:
-            _follow(graph.out, root, length, distance, found, work)
-    return found
+            _follow(graph.out, root, length, distance, cycles, work)
+    return cycles
 
 
 def _distances(graph: DebtGraph, root: int, most: int, work: Work) -> dict[int, int]:
     """The distance in debts from each larger participant to the root, up to `most`."""
-    found: dict[int, int] = {}
+    distances: dict[int, int] = {}
     layer = [root]
     for distance in range(1, most + 1):
         fresh = []
@@ -165,11 +165,11 @@ def _distances(graph: DebtGraph, root: int, most: int, work: Work) -> dict[int, 
             debtors = graph.into.get(v, ())
             work.spend(len(debtors))
             for u in debtors:
-                if u > root and u not in found:
-                    found[u] = distance
+                if u > root and u not in distances:
+                    distances[u] = distance
                     fresh.append(u)
         layer = fresh
-    return found
+    return distances
 
 
 def _follow(
@@ -177,7 +177,7 @@ def _follow(
     root: int,
     length: int,
     distance: dict[int, int],
-    found: list[tuple[tuple[int, ...], tuple[int, ...]]],
+    cycles: list[tuple[tuple[int, ...], tuple[int, ...]]],
     work: Work,
 ) -> None:
     """Add the cycles of this length through the root and larger participants, in the order of ids."""
@@ -189,7 +189,7 @@ def _follow(
         for v, h in ways:
             if left == 1:
                 if v == root:
-                    found.append((tuple(nodes), (*hops, h)))
+                    cycles.append((tuple(nodes), (*hops, h)))
                     return
             elif distance.get(v, left) < left and v not in nodes and v in out:
                 nodes.append(v)

@@ -51,25 +51,25 @@ def exact_routes(book: Book, sender: int, receiver: int, amount: int, hops: int,
 
     Raises `WorkSpent`.
     """
-    found = greedy_routes(book, sender, receiver, amount, hops=hops, paths=paths, work=work)
-    if found.amount == amount:
-        return found
+    greedy = greedy_routes(book, sender, receiver, amount, hops=hops, paths=paths, work=work)
+    if greedy.amount == amount:
+        return greedy
     net = _Net(book, sender, receiver, hops, work)
     flow, value = _send(net, amount)
     if value < amount:
-        return found
+        return greedy
     routes = _taken_apart(net, flow)
     if len(routes) <= paths and all(len(route.hops) <= hops and is_allowed(book, route.hops) for route in routes):
         return Found(tuple(routes), amount)
     sets = _Sets(net, amount, paths)
     if sets.most(paths) < amount:
-        return found
+        return greedy
     # Skip routes too narrow for any others to compensate.
     for way in _ways(net, max(1, amount - sets.most(paths - 1))):
         better = sets.carried_with(way)
         if better is not None:
             return Found(better, amount)
-    return found
+    return greedy
 
 
 class _Net:
@@ -102,18 +102,18 @@ class _Net:
 
     def _away(self, first: Ways, ways: Ways, origin: int, never: int, most: int) -> dict[int, int]:
         """Distances of possible intermediates from the origin; its adjacent hops come from `first`."""
-        found, layer = {origin: 0}, [origin]
+        distances, layer = {origin: 0}, [origin]
         for distance in range(1, most):
             fresh = []
             for node in layer:
                 near = first[node] if node == origin else ways[node]
                 self.work.spend(len(near))
                 for other, h in near:
-                    if self._open(h) and other not in found and other != never:
-                        found[other] = distance
+                    if self._open(h) and other not in distances and other != never:
+                        distances[other] = distance
                         fresh.append(other)
             layer = fresh
-        return found
+        return distances
 
     def left(self, flow: dict[int, int], h: int, sign: int) -> int:
         """The remaining capacity of a hop or, with sign -1, the flow that can be undone."""
@@ -386,5 +386,5 @@ def _relaxed(caps: dict[int, int], count: int, work: Work) -> list[Fraction]:
             if factor:
                 row[:] = [value - factor * other for value, other in zip(row, turned, strict=True)]
         column[enter], basic[leave] = basic[leave], column[enter]
-    found = dict(zip(basic, (row[count] for row in rows), strict=True))
-    return [found.get(place, Fraction(0)) for place in range(count)]
+    values = dict(zip(basic, (row[count] for row in rows), strict=True))
+    return [values.get(place, Fraction(0)) for place in range(count)]

@@ -71,12 +71,12 @@ class PaymentProcessor:
 
     def pay(self, sender: int, receiver: int, amount: int) -> tuple[Route, ...] | Refused | Drifted:
         """Make a payment; returns the routes used."""
-        found = self.find_routes(sender, receiver, amount)
-        if not isinstance(found, Found):
-            return found
-        if found.amount < amount:
-            return self.refusal(sender, receiver, amount, found)
-        return self.carry_out(found.routes, sender, receiver, amount)
+        payment = self.find_routes(sender, receiver, amount)
+        if not isinstance(payment, Found):
+            return payment
+        if payment.amount < amount:
+            return self.refusal(sender, receiver, amount, payment)
+        return self.carry_out(payment.routes, sender, receiver, amount)
 
     def find_routes(self, sender: int, receiver: int, amount: int) -> Found | Refused:
         work = Work(self.work)
@@ -127,22 +127,22 @@ class PaymentProcessor:
         facts: dict[str, Json] = {"kind": "narrow_hop", "bottleneck": self._facts(h, 0)}
         return Refused(Code.ROUTING_NO_CAPACITY, facts, (h,))
 
-    def refusal(self, sender: int, receiver: int, amount: int, found: Found) -> Refused:
+    def refusal(self, sender: int, receiver: int, amount: int, payment: Found) -> Refused:
         """The refusal for routes that carry too little."""
         way = self.chain(sender, receiver)
         if way is None:
             return Refused(Code.ROUTING_NO_ROUTE, {"max_hops": self.hops, "no_route_at_all": True})
-        taken = taken_by(found)
+        taken = taken_by(payment)
         facts: dict[str, Json] = {
-            "found": text(found.amount),
-            "routes": len(found.routes),
-            "limited_by": "max_paths" if len(found.routes) == self.paths else "capacity",
+            "found": text(payment.amount),
+            "routes": len(payment.routes),
+            "limited_by": "max_paths" if len(payment.routes) == self.paths else "capacity",
         }
         if self.never(sender, receiver):
             facts["no_route_at_all"] = True
         if not self.gives_reasons:
             return Refused(Code.ROUTING_NO_CAPACITY, facts, way)
-        first, *more = cure = self._cure(Payment(sender, receiver, amount, found, self.hops), way)
+        first, *more = cure = self._cure(Payment(sender, receiver, amount, payment, self.hops), way)
         closed = tuple(dict.fromkeys(change.hop for change in cure if change.kind is not ChangeKind.RAISE_LIMIT))
         if closed:
             facts["limited_by"] = "policy" if len(closed) == len(cure) else "capacity_and_policy"

@@ -188,19 +188,19 @@ def _shortest_with_blocks(book: Book, sender: int, receiver: int, least: int, mo
 
 def _distances(book: Book, receiver: int, sender: int, most: int, work: Work) -> dict[int, int]:
     """The distance to the receiver in hops, within `most`, ignoring blocked participants."""
-    found, layer = {receiver: 0}, [receiver]
+    distances, layer = {receiver: 0}, [receiver]
     for distance in range(1, most + 1):
         fresh = []
         for v in layer:
             ways = book.ways_in[v] if v == receiver else book.through_in[v]
             work.spend(len(ways))
             for u, h in ways:
-                if book.capacity[h] > 0 and u not in found:
-                    found[u] = distance
+                if book.capacity[h] > 0 and u not in distances:
+                    distances[u] = distance
                     if u != sender:
                         fresh.append(u)
         layer = fresh
-    return found
+    return distances
 
 
 class _Blocked:
@@ -230,9 +230,9 @@ class _Blocked:
                 continue
             if (not way and v == here) or self._distance.get(v, left) > left - 1:
                 continue
-            found = self.extend(v, left - 1, [*way, h], [*between, v], forbidden)
-            if found is not None:
-                return found
+            route = self.extend(v, left - 1, [*way, h], [*between, v], forbidden)
+            if route is not None:
+                return route
         return None
 
 

@@ -187,8 +187,8 @@ class View:
         wanted = _atoms(amount)
         if wanted <= 0 or ends[0] == ends[1]:
             return False
-        found = processor.find_routes(*ends, wanted)
-        return isinstance(found, Found) and found.amount == wanted
+        payment = processor.find_routes(*ends, wanted)
+        return isinstance(payment, Found) and payment.amount == wanted
 
     def _ledger(self, equivalent: str) -> EquivalentLedger:
         try:

@@ -184,8 +184,8 @@ class Trouble(NamedTuple):
 
     @property
     def json(self) -> dict[str, Json]:
-        found = {"code": self.code, "url": self.url, "cause": self.cause, "status": self.status}
-        return {name: value for name, value in found.items() if value is not None}
+        members = {"code": self.code, "url": self.url, "cause": self.cause, "status": self.status}
+        return {name: value for name, value in members.items() if value is not None}
 
 
 class Settled(NamedTuple):
@@ -314,28 +314,28 @@ class PaymentService:
     @property
     def unsettled(self) -> dict[str, Json]:
         """Payments and clearings without a known outcome, by key, in the order of their attempts."""
-        found: dict[str, Json] = {key: order.body() for key, order in self._unsettled.items()}
-        found |= {key: order.body() for key, order in self._unsettled_clearings.items()}
-        return found
+        orders: dict[str, Json] = {key: order.body() for key, order in self._unsettled.items()}
+        orders |= {key: order.body() for key, order in self._unsettled_clearings.items()}
+        return orders
 
     def settle(self) -> dict[str, Json]:
         """Look up each unsettled payment and clearing: results by key, None if the service has none.
 
         One that was made is missing in the ledger of the run: the two have drifted apart.
         """
-        found: dict[str, Json] = {}
+        answers: dict[str, Json] = {}
         for key, order in list(self._unsettled.items()):
             call_result = self._look_up(order)
             if isinstance(call_result, Settled | Absent):
-                found[key] = call_result.answer if isinstance(call_result, Settled) else None
+                answers[key] = call_result.answer if isinstance(call_result, Settled) else None
                 del self._unsettled[key]
         for key, clearing in list(self._unsettled_clearings.items()):
             reply = self._look_up_clearing(clearing)
             cycles = _cycles(reply, clearing) if isinstance(reply, Reply) else None
             if cycles is not None or (isinstance(reply, Reply) and reply.status == NOT_FOUND):
-                found[key] = None if cycles is None else {"cycles": cycles}
+                answers[key] = None if cycles is None else {"cycles": cycles}
                 del self._unsettled_clearings[key]
-        return found
+        return answers
 
     def ask(self, name: str, question: Json) -> Json:
         match name:
@@ -380,11 +380,11 @@ class PaymentService:
 
     def _after_lookup(self, order: Order, call_result: "NothingDone | Unclear | NoResponse") -> Json:
         """The answer if this call, or an earlier one with its key, has no known outcome."""
-        found = self._look_up(order)
-        if isinstance(found, Settled):
+        lookup = self._look_up(order)
+        if isinstance(lookup, Settled):
             self._unsettled.pop(order.key, None)
-            return found.answer
-        if isinstance(found, Absent):
+            return lookup.answer
+        if isinstance(lookup, Absent):
             match call_result:
                 case NothingDone(answer, over=True):
                     self._unsettled.pop(order.key, None)
@@ -420,11 +420,11 @@ class PaymentService:
                 return {"tick_failed": True}
             if 400 <= reply.status < 500 and reply.status not in (CONFLICT, REQUEST_TIMEOUT):
                 return {"error": {"code": _refused_with(reply).value}, **_unexplained(reply, url)}
-        found = self._look_up_clearing(order)
-        if isinstance(found, Reply) and (cycles := _cycles(found, order)) is not None:
+        lookup = self._look_up_clearing(order)
+        if isinstance(lookup, Reply) and (cycles := _cycles(lookup, order)) is not None:
             return {"cycles": cycles}
         silent = isinstance(reply, Lost) or reply.status in (ACCEPTED, CONFLICT, REQUEST_TIMEOUT)
-        if silent or not (isinstance(found, Reply) and found.status == NOT_FOUND):
+        if silent or not (isinstance(lookup, Reply) and lookup.status == NOT_FOUND):
             # It may have been executed, or still may be.
             self._unsettled_clearings[order.key] = order
         if isinstance(reply, Lost):
@@ -487,8 +487,8 @@ class PaymentService:
             connection.connect()
         except (OSError, UnicodeError) as trouble:
             connection.close()
-            found = Trouble(UNREACHABLE, self._url(path), _cause(trouble))
-            return Unsent(isinstance(trouble, TimeoutError), found)
+            problem = Trouble(UNREACHABLE, self._url(path), _cause(trouble))
+            return Unsent(isinstance(trouble, TimeoutError), problem)
         wire = cast(socket, connection.sock)
         connection.sock = cast(socket, _Punctual(wire, deadline))
         if self._token is not None:
@@ -592,28 +592,28 @@ def _result(reply: Reply, order: Order) -> Json:
     """The result in a response, as the run reads it; None without a result or with one of another payment."""
     if not 200 <= reply.status < 300 or len(reply.data) > ANSWER_BYTES_MOST:
         return None
-    found = _read(reply.data, _Result)
-    if found is None or not _is_of(found, order):
+    result = _read(reply.data, _Result)
+    if result is None or not _is_of(result, order):
         return None
-    if found.status == "ABORTED":
-        return _aborted(Code.PAYMENT_REJECTED if found.error is None else _code(found.error.code))
-    routes: Json = [{"path": list(route.path), "amount": route.amount} for route in found.routes]
-    return {"status": found.status, "routes": routes, **({} if found.tx_id is None else {"tx_id": found.tx_id})}
+    if result.status == "ABORTED":
+        return _aborted(Code.PAYMENT_REJECTED if result.error is None else _code(result.error.code))
+    routes: Json = [{"path": list(route.path), "amount": route.amount} for route in result.routes]
+    return {"status": result.status, "routes": routes, **({} if result.tx_id is None else {"tx_id": result.tx_id})}
 
 
 def _cycles(reply: Reply, order: ClearingOrder) -> Json:
     """The cycles in a response, as the run reads them; None without cycles or with those of another equivalent."""
     if not 200 <= reply.status < 300 or len(reply.data) > ANSWER_BYTES_MOST:
         return None
-    found = _read(reply.data, _Cleared)
-    if found is None or found.equivalent not in (None, order.equivalent):
+    cleared = _read(reply.data, _Cleared)
+    if cleared is None or cleared.equivalent not in (None, order.equivalent):
         return None
     return [
         {
             "cleared_amount": cycle.cleared_amount,
             "edges": [{"from": edge.creditor, "to": edge.debtor} for edge in cycle.edges],
         }
-        for cycle in found.cycles
+        for cycle in cleared.cycles
     ]
 
 
@@ -630,9 +630,9 @@ def _is_of(result: _Result, order: Order) -> bool:
 
 
 def _refused_with(reply: Reply) -> Code:
-    found = _read(reply.data, _Refusal)
-    if found is not None:
-        return _code(found.error.code)
+    refusal = _read(reply.data, _Refusal)
+    if refusal is not None:
+        return _code(refusal.error.code)
     return _BY_STATUS.get(reply.status, Code.PAYMENT_REJECTED)
 
 
@@ -643,8 +643,8 @@ def _code(word: str) -> Code:
 
 
 def _aborted(code: Code, trouble: Trouble | None = None) -> dict[str, Json]:
-    found: dict[str, Json] = {"status": "ABORTED", "error": {"code": code.value}}
-    return found if trouble is None else {**found, "trouble": trouble.json}
+    answer: dict[str, Json] = {"status": "ABORTED", "error": {"code": code.value}}
+    return answer if trouble is None else {**answer, "trouble": trouble.json}
 
 
 def _read(data: bytes, kind: type[S]) -> S | None:

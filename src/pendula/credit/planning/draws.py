@@ -61,11 +61,11 @@ def candidate_order(draws: Draws | None, seed: int, tick: int, candidates: Seque
 
 def shuffled(draw: Mersenne, items: Sequence[T]) -> list[T]:
     """A shuffled copy: same draws and order as `draw.shuffle`, in less than half of its time."""
-    found, bits = list(items), draw.getrandbits
-    for at in range(len(found) - 1, 0, -1):
+    result, bits = list(items), draw.getrandbits
+    for at in range(len(result) - 1, 0, -1):
         width = (at + 1).bit_length()
         other = bits(width)
         while other > at:
             other = bits(width)
-        found[at], found[other] = found[other], found[at]
-    return found
+        result[at], result[other] = result[other], result[at]
+    return result

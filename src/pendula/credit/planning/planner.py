@@ -77,9 +77,9 @@ class Market:
         self.candidates = [h for h in range(len(book)) if book.limit[h] > 0 and book.live(h)]
         self._members, self._largest_out, self._largest_in, self.spare = {}, {}, {}, {}
         self._others, self._groups = {}, {}
-        for node, one in enumerate(book.people.all):
-            if one.group is not None:
-                self._groups.setdefault(one.group, set()).add(node)
+        for node, person in enumerate(book.people.all):
+            if person.group is not None:
+                self._groups.setdefault(person.group, set()).add(node)
         self._out = self._hops()
 
     def _hops(self) -> Sequence[tuple[int, ...]]:
@@ -92,22 +92,22 @@ class Market:
     def members(self, sender: int, group: str | None) -> tuple[int, ...]:
         """Participants the sender can reach, of one group or of all, in the order of ids."""
         key = (sender, group)
-        found = self._members.get(key)
-        if found is None:
+        nodes = self._members.get(key)
+        if nodes is None:
             reached = self._reached(sender)
             # Iterating over a set is safe here: the result is sorted.
-            found = tuple(sorted(reached if group is None else reached & self._groups.get(group, set())))
-            self._members[key] = found
-        return found
+            nodes = tuple(sorted(reached if group is None else reached & self._groups.get(group, set())))
+            self._members[key] = nodes
+        return nodes
 
     def others(self, sender: int, group: str) -> tuple[int, ...]:
         """Participants the sender can reach outside a group, in the order of ids."""
-        found = self._others.get((sender, group))
-        if found is None:
+        nodes = self._others.get((sender, group))
+        if nodes is None:
             within = self._groups.get(group, set())
-            found = tuple(node for node in self.members(sender, None) if node not in within)
-            self._others[sender, group] = found
-        return found
+            nodes = tuple(node for node in self.members(sender, None) if node not in within)
+            self._others[sender, group] = nodes
+        return nodes
 
     def _reached(self, sender: int) -> set[int]:
         out, seen, layer = self._out, {sender}, {sender}
@@ -134,36 +134,36 @@ class Market:
         return seen
 
     def largest_out(self, sender: int) -> int:
-        found = self._largest_out.get(sender)
-        if found is None:
+        largest = self._largest_out.get(sender)
+        if largest is None:
             limit, hop = self.book.limit, self.book.hop[sender]
-            found = max((limit[hop[v]] for v in self.book.out[sender]), default=0)
-            self._largest_out[sender] = found
-        return found
+            largest = max((limit[hop[v]] for v in self.book.out[sender]), default=0)
+            self._largest_out[sender] = largest
+        return largest
 
     def largest_in(self, receiver: int) -> int:
-        found = self._largest_in.get(receiver)
-        if found is None:
+        largest = self._largest_in.get(receiver)
+        if largest is None:
             limit, hop = self.book.limit, self.book.hop
-            found = max((limit[hop[u][receiver]] for u in self.book.into[receiver]), default=0)
-            self._largest_in[receiver] = found
-        return found
+            largest = max((limit[hop[u][receiver]] for u in self.book.into[receiver]), default=0)
+            self._largest_in[receiver] = largest
+        return largest
 
     def most(self, sender: int, receiver: int, bonus: Fraction) -> int:
         """The largest amount to plan: the largest limits of both ends less what is used, in atoms."""
         book = self.book
         out, into = self.largest_out(sender), self.largest_in(receiver)
-        found = min(out - book.debts[sender], into - book.claims[receiver])
+        headroom = min(out - book.debts[sender], into - book.claims[receiver])
         unreduced = min(out, into)
         h = book.hop[sender].get(receiver)
         if h is not None and book.limit[h] > 0 and book.live(h):
-            found = min(found, book.limit[h] - max(0, book.owed[h]))
+            headroom = min(headroom, book.limit[h] - max(0, book.owed[h]))
             unreduced = min(unreduced, book.limit[h])
-        found = max(0, found)
+        headroom = max(0, headroom)
         if bonus and book.owes(receiver, sender) > 0:
-            grown = found * (bonus.denominator + bonus.numerator) // bonus.denominator
-            found = min(grown, max(unreduced, found))
-        return found
+            grown = headroom * (bonus.denominator + bonus.numerator) // bonus.denominator
+            headroom = min(grown, max(unreduced, headroom))
+        return headroom
 
 
 Candidate = tuple[float, int, Market]
@@ -267,7 +267,7 @@ class Planner:
         Senders that owe too much cannot pay, whatever the draws; they are skipped once the demand is known, because
         seeding a generator is most of the work.
         """
-        found: list[tuple[int, float, int, Market, bool]] = []
+        accepted: list[tuple[int, float, int, Market, bool]] = []
         for position, (chance, sender, market) in enumerate(order[:most]):
             if chance:
                 spare = market.spare.get(sender)
@@ -275,14 +275,14 @@ class Planner:
                     spare = market.spare[sender] = self._spare(market, sender)
                 if spare != NEVER:
                     able = self.behaviours[sender].fixed_demand or market.book.debts[sender] <= spare
-                    one = (position, chance, sender, market, able)
-                    found.append(one)
+                    candidate = (position, chance, sender, market, able)
+                    accepted.append(candidate)
                     if able or demand.open:
-                        yield one
-        if not found:
+                        yield candidate
+        if not accepted:
             return
         for begin in range(len(order), most, len(order)):
-            for place, chance, sender, market, able in found:
+            for place, chance, sender, market, able in accepted:
                 if begin + place >= most:
                     return
                 if able or demand.open:
@@ -313,7 +313,7 @@ class Planner:
             self._candidates = []
             for market in self.markets:
                 code, debtor = market.book.code, market.book.debtor
-                chances = [rate * one.weight(code) for rate, one in zip(rates, self.behaviours, strict=True)]
+                chances = [rate * pattern.weight(code) for rate, pattern in zip(rates, self.behaviours, strict=True)]
                 self._candidates += [(chances[debtor[h]], debtor[h], market) for h in market.candidates]
             self._known = known
         return self._candidates
@@ -483,8 +483,8 @@ def _roulette(draw: Mersenne, weights: tuple[tuple[str, float], ...]) -> str:
 
 def budget(most: int, least: int, percent: int, ramp: Fraction) -> int:
     """The number of payments a tick may plan; exact."""
-    found = most * percent * ramp.numerator // (100 * ramp.denominator)
-    return max(found, least) if percent > 0 else found
+    actions = most * percent * ramp.numerator // (100 * ramp.denominator)
+    return max(actions, least) if percent > 0 else actions
 
 
 def ramp(ticks: int, floor: Fraction, tick: int) -> Fraction:

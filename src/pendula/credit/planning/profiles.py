@@ -97,7 +97,9 @@ class Preset(Struct, frozen=True):
 
 
 def _preset(rate: str, groups: str, p50: str, p90: str, least: int) -> Preset:
-    weights = tuple(sorted((name, float(weight)) for name, weight in (one.split() for one in groups.split(",") if one)))
+    weights = tuple(
+        sorted((name, float(weight)) for name, weight in (part.split() for part in groups.split(",") if part))
+    )
     return Preset(float(rate), weights, float(p50), float(p90), least)
 
 
@@ -126,8 +128,8 @@ def behaviour(profile: str | None, profiles: Mapping[str, Profile], presets: boo
     def value(key: str, read: Callable[[Json], T | None], malformed: T, absent: T) -> T:
         if key not in given:
             return absent
-        found = read(given[key])
-        return malformed if found is None else found
+        parsed = read(given[key])
+        return malformed if parsed is None else parsed
 
     return Behaviour(
         tx_rate=value("tx_rate", _clamped, 1.0, usual.tx_rate),
@@ -156,30 +158,30 @@ def number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     try:
-        found = float(value)
+        result = float(value)
     except (OverflowError, ValueError):
         return None
-    return found if isfinite(found) else None
+    return result if isfinite(result) else None
 
 
 def _positive(value: Json) -> float | None:
-    found = number(value)
-    return found if found is not None and found > 0 else None
+    result = number(value)
+    return result if result is not None and result > 0 else None
 
 
 def _not_negative(value: Json) -> float | None:
-    found = number(value)
-    return found if found is not None and found >= 0 else None
+    result = number(value)
+    return result if result is not None and result >= 0 else None
 
 
 def _clamped(value: Json) -> float | None:
-    found = number(value)
-    return None if found is None else min(max(found, 0.0), 1.0)
+    result = number(value)
+    return None if result is None else min(max(result, 0.0), 1.0)
 
 
 def _share(value: Json) -> float | None:
-    found = number(value)
-    return found if found is not None and 0 <= found <= 1 else None
+    result = number(value)
+    return result if result is not None and 0 <= result <= 1 else None
 
 
 def _fixed(value: Json) -> bool | None:
@@ -190,35 +192,37 @@ def _fixed(value: Json) -> bool | None:
 def points(value: Json) -> tuple[tuple[int, Fraction], ...] | None:
     """Acceptance by intensity: one number for all, or pairs [per cent, acceptance] in ascending order."""
     pairs = value if isinstance(value, list | tuple) else [[0, value]]
-    found: list[tuple[int, Fraction]] = []
+    result: list[tuple[int, Fraction]] = []
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             return None
         percent, p = pair
         if number(p) is None or not isinstance(p, int | Decimal):
             return None
-        if type(percent) is not int or not 0 <= percent <= 100 or (found and percent <= found[-1][0]):
+        if type(percent) is not int or not 0 <= percent <= 100 or (result and percent <= result[-1][0]):
             return None
-        found.append((percent, min(max(Fraction(p), Fraction(0)), Fraction(1))))
-    return tuple(found) or None
+        result.append((percent, min(max(Fraction(p), Fraction(0)), Fraction(1))))
+    return tuple(result) or None
 
 
 def _weight_map(value: Json) -> dict[str, float] | None:
     """A map of non-negative numbers; None if any value is invalid."""
     if not isinstance(value, dict):
         return None
-    found = {str(name): _not_negative(weight) for name, weight in value.items()}
-    return None if None in found.values() else {name: weight for name, weight in found.items() if weight is not None}
+    weights = {str(name): _not_negative(weight) for name, weight in value.items()}
+    return (
+        None if None in weights.values() else {name: weight for name, weight in weights.items() if weight is not None}
+    )
 
 
 def _weights(value: Json) -> dict[str, float] | None:
-    found = _weight_map(value)
-    return None if found is None else {code.strip().upper(): weight for code, weight in found.items()}
+    weights = _weight_map(value)
+    return None if weights is None else {code.strip().upper(): weight for code, weight in weights.items()}
 
 
 def _groups(value: Json) -> tuple[tuple[str, float], ...] | None:
-    found = _weight_map(value)
-    return None if found is None else tuple(sorted((name, weight) for name, weight in found.items() if weight > 0))
+    weights = _weight_map(value)
+    return None if weights is None else tuple(sorted((name, weight) for name, weight in weights.items() if weight > 0))
 
 
 def _chains(value: Json) -> tuple[tuple[str, str], ...] | None:
@@ -235,8 +239,8 @@ def _chains(value: Json) -> tuple[tuple[str, str], ...] | None:
 def _models(value: Json) -> dict[str, Model] | None:
     if not isinstance(value, dict):
         return None
-    found = {code.strip().upper(): _model(model) for code, model in value.items()}
-    return {code: model for code, model in found.items() if model is not None}
+    models = {code.strip().upper(): _model(model) for code, model in value.items()}
+    return {code: model for code, model in models.items() if model is not None}
 
 
 def _model(value: Json) -> Model | None:
@@ -245,7 +249,7 @@ def _model(value: Json) -> Model | None:
         return None
     numbers: dict[str, Any] = {name: value[name] for name in AMOUNTS if name in value}
     family = value.get("family")
-    if any(_positive(one) is None for one in numbers.values()) or family not in (None, *Family):
+    if any(_positive(entry) is None for entry in numbers.values()) or family not in (None, *Family):
         return None
     least, most = numbers.get("min"), numbers.get("max")
     return Model(

@@ -88,27 +88,27 @@ def _scenario(root: Cursor, reading: Reading) -> Scenario:
 
 def _root(root: Cursor, reading: Reading) -> tuple[str, Members]:
     """The members of a scenario, and the name of the one that holds its id."""
-    wanted, name_of_id = ["schema_version", "scenario_id", "participants", "trustlines"], "scenario_id"
+    required, name_of_id = ["schema_version", "scenario_id", "participants", "trustlines"], "scenario_id"
     optional = [*ROOT, "settings"]
     if reading.lenient and root.is_object:
         found = root.object(optional=("schema_version", "scenario_id", "id"), unknown="keep")
         if "scenario_id" not in found and "id" in found:
-            wanted[1] = name_of_id = "id"
+            required[1] = name_of_id = "id"
             reading.warn("id_for_scenario_id", found["id"], "id stands for scenario_id")
         if "schema_version" not in found:
-            wanted.remove("schema_version")
+            required.remove("schema_version")
             optional.append("schema_version")
             reading.warn("no_schema_version", root, "schema_version is missing")
-    members = reading.members(root, tuple(wanted), tuple(optional))
+    members = reading.members(root, tuple(required), tuple(optional))
     members["schema_version"].text(default="") if reading.lenient else members["schema_version"].text()
     return name_of_id, members
 
 
-def _unique(at: Cursor, found: Iterable[Any], noun: str, member: str | None = None) -> None:
+def _unique(at: Cursor, entries: Iterable[Any], noun: str, member: str | None = None) -> None:
     """Report every duplicate at its own place."""
     seen: dict[Any, int] = {}
     elements: list[Cursor] = []
-    for index, entry in enumerate(found):
+    for index, entry in enumerate(entries):
         empty = entry == "" or (isinstance(entry, tuple) and "" in entry)
         if not empty and seen.setdefault(entry, index) != index:
             elements = elements or list(at.list_of(lambda element: element))
@@ -191,9 +191,9 @@ def _group(at: Cursor, reading: Reading) -> str:
 
 def _profiles(at: Cursor, reading: Reading) -> dict[str, Profile]:
     """Profiles by id, merged with the profiles they extend key by key; own values win."""
-    found = at.list_of(lambda item: _profile(item, reading), default=())
-    _unique(at, [profile.id for profile, _, _ in found], "profile", "id")
-    by_id = {profile.id: (profile, extends, place) for profile, extends, place in found}
+    profiles = at.list_of(lambda item: _profile(item, reading), default=())
+    _unique(at, [profile.id for profile, _, _ in profiles], "profile", "id")
+    by_id = {profile.id: (profile, extends, place) for profile, extends, place in profiles}
     merged: dict[str, Profile] = {}
     for name in by_id:
         chain: list[str] = []
@@ -232,10 +232,12 @@ def _rule(at: Cursor, reading: Reading) -> None:
     _open_object(members["params"])
 
 
-def _refer(at: Cursor, found: tuple[Participant, ...], groups: set[str], profiles: set[str], reading: Reading) -> None:
+def _refer(
+    at: Cursor, participants: tuple[Participant, ...], groups: set[str], profiles: set[str], reading: Reading
+) -> None:
     """Warn of undeclared groups and profiles; presets need no declaration."""
     elements = at.list_of(lambda element: element) if at.is_list else ()
-    for participant, element in zip(found, elements, strict=False):
+    for participant, element in zip(participants, elements, strict=False):
         if participant.group is not None and participant.group not in groups:
             reading.warn("unknown_group", element, f"no group is called {participant.group!r}")
         if participant.profile is not None and participant.profile not in profiles | PRESETS.keys():

@@ -64,17 +64,17 @@ class Reading:
                 at.decimal()
             return 0
         try:
-            found = atoms(value)
+            amount = atoms(value)
         except InvalidAmount as refused:
             if not self.lenient or refused.kind != "too_fine":
                 at.refuse(refused.message, code=refused.code, allowed=("a decimal of at most 12 and 8 digits",))
                 return 0
-            found = atoms(value, round_down=True)
+            amount = atoms(value, round_down=True)
             self.warn("amount_rounded", at, f"{value} was rounded down to 8 digits after the point")
-        if least is not None and found < least:
+        if least is not None and amount < least:
             at.refuse(f"{value} is below {least}", code="invalid_amount", allowed=(f"at least {least}",))
             return 0
-        return found
+        return amount
 
     def code(self, at: Cursor) -> str:
         """An equivalent's code, trimmed and in capitals."""

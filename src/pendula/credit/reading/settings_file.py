@@ -16,7 +16,7 @@ def read_settings(document: Document) -> dict[str, str]:
 
 
 def _settings(root: Cursor) -> dict[str, str]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
 
     def member(at: Cursor) -> None:
         key = str(at.path[-1])
@@ -27,18 +27,18 @@ def _settings(root: Cursor) -> dict[str, str]:
             names = () if near else tuple(sorted(BY_NAME))
             at.refuse(f"no setting is called {key!r}{near}", code="unknown_field", allowed=names)
             return
-        if setting.name in found:
+        if setting.name in values:
             at.refuse(f"{setting.name} is given twice, once by its name and once by its variable", code="not_unique")
             return
-        found[setting.name] = _text(at)
+        values[setting.name] = _text(at)
         try:
-            parse_setting(setting, found[setting.name])
+            parse_setting(setting, values[setting.name])
         except InvalidSetting as refused:
             allowed = str(refused.details["allowed"])
             at.refuse(refused.message.removesuffix(f"; allowed is {allowed}"), code=refused.code, allowed=(allowed,))
 
     root.map_of(member)
-    return found
+    return values
 
 
 def _text(at: Cursor) -> str:

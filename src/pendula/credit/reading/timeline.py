@@ -66,20 +66,20 @@ def _actions(
     places = list(members["effects"].list_of(_object, default=()))
     if members["params"].given or not places:
         places.insert(0, members["params"])
-    found: list[DatedPayment | DatedClearing] = []
+    actions: list[DatedPayment | DatedClearing] = []
     for place in places:
         names = ("from", "to", "amount", "equivalent")
-        one = place.object(optional=names, unknown="keep") if place.is_object else None
+        entry = place.object(optional=names, unknown="keep") if place.is_object else None
         if kind is EventType.CLEARING:
-            given = None if one is None else one["equivalent"].unless_null()
+            given = None if entry is None else entry["equivalent"].unless_null()
             base = reading.base
-            found.append(DatedClearing(base if given is None or not given.given else _known_code(given, reading)))
-        elif one is None or not any(one[name].given for name in names[:3]):
+            actions.append(DatedClearing(base if given is None or not given.given else _known_code(given, reading)))
+        elif entry is None or not any(entry[name].given for name in names[:3]):
             message = "this event pays nothing; params takes from, to, amount and equivalent"
             reading.warn("event_without_action", at, message)
         else:
-            found.append(_payment(place, reading))
-    return tuple(found)
+            actions.append(_payment(place, reading))
+    return tuple(actions)
 
 
 def _payment(at: Cursor, reading: Reading) -> DatedPayment:
@@ -147,7 +147,7 @@ def _most(at: Cursor, metadata: Mapping[str, Json], reading: Reading) -> int | N
 
 def _multipliers(at: Cursor) -> tuple[Multiplier, ...]:
     """The multipliers of a rate; effects of another form are ignored."""
-    found = []
+    multipliers = []
     for effect in at.list_of(_open, default=()):
         value = effect.get("value")
         if effect.get("op") != "mult" or effect.get("field") != "tx_rate":
@@ -158,8 +158,8 @@ def _multipliers(at: Cursor) -> tuple[Multiplier, ...]:
             continue
         scope = effect.get("scope", "all")
         if isinstance(scope, str) and (scope == "all" or scope.startswith(("group:", "profile:"))):
-            found.append(Multiplier(scope, float(min(Decimal(value), Decimal(MULTIPLIER_MOST)))))
-    return tuple(found)
+            multipliers.append(Multiplier(scope, float(min(Decimal(value), Decimal(MULTIPLIER_MOST)))))
+    return tuple(multipliers)
 
 
 def _effects(members: Members, reading: Reading) -> tuple[Effect, ...]:
@@ -167,7 +167,7 @@ def _effects(members: Members, reading: Reading) -> tuple[Effect, ...]:
     if not at.given:
         at.list_of(_open)
         return ()
-    return tuple(one for one in at.list_of(lambda item: _effect(item, reading), min=1) if one is not None)
+    return tuple(effect for effect in at.list_of(lambda item: _effect(item, reading), min=1) if effect is not None)
 
 
 def _effect(at: Cursor, reading: Reading) -> Effect | None:
@@ -226,20 +226,20 @@ def _debt(at: Cursor, reading: Reading) -> InjectDebt:
     members = reading.members(at, ("op", "equivalent", "amount"), ("from", "to", "creditor", "debtor"))
     creditor, debtor = _end(members, "from", "creditor"), _end(members, "to", "debtor")
     amount = members["amount"].any()
-    found = 0
+    amount_in_atoms = 0
     if isinstance(amount, bool) or not isinstance(amount, str | int | Decimal):
         reading.money(members["amount"], least=None)
     else:
         try:
-            found = atoms(amount, round_down=True)
+            amount_in_atoms = atoms(amount, round_down=True)
         except InvalidAmount as refused:
             members["amount"].refuse(refused.message, code=refused.code)
-    whole = found // CENT * CENT
+    whole = amount_in_atoms // CENT * CENT
     return InjectDebt(creditor, debtor, reading.code(members["equivalent"]), whole)
 
 
 def _end(members: Members, name: str, alias: str) -> str:
-    found, other = members[name].text(min=1, default=""), members[alias].text(min=1, default="")
+    end, other = members[name].text(min=1, default=""), members[alias].text(min=1, default="")
     if not members[name].given and not members[alias].given:
         members[name].text()
-    return found or other
+    return end or other

@@ -66,12 +66,12 @@ class ArtifactsExist(InputRefused):
 
 def require_free(directory: Path, own_run: str | None = None) -> None:
     """Raise `ArtifactsExist` if the directory has artifacts of another run than `own_run`; changes nothing."""
-    found = [name for name in NAMES if (directory / name).exists()]
-    if found and (own_run is None or _run_of(directory) != own_run):
+    existing = [name for name in NAMES if (directory / name).exists()]
+    if existing and (own_run is None or _run_of(directory) != own_run):
         raise ArtifactsExist(
-            f"The directory already has artifacts of a run: {directory / found[0]}; choose another directory",
+            f"The directory already has artifacts of a run: {directory / existing[0]}; choose another directory",
             path=str(directory),
-            found=found,
+            found=existing,
         )
 
 

@@ -140,7 +140,7 @@ def _branch(headless: Headless) -> Branch:
 
 
 def _difference(original: Branch, other: Branch) -> Difference:
-    before, after = (msgspec.structs.asdict(one.counters) for one in (original, other))
+    before, after = (msgspec.structs.asdict(branch.counters) for branch in (original, other))
     return Difference(
         {name: after[name] - before[name] for name in before},
         {

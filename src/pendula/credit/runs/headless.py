@@ -142,13 +142,13 @@ def plan_run(
     """
     scenario, cautions = read_with_warnings(document, lenient=lenient)
     settings = Settings() if settings is None else settings
-    used, source = chosen_seed(seed, scenario, settings)
-    name = headless_name(digest(document.value), used) if run_id is None else run_id
+    chosen, source = chosen_seed(seed, scenario, settings)
+    name = headless_name(digest(document.value), chosen) if run_id is None else run_id
     if isinstance(options.get("behaviour"), str):
         from pendula.credit.outside.behaviours import find_behaviour
 
         options["behaviour"] = BehaviourName(options["behaviour"], find_behaviour(options["behaviour"]).version)
-    config = Config(document.value, used, name, intensity, settings, lenient=lenient, **options)
+    config = Config(document.value, chosen, name, intensity, settings, lenient=lenient, **options)
     return RunPlan(config, scenario, cautions, source)
 
 
@@ -305,11 +305,11 @@ def _reason(event: TxFailed) -> str:
 def _read(command: Commands) -> Commands:
     """The command decoded from its bytes, as from a journal, which validates it."""
     try:
-        found: Commands = _commands(encode(command))
+        parsed: Commands = _commands(encode(command))
     except (msgspec.DecodeError, InputRefused) as trouble:
         message = f"This is not a command of a run: {trouble}"
         raise RunRefused(message, refusal={"code": "invalid_command", "message": message}) from None
-    return found
+    return parsed
 
 
 _commands: CommandReader[Commands] = CommandReader(Run)

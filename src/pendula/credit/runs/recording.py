@@ -183,19 +183,19 @@ class _Moment(NamedTuple):
 
 
 def _moment(journal: Journal, tick: int) -> _Moment:
-    found = _Moment(-1) if tick == 0 and journal.first_n == 0 else None
+    moment = _Moment(-1) if tick == 0 and journal.first_n == 0 else None
     before, last = (0 if journal.first_n == 0 else tick), 0
     for record in journal.read():
         if record.t == tick:
-            found = _Moment(record.n)
+            moment = _Moment(record.n)
         elif before < tick < record.t:
-            found = _Moment(record.n - 1, record)
+            moment = _Moment(record.n - 1, record)
         before, last = record.t, max(last, record.t)
-    if found is None:
+    if moment is None:
         raise UnknownTick(
             f"The journal does not reach tick {tick}; its run is before tick {last}", tick=tick, last=last
         )
-    return found
+    return moment
 
 
 def _history(journal: Journal) -> Iterator[tuple[Commands, Outcome[Event]]]:

@@ -42,10 +42,10 @@ def worst(ledger: EquivalentLedger, most: int, least: Decimal = Decimal(0)) -> l
     return [_bottleneck(ledger, entry) for entry, _ in zip(ranked, range(most), strict=False)]
 
 
-def _bottleneck(ledger: EquivalentLedger, found: Found) -> Bottleneck:
-    book, counts = ledger.book, found.counts
+def _bottleneck(ledger: EquivalentLedger, bottleneck: Found) -> Bottleneck:
+    book, counts = ledger.book, bottleneck.counts
     names = book.people.names
-    creditor, debtor = names[book.creditor[found.hop]], names[book.debtor[found.hop]]
+    creditor, debtor = names[book.creditor[bottleneck.hop]], names[book.debtor[bottleneck.hop]]
     failed = counts.rejected + counts.errors + counts.timeouts
     score = round(Decimal(counts.score.numerator) / counts.score.denominator, SCORE_DIGITS)
     label = f"{debtor} → {creditor}: {failed} of {counts.attempts} attempts failed"

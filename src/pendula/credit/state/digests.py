@@ -160,15 +160,15 @@ def _fractions(power: int) -> tuple[int, ...]:
         if all(candidate % prime for prime in primes):
             primes.append(candidate)
         candidate += 1
-    found = []
+    words = []
     for prime in primes:
         target = prime << 32 * power
         low, high = 0, 1 << 40
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if middle**power <= target else (low, middle)
-        found.append(low & _MASK)
-    return tuple(found)
+        words.append(low & _MASK)
+    return tuple(words)
 
 
 _FIRST = _fractions(2)[:8]

@@ -216,16 +216,16 @@ def sweep_svg(columns: Columns, axes: Sequence[str], title: str) -> str:
     shares = [name for name in columns.values if name.startswith("served_share_")]
     debts = [name for name in columns.values if name.startswith("total_debt_")]
     drawn = [name for name in ("committed_rate", "no_capacity_rate", *shares, *debts) if name in columns.values]
-    found = {
+    measured = {
         name: {key: in_order(_value(columns.values[name][at]) for at in places) for key, places in groups.items()}
         for name in drawn
     }
     summary = _short(f"{len(columns)} runs · over {', '.join(axes) or 'seeds alone'}", 120)
     if len(axes) > 1:
-        return _heat_maps(Page(title, summary, len(groups)), axes, found)
+        return _heat_maps(Page(title, summary, len(groups)), axes, measured)
     labels = tuple(" ".join(_cell_text(value) for value in key) or "as it is" for key in groups)
     panels = []
-    for name, runs in found.items():
+    for name, runs in measured.items():
         quartiles = [tuple(quantile(values, Fraction(part, 4)) for values in runs.values()) for part in (1, 2, 3)]
         panels.append(Named(Panel(*_heading(name), Curve(*quartiles), Curve((), (), ())), ("median", "")))
     return panels_svg(Page(title, summary, len(groups), labels=labels), panels)
@@ -240,12 +240,12 @@ def _heading(name: str) -> tuple[str, str]:
     return name.replace("_", " ").capitalize(), ""
 
 
-def _heat_maps(page: Page, axes: Sequence[str], found: Mapping[str, Mapping[Key, Sequence[Fraction]]]) -> str:
+def _heat_maps(page: Page, axes: Sequence[str], measured: Mapping[str, Mapping[Key, Sequence[Fraction]]]) -> str:
     parts = [svg.words(20, 34, _short(page.heading, 90), "h1"), svg.words(20, 56, page.summary, "soft")]
     note = "Each cell: the median over seeds; below it the interval of that median. The tooltip says how sure it is."
     parts.append(svg.words(20, 74, note, "soft"))
     y = TOP + 16.0
-    for name, values in list(found.items())[:PANELS_MOST]:
+    for name, values in list(measured.items())[:PANELS_MOST]:
         drawn, y = _heat_map(_heading(name), axes, values, y)
         parts += drawn
     head = svg.opening(WIDTH, y, f"{page.heading}: {page.summary}")
@@ -262,7 +262,7 @@ def _heat_map(
     across = list(dict.fromkeys(key[-1] for key in values))
     left = HEAT_LEFT
     wide = min(CELL_WIDE_MOST, (WIDTH - 20 - left) / len(across))
-    middles = [float(one) for one in map(median, values.values()) if one is not None]
+    middles = [float(middle) for middle in map(median, values.values()) if middle is not None]
     low, high = (min(middles), max(middles)) if middles else (0.0, 0.0)
     parts = [svg.words(20, y, title + (f", {unit}" if unit else ""), "h2")]
     parts.append(svg.words(20, y + 20, _short(f"{', '.join(axes[:-1])} ↓", LABEL_CHARS), "soft"))

@@ -159,8 +159,8 @@ def compare(
     job = job_of(document, ticks, skip, intensity, lenient, trail=True, behaviour=behaviour)
     tasks = [Task(side, seed, name) for side, name in zip((a, b), names, strict=True) for seed in all_seeds]
     where = Where(workers, dask)
-    found = spread(job, tasks, where, watch)
-    left, right = found[: len(all_seeds)], found[len(all_seeds) :]
+    results = spread(job, tasks, where, watch)
+    left, right = results[: len(all_seeds)], results[len(all_seeds) :]
     cadence = matching_cadence(b, right, len(scenario.equivalents), range(skip, ticks))
     calendar = [] if cadence is None else [Task(cadence, seed, "the nearest cadence") for seed in all_seeds]
     all_measures = measures(sorted(scenario.equivalents))
@@ -188,14 +188,14 @@ def why_same(sides: tuple[Settings, Settings], left: Sequence[Figures], right: S
     """A sentence if both sides have the same digests with every seed, else None."""
     if any((a.plan, a.ledger) != (b.plan, b.ledger) for a, b in zip(left, right, strict=True)):
         return None
-    found = [
+    differences = [
         (name, settings.adaptive_no_capacity_high)
         for name, settings, runs in zip("AB", sides, (left, right), strict=True)
         if settings.clearing_policy is ClearingPolicy.ADAPTIVE and not any(figures.active for figures in runs)
     ]
-    if len(found) != 1:
+    if len(differences) != 1:
         return "Both sides have equal results with every seed: the different settings had no effect"
-    ((name, high),) = found
+    ((name, high),) = differences
     return f"{name} was never active: adaptive equals the static cadence below adaptive_no_capacity_high ({high})"
 
 

@@ -113,11 +113,11 @@ class Series:
             (Panel(f"Refused, of those tried, over {WINDOW} ticks", "", no_capacity, never), REFUSALS),
         ]
         for code in self._codes:
-            mine = [row for row in self.rows if row.equivalent == code]
-            served, wanted = ([_atoms(row.metrics.get(name)) for row in mine] for name in ("served", "wanted"))
+            rows = [row for row in self.rows if row.equivalent == code]
+            served, wanted = ([_atoms(row.metrics.get(name)) for row in rows] for name in ("served", "wanted"))
             found.append((Panel(f"{SERVED_TITLE}, {code}", "", _curve(window_rates(served, wanted)), NOTHING), SERVED))
-            debts = _curve([_number(row.metrics.get("total_debt")) for row in mine])
-            found.append((Panel("Total debt, and cleared in all", code, debts, _curve(_running(mine))), DEBTS))
+            debts = _curve([_number(row.metrics.get("total_debt")) for row in rows])
+            found.append((Panel("Total debt, and cleared in all", code, debts, _curve(_running(rows))), DEBTS))
         return found
 
 
@@ -149,18 +149,18 @@ def _cleared(row: Row, event: ClearingDone) -> None:
 
 
 def _summed(rows: Sequence[Row], ticks: Sequence[int], name: str) -> list[int]:
-    found = dict.fromkeys(ticks, 0)
+    sums = dict.fromkeys(ticks, 0)
     for row in rows:
-        found[row.tick] += row.counts[name]
-    return list(found.values())
+        sums[row.tick] += row.counts[name]
+    return list(sums.values())
 
 
 def _running(rows: Sequence[Row]) -> list[Fraction | None]:
-    total, found = Fraction(0), list[Fraction | None]()
+    total, sums = Fraction(0), list[Fraction | None]()
     for row in rows:
         total += Fraction(row.amounts["debt_reduction"] or 0)
-        found.append(total)
-    return found
+        sums.append(total)
+    return sums
 
 
 def _atoms(text: str | None) -> int:

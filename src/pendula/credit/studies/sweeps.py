@@ -85,7 +85,7 @@ def sweep(
         read_scenario(changed_document(document, wanted_changes, lenient=lenient), lenient=lenient)
     job = job_of(document, ticks, skip, intensity, lenient, behaviour=behaviour)
     tasks = [Task(point.settings, seed, point.about, point.changes) for point in points for seed in all_seeds]
-    found = spread(job, tasks, Where(workers, dask), watch)
+    results = spread(job, tasks, Where(workers, dask), watch)
     all_measures = measures(sorted(scenario.equivalents))
     axes = list(points[0].values)
     kinds = {name: _kind(BY_NAME[name]) if name in BY_NAME else Kind.TEXT for name in axes} | {"seed": Kind.INTEGER}
@@ -93,7 +93,7 @@ def sweep(
     assert not clash, f"a setting and a measure are both called {clash}"
     rows = [
         [*(_axis(name, task) for name in axes), task.seed, *(written(measure.of(figures)) for measure in all_measures)]
-        for task, figures in zip(tasks, found, strict=True)
+        for task, figures in zip(tasks, results, strict=True)
     ]
     return columns_of(kinds | {measure.name: measure.kind for measure in all_measures}, rows)
 

@@ -102,7 +102,7 @@ def _change(scenario: Any, change: Variation, value: str) -> None:
     field = change.steps[-1].removeprefix(".")
     places: list[Any] = [scenario.get(change.steps[0])]
     for step in change.steps[1:-1]:
-        places = [found for place in places for found in _selected(place, step)]
+        places = [inner for place in places for inner in _selected(place, step)]
     if change.steps[0] == "participants" and field == "limit":
         givers = {place.get("id") for place in places if isinstance(place, dict)}
         places = [line for line in scenario.get("trustlines", ()) if line.get("from") in givers]
@@ -141,11 +141,11 @@ def _fits(item: Any, selector: str, by_id: bool) -> bool:
 def _product(change: Variation, known: Any, factor: str) -> Json:
     """The value times the factor, rounded down to eight digits; text stays text."""
     try:
-        found = (Decimal(str(known)) * Decimal(factor)).quantize(_FINEST, ROUND_DOWN)
+        product = (Decimal(str(known)) * Decimal(factor)).quantize(_FINEST, ROUND_DOWN)
     except InvalidOperation:
         message = f"{known!r} at {change.path!r} cannot be multiplied by {factor!r}"
         raise InvalidVariation(message, path=change.path) from None
-    return format(found, "f") if isinstance(known, str) else found.normalize() + 0
+    return format(product, "f") if isinstance(known, str) else product.normalize() + 0
 
 
 def _read(value: str) -> Json:

@@ -120,10 +120,10 @@ def job_of(
 
 def seeds_of(seeds: Iterable[int]) -> tuple[int, ...]:
     """Different seeds, none of them negative; raises `WrongUsage`."""
-    found = tuple(seeds)
-    if not found or len(set(found)) < len(found) or min(found) < 0:
-        raise WrongUsage("The seeds must be distinct and not negative", seeds=list(found[:100]))
-    return found
+    distinct = tuple(seeds)
+    if not distinct or len(set(distinct)) < len(distinct) or min(distinct) < 0:
+        raise WrongUsage("The seeds must be distinct and not negative", seeds=list(distinct[:100]))
+    return distinct
 
 
 def spread(job: Job, tasks: Sequence[Task], where: Where, watch: Watch | None = None) -> list[Figures]:

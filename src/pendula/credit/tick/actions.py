@@ -103,7 +103,7 @@ def resolve_payment(run: RunState, waiting: Waiting) -> Attempt:
 def _cents(amount: str) -> int | None:
     """The amount in cents if it is positive and in whole cents."""
     try:
-        found = atoms(amount)
+        value = atoms(amount)
     except InvalidAmount:
         return None
-    return found // CENT if found > 0 and found % CENT == 0 else None
+    return value // CENT if value > 0 and value % CENT == 0 else None

@@ -103,22 +103,22 @@ def _clear_at_once(run: RunState, book: Book, events: list[Event]) -> Cleared:
 
 
 def _clear_outside(
-    run: RunState, ledger: EquivalentLedger, events: list[Event], found: OutsideClearing
+    run: RunState, ledger: EquivalentLedger, events: list[Event], clearing: OutsideClearing
 ) -> tuple[Cleared, int]:
     """Mirror the cycles that the service cleared; impossible cycles show that the two ledgers have drifted apart."""
     code = ledger.book.code
-    if found.astray:
+    if clearing.astray:
         events.append(AuditDrift(run.tick, code, "critical", "0.00", (), "delta_check"))
-    failure = Code.INTERNAL_ERROR if found.astray else found.failure
+    failure = Code.INTERNAL_ERROR if clearing.astray else clearing.failure
     if failure is not None:
         facts: dict[str, Json] = {"kind": "clearing_failed", "equivalent": code, "code": failure.value}
-        if found.trouble:
-            facts["engine"] = found.trouble
+        if clearing.trouble:
+            facts["engine"] = clearing.trouble
         events.append(Note(run.tick, run.sim_time_ms, facts))
-        return Cleared((), 0, "failed"), found.cost_ms
-    for cycle in found.cycles:
+        return Cleared((), 0, "failed"), clearing.cost_ms
+    for cycle in clearing.cycles:
         clear_cycle(ledger.book, cycle)
-    return Cleared(found.cycles, 0, "done"), found.cost_ms
+    return Cleared(clearing.cycles, 0, "done"), clearing.cost_ms
 
 
 def _clearing_events(

@@ -36,12 +36,12 @@ def highlighted_edges(book: Book, hops: Iterable[int]) -> tuple[Edge, ...]:
 
 
 def node_patches(book: Book, nodes: Iterable[int]) -> tuple[NodePatch, ...]:
-    found = []
+    patches = []
     for node in nodes:
         position = book.position(node)
         sign = (position > 0) - (position < 0)
-        found.append(NodePatch(book.people.names[node], text(position), str(position), sign))
-    return tuple(found)
+        patches.append(NodePatch(book.people.names[node], text(position), str(position), sign))
+    return tuple(patches)
 
 
 def edge_patches(book: Book, hops: Iterable[int]) -> tuple[EdgePatch, ...]:

@@ -74,19 +74,19 @@ def _hold_back(
 ) -> list[Attempt | DueClearing]:
     """Actions to try now. The rest is queued, oldest first; the newest beyond `queue_max` are dropped."""
     now: list[Attempt | DueClearing] = []
-    held: list[Attempt] = []
+    delayed: list[Attempt] = []
     for action in ready:
         if isinstance(action, DueClearing) or allowed > 0:
             allowed -= isinstance(action, Attempt)
             now.append(action)
         else:
-            held.append(action)
-    held.sort(key=lambda attempt: (attempt.tick, attempt.seq))
+            delayed.append(action)
+    delayed.sort(key=lambda attempt: (attempt.tick, attempt.seq))
     older = () if draft.budget else run.queue
     settings = run.settings
     capacity = max(0, settings.queue_max - len(older)) if settings.on_limit is OnLimit.WAIT else 0
-    run.queue = (*older, *(one.waiting() for one in held[:capacity]))
-    draft.dropped = len(held) - min(len(held), capacity)
+    run.queue = (*older, *(one.waiting() for one in delayed[:capacity]))
+    draft.dropped = len(delayed) - min(len(delayed), capacity)
     run.counters.dropped_total += draft.dropped
     return now
 
@@ -122,10 +122,10 @@ def _clear_dated(run: RunState, draft: Draft, code: str) -> None:
 
 def _pay_together(run: RunState, draft: Draft, window: Sequence[Attempt]) -> None:
     """Finish all payments of a group before a guardrail ends the run: the service has made them."""
-    found = _outcomes(run, draft, [attempt for attempt in window if attempt.planned is not None])
+    results = _outcomes(run, draft, [attempt for attempt in window if attempt.planned is not None])
     end = None
     for attempt in window:
-        code = _finish(run, draft, attempt, next(found)) if attempt.planned is not None else _fail(draft, attempt)
+        code = _finish(run, draft, attempt, next(results)) if attempt.planned is not None else _fail(draft, attempt)
         run.counters.count(code)
         draft.tried += 1
         draft.timeouts += code is Code.PAYMENT_TIMEOUT
@@ -150,7 +150,7 @@ def _failed(draft: Draft, attempt: Attempt, failure: Failure) -> TxFailed:
     return TxFailed(draft.tick, attempt.seq, *ends, failure, attempt.planned_tick(draft.tick))
 
 
-def _finish(run: RunState, draft: Draft, attempt: Attempt, found: Found) -> Code | None:
+def _finish(run: RunState, draft: Draft, attempt: Attempt, result: Found) -> Code | None:
     planned = attempt.planned
     assert planned is not None
     ledger, tally, amount = (
@@ -158,32 +158,32 @@ def _finish(run: RunState, draft: Draft, attempt: Attempt, found: Found) -> Code
         draft.tallies[attempt.equivalent],
         planned.cents * CENT,
     )
-    if isinstance(found, UnfollowedPayment):
-        draft.events.append(_delta_check(draft.tick, ledger, found.drifted))
-        found = Refused(Code.INTERNAL_ERROR, found.why.details)
-    if isinstance(found, Drifted):
-        draft.events.append(_delta_check(draft.tick, ledger, found))
-        found = Refused(Code.INTERNAL_ERROR, {"kind": "position_check"})
-    if isinstance(found, Refused):
-        _count_refusal(draft, tally, found)
-        ledger.hops.failed(_blamed(ledger, found, planned), found.code, found.closed)
-        draft.events.append(_failed(draft, attempt, Failure(found.code.value, found.details)))
-        return found.code
+    if isinstance(result, UnfollowedPayment):
+        draft.events.append(_delta_check(draft.tick, ledger, result.drifted))
+        result = Refused(Code.INTERNAL_ERROR, result.why.details)
+    if isinstance(result, Drifted):
+        draft.events.append(_delta_check(draft.tick, ledger, result))
+        result = Refused(Code.INTERNAL_ERROR, {"kind": "position_check"})
+    if isinstance(result, Refused):
+        _count_refusal(draft, tally, result)
+        ledger.hops.failed(_blamed(ledger, result, planned), result.code, result.closed)
+        draft.events.append(_failed(draft, attempt, Failure(result.code.value, result.details)))
+        return result.code
     ledger.expect(planned.sender, planned.receiver, amount)
-    ledger.hops.made(event_parts.hops_of(found))
+    ledger.hops.made(event_parts.hops_of(result))
     tally.committed += 1
     draft.committed += 1
     tally.volume += amount
     tally.served += min(planned.wanted, planned.cents) * CENT
-    tally.routes += len(found)
-    tally.hops += sum(len(route.hops) for route in found)
+    tally.routes += len(result)
+    tally.hops += sum(len(route.hops) for route in result)
     tx_id = tx_name(
         run.seed, attempt.tick, attempt.seq, (attempt.sender, attempt.receiver, attempt.equivalent, attempt.amount)
     )
     ends = planned.sender, planned.receiver
     waited = attempt.planned_tick(draft.tick)
     draft.events.append(
-        payment_event(run, ledger, found, seq=attempt.seq, tx_id=tx_id, ends=ends, amount=amount, planned_tick=waited)
+        payment_event(run, ledger, result, seq=attempt.seq, tx_id=tx_id, ends=ends, amount=amount, planned_tick=waited)
     )
     return None
 
@@ -214,18 +214,18 @@ def _paid_outside(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Ite
     draft.in_flight = max(draft.in_flight, len(window), draft.timeouts + late)
     ahead: dict[int, Found] = {}
     for at, answer in enumerate(answers):
-        found = ahead[at] if at in ahead else _mirror(run, orders[at], answer)
+        result = ahead[at] if at in ahead else _mirror(run, orders[at], answer)
         later = at
-        while isinstance(found, Refused) and not isinstance(answer, Refused) and (later := later + 1) < len(answers):
+        while isinstance(result, Refused) and not isinstance(answer, Refused) and (later := later + 1) < len(answers):
             if later not in ahead:
                 made = _mirror(run, orders[later], answers[later])
                 if not isinstance(made, Refused):
                     ahead[later] = made
-                    found = _mirror(run, orders[at], answer)
-        if isinstance(found, Refused) and found is not answer:
-            yield _unfollowed(run, orders[at], _too_narrow(orders[at], answer, found))
+                    result = _mirror(run, orders[at], answer)
+        if isinstance(result, Refused) and result is not answer:
+            yield _unfollowed(run, orders[at], _too_narrow(orders[at], answer, result))
         else:
-            yield found
+            yield result
 
 
 def _mirror(run: RunState, order: Order, answer: tuple[Route, ...] | Refused | InvalidRoutes) -> Found:

@@ -75,14 +75,14 @@ def ask_behaviour(outside: Outside, question: Json, most: int) -> tuple[list[Pro
     answer: Any = outside.ask("plan", question)
     if not isinstance(answer, list | tuple):
         return [], 1
-    found: list[Proposal] = []
+    proposals: list[Proposal] = []
     bad = 0
-    for one in answer[:most]:
+    for entry in answer[:most]:
         try:
-            found.append(msgspec.convert(one, Proposal))
+            proposals.append(msgspec.convert(entry, Proposal))
         except msgspec.ValidationError:
             bad += 1
-    return found, bad
+    return proposals, bad
 
 
 def pay_outside(
@@ -90,16 +90,16 @@ def pay_outside(
 ) -> list[tuple[Route, ...] | Refused | InvalidRoutes]:
     """Send payments together; retry timed-out ones under the same key, up to `retries` times."""
     late = Refused(Code.PAYMENT_TIMEOUT, {"kind": "service_timeout"})
-    found: dict[int, tuple[Route, ...] | Refused | InvalidRoutes] = dict.fromkeys(range(len(orders)), late)
+    results: dict[int, tuple[Route, ...] | Refused | InvalidRoutes] = dict.fromkeys(range(len(orders)), late)
     left = list(range(len(orders)))
     for attempt in range(retries + 1):
         answers = _ask_together(outside, [orders[at].question(attempt) for at in left])
         for at, answer in zip(left, answers, strict=True):
-            found[at] = _understood(answer, orders[at])
-        left = [at for at in left if _is_late(found[at])]
+            results[at] = _understood(answer, orders[at])
+        left = [at for at in left if _is_late(results[at])]
         if not left:
             break
-    return list(found.values())
+    return list(results.values())
 
 
 def _ask_together(outside: Outside, questions: list[dict[str, Json]]) -> list[Any]:
@@ -112,8 +112,8 @@ def _ask_together(outside: Outside, questions: list[dict[str, Json]]) -> list[An
     return list(answers)
 
 
-def _is_late(found: tuple[Route, ...] | Refused | InvalidRoutes) -> bool:
-    return isinstance(found, Refused) and found.code is Code.PAYMENT_TIMEOUT
+def _is_late(result: tuple[Route, ...] | Refused | InvalidRoutes) -> bool:
+    return isinstance(result, Refused) and result.code is Code.PAYMENT_TIMEOUT
 
 
 def clear_outside(outside: Outside, book: Book, depth: int, budget_ms: int, hard_ms: int, key: str) -> OutsideClearing:
@@ -147,7 +147,7 @@ def clear_outside(outside: Outside, book: Book, depth: int, budget_ms: int, hard
 def _cycles(rows: Sequence[Any], book: Book) -> tuple[Cycle, ...] | None:
     """Cycles of existing debts, each debt large enough for all cycles through it; None if an answer is invalid."""
     left: dict[int, int] = {}
-    found: list[Cycle] = []
+    cycles: list[Cycle] = []
     for row in rows:
         match row:
             case {"cleared_amount": str(amount), "edges": [*edges]}:
@@ -160,8 +160,8 @@ def _cycles(rows: Sequence[Any], book: Book) -> tuple[Cycle, ...] | None:
             left[h] = left.get(h, book.owed[h]) - cycle.amount
             if left[h] < 0:
                 return None
-        found.append(cycle)
-    return tuple(found)
+        cycles.append(cycle)
+    return tuple(cycles)
 
 
 def _cycle(edges: Sequence[Any], amount: str, book: Book) -> Cycle | None:
@@ -216,8 +216,8 @@ def _trouble(answer: Any) -> dict[str, Json]:
     match answer:
         case {"trouble": {"code": str(code), "url": str(url), "cause": str(cause), **more}}:
             status = more.get("status")
-            found: dict[str, Json] = {"code": code, "url": url, "cause": cause}
-            return found if type(status) is not int else {**found, "status": status}
+            trouble: dict[str, Json] = {"code": code, "url": url, "cause": cause}
+            return trouble if type(status) is not int else {**trouble, "status": status}
     return {}
 
 

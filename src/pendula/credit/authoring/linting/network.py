@@ -22,7 +22,7 @@ class Code(StrEnum):
 def cut_off(survey: Survey) -> Iterator[Caution]:
     lined = {end for line in survey.all_lines for end in (line.creditor, line.debtor)}
     payers, payees = {line.debtor for line in survey.live}, {line.creditor for line in survey.live}
-    active = [name for name, one in sorted(survey.people.items()) if one.status is ParticipantStatus.ACTIVE]
+    active = [name for name, person in sorted(survey.people.items()) if person.status is ParticipantStatus.ACTIVE]
     for code, names, advice in (
         (
             Code.PARTICIPANT_WITHOUT_LINE,
@@ -63,10 +63,10 @@ def equivalents(survey: Survey) -> Iterator[Caution]:
             message = f"{code} has no line that could carry a payment; add lines, or take the equivalent out"
             yield Caution("equivalent_without_line", "$.equivalents", message)
             continue
-        found = parts(map(hop, lines))
-        if len(found) > 1:
-            named = ", ".join(f"{len(part)} with {part[0]}" for part in found[:NAMED])
-            message = f"{code} falls into {len(found)} parts that no payment crosses ({named})"
+        separate = parts(map(hop, lines))
+        if len(separate) > 1:
+            named = ", ".join(f"{len(part)} with {part[0]}" for part in separate[:NAMED])
+            message = f"{code} falls into {len(separate)} parts that no payment crosses ({named})"
             yield Caution("separate_parts", "$.trustlines", f"{message}; join them by lines")
         if depth and has_circle((hop(line) for line in lines if line.policy.auto_clearing), depth) is False:
             message = f"no cycle of up to {depth} lines that may be cleared, so clearing can never help"

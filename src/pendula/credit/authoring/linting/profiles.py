@@ -109,11 +109,11 @@ def _direction(survey: Survey, name: str, pattern: Behaviour, senders: Sequence[
     given = name in survey.scenario.profiles and "recipient_group_weights" in survey.scenario.profiles[name].props
     # The groups of a preset are a guess; ignore those without members.
     groups = {group for group, _ in pattern.groups if given or group in survey.members}
-    wanted: dict[str | None, set[str]] = {None: groups} if groups else {}
+    groups_by_origin: dict[str | None, set[str]] = {None: groups} if groups else {}
     if survey.scenario.flow.enabled:
         for start, target in pattern.chains:
-            wanted.setdefault(start, set()).add(target)
-    missing = {start: set(targets) for start, targets in wanted.items()}
+            groups_by_origin.setdefault(start, set()).add(target)
+    missing = {start: set(targets) for start, targets in groups_by_origin.items()}
     able = False
     for sender in senders:
         if not any(sender.id in ways for ways in survey.out.values()):
@@ -137,16 +137,16 @@ def _direction(survey: Survey, name: str, pattern: Behaviour, senders: Sequence[
 
 def _reached(survey: Survey, sender: str, pattern: Behaviour) -> set[str | None]:
     """The groups of all receivers the planner could choose."""
-    found: set[str | None] = set()
+    groups: set[str | None] = set()
     for code, ways in survey.out.items():
         if pattern.weight(code) > 0:
-            found.update(survey.people[who].group for who in reach(ways, sender, REACH_HOPS, REACH_MOST))
-    return found
+            groups.update(survey.people[who].group for who in reach(ways, sender, REACH_HOPS, REACH_MOST))
+    return groups
 
 
 def _clamped(rate: Any) -> bool:
-    found = number(rate)
-    return found is not None and not 0 <= found <= 1
+    value = number(rate)
+    return value is not None and not 0 <= value <= 1
 
 
 def _bad(key: str, value: Any) -> bool:
@@ -157,8 +157,8 @@ def _bad(key: str, value: Any) -> bool:
         case "base_p", _:
             return points(value) is None
         case "flow_affinity" | "cluster_bias", _:
-            found = number(value)
-            return found is None or not 0 <= found <= 1
+            share = number(value)
+            return share is None or not 0 <= share <= 1
         case "demand", _:
             return value not in DEMANDS
         case "periodicity_factor", _:
