@@ -62,10 +62,10 @@ def run(quick: bool, progress: Progress) -> list[Row]:
     }
     large = [Errand(name, Kind.OURS, large_ms * 1000, seeds[0]) for name in PRINTED]
     found = _carried_out(
-        [*large, *(one for every in (ours, others) for each in every.values() for one in each)], progress
+        [*large, *(errand for every in (ours, others) for each in every.values() for errand in each)], progress
     )
     rows = [row for name in WANTED for row in _rows(name, ours[name], others[name], found)]
-    return [*rows, *(_printed(one.name, found[one][0]) for one in large)]
+    return [*rows, *(_printed(errand.name, found[errand][0]) for errand in large)]
 
 
 def _carried_out(errands: "list[Errand]", progress: Progress) -> "Found":
@@ -77,7 +77,9 @@ def _carried_out(errands: "list[Errand]", progress: Progress) -> "Found":
     found: Found = {}
     progress(f"{bar(0)} 0 of {len(ordered)} runs")
     with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn")) as pool:
-        waiting: dict[Future[tuple[Figures, Beside | None]], Errand] = {pool.submit(drive, one): one for one in ordered}
+        waiting: dict[Future[tuple[Figures, Beside | None]], Errand] = {
+            pool.submit(drive, errand): errand for errand in ordered
+        }
         while waiting:
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                 errand = waiting.pop(future)
@@ -96,22 +98,22 @@ def _size(errand: "Errand") -> int:
 
 def _rows(name: str, ours: "list[Errand]", others: "list[Errand]", found: "Found") -> list[Row]:
     """All figures printed for a map."""
-    figures = [found[one][0] for one in ours]
-    alone = [beside for one in ours if (beside := found[one][1]) is not None]
+    figures = [found[errand][0] for errand in ours]
+    alone = [beside for errand in ours if (beside := found[errand][1]) is not None]
     mean, wanted = _mean(figures), WANTED[name]
     part = None if wanted is None else Decimal(wanted) / 100
     rows = [
-        _alone(name, mean, fmean(one.free for one in alone), "no interaction", part),
-        _alone(name, mean, fmean(one.shortest for one in alone), "no interaction, shortest ways", None),
+        _alone(name, mean, fmean(beside.free for beside in alone), "no interaction", part),
+        _alone(name, mean, fmean(beside.shortest for beside in alone), "no interaction, shortest ways", None),
     ]
     if name in STATIONS:
         allowed, least = STATIONS[name]
         rows.append(_beside(name, mean, float(allowed), "what its stations allow", least, _waited(mean)))
     first = figures[0]
-    for one in others:
-        other = found[one][0]
+    for errand in others:
+        other = found[errand][0]
         waited = f"{_waited(first)}; beside it {_waited(other)}"
-        rows.append(_beside(name, first, other.tasks_an_hour, one.kind.value, MORE.get(name, Decimal(1)), waited))
+        rows.append(_beside(name, first, other.tasks_an_hour, errand.kind.value, MORE.get(name, Decimal(1)), waited))
     return rows
 
 
@@ -119,8 +121,8 @@ def _mean(found: "list[Figures]") -> "Figures":
     """The mean of all seeds, and the longest wait of any."""
     from bench.fleet_throughput_loads import Figures
 
-    worst = max(found, key=lambda one: one.longest_s)
-    return Figures(fmean(one.tasks_an_hour for one in found), worst.longest_s, worst.longest_over_median)
+    worst = max(found, key=lambda figures: figures.longest_s)
+    return Figures(fmean(figures.tasks_an_hour for figures in found), worst.longest_s, worst.longest_over_median)
 
 
 def _alone(name: str, ours: "Figures", share: float, against: str, least: Decimal | None) -> Row:
@@ -144,5 +146,5 @@ def _printed(name: str, ours: "Figures") -> Row:
     return measured(f"tasks an hour, {name}", ours.tasks_an_hour, "tasks", fairness=_waited(ours))
 
 
-def _waited(one: "Figures") -> str:
-    return f"longest wait {one.longest_s:.0f} s, {one.longest_over_median:.1f} times the median"
+def _waited(figures: "Figures") -> str:
+    return f"longest wait {figures.longest_s:.0f} s, {figures.longest_over_median:.1f} times the median"

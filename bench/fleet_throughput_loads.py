@@ -97,9 +97,12 @@ def endless(sample: Sample, name: str, duration_ms: int, seed: int) -> Scenario:
         title=name,
         source=sample.source,
         profiles=(FL_STD,),
-        robots=tuple(Robot(one.robot_id, one.profile_id, one.park_node_id, one.park_node_id) for one in trucks),
+        robots=tuple(
+            Robot(truck.robot_id, truck.profile_id, truck.park_node_id, truck.park_node_id) for truck in trucks
+        ),
         streams=tuple(
-            TaskStream(one.stream_id, one.pick_node_ids, one.drop_node_ids, max_concurrent=most) for one in streams
+            TaskStream(stream.stream_id, stream.pick_node_ids, stream.drop_node_ids, max_concurrent=most)
+            for stream in streams
         ),
         duration_ms=duration_ms,
         traffic=TrafficParams(),
@@ -151,7 +154,7 @@ def drive(errand: Errand) -> tuple[Figures, Beside | None]:
     with _ruled(errand.kind):
         run = Run(scenario, site, lambda engine, _: _kept(roads, Heard(engine)))
         form = run.run(errand.duration_ms).form
-    assert not any(one["violations"] for one in form["invariants"].values()), form["violations"]
+    assert not any(invariant["violations"] for invariant in form["invariants"].values()), form["violations"]
     figures = _figures(form, errand.duration_ms)
     if not errand.alone:
         return figures, None
@@ -164,7 +167,7 @@ def _share(scenario: Scenario, site: CompiledMap, ours: Heard, kind: Kind) -> fl
     tours = ours.tours()
     if not tours:
         return 1.0
-    streams = tuple(replace(one, last_ms=-1) for one in scenario.streams)
+    streams = tuple(replace(stream, last_ms=-1) for stream in scenario.streams)
     alone = replace(scenario, streams=streams)
     if kind is Kind.SHORTEST:
         alone = replace(alone, dispatch=replace(alone.dispatch, opposition_milli=0, one_way_milli=0))

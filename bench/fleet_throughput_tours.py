@@ -40,9 +40,15 @@ class Heard:
         return {
             robot: [
                 TaskOrder(
-                    f"{robot}-{number:05}", one.pick_node_id, one.drop_node_id, 0, (robot,), one.pick_ms, one.drop_ms
+                    f"{robot}-{number:05}",
+                    order.pick_node_id,
+                    order.drop_node_id,
+                    0,
+                    (robot,),
+                    order.pick_ms,
+                    order.drop_ms,
                 )
-                for number, one in enumerate(orders)
+                for number, order in enumerate(orders)
             ]
             for robot, orders in sorted(self.done.items())
         }
@@ -67,7 +73,7 @@ class Fed:
         return len(self.ended) < len(self._tours)
 
     def apply(self, command: Commands) -> Outcome[FleetEvent]:
-        fresh = [TaskSubmitted(one) for robot in self._tours for one in self._due(robot)]
+        fresh = [TaskSubmitted(order) for robot in self._tours for order in self._due(robot)]
         return self._heard.apply(replace(command, task_events=(*command.task_events, *fresh)))
 
     def _due(self, robot: str) -> list[TaskOrder]:

@@ -38,7 +38,7 @@ def run(quick: bool, progress: Progress) -> list[Row]:
     from bench.fleet_tick_loads import drive
 
     plain, recorded = (QUICK_SECONDS, JOURNAL_QUICK_SECONDS) if quick else (SECONDS, JOURNAL_SECONDS)
-    bar = Bar(progress, sum(_size(*one) for one in (*plain.items(), *recorded.items())))
+    bar = Bar(progress, sum(_size(*row) for row in (*plain.items(), *recorded.items())))
     rows: list[Row] = []
     for trucks, seconds in plain.items():
         with bar.step(f"{trucks} trucks", _size(trucks, seconds)) as watch:

@@ -45,9 +45,11 @@ class Costs:
 
 def endless(sample: "Sample", name: str, duration_ms: int, params: TrafficParams | None = None) -> Scenario:
     """The fleet of a sample map with streams that never end."""
-    streams = tuple(TaskStream(one.stream_id, one.pick_node_ids, one.drop_node_ids) for one in sample.fleet.streams)
+    streams = tuple(
+        TaskStream(stream.stream_id, stream.pick_node_ids, stream.drop_node_ids) for stream in sample.fleet.streams
+    )
     robots = tuple(
-        Robot(one.robot_id, one.profile_id, one.park_node_id, one.park_node_id) for one in sample.fleet.trucks
+        Robot(truck.robot_id, truck.profile_id, truck.park_node_id, truck.park_node_id) for truck in sample.fleet.trucks
     )
     return Scenario(
         name=name,
@@ -105,12 +107,12 @@ def drive_recorded(trucks: int, duration_ms: int, directory: Path, watch: Watch)
     gc.freeze()
     for _ in range(duration_ms // scenario.traffic.tick_period_ms):
         run.step()
-        for one in (applied, told, whole):
-            one.lap()
+        for stopwatch in (applied, told, whole):
+            stopwatch.lap()
         watch(run.now_ms / duration_ms)
     gc.unfreeze()
     opened[0].close()
-    written = sum(one.stat().st_size for one in directory.glob("*.journal"))
+    written = sum(path.stat().st_size for path in directory.glob("*.journal"))
     bare = [all_of_it - telling for all_of_it, telling in zip(applied.laps, told.laps, strict=True)]
     return JournalCosts(bare, whole.laps, written, trucks * duration_ms // 1000)
 
@@ -162,7 +164,9 @@ def drive(trucks: int, duration_ms: int, watch: Watch) -> Costs:
     whole = process_time() - begin
     gc.unfreeze()
     metrics = result.form["metrics"]
-    assert not any(one["violations"] for one in result.form["invariants"].values()), result.form["violations"]
+    assert not any(invariant["violations"] for invariant in result.form["invariants"].values()), result.form[
+        "violations"
+    ]
     return Costs(
         ticks=ticks,
         whole_s=whole,

@@ -22,7 +22,7 @@ def changed(form: Any, path: str, value: Any) -> Any:
     if rest:
         return {**form, first: changed(form[first], rest, value)}
     if value is ...:
-        return {name: one for name, one in form.items() if name != first}
+        return {name: value for name, value in form.items() if name != first}
     return {**form, first: value}
 
 

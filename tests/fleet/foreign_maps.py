@@ -66,12 +66,12 @@ def nav2(text: str) -> SourceMap:
     """Points and line strings of a route graph; metres."""
     sketch = Sketch("nav2")
     features = json.loads(text)["features"]
-    for one in features:
-        if one["geometry"]["type"] == "Point":
-            sketch.node(f"N{one['properties']['id']}", *one["geometry"]["coordinates"][:2])
-    for one in features:
-        if one["geometry"]["type"] != "Point":
-            start, end = (f"N{one['properties'][key]}" for key in ("startid", "endid"))
+    for feature in features:
+        if feature["geometry"]["type"] == "Point":
+            sketch.node(f"N{feature['properties']['id']}", *feature["geometry"]["coordinates"][:2])
+    for feature in features:
+        if feature["geometry"]["type"] != "Point":
+            start, end = (f"N{feature['properties'][key]}" for key in ("startid", "endid"))
             sketch.lane(start, end, back=False)
     return sketch.done()
 
@@ -158,10 +158,11 @@ def live_scenario(name: str, seed: int, trucks: int, minutes: int) -> Scenario:
         source=source,
         profiles=(profile,),
         robots=tuple(
-            Robot(one.robot_id, profile.profile_id, one.park_node_id, one.park_node_id) for one in fleet.trucks
+            Robot(truck.robot_id, profile.profile_id, truck.park_node_id, truck.park_node_id) for truck in fleet.trucks
         ),
         streams=tuple(
-            TaskStream(one.stream_id, one.pick_node_ids, one.drop_node_ids, 3_000, 2_000) for one in fleet.streams
+            TaskStream(stream.stream_id, stream.pick_node_ids, stream.drop_node_ids, 3_000, 2_000)
+            for stream in fleet.streams
         ),
         duration_ms=minutes * 60_000,
         expect=(Calm(),),

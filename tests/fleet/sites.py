@@ -28,10 +28,10 @@ SCENES: dict[str, Callable[[], SourceMap]] = {
 
 def sketched(*nodes: tuple[object, ...]) -> Sketch:
     """A sketch with some nodes, each as `Sketch.node` takes it."""
-    one = Sketch("sketched")
+    sketch = Sketch("sketched")
     for node in nodes:
-        one.node(*node)  # type: ignore[arg-type]
-    return one
+        sketch.node(*node)  # type: ignore[arg-type]
+    return sketch
 
 
 def aisle(edges: int = 5) -> CompiledMap:
@@ -73,6 +73,6 @@ def names(count: int) -> list[str]:
     return [f"{kind}-{seed}" for kind in ("random", "odd") for seed in range(count)]
 
 
-def is_symmetric(one: Relation) -> bool:
-    pairs = {(a, b) for a in range(len(one)) for b in one.members(a)}
+def is_symmetric(relation: Relation) -> bool:
+    pairs = {(a, b) for a in range(len(relation)) for b in relation.members(a)}
     return pairs == {(b, a) for a, b in pairs}

@@ -24,27 +24,27 @@ from tests.fleet.test_contract import head_on
 def events_of(ticks: int) -> list[tuple[FleetEvent, ...]]:
     config, commands = head_on(ticks)
     engine = FleetEngine.create(config)
-    return [engine.apply(one).events for one in commands]
+    return [engine.apply(command).events for command in commands]
 
 
 def test_every_tick_event_has_digests_of_locks_and_commands() -> None:
     told = events_of(40)
 
-    first = [one[0] for one in told]
-    assert all(isinstance(one, Ticked) for one in first)
-    assert [one.tick for one in first if isinstance(one, Ticked)] == list(range(1, 41))
+    first = [events[0] for events in told]
+    assert all(isinstance(event, Ticked) for event in first)
+    assert [event.tick for event in first if isinstance(event, Ticked)] == list(range(1, 41))
     assert all(a.commands != b.commands for a, b in pairwise(first) if isinstance(a, Ticked) and isinstance(b, Ticked))
 
 
 def test_a_hold_is_an_event_only_when_it_changes() -> None:
     holds: dict[str, list[HoldChanged]] = {}
     for events in events_of(300):
-        for one in events:
-            if isinstance(one, HoldChanged):
-                holds.setdefault(one.robot_id, []).append(one)
+        for event in events:
+            if isinstance(event, HoldChanged):
+                holds.setdefault(event.robot_id, []).append(event)
 
     assert sorted(holds) == ["R1", "R2"]
-    assert any(one.blocker_robot_id for told in holds.values() for one in told)
+    assert any(change.blocker_robot_id for told in holds.values() for change in told)
     assert all(a != b for told in holds.values() for a, b in pairwise(told))
 
 
@@ -53,12 +53,12 @@ def test_a_grant_event_has_the_place_where_it_ends() -> None:
     engine = FleetEngine.create(config)
     ends: dict[str, int] = {}
     for command in commands:
-        for one in engine.apply(command).events:
-            if isinstance(one, Granted):
-                ends[one.robot_id] = one.grant_end_um
+        for event in engine.apply(command).events:
+            if isinstance(event, Granted):
+                ends[event.robot_id] = event.grant_end_um
 
     assert ends
-    assert ends == {one.robot_id: one.grant_um for one in engine.traffic.records if one.robot_id in ends}
+    assert ends == {record.robot_id: record.grant_um for record in engine.traffic.records if record.robot_id in ends}
 
 
 @pytest.mark.req("FLT-FAIL-16")
@@ -88,7 +88,7 @@ def test_a_tick_after_two_periods_is_not_late() -> None:
 
     outcome = engine.apply(Tick(engine.now() + 2 * engine.config.traffic.tick_period_ms))
 
-    assert not Counter(type(one) for one in outcome.events)[TickLate]
+    assert not Counter(type(event) for event in outcome.events)[TickLate]
     assert engine.orders_out.commands
 
 
@@ -106,10 +106,10 @@ def test_a_fleet_does_not_start_on_a_map_other_than_its_configured_map(monkeypat
 
 def test_a_map_that_is_not_stored_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     config, commands = head_on(3)
-    before = [FleetEngine.create(config).apply(one).events for one in commands[:1]]
+    before = [FleetEngine.create(config).apply(command).events for command in commands[:1]]
     monkeypatch.setattr(compiled_sites, "_cache", type(compiled_sites._cache)())
 
-    assert [FleetEngine.create(config).apply(one).events for one in commands[:1]] == before
+    assert [FleetEngine.create(config).apply(command).events for command in commands[:1]] == before
 
 
 @pytest.mark.parametrize("config", [None, {}, {"source": {}}, {"profiles": [], "unknown": 1}])
@@ -138,7 +138,7 @@ def test_why_names_the_blocker_and_includes_its_reason() -> None:
     while not reason.because and run.now_ms < 60_000:
         run.step()
         waiting = [run.engine.why({"robot": name}) for name in ("R1", "R2")]
-        reason = max(waiting, key=lambda one: len(one.because))
+        reason = max(waiting, key=lambda reason: len(reason.because))
 
     assert reason.because[0].facts["robotId"] == reason.facts["blockerRobotId"]
     assert str(reason.facts["blockerRobotId"]) in reason.sentence
@@ -150,9 +150,9 @@ def paused(action_id: str, now_ms: int, reason: str = "floor cleaning") -> Opera
 
 def answers_of(events: tuple[FleetEvent, ...]) -> list[tuple[str, bool, str | None]]:
     return [
-        (one.answer.actionId, one.answer.accepted, one.answer.code)
-        for one in events
-        if isinstance(one, OperatorAnswered)
+        (event.answer.actionId, event.answer.accepted, event.answer.code)
+        for event in events
+        if isinstance(event, OperatorAnswered)
     ]
 
 
@@ -170,7 +170,7 @@ def test_a_repeated_action_stops_its_truck_once_and_is_answered_every_time() -> 
 
     assert answers_of(first.events) == answers_of(again.events) == [("op-1", True, None)]
     assert answers_of(other.events) == [("op-1", False, "ACTION_ID_TAKEN")]
-    assert [one.mode for one in engine.orders_out.commands if one.robotId == "R1"] == [CommandMode.STOP]
+    assert [command.mode for command in engine.orders_out.commands if command.robotId == "R1"] == [CommandMode.STOP]
     assert engine.why({"robot": "R1"}).code == "STOP_OPERATOR"
 
 
@@ -190,17 +190,17 @@ def test_after_a_restart_no_grant_grows_before_every_truck_has_reported() -> Non
     engine = FleetEngine.create(config)
     for command in commands[:30]:
         engine.apply(command)
-    before = [one.grant_um for one in engine.traffic.records]
+    before = [record.grant_um for record in engine.traffic.records]
     now = engine.now()
 
     engine.apply(Tick(now, restarted=True))
-    engine.apply(Tick(now, reports=tuple(one for one in commands[30].reports if one.robot_id == "R1")))
-    alone = [one.grant_um for one in engine.traffic.records]
+    engine.apply(Tick(now, reports=tuple(report for report in commands[30].reports if report.robot_id == "R1")))
+    alone = [record.grant_um for record in engine.traffic.records]
     for command in commands[30:]:
         engine.apply(command)
 
     assert alone == before
-    assert [one.grant_um for one in engine.traffic.records] != before
+    assert [record.grant_um for record in engine.traffic.records] != before
 
 
 class Listening:
@@ -212,14 +212,14 @@ class Listening:
 
     def apply(self, command: Commands) -> Outcome[FleetEvent]:
         told = self._engine.apply(command)
-        self.alerts += [one.alert for one in told.events if isinstance(one, AlertRaised)]
+        self.alerts += [event.alert for event in told.events if isinstance(event, AlertRaised)]
         return told
 
 
 def too_late_at_its_pick() -> tuple[Run, Listening]:
     """A healthy truck that reports and has not loaded in time."""
     told = shipped("task-held")
-    tasks = tuple(replace(one, pick_ms=19_900) for one in told.tasks)
+    tasks = tuple(replace(task, pick_ms=19_900) for task in told.tasks)
     slow = replace(told.world, operation_permille=900)
     limits = replace(told.dispatch, operation_timeout_ms=20_000)
     run = Run(replace(told, actions=(), tasks=tasks, world=slow, dispatch=limits, seed=2))
@@ -249,7 +249,7 @@ def test_a_loading_timeout_is_named_for_the_truck_and_for_its_task() -> None:
 def test_an_operation_timeout_is_one_alert_with_its_details() -> None:
     told = too_late_at_its_pick()[1].alerts
 
-    assert [(one.code, one.severity, one.robotId) for one in told] == [("ROBOT_FAULT", "ERROR", "R1")]
+    assert [(alert.code, alert.severity, alert.robotId) for alert in told] == [("ROBOT_FAULT", "ERROR", "R1")]
     assert alert_sentence(told[0].code, "R1", told[0].details) == "R1 did not load within 20000 ms"
     assert told[0].details["cutOff"] == []
 

@@ -61,10 +61,12 @@ def test_a_truck_that_has_been_silent_has_an_old_report() -> None:
 @pytest.mark.req("FLT-OBS-7")
 def test_a_truck_stopped_for_its_own_reason_has_no_blocker() -> None:
     hall = Hall()
-    while all(one.waiting is None or one.waiting.by is None for one in hall.traffic.records):
+    while all(record.waiting is None or record.waiting.by is None for record in hall.traffic.records):
         hall.step()
         assert hall.now < 300_000
-    waits = next(one for one in hall.traffic.records if one.waiting is not None and one.waiting.by is not None)
+    waits = next(
+        record for record in hall.traffic.records if record.waiting is not None and record.waiting.by is not None
+    )
     before = hall.traffic.why(waits.robot_id)
     hall.order(OrderKind.PAUSE, waits.robot_id)
     told = hall.traffic.why(waits.robot_id)
@@ -124,9 +126,9 @@ def test_a_truck_without_a_blocker_is_working_or_driving(phase: Phase, said: str
 @pytest.mark.req("FLT-OBS-7")
 def test_why_says_that_a_truck_is_unloading() -> None:
     run = Run(shipped("spur"))
-    while not any(one.phase is Phase.UNLOADING for one in run.dispatch.drivers):
+    while not any(driver.phase is Phase.UNLOADING for driver in run.dispatch.drivers):
         run.step()
-    busy = next(one.robot_id for one in run.dispatch.drivers if one.phase is Phase.UNLOADING)
+    busy = next(driver.robot_id for driver in run.dispatch.drivers if driver.phase is Phase.UNLOADING)
 
     assert run.engine.why({"robot": busy}).sentence == f"{busy} is unloading."
 

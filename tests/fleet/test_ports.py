@@ -115,16 +115,16 @@ def test_another_log_changes_no_decision_and_has_every_tick_before_it_is_decided
 def test_a_fleet_reads_the_time_from_the_given_clock() -> None:
     # Without noise: in the simulator it is a function of the time.
     scenario = replace(shipped("crossing"), world=STILL)
-    one, other = Run(scenario), Run(scenario)
+    plain, other = Run(scenario), Run(scenario)
     other.world.now_ms += 1_000_000
     for truck, seen in enumerate(other.world.latest):
         other.world.latest[truck] = replace(seen, at_ms=seen.at_ms + 1_000_000)
-    for run in (one, other):
+    for run in (plain, other):
         for _ in range(100):
             run.step()
 
-    assert other.now_ms - one.now_ms == 1_000_000
-    assert [it.at_um for it in one.traffic.records] == [it.at_um for it in other.traffic.records]
+    assert other.now_ms - plain.now_ms == 1_000_000
+    assert [it.at_um for it in plain.traffic.records] == [it.at_um for it in other.traffic.records]
 
 
 @pytest.mark.req("FLT-API-5")
@@ -173,7 +173,7 @@ def test_another_route_planner_plans_the_routes_of_tasks() -> None:
     run.dispatch.route_planner = planner
     run.run(20_000)
 
-    assert [one.state.value for one in run.dispatch.tasks()] == ["READY"]
+    assert [task.state.value for task in run.dispatch.tasks()] == ["READY"]
     assert run.traffic.records[0].at_um == 0
 
 
@@ -229,7 +229,7 @@ def test_another_controller_decides_the_targets_of_trucks() -> None:
     run.traffic.ports = replace_port(run.traffic.ports, rtp=controller)
     run.run(4_000)
 
-    assert {one.mode for one in run.step().commands} == {CommandMode.HOLD}
+    assert {command.mode for command in run.step().commands} == {CommandMode.HOLD}
     assert run.world.trucks[0].v_um_s == 0
 
 
@@ -276,7 +276,7 @@ def test_another_lock_manager_decides_the_grants() -> None:
     run.run(5_000)
 
     assert run.traffic.records[0].track is None
-    assert [one.state.value for one in run.dispatch.tasks()] == ["ASSIGNED"]
+    assert [task.state.value for task in run.dispatch.tasks()] == ["ASSIGNED"]
 
 
 @pytest.mark.req("FLT-API-5")

@@ -32,7 +32,9 @@ REQUIRED = (
     "fleet-opposite-directions-at-once",
     "fleet-backward-leads-with-its-front",
 )
-PLANTED = {one.name: one for one in mutations.read_mistakes((ROOT / "tests/mutations/mutations.toml").read_text())}
+PLANTED = {
+    mistake.name: mistake for mistake in mutations.read_mistakes((ROOT / "tests/mutations/mutations.toml").read_text())
+}
 
 
 @cache

@@ -118,7 +118,7 @@ class Sample:
         scenario = shipped(name)
         plain = tuple(replace(action, reason=action.reason.replace(" ", "-")) for action in scenario.actions)
         self.run = Run(replace(scenario, actions=plain), make_applier=record)
-        self.run._task_queue = sorted([*self.run._task_queue, *reports(self.run)], key=lambda one: one[0])
+        self.run._task_queue = sorted([*self.run._task_queue, *reports(self.run)], key=lambda entry: entry[0])
         for action in actions():
             self.run.act(action)
         self.recording = opened[0]

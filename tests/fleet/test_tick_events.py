@@ -29,18 +29,18 @@ def test_the_digest_of_commands_is_that_of_their_contract_numbers() -> None:
         ticked = next(iter(tick_events(before, outputs, outputs.aims)))
         decided = [
             (
-                one.robot_id,
-                one.seq,
-                one.mode,
-                one.hold_reason,
-                *(("", 0) if one.plan is None else (one.plan.route_id, one.plan.revision)),
-                (metres(one.target_um), metres(one.stop_um), metres(one.speed_um_s), one.valid_ms),
+                aim.robot_id,
+                aim.seq,
+                aim.mode,
+                aim.hold_reason,
+                *(("", 0) if aim.plan is None else (aim.plan.route_id, aim.plan.revision)),
+                (metres(aim.target_um), metres(aim.stop_um), metres(aim.speed_um_s), aim.valid_ms),
             )
-            for one in outputs.aims
+            for aim in outputs.aims
         ]
         assert isinstance(ticked, Ticked)
         assert ticked.commands == "sha256:" + sha256(msgspec.msgpack.encode(decided)).hexdigest()
-        seen |= {metres(um) for one in outputs.aims for um in (one.target_um, one.stop_um, one.speed_um_s)}
+        seen |= {metres(um) for aim in outputs.aims for um in (aim.target_um, aim.stop_um, aim.speed_um_s)}
     assert len(seen) > 20
 
 
@@ -92,9 +92,9 @@ def test_a_fault_is_at_most_one_incident(trouble: Callable[[Hall], None], incide
     for _ in range(25):
         before = hall.traffic.records
         outputs = hall.step()
-        found += [one for one in tick_events(before, outputs, outputs.aims) if isinstance(one, Incident)]
+        found += [event for event in tick_events(before, outputs, outputs.aims) if isinstance(event, Incident)]
 
-    assert [(one.code, *one.robot_ids) for one in found if one.robot_ids != ("R3",)] == incidents
+    assert [(incident.code, *incident.robot_ids) for incident in found if incident.robot_ids != ("R3",)] == incidents
 
 
 @pytest.mark.req("FLT-OBS-11")
@@ -103,27 +103,27 @@ def test_trucks_that_wait_for_each_other_are_an_incident() -> None:
     records = hall.traffic.records
     rings = [alert(1, code, "ERROR", 0) for code in ("DEADLOCK_SUSPECTED", "DEADLOCK_CONFIRMED", "WAIT_TOO_LONG")]
     outputs = replace(hall.step(), alerts=tuple(rings))
-    found = [one.code for one in tick_events(records, outputs, ()) if isinstance(one, Incident)]
+    found = [event.code for event in tick_events(records, outputs, ()) if isinstance(event, Incident)]
 
     assert found == ["DEADLOCK_SUSPECTED", "DEADLOCK_CONFIRMED"]
 
 
 CHANGES: dict[str, Callable[[Record], object]] = {
-    "granted": lambda one: setattr(one, "granted", one.granted + 1),
-    "at_um": lambda one: setattr(one, "at_um", one.at_um + 1),
-    "bound_um": lambda one: setattr(one, "bound_um", one.bound_um + 1),
-    "hold_um": lambda one: setattr(one, "hold_um", one.hold_um + 1),
-    "farthest_um": lambda one: setattr(one, "farthest_um", one.farthest_um + 1),
-    "seq": lambda one: setattr(one, "seq", one.seq + 1),
-    "ack_seq": lambda one: setattr(one, "ack_seq", one.ack_seq + 1),
-    "health": lambda one: setattr(one, "health", RobotHealth.STALE),
-    "stop_code": lambda one: setattr(one, "stop_code", "STOP_OPERATOR"),
-    "priority": lambda one: setattr(one, "priority", PriorityClass.OBSTACLE),
-    "rank": lambda one: setattr(one, "rank", one.rank + 1),
-    "held": lambda one: one.held.popitem(),
-    "waiting": lambda one: setattr(one, "waiting", Waiting("WAIT_NODE", 3, 1, 4)),
-    "retraction": lambda one: setattr(one, "retraction", Retraction(1, 2, (3,))),
-    "route": lambda one: setattr(one, "track", None),
+    "granted": lambda record: setattr(record, "granted", record.granted + 1),
+    "at_um": lambda record: setattr(record, "at_um", record.at_um + 1),
+    "bound_um": lambda record: setattr(record, "bound_um", record.bound_um + 1),
+    "hold_um": lambda record: setattr(record, "hold_um", record.hold_um + 1),
+    "farthest_um": lambda record: setattr(record, "farthest_um", record.farthest_um + 1),
+    "seq": lambda record: setattr(record, "seq", record.seq + 1),
+    "ack_seq": lambda record: setattr(record, "ack_seq", record.ack_seq + 1),
+    "health": lambda record: setattr(record, "health", RobotHealth.STALE),
+    "stop_code": lambda record: setattr(record, "stop_code", "STOP_OPERATOR"),
+    "priority": lambda record: setattr(record, "priority", PriorityClass.OBSTACLE),
+    "rank": lambda record: setattr(record, "rank", record.rank + 1),
+    "held": lambda record: record.held.popitem(),
+    "waiting": lambda record: setattr(record, "waiting", Waiting("WAIT_NODE", 3, 1, 4)),
+    "retraction": lambda record: setattr(record, "retraction", Retraction(1, 2, (3,))),
+    "route": lambda record: setattr(record, "track", None),
 }
 
 
@@ -144,15 +144,15 @@ def test_a_blocker_is_an_event_only_when_it_changes() -> None:
     zone = hall.site.zone(hall.site.node_number["A1"])
 
     def held_by(number: int) -> list[Record]:
-        records = [one.copied() for one in outputs.scene.records]
+        records = [record.copied() for record in outputs.scene.records]
         records[0].waiting, records[0].stop_code = Waiting("WAIT_NODE", zone, number, None), None
         return records
 
     def changes(before: int, after: int) -> list[tuple[str, str | None, str | None]]:
         scene = replace(outputs.scene, records=held_by(after))
         events = tick_events(held_by(before), replace(outputs, scene=scene), ())
-        holds = [one for one in events if isinstance(one, HoldChanged)]
-        return [(one.robot_id, one.blocker_robot_id, one.requested_resource_id) for one in holds]
+        holds = [event for event in events if isinstance(event, HoldChanged)]
+        return [(change.robot_id, change.blocker_robot_id, change.requested_resource_id) for change in holds]
 
     assert changes(1, 1) == []
     assert changes(1, 2) == [("R1", "R3", resource_id(hall.site, zone))]

@@ -32,7 +32,7 @@ def judge(trucks: int = 2) -> Judge:
 
 def levels(a: PoseM, b: PoseM) -> list[Level]:
     found = judge().look(times(1), poses((a, b)), poses((a, b)))
-    return [one.level for one in found]
+    return [violation.level for violation in found]
 
 
 @pytest.mark.req("FLT-GEO-8")
@@ -61,19 +61,19 @@ def test_a_violation_names_both_trucks_and_the_instant() -> None:
 
     found = judge(3).look(times(2), rows, poses((AWAY, (0, 0, 0), far), (AWAY, (0, 0, 0), far)))
 
-    assert [(one.kind, one.robot_ids) for one in found] == [(Kind.ENVELOPES_MEET, ("R2", "R3"))]
+    assert [(violation.kind, violation.robot_ids) for violation in found] == [(Kind.ENVELOPES_MEET, ("R2", "R3"))]
     assert 25 < found[0].at_ms <= 50
     assert found[0].gap_m == pytest.approx(-0.1)
 
 
 @pytest.mark.req("FLT-GEO-17")
 def test_a_truck_that_passes_through_another_between_two_samples_is_detected() -> None:
-    one = judge()
+    checker = judge()
     apart = (-20.0, 0.0, 0.0), (20.0, 0.0, 0.0)
     for side in apart:
-        found = one.look(times(1), poses(((0, 0, pi / 2), side)), poses((AWAY, (0, 0, 0))))
+        found = checker.look(times(1), poses(((0, 0, pi / 2), side)), poses((AWAY, (0, 0, 0))))
 
-    assert [one.kind for one in found] == [Kind.ENVELOPES_MEET]
+    assert [violation.kind for violation in found] == [Kind.ENVELOPES_MEET]
 
 
 @pytest.mark.req("FLT-GEO-11")
@@ -81,7 +81,7 @@ def test_a_truck_inside_the_turning_circle_of_another_is_a_violation() -> None:
     # Rturn 2.4698 and a front of 2.10 m: the tip of the other is inside at 4.56 m.
     for x, kinds in ((-4.56, [Kind.DISC_ENTERED]), (-4.58, [])):
         rows = poses(((0, 0, 0.0), (x, 0, 0)), ((0, 0, 0.01), (x, 0, 0)))
-        assert [one.kind for one in judge().look(times(2), rows, rows)] == kinds
+        assert [violation.kind for violation in judge().look(times(2), rows, rows)] == kinds
 
 
 @pytest.mark.req("FLT-TEST-46")
@@ -90,7 +90,7 @@ def test_a_truck_in_a_disc_that_another_truck_holds_is_a_violation() -> None:
 
     found = judge().look(times(1), rows, rows, [Disc(0, 0.0, 0.0)])
 
-    assert [one.robot_ids for one in found] == [("R1", "R2")]
+    assert [violation.robot_ids for violation in found] == [("R1", "R2")]
     assert not judge().look(times(1), rows, rows, [Disc(1, 0.0, 0.0)]), "one's own disc is nobody else's"
 
 
@@ -102,8 +102,8 @@ def test_a_removed_truck_does_not_collide_and_all_others_count() -> None:
 
     found = judge(3).look(times(1), rows, rows, discs, gone=[True, False, False])
 
-    assert {one.robot_ids for one in found} == {("R2", "R3")}
-    assert {(one.kind, one.level) for one in found} == {
+    assert {violation.robot_ids for violation in found} == {("R2", "R3")}
+    assert {(violation.kind, violation.level) for violation in found} == {
         (Kind.ENVELOPES_MEET, Level.ROUTE),
         (Kind.ENVELOPES_MEET, Level.TRUTH),
         (Kind.DISC_ENTERED, Level.ROUTE),
@@ -116,9 +116,9 @@ def test_a_truck_put_back_counts_at_its_new_pose_and_not_on_the_way_there() -> N
 
     def seen(place: PoseM, gone: bool) -> list[Kind]:
         rows = poses((place, middle))
-        return [found.kind for found in one.look(times(1), rows, rows, gone=[gone, False])]
+        return [found.kind for found in checker.look(times(1), rows, rows, gone=[gone, False])]
 
-    one = judge()
+    checker = judge()
     away, back, driven = seen(left, True), seen(right, False), seen(left, False)
     assert (away, back) == ([], [])
     assert driven == [Kind.ENVELOPES_MEET, Kind.ENVELOPES_MEET]
@@ -131,12 +131,12 @@ def test_a_truck_that_follows_a_bend_does_not_turn_on_the_spot() -> None:
 
 
 def test_the_least_distance_is_that_of_the_envelopes() -> None:
-    one = judge()
+    checker = judge()
     # Corner against corner: 0.03 m apart lengthwise and 0.04 m sideways.
     rows = poses(((0, 0, 0), (4.40 + 0.03, 1.80 + 0.04, 0)))
-    one.look(times(1), rows, rows)
+    checker.look(times(1), rows, rows)
 
-    assert one.least_m == pytest.approx(0.05)
+    assert checker.least_m == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -147,11 +147,11 @@ def test_a_judge_and_shapely_agree_about_random_poses(seed: int) -> None:
         truth = envelope(a).distance(envelope(b))
         if 0 < truth < 1e-5:
             continue
-        one = judge()
-        found = one.look(times(1), poses((a, b)), poses((AWAY, (0, 0, 0))))
+        checker = judge()
+        found = checker.look(times(1), poses((a, b)), poses((AWAY, (0, 0, 0))))
         assert bool(found) == (truth == 0)
-        if one.least_m is not None:
-            assert one.least_m == pytest.approx(truth, abs=1e-9)
+        if checker.least_m is not None:
+            assert checker.least_m == pytest.approx(truth, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -34,10 +34,10 @@ from tests.fleet.sites import random_site, scene, sketched
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1)])
 def test_a_curve_with_the_same_polyline_but_another_sweep_is_compiled_again(before: int, after: int) -> None:
     def made(k: int) -> SourceMap:
-        one = sketched(("A", 0, 0), ("B", 0.02, 0), ("L1", -5, 2.717193), ("L2", 5, 2.717193))
-        one.bezier("A", "B", (0.002 * k, 0.0004 * k), (0.02 - 0.002 * k, 0.0004 * k), back=False)
-        one.lane("L1", "L2", back=False)
-        return one.done()
+        sketch = sketched(("A", 0, 0), ("B", 0.02, 0), ("L1", -5, 2.717193), ("L2", 5, 2.717193))
+        sketch.bezier("A", "B", (0.002 * k, 0.0004 * k), (0.02 - 0.002 * k, 0.0004 * k), back=False)
+        sketch.lane("L1", "L2", back=False)
+        return sketch.done()
 
     nimble = [replace(FL_STD, min_turn_radius_um=0)]
     assert (
@@ -161,7 +161,7 @@ def test_an_unchanged_part_keeps_its_ids() -> None:
 
     def conflicts(site: CompiledMap) -> dict[str, tuple[str, str]]:
         groups = site.network.groups
-        return {one.id: (groups[one.a].key, groups[one.b].key) for one in site.named}
+        return {conflict.id: (groups[conflict.a].key, groups[conflict.b].key) for conflict in site.named}
 
     def named_cells(site: CompiledMap) -> dict[str, set[str]]:
         new = ("AA1", "NODE:AA")
@@ -175,7 +175,7 @@ def test_an_unchanged_part_keeps_its_ids() -> None:
 
     assert conflicts(before).items() < conflicts(after).items()
     assert ("AA1<->AA2", "LM3<->PK1") in conflicts(after).values()
-    assert {one.id for one in before.corridors} < {one.id for one in after.corridors}
+    assert {corridor.id for corridor in before.corridors} < {corridor.id for corridor in after.corridors}
     assert before.edge_number["LM1->LM2"] != after.edge_number["LM1->LM2"]
     assert named_cells(before) == named_cells(after)
 
@@ -231,7 +231,7 @@ def test_only_pairs_with_a_changed_edge_are_compared_again(monkeypatch: pytest.M
 def test_the_hash_of_a_map_does_not_move_without_meaning() -> None:
     plain = hall_demo()
     places = {node.id: node.at for node in plain.nodes}
-    edges = tuple(replace(one, start_at=places[one.start], end_at=places[one.end]) for one in plain.edges)
+    edges = tuple(replace(edge, start_at=places[edge.start], end_at=places[edge.end]) for edge in plain.edges)
     section = SourceSection("S", 1, (SourceMember("LM1<->LM2"),))
     from_zero = SourceSection("S", 1, (SourceMember("LM1<->LM2", 0),))
 
@@ -247,8 +247,8 @@ def test_the_hash_of_a_map_moves_with_its_meaning() -> None:
     moved = replace(plain.edges[0], start_at=Point(0, 1))
 
     hashes = {
-        compile_map(one, [FL_STD]).map_hash
-        for one in (
+        compile_map(variant, [FL_STD]).map_hash
+        for variant in (
             plain,
             replace(plain, stations=("LM3",)),
             replace(plain, parking=("AP1",)),

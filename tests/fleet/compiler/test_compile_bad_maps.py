@@ -119,14 +119,16 @@ MAPS: list[tuple[Code, SourceMap]] = [
 
 
 def codes(findings: tuple[Finding, ...]) -> set[Code]:
-    return {one.code for one in findings}
+    return {finding.code for finding in findings}
 
 
 def sound(report: Report) -> Report:
     """A report whose parts agree: findings that can be serialised, an artifact if and only if there is no error."""
-    forbidden = any(one.severity is Severity.ERROR for one in report.findings)
+    forbidden = any(finding.severity is Severity.ERROR for finding in report.findings)
     assert (report.compiled is None) is (report.data is None) is forbidden
-    assert encode([[one.code.value, one.message, one.details, one.remedy] for one in report.findings])
+    assert encode(
+        [[finding.code.value, finding.message, finding.details, finding.remedy] for finding in report.findings]
+    )
     if report.compiled is not None:
         lengths = [edge.path.length_um for edge in report.compiled.network.edges]
         # The work is bounded by the lanes: half a metre per cell, and a remainder at the end of each edge.
@@ -137,7 +139,7 @@ def sound(report: Report) -> Report:
 @pytest.mark.req("FLT-MAP-14", "FLT-MAP-15")
 @pytest.mark.parametrize(("code", "source"), MAPS)
 def test_a_fault_is_found_on_every_path_of_the_api(code: Code, source: SourceMap) -> None:
-    found = [one for one in sound(examine(source, [FL_STD])).findings if one.code is code]
+    found = [finding for finding in sound(examine(source, [FL_STD])).findings if finding.code is code]
 
     assert found
     assert found[0].message
@@ -188,7 +190,7 @@ def test_an_invalid_coordinate_is_rejected_with_its_place(text: str, form: Forma
 
     found = findings_of(refused.value)
     assert codes(found) <= {Code.MAP_PARSE_ERROR, Code.MAP_INVALID_GEOMETRY}
-    assert all(one.details["line"] == 1 for one in found)
+    assert all(finding.details["line"] == 1 for finding in found)
 
 
 @pytest.mark.req("FLT-MAP-14")
@@ -400,7 +402,7 @@ def mutated(form: Any, draw: random.Random) -> Any:
             case 2 if isinstance(parent, list):
                 form = put(form, path[:-1], [*parent, deepcopy(value)])
             case 3:
-                other = draw.choice([one for one in every if one[-1] == path[-1]])
+                other = draw.choice([place for place in every if place[-1] == path[-1]])
                 source: Any = form
                 for step in other:
                     source = source[step]

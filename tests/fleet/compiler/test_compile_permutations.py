@@ -57,7 +57,7 @@ def shuffled(values: tuple[Any, ...], draw: random.Random) -> tuple[Any, ...]:
 def in_another_order(source: SourceMap, seed: int) -> SourceMap:
     """Every list of the source shuffled."""
     draw = random.Random(seed)
-    sections = tuple(replace(one, members=shuffled(one.members, draw)) for one in source.sections)
+    sections = tuple(replace(section, members=shuffled(section.members, draw)) for section in source.sections)
     return replace(
         source,
         nodes=shuffled(source.nodes, draw),
@@ -112,7 +112,7 @@ def test_findings_about_duplicate_ids_do_not_depend_on_the_order() -> None:
     )
     first = examine(twice, [FL_STD]).findings
 
-    doubled = {one.details["id"] for one in first if one.code is Code.DUPLICATE_ID}
+    doubled = {finding.details["id"] for finding in first if finding.code is Code.DUPLICATE_ID}
     assert doubled == {"LM1", "e00001", "e00002", "NECK"}
     for seed in range(8):
         assert examine(in_another_order(twice, seed), [FL_STD]).findings == first
@@ -138,8 +138,8 @@ def test_lanes_between_two_nodes_are_the_same_in_all_orders() -> None:
 def renamed(source: SourceMap, node: Callable[[str], str], edge: Callable[[str], str]) -> SourceMap:
     return replace(
         source,
-        nodes=tuple(replace(one, id=node(one.id)) for one in source.nodes),
-        edges=tuple(replace(one, id=edge(one.id), start=node(one.start), end=node(one.end)) for one in source.edges),
+        nodes=tuple(replace(n, id=node(n.id)) for n in source.nodes),
+        edges=tuple(replace(e, id=edge(e.id), start=node(e.start), end=node(e.end)) for e in source.edges),
     )
 
 
@@ -212,11 +212,11 @@ def by_name(site: CompiledMap) -> dict[str, Any]:
         ("nodeZones", "nodeId"),
         ("criticalSections", "criticalSectionId"),
     ):
-        said |= {f"{part} {one[key]}": one for one in form[part]}
-    said |= {f"corridor {one['corridorId']}": one for one in form["corridors"]}
+        said |= {f"{part} {member[key]}": member for member in form[part]}
+    said |= {f"corridor {corridor['corridorId']}": corridor for corridor in form["corridors"]}
     for cell in range(len(site.cells)):
-        one = cell_form(site, cell)
-        said[f"cell {one['cellId']}"] = one
+        cell_json = cell_form(site, cell)
+        said[f"cell {cell_json['cellId']}"] = cell_json
     return said
 
 
@@ -238,13 +238,17 @@ def test_a_change_of_one_lane_keeps_all_other_ids() -> None:
     edges = tuple(edge for edge in source.edges if "P002" not in (edge.start, edge.end))
     gone = compile_map(replace(source, nodes=nodes, edges=edges), [FL_STD])
 
-    assert {one.key for one in before.network.groups} - {one.key for one in gone.network.groups} == {"P002<->S002-000"}
-    assert {one.id for one in gone.sections} == {one.id for one in before.sections} - {"SPUR-P002"}
-    assert {one.id for one in gone.named} <= {one.id for one in before.named}
+    assert {group.key for group in before.network.groups} - {group.key for group in gone.network.groups} == {
+        "P002<->S002-000"
+    }
+    assert {section.id for section in gone.sections} == {section.id for section in before.sections} - {"SPUR-P002"}
+    assert {conflict.id for conflict in gone.named} <= {conflict.id for conflict in before.named}
     kept = [
-        one for one in before.corridors if not {"P002", "S002-000"} & {before.network.nodes[n].id for n in one.nodes}
+        corridor
+        for corridor in before.corridors
+        if not {"P002", "S002-000"} & {before.network.nodes[n].id for n in corridor.nodes}
     ]
-    assert {one.id for one in kept} <= {one.id for one in gone.corridors}
+    assert {corridor.id for corridor in kept} <= {corridor.id for corridor in gone.corridors}
 
 
 def written(source: SourceMap) -> Any:
@@ -264,14 +268,14 @@ def remarked(form: Any) -> Any:
     """With unknown members in every object, like comments of the author."""
     if isinstance(form, dict):
         return {"comment": "north door", **{name: remarked(value) for name, value in form.items()}, "colour": [1, {}]}
-    return [remarked(one) for one in form] if isinstance(form, list) else form
+    return [remarked(item) for item in form] if isinstance(form, list) else form
 
 
 def backwards(form: Any) -> Any:
     """The members of every object in the opposite order."""
     if isinstance(form, dict):
         return {name: backwards(form[name]) for name in reversed(form)}
-    return [backwards(one) for one in form] if isinstance(form, list) else form
+    return [backwards(item) for item in form] if isinstance(form, list) else form
 
 
 def in_full(form: Any) -> Any:
@@ -426,13 +430,13 @@ def test_the_hash_of_the_trucks_ignores_dynamics_and_the_source_of_errors() -> N
     changed.append(replace(FL_STD, capabilities=()))
     changed.append(replace(FL_STD, tracking_error=replace(FL_STD.tracking_error, source=Source.MEASURED, basis="P99")))
 
-    assert {to_bytes(compile_map(plus_crossing(), [one])) for one in changed} == {to_bytes(base)}
+    assert {to_bytes(compile_map(plus_crossing(), [value])) for value in changed} == {to_bytes(base)}
 
 
 @pytest.mark.req("FLT-MAP-20")
 def test_the_notation_of_profiles_makes_no_difference() -> None:
-    one = {"head": 1.3, "tail": 1.7, "width": 1}
-    text = json.dumps(one)
+    outline = {"head": 1.3, "tail": 1.7, "width": 1}
+    text = json.dumps(outline)
 
     def profile(geometry: str) -> bytes:
         return (

@@ -45,11 +45,11 @@ others = (
     CompileParams(max_rects_per_cell=2),
 )
 maps = [make() for make in SCENES.values()] + [random_map(seed, 4, 9) for seed in range(6)]
-tasks = [(one, FL_STD, usual) for one in maps]
-tasks += [(one, turned, params) for one in (SCENES["tail-swing-bend"](), random_map(7, 4, 9)) for params in others]
+tasks = [(source, FL_STD, usual) for source in maps]
+tasks += [(source, turned, params) for source in (SCENES["tail-swing-bend"](), random_map(7, 4, 9)) for params in others]
 for source, truck, params in tasks:
     report = examine(source, [truck], params)
-    found = digest([[one.code.value, one.message, one.details] for one in report.findings])
+    found = digest([[finding.code.value, finding.message, finding.details] for finding in report.findings])
     print(source.map_id, sha256(report.data or b"").hexdigest(), found)
 """
 
@@ -158,20 +158,20 @@ def modules_of_the_compiler() -> dict[str, ast.Module]:
         if name in found or not name.startswith("pendula.fleet.") or not file.is_file():
             continue
         found[name] = ast.parse(file.read_text(encoding="utf-8"))
-        waiting += [one.module for one in ast.walk(found[name]) if isinstance(one, ast.ImportFrom) and one.module]
+        waiting += [node.module for node in ast.walk(found[name]) if isinstance(node, ast.ImportFrom) and node.module]
     return found
 
 
 def attributes_and_products(tree: ast.Module) -> set[str]:
     """Attribute names and names imported from `math`, and `**` and `@` if they are used."""
-    used = {one.attr for one in ast.walk(tree) if isinstance(one, ast.Attribute)}
+    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     used |= {
         alias.name
-        for one in ast.walk(tree)
-        if isinstance(one, ast.ImportFrom) and one.module in ("math", "numpy")
-        for alias in one.names
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in ("math", "numpy")
+        for alias in node.names
     }
-    operators = {type(one.op) for one in ast.walk(tree) if isinstance(one, ast.BinOp | ast.AugAssign)}
+    operators = {type(node.op) for node in ast.walk(tree) if isinstance(node, ast.BinOp | ast.AugAssign)}
     return used | {name for name, kind in (("matmul", ast.MatMult), ("pow", ast.Pow)) if kind in operators}
 
 
@@ -180,7 +180,9 @@ def test_the_compiler_calls_no_function_that_differs_between_processors() -> Non
     """Equal bytes in a sample could be luck, if no last bit meets the edge of a rounding; this excludes that."""
     modules = modules_of_the_compiler()
 
-    used = {(name, one) for name, tree in modules.items() for one in attributes_and_products(tree) & DIFFERING}
+    used = {
+        (name, attribute) for name, tree in modules.items() for attribute in attributes_and_products(tree) & DIFFERING
+    }
 
     assert len(modules) > 15
     assert used <= WHOLE

@@ -14,8 +14,8 @@ from tests.fleet.sites import any_site, names, scene
 
 def windows(site: CompiledMap, node: str) -> dict[str, tuple[float, float]]:
     return {
-        site.network.edges[one.edge].key: (one.s0 / 1e6, one.s1 / 1e6)
-        for one in site.zones.by_node[site.node_number[node]]
+        site.network.edges[window.edge].key: (window.s0 / 1e6, window.s1 / 1e6)
+        for window in site.zones.by_node[site.node_number[node]]
     }
 
 
@@ -49,15 +49,15 @@ def test_every_position_whose_envelope_meets_a_disc_is_in_its_window(name: str) 
     discs = [Point(node.at.x_um / 1e6, node.at.y_um / 1e6) for node in site.network.nodes]
     for _ in range(150):
         edge = int(draw.integers(len(site.network.edges)))
-        one = site.network.edges[edge]
-        s = int(draw.integers(one.path.length_um + 1))
-        x, y = one.path.point(s)
-        yaw = one.path.heading(s) / 1e6 + (np.pi if one.style is MoveStyle.BACKWARD else 0.0)
+        entry = site.network.edges[edge]
+        s = int(draw.integers(entry.path.length_um + 1))
+        x, y = entry.path.point(s)
+        yaw = entry.path.heading(s) / 1e6 + (np.pi if entry.style is MoveStyle.BACKWARD else 0.0)
         shape = envelope((x / 1e6, y / 1e6, yaw))
         for node, centre in enumerate(discs):
             inside = any(w.edge == edge and w.s0 <= s <= w.s1 for w in site.zones.by_node[node])
             if shape.distance(centre) <= RADIUS:
-                assert inside, (one.key, s, site.network.nodes[node].id)
+                assert inside, (entry.key, s, site.network.nodes[node].id)
                 assert site.conflicts.holds(site.zone(node), site.cells.at(edge, s))
             elif shape.distance(centre) > RADIUS + 0.12:
                 assert not inside

@@ -16,10 +16,10 @@ from tests.fleet.sites import sketched
 
 @pytest.mark.req("FLT-GEO-12", "FLT-EVO-5")
 def test_a_truck_that_passes_a_kink_stays_in_its_cells() -> None:
-    one = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0.86), ("V1", 6.84, -20), ("V2", 6.84, -3.02))
-    one.chain("A", "B", "C")
-    one.lane("V1", "V2")
-    site = compile_map(one.done(), [FL_STD])
+    sketch = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0.86), ("V1", 6.84, -20), ("V2", 6.84, -3.02))
+    sketch.chain("A", "B", "C")
+    sketch.lane("V1", "V2")
+    site = compile_map(sketch.done(), [FL_STD])
     first = site.cells.first
     waiting = int(first[site.edge_number["V1->V2"] + 1]) - 1
     through = int(first[site.edge_number["A->B"] + 1]) - 1, int(first[site.edge_number["B->C"]])
@@ -32,9 +32,9 @@ def test_a_truck_that_passes_a_kink_stays_in_its_cells() -> None:
 @pytest.mark.req("FLT-GEO-12", "FLT-EVO-5")
 @pytest.mark.parametrize("key", ["A->B", "B->C"])
 def test_both_cells_at_a_kink_hold_all_of_its_headings(key: str) -> None:
-    one = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0.86))
-    one.chain("A", "B", "C", back=False)
-    site = compile_map(one.done(), [FL_STD])
+    sketch = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0.86))
+    sketch.chain("A", "B", "C", back=False)
+    site = compile_map(sketch.done(), [FL_STD])
     own = site.cells.of_edge(site.edge_number[key])
     cell = own.stop - 1 if key == "A->B" else own.start
     quads = site.cells.quads[int(site.cells.quad_first[cell]) : int(site.cells.quad_first[cell + 1])]

@@ -100,10 +100,10 @@ def test_the_permitted_direction_decides_which_edges_there_are(direction: Direct
 def test_an_edge_that_cannot_be_used_is_left_out_and_named(edge: SourceEdge, code: Code) -> None:
     network, findings = found(two_nodes(edge, SourceEdge("e2", "B", "A")))
 
-    assert [one.code for one in findings] == [code]
+    assert [finding.code for finding in findings] == [code]
     assert findings[0].details["edge"] == "e1"
     assert findings[0].remedy
-    assert [one.key for one in network.edges] == ["B->A"]
+    assert [edge.key for edge in network.edges] == ["B->A"]
 
 
 def test_the_nearest_node_name_is_suggested() -> None:
@@ -130,7 +130,7 @@ def test_an_edge_without_length_is_named() -> None:
     sketch.node("B", 0, 0)
     sketch.lane("A", "B", back=False)
 
-    assert [one.code for one in found(sketch.done())[1]] == [Code.EDGE_ZERO_LENGTH]
+    assert [finding.code for finding in found(sketch.done())[1]] == [Code.EDGE_ZERO_LENGTH]
 
 
 @pytest.mark.req("FLT-MAP-14")
@@ -138,7 +138,7 @@ def test_duplicate_ids_are_reported_once() -> None:
     source = hall_demo()
     doubled = replace(source, nodes=(*source.nodes, source.nodes[0]), edges=(*source.edges, source.edges[0]))
 
-    codes = [(one.code, one.details["id"]) for one in found(doubled)[1]]
+    codes = [(finding.code, finding.details["id"]) for finding in found(doubled)[1]]
 
     assert codes == [(Code.DUPLICATE_ID, "LM1"), (Code.DUPLICATE_ID, "e00001")]
 
@@ -152,7 +152,7 @@ def test_a_node_far_outside_is_named_and_its_edges_are_left_out() -> None:
 
     network, findings = found(sketch.done())
 
-    assert [one.code for one in findings] == [Code.MAP_INVALID_GEOMETRY]
+    assert [finding.code for finding in findings] == [Code.MAP_INVALID_GEOMETRY]
     assert network.edges == ()
 
 
@@ -162,5 +162,5 @@ def test_stations_and_parking_must_be_nodes() -> None:
 
     network, findings = found(source)
 
-    assert [one.code for one in findings] == [Code.MISSING_PICK_DROP_NODE, Code.MISSING_PARKING_NODE]
+    assert [finding.code for finding in findings] == [Code.MISSING_PICK_DROP_NODE, Code.MISSING_PARKING_NODE]
     assert [node.id for node in network.nodes if node.station] == ["AP1", "LM3"]

@@ -94,13 +94,13 @@ def test_rectangles_of_a_cell_are_limited_by_merging_that_only_enlarges() -> Non
     assert 2 < int(np.diff(many.cells.quad_first).max()) <= 32
     total = 0.0
     for cell in range(len(many.cells)):
-        one = few.network.edges[int(few.cells.edge[cell])].path
+        path = few.network.edges[int(few.cells.edge[cell])].path
         merged, apart = area(quads_of(few, cell)), area(quads_of(many, cell))
         total += merged.area - apart.area
         low, high = int(few.cells.s0[cell]), int(few.cells.s1[cell])
         for k in range(11):
             s = low + (high - low) * k // 10
-            truck = envelope((one.point(s)[0] / 1e6, one.point(s)[1] / 1e6, one.heading(s) / 1e6))
+            truck = envelope((path.point(s)[0] / 1e6, path.point(s)[1] / 1e6, path.heading(s) / 1e6))
             assert merged.contains(truck)
             assert apart.contains(truck)
     assert total > 0.0
@@ -109,7 +109,7 @@ def test_rectangles_of_a_cell_are_limited_by_merging_that_only_enlarges() -> Non
 def judged(inner: list[tuple[float, float]], parts: list[float], backward: bool) -> None:
     """Every pose of a curve, by its formula, lies in the area of the cell that its arc length leads to."""
     points = [(0.0, 0.0), (1 + inner[0][0], inner[0][1]), (5 + inner[1][0], inner[1][1]), (6.0, 0.0)]
-    a, b, c, d = (at(*one) for one in points)
+    a, b, c, d = (at(*point) for point in points)
     points = [(p.x_um / 1e6, p.y_um / 1e6) for p in (a, b, c, d)]
     curve = bezier((a, b, c, d), 50_000, 5_000)
     style = MoveStyle.BACKWARD if backward else MoveStyle.FORWARD
@@ -161,10 +161,10 @@ def test_the_cell_of_a_position_contains_the_envelope_there(name: str) -> None:
     draw = np.random.default_rng(len(site.cells))
     for _ in range(60):
         edge = int(draw.integers(len(site.network.edges)))
-        one = site.network.edges[edge]
-        s = int(draw.integers(one.path.length_um + 1))
-        x, y = one.path.point(s)
-        yaw = one.path.heading(s) / 1e6 + (np.pi if one.style is MoveStyle.BACKWARD else 0.0)
+        entry = site.network.edges[edge]
+        s = int(draw.integers(entry.path.length_um + 1))
+        x, y = entry.path.point(s)
+        yaw = entry.path.heading(s) / 1e6 + (np.pi if entry.style is MoveStyle.BACKWARD else 0.0)
         cell = site.cells.at(edge, s)
         assert area(quads_of(site, cell)).buffer(3e-6).contains(envelope((x / 1e6, y / 1e6, yaw)))
 
@@ -176,7 +176,7 @@ def test_the_true_curves_of_a_map_lie_in_its_cells(seed: int) -> None:
     site = random_site(seed)
     curved = [edge for edge in source.edges if edge.kind.value == "Bezier"]
     for edge in curved[:6]:
-        number = next(i for i, one in enumerate(site.network.edges) if one.source_id == edge.id)
+        number = next(i for i, candidate in enumerate(site.network.edges) if candidate.source_id == edge.id)
         every = [quads_of(site, cell) for cell in site.cells.of_edge(number)]
         whole = prep(area(np.concatenate(every)))
         points = points_of(source, edge)

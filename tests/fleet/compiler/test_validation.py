@@ -167,7 +167,7 @@ TRIGGERS: list[tuple[Code, Callable[[], SourceMap]]] = [
 
 
 def of_code(findings: tuple[Finding, ...], code: Code) -> list[Finding]:
-    return [one for one in findings if one.code is code]
+    return [finding for finding in findings if finding.code is code]
 
 
 @pytest.mark.req("FLT-MAP-14", "FLT-MAP-15", "FLT-MAP-17")
@@ -181,7 +181,7 @@ def test_every_code_has_a_map_that_triggers_it(code: Code, make: Callable[[], So
     assert found[0].message
     assert found[0].details
     assert found[0].severity is severity_of(code)
-    assert (report.compiled is None) is any(one.severity is Severity.ERROR for one in report.findings)
+    assert (report.compiled is None) is any(finding.severity is Severity.ERROR for finding in report.findings)
 
 
 @pytest.mark.req("FLT-MAP-15")
@@ -221,7 +221,7 @@ def test_one_run_finds_all_faults() -> None:
     source = hall_demo()
     edges = [replace(source.edges[0], end="NOWHERE"), replace(source.edges[1], style="?"), *source.edges[2:]]
 
-    codes = {one.code for one in examine(replace(source, edges=tuple(edges)), [FL_STD]).findings}
+    codes = {finding.code for finding in examine(replace(source, edges=tuple(edges)), [FL_STD]).findings}
 
     assert {Code.DANGLING_EDGE, Code.INVALID_DIRECTION, Code.NODE_ZONES_OVERLAP} <= codes
 
@@ -248,8 +248,8 @@ def test_a_document_of_the_wrong_form_is_a_parse_error_with_its_place() -> None:
         read_source_map(read_bytes(data, Format.YAML))
 
     found = findings_of(refused.value)
-    assert {one.code for one in found} == {Code.MAP_PARSE_ERROR}
-    assert [one.details["path"] for one in found] == ["$.nodes[0].y", "$.edges"]
+    assert {finding.code for finding in found} == {Code.MAP_PARSE_ERROR}
+    assert [finding.details["path"] for finding in found] == ["$.nodes[0].y", "$.edges"]
 
 
 @pytest.mark.req("FLT-GEO-4", "FLT-MAP-15")
@@ -260,8 +260,8 @@ def test_a_profile_without_a_side_margin_is_refused() -> None:
         )
 
     found = findings_of(refused.value, profile=True)
-    assert {one.code for one in found} == {Code.PROFILE_MISSING_FIELD}
-    assert "$.safety.safetySideM" in {one.details["path"] for one in found}
+    assert {finding.code for finding in found} == {Code.PROFILE_MISSING_FIELD}
+    assert "$.safety.safetySideM" in {finding.details["path"] for finding in found}
 
 
 @pytest.mark.req("FLT-FAIL-12", "FLT-MAP-16")
@@ -269,7 +269,7 @@ def test_a_map_for_other_trucks_does_not_fit_the_fleet() -> None:
     certificate, findings = certify(scene("hall-demo"), Fleet(()), [replace(FL_STD, head_um=1_300_001)])
 
     assert certificate is None
-    assert [one.code for one in findings] == [Code.PROFILE_HASH_MISMATCH]
+    assert [finding.code for finding in findings] == [Code.PROFILE_HASH_MISMATCH]
 
 
 @pytest.mark.req("FLT-LIVE-7", "FLT-MAP-15")
@@ -278,7 +278,7 @@ def test_a_map_on_which_trucks_block_each_other_is_not_live() -> None:
 
     _, findings = certify(scene("hall-demo"), fleet, [FL_STD])
 
-    assert [one.code for one in findings] == [Code.MAP_NOT_LIVE]
+    assert [finding.code for finding in findings] == [Code.MAP_NOT_LIVE]
 
 
 @pytest.mark.req("FLT-MAP-15")
@@ -307,7 +307,7 @@ def test_an_empty_map_has_nothing_to_drive_on() -> None:
     site = compile_map(SourceMap("nothing", (), ()), [FL_STD])
 
     assert len(site.cells) == 0
-    assert [(one.code, one.severity) for one in site.findings] == [(Code.GRAPH_DISCONNECTED, Severity.WARN)]
+    assert [(finding.code, finding.severity) for finding in site.findings] == [(Code.GRAPH_DISCONNECTED, Severity.WARN)]
     assert "nothing to drive on" in site.findings[0].message
 
 
@@ -331,7 +331,7 @@ def test_every_map_gets_a_report(
         "any",
         tuple(SourceNode(name, Point(x, y), "ActionPoint") for name, x, y in nodes),
         tuple(
-            SourceEdge(name, start, end, kinds[kind], tuple(Point(*one) for one in points) if kind else ())
+            SourceEdge(name, start, end, kinds[kind], tuple(Point(*point) for point in points) if kind else ())
             for name, start, end, points, kind in edges
             if all(abs(a) + abs(b) < 50_000_000 or abs(a) > 10**11 or abs(b) > 10**11 for a, b in points)
         ),
@@ -339,7 +339,7 @@ def test_every_map_gets_a_report(
     short = all(abs(x) + abs(y) < 50_000_000 or max(abs(x), abs(y)) > 10**11 for _, x, y in nodes)
     if short:
         report = examine(source, [FL_STD])
-        assert (report.data is None) is any(one.severity is Severity.ERROR for one in report.findings)
+        assert (report.data is None) is any(finding.severity is Severity.ERROR for finding in report.findings)
 
 
 @pytest.mark.req("FLT-DCL-19")
@@ -349,7 +349,7 @@ def test_a_dead_end_with_several_stations_reports_how_many_trucks_could_stand_in
 ) -> None:
     report = examine(aisle_of_stations(between), [FL_STD])
 
-    said = [one.details["capacity"] for one in report.findings if one.code is Code.DEAD_END_HAS_ROOM]
+    said = [finding.details["capacity"] for finding in report.findings if finding.code is Code.DEAD_END_HAS_ROOM]
     assert said == ([] if capacity is None else [capacity])
 
 
@@ -360,7 +360,7 @@ def test_a_tight_bend_is_reported_with_radius_place_and_edge() -> None:
     sketch.node("B", 9, 9)
     sketch.polyline("A", "B", [(9, 0)], back=False)
 
-    (found,) = [one for one in examine(sketch.done(), [FL_STD]).findings if one.code is Code.TURN_TOO_TIGHT]
+    (found,) = [finding for finding in examine(sketch.done(), [FL_STD]).findings if finding.code is Code.TURN_TOO_TIGHT]
 
     assert found.details["edge"] == "e00001"
     assert (found.details["sM"], found.details["x"], found.details["y"]) == (9, 9, 0)
@@ -379,7 +379,7 @@ def test_a_tight_bend_that_is_driven_both_ways_is_reported_once() -> None:
     }
     report = examine(read_source_map(from_value(graph, "bend")), [FL_STD])
 
-    (found,) = [one for one in report.findings if one.code is Code.TURN_TOO_TIGHT]
+    (found,) = [finding for finding in report.findings if finding.code is Code.TURN_TOO_TIGHT]
     assert (found.details["edge"], found.details["edgeKey"]) == ("w1", "Z->A")
 
 
@@ -395,6 +395,8 @@ def test_networks_without_a_common_edge_share_a_floor_and_their_conflicts_count(
     report = examine(sketch.done(), [FL_STD])
 
     assert report.compiled is not None, report.findings
-    assert Code.GRAPH_DISCONNECTED in {one.code for one in report.findings}
+    assert Code.GRAPH_DISCONNECTED in {finding.code for finding in report.findings}
     groups = report.compiled.network.groups
-    assert any({groups[one.a].key, groups[one.b].key} == {"AM<->AW", "BM<->BW"} for one in report.compiled.named)
+    assert any(
+        {groups[conflict.a].key, groups[conflict.b].key} == {"AM<->AW", "BM<->BW"} for conflict in report.compiled.named
+    )

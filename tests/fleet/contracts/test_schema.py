@@ -107,8 +107,8 @@ def graphs() -> dict[str, dict[str, Any]]:
         "plain": whole,
         "kind": {**whole, "nodes": [{**nodes[0], "kind": None}, nodes[1]]},
         **{name: {**whole, name: None} for name in (*NULLABLE, "nodes", "edges", "mapId", "contractVersion")},
-        **{name: {**whole, "edges": [one]} for name, one in edges.items()},
-        **{name: {**whole, "criticalSections": one} for name, one in sections.items()},
+        **{name: {**whole, "edges": [edge]} for name, edge in edges.items()},
+        **{name: {**whole, "criticalSections": section} for name, section in sections.items()},
     }
 
 

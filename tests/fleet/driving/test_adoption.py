@@ -59,7 +59,7 @@ class Change:
     def sections(self) -> list[str]:
         locks = self.snapshot().csLocks
         assert locks is not UNSET
-        return [one.criticalSectionId for one in locks if "R1" in one.robotIds]
+        return [lock.criticalSectionId for lock in locks if "R1" in lock.robotIds]
 
     def grant_m(self) -> object:
         robots = self.snapshot().robots
@@ -100,7 +100,7 @@ def test_a_grant_is_not_shortened_to_where_the_truck_can_no_longer_stop() -> Non
     change.tick(ticks=20)
     told = change.tick(change.route("LM3"), v_mm_s=1_200)
 
-    assert [one.code for one in told.refused_routes] == ["ROUTE_LEAVES_TOO_EARLY"]
+    assert [refusal.code for refusal in told.refused_routes] == ["ROUTE_LEAVES_TOO_EARLY"]
     assert change.grant_m() == 16
 
 
@@ -110,9 +110,9 @@ def test_a_route_that_does_not_fit_is_refused_every_time_and_never_pending() -> 
     change.tick(ticks=20)
     for _ in range(3):
         told = change.tick(change.route("LM3"), v_mm_s=1_200)
-        assert [one.code for one in told.refused_routes] == ["ROUTE_LEAVES_TOO_EARLY"]
+        assert [refusal.code for refusal in told.refused_routes] == ["ROUTE_LEAVES_TOO_EARLY"]
 
-    assert [one.pending_since_ms for one in told.scene.records] == [None] * len(told.scene.records)
+    assert [record.pending_since_ms for record in told.scene.records] == [None] * len(told.scene.records)
 
 
 @pytest.mark.req("FLT-OSC-2")
@@ -120,14 +120,14 @@ def test_a_grant_is_not_shortened_before_it_was_held_for_a_while() -> None:
     change = Change()
     told = change.tick(change.route("LM3"))
 
-    assert [one.code for one in told.refused_routes] == ["ROUTE_LEAVES_TOO_EARLY"]
+    assert [refusal.code for refusal in told.refused_routes] == ["ROUTE_LEAVES_TOO_EARLY"]
 
 
 def test_a_route_that_starts_elsewhere_is_refused() -> None:
     change = Change()
     told = change.tick(change.route("LM3", start=on(SITE, "LM2->LM1", 4.0)))
 
-    assert [one.code for one in told.refused_routes] == ["ROUTE_STARTS_ELSEWHERE"]
+    assert [refusal.code for refusal in told.refused_routes] == ["ROUTE_STARTS_ELSEWHERE"]
 
 
 def test_a_splice_behind_the_stop_line_keeps_the_grant() -> None:
@@ -140,4 +140,4 @@ def test_a_splice_behind_the_stop_line_keeps_the_grant() -> None:
     assert isinstance(spliced, RoutePlan)
     told = change.tick(spliced)
 
-    assert ([one.route_id for one in told.accepted_routes], change.grant_m()) == (["other"], 16)
+    assert ([route.route_id for route in told.accepted_routes], change.grant_m()) == (["other"], 16)

@@ -124,4 +124,4 @@ def test_a_truck_is_matched_to_edges_within_its_own_inflation() -> None:
         record.pose = Pose(6_000_000, 180_000, 0)
     found = [yard.traffic._ways.anchor(record) for record in yard.traffic._records[:2]]
 
-    assert [type(one) for one in found] == [type(None), OnEdge]
+    assert [type(anchor) for anchor in found] == [type(None), OnEdge]

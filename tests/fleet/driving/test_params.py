@@ -16,7 +16,7 @@ EXACT = replace(FL_STD, profile_id="FL-EXACT", localization_error=replace(FL_STD
 
 def codes(**changed: int) -> list[str]:
     found = faults(replace(TrafficParams(), **changed), [FL_STD], CompileParams())
-    return [one.partition(":")[0] for one in found]
+    return [fault.partition(":")[0] for fault in found]
 
 
 def test_the_defaults_are_in_order() -> None:
@@ -43,7 +43,7 @@ def test_the_off_route_threshold_lies_between_the_errors_and_the_inflation(off_r
 
 
 @pytest.mark.req("FLT-FAIL-8")
-@pytest.mark.parametrize("profile", [FL_STD, EXACT], ids=lambda one: one.profile_id)
+@pytest.mark.parametrize("profile", [FL_STD, EXACT], ids=lambda profile: profile.profile_id)
 def test_the_off_route_threshold_is_the_inflation_of_the_truck_unless_it_is_given(profile: RobotProfile) -> None:
     given = TrafficParams(off_route_um=140_000)
 
@@ -74,7 +74,7 @@ def test_a_threshold_that_all_trucks_have_in_common_is_spelled_out(
 @pytest.mark.parametrize(
     "changed",
     [{"starve_ms": 30_000}, {"aged_rank_cap": 19}, {"max_status_age_ms": 2_000}, {"rtp_timeout_ms": 199}],
-    ids=lambda one: next(iter(one)),
+    ids=lambda changed: next(iter(changed)),
 )
 def test_parameters_that_contradict_each_other_are_named(changed: dict[str, int]) -> None:
     assert codes(**changed) == ["PARAMETERS_CONTRADICT"]
@@ -123,7 +123,7 @@ def test_other_parameters_have_another_hash() -> None:
 def test_an_impossible_parameter_is_rejected_with_a_sentence(changed: dict[str, Any]) -> None:
     (name,) = changed
 
-    assert [one.split(" is ")[0] for one in faults(TrafficParams(**changed), [FL_STD], CompileParams())] == [
+    assert [fault.split(" is ")[0] for fault in faults(TrafficParams(**changed), [FL_STD], CompileParams())] == [
         f"PARAMETER_OUT_OF_RANGE: {contract_name(name)}"
     ]
 

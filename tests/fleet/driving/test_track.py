@@ -25,11 +25,11 @@ def into_the_spur(policy: NodeLockPolicy = NodeLockPolicy.TURNING) -> Track:
     return track(site, on(site, "LM1->LM2", 3.0), "AP1", "LM3", rest="PK2", policy=policy)
 
 
-def used(one: Track, name: str) -> list[tuple[float, float]]:
-    site = one.plan.site
+def used(track: Track, name: str) -> list[tuple[float, float]]:
+    site = track.plan.site
     return [
         (use.need_um / 1e6, use.free_um / 1e6 if use.free_um < NEVER_UM else -1.0)
-        for use in one.uses
+        for use in track.uses
         if site.resource_name(use.resource) == name
     ]
 
@@ -63,9 +63,9 @@ def test_a_truck_at_rest_in_a_short_spur_has_given_back_the_disc_of_its_mouth() 
     sketch.lane("M", "P")
     site = compile_map(sketch.done(), [FL_STD])
 
-    one = track(site, AtNode(site.node_number["E"], 0), "W", rest="P")
+    whole = track(site, AtNode(site.node_number["E"], 0), "W", rest="P")
 
-    kept = {site.resource_name(resource) for resource in one.demand.stands(one.demand.last).tolist()}
+    kept = {site.resource_name(resource) for resource in whole.demand.stands(whole.demand.last).tolist()}
     assert {"NODE:P"} == {name for name in kept if name.startswith("NODE:")}
 
 
@@ -89,21 +89,21 @@ def test_no_stop_position_lies_in_a_node_passed_without_its_lock() -> None:
 @pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-13")
 def test_a_waiting_truck_may_stop_short_by_the_buffer_and_an_arrived_truck_may_not() -> None:
     """Position error and arrival tolerance are 0.2 m; the buffer before a stop line is 0.1 m."""
-    one = into_the_spur()
-    short = {at / 1e6: (at - bound) / 1e6 for at, bound in zip(one.stands, one.bounds, strict=True)}
+    track = into_the_spur()
+    short = {at / 1e6: (at - bound) / 1e6 for at, bound in zip(track.stands, track.bounds, strict=True)}
 
     assert (short[3.5], short[10.0], short[16.0]) == (0.3, 0.2, 0.2)
-    assert short[one.end_um / 1e6] == 0.2
+    assert short[track.end_um / 1e6] == 0.2
 
 
 @pytest.mark.req("FLT-LIVE-1")
 def test_a_track_leads_over_all_stops_to_rest() -> None:
-    one = into_the_spur()
-    site = one.plan.site
-    arrived = [site.network.nodes[act.node].id for act in one.acts if act.stop]
+    track = into_the_spur()
+    site = track.plan.site
+    arrived = [site.network.nodes[act.node].id for act in track.acts if act.stop]
 
     assert arrived == ["AP1", "LM3", "PK2"]
-    assert one.end_um == one.acts[-1].s_um
+    assert track.end_um == track.acts[-1].s_um
 
 
 @pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-13")
@@ -111,8 +111,8 @@ def test_resources_held_at_the_start_are_in_the_standing_sets_until_passed() -> 
     site = scene("hall-demo")
     plan = route(site, on(site, "LM1->LM2", 3.0), "AP1", rest="PK2")
     zone = site.zone(site.node_number["LM1"])
-    one = track_of(Ground(site), plan, SHORT, 3_000_000, {zone: 4_100_000})
-    keeps = [zone in one.demand.stands(position) for position in range(5)]
+    track = track_of(Ground(site), plan, SHORT, 3_000_000, {zone: 4_100_000})
+    keeps = [zone in track.demand.stands(position) for position in range(5)]
 
     # Standing at 4.0 the release bound may be at 3.8; at 4.5 it has passed 4.1.
     assert keeps == [True, True, True, False, False]
@@ -122,6 +122,6 @@ def test_resources_held_at_the_start_are_in_the_standing_sets_until_passed() -> 
 def test_a_route_changed_on_the_way_does_not_take_passed_resources_again() -> None:
     site = scene("hall-demo")
     plan = route(site, on(site, "LM1->LM2", 3.0), "AP1", "LM3", rest="PK2")
-    one = track_of(Ground(site), plan, SHORT, 10_000_000, {})
+    track = track_of(Ground(site), plan, SHORT, 10_000_000, {})
 
-    assert min(use.free_um for use in one.uses) > 10_000_000 - SHORT - 100_000
+    assert min(use.free_um for use in track.uses) > 10_000_000 - SHORT - 100_000

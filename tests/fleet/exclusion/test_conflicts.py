@@ -61,8 +61,8 @@ def test_all_cells_of_one_direction_exclude_all_of_the_other() -> None:
     site = scene("straight-lane")
     there, back = (site.cells.of_edge(site.edge_number[key]) for key in ("A->B", "B->A"))
 
-    for one in (there.start, there.start + 60, there.stop - 1):
-        assert set(back) <= set(site.conflicts.members(one))
+    for number in (there.start, there.start + 60, there.stop - 1):
+        assert set(back) <= set(site.conflicts.members(number))
 
 
 @pytest.mark.req("FLT-GEO-12")
@@ -94,7 +94,7 @@ def test_a_margin_makes_near_lanes_conflict() -> None:
     roomy = compile_map(near_lanes(1.90), [FL_STD], CompileParams(conflict_margin_um=200_000))
 
     assert roomy.named
-    assert max(one.gap_um for one in roomy.named) == pytest.approx(100_000, abs=4)
+    assert max(conflict.gap_um for conflict in roomy.named) == pytest.approx(100_000, abs=4)
     assert from_bytes(to_bytes(roomy)).named == roomy.named
 
 
@@ -147,13 +147,13 @@ def test_granularity_edge_lets_groups_exclude_each_other_as_wholes() -> None:
         cell(scene("near-lanes"), "A1->A2", 2.0), cell(scene("near-lanes"), "BB->BA", 9.0)
     )
     assert is_symmetric(whole.conflicts)
-    assert {one.id for one in whole.named} == {one.id for one in scene("near-lanes").named}
+    assert {conflict.id for conflict in whole.named} == {conflict.id for conflict in scene("near-lanes").named}
 
 
 def pose(site: CompiledMap, edge: int, s: int) -> PoseM:
-    one = site.network.edges[edge]
-    x, y = one.path.point(s)
-    yaw = one.path.heading(s) / 1e6 + (np.pi if one.style is MoveStyle.BACKWARD else 0.0)
+    entry = site.network.edges[edge]
+    x, y = entry.path.point(s)
+    yaw = entry.path.heading(s) / 1e6 + (np.pi if entry.style is MoveStyle.BACKWARD else 0.0)
     return x / 1e6, y / 1e6, yaw
 
 

@@ -31,13 +31,13 @@ def test_every_group_is_in_exactly_one_corridor_and_inner_nodes_do_not_branch(se
 
     corridors = corridors_of(network)
 
-    assert sorted(group for one in corridors for group in one.groups) == list(range(len(network.groups)))
-    assert len({one.id for one in corridors}) == len(corridors)
-    for one in corridors:
-        assert all(network.degree(node) == 2 for node in one.nodes[1:-1])
-        assert one.nodes[0] <= one.nodes[-1]
-        if one.nodes[0] != one.nodes[-1]:
-            assert all(network.degree(node) != 2 for node in one.ends)
+    assert sorted(group for corridor in corridors for group in corridor.groups) == list(range(len(network.groups)))
+    assert len({corridor.id for corridor in corridors}) == len(corridors)
+    for corridor in corridors:
+        assert all(network.degree(node) == 2 for node in corridor.nodes[1:-1])
+        assert corridor.nodes[0] <= corridor.nodes[-1]
+        if corridor.nodes[0] != corridor.nodes[-1]:
+            assert all(network.degree(node) != 2 for node in corridor.ends)
 
 
 @pytest.mark.req("FLT-EVO-3")
@@ -64,13 +64,13 @@ def test_two_lanes_between_two_nodes_are_two_corridors() -> None:
     sketch.bezier("A", "B", (5, -5), (15, -5))
     site = compile_map(sketch.done(), [FL_STD])
 
-    assert len({one.id for one in site.corridors}) == 4
+    assert len({corridor.id for corridor in site.corridors}) == 4
 
 
 def closest_follower_um(site: CompiledMap, leader: int, held: set[int]) -> int:
     """How far behind a leader at the start of its cell a follower on A->B may come, when the leader holds `held`."""
-    taken = {other for one in held for other in site.conflicts.members(one)}
-    taken |= {other for one in held if one < len(site.cells) for other in site.following.members(one)}
+    taken = {other for resource in held for other in site.conflicts.members(resource)}
+    taken |= {other for resource in held if resource < len(site.cells) for other in site.following.members(resource)}
     own = site.cells.of_edge(site.edge_number["A->B"])
     free = [cell for cell in own if cell < leader and cell not in taken]
     return int(site.cells.s0[leader]) - int(site.cells.s1[free[-1]])
@@ -87,7 +87,7 @@ def test_a_platoon_through_a_tangent_node_needs_no_disc() -> None:
     (move,) = site.transitions.of(site.edge_number["A->B"])
     last = site.cells.of_edge(site.edge_number["A->B"])[-1]
     node = site.node_number["B"]
-    window = {site.network.edges[one.edge].key: one for one in site.zones.by_node[node]}
+    window = {site.network.edges[window.edge].key: window for window in site.zones.by_node[node]}
 
     close = closest_follower_um(site, last, {last})
 
@@ -101,10 +101,10 @@ def test_a_platoon_through_a_tangent_node_needs_no_disc() -> None:
 
 @pytest.mark.req("FLT-RES-15")
 def test_either_of_two_edges_of_a_lane_follows_the_other() -> None:
-    one = sketched(("A", 0, 0), ("B", 30, 0))
-    one.lane("A", "B", back=False)
-    one.lane("A", "B", back=False, style=MoveStyle.BACKWARD)
-    site = compile_map(one.done(), [replace(FL_STD, min_following_gap_um=3_000_000)])
+    sketch = sketched(("A", 0, 0), ("B", 30, 0))
+    sketch.lane("A", "B", back=False)
+    sketch.lane("A", "B", back=False, style=MoveStyle.BACKWARD)
+    site = compile_map(sketch.done(), [replace(FL_STD, min_following_gap_um=3_000_000)])
     a, b = site.edge_number["A->B"], site.edge_number["A->B#2"]
     for follower in (a, b):
         for leader in (a, b):
@@ -113,9 +113,9 @@ def test_either_of_two_edges_of_a_lane_follows_the_other() -> None:
 
 def test_a_ring_keeps_the_following_gap_at_every_node_also_where_it_is_cut() -> None:
     """A square of equal lanes, driven one way: the surroundings of all four nodes are the same."""
-    one = sketched(("A", 0, 0), ("B", 30, 0), ("C", 30, 30), ("D", 0, 30))
-    one.chain("A", "B", "C", "D", "A", back=False)
-    site = compile_map(one.done(), [FL_STD])
+    sketch = sketched(("A", 0, 0), ("B", 30, 0), ("C", 30, 30), ("D", 0, 30))
+    sketch.chain("A", "B", "C", "D", "A", back=False)
+    site = compile_map(sketch.done(), [FL_STD])
     order = [site.edge_number[key] for key in ("A->B", "B->C", "C->D", "D->A")]
 
     close = []

@@ -23,7 +23,7 @@ def stands(site: CompiledMap, key: str) -> str:
 def test_dead_ends_with_a_purpose_become_sections() -> None:
     site = scene("hall-demo")
 
-    assert {one.id: (one.capacity, one.origin) for one in site.sections} == {
+    assert {section.id: (section.capacity, section.origin) for section in site.sections} == {
         "SPUR-AP1": (1, Origin.GENERATED),
         "SPUR-PK1": (1, Origin.GENERATED),
         "SPUR-PK2": (1, Origin.GENERATED),
@@ -39,7 +39,9 @@ def test_on_a_line_without_branches_each_end_is_a_section_of_its_own() -> None:
     sketch.chain("A", "B", "C", "D")
     site = compile_map(sketch.done(), [FL_STD])
 
-    members = {one.id: [site.network.groups[part.group].key for part in one.members] for one in site.sections}
+    members = {
+        section.id: [site.network.groups[part.group].key for part in section.members] for section in site.sections
+    }
 
     assert members == {"SPUR-A": ["A<->B"], "SPUR-D": ["C<->D"]}
 
@@ -64,7 +66,7 @@ def test_an_authored_section_replaces_the_generated_one() -> None:
     drawn = SourceSection("SPUR-AP1", 2, (SourceMember("AP1<->LM2"),))
     site = compile_map(replace(hall_demo(), sections=(drawn,)), [FL_STD])
 
-    (section,) = (one for one in site.sections if one.id == "SPUR-AP1")
+    (section,) = (section for section in site.sections if section.id == "SPUR-AP1")
 
     assert (section.capacity, section.origin) == (2, Origin.AUTHORED)
 
@@ -91,14 +93,14 @@ def test_a_section_of_an_unknown_group_is_rejected(member: SourceMember) -> None
     report = examine(replace(hall_demo(), sections=(SourceSection("S", 1, (member,)),)), [FL_STD])
 
     assert report.compiled is None
-    assert [one.code for one in report.findings if one.severity.value == "ERROR"] == [Code.MAP_PARSE_ERROR]
+    assert [finding.code for finding in report.findings if finding.severity.value == "ERROR"] == [Code.MAP_PARSE_ERROR]
 
 
 def test_a_section_that_ends_inside_an_edge_has_exit_room_there() -> None:
-    one = sketched(("A", 0, 0), ("B", 30, 0), ("C", 31, 0))
-    one.chain("A", "B", "C", back=False)
+    sketch = sketched(("A", 0, 0), ("B", 30, 0), ("C", 31, 0))
+    sketch.chain("A", "B", "C", back=False)
     neck = SourceSection("N", 1, (SourceMember("A<->B", 2_000_000, 4_000_000),))
-    found = examine(replace(one.done(), sections=(neck,)), [FL_STD]).findings
+    found = examine(replace(sketch.done(), sections=(neck,)), [FL_STD]).findings
     assert "CS_WITHOUT_EXIT_ROOM" not in {f.code.value for f in found}
 
 
@@ -106,7 +108,7 @@ def test_a_section_that_ends_inside_an_edge_has_exit_room_there() -> None:
 def test_a_section_over_a_part_of_a_spur_does_not_replace_its_token() -> None:
     part = SourceSection("X", 1, (SourceMember("LM3<->PK1", 0, 100_000),))
     site = compile_map(replace(hall_demo(), sections=(part,)), [FL_STD])
-    assert "SPUR-PK1" in {one.id for one in site.sections}
+    assert "SPUR-PK1" in {section.id for section in site.sections}
 
 
 @pytest.mark.req("FLT-DCL-19")

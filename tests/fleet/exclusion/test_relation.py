@@ -24,15 +24,15 @@ def test_ranges_merge_and_contain_their_members() -> None:
         Triples(np.array([0]), np.array([8]), np.array([9])),
     ]
 
-    one: Relation = relation(3, parts)
+    built: Relation = relation(3, parts)
 
-    assert one.ranges(0) == [(1, 4), (8, 9)]
-    assert one.ranges(1) == []
-    assert one.members(2) == [5]
-    assert one.holds(0, 4)
-    assert not one.holds(0, 5)
-    assert one.sizes().tolist() == [6, 0, 1]
-    assert one.contains(np.array([0, 0, 1, 2]), np.array([9, 5, 1, 5])).tolist() == [True, False, False, True]
+    assert built.ranges(0) == [(1, 4), (8, 9)]
+    assert built.ranges(1) == []
+    assert built.members(2) == [5]
+    assert built.holds(0, 4)
+    assert not built.holds(0, 5)
+    assert built.sizes().tolist() == [6, 0, 1]
+    assert built.contains(np.array([0, 0, 1, 2]), np.array([9, 5, 1, 5])).tolist() == [True, False, False, True]
 
 
 def test_intervals_that_touch_become_one() -> None:

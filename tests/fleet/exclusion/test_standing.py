@@ -54,14 +54,16 @@ def short_last_edges(before: float) -> CompiledMap:
 @pytest.mark.parametrize(("before", "room"), [(20.0, True), (1.0, False)])
 def test_a_truck_may_wait_on_the_edge_before_the_last_one(before: float, room: bool) -> None:
     site = short_last_edges(before)
-    mouth = next(one for one in site.standing.mouths if one.node == site.node_number["A"] and "B" in _far(site, one))
+    mouth = next(
+        mouth for mouth in site.standing.mouths if mouth.node == site.node_number["A"] and "B" in _far(site, mouth)
+    )
 
     waits = {site.network.edges[int(site.cells.edge[cell])].key for cell in mouth.waiting}
     warned = [
-        one
-        for one in site.findings
-        if one.code is Code.NO_SAFE_WAIT_POSITION
-        and one.details == {"nodeId": "A", "corridorId": site.corridors[mouth.corridor].id}
+        finding
+        for finding in site.findings
+        if finding.code is Code.NO_SAFE_WAIT_POSITION
+        and finding.details == {"nodeId": "A", "corridorId": site.corridors[mouth.corridor].id}
     ]
 
     assert {"N3->N1", "S3->S1"} <= waits
@@ -124,6 +126,6 @@ def test_the_mouths_of_a_single_lane_have_waiting_cells_on_every_branch() -> Non
     node = site.node_number["B"]
     lane = site.corridor_of_group[site.network.group_of[site.edge_number["A->B"]]]
 
-    (mouth,) = (one for one in site.standing.mouths if one.node == node and one.corridor == lane)
+    (mouth,) = (mouth for mouth in site.standing.mouths if mouth.node == node and mouth.corridor == lane)
 
     assert sorted({site.network.edges[int(site.cells.edge[c])].key for c in mouth.waiting}) == ["E1->B", "E2->B"]

@@ -68,14 +68,14 @@ def test_no_two_positions_are_farther_apart_than_their_arc(curve: tuple[Point, .
 @pytest.mark.req("FLT-MAP-4")
 @given(controls)
 def test_the_polyline_stays_within_the_chord_error(curve: tuple[Point, ...]) -> None:
-    one = bezier((curve[0], curve[1], curve[2], curve[3]), STEP, CHORD)
-    assume(one.path.length_um > 1000)
+    built = bezier((curve[0], curve[1], curve[2], curve[3]), STEP, CHORD)
+    assume(built.path.length_um > 1000)
 
-    worst = max(distance_to(one.path, *exact(curve, k / 31)) for k in range(32))
+    worst = max(distance_to(built.path, *exact(curve, k / 31)) for k in range(32))
 
-    assert worst <= one.chord_error <= CHORD + 1
-    legs = np.diff(one.path.s)
-    assert one.kind is CurveKind.STRAIGHT or legs.max() <= STEP + 1
+    assert worst <= built.chord_error <= CHORD + 1
+    legs = np.diff(built.path.s)
+    assert built.kind is CurveKind.STRAIGHT or legs.max() <= STEP + 1
 
 
 @pytest.mark.req("FLT-MAP-4")
@@ -100,7 +100,7 @@ def test_headings_run_along_the_tangent() -> None:
 def test_coincident_control_points_still_have_a_heading(
     curve: tuple[tuple[float, float], ...], first: float, last: float
 ) -> None:
-    a, b, c, d = (at(*one) for one in curve)
+    a, b, c, d = (at(*point) for point in curve)
 
     path = bezier((a, b, c, d), STEP, CHORD).path
 
@@ -118,10 +118,10 @@ def test_a_curve_of_one_point_has_no_length_and_no_nan() -> None:
 
 @pytest.mark.req("FLT-MAP-3")
 def test_a_straight_bezier_is_a_straight_line() -> None:
-    one = bezier((at(10, 0), at(12, 0), at(14, 0), at(16, 0)), STEP, CHORD)
+    curve = bezier((at(10, 0), at(12, 0), at(14, 0), at(16, 0)), STEP, CHORD)
 
-    assert one.kind is CurveKind.STRAIGHT
-    assert one.path == straight(at(10, 0), at(16, 0)).path
+    assert curve.kind is CurveKind.STRAIGHT
+    assert curve.path == straight(at(10, 0), at(16, 0)).path
 
 
 @pytest.mark.req("FLT-MAP-3")
@@ -176,7 +176,7 @@ def test_positions_and_distances_are_integers_and_right(curve: tuple[Point, ...]
     s, square = path.nearest(asked.x_um, asked.y_um)
     x, y = path.point(round(part * path.length_um))
 
-    assert {type(one) for one in (s, square, x, y, path.heading(s))} == {int}
+    assert {type(value) for value in (s, square, x, y, path.heading(s))} == {int}
     assert root(square) == pytest.approx(distance_to(path, asked.x_um, asked.y_um), abs=1)
     assert distance_to(path, x, y) <= 1
     assert hypot(path.point(s)[0] - asked.x_um, path.point(s)[1] - asked.y_um) == pytest.approx(root(square), abs=2)

@@ -190,7 +190,7 @@ def test_routes_avoid_the_rest_nodes_of_other_trucks() -> None:
 
     assert not isinstance(way, Refusal)
     foreign = [closed_by(site, [Rest(site.node_number[rest], 0)]) for rest in rests[1:]]
-    assert not set(way.edges) & {edge for one in foreign for edge in one.edges}
+    assert not set(way.edges) & {edge for closed in foreign for edge in closed.edges}
 
 
 def test_a_fleet_with_unknown_names_gets_findings_and_no_certificate() -> None:
@@ -199,7 +199,7 @@ def test_a_fleet_with_unknown_names_gets_findings_and_no_certificate() -> None:
     made, findings = certify(scene("hall-demo"), fleet, [FL_STD])
 
     assert made is None
-    codes = [one.code.value for one in findings]
+    codes = [finding.code.value for finding in findings]
     assert codes == ["PROFILE_MISSING_FIELD", "MISSING_PARKING_NODE", "MISSING_PICK_DROP_NODE"]
 
 
@@ -226,7 +226,7 @@ def test_a_pick_in_an_undeclared_dead_end_is_reported() -> None:
 
     _, findings = certify(graph, fleet, [FL_STD])
 
-    assert [(one.code, one.details["nodeId"], one.remedy) for one in findings] == [
+    assert [(finding.code, finding.details["nodeId"], finding.remedy) for finding in findings] == [
         (Code.DEAD_END_WITHOUT_TOKEN, "E", "declare it under stations"),
         (Code.DEAD_END_WITHOUT_TOKEN, "W", "declare it under stations"),
     ]
@@ -238,7 +238,10 @@ def test_the_remedy_for_a_dead_end_that_is_no_station_helps() -> None:
     plain = replace(graph, nodes=tuple(replace(node, kind="LocationMark") for node in graph.nodes))
     fleet = Fleet((), (Stream("S", ("P",), ("M",)),))
 
-    told = [certify(compile_map(one, [FL_STD]), fleet, [FL_STD])[1] for one in (plain, replace(plain, stations=("P",)))]
+    told = [
+        certify(compile_map(variant, [FL_STD]), fleet, [FL_STD])[1]
+        for variant in (plain, replace(plain, stations=("P",)))
+    ]
 
     assert [len(findings) for findings in told] == [1, 0]
 
@@ -268,14 +271,14 @@ def test_the_needed_length_does_not_depend_on_where_cells_begin(length: float) -
 
 
 def bay(capacity: int) -> CompiledMap:
-    one = sketched(("W", -40, 0), ("M", 0, 0), ("E", 40, 0), ("B", 0, 15))
-    one.node("P1", -15, 15, "ParkPoint")
-    one.node("P2", 15, 15, "ParkPoint")
-    one.chain("W", "M", "E")
+    sketch = sketched(("W", -40, 0), ("M", 0, 0), ("E", 40, 0), ("B", 0, 15))
+    sketch.node("P1", -15, 15, "ParkPoint")
+    sketch.node("P2", 15, 15, "ParkPoint")
+    sketch.chain("W", "M", "E")
     for a, b in (("M", "B"), ("B", "P1"), ("B", "P2")):
-        one.lane(a, b)
+        sketch.lane(a, b)
     members = tuple(SourceMember(key) for key in ("B<->M", "B<->P1", "B<->P2"))
-    return compile_map(replace(one.done(), sections=(SourceSection("BAY", capacity, members),)), [FL_STD])
+    return compile_map(replace(sketch.done(), sections=(SourceSection("BAY", capacity, members),)), [FL_STD])
 
 
 @pytest.mark.req("FLT-DCL-19", "FLT-LIVE-7")
@@ -291,15 +294,15 @@ def test_a_fleet_with_duplicate_trucks_gets_no_certificate() -> None:
 
 def necked(rest: float, *, parks: bool = True) -> CompiledMap:
     """A section between A and B; a stop `rest` metres behind it, on the way through or, with `parks`, at its end."""
-    one = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0))
-    one.node("C", 20 + rest, 0, "ParkPoint" if parks else "LocationMark")
-    one.node("P1", -15, 12, "ParkPoint")
-    one.node("P2", -15, -12, "ParkPoint")
-    one.chain("W", "Q", "A", "B", "C")
-    one.lane("Q", "P1")
-    one.lane("Q", "P2")
+    sketch = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0))
+    sketch.node("C", 20 + rest, 0, "ParkPoint" if parks else "LocationMark")
+    sketch.node("P1", -15, 12, "ParkPoint")
+    sketch.node("P2", -15, -12, "ParkPoint")
+    sketch.chain("W", "Q", "A", "B", "C")
+    sketch.lane("Q", "P1")
+    sketch.lane("Q", "P2")
     neck = SourceSection("NECK", 1, (SourceMember("A<->B"),))
-    return compile_map(replace(one.done(), sections=(neck,)), [FL_STD])
+    return compile_map(replace(sketch.done(), sections=(neck,)), [FL_STD])
 
 
 @pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-7")
@@ -315,14 +318,14 @@ def test_a_stop_right_behind_a_section_is_no_obstacle(behind: float) -> None:
 @pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-7")
 @pytest.mark.parametrize(("behind", "fine"), [(2.5, False), (4.0, True)])
 def test_a_truck_that_rests_right_behind_a_section_keeps_its_token_for_good(behind: float, fine: bool) -> None:
-    one = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0), ("E", 20, 20))
-    one.node("P1", -15, 12, "ParkPoint")
-    one.node("P2", 20 + behind + 6, 0, "ParkPoint")
-    one.chain("W", "Q", "A", "B", "P2")
-    one.lane("Q", "P1")
-    one.lane("B", "E")
+    sketch = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0), ("E", 20, 20))
+    sketch.node("P1", -15, 12, "ParkPoint")
+    sketch.node("P2", 20 + behind + 6, 0, "ParkPoint")
+    sketch.chain("W", "Q", "A", "B", "P2")
+    sketch.lane("Q", "P1")
+    sketch.lane("B", "E")
     neck = SourceSection("NECK", 1, (SourceMember("A<->B"), SourceMember("B<->P2", 0, 6_000_000)))
-    site = compile_map(replace(one.done(), sections=(neck,)), [FL_STD])
+    site = compile_map(replace(sketch.done(), sections=(neck,)), [FL_STD])
 
     assert live(site, resting("P1", "P2")) is fine
 
@@ -331,27 +334,27 @@ def test_a_truck_that_rests_right_behind_a_section_keeps_its_token_for_good(behi
 @pytest.mark.parametrize(("rest", "fine"), [(8.7, False), (8.9, True)])
 def test_a_section_ends_where_it_was_drawn_not_at_the_end_of_its_last_cell(rest: float, fine: bool) -> None:
     """2.3 m of truck, 0.2 m clearance and 0.2 m of uncertainty behind a section that ends at 6.1 m: 8.8 m."""
-    one = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0), ("E", 20, 20))
-    one.node("P1", -15, 12, "ParkPoint")
-    one.node("P2", 20 + rest, 0, "ParkPoint")
-    one.chain("W", "Q", "A", "B", "P2")
-    one.lane("Q", "P1")
-    one.lane("B", "E")
+    sketch = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0), ("E", 20, 20))
+    sketch.node("P1", -15, 12, "ParkPoint")
+    sketch.node("P2", 20 + rest, 0, "ParkPoint")
+    sketch.chain("W", "Q", "A", "B", "P2")
+    sketch.lane("Q", "P1")
+    sketch.lane("B", "E")
     members = (SourceMember("A<->B"), SourceMember("B<->P2", 0, 6_100_000))
-    site = compile_map(replace(one.done(), sections=(SourceSection("NECK", 1, members),)), [FL_STD])
+    site = compile_map(replace(sketch.done(), sections=(SourceSection("NECK", 1, members),)), [FL_STD])
 
     assert live(site, resting("P1", "P2")) is fine
 
 
 @pytest.mark.req("FLT-LIVE-7")
 def test_two_parks_in_one_dead_end_get_no_distance() -> None:
-    one = sketched(("W", -30, 0), ("M", 0, 0), ("E", 30, 0))
-    one.node("P1", 0, 10, "ParkPoint")
-    one.node("P2", 0, 18, "ParkPoint")
-    one.chain("W", "M", "E")
-    one.chain("M", "P1", "P2")
+    sketch = sketched(("W", -30, 0), ("M", 0, 0), ("E", 30, 0))
+    sketch.node("P1", 0, 10, "ParkPoint")
+    sketch.node("P2", 0, 18, "ParkPoint")
+    sketch.chain("W", "M", "E")
+    sketch.chain("M", "P1", "P2")
 
-    why = counterexample(compile_map(one.done(), [FL_STD]), resting("P1", "P2"))
+    why = counterexample(compile_map(sketch.done(), [FL_STD]), resting("P1", "P2"))
 
     assert why.details == {"robotIds": ["R0", "R1"], "nodeIds": ["P1", "P2"]}
     assert why.remedy == "add a parking spur farther away from P1 and let R1 rest there"
@@ -359,27 +362,27 @@ def test_two_parks_in_one_dead_end_get_no_distance() -> None:
 
 @pytest.mark.req("FLT-LIVE-7")
 def test_a_stop_in_which_another_truck_rests_gets_no_length() -> None:
-    one = sketched(("W", -30, 0), ("M", 0, 0), ("E", 30, 0), ("N", 15, 0))
-    one.node("P1", 0, 10, "ParkPoint")
-    one.node("P2", 15, 10, "ParkPoint")
-    one.chain("W", "M", "N", "E")
-    one.lane("M", "P1")
-    one.lane("N", "P2")
+    sketch = sketched(("W", -30, 0), ("M", 0, 0), ("E", 30, 0), ("N", 15, 0))
+    sketch.node("P1", 0, 10, "ParkPoint")
+    sketch.node("P2", 15, 10, "ParkPoint")
+    sketch.chain("W", "M", "N", "E")
+    sketch.lane("M", "P1")
+    sketch.lane("N", "P2")
 
-    why = counterexample(compile_map(one.done(), [FL_STD]), resting("P1", "P2", drop="P2"))
+    why = counterexample(compile_map(sketch.done(), [FL_STD]), resting("P1", "P2", drop="P2"))
 
     assert why.remedy == "let R1 rest elsewhere than in P2: it is a stop of stream S"
 
 
 def two_networks() -> CompiledMap:
-    one = sketched()
+    sketch = sketched()
     for name, y in (("A", 0.0), ("B", 30.0)):
         for end, x in (("W", -20.0), ("M", 0.0), ("E", 20.0)):
-            one.node(f"{name}{end}", x, y)
-        one.chain(f"{name}W", f"{name}M", f"{name}E")
-        one.node(f"{name}P", 0, y + 10, "ParkPoint")
-        one.lane(f"{name}M", f"{name}P")
-    return compile_map(one.done(), [FL_STD])
+            sketch.node(f"{name}{end}", x, y)
+        sketch.chain(f"{name}W", f"{name}M", f"{name}E")
+        sketch.node(f"{name}P", 0, y + 10, "ParkPoint")
+        sketch.lane(f"{name}M", f"{name}P")
+    return compile_map(sketch.done(), [FL_STD])
 
 
 @pytest.mark.req("FLT-LIVE-7")
@@ -409,17 +412,17 @@ def test_a_stream_that_names_an_unknown_truck_gets_a_finding() -> None:
     made, findings = certify(scene("reference-hall"), fleet, [FL_STD])
 
     assert made is None
-    assert [one.details for one in findings] == [{"robotId": "R9"}]
+    assert [finding.details for finding in findings] == [{"robotId": "R9"}]
 
 
 def bays(turning: bool) -> CompiledMap:
     """Two bays 2.5 m apart that are reversed into."""
-    one = sketched(("W", -20, 0), ("A", 0, 0), ("B", 2.5, 0), ("E", 20, 0))
-    one.chain("W", "A", "B", "E")
+    sketch = sketched(("W", -20, 0), ("A", 0, 0), ("B", 2.5, 0), ("E", 20, 0))
+    sketch.chain("W", "A", "B", "E")
     for name, x in (("A", 0.0), ("B", 2.5)):
-        one.node(f"P{name}", x, 9, "ParkPoint")
-        one.lane(name, f"P{name}", style=MoveStyle.BACKWARD)
-    source = one.done()
+        sketch.node(f"P{name}", x, 9, "ParkPoint")
+        sketch.lane(name, f"P{name}", style=MoveStyle.BACKWARD)
+    source = sketch.done()
     nodes = tuple(replace(node, turning=turning or node.kind != "ParkPoint") for node in source.nodes)
     return compile_map(replace(source, nodes=nodes), [FL_STD])
 
@@ -435,10 +438,10 @@ def test_bays_entered_backward_may_be_close_without_turning(turning: bool) -> No
 
 @pytest.mark.req("FLT-MAP-3", "FLT-PLAN-1")
 def test_no_route_turns_in_a_node_without_turning() -> None:
-    one = sketched(("A", 0, 0), ("B", 10, 0), ("C", 10, 10), ("D", 20, 0))
-    one.chain("A", "B", "D")
-    one.lane("B", "C")
-    source = one.done()
+    sketch = sketched(("A", 0, 0), ("B", 10, 0), ("C", 10, 10), ("D", 20, 0))
+    sketch.chain("A", "B", "D")
+    sketch.lane("B", "C")
+    source = sketch.done()
     planner = Planner(
         compile_map(replace(source, nodes=tuple(replace(n, turning=n.id != "B") for n in source.nodes)), [FL_STD]),
         FL_STD,
@@ -455,14 +458,14 @@ def test_no_route_turns_in_a_node_without_turning() -> None:
 def test_a_truck_at_rest_is_kept_at_the_following_gap(apart: float, fine: bool) -> None:
     """At 5 m neither areas nor turning discs overlap; the operating gap alone is missing. No truck turns in G: trucks
     leave it backward."""
-    one = sketched(("W", -20, 0), ("G", 0, 0), ("N", apart, 0), ("E", 40, 0), ("Q", -20, 15))
-    one.lane("W", "G", back=False)
-    one.lane("G", "W", back=False, style=MoveStyle.BACKWARD)
-    one.chain("G", "N", "E")
-    one.lane("W", "Q")
-    one.node("V", -35, 0)
-    one.lane("W", "V")
-    source = one.done()
+    sketch = sketched(("W", -20, 0), ("G", 0, 0), ("N", apart, 0), ("E", 40, 0), ("Q", -20, 15))
+    sketch.lane("W", "G", back=False)
+    sketch.lane("G", "W", back=False, style=MoveStyle.BACKWARD)
+    sketch.chain("G", "N", "E")
+    sketch.lane("W", "Q")
+    sketch.node("V", -35, 0)
+    sketch.lane("W", "V")
+    source = sketch.done()
     nodes = tuple(replace(node, turning=node.id != "G") for node in source.nodes)
     site = compile_map(replace(source, nodes=nodes), [FL_STD])
     waiting = site.cells.of_edge(site.edge_number["W->G"]).stop - 1

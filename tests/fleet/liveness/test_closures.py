@@ -26,12 +26,12 @@ def swept(site: CompiledMap, edge: int) -> BaseGeometry:
 
 def _box(site: CompiledMap, edge: int, low: int, high: int) -> BaseGeometry:
     """The area of the envelope of pivots between two places of a straight edge."""
-    one, envelope = site.network.edges[edge], site.envelope
+    entry, envelope = site.network.edges[edge], site.envelope
     front, rear = envelope.front_um, envelope.rear_um
-    if one.style is MoveStyle.BACKWARD:
+    if entry.style is MoveStyle.BACKWARD:
         front, rear = rear, front
-    x, y = float(one.path.x[0]), float(one.path.y[0])
-    dx, dy = float(one.path.x[-1]) - x, float(one.path.y[-1]) - y
+    x, y = float(entry.path.x[0]), float(entry.path.y[0])
+    dx, dy = float(entry.path.x[-1]) - x, float(entry.path.y[-1]) - y
     size = (dx * dx + dy * dy) ** 0.5
     dx, dy, side = dx / size, dy / size, envelope.side_um
     corners = ((low - rear, -side), (high + front, -side), (high + front, side), (low - rear, side))

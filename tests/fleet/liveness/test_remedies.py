@@ -38,13 +38,13 @@ def verdict(source: SourceMap, fleet: Fleet) -> Counterexample | None:
 
 def lengthened(source: SourceMap, name: str, by_um: int) -> SourceMap:
     """The map with the dead end to a node longer, straight on."""
-    edge = next(one for one in source.edges if name in (one.start, one.end))
+    edge = next(edge for edge in source.edges if name in (edge.start, edge.end))
     places = {node.id: node.at for node in source.nodes}
     mouth, at = places[edge.start if edge.end == name else edge.end], places[name]
     dx, dy = at.x_um - mouth.x_um, at.y_um - mouth.y_um
     part = by_um / (dx * dx + dy * dy) ** 0.5
     moved = Point(round(at.x_um + dx * part), round(at.y_um + dy * part))
-    return replace(source, nodes=tuple(replace(one, at=moved) if one.id == name else one for one in source.nodes))
+    return replace(source, nodes=tuple(replace(node, at=moved) if node.id == name else node for node in source.nodes))
 
 
 def applied(source: SourceMap, fleet: Fleet, why: Counterexample) -> Counterexample | None:
@@ -120,7 +120,7 @@ def test_a_length_in_a_remedy_on_a_random_map_is_sufficient(seed: int) -> None:
     stations = [node.id for node in report.compiled.network.nodes if node.station][:3]
     fleet = Fleet(
         tuple(Truck(f"R{number}", "FL-STD", park) for number, park in enumerate(parks)),
-        tuple(Stream(f"S{number}", (one,), (stations[0],)) for number, one in enumerate(stations[1:])),
+        tuple(Stream(f"S{number}", (station,), (stations[0],)) for number, station in enumerate(stations[1:])),
     )
     why = verdict(source, fleet)
     if why is None or "missingM" not in why.details:
@@ -165,7 +165,7 @@ def judged(source: SourceMap, fleet: Fleet, profile: RobotProfile) -> Counterexa
     """The counterexample of a fleet on a map, None if it is LIVE, or why there is no verdict."""
     report = examine(source, [profile])
     if report.compiled is None:
-        return f"the map is refused: {[one.message for one in report.findings][:3]}"
+        return f"the map is refused: {[finding.message for finding in report.findings][:3]}"
     made, findings = certify(report.compiled, fleet, [profile])
     return f"the fleet is refused: {findings}" if made is None else made.counterexample
 
@@ -179,7 +179,7 @@ def with_spur(source: SourceMap, mouth: str, angle: float, length_m: float) -> S
 
 
 def resting_elsewhere(fleet: Fleet, robot: str, node: str) -> Fleet:
-    moved = (replace(one, park_node_id=node) if one.robot_id == robot else one for one in fleet.trucks)
+    moved = (replace(truck, park_node_id=node) if truck.robot_id == robot else truck for truck in fleet.trucks)
     return replace(fleet, trucks=tuple(moved))
 
 
@@ -216,14 +216,14 @@ def remedied(source: SourceMap, fleet: Fleet, why: Counterexample) -> Iterator[t
 
 def with_capacity(source: SourceMap, fleet: Fleet, section: str, capacity: int) -> SourceMap:
     """The map with a section of another capacity, drawn where it was generated."""
-    drawn = [one for one in source.sections if one.id == section]
+    drawn = [drawn_section for drawn_section in source.sections if drawn_section.id == section]
     if drawn:
-        others = tuple(one for one in source.sections if one.id != section)
+        others = tuple(other for other in source.sections if other.id != section)
         return replace(source, sections=(*others, replace(drawn[0], capacity=capacity)))
-    profile = next(one for one in (FL_STD, SMALL) if one.profile_id == fleet.trucks[0].profile_id)
+    profile = next(profile for profile in (FL_STD, SMALL) if profile.profile_id == fleet.trucks[0].profile_id)
     site = compile_map(source, [profile])
-    (made,) = [one for one in site.sections if one.id == section]
-    members = tuple(SourceMember(site.network.groups[one.group].key) for one in made.members)
+    (made,) = [compiled for compiled in site.sections if compiled.id == section]
+    members = tuple(SourceMember(site.network.groups[member.group].key) for member in made.members)
     return replace(source, sections=(*source.sections, SourceSection("NEW", capacity, members)))
 
 
@@ -252,10 +252,10 @@ def assert_no_truck_can_be_left_out(
     """The named trucks close the way, and without any one of them the others do not."""
     robots, own = why.details["restRobotIds"], why.details["robotId"]
     assert isinstance(robots, list)
-    stream = next(one for one in fleet.streams if one.stream_id == why.details["streamId"])
+    stream = next(stream for stream in fleet.streams if stream.stream_id == why.details["streamId"])
 
     def closes(named: list[object]) -> bool:
-        trucks = tuple(one for one in fleet.trucks if one.robot_id in (own, *named))
+        trucks = tuple(truck for truck in fleet.trucks if truck.robot_id in (own, *named))
         left = replace(fleet, trucks=trucks, streams=(replace(stream, robot_ids=(str(own),)),))
         after = judged(source, left, profile)
         assert not isinstance(after, str), after

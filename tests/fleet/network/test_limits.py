@@ -78,7 +78,7 @@ def test_an_exceeded_limit_has_a_message(make: Callable[[], SourceMap], code: Co
     report = examine(make(), [FL_STD])
 
     assert report.compiled is None
-    assert any(one.code is code and words in one.message and one.remedy for one in report.findings)
+    assert any(finding.code is code and words in finding.message and finding.remedy for finding in report.findings)
 
 
 def test_the_tree_is_queried_in_batches_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_the_tree_is_queried_in_batches_that_fit(monkeypatch: pytest.MonkeyPatch
 
     report = examine(lanes(30, 30), [FL_STD])
 
-    (found,) = [one for one in report.findings if one.code is Code.CONFLICT_BUILD_FAILED]
+    (found,) = [finding for finding in report.findings if finding.code is Code.CONFLICT_BUILD_FAILED]
     counted = int(found.message.split(": ")[1].split()[0])
     assert 20_000 < counted < 20_000 + 64 * 60 * 60
 
@@ -142,12 +142,12 @@ def test_the_largest_truck_blocks_all_others() -> None:
 
 @pytest.mark.req("FLT-MAP-8", "FLT-MAP-11")
 def test_the_margin_counts_for_discs_of_nodes_beside_an_edge_too() -> None:
-    one = envelope_of(FL_STD)
+    envelope = envelope_of(FL_STD)
     sketch = Sketch("beside")
     sketch.node("A", 0, 0)
     sketch.node("B", 20, 0)
     sketch.lane("A", "B")
-    sketch.node("N", 10, (one.side_um + one.turn_radius_um + 800_000) / 1_000_000)
+    sketch.node("N", 10, (envelope.side_um + envelope.turn_radius_um + 800_000) / 1_000_000)
 
     def windows(margin_um: int) -> int:
         site = compile_map(sketch.done(), [FL_STD], CompileParams(conflict_margin_um=margin_um))

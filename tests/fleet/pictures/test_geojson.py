@@ -18,7 +18,7 @@ SITES = ("hall-demo", "tail-swing-bend", "reference-hall", "small-warehouse")
 
 def features(site: CompiledMap, kind: str) -> dict[str, Any]:
     every = json.loads(map_geojson(site))["features"]
-    return {one["properties"]["id"]: one for one in every if one["properties"]["kind"] == kind}
+    return {feature["properties"]["id"]: feature for feature in every if feature["properties"]["kind"] == kind}
 
 
 def shape(feature: dict[str, Any]) -> Any:
@@ -31,7 +31,7 @@ def test_every_part_of_a_map_is_there_once(name: str) -> None:
     site = scene(name)
 
     whole = json.loads(map_geojson(site))
-    kinds = [one["properties"]["kind"] for one in whole["features"]]
+    kinds = [feature["properties"]["kind"] for feature in whole["features"]]
 
     assert {kind: kinds.count(kind) for kind in ("node", "edge", "cell", "zone", "window", "conflict")} == {
         "node": len(site.network.nodes),
@@ -41,7 +41,7 @@ def test_every_part_of_a_map_is_there_once(name: str) -> None:
         "window": len(site.zones.windows),
         "conflict": len(site.named),
     }
-    assert len({one["id"] for one in whole["features"]}) == len(kinds)
+    assert len({feature["id"] for feature in whole["features"]}) == len(kinds)
     assert whole["compiledMapHash"] == site.compiled_hash
 
 
@@ -49,7 +49,7 @@ def test_every_part_of_a_map_is_there_once(name: str) -> None:
 @pytest.mark.parametrize("name", SITES)
 def test_swept_areas_meet_exactly_where_cells_conflict(name: str) -> None:
     site = scene(name)
-    shapes = {key: shape(one) for key, one in features(site, "cell").items()}
+    shapes = {key: shape(feature) for key, feature in features(site, "cell").items()}
     draw = np.random.default_rng(5)
 
     for a, b in draw.integers(0, len(site.cells), (300, 2)).tolist():
@@ -73,18 +73,20 @@ def test_discs_are_as_wide_as_a_truck_turns_and_windows_lie_on_their_edges() -> 
         assert ring.exterior.is_ccw
         assert shapely.hausdorff_distance(ring.exterior, middle) == pytest.approx(radius, abs=2e-6)
         assert shapely.distance(ring.exterior, middle) == pytest.approx(radius, rel=0.005)
-    for one in features(site, "window").values():
-        line = shape(edges[one["properties"]["edgeKey"]])
-        assert line.buffer(1e-5).covers(shape(one))
-        assert shape(one).length == pytest.approx(one["properties"]["s1M"] - one["properties"]["s0M"], abs=1e-5)
+    for feature in features(site, "window").values():
+        line = shape(edges[feature["properties"]["edgeKey"]])
+        assert line.buffer(1e-5).covers(shape(feature))
+        assert shape(feature).length == pytest.approx(
+            feature["properties"]["s1M"] - feature["properties"]["s0M"], abs=1e-5
+        )
 
 
 @pytest.mark.req("FLT-MAP-21")
 def test_a_conflict_shows_the_windows_on_both_lanes() -> None:
-    one = features(scene("hall-demo"), "conflict")["C-8fb4d134b8ed"]
+    conflict = features(scene("hall-demo"), "conflict")["C-8fb4d134b8ed"]
 
-    assert {one["properties"]["a"], one["properties"]["b"]} == {"LM1<->LM2", "LM7<->LM8"}
-    assert {line.coords[0][1] for line in shape(one).geoms} == {0.0, 1.7}
+    assert {conflict["properties"]["a"], conflict["properties"]["b"]} == {"LM1<->LM2", "LM7<->LM8"}
+    assert {line.coords[0][1] for line in shape(conflict).geoms} == {0.0, 1.7}
 
 
 @pytest.mark.req("FLT-MAP-21")

@@ -31,7 +31,7 @@ def test_reasons_of_a_cell_are_those_of_the_map(name: str) -> None:
         told = reasons.words(cell, cell).partition(f": {site.stand(cell).value}")[2]
         every = site.stand_reasons(cell)
         # A section forbids everything that is unwanted there.
-        telling = [one for one in every if one.startswith("CS:")] or every
+        telling = [text for text in every if text.startswith("CS:")] or every
         assert told == (f" ({', '.join(telling)})" if telling else "")
 
 

@@ -80,7 +80,7 @@ def test_tooltips_of_cells_have_marks_and_reasons() -> None:
 
     assert "LM3->PK2#0 to #15, 0 to 8 m: forbidden (CS:SPUR-PK2)" in said
     assert "LM2->LM3#10 to #13, 5 to 7 m: free" in said
-    assert sum("CONFLICT:C-773d3caa9eea" in one for one in said) == 3
+    assert sum("CONFLICT:C-773d3caa9eea" in text for text in said) == 3
 
 
 def test_every_cell_is_in_one_strip() -> None:
@@ -90,8 +90,8 @@ def test_every_cell_is_in_one_strip() -> None:
 
     counts = [
         int(last or first) - int(first) + 1
-        for one in said
-        for first, last in findall(r"^\S+#(\d+)(?: to #(\d+))?,", one)
+        for text in said
+        for first, last in findall(r"^\S+#(\d+)(?: to #(\d+))?,", text)
     ]
     assert sum(counts) == len(site.cells)
 
@@ -113,7 +113,7 @@ def test_places_to_wait_name_the_corridors_they_are_for() -> None:
     said = tooltips(map_svg(site), "stands")
 
     assert len(said) == len(places)
-    assert all(": wait here, pivot at " in one and " m, for C:" in one for one in said)
+    assert all(": wait here, pivot at " in text and " m, for C:" in text for text in said)
 
 
 def test_conflicts_are_hatched_and_listed() -> None:
@@ -156,7 +156,9 @@ def test_the_picture_is_to_scale() -> None:
         if layer.get("id") == "nodes"
         for group in layer
     }
-    at = {name: (float(one.get("cx", 0)), float(one.get("cy", 0))) for name, one in nodes.items() if one is not None}
+    at = {
+        name: (float(node.get("cx", 0)), float(node.get("cy", 0))) for name, node in nodes.items() if node is not None
+    }
 
     assert at["E"][0] - at["X"][0] == pytest.approx(at["X"][0] - at["W"][0], abs=0.11)
     assert at["X"][1] - at["N"][1] == pytest.approx(at["E"][0] - at["X"][0], abs=0.11)
@@ -217,7 +219,7 @@ def dots(path: str) -> list[tuple[float, float]]:
 
 
 def spread(found: list[tuple[float, float]]) -> tuple[float, float]:
-    x, y = [one[0] for one in found], [one[1] for one in found]
+    x, y = [point[0] for point in found], [point[1] for point in found]
     return max(x) - min(x), max(y) - min(y)
 
 
@@ -226,7 +228,7 @@ def test_the_floor_of_an_edge_is_as_long_and_wide_as_its_cells() -> None:
     frame = site.cells.boxes()[site.cells.first[0] : site.cells.first[1]]
     wide, tall = (frame[:, 2].max() - frame[:, 0].min()) / 1e6, (frame[:, 3].max() - frame[:, 1].min()) / 1e6
     picture = map_svg(site, highlight=["A->B"])
-    (group,) = (one for one in parsed(picture) if one.get("id") == "highlight")
+    (group,) = (layer for layer in parsed(picture) if layer.get("id") == "highlight")
     (area,) = group.iter(f"{SVG}path")
     scale = spread(dots(area.get("d", "")))[0] / wide
 
@@ -238,7 +240,7 @@ def test_the_floor_of_an_edge_is_as_long_and_wide_as_its_cells() -> None:
 def test_each_direction_of_a_lane_is_drawn_on_its_right() -> None:
     picture = parsed(map_svg(scene("straight-lane"), [Layer.CELLS]))
     heights: dict[str, float] = {}
-    for group in (one for layer in picture if layer.get("id") == "cells" for one in layer):
+    for group in (element for layer in picture if layer.get("id") == "cells" for element in layer):
         name = (group.findtext(f"{SVG}title") or "").partition("#")[0]
         (strip,) = group.iter(f"{SVG}path")
         heights[name] = dots(strip.get("d", ""))[0][1]

@@ -20,10 +20,10 @@ def test_a_moment_shows_every_truck_and_its_blocker() -> None:
 
     picture = moment_svg(run.site, trucks)
 
-    titles = [one.text for one in ET.fromstring(picture).iter() if one.tag.endswith("title")]
+    titles = [element.text for element in ET.fromstring(picture).iter() if element.tag.endswith("title")]
     assert "R2: WAIT_SAFE_STATE" in titles
     assert "R1: GOING_TO_PARK" in titles
-    assert next(one.blocker for one in trucks if one.robot_id == "R2") == "R1"
+    assert next(truck.blocker for truck in trucks if truck.robot_id == "R2") == "R1"
     assert moment_svg(run.site, trucks) == picture
 
 
@@ -33,8 +33,8 @@ def test_a_stop_line_and_an_arrow_to_the_blocker_are_drawn_where_there_are_any()
     plain = ShownTruck("R1", FL_STD, 1.0, 0.0, 0.0)
     other = ShownTruck("R2", FL_STD, 9.0, 0.0, 0.0)
 
-    def shapes(one: ShownTruck) -> Counter[str]:
-        drawn = ET.fromstring(moment_svg(site, [one, other]))
+    def shapes(truck: ShownTruck) -> Counter[str]:
+        drawn = ET.fromstring(moment_svg(site, [truck, other]))
         return Counter(each.tag.rpartition("}")[2] for each in drawn.iter())
 
     bare = shapes(plain)

@@ -89,5 +89,5 @@ def test_misspelt_members_of_a_profile_are_warnings_with_the_nearest_name() -> N
     found = unread_profiles(from_value(form))
 
     assert len(found) == 2
-    assert any("headingErrorRad" in one.message for one in found)
+    assert any("headingErrorRad" in finding.message for finding in found)
     assert unread_profiles(from_value({"profiles": [golden("RobotProfile")]})) == ()

@@ -56,7 +56,7 @@ def test_a_source_map_survives_its_canonical_form(make: Any) -> None:
 
     again = read_source_map(read_bytes(encode(source_form(source))))
 
-    assert sorted(again.edges, key=lambda one: one.id) == sorted(source.edges, key=lambda one: one.id)
+    assert sorted(again.edges, key=lambda edge: edge.id) == sorted(source.edges, key=lambda edge: edge.id)
     assert source_form(again) == source_form(source)
 
 
@@ -152,9 +152,9 @@ def test_arcs_and_splines_are_read_and_written_again(members: dict[str, object],
 def test_misspelt_members_of_a_graph_are_warnings_with_the_nearest_name_and_their_place() -> None:
     found = unread_graph(document(props={"moveStyle": "backward", "x-colour": "red"}, startNode="A"))
 
-    assert [(one.code, one.severity) for one in found] == [(Code.MAP_PARSE_ERROR, Severity.WARN)] * 2
-    assert any("movestyle" in one.message and "moveStyle" in one.message for one in found)
-    assert {one.details["path"] for one in found} == {"$.edges[0].props.moveStyle", "$.edges[0].startNode"}
+    assert [(finding.code, finding.severity) for finding in found] == [(Code.MAP_PARSE_ERROR, Severity.WARN)] * 2
+    assert any("movestyle" in finding.message and "moveStyle" in finding.message for finding in found)
+    assert {finding.details["path"] for finding in found} == {"$.edges[0].props.moveStyle", "$.edges[0].startNode"}
 
 
 def test_a_graph_without_misspelt_members_has_no_warnings() -> None:
@@ -196,7 +196,7 @@ def test_a_member_in_props_and_on_the_edge_is_rejected(key: str) -> None:
 def test_a_section_named_on_an_edge_holds_one_truck_on_its_whole_lane() -> None:
     site = compile_map(read_source_map(document(direction="both", criticalSectionId="NECK")), [FL_STD])
 
-    (section,) = [one for one in site.sections if one.id == "NECK"]
+    (section,) = [section for section in site.sections if section.id == "NECK"]
     (member,) = section.members
     group = site.network.groups[member.group]
     assert (section.capacity, member.s0, member.s1, len(group.edges)) == (1, 0, group.length_um, 2)

@@ -33,17 +33,17 @@ def every_way(planner: Planner, first: int, goal: int, most: int) -> list[tuple[
     found: list[tuple[int, int, tuple[str, ...]]] = []
 
     def time_us(edge: int) -> int:
-        one = site.network.edges[edge]
-        factor = Decimal("1.5") if one.style is MoveStyle.BACKWARD else Decimal(1)
-        return int((Decimal(one.path.length_um) / Decimal("1.2") * factor).quantize(Decimal(1), "ROUND_HALF_UP"))
+        entry = site.network.edges[edge]
+        factor = Decimal("1.5") if entry.style is MoveStyle.BACKWARD else Decimal(1)
+        return int((Decimal(entry.path.length_um) / Decimal("1.2") * factor).quantize(Decimal(1), "ROUND_HALF_UP"))
 
     def turn_us(a: int, b: int) -> int:
-        one, two = site.network.edges[a], site.network.edges[b]
-        bend = (two.path.yaws[0][0] - one.path.yaws[-1][1]) / 1e6
+        edge, two = site.network.edges[a], site.network.edges[b]
+        bend = (two.path.yaws[0][0] - edge.path.yaws[-1][1]) / 1e6
         bend = abs((bend + np.pi) % (2 * np.pi) - np.pi)
-        if one.style is two.style and bend <= 0.0873 + 1e-9:
+        if edge.style is two.style and bend <= 0.0873 + 1e-9:
             return 0
-        if one.style is not two.style:
+        if edge.style is not two.style:
             bend = np.pi - bend
         return round(bend / 0.5 * 1e6)
 

@@ -155,7 +155,7 @@ def test_the_last_position_distinguishes_the_way_in_from_the_way_out() -> None:
 
     places = [there_and_back.project(pose, near_um=near) for near in (None, 2_000_000, 10_000_000)]
 
-    assert [one and one.s_on_route_um for one in places] == [3_000_000, 3_000_000, 9_000_000]
+    assert [place and place.s_on_route_um for place in places] == [3_000_000, 3_000_000, 9_000_000]
 
 
 @pytest.mark.req("FLT-PLAN-5")
@@ -184,12 +184,12 @@ def test_a_revision_keeps_everything_up_to_the_first_node_beyond_the_stop_line()
     site = scene("ring-with-bypass")
     planner = Planner(site, FL_STD)
     old = route(site, on(site, "D->M", 1.0), "N")
-    assert [site.network.edges[one.edge].key for one in old.segments] == ["D->M", "M->N"]
+    assert [site.network.edges[segment.edge].key for segment in old.segments] == ["D->M", "M->N"]
 
     new = splice(planner, old, 15_000_000, (site.node_number["A"],), "route-R2-10", "TASK_CHANGED")
 
     assert isinstance(new, RoutePlan)
-    assert [site.network.edges[one.edge].key for one in new.segments][:2] == ["D->M", "M->N"]
+    assert [site.network.edges[segment.edge].key for segment in new.segments][:2] == ["D->M", "M->N"]
     assert (new.route_id, new.revision) == ("route-R2-10", 2)
     assert site.network.edges[new.segments[-1].edge].end == site.node_number["A"]
 
@@ -230,9 +230,9 @@ def test_a_route_whose_way_home_is_missing_is_refused() -> None:
 
 @pytest.mark.req("FLT-PLAN-6")
 def test_the_projection_continues_past_a_node() -> None:
-    one = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0))
-    one.chain("A", "B", "C")
-    site = compile_map(one.done(), [FL_STD])
+    sketch = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0))
+    sketch.chain("A", "B", "C")
+    site = compile_map(sketch.done(), [FL_STD])
     route = plan_route(Planner(site, FL_STD), "R", "r", OnEdge(site.edge_number["A->B"], 0), (2,))
     assert isinstance(route, RoutePlan)
     near = 9_900_000
@@ -319,6 +319,6 @@ def test_a_route_continues_from_its_goal_as_planned() -> None:
     made = continued(Planner(site, FL_STD), old, "next", None, "TASK_ASSIGNED")
 
     assert (made.start, made.goal, made.rest) == (AtNode(old.goal), site.node_number["LM3"], old.rest)
-    assert tuple(one.edge for one in made.whole) == old.onward
+    assert tuple(segment.edge for segment in made.whole) == old.onward
     assert [place + len(made.segments) for place in made.onward_stops] == list(old.onward_stops[1:])
     assert made.cost_us > 0

@@ -19,7 +19,7 @@ def test_random_maps_are_reproducible_and_compile(seed: int) -> None:
 
     assert source == random_map(seed)
     assert 4 <= len(source.nodes) <= 25
-    errors = {one.code.value for one in report.findings if one.severity is Severity.ERROR}
+    errors = {finding.code.value for finding in report.findings if finding.severity is Severity.ERROR}
     assert errors <= {"NODE_UNREACHABLE"}
 
 
@@ -37,7 +37,7 @@ def test_odd_maps_have_rare_features() -> None:
     paths = [edge.path.length_um for site in sites for edge in site.network.edges]
     styles = {
         (site.map_id, edge.start, edge.end): {
-            one.style for one in site.network.edges if (one.start, one.end) == (edge.start, edge.end)
+            other.style for other in site.network.edges if (other.start, other.end) == (edge.start, edge.end)
         }
         for site in sites
         for edge in site.network.edges
@@ -45,8 +45,8 @@ def test_odd_maps_have_rare_features() -> None:
     moves = [site.transitions for site in sites]
     kinks = [
         turn
-        for one in moves
-        for turn, tangent in zip(one.turn_urad.tolist(), one.tangent.tolist(), strict=True)
+        for move in moves
+        for turn, tangent in zip(move.turn_urad.tolist(), move.tangent.tolist(), strict=True)
         if tangent and abs(turn) > 20_000
     ]
 

@@ -12,8 +12,8 @@ def entries(root: object) -> int:
     seen = {id(root)}
     todo = [root]
     while todo:
-        for one in gc.get_referents(todo.pop()):
-            if id(one) not in seen and not isinstance(one, _SHARED):
-                seen.add(id(one))
-                todo.append(one)
+        for item in gc.get_referents(todo.pop()):
+            if id(item) not in seen and not isinstance(item, _SHARED):
+                seen.add(id(item))
+                todo.append(item)
     return len(seen)

@@ -36,8 +36,8 @@ class Flow:
         """The limit of FLT-LIVE-10: after `starve_ms` no other truck sets out, and the moving ones continue to pick,
         drop and rest, the longest of their ways at full speed."""
         scenario = self.run.scenario
-        speed = min(one.v_max_um_s for one in scenario.profiles)
-        works = max(one.pick_ms + one.drop_ms for one in scenario.streams)
+        speed = min(profile.v_max_um_s for profile in scenario.profiles)
+        works = max(stream.pick_ms + stream.drop_ms for stream in scenario.streams)
         return scenario.traffic.starve_ms + works + self.way_um * 1000 // speed
 
     def _look(self) -> None:
@@ -55,13 +55,13 @@ class Flow:
         self.still_ms = max(self.still_ms, now - self._moved_ms)
 
     def _somebody_got_on(self) -> bool:
-        busy = any(one.phase in OPERATING for one in self.run.dispatch.drivers)
-        places = [(one.edge, one.on_um, one.yaw_urad or 0) for one in self.run.world.trucks]
+        busy = any(driver.phase in OPERATING for driver in self.run.dispatch.drivers)
+        places = [(truck.edge, truck.on_um, truck.yaw_urad or 0) for truck in self.run.world.trucks]
         moved = not self._places or any(_is_far(*pair) for pair in zip(self._places, places, strict=True))
         if moved:
             self._places = places
         return busy or moved
 
 
-def _is_far(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
-    return one[0] != other[0] or one[2] != other[2] or abs(one[1] - other[1]) >= LEAST_UM
+def _is_far(place: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+    return place[0] != other[0] or place[2] != other[2] or abs(place[1] - other[1]) >= LEAST_UM

@@ -20,7 +20,9 @@ FOR_A_PERSON = frozenset({Stop.STUCK, Stop.OVERRUN})
 ABOUT = ("idle", "turning", "driving", "loading")
 # CARRIED and PUSHED end only with a relocation or when the truck has driven back; OPERATION_HANGS is not noticed in so
 # short a time.
-KINDS = tuple(one for one in FaultKind if one not in (FaultKind.CARRIED, FaultKind.PUSHED, FaultKind.OPERATION_HANGS))
+KINDS = tuple(
+    kind for kind in FaultKind if kind not in (FaultKind.CARRIED, FaultKind.PUSHED, FaultKind.OPERATION_HANGS)
+)
 # How long a fault may have effects after its end, and how long trucks that block each other may need.
 _LOOK_MS = 4_000
 _QUIET_MS = 60_000
@@ -55,14 +57,14 @@ def drawn(seed: int) -> Trouble:
 def left_standing(trouble: Trouble) -> Iterator[str]:
     """Run the fault; return the trucks that do not continue a minute after its end, and broken invariants."""
     run = Run(_hall(trouble.seed), site=_site())
-    number = [one.robot_id for one in run.robots].index(trouble.robot_id)
+    number = [robot.robot_id for robot in run.robots].index(trouble.robot_id)
     while run.now_ms < trouble.after_ms or not _is_about(run, run.traffic.records[number], trouble.about):
         run.step()
     run.world.start_fault(number, trouble.fault)
     over_ms = run.now_ms + trouble.fault.for_ms
     while run.now_ms < over_ms + _LOOK_MS or (run.now_ms < over_ms + _QUIET_MS and any(_standing(run))):
         run.step()
-    yield from (f"{one.robot_id} stands: {one.stop_code}" for one in _standing(run))
+    yield from (f"{record.robot_id} stands: {record.stop_code}" for record in _standing(run))
     for name, found in run.result().form["invariants"].items():
         if found["violations"]:
             yield f"{name} was broken"
@@ -70,7 +72,9 @@ def left_standing(trouble: Trouble) -> Iterator[str]:
 
 def _standing(run: Run) -> Iterator[Record]:
     """The trucks that do not continue and do not wait for an operator."""
-    return (one for one in run.traffic.records if one.stop_code is not None and one.latched not in FOR_A_PERSON)
+    return (
+        record for record in run.traffic.records if record.stop_code is not None and record.latched not in FOR_A_PERSON
+    )
 
 
 def _is_about(run: Run, record: Record, about: str) -> bool:

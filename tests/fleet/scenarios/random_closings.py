@@ -33,9 +33,9 @@ def changed(run: Run, kind: str, *names: str, force: bool = False) -> ActionResu
 def places(site: CompiledMap) -> list[str]:
     network = site.network
     return [
-        *(f"EDGE_GROUP:{one.key}" for one in network.groups),
-        *(f"EDGE:{one.key}" for one in network.edges),
-        *(f"NODE:{one.id}" for one in network.nodes),
+        *(f"EDGE_GROUP:{group.key}" for group in network.groups),
+        *(f"EDGE:{edge.key}" for edge in network.edges),
+        *(f"NODE:{node.id}" for node in network.nodes),
     ]
 
 
@@ -47,16 +47,16 @@ class Kept:
         self._before = self._held()
 
     def _held(self) -> dict[str, set[int]]:
-        return {one.robot_id: set(one.keeps) for one in self._run.traffic.records}
+        return {record.robot_id: set(record.keeps) for record in self._run.traffic.records}
 
     def broken_into(self) -> Iterator[str]:
         """Every truck that newly holds a part of a closed place since the last tick."""
         held = self._held()
-        for one in self._run.traffic.closings:
-            resources = shut_of(self._run.site, one.resource).resources
+        for closing in self._run.traffic.closings:
+            resources = shut_of(self._run.site, closing.resource).resources
             for name, now in held.items():
                 if now & resources and not self._before[name] & resources:
-                    yield f"{name} came into {one.resource} at {self._run.now_ms} ms"
+                    yield f"{name} came into {closing.resource} at {self._run.now_ms} ms"
         self._before = held
 
 
@@ -88,8 +88,8 @@ def closed_and_opened(case: Case) -> tuple[Run, list[str]]:
         wrong.extend(kept.broken_into())
     while not run.is_over and run.now_ms < case.duration_ms + ALL_DONE_MS:
         step()
-    wrong += [f"{one.invariant} at {one.at_ms} ms: {one.sentence}" for one in run.measures.breaches[:3]]
+    wrong += [f"{breach.invariant} at {breach.at_ms} ms: {breach.sentence}" for breach in run.measures.breaches[:3]]
     wrong += [code for code in run.measures.alerts if code.startswith("DEADLOCK")]
     if not run.is_over:
-        wrong.append(f"open tasks {sorted(run.dispatch.book.open)}: {[one.code for one in run.traffic.whys()]}")
+        wrong.append(f"open tasks {sorted(run.dispatch.book.open)}: {[why.code for why in run.traffic.whys()]}")
     return run, wrong

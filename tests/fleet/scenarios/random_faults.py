@@ -87,19 +87,19 @@ class Person:
         self.relocated: list[str] = []
 
     def look(self, records: Sequence[Record]) -> None:
-        for one in records:
-            jumped, until_ms = self._last_jump(one.number)
-            if one.doubt is None and jumped < one.report_ms <= until_ms:
-                self._believed.add(one.number)
+        for record in records:
+            jumped, until_ms = self._last_jump(record.number)
+            if record.doubt is None and jumped < record.report_ms <= until_ms:
+                self._believed.add(record.number)
             well_ms = self._run.now_ms - until_ms
-            if one.doubt is None and well_ms > _WAITS_FOR_A_PERSON_MS:
+            if record.doubt is None and well_ms > _WAITS_FOR_A_PERSON_MS:
                 # It continues: that accepted jump does not count for the next one.
-                self._believed.discard(one.number)
-            doubt = one.doubt
-            if doubt is None or doubt.steady_ms is None or doubt.confirmed or one.number not in self._believed:
+                self._believed.discard(record.number)
+            doubt = record.doubt
+            if doubt is None or doubt.steady_ms is None or doubt.confirmed or record.number not in self._believed:
                 continue
             if min(self._run.now_ms - doubt.steady_ms, well_ms) > _WAITS_FOR_A_PERSON_MS:
-                self._relocate(one)
+                self._relocate(record)
 
     def _last_jump(self, number: int) -> tuple[int, int]:
         """The interval in which a truck reports that it is elsewhere."""
@@ -121,17 +121,17 @@ def watched(run: Run) -> Iterator[str]:
     """Run, and yield a sentence for every grant that disappeared without a cause, every unreported wait, and every
     truck that did not recover from its faults."""
     person, first = Person(run), FirstMoves(run)
-    before = {one.robot_id: (set(one.keeps), one.doubt) for one in run.traffic.records}
+    before = {record.robot_id: (set(record.keeps), record.doubt) for record in run.traffic.records}
     while run.now_ms < run.scenario.duration_ms and not run.is_over:
         told = run.step()
         person.look(told.scene.records)
-        for one in told.scene.records:
-            kept, doubt = before[one.robot_id]
-            if one.doubt is not None and doubt is not None and not set(one.keeps) >= kept:
-                yield f"{one.robot_id} lost something it held while its place was in doubt, at {told.now_ms} ms"
-            if one.blocked_by is not None and told.now_ms - one.blocked_ms > _TOLD_MS and one.escalated < 3:
-                yield f"{one.robot_id} waits for too long, and nobody is told, at {told.now_ms} ms"
-            before[one.robot_id] = set(one.keeps), one.doubt
+        for record in told.scene.records:
+            kept, doubt = before[record.robot_id]
+            if record.doubt is not None and doubt is not None and not set(record.keeps) >= kept:
+                yield f"{record.robot_id} lost something it held while its place was in doubt, at {told.now_ms} ms"
+            if record.blocked_by is not None and told.now_ms - record.blocked_ms > _TOLD_MS and record.escalated < 3:
+                yield f"{record.robot_id} waits for too long, and nobody is told, at {told.now_ms} ms"
+            before[record.robot_id] = set(record.keeps), record.doubt
         yield from first.passed_over(told)
         yield from false_blockers(told)
         yield from held_for_nothing(run)
@@ -139,8 +139,8 @@ def watched(run: Run) -> Iterator[str]:
     for _ in range(_QUIET_TICKS):
         run.step()
     over_ms = run.now_ms + _LET_IN_MS
-    while run.now_ms < over_ms and any(one.stop_code == Stop.SAFE_STATE for one in run.traffic.records):
+    while run.now_ms < over_ms and any(record.stop_code == Stop.SAFE_STATE for record in run.traffic.records):
         run.step()
-    for one in run.traffic.records:
-        if one.stop_code is not None:
-            yield f"{one.robot_id} did not get over its faults: {one.stop_code}"
+    for record in run.traffic.records:
+        if record.stop_code is not None:
+            yield f"{record.robot_id} did not get over its faults: {record.stop_code}"

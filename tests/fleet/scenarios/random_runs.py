@@ -40,10 +40,12 @@ class Case:
     def robots(self) -> tuple[Robot, ...]:
         every = sample(self.map_seed, self.parks).fleet.trucks
         chosen = [every[number] for number in self.trucks]
-        return tuple(Robot(one.robot_id, one.profile_id, one.park_node_id, one.park_node_id) for one in chosen)
+        return tuple(
+            Robot(truck.robot_id, truck.profile_id, truck.park_node_id, truck.park_node_id) for truck in chosen
+        )
 
     def scenario(self) -> Scenario:
-        names = {one.robot_id for one in self.robots}
+        names = {robot.robot_id for robot in self.robots}
         # Coarse steps are cheap, and the judge checks between them.
         noise = WorldSettings(
             step_ms=100,
@@ -61,7 +63,7 @@ class Case:
             profiles=(FL_STD,),
             robots=self.robots,
             tasks=self.tasks,
-            events=tuple(one for one in self.stands if one.robot_id in names),
+            events=tuple(event for event in self.stands if event.robot_id in names),
             duration_ms=self.duration_ms,
             seed=self.seed,
             traffic=TrafficParams(node_lock_policy=self.policy, tick_period_ms=self.tick_ms),
@@ -77,14 +79,14 @@ class Case:
             "name": told.name,
             "sample": {"name": "live-map", "seed": self.map_seed, "parks": self.parks},
             "params": {"nodeLockPolicy": self.policy.value, "tickPeriodMs": self.tick_ms},
-            "robots": [{"robotId": one.robot_id, "parkNodeId": one.park_node_id} for one in told.robots],
+            "robots": [{"robotId": robot.robot_id, "parkNodeId": robot.park_node_id} for robot in told.robots],
             "streams": [],
-            "tasks": [_task_form(one) for one in told.tasks],
+            "tasks": [_task_form(task) for task in told.tasks],
             "events": [
-                {"atMs": one.at_ms, "type": one.type.value, "robotId": one.robot_id, "forMs": one.for_ms}
-                for one in told.events
+                {"atMs": event.at_ms, "type": event.type.value, "robotId": event.robot_id, "forMs": event.for_ms}
+                for event in told.events
                 # A file contains no events after its end.
-                if one.at_ms <= told.duration_ms
+                if event.at_ms <= told.duration_ms
             ],
             "world": {
                 "stepMs": world.step_ms,
@@ -101,14 +103,14 @@ class Case:
         return "".join(f"{name}: {json.dumps(value)}\n" for name, value in members.items())
 
 
-def _task_form(one: TaskOrder) -> dict[str, object]:
+def _task_form(order: TaskOrder) -> dict[str, object]:
     return {
-        "taskId": one.task_id,
-        "pickNodeId": one.pick_node_id,
-        "dropNodeId": one.drop_node_id,
-        "atMs": one.at_ms,
-        "pickDurationMs": one.pick_ms,
-        "dropDurationMs": one.drop_ms,
+        "taskId": order.task_id,
+        "pickNodeId": order.pick_node_id,
+        "dropNodeId": order.drop_node_id,
+        "atMs": order.at_ms,
+        "pickDurationMs": order.pick_ms,
+        "dropDurationMs": order.drop_ms,
     }
 
 
@@ -155,7 +157,7 @@ def failures(case: Case, watch: Callable[[Run], Iterator[str]] | None = None) ->
     run = Run(case.scenario(), site(case.map_seed, case.parks))
     seen = [] if watch is None else list(watch(run))
     unmet = run.run().unmet
-    incidents = [f"{one.invariant} at {one.at_ms} ms: {one.sentence}" for one in run.measures.breaches[:3]]
+    incidents = [f"{breach.invariant} at {breach.at_ms} ms: {breach.sentence}" for breach in run.measures.breaches[:3]]
     alarms = [code for code in run.measures.alerts if code.startswith("DEADLOCK")]
     return (*unmet, *incidents, *alarms, *seen)
 
@@ -177,7 +179,7 @@ def _smaller(case: Case) -> Iterator[Case]:
     if case.duration_ms > SHORTEST_MS:
         yield replace(case, duration_ms=max(case.duration_ms // 2, SHORTEST_MS))
     for gone in case.trucks if len(case.trucks) > 1 else ():
-        yield replace(case, trucks=tuple(one for one in case.trucks if one != gone))
+        yield replace(case, trucks=tuple(truck for truck in case.trucks if truck != gone))
     half = len(case.tasks) // 2
     if half > 1:
         yield replace(case, tasks=case.tasks[:half])
@@ -197,5 +199,5 @@ def report(case: Case, watch: Callable[[Run], Iterator[str]] | None = None) -> s
     found = failures(case, watch)
     if not found:
         return ""
-    smallest = shrunk(case, lambda one: bool(failures(one, watch)))
+    smallest = shrunk(case, lambda smaller: bool(failures(smaller, watch)))
     return "\n".join((*found, f"the smallest run that fails: {failures(smallest, watch)}", smallest.file()))

@@ -97,7 +97,7 @@ def test_a_command_has_one_driving_style_for_its_whole_path() -> None:
             if command.mode is not CommandMode.GO or aim.plan is None:
                 continue
             first, last = aim.plan.segment_at(aim.at_um + 1), aim.plan.segment_at(aim.target_um)
-            ahead = [run.site.network.edges[one.edge] for one in aim.plan.segments[first : last + 1]]
+            ahead = [run.site.network.edges[segment.edge] for segment in aim.plan.segments[first : last + 1]]
             if ahead[0].style is not ahead[-1].style:
                 # It has turned in the node, and its reported position is a little before it.
                 short += 1

@@ -55,7 +55,11 @@ durationMs: 600000
 
 
 def scenario(*events: str) -> Scenario:
-    told = TWO_WAYS.replace("events: []", "events:" + "".join(f"\n  - {one}" for one in events)) if events else TWO_WAYS
+    told = (
+        TWO_WAYS.replace("events: []", "events:" + "".join(f"\n  - {event}" for event in events))
+        if events
+        else TWO_WAYS
+    )
     return read_scenario(read_bytes(told.encode(), form=Format.YAML), None)
 
 
@@ -68,7 +72,7 @@ def two_ways(until_ms: int = 5_000) -> Run:
 def edges_ahead(run: Run) -> list[str]:
     track = run.traffic.records[0].track
     assert track is not None
-    return [run.site.network.edges[one.edge].key for one in track.plan.whole]
+    return [run.site.network.edges[segment.edge].key for segment in track.plan.whole]
 
 
 def holds(run: Run, name: str) -> bool:
@@ -156,9 +160,9 @@ def test_a_loaded_truck_waits_before_its_closed_drop_and_why_says_what_is_closed
 
     assert (told.code, told.facts["requestedResourceId"]) == ("WAIT_CLOSED", "NODE:P")
     assert told.sentence.startswith("R1 waits: the node P is closed, by anna (wet floor); for ")
-    assert [one.code for one in about.because] == ["WAIT_CLOSED"]
+    assert [reason.code for reason in about.because] == ["WAIT_CLOSED"]
     assert isinstance(snapshot.closings, tuple)
-    assert [(one.resourceId, one.operatorId, one.reason) for one in snapshot.closings] == [
+    assert [(closing.resourceId, closing.operatorId, closing.reason) for closing in snapshot.closings] == [
         ("NODE:P", "anna", "wet floor")
     ]
     assert run.dispatch.book.done == 1
@@ -203,7 +207,7 @@ def test_closing_a_closed_or_opening_an_open_place_changes_nothing() -> None:
 
     assert (opened.accepted, first.accepted, again.accepted) == (True, True, True)
     assert run.traffic.closings == before
-    assert [one.resource for one in before] == ["EDGE:C->D", LANE]
+    assert [closing.resource for closing in before] == ["EDGE:C->D", LANE]
 
 
 @pytest.mark.req("FLT-PLAN-8", "FLT-FAIL-11")
@@ -249,7 +253,7 @@ def test_a_scenario_closes_and_opens_places() -> None:
         )
     )
     run.run(20_000)
-    closed = [one.resource for one in run.traffic.closings]
+    closed = [closing.resource for closing in run.traffic.closings]
     run.run()
 
     assert closed == [STATION]
@@ -326,7 +330,7 @@ def test_many_random_closings_of_larger_fleets(seed: int) -> None:
 def test_a_truck_that_fails_while_a_lane_is_closed_comes_back_and_all_gets_done() -> None:
     run = Run(shipped("offline"))
     run.run(12_000)
-    names = [f"NODE:{one.id}" for one in run.site.network.nodes]
+    names = [f"NODE:{node.id}" for node in run.site.network.nodes]
     for name in names[:3]:
         assert changed(run, "CLOSE_RESOURCE", name, force=True).accepted
     run.run(90_000)

@@ -47,7 +47,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_an_unmet_expectation_has_a_sentence(crossing: Run, form: dict[str, Any], sentence: str) -> None:
     said = unmet(crossing.outcome(), [told(form)])
 
-    assert any(sentence in one for one in said), said
+    assert any(sentence in text for text in said), said
 
 
 def test_a_truck_that_is_not_in_its_rest_node_is_named() -> None:

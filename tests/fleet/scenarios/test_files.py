@@ -85,7 +85,7 @@ def test_of_two_trucks_nose_to_nose_the_one_with_another_way_is_rerouted() -> No
     run = Run(shipped("jam-with-a-way-round"))
     changed = []
     while run.now_ms < 60_000:
-        changed += [(one.robot_id, one.revision) for one in run.step().accepted_routes if one.revision > 1]
+        changed += [(route.robot_id, route.revision) for route in run.step().accepted_routes if route.revision > 1]
 
     assert changed == [("R2", 2)]
 
@@ -96,7 +96,7 @@ def test_the_node_of_a_crossing_never_has_two_holders(name: str) -> None:
     run = Run(shipped(name))
     most = 0
     while not run.is_over:
-        holders = [one.robotId for one in run.step().snapshot().nodeLocks if one.nodeId == "X"]
+        holders = [lock.robotId for lock in run.step().snapshot().nodeLocks if lock.nodeId == "X"]
         most = max(most, len(holders))
 
     assert most == (0 if name == "crossing" else 1)

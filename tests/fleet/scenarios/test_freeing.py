@@ -27,7 +27,7 @@ def record(run: Run) -> Record:
 
 
 def keeps(run: Run) -> list[str]:
-    return sorted({resource_id(run.site, one) for one in record(run).keeps})
+    return sorted({resource_id(run.site, resource) for resource in record(run).keeps})
 
 
 def offered(run: Run) -> list[str]:
@@ -60,7 +60,7 @@ def on_a_lane(run: Run) -> bool:
 
 
 def in_its_spur(run: Run) -> bool:
-    return run.world.trucks[0].v_um_s > 0 and any(one.startswith("CS:") for one in keeps(run))
+    return run.world.trucks[0].v_um_s > 0 and any(name.startswith("CS:") for name in keeps(run))
 
 
 def at_work(run: Run) -> bool:

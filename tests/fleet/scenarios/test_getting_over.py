@@ -46,4 +46,4 @@ def test_no_truck_is_left_standing_after_known_faults(trouble: Trouble) -> None:
 def test_all_trucks_continue_after_many_faults(part: int) -> None:
     found = {seed: list(left_standing(drawn(seed))) for seed in range(100 + 10 * part, 110 + 10 * part)}
 
-    assert {seed: one for seed, one in found.items() if one} == {}
+    assert {seed: trouble for seed, trouble in found.items() if trouble} == {}

@@ -19,7 +19,7 @@ GRAVE = (*PASSING, FaultKind.STUCK, FaultKind.OVERRUN)
 def test_trucks_recover_from_random_faults_without_collisions(part: int) -> None:
     told = (report(faulty(seed, 5, 45_000), watched) for seed in range(10 * part, 10 * part + 10))
 
-    assert next((one for one in told if one), "") == ""
+    assert next((sentence for sentence in told if sentence), "") == ""
 
 
 @pytest.mark.long
@@ -28,7 +28,7 @@ def test_trucks_recover_from_random_faults_without_collisions(part: int) -> None
 def test_trucks_recover_from_many_random_faults(part: int) -> None:
     told = (report(faulty(seed, 10, 3 * MINUTE_MS), watched) for seed in range(1_000 + 10 * part, 1_010 + 10 * part))
 
-    assert next((one for one in told if one), "") == ""
+    assert next((sentence for sentence in told if sentence), "") == ""
 
 
 @pytest.mark.long
@@ -105,12 +105,12 @@ def test_only_a_truck_that_was_assumed_elsewhere_is_relocated() -> None:
     case = faulty(1_261, 10, 3 * MINUTE_MS)
     run = Run(case.scenario(), site(case.map_seed, case.parks))
     person = Person(run)
-    jumped = {one.robot_id for one in case.stands if one.type is FaultKind.POSE_JUMP}
+    jumped = {event.robot_id for event in case.stands if event.type is FaultKind.POSE_JUMP}
     while not run.is_over and run.now_ms < case.duration_ms:
         person.look(run.step().scene.records)
 
     assert (jumped, person.relocated) == ({"R001", "R002"}, ["R002"])
-    assert [one.stop_code for one in run.traffic.records] == [None, None]
+    assert [record.stop_code for record in run.traffic.records] == [None, None]
 
 
 @pytest.mark.campaign
@@ -145,4 +145,4 @@ def test_a_truck_that_is_assumed_slightly_ahead_can_still_stop() -> None:
 def test_nothing_collides_where_trucks_get_stuck_and_roll_over_their_stop_lines() -> None:
     found = [failures(faulty(seed, 5, 45_000, GRAVE)) for seed in range(300, 306)]
 
-    assert [one for each in found for one in each if not one.startswith("DEADLOCK")] == []
+    assert [sentence for each in found for sentence in each if not sentence.startswith("DEADLOCK")] == []

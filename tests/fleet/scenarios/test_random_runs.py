@@ -49,7 +49,9 @@ def test_a_failing_run_shrinks_to_what_makes_it_fail() -> None:
     case = drawn(23, 5, MINUTE_MS)
     culprit, task = case.trucks[1], case.tasks[3]
 
-    smallest = shrunk(case, lambda one: culprit in one.trucks and task in one.tasks and one.duration_ms > 9_000)
+    smallest = shrunk(
+        case, lambda smaller: culprit in smaller.trucks and task in smaller.tasks and smaller.duration_ms > 9_000
+    )
 
     assert smallest == replace(case, trucks=(culprit,), tasks=(task,), stands=(), noisy=False, duration_ms=9_700)
 
@@ -61,8 +63,8 @@ def test_a_run_that_withholds_the_first_move_of_the_witness_fails(monkeypatch: p
     found = failures(drawn(8, 5, 5_000), watched)
 
     # Traffic reports it, and so does the watcher of the tests with independent code.
-    assert [one for one in found if "the witness begins with" in one]
-    assert [one for one in found if "begins the witness" in one]
+    assert [sentence for sentence in found if "the witness begins with" in sentence]
+    assert [sentence for sentence in found if "begins the witness" in sentence]
 
 
 @pytest.mark.req("FLT-TEST-5")

@@ -29,20 +29,24 @@ def faults(form: dict[str, Any]) -> list[str]:
 
 
 def test_missing_members_have_their_defaults() -> None:
-    one = read_scenario(from_value(PLAIN), Path())
+    scenario = read_scenario(from_value(PLAIN), Path())
 
-    assert (one.seed, one.override, one.robots[0].start_node_id) == (0, False, "E")
-    assert one.profiles[0].profile_id == "FL-STD"
+    assert (scenario.seed, scenario.override, scenario.robots[0].start_node_id) == (0, False, "E")
+    assert scenario.profiles[0].profile_id == "FL-STD"
 
 
 def test_traffic_and_compile_parameters_share_one_object() -> None:
     given: dict[str, Any] = {"cellLenM": 1, "lookaheadM": 9, "nodeLockPolicy": "every", "starveMs": 50000}
     given["refuge"] = False
-    one = read_scenario(from_value({**PLAIN, "params": given}), Path())
+    scenario = read_scenario(from_value({**PLAIN, "params": given}), Path())
 
-    assert one.compile_params.cell_len_um == 1_000_000
-    assert (one.traffic.lookahead_um, one.traffic.starve_ms, one.traffic.refuge) == (9_000_000, 50_000, False)
-    assert one.traffic.node_lock_policy is NodeLockPolicy.EVERY
+    assert scenario.compile_params.cell_len_um == 1_000_000
+    assert (scenario.traffic.lookahead_um, scenario.traffic.starve_ms, scenario.traffic.refuge) == (
+        9_000_000,
+        50_000,
+        False,
+    )
+    assert scenario.traffic.node_lock_policy is NodeLockPolicy.EVERY
 
 
 def test_a_parameter_that_trucks_have_is_refused_with_its_place_in_their_profile() -> None:
@@ -98,7 +102,7 @@ def test_random_faults_are_given_with_their_rates() -> None:
     ],
 )
 def test_a_fault_is_reported_with_its_place(change: dict[str, Any], path: str) -> None:
-    form = {name: one for name, one in {**PLAIN, **change}.items() if one is not None}
+    form = {name: value for name, value in {**PLAIN, **change}.items() if value is not None}
 
     assert faults(form) == [path]
 
@@ -109,15 +113,15 @@ def test_a_fault_that_happens_once_has_no_duration(kind: str, more: dict[str, An
     with pytest.raises(DocumentRefused, match=f"{kind} happens once: it has no forMs"):
         read_scenario(from_value({**PLAIN, "events": [{**happens, "forMs": 5}]}), Path())
 
-    assert [one.type for one in read_scenario(from_value({**PLAIN, "events": [happens]}), Path()).events] == [kind]
+    assert [event.type for event in read_scenario(from_value({**PLAIN, "events": [happens]}), Path()).events] == [kind]
 
 
 def test_actions_on_two_trucks_at_the_same_time_are_two_actions() -> None:
-    events: list[Any] = [{"atMs": 5, "type": "PAUSE_ROBOT", "robotId": one} for one in ("R1", "R2")]
+    events: list[Any] = [{"atMs": 5, "type": "PAUSE_ROBOT", "robotId": robot_id} for robot_id in ("R1", "R2")]
     events += [{"atMs": 5, "type": "HOLD_TASK", "taskId": "T1"}, {"atMs": 5, "type": "PAUSE_FLEET"}]
     told = read_scenario(from_value({**PLAIN, "events": events}), Path()).actions
 
-    assert [one.actionId for one in told] == ["PAUSE_ROBOT-5", "PAUSE_ROBOT-5-R2", "HOLD_TASK-5", "PAUSE_FLEET-5"]
+    assert [action.actionId for action in told] == ["PAUSE_ROBOT-5", "PAUSE_ROBOT-5-R2", "HOLD_TASK-5", "PAUSE_FLEET-5"]
 
 
 def test_a_map_may_be_a_file_beside_the_scenario(tmp_path: Path) -> None:
@@ -133,11 +137,11 @@ def test_a_map_may_be_a_file_beside_the_scenario(tmp_path: Path) -> None:
 @pytest.mark.req("FLT-TEST-5")
 @pytest.mark.parametrize("name", shipped_names())
 def test_a_shipped_scenario_says_what_it_shows_and_what_it_expects(name: str) -> None:
-    one = shipped(name)
+    scenario = shipped(name)
 
-    assert one.name == name
-    assert one.title.endswith(".")
-    assert one.expect
+    assert scenario.name == name
+    assert scenario.title.endswith(".")
+    assert scenario.expect
 
 
 def test_an_impossible_start_is_rejected() -> None:
@@ -159,7 +163,7 @@ def test_a_truck_may_start_along_an_edge() -> None:
     assert begun == ("W->X", 2_250_000)
     assert (record.stop_code, record.doubt) == (None, None)
     run.run()
-    assert all(one.at_rest for one in run.dispatch.drivers)
+    assert all(driver.at_rest for driver in run.dispatch.drivers)
 
 
 def test_a_truck_that_starts_along_an_edge_has_no_start_node() -> None:
@@ -188,7 +192,7 @@ def served_by(stream: dict[str, Any]) -> set[str]:
     run = Run(read_scenario(from_value({**PLAIN, "robots": TWO_TRUCKS, "streams": [stream]}), Path()))
     for _ in range(300):
         run.step()
-    return {one.robot_id for one in run.dispatch.drivers if one.task is not None}
+    return {driver.robot_id for driver in run.dispatch.drivers if driver.task is not None}
 
 
 @pytest.mark.req("FLT-API-2")
@@ -296,7 +300,7 @@ def test_an_event_after_the_end_is_rejected_at_its_place(event: dict[str, Any], 
     with pytest.raises(DocumentRefused) as refused:
         read_scenario(from_value({**PLAIN, "events": [{"atMs": 1001, **event}]}), Path())
 
-    assert any(said in one.message and one.path.startswith("$.events[0]") for one in refused.value.faults)
+    assert any(said in fault.message and fault.path.startswith("$.events[0]") for fault in refused.value.faults)
 
 
 @pytest.mark.parametrize(

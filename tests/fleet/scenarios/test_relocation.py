@@ -19,7 +19,7 @@ FAR_UM = 9_000_000
 def one_task(at_ms: int = 0) -> Scenario:
     """One truck, and one task at a time."""
     scenario = shipped("task-held")
-    tasks = tuple(structs.replace(one, at_ms=at_ms) for one in scenario.tasks)
+    tasks = tuple(structs.replace(task, at_ms=at_ms) for task in scenario.tasks)
     return structs.replace(scenario, tasks=tasks, events=(), actions=(), expect=(), duration_ms=400_000)
 
 
@@ -64,7 +64,7 @@ def test_a_truck_continues_its_work_from_the_place_of_a_relocation(phase: Phase)
 
     assert result.form["tasks"] == {"done": 1, "held": 0, "open": 0}
     assert run.outcome().stands_in == {"R1": "A"}
-    assert [name for name, one in result.form["invariants"].items() if one["violations"]] == []
+    assert [name for name, invariant in result.form["invariants"].items() if invariant["violations"]] == []
 
 
 @pytest.mark.req("FLT-FAIL-7")

@@ -52,8 +52,8 @@ def record(run: Run) -> Record:
 
 
 def place(run: Run, truck: int) -> tuple[int, int]:
-    one = run.world.trucks[truck]
-    return run.site.network.edges[one.edge].path.point(one.on_um)
+    entry = run.world.trucks[truck]
+    return run.site.network.edges[entry.edge].path.point(entry.on_um)
 
 
 def away_m(run: Run, truck: int, there: tuple[int, int]) -> float:
@@ -86,12 +86,12 @@ def test_other_trucks_drive_through_the_place_of_a_removed_truck() -> None:
     while run.now_ms < 82_000:
         run.step()
         nearest = min(nearest, *(away_m(run, truck, there) for truck in (1, 2, 3)))
-        edges |= {one.edge for one in run.world.trucks[1:] if run.site.network.group_of[one.edge] == lane}
+        edges |= {truck.edge for truck in run.world.trucks[1:] if run.site.network.group_of[truck.edge] == lane}
 
     assert nearest < 0.1
     assert len(edges) == 2, "others drove the lane both ways"
     assert broken(run) == {}
-    assert [one.robot_id for one in run.shown_trucks()] == ["R2", "R3", "R4"]
+    assert [truck.robot_id for truck in run.shown_trucks()] == ["R2", "R3", "R4"]
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-TEST-46")
@@ -104,7 +104,7 @@ def test_a_truck_that_is_in_the_hall_or_was_put_back_is_counted_where_it_is(remo
     run.step()
 
     assert run.measures.violations["I-2"] > 0
-    assert all("R1 and R2" in one.sentence for one in run.measures.breaches if one.invariant == "I-2")
+    assert all("R1 and R2" in breach.sentence for breach in run.measures.breaches if breach.invariant == "I-2")
 
 
 @pytest.mark.req("FLT-FAIL-11")

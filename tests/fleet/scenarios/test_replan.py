@@ -22,8 +22,10 @@ def sent_home(run: Run, driver: Driver) -> RoutePlan:
     assert driver.route is not None
     assert driver.task is not None
     mouth = run.site.node_number["M"]
-    ends = [one.route_s0_um + one.length_um for one in driver.route.segments]
-    at = next(end for end, one in zip(ends, driver.route.segments, strict=True) if leads_to(run, one.edge, mouth))
+    ends = [segment.route_s0_um + segment.length_um for segment in driver.route.segments]
+    at = next(
+        end for end, segment in zip(ends, driver.route.segments, strict=True) if leads_to(run, segment.edge, mouth)
+    )
     plan = splice(driver.planner, driver.route, at, (driver.rest,), "home", "OPERATOR", driver.closed)
     assert isinstance(plan, RoutePlan)
     run.dispatch.book.move(driver.task, TaskState.READY, run.now_ms, "OPERATOR")
@@ -76,10 +78,10 @@ def test_a_truck_replanned_in_mid_lane_releases_the_spur_after_its_acknowledgeme
 
     grants, wrong = Grants(run), list[str]()
     while token in run.traffic._records[0].keeps:
-        places = [Place.of(one) for one in run.world.trucks]
+        places = [Place.of(truck) for truck in run.world.trucks]
         outputs = run.step()
         wrong += grants.lost(outputs, places)
-        others = [one.robot_id for one in outputs.scene.records[1:] if token in one.keeps]
+        others = [record.robot_id for record in outputs.scene.records[1:] if token in record.keeps]
         assert not others or token not in outputs.scene.records[0].keeps
     assert run.traffic._records[0].ack_seq >= given.seq
 

@@ -43,10 +43,10 @@ def stops(run: Run) -> list[str]:
     """Every stop of a run: truck, time and reason."""
     found, before = [], dict.fromkeys(run.traffic.robot_ids, None)
     while run.now_ms < run.scenario.duration_ms:
-        for one in run.step().scene.records:
-            if one.stop_code != before[one.robot_id] and one.stop_code is not None:
-                found.append(f"{one.robot_id} {one.stop_code} at {run.now_ms} ms")
-            before[one.robot_id] = one.stop_code
+        for record in run.step().scene.records:
+            if record.stop_code != before[record.robot_id] and record.stop_code is not None:
+                found.append(f"{record.robot_id} {record.stop_code} at {run.now_ms} ms")
+            before[record.robot_id] = record.stop_code
     return found
 
 

@@ -45,10 +45,10 @@ def test_a_truck_that_cannot_stop_in_time_is_stopped_and_the_requirement_is_name
     run.world.latest[0] = replace(seen, at_ms=run.now_ms, v_um_s=4_800_000)
     outputs = run.step()
 
-    assert [(one.code, one.robotId, one.details["requirement"]) for one in outputs.alerts] == [
+    assert [(alert.code, alert.robotId, alert.details["requirement"]) for alert in outputs.alerts] == [
         ("SAFETY_STOP", "R1", "FLT-TEST-47")
     ]
-    assert [one.mode for one in outputs.commands] == [CommandMode.STOP]
+    assert [command.mode for command in outputs.commands] == [CommandMode.STOP]
     assert run.engine.why({"robot": "R1"}).sentence == "R1 stops: it was too fast to stop before its stop line."
     run.run(run.now_ms + 2_000)
     assert run.engine.why({"robot": "R1"}).code != "STOP_INVARIANT"
@@ -62,7 +62,7 @@ def test_a_truck_that_is_too_fast_to_stop_is_reported_once() -> None:
         found = []
         for _ in range(ticks):
             run.world.latest[0] = replace(run.world.latest[0], at_ms=run.now_ms, v_um_s=v_um_s)
-            found += [one.code for one in run.step().alerts]
+            found += [alert.code for alert in run.step().alerts]
         return found
 
     assert codes(7, 4_800_000) == ["SAFETY_STOP"]
@@ -93,7 +93,8 @@ def test_lanes_without_a_joint_exclude_each_other_where_they_come_too_near() -> 
     run.run()
     # What R1 holds there is its lane or the turning disc at the end of it; both lie too near to the lane of R2.
     waits = {
-        name: one.total_ms["WAIT_CONFLICT"] + one.total_ms["WAIT_NODE"] for name, one in run.measures.waits.items()
+        name: waits.total_ms["WAIT_CONFLICT"] + waits.total_ms["WAIT_NODE"]
+        for name, waits in run.measures.waits.items()
     }
 
     assert waits["R2"] > 15_000
@@ -151,7 +152,7 @@ def test_trucks_that_turn_or_load_are_the_only_ones_in_their_discs() -> None:
     run = Run(shipped("spur"))
     turns = 0
     while run.now_ms < 40_000:
-        turns += sum(one.mode is CommandMode.TURN for one in run.step().commands)
+        turns += sum(command.mode is CommandMode.TURN for command in run.step().commands)
 
     assert turns > 0
     assert run.measures.violations["I-7"] == 0

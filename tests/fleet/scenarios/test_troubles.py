@@ -127,7 +127,7 @@ def test_a_long_wait_for_the_same_truck_raises_a_notice_then_an_alert_once() -> 
     told = []
     while run.now_ms < 135_000:
         out = run.step()
-        told += [(one.code, out.now_ms - one.sinceMs) for one in (*out.notices, *out.alerts)]
+        told += [(notice.code, out.now_ms - notice.sinceMs) for notice in (*out.notices, *out.alerts)]
 
     assert told == [("WAIT_NOTICE", 15_000), ("WAIT_TOO_LONG", 90_000)]
 
@@ -179,4 +179,4 @@ def test_a_truck_that_sticks_in_its_turn_is_named_the_other_waits_and_both_come_
     result = run.run()
 
     assert alert.details["cutOff"] == ["R2"]
-    assert [one for one in result.unmet if "calm" not in one] == []
+    assert [sentence for sentence in result.unmet if "calm" not in sentence] == []

@@ -53,7 +53,7 @@ class Kept(Struct, frozen=True):
 
 def endless() -> Scenario:
     plain = shipped("task-held")
-    nodes = tuple(replace(one, at=Point(_PLACES_UM[one.id], 0)) for one in plain.source.nodes)
+    nodes = tuple(replace(node, at=Point(_PLACES_UM[node.id], 0)) for node in plain.source.nodes)
     stream = TaskStream("S", ("P",), ("P",), pick_ms=500, drop_ms=500)
     return replace(
         plain,
@@ -92,7 +92,7 @@ def kept(run: Run, journal: Path | None) -> Kept:
     engine, done = run.engine, run.dispatch.book.done
     assert done >= REMEMBERED, "too few tasks in an hour to have forgotten one"
     every = entries(engine) + entries(run.world)
-    written = 0 if journal is None else sum(one.stat().st_size for one in journal.glob("*.journal"))
+    written = 0 if journal is None else sum(path.stat().st_size for path in journal.glob("*.journal"))
     return Kept(run.now_ms // HOUR_MS, done, every, len(engine.state()), resident_bytes(), written)
 
 
@@ -120,6 +120,6 @@ def lived(hours: int, journal: Path | None = None) -> Iterator[Kept]:
 
 
 if __name__ == "__main__":
-    for one in lived(int(sys.argv[1]), *map(Path, sys.argv[2:])):
-        sys.stdout.write(json.dumps(to_builtins(one)) + "\n")
+    for figures in lived(int(sys.argv[1]), *map(Path, sys.argv[2:])):
+        sys.stdout.write(json.dumps(to_builtins(figures)) + "\n")
         sys.stdout.flush()

@@ -17,7 +17,7 @@ def watched(run: Run) -> Iterator[str]:
     """Drive a run to its end; a sentence for every fault, tick by tick."""
     grants, witness, first = Grants(run), Witness(), FirstMoves(run)
     while run.now_ms < run.scenario.duration_ms and not run.is_over:
-        trucks = [Place.of(one) for one in run.world.trucks]
+        trucks = [Place.of(truck) for truck in run.world.trucks]
         outputs = run.step()
         yield from grants.lost(outputs, trucks)
         yield from witness.wrong(run.traffic._locks, outputs.now_ms)
@@ -61,7 +61,7 @@ class Grants:
 
     def __init__(self, run: Run) -> None:
         self._site = run.site
-        self._before = [one.copied() for one in run.traffic._records]
+        self._before = [record.copied() for record in run.traffic._records]
 
     def lost(self, outputs: TickOutputs, trucks: list[Place]) -> Iterator[str]:
         for old, new, truck in zip(self._before, outputs.scene.records, trucks, strict=True):
@@ -69,7 +69,7 @@ class Grants:
                 if not self._given_back(old, new, resource) and not self._passed(truck, resource):
                     name = self._site.resource_name(resource)
                     yield f"I-9 at {outputs.now_ms} ms: {new.robot_id} lost {name} without a cause"
-        self._before = [one.copied() for one in outputs.scene.records]
+        self._before = [record.copied() for record in outputs.scene.records]
 
     def _given_back(self, old: Record, new: Record, resource: int) -> bool:
         given = old.retraction
@@ -123,7 +123,7 @@ class Witness:
         self._kept: list[object] = []
 
     def wrong(self, locks: LockState, now_ms: int) -> Iterator[str]:
-        known = [i for i, one in enumerate(locks.trucks) if one is not None]
+        known = [i for i, truck in enumerate(locks.trucks) if truck is not None]
         at = {i: locks.truck(i).position for i in known}
         for i, to in locks.witness:
             needed = locks.truck(i).demand.needs(at[i], to).tolist()
@@ -133,28 +133,28 @@ class Witness:
                 return
             at[i] = to
         for i in known:
-            one = locks.truck(i)
-            if not one.frozen and at[i] != one.goal:
+            truck = locks.truck(i)
+            if not truck.frozen and at[i] != truck.goal:
                 yield f"I-12 at {now_ms} ms: truck {i} is left at position {at[i]}"
 
     def _is_full(self, locks: LockState, resource: int, others: list[frozenset[int]]) -> bool:
-        return sum(resource in one for one in others) >= int(locks.exclusion.capacity[resource])
+        return sum(resource in held for held in others) >= int(locks.exclusion.capacity[resource])
 
     def _around(self, locks: LockState, i: int, position: int) -> frozenset[int]:
         """The resources that a truck at a position excludes."""
-        one = locks.truck(i)
-        if one.frozen:
-            return self._rows(locks, sorted(one.held))
-        key = (id(one.demand), position)
+        truck = locks.truck(i)
+        if truck.frozen:
+            return self._rows(locks, sorted(truck.held))
+        key = (id(truck.demand), position)
         if key not in self._excluded:
             # Kept, so that no other demand gets the same identity.
-            self._kept.append(one.demand)
-            self._excluded[key] = self._rows(locks, one.demand.stands(position).tolist())
+            self._kept.append(truck.demand)
+            self._excluded[key] = self._rows(locks, truck.demand.stands(position).tolist())
         return self._excluded[key]
 
     def _rows(self, locks: LockState, held: list[int]) -> frozenset[int]:
         at, to = locks.exclusion.at, locks.exclusion.to
-        return frozenset(int(other) for one in held for other in to[at[one] : at[one + 1]])
+        return frozenset(int(other) for resource in held for other in to[at[resource] : at[resource + 1]])
 
 
 class FirstMoves:
@@ -166,7 +166,7 @@ class FirstMoves:
 
     def passed_over(self, outputs: TickOutputs) -> Iterator[str]:
         found = self._first_free(outputs)
-        self._since = {one: self._since.get(one, 0) + 1 for one in found}
+        self._since = {key: self._since.get(key, 0) + 1 for key in found}
         for (i, _), ticks in self._since.items():
             if ticks > self._run.scenario.traffic.witness_grant_ticks:
                 name = outputs.scene.records[i].robot_id
@@ -176,8 +176,8 @@ class FirstMoves:
         """The first move not made yet, if its truck drives and nothing blocks its next unit."""
         locks = self._run.traffic._locks
         for i, to in locks.witness:
-            one, record = locks.truck(i), outputs.scene.records[i]
-            if to <= one.position:
+            truck, record = locks.truck(i), outputs.scene.records[i]
+            if to <= truck.position:
                 continue
             waiting, drained = record.waiting, outputs.scene.drained
             # Draining a lane for a truck that has waited too long is a ranking rule, and ends by itself.
@@ -192,8 +192,8 @@ class FirstMoves:
                 # It holds all it can use on its present way.
                 return []
             others = [sorted(locks.truck(j).held) for j in range(len(locks)) if j != i]
-            need = one.demand.needs(one.position, one.position + 1).tolist()
-            return [] if any(self._is_taken(locks, resource, others) for resource in need) else [(i, one.position)]
+            need = truck.demand.needs(truck.position, truck.position + 1).tolist()
+            return [] if any(self._is_taken(locks, resource, others) for resource in need) else [(i, truck.position)]
         return []
 
     def _is_taken(self, locks: LockState, resource: int, others: list[list[int]]) -> bool:
@@ -205,13 +205,13 @@ class FirstMoves:
 def holdings(snapshot: LockSnapshot) -> set[tuple[str, str]]:
     """Every truck with every resource that it holds, as the snapshot shows them, without reservations."""
     groups = {
-        (one.robotId, f"EDGE_GROUP:{group.edgeGroupKey}")
+        (occupant.robotId, f"EDGE_GROUP:{group.edgeGroupKey}")
         for group in snapshot.edgeGroups
-        for one in group.occupants
-        if one.state != "RESERVED"
+        for occupant in group.occupants
+        if occupant.state != "RESERVED"
     }
-    nodes = {(one.robotId, f"NODE:{one.nodeId}") for one in snapshot.nodeLocks}
-    sections = {(name, f"CS:{one.criticalSectionId}") for one in snapshot.csLocks or () for name in one.robotIds}
+    nodes = {(lock.robotId, f"NODE:{lock.nodeId}") for lock in snapshot.nodeLocks}
+    sections = {(name, f"CS:{lock.criticalSectionId}") for lock in snapshot.csLocks or () for name in lock.robotIds}
     return groups | nodes | sections
 
 
@@ -227,6 +227,6 @@ def false_blockers(outputs: TickOutputs) -> Iterator[str]:
         if result.cycle and blocker is not None and blocker.blockerRobotId not in result.cycle:
             yield f"{blocker.blockerRobotId} is not in the cycle of {result.robotId} at {outputs.now_ms} ms"
     for queue in snapshot.queues or ():
-        for one in queue.queue:
-            if not any(resource == queue.resourceId and robot != one.robotId for robot, resource in held):
-                yield f"{one.robotId} waits for {queue.resourceId}, which no other truck holds, at {outputs.now_ms} ms"
+        for queued in queue.queue:
+            if not any(resource == queue.resourceId and robot != queued.robotId for robot, resource in held):
+                yield f"{queued.robotId} waits for {queue.resourceId}, held by no other truck, at {outputs.now_ms} ms"

@@ -27,7 +27,7 @@ def command(
     valid_ms: int = 700,
 ) -> RollingTargetCommand:
     where = PoseContract(Decimal(0), Decimal(0), Decimal(0))
-    one = RollingTargetCommand(
+    command = RollingTargetCommand(
         contractVersion=CONTRACT_VERSION,
         robotId=route.robot_id,
         seq=seq,
@@ -45,7 +45,7 @@ def command(
         speedLimitMps=Decimal(plain(limit_um_s)),
         validForMs=valid_ms,
     )
-    return one if yaw_urad is None else replace(one, targetYaw=Decimal(plain(yaw_urad)))
+    return command if yaw_urad is None else replace(command, targetYaw=Decimal(plain(yaw_urad)))
 
 
 def next_command(route: RoutePlan, truck: SimulatedTruck, seq: int) -> RollingTargetCommand:
@@ -58,7 +58,7 @@ def next_command(route: RoutePlan, truck: SimulatedTruck, seq: int) -> RollingTa
         ahead = truck_yaw(edge.path.heading(0), edge.style)
         if turn_urad(truck.yaw_urad, ahead):
             return command(route, seq, s, CommandMode.TURN, ahead)
-    stops = (one.route_s0_um + one.length_um for one in route.segments if one.must_stop)
+    stops = (segment.route_s0_um + segment.length_um for segment in route.segments if segment.must_stop)
     end = min(stop for stop in stops if stop > s) if s < route.length_um else s
     target = min(s + AHEAD_UM, end)
     return command(route, seq, target, limit_um_s=allowed_speed_um_s(truck.profile, end - s))

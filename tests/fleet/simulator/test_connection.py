@@ -13,8 +13,8 @@ def test_a_command_and_its_aim_give_the_same_order() -> None:
     for _ in range(400):
         run.step()
         orders = run.engine.orders_out
-        modes |= {one.mode for one in orders.aims}
-        assert [order_of(one) for one in orders.commands] == [order_of_aim(one) for one in orders.aims]
+        modes |= {aim.mode for aim in orders.aims}
+        assert [order_of(command) for command in orders.commands] == [order_of_aim(aim) for aim in orders.aims]
 
     assert modes >= {CommandMode.GO, CommandMode.HOLD, CommandMode.TURN}
 

@@ -20,7 +20,7 @@ from pendula.fleet.units import MILLION
 
 def hall_with_brief_stops() -> Run:
     hall = shipped("hall")
-    brief = tuple(replace(one, pick_ms=2_000, drop_ms=2_000) for one in hall.streams)
+    brief = tuple(replace(stream, pick_ms=2_000, drop_ms=2_000) for stream in hall.streams)
     return Run(replace(hall, streams=brief))
 
 
@@ -75,7 +75,7 @@ def test_trucks_continue_after_repeated_restarts(every: int, ticks: int) -> None
         gateway = SimulatedGateway(run.world)
         came = gateway.poll()
         told = run.engine.apply(Tick(now, heard(came).reports, task_events=came.over, restarted=restarted))
-        incidents += [one for one in told.events if isinstance(one, Incident)]
+        incidents += [event for event in told.events if isinstance(event, Incident)]
         orders = run.engine.orders_out
         gateway.announce(orders.routes)
         gateway.operate(orders.operations)

@@ -124,9 +124,9 @@ def test_a_route_changed_while_its_first_command_is_in_transit_is_still_taken() 
     way = route(site, AtNode(site.node_number["A"]), "B")
     changed = dataclasses.replace(way, revision=way.revision + 1)
     world = world_at(site, "A", replace(STILL, command_latency_ms=(300, 300)))
-    for number, one in enumerate((way, changed), start=1):
-        world.learn(0, one)
-        world.send(0, command(one, number, 0))
+    for number, plan in enumerate((way, changed), start=1):
+        world.learn(0, plan)
+        world.send(0, command(plan, number, 0))
         world.advance(number * 100)
 
     world.advance(350)
@@ -150,7 +150,7 @@ def test_a_report_is_as_old_as_its_latency() -> None:
 @pytest.mark.req("FLT-TEST-4")
 def test_errors_stay_within_the_bounds_of_the_profile() -> None:
     site = any_site("random-3")
-    node = next(one.id for one in site.network.nodes if site.network.incoming[site.node_number[one.id]])
+    node = next(node.id for node in site.network.nodes if site.network.incoming[site.node_number[node.id]])
     world = world_at(site, node, NOISY)
     truth, reported = [], []
 
@@ -195,7 +195,7 @@ def test_switching_one_noise_off_changes_no_other() -> None:
 @pytest.mark.parametrize("name", ["random-1", "random-4", "odd-2"])
 def test_a_truck_is_where_its_route_says(name: str) -> None:
     site = any_site(name)
-    nodes = [one.id for one in site.network.nodes]
+    nodes = [node.id for node in site.network.nodes]
     start, goal = nodes[0], nodes[-1]
     way = route(site, AtNode(site.node_number[start]), goal)
     world = world_at(site, start)

@@ -26,10 +26,10 @@ def test_cells_zones_and_sections_share_one_interface() -> None:
     last = site.token(len(site.sections))
 
     assert site.excluded(token) == [(token, token)]
-    assert [site.excluded(one) for one in range(len(site.conflicts))] == [
-        site.conflicts.ranges(one) for one in range(len(site.conflicts))
+    assert [site.excluded(resource) for resource in range(len(site.conflicts))] == [
+        site.conflicts.ranges(resource) for resource in range(len(site.conflicts))
     ]
-    assert {site.capacity(one) for one in range(last)} == {1}
+    assert {site.capacity(resource) for resource in range(last)} == {1}
     for nothing in (-1, last):
         with pytest.raises(IndexError, match=f"there is no resource {nothing}"):
             site.excluded(nothing)

@@ -34,23 +34,23 @@ def test_the_example_of_the_contract_compiles_from_its_source() -> None:
     for part in ("mapId", "units", "edgeConflictGroups", "edgeGroups", "criticalSections", "contractVersion"):
         assert made[part] == wanted[part], part
     for part in ("nodes", "edges", "conflicts"):
-        assert [{name: one[name] for name in two} for one, two in zip(made[part], wanted[part], strict=True)] == wanted[
-            part
-        ]
-    for one, two in zip(made["nodeZones"], wanted["nodeZones"], strict=True):
-        assert (one["nodeId"], one["radiusM"], one["overlapsNodes"]) == (
+        assert [
+            {name: item[name] for name in two} for item, two in zip(made[part], wanted[part], strict=True)
+        ] == wanted[part]
+    for zone, two in zip(made["nodeZones"], wanted["nodeZones"], strict=True):
+        assert (zone["nodeId"], zone["radiusM"], zone["overlapsNodes"]) == (
             two["nodeId"],
             two["radiusM"],
             two["overlapsNodes"],
         )
-        assert [window["edgeKey"] for window in one["windows"]] == [window["edgeKey"] for window in two["windows"]]
-        for window, other in zip(one["windows"], two["windows"], strict=True):
+        assert [window["edgeKey"] for window in zone["windows"]] == [window["edgeKey"] for window in two["windows"]]
+        for window, other in zip(zone["windows"], two["windows"], strict=True):
             assert float(window["s0M"]) == pytest.approx(float(other["s0M"]), abs=0.001)
             assert float(window["s1M"]) == pytest.approx(float(other["s1M"]), abs=0.001)
-    found = {(one["code"], encode(one["details"])) for one in made["validation"]}
-    for one in wanted["validation"]:
-        details = [item for item in made["validation"] if item["code"] == one["code"]]
-        assert any(one["details"].items() <= item["details"].items() for item in details), one
+    found = {(finding["code"], encode(finding["details"])) for finding in made["validation"]}
+    for finding in wanted["validation"]:
+        details = [item for item in made["validation"] if item["code"] == finding["code"]]
+        assert any(finding["details"].items() <= item["details"].items() for item in details), finding
     assert len(found) == len(made["validation"])
 
 

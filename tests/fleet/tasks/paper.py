@@ -73,8 +73,8 @@ class Paper:
         came = self.dispatch.dispatch(self.now_ms, self.views, [*events, *map(OperationDone, done)])
         self.now_ms += TICK_MS
         self.told += came.transitions
-        self._operating |= {one.robot_id for one in came.operations}
-        self.pending |= {one.robot_id: one for one in came.routes}
+        self._operating |= {operation.robot_id for operation in came.operations}
+        self.pending |= {route.robot_id: route for route in came.routes}
         admitted = [self.pending.pop(name) for name in sorted(self.pending) if name not in self.kept_waiting]
         self.dispatch.settled(admitted, refused)
         for route in admitted:
@@ -97,7 +97,7 @@ class Paper:
         self.views[number] = replace(self.views[number], **changes)
 
     def view(self, robot_id: str) -> TruckView:
-        return next(one for one in self.views if one.robot_id == robot_id)
+        return next(view for view in self.views if view.robot_id == robot_id)
 
     def phase(self, robot_id: str) -> Phase:
         return self.dispatch.phase(self.view(robot_id).number)
@@ -112,7 +112,7 @@ class Paper:
         return found.state
 
     def causes(self, task_id: str) -> list[tuple[str, str]]:
-        return [(one.state.value, one.cause) for one in self.told if one.task_id == task_id]
+        return [(transition.state.value, transition.cause) for transition in self.told if transition.task_id == task_id]
 
     def until(self, phase: Phase, robot_id: str = "R1") -> None:
         """Steps until a truck is in a phase; at most fifty."""

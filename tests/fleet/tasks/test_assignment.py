@@ -14,7 +14,7 @@ ONE = (("R1", "E"),)
 
 
 def submitted(*orders: TaskOrder) -> list[TaskSubmitted]:
-    return [TaskSubmitted(one) for one in orders]
+    return [TaskSubmitted(order) for order in orders]
 
 
 def first_taken(*orders: TaskOrder) -> str | None:
@@ -349,7 +349,11 @@ def test_the_order_in_which_events_come_changes_no_assignment() -> None:
         paper = Paper()
         paper.step(*events)
         paper.steps(40)
-        taken = [(one.at_ms, one.task_id, one.robot_id) for one in paper.told if one.state is TaskState.ASSIGNED]
+        taken = [
+            (transition.at_ms, transition.task_id, transition.robot_id)
+            for transition in paper.told
+            if transition.state is TaskState.ASSIGNED
+        ]
         ways.append(taken)
 
     assert ways[0] == ways[1]
@@ -376,10 +380,10 @@ def test_why_says_that_a_task_waits_for_trucks_that_have_failed() -> None:
     both = reason_of(paper)
     paper.see("R2", ok=True, failed=False)
     paper.step()
-    one = reason_of(paper)
+    reason = reason_of(paper)
 
     assert (both.code, both.message) == ("NO_FREE_TRUCK", "task 'T' waits until R1, R2 can drive again")
-    assert one.message == "task 'T' waits until R1 can drive again, and R2 cannot get there meanwhile"
+    assert reason.message == "task 'T' waits until R1 can drive again, and R2 cannot get there meanwhile"
 
 
 @pytest.mark.req("FLT-LIVE-10")

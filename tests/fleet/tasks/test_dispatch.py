@@ -99,13 +99,13 @@ def test_a_merely_promised_way_to_rest_causes_no_expensive_detour() -> None:
     unloads_ms = when_unloading(resting(("P3", "P4"), first))
     run = resting(("P3", "P4"), first, TaskOrder("next", "EAST", "WEST", unloads_ms, ("R2",)))
     run.run(unloads_ms + 1_000)
-    one, other = run.dispatch.drivers
+    first_driver, other = run.dispatch.drivers
 
-    assert one.phase is Phase.UNLOADING
-    assert one.route is not None
+    assert first_driver.phase is Phase.UNLOADING
+    assert first_driver.route is not None
     assert other.route is not None
     edges = hall().network.edges
-    promised = {edges[edge].key for edge in one.route.onward}
+    promised = {edges[edge].key for edge in first_driver.route.onward}
     assert "B3->B2" in promised
     assert [edges[segment.edge].key for segment in other.route.segments] == ["P4->B2", "B2->B3", "B3->EAST"]
 

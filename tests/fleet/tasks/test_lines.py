@@ -25,15 +25,15 @@ def drawn(random: Random, count: int) -> list[Told]:
 
 
 def by_the_rule(tasks: list[Told], calls: Counter[str], overtake_ms: int) -> list[str]:
-    oldest = {one.priority: min(at for other, at in tasks if other.priority == one.priority) for one, _ in tasks}
+    oldest = {task.priority: min(at for other, at in tasks if other.priority == task.priority) for task, _ in tasks}
 
     def key(told: Told) -> tuple[int, bool, int, int, int, str]:
-        one, at = told
-        late = at - oldest[one.priority] >= overtake_ms
-        pick, drop = (0, 0) if late else (calls[one.pick_node_id], calls[one.drop_node_id])
-        return -one.priority, late, pick, drop, at, one.task_id
+        order, at = told
+        late = at - oldest[order.priority] >= overtake_ms
+        pick, drop = (0, 0) if late else (calls[order.pick_node_id], calls[order.drop_node_id])
+        return -order.priority, late, pick, drop, at, order.task_id
 
-    return [one.task_id for one, _ in sorted(tasks, key=key)]
+    return [task.task_id for task, _ in sorted(tasks, key=key)]
 
 
 @pytest.mark.req("FLT-TASK-5", "FLT-TASK-15", "FLT-TASK-14")
@@ -42,15 +42,15 @@ def by_the_rule(tasks: list[Told], calls: Counter[str], overtake_ms: int) -> lis
 def test_lines_give_tasks_in_the_order_of_the_rule(seed: int, overtake_ms: int) -> None:
     random = Random(seed)
     tasks, lines = drawn(random, 30), Lines()
-    for one in random.sample(tasks, len(tasks)):
-        lines.join(*one)
-    for one in random.sample(tasks, 8):
-        lines.leave(*one)
-        tasks.remove(one)
+    for entry in random.sample(tasks, len(tasks)):
+        lines.join(*entry)
+    for entry in random.sample(tasks, 8):
+        lines.leave(*entry)
+        tasks.remove(entry)
     calls = Counter({node: random.randrange(3) for node in NODES})
     whole = list(lines.in_turn(calls, set(), overtake_ms))
     tried = set(whole[: random.randrange(10)])
-    left = [one for one in tasks if one[0].task_id not in tried]
+    left = [task for task in tasks if task[0].task_id not in tried]
 
     assert whole == by_the_rule(tasks, calls, overtake_ms)
     assert list(lines.in_turn(calls, tried, overtake_ms)) == by_the_rule(left, calls, overtake_ms)

@@ -31,8 +31,8 @@ def driven(seed: int) -> tuple[Run, list[tuple[str, int, Phase, TaskState | None
 @pytest.mark.parametrize("seed", campaign_after(1, SEEDS))
 def test_a_task_that_arrives_on_an_edge_lets_the_truck_drive_to_its_end(seed: int) -> None:
     run, seen = driven(seed)
-    given = next(k for k, one in enumerate(seen) if one[3] is TaskState.PENDING_PREEMPT)
-    turned = next(k for k, one in enumerate(seen) if one[0] == "C->B")
+    given = next(k for k, sample in enumerate(seen) if sample[3] is TaskState.PENDING_PREEMPT)
+    turned = next(k for k, sample in enumerate(seen) if sample[0] == "C->B")
     length = run.site.network.edges[run.site.edge_number["B->C"]].path.length_um
     between = [on for edge, on, _, _ in seen[given:turned] if edge == "B->C"]
 
@@ -48,8 +48,8 @@ def test_a_task_that_arrives_on_an_edge_lets_the_truck_drive_to_its_end(seed: in
 def test_the_truck_goes_to_rest_until_the_node_and_to_the_pick_from_there(seed: int) -> None:
     run, seen = driven(seed)
     length = run.site.network.edges[run.site.edge_number["B->C"]].path.length_um
-    pending = [one for one in seen if one[3] is TaskState.PENDING_PREEMPT]
-    first = next(one for one in seen if one[3] is TaskState.IN_PROGRESS)
+    pending = [sample for sample in seen if sample[3] is TaskState.PENDING_PREEMPT]
+    first = next(sample for sample in seen if sample[3] is TaskState.IN_PROGRESS)
 
     assert {phase for _, _, phase, _ in pending} == {Phase.TO_PARK}
     assert first[2] is Phase.TO_PICK

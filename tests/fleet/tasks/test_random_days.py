@@ -141,11 +141,13 @@ def spent(seed: int, broken_at: int | None = None) -> Day:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_after_any_fault_every_task_is_finished_or_held_with_a_reason_and_every_truck_rests(seed: int) -> None:
     dispatch = spent(seed).paper.dispatch
-    left = [(one.task_id, one.state.value, one.cause) for one in dispatch.tasks() if one.state is not TaskState.HELD]
+    left = [
+        (task.task_id, task.state.value, task.cause) for task in dispatch.tasks() if task.state is not TaskState.HELD
+    ]
 
     assert left == []
-    assert all(dispatch.why(one.task_id).code for one in dispatch.tasks())
-    assert [one.robot_id for one in dispatch.drivers if not one.at_rest and one.task is None] == []
+    assert all(dispatch.why(task.task_id).code for task in dispatch.tasks())
+    assert [driver.robot_id for driver in dispatch.drivers if not driver.at_rest and driver.task is None] == []
 
 
 @pytest.mark.req("FLT-TASK-7", "FLT-TASK-16")
@@ -155,10 +157,12 @@ def test_no_task_is_ever_with_two_trucks_and_no_goods_are_loaded_twice(seed: int
     operations: list[tuple[str, str | None]] = []
     for _ in range(300):
         came = day.paper.step(*day.trouble(), refused=day.refusals())
-        tasks = [one.task.task_id for one in day.paper.dispatch.drivers if one.task is not None]
+        tasks = [driver.task.task_id for driver in day.paper.dispatch.drivers if driver.task is not None]
         assert len(tasks) == len({*tasks})
         operations += [
-            (day.paper.task(one.robot_id) or "", one.robot_id) for one in came.operations if one.kind == "LOAD"
+            (day.paper.task(operation.robot_id) or "", operation.robot_id)
+            for operation in came.operations
+            if operation.kind == "LOAD"
         ]
 
     assert len({task for task, _ in operations}) == len({*operations})

@@ -29,7 +29,7 @@ PLENTY = RoomReported("W", 9)
 
 
 def made(paper: Paper) -> list[tuple[str, str]]:
-    return [(one.order.pick_node_id, one.order.drop_node_id) for one in paper.dispatch.tasks()]
+    return [(task.order.pick_node_id, task.order.drop_node_id) for task in paper.dispatch.tasks()]
 
 
 def standing(*streams: TaskStream) -> Paper:
@@ -179,7 +179,7 @@ def test_tasks_under_way_to_a_pick_or_drop_stay_within_its_limit(node: str) -> N
 def test_goods_at_an_unknown_node_are_refused() -> None:
     came = Paper(COUNTED).step(GoodsReported("nowhere", 1))
 
-    assert [one.code for one in came.refused] == ["MISSING_PICK_DROP_NODE"]
+    assert [refusal.code for refusal in came.refused] == ["MISSING_PICK_DROP_NODE"]
 
 
 @pytest.mark.req("FLT-TASK-4")
@@ -200,7 +200,7 @@ def test_a_task_with_an_unknown_pick_or_drop_is_refused(pick: str, drop: str) ->
     paper = Paper()
     came = paper.submit("T", pick, drop)
 
-    assert [one.code for one in came.refused] == ["MISSING_PICK_DROP_NODE"]
+    assert [refusal.code for refusal in came.refused] == ["MISSING_PICK_DROP_NODE"]
     assert paper.dispatch.tasks() == []
 
 
@@ -209,7 +209,7 @@ def test_a_task_from_a_node_to_itself_is_refused() -> None:
     paper = Paper()
     came = paper.submit("T", "N", "N")
 
-    assert [(one.code, one.message) for one in came.refused] == [
+    assert [(refusal.code, refusal.message) for refusal in came.refused] == [
         ("PICK_IS_DROP", "task 'T' picks up and drops in the same node 'N'; name two different nodes")
     ]
     assert paper.dispatch.tasks() == []
@@ -232,11 +232,11 @@ def test_a_task_with_a_duplicate_id_is_refused() -> None:
     paper = Paper()
     paper.submit("T")
 
-    assert [one.code for one in paper.submit("T").refused] == ["TASK_KNOWN"]
+    assert [refusal.code for refusal in paper.submit("T").refused] == ["TASK_KNOWN"]
 
 
 def test_a_task_for_an_unknown_truck_is_refused() -> None:
-    assert [one.code for one in Paper().submit("T", robot_ids=("R9",)).refused] == ["UNKNOWN_ROBOT"]
+    assert [refusal.code for refusal in Paper().submit("T", robot_ids=("R9",)).refused] == ["UNKNOWN_ROBOT"]
 
 
 def test_a_task_beyond_the_limit_of_open_tasks_is_refused() -> None:
@@ -244,7 +244,7 @@ def test_a_task_beyond_the_limit_of_open_tasks_is_refused() -> None:
     orders = [TaskSubmitted(TaskOrder(f"T{number}", "N", "S")) for number in range(MOST_OPEN + 1)]
     step = paper.step(*orders)
 
-    assert [(one.event, one.code) for one in step.refused] == [(orders[-1], "TOO_MANY_TASKS")]
+    assert [(refusal.event, refusal.code) for refusal in step.refused] == [(orders[-1], "TOO_MANY_TASKS")]
     assert len(paper.dispatch.tasks()) == MOST_OPEN
 
 
@@ -271,7 +271,7 @@ def test_a_stream_that_is_set_again_continues_its_task_numbers() -> None:
     paper.step(StreamSet(replace(NEW, max_concurrent=3, priority=50)))
     paper.steps(3)
 
-    assert [(one.task_id, one.order.priority) for one in paper.dispatch.tasks()] == [
+    assert [(task.task_id, task.order.priority) for task in paper.dispatch.tasks()] == [
         ("A-1", 10),
         ("A-2", 10),
         ("A-3", 50),
@@ -333,7 +333,7 @@ def test_an_invalid_stream_is_refused_and_changes_nothing(event: StreamSet | Str
     paper = standing(NEW)
     came = paper.step(event)
 
-    assert [one.code for one in came.refused] == [code]
+    assert [refusal.code for refusal in came.refused] == [code]
     assert [paper.dispatch.book.flows["A"].stream, *paper.dispatch.book.changed] == [NEW]
     assert saved(paper.dispatch)["streams"] == {}
 
@@ -346,7 +346,7 @@ def test_a_stream_that_no_truck_can_serve_is_refused_unless_only_failed_trucks_b
     closed.dispatch._usual = [everything] * 2
     other = StreamSet(replace(NEW, stream_id="B"))
 
-    assert [[one.code for one in paper.step(other).refused] for paper in (barred, closed)] == [
+    assert [[refusal.code for refusal in paper.step(other).refused] for paper in (barred, closed)] == [
         [],
         ["UNREACHABLE"],
     ]
@@ -356,4 +356,4 @@ def test_the_number_of_streams_is_limited() -> None:
     paper = standing(NEW)
     came = [paper.step(StreamSet(replace(NEW, stream_id=f"S{k}", last_ms=0))) for k in range(MOST_STREAMS)]
 
-    assert [one.code for step in came for one in step.refused] == ["TOO_MANY_STREAMS"]
+    assert [refusal.code for step in came for refusal in step.refused] == ["TOO_MANY_STREAMS"]

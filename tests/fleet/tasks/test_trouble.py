@@ -107,7 +107,7 @@ def test_an_operation_past_its_timeout_is_a_fault_of_the_truck() -> None:
     paper.submit("T")
     alerts = [alert for _ in range(230) for alert in paper.step().alerts]
 
-    assert [(one.code, one.robot_id) for one in alerts] == [("ROBOT_FAULT", "R1")]
+    assert [(alert.code, alert.robot_id) for alert in alerts] == [("ROBOT_FAULT", "R1")]
     assert paper.dispatch.is_faulty(0)
     assert (paper.state("T"), paper.dispatch.why("T").code) == (TaskState.HELD, "OPERATION_TIMEOUT")
     assert reason_of(paper).message == (
@@ -126,7 +126,7 @@ def test_a_truck_whose_fault_is_cleared_repeats_the_operation() -> None:
     paper.busy = set()
     paper._operating.clear()
     paper.dispatch.cleared("R1")
-    kinds = [one.kind for _ in range(6) for one in paper.step().operations]
+    kinds = [operation.kind for _ in range(6) for operation in paper.step().operations]
 
     assert (held, kinds) == (TaskState.HELD, ["LOAD", "UNLOAD"])
 
@@ -142,7 +142,7 @@ def test_a_repeated_completion_does_not_complete_the_next_operation(over: TaskEv
     paper.until(Phase.UNLOADING)
     refused = paper.step(over).refused
 
-    assert [one.code for one in refused] == ["OPERATION_NOT_UNDER_WAY"]
+    assert [refusal.code for refusal in refused] == ["OPERATION_NOT_UNDER_WAY"]
     assert refused[0].message == "R1 is doing 'T/UNLOAD', not 'T/LOAD'"
     assert (paper.phase("R1"), paper.state("T")) == (Phase.UNLOADING, TaskState.IN_PROGRESS)
 
@@ -155,7 +155,7 @@ def test_a_repeated_operation_has_a_new_id_and_the_old_id_does_not_complete_it()
     paper.until(Phase.LOADING)
     paper.step(OperationFailed("R1", "nothing on the fork", "T/LOAD"))
     paper.dispatch.cleared("R1")
-    again = [one.operation_id for one in paper.step().operations]
+    again = [operation.operation_id for operation in paper.step().operations]
     paper.step(OperationDone("R1", "T/LOAD"))
     late = paper.phase("R1")
     paper.step(OperationDone("R1", "T/LOAD/2"))
@@ -169,19 +169,19 @@ def test_the_replacement_of_a_removed_truck_loads_under_a_new_operation_id() -> 
     paper.busy = {"R1", "R2"}
     paper.submit("T")
     paper.step()
-    first = next(one.robot_id for one in paper.dispatch.operations())
+    first = next(operation.robot_id for operation in paper.dispatch.operations())
     paper.dispatch.removed(first)
     other = {"R1": "R2", "R2": "R1"}[first]
     paper.until(Phase.LOADING, other)
 
-    assert [one.operation_id for one in paper.dispatch.operations()] == ["T/LOAD/2"]
+    assert [operation.operation_id for operation in paper.dispatch.operations()] == ["T/LOAD/2"]
 
 
 @pytest.mark.req("FLT-TASK-12")
 def test_an_operation_that_takes_as_long_as_its_timeout_is_refused() -> None:
     came = Paper(params=DispatchParams(operation_timeout_ms=5_000)).submit("T", pick_ms=5_000)
 
-    assert [one.code for one in came.refused] == ["OPERATION_TOO_LONG"]
+    assert [refusal.code for refusal in came.refused] == ["OPERATION_TOO_LONG"]
     with pytest.raises(TasksRefused, match="OPERATION_TOO_LONG"):
         Paper(TaskStream("S", ("N",), ("S",), drop_ms=200_000))
 
@@ -294,7 +294,7 @@ def test_a_task_that_a_failed_truck_blocks_for_all_is_cheap_to_retry(monkeypatch
     # The pick can be reached, the drop cannot.
     edges = crossing().network.edges
     drop = crossing().node_number["S"]
-    paper.dispatch.keep_off(Closed(frozenset(n for n, one in enumerate(edges) if one.end == drop), frozenset()))
+    paper.dispatch.keep_off(Closed(frozenset(n for n, edge in enumerate(edges) if edge.end == drop), frozenset()))
     weighed: list[object] = []
     monkeypatch.setattr(Ways, "_keeping_off", lambda *_: weighed.append(None))
     paper.submit("T2")
@@ -318,7 +318,11 @@ def test_a_removed_truck_fails_its_loaded_task_and_gets_no_other(phase: Phase, s
     assert left is state
     assert (paper.state("U"), paper.state("V")) == (TaskState.DONE, TaskState.DONE)
     assert paper.task("R1") is None
-    assert {one.robot_id for one in paper.told if one.task_id in "UV" and one.state is TaskState.DONE} == {"R2"}
+    assert {
+        transition.robot_id
+        for transition in paper.told
+        if transition.task_id in "UV" and transition.state is TaskState.DONE
+    } == {"R2"}
 
 
 @pytest.mark.req("FLT-TASK-5", "FLT-TASK-12")
@@ -355,9 +359,9 @@ def test_a_truck_without_a_route_leaves_the_task_to_the_next(monkeypatch: pytest
 @pytest.mark.req("FLT-DCL-20")
 def test_a_truck_that_starts_on_an_edge_drives_to_its_rest_node_even_if_that_is_the_next() -> None:
     site = crossing()
-    edge = next(n for n, one in enumerate(site.network.edges) if one.end == site.node_number["E"])
+    edge = next(n for n, edge in enumerate(site.network.edges) if edge.end == site.node_number["E"])
     dispatch = Dispatch(
         site, [Truck("R1", "FL-STD", "E")], {"FL-STD": FL_STD}, {"R1": OPEN}, starts={"R1": OnEdge(edge, 1_000_000)}
     )
 
-    assert [one.reason for one in dispatch.dispatch(0, [TruckView(0, "R1")]).routes] == ["PARKING"]
+    assert [route.reason for route in dispatch.dispatch(0, [TruckView(0, "R1")]).routes] == ["PARKING"]

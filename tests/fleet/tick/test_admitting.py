@@ -93,10 +93,10 @@ def test_a_truck_without_an_admitted_route_raises_a_notice_then_an_alert_like_an
     for _ in range(1_200):
         told_now = yard.step()
         alerts += [*told_now.notices, *told_now.alerts]
-    told = [one for one in alerts if one.robotId == "R2" and one.code != "ROUTE_REFUSED"]
+    told = [alert for alert in alerts if alert.robotId == "R2" and alert.code != "ROUTE_REFUSED"]
 
     assert yard.traffic.why("R2").code == "WAIT_SAFE_STATE"
-    assert [(one.code, one.details["by"], one.details["waitMs"]) for one in told] == [
+    assert [(alert.code, alert.details["by"], alert.details["waitMs"]) for alert in told] == [
         ("WAIT_NOTICE", "R1", 15_000),
         ("WAIT_TOO_LONG", "R1", 90_000),
     ]

@@ -18,12 +18,12 @@ SITE = scene("head-on-lane")
 @pytest.mark.req("FLT-RTP-2")
 def test_a_waiting_truck_seen_beyond_its_hold_point_gets_no_target_beyond_its_stop_line() -> None:
     node = SITE.node_number["A"]
-    one = Record(SITE, 0, "R0", FL_STD, rest=SITE.node_number["B"], short_um=200_000, node=node)
-    one.track = track_of(Ground(SITE), route(SITE, AtNode(node), "B", rest="B"), one.short_um, 0, {})
-    one.acted, one.granted = len(one.track.acts) - 1, 1
-    one.waiting = Waiting("WAIT_SPACING", None, None, None)
+    record = Record(SITE, 0, "R0", FL_STD, rest=SITE.node_number["B"], short_um=200_000, node=node)
+    record.track = track_of(Ground(SITE), route(SITE, AtNode(node), "B", rest="B"), record.short_um, 0, {})
+    record.acted, record.granted = len(record.track.acts) - 1, 1
+    record.waiting = Waiting("WAIT_SPACING", None, None, None)
     # Its grant is too short to set out, and noise moves it forward.
-    one.at_um = 17_500
-    told = aim(one, 100, TrafficParams())
+    record.at_um = 17_500
+    told = aim(record, 100, TrafficParams())
 
-    assert told.target_um <= told.stop_um <= one.grant_um
+    assert told.target_um <= told.stop_um <= record.grant_um

@@ -11,9 +11,9 @@ from tests.fleet.sites import scene
 def waiting(count: int, *, refused: frozenset[int] = frozenset()) -> list[Record]:
     found = []
     for number in range(count):
-        one = Record(scene("hall-demo"), number, f"R{number}", FL_STD, rest=0, short_um=0, node=0)
-        one.waiting = Waiting("WAIT_SAFE_STATE" if number in refused else "WAIT_NODE", 1, 0, 1)
-        found.append(one)
+        record = Record(scene("hall-demo"), number, f"R{number}", FL_STD, rest=0, short_um=0, node=0)
+        record.waiting = Waiting("WAIT_SAFE_STATE" if number in refused else "WAIT_NODE", 1, 0, 1)
+        found.append(record)
     return found
 
 

@@ -18,7 +18,7 @@ TICKS = 200
 
 def drafted(yard: Yard) -> Draft:
     """The next tick, computed but not committed."""
-    reports = tuple(yard._report(one) for one in yard.drivers.values())
+    reports = tuple(yard._report(driver) for driver in yard.drivers.values())
     draft = yard.traffic._draft(TickInputs(yard.now + 100, reports))
     draft.locks = draft.locks.copy()
     for phase in PHASES:

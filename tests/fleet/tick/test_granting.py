@@ -24,7 +24,7 @@ def about_to_grant() -> Draft:
     yard.step()
     for truck, stream in zip(fleet.trucks[:3], (*fleet.streams, *fleet.streams), strict=False):
         yard.send(truck.robot_id, stream.pick_node_ids[0], stream.drop_node_ids[0])
-    reports = tuple(yard._report(one) for one in yard.drivers.values())
+    reports = tuple(yard._report(driver) for driver in yard.drivers.values())
     draft = yard.traffic._draft(TickInputs(yard.now + 100, reports, tuple(yard.submitted.values())))
     for phase in PHASES[: PHASES.index(grant)]:
         phase(draft)
@@ -36,7 +36,11 @@ def barred_by_the_last(draft: Draft) -> list[int]:
     waiter = draft.locks.witness[-1][0]
     draft.queue.ask(waiter, frozenset(range(len(draft.locks.exclusion))))
     grant(draft)
-    return [one.number for one in draft.records if one.waiting is not None and one.waiting.code == WAIT_QUEUE_ORDER]
+    return [
+        record.number
+        for record in draft.records
+        if record.waiting is not None and record.waiting.code == WAIT_QUEUE_ORDER
+    ]
 
 
 @pytest.mark.req("FLT-RES-10", "FLT-LIVE-13")
@@ -104,7 +108,7 @@ def test_a_pause_ends_while_nothing_changes() -> None:
     pauses, longest_ms = 0, 8 * yard.params.cooldown_ms
     begun = [yard.now] * 4
     for _ in range(3_000):
-        before = [one.again_ms for one in yard.traffic.records]
+        before = [record.again_ms for record in yard.traffic.records]
         yard.step()
         for record, again_ms in zip(yard.traffic.records, before, strict=True):
             if record.again_ms != again_ms:

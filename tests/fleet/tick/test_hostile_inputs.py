@@ -26,7 +26,7 @@ def hall(ticks: int = 120) -> Yard:
 
 
 def reports(yard: Yard, later_ms: int = 100) -> list[TruckReport]:
-    return [structs.replace(yard._report(one), at_ms=yard.now + later_ms) for one in yard.drivers.values()]
+    return [structs.replace(yard._report(driver), at_ms=yard.now + later_ms) for driver in yard.drivers.values()]
 
 
 def tick(yard: Yard, given: list[TruckReport], *routes: RoutePlan, later_ms: int = 100) -> TickOutputs:
@@ -51,7 +51,7 @@ def route(yard: Yard, robot_id: str = "R1", goal: str | None = None, **members: 
 
 
 def codes(told: TickOutputs) -> list[tuple[str, str]]:
-    return [(one.robot_id, one.code) for one in told.refused_routes]
+    return [(refusal.robot_id, refusal.code) for refusal in told.refused_routes]
 
 
 @pytest.mark.req("FLT-DCL-4", "FLT-FAIL-1")
@@ -73,7 +73,7 @@ def test_an_unreadable_report_is_dropped_and_stops_no_other_truck(members: dict[
     told = tick(yard, first(reports(yard), **members))
 
     assert told.error is None
-    assert [(one.robot_id, one.code) for one in told.dropped_reports] == [("R1", "REPORT_MALFORMED")]
+    assert [(report.robot_id, report.code) for report in told.dropped_reports] == [("R1", "REPORT_MALFORMED")]
 
 
 @pytest.mark.req("FLT-DCL-4")
@@ -81,7 +81,7 @@ def test_a_report_of_an_unknown_truck_is_dropped() -> None:
     yard = hall()
     told = tick(yard, [*reports(yard), structs.replace(reports(yard)[0], robot_id="ghost")])
 
-    assert (told.error, [one.code for one in told.dropped_reports]) == (None, ["UNKNOWN_ROBOT"])
+    assert (told.error, [report.code for report in told.dropped_reports]) == (None, ["UNKNOWN_ROBOT"])
 
 
 @pytest.mark.req("FLT-FAIL-1")
@@ -100,7 +100,7 @@ def test_a_report_from_the_past_is_dropped() -> None:
     yard = hall()
     told = tick(yard, first(reports(yard), at_ms=yard.now - 1_000, x_um=0))
 
-    assert [one.code for one in told.dropped_reports] == ["REPORT_OUTDATED"]
+    assert [report.code for report in told.dropped_reports] == ["REPORT_OUTDATED"]
     assert told.scene.records[0].report_ms == yard.now - 100
 
 
@@ -109,8 +109,8 @@ def test_of_two_reports_of_one_time_the_same_counts_in_any_order() -> None:
     told = []
     for turn in (1, -1):
         yard = hall()
-        one = reports(yard)
-        told.append(tick(yard, [*one, structs.replace(one[0], x_um=one[0].x_um + 50_000)][::turn]).digest())
+        inputs = reports(yard)
+        told.append(tick(yard, [*inputs, structs.replace(inputs[0], x_um=inputs[0].x_um + 50_000)][::turn]).digest())
 
     assert told[0] == told[1]
 
@@ -124,7 +124,7 @@ def test_a_clock_that_goes_back_stops_all_trucks_and_loses_nothing(back_ms: int)
     after = told.snapshot()
 
     assert told.error == f"the clock went back from {yard.now + back_ms} to {yard.now}"
-    assert {one.mode for one in told.commands} == {CommandMode.STOP}
+    assert {command.mode for command in told.commands} == {CommandMode.STOP}
     assert (after.edgeGroups, after.nodeLocks, after.robots) == (before.edgeGroups, before.nodeLocks, before.robots)
 
 
@@ -133,7 +133,7 @@ def test_a_time_that_is_not_a_whole_number_stops_all_trucks() -> None:
     told = yard.traffic.tick(TickInputs(yard.now + 0.5, tuple(reports(yard))))  # type: ignore[arg-type]
 
     assert told.error is not None
-    assert {one.mode for one in told.commands} == {CommandMode.STOP}
+    assert {command.mode for command in told.commands} == {CommandMode.STOP}
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-10")
@@ -141,11 +141,11 @@ def test_after_an_hour_without_a_tick_a_truck_drives_only_after_two_seconds_of_r
     yard = hall()
     told = tick(yard, [], later_ms=3_600_000)
     for _ in range(20):
-        assert {one.mode for one in told.commands} == {CommandMode.STOP}
+        assert {command.mode for command in told.commands} == {CommandMode.STOP}
         told = tick(yard, reports(yard))
     told = tick(yard, reports(yard))
 
-    assert CommandMode.STOP not in {one.mode for one in told.commands}
+    assert CommandMode.STOP not in {command.mode for command in told.commands}
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-PLAN-15")
@@ -227,7 +227,7 @@ def test_of_two_routes_for_one_truck_the_later_revision_counts() -> None:
     told = tick(yard, reports(yard), changed(mine, revision=2), mine)
 
     assert codes(told) == [("R1", "ROUTE_SUPERSEDED")]
-    assert [one.revision for one in told.accepted_routes] == [2]
+    assert [route.revision for route in told.accepted_routes] == [2]
     assert codes(tick(yard, reports(yard), mine)) == [("R1", "ROUTE_OUTDATED")]
 
 
@@ -294,10 +294,10 @@ def test_a_state_of_other_parameters_is_refused() -> None:
 @pytest.mark.req("FLT-FAIL-12")
 def test_a_state_of_a_fleet_with_other_rest_nodes_is_refused() -> None:
     yard = hall(10)
-    one, two, *others = yard.fleet.trucks
+    first, two, *others = yard.fleet.trucks
     swapped = (
-        Truck(one.robot_id, one.profile_id, two.park_node_id),
-        Truck(two.robot_id, two.profile_id, one.park_node_id),
+        Truck(first.robot_id, first.profile_id, two.park_node_id),
+        Truck(two.robot_id, two.profile_id, first.park_node_id),
     )
     fleet = Fleet((*swapped, *others), yard.fleet.streams)
 
@@ -316,7 +316,7 @@ def test_a_state_of_trucks_with_other_brakes_is_refused() -> None:
 
 def test_a_truck_rerouted_in_every_tick_stays_safe_and_gets_home() -> None:
     yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
-    goals = [name for one in yard.fleet.streams for name in (*one.pick_node_ids, *one.drop_node_ids)]
+    goals = [name for stream in yard.fleet.streams for name in (*stream.pick_node_ids, *stream.drop_node_ids)]
     for turn in range(150):
         if yard.drivers["R1"].s == 0:
             yard.send("R1", goals[turn % len(goals)])

@@ -54,7 +54,7 @@ def aims_too_far(moment: Moment) -> None:
 
 def forgets_where_it_is(moment: Moment) -> None:
     traffic = moment.traffic
-    record = next(one for one in traffic._records if one.at_um > 1_000_000)
+    record = next(record for record in traffic._records if record.at_um > 1_000_000)
     for use in record.track.uses if record.track is not None else ():
         if use.need_um < record.at_um <= use.free_um:
             record.held.pop(use.resource, None)
@@ -96,7 +96,7 @@ def test_a_run_breaks_no_invariant(moment: Moment) -> None:
         (drives_too_fast, "I-8"),
         (loses_the_witness, "I-12"),
     ],
-    ids=lambda one: one if isinstance(one, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_corrupt_state_is_named(moment: Moment, spoil: Callable[[Moment], None], name: str) -> None:
     spoil(moment)
@@ -110,7 +110,7 @@ def test_a_truck_that_knows_its_stop_line_needs_only_its_brakes_to_keep_it(
     moment: Moment, left_um: int, names: list[str]
 ) -> None:
     # 0.9 m from 1.2 m/s at 0.8 m/s2, of which the tolerance of a stop line is a tenth of a metre.
-    record = next(one for one in moment.traffic._records if one.track is not None and one.stop_code is None)
+    record = next(record for record in moment.traffic._records if record.track is not None and record.stop_code is None)
     record.v_um_s, record.hold_um = 1_200_000, record.at_um + left_um
     found = {name for name, _ in unable_to_stop([record], moment.traffic.params)}
 
@@ -157,7 +157,7 @@ def test_a_first_move_that_is_not_granted_is_counted_per_tick_and_reported_in_th
         found.append(first_move(traffic._records, traffic._locks, (), found[-1]))
         told.append([name for name, _ in passed_over(traffic._records, found[-1], traffic.params)])
 
-    assert [one and one.ticks for one in found] == [None, 1, 2, 3, 4, 5, 6]
+    assert [move and move.ticks for move in found] == [None, 1, 2, 3, 4, 5, 6]
     assert told == [[], [], [], [], [], ["I-13"]]
 
 
@@ -166,9 +166,9 @@ def test_a_blocked_first_move_is_not_counted() -> None:
     traffic = with_a_first_move()
     found = first_move(traffic._records, traffic._locks, (), None)
     assert found is not None
-    one = traffic._locks.truck(found.truck)
+    truck = traffic._locks.truck(found.truck)
     other = next(j for j in traffic._locks.known() if j != found.truck)
-    traffic._locks.hold(other, [int(one.demand.needs(found.position, found.position + 1)[0])])
+    traffic._locks.hold(other, [int(truck.demand.needs(found.position, found.position + 1)[0])])
 
     assert first_move(traffic._records, traffic._locks, (), found) is None
 

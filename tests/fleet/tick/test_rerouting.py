@@ -33,7 +33,7 @@ def test_a_truck_raises_a_notice_after_waiting_fifteen_seconds_for_the_same_bloc
     rerouting.escalate(draft)
     rerouting.escalate(draft)
 
-    assert ([one.code for one in draft.notices], draft.alerts) == (codes, [])
+    assert ([notice.code for notice in draft.notices], draft.alerts) == (codes, [])
 
 
 @pytest.mark.req("FLT-OSC-6")
@@ -107,8 +107,8 @@ def test_a_cut_off_truck_looks_for_a_detour_at_once_and_then_every_ten_seconds(
     monkeypatch.setattr(rerouting, "take_detour", in_vain)
     hall.first.mute = True
     hall.run(250)
-    told = next(one for one in hall.alerts if one.code == "ROBOT_OFFLINE")
+    told = next(alert for alert in hall.alerts if alert.code == "ROBOT_OFFLINE")
 
     assert told.details["cutOff"] == ["R2", "R3"]
     for name in ("R2", "R3"):
-        assert [at - told.sinceMs for at, one in tried if one == name] == [0, 10_000, 20_000]
+        assert [at - told.sinceMs for at, robot in tried if robot == name] == [0, 10_000, 20_000]

@@ -33,8 +33,8 @@ def test_a_truck_without_a_route_holds_only_its_standing_set() -> None:
     yard = seesaw()
     told = yard.step().snapshot()
 
-    assert [(one.nodeId, one.robotId) for one in told.nodeLocks] == [("PK1", "R1"), ("PK2", "R2")]
-    assert [one.edgeGroupKey for one in told.edgeGroups] == ["LM3<->PK1", "LM3<->PK2"]
+    assert [(lock.nodeId, lock.robotId) for lock in told.nodeLocks] == [("PK1", "R1"), ("PK2", "R2")]
+    assert [group.edgeGroupKey for group in told.edgeGroups] == ["LM3<->PK1", "LM3<->PK2"]
 
 
 @pytest.mark.req("FLT-LIVE-7")
@@ -96,7 +96,7 @@ def test_trucks_finish_their_tasks_one_after_the_other_and_rest() -> None:
     yard.send("R2", "AP1", "LM3")
     yard.run(2_500)
 
-    assert [(one.done, one.phase) for one in yard.drivers.values()] == [(1, Phase.IDLE), (1, Phase.IDLE)]
+    assert [(driver.done, driver.phase) for driver in yard.drivers.values()] == [(1, Phase.IDLE), (1, Phase.IDLE)]
 
 
 @pytest.mark.req("FLT-TASK-11", "FLT-RES-14")
@@ -107,9 +107,9 @@ def test_a_truck_that_loads_holds_its_node_and_its_spur() -> None:
         yard.step()
     told = yard.step().snapshot()
 
-    assert ("AP1", "R1") in [(one.nodeId, one.robotId) for one in told.nodeLocks]
+    assert ("AP1", "R1") in [(lock.nodeId, lock.robotId) for lock in told.nodeLocks]
     assert told.csLocks is not UNSET
-    assert ("SPUR-AP1", ("R1",)) in [(one.criticalSectionId, one.robotIds) for one in told.csLocks]
+    assert ("SPUR-AP1", ("R1",)) in [(lock.criticalSectionId, lock.robotIds) for lock in told.csLocks]
 
 
 @pytest.mark.req("FLT-OBS-7", "FLT-OBS-8")
@@ -137,11 +137,13 @@ def test_a_failed_tick_changes_nothing_and_stops_all_trucks(monkeypatch: pytest.
 
     with monkeypatch.context() as planted:
         planted.setattr("pendula.fleet.tick.traffic.PHASES", (*phases.PHASES, fails))
-        told = yard.traffic.tick(TickInputs(yard.now + 100, tuple(yard._report(one) for one in yard.drivers.values())))
+        told = yard.traffic.tick(
+            TickInputs(yard.now + 100, tuple(yard._report(driver) for driver in yard.drivers.values()))
+        )
     after = told.snapshot()
 
     assert told.error == "AssertionError: planted"
-    assert {one.mode for one in told.commands} == {CommandMode.STOP}
+    assert {command.mode for command in told.commands} == {CommandMode.STOP}
     assert (after.edgeGroups, after.nodeLocks, after.robots) == (before.edgeGroups, before.nodeLocks, before.robots)
 
 
@@ -182,11 +184,11 @@ def test_the_order_of_inputs_makes_no_difference() -> None:
     for _ in range(3):
         traffic = Traffic.create(yard.site, yard.fleet, yard.profiles, yard.params)
         told = None
-        for one in inputs:
-            reports, routes = [*one.reports], [*one.routes]
+        for tick_inputs in inputs:
+            reports, routes = [*tick_inputs.reports], [*tick_inputs.routes]
             shuffle.shuffle(reports)
             shuffle.shuffle(routes)
-            told = traffic.tick(TickInputs(one.now_ms, tuple(reports), tuple(routes)))
+            told = traffic.tick(TickInputs(tick_inputs.now_ms, tuple(reports), tuple(routes)))
         assert told is not None
         digests.append(told.digest())
 

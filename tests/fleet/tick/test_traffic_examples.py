@@ -27,9 +27,9 @@ def test_the_request_of_the_follower_is_that_of_the_contract() -> None:
 @pytest.mark.req("FLT-COR-1", "FLT-COR-9")
 def test_a_longer_lookahead_requests_more_and_holds_the_same() -> None:
     (near, said), (far, also) = (example(lookahead_um=ahead_um) for ahead_um in (5_300_000, 8_000_000))
-    asked = [one.request("R2") for one in (near, far)]
+    asked = [traffic.request("R2") for traffic in (near, far)]
 
-    assert [one.units[-1].s1M for one in asked if one is not None] == [Decimal("9.5"), 16]
+    assert [request.units[-1].s1M for request in asked if request is not None] == [Decimal("9.5"), 16]
     assert said.results == also.results
 
 

@@ -56,10 +56,10 @@ class Yard:
 
     def __post_init__(self) -> None:
         self.traffic = Traffic.create(self.site, self.fleet, self.profiles, self.params, override=self.override)
-        self.profile = {one.profile_id: one for one in self.profiles}
-        self.planners = {name: Planner(self.site, one) for name, one in self.profile.items()}
-        self.truck = {one.robot_id: one for one in self.fleet.trucks}
-        self.drivers = {one.robot_id: self._driver(one.robot_id) for one in self.fleet.trucks}
+        self.profile = {profile.profile_id: profile for profile in self.profiles}
+        self.planners = {name: Planner(self.site, profile) for name, profile in self.profile.items()}
+        self.truck = {truck.robot_id: truck for truck in self.fleet.trucks}
+        self.drivers = {truck.robot_id: self._driver(truck.robot_id) for truck in self.fleet.trucks}
         self.draw = Pcg32.seeded(self.seed, 1)
         self.now = 0
         self.submitted: dict[str, RoutePlan] = {}
@@ -99,7 +99,7 @@ class Yard:
 
     def step(self) -> TickOutputs:
         self.now += TICK_MS
-        reports = tuple(self._report(one) for one in self.drivers.values() if not one.mute)
+        reports = tuple(self._report(driver) for driver in self.drivers.values() if not driver.mute)
         routes = tuple(self.submitted.values())
         self.submitted = {}
         orders, self.orders = self.orders, ()
@@ -119,73 +119,75 @@ class Yard:
         for _ in range(ticks):
             self.step()
 
-    def _report(self, one: Driver) -> TruckReport:
+    def _report(self, driver: Driver) -> TruckReport:
         return TruckReport(
-            robot_id=one.robot_id,
-            at_ms=self.now + one.clock_ms,
-            x_um=one.x + one.off[0],
-            y_um=one.y + one.off[1],
-            yaw_urad=one.yaw,
-            v_um_s=one.v,
-            status=one.status,
-            phase=one.phase,
-            last_ack_seq=one.ack,
-            obstructed=one.obstructed,
-            confidence_ppm=one.sure,
+            robot_id=driver.robot_id,
+            at_ms=self.now + driver.clock_ms,
+            x_um=driver.x + driver.off[0],
+            y_um=driver.y + driver.off[1],
+            yaw_urad=driver.yaw,
+            v_um_s=driver.v,
+            status=driver.status,
+            phase=driver.phase,
+            last_ack_seq=driver.ack,
+            obstructed=driver.obstructed,
+            confidence_ppm=driver.sure,
         )
 
-    def _obey(self, one: Driver, command: RollingTargetCommand) -> None:
-        one.ack = command.seq
-        if one.jammed:
-            one.v = 0
+    def _obey(self, driver: Driver, command: RollingTargetCommand) -> None:
+        driver.ack = command.seq
+        if driver.jammed:
+            driver.v = 0
             return
-        profile = self.profile[self.truck[one.robot_id].profile_id]
+        profile = self.profile[self.truck[driver.robot_id].profile_id]
         if command.mode is CommandMode.TURN:
-            one.v = 0
+            driver.v = 0
             assert isinstance(command.targetYaw, Decimal)
-            left = turn_urad(one.yaw, micro(command.targetYaw))
+            left = turn_urad(driver.yaw, micro(command.targetYaw))
             step = profile.turn_rate_urad_s * TICK_MS // 1000
-            one.yaw = wrapped_urad(one.yaw + max(-step, min(step, left)))
+            driver.yaw = wrapped_urad(driver.yaw + max(-step, min(step, left)))
         elif command.mode is CommandMode.GO:
-            assert one.plan is not None
-            assert one.plan.route_id == command.routeId
-            left = micro(command.targetS) - one.s
+            assert driver.plan is not None
+            assert driver.plan.route_id == command.routeId
+            left = micro(command.targetS) - driver.s
             assert isinstance(command.speedLimitMps, Decimal)
-            speed = min(micro(command.speedLimitMps), one.v + profile.accel_um_s2 * TICK_MS // 1000)
+            speed = min(micro(command.speedLimitMps), driver.v + profile.accel_um_s2 * TICK_MS // 1000)
             move = min(speed * TICK_MS // 1000, left)
-            one.v = 0 if move == left else speed
-            one.s += max(0, move)
+            driver.v = 0 if move == left else speed
+            driver.s += max(0, move)
             if move > 0:
-                pose = one.plan.pose_at(one.s)
-                one.x, one.y, one.yaw = pose.x_um, pose.y_um, pose.yaw_urad
+                pose = driver.plan.pose_at(driver.s)
+                driver.x, driver.y, driver.yaw = pose.x_um, pose.y_um, pose.yaw_urad
         else:
-            one.v = 0
+            driver.v = 0
 
-    def _work(self, one: Driver) -> None:
-        arrived = one.plan is not None and one.s >= one.plan.length_um - 10_000
-        if not arrived or one.robot_id in self.submitted:
-            self._idle(one)
+    def _work(self, driver: Driver) -> None:
+        arrived = driver.plan is not None and driver.s >= driver.plan.length_um - 10_000
+        if not arrived or driver.robot_id in self.submitted:
+            self._idle(driver)
             return
-        assert one.plan is not None
-        if one.phase in (Phase.TO_PICK, Phase.TO_DROP):
-            one.phase = Phase.LOADING if one.phase is Phase.TO_PICK else Phase.UNLOADING
-            one.node, one.work_ms = one.plan.goal, WORK_MS
-        elif one.phase in (Phase.LOADING, Phase.UNLOADING):
-            one.work_ms -= TICK_MS
-            if one.work_ms <= 0:
-                one.stops = one.stops[1:]
-                one.done += one.phase is Phase.UNLOADING
-                one.phase = Phase.TO_DROP if one.stops else Phase.TO_PARK
-                self.submitted[one.robot_id] = self.plan(one)
-        elif one.phase is Phase.TO_PARK and one.plan.goal == one.rest and one.robot_id not in self.submitted:
-            one.phase, one.node = Phase.IDLE, one.rest
+        assert driver.plan is not None
+        if driver.phase in (Phase.TO_PICK, Phase.TO_DROP):
+            driver.phase = Phase.LOADING if driver.phase is Phase.TO_PICK else Phase.UNLOADING
+            driver.node, driver.work_ms = driver.plan.goal, WORK_MS
+        elif driver.phase in (Phase.LOADING, Phase.UNLOADING):
+            driver.work_ms -= TICK_MS
+            if driver.work_ms <= 0:
+                driver.stops = driver.stops[1:]
+                driver.done += driver.phase is Phase.UNLOADING
+                driver.phase = Phase.TO_DROP if driver.stops else Phase.TO_PARK
+                self.submitted[driver.robot_id] = self.plan(driver)
+        elif (
+            driver.phase is Phase.TO_PARK and driver.plan.goal == driver.rest and driver.robot_id not in self.submitted
+        ):
+            driver.phase, driver.node = Phase.IDLE, driver.rest
         else:
-            self._idle(one)
+            self._idle(driver)
 
-    def _idle(self, one: Driver) -> None:
-        if self.endless and one.phase is Phase.IDLE and one.robot_id not in self.submitted:
+    def _idle(self, driver: Driver) -> None:
+        if self.endless and driver.phase is Phase.IDLE and driver.robot_id not in self.submitted:
             streams = self.fleet.streams
             stream = streams[self.draw.bounded(len(streams))]
             pick = stream.pick_node_ids[self.draw.bounded(len(stream.pick_node_ids))]
             drop = stream.drop_node_ids[self.draw.bounded(len(stream.drop_node_ids))]
-            self.send(one.robot_id, pick, drop)
+            self.send(driver.robot_id, pick, drop)

@@ -40,7 +40,7 @@ class World:
         return (
             tuple(self.number),
             tuple(self.way),
-            tuple((one.position, tuple(sorted(one.held))) for one in trucks),
+            tuple((truck.position, tuple(sorted(truck.held))) for truck in trucks),
             tuple(self.state.witness),
         )
 
@@ -51,8 +51,8 @@ class World:
         return [self.state.truck(i).position for i in range(len(self.state))]
 
     def settled(self, i: int) -> bool:
-        one = self.state.truck(i)
-        return one.held == set(self.way[i].stand[one.position])
+        truck = self.state.truck(i)
+        return truck.held == set(self.way[i].stand[truck.position])
 
 
 Accept = Callable[[LockState, int, Demand, int], Accepted | RouteRefused]
@@ -161,12 +161,12 @@ class Explorer:
         return onward
 
     def rerouted(self, world: World, i: int) -> Iterator[World]:
-        one, number = world.state.truck(i), world.number[i]
-        if one.position == len(world.way[i].need) - 1 and number + 1 < len(self.map.ways[i]):
+        truck, number = world.state.truck(i), world.number[i]
+        if truck.position == len(world.way[i].need) - 1 and number + 1 < len(self.map.ways[i]):
             yield from self.accepted(world, i, self.map.ways[i][number + 1], 0, number + 1)
         change = self.map.changes.get((i, number))
-        if change is not None and world.way[i] != change[0] and one.position <= change[1]:
-            yield from self.accepted(world, i, change[0], one.position, number)
+        if change is not None and world.way[i] != change[0] and truck.position <= change[1]:
+            yield from self.accepted(world, i, change[0], truck.position, number)
 
     def accepted(self, world: World, i: int, way: Way, position: int, number: int) -> Iterator[World]:
         onward = world.copy()

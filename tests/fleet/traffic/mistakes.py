@@ -63,12 +63,12 @@ def _next_unit(world: World, i: int) -> tuple[int, ...]:
 
 def skips_refuges(world: World, i: int) -> Granted | Blocked:
     """On to the furthest position that blocks no more than the present one, regardless of those between."""
-    state, one = world.state, world.state.truck(i)
-    now = _blocked_needs(world, i, one.position)
+    state, truck = world.state, world.state.truck(i)
+    now = _blocked_needs(world, i, truck.position)
     free = [k for k in _free_positions(world, i) if _blocked_needs(world, i, k) <= now]
     if not free:
         return by_the_rule(world, i)
-    taken = one.demand.needs(one.position, free[-1]).tolist()
+    taken = truck.demand.needs(truck.position, free[-1]).tolist()
     state.place(i, free[-1])
     state.hold(i, taken)
     state.witness = trimmed(state.witness, i, free[-1])
@@ -76,10 +76,10 @@ def skips_refuges(world: World, i: int) -> Granted | Blocked:
 
 
 def _free_positions(world: World, i: int) -> list[int]:
-    one = world.state.truck(i)
+    truck = world.state.truck(i)
     others = [sorted(world.state.truck(j).held) for j in range(len(world.state)) if j != i]
     found = []
-    for position in range(one.position + 1, one.demand.last + 1):
+    for position in range(truck.position + 1, truck.demand.last + 1):
         if not world.judge().free(world.way[i].need[position], others):
             break
         found.append(position)

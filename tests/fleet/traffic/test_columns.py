@@ -29,7 +29,7 @@ def filled(seed: int) -> tuple[Column, list[set[int]]]:
 def test_a_column_knows_the_trucks_of_each_resource() -> None:
     column, plain = filled(1)
 
-    assert [trucks_of(column.at(resource)) for resource in range(RESOURCES)] == [sorted(one) for one in plain]
+    assert [trucks_of(column.at(resource)) for resource in range(RESOURCES)] == [sorted(row) for row in plain]
 
 
 def test_a_column_joins_the_trucks_of_several_resources() -> None:
@@ -45,9 +45,9 @@ def test_a_truck_does_not_count_itself() -> None:
     for truck in (0, 63, 64, 127, 128, 149):
         words = column.words_besides(truck, every)
 
-        assert (column.besides(truck, every) != 0).tolist() == [bool(one - {truck}) for one in plain]
+        assert (column.besides(truck, every) != 0).tolist() == [bool(row - {truck}) for row in plain]
         assert [trucks_of(as_mask([int(word[k]) for word in words])) for k in range(RESOURCES)] == [
-            sorted(one - {truck}) for one in plain
+            sorted(row - {truck}) for row in plain
         ]
 
 
@@ -56,5 +56,5 @@ def test_a_removed_truck_is_in_no_row_and_all_others_stay() -> None:
     twin = column.copy()
     column.clear(100)
 
-    assert [trucks_of(column.at(resource)) for resource in range(RESOURCES)] == [sorted(one - {100}) for one in plain]
-    assert [trucks_of(twin.at(resource)) for resource in range(RESOURCES)] == [sorted(one) for one in plain]
+    assert [trucks_of(column.at(resource)) for resource in range(RESOURCES)] == [sorted(row - {100}) for row in plain]
+    assert [trucks_of(twin.at(resource)) for resource in range(RESOURCES)] == [sorted(row) for row in plain]

@@ -22,9 +22,9 @@ def columns_by_hand(state: LockState) -> dict[str, list[int]]:
     result = {name: [0] * len(state.exclusion) for name in ("blockers", "wanted", "needers")}
     rows = [set(state.exclusion.row(r).tolist()) for r in range(len(state.exclusion))]
     for i in state.known():
-        one = state.truck(i)
-        stand = one.held if one.frozen else set(one.demand.stands(one.position).tolist())
-        need = set() if one.frozen else set(one.demand.needs(one.position, one.goal).tolist())
+        truck = state.truck(i)
+        stand = truck.held if truck.frozen else set(truck.demand.stands(truck.position).tolist())
+        need = set() if truck.frozen else set(truck.demand.needs(truck.position, truck.goal).tolist())
         for resource, row in enumerate(rows):
             result["blockers"][resource] |= bool(row & stand) << i
             result["wanted"][resource] |= (resource in need) << i
@@ -70,7 +70,7 @@ def test_a_resource_a_failed_truck_reaches_into_excludes_only_itself_until_it_is
         state = started(tiny_map(seed))
         others = [i for i in state.known() if i]
         rows = {r: set(state.exclusion.row(r).tolist()) for r in range(len(state.exclusion))}
-        taken = set().union(*(one.held for one in map(state.truck, state.known())))
+        taken = set().union(*(truck.held for truck in map(state.truck, state.known())))
         free = [r for r, row in rows.items() if len(row) > 1 and row.isdisjoint(taken) and r not in state.sharers]
         if not (free and others):
             continue

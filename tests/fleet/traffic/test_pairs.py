@@ -27,7 +27,7 @@ def differences(seed: int) -> list[object]:
     """Positions of two trucks on a tiny map at which brute force disagrees."""
     tiny = tiny_map(seed)
     state, judge = LockState(tiny.exclusion(), len(tiny.ways)), Judge(tiny.pairs, tiny.capacity)
-    ways = [one[0] for one in tiny.ways]
+    ways = [way[0] for way in tiny.ways]
     for i, way in enumerate(ways):
         accept_route(state, i, way.demand(), rule=Rule.OFF)
     found: list[object] = []

@@ -17,4 +17,4 @@ def test_the_body_lies_around_the_pivot() -> None:
 def test_the_body_turns_with_the_yaw() -> None:
     corners = body_corners(FL_STD, 0, 0, pi / 2)
 
-    assert corners == tuple(pytest.approx(one) for one in ((-0.5, 1.3), (-0.5, -1.7), (0.5, -1.7), (0.5, 1.3)))
+    assert corners == tuple(pytest.approx(corner) for corner in ((-0.5, 1.3), (-0.5, -1.7), (0.5, -1.7), (0.5, 1.3)))

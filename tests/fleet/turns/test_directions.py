@@ -26,9 +26,9 @@ def truck(number: int, start: str, goal: str) -> Record:
     """A truck in the mouth of the lane, about to enter it."""
     node = SITE.node_number[start]
     plan = route(SITE, AtNode(node), goal, rest=goal)
-    one = Record(SITE, number, f"R{number}", FL_STD, rest=SITE.node_number[goal], short_um=200_000, node=node)
-    one.track = track_of(Ground(SITE), plan, one.short_um, 0, {})
-    return one
+    record = Record(SITE, number, f"R{number}", FL_STD, rest=SITE.node_number[goal], short_um=200_000, node=node)
+    record.track = track_of(Ground(SITE), plan, record.short_um, 0, {})
+    return record
 
 
 def east(number: int = 0) -> Record:
@@ -39,22 +39,22 @@ def west(number: int = 1) -> Record:
     return truck(number, "B", "A")
 
 
-def way(one: Record) -> bool:
-    return directions.entered_next(one, TWO_WAY)[LANE]
+def way(record: Record) -> bool:
+    return directions.entered_next(record, TWO_WAY)[LANE]
 
 
-def waits(one: Record, for_ms: int, code: str = "WAIT_EDGE_DIRECTION") -> Record:
+def waits(record: Record, for_ms: int, code: str = "WAIT_EDGE_DIRECTION") -> Record:
     cell = int(SITE.cells.first[SITE.edge_number["B->A"]])
-    one.waiting = Waiting(code, cell, 0, None)
-    one.waiting_since_ms = NOW - for_ms
-    return one
+    record.waiting = Waiting(code, cell, 0, None)
+    record.waiting_since_ms = NOW - for_ms
+    return record
 
 
 def drained(for_ms: int, code: str = "WAIT_EDGE_DIRECTION", active: bool | None = None) -> Directions:
     """Lanes after a truck has waited for a time at the eastern end of one that is driven in a direction, or in none."""
-    one = Directions(active={} if active is None else {LANE: active}, ways={LANE: frozenset({MOUTH})})
-    directions.drain(one, [east(), waits(west(), for_ms, code)], TWO_WAY, NOW, TrafficParams())
-    return one
+    lanes = Directions(active={} if active is None else {LANE: active}, ways={LANE: frozenset({MOUTH})})
+    directions.drain(lanes, [east(), waits(west(), for_ms, code)], TWO_WAY, NOW, TrafficParams())
+    return lanes
 
 
 @pytest.mark.req("FLT-OSC-9")

@@ -16,16 +16,16 @@ PARAMS = TrafficParams()
 
 def truck(robot_id: str, phase: Phase = Phase.TO_PICK, waited_ms: int | None = None) -> Record:
     number = int(robot_id[1:])
-    one = Record(scene("hall-demo"), number, robot_id, FL_STD, rest=0, short_um=0, node=0, phase=phase)
+    record = Record(scene("hall-demo"), number, robot_id, FL_STD, rest=0, short_um=0, node=0, phase=phase)
     if waited_ms is not None:
-        one.waiting_since_ms = one.request_ms = NOW - waited_ms
-    one.priority = class_of(one)
-    one.rank = rank_of(one, NOW, PARAMS)
-    return one
+        record.waiting_since_ms = record.request_ms = NOW - waited_ms
+    record.priority = class_of(record)
+    record.rank = rank_of(record, NOW, PARAMS)
+    return record
 
 
 def order(*trucks: Record, first: Record | None = None, against: frozenset[int] = frozenset()) -> list[str]:
-    return [one.robot_id for one in order_of([*trucks], first, against, NOW)]
+    return [record.robot_id for record in order_of([*trucks], first, against, NOW)]
 
 
 @pytest.mark.req("FLT-RES-6")
@@ -44,10 +44,10 @@ def test_the_activity_of_a_truck_gives_its_class(phase: Phase, expected: Priorit
 
 @pytest.mark.req("FLT-RES-6")
 def test_a_failed_truck_is_an_obstacle() -> None:
-    one = truck("R1")
-    one.stop_code = Stop.ROBOT_FAULT
+    record = truck("R1")
+    record.stop_code = Stop.ROBOT_FAULT
 
-    assert class_of(one) is PriorityClass.OBSTACLE
+    assert class_of(record) is PriorityClass.OBSTACLE
 
 
 @pytest.mark.req("FLT-RES-7")

@@ -21,7 +21,9 @@ def looking(name: str, lookahead_um: int, upto_ms: int, **changes: int) -> Run:
 
 def shown_ahead_um(run: Run, robot_id: str) -> int:
     groups = run.traffic.snapshot().edgeGroups
-    ahead = [one.reservedAheadM for group in groups for one in group.occupants if one.robotId == robot_id]
+    ahead = [
+        occupant.reservedAheadM for group in groups for occupant in group.occupants if occupant.robotId == robot_id
+    ]
     return int(1_000_000 * sum(ahead))
 
 
@@ -44,7 +46,7 @@ def test_units_are_taken_whole_even_if_they_end_beyond_the_lookahead() -> None:
     shown_um = 0
     while shown_um <= 8_000_000 and run.world.now_ms < 60_000:
         run.step()
-        shown_um = max(shown_ahead_um(run, one.robot_id) for one in run.traffic.records)
+        shown_um = max(shown_ahead_um(run, record.robot_id) for record in run.traffic.records)
 
     # A spur is one section, and so one unit.
     assert shown_um > 8_000_000
@@ -85,8 +87,8 @@ def test_a_reservation_gives_way_to_a_truck_that_needs_the_place() -> None:
         first, second = outputs.scene.records
         waited |= second.waiting is not None
         for record in (first, second):
-            one = run.traffic._locks.truck(record.number)
-            need = one.demand.needs(one.position, record.base + max(record.reserved, record.granted))
+            truck = run.traffic._locks.truck(record.number)
+            need = truck.demand.needs(truck.position, record.base + max(record.reserved, record.granted))
             assert not run.traffic._locks.in_the_way(record.number, need)
 
     assert granted_um < 19_500_000
@@ -100,7 +102,7 @@ def test_of_trucks_of_one_rank_the_earliest_reservation_comes_first() -> None:
     first.reserved_ms, second.reserved_ms = {first.granted + 1: 900}, {second.granted + 1: 400}
     first.rank = second.rank = 20
 
-    assert [one.robot_id for one in order_of([first, second], None, frozenset(), 1_000)] == ["R2", "R1"]
+    assert [record.robot_id for record in order_of([first, second], None, frozenset(), 1_000)] == ["R2", "R1"]
 
 
 @pytest.mark.req("FLT-COR-1", "FLT-COR-7")

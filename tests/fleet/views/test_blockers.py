@@ -14,7 +14,7 @@ from tests.fleet.scenarios.watching import false_blockers
 def waits(name: str) -> Run:
     """A shipped scenario at the moment when a truck begins to wait for a resource of another."""
     run = Run(replace(shipped(name), expect=()))
-    while not any(one.waiting is not None and one.waiting.theirs is not None for one in run.traffic.records):
+    while not any(record.waiting is not None and record.waiting.theirs is not None for record in run.traffic.records):
         run.step()
     return run
 
@@ -37,10 +37,10 @@ def test_every_blocker_holds_the_resource_it_is_named_with(name: str) -> None:
 @pytest.mark.req("FLT-DCL-14", "FLT-OSC-1")
 def test_a_truck_that_waits_at_a_crossing_requests_its_own_lane_and_queues_for_the_other() -> None:
     run = waits("crossing")
-    waiter = next(one for one in run.traffic.records if one.waiting is not None)
+    waiter = next(record for record in run.traffic.records if record.waiting is not None)
     outputs = run.step()
-    result = next(one for one in outputs.results if one.robotId == waiter.robot_id)
-    queues = {one.resourceId: [it.robotId for it in one.queue] for one in outputs.snapshot().queues or ()}
+    result = next(result for result in outputs.results if result.robotId == waiter.robot_id)
+    queues = {queue.resourceId: [it.robotId for it in queue.queue] for queue in outputs.snapshot().queues or ()}
     assert result.blocker is not None
     held, asked = result.blocker.blockerResourceId, result.requestedResourceId
 
@@ -53,7 +53,7 @@ def test_a_truck_that_waits_at_a_crossing_requests_its_own_lane_and_queues_for_t
 def test_a_blocker_that_does_not_hold_what_is_named_breaks_an_invariant() -> None:
     run = waits("crossing")
     records, locks = run.traffic._records, run.traffic._locks
-    waiter = next(one for one in records if one.waiting is not None)
+    waiter = next(record for record in records if record.waiting is not None)
     found = held_against(waiter, records)
     assert found is not None
     before = list(falsely_blamed(records, locks))
@@ -66,8 +66,8 @@ def test_a_blocker_that_does_not_hold_what_is_named_breaks_an_invariant() -> Non
 @pytest.mark.req("FLT-OSC-1")
 def test_a_truck_that_may_not_overtake_stands_in_the_queue_of_the_waiter() -> None:
     run = waits("crossing")
-    records = [one.copied() for one in run.traffic.records]
-    waiter = next(one for one in records if one.waiting is not None)
+    records = [record.copied() for record in run.traffic.records]
+    waiter = next(record for record in records if record.waiting is not None)
     other = records[1 - waiter.number]
     assert waiter.waiting is not None
     third = other.copied()

@@ -23,20 +23,20 @@ GO, HOLD = CommandMode.GO, CommandMode.HOLD
 def truck() -> Record:
     """A truck that waits on its way through the lane."""
     node = SITE.node_number["A"]
-    one = Record(SITE, 0, "R1", FL_STD, rest=SITE.node_number["B"], short_um=200_000, node=node)
-    one.track = track_of(Ground(SITE), route(SITE, AtNode(node), "B", rest="B"), one.short_um, 0, {})
-    one.acted = len(one.track.acts)
-    one.waiting = Waiting("WAIT_SPACING", 0, 1, None)
-    one.hold_um = one.target_um = 5_000_000
-    return one
+    record = Record(SITE, 0, "R1", FL_STD, rest=SITE.node_number["B"], short_um=200_000, node=node)
+    record.track = track_of(Ground(SITE), route(SITE, AtNode(node), "B", rest="B"), record.short_um, 0, {})
+    record.acted = len(record.track.acts)
+    record.waiting = Waiting("WAIT_SPACING", 0, 1, None)
+    record.hold_um = record.target_um = 5_000_000
+    return record
 
 
 def told(*modes: CommandMode, every_ms: int = 1_000, step_um: int = 0) -> int:
     """The changes of a truck with these results, one after the other, and distances between."""
-    swings, one = Swings(SITE), truck()
+    swings, record = Swings(SITE), truck()
     edge = SITE.edge_number["A->B"]
     for number, mode in enumerate(modes):
-        swings.note(one, mode, every_ms * number)
+        swings.note(record, mode, every_ms * number)
         swings.note_places([(edge, 1_000_000 + step_um * number)], every_ms * number)
     return swings.most("goHoldChanges")
 
@@ -62,33 +62,33 @@ def test_moving_up_by_a_place_in_a_queue_is_no_swing() -> None:
 
 
 def test_a_truck_that_holds_to_turn_has_no_blocker() -> None:
-    swings, one = Swings(SITE), truck()
-    one.acted = 0
-    assert one.act is not None
-    one.hold_um = one.act.s_um
+    swings, record = Swings(SITE), truck()
+    record.acted = 0
+    assert record.act is not None
+    record.hold_um = record.act.s_um
     for number, mode in enumerate((GO, HOLD, CommandMode.TURN, GO)):
-        swings.note(one, mode, 1_000 * number)
+        swings.note(record, mode, 1_000 * number)
 
     assert swings.most("goHoldChanges") == 0
 
 
 @pytest.mark.req("FLT-OSC-10", "FLT-OSC-8")
 def test_hold_points_and_targets_that_go_back_add_up() -> None:
-    swings, one = Swings(SITE), truck()
+    swings, record = Swings(SITE), truck()
     for number, (hold_um, target_um) in enumerate(((5, 4), (3, 4), (6, 3), (4, 5))):
-        one.hold_um, one.target_um = hold_um, target_um
-        swings.note(one, GO, 1_000 * number)
+        record.hold_um, record.target_um = hold_um, target_um
+        swings.note(record, GO, 1_000 * number)
 
     assert (swings.most("holdBackUm"), swings.most("targetBackUm")) == (4, 1)
 
 
 def test_a_target_drawn_back_by_a_safety_stop_is_no_swing() -> None:
-    swings, one = Swings(SITE), truck()
-    swings.note(one, GO, 0)
-    one.stop_code, one.hold_um = "STOP_POSE_JUMP", 0
-    swings.note(one, CommandMode.STOP, 100)
-    one.stop_code = None
-    swings.note(one, HOLD, 200)
+    swings, record = Swings(SITE), truck()
+    swings.note(record, GO, 0)
+    record.stop_code, record.hold_um = "STOP_POSE_JUMP", 0
+    swings.note(record, CommandMode.STOP, 100)
+    record.stop_code = None
+    swings.note(record, HOLD, 200)
 
     assert swings.worst == {}
 
@@ -116,13 +116,13 @@ def test_a_lane_flips_when_a_truck_comes_the_other_way_while_one_waits_for_the_f
 
 @pytest.mark.req("FLT-OSC-10")
 def test_a_truck_that_loads_and_then_waits_makes_no_swing() -> None:
-    swings, one = Swings(SITE), truck()
-    swings.note(one, GO, 0)
-    assert one.track is not None
-    one.track = replace(one.track, plan=replace(one.track.plan, route_id="next trip"))
-    one.hold_um = one.target_um = 0
+    swings, record = Swings(SITE), truck()
+    swings.note(record, GO, 0)
+    assert record.track is not None
+    record.track = replace(record.track, plan=replace(record.track.plan, route_id="next trip"))
+    record.hold_um = record.target_um = 0
     for number, mode in enumerate((HOLD, GO, HOLD)):
-        swings.note(one, mode, 1_000 * (number + 1))
+        swings.note(record, mode, 1_000 * (number + 1))
 
     assert swings.most("goHoldChanges") == 2
 
@@ -138,7 +138,7 @@ def test_a_dead_end_does_not_flip() -> None:
 @pytest.mark.req("FLT-OSC-10")
 @pytest.mark.parametrize("name", shipped_names())
 def test_every_shipped_scenario_expects_no_swings(name: str) -> None:
-    (calm,) = [one for one in shipped(name).expect if isinstance(one, Calm)]
+    (calm,) = [expectation for expectation in shipped(name).expect if isinstance(expectation, Calm)]
 
     # A lane that drains for a waiting truck flips for that truck and back.
     assert calm == Calm(direction_flips=2 if name == "direction-starvation" else 1)
