@@ -125,7 +125,7 @@ def changing(source: "SourceMap", report: "Report", rounds: int) -> list[Row]:
             "s",
             against="full compilation",
             ratio=turns.share("changed", "whole"),
-            fairness="both end with the same bytes; shapes, windows and findings are made anew in both",
+            fairness="both end with the same bytes; both recompute shapes, windows and findings",
         ),
         _within(f"load {BIG:,} nodes", turns.seconds("loaded"), LOADED_S, "s", f"{len(data):,} bytes, hash checked"),
     ]
@@ -137,11 +137,11 @@ def asking(report: "Report", count: int, rounds: int) -> list[Row]:
     from pendula.fleet import Planner
 
     site = _site(report)
-    goals, asked = destinations(site), questions(site, count)
+    goals, queries = destinations(site), questions(site, count)
     planner = Planner(site, TRUCKS[0])
     trees = Rounds({"trees": lambda: Planner(site, TRUCKS[0]).prepare(goals)}, rounds)
     planner.prepare(goals)
-    costs = sorted(map(min, zip(*(query_costs(planner, asked) for _ in range(rounds)), strict=True)))
+    costs = sorted(map(min, zip(*(query_costs(planner, queries) for _ in range(rounds)), strict=True)))
     p99 = costs[len(costs) * 99 // 100] / 1e6
     work = f"{count:,} queries, of each the least of {rounds}; trees of the {len(goals)} destinations are there"
     return [

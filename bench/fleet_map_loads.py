@@ -48,7 +48,7 @@ def questions(site: CompiledMap, count: int) -> list[tuple[Anchor, int]]:
     """Starts in nodes and on edges, and goals where trucks load or park."""
     draw, goals = Pcg32.seeded(SEED, 1), destinations(site)
     edges, nodes = site.network.edges, site.network.nodes
-    asked: list[tuple[Anchor, int]] = []
+    queries: list[tuple[Anchor, int]] = []
     for number in range(count):
         start: Anchor
         if number % 2:
@@ -56,14 +56,14 @@ def questions(site: CompiledMap, count: int) -> list[tuple[Anchor, int]]:
             start = OnEdge(edge, draw.next() % edges[edge].path.length_um)
         else:
             start = AtNode(draw.next() % len(nodes), 0)
-        asked.append((start, goals[draw.next() % len(goals)]))
-    return asked
+        queries.append((start, goals[draw.next() % len(goals)]))
+    return queries
 
 
-def query_costs(planner: Planner, asked: list[tuple[Anchor, int]]) -> list[int]:
+def query_costs(planner: Planner, queries: list[tuple[Anchor, int]]) -> list[int]:
     """Nanoseconds of every query: the cheapest way, and its segments with their places on the route."""
     costs = []
-    for start, goal in asked:
+    for start, goal in queries:
         begin = thread_time_ns()
         route = plan_route(planner, "R", "Q", start, (goal,))
         costs.append(thread_time_ns() - begin)

@@ -121,13 +121,13 @@ def _measured(program: str, folder: Path, seconds: int) -> Found:
                 page.goto(f"{address}/#/schedulers/fleet/hall")
                 page.get_by_test_id("hall").wait_for()
                 before = _renderer_seconds()
-                told = page.evaluate(COUNT, seconds)
+                timing = page.evaluate(COUNT, seconds)
                 after = _renderer_seconds()
                 browser.close()
             # The counting callback is timed too, and takes no time: drawing is the upper half.
-            drawn = sorted(told["drawn"])[len(told["drawn"]) // 2 :]
-            cpu_ms = None if not before else (after - before) * 1000 / told["frames"]
-            return Found(told["frames"] / told["seconds"], median(drawn), cpu_ms)
+            drawn = sorted(timing["drawn"])[len(timing["drawn"]) // 2 :]
+            cpu_ms = None if not before else (after - before) * 1000 / timing["frames"]
+            return Found(timing["frames"] / timing["seconds"], median(drawn), cpu_ms)
         finally:
             server.send_signal(signal.SIGTERM)
 

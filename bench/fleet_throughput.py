@@ -100,8 +100,8 @@ def _rows(name: str, ours: "list[Errand]", others: "list[Errand]", found: "Found
     """All figures printed for a map."""
     figures = [found[errand][0] for errand in ours]
     alone = [beside for errand in ours if (beside := found[errand][1]) is not None]
-    mean, wanted = _mean(figures), WANTED[name]
-    part = None if wanted is None else Decimal(wanted) / 100
+    mean, target = _mean(figures), WANTED[name]
+    part = None if target is None else Decimal(target) / 100
     rows = [
         _alone(name, mean, fmean(beside.free for beside in alone), "no interaction", part),
         _alone(name, mean, fmean(beside.shortest for beside in alone), "no interaction, shortest ways", None),

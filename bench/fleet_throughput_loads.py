@@ -14,7 +14,7 @@ from unittest.mock import patch
 import numpy as np
 from msgspec.structs import replace
 
-from bench.fleet_throughput_tours import Fed, Heard
+from bench.fleet_throughput_tours import TourPlayer, TourRecorder
 from pendula.fleet import compile_map
 from pendula.fleet.checker import Judge
 from pendula.fleet.driving import track
@@ -150,9 +150,9 @@ def drive(errand: Errand) -> tuple[Figures, Beside | None]:
     if errand.kind in _RULES:
         # These rules keep no witness that could be replayed.
         scenario = replace(scenario, traffic=TrafficParams(refuge=False))
-    roads: list[Heard] = []
+    roads: list[TourRecorder] = []
     with _ruled(errand.kind):
-        run = Run(scenario, site, lambda engine, _: _kept(roads, Heard(engine)))
+        run = Run(scenario, site, lambda engine, _: _kept(roads, TourRecorder(engine)))
         form = run.run(errand.duration_ms).form
     assert not any(invariant["violations"] for invariant in form["invariants"].values()), form["violations"]
     figures = _figures(form, errand.duration_ms)
@@ -161,7 +161,7 @@ def drive(errand: Errand) -> tuple[Figures, Beside | None]:
     return figures, Beside(_share(scenario, site, roads[0], Kind.FREE), _share(scenario, site, roads[0], Kind.SHORTEST))
 
 
-def _share(scenario: Scenario, site: CompiledMap, ours: Heard, kind: Kind) -> float:
+def _share(scenario: Scenario, site: CompiledMap, ours: TourRecorder, kind: Kind) -> float:
     """The share of the time that the same tours take without interaction. The assignment of tasks stays: a fleet that
     waits nowhere would take other tasks, and be no yardstick for these."""
     tours = ours.tours()
@@ -171,9 +171,9 @@ def _share(scenario: Scenario, site: CompiledMap, ours: Heard, kind: Kind) -> fl
     alone = replace(scenario, streams=streams)
     if kind is Kind.SHORTEST:
         alone = replace(alone, dispatch=replace(alone.dispatch, opposition_milli=0, one_way_milli=0))
-    roads: list[Fed] = []
+    roads: list[TourPlayer] = []
     with _ruled(kind):
-        run = Run(alone, site, lambda engine, _: _kept(roads, Fed(engine, tours)))
+        run = Run(alone, site, lambda engine, _: _kept(roads, TourPlayer(engine, tours)))
         while run.now_ms < scenario.duration_ms and roads[0].is_busy:
             run.step()
     # A truck that does not finish by the end needed all of the time.
@@ -213,8 +213,8 @@ def _ruled(kind: Kind) -> Iterator[None]:
             with patch.object(track, "_stands", _only_stops(track._stands)):
                 yield
         case Kind.FREE | Kind.SHORTEST:
-            nobody = patch.object(phases, "broken", lambda *_: iter(()))
-            with patch.object(traffic, "Exclusion", _Nothing), nobody, patch.object(Judge, "look", lambda *_: ()):
+            unchecked = patch.object(phases, "broken", lambda *_: iter(()))
+            with patch.object(traffic, "Exclusion", _Nothing), unchecked, patch.object(Judge, "look", lambda *_: ()):
                 yield
 
 

@@ -18,7 +18,7 @@ _AHEAD = 2
 
 
 @dataclass(slots=True)
-class Heard:
+class TourRecorder:
     """Records every finished task: the tours of all trucks, and the end of the last task of each."""
 
     engine: FleetEngine
@@ -54,11 +54,11 @@ class Heard:
         }
 
 
-class Fed:
+class TourPlayer:
     """Gives every truck the tasks of its tour, one after the other, and records when it finishes."""
 
     def __init__(self, engine: FleetEngine, tours: dict[str, list[TaskOrder]]) -> None:
-        self._heard = Heard(engine)
+        self._heard = TourRecorder(engine)
         self._tours = tours
         self._given: Counter[str] = Counter()
 

@@ -97,23 +97,23 @@ def drive_recorded(trucks: int, duration_ms: int, directory: Path, watch: Watch)
 
     scenario = endless(sample, f"{trucks} trucks", duration_ms)
     run = Run(scenario, compile_map(sample.source, [FL_STD]), make_applier)
-    applied, told, whole = Stopwatch(), Stopwatch(), Stopwatch()
+    applied, emitted, whole = Stopwatch(), Stopwatch(), Stopwatch()
     # The whole engine except its events. Not the decisions alone: the records of the previous tick are freed after the
     # events, and would be counted as costs of the journal.
     applied.around(run.engine, "apply")
-    told.around(run.engine, "_events")
+    emitted.around(run.engine, "_events")
     whole.around(opened[0], "apply")
     gc.collect()
     gc.freeze()
     for _ in range(duration_ms // scenario.traffic.tick_period_ms):
         run.step()
-        for stopwatch in (applied, told, whole):
+        for stopwatch in (applied, emitted, whole):
             stopwatch.lap()
         watch(run.now_ms / duration_ms)
     gc.unfreeze()
     opened[0].close()
     written = sum(path.stat().st_size for path in directory.glob("*.journal"))
-    bare = [all_of_it - telling for all_of_it, telling in zip(applied.laps, told.laps, strict=True)]
+    bare = [all_of_it - emit_ms for all_of_it, emit_ms in zip(applied.laps, emitted.laps, strict=True)]
     return JournalCosts(bare, whole.laps, written, trucks * duration_ms // 1000)
 
 

@@ -80,8 +80,8 @@ def rmf(text: str) -> SourceMap:
     """The first level of a building: lanes and named vertices, scaled by its measurements."""
     level: Any = msgspec.yaml.decode(text)["levels"]["L1"]
     vertices = level["vertices"]
-    first, second, said = level["measurements"][0]
-    scale = said["distance"][1] / dist(vertices[first][:2], vertices[second][:2])
+    first, second, measured = level["measurements"][0]
+    scale = measured["distance"][1] / dist(vertices[first][:2], vertices[second][:2])
     sketch = Sketch("rmf")
     for number in sorted({end for lane in level["lanes"] for end in lane[:2]}):
         x, y, _, name, *more = vertices[number]

@@ -15,7 +15,7 @@ from pendula.kernel.engine import Outcome
 from pendula.testing import engine_contract
 
 
-class _Noting:
+class _Recorder:
     """An applier that records its commands."""
 
     def __init__(self, engine: FleetEngine, commands: list[Commands]) -> None:
@@ -30,7 +30,7 @@ class _Noting:
 def head_on(ticks: int) -> tuple[Json, tuple[Commands, ...]]:
     """The configuration and the first ticks of the scenario in which two trucks meet on a lane."""
     commands: list[Commands] = []
-    run = Run(shipped("head-on"), make_applier=lambda engine, _: _Noting(engine, commands))
+    run = Run(shipped("head-on"), make_applier=lambda engine, _: _Recorder(engine, commands))
     for _ in range(ticks):
         run.step()
     return run.config, tuple(commands)

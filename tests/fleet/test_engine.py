@@ -28,9 +28,9 @@ def events_of(ticks: int) -> list[tuple[FleetEvent, ...]]:
 
 
 def test_every_tick_event_has_digests_of_locks_and_commands() -> None:
-    told = events_of(40)
+    outcomes = events_of(40)
 
-    first = [events[0] for events in told]
+    first = [events[0] for events in outcomes]
     assert all(isinstance(event, Ticked) for event in first)
     assert [event.tick for event in first if isinstance(event, Ticked)] == list(range(1, 41))
     assert all(a.commands != b.commands for a, b in pairwise(first) if isinstance(a, Ticked) and isinstance(b, Ticked))
@@ -44,8 +44,8 @@ def test_a_hold_is_an_event_only_when_it_changes() -> None:
                 holds.setdefault(event.robot_id, []).append(event)
 
     assert sorted(holds) == ["R1", "R2"]
-    assert any(change.blocker_robot_id for told in holds.values() for change in told)
-    assert all(a != b for told in holds.values() for a, b in pairwise(told))
+    assert any(change.blocker_robot_id for sequence in holds.values() for change in sequence)
+    assert all(a != b for sequence in holds.values() for a, b in pairwise(sequence))
 
 
 def test_a_grant_event_has_the_place_where_it_ends() -> None:
@@ -70,10 +70,10 @@ def test_a_late_tick_sends_no_commands_and_the_next_tick_does() -> None:
     now, period = engine.now(), engine.config.traffic.tick_period_ms
 
     late = engine.apply(Tick(now + 2 * period + 1))
-    said = engine.orders_out.commands
+    sent = engine.orders_out.commands
     engine.apply(Tick(now + 3 * period + 1))
 
-    assert not said
+    assert not sent
     assert isinstance(late.events[-1], TickLate)
     assert late.events[-1].gap_ms == 2 * period + 1
     assert len(engine.orders_out.commands) == 2
@@ -179,9 +179,9 @@ def test_an_unknown_task_cannot_be_cancelled() -> None:
     engine = FleetEngine.create(config)
     action = OperatorAction("1.0.0", "op-2", 0, "anna", "CANCEL_TASK", "order cancelled", taskId="T-none")
 
-    told = answers_of(engine.apply(Tick(0, operator_actions=(action,))).events)
+    answers = answers_of(engine.apply(Tick(0, operator_actions=(action,))).events)
 
-    assert [(name, accepted) for name, accepted, _ in told] == [("op-2", False)]
+    assert [(name, accepted) for name, accepted, _ in answers] == [("op-2", False)]
 
 
 @pytest.mark.req("FLT-FAIL-14")
@@ -203,7 +203,7 @@ def test_after_a_restart_no_grant_grows_before_every_truck_has_reported() -> Non
     assert [record.grant_um for record in engine.traffic.records] != before
 
 
-class Listening:
+class AlertCollector:
     """An applier that collects alerts."""
 
     def __init__(self, engine: FleetEngine) -> None:
@@ -211,19 +211,19 @@ class Listening:
         self.alerts: list[Alert] = []
 
     def apply(self, command: Commands) -> Outcome[FleetEvent]:
-        told = self._engine.apply(command)
-        self.alerts += [event.alert for event in told.events if isinstance(event, AlertRaised)]
-        return told
+        outcome = self._engine.apply(command)
+        self.alerts += [event.alert for event in outcome.events if isinstance(event, AlertRaised)]
+        return outcome
 
 
-def too_late_at_its_pick() -> tuple[Run, Listening]:
+def too_late_at_its_pick() -> tuple[Run, AlertCollector]:
     """A healthy truck that reports and has not loaded in time."""
-    told = shipped("task-held")
-    tasks = tuple(replace(task, pick_ms=19_900) for task in told.tasks)
-    slow = replace(told.world, operation_permille=900)
-    limits = replace(told.dispatch, operation_timeout_ms=20_000)
-    run = Run(replace(told, actions=(), tasks=tasks, world=slow, dispatch=limits, seed=2))
-    applier = Listening(run.engine)
+    scenario = shipped("task-held")
+    tasks = tuple(replace(task, pick_ms=19_900) for task in scenario.tasks)
+    slow = replace(scenario.world, operation_permille=900)
+    limits = replace(scenario.dispatch, operation_timeout_ms=20_000)
+    run = Run(replace(scenario, actions=(), tasks=tasks, world=slow, dispatch=limits, seed=2))
+    applier = AlertCollector(run.engine)
     run.applier = applier
     while not applier.alerts:
         run.step()
@@ -247,11 +247,11 @@ def test_a_loading_timeout_is_named_for_the_truck_and_for_its_task() -> None:
 
 @pytest.mark.req("FLT-TASK-12")
 def test_an_operation_timeout_is_one_alert_with_its_details() -> None:
-    told = too_late_at_its_pick()[1].alerts
+    alerts = too_late_at_its_pick()[1].alerts
 
-    assert [(alert.code, alert.severity, alert.robotId) for alert in told] == [("ROBOT_FAULT", "ERROR", "R1")]
-    assert alert_sentence(told[0].code, "R1", told[0].details) == "R1 did not load within 20000 ms"
-    assert told[0].details["cutOff"] == []
+    assert [(alert.code, alert.severity, alert.robotId) for alert in alerts] == [("ROBOT_FAULT", "ERROR", "R1")]
+    assert alert_sentence(alerts[0].code, "R1", alerts[0].details) == "R1 did not load within 20000 ms"
+    assert alerts[0].details["cutOff"] == []
 
 
 def test_a_fault_reported_by_the_truck_is_named_as_such() -> None:

@@ -69,17 +69,17 @@ def test_a_truck_stopped_for_its_own_reason_has_no_blocker() -> None:
     )
     before = hall.traffic.why(waits.robot_id)
     hall.order(OrderKind.PAUSE, waits.robot_id)
-    told = hall.traffic.why(waits.robot_id)
+    why = hall.traffic.why(waits.robot_id)
 
     assert before.blocker is not None
     assert waits.robot_id != before.blocker
     assert hall.record(waits.number).waiting is not None
-    assert (told.code, told.blocker, told.resource, told.chain) == ("STOP_OPERATOR", None, None, (waits.robot_id,))
+    assert (why.code, why.blocker, why.resource, why.chain) == ("STOP_OPERATOR", None, None, (waits.robot_id,))
 
 
 @pytest.mark.req("FLT-OBS-7")
 @pytest.mark.parametrize(
-    ("requested", "said"),
+    ("requested", "text"),
     [
         ("EDGE_GROUP:L 1<->L 2", "R2 waits for the lane L 1<->L 2: R1 holds the node L 3."),
         ("NODE:L 1", "R2 waits for the node L 1: R1 holds the node L 3."),
@@ -87,13 +87,13 @@ def test_a_truck_stopped_for_its_own_reason_has_no_blocker() -> None:
         (None, "R2 waits for its route: R1 holds the node L 3."),
     ],
 )
-def test_a_sentence_names_the_requested_resource_and_what_the_blocker_holds(requested: str | None, said: str) -> None:
-    told = Reason(
+def test_a_sentence_names_the_requested_resource_and_what_the_blocker_holds(requested: str | None, text: str) -> None:
+    reason = Reason(
         "R2", HoldReason.TRAFFIC_HOLD, "WAIT_NODE", "R1", "NODE:L 3", 1, 0, ("R2", "R1"), (), requested=requested
     )
 
-    assert sentence(told) == said
-    assert (facts(told)["blockerResourceId"], facts(told)["requestedResourceId"]) == ("NODE:L 3", requested)
+    assert sentence(reason) == text
+    assert (facts(reason)["blockerResourceId"], facts(reason)["requestedResourceId"]) == ("NODE:L 3", requested)
 
 
 @pytest.mark.req("FLT-OBS-7")
@@ -114,13 +114,13 @@ def test_a_truck_that_still_stands_after_its_overrun_was_cleared_names_what_it_n
 
 @pytest.mark.req("FLT-OBS-7")
 @pytest.mark.parametrize(
-    ("phase", "said"),
+    ("phase", "text"),
     [(Phase.LOADING, "R1 is loading."), (Phase.UNLOADING, "R1 is unloading."), (Phase.TO_DROP, "R1 is on its way.")],
 )
-def test_a_truck_without_a_blocker_is_working_or_driving(phase: Phase, said: str) -> None:
-    told = Reason("R1", HoldReason.NONE, None, None, None, None, 0, ("R1",), ())
+def test_a_truck_without_a_blocker_is_working_or_driving(phase: Phase, text: str) -> None:
+    reason = Reason("R1", HoldReason.NONE, None, None, None, None, 0, ("R1",), ())
 
-    assert sentence(told, phase=phase) == said
+    assert sentence(reason, phase=phase) == text
 
 
 @pytest.mark.req("FLT-OBS-7")
@@ -134,6 +134,6 @@ def test_why_says_that_a_truck_is_unloading() -> None:
 
 
 def test_a_wait_is_shown_in_its_two_largest_units() -> None:
-    told = [lasting(ms) for ms in (0, 999, 45_900, 60_000, 806_000, 3_600_000, 3_660_000, 8_299_000)]
+    shown = [lasting(ms) for ms in (0, 999, 45_900, 60_000, 806_000, 3_600_000, 3_660_000, 8_299_000)]
 
-    assert told == ["0 s", "0 s", "45 s", "1 min", "13 min 26 s", "1 h", "1 h 1 min", "2 h 18 min"]
+    assert shown == ["0 s", "0 s", "45 s", "1 min", "13 min 26 s", "1 h", "1 h 1 min", "2 h 18 min"]

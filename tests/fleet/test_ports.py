@@ -124,7 +124,7 @@ def test_a_fleet_reads_the_time_from_the_given_clock() -> None:
             run.step()
 
     assert other.now_ms - plain.now_ms == 1_000_000
-    assert [it.at_um for it in plain.traffic.records] == [it.at_um for it in other.traffic.records]
+    assert [record.at_um for record in plain.traffic.records] == [record.at_um for record in other.traffic.records]
 
 
 @pytest.mark.req("FLT-API-5")
@@ -207,11 +207,11 @@ class NoCorridor:
 def test_another_corridor_builder_decides_what_trucks_request() -> None:
     run = Run(shipped("arrival"))
     run.run(5_000)
-    asked = run.traffic.request("R1")
+    request = run.traffic.request("R1")
     builder: CorridorBuilder = NoCorridor()
     run.traffic.ports = replace_port(run.traffic.ports, corridor=builder)
 
-    assert asked is not None
+    assert request is not None
     assert run.traffic.request("R1") is None
 
 
@@ -290,7 +290,7 @@ def test_a_manager_uses_the_given_gateway_log_and_clock(tmp_path: Path) -> None:
         def now_ms(self) -> int:
             return 43_200_000
 
-    class Kept(Inner):
+    class MemoryLog(Inner):
         """LogSink: remembers what was written."""
 
         ticks: tuple[int, ...] = ()
@@ -302,9 +302,9 @@ def test_a_manager_uses_the_given_gateway_log_and_clock(tmp_path: Path) -> None:
 
     clock: Clock = Hours()
     with Recording.begin(run.engine, run.config, recording_disk(tmp_path)) as recording:
-        log: LogSink = Kept(recording)
+        log: LogSink = MemoryLog(recording)
         manager = Manager(log, radio, clock.now_ms)  # type: ignore[arg-type]
         manager.tick()
 
-    assert isinstance(log, Kept)
+    assert isinstance(log, MemoryLog)
     assert log.ticks == (43_200_000,)

@@ -53,7 +53,7 @@ def actions() -> Iterator[OperatorAction]:
     yield acted("MEND_ROBOT", "op-unknown", 1_000, robotId="R1")
     yield acted("PAUSE_FLEET", "op-fleet", 1_000, robotId="R1")
     yield acted("PAUSE_ROBOT", "op-incomplete", 1_000)
-    yield acted("PAUSE_ROBOT", "op-nobody", 1_000, robotId="R9")
+    yield acted("PAUSE_ROBOT", "op-unknown", 1_000, robotId="R9")
     yield acted("PAUSE_ROBOT", "op-pause", 2_000, robotId="R1")
     yield acted("RESUME_ROBOT", "op-pause", 2_500, robotId="R1")
     yield acted("RESUME_ROBOT", "op-resume", 3_000, robotId="R1")
@@ -89,7 +89,7 @@ def reports(run: Run) -> list[tuple[int, TaskEvent]]:
         TaskSubmitted(TaskOrder("T-drill", pick, drop)),
         TaskSubmitted(TaskOrder("T-drill", pick, drop)),
         TaskSubmitted(TaskOrder("T-same", pick, pick)),
-        TaskSubmitted(TaskOrder("T-nobody", pick, drop, robot_ids=("R9",))),
+        TaskSubmitted(TaskOrder("T-unknown", pick, drop, robot_ids=("R9",))),
         TaskSubmitted(TaskOrder("T-long", pick, drop, pick_ms=10**8)),
         TaskSubmitted(TaskOrder("T-no-stream", pick, drop, stream_id="NONE")),
         PriorityChanged("T-none", 3),
@@ -128,7 +128,7 @@ class Sample:
             self.run.step()
             if tick % 20 == 0:
                 self.states.append(self.run.engine.state())
-        self.events = [told.event for told in stream.take(1_000_000) if hasattr(told, "event")]
+        self.events = [item.event for item in stream.take(1_000_000) if hasattr(item, "event")]
         self.result = self.run.result().form
         self.records = [(record.kind, record.t, bytes(record.body)) for record in self.recording.driver.journal.read()]
         self.recording.close()

@@ -48,6 +48,6 @@ def test_the_distance_agrees_with_shapely() -> None:
             tuple((draw.uniform(0, 30), draw.uniform(0, 30), draw.uniform(-3, 3)) for _ in range(4)) for _ in range(3)
         ]
         shapes = [[envelope(pose) for pose in look] for look in looks]
-        wanted = min(a.distance(b) for look in shapes for n, a in enumerate(look) for b in look[n + 1 :])
+        expected = min(a.distance(b) for look in shapes for n, a in enumerate(look) for b in look[n + 1 :])
 
-        assert least(*looks) == pytest.approx(wanted, abs=1e-6)
+        assert least(*looks) == pytest.approx(expected, abs=1e-6)

@@ -91,7 +91,7 @@ def test_a_truck_in_a_disc_that_another_truck_holds_is_a_violation() -> None:
     found = judge().look(times(1), rows, rows, [Disc(0, 0.0, 0.0)])
 
     assert [violation.robot_ids for violation in found] == [("R1", "R2")]
-    assert not judge().look(times(1), rows, rows, [Disc(1, 0.0, 0.0)]), "one's own disc is nobody else's"
+    assert not judge().look(times(1), rows, rows, [Disc(1, 0.0, 0.0)]), "a truck may be in its own disc"
 
 
 @pytest.mark.req("FLT-TEST-46")

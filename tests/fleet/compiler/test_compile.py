@@ -68,14 +68,14 @@ def shuffled(source: SourceMap, seed: int) -> SourceMap:
 
 def hashes(**environment: str) -> list[str]:
     """The hashes of a few maps, computed by another interpreter."""
-    told = subprocess.run(
+    child = subprocess.run(
         [sys.executable, "-c", PRINT_HASHES],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, "PYTHONPATH": str(SOURCE), **environment},
     )
-    return told.stdout.split()
+    return child.stdout.split()
 
 
 def cpu_features() -> str:
@@ -213,17 +213,17 @@ def test_edges_added_and_removed_recompiled_on_top_give_the_same_bytes(granulari
 def test_only_pairs_with_a_changed_edge_are_compared_again(monkeypatch: pytest.MonkeyPatch) -> None:
     source = warehouse(4, 6, 2)
     before = compile_map(source, [FL_STD])
-    asked: list[int] = []
+    queries: list[int] = []
 
     def counting(cells: Cells, among: Ints | None = None) -> tuple[Ints, Ints]:
-        asked.append(len(cells) if among is None else len(among))
+        queries.append(len(cells) if among is None else len(among))
         return overlapping(cells, among)
 
     monkeypatch.setattr("pendula.fleet.compiler.compile.overlapping", counting)
     first = replace(source.nodes[0], at=Point(source.nodes[0].at.x_um, -100_000))
     compile_map(replace(source, nodes=(first, *source.nodes[1:])), [FL_STD], previous=before)
 
-    (count,) = asked
+    (count,) = queries
     assert 0 < count < len(before.cells) / 8
 
 
@@ -235,9 +235,9 @@ def test_the_hash_of_a_map_does_not_move_without_meaning() -> None:
     section = SourceSection("S", 1, (SourceMember("LM1<->LM2"),))
     from_zero = SourceSection("S", 1, (SourceMember("LM1<->LM2", 0),))
 
-    said_twice = replace(plain, edges=edges, stations=("AP1", "AP1"), parking=("PK1",))
+    repeated = replace(plain, edges=edges, stations=("AP1", "AP1"), parking=("PK1",))
 
-    assert compile_map(said_twice, [FL_STD]).map_hash == compile_map(plain, [FL_STD]).map_hash
+    assert compile_map(repeated, [FL_STD]).map_hash == compile_map(plain, [FL_STD]).map_hash
     assert source_form(replace(plain, sections=(section,))) == source_form(replace(plain, sections=(from_zero,)))
 
 

@@ -203,7 +203,7 @@ def far_away(source: SourceMap) -> SourceMap:
 def by_name(site: CompiledMap) -> dict[str, Any]:
     """The content of a compiled map by the names of its subjects; cells and their relations by their names."""
     form = named_form(site)
-    said: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     for part, key in (
         ("nodes", "nodeId"),
         ("edges", "edgeKey"),
@@ -212,12 +212,12 @@ def by_name(site: CompiledMap) -> dict[str, Any]:
         ("nodeZones", "nodeId"),
         ("criticalSections", "criticalSectionId"),
     ):
-        said |= {f"{part} {member[key]}": member for member in form[part]}
-    said |= {f"corridor {corridor['corridorId']}": corridor for corridor in form["corridors"]}
+        content |= {f"{part} {member[key]}": member for member in form[part]}
+    content |= {f"corridor {corridor['corridorId']}": corridor for corridor in form["corridors"]}
     for cell in range(len(site.cells)):
         cell_json = cell_form(site, cell)
-        said[f"cell {cell_json['cellId']}"] = cell_json
-    return said
+        content[f"cell {cell_json['cellId']}"] = cell_json
+    return content
 
 
 @pytest.mark.req("FLT-MAP-9")
@@ -340,27 +340,27 @@ def _section(source: SourceMap, **changes: Any) -> SourceMap:
 
 CURVED, BENT = 11, 12
 MEANINGS: dict[str, Callable[[SourceMap], SourceMap]] = {
-    "the name of the map": lambda it: replace(it, map_id="other"),
-    "a coordinate by a micrometre": lambda it: _node(it, 0, at=Point(1, 0)),
-    "a control point by a micrometre": lambda it: _edge(
-        it, CURVED, points=(Point(-4_000_000, 1), Point(-6_000_000, 1_700_000))
+    "the name of the map": lambda source: replace(source, map_id="other"),
+    "a coordinate by a micrometre": lambda source: _node(source, 0, at=Point(1, 0)),
+    "a control point by a micrometre": lambda source: _edge(
+        source, CURVED, points=(Point(-4_000_000, 1), Point(-6_000_000, 1_700_000))
     ),
-    "an inner point by a micrometre": lambda it: _edge(it, BENT, points=(Point(18_000_001, 900_000),)),
-    "the id of a node": lambda it: renamed(it, lambda name: name.replace("PK2", "PK3"), str),
-    "the id of an edge": lambda it: _edge(it, 0, id="e00000"),
-    "the kind of a node": lambda it: _node(it, 2, kind="ActionPoint"),
-    "a style": lambda it: _edge(it, 0, style=MoveStyle.BACKWARD.value),
-    "a direction": lambda it: _edge(it, 4, direction="both"),
-    "a width": lambda it: _edge(it, 0, width_um=2_999_999),
-    "an edge less": lambda it: replace(it, edges=it.edges[1:]),
-    "a node more": lambda it: replace(it, nodes=(*it.nodes, SourceNode("NEW", Point(50_000_000, 0)))),
-    "a station": lambda it: replace(it, stations=("LM3",)),
-    "a parking": lambda it: replace(it, parking=("LM1",)),
-    "the capacity of a section": lambda it: _section(it, capacity=3),
-    "the id of a section": lambda it: _section(it, id="NACK"),
-    "a member of a section": lambda it: _section(it, members=it.sections[0].members[:1]),
-    "an interval by a micrometre": lambda it: _section(
-        it, members=(it.sections[0].members[0], SourceMember("LM2<->LM3", 1_000_000, 4_000_001))
+    "an inner point by a micrometre": lambda source: _edge(source, BENT, points=(Point(18_000_001, 900_000),)),
+    "the id of a node": lambda source: renamed(source, lambda name: name.replace("PK2", "PK3"), str),
+    "the id of an edge": lambda source: _edge(source, 0, id="e00000"),
+    "the kind of a node": lambda source: _node(source, 2, kind="ActionPoint"),
+    "a style": lambda source: _edge(source, 0, style=MoveStyle.BACKWARD.value),
+    "a direction": lambda source: _edge(source, 4, direction="both"),
+    "a width": lambda source: _edge(source, 0, width_um=2_999_999),
+    "an edge less": lambda source: replace(source, edges=source.edges[1:]),
+    "a node more": lambda source: replace(source, nodes=(*source.nodes, SourceNode("NEW", Point(50_000_000, 0)))),
+    "a station": lambda source: replace(source, stations=("LM3",)),
+    "a parking": lambda source: replace(source, parking=("LM1",)),
+    "the capacity of a section": lambda source: _section(source, capacity=3),
+    "the id of a section": lambda source: _section(source, id="NACK"),
+    "a member of a section": lambda source: _section(source, members=source.sections[0].members[:1]),
+    "an interval by a micrometre": lambda source: _section(
+        source, members=(source.sections[0].members[0], SourceMember("LM2<->LM3", 1_000_000, 4_000_001))
     ),
 }
 
@@ -398,9 +398,9 @@ def test_all_listed_changes_of_meaning_give_different_hashes() -> None:
 )
 def test_the_hash_of_a_map_moves_with_every_parameter(params: dict[str, Any]) -> None:
     base = compile_map(plus_crossing(), [FL_STD])
-    told = read_params(read_bytes(json.dumps(params, default=float).encode()))
+    parsed = read_params(read_bytes(json.dumps(params, default=float).encode()))
 
-    changed = compile_map(plus_crossing(), [FL_STD], told)
+    changed = compile_map(plus_crossing(), [FL_STD], parsed)
 
     assert changed.map_hash != base.map_hash
     assert changed.compiled_hash != base.compiled_hash

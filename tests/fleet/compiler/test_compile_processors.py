@@ -46,7 +46,8 @@ others = (
 )
 maps = [make() for make in SCENES.values()] + [random_map(seed, 4, 9) for seed in range(6)]
 tasks = [(source, FL_STD, usual) for source in maps]
-tasks += [(source, turned, params) for source in (SCENES["tail-swing-bend"](), random_map(7, 4, 9)) for params in others]
+curved = (SCENES["tail-swing-bend"](), random_map(7, 4, 9))
+tasks += [(source, turned, params) for source in curved for params in others]
 for source, truck, params in tasks:
     report = examine(source, [truck], params)
     found = digest([[finding.code.value, finding.message, finding.details] for finding in report.findings])
@@ -73,7 +74,7 @@ def started(**environment: str) -> "subprocess.Popen[str]":
     )
 
 
-def told(child: "subprocess.Popen[str]") -> tuple[list[str], list[str]]:
+def reported(child: "subprocess.Popen[str]") -> tuple[list[str], list[str]]:
     """Its features, and its result for each map."""
     out, err = child.communicate()
     assert child.returncode == 0, err
@@ -96,7 +97,7 @@ def test_neither_processor_nor_hash_seed_nor_threads_make_a_difference() -> None
         without(features[half:], PYTHONHASHSEED="2", **dict.fromkeys(THREADS, "2"), GLIBC_TUNABLES=PLAIN_LIBRARY),
     ]
 
-    here, least, some = map(told, children)
+    here, least, some = map(reported, children)
 
     assert (here[0], least[0], some[0]) == (features, [], features[:half])
     assert least[1] == here[1]
@@ -206,4 +207,4 @@ ALONE: dict[str, dict[str, str]] = {
 def test_no_single_factor_changes_the_bytes(name: str) -> None:
     here, there = started(), started(**ALONE[name])
 
-    assert told(there)[1] == told(here)[1]
+    assert reported(there)[1] == reported(here)[1]

@@ -349,8 +349,8 @@ def test_a_dead_end_with_several_stations_reports_how_many_trucks_could_stand_in
 ) -> None:
     report = examine(aisle_of_stations(between), [FL_STD])
 
-    said = [finding.details["capacity"] for finding in report.findings if finding.code is Code.DEAD_END_HAS_ROOM]
-    assert said == ([] if capacity is None else [capacity])
+    capacities = [finding.details["capacity"] for finding in report.findings if finding.code is Code.DEAD_END_HAS_ROOM]
+    assert capacities == ([] if capacity is None else [capacity])
 
 
 @pytest.mark.req("FLT-MAP-14")

@@ -172,8 +172,8 @@ def test_the_names_of_the_base_are_kept(name: str) -> None:
     path = next(path for path in GOLDEN if path.stem == name)
     written = json.loads(serialise(parse(contract(path), path.read_bytes())), parse_float=Decimal)
 
-    for wanted in BASE[name].split():
-        assert member(written, wanted) == member(plain(path), wanted)
+    for member_name in BASE[name].split():
+        assert member(written, member_name) == member(plain(path), member_name)
 
 
 @pytest.mark.req("FLT-API-2")
@@ -225,13 +225,13 @@ def test_a_payload_is_recognised_by_its_members(path: Path) -> None:
 
 @pytest.mark.req("FLT-API-1")
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{colour: 'red'}", "no contract has its members; the contracts are RobotProfile"),
         ("[]", "no contract has its members"),
         ("{robotId: }", "payload:1:11"),
     ],
 )
-def test_an_unknown_payload_is_rejected_with_the_reason(text: str, said: str) -> None:
-    with pytest.raises(ContractRefused, match=said):
+def test_an_unknown_payload_is_rejected_with_the_reason(text: str, message: str) -> None:
+    with pytest.raises(ContractRefused, match=message):
         contract_of(text)

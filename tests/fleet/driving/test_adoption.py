@@ -24,7 +24,7 @@ class Change:
         self.at_um = self.start.s_um
         self.traffic = Traffic.create(SITE, FLEET, [FL_STD], starts={"R1": self.start})
         self.now = self.heard = 0
-        self.told = self.tick(self.route("AP1"))
+        self.outputs = self.tick(self.route("AP1"))
 
     def route(self, *stops: str, start: OnEdge | None = None) -> RoutePlan:
         number = SITE.node_number
@@ -48,13 +48,13 @@ class Change:
             mine = TruckReport("R1", self.now, self.at_um, 0, 0, v_mm_s * 1000, phase=Phase.TO_PICK, last_ack_seq=heard)
             parked = SITE.network.nodes[SITE.node_number["PK2"]].at
             other = TruckReport("R2", self.now, parked.x_um, parked.y_um, 0, 0)
-            self.told = self.traffic.tick(TickInputs(self.now, (mine, other), routes))
-            assert self.told.error is None
-            routes, self.heard = (), self.told.commands[0].seq
-        return self.told
+            self.outputs = self.traffic.tick(TickInputs(self.now, (mine, other), routes))
+            assert self.outputs.error is None
+            routes, self.heard = (), self.outputs.commands[0].seq
+        return self.outputs
 
     def snapshot(self) -> LockSnapshot:
-        return self.told.snapshot()
+        return self.outputs.snapshot()
 
     def sections(self) -> list[str]:
         locks = self.snapshot().csLocks
@@ -81,8 +81,8 @@ def test_a_truck_takes_no_more_than_its_target_can_use() -> None:
 def test_resources_a_changed_route_drops_stay_held_until_the_truck_acknowledges() -> None:
     change = Change()
     change.tick(ticks=20)
-    told = change.tick(change.route("LM3"))
-    seq = told.commands[0].seq
+    outputs = change.tick(change.route("LM3"))
+    seq = outputs.commands[0].seq
     late = change.tick(ack=seq - 1, ticks=30)
 
     retractions = late.snapshot().retractions
@@ -98,9 +98,9 @@ def test_resources_a_changed_route_drops_stay_held_until_the_truck_acknowledges(
 def test_a_grant_is_not_shortened_to_where_the_truck_can_no_longer_stop() -> None:
     change = Change(8.6)
     change.tick(ticks=20)
-    told = change.tick(change.route("LM3"), v_mm_s=1_200)
+    outputs = change.tick(change.route("LM3"), v_mm_s=1_200)
 
-    assert [refusal.code for refusal in told.refused_routes] == ["ROUTE_LEAVES_TOO_EARLY"]
+    assert [refusal.code for refusal in outputs.refused_routes] == ["ROUTE_LEAVES_TOO_EARLY"]
     assert change.grant_m() == 16
 
 
@@ -109,25 +109,25 @@ def test_a_route_that_does_not_fit_is_refused_every_time_and_never_pending() -> 
     change = Change(8.6)
     change.tick(ticks=20)
     for _ in range(3):
-        told = change.tick(change.route("LM3"), v_mm_s=1_200)
-        assert [refusal.code for refusal in told.refused_routes] == ["ROUTE_LEAVES_TOO_EARLY"]
+        outputs = change.tick(change.route("LM3"), v_mm_s=1_200)
+        assert [refusal.code for refusal in outputs.refused_routes] == ["ROUTE_LEAVES_TOO_EARLY"]
 
-    assert [record.pending_since_ms for record in told.scene.records] == [None] * len(told.scene.records)
+    assert [record.pending_since_ms for record in outputs.scene.records] == [None] * len(outputs.scene.records)
 
 
 @pytest.mark.req("FLT-OSC-2")
 def test_a_grant_is_not_shortened_before_it_was_held_for_a_while() -> None:
     change = Change()
-    told = change.tick(change.route("LM3"))
+    outputs = change.tick(change.route("LM3"))
 
-    assert [refusal.code for refusal in told.refused_routes] == ["ROUTE_LEAVES_TOO_EARLY"]
+    assert [refusal.code for refusal in outputs.refused_routes] == ["ROUTE_LEAVES_TOO_EARLY"]
 
 
 def test_a_route_that_starts_elsewhere_is_refused() -> None:
     change = Change()
-    told = change.tick(change.route("LM3", start=on(SITE, "LM2->LM1", 4.0)))
+    outputs = change.tick(change.route("LM3", start=on(SITE, "LM2->LM1", 4.0)))
 
-    assert [refusal.code for refusal in told.refused_routes] == ["ROUTE_STARTS_ELSEWHERE"]
+    assert [refusal.code for refusal in outputs.refused_routes] == ["ROUTE_STARTS_ELSEWHERE"]
 
 
 def test_a_splice_behind_the_stop_line_keeps_the_grant() -> None:
@@ -138,6 +138,6 @@ def test_a_splice_behind_the_stop_line_keeps_the_grant() -> None:
         Planner(SITE, FL_STD), old, 16_000_000, (number["LM3"],), "other", "OPERATOR", change.traffic.closed["R1"]
     )
     assert isinstance(spliced, RoutePlan)
-    told = change.tick(spliced)
+    outputs = change.tick(spliced)
 
-    assert ([route.route_id for route in told.accepted_routes], change.grant_m()) == (["other"], 16)
+    assert ([route.route_id for route in outputs.accepted_routes], change.grant_m()) == (["other"], 16)

@@ -190,16 +190,16 @@ def star(arms: int) -> SourceMap:
 def test_the_windows_of_a_node_are_looked_up_once_however_many_groups_meet_in_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: Counter[int] = Counter()
+    queries: Counter[int] = Counter()
     answer = Zones.inside
 
     def counted(zones: Zones, node: int, count: int) -> Bools:
-        asked[node] += 1
+        queries[node] += 1
         return answer(zones, node, count)
 
     monkeypatch.setattr(Zones, "inside", counted)
 
     site = compile_map(star(24), [FL_STD])
 
-    assert asked == {site.node_number["C"]: 1}
+    assert queries == {site.node_number["C"]: 1}
     assert len(site.named) > 24

@@ -170,16 +170,16 @@ def test_the_piece_of_a_path_has_both_ends() -> None:
 
 @pytest.mark.req("FLT-PLAN-2", "FLT-PLAN-6")
 @given(controls, points, st.floats(0, 1))
-def test_positions_and_distances_are_integers_and_right(curve: tuple[Point, ...], asked: Point, part: float) -> None:
+def test_positions_and_distances_are_integers_and_right(curve: tuple[Point, ...], query: Point, part: float) -> None:
     path = bezier((curve[0], curve[1], curve[2], curve[3]), STEP, CHORD).path
     assume(path.length_um > 1000)
-    s, square = path.nearest(asked.x_um, asked.y_um)
+    s, square = path.nearest(query.x_um, query.y_um)
     x, y = path.point(round(part * path.length_um))
 
     assert {type(value) for value in (s, square, x, y, path.heading(s))} == {int}
-    assert root(square) == pytest.approx(distance_to(path, asked.x_um, asked.y_um), abs=1)
+    assert root(square) == pytest.approx(distance_to(path, query.x_um, query.y_um), abs=1)
     assert distance_to(path, x, y) <= 1
-    assert hypot(path.point(s)[0] - asked.x_um, path.point(s)[1] - asked.y_um) == pytest.approx(root(square), abs=2)
+    assert hypot(path.point(s)[0] - query.x_um, path.point(s)[1] - query.y_um) == pytest.approx(root(square), abs=2)
 
 
 def test_a_path_that_crosses_itself_has_two_places_at_the_crossing() -> None:

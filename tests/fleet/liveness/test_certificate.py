@@ -238,20 +238,20 @@ def test_the_remedy_for_a_dead_end_that_is_no_station_helps() -> None:
     plain = replace(graph, nodes=tuple(replace(node, kind="LocationMark") for node in graph.nodes))
     fleet = Fleet((), (Stream("S", ("P",), ("M",)),))
 
-    told = [
+    results = [
         certify(compile_map(variant, [FL_STD]), fleet, [FL_STD])[1]
         for variant in (plain, replace(plain, stations=("P",)))
     ]
 
-    assert [len(findings) for findings in told] == [1, 0]
+    assert [len(findings) for findings in results] == [1, 0]
 
 
 def resting(*rests: str, pick: str = "W", drop: str = "E") -> Fleet:
     return Fleet(tuple(Truck(f"R{i}", "FL-STD", r) for i, r in enumerate(rests)), (Stream("S", (pick,), (drop,)),))
 
 
-def live(site: CompiledMap, asked: Fleet) -> bool:
-    made, _ = certify(site, asked, [FL_STD])
+def live(site: CompiledMap, fleet: Fleet) -> bool:
+    made, _ = certify(site, fleet, [FL_STD])
     return made is not None and made.live
 
 

@@ -56,7 +56,7 @@ def closed(site: CompiledMap, node: int, short_um: int) -> set[str]:
     return {site.network.edges[e].key for e in edges if e not in own and swept(site, e).intersects(area)}
 
 
-def told(site: CompiledMap, rest: Rest) -> set[str]:
+def closed_edges(site: CompiledMap, rest: Rest) -> set[str]:
     """Closures for the other trucks, without sections."""
     own = {*site.network.incoming[rest.node], *site.network.outgoing[rest.node]}
     bare = dataclasses.replace(site, sections=())
@@ -71,7 +71,7 @@ def test_a_truck_at_rest_closes_what_it_touches_and_nothing_beyond_a_cell(seed: 
 
     for rest in rests_of(site, fleet, {"FL-STD": FL_STD}).values():
         least, most = closed(site, rest.node, rest.short_um), closed(site, rest.node, 549_000)
-        assert least <= told(site, rest) <= most
+        assert least <= closed_edges(site, rest) <= most
 
 
 def passing(length: float) -> Scenario:

@@ -28,11 +28,11 @@ def test_reasons_of_a_cell_are_those_of_the_map(name: str) -> None:
     site, reasons = scene(name), Reasons(scene(name))
 
     for cell in range(0, len(site.cells), 7):
-        told = reasons.words(cell, cell).partition(f": {site.stand(cell).value}")[2]
+        words = reasons.words(cell, cell).partition(f": {site.stand(cell).value}")[2]
         every = site.stand_reasons(cell)
         # A section forbids everything that is unwanted there.
-        telling = [text for text in every if text.startswith("CS:")] or every
-        assert told == (f" ({', '.join(telling)})" if telling else "")
+        mentioned = [text for text in every if text.startswith("CS:")] or every
+        assert words == (f" ({', '.join(mentioned)})" if mentioned else "")
 
 
 @pytest.mark.parametrize(

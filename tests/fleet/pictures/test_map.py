@@ -43,10 +43,10 @@ def layers(picture: str) -> list[str]:
 def test_every_scene_is_a_well_formed_picture_with_its_title_and_hash(name: str) -> None:
     site = scene(name)
 
-    said = texts(map_svg(site))
+    labels = texts(map_svg(site))
 
-    assert said[0] == site.map_id
-    assert site.compiled_hash in said
+    assert labels[0] == site.map_id
+    assert site.compiled_hash in labels
 
 
 @pytest.mark.parametrize("name", ["hall-demo", "reference-hall", "tail-swing-bend"])
@@ -76,21 +76,21 @@ def test_the_same_map_gives_the_same_bytes_under_any_hash_seed() -> None:
 def test_tooltips_of_cells_have_marks_and_reasons() -> None:
     site = scene("hall-demo")
 
-    said = tooltips(map_svg(site), "cells")
+    titles = tooltips(map_svg(site), "cells")
 
-    assert "LM3->PK2#0 to #15, 0 to 8 m: forbidden (CS:SPUR-PK2)" in said
-    assert "LM2->LM3#10 to #13, 5 to 7 m: free" in said
-    assert sum("CONFLICT:C-773d3caa9eea" in text for text in said) == 3
+    assert "LM3->PK2#0 to #15, 0 to 8 m: forbidden (CS:SPUR-PK2)" in titles
+    assert "LM2->LM3#10 to #13, 5 to 7 m: free" in titles
+    assert sum("CONFLICT:C-773d3caa9eea" in text for text in titles) == 3
 
 
 def test_every_cell_is_in_one_strip() -> None:
     site = scene("small-warehouse")
 
-    said = tooltips(map_svg(site), "cells")
+    titles = tooltips(map_svg(site), "cells")
 
     counts = [
         int(last or first) - int(first) + 1
-        for text in said
+        for text in titles
         for first, last in findall(r"^\S+#(\d+)(?: to #(\d+))?,", text)
     ]
     assert sum(counts) == len(site.cells)
@@ -110,10 +110,10 @@ def test_places_to_wait_name_the_corridors_they_are_for() -> None:
     site = scene("spur")
     places = {cell for mouth in site.standing.mouths for cell in mouth.waiting}
 
-    said = tooltips(map_svg(site), "stands")
+    titles = tooltips(map_svg(site), "stands")
 
-    assert len(said) == len(places)
-    assert all(": wait here, pivot at " in text and " m, for C:" in text for text in said)
+    assert len(titles) == len(places)
+    assert all(": wait here, pivot at " in text and " m, for C:" in text for text in titles)
 
 
 def test_conflicts_are_hatched_and_listed() -> None:

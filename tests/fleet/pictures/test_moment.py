@@ -41,4 +41,4 @@ def test_a_stop_line_and_an_arrow_to_the_blocker_are_drawn_where_there_are_any()
     assert shapes(replace(plain, stop_um=(3_000_000, 0))) - bare == Counter(circle=1)
     # The line and its head.
     assert shapes(replace(plain, blocker="R2")) - bare == Counter(path=2)
-    assert shapes(replace(plain, blocker="somebody who is not shown")) - bare == Counter()
+    assert shapes(replace(plain, blocker="R-hidden")) - bare == Counter()

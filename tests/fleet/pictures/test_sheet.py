@@ -9,10 +9,10 @@ from pendula.fleet.pictures.sheet import LEAST_WIDTH, MARGIN, Labels, sheet_of, 
 @given(
     st.lists(st.tuples(st.integers(3, 400), st.integers(0, 300), st.text("abc", min_size=1, max_size=9)), max_size=40)
 )
-def test_labels_never_overlap(wanted: list[tuple[int, int, str]]) -> None:
+def test_labels_never_overlap(requested: list[tuple[int, int, str]]) -> None:
     labels = Labels(sheet_of((0, 0), (1_000_000, 1_000_000), 0))
 
-    placed = [(x, y, text) for x, y, text in wanted if labels.place(x, y, text, 1, "name", 10)]
+    placed = [(x, y, text) for x, y, text in requested if labels.place(x, y, text, 1, "name", 10)]
 
     for i, (ax, ay, a) in enumerate(placed):
         for bx, by, b in placed[:i]:

@@ -33,13 +33,13 @@ from tests.fleet.sites import SCENES, any_site, names, scene, sketched
 @pytest.mark.req("FLT-PLAN-6", "FLT-LIVE-1")
 def test_the_route_of_the_contract_is_reproduced() -> None:
     site = scene("hall-demo")
-    wanted = json.loads((GOLDEN / "RoutePlan.json").read_text(), parse_float=Decimal)
+    golden = json.loads((GOLDEN / "RoutePlan.json").read_text(), parse_float=Decimal)
 
     made = route(site, on(site, "LM1->LM2", 3.0), "AP1", "LM3", rest="PK2").form()
     stops = made.pop("onwardStops")
 
     assert stops == [1, 2]
-    assert encode({**made, "compiledMapHash": ""}) == encode({**wanted, "compiledMapHash": ""})
+    assert encode({**made, "compiledMapHash": ""}) == encode({**golden, "compiledMapHash": ""})
     assert made["compiledMapHash"] == site.compiled_hash
 
 
@@ -49,19 +49,19 @@ def test_the_projection_of_a_pose_on_the_route_is_its_position(name: str) -> Non
     site = scene(name)
     planner = Planner(site, FL_STD)
     draw = np.random.default_rng(1)
-    asked = 0
-    while asked < 200:
+    checked = 0
+    while checked < 200:
         edge, goal = int(draw.integers(len(site.network.edges))), int(draw.integers(len(site.network.nodes)))
         planned = plan_route(planner, "R", "r", OnEdge(edge, 0), (goal,))
         if isinstance(planned, Refusal):
-            asked += 5
+            checked += 5
             continue
         for s in draw.integers(0, planned.length_um + 1, 20).tolist():
             found = planned.project(planned.pose_at(s), near_um=s)
             assert found is not None
             assert abs(found.s_on_route_um - s) <= 10_000
             assert found.lateral_um <= 2
-        asked += 20
+        checked += 20
 
 
 @pytest.mark.req("FLT-PLAN-6")
@@ -70,7 +70,7 @@ def test_a_thousand_positions_of_a_drive_are_found_from_the_last_position(name: 
     site = scene(name)
     planner = Planner(site, FL_STD)
     draw = np.random.default_rng(2)
-    asked = 0
+    checked = 0
     for _ in range(200):
         edge, goal = int(draw.integers(len(site.network.edges))), int(draw.integers(len(site.network.nodes)))
         planned = plan_route(planner, "R", "r", OnEdge(edge, 0), (goal,))
@@ -85,10 +85,10 @@ def test_a_thousand_positions_of_a_drive_are_found_from_the_last_position(name: 
             near = 10_000 if planned.pose_at(found.s_on_route_um) != pose else 2 * step
             assert abs(found.s_on_route_um - s) <= near
             last = found.s_on_route_um
-            asked += 1
-        if asked >= 1000:
+            checked += 1
+        if checked >= 1000:
             break
-    assert asked >= 1000
+    assert checked >= 1000
 
 
 @pytest.mark.req("FLT-PLAN-6", "FLT-PLAN-14")

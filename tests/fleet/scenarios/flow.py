@@ -24,7 +24,7 @@ class Flow:
 
     def drive(self, upto_ms: int) -> "Flow":
         while self.run.now_ms < upto_ms:
-            self._look()
+            self._sample()
         return self
 
     @property
@@ -40,7 +40,7 @@ class Flow:
         works = max(stream.pick_ms + stream.drop_ms for stream in scenario.streams)
         return scenario.traffic.starve_ms + works + self.way_um * 1000 // speed
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         outputs = self.run.step()
         now, records = outputs.now_ms, outputs.scene.records
         for record in records:
@@ -50,11 +50,11 @@ class Flow:
         for plan in outputs.accepted_routes:
             self.way_um = max(self.way_um, plan.whole[-1].route_s0_um + plan.whole[-1].length_um)
         waiting = any(record.waited_since_ms is not None and record.stop_code is None for record in records)
-        if self._somebody_got_on() or not waiting or any(record.failed for record in records):
+        if self._has_advanced() or not waiting or any(record.failed for record in records):
             self._moved_ms = now
         self.still_ms = max(self.still_ms, now - self._moved_ms)
 
-    def _somebody_got_on(self) -> bool:
+    def _has_advanced(self) -> bool:
         busy = any(driver.phase in OPERATING for driver in self.run.dispatch.drivers)
         places = [(truck.edge, truck.on_um, truck.yaw_urad or 0) for truck in self.run.world.trucks]
         moved = not self._places or any(_is_far(*pair) for pair in zip(self._places, places, strict=True))

@@ -16,7 +16,7 @@ from pendula.fleet.simulator import FaultKind
 from pendula.fleet.simulator.faults import Fault
 
 # After these stops a truck waits for an operator (FLT-FAIL-10, FLT-FAIL-13); after all others it continues by itself.
-FOR_A_PERSON = frozenset({Stop.STUCK, Stop.OVERRUN})
+NEEDS_OPERATOR = frozenset({Stop.STUCK, Stop.OVERRUN})
 ABOUT = ("idle", "turning", "driving", "loading")
 # CARRIED and PUSHED end only with a relocation or when the truck has driven back; OPERATION_HANGS is not noticed in so
 # short a time.
@@ -73,7 +73,9 @@ def left_standing(trouble: Trouble) -> Iterator[str]:
 def _standing(run: Run) -> Iterator[Record]:
     """The trucks that do not continue and do not wait for an operator."""
     return (
-        record for record in run.traffic.records if record.stop_code is not None and record.latched not in FOR_A_PERSON
+        record
+        for record in run.traffic.records
+        if record.stop_code is not None and record.latched not in NEEDS_OPERATOR
     )
 
 

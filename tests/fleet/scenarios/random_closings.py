@@ -39,7 +39,7 @@ def places(site: CompiledMap) -> list[str]:
     ]
 
 
-class Kept:
+class ClosedHoldings:
     """Resources of closed places held by trucks, tick by tick."""
 
     def __init__(self, run: Run) -> None:
@@ -49,7 +49,7 @@ class Kept:
     def _held(self) -> dict[str, set[int]]:
         return {record.robot_id: set(record.keeps) for record in self._run.traffic.records}
 
-    def broken_into(self) -> Iterator[str]:
+    def newly_entered(self) -> Iterator[str]:
         """Every truck that newly holds a part of a closed place since the last tick."""
         held = self._held()
         for closing in self._run.traffic.closings:
@@ -65,11 +65,11 @@ def closed_and_opened(case: Case) -> tuple[Run, list[str]]:
     random = Random(20_000 + case.seed)
     run = Run(case.scenario(), site(case.map_seed, case.parks))
     every, closed, wrong = places(run.site), list[str](), list[str]()
-    kept = Kept(run)
+    holdings = ClosedHoldings(run)
 
     def step() -> None:
         run.step()
-        wrong.extend(kept.broken_into())
+        wrong.extend(holdings.newly_entered())
         wrong.extend(f"{text} at {run.now_ms} ms" for text in run.traffic.broken())
 
     while run.now_ms < case.duration_ms:
@@ -82,10 +82,10 @@ def closed_and_opened(case: Case) -> tuple[Run, list[str]]:
             name = random.choice(every)
             if changed(run, "CLOSE_RESOURCE", name, force=random.random() < 0.5).accepted:
                 closed.append(name)
-        wrong.extend(kept.broken_into())
+        wrong.extend(holdings.newly_entered())
     if closed:
         assert changed(run, "OPEN_RESOURCE", *closed).accepted
-        wrong.extend(kept.broken_into())
+        wrong.extend(holdings.newly_entered())
     while not run.is_over and run.now_ms < case.duration_ms + ALL_DONE_MS:
         step()
     wrong += [f"{breach.invariant} at {breach.at_ms} ms: {breach.sentence}" for breach in run.measures.breaches[:3]]

@@ -15,7 +15,7 @@ from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.units import MILLION
 from tests.fleet.scenarios.random_runs import Case, drawn, sample
-from tests.fleet.scenarios.watching import FirstMoves, asked_in_vain, false_blockers, held_for_nothing
+from tests.fleet.scenarios.watching import FirstMoves, false_blockers, orphaned_grants, unknown_routes
 
 # A wait for the same truck is reported by then, plus a tick.
 _TOLD_MS = 90_200
@@ -24,7 +24,7 @@ _QUIET_TICKS = 100
 # A recovered truck may have to wait until others have passed it: a drive through the map.
 _LET_IN_MS = 90_000
 # Longer than a truck needs to recover by itself.
-_WAITS_FOR_A_PERSON_MS = 3_000
+_OPERATOR_DELAY_MS = 3_000
 # Faults from which a truck recovers by itself.
 PASSING = (
     FaultKind.STAND,
@@ -73,7 +73,7 @@ def _with(event: ScenarioEvent, **members: int) -> ScenarioEvent:
     return structs.replace(event, **members)
 
 
-class Person:
+class Operator:
     """An operator who relocates trucks that stand because a wrong position of theirs was accepted.
 
     A small jump along the way of a truck is a position to which it can have driven: after two steady seconds it is
@@ -92,13 +92,13 @@ class Person:
             if record.doubt is None and jumped < record.report_ms <= until_ms:
                 self._believed.add(record.number)
             well_ms = self._run.now_ms - until_ms
-            if record.doubt is None and well_ms > _WAITS_FOR_A_PERSON_MS:
+            if record.doubt is None and well_ms > _OPERATOR_DELAY_MS:
                 # It continues: that accepted jump does not count for the next one.
                 self._believed.discard(record.number)
             doubt = record.doubt
             if doubt is None or doubt.steady_ms is None or doubt.confirmed or record.number not in self._believed:
                 continue
-            if min(self._run.now_ms - doubt.steady_ms, well_ms) > _WAITS_FOR_A_PERSON_MS:
+            if min(self._run.now_ms - doubt.steady_ms, well_ms) > _OPERATOR_DELAY_MS:
                 self._relocate(record)
 
     def _last_jump(self, number: int) -> tuple[int, int]:
@@ -112,7 +112,7 @@ class Person:
     def _relocate(self, record: Record) -> None:
         run, truck = self._run, self._run.world.trucks[record.number]
         place = AnchorPlace(run.site.network.edges[truck.edge].key, Decimal(truck.on_um) / MILLION)
-        name, robot = f"person-{run.now_ms}", record.robot_id
+        name, robot = f"operator-{run.now_ms}", record.robot_id
         run.act(OperatorAction("1.0.0", name, run.now_ms, "anna", "RELOCATE", "I see it", robotId=robot, anchor=place))
         self.relocated.append(robot)
 
@@ -120,22 +120,22 @@ class Person:
 def watched(run: Run) -> Iterator[str]:
     """Run, and yield a sentence for every grant that disappeared without a cause, every unreported wait, and every
     truck that did not recover from its faults."""
-    person, first = Person(run), FirstMoves(run)
+    operator, first = Operator(run), FirstMoves(run)
     before = {record.robot_id: (set(record.keeps), record.doubt) for record in run.traffic.records}
     while run.now_ms < run.scenario.duration_ms and not run.is_over:
-        told = run.step()
-        person.look(told.scene.records)
-        for record in told.scene.records:
+        outputs = run.step()
+        operator.look(outputs.scene.records)
+        for record in outputs.scene.records:
             kept, doubt = before[record.robot_id]
             if record.doubt is not None and doubt is not None and not set(record.keeps) >= kept:
-                yield f"{record.robot_id} lost something it held while its place was in doubt, at {told.now_ms} ms"
-            if record.blocked_by is not None and told.now_ms - record.blocked_ms > _TOLD_MS and record.escalated < 3:
-                yield f"{record.robot_id} waits for too long, and nobody is told, at {told.now_ms} ms"
+                yield f"{record.robot_id} lost something it held while its place was in doubt, at {outputs.now_ms} ms"
+            if record.blocked_by is not None and outputs.now_ms - record.blocked_ms > _TOLD_MS and record.escalated < 3:
+                yield f"{record.robot_id} waits for too long without an alert, at {outputs.now_ms} ms"
             before[record.robot_id] = set(record.keeps), record.doubt
-        yield from first.passed_over(told)
-        yield from false_blockers(told)
-        yield from held_for_nothing(run)
-        yield from asked_in_vain(run)
+        yield from first.passed_over(outputs)
+        yield from false_blockers(outputs)
+        yield from orphaned_grants(run)
+        yield from unknown_routes(run)
     for _ in range(_QUIET_TICKS):
         run.step()
     over_ms = run.now_ms + _LET_IN_MS

@@ -72,21 +72,21 @@ class Case:
 
     def file(self) -> str:
         """The run as a scenario file."""
-        told = self.scenario()
-        world = told.world
+        scenario = self.scenario()
+        world = scenario.world
         members = {
             "contractVersion": "1.0.0",
-            "name": told.name,
+            "name": scenario.name,
             "sample": {"name": "live-map", "seed": self.map_seed, "parks": self.parks},
             "params": {"nodeLockPolicy": self.policy.value, "tickPeriodMs": self.tick_ms},
-            "robots": [{"robotId": robot.robot_id, "parkNodeId": robot.park_node_id} for robot in told.robots],
+            "robots": [{"robotId": robot.robot_id, "parkNodeId": robot.park_node_id} for robot in scenario.robots],
             "streams": [],
-            "tasks": [_task_form(task) for task in told.tasks],
+            "tasks": [_task_form(task) for task in scenario.tasks],
             "events": [
                 {"atMs": event.at_ms, "type": event.type.value, "robotId": event.robot_id, "forMs": event.for_ms}
-                for event in told.events
+                for event in scenario.events
                 # A file contains no events after its end.
-                if event.at_ms <= told.duration_ms
+                if event.at_ms <= scenario.duration_ms
             ],
             "world": {
                 "stepMs": world.step_ms,
@@ -97,8 +97,8 @@ class Case:
                 "telemetryLoss": world.telemetry_loss_ppm / 1_000_000,
                 "commandLoss": world.command_loss_ppm / 1_000_000,
             },
-            "durationMs": told.duration_ms,
-            "seed": told.seed,
+            "durationMs": scenario.duration_ms,
+            "seed": scenario.seed,
         }
         return "".join(f"{name}: {json.dumps(value)}\n" for name, value in members.items())
 

@@ -25,11 +25,11 @@ class Limits:
 
 
 def limits(result: LockResult) -> Limits:
-    told = result.holdComponents
-    assert isinstance(told, HoldComponents)
-    assert isinstance(told.grantsS, Decimal)
-    assert isinstance(told.nodeS, Decimal)
-    return Limits(micro(told.grantsS), micro(told.nodeS))
+    components = result.holdComponents
+    assert isinstance(components, HoldComponents)
+    assert isinstance(components.grantsS, Decimal)
+    assert isinstance(components.nodeS, Decimal)
+    return Limits(micro(components.grantsS), micro(components.nodeS))
 
 
 def lane(style: MoveStyle) -> SourceMap:

@@ -55,12 +55,12 @@ durationMs: 600000
 
 
 def scenario(*events: str) -> Scenario:
-    told = (
+    text = (
         TWO_WAYS.replace("events: []", "events:" + "".join(f"\n  - {event}" for event in events))
         if events
         else TWO_WAYS
     )
-    return read_scenario(read_bytes(told.encode(), form=Format.YAML), None)
+    return read_scenario(read_bytes(text.encode(), form=Format.YAML), None)
 
 
 def two_ways(until_ms: int = 5_000) -> Run:
@@ -152,14 +152,14 @@ def test_a_loaded_truck_waits_before_its_closed_drop_and_why_says_what_is_closed
     run = loaded(two_ways())
     assert changed(run, "CLOSE_RESOURCE", "NODE:P").accepted
     run.run(run.now_ms + 60_000)
-    told = run.engine.why({"robot": "R1"})
+    answer = run.engine.why({"robot": "R1"})
     about = run.engine.why({"task": "T1"})
     snapshot = run.traffic.snapshot()
     assert changed(run, "OPEN_RESOURCE", "NODE:P").accepted
     run.run()
 
-    assert (told.code, told.facts["requestedResourceId"]) == ("WAIT_CLOSED", "NODE:P")
-    assert told.sentence.startswith("R1 waits: the node P is closed, by anna (wet floor); for ")
+    assert (answer.code, answer.facts["requestedResourceId"]) == ("WAIT_CLOSED", "NODE:P")
+    assert answer.sentence.startswith("R1 waits: the node P is closed, by anna (wet floor); for ")
     assert [reason.code for reason in about.because] == ["WAIT_CLOSED"]
     assert isinstance(snapshot.closings, tuple)
     assert [(closing.resourceId, closing.operatorId, closing.reason) for closing in snapshot.closings] == [
@@ -189,12 +189,12 @@ def test_a_closing_that_leaves_a_truck_no_way_to_rest_is_refused_unless_it_is_fo
 
 @pytest.mark.req("FLT-PLAN-8", "FLT-LIVE-4")
 def test_a_closing_that_was_refused_changes_nothing() -> None:
-    untouched, asked = loaded(two_ways()), loaded(two_ways())
-    refused = changed(asked, "CLOSE_RESOURCE", "NODE:A")
+    untouched, refusing = loaded(two_ways()), loaded(two_ways())
+    refused = changed(refusing, "CLOSE_RESOURCE", "NODE:A")
     untouched.step()
 
     assert not refused.accepted
-    assert asked.traffic.state() == untouched.traffic.state()
+    assert refusing.traffic.state() == untouched.traffic.state()
 
 
 @pytest.mark.req("FLT-PLAN-8", "FLT-FAIL-11")
@@ -262,10 +262,10 @@ def test_a_scenario_closes_and_opens_places() -> None:
 
 @pytest.mark.req("FLT-PLAN-8", "FLT-TEST-5")
 def test_a_scenario_that_closes_an_unknown_resource_does_not_start() -> None:
-    told = scenario('{atMs: 0, type: CLOSE_RESOURCE, resources: ["EDGE:A-B"]}')
+    given = scenario('{atMs: 0, type: CLOSE_RESOURCE, resources: ["EDGE:A-B"]}')
 
     with pytest.raises(ScenarioRefused, match="did you mean EDGE:A->B"):
-        Run(told)
+        Run(given)
 
 
 @pytest.mark.req("FLT-OBS-4", "FLT-OBS-2")
@@ -277,9 +277,9 @@ def test_a_restored_state_keeps_closings_and_continues_equally() -> None:
     assert twin.traffic.closings == run.traffic.closings
     assert twin.why({"robot": "R1"}) == run.engine.why({"robot": "R1"})
     for _ in range(20):
-        told = Tick(run.now_ms, heard(run.gateway.poll()).reports)
-        run.engine.apply(told)
-        twin.apply(told)
+        tick = Tick(run.now_ms, heard(run.gateway.poll()).reports)
+        run.engine.apply(tick)
+        twin.apply(tick)
         run.world.advance(run.now_ms + 100)
 
     assert twin.state() == run.engine.state()

@@ -11,7 +11,7 @@ from pendula.fleet.scenarios.model import Expectation
 from pendula.fleet.scenarios.reading.expected import KINDS, expectation
 
 
-def told(form: dict[str, Any]) -> Expectation:
+def expected(form: dict[str, Any]) -> Expectation:
     return from_value(form).read(expectation)
 
 
@@ -45,16 +45,16 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("form", "sentence"), WRONG, ids=[next(iter(form)) for form, _ in WRONG])
 def test_an_unmet_expectation_has_a_sentence(crossing: Run, form: dict[str, Any], sentence: str) -> None:
-    said = unmet(crossing.outcome(), [told(form)])
+    sentences = unmet(crossing.outcome(), [expected(form)])
 
-    assert any(sentence in text for text in said), said
+    assert any(sentence in text for text in sentences), sentences
 
 
 def test_a_truck_that_is_not_in_its_rest_node_is_named() -> None:
     run = Run(shipped("crossing"))
     run.run(5_000)
 
-    assert unmet(run.outcome(), [told({"allAtRest": True})]) == [
+    assert unmet(run.outcome(), [expected({"allAtRest": True})]) == [
         "R1 is not in its rest node E",
         "R2 is not in its rest node N",
     ]
@@ -64,10 +64,10 @@ def test_an_unwanted_alert_has_a_sentence() -> None:
     run = Run(shipped("triangle-8"))
     run.run(40_000)
 
-    assert unmet(run.outcome(), [told({"noAlert": "DEADLOCK_SUSPECTED"})])[0].startswith(
+    assert unmet(run.outcome(), [expected({"noAlert": "DEADLOCK_SUSPECTED"})])[0].startswith(
         "the alert DEADLOCK_SUSPECTED was raised at"
     )
-    late = told({"alert": {"code": "DEADLOCK_SUSPECTED", "byMs": 40000, "withinMs": 4900}})
+    late = expected({"alert": {"code": "DEADLOCK_SUSPECTED", "byMs": 40000, "withinMs": 4900}})
     assert "ms, more than 4900" in unmet(run.outcome(), [late])[0]
 
 
@@ -82,9 +82,9 @@ def test_early_returns_and_early_grants_have_a_sentence() -> None:
     first.retraction = None
     run.measures._give_back([first], 23_100)
 
-    said = unmet(run.outcome(), [told({"givesBack": {"robotId": "R1", "atLeastMs": 3_000}})])
+    sentences = unmet(run.outcome(), [expected({"givesBack": {"robotId": "R1", "atLeastMs": 3_000}})])
 
-    assert said == [
+    assert sentences == [
         "R1 kept the returned resources for 1100 ms, less than 3000",
         "R2 held at 23000 ms what R1 had not yet returned",
     ]

@@ -34,7 +34,7 @@ def offered(run: Run) -> list[str]:
     return releasable(record(run), run.traffic.now_ms, run.engine.config.traffic)
 
 
-def say(run: Run, kind: str, *names: str, first: str | None = None) -> ActionResult:
+def submit(run: Run, kind: str, *names: str, first: str | None = None) -> ActionResult:
     """The answer to an operator."""
     action_id = f"op-{run.now_ms}"
     run.act(
@@ -50,9 +50,9 @@ def say(run: Run, kind: str, *names: str, first: str | None = None) -> ActionRes
     return next(answer for action, answer in run.engine.inbox.saved().answers if action.actionId == action_id)
 
 
-def said_twice(run: Run, kind: str, *names: str) -> ActionResult:
-    first = say(run, kind, *names)
-    return say(run, kind, *names, first=first.actionId) if first.code == "CONFIRMATION_NEEDED" else first
+def submit_confirmed(run: Run, kind: str, *names: str) -> ActionResult:
+    first = submit(run, kind, *names)
+    return submit(run, kind, *names, first=first.actionId) if first.code == "CONFIRMATION_NEEDED" else first
 
 
 def on_a_lane(run: Run) -> bool:
@@ -84,7 +84,7 @@ CASES = [
 def troubled(run: Run, trouble: FaultKind | None) -> None:
     """The truck is paused or has a fault; a while later it stands."""
     if trouble is None:
-        say(run, "PAUSE_ROBOT")
+        submit(run, "PAUSE_ROBOT")
     else:
         run.world.start_fault(0, Fault(trouble, HOUR_MS))
     run.run(run.now_ms + 8_000)
@@ -93,7 +93,7 @@ def troubled(run: Run, trouble: FaultKind | None) -> None:
 def every_name_is_freed_or_refused(run: Run) -> None:
     for name in keeps(run):
         may = offered(run)
-        answer = said_twice(run, "FORCE_RELEASE", name)
+        answer = submit_confirmed(run, "FORCE_RELEASE", name)
 
         if not answer.accepted:
             assert answer.code in ("ROBOT_STILL_THERE", "ROBOT_NOT_STOPPED", "NOTHING_HELD"), answer
@@ -116,7 +116,7 @@ def test_the_place_of_a_truck_is_not_freed_but_the_offered_resources_are(
 
     assert keeps(run)
     assert run.run(run.now_ms + 30_000).form["incidents"] == []
-    assert said_twice(run, "REMOVE_ROBOT").accepted
+    assert submit_confirmed(run, "REMOVE_ROBOT").accepted
     assert keeps(run) == []
 
 
@@ -139,7 +139,7 @@ def test_a_truck_whose_way_ahead_was_freed_continues_from_its_node_and_releases_
     run.run(56_500)
     run.world.start_fault(0, Fault(FaultKind.OFFLINE, 20_000))
     run.run(run.now_ms + 8_000)
-    assert said_twice(run, "FORCE_RELEASE", "EDGE_GROUP:A1<->A2").accepted
+    assert submit_confirmed(run, "FORCE_RELEASE", "EDGE_GROUP:A1<->A2").accepted
     run.run(run.now_ms + 23_000)
     truck = run.world.trucks[0]
     place = AnchorPlace(run.site.network.edges[truck.edge].key, Decimal(truck.on_um) / MILLION)

@@ -13,7 +13,7 @@ from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.model import Arrives
 from pendula.fleet.tasks import TaskStream
 from tests.fleet.scenarios.entries import entries
-from tests.fleet.scenarios.three_days import JOURNAL_BYTES, Kept
+from tests.fleet.scenarios.three_days import JOURNAL_BYTES, MemoryUse
 
 MINUTE_MS = 60_000
 # Of one truck: about eight minutes of processor time.
@@ -48,8 +48,8 @@ def test_memory_hardly_grows_in_three_days(tmp_path: Path, recorded: bool) -> No
     # In its own process, so that only its memory counts.
     command = [sys.executable, "-m", "tests.fleet.scenarios.three_days", str(HOURS)]
     command += [str(tmp_path / "journal")] if recorded else []
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    first, *_, last = [convert(json.loads(line), Kept) for line in told.splitlines()]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    first, *_, last = [convert(json.loads(line), MemoryUse) for line in output.splitlines()]
 
     assert (first.hours, last.hours) == (1, HOURS)
     assert last.done > 50 * first.done

@@ -6,7 +6,7 @@ from pendula.fleet.driving.stops import Stop
 from pendula.fleet.scenarios import Run
 from pendula.fleet.simulator import FaultKind
 from tests.campaigns import campaign_after
-from tests.fleet.scenarios.random_faults import PASSING, Person, faulty, watched
+from tests.fleet.scenarios.random_faults import PASSING, Operator, faulty, watched
 from tests.fleet.scenarios.random_runs import failures, report, site
 
 MINUTE_MS = 60_000
@@ -17,18 +17,18 @@ GRAVE = (*PASSING, FaultKind.STUCK, FaultKind.OVERRUN)
 @pytest.mark.req("FLT-FAIL-1", "FLT-TEST-41", "FLT-TEST-44", "FLT-TEST-45", "FLT-TEST-48", "FLT-TEST-49", "FLT-TEST-4")
 @pytest.mark.parametrize("part", campaign_after(1, range(RUNS // 10)))
 def test_trucks_recover_from_random_faults_without_collisions(part: int) -> None:
-    told = (report(faulty(seed, 5, 45_000), watched) for seed in range(10 * part, 10 * part + 10))
+    reports = (report(faulty(seed, 5, 45_000), watched) for seed in range(10 * part, 10 * part + 10))
 
-    assert next((sentence for sentence in told if sentence), "") == ""
+    assert next((sentence for sentence in reports if sentence), "") == ""
 
 
 @pytest.mark.long
 @pytest.mark.req("FLT-FAIL-1", "FLT-TEST-41", "FLT-TEST-44", "FLT-TEST-45", "FLT-TEST-48", "FLT-TEST-49")
 @pytest.mark.parametrize("part", range(MANY_RUNS // 10))
 def test_trucks_recover_from_many_random_faults(part: int) -> None:
-    told = (report(faulty(seed, 10, 3 * MINUTE_MS), watched) for seed in range(1_000 + 10 * part, 1_010 + 10 * part))
+    reports = (report(faulty(seed, 10, 3 * MINUTE_MS), watched) for seed in range(1_000 + 10 * part, 1_010 + 10 * part))
 
-    assert next((sentence for sentence in told if sentence), "") == ""
+    assert next((sentence for sentence in reports if sentence), "") == ""
 
 
 @pytest.mark.long
@@ -38,9 +38,9 @@ def test_trucks_recover_from_many_random_faults(part: int) -> None:
 def test_after_the_faults_every_task_is_done(seed: int) -> None:
     case = faulty(seed, 10, 3 * MINUTE_MS)
     run = Run(case.scenario(), site(case.map_seed, case.parks))
-    person = Person(run)
+    operator = Operator(run)
     while not run.is_over and run.now_ms < 60 * MINUTE_MS:
-        person.look(run.step().scene.records)
+        operator.look(run.step().scene.records)
 
     assert run.is_over
 
@@ -75,7 +75,7 @@ def test_a_truck_rejoins_once_the_others_can_reach_their_rests() -> None:
         1,
         [
             pytest.param(1_506, id="by the way it was on, since a better one keeps the others from home"),
-            pytest.param(1_694, id="on the edge that was named, since somebody waits close behind the node"),
+            pytest.param(1_694, id="on the named edge, as a truck waits close behind the node"),
         ],
     ),
 )
@@ -89,14 +89,14 @@ def test_a_truck_continues_from_its_relocation(seed: int) -> None:
 def test_a_truck_that_was_assumed_elsewhere_waits_for_a_relocation_and_continues() -> None:
     case = faulty(1_013, 10, 3 * MINUTE_MS)
     run = Run(case.scenario(), site(case.map_seed, case.parks))
-    person = Person(run)
-    while not person.relocated:
-        person.look(run.step().scene.records)
+    operator = Operator(run)
+    while not operator.relocated:
+        operator.look(run.step().scene.records)
         assert run.now_ms < case.duration_ms
     stood = run.why("R001").code
     run.run(run.now_ms + 10_000)
 
-    assert (person.relocated, stood) == (["R001"], "STOP_POSE_JUMP")
+    assert (operator.relocated, stood) == (["R001"], "STOP_POSE_JUMP")
     assert run.traffic.records[0].doubt is None
 
 
@@ -104,12 +104,12 @@ def test_a_truck_that_was_assumed_elsewhere_waits_for_a_relocation_and_continues
 def test_only_a_truck_that_was_assumed_elsewhere_is_relocated() -> None:
     case = faulty(1_261, 10, 3 * MINUTE_MS)
     run = Run(case.scenario(), site(case.map_seed, case.parks))
-    person = Person(run)
+    operator = Operator(run)
     jumped = {event.robot_id for event in case.stands if event.type is FaultKind.POSE_JUMP}
     while not run.is_over and run.now_ms < case.duration_ms:
-        person.look(run.step().scene.records)
+        operator.look(run.step().scene.records)
 
-    assert (jumped, person.relocated) == ({"R001", "R002"}, ["R002"])
+    assert (jumped, operator.relocated) == ({"R001", "R002"}, ["R002"])
     assert [record.stop_code for record in run.traffic.records] == [None, None]
 
 

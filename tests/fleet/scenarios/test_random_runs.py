@@ -21,9 +21,9 @@ RUNS, MANY_RUNS = 200, 5_000
 def reports(seeds: range, most_trucks: int, duration_ms: int) -> str:
     """Nothing, or the first fault with the smallest run that shows it. Every tenth run is watched closely."""
     for seed in seeds:
-        told = report(drawn(seed, most_trucks, duration_ms), watched if seed % 10 == 0 else None)
-        if told:
-            return told
+        failure = report(drawn(seed, most_trucks, duration_ms), watched if seed % 10 == 0 else None)
+        if failure:
+            return failure
     return ""
 
 

@@ -119,9 +119,14 @@ def test_a_fault_that_happens_once_has_no_duration(kind: str, more: dict[str, An
 def test_actions_on_two_trucks_at_the_same_time_are_two_actions() -> None:
     events: list[Any] = [{"atMs": 5, "type": "PAUSE_ROBOT", "robotId": robot_id} for robot_id in ("R1", "R2")]
     events += [{"atMs": 5, "type": "HOLD_TASK", "taskId": "T1"}, {"atMs": 5, "type": "PAUSE_FLEET"}]
-    told = read_scenario(from_value({**PLAIN, "events": events}), Path()).actions
+    actions = read_scenario(from_value({**PLAIN, "events": events}), Path()).actions
 
-    assert [action.actionId for action in told] == ["PAUSE_ROBOT-5", "PAUSE_ROBOT-5-R2", "HOLD_TASK-5", "PAUSE_FLEET-5"]
+    assert [action.actionId for action in actions] == [
+        "PAUSE_ROBOT-5",
+        "PAUSE_ROBOT-5-R2",
+        "HOLD_TASK-5",
+        "PAUSE_FLEET-5",
+    ]
 
 
 def test_a_map_may_be_a_file_beside_the_scenario(tmp_path: Path) -> None:
@@ -222,9 +227,9 @@ def test_limits_of_nodes_and_the_timeout_of_operations_can_be_set() -> None:
         "operationTimeoutMs": 90000,
         "oneWayMilli": 500,
     }
-    told = read_scenario(from_value({**PLAIN, **given}), Path()).dispatch
+    dispatch = read_scenario(from_value({**PLAIN, **given}), Path()).dispatch
 
-    assert (told.node_limits, told.operation_timeout_ms, told.one_way_milli) == ({"N": 2}, 90_000, 500)
+    assert (dispatch.node_limits, dispatch.operation_timeout_ms, dispatch.one_way_milli) == ({"N": 2}, 90_000, 500)
 
 
 @pytest.mark.req("FLT-LIVE-7")
@@ -255,7 +260,7 @@ RELOCATED = {"robotId": "R1", "anchor": {"edgeKey": "E->W", "sM": 1}, "reason": 
 
 
 @pytest.mark.parametrize(
-    ("member", "said"),
+    ("member", "message"),
     [
         (
             {"tasks": [{"taskId": "T7", "pickNodeId": "n", "dropNodeId": "S"}]},
@@ -280,13 +285,13 @@ RELOCATED = {"robotId": "R1", "anchor": {"edgeKey": "E->W", "sM": 1}, "reason": 
         ({"robots": [{"robotId": "R1", "parkNodeId": "e"}]}, r"rests in 'e', which is not a node \(did you mean E\?\)"),
     ],
 )
-def test_impossible_tasks_are_reported_before_the_run(member: dict[str, Any], said: str) -> None:
-    with pytest.raises(ScenarioRefused, match=said):
+def test_impossible_tasks_are_reported_before_the_run(member: dict[str, Any], message: str) -> None:
+    with pytest.raises(ScenarioRefused, match=message):
         Run(read_scenario(from_value({**PLAIN, **member}), Path()))
 
 
 @pytest.mark.parametrize(
-    ("event", "said"),
+    ("event", "message"),
     [
         (
             {"type": "STAND", "robotId": "R1", "forMs": 100},
@@ -296,11 +301,11 @@ def test_impossible_tasks_are_reported_before_the_run(member: dict[str, Any], sa
         ({"type": "OFLINE", "robotId": "R1", "forMs": 100}, "there is no event 'OFLINE' (did you mean OFFLINE?)"),
     ],
 )
-def test_an_event_after_the_end_is_rejected_at_its_place(event: dict[str, Any], said: str) -> None:
+def test_an_event_after_the_end_is_rejected_at_its_place(event: dict[str, Any], message: str) -> None:
     with pytest.raises(DocumentRefused) as refused:
         read_scenario(from_value({**PLAIN, "events": [{"atMs": 1001, **event}]}), Path())
 
-    assert any(said in fault.message and fault.path.startswith("$.events[0]") for fault in refused.value.faults)
+    assert any(message in fault.message and fault.path.startswith("$.events[0]") for fault in refused.value.faults)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +343,7 @@ TASK = {"taskId": "T", "pickNodeId": "N", "dropNodeId": "S"}
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"robots": [PLAIN["robots"][0]] * 2}, "there are two trucks 'R1'"),
         (
@@ -365,13 +370,13 @@ TASK = {"taskId": "T", "pickNodeId": "N", "dropNodeId": "S"}
         ({"expect": [{"directionFlips": {"edgeGroupKey": "E<->Y", "atMost": 1}}]}, "there is no lane 'E<->Y'"),
     ],
 )
-def test_duplicate_and_unknown_names_are_reported_before_the_run(change: dict[str, Any], said: str) -> None:
+def test_duplicate_and_unknown_names_are_reported_before_the_run(change: dict[str, Any], message: str) -> None:
     form = {name: value for name, value in {**PLAIN, **change}.items() if value is not None}
 
     with pytest.raises(ScenarioRefused) as refused:
         Run(read_scenario(from_value(form), Path()))
 
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pendula.fleet.simulator.world import World
 from pendula.fleet.units import MILLION
 
 
-def say(run: Run, kind: str, first: str | None = None, anchor: AnchorPlace | None = None) -> str | None:
+def submit(run: Run, kind: str, first: str | None = None, anchor: AnchorPlace | None = None) -> str | None:
     """An operator action for R1, and the code of its answer."""
     action_id = f"op-{run.now_ms}"
     run.act(
@@ -34,15 +34,15 @@ def say(run: Run, kind: str, first: str | None = None, anchor: AnchorPlace | Non
 
 def remove(run: Run) -> None:
     first = f"op-{run.now_ms}"
-    assert say(run, "REMOVE_ROBOT") == "CONFIRMATION_NEEDED"
-    assert say(run, "REMOVE_ROBOT", first) is None
+    assert submit(run, "REMOVE_ROBOT") == "CONFIRMATION_NEEDED"
+    assert submit(run, "REMOVE_ROBOT", first) is None
 
 
 def stopped(at_ms: int = 12_000) -> Run:
     """R1 has been paused on its way."""
     run = Run(shipped("hall"))
     run.run(at_ms)
-    assert say(run, "PAUSE_ROBOT") is None
+    assert submit(run, "PAUSE_ROBOT") is None
     run.run(run.now_ms + 5_000)
     return run
 
@@ -67,7 +67,7 @@ def put_at(run: Run, there: tuple[int, int]) -> None:
     run.world.start_fault(0, Fault(FaultKind.CARRIED, 0, x_um=there[0] - x, y_um=there[1] - y))
 
 
-def begun_anew(run: Run) -> World:
+def restarted_world(run: Run) -> World:
     return restored_world(
         run.site, run.traffic.records, run.dispatch, run.scenario.world, run.scenario.seed, run.world.now_ms
     )
@@ -115,8 +115,8 @@ def test_a_removed_truck_is_off_in_every_phase() -> None:
     run.run(run.now_ms + 20_000)
 
     assert (record(run).report_ms, record(run).is_out) == (heard_ms, True)
-    assert say(run, "RELOCATE", anchor=AnchorPlace(run.site.network.edges[0].key, Decimal(1))) == "ROBOT_SILENT"
-    assert say(run, "RESUME_ROBOT") is None
+    assert submit(run, "RELOCATE", anchor=AnchorPlace(run.site.network.edges[0].key, Decimal(1))) == "ROBOT_SILENT"
+    assert submit(run, "RESUME_ROBOT") is None
     assert run.world.out == [True, False, False, False]
 
 
@@ -136,10 +136,10 @@ def test_a_truck_that_was_put_back_drives_home_after_its_relocation() -> None:
         pose = record(run).pose
         assert pose is not None
         heard |= set() if record(run).is_out else {round(hypot(pose.x_um - there[0], pose.y_um - there[1]) / MILLION)}
-    assert heard == {0}, "it has said nothing of where it was"
+    assert heard == {0}, "the truck sent no reports of its old place"
     assert record(run).stop_code == "STOP_OPERATOR"
-    assert say(run, "RESUME_ROBOT") is None
-    assert say(run, "RELOCATE", anchor=AnchorPlace(way.key, Decimal(way.path.length_um - MILLION) / MILLION)) is None
+    assert submit(run, "RESUME_ROBOT") is None
+    assert submit(run, "RELOCATE", anchor=AnchorPlace(way.key, Decimal(way.path.length_um - MILLION) / MILLION)) is None
     run.run(run.now_ms + 30_000)
 
     assert record(run).stop_code is None
@@ -152,14 +152,14 @@ def test_removed_and_returned_trucks_survive_a_restart() -> None:
     run = stopped()
     there = place(run, 0)
     remove(run)
-    away = begun_anew(run)
+    away = restarted_world(run)
     away.advance(run.now_ms + 1_000)
     assert away.latest[0].at_ms == record(run).report_ms, "it says nothing"
     run.world.start_fault(0, Fault(FaultKind.CARRIED, 0, x_um=-MILLION))
     run.run(run.now_ms + 1_000)
-    back = begun_anew(run)
+    back = restarted_world(run)
     back.follow(run.traffic.records)
-    removed_again = begun_anew(run)
+    removed_again = restarted_world(run)
     remove(run)
     removed_again.follow(run.traffic.records)
 

@@ -50,12 +50,12 @@ def test_a_truck_that_cannot_go_round_a_silent_one_is_named_and_waits_at_a_refug
 @pytest.mark.req("FLT-TEST-15", "FLT-FAIL-4", "FLT-FAIL-5", "FLT-FAIL-6", "FLT-FAIL-7")
 def test_a_jump_to_the_next_lane_stops_both_trucks_within_a_tick_and_both_continue() -> None:
     run = Run(shipped("pose-jump"))
-    told = run.step()
-    while told.now_ms < 14_000 or told.commands[0].mode is not CommandMode.STOP:
-        told = run.step()
+    outputs = run.step()
+    while outputs.now_ms < 14_000 or outputs.commands[0].mode is not CommandMode.STOP:
+        outputs = run.step()
     # The first wrong report is sent at 14.1 s, and arrives before the next tick.
-    assert told.now_ms <= 14_200
-    assert told.commands[1].mode is CommandMode.STOP
+    assert outputs.now_ms <= 14_200
+    assert outputs.commands[1].mode is CommandMode.STOP
 
     assert run.run().unmet == ()
 
@@ -85,9 +85,9 @@ def test_a_minute_of_noise_changes_nothing_for_a_truck_that_waits() -> None:
     before = record.hold_um, record.track and record.track.plan.revision
     modes, holds = set(), set()
     while run.now_ms < 120_000:
-        told = run.step()
-        modes.add(told.commands[1].mode)
-        holds.add((told.scene.records[1].hold_um, told.scene.records[1].track.plan.revision))  # type: ignore[union-attr]
+        outputs = run.step()
+        modes.add(outputs.commands[1].mode)
+        holds.add((outputs.scene.records[1].hold_um, outputs.scene.records[1].track.plan.revision))  # type: ignore[union-attr]
 
     assert (modes, holds) == ({CommandMode.HOLD}, {before})
     assert run.run().unmet == ()
@@ -124,21 +124,21 @@ def test_faults_have_the_same_outcome_with_any_noise(name: str, seed: int) -> No
 @pytest.mark.req("FLT-OSC-6", "FLT-TEST-49")
 def test_a_long_wait_for_the_same_truck_raises_a_notice_then_an_alert_once() -> None:
     run = Run(shipped("noise"))
-    told = []
+    raised = []
     while run.now_ms < 135_000:
         out = run.step()
-        told += [(notice.code, out.now_ms - notice.sinceMs) for notice in (*out.notices, *out.alerts)]
+        raised += [(notice.code, out.now_ms - notice.sinceMs) for notice in (*out.notices, *out.alerts)]
 
-    assert told == [("WAIT_NOTICE", 15_000), ("WAIT_TOO_LONG", 90_000)]
+    assert raised == [("WAIT_NOTICE", 15_000), ("WAIT_TOO_LONG", 90_000)]
 
 
 @pytest.mark.req("FLT-TASK-12", "FLT-FAIL-11")
 def test_a_truck_whose_loading_hangs_fails_in_time_and_continues_after_it_is_cleared() -> None:
-    told = shipped("task-held")
+    scenario = shipped("task-held")
     hangs = ScenarioEvent(1_000, FaultKind.OPERATION_HANGS, "R1", 119_000)
-    limits = replace(told.dispatch, operation_timeout_ms=20_000)
-    cleared = replace(told.actions[0], ts=130_000, type="CLEAR_FAULT", robotId="R1", taskId=UNSET)
-    run = Run(replace(told, events=(hangs,), actions=(cleared,), dispatch=limits))
+    limits = replace(scenario.dispatch, operation_timeout_ms=20_000)
+    cleared = replace(scenario.actions[0], ts=130_000, type="CLEAR_FAULT", robotId="R1", taskId=UNSET)
+    run = Run(replace(scenario, events=(hangs,), actions=(cleared,), dispatch=limits))
     while run.dispatch.phase(0) is not Phase.LOADING:
         run.step()
     begun = run.now_ms

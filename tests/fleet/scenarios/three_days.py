@@ -39,7 +39,7 @@ SYNC_TICKS = 50
 _PLACES_UM = {"A": 0, "B": 3_500_000, "P": 7_000_000}
 
 
-class Kept(Struct, frozen=True):
+class MemoryUse(Struct, frozen=True):
     """After a time: entries of all that an engine and its world keep, bytes of a snapshot, of the process, and of the
     journal on its disk."""
 
@@ -88,12 +88,12 @@ def wait_for_the_disk(run: Run) -> None:
         journal.wait()
 
 
-def kept(run: Run, journal: Path | None) -> Kept:
+def memory_use(run: Run, journal: Path | None) -> MemoryUse:
     engine, done = run.engine, run.dispatch.book.done
     assert done >= REMEMBERED, "too few tasks in an hour to have forgotten one"
     every = entries(engine) + entries(run.world)
     written = 0 if journal is None else sum(path.stat().st_size for path in journal.glob("*.journal"))
-    return Kept(run.now_ms // HOUR_MS, done, every, len(engine.state()), resident_bytes(), written)
+    return MemoryUse(run.now_ms // HOUR_MS, done, every, len(engine.state()), resident_bytes(), written)
 
 
 def resident_bytes() -> int:
@@ -102,7 +102,7 @@ def resident_bytes() -> int:
     return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if status.exists() else 0
 
 
-def lived(hours: int, journal: Path | None = None) -> Iterator[Kept]:
+def hourly_memory_use(hours: int, journal: Path | None = None) -> Iterator[MemoryUse]:
     def recorded(engine: FleetEngine, config: Json) -> Applier:
         if journal is None:
             return engine
@@ -113,13 +113,13 @@ def lived(hours: int, journal: Path | None = None) -> Iterator[Kept]:
         while run.now_ms < upto * HOUR_MS:
             step(run)
             wait_for_the_disk(run)
-        yield kept(run, journal)
+        yield memory_use(run, journal)
     if isinstance(run.applier, Recording):
         assert run.applier.degraded is None
         run.applier.close()
 
 
 if __name__ == "__main__":
-    for figures in lived(int(sys.argv[1]), *map(Path, sys.argv[2:])):
+    for figures in hourly_memory_use(int(sys.argv[1]), *map(Path, sys.argv[2:])):
         sys.stdout.write(json.dumps(to_builtins(figures)) + "\n")
         sys.stdout.flush()

@@ -25,7 +25,7 @@ def watched(run: Run) -> Iterator[str]:
         yield from false_blockers(outputs)
 
 
-def held_for_nothing(run: Run) -> Iterator[str]:
+def orphaned_grants(run: Run) -> Iterator[str]:
     """Resources that the locks hold for a truck and its record does not: they would stay closed to others for good."""
     locks = run.traffic._locks
     for record in run.traffic.records:
@@ -35,14 +35,14 @@ def held_for_nothing(run: Run) -> Iterator[str]:
                 yield f"{record.robot_id} does not keep {name}, the locks do, at {run.now_ms} ms"
 
 
-def asked_in_vain(run: Run) -> Iterator[str]:
+def unknown_routes(run: Run) -> Iterator[str]:
     """Routes that dispatch waits for and traffic does not know: their trucks would wait for good."""
     for driver, record in zip(run.dispatch.drivers, run.traffic.records, strict=True):
-        asked, pending = driver.route, record.pending
-        if driver.admitted or driver.rejected is not None or driver.gone or asked is None:
+        route, pending = driver.route, record.pending
+        if driver.admitted or driver.rejected is not None or driver.gone or route is None:
             continue
-        if pending is None or (pending.route_id, pending.revision) != (asked.route_id, asked.revision):
-            yield f"{driver.robot_id} waits for {asked.route_id}, and nobody looks at it, at {run.now_ms} ms"
+        if pending is None or (pending.route_id, pending.revision) != (route.route_id, route.revision):
+            yield f"{driver.robot_id} waits for {route.route_id}, unknown to traffic, at {run.now_ms} ms"
 
 
 class Place:

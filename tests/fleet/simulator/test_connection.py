@@ -22,6 +22,6 @@ def test_a_command_and_its_aim_give_the_same_order() -> None:
 def test_commands_are_made_as_they_are_read_and_are_those_of_the_tick() -> None:
     run = Run(shipped("arrival"))
     commands = run.step().commands
-    told = run.engine.orders_out.commands
+    lazy = run.engine.orders_out.commands
 
-    assert (len(told), tuple(told), told[0], told[:1]) == (len(commands), commands, commands[0], commands[:1])
+    assert (len(lazy), tuple(lazy), lazy[0], lazy[:1]) == (len(commands), commands, commands[0], commands[:1])

@@ -24,7 +24,7 @@ def hall_with_brief_stops() -> Run:
     return Run(replace(hall, streams=brief))
 
 
-def begun_anew(run: Run) -> World:
+def restarted_world(run: Run) -> World:
     return restored_world(
         run.site, run.traffic.records, run.dispatch, run.scenario.world, run.scenario.seed, run.world.now_ms
     )
@@ -39,7 +39,7 @@ def test_after_a_restart_trucks_have_their_last_reported_poses() -> None:
         outputs = run.step()
         if number % 7:
             continue
-        for record, aim, after in zip(run.traffic.records, outputs.aims, begun_anew(run).latest, strict=True):
+        for record, aim, after in zip(run.traffic.records, outputs.aims, restarted_world(run).latest, strict=True):
             pose = record.pose
             assert pose is not None
             seen |= {run.dispatch.phase(record.number).value, aim.mode}
@@ -71,11 +71,11 @@ def test_trucks_continue_after_repeated_restarts(every: int, ticks: int) -> None
         now = run.world.now_ms
         restarted = number % every == 0
         if restarted:
-            run.world = begun_anew(run)
+            run.world = restarted_world(run)
         gateway = SimulatedGateway(run.world)
         came = gateway.poll()
-        told = run.engine.apply(Tick(now, heard(came).reports, task_events=came.over, restarted=restarted))
-        incidents += [event for event in told.events if isinstance(event, Incident)]
+        outcome = run.engine.apply(Tick(now, heard(came).reports, task_events=came.over, restarted=restarted))
+        incidents += [event for event in outcome.events if isinstance(event, Incident)]
         orders = run.engine.orders_out
         gateway.announce(orders.routes)
         gateway.operate(orders.operations)

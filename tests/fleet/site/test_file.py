@@ -28,16 +28,16 @@ from tests.fleet.sites import SCENES, random_site, scene
 def test_the_example_of_the_contract_compiles_from_its_source() -> None:
     """13.2 compiled for FL-STD gives 13.3; windows of the example are without slack."""
     source = read_source_map(read_bytes((GOLDEN / "SourceMap.json").read_bytes()))
-    wanted = json.loads((GOLDEN / "CompiledMap.json").read_text(), parse_float=Decimal)
+    golden = json.loads((GOLDEN / "CompiledMap.json").read_text(), parse_float=Decimal)
     made = json.loads(to_bytes(compile_map(source, [FL_STD])), parse_float=Decimal)
 
     for part in ("mapId", "units", "edgeConflictGroups", "edgeGroups", "criticalSections", "contractVersion"):
-        assert made[part] == wanted[part], part
+        assert made[part] == golden[part], part
     for part in ("nodes", "edges", "conflicts"):
         assert [
-            {name: item[name] for name in two} for item, two in zip(made[part], wanted[part], strict=True)
-        ] == wanted[part]
-    for zone, two in zip(made["nodeZones"], wanted["nodeZones"], strict=True):
+            {name: item[name] for name in two} for item, two in zip(made[part], golden[part], strict=True)
+        ] == golden[part]
+    for zone, two in zip(made["nodeZones"], golden["nodeZones"], strict=True):
         assert (zone["nodeId"], zone["radiusM"], zone["overlapsNodes"]) == (
             two["nodeId"],
             two["radiusM"],
@@ -48,7 +48,7 @@ def test_the_example_of_the_contract_compiles_from_its_source() -> None:
             assert float(window["s0M"]) == pytest.approx(float(other["s0M"]), abs=0.001)
             assert float(window["s1M"]) == pytest.approx(float(other["s1M"]), abs=0.001)
     found = {(finding["code"], encode(finding["details"])) for finding in made["validation"]}
-    for finding in wanted["validation"]:
+    for finding in golden["validation"]:
         details = [item for item in made["validation"] if item["code"] == finding["code"]]
         assert any(finding["details"].items() <= item["details"].items() for item in details), finding
     assert len(found) == len(made["validation"])
@@ -57,7 +57,7 @@ def test_the_example_of_the_contract_compiles_from_its_source() -> None:
 @pytest.mark.req("FLT-EVO-1", "FLT-EVO-2", "FLT-EVO-4")
 def test_the_cell_of_the_contract_is_reproduced() -> None:
     site = scene("hall-demo")
-    wanted = json.loads((GOLDEN / "Cell.json").read_text(), parse_float=Decimal)
+    golden = json.loads((GOLDEN / "Cell.json").read_text(), parse_float=Decimal)
 
     made = cell_form(site, int(site.cells.first[site.edge_number["LM1->LM2"]]) + 7)
 
@@ -72,8 +72,8 @@ def test_the_cell_of_the_contract_is_reproduced() -> None:
         "criticalSectionId",
         "followingSet",
     ):
-        assert made[part] == wanted[part], part
-    assert set(wanted["conflictSet"]) <= set(made["conflictSet"])
+        assert made[part] == golden[part], part
+    assert set(golden["conflictSet"]) <= set(made["conflictSet"])
     assert sum(name.startswith("LM2->LM1#") for name in made["conflictSet"]) == 20
 
 

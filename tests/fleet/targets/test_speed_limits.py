@@ -49,11 +49,11 @@ def test_the_limit_of_an_edge_up_to_the_target_is_a_limit() -> None:
 def test_no_command_asks_for_more_than_the_limit_of_the_edge_a_truck_is_on() -> None:
     yard = Yard(slow_between_b_and_c(), Fleet((Truck("R1", "FL-STD", "A"),), (Stream("S", ("D",), ("A",)),)), [FL_STD])
     yard.send("R1", "D", "A")
-    told: dict[bool, list[float]] = {True: [], False: []}
+    limits: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(500):
         (command,) = yard.step().commands
         assert isinstance(command.speedLimitMps, Decimal)
-        told[10 < command.currentS < 20].append(float(command.speedLimitMps))
+        limits[10 < command.currentS < 20].append(float(command.speedLimitMps))
 
-    assert max(told[False]) == 1.2
-    assert max(told[True]) == 0.4
+    assert max(limits[False]) == 1.2
+    assert max(limits[True]) == 0.4

@@ -43,7 +43,7 @@ def crossing() -> CompiledMap:
 
 
 class Paper:
-    """A dispatch and its trucks. Routes are admitted unless their truck is in `kept_waiting`; a truck that has a route
+    """A dispatch and its trucks. Routes are admitted unless their truck is in `unadmitted`; a truck that has a route
     is at its goal in the next step, unless it is in `slow`: then it stays where it is."""
 
     def __init__(
@@ -57,10 +57,10 @@ class Paper:
         self.dispatch = Dispatch(crossing(), trucks, {"FL-STD": FL_STD}, closed, streams, params)
         self.views = [TruckView(number, name, yaw_urad=YAW.get(park, 0)) for number, (name, park) in enumerate(robots)]
         self.now_ms = 0
-        self.kept_waiting: set[str] = set()
+        self.unadmitted: set[str] = set()
         self.slow: set[str] = set()
         self.busy: set[str] = set()
-        self.told: list[Transition] = []
+        self.transitions: list[Transition] = []
         self.pending: dict[str, RoutePlan] = {}
         self._operating: set[str] = set()
 
@@ -72,10 +72,10 @@ class Paper:
             self.see(name, load=not self.view(name).load)
         came = self.dispatch.dispatch(self.now_ms, self.views, [*events, *map(OperationDone, done)])
         self.now_ms += TICK_MS
-        self.told += came.transitions
+        self.transitions += came.transitions
         self._operating |= {operation.robot_id for operation in came.operations}
         self.pending |= {route.robot_id: route for route in came.routes}
-        admitted = [self.pending.pop(name) for name in sorted(self.pending) if name not in self.kept_waiting]
+        admitted = [self.pending.pop(name) for name in sorted(self.pending) if name not in self.unadmitted]
         self.dispatch.settled(admitted, refused)
         for route in admitted:
             self.see(route.robot_id, route_id=route.route_id, revision=route.revision, at_um=0, at_goal=False)
@@ -112,7 +112,11 @@ class Paper:
         return found.state
 
     def causes(self, task_id: str) -> list[tuple[str, str]]:
-        return [(transition.state.value, transition.cause) for transition in self.told if transition.task_id == task_id]
+        return [
+            (transition.state.value, transition.cause)
+            for transition in self.transitions
+            if transition.task_id == task_id
+        ]
 
     def until(self, phase: Phase, robot_id: str = "R1") -> None:
         """Steps until a truck is in a phase; at most fifty."""
@@ -120,7 +124,7 @@ class Paper:
             if self.phase(robot_id) is phase:
                 return
             self.step()
-        raise AssertionError(f"{robot_id} never came to {phase.value}: {self.told}")
+        raise AssertionError(f"{robot_id} never came to {phase.value}: {self.transitions}")
 
 
 def reason_of(paper: Paper, task_id: str = "T") -> TaskReason:

@@ -175,7 +175,7 @@ def test_the_priority_of_a_task_that_waits_for_a_truck_can_be_changed() -> None:
 @pytest.mark.req("FLT-TASK-6")
 def test_when_the_route_of_the_nearest_truck_is_refused_the_next_one_takes_the_task() -> None:
     paper = Paper()
-    paper.kept_waiting = {"R1"}
+    paper.unadmitted = {"R1"}
     given = paper.submit("T")
     paper.step(refused=[refusal(given)])
     paper.step()
@@ -194,7 +194,7 @@ def test_a_truck_in_its_drop_without_admission_goes_to_rest_and_another_takes_th
     paper = Paper(robots=ONE)
     paper.submit("T1")
     paper.until(Phase.UNLOADING)
-    paper.kept_waiting = {"R1"}
+    paper.unadmitted = {"R1"}
     paper.submit("T2")
     paper.steps(DispatchParams().patience_ms // 100 + 1)
 
@@ -298,7 +298,7 @@ def test_a_task_whose_pick_is_the_next_node_is_taken_up_when_the_truck_has_arriv
 @pytest.mark.req("FLT-TASK-10")
 def test_a_truck_whose_way_to_rest_is_changed_while_a_task_is_not_admitted_still_gets_to_rest() -> None:
     paper = on_its_way_to_rest()
-    paper.kept_waiting = {"R1"}
+    paper.unadmitted = {"R1"}
     paper.submit("T2")
     driver = paper.dispatch.drivers[0]
     assert driver.kept is not None
@@ -325,7 +325,7 @@ def test_a_truck_that_reaches_its_pick_on_an_old_route_finishes_a_task_that_was_
     # It fails on its way to the pick, loses the task, and is the nearest again while it follows its admitted route.
     paper.see("R1", failed=True, ok=False)
     paper.step()
-    paper.kept_waiting = {"R1"}
+    paper.unadmitted = {"R1"}
     paper.see("R1", failed=False, ok=True)
     paper.step()
     assert paper.state("T") is TaskState.PENDING_PREEMPT
@@ -334,7 +334,7 @@ def test_a_truck_that_reaches_its_pick_on_an_old_route_finishes_a_task_that_was_
     paper.see("R1", at_um=route.length_um, bound_um=route.length_um, at_goal=True)
     paper.steps(DispatchParams().patience_ms // 100 + 1)
     waited = paper.causes("T")[-1]
-    paper.kept_waiting, paper.slow = set(), set()
+    paper.unadmitted, paper.slow = set(), set()
     paper.steps(20)
 
     assert waited == ("READY", "ROUTE_NOT_ADMITTED")
@@ -351,7 +351,7 @@ def test_the_order_in_which_events_come_changes_no_assignment() -> None:
         paper.steps(40)
         taken = [
             (transition.at_ms, transition.task_id, transition.robot_id)
-            for transition in paper.told
+            for transition in paper.transitions
             if transition.state is TaskState.ASSIGNED
         ]
         ways.append(taken)
@@ -389,7 +389,7 @@ def test_why_says_that_a_task_waits_for_trucks_that_have_failed() -> None:
 @pytest.mark.req("FLT-LIVE-10")
 def test_why_says_that_a_route_waits_for_a_starving_truck() -> None:
     paper = Paper()
-    paper.kept_waiting = {"R1"}
+    paper.unadmitted = {"R1"}
     paper.submit("T")
     plain = paper.dispatch.why("T").code
     paper.see("R2", starving=True)

@@ -10,10 +10,10 @@ from pendula.fleet.tasks.model import TaskOrder
 
 NODES = ("N", "S", "E", "W")
 MINUTE_MS = 60_000
-Told = tuple[TaskOrder, int]
+Entry = tuple[TaskOrder, int]
 
 
-def drawn(random: Random, count: int) -> list[Told]:
+def drawn(random: Random, count: int) -> list[Entry]:
     """Tasks of few places, within a time in which some are overtaken and some are not."""
     return [
         (
@@ -24,11 +24,11 @@ def drawn(random: Random, count: int) -> list[Told]:
     ]
 
 
-def by_the_rule(tasks: list[Told], calls: Counter[str], overtake_ms: int) -> list[str]:
+def by_the_rule(tasks: list[Entry], calls: Counter[str], overtake_ms: int) -> list[str]:
     oldest = {task.priority: min(at for other, at in tasks if other.priority == task.priority) for task, _ in tasks}
 
-    def key(told: Told) -> tuple[int, bool, int, int, int, str]:
-        order, at = told
+    def key(entry: Entry) -> tuple[int, bool, int, int, int, str]:
+        order, at = entry
         late = at - oldest[order.priority] >= overtake_ms
         pick, drop = (0, 0) if late else (calls[order.pick_node_id], calls[order.drop_node_id])
         return -order.priority, late, pick, drop, at, order.task_id

@@ -41,7 +41,7 @@ class Day:
             self._fast,
             self._bad_operation,
             self._clear,
-            self._by_people,
+            self._operator_action,
             self._first,
         ]
         return self.random.choice(kinds)(self.random.choice(("R1", "R2")))
@@ -66,11 +66,11 @@ class Day:
         return self.paper.dispatch.is_faulty(self.paper.view(name).number)
 
     def _wait(self, name: str) -> list[TaskEvent]:
-        self.paper.kept_waiting.add(name)
+        self.paper.unadmitted.add(name)
         return []
 
     def _admit(self, name: str) -> list[TaskEvent]:
-        self.paper.kept_waiting.discard(name)
+        self.paper.unadmitted.discard(name)
         return []
 
     def _slow(self, name: str) -> list[TaskEvent]:
@@ -90,7 +90,7 @@ class Day:
         self.paper.dispatch.cleared(name)
         return []
 
-    def _by_people(self, _: str) -> list[TaskEvent]:
+    def _operator_action(self, _: str) -> list[TaskEvent]:
         open_tasks = self.paper.dispatch.tasks()
         if open_tasks:
             task = self.random.choice(open_tasks)
@@ -106,7 +106,7 @@ class Day:
         """Routes that wait; some are refused for good, and traffic drops those."""
         refused = []
         for name in sorted(self.paper.pending):
-            if name in self.paper.kept_waiting and self.random.randrange(20) == 0:
+            if name in self.paper.unadmitted and self.random.randrange(20) == 0:
                 route = self.paper.pending.pop(name)
                 refused.append(RefusedRoute(name, route.route_id, route.revision, "ROUTE_LEAVES_TOO_EARLY"))
         return refused
@@ -114,7 +114,7 @@ class Day:
     def be_calm(self) -> None:
         """All faults end; loads of ended tasks are taken off by hand."""
         paper = self.paper
-        paper.kept_waiting.clear()
+        paper.unadmitted.clear()
         paper.slow.clear()
         for name, _ in ROBOTS:
             paper.dispatch.cleared(name)
@@ -129,7 +129,7 @@ def spent(seed: int, broken_at: int | None = None) -> Day:
     for step in range(400):
         day.paper.step(*day.trouble(), refused=day.refusals())
         if step == broken_at:
-            day.paper.told += day.paper.dispatch.take_transitions()
+            day.paper.transitions += day.paper.dispatch.take_transitions()
             form = encode(saved(day.paper.dispatch))
             day.paper.dispatch = Paper(STREAM, robots=ROBOTS).dispatch
             restore(day.paper.dispatch, msgspec.json.decode(form))
@@ -173,5 +173,5 @@ def test_no_task_is_ever_with_two_trucks_and_no_goods_are_loaded_twice(seed: int
 def test_an_interrupted_and_restored_day_ends_like_an_uninterrupted_day(seed: int) -> None:
     whole, broken = spent(seed), spent(seed, broken_at=37 + seed)
 
-    assert broken.paper.told == whole.paper.told
+    assert broken.paper.transitions == whole.paper.transitions
     assert whole.paper.phase("R1") is Phase.IDLE or whole.paper.task("R1") is not None

@@ -35,7 +35,7 @@ def made(paper: Paper) -> list[tuple[str, str]]:
 def standing(*streams: TaskStream) -> Paper:
     """A paper fleet whose trucks never get a route, so that tasks stay open."""
     paper = Paper(*streams)
-    paper.kept_waiting = {"R1", "R2"}
+    paper.unadmitted = {"R1", "R2"}
     return paper
 
 

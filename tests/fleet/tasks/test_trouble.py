@@ -220,10 +220,10 @@ def test_a_cancelled_task_ends_and_its_truck_goes_to_rest() -> None:
 
 def test_a_truck_at_rest_whose_task_is_cancelled_before_it_sets_out_stays_there() -> None:
     paper = Paper(robots=ONE)
-    paper.kept_waiting = {"R1"}
+    paper.unadmitted = {"R1"}
     paper.submit("T")
     paper.dispatch.cancel("T", "operator-1")
-    paper.kept_waiting = set()
+    paper.unadmitted = set()
     paper.steps(4)
 
     assert (paper.phase("R1"), paper.dispatch.drivers[0].at_rest) == (Phase.IDLE, True)
@@ -273,14 +273,14 @@ def test_a_restored_dispatch_continues_identically(after: int) -> None:
     for paper in (through, broken):
         paper.submit("T", "S", "N", priority=20)
         paper.steps(after)
-    broken.told += broken.dispatch.take_transitions()
+    broken.transitions += broken.dispatch.take_transitions()
     form = encode(saved(broken.dispatch))
     broken.dispatch = Paper(NORTH_SOUTH).dispatch
     restore(broken.dispatch, msgspec.json.decode(form))
     for paper in (through, broken):
         paper.steps(40)
 
-    assert broken.told == through.told
+    assert broken.transitions == through.transitions
     assert encode(saved(broken.dispatch)) == encode(saved(through.dispatch))
 
 
@@ -320,7 +320,7 @@ def test_a_removed_truck_fails_its_loaded_task_and_gets_no_other(phase: Phase, s
     assert paper.task("R1") is None
     assert {
         transition.robot_id
-        for transition in paper.told
+        for transition in paper.transitions
         if transition.task_id in "UV" and transition.state is TaskState.DONE
     } == {"R2"}
 

@@ -60,14 +60,14 @@ def example(
         task_route(traffic, "R1", "route-R1-4", starts["R1"], "PK1"),
         task_route(traffic, "R2", "route-R2-9", starts["R2"], "PK2"),
     )
-    told, ack = None, 0
+    outputs, ack = None, 0
     for back, (first, second) in enumerate(zip(FIRST, SECOND, strict=True), 1 - len(FIRST)):
         now = NOW + 100 * back
         reports = (
             report("R1", now - 49, first, 0 if first == 10_000 else 200, ack=ack),
             report("R2", now - 49, second, 400, 20, 10, ack=ack),
         )
-        told = traffic.tick(TickInputs(now, reports, routes))
-        routes, ack = (), told.commands[0].seq
-    assert told is not None
-    return traffic, told
+        outputs = traffic.tick(TickInputs(now, reports, routes))
+        routes, ack = (), outputs.commands[0].seq
+    assert outputs is not None
+    return traffic, outputs

@@ -91,12 +91,12 @@ def test_a_truck_without_an_admitted_route_raises_a_notice_then_an_alert_like_an
     yard.run(40)
     yard.send("R2", "WEST", "EAST")
     for _ in range(1_200):
-        told_now = yard.step()
-        alerts += [*told_now.notices, *told_now.alerts]
-    told = [alert for alert in alerts if alert.robotId == "R2" and alert.code != "ROUTE_REFUSED"]
+        outputs = yard.step()
+        alerts += [*outputs.notices, *outputs.alerts]
+    raised = [alert for alert in alerts if alert.robotId == "R2" and alert.code != "ROUTE_REFUSED"]
 
     assert yard.traffic.why("R2").code == "WAIT_SAFE_STATE"
-    assert [(alert.code, alert.details["by"], alert.details["waitMs"]) for alert in told] == [
+    assert [(alert.code, alert.details["by"], alert.details["waitMs"]) for alert in raised] == [
         ("WAIT_NOTICE", "R1", 15_000),
         ("WAIT_TOO_LONG", "R1", 90_000),
     ]

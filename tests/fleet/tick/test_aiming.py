@@ -24,6 +24,6 @@ def test_a_waiting_truck_seen_beyond_its_hold_point_gets_no_target_beyond_its_st
     record.waiting = Waiting("WAIT_SPACING", None, None, None)
     # Its grant is too short to set out, and noise moves it forward.
     record.at_um = 17_500
-    told = aim(record, 100, TrafficParams())
+    target = aim(record, 100, TrafficParams())
 
-    assert told.target_um <= told.stop_um <= record.grant_um
+    assert target.target_um <= target.stop_um <= record.grant_um

@@ -31,7 +31,7 @@ def about_to_grant() -> Draft:
     return draft
 
 
-def barred_by_the_last(draft: Draft) -> list[int]:
+def barred_by_last_truck(draft: Draft) -> list[int]:
     """The trucks barred while the last truck of the witness bars all others from everything."""
     waiter = draft.locks.witness[-1][0]
     draft.queue.ask(waiter, frozenset(range(len(draft.locks.exclusion))))
@@ -49,7 +49,7 @@ def test_a_waiter_bars_all_but_the_first_truck_of_the_stored_witness() -> None:
     moves = [i for i, position in draft.locks.witness if position]
 
     assert len(moves) == 3
-    assert barred_by_the_last(draft) == [moves[1]]
+    assert barred_by_last_truck(draft) == [moves[1]]
 
 
 def first_of(draft: Draft) -> Record:

@@ -31,10 +31,10 @@ def reports(yard: Yard, later_ms: int = 100) -> list[TruckReport]:
 
 def tick(yard: Yard, given: list[TruckReport], *routes: RoutePlan, later_ms: int = 100) -> TickOutputs:
     yard.now += later_ms
-    told = yard.traffic.tick(TickInputs(yard.now, tuple(given), routes))
-    for command in told.commands:
+    outputs = yard.traffic.tick(TickInputs(yard.now, tuple(given), routes))
+    for command in outputs.commands:
         yard.drivers[command.robotId].ack = command.seq
-    return told
+    return outputs
 
 
 def first(given: list[TruckReport], **members: Any) -> list[TruckReport]:
@@ -50,8 +50,8 @@ def route(yard: Yard, robot_id: str = "R1", goal: str | None = None, **members: 
     return changed(made, **members)
 
 
-def codes(told: TickOutputs) -> list[tuple[str, str]]:
-    return [(refusal.robot_id, refusal.code) for refusal in told.refused_routes]
+def codes(outputs: TickOutputs) -> list[tuple[str, str]]:
+    return [(refusal.robot_id, refusal.code) for refusal in outputs.refused_routes]
 
 
 @pytest.mark.req("FLT-DCL-4", "FLT-FAIL-1")
@@ -70,49 +70,49 @@ def codes(told: TickOutputs) -> list[tuple[str, str]]:
 )
 def test_an_unreadable_report_is_dropped_and_stops_no_other_truck(members: dict[str, Any]) -> None:
     yard = hall()
-    told = tick(yard, first(reports(yard), **members))
+    outputs = tick(yard, first(reports(yard), **members))
 
-    assert told.error is None
-    assert [(report.robot_id, report.code) for report in told.dropped_reports] == [("R1", "REPORT_MALFORMED")]
+    assert outputs.error is None
+    assert [(report.robot_id, report.code) for report in outputs.dropped_reports] == [("R1", "REPORT_MALFORMED")]
 
 
 @pytest.mark.req("FLT-DCL-4")
 def test_a_report_of_an_unknown_truck_is_dropped() -> None:
     yard = hall()
-    told = tick(yard, [*reports(yard), structs.replace(reports(yard)[0], robot_id="ghost")])
+    outputs = tick(yard, [*reports(yard), structs.replace(reports(yard)[0], robot_id="ghost")])
 
-    assert (told.error, [report.code for report in told.dropped_reports]) == (None, ["UNKNOWN_ROBOT"])
+    assert (outputs.error, [report.code for report in outputs.dropped_reports]) == (None, ["UNKNOWN_ROBOT"])
 
 
 @pytest.mark.req("FLT-FAIL-1")
 def test_a_truck_whose_clock_is_ahead_is_stale_until_its_time_is_right() -> None:
     yard = hall()
     for _ in range(7):
-        told = tick(yard, first(reports(yard), at_ms=yard.now + 3_600_000))
-    assert told.scene.records[0].health is RobotHealth.STALE
-    told = tick(yard, reports(yard))
+        outputs = tick(yard, first(reports(yard), at_ms=yard.now + 3_600_000))
+    assert outputs.scene.records[0].health is RobotHealth.STALE
+    outputs = tick(yard, reports(yard))
 
-    assert (told.scene.records[0].health, told.dropped_reports) == (RobotHealth.HEALTHY, ())
+    assert (outputs.scene.records[0].health, outputs.dropped_reports) == (RobotHealth.HEALTHY, ())
 
 
 @pytest.mark.req("FLT-FAIL-1")
 def test_a_report_from_the_past_is_dropped() -> None:
     yard = hall()
-    told = tick(yard, first(reports(yard), at_ms=yard.now - 1_000, x_um=0))
+    outputs = tick(yard, first(reports(yard), at_ms=yard.now - 1_000, x_um=0))
 
-    assert [report.code for report in told.dropped_reports] == ["REPORT_OUTDATED"]
-    assert told.scene.records[0].report_ms == yard.now - 100
+    assert [report.code for report in outputs.dropped_reports] == ["REPORT_OUTDATED"]
+    assert outputs.scene.records[0].report_ms == yard.now - 100
 
 
 @pytest.mark.req("FLT-DCL-1")
 def test_of_two_reports_of_one_time_the_same_counts_in_any_order() -> None:
-    told = []
+    digests = []
     for turn in (1, -1):
         yard = hall()
         inputs = reports(yard)
-        told.append(tick(yard, [*inputs, structs.replace(inputs[0], x_um=inputs[0].x_um + 50_000)][::turn]).digest())
+        digests.append(tick(yard, [*inputs, structs.replace(inputs[0], x_um=inputs[0].x_um + 50_000)][::turn]).digest())
 
-    assert told[0] == told[1]
+    assert digests[0] == digests[1]
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-16", "FLT-DCL-2")
@@ -120,32 +120,32 @@ def test_of_two_reports_of_one_time_the_same_counts_in_any_order() -> None:
 def test_a_clock_that_goes_back_stops_all_trucks_and_loses_nothing(back_ms: int) -> None:
     yard = hall()
     before = yard.traffic.snapshot()
-    told = tick(yard, reports(yard), later_ms=-back_ms)
-    after = told.snapshot()
+    outputs = tick(yard, reports(yard), later_ms=-back_ms)
+    after = outputs.snapshot()
 
-    assert told.error == f"the clock went back from {yard.now + back_ms} to {yard.now}"
-    assert {command.mode for command in told.commands} == {CommandMode.STOP}
+    assert outputs.error == f"the clock went back from {yard.now + back_ms} to {yard.now}"
+    assert {command.mode for command in outputs.commands} == {CommandMode.STOP}
     assert (after.edgeGroups, after.nodeLocks, after.robots) == (before.edgeGroups, before.nodeLocks, before.robots)
 
 
 def test_a_time_that_is_not_a_whole_number_stops_all_trucks() -> None:
     yard = hall()
-    told = yard.traffic.tick(TickInputs(yard.now + 0.5, tuple(reports(yard))))  # type: ignore[arg-type]
+    outputs = yard.traffic.tick(TickInputs(yard.now + 0.5, tuple(reports(yard))))  # type: ignore[arg-type]
 
-    assert told.error is not None
-    assert {command.mode for command in told.commands} == {CommandMode.STOP}
+    assert outputs.error is not None
+    assert {command.mode for command in outputs.commands} == {CommandMode.STOP}
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-10")
 def test_after_an_hour_without_a_tick_a_truck_drives_only_after_two_seconds_of_reports() -> None:
     yard = hall()
-    told = tick(yard, [], later_ms=3_600_000)
+    outputs = tick(yard, [], later_ms=3_600_000)
     for _ in range(20):
-        assert {command.mode for command in told.commands} == {CommandMode.STOP}
-        told = tick(yard, reports(yard))
-    told = tick(yard, reports(yard))
+        assert {command.mode for command in outputs.commands} == {CommandMode.STOP}
+        outputs = tick(yard, reports(yard))
+    outputs = tick(yard, reports(yard))
 
-    assert CommandMode.STOP not in {command.mode for command in told.commands}
+    assert CommandMode.STOP not in {command.mode for command in outputs.commands}
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-PLAN-15")
@@ -160,16 +160,16 @@ def test_repeated_reports_far_beyond_the_grant_are_never_accepted() -> None:
     far = plan.pose_at(record.grant_um + 1_000_000)
     for _ in range(200):
         given = first(reports(yard), x_um=far.x_um, y_um=far.y_um, yaw_urad=far.yaw_urad, v_um_s=0)
-        told = tick(yard, given)
+        outputs = tick(yard, given)
 
-    assert (told.scene.records[0].health, told.commands[0].mode) == (RobotHealth.POSE_JUMP, CommandMode.STOP)
+    assert (outputs.scene.records[0].health, outputs.commands[0].mode) == (RobotHealth.POSE_JUMP, CommandMode.STOP)
 
 
 def test_a_route_for_an_unknown_truck_is_refused() -> None:
     yard = hall(1)
-    told = tick(yard, reports(yard), changed(from_elsewhere(yard), robot_id="ghost"))
+    outputs = tick(yard, reports(yard), changed(from_elsewhere(yard), robot_id="ghost"))
 
-    assert codes(told) == [("ghost", "UNKNOWN_ROBOT")]
+    assert codes(outputs) == [("ghost", "UNKNOWN_ROBOT")]
 
 
 def wrong_map(yard: Yard) -> RoutePlan:
@@ -213,9 +213,9 @@ def from_elsewhere(yard: Yard) -> RoutePlan:
 def test_an_impossible_route_is_refused_for_good(make: Callable[[Yard], RoutePlan], code: str) -> None:
     yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
     yard.step()
-    told = tick(yard, reports(yard), make(yard))
+    outputs = tick(yard, reports(yard), make(yard))
 
-    assert (told.error, codes(told)) == (None, [("R1", code)])
+    assert (outputs.error, codes(outputs)) == (None, [("R1", code)])
     assert yard.traffic._records[0].pending is None
 
 
@@ -224,10 +224,10 @@ def test_of_two_routes_for_one_truck_the_later_revision_counts() -> None:
     yard.step()
     yard.send("R1", *(yard.fleet.streams[0].pick_node_ids[:1]))
     mine = yard.submitted.pop("R1")
-    told = tick(yard, reports(yard), changed(mine, revision=2), mine)
+    outputs = tick(yard, reports(yard), changed(mine, revision=2), mine)
 
-    assert codes(told) == [("R1", "ROUTE_SUPERSEDED")]
-    assert [route.revision for route in told.accepted_routes] == [2]
+    assert codes(outputs) == [("R1", "ROUTE_SUPERSEDED")]
+    assert [route.revision for route in outputs.accepted_routes] == [2]
     assert codes(tick(yard, reports(yard), mine)) == [("R1", "ROUTE_OUTDATED")]
 
 
@@ -263,18 +263,18 @@ def test_a_process_killed_during_a_tick_leaves_the_previous_state(after: int, mo
 
 def test_a_tick_within_a_tick_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     yard = hall(5)
-    told: list[str] = []
+    messages: list[str] = []
 
     def again(draft: Draft) -> None:
         with pytest.raises(WrongUsage) as refused:
             yard.traffic.tick(TickInputs(yard.now))
-        told.append(str(refused.value))
+        messages.append(str(refused.value))
 
     with monkeypatch.context() as planted:
         planted.setattr("pendula.fleet.tick.traffic.PHASES", (again, *phases.PHASES))
         assert tick(yard, reports(yard)).error is None
 
-    assert told == ["a tick is under way: one thread at a time calls tick"]
+    assert messages == ["a tick is under way: one thread at a time calls tick"]
     assert tick(yard, reports(yard)).error is None
 
 

@@ -122,11 +122,11 @@ def test_a_truck_that_knows_its_stop_line_needs_only_its_brakes_to_keep_it(
 def test_a_truck_that_obeys_its_limits_as_late_as_it_may_can_always_stop(late_ms: int) -> None:
     # It approaches a line 6 m ahead, knows only the limits, and obeys each with a delay.
     left, v, step_ms, tolerance_um = 6_000_000, FL_STD.v_max_um_s, 10, TrafficParams().stop_line_tol_um
-    told = [FL_STD.v_max_um_s] * (late_ms // step_ms + 1)
+    speeds = [FL_STD.v_max_um_s] * (late_ms // step_ms + 1)
     nearest = left
     while v > 50_000:
-        told.append(allowed_speed_um_s(FL_STD, left))
-        v = max(min(v, told[-1 - late_ms // step_ms]), v - FL_STD.brake_um_s2 * step_ms // 1000)
+        speeds.append(allowed_speed_um_s(FL_STD, left))
+        v = max(min(v, speeds[-1 - late_ms // step_ms]), v - FL_STD.brake_um_s2 * step_ms // 1000)
         left -= v * step_ms // 1000
         nearest = min(nearest, left + tolerance_um - brakes_um(FL_STD, v))
 
@@ -152,13 +152,13 @@ def with_a_first_move() -> Traffic:
 def test_a_first_move_that_is_not_granted_is_counted_per_tick_and_reported_in_the_sixth() -> None:
     traffic = with_a_first_move()
     found: list[FirstMove | None] = [None]
-    told = []
+    broken = []
     for _ in range(6):
         found.append(first_move(traffic._records, traffic._locks, (), found[-1]))
-        told.append([name for name, _ in passed_over(traffic._records, found[-1], traffic.params)])
+        broken.append([name for name, _ in passed_over(traffic._records, found[-1], traffic.params)])
 
     assert [move and move.ticks for move in found] == [None, 1, 2, 3, 4, 5, 6]
-    assert told == [[], [], [], [], [], ["I-13"]]
+    assert broken == [[], [], [], [], [], ["I-13"]]
 
 
 @pytest.mark.req("FLT-LIVE-13")

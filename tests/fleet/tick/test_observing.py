@@ -27,9 +27,9 @@ class Observed:
         self.record.granted = len(self.record.track.stands) - 1
         self.record.at_um = at_mm * 1000
         self.now = 0
-        self.say(at_mm)
+        self.report(at_mm)
 
-    def say(self, x_mm: int, *, y_mm: int = 0, yaw_mrad: int = 0, v_mm_s: int = 400, after_ms: int = 100) -> Record:
+    def report(self, x_mm: int, *, y_mm: int = 0, yaw_mrad: int = 0, v_mm_s: int = 400, after_ms: int = 100) -> Record:
         self.now += after_ms
         take_in(
             self.record,
@@ -44,9 +44,9 @@ class Observed:
 @pytest.mark.req("FLT-OSC-5")
 def test_noise_does_not_pull_a_truck_back() -> None:
     truck = Observed()
-    truck.say(3_100)
+    truck.report(3_100)
 
-    assert truck.say(3_020).at_um == 3_100_000
+    assert truck.report(3_020).at_um == 3_100_000
 
 
 @pytest.mark.req("FLT-RES-13", "FLT-EVO-6")
@@ -54,7 +54,7 @@ def test_the_release_bound_follows_the_worst_of_the_last_samples_and_never_falls
     truck = Observed()
     bounds = []
     for x in (3_040, 3_080, 3_120, 3_060, 3_100, 3_140, 3_180, 3_220, 3_260):
-        truck.say(x)
+        truck.report(x)
         bounds.append(release_bound_um(truck.record, truck.now))
 
     assert bounds == sorted(bounds)
@@ -63,24 +63,24 @@ def test_the_release_bound_follows_the_worst_of_the_last_samples_and_never_falls
 
 def test_a_jump_stops_the_truck_and_does_not_move_it() -> None:
     truck = Observed()
-    record = truck.say(5_000)
+    record = truck.report(5_000)
 
     assert (record.health, record.stop_code, record.at_um) == (RobotHealth.POSE_JUMP, "STOP_POSE_JUMP", 3_000_000)
 
 
 def test_a_truck_beside_its_route_is_off_route() -> None:
-    assert Observed().say(3_050, y_mm=400).stop_code == "STOP_OFF_ROUTE"
+    assert Observed().report(3_050, y_mm=400).stop_code == "STOP_OFF_ROUTE"
 
 
 @pytest.mark.req("FLT-RTP-12", "FLT-RTP-4")
 def test_a_turning_truck_is_in_its_node_until_the_turn_is_done() -> None:
     truck = Observed(9_800)
-    truck.say(9_900)
-    truck.say(10_000, v_mm_s=0)
-    turning = truck.say(10_000, yaw_mrad=1_500, v_mm_s=0)
+    truck.report(9_900)
+    truck.report(10_000, v_mm_s=0)
+    turning = truck.report(10_000, yaw_mrad=1_500, v_mm_s=0)
     assert (turning.at_um, turning.acted, turning.stop_code) == (10_000_000, 0, None)
 
-    assert truck.say(10_000, yaw_mrad=3_120, v_mm_s=0).acted == 1
+    assert truck.report(10_000, yaw_mrad=3_120, v_mm_s=0).acted == 1
 
 
 @pytest.mark.parametrize(

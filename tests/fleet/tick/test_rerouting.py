@@ -107,8 +107,8 @@ def test_a_cut_off_truck_looks_for_a_detour_at_once_and_then_every_ten_seconds(
     monkeypatch.setattr(rerouting, "take_detour", in_vain)
     hall.first.mute = True
     hall.run(250)
-    told = next(alert for alert in hall.alerts if alert.code == "ROBOT_OFFLINE")
+    offline = next(alert for alert in hall.alerts if alert.code == "ROBOT_OFFLINE")
 
-    assert told.details["cutOff"] == ["R2", "R3"]
+    assert offline.details["cutOff"] == ["R2", "R3"]
     for name in ("R2", "R3"):
-        assert [at - told.sinceMs for at, robot in tried if robot == name] == [0, 10_000, 20_000]
+        assert [at - offline.sinceMs for at, robot in tried if robot == name] == [0, 10_000, 20_000]

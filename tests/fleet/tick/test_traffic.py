@@ -31,10 +31,10 @@ def seesaw() -> Yard:
 @pytest.mark.req("FLT-DCL-5", "FLT-COR-10", "FLT-GEO-15")
 def test_a_truck_without_a_route_holds_only_its_standing_set() -> None:
     yard = seesaw()
-    told = yard.step().snapshot()
+    snapshot = yard.step().snapshot()
 
-    assert [(lock.nodeId, lock.robotId) for lock in told.nodeLocks] == [("PK1", "R1"), ("PK2", "R2")]
-    assert [group.edgeGroupKey for group in told.edgeGroups] == ["LM3<->PK1", "LM3<->PK2"]
+    assert [(lock.nodeId, lock.robotId) for lock in snapshot.nodeLocks] == [("PK1", "R1"), ("PK2", "R2")]
+    assert [group.edgeGroupKey for group in snapshot.edgeGroups] == ["LM3<->PK1", "LM3<->PK2"]
 
 
 @pytest.mark.req("FLT-LIVE-7")
@@ -105,11 +105,11 @@ def test_a_truck_that_loads_holds_its_node_and_its_spur() -> None:
     yard.send("R1", "AP1", "LM3")
     while yard.drivers["R1"].phase is not Phase.LOADING:
         yard.step()
-    told = yard.step().snapshot()
+    snapshot = yard.step().snapshot()
 
-    assert ("AP1", "R1") in [(lock.nodeId, lock.robotId) for lock in told.nodeLocks]
-    assert told.csLocks is not UNSET
-    assert ("SPUR-AP1", ("R1",)) in [(lock.criticalSectionId, lock.robotIds) for lock in told.csLocks]
+    assert ("AP1", "R1") in [(lock.nodeId, lock.robotId) for lock in snapshot.nodeLocks]
+    assert snapshot.csLocks is not UNSET
+    assert ("SPUR-AP1", ("R1",)) in [(lock.criticalSectionId, lock.robotIds) for lock in snapshot.csLocks]
 
 
 @pytest.mark.req("FLT-OBS-7", "FLT-OBS-8")
@@ -137,13 +137,13 @@ def test_a_failed_tick_changes_nothing_and_stops_all_trucks(monkeypatch: pytest.
 
     with monkeypatch.context() as planted:
         planted.setattr("pendula.fleet.tick.traffic.PHASES", (*phases.PHASES, fails))
-        told = yard.traffic.tick(
+        outputs = yard.traffic.tick(
             TickInputs(yard.now + 100, tuple(yard._report(driver) for driver in yard.drivers.values()))
         )
-    after = told.snapshot()
+    after = outputs.snapshot()
 
-    assert told.error == "AssertionError: planted"
-    assert {command.mode for command in told.commands} == {CommandMode.STOP}
+    assert outputs.error == "AssertionError: planted"
+    assert {command.mode for command in outputs.commands} == {CommandMode.STOP}
     assert (after.edgeGroups, after.nodeLocks, after.robots) == (before.edgeGroups, before.nodeLocks, before.robots)
 
 
@@ -183,14 +183,14 @@ def test_the_order_of_inputs_makes_no_difference() -> None:
     digests = []
     for _ in range(3):
         traffic = Traffic.create(yard.site, yard.fleet, yard.profiles, yard.params)
-        told = None
+        outputs = None
         for tick_inputs in inputs:
             reports, routes = [*tick_inputs.reports], [*tick_inputs.routes]
             shuffle.shuffle(reports)
             shuffle.shuffle(routes)
-            told = traffic.tick(TickInputs(tick_inputs.now_ms, tuple(reports), tuple(routes)))
-        assert told is not None
-        digests.append(told.digest())
+            outputs = traffic.tick(TickInputs(tick_inputs.now_ms, tuple(reports), tuple(routes)))
+        assert outputs is not None
+        digests.append(outputs.digest())
 
     assert len(set(digests)) == 1
     assert yard.last is not None

@@ -26,45 +26,45 @@ def test_the_request_of_the_follower_is_that_of_the_contract() -> None:
 
 @pytest.mark.req("FLT-COR-1", "FLT-COR-9")
 def test_a_longer_lookahead_requests_more_and_holds_the_same() -> None:
-    (near, said), (far, also) = (example(lookahead_um=ahead_um) for ahead_um in (5_300_000, 8_000_000))
-    asked = [traffic.request("R2") for traffic in (near, far)]
+    (near, near_outputs), (far, far_outputs) = (example(lookahead_um=ahead_um) for ahead_um in (5_300_000, 8_000_000))
+    requests = [traffic.request("R2") for traffic in (near, far)]
 
-    assert [request.units[-1].s1M for request in asked if request is not None] == [Decimal("9.5"), 16]
-    assert said.results == also.results
+    assert [request.units[-1].s1M for request in requests if request is not None] == [Decimal("9.5"), 16]
+    assert near_outputs.results == far_outputs.results
 
 
 @pytest.mark.req("FLT-DCL-3", "FLT-DCL-10", "FLT-DCL-12")
 def test_the_result_of_the_leader_is_that_of_the_contract() -> None:
-    _, told = example()
+    _, outputs = example()
 
-    same(told.results[0], "LockResult-granted")
+    same(outputs.results[0], "LockResult-granted")
 
 
 @pytest.mark.req("FLT-DCL-9", "FLT-DCL-11", "FLT-DCL-14", "FLT-EVO-8", "FLT-RES-8", "FLT-RES-15", "FLT-OBS-8")
 def test_the_result_of_the_follower_is_that_of_the_contract() -> None:
-    _, told = example()
+    _, outputs = example()
 
-    same(told.results[1], "LockResult-blocked")
+    same(outputs.results[1], "LockResult-blocked")
 
 
 @pytest.mark.req("FLT-LIVE-5", "FLT-RES-1", "FLT-RES-17", "FLT-DCL-5", "FLT-EVO-6")
 def test_the_snapshot_is_that_of_the_contract() -> None:
-    traffic, told = example()
+    traffic, outputs = example()
 
-    same(told.snapshot(), "LockSnapshot", tick=told.tick, compiledMapHash=traffic.site.compiled_hash)
+    same(outputs.snapshot(), "LockSnapshot", tick=outputs.tick, compiledMapHash=traffic.site.compiled_hash)
 
 
 @pytest.mark.req("FLT-RTP-1", "FLT-RTP-2", "FLT-RTP-3", "FLT-RTP-6", "FLT-RTP-8")
 def test_the_command_of_the_follower_is_that_of_the_contract() -> None:
-    _, told = example()
+    _, outputs = example()
 
-    same(told.commands[1], "RollingTargetCommand", seq=told.tick)
+    same(outputs.commands[1], "RollingTargetCommand", seq=outputs.tick)
 
 
 @pytest.mark.req("FLT-RTP-4", "FLT-RTP-12")
 def test_the_leader_is_commanded_to_turn_before_it_continues() -> None:
-    _, told = example()
-    command = told.commands[0]
+    _, outputs = example()
+    command = outputs.commands[0]
     backwards = golden("LockResult-granted")["holdPoint"]["world"]["yaw"]
 
     assert (command.mode, command.targetYaw, command.targetS) == (CommandMode.TURN, backwards, Decimal(10))

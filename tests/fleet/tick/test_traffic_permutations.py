@@ -11,14 +11,14 @@ from tests.fleet.tick.permutations import digests
 
 def elsewhere(ticks: int, seed: int) -> list[str]:
     """The digests of a process with a given hash seed and a given order of inputs."""
-    told = subprocess.run(
+    child = subprocess.run(
         [sys.executable, "-m", "tests.fleet.tick.permutations", str(ticks), str(seed)],
         env={**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         check=True,
         text=True,
     )
-    return told.stdout.split()
+    return child.stdout.split()
 
 
 @pytest.mark.req("FLT-DCL-1", "FLT-TEST-43")

@@ -110,7 +110,7 @@ class Yard:
             driver.plan, driver.s = plan, plan.start_um
         for command in self.last.commands:
             if not self.drivers[command.robotId].mute and not self.drivers[command.robotId].deaf:
-                self._obey(self.drivers[command.robotId], command)
+                self._follow(self.drivers[command.robotId], command)
         for driver in self.drivers.values():
             self._work(driver)
         return self.last
@@ -134,7 +134,7 @@ class Yard:
             confidence_ppm=driver.sure,
         )
 
-    def _obey(self, driver: Driver, command: RollingTargetCommand) -> None:
+    def _follow(self, driver: Driver, command: RollingTargetCommand) -> None:
         driver.ack = command.seq
         if driver.jammed:
             driver.v = 0

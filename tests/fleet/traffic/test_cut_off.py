@@ -112,21 +112,21 @@ IN_ITS_ORDER = 605
 
 @pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7")
 def test_a_truck_that_cuts_off_no_other_rejoins_at_once() -> None:
-    asked = 0
+    checked = 0
     for seed in (*range(100), IN_ITS_ORDER):
         run = Run(tiny_map(seed), Random(seed))
         run.drive(run.random.randint(1, 6))
         back = run.random.randrange(len(run.ways))
         if freeze(run.state, back, []):
             continue
-        asked += 1
+        checked += 1
         # All others have got new ways meanwhile, and the search budget is used up.
         run.state.home = []
         effort = Effort(left=0)
         answer = thaw(run.state, back, run.state.truck(back).demand, run.positions()[back], effort=effort)
         assert answer == Accepted(), f"tiny map {seed}"
         run.check()
-    assert asked > 40
+    assert checked > 40
 
 
 def line_of_four() -> LockState:

@@ -40,11 +40,11 @@ def test_a_truck_that_waits_at_a_crossing_requests_its_own_lane_and_queues_for_t
     waiter = next(record for record in run.traffic.records if record.waiting is not None)
     outputs = run.step()
     result = next(result for result in outputs.results if result.robotId == waiter.robot_id)
-    queues = {queue.resourceId: [it.robotId for it in queue.queue] for queue in outputs.snapshot().queues or ()}
+    queues = {queue.resourceId: [queued.robotId for queued in queue.queue] for queue in outputs.snapshot().queues or ()}
     assert result.blocker is not None
-    held, asked = result.blocker.blockerResourceId, result.requestedResourceId
+    held, requested = result.blocker.blockerResourceId, result.requestedResourceId
 
-    assert held != asked
+    assert held != requested
     assert queues == {held: [waiter.robot_id]}
     assert outputs.results[1 - waiter.number].ok
 

@@ -31,7 +31,7 @@ def truck() -> Record:
     return record
 
 
-def told(*modes: CommandMode, every_ms: int = 1_000, step_um: int = 0) -> int:
+def counted(*modes: CommandMode, every_ms: int = 1_000, step_um: int = 0) -> int:
     """The changes of a truck with these results, one after the other, and distances between."""
     swings, record = Swings(SITE), truck()
     edge = SITE.edge_number["A->B"]
@@ -43,8 +43,8 @@ def told(*modes: CommandMode, every_ms: int = 1_000, step_um: int = 0) -> int:
 
 @pytest.mark.req("FLT-OSC-10")
 def test_changes_between_go_and_hold_are_counted_in_ten_seconds() -> None:
-    assert told(GO, HOLD, GO, HOLD) == 3
-    assert told(GO, HOLD, GO, HOLD, every_ms=5_000) == 2
+    assert counted(GO, HOLD, GO, HOLD) == 3
+    assert counted(GO, HOLD, GO, HOLD, every_ms=5_000) == 2
 
 
 @pytest.mark.req("FLT-OSC-10")
@@ -58,7 +58,7 @@ def test_new_routes_are_counted_in_a_minute() -> None:
 
 
 def test_moving_up_by_a_place_in_a_queue_is_no_swing() -> None:
-    assert told(HOLD, GO, HOLD, GO, step_um=2_500_000) == 2
+    assert counted(HOLD, GO, HOLD, GO, step_um=2_500_000) == 2
 
 
 def test_a_truck_that_holds_to_turn_has_no_blocker() -> None:
