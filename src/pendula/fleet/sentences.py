@@ -64,12 +64,12 @@ def _not_stopped(facts: Facts) -> str:
 
 def _nothing_to_clear(facts: Facts) -> str:
     text = f"{facts['robotId']} has no fault that an operator can clear"
-    return f"{text}; {beside_its_line(facts)}" if "asideUm" in facts else text
+    return f"{text}; {beside_line_sentence(facts)}" if "asideUm" in facts else text
 
 
 def _pose_disagrees(facts: Facts) -> str:
     if "asideUm" in facts:
-        return beside_its_line(facts)
+        return beside_line_sentence(facts)
     if "lengthUm" in facts:
         return f"{facts['edgeKey']} ends after {plain(facts['lengthUm'])} m"
     if "awayUm" in facts:
@@ -82,7 +82,7 @@ def _pose_disagrees(facts: Facts) -> str:
 
 def _place_held(facts: Facts) -> str:
     if "asideUm" in facts:
-        return beside_its_line(facts)
+        return beside_line_sentence(facts)
     return (
         f"{facts['robotId']} needs {facts['resource']} there, which conflicts with {facts['held']} of "
         f"{facts['blocker']}: move one of the two trucks away"
@@ -299,7 +299,7 @@ def done_sentence(facts: Facts) -> str:
     return DONE[facts["type"]].format_map({**facts, "places": _names(facts.get("resources", ()))})
 
 
-def beside_its_line(facts: Facts) -> str:
+def beside_line_sentence(facts: Facts) -> str:
     """What has to move, and where, before a truck beside its line can continue. `asideUm` is positive to the left."""
     robot, aside_um = facts["robotId"], facts["asideUm"]
     off = plain(half_up(abs(aside_um), 1_000) * 1_000)
@@ -313,7 +313,7 @@ def beside_its_line(facts: Facts) -> str:
     return f"{text}, and cannot drive back beside {blockers}: move that away, or {push}"
 
 
-def has_to_roll_back(facts: Facts) -> str:
+def roll_back_sentence(facts: Facts) -> str:
     """What to do about a truck that has passed its stop line and stands in what another truck still needs."""
     robot = facts["robotId"]
     clear = f"clear the fault of {robot} (CLEAR_FAULT)" if facts["faulty"] else ""

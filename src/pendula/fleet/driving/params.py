@@ -130,24 +130,24 @@ _LEAST_CAP = 20
 
 def faults(params: TrafficParams, profiles: Sequence[RobotProfile], compiled: CompileParams) -> tuple[str, ...]:
     """Every broken rule, as `CODE: sentence`, in a fixed order."""
-    found = [
+    problems = [
         f"PARAMETER_OUT_OF_RANGE: {contract_name(name)} is {value!r}, allowed are whole numbers from 0"
         for name, value in structs.asdict(params).items()
         if not isinstance(value, NodeLockPolicy | bool)
         and not (name == "off_route_um" and value is None)
         and (type(value) is not int or value < 0)
     ]
-    if found:
+    if problems:
         # Values that are not numbers cannot be compared.
-        return tuple(found)
+        return tuple(problems)
     for name, (low, high) in RANGES.items():
         if not low <= getattr(params, name) <= high:
             value, least, most = (contract_value(name, bound) for bound in (getattr(params, name), low, high))
-            found.append(f"PARAMETER_OUT_OF_RANGE: {contract_name(name)} is {value}, allowed are {least} to {most}")
-    found += _between(params)
+            problems.append(f"PARAMETER_OUT_OF_RANGE: {contract_name(name)} is {value}, allowed are {least} to {most}")
+    problems += _between(params)
     for profile in profiles:
-        found += _for_profile(params, profile, compiled)
-    return tuple(found)
+        problems += _for_profile(params, profile, compiled)
+    return tuple(problems)
 
 
 def _between(params: TrafficParams) -> list[str]:
@@ -186,29 +186,29 @@ def _between(params: TrafficParams) -> list[str]:
 
 
 def _for_profile(params: TrafficParams, profile: RobotProfile, compiled: CompileParams) -> list[str]:
-    found = []
+    problems = []
     tick = ceil_div(profile.v_max_um_s * params.tick_period_ms * 1000, MILLION)
     need = params.rtp_lookahead_um + stop_distance_um(profile, profile.v_max_um_s) + compiled.cell_len_um + tick
     if params.lookahead_um < need:
-        found.append(
+        problems.append(
             f"LOOKAHEAD_TOO_SHORT: lookaheadM is {plain(params.lookahead_um)}, {profile.profile_id} needs {plain(need)}"
         )
     least = profile.localization_error.value_um + 200_000
     least += profile.v_max_um_s * params.max_status_age_ms // 1000
     if params.lookback_um < least:
-        found.append(
+        problems.append(
             f"LOOKBACK_TOO_SHORT: lookbackM is {plain(params.lookback_um)}, {profile.profile_id} needs {plain(least)}"
         )
     if params.stop_line_tol_um < profile.localization_error.value_um:
         # Otherwise a truck that keeps its stop line would be seen beyond it and be stopped.
-        found.append(
+        problems.append(
             f"STOP_LINE_TOLERANCE: stopLineTolM is {plain(params.stop_line_tol_um)}, the place of {profile.profile_id} "
             f"is known to {plain(profile.localization_error.value_um)} only"
         )
     apart = 2 * profile.localization_error.value_um + profile.tracking_error.value_um
     if params.progress_regress_um < apart:
         # Two reports of a standing truck may differ by this much: it would be stopped for driving back.
-        found.append(
+        problems.append(
             f"PROGRESS_TOLERANCE: progressRegressTolM is {plain(params.progress_regress_um)}, two reports of "
             f"{profile.profile_id} may be {plain(apart)} apart"
         )
@@ -216,11 +216,11 @@ def _for_profile(params: TrafficParams, profile: RobotProfile, compiled: Compile
     given = off_route_um(profile, params)
     if not low <= given <= profile.inflation_um:
         # Below it a healthy truck would be stopped, above it one could leave its protected area unnoticed.
-        found.append(
+        problems.append(
             f"OFF_ROUTE_THRESHOLD: offRouteThresholdM is {plain(given)}, the errors of {profile.profile_id} allow "
             f"{plain(low)} to {plain(profile.inflation_um)}: give one of these in params, or none"
         )
-    return found
+    return problems
 
 
 def off_route_um(profile: RobotProfile, params: TrafficParams) -> int:

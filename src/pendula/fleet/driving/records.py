@@ -224,11 +224,11 @@ class Record:
     @property
     def asked_ms(self) -> int | None:
         """Since when a truck requests its next unit: since it reserved it, or had to wait for it."""
-        asked = self.request_ms
+        since_ms = self.request_ms
         reserved = self.reserved_ms.get(self.granted + 1)
-        if asked is None or reserved is None:
-            return reserved if asked is None else asked
-        return min(asked, reserved)
+        if since_ms is None or reserved is None:
+            return reserved if since_ms is None else since_ms
+        return min(since_ms, reserved)
 
     @property
     def passed_um(self) -> int:

@@ -126,10 +126,10 @@ class Ground:
         return DiscIndex.of(self.site)
 
     def edge(self, number: int) -> EdgeCells:
-        found = self._edges.get(number)
-        if found is None:
-            found = self._edges[number] = self._taken_apart(number)
-        return found
+        cells = self._edges.get(number)
+        if cells is None:
+            cells = self._edges[number] = self._taken_apart(number)
+        return cells
 
     def _taken_apart(self, number: int) -> EdgeCells:
         site, own = self.site, self.site.cells.of_edge(number)

@@ -191,8 +191,8 @@ class Dispatch:
                 driver.kept = route
         for refusal in refused:
             driver = self.drivers[self._numbers[refusal.robot_id]]
-            asked = driver.route
-            if asked is not None and (asked.route_id, asked.revision) == (refusal.route_id, refusal.revision):
+            sent = driver.route
+            if sent is not None and (sent.route_id, sent.revision) == (refusal.route_id, refusal.revision):
                 # Traffic itself checks a route again that would close a cycle.
                 driver.rejected = None if refusal.code == WAIT_SAFE_STATE else refusal.code
 

@@ -107,10 +107,10 @@ class Draft:
         kept = len(self.locks.truck(record.number).held)
         cause = record.stop_code if record.doubt is None else record.doubt.code
         code = alarms.FAILURE[cause or Stop.OPERATOR]
-        found: dict[str, Json] = {"keptResources": kept, "cutOff": self.names(cut)}
+        details: dict[str, Json] = {"keptResources": kept, "cutOff": self.names(cut)}
         if cause == Stop.STUCK:
-            found |= self._diagnosis(record)
-        self.alert(code, "WARN", self.now_ms, record.robot_id, **found)
+            details |= self._diagnosis(record)
+        self.alert(code, "WARN", self.now_ms, record.robot_id, **details)
 
     def silent(self, record: Record, doubt: Doubt) -> None:
         """Alert that a truck is silent, once per doubt (FLT-FAIL-9), also after an alert for another failure."""

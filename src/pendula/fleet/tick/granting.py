@@ -108,11 +108,11 @@ def _kept_out(draft: Draft, record: Record, unit: Ints) -> tuple[int, int] | Non
 def _waits_in_vain(draft: Draft, waiter: int) -> bool:
     """Whether a truck in the way of a waiter is stopped, or was refused as unsafe and may wait for any other truck.
     Then a lane that is drained for the waiter may not become empty by itself."""
-    found = (draft.records[other] for other in draft.queue.in_the_way_of(waiter))
+    blockers = (draft.records[other] for other in draft.queue.in_the_way_of(waiter))
     return any(
         blocker.stop_code is not None
         or (blocker.waiting is not None and blocker.waiting.code == reasons.WAIT_SAFE_STATE)
-        for blocker in found
+        for blocker in blockers
     )
 
 
@@ -155,13 +155,13 @@ def _was_refused(record: Record) -> bool:
 def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
     queue, number = draft.queue, record.number
     if answer.code is Wait.HELD:
-        found = reasons.in_the_way(draft.locks, draft.records, record, answer.holders)
-        assert found is not None, "a unit is refused without a truck in the way"
+        waiting = reasons.in_the_way(draft.locks, draft.records, record, answer.holders)
+        assert waiting is not None, "a unit is refused without a truck in the way"
         queue.wait(number, answer.trucks)
         record.ripe, record.ripe_whole = ripe(record, draft.locks), None
         if not any(draft.records[j].stop_code is not None for j in answer.trucks):
             _ask(draft, record)
-        return found
+        return waiting
     before = record.waiting if _was_refused(record) else None
     if answer.code is Wait.CUT_OFF:
         return _closed_still(draft, record) or _cut_off(draft, number, before)
@@ -190,13 +190,13 @@ def _cut_off(draft: Draft, number: int, before: Waiting | None) -> Waiting:
     match before:
         case Waiting(resource=int(resource), by=int(by), cycle=()) if still_in_the_way(draft.locks, resource, by):
             return before
-    found = in_the_way(draft.locks, number)
-    if draft.locks.shut and (found is None or not draft.locks.truck(found[1]).frozen):
+    obstacle = in_the_way(draft.locks, number)
+    if draft.locks.shut and (obstacle is None or not draft.locks.truck(obstacle[1]).frozen):
         truck = draft.locks.truck(number)
         met = first_shut(draft.locks.shut, truck.demand, truck.position)
         if met is not None:
             return Waiting(reasons.WAIT_CLOSED, met.resource, None, None)
-    return Waiting(reasons.WAIT_SAFE_STATE, found and found[0], found and found[1], None)
+    return Waiting(reasons.WAIT_SAFE_STATE, obstacle and obstacle[0], obstacle and obstacle[1], None)
 
 
 def _note(draft: Draft, record: Record, blocked: Waiting | None) -> None:

@@ -125,10 +125,10 @@ def conflicting_grants(changed: Iterable[Record], records: list[Record], locks: 
 
 
 def _strangers(owners: Ints, own: int, lost: list[int]) -> Ints:
-    found: Ints = owners[(owners >= 0) & (owners != own)]
-    if lost and len(found):
-        found = found[~np.isin(found, lost)]
-    return found
+    strangers: Ints = owners[(owners >= 0) & (owners != own)]
+    if lost and len(strangers):
+        strangers = strangers[~np.isin(strangers, lost)]
+    return strangers
 
 
 def _lost(records: list[Record]) -> list[int]:
@@ -139,14 +139,14 @@ def _lost(records: list[Record]) -> list[int]:
 def falsely_blamed(records: list[Record], locks: LockState) -> Iterator[tuple[str, str]]:
     """I-14: a truck named as blocker holds the resource named with it (FLT-DCL-14)."""
     for record in records:
-        found = held_against(record, records)
-        if found is None:
+        held = held_against(record, records)
+        if held is None:
             continue
-        doubt, number = found.by.doubt, found.by.number
-        if found.resource in locks.truck(number).held or (doubt is not None and found.resource in doubt.extra):
+        doubt, number = held.by.doubt, held.by.number
+        if held.resource in locks.truck(number).held or (doubt is not None and held.resource in doubt.extra):
             continue
-        name = record.site.resource_name(found.resource)
-        yield "I-14", f"{record.robot_id} is said to wait for {found.by.robot_id}, which does not hold {name}"
+        name = record.site.resource_name(held.resource)
+        yield "I-14", f"{record.robot_id} is said to wait for {held.by.robot_id}, which does not hold {name}"
 
 
 def unable_to_stop(records: list[Record], params: TrafficParams) -> Iterator[tuple[str, str]]:
@@ -196,7 +196,7 @@ def _led_into_closed_places(locks: LockState) -> Iterator[tuple[str, str]]:
     for i in locks.moving() if locks.shut else ():
         truck = locks.truck(i)
         stands, needs = (
-            set(found.tolist()) for found in (locks.standing(i), truck.demand.needs(truck.position, truck.goal))
+            set(resources.tolist()) for resources in (locks.standing(i), truck.demand.needs(truck.position, truck.goal))
         )
         if any(shut.resources & needs and not shut.resources & stands for shut in locks.shut):
             yield "I-12", f"the witness leads truck {i} into what is closed"

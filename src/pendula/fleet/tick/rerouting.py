@@ -86,9 +86,9 @@ def _escalate(draft: Draft, record: Record, blocker: Record) -> None:
         record.escalated = _REROUTED
         if _is_due(draft, record):
             # A futile attempt starts no cooldown: in a deadlock this truck may need a detour soon.
-            found = draft.ways.compared(record, draft.records)
-            if found is not None and _is_worth_it(draft, blocker, *found):
-                take_detour(draft, record, found[0])
+            compared = draft.ways.compared(record, draft.records)
+            if compared is not None and _is_worth_it(draft, blocker, *compared):
+                take_detour(draft, record, compared[0])
     elif record.escalated < _TOLD and waited >= params.wait_alert_ms:
         record.escalated = _TOLD
         draft.alert(alarms.WAIT_TOO_LONG, "WARN", record.blocked_ms, record.robot_id, **details)

@@ -27,9 +27,9 @@ def cycle_of(graph: Mapping[int, int], start: int | None = None) -> tuple[int, .
     done: set[int] = set()
     for root in [*([start] if start is not None else []), *sorted(graph)]:
         path: list[int] = []
-        found = _walk(graph, root, path, done)
-        if found:
-            return found
+        cycle = _walk(graph, root, path, done)
+        if cycle:
+            return cycle
     return ()
 
 
@@ -96,11 +96,11 @@ def _gone(state: LockState, i: int) -> bool:
 
 def blocked_through(graph: Mapping[int, int], i: int) -> set[int]:
     """All trucks that block a truck, directly or indirectly."""
-    found: set[int] = set()
+    blockers: set[int] = set()
     todo = [i]
     while todo:
         for j in trucks_of(graph.get(todo.pop(), 0)):
-            if j not in found:
-                found.add(j)
+            if j not in blockers:
+                blockers.add(j)
                 todo.append(j)
-    return found
+    return blockers

@@ -51,33 +51,33 @@ class Column:
     def besides(self, i: int, resources: Ints) -> Words:
         """Nonzero for each of the resources that has a truck other than this one."""
         own = i // _WORD
-        found = self._words[own][resources]
-        found &= _ALL_BUT[i % _WORD]
+        words = self._words[own][resources]
+        words &= _ALL_BUT[i % _WORD]
         for place in self._places:
             if place != own:
-                found |= self._words[place][resources]
-        return found
+                words |= self._words[place][resources]
+        return words
 
     def words_besides(self, i: int, resources: Ints) -> list[Words]:
         """The trucks of each of the resources without this one, word by word."""
-        found = [word[resources] for word in self._words]
-        found[i // _WORD] &= _ALL_BUT[i % _WORD]
-        return found
+        words = [word[resources] for word in self._words]
+        words[i // _WORD] &= _ALL_BUT[i % _WORD]
+        return words
 
 
 def as_mask(words: list[int]) -> int:
     """The trucks of some words as the bits of one number."""
-    found = words[0]
+    mask = words[0]
     for place in range(1, len(words)):
-        found |= words[place] << (place * _WORD)
-    return found
+        mask |= words[place] << (place * _WORD)
+    return mask
 
 
 def trucks_of(mask: int) -> list[int]:
     """The trucks of a mask, ascending."""
-    found = []
+    trucks = []
     while mask:
         low = mask & -mask
-        found.append(low.bit_length() - 1)
+        trucks.append(low.bit_length() - 1)
         mask ^= low
-    return found
+    return trucks

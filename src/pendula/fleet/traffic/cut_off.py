@@ -60,9 +60,9 @@ def reassess(state: LockState, nodes: int) -> None:
         if known is not None:
             state.witness = known
             return
-        found, search = find_witness(state, state.moving(), [], nodes)
-        if found is not None:
-            state.witness = found
+        witness, search = find_witness(state, state.moving(), [], nodes)
+        if witness is not None:
+            state.witness = witness
             return
         # No schedule is known for these: they stay, and the others are checked without them.
         for i in search.stuck:
@@ -140,8 +140,8 @@ def _waits_clear(state: LockState, i: int, ways: _Ways, nodes: int) -> bool:
     free = np.zeros(truck.goal - truck.position + 1, dtype=np.bool_)
     free[refuges(state, i, truck.position, truck.goal)] = True
     better = np.flatnonzero(free & np.logical_not(_meets_whole_ways(state, i, ways)))
-    found = np.flatnonzero(free)[[-1, 0]] if free.any() else ()
-    tried = (truck.position + int(step) for step in found)
+    outermost = np.flatnonzero(free)[[-1, 0]] if free.any() else ()
+    tried = (truck.position + int(step) for step in outermost)
     if len(better):
         goal = truck.position + int(better[-1])
     else:

@@ -137,12 +137,12 @@ def take_beside(state: LockState, i: int, demand: Demand, resource: int, *, rule
     state.hold(i, [resource])
     state.install(i, fresh)
     moves = _onto(state.witness, i, old.demand, demand)
-    found = moves if rule is Rule.OFF else going_on(state, moves)
-    if found is None:
+    witness = moves if rule is Rule.OFF else going_on(state, moves)
+    if witness is None:
         state.drop(i, [resource])
         state.install(i, old)
         return False
-    state.witness, state.home = found, _onto(state.home, i, old.demand, demand)
+    state.witness, state.home = witness, _onto(state.home, i, old.demand, demand)
     return True
 
 
@@ -188,11 +188,11 @@ def _search(state: LockState, i: int, effort: Effort) -> tuple[int, ...] | None:
     allowed = effort.take()
     if not allowed:
         return ()
-    found, search = find_witness(state, [i], state.witness, allowed, effort.looks())
+    witness, search = find_witness(state, [i], state.witness, allowed, effort.looks())
     effort.left -= 1 + allowed - max(0, search.nodes) + search.looks // effort.looks_a_branch
-    if found is None:
+    if witness is None:
         return search.cycle
-    state.witness = found
+    state.witness = witness
     return None
 
 

@@ -123,9 +123,9 @@ class LockState:
         return twin
 
     def truck(self, i: int) -> Truck:
-        found = self.trucks[i]
-        assert found is not None, f"truck {i} has no way yet"
-        return found
+        truck = self.trucks[i]
+        assert truck is not None, f"truck {i} has no way yet"
+        return truck
 
     def known(self) -> list[int]:
         return [i for i, truck in enumerate(self.trucks) if truck is not None]
@@ -153,21 +153,21 @@ class LockState:
     def shadow(self, i: int, position: int) -> Ints:
         """What a truck at a position excludes, without repetitions, ascending."""
         truck = self.truck(i)
-        found = truck.shadows.get(position)
-        if found is None:
-            found = truck.shadows[position] = self.exclusion.shadow(truck.demand.stands(position))
-        return found
+        shadow = truck.shadows.get(position)
+        if shadow is None:
+            shadow = truck.shadows[position] = self.exclusion.shadow(truck.demand.stands(position))
+        return shadow
 
     def fresh(self, i: int, position: int) -> Ints:
         """What a truck at a position excludes and did not exclude at the position before."""
         truck = self.truck(i)
-        found = truck.fresh.get(position)
-        if found is None:
+        fresh = truck.fresh.get(position)
+        if fresh is None:
             before, after = self.shadow(i, position - 1), self.shadow(i, position)
             self.marks[before] = True
-            found = truck.fresh[position] = after[~self.marks[after]]
+            fresh = truck.fresh[position] = after[~self.marks[after]]
             self.marks[before] = False
-        return found
+        return fresh
 
     # -- columns -----------------------------------------------------------------------------------------------------
 
@@ -259,12 +259,12 @@ class LockState:
 
     def _expiry(self, resources: Ints, positions: Ints, last: int) -> Expiry:
         np.maximum.at(self._last, resources, positions)
-        found = np.flatnonzero(self._last >= 0)
-        order = np.argsort(self._last[found], kind="stable")
-        found = found[order]
-        at = np.searchsorted(self._last[found], np.arange(last + 2))
-        self._last[found] = -1
-        return Expiry(tuple(at.tolist()), found)
+        ordered = np.flatnonzero(self._last >= 0)
+        order = np.argsort(self._last[ordered], kind="stable")
+        ordered = ordered[order]
+        at = np.searchsorted(self._last[ordered], np.arange(last + 2))
+        self._last[ordered] = -1
+        return Expiry(tuple(at.tolist()), ordered)
 
     # -- what is held ------------------------------------------------------------------------------------------------
 
@@ -341,8 +341,8 @@ class LockState:
             return others if len(others) >= int(self.exclusion.capacity[resource]) else []
         row = self.exclusion.row(resource)
         owners = self.owner[row]
-        found = set(owners[(owners != NO_TRUCK) & (owners != i)].tolist())
+        holders = set(owners[(owners != NO_TRUCK) & (owners != i)].tolist())
         if self.crowd:
-            found |= {j for excluded in row.tolist() for j in self.crowd.get(excluded, ()) if j != i}
-        found.update(j for j in self.reached.get(resource, ()) if j != i)
-        return sorted(found)
+            holders |= {j for excluded in row.tolist() for j in self.crowd.get(excluded, ()) if j != i}
+        holders.update(j for j in self.reached.get(resource, ()) if j != i)
+        return sorted(holders)

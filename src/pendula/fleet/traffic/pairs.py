@@ -29,10 +29,10 @@ def stuck_together(state: LockState, i: int, at_i: int, j: int, at_j: int) -> bo
 
 def _onward(places: list[bool], blocked: list[bool]) -> list[bool]:
     """Positions of a truck, and all it reaches from them over unblocked units."""
-    found = places[:1]
+    reached = places[:1]
     for here, barred in zip(places[1:], blocked, strict=True):
-        found.append(here or (found[-1] and not barred))
-    return found
+        reached.append(here or (reached[-1] and not barred))
+    return reached
 
 
 def _blocked(state: LockState, i: int, own: range, j: int, theirs: range) -> list[list[bool]]:

@@ -25,19 +25,19 @@ def _standing_sets(state: LockState, i: int, first: int, last: int) -> Ints:
     return demand.stand[demand.stand_from[first] : demand.stand_from[last + 1]]
 
 
-def _by_position(state: LockState, i: int, first: int, last: int, found: Words) -> Words:
+def _by_position(state: LockState, i: int, first: int, last: int, words: Words) -> Words:
     """Join results for the standing sets of some positions by position."""
-    if len(found) == last - first + 1:
+    if len(words) == last - first + 1:
         # Each is a single resource: no set is empty.
-        return found
+        return words
     begins = state.truck(i).demand.stand_at[first : last + 1]
-    return np.bitwise_or.reduceat(found, begins - begins[0])
+    return np.bitwise_or.reduceat(words, begins - begins[0])
 
 
 def refuges(state: LockState, i: int, first: int, last: int) -> Ints:
     """The positions from `first` to `last` at which a truck blocks no other, counted from `first`."""
-    found = state.needers.besides(i, _standing_sets(state, i, first, last))
-    free: Bools = _by_position(state, i, first, last, found) == 0
+    blocked = state.needers.besides(i, _standing_sets(state, i, first, last))
+    free: Bools = _by_position(state, i, first, last, blocked) == 0
     return free.nonzero()[0]
 
 
@@ -86,15 +86,15 @@ def refuge(state: LockState, i: int, first: int | None = None, last: int | None 
 
 def blocked_entries(state: LockState, i: int, need: Ints) -> Words:
     """Nonzero for each resource that another truck blocks."""
-    found = state.blockers.besides(i, need)
+    blocked = state.blockers.besides(i, need)
     if state.sharers:
         # A section for several trucks is blocked by all inside once it is full, and by none before.
         room = state.exclusion.capacity[need]
         for entry in (room > 1).nonzero()[0].tolist():
             others = state.blockers.at(int(need[entry])) & ~(1 << i)
             if others.bit_count() < room[entry]:
-                found[entry] = 0
-    return found
+                blocked[entry] = 0
+    return blocked
 
 
 def reach(state: LockState, i: int) -> int:

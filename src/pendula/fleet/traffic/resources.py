@@ -40,10 +40,10 @@ class Exclusion:
     def of_site(cls, site: CompiledMap) -> "Exclusion":
         """The relation of a compiled map: conflicts, following, tokens of sections. Expanded once while the map is in
         use; all restored engines share it."""
-        found = _of_sites.get(site)
-        if found is None:
-            found = _of_sites[site] = cls._expanded(site)
-        return found
+        exclusion = _of_sites.get(site)
+        if exclusion is None:
+            exclusion = _of_sites[site] = cls._expanded(site)
+        return exclusion
 
     @classmethod
     def _expanded(cls, site: CompiledMap) -> Self:
@@ -85,12 +85,12 @@ class Exclusion:
         """Everything that excludes one of the resources, without repetitions, ascending. Cached: routes share standing
         sets."""
         key = resources.tobytes()
-        found = self._shadows.get(key)
-        if found is None:
+        shadow = self._shadows.get(key)
+        if shadow is None:
             if len(self._shadows) >= _KEPT:
                 self._shadows.clear()
-            found = self._shadows[key] = np.unique(self.around(resources))
-        return found
+            shadow = self._shadows[key] = np.unique(self.around(resources))
+        return shadow
 
     def around(self, resources: Ints) -> Ints:
         """Everything that excludes one of the resources: their rows concatenated, with repetitions."""
@@ -98,8 +98,8 @@ class Exclusion:
         counts = self.at[resources + 1] - low
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
-        found: Ints = self.to[np.arange(total, dtype=np.int64) + np.repeat(low - ends + counts, counts)]
-        return found
+        resources_around: Ints = self.to[np.arange(total, dtype=np.int64) + np.repeat(low - ends + counts, counts)]
+        return resources_around
 
 
 _of_sites: WeakKeyDictionary[CompiledMap, Exclusion] = WeakKeyDictionary()

@@ -329,16 +329,16 @@ class Search:
     def branches(self) -> list[Move]:
         """For the trucks of one cycle and each truck in their way: the nearest and the furthest position that lets them
         go on."""
-        found: dict[Move, None] = {}
+        moves: dict[Move, None] = {}
         for j in cycle_of(self.waiting):
             blocked, blockers = first_obstacle(self.state, j)
             around = self.state.exclusion.around(blocked)
             self.state.marks[around] = True
             for k in blockers:
                 if self.can_move(k):
-                    found |= dict.fromkeys(clearing(self.state, k))
+                    moves |= dict.fromkeys(clearing(self.state, k))
             self.state.marks[around] = False
-        return list(found)
+        return list(moves)
 
 
 def find_witness(
@@ -351,13 +351,13 @@ def find_witness(
     moving = tuple(i for i in start if not state.truck(i).frozen)
     waiting = dict.fromkeys(moving, 0)
     search = Search(state, nodes, waiting=waiting, start=moving, begin=tuple(positions), most_looks=looks)
-    found = search.found()
+    succeeded = search.found()
     touched = {i for i, _ in search.moves} | set(start)
     last = [(i, state.truck(i).goal) for i in sorted(touched) if search.can_move(i)]
     search.wake(list(search.asleep))
     put_back(state, positions)
     moves = [*search.moves, *(move for move in old if move[0] not in touched), *last]
-    return (moves if found else None), search
+    return (moves if succeeded else None), search
 
 
 def positions_of(state: LockState) -> list[int]:

@@ -57,15 +57,15 @@ def _entered_next(record: Record, among: frozenset[int]) -> dict[int, bool]:
     if track is None or record.granted + 1 >= len(track.stands):
         return {}
     site = record.site
-    found = {}
+    ways = {}
     for use in track.taken(record.grant_um, track.stands[record.granted + 1]):
         if use.resource < len(site.cells):
             edge = int(site.cells.edge[use.resource])
             if site.network.group_of[edge] in among:
-                found[site.network.group_of[edge]] = site.network.edges[edge].forward_on_axis
-    for group in {site.network.group_of[edge] for edge in record.edges} & found.keys():
-        del found[group]
-    return found
+                ways[site.network.group_of[edge]] = site.network.edges[edge].forward_on_axis
+    for group in {site.network.group_of[edge] for edge in record.edges} & ways.keys():
+        del ways[group]
+    return ways
 
 
 def look(directions: Directions, records: list[Record], among: frozenset[int], now_ms: int, hold_ms: int) -> None:
@@ -93,14 +93,14 @@ def against(directions: Directions, records: list[Record], among: frozenset[int]
     if not directions.empty_since:
         return frozenset()
     entering = {record.number: entered_next(record, among) for record in records}
-    wanted = {(group, way) for ways in entering.values() for group, way in ways.items()}
-    found = set()
+    requested = {(group, way) for ways in entering.values() for group, way in ways.items()}
+    numbers = set()
     for number, ways in entering.items():
         for group, way in ways.items():
-            kept = directions.empty_since.get(group)
-            if kept is not None and kept[0] != way and (group, kept[0]) in wanted:
-                found.add(number)
-    return frozenset(found)
+            preferred = directions.empty_since.get(group)
+            if preferred is not None and preferred[0] != way and (group, preferred[0]) in requested:
+                numbers.add(number)
+    return frozenset(numbers)
 
 
 def drain(

@@ -102,7 +102,7 @@ def order_of(records: list[Record], first: Record | None, against: frozenset[int
     """The total order: the starving truck, effective rank, trucks whose direction is kept, older request, id."""
 
     def key(record: Record) -> tuple[bool, int, bool, int, str]:
-        asked = record.asked_ms if record.asked_ms is not None else now_ms
-        return record is not first, -record.rank, record.number in against, asked, record.robot_id
+        requested_ms = record.asked_ms if record.asked_ms is not None else now_ms
+        return record is not first, -record.rank, record.number in against, requested_ms, record.robot_id
 
     return sorted(records, key=key)

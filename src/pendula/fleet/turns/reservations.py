@@ -57,18 +57,18 @@ class Claims:
         taken = self._is_other(i, self.locks.owner[around]) | self._is_other(i, self.owner[around])
         if len(self._crowd):
             taken |= np.isin(around, self._crowd)
-        found: Bools = ~np.logical_or.reduceat(taken, np.cumsum(counts) - counts)
+        free: Bools = ~np.logical_or.reduceat(taken, np.cumsum(counts) - counts)
         if len(self._reached):
-            found &= ~np.isin(resources, self._reached)
+            free &= ~np.isin(resources, self._reached)
         for place in np.flatnonzero(exclusion.capacity[resources] > 1).tolist():
             resource = int(resources[place])
             inside = [j for j in self.locks.sharers[resource] if j != i]
-            found[place] = len(inside) < int(exclusion.capacity[resource])
-        return found
+            free[place] = len(inside) < int(exclusion.capacity[resource])
+        return free
 
     def _is_other(self, i: int, owners: Ints) -> Bools:
-        found: Bools = (owners != NO_TRUCK) & (owners != i)
-        return found
+        others: Bools = (owners != NO_TRUCK) & (owners != i)
+        return others
 
     def take(self, i: int, resources: Ints) -> None:
         # A section for several trucks is not reserved: trucks inside count.

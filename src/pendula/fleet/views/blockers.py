@@ -46,8 +46,8 @@ def held_against(record: Record, records: Sequence[Record]) -> Held | None:
     if record.stop_code is None and waiting is not None and waiting.theirs in shown:
         return Held(other, waiting.theirs)
     exclusion = Exclusion.of_site(record.site)
-    found = _first_excluded(record, shown, exclusion)
-    return None if found is None else Held(other, found)
+    resource = _first_excluded(record, shown, exclusion)
+    return None if resource is None else Held(other, resource)
 
 
 def _first_excluded(record: Record, shown: frozenset[int], exclusion: Exclusion) -> int | None:
@@ -83,8 +83,8 @@ def queue_of(record: Record, records: Sequence[Record]) -> int | None:
             break
         seen.add(by)
         at = records[by]
-    found = held_against(at, records)
-    return None if found is None else found.resource
+    held = held_against(at, records)
+    return None if held is None else held.resource
 
 
 _QUEUE_ORDER = "WAIT_QUEUE_ORDER"

@@ -8,7 +8,7 @@ from pendula.fleet.contracts.traffic import HoldReason, Phase
 from pendula.fleet.driving.doubts import NOWHERE_UM, Rejoin
 from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.driving.stops import Stop, hold_of
-from pendula.fleet.sentences import beside_its_line, has_to_roll_back
+from pendula.fleet.sentences import beside_line_sentence, roll_back_sentence
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.shut import Closing
@@ -114,9 +114,9 @@ def in_the_way(
     track, site = record.track, record.site
     assert track is not None
     unit = track.taken(track.stands[record.granted], track.stands[record.granted + 1])
-    wanted = {resource for resource, _ in holders}
+    resources = {resource for resource, _ in holders}
     first = min(
-        (use for use in unit if use.resource in wanted),
+        (use for use in unit if use.resource in resources),
         key=lambda use: (use.need_um, resource_id(site, use.resource)),
         default=None,
     )
@@ -217,34 +217,34 @@ def line_facts(record: Record, back: Rejoin, holders: Sequence[Record]) -> dict[
     }
 
 
-def _must_roll_back(lost: Record, other: Record) -> str | None:
+def _roll_back_sentence(lost: Record, other: Record) -> str | None:
     """What to do about a truck that has passed its stop line and stands in what another one still needs."""
     doubt, site = lost.doubt, lost.site
     if doubt is None or doubt.code != Stop.OVERRUN:
         return None
-    met = [resource for resource in sorted(doubt.extra) if resource in other.held and resource < site.token(0)]
+    covered = [resource for resource in sorted(doubt.extra) if resource in other.held and resource < site.token(0)]
     facts: dict[str, Json] = {
         "robotId": lost.robot_id,
         "other": other.robot_id,
         "faulty": lost.latched is not None,
         "beyondUm": doubt.beyond_um,
-        "resource": resource_id(site, met[-1]) if met else None,
+        "resource": resource_id(site, covered[-1]) if covered else None,
     }
-    return has_to_roll_back(facts) or None
+    return roll_back_sentence(facts) or None
 
 
 def _must_move(record: Record, records: Sequence[Record]) -> str | None:
     if record.stop_code == Stop.FOREIGN_OCCUPANCY and record.foreign is not None:
-        return _must_roll_back(records[record.foreign], record)
+        return _roll_back_sentence(records[record.foreign], record)
     if record.stop_code == Stop.OVERRUN:
         stopped = (
             other for other in records if other.stop_code == Stop.FOREIGN_OCCUPANCY and other.foreign == record.number
         )
-        return next((_must_roll_back(record, other) for other in stopped), None)
+        return next((_roll_back_sentence(record, other) for other in stopped), None)
     back = None if record.doubt is None else record.doubt.rejoin
     if back is None or back.target_um is not None:
         return None
-    return beside_its_line(line_facts(record, back, [records[number] for number, _ in back.blockers]))
+    return beside_line_sentence(line_facts(record, back, [records[number] for number, _ in back.blockers]))
 
 
 def requested_id(record: Record) -> str | None:

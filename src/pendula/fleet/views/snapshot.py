@@ -95,14 +95,14 @@ def _queues(scene: Scene) -> dict[str, tuple[contract.Queued, ...]]:
 
 def _groups(scene: Scene, queues: dict[str, tuple[contract.Queued, ...]]) -> tuple[contract.GroupLocks, ...]:
     network = scene.site.network
-    found: dict[int, list[tuple[int, contract.Occupant]]] = {}
+    occupants_of: dict[int, list[tuple[int, contract.Occupant]]] = {}
     for record in scene.records:
         for edge in sorted(_held_edges(record) | _reserved_edges(record)):
-            found.setdefault(network.group_of[edge], []).append((edge, _occupant(record, edge)))
+            occupants_of.setdefault(network.group_of[edge], []).append((edge, _occupant(record, edge)))
     waited = {number for number, group in enumerate(network.groups) if f"EDGE_GROUP:{group.key}" in queues}
     result = []
-    for number in sorted({*found, *waited}):
-        held = found.get(number, [])
+    for number in sorted({*occupants_of, *waited}):
+        held = occupants_of.get(number, [])
         group = network.groups[number]
         # A truck alone in a dead end may hold both directions: the one in which it goes on counts.
         first = max(held, key=lambda entry: (_WEIGHT[str(entry[1].state)], -entry[0])) if held else None
@@ -160,13 +160,13 @@ def _node_locks(scene: Scene) -> tuple[contract.NodeLock, ...]:
     site = scene.site
     first = len(site.cells)
     radius = metres(site.zones.radius_um)
-    found = []
+    locks = []
     for record in scene.records:
         for resource in sorted(shown_of(record)):
             if first <= resource < site.token(0):
                 state = "OCCUPIED" if _entered(record, resource) else "GRANTED"
-                found.append(contract.NodeLock(site.network.nodes[resource - first].id, record.robot_id, radius, state))
-    return tuple(sorted(found, key=lambda lock: (lock.nodeId, lock.robotId)))
+                locks.append(contract.NodeLock(site.network.nodes[resource - first].id, record.robot_id, radius, state))
+    return tuple(sorted(locks, key=lambda lock: (lock.nodeId, lock.robotId)))
 
 
 def _entered(record: Record, resource: int) -> bool:
