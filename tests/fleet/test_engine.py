@@ -238,7 +238,7 @@ def test_a_loading_timeout_is_named_for_the_truck_and_for_its_task() -> None:
 
     assert engine.why({"robot": "R1"}).code == "STOP_ROBOT_FAULT"
     assert engine.why({"robot": "R1"}).sentence == (
-        "R1 stops: it did not load within 20000 ms; it goes on when its fault is cleared."
+        "R1 stops: it did not load within 20000 ms; it continues when its fault is cleared."
     )
     assert engine.why({"task": "T1"}).sentence == (
         "Task 'T1' is held: R1 did not load within 20000 ms; it continues when the fault of R1 is cleared."

@@ -107,7 +107,7 @@ def test_a_truck_that_still_stands_after_its_overrun_was_cleared_names_what_it_n
 
     assert before == "R1 stops: it passed its stop line."
     assert after == (
-        "R1 stops: it passed its stop line; its fault is cleared, and it goes on when a route from its position "
+        "R1 stops: it passed its stop line; its fault is cleared, and it continues when a route from its position "
         "leaves the others theirs."
     )
 

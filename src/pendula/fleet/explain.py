@@ -51,7 +51,7 @@ _UNHEARD = {
 }
 # A truck cut off by another one; `_STATES` describes the other one, by the code with which it stands.
 _CUT_OFF = (
-    "{robot} waits: {blocker}, which {state}, blocks its only route to its parking place; it goes on when {root} is "
+    "{robot} waits: {blocker}, which {state}, blocks its only route to its parking place; it continues when {root} is "
     "back or removed"
 )
 _STATES: dict[str, str] = {
@@ -67,7 +67,7 @@ _STATES: dict[str, str] = {
 }
 # Kinds of resources, as operators call them.
 _KINDS = {"EDGE_GROUP": "lane", "EDGE": "edge", "NODE": "node", "CS": "section"}
-_NOT_DONE = "{robot} stops: it {not_done}; it goes on when its fault is cleared"
+_NOT_DONE = "{robot} stops: it {not_done}; it continues when its fault is cleared"
 _REMOVED = (
     "{robot} is set aside: an operator removed it or freed its place; when it reports again, set its position "
     "(RELOCATE)"
@@ -84,11 +84,11 @@ _SILENT = frozenset({Stop.OFFLINE, Stop.STALE_TELEMETRY})
 # Codes of a truck that stands only because its position is in doubt.
 _IN_DOUBT = frozenset({Stop.POSE_JUMP, Stop.OFF_ROUTE, Stop.OPERATOR})
 _PLACED = (
-    "{robot} stands where an operator relocated it, and goes on once its poses are steady, no other truck may drive "
+    "{robot} stands where an operator relocated it, and continues once its poses are steady, no other truck may drive "
     "there, and no deadlock can follow; if that takes long, move it or the truck in its way"
 )
 _REJOINS = "{robot} drives back to its line, slowly, where no other truck may drive"
-_CLEARED = "; its fault is cleared, and it goes on when a route from its position leaves the others theirs"
+_CLEARED = "; its fault is cleared, and it continues when a route from its position leaves the others theirs"
 _NOT_TURNING = "{robot} stops: it got a command to turn and does not"
 _CANNOT_TURN = "{robot} stops: it has to turn here and cannot turn on the spot; turn it by hand and clear its fault"
 UNDER_WAY = "UNDER_WAY"

@@ -176,7 +176,7 @@ def test_a_truck_that_is_cut_off_names_the_one_that_stands_in_its_way() -> None:
     assert (told.code, told.blocker, told.chain) == ("WAIT_SAFE_STATE", "R1", ("R2", "R1"))
     assert told.resource is not None
     assert sentence(told).startswith(
-        "R2 waits: R1, which is offline, blocks its only route to its parking place; it goes on when R1 is back or "
+        "R2 waits: R1, which is offline, blocks its only route to its parking place; it continues when R1 is back or "
         "removed; for "
     )
 
