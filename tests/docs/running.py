@@ -283,6 +283,7 @@ SLOW = (
     "checkpoint-and-fork-a-run",
     "clearing-and-the-optimum",
     "compare-policies",
+    "compile-your-first-hall",
     "describe-a-truck",
     "drill-a-failure",
     "plan-recurring-jobs",

@@ -277,6 +277,7 @@ def _without_data(text: str) -> str:
     return text.replace(": ", ":").rstrip()
 
 
+@pytest.mark.campaign
 def test_the_histories_cover_most_reasons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stored = [row for seed in SEEDS for row in played(tmp_path / f"{seed}", seed)[1]]
     stored += [row for seed in GOVERNED_SEEDS for row in governed(tmp_path / f"governed-{seed}", seed, monkeypatch)]

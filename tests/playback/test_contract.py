@@ -135,6 +135,7 @@ WISHES: Sequence[Commands] = (
 )
 
 
+@pytest.mark.campaign
 @pytest.mark.req("PLAY-USE-1")
 @pytest.mark.req("PLAY-USE-5")
 def test_viewer_controls_satisfy_the_contract() -> None:

@@ -22,7 +22,7 @@ MORE_SEEDS = range(1, 20)
 # Seconds each: in every run.
 QUICK = (
     *("arrival", "crossing", "crossing-every", "crossing-turn", "follow", "idle-in-the-way", "near-lanes"),
-    *("near-lanes-apart", "near-lanes-opposite", "tail-swing", "tail-swing-apart", "triangle-12", "triangle-8-refused"),
+    *("near-lanes-apart", "tail-swing", "tail-swing-apart", "triangle-12"),
 )
 
 
