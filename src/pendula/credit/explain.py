@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pendula.credit.ledger.book import Book
 from pendula.credit.ledger.payment import Refused
-from pendula.credit.ledger.routing import Found
+from pendula.credit.ledger.routing import FoundRoutes
 from pendula.credit.money import InvalidAmount, atoms, text
 from pendula.credit.sentences import sentence_of
 from pendula.credit.settings import ClearingPolicy
@@ -53,7 +53,7 @@ def _payment(run: RunState, sender: str, receiver: str, code: str, amount: str) 
     ends = index[sender], index[receiver]
     payment = ledger.processor.find_routes(*ends, wanted)
     facts: dict[str, Json] = {"from": sender, "to": receiver, "equivalent": code, "amount": text(wanted)}
-    if isinstance(payment, Found) and payment.amount == wanted:
+    if isinstance(payment, FoundRoutes) and payment.amount == wanted:
         routes = routes_json(route_views(ledger.book, payment.routes))
         sentence = f"{sender} can pay {text(wanted)} to {receiver}, over {_routes(len(payment.routes))}."
         return Reason("payable", sentence, {**facts, "routes": routes})

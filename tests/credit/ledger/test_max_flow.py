@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pendula.credit.ledger.book import Book, People
 from pendula.credit.ledger.max_flow import exact_routes, max_flow, shares
-from pendula.credit.ledger.routing import Found, Work, WorkSpent, greedy_routes
+from pendula.credit.ledger.routing import FoundRoutes, Work, WorkSpent, greedy_routes
 from pendula.credit.model import LineStatus, Participant, ParticipantType, Policy, Trustline
 from tests.campaigns import campaign_after, campaign_except
 
@@ -140,7 +140,7 @@ def most_by_trying(book: Book, hops: int, paths: int) -> int:
     return best
 
 
-def assert_sound(book: Book, payment: Found, hops: int, paths: int) -> None:
+def assert_sound(book: Book, payment: FoundRoutes, hops: int, paths: int) -> None:
     assert payment.amount == sum(route.amount for route in payment.routes)
     assert len(payment.routes) <= paths
     used = [0] * len(book)
@@ -220,7 +220,7 @@ def test_a_participant_has_no_flow_to_itself() -> None:
 def test_with_enough_hops_and_routes_exactly_the_largest_flow_is_carried(book: Book) -> None:
     most, hops, paths = largest_flow(book), len(book.people), len(book) + 1
 
-    carried = exact_routes(book, 0, 1, most, hops, paths, Work(PLENTY)) if most else Found((), 0)
+    carried = exact_routes(book, 0, 1, most, hops, paths, Work(PLENTY)) if most else FoundRoutes((), 0)
     refused = exact_routes(book, 0, 1, most + 1, hops, paths, Work(PLENTY))
 
     assert carried.amount == most

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pendula.credit.commands import CloseLine, Freeze, OpenLine, Pay, SetLimit
 from pendula.credit.events import TxUpdated
 from pendula.credit.ledger.payment import Drifted, PaymentProcessor, Refused
-from pendula.credit.ledger.routing import Found, Route, Work, WorkSpent, greedy_routes, shortest
+from pendula.credit.ledger.routing import FoundRoutes, Route, Work, WorkSpent, greedy_routes, shortest
 from pendula.credit.model import Policy
 from pendula.credit.money import atoms, text
 from pendula.credit.runs.headless import Headless
@@ -386,7 +386,7 @@ def test_an_interrupted_search_leaves_no_trace(step: int) -> None:
     names = ledger.people.index
     try:
         routes = greedy_routes(ledger, names["S"], names["R"], 100 * UNIT, 6, 3, Cut(10**6))
-        assert isinstance(routes, Found)
+        assert isinstance(routes, FoundRoutes)
     except WorkSpent:
         pass
 

@@ -283,8 +283,8 @@ def _counts(participants: int, layout: Layout) -> dict[str, int]:
     """One of each group as far as they go, the rest by share; hubs by their number, where it is given."""
     if layout.hubs is not None:
         others = {group: share for group, share in layout.shares.items() if group != HUBS}
-        found = _counts(participants - layout.hubs, msgspec.structs.replace(layout, shares=others, hubs=None))
-        return {**found, HUBS: layout.hubs} if layout.hubs else found
+        without_hubs = _counts(participants - layout.hubs, msgspec.structs.replace(layout, shares=others, hubs=None))
+        return {**without_hubs, HUBS: layout.hubs} if layout.hubs else without_hubs
     shares = layout.shares
     groups = list(shares)[:participants]
     rest, whole = participants - len(groups), sum(shares[group] for group in groups)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from pendula.credit.ledger.book import Book
-from pendula.credit.ledger.routing import Found, Path
+from pendula.credit.ledger.routing import FoundRoutes, Path
 
 Trial = Callable[[], bool]
 
@@ -42,7 +42,7 @@ class Payment(NamedTuple):
     sender: int
     receiver: int
     amount: int
-    found: Found
+    found: FoundRoutes
     hops: int
 
 
@@ -158,7 +158,7 @@ class _Wide:
         return self._book.policy[h].mediates and self.left(h) >= self._missing
 
 
-def taken_by(payment: Found) -> dict[int, int]:
+def taken_by(payment: FoundRoutes) -> dict[int, int]:
     """The amount that the found routes take of each hop."""
     taken: dict[int, int] = {}
     for route in payment.routes:

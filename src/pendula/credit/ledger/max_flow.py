@@ -9,7 +9,7 @@ from fractions import Fraction
 from msgspec import Struct
 
 from pendula.credit.ledger.book import Book, Ways
-from pendula.credit.ledger.routing import Found, Path, Route, Work, greedy_routes, is_allowed
+from pendula.credit.ledger.routing import FoundRoutes, Path, Route, Work, greedy_routes, is_allowed
 
 
 class Flow(Struct, frozen=True):
@@ -42,7 +42,7 @@ def max_flow(book: Book, sender: int, receiver: int, work: Work) -> Flow:
     return Flow(value, tuple(sorted(hops.items())), tuple(cut))
 
 
-def exact_routes(book: Book, sender: int, receiver: int, amount: int, hops: int, paths: int, work: Work) -> Found:
+def exact_routes(book: Book, sender: int, receiver: int, amount: int, hops: int, paths: int, work: Work) -> FoundRoutes:
     """Routes that carry the amount, unless no set of up to `paths` routes of at most `hops` hops does.
 
     Otherwise the result of the greedy search. Exact for any number of routes: every simple route within the hops is
@@ -60,7 +60,7 @@ def exact_routes(book: Book, sender: int, receiver: int, amount: int, hops: int,
         return greedy
     routes = _taken_apart(net, flow)
     if len(routes) <= paths and all(len(route.hops) <= hops and is_allowed(book, route.hops) for route in routes):
-        return Found(tuple(routes), amount)
+        return FoundRoutes(tuple(routes), amount)
     sets = _Sets(net, amount, paths)
     if sets.most(paths) < amount:
         return greedy
@@ -68,7 +68,7 @@ def exact_routes(book: Book, sender: int, receiver: int, amount: int, hops: int,
     for way in _ways(net, max(1, amount - sets.most(paths - 1))):
         better = sets.carried_with(way)
         if better is not None:
-            return Found(better, amount)
+            return FoundRoutes(better, amount)
     return greedy
 
 

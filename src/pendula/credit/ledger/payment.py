@@ -7,7 +7,7 @@ from pendula.credit.ledger.cures import Change, ChangeKind, Cure, Payment, cure_
 from pendula.credit.ledger.max_flow import exact_routes
 from pendula.credit.ledger.routing import (
     UNLIMITED,
-    Found,
+    FoundRoutes,
     Path,
     Route,
     Work,
@@ -46,7 +46,7 @@ class RouteSearch(Protocol):
 
     def __call__(
         self, book: Book, sender: int, receiver: int, amount: int, *, hops: int, paths: int, work: Work
-    ) -> Found: ...
+    ) -> FoundRoutes: ...
 
 
 class PaymentProcessor:
@@ -72,13 +72,13 @@ class PaymentProcessor:
     def pay(self, sender: int, receiver: int, amount: int) -> tuple[Route, ...] | Refused | Drifted:
         """Make a payment; returns the routes used."""
         payment = self.find_routes(sender, receiver, amount)
-        if not isinstance(payment, Found):
+        if not isinstance(payment, FoundRoutes):
             return payment
         if payment.amount < amount:
             return self.refusal(sender, receiver, amount, payment)
         return self.carry_out(payment.routes, sender, receiver, amount)
 
-    def find_routes(self, sender: int, receiver: int, amount: int) -> Found | Refused:
+    def find_routes(self, sender: int, receiver: int, amount: int) -> FoundRoutes | Refused:
         work = Work(self.work)
         try:
             return self.find(self.book, sender, receiver, amount, hops=self.hops, paths=self.paths, work=work)
@@ -127,7 +127,7 @@ class PaymentProcessor:
         facts: dict[str, Json] = {"kind": "narrow_hop", "bottleneck": self._facts(h, 0)}
         return Refused(Code.ROUTING_NO_CAPACITY, facts, (h,))
 
-    def refusal(self, sender: int, receiver: int, amount: int, payment: Found) -> Refused:
+    def refusal(self, sender: int, receiver: int, amount: int, payment: FoundRoutes) -> Refused:
         """The refusal for routes that carry too little."""
         way = self.chain(sender, receiver)
         if way is None:
@@ -155,8 +155,8 @@ class PaymentProcessor:
         sender, receiver, amount = payment.sender, payment.receiver, payment.amount
 
         def passes() -> bool:
-            found = self.find_routes(sender, receiver, amount)
-            return isinstance(found, Found) and found.amount == amount
+            attempt = self.find_routes(sender, receiver, amount)
+            return isinstance(attempt, FoundRoutes) and attempt.amount == amount
 
         return cure_of(self.book, payment, way, passes)
 

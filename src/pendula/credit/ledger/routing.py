@@ -44,14 +44,16 @@ class Route(Struct, frozen=True):
     amount: int
 
 
-class Found(Struct, frozen=True):
+class FoundRoutes(Struct, frozen=True):
     """Routes and the sum they carry, which is below the requested amount if no more was found."""
 
     routes: tuple[Route, ...]
     amount: int
 
 
-def greedy_routes(book: Book, sender: int, receiver: int, amount: int, hops: int, paths: int, work: Work) -> Found:
+def greedy_routes(
+    book: Book, sender: int, receiver: int, amount: int, hops: int, paths: int, work: Work
+) -> FoundRoutes:
     """Up to `paths` routes, each the shortest in the capacity that the previous ones left."""
     capacity, left = book.capacity, amount
     routes: list[Route] = []
@@ -74,7 +76,7 @@ def greedy_routes(book: Book, sender: int, receiver: int, amount: int, hops: int
         for route in taken:
             for h in route.hops:
                 book.widen(h, route.amount)
-    return Found(tuple(routes), amount - left)
+    return FoundRoutes(tuple(routes), amount - left)
 
 
 def shortest(book: Book, sender: int, receiver: int, most: int, work: Work) -> Path | None:

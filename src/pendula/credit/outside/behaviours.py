@@ -27,7 +27,7 @@ import msgspec
 from msgspec import Struct
 
 from pendula.credit.engine import Run
-from pendula.credit.ledger.routing import Found
+from pendula.credit.ledger.routing import FoundRoutes
 from pendula.credit.money import MOST, InvalidAmount, atoms, text
 from pendula.credit.state.network import EquivalentLedger
 from pendula.credit.tick.questions import Proposal as Proposal
@@ -188,7 +188,7 @@ class View:
         if wanted <= 0 or ends[0] == ends[1]:
             return False
         payment = processor.find_routes(*ends, wanted)
-        return isinstance(payment, Found) and payment.amount == wanted
+        return isinstance(payment, FoundRoutes) and payment.amount == wanted
 
     def _ledger(self, equivalent: str) -> EquivalentLedger:
         try:

@@ -91,11 +91,11 @@ def _root(root: Cursor, reading: Reading) -> tuple[str, Members]:
     required, name_of_id = ["schema_version", "scenario_id", "participants", "trustlines"], "scenario_id"
     optional = [*ROOT, "settings"]
     if reading.lenient and root.is_object:
-        found = root.object(optional=("schema_version", "scenario_id", "id"), unknown="keep")
-        if "scenario_id" not in found and "id" in found:
+        root_members = root.object(optional=("schema_version", "scenario_id", "id"), unknown="keep")
+        if "scenario_id" not in root_members and "id" in root_members:
             required[1] = name_of_id = "id"
-            reading.warn("id_for_scenario_id", found["id"], "id stands for scenario_id")
-        if "schema_version" not in found:
+            reading.warn("id_for_scenario_id", root_members["id"], "id stands for scenario_id")
+        if "schema_version" not in root_members:
             required.remove("schema_version")
             optional.append("schema_version")
             reading.warn("no_schema_version", root, "schema_version is missing")

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from pendula.credit.state.hop_counts import Bottleneck as Found
+from pendula.credit.state.hop_counts import Bottleneck as HopBottleneck
 from pendula.credit.state.network import EquivalentLedger
 
 SCORE_DIGITS = 6
@@ -42,7 +42,7 @@ def worst(ledger: EquivalentLedger, most: int, least: Decimal = Decimal(0)) -> l
     return [_bottleneck(ledger, entry) for entry, _ in zip(ranked, range(most), strict=False)]
 
 
-def _bottleneck(ledger: EquivalentLedger, bottleneck: Found) -> Bottleneck:
+def _bottleneck(ledger: EquivalentLedger, bottleneck: HopBottleneck) -> Bottleneck:
     book, counts = ledger.book, bottleneck.counts
     names = book.people.names
     creditor, debtor = names[book.creditor[bottleneck.hop]], names[book.debtor[bottleneck.hop]]

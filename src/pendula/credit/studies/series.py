@@ -108,17 +108,17 @@ class Series:
         tried = [a + b + c for a, b, c in zip(sums["committed"], sums["rejected"], sums["errors"], strict=True)]
         rates = (window_rates(sums[name], tried) for name in ("committed", "no_capacity", "no_route_at_all"))
         committed, no_capacity, never = (_curve(rate) for rate in rates)
-        found = [
+        drawn = [
             (Panel(f"Committed rate over {WINDOW} ticks", "", committed, NOTHING), ("committed", "")),
             (Panel(f"Refused, of those tried, over {WINDOW} ticks", "", no_capacity, never), REFUSALS),
         ]
         for code in self._codes:
             rows = [row for row in self.rows if row.equivalent == code]
             served, wanted = ([_atoms(row.metrics.get(name)) for row in rows] for name in ("served", "wanted"))
-            found.append((Panel(f"{SERVED_TITLE}, {code}", "", _curve(window_rates(served, wanted)), NOTHING), SERVED))
+            drawn.append((Panel(f"{SERVED_TITLE}, {code}", "", _curve(window_rates(served, wanted)), NOTHING), SERVED))
             debts = _curve([_number(row.metrics.get("total_debt")) for row in rows])
-            found.append((Panel("Total debt, and cleared in all", code, debts, _curve(_running(rows))), DEBTS))
-        return found
+            drawn.append((Panel("Total debt, and cleared in all", code, debts, _curve(_running(rows))), DEBTS))
+        return drawn
 
 
 SERVED = ("served share", "")

@@ -35,7 +35,7 @@ class UnfollowedPayment(NamedTuple):
     why: InvalidRoutes
 
 
-Found = tuple[Route, ...] | Refused | Drifted | UnfollowedPayment
+PaymentResult = tuple[Route, ...] | Refused | Drifted | UnfollowedPayment
 
 
 def pay(run: RunState, draft: Draft) -> None:
@@ -150,7 +150,7 @@ def _failed(draft: Draft, attempt: Attempt, failure: Failure) -> TxFailed:
     return TxFailed(draft.tick, attempt.seq, *ends, failure, attempt.planned_tick(draft.tick))
 
 
-def _finish(run: RunState, draft: Draft, attempt: Attempt, result: Found) -> Code | None:
+def _finish(run: RunState, draft: Draft, attempt: Attempt, result: PaymentResult) -> Code | None:
     planned = attempt.planned
     assert planned is not None
     ledger, tally, amount = (
@@ -188,7 +188,7 @@ def _finish(run: RunState, draft: Draft, attempt: Attempt, result: Found) -> Cod
     return None
 
 
-def _outcomes(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Iterator[Found]:
+def _outcomes(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Iterator[PaymentResult]:
     """Results of payments that are tried together, in order; each one is recorded before the next moves the ledger."""
     if not window:
         return
@@ -202,7 +202,7 @@ def _outcomes(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Iterato
         yield processor.pay(attempt.planned.sender, attempt.planned.receiver, attempt.planned.cents * CENT)
 
 
-def _paid_outside(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Iterator[Found]:
+def _paid_outside(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Iterator[PaymentResult]:
     """Mirror the payments of the service in the order of the plan.
 
     The service may have decided in another order: if a payment does not fit yet, later ones go first. One that never
@@ -212,7 +212,7 @@ def _paid_outside(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Ite
     answers = pay_outside(run.outside, orders, run.settings.payment_retries)
     late = sum(isinstance(one, Refused) and one.code is Code.PAYMENT_TIMEOUT for one in answers)
     draft.in_flight = max(draft.in_flight, len(window), draft.timeouts + late)
-    ahead: dict[int, Found] = {}
+    ahead: dict[int, PaymentResult] = {}
     for at, answer in enumerate(answers):
         result = ahead[at] if at in ahead else _mirror(run, orders[at], answer)
         later = at
@@ -228,7 +228,7 @@ def _paid_outside(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Ite
             yield result
 
 
-def _mirror(run: RunState, order: Order, answer: tuple[Route, ...] | Refused | InvalidRoutes) -> Found:
+def _mirror(run: RunState, order: Order, answer: tuple[Route, ...] | Refused | InvalidRoutes) -> PaymentResult:
     if isinstance(answer, Refused):
         return answer
     if isinstance(answer, InvalidRoutes):

@@ -223,7 +223,7 @@ def _trouble(answer: Any) -> dict[str, Json]:
 
 def _routes(routes: Sequence[Any], order: Order) -> tuple[Route, ...] | InvalidRoutes:
     """Routes over existing lines from sender to receiver that carry the amount in all."""
-    found: list[Route] = []
+    understood: list[Route] = []
     for route in routes:
         match route:
             case {"path": [*path], "amount": str(amount)} if len(path) >= 2:
@@ -239,13 +239,13 @@ def _routes(routes: Sequence[Any], order: Order) -> tuple[Route, ...] | InvalidR
                     return InvalidRoutes({"kind": "route_amount", "value": amount[:100]})
                 if carried <= 0 or (path[0], path[-1]) != (order.sender, order.receiver):
                     return InvalidRoutes({"kind": "route_ends"})
-                found.append(Route(tuple(hops), carried))
+                understood.append(Route(tuple(hops), carried))
             case _:
                 return InvalidRoutes({"kind": "route_form"})
-    total = sum(route.amount for route in found)
+    total = sum(route.amount for route in understood)
     if total != order.amount:
         return InvalidRoutes({"kind": "route_total", "expected": text(order.amount), "found": text(total)})
-    return tuple(found)
+    return tuple(understood)
 
 
 def _no_line(debtor: str, creditor: str) -> InvalidRoutes:
