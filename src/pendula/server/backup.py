@@ -226,9 +226,9 @@ def _check_journal(folder: Path) -> int:
 
 def _check_database(file: Path) -> None:
     with closing(sqlite3.connect(f"file:{quote(os.fsencode(file))}?mode=ro", uri=True)) as copy:
-        [(said,)] = copy.execute("PRAGMA integrity_check(1)").fetchall()
-    if said != "ok":
-        raise BackupBroken(f"The copy of {file.name} is damaged: {said}", path=str(file))
+        [(result,)] = copy.execute("PRAGMA integrity_check(1)").fetchall()
+    if result != "ok":
+        raise BackupBroken(f"The copy of {file.name} is damaged: {result}", path=str(file))
 
 
 def _sync(draft: Path) -> None:

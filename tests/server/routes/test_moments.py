@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine
 from pendula.kernel.time import parse_utc
-from pendula.server.hosting.moments import said
+from pendula.server.hosting.moments import event_sentence
 from pendula.server.settings import Settings
 from tests.server.living import BASE, TALLY, client_of, running, supervisor_of
 
 pytestmark = pytest.mark.anyio
 
-TROUBLED = replace(TALLY, incidents={"changed": lambda event: said(event) if event["by"] == 5 else None})
+TROUBLED = replace(TALLY, incidents={"changed": lambda event: event_sentence(event) if event["by"] == 5 else None})
 
 
 async def command(client: httpx.AsyncClient, kind: str, **fields: object) -> httpx.Response:

@@ -151,6 +151,6 @@ def _wall_time(record: Record) -> str | None:
     return read_input(record.body).meta.at if record.kind == "input" else None
 
 
-def said(event: Facts) -> str:
+def event_sentence(event: Facts) -> str:
     """The sentence of an event."""
     return str(event.get("message") or event.get("sentence") or event.get("code") or event.get("type"))

@@ -182,14 +182,14 @@ class Envelope:
             await self._gated(scope, exchange.receive, exchange.send)
         except PendulaError as error:
             translator = self._translator(scope)
-            said = error if translator is None else translator.translated(error, scope)
+            translated = error if translator is None else translator.translated(error, scope)
             if exchange.status is not None:
                 # A part of the response is sent; the connection can only be closed.
                 raise
-            if isinstance(said, WorldBroken):
+            if isinstance(translated, WorldBroken):
                 # Responses contain no file paths; the log does.
-                log.warning("world_broken", code=said.code, problem=said.message)
-            response = error_response(said) if translator is None else translator.response(said, scope)
+                log.warning("world_broken", code=translated.code, problem=translated.message)
+            response = error_response(translated) if translator is None else translator.response(translated, scope)
             await response(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             # The caller has disconnected; there is no response.

@@ -175,7 +175,7 @@ async def test_what_if_names_what_a_submission_would_never_get(client: httpx.Asy
 
     assert (supposed["start"], supposed["code"]) == (None, None)
     assert supposed["why"]["code"] == "waits_for_locks"
-    assert (await client.post(f"{HOUSE}/what-if", json={"wish": {}})).status_code == 422
+    assert (await client.post(f"{HOUSE}/what-if", json={"unknown": {}})).status_code == 422
 
 
 async def test_cancelled_actions_end_and_unknown_ones_are_diagnosed(client: httpx.AsyncClient) -> None:

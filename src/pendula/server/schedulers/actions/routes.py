@@ -24,7 +24,7 @@ from pendula.kernel.sentences import shown_bytes
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, json_response
 from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.hosting.moments import Facts, said
+from pendula.server.hosting.moments import Facts, event_sentence
 from pendula.server.hosting.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
 from pendula.server.routes.bodies import document_limits, format_of, read_body
 from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
@@ -419,6 +419,6 @@ SCHEDULER = SchedulerSpec(
     prefix=BASE,
     bound=bounds.check,
     became=became,
-    incidents={"rejection": said, "diagnostic": said, "interrupt": _interrupted},
+    incidents={"rejection": event_sentence, "diagnostic": event_sentence, "interrupt": _interrupted},
     choices=choices.choices,
 )

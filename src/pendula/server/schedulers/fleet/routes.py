@@ -30,7 +30,7 @@ from pendula.kernel.limits import SNAPSHOT_EVERY
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, InvalidRequest, json_response
 from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.hosting.moments import said
+from pendula.server.hosting.moments import event_sentence
 from pendula.server.hosting.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
 from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.routes.bodies import document_limits
@@ -327,5 +327,5 @@ def scheduler_for(settings: Settings) -> SchedulerSpec:
         commanded=False,
         journal=opened,
         snapshot_every=min(CHECKPOINT_TICKS, settings.allowed(SNAPSHOT_EVERY)),
-        incidents={"alert": alerts.trouble_of, "incident": alerts.incident_of, "tick_failed": said},
+        incidents={"alert": alerts.trouble_of, "incident": alerts.incident_of, "tick_failed": event_sentence},
     )

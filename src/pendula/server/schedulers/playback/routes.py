@@ -22,7 +22,7 @@ from pendula.playback.engine import Player
 from pendula.server.data_directory import NAME
 from pendula.server.errors import json_response
 from pendula.server.hosting.engine_host import AnyDriver, EngineHost
-from pendula.server.hosting.moments import said
+from pendula.server.hosting.moments import event_sentence
 from pendula.server.hosting.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
 from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.routes.bodies import read_body
@@ -376,6 +376,6 @@ SCHEDULER = SchedulerSpec(
     store=LibraryService,
     advance=events.Advance,
     became=became,
-    incidents={"diagnosed": said, "blank": lambda _: "The screen is blank"},
+    incidents={"diagnosed": event_sentence, "blank": lambda _: "The screen is blank"},
     choices=choices.choices,
 )
