@@ -11,6 +11,8 @@ PROOF = {"worker_id": "w1", "lease_token": "t1"}
 Fields = list[tuple[str, str]]
 
 
-def faults(found: object) -> Fields:
+def faults(request: object) -> Fields:
     """Every fault as (field, code); empty for a valid request."""
-    return [(str(one["field"]), str(one["code"])) for one in found.found] if isinstance(found, Faults) else []
+    return (
+        [(str(fault["field"]), str(fault["code"])) for fault in request.entries] if isinstance(request, Faults) else []
+    )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pendula.jobs import decide
-from pendula.jobs.decide import Done
+from pendula.jobs.decide import JobChange
 from pendula.jobs.ids import job_id
 from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_json
 from pendula.jobs.objects.reasons import stated
@@ -26,7 +26,7 @@ PUBLIC = (
 )  # fmt: skip
 
 
-WAYS: dict[str, Callable[[Job], Done]] = {
+WAYS: dict[str, Callable[[Job], JobChange]] = {
     "fail": lambda held: decide.failed(held, Fail("x"), MIDNIGHT, Policy()),
     "for good": lambda held: decide.failed(held, Fail("x", retryable=False), MIDNIGHT, Policy()),
     "expire": lambda held: decide.expired(held, MIDNIGHT + LEASE, Policy()),
@@ -253,7 +253,7 @@ def test_a_finished_job_cannot_be_cancelled(status: str) -> None:
     done = decide.cancelled(queued(), stated("why"), MIDNIGHT)
 
     assert code_of(refused) == "job_not_queued"
-    assert isinstance(done, Done)
+    assert isinstance(done, JobChange)
     assert (done.job.status, done.job.last_error, done.job.attempt) == ("failed", "cancelled: why", 0)
 
 
@@ -266,7 +266,7 @@ def test_only_dead_letters_failed_and_cancelled_jobs_are_requeued(status: str) -
     done = decide.requeued(dead, None, "mended", user, MIDNIGHT + 9)
 
     assert code_of(decide.requeued(queued(status=status), None, None, user, MIDNIGHT)) == "job_not_dead_letter"
-    assert isinstance(done, Done)
+    assert isinstance(done, JobChange)
     assert (done.job.status, done.job.attempt, done.job.run_at) == ("queued", 0, MIDNIGHT + 9)
     assert done.job.idempotency_key == dead.idempotency_key
     assert sentence_of(done.reason) == "requeued by ann: mended"

@@ -258,7 +258,7 @@ def test_added_words_of_the_vocabulary_are_accepted_and_listed() -> None:
     assert isinstance(read_enqueue({**JOB, "object_type": "photo", "action": "develop"}, policy), Enqueue)
     result = read_enqueue({**JOB, "object_type": "photo"}, policy)
     assert isinstance(result, Faults)
-    assert result.found == [{"field": "action", "code": "invalid_enum", "allowed": ["verify", "develop"]}]
+    assert result.entries == [{"field": "action", "code": "invalid_enum", "allowed": ["verify", "develop"]}]
 
 
 # Pull

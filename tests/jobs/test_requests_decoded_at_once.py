@@ -68,7 +68,7 @@ def test_one_unusual_value_is_read_alike(name: str, value: object) -> None:
 
 
 def _plain(read: object) -> object:
-    return read.found if isinstance(read, Faults) else read
+    return read.entries if isinstance(read, Faults) else read
 
 
 ACK_FIELDS: dict[str, st.SearchStrategy[Any]] = {

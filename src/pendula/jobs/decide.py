@@ -20,7 +20,7 @@ BACKOFF_MOST_SEC = 3600
 LAST = 253_402_300_799_999_999  # the last microsecond of 9999, beyond which no time can be written
 
 
-class Done(Struct, frozen=True, gc=False):
+class JobChange(Struct, frozen=True, gc=False):
     """The changed job, the fields that change, and the reason for the trail."""
 
     job: Job
@@ -114,7 +114,7 @@ def duplicate(request: Enqueue, stored: Job) -> Job | Refused:
     return Refused(Code.IDEMPOTENCY_KEY_CONFLICT, "key is held by another job", details)
 
 
-def deliver(job: Job, worker: str, lease: bytes, now: int, lease_us: int, fences_from: int = 0) -> Done:
+def deliver(job: Job, worker: str, lease: bytes, now: int, lease_us: int, fences_from: int = 0) -> JobChange:
     """Deliver a due job to a worker. The fence rises; for a job from before a restore, above any earlier fence."""
     fence = next_fence(job, fences_from)
     given = replace(
@@ -128,7 +128,7 @@ def deliver(job: Job, worker: str, lease: bytes, now: int, lease_us: int, fences
     )
     if job.progress is not None:
         given = replace(given, progress=None, progress_note=None)
-    return Done(given, DELIVERY, Reason("delivered", {"worker_id": worker}))
+    return JobChange(given, DELIVERY, Reason("delivered", {"worker_id": worker}))
 
 
 def next_fence(job: Job, fences_from: int = 0) -> int:
@@ -177,16 +177,16 @@ def repeats(job: Job, proof: Proof, ended: Ended) -> bool:
     return job.delivery_count == 1 and job.status != Status.RUNNING
 
 
-def acked(job: Job, ack: Ack, now: int, event: str | None = None) -> Done:
+def acked(job: Job, ack: Ack, now: int, event: str | None = None) -> JobChange:
     """Succeeded; `event` is the id of the event, and is linked unless the caller names another."""
     fields = {"outcome": ack.outcome, "audit_event_id": ack.audit_event_id or event}
     if ack.outcome_result is None:
-        return Done(_ended(job, Ended.ACK, now, status="succeeded", **fields), ACKED, SUCCEEDED)
+        return JobChange(_ended(job, Ended.ACK, now, status="succeeded", **fields), ACKED, SUCCEEDED)
     after = _ended(job, Ended.ACK, now, status="succeeded", outcome_result=ack.outcome_result, **fields)
-    return Done(after, (*ACKED, "outcome_result_sha256"), SUCCEEDED)
+    return JobChange(after, (*ACKED, "outcome_result_sha256"), SUCCEEDED)
 
 
-def failed(job: Job, fail: Fail, now: int, policy: Policy) -> Done:
+def failed(job: Job, fail: Fail, now: int, policy: Policy) -> JobChange:
     """A failed attempt: retry later, or end the job."""
     attempt = job.attempt + 1
     error = cut(fail.error)
@@ -194,12 +194,12 @@ def failed(job: Job, fail: Fail, now: int, policy: Policy) -> Done:
         return _given_up(job, attempt, error, Ended.FAIL, now)
     if not fail.retryable:
         after = _ended(job, Ended.FAIL, now, status="failed", attempt=attempt, last_error=error)
-        return Done(after, TRIED, Reason("failed", {"error": error}))
+        return JobChange(after, TRIED, Reason("failed", {"error": error}))
     delay = backoff_us(job.job_id, attempt, policy) if fail.retry_delay_us is None else fail.retry_delay_us
     return _again(job, attempt, error, delay, Ended.FAIL, now=now, policy=policy)
 
 
-def expired(job: Job, now: int, policy: Policy) -> Done:
+def expired(job: Job, now: int, policy: Policy) -> JobChange:
     """The lease expired: a failed attempt, whose holder may still be alive."""
     delay = policy.lease_expiry_retry_delay_sec * SECOND
     error = f"lease_expired: {job.worker_id}"
@@ -207,40 +207,40 @@ def expired(job: Job, now: int, policy: Policy) -> Done:
         done = _given_up(job, job.attempt + 1, error, Ended.EXPIRY, now)
     else:
         done = _again(job, job.attempt + 1, error, delay, Ended.EXPIRY, now=now, policy=policy)
-    return Done(replace(done.job, expired=1), done.touched, done.reason)
+    return JobChange(replace(done.job, expired=1), done.touched, done.reason)
 
 
-def _again(job: Job, attempt: int, error: str, delay: int, ended: Ended, *, now: int, policy: Policy) -> Done:
+def _again(job: Job, attempt: int, error: str, delay: int, ended: Ended, *, now: int, policy: Policy) -> JobChange:
     if attempt >= job.max_attempts:
         after = _ended(job, ended, now, status="dead_letter", attempt=attempt, last_error=error)
-        return Done(after, TRIED, Reason("dead_letter", {"error": error}))
+        return JobChange(after, TRIED, Reason("dead_letter", {"error": error}))
     run_at = job.run_at
     if delay or ended is Ended.FAIL:
         base = now if policy.retry_base is RetryBase.NOW else job.run_at
         run_at = max(base + delay, now + min(delay, policy.min_retry_gap_sec * SECOND))
         run_at = min(run_at, LAST)
     after = _ended(job, ended, now, status="queued", attempt=attempt, last_error=error, run_at=run_at)
-    return Done(after, TRIED, Reason("retry", {"error": error}))
+    return JobChange(after, TRIED, Reason("retry", {"error": error}))
 
 
-def _given_up(job: Job, attempt: int, error: str, ended: Ended, now: int) -> Done:
+def _given_up(job: Job, attempt: int, error: str, ended: Ended, now: int) -> JobChange:
     """Cancellation was requested and the delivery did not succeed: it is not retried."""
     fields = {"attempt": attempt, "last_error": error, "outcome": OUTCOME_CANCELLED}
-    return Done(_ended(job, ended, now, status="failed", **fields), GIVEN_UP, Reason("given_up", {"error": error}))
+    return JobChange(_ended(job, ended, now, status="failed", **fields), GIVEN_UP, Reason("given_up", {"error": error}))
 
 
-def released(job: Job, now: int) -> Done:
+def released(job: Job, now: int) -> JobChange:
     if job.cancel_requested_at is not None:
         return _given_up(job, job.attempt, "cancelled: released", Ended.RELEASE, now)
-    return Done(_ended(job, Ended.RELEASE, now, status="queued"), ENDED, Reason("released"))
+    return JobChange(_ended(job, Ended.RELEASE, now, status="queued"), ENDED, Reason("released"))
 
 
-def deferred(job: Job, run_at: int, because: Reason, now: int) -> Done:
+def deferred(job: Job, run_at: int, because: Reason, now: int) -> JobChange:
     """Deferred by a gate: queued for later, without using up an attempt."""
     if job.cancel_requested_at is not None:
         return _given_up(job, job.attempt, "cancelled: deferred", Ended.RELEASE, now)
     after = _ended(job, Ended.RELEASE, now, status="queued", run_at=run_at, outcome="deferred")
-    return Done(after, ("outcome", "run_at", *ENDED), Reason("deferred", {"because": reason_json(because)}))
+    return JobChange(after, ("outcome", "run_at", *ENDED), Reason("deferred", {"because": reason_json(because)}))
 
 
 def is_superseded(job: Job) -> bool:
@@ -248,9 +248,9 @@ def is_superseded(job: Job) -> bool:
     return job.last_error is not None and job.last_error.startswith(SUPERSEDED)
 
 
-def given_up(job: Job, error: str, now: int) -> Done:
+def given_up(job: Job, error: str, now: int) -> JobChange:
     """End a queued job that is no longer needed."""
-    return Done(
+    return JobChange(
         replace(job, status="failed", last_error=error, updated_at=now), CANCELLED, Reason("dropped", {"error": error})
     )
 
@@ -264,22 +264,22 @@ def renewed(job: Job, renew: Renew, now: int, lease_us: int) -> Job:
     return replace(job, lease_expires_at=deadline, progress=renew.progress, progress_note=renew.progress_note)
 
 
-def cancelled(job: Job, because: Reason, now: int) -> Done | Refused:
+def cancelled(job: Job, because: Reason, now: int) -> JobChange | Refused:
     """End a queued job; of a running one, record the request once, which its worker sees at the next renewal."""
     error = cut(f"cancelled: {error_of(because)}")
     if job.status == Status.RUNNING:
         asked = job if job.cancel_requested_at is not None else replace(job, cancel_requested_at=now, updated_at=now)
-        return Done(asked, CANCEL_REQUESTED, Reason("cancellation_requested", {"because": reason_json(because)}))
+        return JobChange(asked, CANCEL_REQUESTED, Reason("cancellation_requested", {"because": reason_json(because)}))
     if job.status != Status.QUEUED:
         return _wrong_state(job, Code.JOB_NOT_QUEUED, "only a queued or running job can be cancelled")
-    return Done(
+    return JobChange(
         replace(job, status="failed", last_error=error, updated_at=now),
         CANCELLED,
         Reason("job_cancelled", {"because": reason_json(because)}),
     )
 
 
-def requeued(job: Job, run_at: int | None, reason: str | None, actor: Actor, now: int) -> Done | Refused:
+def requeued(job: Job, run_at: int | None, reason: str | None, actor: Actor, now: int) -> JobChange | Refused:
     if job.status not in REVIVABLE:
         return _wrong_state(job, Code.JOB_NOT_DEAD_LETTER, "only dead letters and failed jobs can be requeued")
     after = replace(job, status="queued", attempt=0, run_at=now if run_at is None else run_at, updated_at=now)
@@ -291,7 +291,7 @@ def requeued(job: Job, run_at: int | None, reason: str | None, actor: Actor, now
         after = replace(after, cancel_requested_at=None, outcome=None)
         touched = ("cancel_requested_at", "outcome", *REQUEUED)
     facts = {"by": actor.id, "reason": reason} if reason else {"by": actor.id}
-    return Done(after, touched, Reason("requeued", facts))
+    return JobChange(after, touched, Reason("requeued", facts))
 
 
 def backoff_us(job_id: str, attempt: int, policy: Policy) -> int:

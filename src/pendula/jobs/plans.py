@@ -188,7 +188,7 @@ def read_plan(name: str, given: Mapping[str, Any], policy: Policy) -> Recurring 
     if queue is not None and QUEUE.fullmatch(queue) is None:
         body.bad("queue", allowed="1 to 64 of a-z, 0-9, _ and -")
     payload = body.json("payload", PAYLOAD_MOST_BYTES)
-    if body.faults.found:
+    if body.faults.entries:
         return body.faults
     assert cron is not None
     assert zone is not None

@@ -18,20 +18,20 @@ _UNFIT = regex(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and l
 class Faults:
     """The faults of one body, field by field."""
 
-    __slots__ = ("found",)
+    __slots__ = ("entries",)
 
     def __init__(self) -> None:
-        self.found: list[dict[str, Json]] = []
+        self.entries: list[dict[str, Json]] = []
 
     def add(self, field: str, code: Code, **facts: Json) -> None:
-        self.found.append({"field": field, "code": code.value, **facts})
+        self.entries.append({"field": field, "code": code.value, **facts})
 
     def refusal(self, message: str | None = None, **details: Json) -> Refused:
         """The refusal for all faults; a single fault gives it its code."""
-        only = self.found[0] if len(self.found) == 1 else None
+        only = self.entries[0] if len(self.entries) == 1 else None
         code = Code(str(only["code"])) if only else Code.VALIDATION_FAILED
-        text = message or (fault_clause(only) if only else f"{len(self.found)} fields are invalid")
-        return Refused(code, text, {**details, "fields": list(self.found)})
+        text = message or (fault_clause(only) if only else f"{len(self.entries)} fields are invalid")
+        return Refused(code, text, {**details, "fields": list(self.entries)})
 
 
 class BodyReader:

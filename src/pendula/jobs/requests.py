@@ -205,7 +205,7 @@ def _read_enqueue(given: Mapping[str, Any], policy: Policy, now: int) -> Enqueue
     queue = _queue(body) if body.has("queue") else "default"
     payload = body.json("payload", PAYLOAD_MOST_BYTES)
     unique = body.word("unique", (WAITING,)) if body.has("unique") else None
-    if body.faults.found or object_type is None or object_id is None or action is None or queue is None:
+    if body.faults.entries or object_type is None or object_id is None or action is None or queue is None:
         if run_at is not None and run_at < now:
             body.bad("run_at", Code.RUN_AT_IN_PAST)
         return body.faults
@@ -248,7 +248,7 @@ def read_pull(given: Mapping[str, Any], policy: Policy, now: int) -> Pull | Faul
     queues = _queues(body, given.get("queues"))
     pairs = _pairs(body, given.get("pairs"))
     wait = body.integer("wait_ms", 0, WAIT_MOST_MS)
-    if body.faults.found:
+    if body.faults.entries:
         return body.faults
     return Pull(
         worker_id=str(worker),
@@ -295,7 +295,7 @@ def read_reason(given: Mapping[str, Any]) -> str | Faults | None:
     """The reason of a call without other members."""
     body = BodyReader(given, CANCEL)
     reason = body.text("reason", REASON_MOST) if body.has("reason") else None
-    return body.faults if body.faults.found else reason
+    return body.faults if body.faults.entries else reason
 
 
 def read_requeue(given: Mapping[str, Any], now: int) -> Requeue | Faults:
@@ -304,4 +304,4 @@ def read_requeue(given: Mapping[str, Any], now: int) -> Requeue | Faults:
     if run_at is not None and run_at < now:
         body.bad("run_at", Code.RUN_AT_IN_PAST)
     reason = body.text("reason", REASON_MOST) if body.has("reason") else None
-    return body.faults if body.faults.found else Requeue(run_at, reason)
+    return body.faults if body.faults.entries else Requeue(run_at, reason)

@@ -83,7 +83,7 @@ def _read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Fault
     outcome = body.text("outcome", OUTCOME_MOST) if body.has("outcome") else None
     result = body.json("outcome_result", RESULT_MOST_BYTES) if "outcome_result" in given else None
     _check_proof(body, required=False)
-    if body.faults.found:
+    if body.faults.entries:
         return body.faults
     return Ack(event, next_at, action, outcome, result)
 
@@ -97,7 +97,7 @@ def read_fail(given: Mapping[str, Any]) -> Fail | Faults:
     retryable = body.flag("retryable")
     cancelled = body.flag("cancelled")
     _check_proof(body, required=False)
-    if body.faults.found:
+    if body.faults.entries:
         return body.faults
     # A lone surrogate, as in some file names, must not prevent a failure from being recorded.
     return Fail(str(error).encode(errors="replace").decode(), delay, retryable is not False, cancelled is True)
@@ -111,10 +111,10 @@ def read_renew(given: Mapping[str, Any]) -> Renew | Faults:
     if note is not None and not body.has("progress"):
         body.bad("progress_note", allowed="a few words beside progress")
     _check_proof(body, required=True)
-    return body.faults if body.faults.found else Renew(None if lease is None else lease * SECOND, progress, note)
+    return body.faults if body.faults.entries else Renew(None if lease is None else lease * SECOND, progress, note)
 
 
 def read_release(given: Mapping[str, Any]) -> Faults | None:
     body = BodyReader(given, RELEASE)
     _check_proof(body, required=True)
-    return body.faults if body.faults.found else None
+    return body.faults if body.faults.entries else None

@@ -43,8 +43,8 @@ class Zone(Struct, frozen=True):
             return instant // MINUTE_US
         if instant // MINUTE_US > LAST_MINUTE:
             return self.wall(instant - CYCLE_MINUTES * MINUTE_US) + CYCLE_MINUTES
-        there = (EPOCH_UTC + timedelta(microseconds=instant)).astimezone(_database(self.name))
-        return (there.replace(tzinfo=None) - EPOCH) // timedelta(minutes=1)
+        local = (EPOCH_UTC + timedelta(microseconds=instant)).astimezone(_database(self.name))
+        return (local.replace(tzinfo=None) - EPOCH) // timedelta(minutes=1)
 
     def instant(self, minute: int) -> int:
         """The first instant of a local minute, or of the end of a gap over it. Monotonic."""

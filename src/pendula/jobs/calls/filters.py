@@ -50,13 +50,13 @@ def read_listing(query: Mapping[str, Any], policy: Policy) -> Listing | Faults:
     limit = body.integer("limit", 1, LIST_MOST, Code.INVALID_LIMIT) or LIST_DEFAULT
     before = _cursor(body, query)
     listing = _filtered(body, policy, limit + 1, before)
-    return body.faults if body.faults.found else listing
+    return body.faults if body.faults.entries else listing
 
 
 def read_count(query: Mapping[str, Any], policy: Policy) -> Listing | Faults:
     body = BodyReader(query, FILTERS)
     listing = _filtered(body, policy, 1, None)
-    return body.faults if body.faults.found else listing
+    return body.faults if body.faults.entries else listing
 
 
 def read_step(given: Body, policy: Policy, statuses: tuple[Status, ...], now: int) -> Step | Refused:
@@ -77,9 +77,9 @@ def read_step(given: Body, policy: Policy, statuses: tuple[Status, ...], now: in
         body.bad("run_at", Code.RUN_AT_IN_PAST)
     inner = BodyReader(filter_body if isinstance(filter_body, Mapping) else {}, FILTERS)
     listing = _filtered(inner, policy, limit + 1, before, statuses)
-    for fault in inner.faults.found:
-        body.faults.found.append({**fault, "field": f"filter.{fault['field']}"})
-    return body.faults.refusal() if body.faults.found else Step(listing, limit, reason, run_at)
+    for fault in inner.faults.entries:
+        body.faults.entries.append({**fault, "field": f"filter.{fault['field']}"})
+    return body.faults.refusal() if body.faults.entries else Step(listing, limit, reason, run_at)
 
 
 def _filtered(

@@ -157,6 +157,6 @@ def _acked(job: Job, row: ObjectRow | None, followup: str | None) -> dict[str, J
 
 
 def _ack_refusal(faults: Faults) -> Refused:
-    if len(faults.found) == 1 and faults.found[0]["code"] == Code.INVALID_RESULT:
+    if len(faults.entries) == 1 and faults.entries[0]["code"] == Code.INVALID_RESULT:
         return faults.refusal("the only result of an ack is succeeded; report a failure with the call fail")
     return faults.refusal()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from pendula.jobs import decide
 from pendula.jobs.calls.filters import Step
-from pendula.jobs.decide import Done
+from pendula.jobs.decide import JobChange
 from pendula.jobs.governing import deliveries
 from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_json
 from pendula.jobs.objects.reasons import Reason, stated
@@ -65,7 +65,7 @@ def cancel(tx: Writer, job_id: str, reason: str | Faults | None, actor: Actor, p
 
 
 def requeue(tx: Writer, job_id: str, request: Requeue | Faults, actor: Actor, policy: Policy, now: int) -> Answer:
-    def decided(job: Job) -> Done | Refused:
+    def decided(job: Job) -> JobChange | Refused:
         assert isinstance(request, Requeue)
         return decide.requeued(job, request.run_at, request.reason, actor, now)
 
@@ -90,14 +90,14 @@ def requeue_all(tx: Writer, step: Step, actor: Actor, policy: Policy, now: int) 
 
 
 def _operated_all(
-    tx: Writer, step: Step, decided: Callable[[Job], Done | Refused], actor: Actor, *, policy: Policy, now: int
+    tx: Writer, step: Step, decided: Callable[[Job], JobChange | Refused], actor: Actor, *, policy: Policy, now: int
 ) -> Reply:
     jobs = tx.jobs(step.listing)
     page = jobs[: step.limit]
     changed = 0
     for job in page:
         done = decided(job)
-        assert isinstance(done, Done), "the filter has the status that the call needs"
+        assert isinstance(done, JobChange), "the filter has the status that the call needs"
         if done.job is not job:
             after = tx.change(job, done.job, done.touched, done.reason, actor)
             deliveries.reschedule_object(tx, job, after, actor, policy, now)
@@ -110,7 +110,7 @@ def _operated(
     tx: Writer,
     job_id: str,
     read: object,
-    decided: Callable[[Job], Done | Refused],
+    decided: Callable[[Job], JobChange | Refused],
     actor: Actor,
     *,
     policy: Policy,

@@ -37,7 +37,7 @@ def past(store: Store, query: Mapping[str, Any]) -> Answer:
         at = last if given is None else number
         if at is None or not first <= at <= last:
             body.bad("at", allowed=f"the id of an event from {event_id(first)} to {event_id(last)}")
-        if at is None or body.faults.found:
+        if at is None or body.faults.entries:
             return body.faults.refusal()
         moment = _moment(reader, at) if at else _nothing_yet()
         ends: dict[str, Json] = {"first": event_id(first) if at else None, "last": event_id(last) if at else None}
@@ -82,8 +82,8 @@ def _before(undone: Undone, about: Any, before: Mapping[str, Json] | None) -> No
     """The first later event that changes a member has its value."""
     if about not in undone:
         undone[about] = None if before is None else dict(before)
-    elif (there := undone[about]) is not None and before is not None:
-        undone[about] = {**before, **there}
+    elif (undone_fields := undone[about]) is not None and before is not None:
+        undone[about] = {**before, **undone_fields}
 
 
 def _jobs(look: Reader, undone: Undone) -> tuple[Counter[str], list[Json]]:

@@ -45,26 +45,26 @@ def put(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: in
     entry = read_plan(name, body, policy)
     if isinstance(entry, Faults):
         return entry.refusal()
-    there = tx.plan(name)
-    if there is not None and (refused := _in_settings(there, now)):
+    stored = tx.plan(name)
+    if stored is not None and (refused := _in_settings(stored, now)):
         return refused
-    if there is None and len(tx.plans()) >= PLANS_MOST:
+    if stored is None and len(tx.plans()) >= PLANS_MOST:
         return Refused(Code.TOO_MANY_PLANS, f"there are {PLANS_MOST} plans, which is the limit", {"name": name})
-    plan = keep_next(tx, _store_plan(tx, there, entry, Source.CALL, Reason("put"), actor, now=now), policy, now)
-    return Reply(201 if there is None else 200, {"plan": plan_json(plan, now)})
+    plan = keep_next(tx, _store_plan(tx, stored, entry, Source.CALL, Reason("put"), actor, now=now), policy, now)
+    return Reply(201 if stored is None else 200, {"plan": plan_json(plan, now)})
 
 
 def declare(tx: Writer, now: int, entry: Recurring) -> Plan:
     """Store the plan of a settings file; a pause stays."""
-    there = tx.plan(entry.name)
-    return _store_plan(tx, there, entry, Source.SETTINGS, DECLARED, SYSTEM, now=now)
+    stored = tx.plan(entry.name)
+    return _store_plan(tx, stored, entry, Source.SETTINGS, DECLARED, SYSTEM, now=now)
 
 
 def still_declared(tx: Writer, now: int, name: str) -> None:
     """Record that a settings file still has the plan."""
-    there = tx.plan(name)
-    if there is not None and there.declared_at + DECLARED_US <= now:
-        tx.put_plan(replace(there, declared_at=now))
+    stored = tx.plan(name)
+    if stored is not None and stored.declared_at + DECLARED_US <= now:
+        tx.put_plan(replace(stored, declared_at=now))
 
 
 def pause(tx: Writer, name: str, body: Body, actor: Actor, now: int) -> Answer:
@@ -180,17 +180,17 @@ def _enqueue_occurrence(tx: Writer, plan: Plan, at: int, policy: Policy, now: in
 
 
 def _store_plan(
-    tx: Writer, there: Plan | None, entry: Recurring, source: Source, reason: Reason, actor: Actor, *, now: int
+    tx: Writer, stored: Plan | None, entry: Recurring, source: Source, reason: Reason, actor: Actor, *, now: int
 ) -> Plan:
-    if there is None:
+    if stored is None:
         plan = Plan(entry, source.value, now, now)
         _write_event(tx, entry.name, None, trail_json(entry), reason, actor, at=now)
-    elif there.entry == entry:
-        plan = replace(there, source=source.value, declared_at=now)
+    elif stored.entry == entry:
+        plan = replace(stored, source=source.value, declared_at=now)
     else:
-        _cancel_occurrence(tx, there, Reason("plan_changed", {"plan": entry.name}), actor, now)
-        plan = replace(there, entry=entry, source=source.value, changed_at=now, declared_at=now, occurs_at=None)
-        _write_event(tx, entry.name, trail_json(there.entry), trail_json(entry), reason, actor, at=now)
+        _cancel_occurrence(tx, stored, Reason("plan_changed", {"plan": entry.name}), actor, now)
+        plan = replace(stored, entry=entry, source=source.value, changed_at=now, declared_at=now, occurs_at=None)
+        _write_event(tx, entry.name, trail_json(stored.entry), trail_json(entry), reason, actor, at=now)
     tx.put_plan(plan)
     return plan
 

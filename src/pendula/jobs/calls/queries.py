@@ -94,7 +94,7 @@ def trail(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
         job_seq=seq,
         event_type=body.word("event_type", EVENT_TYPES),
     )
-    if body.faults.found:
+    if body.faults.entries:
         return body.faults.refusal()
     if job_id is not None and seq is None:
         return Reply(200, {"events": [], "next_cursor": None})
@@ -111,7 +111,7 @@ def alerts(store: Store, query: Mapping[str, Any]) -> Answer:
     cursor = body.text("cursor", CURSOR_MOST) if body.has("cursor") else None
     if cursor is not None and not (cursor.isascii() and cursor.isdecimal()):
         body.bad("cursor", allowed="the next_cursor of the page before")
-    if body.faults.found:
+    if body.faults.entries:
         return body.faults.refusal()
     before = None if cursor is None else int(cursor)
     rows = store.read(lambda look: look.alerts(before, limit + 1))
@@ -141,7 +141,7 @@ def window_of(query: Mapping[str, Any]) -> int | Refused:
     """The window of the metrics, in seconds."""
     body = BodyReader(query, frozenset(["window_sec"]))
     window = body.integer("window_sec", WINDOW_LEAST, WINDOW_MOST)
-    if body.faults.found:
+    if body.faults.entries:
         return body.faults.refusal()
     return WINDOW_DEFAULT if window is None else window
 

@@ -34,7 +34,7 @@ class Corrected(Struct):
 def read_set_time(given: Body) -> str | Faults:
     body = BodyReader(given, MEMBERS)
     reason = body.text("reason", REASON_MOST) if body.required("reason") else None
-    return body.faults if reason is None or body.faults.found else reason
+    return body.faults if reason is None or body.faults.entries else reason
 
 
 def set_time(tx: Writer, body: Body, policy: Policy, actor: Actor, right: int, before: int) -> Answer:

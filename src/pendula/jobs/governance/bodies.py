@@ -133,7 +133,7 @@ def read_new(given: Mapping[str, Any], now: int) -> NewObject | Faults:
         members[number] = body.integer(number, 0, NUMBER_MOST)
     status, epistemic = body.text("status", 64), body.text("epistemic_state", 64)
     reason = body.text("reason", REASON_MOST)
-    if body.faults.found or kind is None or name is None:
+    if body.faults.entries or kind is None or name is None:
         return body.faults
     given_members = {key: value for key, value in members.items() if value is not None}
     return NewObject(kind, name, status, epistemic, given_members, _or(reason, "governed"))
@@ -155,14 +155,14 @@ def read_amendment(given: Mapping[str, Any], now: int) -> Amendment | Faults:
     reason = body.text("reason", REASON_MOST) if body.required("reason") else None
     version = body.integer("version", 1, VERSION_MOST)
     known = {name: value for name, value in members.items() if value is not None}
-    if not known and not body.faults.found:
+    if not known and not body.faults.entries:
         body.faults.add("members", Code.MISSING_FIELD, allowed=[*AMENDABLE])
-    return body.faults if body.faults.found or reason is None else Amendment(known, stated(reason), version)
+    return body.faults if body.faults.entries or reason is None else Amendment(known, stated(reason), version)
 
 
 def read_begin(given: Mapping[str, Any]) -> Faults | None:
     body = BodyReader(given, PROOF)
-    return body.faults if body.faults.found else None
+    return body.faults if body.faults.entries else None
 
 
 def read_finish(given: Mapping[str, Any]) -> Finish | Faults:
@@ -174,7 +174,7 @@ def read_finish(given: Mapping[str, Any]) -> Finish | Faults:
         isinstance(gates, Mapping) and all(isinstance(k, str) and type(v) is int for k, v in gates.items())
     ):
         body.bad("gates", allowed="the `gates` that begin returned")
-    if body.faults.found or verdict is None:
+    if body.faults.entries or verdict is None:
         return body.faults
     return Finish(verdict, version, None if gates is None else dict(gates))
 
@@ -184,7 +184,7 @@ def read_decision(given: Mapping[str, Any]) -> Decision | Faults:
     action = body.text("action", 64) if body.required("action") else None
     verdict = _verdict(body, given)
     version = body.integer("version", 1, VERSION_MOST)
-    if body.faults.found or action is None or verdict is None:
+    if body.faults.entries or action is None or verdict is None:
         return body.faults
     return Decision(action, verdict, version)
 
@@ -199,7 +199,7 @@ def read_gate(given: Mapping[str, Any], kinds: Collection[str]) -> SetGate | Fau
     if scope != EVERYTHING and (kind not in kinds or not about or about != about.strip()):
         body.bad("scope", allowed=f"* or type:id with a type of {', '.join(sorted(kinds))}")
     reason = body.text("reason", REASON_MOST) if body.required("reason") else None
-    if body.faults.found or name is None or verdict is None or reason is None:
+    if body.faults.entries or name is None or verdict is None or reason is None:
         return body.faults
     return SetGate(name, scope, verdict, reason)
 
@@ -212,7 +212,7 @@ def read_evidence(given: Mapping[str, Any]) -> Evidence | Faults:
     reason = body.text("reason", REASON_MOST)
     unknown = _word(body, "unknown_type", Unknown)
     version = body.integer("version", 1, VERSION_MOST)
-    if body.faults.found or refs is None:
+    if body.faults.entries or refs is None:
         return body.faults
     return Evidence(refs, _or(reason, "evidence_attached"), unknown, version)
 
@@ -221,13 +221,13 @@ def read_refill(given: Mapping[str, Any]) -> Refill | Faults:
     body = BodyReader(given, {"budget", "reason"})
     budget = body.integer("budget", 0, BUDGET_MOST)
     reason = body.text("reason", REASON_MOST) if body.required("reason") else None
-    return body.faults if body.faults.found or reason is None else Refill(budget, stated(reason))
+    return body.faults if body.faults.entries or reason is None else Refill(budget, stated(reason))
 
 
 def read_reason(given: Mapping[str, Any]) -> Reason | Faults:
     body = BodyReader(given, {"reason"})
     reason = body.text("reason", REASON_MOST)
-    return body.faults if body.faults.found else _or(reason, "rollback_reported")
+    return body.faults if body.faults.entries else _or(reason, "rollback_reported")
 
 
 def _or(text: str | None, code: str) -> Reason:
@@ -240,7 +240,7 @@ def read_page(query: Mapping[str, Any], kinds: Collection[str]) -> Page | Faults
     kind = body.word("object_type", sorted(kinds)) if body.required("object_type") else None
     place, after = body.text("place", PLACE_MOST), body.text("after", OBJECT_ID_MOST)
     limit = body.integer("limit", 1, PAGE_MOST, Code.INVALID_LIMIT) or PAGE_DEFAULT
-    return body.faults if body.faults.found or kind is None else Page(kind, place, after or "", limit)
+    return body.faults if body.faults.entries or kind is None else Page(kind, place, after or "", limit)
 
 
 def read_gate_page(query: Mapping[str, Any]) -> GatePage | Faults:
@@ -248,13 +248,13 @@ def read_gate_page(query: Mapping[str, Any]) -> GatePage | Faults:
     scope, after = body.text("scope", SCOPE_MOST), body.text("after", SCOPE_MOST + GATE_MOST + 1)
     limit = body.integer("limit", 1, PAGE_MOST, Code.INVALID_LIMIT) or PAGE_DEFAULT
     last_scope, _, last_name = (after or "").rpartition(" ")
-    return body.faults if body.faults.found else GatePage(scope, (last_scope, last_name), limit)
+    return body.faults if body.faults.entries else GatePage(scope, (last_scope, last_name), limit)
 
 
 def read_limit(query: Mapping[str, Any]) -> int | Faults:
     body = BodyReader(query, {"limit"})
     limit = body.integer("limit", 1, PAGE_MOST, Code.INVALID_LIMIT) or PAGE_DEFAULT
-    return body.faults if body.faults.found else limit
+    return body.faults if body.faults.entries else limit
 
 
 def _verdict(body: BodyReader, given: Mapping[str, Any]) -> Verdict | None:

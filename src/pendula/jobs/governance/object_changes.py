@@ -138,7 +138,7 @@ def _not_amendable(subject: Governed, machine: Machine, request: Amendment) -> R
         higher = words[words.index(getattr(subject, name)) :]
         if request.members.get(name, higher[0]) not in higher:
             faults.add(name, Code.INVALID_ENUM, allowed=[word.value for word in higher])
-    return faults.refusal("a tier cannot be lowered") if faults.found else None
+    return faults.refusal("a tier cannot be lowered") if faults.entries else None
 
 
 def refill(tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
@@ -284,7 +284,7 @@ def _unknown_words(request: Decision, machine: Machine, policy: Policy) -> Refus
         faults.add("action", Code.INVALID_ENUM, allowed=[*known])
     elif not machine.has_finding(request.verdict.finding):
         faults.add("finding", Code.INVALID_ENUM, allowed=[*machine.findings(request.action)])
-    return faults.refusal() if faults.found else None
+    return faults.refusal() if faults.entries else None
 
 
 def _place(request: NewObject, first_status: str, first_axis: str) -> str:

@@ -135,7 +135,7 @@ def _job_after(tx: Writer, job: Job, ending: Ending, actor: Actor, *, ack: Ack |
     return tx.change(job, done.job, done.touched, done.reason, actor)
 
 
-def _keep_last_delivery(job: Job, done: decide.Done) -> decide.Done:
+def _keep_last_delivery(job: Job, done: decide.JobChange) -> decide.JobChange:
     """If no delivery ended, keep the last lease and ending, so that repeats of its worker get the same answer."""
     if job.status == Status.RUNNING:
         return done

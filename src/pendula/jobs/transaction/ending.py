@@ -1,6 +1,6 @@
 """The end of a delivery: the change, in the name of its worker, and the alert for a dead letter."""
 
-from pendula.jobs.decide import Done
+from pendula.jobs.decide import JobChange
 from pendula.jobs.model import Actor, Job, Priority, Status
 from pendula.jobs.objects.gates import is_high_risk
 from pendula.jobs.objects.tiers import tiers
@@ -10,7 +10,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
 
-def carry_out(tx: Writer, job: Job, done: Done, actor: Actor) -> Job:
+def carry_out(tx: Writer, job: Job, done: JobChange, actor: Actor) -> Job:
     """Apply a change; one that makes a dead letter stores an alert, too."""
     event = tx.next_event_id()
     after = tx.change(job, done.job, done.touched, done.reason, actor)

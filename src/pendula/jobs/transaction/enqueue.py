@@ -171,7 +171,7 @@ def batch_faults(body: Body, name: str, known: set[str]) -> Refused | None:
         faults.add(name, Code.INVALID_FIELD, allowed=f"a list of 1 to {BATCH_MOST} entries")
     if not isinstance(body.get("atomic", False), bool):
         faults.add("atomic", Code.INVALID_FIELD, allowed="true or false")
-    return faults.refusal() if faults.found else None
+    return faults.refusal() if faults.entries else None
 
 
 def result_of(stored: Stored) -> dict[str, Json]:

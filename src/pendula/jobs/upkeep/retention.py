@@ -110,7 +110,7 @@ def free_key(calls: Calls, body: Mapping[str, Any], caller: Caller = LOCAL) -> A
     read = BodyReader(body, FREE)
     key = read.text("idempotency_key", KEY_MOST) if read.required("idempotency_key") else None
     reason = read.text("reason", REASON_MOST) if read.required("reason") else None
-    if read.faults.found or key is None or reason is None:
+    if read.faults.entries or key is None or reason is None:
         return read.faults.refusal()
 
     def work(tx: Writer) -> Answer:

@@ -131,4 +131,4 @@ def query_of(request: Request) -> dict[str, Any] | Faults:
         if name in query:
             faults.add(name, Code.INVALID_FIELD, allowed="given once")
         query[name] = int(value) if name in INTEGERS and _INTEGER.fullmatch(value) else value
-    return faults if faults.found else query
+    return faults if faults.entries else query
