@@ -114,7 +114,7 @@ class FleetEngine:
         saving.restore_dispatch(saved, dispatch)
         engine = cls(config, traffic, dispatch, saved.trouble)
         saving.restore_inbox(saved, engine.inbox)
-        dispatch.keep_off(traffic.barred(), traffic.closings)
+        dispatch.keep_off(traffic.closed_to_routes(), traffic.closings)
         return engine
 
     @property
@@ -195,7 +195,7 @@ class FleetEngine:
         changed = [self._change_task(action) for action in taken.tasks]
         cleared = {order.order_id for order in taken.orders if self._clears(order)}
         views = truck_views(trucks, self.config.traffic, command.now_ms, command.reports)
-        self.dispatch.keep_off(self.traffic.barred(), self.traffic.closings)
+        self.dispatch.keep_off(self.traffic.closed_to_routes(), self.traffic.closings)
         step = self.dispatch.dispatch(command.now_ms, views, command.task_events)
         reports = self._as_dispatched(command.reports)
         orders = (*taken.orders, *((RESTARTED,) if command.restarted else ()))

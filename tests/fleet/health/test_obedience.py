@@ -9,7 +9,7 @@ from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.driving.stops import Stop, hold_of
 from pendula.fleet.explain import sentence
 from pendula.fleet.geometry.angles import turn_urad
-from pendula.fleet.health.obedience import has_stuck, is_unheard
+from pendula.fleet.health.obedience import is_stuck, is_unheard
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.tick import OrderKind, TickInputs
 from pendula.fleet.views.reasons import resource_id
@@ -407,7 +407,7 @@ def sticks(record: Record, moves_um: int = 0) -> bool:
     begin = record.at_um
     for now in range(0, 5_101, 100):
         record.at_um = begin + moves_um * now // 5_100
-        found = has_stuck(record, now, params)
+        found = is_stuck(record, now, params)
     return found
 
 

@@ -226,8 +226,10 @@ def test_a_truck_is_not_relocated_to_where_another_has_a_right_to_be() -> None:
 
     (refused,) = told.applied_orders
     assert refused.code == "PLACE_HELD"
-    assert "there, against which R2 holds " in refused.message
-    assert refused.message.endswith(": move one of the two away")
+    assert refused.message.startswith(
+        "R1 needs EDGE_GROUP:A3<->P2 there, which conflicts with EDGE_GROUP:A3<->P2 of R2"
+    )
+    assert refused.message.endswith(": move one of the two trucks away")
     assert hall.traffic.why("R1").code == "STOP_OPERATOR"
     assert explain.sentence(hall.traffic.why("R1")).startswith("R1 is set aside: ")
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from pendula.fleet.contracts.traffic import CommandMode, HoldReason, RobotStatus
 from pendula.fleet.driving.records import Retraction
 from pendula.fleet.health import recovery
-from pendula.fleet.health.places import leaps
+from pendula.fleet.health.places import is_jump
 from pendula.fleet.routing.route_plan import Pose
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.tick import OrderKind, TickInputs
@@ -130,7 +130,7 @@ def test_what_a_truck_can_have_driven_since_it_was_heard_is_no_jump() -> None:
     here = Pose(0, 0, 0)
 
     def jumps(far_um: int, passed_ms: int) -> bool:
-        return leaps(here, Pose(0, far_um, 0), passed_ms, record, hall.params)
+        return is_jump(here, Pose(0, far_um, 0), passed_ms, record, hall.params)
 
     for passed_ms in (0, 100, 1_000):
         driven = profile.v_max_um_s * passed_ms // 1000

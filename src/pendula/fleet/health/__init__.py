@@ -8,6 +8,6 @@ protection    both places of a lost truck, and the trucks that must stop for it
 closures      places closed by failed trucks and by operators
 rejoining     a truck beside its line drives back to it
 node_locks    a truck that stops in a node locks it
-standing      what a truck holds at its position
+held_places   what a truck holds at its position
 recovery      failed trucks keep their cells, and return to their routes
 """

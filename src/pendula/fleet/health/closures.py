@@ -18,18 +18,18 @@ from pendula.kernel.wording import nearest
 LANE, EDGE, NODE = "EDGE_GROUP:", "EDGE:", "NODE:"
 
 
-def barred(locks: LockState, site: CompiledMap) -> Closed:
+def closed_to_routes(locks: LockState, site: CompiledMap) -> Closed:
     """Places that no route may use until a truck recovers or is removed, or the place is opened."""
-    return joined(_barred_by_trucks(locks, site), kept_off(locks.shut))
+    return combine_closed(_closed_by_trucks(locks, site), closed_by_operators(locks.shut))
 
 
-def kept_off(shut: Iterable[Shut]) -> Closed:
+def closed_by_operators(shut: Iterable[Shut]) -> Closed:
     """Places closed by operators, for routes."""
-    edges = frozenset[int]().union(*(one.edges for one in shut))
+    edges = frozenset[int]().union(*(place.edges for place in shut))
     return Closed(edges) if edges else OPEN
 
 
-def _barred_by_trucks(locks: LockState, site: CompiledMap) -> Closed:
+def _closed_by_trucks(locks: LockState, site: CompiledMap) -> Closed:
     failed = [i for i in locks.known() if locks.truck(i).frozen and locks.truck(i).held]
     if not failed:
         return OPEN
@@ -39,27 +39,27 @@ def _barred_by_trucks(locks: LockState, site: CompiledMap) -> Closed:
     return Closed(frozenset(np.unique(site.cells.edge[cells]).tolist()), frozenset(zones.tolist()))
 
 
-def joined(one: Closed, other: Closed) -> Closed:
-    return Closed(one.edges | other.edges, one.turns | other.turns) if other else one
+def combine_closed(first: Closed, second: Closed) -> Closed:
+    return Closed(first.edges | second.edges, first.turns | second.turns) if second else first
 
 
-def not_closable(site: CompiledMap, name: str) -> Refusal | None:
+def check_closable(site: CompiledMap, name: str) -> Refusal | None:
     """The refusal of a name that cannot be closed or opened, with the nearest valid name."""
     if _edges_of(site, name) is not None:
         return None
-    known = [f"{LANE}{one.key}" for one in site.network.groups]
-    known += [f"{EDGE}{one.key}" for one in site.network.edges]
-    known += [f"{NODE}{one.id}" for one in site.network.nodes]
+    known = [f"{LANE}{lane.key}" for lane in site.network.groups]
+    known += [f"{EDGE}{edge.key}" for edge in site.network.edges]
+    known += [f"{NODE}{node.id}" for node in site.network.nodes]
     folded = name.casefold()
     bare = next((key for key in known if folded in (key.casefold(), key.partition(":")[2].casefold())), None)
     return Refusal("UNKNOWN_PLACE", {"name": name, "near": nearest(name, known) if bare is None else bare})
 
 
 def _edges_of(site: CompiledMap, name: str) -> tuple[int, ...] | None:
-    """The edges of a lane, an edge, or those that lead to a node; None for other names."""
+    """The edges of a lane, the edge itself, or the edges into a node; None for other names."""
     network = site.network
     if name.startswith(LANE):
-        return next((one.edges for one in network.groups if one.key == name[len(LANE) :]), None)
+        return next((lane.edges for lane in network.groups if lane.key == name[len(LANE) :]), None)
     if name.startswith(EDGE):
         number = site.edge_number.get(name[len(EDGE) :])
         return None if number is None else (number,)
@@ -75,14 +75,14 @@ def shut_of(site: CompiledMap, name: str) -> Shut:
     if not name.startswith(NODE):
         return Shut(frozenset(cell for edge in edges for cell in site.cells.of_edge(edge)), frozenset(edges))
     node = site.node_number[name[len(NODE) :]]
-    near = {one for one in site.blocking(site.zone(node)) if one < len(site.cells)}
+    near = {cell for cell in site.blocking(site.zone(node)) if cell < len(site.cells)}
     cells = {cell for edge in edges for cell in _half(site, edge, near, at_end=True)}
     cells |= {cell for edge in site.network.outgoing[node] for cell in _half(site, edge, near, at_end=False)}
     return Shut(frozenset({*cells, site.zone(node)}), frozenset(edges), called=site.zone(node))
 
 
 def _half(site: CompiledMap, edge: int, near: set[int], *, at_end: bool) -> list[int]:
-    """The cells of an edge near its node, on this side of its middle; always the one that touches the node."""
+    """The cells of an edge near its node, up to its middle; always the one that touches the node."""
     own = site.cells.of_edge(edge)
     middle = site.network.edges[edge].path.length_um // 2
     if at_end:

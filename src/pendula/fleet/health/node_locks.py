@@ -1,7 +1,7 @@
-"""A truck that stops in a node that it meant to pass locks the node (FLT-DCL-5).
+"""A truck that stops in a node on its route locks the node (FLT-DCL-5).
 
-This holds under every `nodeLockPolicy`: while the truck stands there it holds the disc, unless another truck holds
-something that excludes it or some truck could not reach its rest. It is released like any other node.
+This applies under every `nodeLockPolicy`: while the truck stands there it holds the turning zone, unless another truck
+holds something that excludes it or some truck could not reach its rest. It is released like any other node.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ def lock_nodes(
 
 
 def _nodes(record: Record, params: TrafficParams) -> Iterator[int]:
-    """The segments at whose ends a truck stands in a node: near it, or anywhere in its window if it was stopped."""
+    """Indexes of the segments at whose end nodes a truck stands: near the node, or anywhere in its zone if stopped."""
     track = record.track
     if track is None or record.pose is None or record.v_um_s >= STANDING_UM_S or record.doubt is not None:
         return
@@ -42,15 +42,15 @@ def _nodes(record: Record, params: TrafficParams) -> Iterator[int]:
 
 
 def _is_in_window(record: Record, place: int) -> bool:
-    """Whether the envelope of a truck meets the disc of the node at the end of a segment of its way."""
+    """Whether the envelope of a truck overlaps the zone of the node at the end of a segment."""
     assert record.track is not None
     site, segments = record.site, record.track.segments
     node = site.network.edges[segments[place].edge].end
     return any(
-        segment.route_s0_um + one.s0 <= record.at_um <= segment.route_s0_um + one.s1
+        segment.route_s0_um + window.s0 <= record.at_um <= segment.route_s0_um + window.s1
         for segment in segments[place : place + 2]
-        for one in site.zones.by_node[node]
-        if one.edge == segment.edge
+        for window in site.zones.by_node[node]
+        if window.edge == segment.edge
     )
 
 

@@ -1,19 +1,19 @@
 """Commands that are not acknowledged, or are acknowledged and have no effect.
 
-A truck that reports an obstacle stands for a reason and continues by itself; one that does not move or turn without a
-reason is stuck until an operator clears it (FLT-FAIL-13).
+A truck that reports an obstacle continues by itself; one that does not move or turn without a reason is stuck until an
+operator clears it (FLT-FAIL-13).
 """
 
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.geometry.angles import turn_urad
 
-# A target this far ahead makes a truck move; less than this in a while is no movement.
+# A truck must move to a target farther ahead than this, and by at least this distance.
 _AHEAD_UM = 300_000
 _MOVED_UM = 50_000
-# A heading that changed by less is no turn: more than noise, and as much as a turn may be off in the end.
+# Smallest change of heading that counts as a turn: above noise, and the tolerance of a completed turn.
 _TURNED_URAD = 50_000
-# A hold point this near explains that a truck stands.
+# A hold point this near explains why a truck stands.
 _HELD_UM = 500_000
 ACKNOWLEDGES = "ackSeq"
 
@@ -36,7 +36,7 @@ def yaw_to_turn_to(record: Record, params: TrafficParams) -> int | None:
     return act.yaw_urad if there and abs(turn_urad(record.pose.yaw_urad, act.yaw_urad)) > params.turn_tol_urad else None
 
 
-def has_stuck(record: Record, now_ms: int, params: TrafficParams) -> bool:
+def is_stuck(record: Record, now_ms: int, params: TrafficParams) -> bool:
     """Whether a truck has a command to drive or turn but has not done so for too long, without a known reason."""
     turns = yaw_to_turn_to(record, params) is not None
     if record.obstructed or not (turns or _is_sent(record, params)):
@@ -56,14 +56,13 @@ def _has_moved(record: Record) -> bool:
 
 
 def _is_sent(record: Record, params: TrafficParams) -> bool:
-    """Whether a truck has to move: to a target that is some way ahead, or the last bit to where it has to be exactly,
-    since it is not there before."""
+    """Whether a truck must move: to a target well ahead, or the last bit to a position it must reach exactly."""
     held = record.waiting is not None and record.hold_um - record.at_um <= _HELD_UM
     left_um = record.target_um - record.at_um
-    return not held and left_um > (params.arrive_tol_um if _has_to_be_there(record) else _AHEAD_UM)
+    return not held and left_um > (params.arrive_tol_um if _is_exact(record) else _AHEAD_UM)
 
 
-def _has_to_be_there(record: Record) -> bool:
-    """Whether the target of a truck is its goal, or a node in which it has something to do."""
+def _is_exact(record: Record) -> bool:
+    """Whether the target of a truck is its goal, or a node in which it must act."""
     act, track = record.act, record.track
     return track is not None and record.target_um == (track.goal_um if act is None else act.s_um)

@@ -18,10 +18,10 @@ from pendula.fleet.driving.params import TrafficParams, off_route_um
 from pendula.fleet.driving.records import Record, Retraction
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.driving.uses import NEVER_UM, Ground
+from pendula.fleet.health.held_places import held_at
 from pendula.fleet.health.judging import is_fresh
 from pendula.fleet.health.places import STANDING_UM_S, is_possible
 from pendula.fleet.health.rejoining import rejoin
-from pendula.fleet.health.standing import held_at
 from pendula.fleet.routing.planner import Anchor
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.sentences import sentence_of
@@ -57,8 +57,8 @@ OF_MAP = frozenset({OrderKind.CLOSE, OrderKind.OPEN})
 
 class Order(Struct, frozen=True):
     """`robot_id` None: every truck. Orders of one tick take effect in the order of `at_ms`, then of `order_id`. `edge`
-    and `s_um`: where a truck is said to be; `resources`: what it shall give up, or what is closed or opened, by the
-    names operators know; `force`: whatever comes of it."""
+    and `s_um`: the stated position of a truck; `resources`: names of what it releases, or of what is closed or opened;
+    `force`: close a place regardless of the consequences."""
 
     order_id: str
     kind: OrderKind
@@ -85,7 +85,7 @@ class AppliedOrder(Struct, frozen=True):
         return "" if self.code is None else sentence_of(self.code, self.facts)
 
 
-def obeyed(
+def apply_orders(
     orders: Iterable[Order],
     records: list[Record],
     locks: LockState,
@@ -98,15 +98,15 @@ def obeyed(
     ways: Callable[[Record, Anchor], Iterator[RoutePlan]],
     change_map: Callable[[Order], AppliedOrder],
 ) -> list[AppliedOrder]:
-    """Every order in its turn. `anchor` finds where on the map a truck is, `ways` lead on from there; `change_map`
-    closes and opens places."""
-    office = _Office(records, locks, params, now_ms, effort, ground=ground, anchor=anchor, ways=ways)
-    ordered = sorted(orders, key=lambda one: (one.at_ms, one.order_id))
-    return [change_map(order) if order.kind in OF_MAP else office.obey(order) for order in ordered]
+    """Apply orders in sequence. `anchor` finds a truck on the map, `ways` the routes from there; `change_map` closes
+    and opens places."""
+    executor = _OrderExecutor(records, locks, params, now_ms, effort, ground=ground, anchor=anchor, ways=ways)
+    ordered = sorted(orders, key=lambda order: (order.at_ms, order.order_id))
+    return [change_map(order) if order.kind in OF_MAP else executor.execute(order) for order in ordered]
 
 
-def not_to_be_freed(record: Record, now_ms: int, params: TrafficParams) -> Refusal | None:
-    """The refusal to free the place of a truck that may still move (FLT-FAIL-11)."""
+def check_release(record: Record, now_ms: int, params: TrafficParams) -> Refusal | None:
+    """Refuse to release anything of a truck that may still move (FLT-FAIL-11)."""
     if record.stop_code in _FAILED or record.absent:
         return None
     standing = record.v_um_s < STANDING_UM_S and is_fresh(record, now_ms, params)
@@ -119,22 +119,22 @@ def not_to_be_freed(record: Record, now_ms: int, params: TrafficParams) -> Refus
 
 def releasable(record: Record, now_ms: int, params: TrafficParams) -> list[str]:
     """Resources that FORCE_RELEASE may take from a truck; none while it may move."""
-    if not_to_be_freed(record, now_ms, params) is not None:
+    if check_release(record, now_ms, params) is not None:
         return []
-    return sorted(_names(record, record.keeps) - _names(record, _stood_in(record, params)))
+    return sorted(_names(record, record.keeps) - _names(record, _occupied(record, params)))
 
 
-def stood_upon(record: Record, names: Iterable[str], params: TrafficParams) -> Refusal | None:
-    """The refusal to free a place where the truck stands, by its last report (FLT-FAIL-1)."""
-    under = sorted(_names(record, _stood_in(record, params)).intersection(names))
+def check_occupied(record: Record, names: Iterable[str], params: TrafficParams) -> Refusal | None:
+    """Refuse to release a place where the truck stands, by its last report (FLT-FAIL-1)."""
+    under = sorted(_names(record, _occupied(record, params)).intersection(names))
     if not under:
         return None
     return Refusal("ROBOT_STILL_THERE", {"robotId": record.robot_id, "resources": [*under]})
 
 
-def _stood_in(record: Record, params: TrafficParams) -> list[int]:
-    """What a truck holds that it may be in: neither passed for certain, nor beyond where it would have stopped by
-    itself since it was last heard."""
+def _occupied(record: Record, params: TrafficParams) -> list[int]:
+    """Resources that a truck holds and may occupy: not certainly passed, and not beyond where it would have stopped by
+    itself after its last report."""
     if record.track is None:
         return record.keeps
     used, bound, profile = record.track.used, record.bound_um, record.profile
@@ -142,9 +142,13 @@ def _stood_in(record: Record, params: TrafficParams) -> list[int]:
     unheard = record.v_um_s * params.rtp_timeout_ms // 1000
     front = record.at_um + errors + unheard + braking_um(profile, record.v_um_s)
     begun = {*_elsewhere(record), *used.not_passed(-NEVER_UM, front, bound)}
-    ahead = {one.resource for one in used.between(front, NEVER_UM)}
-    # A retracted grant is where the truck is no longer sent.
-    return [one for one in record.keeps if one in begun or (record.held.get(one, bound) > bound and one not in ahead)]
+    ahead = {use.resource for use in used.between(front, NEVER_UM)}
+    # Resources ahead belong to a retracted grant: the truck is no longer sent there.
+    return [
+        resource
+        for resource in record.keeps
+        if resource in begun or (record.held.get(resource, bound) > bound and resource not in ahead)
+    ]
 
 
 def _elsewhere(record: Record) -> tuple[int, ...]:
@@ -153,11 +157,11 @@ def _elsewhere(record: Record) -> tuple[int, ...]:
 
 
 def _names(record: Record, resources: Iterable[int]) -> set[str]:
-    return {resource_id(record.site, one) for one in resources}
+    return {resource_id(record.site, resource) for resource in resources}
 
 
 @dataclass(frozen=True, slots=True)
-class _Office:
+class _OrderExecutor:
     records: list[Record]
     locks: LockState
     params: TrafficParams
@@ -167,8 +171,8 @@ class _Office:
     anchor: Callable[[Record], Anchor | None]
     ways: Callable[[Record, Anchor], Iterator[RoutePlan]]
 
-    def obey(self, order: Order) -> AppliedOrder:
-        named = [one for one in self.records if order.robot_id in (None, one.robot_id)]
+    def execute(self, order: Order) -> AppliedOrder:
+        named = [record for record in self.records if order.robot_id in (None, record.robot_id)]
         if not named:
             return AppliedOrder(order.order_id, "UNKNOWN_ROBOT", {"robotId": order.robot_id})
         freed: tuple[str, ...] = ()
@@ -192,7 +196,7 @@ class _Office:
             case OrderKind.ABSENT:
                 return self._absent(record)
             case OrderKind.FORCE_RELEASE:
-                return self._free(record, order.resources)
+                return self._force_release(record, order.resources)
             case OrderKind.REMOVE:
                 return self._remove(record)
         return ()
@@ -234,15 +238,15 @@ class _Office:
                 holders = [self.records[number] for number, _ in back.blockers]
                 return Refusal("PLACE_HELD" if holders else "POSE_DISAGREES", line_facts(record, back, holders))
         elif not is_possible(record, self.params):
-            no = self._held_by_others(record)
-            if no is not None:
+            refusal = self._held_by_others(record)
+            if refusal is not None:
                 record.doubt = doubt
-                return no
+                return refusal
         record.latched = None
         return ()
 
     def _held_by_others(self, record: Record) -> Refusal | None:
-        """The refusal of a relocation: there is no route from there, or other trucks hold the place."""
+        """Refuse a relocation if there is no route from the position, or other trucks hold the place."""
         anchor = self.anchor(record)
         if anchor is None:
             return None
@@ -250,10 +254,10 @@ class _Office:
         plans = list(self.ways(record, anchor))
         for plan in plans:
             held = held_at(record, self.ground, plan)
-            found = self.locks.in_the_way(record.number, np.array(sorted(held), dtype=np.int64))
-            if not found:
+            blockers = self.locks.in_the_way(record.number, np.array(sorted(held), dtype=np.int64))
+            if not blockers:
                 return None
-            holders = holders or found
+            holders = holders or blockers
         if not plans:
             return Refusal("NO_ROUTE", {"robotId": record.robot_id})
         resource, by = holders[0]
@@ -273,35 +277,35 @@ class _Office:
         record.absent = True
         return ()
 
-    def _free(self, record: Record, names: tuple[str, ...]) -> tuple[str, ...] | Refusal:
-        no = not_to_be_freed(record, self.now_ms, self.params) or stood_upon(record, names, self.params)
-        if no is not None:
-            return no
-        known = {one: resource_id(record.site, one) for one in record.keeps}
-        chosen = sorted(one for one, name in known.items() if name in names)
+    def _force_release(self, record: Record, names: tuple[str, ...]) -> tuple[str, ...] | Refusal:
+        refusal = check_release(record, self.now_ms, self.params) or check_occupied(record, names, self.params)
+        if refusal is not None:
+            return refusal
+        known = {resource: resource_id(record.site, resource) for resource in record.keeps}
+        chosen = sorted(resource for resource, name in known.items() if name in names)
         if not chosen:
             return Refusal("NOTHING_HELD", {"robotId": record.robot_id, "resources": [*names]})
-        return self._freed(record, chosen, _elsewhere(record))
+        return self._release(record, chosen, _elsewhere(record))
 
     def _remove(self, record: Record) -> tuple[str, ...] | Refusal:
-        no = not_to_be_freed(record, self.now_ms, self.params)
-        if no is not None:
-            return no
-        # Where it may be instead is given up as well, unless it says just now that it is there.
+        refusal = check_release(record, self.now_ms, self.params)
+        if refusal is not None:
+            return refusal
+        # Its reported position is released as well, unless it still reports from there.
         stays = _elsewhere(record) if is_fresh(record, self.now_ms, self.params) else ()
-        freed = self._freed(record, sorted({*record.keeps, *_elsewhere(record)}), stays)
+        freed = self._release(record, sorted({*record.keeps, *_elsewhere(record)}), stays)
         record.set_aside()
         return freed
 
-    def _freed(self, record: Record, resources: list[int], extra: tuple[int, ...]) -> tuple[str, ...]:
-        """The truck is no longer where it was: it gives up what is named, and what it may cover elsewhere, `extra`,
-        stays reserved until an operator states its position."""
-        gone, freed = frozenset(resources), [one for one in resources if one not in extra]
+    def _release(self, record: Record, resources: list[int], extra: tuple[int, ...]) -> tuple[str, ...]:
+        """Release resources of a truck that is no longer there. What it may cover elsewhere, `extra`, stays reserved
+        until an operator states its position."""
+        gone, freed = frozenset(resources), [resource for resource in resources if resource not in extra]
         self.locks.drop(record.number, freed)
-        record.held = {one: free for one, free in record.held.items() if one not in gone}
+        record.held = {resource: free for resource, free in record.held.items() if resource not in gone}
         given = record.retraction
         if given is not None:
-            left = tuple(one for one in given.resources if one not in gone)
+            left = tuple(resource for resource in given.resources if resource not in gone)
             record.retraction = Retraction(given.seq, given.stop_line_um, left) if left else None
         record.changed()
         record.doubt = Doubt(Stop.OPERATOR, self.now_ms, NOWHERE_UM, NOWHERE_UM, torn=True, extra=extra)

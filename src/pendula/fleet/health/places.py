@@ -27,15 +27,15 @@ Ints = NDArray[np.int64]
 
 # Below this speed a truck stands.
 STANDING_UM_S = 20_000
-# How far along its edge a truck is looked for first: farther than it drives between two reports.
+# A truck is first searched this far along its edge: farther than it drives between two reports.
 _NEAR_UM = 1_500_000
 # No cell is longer.
 _LONGEST_UM = 2_000_000
 
 
-def doubted(record: Record, stop: Stop, now_ms: int, params: TrafficParams, *, torn: bool) -> Doubt:
-    """A doubt that begins now. After silence or a fault a truck may be anywhere on what it was granted; otherwise it is
-    where it was last, but for what it drives from now on."""
+def new_doubt(record: Record, stop: Stop, now_ms: int, params: TrafficParams, *, torn: bool) -> Doubt:
+    """Create a doubt from now on. After silence or a fault the truck may be anywhere in its grant; otherwise it is at
+    its last position, plus what it drives from now on."""
     anywhere = stop in (Stop.OFFLINE, Stop.ROBOT_FAULT, Stop.STUCK)
     high = record.grant_um + params.stop_line_tol_um if anywhere else record.at_um
     return Doubt(stop, now_ms, record.bound_um, high + apart_um(record.profile), torn)
@@ -46,13 +46,15 @@ def is_sure(record: Record, params: TrafficParams) -> bool:
     return record.confidence_ppm >= params.min_confidence_milli * 1000
 
 
-def watched(record: Record, doubt: Doubt, jumped: bool, driven_um: int, passed_ms: int, params: TrafficParams) -> Doubt:
-    """The doubt after another report, so long after the one before: silence, a jump, a word of trouble or of doubt
-    restarts the time of steadiness, and a jump invalidates a position stated by an operator."""
+def update_doubt(
+    record: Record, doubt: Doubt, jumped: bool, driven_um: int, passed_ms: int, params: TrafficParams
+) -> Doubt:
+    """Update a doubt after another report. Silence, a jump, a reported fault or low confidence restart the time of
+    steadiness; a jump also invalidates a position stated by an operator."""
     well = record.status is RobotStatus.OK and not jumped and is_sure(record, params)
     silent = passed_ms > params.max_status_age_ms
     steady = record.report_ms if silent or doubt.steady_ms is None else doubt.steady_ms
-    doubt = driven_on(doubt, driven_um)
+    doubt = extend_doubt(doubt, driven_um)
     return structs.replace(
         doubt,
         torn=doubt.torn or jumped,
@@ -62,12 +64,12 @@ def watched(record: Record, doubt: Doubt, jumped: bool, driven_um: int, passed_m
     )
 
 
-def driven_on(doubt: Doubt, driven_um: int) -> Doubt:
-    """The doubt after the truck has driven so far; a tenth more, since speeds are samples."""
+def extend_doubt(doubt: Doubt, driven_um: int) -> Doubt:
+    """Extend a doubt by a driven distance and a tenth of it, because speeds are samples."""
     return structs.replace(doubt, high_um=doubt.high_um + driven_um * 11 // 10)
 
 
-def leaps(before: Pose, after: Pose, passed_ms: int, record: Record, params: TrafficParams) -> bool:
+def is_jump(before: Pose, after: Pose, passed_ms: int, record: Record, params: TrafficParams) -> bool:
     """Whether the distance between two poses is too long for the time."""
     dx, dy = after.x_um - before.x_um, after.y_um - before.y_um
     far = record.profile.v_max_um_s * max(0, passed_ms) // 1000
@@ -75,8 +77,8 @@ def leaps(before: Pose, after: Pose, passed_ms: int, record: Record, params: Tra
     return dx * dx + dy * dy > far * far
 
 
-def covered(record: Record, ground: Ground, params: TrafficParams) -> Doubt:
-    """The doubt with all that the truck may cover where it says it is, unless it can be there (FLT-FAIL-5)."""
+def cover_reported_place(record: Record, ground: Ground, params: TrafficParams) -> Doubt:
+    """Add to the doubt what the truck may cover at its reported position, unless that is plausible (FLT-FAIL-5)."""
     doubt, pose = record.doubt, record.pose
     assert doubt is not None
     if pose is None or record.report_ms < doubt.since_ms:
@@ -88,39 +90,39 @@ def covered(record: Record, ground: Ground, params: TrafficParams) -> Doubt:
     if stays:
         return doubt
     s_um = position(record, params) if overran else None
-    found = _beyond(record, ground, params) if overran else _around(here, ground, params)
-    # A truck that comes back elsewhere than it was kept is one that jumped (FLT-FAIL-10).
+    resources = _beyond(record, ground, params) if overran else _around(here, ground, params)
+    # A truck that returns at another place has jumped (FLT-FAIL-10).
     back = doubt.code in (Stop.OFFLINE, Stop.ROBOT_FAULT)
     return structs.replace(
         doubt,
         code=Stop.POSE_JUMP if back else doubt.code,
         torn=doubt.torn or back,
-        extra=tuple(sorted({*doubt.extra, *found})),
+        extra=tuple(sorted({*doubt.extra, *resources})),
         seen=here,
         beyond_um=None if s_um is None else s_um - record.grant_um,
     )
 
 
 def _around(here: tuple[int, int], ground: Ground, params: TrafficParams) -> list[int]:
-    """All that the envelope may cover, wherever the truck looks."""
+    """Resources that the envelope may cover at any heading."""
     return ground.discs.resources(*here, ground.site.envelope.turn_radius_um + params.pose_jump_margin_um)
 
 
 def _beyond(record: Record, ground: Ground, params: TrafficParams) -> list[int]:
-    """What a truck reaches into that has passed its stop line: all that meets its envelope where it stands, or comes to
-    stand, and what its way begins to use up to there."""
+    """Resources of a truck beyond its stop line: those that its envelope overlaps where it stands or will stop, and
+    those that its route begins to use up to there."""
     assert record.track is not None
     assert record.pose is not None
     s_um = position(record, params)
     upto = record.grant_um if s_um is None else s_um + record.profile.localization_error.value_um
-    used = [one.resource for one in record.track.taken(record.grant_um, upto)]
-    # Looked up again when it is half the margin farther.
+    used = [use.resource for use in record.track.taken(record.grant_um, upto)]
+    # Computed again after it has moved by half the margin.
     margin = params.pose_jump_margin_um // 2 + brakes_um(record.profile, record.v_um_s)
     return [*used, *ground.discs.meeting(_body(record.site.envelope, record.pose, margin))]
 
 
 def _body(envelope: Envelope, pose: Pose, margin_um: int) -> Ints:
-    """The envelope of a truck where it stands, wider by a margin on every side."""
+    """The envelope of a truck at its pose, with a margin on every side."""
     cos, sin = unit(pose.yaw_urad)
     ahead = (envelope.front_um - envelope.rear_um) / 2
     rect = Rects(
@@ -136,7 +138,7 @@ def _body(envelope: Envelope, pose: Pose, margin_um: int) -> Ints:
 
 
 def is_possible(record: Record, params: TrafficParams) -> bool:
-    """Whether a truck in doubt is where it can be on its way."""
+    """Whether the position of a truck in doubt is plausible on its route."""
     doubt = record.doubt
     assert doubt is not None
     if doubt.low_um >= NOWHERE_UM:
@@ -148,37 +150,36 @@ def is_possible(record: Record, params: TrafficParams) -> bool:
 
 
 def can_be_at(record: Record, doubt: Doubt, s_um: int, params: TrafficParams) -> bool:
-    """Whether a truck can have come to a position of its way, and holds what it is in there."""
+    """Whether a truck can have reached a position of its route, and holds what it occupies there."""
     beyond = record.grant_um + overshoot_um(record, params)
-    # In a node a truck may say that it is a little behind where it was; what it stands on there it still holds.
+    # In a node a truck may report a position slightly behind the last one; it still holds that place.
     low = doubt.low_um - record.short_um
     return low <= s_um <= min(doubt.high_um, beyond) and _holds(record, s_um)
 
 
 def _holds(record: Record, s_um: int) -> bool:
-    """Whether a truck holds the cells in which its pivot is at a position of its way, as far as that is granted."""
+    """Whether a truck holds the cells of its pivot at a position of its route, as far as that is granted."""
     assert record.track is not None
     on = min(s_um, record.grant_um)
     return record.held.keys() >= set(record.track.used.not_passed(on - _LONGEST_UM, on, on))
 
 
 def position(record: Record, params: TrafficParams) -> int | None:
-    """The position of the pose on the track, not beyond a node in which something is still to be done; None where the
-    pose fits no place of it."""
+    """The position of the pose on the track, not beyond a node with a pending act; None if the pose fits nowhere."""
     assert record.track is not None
     act = record.act
     if act is not None and record.v_um_s < STANDING_UM_S and abs(act.s_um - record.at_um) <= 2 * params.node_snap_um:
         away = distance_um(record, act.node)
         if away <= node_reach_um(record.profile, params):
             return act.s_um - away
-    found = _near_um(record, params)
-    if found is None or found > record.grant_um + overshoot_um(record, params):
-        found = _anywhere_um(record, params)
-    return found
+    s_um = _near_um(record, params)
+    if s_um is None or s_um > record.grant_um + overshoot_um(record, params):
+        s_um = _anywhere_um(record, params)
+    return s_um
 
 
 def overshoot_um(record: Record, params: TrafficParams) -> int:
-    """How far beyond the end of its grant a truck that obeys may say it is."""
+    """How far beyond the end of its grant an obedient truck may report itself."""
     errors = record.profile.localization_error.value_um + record.profile.tracking_error.value_um
     return errors + params.stop_line_tol_um
 
@@ -189,8 +190,8 @@ def distance_um(record: Record, node: int) -> int:
     return _away_um((at.x_um, at.y_um), (record.pose.x_um, record.pose.y_um))
 
 
-def _away_um(one: tuple[int, int], other: tuple[int, int]) -> int:
-    dx, dy = one[0] - other[0], one[1] - other[1]
+def _away_um(a: tuple[int, int], b: tuple[int, int]) -> int:
+    dx, dy = a[0] - b[0], a[1] - b[1]
     return isqrt(dx * dx + dy * dy)
 
 
@@ -198,17 +199,17 @@ def _anywhere_um(record: Record, params: TrafficParams) -> int | None:
     assert record.pose is not None
     assert record.track is not None
     limits = Limits(off_route_um(record.profile, params), params.heading_tol_urad)
-    found = record.track.plan.project(record.pose, record.at_um, limits)
-    if found is None:
+    projection = record.track.plan.project(record.pose, record.at_um, limits)
+    if projection is None:
         return 0 if distance_um(record, record.node) <= node_reach_um(record.profile, params) else None
-    if found.lateral_um > limits.off_route_um or abs(found.heading_error_urad) > limits.heading_urad:
+    if projection.lateral_um > limits.off_route_um or abs(projection.heading_error_urad) > limits.heading_urad:
         return None
-    return found.s_on_route_um
+    return projection.s_on_route_um
 
 
 def _near_um(record: Record, params: TrafficParams) -> int | None:
-    """The position close to the last one and on the same edge; None where the pose fits none, or another may fit
-    better: then the whole route is looked at."""
+    """The position close to the last one and on the same edge; None if the pose fits none, or the rest of the route may
+    fit better."""
     assert record.pose is not None
     assert record.track is not None
     plan = record.track.plan

@@ -1,8 +1,8 @@
 """A truck slightly beside its line drives back by itself if that is safe for all other trucks (a guarded rejoin).
 
-It is sent along a straight line to a point of its way within what it is granted, at creep speed. The rectangle that its
-envelope covers on the way there, at any yaw between those it has at both ends, must meet nothing that another truck
-holds; what it meets is kept for the truck until it is back. Otherwise the answer names what has to move.
+It drives at creep speed along a straight line to a point of its route within its grant. The rectangle that its envelope
+covers on that line, at any yaw between those at both ends, must overlap nothing that another truck holds; the place is
+reserved for the truck until it is back. Otherwise the answer names the trucks that must move.
 """
 
 from collections.abc import Sequence
@@ -27,34 +27,34 @@ from pendula.fleet.units import MILLION, PI_URAD, ceil_div, wrapped_urad
 
 Ints = NDArray[np.int64]
 
-# How far ahead a truck may rejoin its line; the farther, the less it turns.
+# Distances ahead at which a truck may rejoin its line, longest first: the farther, the less it turns.
 _AHEAD_UM = (3_000_000, 2_000_000, 1_000_000)
-# A metre beside the line for four along it at most: steeper than that no truck is asked to steer.
+# Steepest line: one metre sideways for four metres along.
 _STEEPEST = 4
 # Interval at which the yaw of the line is sampled.
 _EVERY_UM = 250_000
 _REJOINING = frozenset({Stop.OFF_ROUTE, Stop.POSE_JUMP})
 
 
-def sent_back(
+def plan_rejoin(
     record: Record, doubt: Doubt, records: Sequence[Record], ground: Ground, params: TrafficParams, *, settled: bool
 ) -> Doubt:
-    """The doubt with how a truck gets back to its line; `settled`: whether what it says has been steady."""
+    """Add to the doubt how the truck returns to its line; `settled`: its reports have been steady."""
     if not (settled and _may_try(record, doubt)):
         return structs.replace(doubt, rejoin=None)
-    found = rejoin(record, doubt, records, ground, params)
-    if found is None or found.target_um is None:
-        return structs.replace(doubt, rejoin=found)
+    back = rejoin(record, doubt, records, ground, params)
+    if back is None or back.target_um is None:
+        return structs.replace(doubt, rejoin=back)
     # Reserved from now on, so that no other truck gets a grant there.
     assert record.pose is not None
-    around = ground.discs.meeting(_area(record, record.pose, found.target_um))
-    return structs.replace(doubt, rejoin=found, extra=tuple(sorted({*doubt.extra, *around})))
+    around = ground.discs.meeting(_area(record, record.pose, back.target_um))
+    return structs.replace(doubt, rejoin=back, extra=tuple(sorted({*doubt.extra, *around})))
 
 
 def rejoin(
     record: Record, doubt: Doubt, records: Sequence[Record], ground: Ground, params: TrafficParams
 ) -> Rejoin | None:
-    """How a truck beside its line gets back to it; None for one that is not beside it, or is too far from it."""
+    """How a truck beside its line returns to it; None if it is on the line or too far from it."""
     place, pose = beside(record, doubt, params), record.pose
     if place is None or pose is None:
         return None
@@ -64,7 +64,7 @@ def rejoin(
         return None
     track = record.track
     assert track is not None
-    found = Rejoin(_signed(record, place, pose), track.plan.segments[place.segment].edge, place.s_on_segment_um)
+    back = Rejoin(_signed(record, place, pose), track.plan.segments[place.segment].edge, place.s_on_segment_um)
     at_um = max(place.s_on_route_um, record.at_um)
     limit = min(record.grant_um, record.hold_um)
     targets = [before] if under_way else [min(limit, place.s_on_route_um + ahead) for ahead in _AHEAD_UM]
@@ -76,33 +76,33 @@ def rejoin(
             continue
         blockers = _in_the_way(record, records, ground, params, _area(record, pose, target_um))
         if not blockers:
-            return structs.replace(found, target_um=target_um)
+            return structs.replace(back, target_um=target_um)
         first = blockers if first is None else first
-    return structs.replace(found, blockers=first or ())
+    return structs.replace(back, blockers=first or ())
 
 
 def beside(record: Record, doubt: Doubt, params: TrafficParams) -> Projection | None:
-    """Where beside its way a truck is, if it can have come there and is no farther off than a jump."""
+    """The projection of a truck beside its route, if it can have driven there and is no farther off than a jump."""
     track, pose = record.track, record.pose
     if pose is None or track is None or not track.plan.segments or doubt.low_um >= NOWHERE_UM:
         return None
     limits = Limits(params.pose_jump_threshold_um, params.heading_tol_urad)
-    found = track.plan.project(pose, record.at_um, limits)
-    if found is None or found.lateral_um > limits.off_route_um:
+    place = track.plan.project(pose, record.at_um, limits)
+    if place is None or place.lateral_um > limits.off_route_um:
         return None
-    fits = abs(found.heading_error_urad) <= limits.heading_urad
-    return found if fits and can_be_at(record, doubt, found.s_on_route_um, params) else None
+    fits = abs(place.heading_error_urad) <= limits.heading_urad
+    return place if fits and can_be_at(record, doubt, place.s_on_route_um, params) else None
 
 
 def _may_try(record: Record, doubt: Doubt) -> bool:
-    """Nothing else is wrong with the truck, and it did not jump, or a person has said that it is there."""
+    """Whether the truck has no other problem, and has not jumped or an operator has confirmed its position."""
     trusted = not doubt.torn or doubt.confirmed
     well = record.status is RobotStatus.OK and record.latched is None and not record.paused
     return trusted and well and record.foreign is None and record.stop_code in _REJOINING
 
 
 def _signed(record: Record, place: Projection, pose: Pose) -> int:
-    """How far a truck is beside its line, positive to its left."""
+    """Distance of a truck from its line, positive to its left."""
     assert record.track is not None
     there = record.track.plan.pose_at(place.s_on_route_um)
     bearing = angle_urad(float(pose.x_um - there.x_um), float(pose.y_um - there.y_um))
@@ -110,8 +110,8 @@ def _signed(record: Record, place: Projection, pose: Pose) -> int:
 
 
 def _area(record: Record, pose: Pose, target_um: int) -> Ints:
-    """What the envelope covers on a straight line from where the truck is to a point of its way, at every yaw that it
-    has at both ends or that the way has in between: a rectangle along that line."""
+    """The rectangle that the envelope covers on a straight line from the truck to a point of its route, at every yaw at
+    both ends and of the route in between."""
     assert record.track is not None
     plan, site = record.track.plan, record.site
     end = plan.pose_at(target_um)
@@ -122,7 +122,7 @@ def _area(record: Record, pose: Pose, target_um: int) -> Ints:
     yaw = along if style is MoveStyle.FORWARD else wrapped_urad(along + PI_URAD)
     ways = range(max(0, target_um - ceil_div(int(length), 1)), target_um, _EVERY_UM)
     yaws = [pose.yaw_urad, end.yaw_urad, *(plan.pose_at(s_um).yaw_urad for s_um in ways)]
-    turned = max(abs(turn_urad(yaw, one)) for one in yaws)
+    turned = max(abs(turn_urad(yaw, other)) for other in yaws)
     own = site.envelope
     far = max(own.front_um, own.rear_um)
     side = own.side_um + ceil_div(far * turned, MILLION)
@@ -145,20 +145,20 @@ def _area(record: Record, pose: Pose, target_um: int) -> Ints:
 def _in_the_way(
     record: Record, records: Sequence[Record], ground: Ground, params: TrafficParams, area: Ints
 ) -> tuple[tuple[int, int], ...]:
-    """Other trucks that hold something in an area, or may be in it, each with something it holds."""
+    """Other trucks that hold something in an area, or may be in it, each with the first resource it holds there."""
     around = frozenset(ground.discs.meeting(area))
-    found = []
+    blockers = []
     for other in records:
         if other is record:
             continue
         there = around.intersection(other.keeps) or _covered(other, ground, params, area)
         if there:
-            found.append((other.number, min(there)))
-    return tuple(found)
+            blockers.append((other.number, min(there)))
+    return tuple(blockers)
 
 
 def _covered(other: Record, ground: Ground, params: TrafficParams, area: Ints) -> frozenset[int]:
-    """What a lost truck may cover, if it may be in an area."""
+    """Resources that a lost truck may cover, if it may be in an area."""
     doubt, pose = other.doubt, other.pose
     if doubt is None or pose is None or other.is_out or is_possible(other, params):
         return frozenset()

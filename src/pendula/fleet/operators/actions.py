@@ -9,7 +9,7 @@ from enum import StrEnum
 from msgspec import UNSET
 
 from pendula.fleet.contracts.traffic import OperatorAction
-from pendula.fleet.health.closures import not_closable
+from pendula.fleet.health.closures import check_closable
 from pendula.fleet.health.orders import Order, OrderKind
 from pendula.fleet.operators.measure import LONGEST_EDGE_M, off_every_edge
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -96,7 +96,7 @@ def refused(action: OperatorAction, site: CompiledMap) -> Refusal | None:
     if action.resources is not UNSET and "resources" not in NEEDS.get(kind, _OF_ROBOT):
         return _contradicts(kind, "resources", ActionType.FORCE_RELEASE.value)
     if kind in OF_MAP and action.resources is not UNSET:
-        unknown = next((no for name in action.resources if (no := not_closable(site, name)) is not None), None)
+        unknown = next((no for name in action.resources if (no := check_closable(site, name)) is not None), None)
         if unknown is not None:
             return unknown
     if action.anchor is UNSET:

@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct, structs
 from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.health.orders import AppliedOrder, Order, not_to_be_freed, stood_upon
+from pendula.fleet.health.orders import AppliedOrder, Order, check_occupied, check_release
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.operators.actions import ABOUT_TASKS, ActionType, order_of, refused
 from pendula.fleet.operators.confirmation import CONFIRMATION_NEEDED, TWICE, WITHIN_MS, Draft, is_late, unconfirmed
@@ -156,7 +156,7 @@ class ActionInbox:
         if record is None:
             return Refusal("UNKNOWN_ROBOT", {"robotId": action.robotId})
         named = () if action.resources is UNSET or action.type != ActionType.FORCE_RELEASE else action.resources
-        refusal = not_to_be_freed(record, now_ms, self._params) or stood_upon(record, named, self._params)
+        refusal = check_release(record, now_ms, self._params) or check_occupied(record, named, self._params)
         return refusal or unconfirmed(action, self._drafts, now_ms)
 
     def _store(self, action: OperatorAction, answer: ActionResult) -> ActionResult:

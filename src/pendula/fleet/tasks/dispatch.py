@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
 from pendula.fleet.driving.detours import RECOVERY
-from pendula.fleet.health.closures import joined
+from pendula.fleet.health.closures import combine_closed
 from pendula.fleet.model import Stream, Truck
 from pendula.fleet.routing.planner import OPEN, Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan
@@ -173,7 +173,7 @@ class Dispatch:
             return
         self._barred = barred
         for driver, usual in zip(self.drivers, self._usual, strict=True):
-            driver.closed = joined(usual, barred)
+            driver.closed = combine_closed(usual, barred)
 
     def settled(self, accepted: Sequence[RoutePlan], refused: Sequence[RefusedRoute] = ()) -> None:
         """Take in the answers of traffic about routes; it may have changed an accepted route."""

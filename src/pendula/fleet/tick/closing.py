@@ -7,7 +7,7 @@ schedule for the whole map is kept beside it.
 
 from pendula.fleet.driving.adoption import Unfit, adoption
 from pendula.fleet.driving.records import Record
-from pendula.fleet.health.closures import barred, kept_off, not_closable, shut_of
+from pendula.fleet.health.closures import check_closable, closed_by_operators, closed_to_routes, shut_of
 from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.traffic.cut_off import cut_off, goals
@@ -17,7 +17,10 @@ from pendula.fleet.traffic.shut import Closing, Shut, first_shut
 
 def change_map(draft: Draft, order: Order) -> AppliedOrder:
     """Close or open what an order names. Places that are already closed or open stay as they are."""
-    wrong = next((no for place in order.resources if (no := not_closable(draft.ground.site, place)) is not None), None)
+    wrong = next(
+        (refusal for place in order.resources if (refusal := check_closable(draft.ground.site, place)) is not None),
+        None,
+    )
     if wrong is not None:
         return AppliedOrder(order.order_id, wrong.code, wrong.facts)
     if order.kind is OrderKind.OPEN:
@@ -41,7 +44,7 @@ def _open(draft: Draft, order: Order) -> AppliedOrder:
     shut = closed_places(draft)
     if shut != draft.locks.shut:
         reopen(draft.locks, shut, effort=draft.effort)
-        draft.ways.shut = kept_off(shut)
+        draft.ways.shut = closed_by_operators(shut)
         draft.touched.update(draft.locks.moving())
     return AppliedOrder(order.order_id)
 
@@ -63,7 +66,7 @@ def _close(draft: Draft, order: Order) -> AppliedOrder:
             if locks.truck(i).goal != reached[i]:
                 locks.set_goal(i, reached[i])
         return AppliedOrder(order.order_id, "CUTS_OFF", {"robotIds": draft.names(lost)})
-    draft.ways.shut = kept_off(locks.shut)
+    draft.ways.shut = closed_by_operators(locks.shut)
     draft.touched.update(locks.moving())
     for number in cut:
         # The map has changed: look for a detour at once.
@@ -76,7 +79,7 @@ def _gets_home(draft: Draft, record: Record) -> bool:
     locks, truck = draft.locks, draft.locks.truck(record.number)
     if first_shut(locks.shut, truck.demand, truck.position) is None:
         return True
-    plan = draft.ways.home(record, barred(locks, draft.ground.site))
+    plan = draft.ways.home(record, closed_to_routes(locks, draft.ground.site))
     fit = None if plan is None else adoption(record, plan, draft.ground, draft.params, draft.now_ms)
     if fit is None or isinstance(fit, Unfit):
         return False

@@ -19,12 +19,12 @@ from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.health.places import (
     STANDING_UM_S,
     distance_um,
-    doubted,
-    driven_on,
+    extend_doubt,
+    is_jump,
     is_sure,
-    leaps,
+    new_doubt,
     position,
-    watched,
+    update_doubt,
 )
 from pendula.fleet.routing.progress import PoseJump, ProgressParams, advanced, started, uncertainty_um
 from pendula.fleet.routing.route_plan import Pose
@@ -106,7 +106,7 @@ def take_in(
     """Take in a report that is newer than the last one."""
     pose, before = Pose(report.x_um, report.y_um, report.yaw_urad), record.pose
     passed_ms = report.at_ms - record.report_ms
-    jumped = before is not None and leaps(before, pose, passed_ms, record, params)
+    jumped = before is not None and is_jump(before, pose, passed_ms, record, params)
     driven = max(record.v_um_s, abs(report.v_um_s)) * passed_ms // 1000
     _note(record, report, pose)
     if now_ms - report.at_ms <= params.max_status_age_ms:
@@ -119,13 +119,13 @@ def take_in(
             return
         # A position that moves too far between two reports is a jump, wherever it is.
         lost = Stop.POSE_JUMP if jumped and lost is Stop.OFF_ROUTE else lost
-        record.doubt = doubted(record, lost, report.at_ms, params, torn=jumped or lost is Stop.POSE_JUMP)
+        record.doubt = new_doubt(record, lost, report.at_ms, params, torn=jumped or lost is Stop.POSE_JUMP)
         # It has driven on since its last report, whatever position it reports now.
         since = 0 if before is None else driven
-        record.doubt = structs.replace(driven_on(record.doubt, since), first=before is None)
+        record.doubt = structs.replace(extend_doubt(record.doubt, since), first=before is None)
         record.latched = lost if lost is Stop.OVERRUN else record.latched
         return
-    record.doubt = watched(record, record.doubt, jumped, driven, passed_ms, params)
+    record.doubt = update_doubt(record, record.doubt, jumped, driven, passed_ms, params)
 
 
 def _note(record: Record, report: TruckReport, pose: Pose) -> None:

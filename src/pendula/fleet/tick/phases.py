@@ -9,9 +9,9 @@ from pendula.fleet.driving.screening import screened_routes
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.health.judging import drives_on, is_silent, judge
 from pendula.fleet.health.node_locks import lock_nodes as take_nodes
-from pendula.fleet.health.orders import obeyed
+from pendula.fleet.health.orders import apply_orders
 from pendula.fleet.health.protection import protect
-from pendula.fleet.health.recovery import Care, care_for
+from pendula.fleet.health.recovery import Recovery, recover_trucks
 from pendula.fleet.routing.replanning import may_replan
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
@@ -105,7 +105,7 @@ def _take_routes(draft: Draft) -> None:
 
 def apply_operator_actions(draft: Draft) -> None:
     """Apply operator actions, before anything else."""
-    draft.applied = obeyed(
+    draft.applied = apply_orders(
         draft.orders,
         draft.records,
         draft.locks,
@@ -122,7 +122,7 @@ def apply_operator_actions(draft: Draft) -> None:
 def freeze_lost_trucks(draft: Draft) -> None:
     """Freeze failed trucks: they keep their cells and need nothing. A recovered truck continues its route from its
     position."""
-    care = Care(
+    recovery = Recovery(
         locks=draft.locks,
         ground=draft.ground,
         params=draft.params,
@@ -133,7 +133,7 @@ def freeze_lost_trucks(draft: Draft) -> None:
         failed=draft.failed,
         accepted=draft.accepted.append,
     )
-    care_for(draft.records, care)
+    recover_trucks(draft.records, recovery)
     reopen_ways(draft)
 
 

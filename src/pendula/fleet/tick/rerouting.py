@@ -7,7 +7,7 @@ A detour is taken only if all trucks can still get to rest, and if it pays.
 from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, is_done
 from pendula.fleet.driving.records import Record, Retraction
 from pendula.fleet.driving.stops import hold_of
-from pendula.fleet.health.closures import barred
+from pendula.fleet.health.closures import closed_to_routes
 from pendula.fleet.health.places import STANDING_UM_S
 from pendula.fleet.routing.replanning import ReplanParams, worth_taking
 from pendula.fleet.routing.route_plan import RoutePlan
@@ -39,7 +39,7 @@ def reroute(draft: Draft) -> None:
             return
         left -= 1
         record.rerouted_ms = draft.now_ms
-        closed = closed or barred(draft.locks, draft.ground.site)
+        closed = closed or closed_to_routes(draft.locks, draft.ground.site)
         take_detour(draft, record, draft.ways.around(record, closed))
 
 

@@ -6,7 +6,7 @@ from pendula.fleet.driving.params import TrafficParams, asked_um, short_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.track import track_of
 from pendula.fleet.driving.uses import Ground
-from pendula.fleet.health.standing import held_at, held_in_node
+from pendula.fleet.health.held_places import held_at, held_in_node
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, plan_route
 from pendula.fleet.site.compiled_map import CompiledMap

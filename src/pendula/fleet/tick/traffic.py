@@ -17,7 +17,7 @@ from pendula.fleet.driving.detours import Wayfinder
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
-from pendula.fleet.health.closures import barred, kept_off, shut_of
+from pendula.fleet.health.closures import closed_by_operators, closed_to_routes, shut_of
 from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
 from pendula.fleet.liveness.certificate import Certificate, certify_cached
 from pendula.fleet.model import Finding, Fleet
@@ -367,7 +367,7 @@ class Traffic:
 
     def _draft(self, inputs: TickInputs) -> Draft:
         effort, admissions = efforts(self.params, len(self._records))
-        self._ways.shut = kept_off(self._locks.shut)
+        self._ways.shut = closed_by_operators(self._locks.shut)
         return Draft(
             tick=self.tick_number,
             now_ms=inputs.now_ms,
@@ -396,9 +396,9 @@ class Traffic:
     def _ways(self) -> Wayfinder:
         return Wayfinder(self.site, self.closed, self.params)
 
-    def barred(self) -> Closed:
+    def closed_to_routes(self) -> Closed:
         """What failed trucks and operators close to other trucks; routes over it are refused."""
-        return barred(self._locks, self.site)
+        return closed_to_routes(self._locks, self.site)
 
     def _stopped(self, error: str, inputs: TickInputs) -> TickOutputs:
         """Stop all trucks and check no route. Command numbers keep rising; after a restart no truck goes on before all

@@ -26,7 +26,7 @@ from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.health.judging import is_fresh
 from pendula.fleet.health.obedience import yaw_to_turn_to
-from pendula.fleet.health.orders import not_to_be_freed, releasable
+from pendula.fleet.health.orders import check_release, releasable
 from pendula.fleet.health.places import STANDING_UM_S
 from pendula.fleet.health.recovery import awaits_person
 from pendula.fleet.model import COMPILER_VERSION, Code, MoveStyle, Severity
@@ -373,7 +373,7 @@ def _truck(engine: FleetEngine, record: Record, reason: reasons.Reason) -> Truck
         absent=record.absent,
         needs_person=awaits_person(record, traffic.now_ms, engine.config.traffic),
         clearable=record.latched is not None,
-        removable=not_to_be_freed(record, traffic.now_ms, engine.config.traffic) is None,
+        removable=check_release(record, traffic.now_ms, engine.config.traffic) is None,
         releasable=releasable(record, traffic.now_ms, engine.config.traffic),
         task_id=None if task is None else task.task_id,
         report_age=None if record.pose is None else traffic.now_ms - record.report_ms,

@@ -1,4 +1,4 @@
-"""What a truck holds where it stands, in a node or on an edge, with where on its way each is passed."""
+"""Resources that a truck holds at its position, in a node or on an edge, and where on its route it passes each."""
 
 from pendula.fleet.driving.adoption import passed_um
 from pendula.fleet.driving.records import Record
@@ -10,8 +10,8 @@ from pendula.fleet.routing.route_plan import RoutePlan
 
 
 def held_in_node(record: Record, node: int) -> dict[int, int]:
-    """What a truck holds that stands in a node: zone, ways in and sections. Only the ways in are passed by any way that
-    begins there."""
+    """Resources of a truck in a node: its zone, the cells that lead into it and critical sections. A route from there
+    passes only the cells."""
     site = record.site
     held = set(site.standing_set(node, record.short_um))
     held |= {site.token(number) for number in kept_sections(site, Rest(node, record.short_um))}
@@ -19,7 +19,7 @@ def held_in_node(record: Record, node: int) -> dict[int, int]:
 
 
 def held_at(record: Record, ground: Ground, plan: RoutePlan) -> dict[int, int]:
-    """What a truck holds that stands where a way begins, and where on that way each is passed."""
+    """Resources of a truck at the start of a route, and where on that route it passes each."""
     if not isinstance(plan.start, AtNode):
         return held_from_the_start(ground, plan, record.short_um)
     return {
