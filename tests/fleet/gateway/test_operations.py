@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from pendula.fleet.gateway import IssuedOperations, Received, heard
+from pendula.fleet.gateway import IssuedOperations, Received, read_gateway
 from pendula.fleet.tasks import Operation, OperationDone
 
 
@@ -23,4 +23,4 @@ def test_a_truck_alone_stands_for_the_operation_that_was_told_last() -> None:
 def test_what_is_no_operation_is_not_heard_and_the_others_are() -> None:
     handed = ("R1", OperationDone("R2", "T/LOAD"), OperationDone(cast(Any, 5)), 7, "\ud800", OperationDone("\ud800"))
 
-    assert heard(Received((), cast(Any, handed))).done == ("R1", OperationDone("R2", "T/LOAD"))
+    assert read_gateway(Received((), cast(Any, handed))).done == ("R1", OperationDone("R2", "T/LOAD"))

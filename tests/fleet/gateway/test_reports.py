@@ -13,7 +13,7 @@ from msgspec import structs
 
 from pendula.fleet.contracts import parse
 from pendula.fleet.contracts.traffic import Phase, RobotState, RobotStatus
-from pendula.fleet.gateway import Received, ReportRefused, heard, report_of, state_of
+from pendula.fleet.gateway import Received, ReportRefused, read_gateway, report_of, state_of
 from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.units import metres, micro
 
@@ -67,7 +67,7 @@ def test_metres_and_back_is_the_same_number(micros: int) -> None:
 def test_a_float_counts_as_the_decimal_that_python_prints() -> None:
     state = msgspec.convert({**msgspec.to_builtins(b1()), "pose": {"x": 0.1, "y": 1e-7, "yaw": 2.5e-6}}, RobotState)
 
-    report = heard(Received((state,))).reports[0]
+    report = read_gateway(Received((state,))).reports[0]
 
     assert (report.x_um, report.y_um, report.yaw_urad) == (100_000, 0, 2)
 

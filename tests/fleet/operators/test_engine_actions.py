@@ -8,7 +8,7 @@ from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import OperatorAction, TaskState
 from pendula.fleet.engine import FleetEngine, config_form
 from pendula.fleet.events import OperatorAnswered
-from pendula.fleet.gateway import heard
+from pendula.fleet.gateway import read_gateway
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.tasks.book import Task
 from pendula.fleet.tick import phases
@@ -18,7 +18,7 @@ from tests.fleet.operators.test_inbox import action
 
 def answered(run: Run, *actions: OperatorAction) -> list[OperatorAnswered]:
     """What the engine says in a tick in which people act."""
-    reports = heard(run.gateway.poll()).reports
+    reports = read_gateway(run.gateway.poll()).reports
     outcome = run.engine.apply(Tick(run.now_ms + 100, reports, operator_actions=actions))
     return [one for one in outcome.events if isinstance(one, OperatorAnswered)]
 

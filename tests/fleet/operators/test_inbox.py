@@ -8,7 +8,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction
-from pendula.fleet.operators import ActionInbox, ActionResult, beyond_measure
+from pendula.fleet.operators import ActionInbox, ActionResult, exceeded_limit
 from pendula.fleet.operators.confirmation import MOST_DRAFTS
 from pendula.fleet.operators.inbox import MOST_KEPT_BYTES
 from pendula.kernel.canonical import encode
@@ -293,7 +293,7 @@ EXCESSES = [
 @pytest.mark.req("FLT-API-1")
 @pytest.mark.parametrize(("large", "excess"), EXCESSES)
 def test_what_is_too_long_to_be_kept_is_told(large: OperatorAction, excess: str) -> None:
-    told = beyond_measure(large)
+    told = exceeded_limit(large)
 
     assert told is not None
     assert told.startswith(excess)
@@ -304,5 +304,5 @@ def test_the_longest_names_of_a_map_can_be_said() -> None:
     anchor = AnchorPlace(f"{node}->{node}", Decimal(100_000))
 
     assert (
-        beyond_measure(action("RELOCATE", node, robotId=node, reason="\N{GRINNING FACE}" * 500, anchor=anchor)) is None
+        exceeded_limit(action("RELOCATE", node, robotId=node, reason="\N{GRINNING FACE}" * 500, anchor=anchor)) is None
     )

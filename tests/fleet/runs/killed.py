@@ -20,7 +20,7 @@ from pendula.fleet.checker import Judge, Poses, Violation
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.gateway import heard
+from pendula.fleet.gateway import read_gateway
 from pendula.fleet.runs import Recording, recording_disk
 from pendula.fleet.scenarios import Run, Scenario
 from pendula.fleet.tasks import Operation, TaskEvent
@@ -108,7 +108,7 @@ class Hall:
 
     def _tick(self) -> Tick:
         self._asked_ms = self.run.world.now_ms
-        came = heard(self.run.gateway.poll())
+        came = read_gateway(self.run.gateway.poll())
         self._undelivered += self.run._task_events(self._asked_ms, came.done)
         reports = tuple(one for one in came.reports if not self._is_silent(one.robot_id))
         return Tick(self._asked_ms, reports, tuple(self._undelivered))

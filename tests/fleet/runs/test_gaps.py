@@ -8,7 +8,16 @@ import pytest
 from pendula.fleet.commands import Tick
 from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine
 from pendula.fleet.events import AlertRaised
-from pendula.fleet.runs import Recording, UnknownTick, bundles_in, fleet_at, lines, reading, recording_disk, verified
+from pendula.fleet.runs import (
+    Recording,
+    UnknownTick,
+    fleet_at,
+    lines,
+    reading,
+    recording_disk,
+    verify_ticks,
+    write_bundles,
+)
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.sentences import alert_sentence
 from pendula.fleet.simulator import Fault, FaultKind
@@ -137,7 +146,7 @@ def test_both_parts_replay_alone_and_name_the_gap(tmp_path: Path, weather: Weath
     state = driven.run.engine.state()
     driven.recording.close()
     with reading(driven.directory) as journal:
-        report, after = replay(journal, lambda _: FleetEngine), verified(journal)
+        report, after = replay(journal, lambda _: FleetEngine), verify_ticks(journal)
         shown = [*lines(journal)]
         same = fleet_at(journal, last).state() == state
         with pytest.raises(
@@ -145,7 +154,7 @@ def test_both_parts_replay_alone_and_name_the_gap(tmp_path: Path, weather: Weath
         ):
             fleet_at(journal, 150)
     with reading(driven.before) as journal:
-        before = verified(journal)
+        before = verify_ticks(journal)
 
     assert report.first_difference is None
     assert (after["firstDifference"], before["firstDifference"]) == (None, None)
@@ -178,7 +187,7 @@ def test_a_fleet_goes_on_from_a_journal_with_a_gap_and_may_have_another(tmp_path
     assert len(parts) == 3
     for part in parts:
         with reading(part) as journal:
-            assert verified(journal)["firstDifference"] is None
+            assert verify_ticks(journal)["firstDifference"] is None
 
 
 @pytest.mark.req("FLT-OBS-3", "FLT-FAIL-16")
@@ -207,12 +216,12 @@ def test_an_incident_soon_after_a_gap_has_a_bundle_that_replays(tmp_path: Path, 
     driven.drive(20)
     driven.recording.close()
     with reading(driven.directory) as journal:
-        made = bundles_in(journal, tmp_path / "bundles", driven.directory)
+        made = write_bundles(journal, tmp_path / "bundles", driven.directory)
 
     assert made
     for bundle in made:
         with reading(bundle) as journal:
-            assert verified(journal)["firstDifference"] is None
+            assert verify_ticks(journal)["firstDifference"] is None
 
 
 @pytest.mark.req("FLT-OBS-3")
@@ -237,13 +246,13 @@ def test_a_crash_before_the_old_part_is_set_aside_loses_nothing(
     monkeypatch.setattr(RealDisk, "move_into", move)
 
     with reading(driven.directory) as journal:
-        assert verified(journal)["firstDifference"] is None
+        assert verify_ticks(journal)["firstDifference"] is None
     again = Recording.resume(recording_disk(driven.directory), background=False)
     assert again.engine.state() == state
     again.close()
     assert [*names[:1]] == sorted(one.name for one in driven.before.glob(f"*{SUFFIX}"))
     with reading(driven.before) as journal:
-        assert verified(journal)["firstTick"] == 1
+        assert verify_ticks(journal)["firstTick"] == 1
 
 
 def test_a_gap_that_does_not_fit_what_is_before_it_is_corrupt(

@@ -12,7 +12,7 @@ from msgspec import structs
 from pendula.fleet.contracts.traffic import AnchorPlace, CommandMode, OperatorAction, RobotState, RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, ReportDropped, TickFailed
-from pendula.fleet.gateway import GatewayFailed, Received, heard
+from pendula.fleet.gateway import GatewayFailed, Received, read_gateway
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.runs import Manager, Recording, reading, recording_disk
 from pendula.fleet.runs.recording import MOST_TICK_BYTES
@@ -215,7 +215,7 @@ def test_a_second_thread_is_refused_while_a_tick_is_under_way(tmp_path: Path) ->
     first.start()
     entered.wait(240)
     try:
-        with pytest.raises(WrongUsage, match="a tick is under way"):
+        with pytest.raises(WrongUsage, match="a tick is running"):
             live.manager.tick()
     finally:
         leave.set()
@@ -302,7 +302,7 @@ def test_what_is_said_to_be_done_under_a_name_that_nothing_has_costs_no_tick(
     told = [live.tick(), live.tick()]
 
     assert None not in told
-    assert heard(Received((), (done,))).done == ()
+    assert read_gateway(Received((), (done,))).done == ()
     assert live.replays()
 
 
@@ -387,7 +387,7 @@ def test_what_is_no_answer_counts_as_none(tmp_path: Path, handed: Callable[[Rece
 
 def test_what_cannot_be_told_apart_is_refused_with_what_it_should_be() -> None:
     with pytest.raises(GatewayFailed, match=r"poll\(\) must return a Received, not NoneType"):
-        heard(None)
+        read_gateway(None)
 
 
 def _acknowledged(change: Callable[[RobotState], Iterable[RobotState]]) -> Callable[[Received], Received]:

@@ -9,17 +9,17 @@ from pendula.fleet import compiled_sites
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.model import MapDamaged
 from pendula.fleet.runs import (
+    IncidentGroup,
     Recording,
-    Stretch,
     bundle,
-    bundles_in,
     fleet_at,
+    group_incidents,
     incidents,
     incidents_of,
     last_tick,
     reading,
     recording_disk,
-    stretches_of,
+    write_bundles,
 )
 from pendula.fleet.runs.recording import find_map_in
 from pendula.kernel.disk import RealDisk
@@ -46,7 +46,7 @@ def test_an_incident_leaves_a_bundle_that_replays_on_its_own(tmp_path: Path, mon
     jumped(tmp_path / "journal", 750, 700)
     with reading(tmp_path / "journal") as journal:
         found = list(incidents_of(journal))
-        made = bundles_in(journal, tmp_path / "bundles", tmp_path / "journal")
+        made = write_bundles(journal, tmp_path / "bundles", tmp_path / "journal")
         whole = fleet_at(journal, 760).state()
     monkeypatch.setattr(compiled_sites, "_cache", type(compiled_sites._cache)())
 
@@ -71,8 +71,8 @@ def test_an_incident_leaves_a_bundle_that_replays_on_its_own(tmp_path: Path, mon
 def test_a_bundle_near_the_beginning_begins_with_the_journal(tmp_path: Path) -> None:
     jumped(tmp_path / "journal", 30, 30)
     with reading(tmp_path / "journal") as journal:
-        stretch = stretches_of(incidents_of(journal))[0]
-        bundle(journal, stretch, RealDisk(tmp_path / "bundle"))
+        group = group_incidents(incidents_of(journal))[0]
+        bundle(journal, group, RealDisk(tmp_path / "bundle"))
 
     with reading(tmp_path / "bundle") as alone:
         assert last_tick(alone) == 63
@@ -82,8 +82,8 @@ def test_a_bundle_near_the_beginning_begins_with_the_journal(tmp_path: Path) -> 
 def test_a_bundle_is_made_once(tmp_path: Path) -> None:
     jumped(tmp_path / "journal", 30, 10)
     with reading(tmp_path / "journal") as journal:
-        first = bundles_in(journal, tmp_path / "bundles")
-        second = bundles_in(journal, tmp_path / "bundles")
+        first = write_bundles(journal, tmp_path / "bundles")
+        second = write_bundles(journal, tmp_path / "bundles")
 
     assert first
     assert second == []
@@ -93,7 +93,7 @@ def test_a_bundle_for_which_there_is_no_room_leaves_nothing(tmp_path: Path, monk
     jumped(tmp_path / "journal", 30, 10)
     monkeypatch.setattr(RealDisk, "sync", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with reading(tmp_path / "journal") as journal, pytest.raises((OSError, WorldBroken), match="No space left"):
-        bundles_in(journal, tmp_path / "bundles")
+        write_bundles(journal, tmp_path / "bundles")
 
     assert list((tmp_path / "bundles").iterdir()) == []
 
@@ -102,10 +102,10 @@ def test_a_bundle_for_which_there_is_no_room_leaves_nothing(tmp_path: Path, monk
 def test_a_bundle_that_a_killed_process_left_half_made_is_made_anew(tmp_path: Path) -> None:
     jumped(tmp_path / "journal", 30, 30)
     with reading(tmp_path / "journal") as journal:
-        name = stretches_of(incidents_of(journal))[0].name
+        name = group_incidents(incidents_of(journal))[0].name
         (tmp_path / "bundles" / f"part-of-{name}").mkdir(parents=True)
         (tmp_path / "bundles" / f"part-of-{name}" / "00000000.journal").write_bytes(b"torn")
-        made = bundles_in(journal, tmp_path / "bundles")
+        made = write_bundles(journal, tmp_path / "bundles")
 
     assert [one.name for one in (tmp_path / "bundles").iterdir()] == [name]
     with reading(made[0]) as alone:
@@ -143,13 +143,13 @@ def test_a_bundle_that_is_being_made_is_claimed_until_it_has_its_name(
     def renamed(self: Path, target: Path) -> Path:
         incidents.remove_leftovers(folder)
         with reading(tmp_path / "journal") as other:
-            assert bundles_in(other, folder) == []
+            assert write_bundles(other, folder) == []
         seen.append([one.name for one in folder.iterdir()])
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", renamed)
     with reading(tmp_path / "journal") as journal:
-        made = bundles_in(journal, folder)
+        made = write_bundles(journal, folder)
 
     assert seen == [[f"part-of-{made[0].name}"]]
     assert [one.name for one in folder.iterdir()] == [made[0].name]
@@ -189,12 +189,12 @@ def test_a_map_beside_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> 
 
 
 def test_incidents_that_follow_closely_are_one_story_but_not_for_ever() -> None:
-    story = Stretch("inc-1-1", 0, 0)
+    story = IncidentGroup("inc-1-1", 0, 0)
 
-    assert story.takes_in(60_000)
-    assert not story.takes_in(60_001)
-    assert Stretch("inc-1-1", 0, 590_000).takes_in(600_000)
-    assert not Stretch("inc-1-1", 0, 590_000).takes_in(600_001)
+    assert story.includes(60_000)
+    assert not story.includes(60_001)
+    assert IncidentGroup("inc-1-1", 0, 590_000).includes(600_000)
+    assert not IncidentGroup("inc-1-1", 0, 590_000).includes(600_001)
 
 
 @pytest.mark.req("FLT-OBS-11")
@@ -211,10 +211,10 @@ def test_of_two_who_begin_a_bundle_at_once_one_makes_it_and_the_other_leaves_it_
         (draft / "00000000.journal").write_bytes(b"begun")
         return others[0].claim()
 
-    monkeypatch.setattr(incidents, "_removed", removed)
+    monkeypatch.setattr(incidents, "_remove_draft", removed)
     with reading(tmp_path / "journal") as journal:
-        name = stretches_of(incidents_of(journal))[0].name
-        made = bundles_in(journal, folder)
+        name = group_incidents(incidents_of(journal))[0].name
+        made = write_bundles(journal, folder)
     others[0].close()
 
     assert made == []
@@ -234,10 +234,10 @@ def test_a_bundle_that_another_one_has_made_meanwhile_stays_as_it_is(
         (whole / "00000000.journal").write_bytes(b"made")
         return True
 
-    monkeypatch.setattr(incidents, "_removed", removed)
+    monkeypatch.setattr(incidents, "_remove_draft", removed)
     with reading(tmp_path / "journal") as journal:
-        name = stretches_of(incidents_of(journal))[0].name
-        made = bundles_in(journal, folder)
+        name = group_incidents(incidents_of(journal))[0].name
+        made = write_bundles(journal, folder)
 
     assert made == []
     assert [one.name for one in folder.iterdir()] == [name]

@@ -16,16 +16,16 @@ from pendula.fleet.contracts.traffic import OperatorAction, TickRecord
 from pendula.fleet.engine import read_config
 from pendula.fleet.events import HoldChanged, Ticked
 from pendula.fleet.runs import (
-    Stretch,
+    IncidentGroup,
     UnknownTick,
     bundle,
-    compared,
+    compare_params,
     fleet_at,
     last_tick,
     lines,
     moments,
     reading,
-    verified,
+    verify_ticks,
 )
 from pendula.fleet.runs.verifying import deviation_of
 from pendula.fleet.tasks import RoomReported
@@ -96,7 +96,7 @@ def test_why_is_answered_for_every_truck_at_any_tick(hall: Path) -> None:
 @pytest.mark.req("FLT-OBS-4")
 def test_every_tick_of_a_journal_comes_out_as_it_was_recorded(hall: Path) -> None:
     with reading(hall) as journal:
-        found = verified(journal)
+        found = verify_ticks(journal)
 
     assert (found["firstTick"], found["lastTick"], found["ticks"]) == (1, TICKS, TICKS)
     assert found["firstDifference"] is None
@@ -131,7 +131,7 @@ def test_a_deviation_is_named_by_tick_truck_and_field(hall: Path, tmp_path: Path
     tick = forged(hall, tmp_path / "forged", b'"reasonCode":"WAIT_NODE"', b'"reasonCode":"WAIT_CONFLICT"')
 
     with reading(tmp_path / "forged") as journal:
-        first = verified(journal)["firstDifference"]
+        first = verify_ticks(journal)["firstDifference"]
 
     assert (first["tick"], first["field"]) == (tick, "reasonCode")
     assert first["robotId"].startswith("R")
@@ -206,8 +206,8 @@ def test_an_export_from_a_tick_on_is_the_end_of_the_whole_one(hall: Path) -> Non
 def test_other_parameters_on_one_log_are_told_with_the_first_place_where_they_part(hall: Path) -> None:
     with reading(hall) as journal:
         params = read_config(journal.header.config).traffic
-        same = compared(journal, params)
-        other = compared(journal, replace(params, max_admissions_per_tick=1, refuge=False))
+        same = compare_params(journal, params)
+        other = compare_params(journal, replace(params, max_admissions_per_tick=1, refuge=False))
 
     assert (same["ticks"], same["ticksThatDiffer"], same["first"]) == (TICKS, 0, None)
     assert same["a"] == same["b"]
@@ -225,11 +225,11 @@ def test_other_parameters_on_one_log_are_told_with_the_first_place_where_they_pa
 @pytest.mark.req("FLT-OBS-6", "FLT-OBS-11")
 def test_other_parameters_go_on_from_where_a_bundle_begins(hall: Path, tmp_path: Path) -> None:
     with reading(hall) as journal:
-        bundle(journal, Stretch("inc-1", 80_000, 80_000), RealDisk(tmp_path / "cut"))
+        bundle(journal, IncidentGroup("inc-1", 80_000, 80_000), RealDisk(tmp_path / "cut"))
     with reading(tmp_path / "cut") as cut:
         params = read_config(cut.header.config).traffic
-        same = compared(cut, params)
-        other = compared(cut, replace(params, safety_buffer_um=400_000))
+        same = compare_params(cut, params)
+        other = compare_params(cut, replace(params, safety_buffer_um=400_000))
 
     assert read_config(cut.header.config).state is not msgspec.UNSET
     assert (same["ticksThatDiffer"], same["first"]) == (0, None)
@@ -256,4 +256,4 @@ def test_a_pruned_journal_has_ticks_from_its_first_checkpoint_on_and_is_not_comp
             fleet_at(kept, 1)
         assert fleet_at(kept, 64).traffic.tick_number == 64
         with pytest.raises(NotReplayable):
-            compared(kept, read_config(kept.header.config).traffic)
+            compare_params(kept, read_config(kept.header.config).traffic)

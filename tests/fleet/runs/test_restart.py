@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import CommandMode
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.gateway import heard
+from pendula.fleet.gateway import read_gateway
 from pendula.fleet.runs import Recording, fleet_at, last_tick, reading, recording_disk
 from pendula.fleet.scenarios import Run, shipped
 from pendula.kernel.replay import replay
@@ -102,7 +102,7 @@ def test_after_a_restart_nobody_is_granted_more_before_every_truck_was_heard(tmp
     made = Recorded("hall", tmp_path)
     made.step(250)
     run, now = made.run, made.run.world.now_ms
-    reports = heard(run.gateway.poll()).reports
+    reports = read_gateway(run.gateway.poll()).reports
     grants = {one.robot_id: one.grant_um for one in run.traffic.records}
     held = {one.robot_id: sorted(one.keeps) for one in run.traffic.records}
     made.recording.close()
@@ -157,7 +157,7 @@ def test_a_fleet_that_goes_on_tells_its_trucks_again_what_they_are_about(tmp_pat
         made.step(1)
     expected = made.run.dispatch.operations()
     routes = {one.robot_id for one in made.run.traffic.records if one.track is not None}
-    now, reports = made.run.world.now_ms, heard(made.run.gateway.poll()).reports
+    now, reports = made.run.world.now_ms, read_gateway(made.run.gateway.poll()).reports
     made.recording.close()
 
     with Recording.resume(recording_disk(tmp_path)) as again:

@@ -7,7 +7,7 @@ from pendula.documents import Format, read_bytes
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import OperatorAction, TaskState
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.gateway import heard
+from pendula.fleet.gateway import read_gateway
 from pendula.fleet.health.closures import shut_of
 from pendula.fleet.scenarios import Run, Scenario, shipped
 from pendula.fleet.scenarios.names import ScenarioRefused
@@ -277,7 +277,7 @@ def test_a_restored_state_keeps_closings_and_continues_equally() -> None:
     assert twin.traffic.closings == run.traffic.closings
     assert twin.why({"robot": "R1"}) == run.engine.why({"robot": "R1"})
     for _ in range(20):
-        tick = Tick(run.now_ms, heard(run.gateway.poll()).reports)
+        tick = Tick(run.now_ms, read_gateway(run.gateway.poll()).reports)
         run.engine.apply(tick)
         twin.apply(tick)
         run.world.advance(run.now_ms + 100)

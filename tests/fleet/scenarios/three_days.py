@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from pendula.fleet.commands import Tick
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.gateway import heard
+from pendula.fleet.gateway import read_gateway
 from pendula.fleet.model import Point
 from pendula.fleet.runs import Recording, RingJournal, recording_disk
 from pendula.fleet.scenarios import Run, Scenario, shipped
@@ -71,7 +71,7 @@ def step(run: Run) -> None:
     """A tick without the judge."""
     now = run.world.now_ms
     came = run.gateway.poll()
-    run.applier.apply(Tick(now, heard(came).reports, came.over))
+    run.applier.apply(Tick(now, read_gateway(came).reports, came.over))
     orders = run.engine.orders_out
     run.gateway.announce(orders.routes)
     run.gateway.operate(orders.operations)

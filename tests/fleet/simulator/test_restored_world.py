@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import CommandMode
 from pendula.fleet.events import Incident
-from pendula.fleet.gateway import heard
+from pendula.fleet.gateway import read_gateway
 from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.scenarios import Run, shipped
@@ -74,7 +74,7 @@ def test_trucks_continue_after_repeated_restarts(every: int, ticks: int) -> None
             run.world = restarted_world(run)
         gateway = SimulatedGateway(run.world)
         came = gateway.poll()
-        outcome = run.engine.apply(Tick(now, heard(came).reports, task_events=came.over, restarted=restarted))
+        outcome = run.engine.apply(Tick(now, read_gateway(came).reports, task_events=came.over, restarted=restarted))
         incidents += [event for event in outcome.events if isinstance(event, Incident)]
         orders = run.engine.orders_out
         gateway.announce(orders.routes)

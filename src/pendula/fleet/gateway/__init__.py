@@ -12,7 +12,7 @@ acknowledgements  newest commands only, and a watchdog for trucks without one
 from pendula.fleet.gateway.acknowledgements import Outbox
 from pendula.fleet.gateway.operations import IssuedOperations
 from pendula.fleet.gateway.protocol import Gateway, Received
-from pendula.fleet.gateway.reception import GatewayFailed, Heard, heard
+from pendula.fleet.gateway.reception import GatewayFailed, GatewayInput, read_gateway
 from pendula.fleet.gateway.registration import Capability, RobotRefused, register
 from pendula.fleet.gateway.reports import ReportBatch, ReportRefused, report_of, state_of
 from pendula.fleet.gateway.selection import Selected, abilities
@@ -21,7 +21,7 @@ __all__ = [
     "Capability",
     "Gateway",
     "GatewayFailed",
-    "Heard",
+    "GatewayInput",
     "IssuedOperations",
     "Outbox",
     "Received",
@@ -30,7 +30,7 @@ __all__ = [
     "RobotRefused",
     "Selected",
     "abilities",
-    "heard",
+    "read_gateway",
     "register",
     "report_of",
     "state_of",

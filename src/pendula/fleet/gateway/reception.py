@@ -30,14 +30,14 @@ class GatewayFailed(InputRefused):
     code = "gateway_failed"
 
 
-class Heard(Struct, frozen=True):
+class GatewayInput(Struct, frozen=True):
     """Validated input from a gateway."""
 
     reports: tuple[TruckReport, ...] = ()
     done: tuple[str | OperationDone, ...] = ()
 
 
-def heard(received: object) -> Heard:
+def read_gateway(received: object) -> GatewayInput:
     """Validate the result of `poll`; raises `GatewayFailed` if it is not a `Received`."""
     if not isinstance(received, Received):
         raise GatewayFailed(f"poll() must return a Received, not {type(received).__name__}", problem="poll")
@@ -48,8 +48,8 @@ def heard(received: object) -> Heard:
             raise GatewayFailed(f"{name} of poll() has {len(value)} entries; at most {MOST_REPORTS}", problem=name)
     done = tuple(valid for entry in received.done if (valid := _read_done(entry)) is not None)
     if isinstance(received.reports, ReportBatch):
-        return Heard(received.reports.reports, done)
-    return Heard(tuple(map(_read, received.reports)), done)
+        return GatewayInput(received.reports.reports, done)
+    return GatewayInput(tuple(map(_read, received.reports)), done)
 
 
 def _read_done(entry: object) -> str | OperationDone | None:

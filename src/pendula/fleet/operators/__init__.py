@@ -8,6 +8,6 @@ inbox         `ActionInbox`: actions in, orders and answers out, each action onc
 
 from pendula.fleet.operators.actions import ActionType, Role
 from pendula.fleet.operators.inbox import ActionInbox, ActionResult, InboxStep, SavedInbox, is_same
-from pendula.fleet.operators.measure import beyond_measure
+from pendula.fleet.operators.measure import exceeded_limit
 
-__all__ = ["ActionInbox", "ActionResult", "ActionType", "InboxStep", "Role", "SavedInbox", "beyond_measure", "is_same"]
+__all__ = ["ActionInbox", "ActionResult", "ActionType", "InboxStep", "Role", "SavedInbox", "exceeded_limit", "is_same"]

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.health.closures import check_closable
 from pendula.fleet.health.orders import Order, OrderKind
-from pendula.fleet.operators.measure import LONGEST_EDGE_M, off_every_edge
+from pendula.fleet.operators.measure import LONGEST_EDGE_M, anchor_problem
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.units import micro
 from pendula.kernel.engine import Refusal
@@ -103,7 +103,7 @@ def refused(action: OperatorAction, site: CompiledMap) -> Refusal | None:
         return None
     if action.anchor.edgeKey not in site.edge_number:
         return Refusal("UNKNOWN_PLACE", {"edgeKey": action.anchor.edgeKey})
-    if off_every_edge(action.anchor) is not None:
+    if anchor_problem(action.anchor) is not None:
         return Refusal("UNKNOWN_PLACE", {"sM": shown(action.anchor.sM), "allowedM": LONGEST_EDGE_M})
     return None
 

@@ -26,7 +26,7 @@ MOST_RESOURCES_BYTES = 16 * 1024
 _IDS = ("actionId", "operatorId", "type", "robotId", "taskId", "confirmationOf")
 
 
-def beyond_measure(action: OperatorAction) -> str | None:
+def exceeded_limit(action: OperatorAction) -> str | None:
     """A sentence about the first exceeded limit; None if there is none."""
     return next(_excesses(action), None)
 
@@ -37,7 +37,7 @@ def _excesses(action: OperatorAction) -> Iterator[str]:
     yield from _too_long("reason", action.reason, MOST_REASON_BYTES)
     if action.anchor is not UNSET:
         yield from _too_long("edgeKey", action.anchor.edgeKey, MOST_KEY_BYTES)
-        nowhere = off_every_edge(action.anchor)
+        nowhere = anchor_problem(action.anchor)
         yield from () if nowhere is None else (nowhere,)
     if action.resources is not UNSET:
         excess = too_many(action.resources)
@@ -60,7 +60,7 @@ def too_many(resources: Sequence[str]) -> str | None:
     return None
 
 
-def off_every_edge(place: AnchorPlace) -> str | None:
+def anchor_problem(place: AnchorPlace) -> str | None:
     """A sentence if no edge of any map can have this position."""
     s_m: object = place.sM
     # Programs may pass NaN, which compares with nothing, or text.

@@ -13,31 +13,31 @@ watching      swings and distances of trucks, by their reports
 tuning        the number of trucks and the parameters with the highest throughput
 """
 
-from pendula.fleet.runs.comparing import compared
+from pendula.fleet.runs.comparing import compare_params
 from pendula.fleet.runs.export import lines
-from pendula.fleet.runs.incidents import Bundler, Stretch, bundle, bundles_in, incidents_of, stretches_of
+from pendula.fleet.runs.incidents import Bundler, IncidentGroup, bundle, group_incidents, incidents_of, write_bundles
 from pendula.fleet.runs.managing import Manager
 from pendula.fleet.runs.reading import Moment, UnknownTick, fleet_at, last_tick, moments, reading, record_of_tick
 from pendula.fleet.runs.recording import NoFleetJournal, Recording, recording_disk
 from pendula.fleet.runs.ring_journal import RingJournal
 from pendula.fleet.runs.snapshots import results_of, robots_of, snapshot_at, snapshot_lines, snapshots, tick_snapshot
-from pendula.fleet.runs.verifying import verified
+from pendula.fleet.runs.verifying import verify_ticks
 from pendula.fleet.runs.watching import Watch
 
 __all__ = [
     "Bundler",
+    "IncidentGroup",
     "Manager",
     "Moment",
     "NoFleetJournal",
     "Recording",
     "RingJournal",
-    "Stretch",
     "UnknownTick",
     "Watch",
     "bundle",
-    "bundles_in",
-    "compared",
+    "compare_params",
     "fleet_at",
+    "group_incidents",
     "incidents_of",
     "last_tick",
     "lines",
@@ -50,7 +50,7 @@ __all__ = [
     "snapshot_at",
     "snapshot_lines",
     "snapshots",
-    "stretches_of",
     "tick_snapshot",
-    "verified",
+    "verify_ticks",
+    "write_bundles",
 ]

@@ -1,7 +1,7 @@
 """Compare two sets of parameters on one journal: differences of grants, hold points and holds, and totals.
 
-Both fleets get the same reports, from trucks that followed the commands of the first. So the result is what the other
-set would have decided in each tick, not where that would have led; for that, run a scenario twice.
+Both fleets get the same reports, from trucks that followed the commands of the first. So the result shows what the
+other set would have decided in each tick, not its consequences; for those, run a scenario twice.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ FIELDS = ("grant", "holdPoint", "reasonCode")
 
 
 class Difference(Struct, frozen=True, rename="camel"):
-    """The first difference of two fleets."""
+    """A difference between two fleets in one tick."""
 
     tick: int
     now_ms: int
@@ -37,7 +37,7 @@ class Difference(Struct, frozen=True, rename="camel"):
     b: Json
 
 
-class Figures(Struct):
+class Totals(Struct):
     """Totals of one set of parameters."""
 
     stood_ms: Counter[str]
@@ -49,11 +49,11 @@ class Figures(Struct):
 
     def note(self, engine: FleetEngine, events: Sequence[FleetEvent]) -> None:
         period = engine.config.traffic.tick_period_ms
-        for one in engine.traffic.records:
-            code = stands_for(one)
+        for record in engine.traffic.records:
+            code = stands_for(record)
             if code is not None:
                 self.stood_ms[code] += period
-        self.stops += sum(one.mode is CommandMode.STOP for one in engine.orders_out.commands)
+        self.stops += sum(command.mode is CommandMode.STOP for command in engine.orders_out.commands)
         for event in events:
             match event:
                 case Granted():
@@ -78,29 +78,29 @@ class Figures(Struct):
         }
 
 
-def compared(journal: Journal, params: TrafficParams) -> dict[str, Any]:
-    """The journal's own parameters (a) beside others (b); raises `NotReplayable` for a pruned journal, and
-    `TrafficRefused` where a fleet cannot run with those."""
+def compare_params(journal: Journal, params: TrafficParams) -> dict[str, Any]:
+    """Compare the journal's own parameters (a) with others (b); raises `NotReplayable` for a pruned journal, and
+    `TrafficRefused` if the fleet cannot run with the others."""
     if journal.first_n > 0:
         raise NotReplayable("The beginning of the journal was pruned, so other parameters cannot be compared")
     config = read_config(journal.header.config)
     other = FleetEngine.create(to_builtins(structs.replace(config, traffic=params, state=_state(config, params))))
-    figures = Figures(Counter()), Figures(Counter())
+    totals = Totals(Counter()), Totals(Counter())
     counts: Counter[str] = Counter()
     robots: dict[str, Counter[str]] = {}
     first: Difference | None = None
     ticks = differing = 0
     for engine, moment in moments(journal):
         outcome = other.apply(moment.command)
-        figures[0].note(engine, moment.computed)
-        figures[1].note(other, outcome.events)
-        found = _differences(moment.ticked.tick, engine, other)
+        totals[0].note(engine, moment.computed)
+        totals[1].note(other, outcome.events)
+        differences = _differences(moment.ticked.tick, engine, other)
         ticks += 1
-        differing += bool(found)
-        first = first or next(iter(found), None)
-        for one in found:
-            counts[one.field] += 1
-            robots.setdefault(one.robot_id, Counter())[one.field] += 1
+        differing += bool(differences)
+        first = first or next(iter(differences), None)
+        for difference in differences:
+            counts[difference.field] += 1
+            robots.setdefault(difference.robot_id, Counter())[difference.field] += 1
     return {
         "ticks": ticks,
         "ticksThatDiffer": differing,
@@ -108,8 +108,8 @@ def compared(journal: Journal, params: TrafficParams) -> dict[str, Any]:
         "differences": {name: counts[name] for name in FIELDS},
         "robots": {name: dict(sorted(robots[name].items())) for name in sorted(robots)},
         "changed": _changed(config.traffic, params),
-        "a": {"paramsHash": config.traffic.digest(), **figures[0].form()},
-        "b": {"paramsHash": params.digest(), **figures[1].form()},
+        "a": {"paramsHash": config.traffic.digest(), **totals[0].form()},
+        "b": {"paramsHash": params.digest(), **totals[1].form()},
     }
 
 
@@ -122,12 +122,12 @@ def _differences(tick: int, a: FleetEngine, b: FleetEngine) -> list[Difference]:
     return [
         Difference(tick, a.now(), left.robot_id, name, mine, theirs)
         for left, right in zip(a.traffic.records, b.traffic.records, strict=True)
-        for name, mine, theirs in zip(FIELDS, _seen(left), _seen(right), strict=True)
+        for name, mine, theirs in zip(FIELDS, _decision(left), _decision(right), strict=True)
         if mine != theirs
     ]
 
 
-def _seen(record: Record) -> tuple[Json, Json, Json]:
+def _decision(record: Record) -> tuple[Json, Json, Json]:
     plan = None if record.track is None else record.track.plan
     grant: Json = None if plan is None else {"routeId": plan.route_id, "endUm": record.grant_um}
     return grant, None if plan is None else record.hold_um, code_of(record)
@@ -137,7 +137,7 @@ def _changed(a: TrafficParams, b: TrafficParams) -> dict[str, Json]:
     """The changed parameters, in the names and units of files."""
     mine, theirs = to_builtins(a), to_builtins(b)
     return {
-        contract_name(name): [contract_value(name, one[name]) for one in (mine, theirs)]
+        contract_name(name): [contract_value(name, params[name]) for params in (mine, theirs)]
         for name in mine
         if mine[name] != theirs[name]
     }

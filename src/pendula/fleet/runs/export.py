@@ -1,4 +1,4 @@
-"""A journal as JSON Lines: one `TickRecord` of the contract a tick, members in canonical order.
+"""A journal as JSON Lines: one `TickRecord` of the contract for each tick, members in canonical order.
 
 The journal holds inputs and digests; locks, requests, results and commands are replayed and compared with the record.
 Tick durations and distances of envelopes are in no journal, so they are null.
@@ -24,7 +24,7 @@ from pendula.kernel.journal import Journal
 
 
 def lines(journal: Journal, tick: int | None = None, upto: int | None = None) -> Iterator[bytes]:
-    """The ticks of a range, or all; raises `ReplayDiffers` if one differs from its record."""
+    """The ticks of a range, or all; raises `ReplayDiffers` if a tick differs from its record."""
     for engine, moment in moments(journal, tick):
         if upto is not None and moment.ticked.tick > upto:
             return
@@ -36,9 +36,9 @@ def tick_record(engine: FleetEngine, moment: Moment) -> Json:
     """One tick in the form of the contract."""
     outputs, records = engine.last, engine.traffic.records
     assert outputs is not None
-    robots = [robot_state(one, outputs.now_ms, *tasks_of(engine, one.number)) for one in records]
-    requests = [engine.traffic.request(one.robot_id) for one in records]
-    routes = {(one.route_id, one.revision): one.form() for one in engine.orders_out.routes}
+    robots = [robot_state(truck, outputs.now_ms, *tasks_of(engine, truck.number)) for truck in records]
+    requests = [engine.traffic.request(truck.robot_id) for truck in records]
+    routes = {(route.route_id, route.revision): route.form() for route in engine.orders_out.routes}
     record = contract.TickRecord(
         contractVersion=CONTRACT_VERSION,
         tick=outputs.tick,
@@ -49,21 +49,21 @@ def tick_record(engine: FleetEngine, moment: Moment) -> Json:
             paramsHash=engine.config.traffic.digest(),
         ),
         inputs=contract.TickInputsForm(
-            robotStates=tuple(_plain(one) for one in robots if one is not None),
-            routePlans=tuple(routes[one] for one in sorted(routes)),
-            taskEvents=tuple(_plain(one) for one in moment.command.task_events),
-            operatorActions=tuple(_plain(one) for one in moment.command.operator_actions),
+            robotStates=tuple(_plain(robot) for robot in robots if robot is not None),
+            routePlans=tuple(routes[key] for key in sorted(routes)),
+            taskEvents=tuple(map(_plain, moment.command.task_events)),
+            operatorActions=tuple(map(_plain, moment.command.operator_actions)),
         ),
         decisions=contract.TickDecisions(
-            assignments=tuple(_plain(one) for one in moment.computed if _is_assignment(one)),
-            replans=tuple(_plain(one) for one in moment.computed if isinstance(one, RouteAccepted)),
-            requests=tuple(_plain(one) for one in requests if one is not None),
-            lockResults=tuple(_plain(one) for one in outputs.results),
+            assignments=tuple(_plain(event) for event in moment.computed if _is_assignment(event)),
+            replans=tuple(_plain(event) for event in moment.computed if isinstance(event, RouteAccepted)),
+            requests=tuple(_plain(request) for request in requests if request is not None),
+            lockResults=tuple(map(_plain, outputs.results)),
             snapshotDigest="sha256:" + digest(_plain(outputs.snapshot())),
         ),
-        outputs=contract.TickOutputsForm(commands=tuple(_plain(one) for one in engine.orders_out.commands)),
+        outputs=contract.TickOutputsForm(commands=tuple(map(_plain, engine.orders_out.commands))),
         metrics=contract.TickMetrics(tickUs=None, minEnvelopeDistanceM=None),
-        alerts=tuple(one.alert for one in moment.computed if isinstance(one, AlertRaised)),
+        alerts=tuple(event.alert for event in moment.computed if isinstance(event, AlertRaised)),
     )
     form: Json = _plain(record)
     return form

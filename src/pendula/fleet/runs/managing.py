@@ -15,7 +15,7 @@ from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.events import FleetEvent
 from pendula.fleet.gateway.operations import IssuedOperations
 from pendula.fleet.gateway.protocol import Gateway
-from pendula.fleet.gateway.reception import Heard, heard
+from pendula.fleet.gateway.reception import GatewayInput, read_gateway
 from pendula.fleet.gateway.registration import register
 from pendula.fleet.gateway.selection import Selected, abilities
 from pendula.fleet.runs.recording import Recording
@@ -28,11 +28,12 @@ MOST_WORDS = 500
 
 
 class Manager:
-    """`now_ms` reads the clock of the fleet, which never goes back: that of the host may be set, `time.monotonic` is
-    not. A fleet that goes on from a journal goes on with its time, `recording.engine.now()`, and with as much more as
-    nobody managed it, two seconds at least: trucks have driven on until they stopped, and in less time what they did
-    would be a jump. `withheld` counts ticks that sent no command; `trouble` is what went wrong with the gateway in the
-    last one."""
+    """`now_ms` reads a clock that never goes back, such as `time.monotonic`; the clock of a host may be set back.
+
+    Start the clock of a resumed fleet at `recording.engine.now()` plus the time without a manager, at least two
+    seconds: trucks have driven on until they stopped, and in less time their movement would be a jump. `withheld`
+    counts ticks without commands; `trouble` is the error of the gateway in the last tick.
+    """
 
     def __init__(self, recording: Recording, gateway: Gateway, now_ms: Callable[[], int]) -> None:
         """Raises `RobotRefused` for a truck that cannot be stopped."""
@@ -44,21 +45,20 @@ class Manager:
         self._can = abilities(recording.engine.traffic.records)
         self._now_ms = now_ms
         self._ticks = threading.Lock()
-        # Errors that are not reported yet, operations that are done and are in no tick yet, and whether routes and
-        # operations may not have reached the trucks.
+        # An unreported error, completed operations that are in no tick yet, and whether to send all routes and
+        # operations again, because some may be lost.
         self._news: str | None = None
         self._done: tuple[OperationDone, ...] = ()
-        self._told = IssuedOperations()
+        self._issued = IssuedOperations()
         self._again = False
 
     def tick(
         self, task_events: Sequence[TaskEvent] = (), actions: Sequence[OperatorAction] = ()
     ) -> Outcome[FleetEvent] | None:
-        """The outcome of a tick; None where it failed, and left no trace but a note in the journal. Raises `WrongUsage`
-        where one is under way, in another thread or in the gateway that calls this, and where the time, an event or an
-        action is none: then nothing is decided."""
+        """Run one tick. None if it failed, which leaves only a note in the journal. Raises `WrongUsage`, and decides
+        nothing, while another tick runs, in a thread or in the gateway, and for an invalid time, event or action."""
         if not self._ticks.acquire(blocking=False):
-            raise WrongUsage("a tick is under way: one thread at a time calls tick, and no gateway does")
+            raise WrongUsage("a tick is running: call tick() from one thread at a time, and never from a gateway")
         try:
             return self._tick(task_events, actions)
         finally:
@@ -67,38 +67,38 @@ class Manager:
     def _tick(self, task_events: Sequence[TaskEvent], actions: Sequence[OperatorAction]) -> Outcome[FleetEvent] | None:
         before, self.trouble = self.trouble, None
         began = self._now_ms()
-        came = self._received()
-        over = self._told.with_ids(came.done)
+        came = self._receive()
+        over = self._issued.with_ids(came.done)
         done = tuple(dict.fromkeys((*self._done, *over)))
         news = UNSET if self._news is None else self._news
         events = (*task_events, *done)
         tick = Tick(began, came.reports, events, operator_actions=tuple(actions), gateway=news)
-        # Where the tick is refused, as no tick or by the engine, nothing is decided and all of it is heard in the next.
+        # Kept for the next tick if this one is rejected.
         self._done = done
         try:
             outcome = self.recording.write_tick(tick)
             if outcome.refusal is None:
                 self._done, self._news = (), None
-                self._tell(began)
+                self._send_orders(began)
             else:
                 self.withheld += 1
             return outcome
         except EngineDefect:
-            # Repeated once only; after that the operation times out.
+            # Only completions of this tick are repeated, and once; others time out.
             self._done = over
             self.withheld += 1
             return None
         finally:
             self._news = self.trouble if before is None and self.trouble is not None else self._news
 
-    def _received(self) -> Heard:
+    def _receive(self) -> GatewayInput:
         try:
-            return heard(self._gateway.poll())
+            return read_gateway(self._gateway.poll())
         except Exception as error:
             self.trouble = _words(error)
-            return Heard()
+            return GatewayInput()
 
-    def _tell(self, began: int) -> None:
+    def _send_orders(self, began: int) -> None:
         engine = self.recording.engine
         orders = engine.orders_out
         # Set until everything is sent, in case the program is interrupted.
@@ -106,7 +106,7 @@ class Manager:
         try:
             self._gateway.announce(pending.routes)
             self._gateway.operate(pending.operations)
-            self._told.note(pending.operations)
+            self._issued.note(pending.operations)
             self._again = False
             late = self._now_ms() - began > 2 * engine.config.traffic.tick_period_ms
             if late or not orders.commands:

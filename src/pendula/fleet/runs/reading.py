@@ -82,19 +82,19 @@ def fleet_at(journal: Journal, tick: int) -> FleetEngine:
 
 
 def record_of_tick(journal: Journal, tick: int, last: int) -> int:
-    """The record after which a fleet is as it was after a tick; `last` is the newest tick. A journal is searched where
-    the tick should be, two records a tick, and nearer to it each time. Raises `UnknownTick`."""
+    """The number of the record of a tick; `last` is the newest tick. The search starts at the expected record, at two
+    records per tick, and narrows from there. Raises `UnknownTick`."""
     low, high = journal.first_n, journal.next_n - 1
     at = high - 2 * (last - tick)
     while low <= high:
         at = min(max(at, low), high)
-        n, found = _next_tick(journal, at)
-        if found == tick:
+        n, nearest = _next_tick(journal, at)
+        if nearest == tick:
             return n
-        if found is None or found > tick:
-            high, at = at - 1, at - (2 * (found - tick) if found is not None else 1)
+        if nearest is None or nearest > tick:
+            high, at = at - 1, at - (2 * (nearest - tick) if nearest is not None else 1)
         else:
-            low, at = n + 1, n + 2 * (tick - found)
+            low, at = n + 1, n + 2 * (tick - nearest)
     raise UnknownTick(f"The journal has no tick {tick}; the newest is {last}", tick=tick, last=last)
 
 
@@ -129,7 +129,7 @@ def _followed(engine: FleetEngine, journal: Journal, start: int) -> Iterator[Mom
 
 
 def _again(engine: FleetEngine, n: int, command: Commands) -> Moment | None:
-    """A tick replayed; None for a rejected command, or one that is not a tick."""
+    """Replay one tick; None for a rejected command, or one that is not a tick."""
     try:
         outcome = engine.apply(command)
     except Exception as defect:
@@ -142,7 +142,7 @@ def _again(engine: FleetEngine, n: int, command: Commands) -> Moment | None:
 
 
 class _Index(Struct, frozen=True):
-    """The first and the last tick that a journal can show, and before which tick each of its checkpoints is."""
+    """The first and the last tick of a journal, and the last tick before each of its checkpoints."""
 
     first: int
     last: int
@@ -174,7 +174,7 @@ class _Index(Struct, frozen=True):
             )
 
     def engine_before(self, journal: Journal, tick: int | None) -> tuple[FleetEngine, int]:
-        """The nearest fleet before a tick, and the record from which on it has to go on."""
+        """The nearest stored fleet before a tick, and the record from which to replay."""
         earlier = [n for last, n in self.checkpoints if tick is not None and last < tick]
         engine, start = (
             engine_from_snapshot(journal, FleetEngine, earlier[-1]) if earlier else first_engine(journal, FleetEngine)
@@ -187,7 +187,7 @@ _TICKED = b'"tick":'
 
 
 def _tick_in(body: bytes) -> int | None:
-    """The number of the tick that an outcome tells of first; read from the bytes, since a journal has many."""
+    """The tick of an outcome, read from the bytes because a journal has many records."""
     at = body.find(b'"type":"ticked"')
     if at < 0:
         return None

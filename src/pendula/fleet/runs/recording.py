@@ -21,7 +21,7 @@ from pendula.fleet.compiled_sites import put
 from pendula.fleet.engine import FleetEngine, took_place
 from pendula.fleet.events import FleetEvent
 from pendula.fleet.model import MapDamaged
-from pendula.fleet.operators import beyond_measure
+from pendula.fleet.operators import exceeded_limit
 from pendula.fleet.runs.incidents import MAP_FILE, Bundler
 from pendula.fleet.runs.ring_journal import RING_MS, RingJournal
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -119,12 +119,12 @@ class Recording:
         return self._journal.degraded
 
     def write_tick(self, tick: Tick) -> Outcome[FleetEvent]:
-        """As `apply`: a recording is the log that a manager writes to."""
+        """Apply a tick, as the log of a manager."""
         return self.apply(tick)
 
     def apply(self, command: Commands) -> Outcome[FleetEvent]:
-        """What a command did, once it is with the operating system. Raises `WrongUsage` for one that is none: what is
-        decided upon is what a journal gives back."""
+        """Apply a command after writing it to the operating system. Raises `WrongUsage` for one that cannot be encoded:
+        the engine gets exactly what the journal restores."""
         written, encoded = _as_written(command)
         tick = self._with_news(written)
         ticket = self.driver.submit(tick, by=self._by, encoded=encoded if tick is written else None)
@@ -132,7 +132,7 @@ class Recording:
         if ticket.outcome.refusal is None:
             self._journal.mark_reported(tick.missing)
         if self._bundler is not None:
-            self._bundler.hear(ticket.outcome.events, self.engine.now())
+            self._bundler.note(ticket.outcome.events, self.engine.now())
         self._resumed = self._resumed and not took_place(ticket.outcome)
         return ticket.outcome
 
@@ -142,10 +142,10 @@ class Recording:
         self.driver.close()
 
     def _with_news(self, tick: Tick) -> Tick:
-        """What the fleet has to hear of its journal, like of everything else: that it went on from it, and in the first
-        tick the positions of trucks are unknown; that nothing is written any more, or that it is again."""
+        """Add the state of the journal to a tick: resumed, so that positions are unknown in the first tick; degraded,
+        or written again."""
         if self._resumed:
-            # Until a tick has taken it: a rejected or failed tick reports nothing.
+            # Repeated until a tick takes place: a rejected or failed tick reports nothing.
             tick = structs.replace(tick, restarted=True)
         return self.engine.with_news(tick, *self._journal.news())
 
@@ -160,13 +160,13 @@ def _as_written(command: Commands) -> tuple[Tick, bytes]:
     """A tick as a journal restores it, and its canonical bytes."""
     try:
         if _is_of_reports(command):
-            # As nearly all are: written once, for the journal too.
+            # The common case: encoded once, for the engine and the journal.
             with suppress(msgspec.ValidationError, TypeError, ValueError, OverflowError):
                 encoded = _encode(command)
                 if len(encoded) <= MOST_TICK_BYTES:
                     return _read(encoded), encoded
         tick = msgspec.convert(msgspec.to_builtins(command), Tick)
-        trouble = next((said for said in map(beyond_measure, tick.operator_actions) if said is not None), None)
+        trouble = next((limit for limit in map(exceeded_limit, tick.operator_actions) if limit is not None), None)
         encoded = b"" if trouble is not None else encode(tick)
         if len(encoded) > MOST_TICK_BYTES:
             trouble = f"it has {len(encoded)} bytes; at most {MOST_TICK_BYTES}"
@@ -178,8 +178,7 @@ def _as_written(command: Commands) -> tuple[Tick, bytes]:
 
 
 def _is_of_reports(command: Commands) -> bool:
-    """Whether a tick has nothing but what trucks said: then all of its numbers are whole where it can be read, and its
-    members are those of its type."""
+    """Whether a tick has only reports: then decoding guarantees whole numbers and the members of its type."""
     if type(command) is not Tick or command.task_events or command.operator_actions or command.routes:
         return False
     return type(command.reports) is tuple and _REPORTS.issuperset(map(type, command.reports))

@@ -47,7 +47,7 @@ class RingJournal:
         self._ticks_degraded = 0
         self._rotates = False
         self._lock = threading.Lock()
-        # No events: one that an interrupt strikes in `set` stays locked for ever.
+        # Queues, not events: an interrupt in `Event.set` would leave its lock held.
         self._work: SimpleQueue[None] = SimpleQueue()
         self._end: SimpleQueue[None] = SimpleQueue()
         self._ended = False
@@ -58,12 +58,12 @@ class RingJournal:
     @property
     def directory(self) -> Path | None:
         """The directory of the journal; None if it has none."""
-        found = getattr(self._inner.disk, "directory", None)
-        return found if isinstance(found, Path) else None
+        directory = getattr(self._inner.disk, "directory", None)
+        return directory if isinstance(directory, Path) else None
 
     def news(self) -> tuple[str | None, MissingRecords | None]:
         """Why the journal is not written at present, and the missing records, until a tick has reported them."""
-        # In this order: what is missing is known before the trouble is over.
+        # In this order: missing records are noted before `degraded` is cleared.
         degraded = self.degraded
         return degraded, None if degraded is not None else self._missing
 
@@ -86,10 +86,10 @@ class RingJournal:
             return n
 
     def flush(self) -> int:
-        """All up to the returned number survives the end of this process, or is all that memory can keep."""
+        """Records up to the returned number survive the end of this process, or are in memory while degraded."""
         rotates, self._rotates = self._rotates, False
         if rotates and self.degraded is None:
-            # Before it is handed over: that goes into the old segment, and a new one begins when the old one is synced.
+            # Synced first: a new segment begins only when the old one is on disk.
             self._make_durable()
         with self._lock:
             try:
@@ -111,29 +111,29 @@ class RingJournal:
         self._make_durable()
 
     def read(self, start: int = 0) -> Iterator[Record]:
-        """From the disk, then from memory; what became durable in between is read from the disk after all."""
+        """From the disk, then from memory; records that became durable in between are read from the disk."""
         at = start
         while True:
             for record in self._inner.read(at):
                 at = record.n + 1
                 yield record
             with self._lock:
-                rest = [one for one in self._ring if at <= one.n <= self._handed_n]
+                rest = [record for record in self._ring if at <= record.n <= self._handed_n]
             if rest and rest[0].n > at and self._inner.durable_n >= at:
                 continue
             yield from rest
             return
 
     def snapshots(self) -> Sequence[tuple[int, int]]:
-        """Those on the disk, and then those that only memory has."""
+        """Snapshots on the disk, then those in memory."""
         durable = self._inner.snapshots()
         last = durable[-1][0] if durable else -1
         with self._lock:
-            kept = [one for one in self._ring if one.kind == "snapshot" and last < one.n <= self._handed_n]
-        return (*durable, *((one.n, one.t) for one in kept))
+            held = [record for record in self._ring if record.kind == "snapshot" and last < record.n <= self._handed_n]
+        return (*durable, *((record.n, record.t) for record in held))
 
     def rotate(self) -> None:
-        """Let the next flush begin a new segment; that one waits for the disk."""
+        """Let the next flush begin a new segment; that flush waits for the disk."""
         self._rotates = True
         self._inner.rotate()
 
@@ -145,7 +145,7 @@ class RingJournal:
             return 0
 
     def close(self) -> None:
-        """Let the last of it become durable, as far as the disk takes it; `degraded` says where it does not."""
+        """Write the last records as far as the disk accepts them; `degraded` says why it does not."""
         self._ended = True
         self._end.put(None)
         self._work.put(None)
@@ -154,7 +154,7 @@ class RingJournal:
         if self.degraded not in (None, DISK_NEARLY_FULL) or not self._caught_up_from(self._inner.next_n):
             self._mend()
         try:
-            # There is room for it still: what is kept free of a disk is kept for ends.
+            # The space kept free on a disk is reserved for closing.
             if self.degraded == DISK_NEARLY_FULL:
                 self._catch_up()
             self._inner.close()
@@ -171,12 +171,12 @@ class RingJournal:
 
     @property
     def durable_n(self) -> int:
-        """What was handed over counts: that is what a fleet is promised (FLT-OBS-3)."""
+        """The last record written to the operating system, which is the promise for a fleet (FLT-OBS-3)."""
         return self._handed_n
 
     @property
     def written_n(self) -> int:
-        """Number of the last record that is on the disk for good."""
+        """Number of the last synced record."""
         return self._inner.durable_n
 
     @property
@@ -201,18 +201,18 @@ class RingJournal:
         if not self._caught_up_from(self._inner.next_n):
             return
         self.degraded = None
-        missing = [one for one in self._ring if one.n >= self._inner.next_n]
-        for one in missing:
-            self._inner.append(one.kind, one.t, bytes(one.body))
+        missing = [record for record in self._ring if record.n >= self._inner.next_n]
+        for record in missing:
+            self._inner.append(record.kind, record.t, bytes(record.body))
 
     def _caught_up_from(self, n: int) -> bool:
-        """Whether memory has all from a number on."""
+        """Whether memory has all records from a number on."""
         return n >= self._next_n or (bool(self._ring) and self._ring[0].n <= n)
 
     def _checkpoint(self) -> Record | None:
-        """The oldest one in memory that is not about to be forgotten."""
+        """The oldest checkpoint in memory that is not about to be dropped."""
         since = self._ring[-1].t - self._ring_ms * 9 // 10 if self._ring else 0
-        return next((one for one in self._ring if one.kind == "snapshot" and one.t >= since), None)
+        return next((record for record in self._ring if record.kind == "snapshot" and record.t >= since), None)
 
     def _forget(self, now: int) -> None:
         """Drop records from memory that are durable, or older than the ring."""
@@ -225,7 +225,7 @@ class RingJournal:
         while not self._ended:
             self._work.get()
             self._make_durable()
-            # Many ticks share a sync: one for each would take more of the processor than all other bookkeeping.
+            # Ticks share a sync: one for each tick would take more CPU than all other bookkeeping.
             with suppress(Empty):
                 self._end.get(timeout=SYNC_EVERY_S)
 

@@ -24,12 +24,12 @@ def robots_of(engine: FleetEngine) -> tuple[RobotState, ...]:
 
 
 def results_of(engine: FleetEngine) -> tuple[LockResult, ...]:
-    """Granted or blocked, for every truck by its id."""
+    """Lock results of every truck, by id."""
     return engine.traffic.results()
 
 
 def tick_snapshot(engine: FleetEngine) -> TickSnapshot:
-    """The whole snapshot of the tick that an engine has just decided."""
+    """The complete snapshot of the last tick of an engine."""
     return TickSnapshot(
         contractVersion=CONTRACT_VERSION,
         tick=engine.traffic.tick_number,
@@ -42,8 +42,8 @@ def tick_snapshot(engine: FleetEngine) -> TickSnapshot:
 
 
 def snapshots(journal: Journal, tick: int | None = None, upto: int | None = None) -> Iterator[TickSnapshot]:
-    """The snapshots of the ticks from one on, up to another, or all; raises `UnknownTick`, and `ReplayDiffers` where a
-    tick comes out otherwise."""
+    """The snapshots of a range of ticks, or of all; raises `UnknownTick`, and `ReplayDiffers` if a tick differs from
+    its record."""
     for engine, moment in moments(journal, tick):
         if upto is not None and moment.ticked.tick > upto:
             return
@@ -52,7 +52,7 @@ def snapshots(journal: Journal, tick: int | None = None, upto: int | None = None
 
 
 def snapshot_lines(journal: Journal, tick: int | None = None, upto: int | None = None) -> Iterator[bytes]:
-    """The same as canonical JSON, a line each."""
+    """Snapshots as canonical JSON, one per line."""
     return map(encode, snapshots(journal, tick, upto))
 
 

@@ -15,7 +15,7 @@ from pendula.kernel.segments import missing_of
 
 
 class Deviation(Struct, frozen=True, rename="camel"):
-    """The first place where a journal and what is computed from it part. `robot_id` None: it is not of one truck."""
+    """The first difference between a journal and its replay; `robot_id` is None if it is not about one truck."""
 
     tick: int
     robot_id: str | None
@@ -24,13 +24,13 @@ class Deviation(Struct, frozen=True, rename="camel"):
     computed: Json
 
 
-def verified(
+def verify_ticks(
     journal: Journal,
     tick: int | None = None,
     upto: int | None = None,
     watch: Callable[[Moment], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """What a replay from one tick to another found; it ends where something differs. `watch` hears of every tick."""
+    """Replay a range of ticks up to the first difference; `watch` is called for every tick."""
     first_tick = last_tick = ticks = 0
     robots: list[str] = []
     incidents: list[Incident] = []
@@ -41,7 +41,7 @@ def verified(
         first_tick = first_tick or moment.ticked.tick
         last_tick, ticks = moment.ticked.tick, ticks + 1
         robots = robots or sorted(engine.traffic.robot_ids)
-        incidents += (one for one in moment.computed if isinstance(one, Incident))
+        incidents += (event for event in moment.computed if isinstance(event, Incident))
         watch(moment)
         deviation = deviation_of(moment)
         if deviation is not None:
@@ -51,8 +51,8 @@ def verified(
         "lastTick": last_tick,
         "ticks": ticks,
         "robots": robots,
-        "incidents": [to_builtins(one) for one in incidents],
-        # What a crash left of its last write: it tells nothing, and its tick is not among these.
+        "incidents": [to_builtins(incident) for incident in incidents],
+        # Bytes of an incomplete last write; its tick is not counted.
         "cutTailBytes": getattr(journal, "cut_tail_bytes", 0),
         "tail": getattr(journal, "tail_note", None),
         "missing": missing_of(journal.header),

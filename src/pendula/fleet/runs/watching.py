@@ -15,7 +15,7 @@ from pendula.fleet.units import MILLION
 from pendula.fleet.views.robot_state import on_segment
 from pendula.fleet.views.swings import Swings
 
-# The place of a truck without a route: on no edge, and not between the ends of any.
+# The place of a truck without a route: on no edge.
 _NOWHERE = (-1, 0)
 _UNSEEN = (nan, nan, nan)
 
@@ -26,20 +26,20 @@ class Watch:
     def __init__(self, records: Sequence[Record], params: TrafficParams) -> None:
         self._params = params
         self.swings = Swings(records[0].site)
-        self.closest = Closest([one.profile for one in records])
+        self.closest = Closest([record.profile for record in records])
 
     def note(self, outputs: TickOutputs) -> None:
-        """A tick that took place."""
+        """Note a tick that took place."""
         records, now_ms = outputs.scene.records, outputs.now_ms
         for record, aim in zip(records, outputs.aims, strict=True):
             self.swings.note(record, aim.mode, now_ms)
         self.swings.note_routes(outputs.accepted_routes, now_ms)
-        self.swings.note_places([_place(one) for one in records], now_ms)
-        seen = np.array([self._pose(one, now_ms) for one in records])[None] / MILLION
+        self.swings.note_places([_place(record) for record in records], now_ms)
+        seen = np.array([self._pose(record, now_ms) for record in records])[None] / MILLION
         self.closest.look(Poses(seen[:, :, 0], seen[:, :, 1], seen[:, :, 2]))
 
     def _pose(self, record: Record, now_ms: int) -> tuple[float, float, float]:
-        """Where a truck says it is; not that of one that is gone, was not heard lately, or is lost."""
+        """The reported pose; NaN if the truck is absent, silent or lost."""
         pose, doubt = record.pose, record.doubt
         lost = record.absent or (doubt is not None and doubt.code == Stop.POSE_JUMP)
         if pose is None or lost or not is_fresh(record, now_ms, self._params):

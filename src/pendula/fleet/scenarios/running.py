@@ -15,7 +15,7 @@ from pendula.fleet.compiler.compile import compile_map
 from pendula.fleet.contracts.traffic import OperatorAction, Phase
 from pendula.fleet.engine import FleetEngine, OrdersOut, config_form
 from pendula.fleet.events import FleetEvent
-from pendula.fleet.gateway import Gateway, IssuedOperations, Selected, abilities, heard, register
+from pendula.fleet.gateway import Gateway, IssuedOperations, Selected, abilities, read_gateway, register
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.pictures.moment import ShownTruck
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
@@ -132,7 +132,7 @@ class Run:
         """Run one tick: apply the reports to the engine, send its orders, and advance the trucks."""
         now = self.world.now_ms
         self._start_faults(now)
-        received = heard(self.gateway.poll())
+        received = read_gateway(self.gateway.poll())
         tasks = self._task_events(now, received.done)
         actions, routes = self._actions(now), self._routes.due(now)
         outcome = self.applier.apply(Tick(now, received.reports, tasks, operator_actions=actions, routes=routes))

@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from pendula.fleet.runs.tuning import Figures, Outcome, Trial, outcome_of, throughput_svg
+from pendula.fleet.runs.tuning import Outcome, Trial, TrialFigures, outcome_of, throughput_svg
 
 HOUR_MS = 3_600_000
 LIMIT_MS = 300_000
 
 
-def of(tasks: int, wait_s: int = 10, **more: Any) -> Figures:
-    return Figures(HOUR_MS, tasks, wait_s * 1000, **more)
+def of(tasks: int, wait_s: int = 10, **more: Any) -> TrialFigures:
+    return TrialFigures(HOUR_MS, tasks, wait_s * 1000, **more)
 
 
-def outcome(*pairs: tuple[Trial, Figures]) -> Outcome:
+def outcome(*pairs: tuple[Trial, TrialFigures]) -> Outcome:
     return outcome_of([trial for trial, _ in pairs], [one for _, one in pairs], LIMIT_MS)
 
 
-def best(*pairs: tuple[Trial, Figures]) -> tuple[int, int] | None:
+def best(*pairs: tuple[Trial, TrialFigures]) -> tuple[int, int] | None:
     found = outcome(*pairs).best
     return None if found is None else (found.trucks, found.one_way_milli)
 
@@ -68,7 +68,7 @@ def test_trucks_that_add_nothing_are_named() -> None:
 @pytest.mark.parametrize(("tasks", "warned"), [(1, True), (9, True), (10, False)])
 def test_that_a_rate_rests_on_few_tasks_is_said_first(tasks: int, warned: bool) -> None:
     found = outcome((Trial(1, 0), of(20)), (Trial(2, 0), of(tasks)), (Trial(3, 0), of(0, refused="not LIVE")))
-    sentence = f"all of this rests on few tasks, {tasks} task{'s' * (tasks != 1)} with 2 trucks: "
+    sentence = f"these results rest on few tasks, {tasks} task{'s' * (tasks != 1)} with 2 trucks: "
 
     assert found.sentences[0].startswith(sentence) is warned
     assert [row["tasks"] for row in found.form()["rows"]] == [20, tasks, 0]  # type: ignore[index,union-attr,call-overload]
@@ -87,7 +87,7 @@ def test_a_station_that_is_always_busy_is_named() -> None:
     found = outcome((Trial(1, 0), of(90, busy=(("EAST", HOUR_MS * 9 // 10), ("WEST", HOUR_MS // 2)))))
 
     assert len(found.sentences) == 1
-    assert found.sentences[0].startswith("EAST is loading or unloading 90 % of the time: a second station")
+    assert found.sentences[0].startswith("EAST is loading or unloading 90 % of the time: add a second station")
 
 
 @pytest.mark.req("FLT-LIVE-11")
@@ -107,7 +107,7 @@ def test_the_place_for_which_trucks_wait_most_is_named_with_what_to_change() -> 
 
 @pytest.mark.req("FLT-LIVE-11")
 def test_the_least_fleet_the_map_has_no_rest_for_is_named_with_the_remedy() -> None:
-    found = outcome((Trial(1, 0), of(30)), (Trial(2, 0), Figures(refused="add a parking spur at N17")))
+    found = outcome((Trial(1, 0), of(30)), (Trial(2, 0), TrialFigures(refused="add a parking spur at N17")))
 
     assert found.sentences[0] == "2 trucks cannot run on this map: add a parking spur at N17"
 

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.runs.tuning import Figures, InvalidTrial, Trial, trials_of, tried
-from pendula.fleet.runs.tuning.trials import traffic_with, tuned
+from pendula.fleet.runs.tuning import InvalidTrial, Trial, TrialFigures, run_trials, trials_of
+from pendula.fleet.runs.tuning.trials import traffic_with, trial_scenario
 from pendula.fleet.samples import scenes
 from pendula.fleet.samples.scenes import FL_STD
 from pendula.fleet.scenarios import Scenario, shipped
@@ -34,7 +34,7 @@ def test_every_combination_is_tried_with_every_seed() -> None:
 
 
 def test_with_fewer_trucks_the_first_by_name_drive_and_serve_what_they_may() -> None:
-    told = tuned(BOTH, Trial(1, 500), 60_000)
+    told = trial_scenario(BOTH, Trial(1, 500), 60_000)
 
     assert [one.robot_id for one in told.robots] == ["R1"]
     assert [(one.stream_id, one.last_ms) for one in told.streams] == [("S", None)]
@@ -66,14 +66,14 @@ def test_what_cannot_be_tried_is_refused(trucks: tuple[int, ...], grid: dict[str
 @pytest.mark.req("FLT-LIVE-11")
 def test_two_processes_come_to_the_same_figures_as_one() -> None:
     trials = trials_of(BOTH, (1, 2), (0,), {}, (0,))
-    alone = tried(BOTH, trials, 70_000, Where(1))
+    alone = run_trials(BOTH, trials, 70_000, Where(1))
 
     assert alone[0].tasks > 0
-    assert alone == tried(BOTH, trials, 70_000, Where(2))
+    assert alone == run_trials(BOTH, trials, 70_000, Where(2))
 
 
 def test_the_time_trucks_load_and_wait_is_counted_by_place() -> None:
-    found = tried(BOTH, [Trial(2, 0)], 60_000, Where(1))[0]
+    found = run_trials(BOTH, [Trial(2, 0)], 60_000, Where(1))[0]
 
     assert {node for node, _ in found.busy} <= {"N", "S"}
     assert sum(ms for _, ms in found.busy) >= 1_000
@@ -83,9 +83,9 @@ def test_the_time_trucks_load_and_wait_is_counted_by_place() -> None:
 @pytest.mark.req("FLT-LIVE-11")
 def test_a_fleet_for_which_the_map_is_not_live_is_a_figure_and_no_failure() -> None:
     shared = replace(BOTH, robots=(Robot("R1", "FL-STD", "E", "E"), Robot("R2", "FL-STD", "E", "W")))
-    found = tried(shared, [Trial(2, 0)], 1_000, Where(1))[0]
+    found = run_trials(shared, [Trial(2, 0)], 1_000, Where(1))[0]
 
-    assert isinstance(found, Figures)
+    assert isinstance(found, TrialFigures)
     assert found.refused is not None
     assert "not LIVE" in found.refused or "cannot start" in found.refused
 
@@ -94,7 +94,7 @@ def test_a_run_that_fails_is_named_by_its_settings_and_seed() -> None:
     broken = replace(shipped("crossing"), robots=(Robot("R1", "none", "E", "E"),))
 
     with pytest.raises(TaskFailed, match="The run with 1 truck, one-way 0, seed 4 failed: ScenarioRefused") as caught:
-        tried(broken, [Trial(1, 0, seed=4)], 1_000, Where(1))
+        run_trials(broken, [Trial(1, 0, seed=4)], 1_000, Where(1))
     assert caught.value.details["seed"] == 4
 
 
@@ -104,6 +104,6 @@ def test_a_dask_cluster_comes_to_the_same_figures() -> None:
     distributed = pytest.importorskip("distributed")
     trials = trials_of(BOTH, (1, 2), (0,), {}, (0,))
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as here:
-        found = tried(BOTH, trials, 30_000, Where(dask=here.scheduler_address))
+        found = run_trials(BOTH, trials, 30_000, Where(dask=here.scheduler_address))
 
-    assert found == tried(BOTH, trials, 30_000, Where(1))
+    assert found == run_trials(BOTH, trials, 30_000, Where(1))

@@ -18,7 +18,7 @@ import pytest
 from fastapi import FastAPI
 
 from pendula.documents import Document
-from pendula.fleet.runs import reading, verified
+from pendula.fleet.runs import reading, verify_ticks
 from pendula.fleet.scenarios import running as running_scenarios
 from pendula.fleet.scenarios.reading import read_drill
 from pendula.fleet.simulator.faults import Fault
@@ -773,7 +773,7 @@ async def test_an_incident_just_before_a_fleet_is_closed_has_its_bundle(
 
     (bundle,) = (Path(settings.data) / "schedulers" / "fleet" / "hall" / "incidents").iterdir()
     with reading(bundle) as journal:
-        assert verified(journal)["firstDifference"] is None
+        assert verify_ticks(journal)["firstDifference"] is None
     assert bundle.name.startswith("inc-")
 
 

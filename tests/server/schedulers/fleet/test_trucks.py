@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
-from pendula.fleet.gateway import heard
+from pendula.fleet.gateway import read_gateway
 from pendula.fleet.tick.observing import TruckReport, screened
 from pendula.server.schedulers.fleet.life.trucks import MOST_WAITING, RemoteTrucks
 
@@ -39,7 +39,7 @@ def test_unknown_trucks_are_limited_and_displace_no_known_trucks() -> None:
 def test_a_name_that_no_truck_can_have_is_not_stored() -> None:
     trucks = RemoteTrucks(["R1"])
     trucks.receive([report("R" * 150_000), report("R1"), report("\N{GRINNING FACE}" * 129)], [], [])
-    reports = heard(trucks.poll()).reports
+    reports = read_gateway(trucks.poll()).reports
 
     assert [one.robot_id for one in reports] == ["R1", "", ""]
     assert screened(reports, ["R1"], 0)[0] == [report("R1")]

@@ -111,10 +111,10 @@ def _require_ticks(tick: int | None, upto: int | None) -> None:
 def _verified(
     directory: Path, tick: int | None, upto: int | None, watch: "Callable[[Moment], None]", output: Output
 ) -> None:
-    from pendula.fleet.runs import reading, verified
+    from pendula.fleet.runs import reading, verify_ticks
 
     with reading(directory) as journal:
-        form = verified(journal, tick, upto, watch)
+        form = verify_ticks(journal, tick, upto, watch)
     output.result(form, lambda: tables_of("fleet").replayed(form))
     first = form["firstDifference"]
     if first is not None:
@@ -129,14 +129,14 @@ def _verified(
 def _versus(directory: Path, against: Path, output: Output) -> None:
     from pendula.documents import read_file
     from pendula.fleet.engine import read_config
-    from pendula.fleet.runs import compared, reading
+    from pendula.fleet.runs import compare_params, reading
     from pendula.fleet.scenarios.reading.traffic_params import read_traffic_params
 
     document = read_file(against)
     with reading(directory) as journal:
         # Other parameters stay as recorded.
         params = read_traffic_params(document, read_config(journal.header.config).traffic)
-        form = compared(journal, params)
+        form = compare_params(journal, params)
     output.result(form, lambda: tables_of("fleet").versus(form))
 
 
@@ -258,13 +258,13 @@ def incidents(
     docs/reference/fleet-scenarios.md.
     """
     require("fleet")
-    from pendula.fleet.runs import bundles_in, incidents_of, reading
+    from pendula.fleet.runs import incidents_of, reading, write_bundles
 
     output = Output(json)
     if out is not None:
         keeping(f"{out} holds the bundles that were whole by then")
     with reading(journal) as kept:
         found = [one.incident.form(one.t) for one in incidents_of(kept)]
-        made = [] if out is None else bundles_in(kept, out, journal)
+        made = [] if out is None else write_bundles(kept, out, journal)
     form = {"incidents": found, "bundles": [str(one) for one in made]}
     output.result(form, lambda: tables_of("fleet").incidents(form))

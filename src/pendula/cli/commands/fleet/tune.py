@@ -74,7 +74,7 @@ def tune(
     require("fleet")
     require_folder(svg)
     require_form(svg, ".svg")
-    from pendula.fleet.runs.tuning import outcome_of, throughput_svg, tried
+    from pendula.fleet.runs.tuning import outcome_of, run_trials, throughput_svg
     from pendula.spreading import Where
 
     output = Output(json)
@@ -82,7 +82,7 @@ def tune(
     trials = _trials(loaded, trucks, one_way, vary, seeds)
     with output.progress("runs", len(trials)) as advance:
         where = Where(workers or cores(), dask)
-        figures = tried(loaded, trials, minutes * MINUTE_MS, where, advance)
+        figures = run_trials(loaded, trials, minutes * MINUTE_MS, where, advance)
     outcome = outcome_of(trials, figures, longest_wait * 1000)
     form = {"scenario": loaded.name, "minutes": minutes, "seeds": seeds, **outcome.form()}
     form |= _one_way(loaded, trials, outcome)

@@ -1,4 +1,4 @@
-"""What one trial comes to: tasks done, the longest wait, for what trucks waited, and how busy the stations were."""
+"""Results of one trial: tasks done, the longest wait, reasons and places of waits, and the load of stations."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +15,7 @@ HOUR_MS = 3_600_000
 _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 
 
-class Figures(Struct, frozen=True):
+class TrialFigures(Struct, frozen=True):
     """Results of one run. `waits`: total wait of all trucks by reason and resource; `busy`: time of loading and
     unloading by node. `refused`: why the fleet cannot run on the map."""
 
@@ -32,8 +32,8 @@ class Figures(Struct, frozen=True):
         return self.tasks * HOUR_MS // max(self.simulated_ms, 1)
 
 
-class Watching:
-    """Counts tick by tick."""
+class FigureCounter:
+    """Counts waits and busy nodes tick by tick."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -47,24 +47,24 @@ class Watching:
             waiting, code = record.waiting, code_of(record)
             if waiting is not None and code is not None and waiting.resource is not None:
                 self.waits[resource_id(site, waiting.resource), code] += self._period_ms
-        nodes = {one.node for one in self._run.dispatch.drivers if one.phase in _WORKING}
+        nodes = {driver.node for driver in self._run.dispatch.drivers if driver.phase in _WORKING}
         for node in sorted(nodes):
             self.busy[site.network.nodes[node].id] += self._period_ms
 
 
-def figures_of(run: Run, duration_ms: int, stop: Callable[[], bool] | None = None) -> Figures:
-    """Raises `Stopped` when `stop` says so."""
-    watching = Watching(run)
+def figures_of(run: Run, duration_ms: int, stop: Callable[[], bool] | None = None) -> TrialFigures:
+    """Run to the end of the duration; raises `Stopped` when `stop` returns true."""
+    counter = FigureCounter(run)
     while run.now_ms < duration_ms:
         if stop is not None and stop():
             raise Stopped
-        watching.note(run.step())
+        counter.note(run.step())
     form = run.result().form
-    return Figures(
+    return TrialFigures(
         simulated_ms=run.now_ms,
         tasks=form["tasks"]["done"],
         longest_wait_ms=form["metrics"]["longestWaitMs"],
-        waits=tuple((name, code, ms) for (name, code), ms in sorted(watching.waits.items())),
-        busy=tuple(sorted(watching.busy.items())),
-        violations=sum(one["violations"] for one in form["invariants"].values()),
+        waits=tuple((name, code, ms) for (name, code), ms in sorted(counter.waits.items())),
+        busy=tuple(sorted(counter.busy.items())),
+        violations=sum(invariant["violations"] for invariant in form["invariants"].values()),
     )

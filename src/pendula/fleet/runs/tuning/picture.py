@@ -1,7 +1,7 @@
 """Throughput over trucks as one SVG: a line for each strength of the one-way preference, the longest wait at each dot.
 
-Plain SVG without scripts, readable on light and on dark paper. Where lines are equal the first is the widest, so that
-all are seen, and a wait that has no room is left to the tooltip of its dot. The same outcome gives the same bytes.
+Plain SVG without scripts, readable on light and on dark paper. Of equal lines the first is the widest, so that all
+are visible; a wait without space is only in the tooltip of its dot. The same outcome gives the same bytes.
 """
 
 from collections import Counter
@@ -15,12 +15,12 @@ from pendula.kernel.wording import counted
 
 WIDTH, HEIGHT = 860, 460
 LEFT, RIGHT, TOP, BOTTOM = 70, 640, 80, 400
-# From the axis to the first dot: its waits need room.
+# From the axis to the first dot, for the labels of its waits.
 INSET = 24
 COLOURS = 6
 DOT = 5.0
 STROKE = 2.0
-# By how much what is below shows on each side of what is on it.
+# Visible width of a lower mark on each side of the one above it.
 RIM = 2.0
 LABEL_SIZE = 10
 LETTER = 6.0
@@ -59,7 +59,7 @@ class _Scale:
 
 
 def throughput_svg(outcome: Outcome, title: str) -> str:
-    """The picture, 860 pixels wide. Of trials that differ by their parameters alone the best one counts."""
+    """The picture, 860 pixels wide. Of trials that differ only by parameters it shows the best."""
     rows = [row for row in _shown(outcome.rows) if row.refused is None]
     summary = _summary(outcome)
     parts = [
@@ -86,12 +86,12 @@ def _summary(outcome: Outcome) -> str:
 
 def _shown(rows: Sequence[Row]) -> list[Row]:
     """The best row of every number of trucks and strength."""
-    found: dict[tuple[int, int], Row] = {}
+    best: dict[tuple[int, int], Row] = {}
     for row in rows:
         key = (row.one_way_milli, row.trucks)
-        if key not in found or _value(row) > _value(found[key]):
-            found[key] = row
-    return [found[key] for key in sorted(found)]
+        if key not in best or _value(row) > _value(best[key]):
+            best[key] = row
+    return [best[key] for key in sorted(best)]
 
 
 def _value(row: Row) -> tuple[bool, int]:
@@ -124,14 +124,14 @@ def _colour(number: int) -> str:
 
 
 def _lines(curves: Sequence[Sequence[Row]], scale: _Scale) -> Iterator[str]:
-    """Stretch by stretch; of equal ones the first is the widest and lies lowest."""
-    stretches = [
+    """Each segment of each line; of equal segments the first is the widest and the lowest."""
+    segments = [
         (number, (scale.dot(first), scale.dot(second)))
         for number, curve in enumerate(curves)
         for first, second in pairwise(curve)
     ]
-    above = Counter(ends for _, ends in stretches)
-    for number, ends in stretches:
+    above = Counter(ends for _, ends in segments)
+    for number, ends in segments:
         above[ends] -= 1
         yield svg.path(svg.trace(ends), f"line {_colour(number)}", STROKE + 2 * RIM * above[ends])
 
@@ -148,7 +148,7 @@ def _dots(curves: Sequence[Sequence[Row]], scale: _Scale) -> Iterator[str]:
 
 
 def _waits(curves: Sequence[Sequence[Row]], scale: _Scale) -> Iterator[str]:
-    """The longest wait at each dot, above it or below it, where nothing else is."""
+    """The longest wait at each dot, above or below it where there is space."""
     reach = DOT + RIM * len(curves)
     taken = [_around(scale.dot(row), 2 * DOT, 2 * DOT) for curve in curves for row in curve]
     for number, curve in enumerate(curves):
@@ -159,7 +159,7 @@ def _waits(curves: Sequence[Sequence[Row]], scale: _Scale) -> Iterator[str]:
             places = [
                 _around((x, y + side * step), LETTER * len(text), LABEL_SIZE) for step in steps for side in (-1, 1)
             ]
-            free = [one for one in places if one.inside() and not any(one.meets(other) for other in taken)]
+            free = [box for box in places if box.inside() and not any(box.meets(other) for other in taken)]
             if free:
                 taken.append(free[0])
                 yield svg.words(x, free[0].bottom - 1, text, f"mid {_colour(number)}", size=LABEL_SIZE)
@@ -187,7 +187,7 @@ def _step(most: int) -> int:
     """A round step that makes four to ten lines."""
     size = 1
     while True:
-        for one in _STEPS:
-            if one * size * 10 > most:
-                return one * size
+        for step in _STEPS:
+            if step * size * 10 > most:
+                return step * size
         size *= 10

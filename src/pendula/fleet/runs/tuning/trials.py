@@ -1,7 +1,7 @@
-"""What is tried: every number of trucks with every strength of the one-way preference, parameters and seeds.
+"""Trials: every number of trucks with every strength of the one-way preference, parameters and seeds.
 
-Of a scenario map, trucks, streams and world are kept; its streams never end, its list of tasks, events and expectations
-are left out. With fewer trucks the first by name drive.
+A trial keeps map, trucks, streams and world of the scenario; streams never end, and tasks, events and expectations are
+left out. A smaller fleet has the first trucks by name.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from pendula import __version__
 from pendula.documents import DocumentRefused, Format, read_bytes
 from pendula.fleet.compiler.compile import compile_map
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.runs.tuning.figures import Figures, figures_of
+from pendula.fleet.runs.tuning.figures import TrialFigures, figures_of
 from pendula.fleet.scenarios import Run, Scenario
 from pendula.fleet.scenarios.reading.traffic_params import TRAFFIC_PARAMS, read_traffic_params
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -29,13 +29,13 @@ MOST = 10_000
 
 
 class InvalidTrial(InputRefused):
-    """An invalid combination. Facts: the wrong parameter by name."""
+    """An invalid combination. Facts: the wrong parameter."""
 
     code = "invalid_trial"
 
 
 class Trial(Struct, frozen=True):
-    """One run: so many trucks, a lane that all streams drive the other way so many thousandths dearer."""
+    """One run. `one_way_milli`: extra cost, in thousandths, of a lane against the direction of all streams."""
 
     trucks: int
     one_way_milli: int
@@ -49,7 +49,7 @@ class Trial(Struct, frozen=True):
 
 
 class Trials(Struct, frozen=True):
-    """What all runs share."""
+    """The scenario and duration of all runs."""
 
     scenario: Scenario
     duration_ms: int
@@ -76,12 +76,12 @@ class _Bench:
         self._trials = trials
         self._site = _compiled(trials.scenario)
 
-    def run(self, task: Trial, stop: Callable[[], bool] | None = None) -> Figures:
-        scenario = tuned(self._trials.scenario, task, self._trials.duration_ms)
+    def run(self, task: Trial, stop: Callable[[], bool] | None = None) -> TrialFigures:
+        scenario = trial_scenario(self._trials.scenario, task, self._trials.duration_ms)
         try:
             run = Run(scenario, self._site)
         except TrafficRefused as refused:
-            return Figures(refused=refused.message)
+            return TrialFigures(refused=refused.message)
         return figures_of(run, self._trials.duration_ms, stop)
 
 
@@ -89,7 +89,7 @@ _SITES: dict[bytes, CompiledMap] = {}
 
 
 def _compiled(scenario: Scenario) -> CompiledMap:
-    """The map of a scenario, compiled once a process: on a cluster each task opens its work again."""
+    """The map of a scenario, compiled once per process: on a cluster each task opens the bench again."""
     key = _key(scenario)
     if key not in _SITES:
         _SITES.clear()
@@ -110,7 +110,7 @@ def trials_of(
 ) -> list[Trial]:
     """Every combination. Raises `InvalidTrial` for more trucks than the scenario has, and for unknown parameters."""
     most = len(scenario.robots)
-    wrong = [one for one in trucks if not 1 <= one <= most]
+    wrong = [count for count in trucks if not 1 <= count <= most]
     if wrong or not trucks:
         raise InvalidTrial(f"The scenario has {most} trucks; 1 to {most} can be tried", trucks=list(trucks))
     for name, values in grid.items():
@@ -119,26 +119,28 @@ def trials_of(
     changes = [tuple(zip(grid, values, strict=True)) for values in product(*grid.values())]
     made = [Trial(n, milli, change, seed) for n, milli, change, seed in product(trucks, one_way, changes, seeds)]
     if not 1 <= len(made) <= MOST:
-        raise InvalidTrial(f"{len(made)} runs are not possible; make it 1 to {MOST}", runs=len(made))
+        raise InvalidTrial(f"{len(made)} runs are not possible; choose 1 to {MOST}", runs=len(made))
     return made
 
 
-def tried(
+def run_trials(
     scenario: Scenario, trials: Sequence[Trial], duration_ms: int, where: Where, watch: Watch | None = None
-) -> list[Figures]:
+) -> list[TrialFigures]:
     """The figures of each trial, in order. Raises what `spread` raises."""
     return spread(Trials(scenario, duration_ms), trials, where, watch)
 
 
-def tuned(scenario: Scenario, trial: Trial, duration_ms: int) -> Scenario:
+def trial_scenario(scenario: Scenario, trial: Trial, duration_ms: int) -> Scenario:
     """The scenario of a trial."""
-    robots = tuple(sorted(scenario.robots, key=lambda one: one.robot_id)[: trial.trucks])
-    active = {one.robot_id for one in robots}
+    robots = tuple(sorted(scenario.robots, key=lambda robot: robot.robot_id)[: trial.trucks])
+    active = {robot.robot_id for robot in robots}
     return replace(
         scenario,
         robots=robots,
         streams=tuple(
-            _served(one, active) for one in scenario.streams if not one.robot_ids or active & {*one.robot_ids}
+            _for_trucks(stream, active)
+            for stream in scenario.streams
+            if not stream.robot_ids or active & {*stream.robot_ids}
         ),
         tasks=(),
         events=(),
@@ -150,17 +152,12 @@ def tuned(scenario: Scenario, trial: Trial, duration_ms: int) -> Scenario:
     )
 
 
-def _is_served(stream: TaskStream, active: set[str]) -> bool:
-    return not stream.robot_ids or any(one in active for one in stream.robot_ids)
-
-
-def _served(stream: TaskStream, active: set[str]) -> TaskStream:
-    return replace(stream, last_ms=None, robot_ids=tuple(one for one in stream.robot_ids if one in active))
+def _for_trucks(stream: TaskStream, active: set[str]) -> TaskStream:
+    return replace(stream, last_ms=None, robot_ids=tuple(name for name in stream.robot_ids if name in active))
 
 
 def traffic_with(usual: TrafficParams, changes: Sequence[tuple[str, str]]) -> TrafficParams:
-    """Parameters of traffic with some of them changed, in the names and units of the contract. Raises
-    `InvalidTrial`."""
+    """Traffic parameters with changes in the names and units of the contract. Raises `InvalidTrial`."""
     for name, _ in changes:
         if name not in TRAFFIC_PARAMS:
             meant = suggestion(name, tuple(TRAFFIC_PARAMS))

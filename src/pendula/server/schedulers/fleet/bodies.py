@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from pendula.fleet.contracts.maps import Number
 from pendula.fleet.contracts.traffic import AnchorPlace, RobotState, RollingTargetCommand
 from pendula.fleet.model import NAME_MOST, pick_is_drop
-from pendula.fleet.operators.measure import LONGEST_EDGE_M, MOST_REASON, MOST_RESOURCES, off_every_edge, too_many
+from pendula.fleet.operators.measure import LONGEST_EDGE_M, MOST_REASON, MOST_RESOURCES, anchor_problem, too_many
 from pendula.fleet.simulator.faults import LONGEST_MS, FaultKind
 from pendula.fleet.tasks.model import Conditions
 
@@ -25,7 +25,7 @@ class AnchorBody(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         # Numbers may be given as text, and text can be NaN.
-        wrong = off_every_edge(AnchorPlace(self.edgeKey, self.sM))
+        wrong = anchor_problem(AnchorPlace(self.edgeKey, self.sM))
         if wrong is not None:
             raise ValueError(wrong)
 

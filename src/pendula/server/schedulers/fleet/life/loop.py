@@ -16,7 +16,7 @@ from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import HoldReason, OperatorAction, OperatorAnswer
 from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine, took_place
 from pendula.fleet.events import FleetEvent, TaskEventRefused
-from pendula.fleet.gateway import Selected, abilities, heard
+from pendula.fleet.gateway import Selected, abilities, read_gateway
 from pendula.fleet.runs import Bundler, RingJournal, Watch
 from pendula.fleet.tasks import TaskEvent
 from pendula.fleet.units import MILLION
@@ -247,7 +247,7 @@ class FleetLoop:
         operations: tuple[TaskEvent, ...] = (*received.over, *self.trucks.take_failed())
         command = Tick(
             now_ms,
-            heard(received).reports,
+            read_gateway(received).reports,
             task_events=(*self._retried_events, *operations, *(event for event, _ in waiting.batch.events)),
             operator_actions=tuple({action.actionId: action for action, _ in waiting.batch.actions}.values()),
             restarted=self._restarted,
@@ -275,7 +275,7 @@ class FleetLoop:
         engine.dropped = dropped_after(engine.dropped, command, outcome.events, engine.traffic.records)
         self._record_alerts(engine, outcome.events)
         if self._journal.bundler is not None:
-            self._journal.bundler.hear(outcome.events, engine.now())
+            self._journal.bundler.note(outcome.events, engine.now())
         waiting.answer(outcome.events)
         self._count(lambda: self._count_tick(outcome, seconds, period_ms))
         await asyncio.to_thread(self.trucks.drive, now_ms + period_ms)
