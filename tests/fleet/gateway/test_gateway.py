@@ -23,13 +23,13 @@ def test_a_truck_without_a_way_to_stop_is_refused(capabilities: tuple[str, ...])
 
 
 @pytest.mark.req("FLT-RTP-13")
-def test_a_truck_that_can_do_what_no_gateway_knows_is_refused() -> None:
+def test_a_truck_with_an_unknown_capability_is_refused() -> None:
     with pytest.raises(RobotRefused, match="names fly, which no gateway knows"):
         register([replace(FL_STD, capabilities=("stop", "fly"))])
 
 
 @pytest.mark.req("FLT-RTP-13")
-def test_a_scenario_with_such_a_truck_does_not_begin() -> None:
+def test_a_scenario_with_a_refused_truck_does_not_start() -> None:
     scenario = shipped("arrival")
     mute = replace(scenario, profiles=tuple(replace(one, capabilities=()) for one in scenario.profiles))
 
@@ -57,7 +57,7 @@ def test_no_truck_acknowledges_more_than_it_was_sent() -> None:
 
 
 @pytest.mark.req("FLT-RTP-9")
-def test_a_truck_whose_manager_is_silent_is_stopped_once_when_its_command_is_no_longer_good() -> None:
+def test_a_truck_of_a_silent_manager_is_stopped_once_when_its_command_expires() -> None:
     outbox, command = Outbox(), first_command()
     outbox.accept(command, 1_000)
 
@@ -65,7 +65,7 @@ def test_a_truck_whose_manager_is_silent_is_stopped_once_when_its_command_is_no_
 
 
 @pytest.mark.req("FLT-RTP-9", "FLT-TEST-47")
-def test_a_simulated_truck_that_hears_nothing_stops_within_the_stop_line_it_knows() -> None:
+def test_a_simulated_truck_without_commands_stops_before_its_known_stop_line() -> None:
     scenario = replace(shipped("arrival"), events=(ScenarioEvent(12_000, FaultKind.DEAFNESS, "R1", 20_000),))
     run = Run(scenario)
     run.run(20_000)
@@ -78,7 +78,7 @@ def test_a_simulated_truck_that_hears_nothing_stops_within_the_stop_line_it_know
 
 
 @pytest.mark.req("FLT-FAIL-17")
-def test_a_truck_whose_clock_is_wrong_is_stale_and_comes_back() -> None:
+def test_a_truck_with_a_wrong_clock_is_stale_and_recovers() -> None:
     scenario = replace(shipped("arrival"), events=(ScenarioEvent(8_000, FaultKind.BAD_TELEMETRY, "R1", 1_000),))
     run = Run(scenario)
     result = run.run()

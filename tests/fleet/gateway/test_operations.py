@@ -9,7 +9,7 @@ from pendula.fleet.tasks import Operation, OperationDone
 
 
 @pytest.mark.req("FLT-TASK-7")
-def test_a_truck_alone_stands_for_the_operation_that_was_told_last() -> None:
+def test_a_completion_with_only_a_truck_means_its_last_operation() -> None:
     told = IssuedOperations()
     before = told.with_ids(["R1"])
     told.note([Operation("R1", "LOAD", "N", 500, "T/LOAD")])
@@ -20,7 +20,7 @@ def test_a_truck_alone_stands_for_the_operation_that_was_told_last() -> None:
 
 
 @pytest.mark.req("FLT-RTP-11")
-def test_what_is_no_operation_is_not_heard_and_the_others_are() -> None:
+def test_an_invalid_operation_is_ignored_and_the_others_are_read() -> None:
     handed = ("R1", OperationDone("R2", "T/LOAD"), OperationDone(cast(Any, 5)), 7, "\ud800", OperationDone("\ud800"))
 
     assert read_gateway(Received((), cast(Any, handed))).done == ("R1", OperationDone("R2", "T/LOAD"))

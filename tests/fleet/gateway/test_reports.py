@@ -27,7 +27,7 @@ def b1(**members: Any) -> RobotState:
 
 
 @pytest.mark.req("FLT-API-3")
-def test_a_report_is_what_the_example_says() -> None:
+def test_a_report_equals_the_example() -> None:
     assert report_of(b1()) == TruckReport(
         "R1", 123_456_789, -20_900_000, 1_250_000, 0, 400_000, RobotStatus.OK, Phase.TO_PICK
     )
@@ -51,7 +51,7 @@ def test_a_decimal_is_rounded_once_half_to_even(text: str, micros: int) -> None:
 
 
 @pytest.mark.req("FLT-API-3")
-def test_the_decimal_context_of_the_program_changes_nothing() -> None:
+def test_the_decimal_context_of_the_program_has_no_effect() -> None:
     with decimal.localcontext(prec=3, rounding=decimal.ROUND_UP):
         assert micro(Decimal("12345.6789015")) == 12_345_678_902
         assert metres(12_345_678_902) == Decimal("12345.678902")
@@ -59,12 +59,12 @@ def test_the_decimal_context_of_the_program_changes_nothing() -> None:
 
 @pytest.mark.req("FLT-API-3")
 @given(st.integers(-(10**11), 10**11))
-def test_metres_and_back_is_the_same_number(micros: int) -> None:
+def test_a_conversion_to_metres_and_back_is_exact(micros: int) -> None:
     assert micro(metres(micros)) == micros
 
 
 @pytest.mark.req("FLT-API-3")
-def test_a_float_counts_as_the_decimal_that_python_prints() -> None:
+def test_a_float_is_read_as_the_decimal_that_python_prints() -> None:
     state = msgspec.convert({**msgspec.to_builtins(b1()), "pose": {"x": 0.1, "y": 1e-7, "yaw": 2.5e-6}}, RobotState)
 
     report = read_gateway(Received((state,))).reports[0]
@@ -88,13 +88,13 @@ def test_a_float_counts_as_the_decimal_that_python_prints() -> None:
         ),
     ],
 )
-def test_a_number_that_no_truck_can_mean_is_refused_with_its_member(state: RobotState, said: str) -> None:
+def test_an_impossible_number_is_refused_with_its_member(state: RobotState, said: str) -> None:
     with pytest.raises(ReportRefused, match=said):
         report_of(state)
 
 
 @pytest.mark.req("FLT-API-3")
-def test_a_report_of_the_engine_comes_back_as_it_was() -> None:
+def test_a_report_survives_a_round_trip() -> None:
     report = TruckReport(
         *("R1", 5, -1, 123_456_789, -3_141_593, 400_001, RobotStatus.FAULT, Phase.LOADING, 7, True, True, 970_000)
     )
@@ -103,5 +103,5 @@ def test_a_report_of_the_engine_comes_back_as_it_was() -> None:
 
 
 @pytest.mark.req("FLT-API-3")
-def test_the_time_of_the_measurement_counts_where_both_times_are_given() -> None:
+def test_the_time_of_the_measurement_takes_precedence() -> None:
     assert report_of(b1(lastStatusMs=123_456_740)).at_ms == 123_456_740

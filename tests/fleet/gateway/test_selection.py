@@ -62,12 +62,14 @@ def without(*missing: str, scenario: str = "crossing-turn") -> tuple[Run, Listen
         (CommandMode.GO, ALL - {"stop", "resume"}, ("go",)),
     ],
 )
-def test_a_truck_is_told_in_words_it_knows(mode: CommandMode, can: frozenset[str], told: tuple[str, ...]) -> None:
+def test_a_command_uses_only_capabilities_of_its_truck(
+    mode: CommandMode, can: frozenset[str], told: tuple[str, ...]
+) -> None:
     assert verbs(mode, can) == told
 
 
 @pytest.mark.req("FLT-RTP-13")
-def test_a_truck_that_can_do_everything_is_told_what_was_decided() -> None:
+def test_a_truck_with_all_capabilities_gets_the_decided_command() -> None:
     run, listening = without()
     for _ in range(100):
         listening.told.clear()
@@ -78,7 +80,7 @@ def test_a_truck_that_can_do_everything_is_told_what_was_decided() -> None:
 
 
 @pytest.mark.req("FLT-RTP-13")
-def test_no_command_has_a_limit_or_a_way_that_its_truck_cannot_keep() -> None:
+def test_no_command_has_a_limit_or_route_that_its_truck_cannot_follow() -> None:
     run, listening = without("speedLimit", "pathSlice")
     decided = [one for _ in range(100) for one in run.step().commands]
 
@@ -87,7 +89,7 @@ def test_no_command_has_a_limit_or_a_way_that_its_truck_cannot_keep() -> None:
 
 
 @pytest.mark.req("FLT-RTP-13")
-def test_what_one_truck_cannot_do_is_told_to_the_others() -> None:
+def test_a_missing_capability_of_one_truck_does_not_affect_the_others() -> None:
     aims = Run(shipped("crossing-turn")).step().aims
     first, second = Selected(aims, {"R1": frozenset({"pause"}), "R2": ALL})
 
@@ -96,7 +98,7 @@ def test_what_one_truck_cannot_do_is_told_to_the_others() -> None:
 
 
 @pytest.mark.req("FLT-RTP-13", "FLT-FAIL-1")
-def test_a_truck_that_cannot_turn_is_held_where_it_has_to_and_says_why() -> None:
+def test_a_truck_that_cannot_turn_is_held_at_a_turn_with_the_reason() -> None:
     run, listening = without("turnInPlace")
     while run.traffic.records[0].stop_code is None:
         run.step()
@@ -114,7 +116,7 @@ def test_a_truck_that_cannot_turn_is_held_where_it_has_to_and_says_why() -> None
 
 
 @pytest.mark.req("FLT-RTP-3", "FLT-RTP-13")
-def test_a_truck_that_may_go_at_no_speed_is_told_to_hold() -> None:
+def test_a_truck_with_a_speed_limit_of_zero_gets_a_hold() -> None:
     aims = Run(shipped("crossing-turn")).step().aims
     near, far = (replace(aims[0], mode=CommandMode.GO, speed_um_s=speed) for speed in (0, 1_000))
     held, goes = Selected((near, far), {"R1": ALL - {"stop"}})
@@ -124,7 +126,7 @@ def test_a_truck_that_may_go_at_no_speed_is_told_to_hold() -> None:
 
 
 @pytest.mark.req("FLT-RTP-3")
-def test_nobody_is_ever_told_to_go_at_no_speed() -> None:
+def test_no_command_to_drive_has_a_speed_of_zero() -> None:
     run, listening = without(scenario="arrival")
     run.run()
 

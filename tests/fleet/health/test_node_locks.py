@@ -62,7 +62,7 @@ def test_a_truck_that_an_operator_stops_in_the_window_of_a_node_holds_it() -> No
 
 
 @pytest.mark.req("FLT-DCL-5", "FLT-LIVE-13")
-def test_a_node_of_which_another_truck_holds_a_part_is_not_taken() -> None:
+def test_a_node_partly_held_by_another_truck_is_not_locked() -> None:
     run = in_passing("crossing", 0, "X")
     other = run.traffic._locks
     zone = run.site.zone(run.site.node_number["X"])

@@ -19,7 +19,7 @@ from tests.fleet.tick.yard import Yard
 
 
 @pytest.mark.req("FLT-FAIL-18", "FLT-FAIL-2", "FLT-RTP-7")
-def test_a_truck_that_acknowledges_nothing_gets_nothing_more_and_is_told_to_stop() -> None:
+def test_a_truck_without_acknowledgements_gets_no_grant_and_a_stop() -> None:
     hall = Hall()
     hall.first.deaf = True
     hall.run(17)
@@ -32,7 +32,7 @@ def test_a_truck_that_acknowledges_nothing_gets_nothing_more_and_is_told_to_stop
 
 
 @pytest.mark.req("FLT-FAIL-18")
-def test_a_truck_that_acknowledges_again_goes_on() -> None:
+def test_a_truck_that_acknowledges_again_continues() -> None:
     hall = Hall()
     hall.first.deaf = True
     hall.run(40)
@@ -42,7 +42,7 @@ def test_a_truck_that_acknowledges_again_goes_on() -> None:
 
 
 @pytest.mark.req("FLT-RTP-7", "FLT-RTP-8")
-def test_the_stop_is_said_again_under_a_new_number_until_it_is_heard() -> None:
+def test_a_stop_is_repeated_with_a_new_number_until_it_is_acknowledged() -> None:
     hall = Hall()
     hall.first.deaf = True
     hall.run(20)
@@ -61,9 +61,7 @@ def test_the_stop_is_said_again_under_a_new_number_until_it_is_heard() -> None:
         ({"status": RobotStatus.FAULT}, "STOP_ROBOT_FAULT"),
     ],
 )
-def test_a_truck_that_has_to_stand_is_told_to_stop_where_it_is_and_sent_nowhere(
-    trouble: dict[str, object], code: str
-) -> None:
+def test_a_truck_that_must_stand_gets_a_stop_without_a_target(trouble: dict[str, object], code: str) -> None:
     hall = Hall()
     for name, value in trouble.items():
         setattr(hall.first, name, value)
@@ -76,7 +74,7 @@ def test_a_truck_that_has_to_stand_is_told_to_stop_where_it_is_and_sent_nowhere(
 
 
 @pytest.mark.req("FLT-RTP-7")
-def test_a_truck_without_a_way_is_told_to_stop_too() -> None:
+def test_a_truck_without_a_route_gets_a_stop_too() -> None:
     yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
     yard.run(3)
     yard.drivers["R1"].mute = True
@@ -87,7 +85,7 @@ def test_a_truck_without_a_way_is_told_to_stop_too() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-13", "FLT-FAIL-2")
-def test_a_truck_that_is_sent_ahead_and_does_not_move_is_a_fault() -> None:
+def test_a_truck_that_does_not_move_to_its_target_is_stuck() -> None:
     hall = Hall()
     hall.first.jammed = True
     hall.run(51)
@@ -100,7 +98,7 @@ def test_a_truck_that_is_sent_ahead_and_does_not_move_is_a_fault() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-13", "FLT-FAIL-11")
-def test_a_truck_that_was_stuck_stays_where_it_is_until_somebody_clears_it() -> None:
+def test_a_stuck_truck_stays_until_it_is_cleared() -> None:
     hall = Hall()
     hall.first.jammed = True
     hall.run(60)
@@ -113,7 +111,7 @@ def test_a_truck_that_was_stuck_stays_where_it_is_until_somebody_clears_it() -> 
 
 
 @pytest.mark.req("FLT-FAIL-13")
-def test_a_truck_that_says_something_is_in_its_way_is_no_fault_and_goes_on_by_itself() -> None:
+def test_a_truck_with_a_reported_obstacle_is_not_stuck_and_continues_by_itself() -> None:
     hall = Hall()
     hall.first.jammed = hall.first.obstructed = True
     hall.run(200)
@@ -124,7 +122,7 @@ def test_a_truck_that_says_something_is_in_its_way_is_no_fault_and_goes_on_by_it
 
 
 @pytest.mark.req("FLT-FAIL-13")
-def test_a_truck_that_waits_for_another_is_not_stuck() -> None:
+def test_a_truck_that_waits_for_another_truck_is_not_stuck() -> None:
     hall = Hall()
     hall.drivers["R2"].mute = hall.drivers["R3"].mute = True
     hall.run(600)
@@ -175,7 +173,7 @@ def test_a_truck_that_passes_its_stop_line_is_stopped_and_holds_what_it_covers()
         ({}, "STOP_OPERATOR"),
     ],
 )
-def test_of_several_reasons_the_gravest_counts(trouble: dict[str, object], code: str) -> None:
+def test_the_most_severe_of_several_reasons_applies(trouble: dict[str, object], code: str) -> None:
     hall = Hall()
     hall.order(OrderKind.PAUSE)
     for name, value in trouble.items():
@@ -186,7 +184,7 @@ def test_of_several_reasons_the_gravest_counts(trouble: dict[str, object], code:
 
 
 @pytest.mark.req("FLT-FAIL-3")
-def test_a_truck_that_reported_a_fault_and_fell_silent_has_a_fault() -> None:
+def test_a_silent_truck_with_a_reported_fault_has_a_fault() -> None:
     hall = Hall()
     hall.first.status = RobotStatus.FAULT
     hall.step()
@@ -197,7 +195,7 @@ def test_a_truck_that_reported_a_fault_and_fell_silent_has_a_fault() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-2", "FLT-FAIL-3")
-def test_every_stop_belongs_to_one_reason_and_the_order_of_stops_is_that_of_the_reasons() -> None:
+def test_every_stop_has_one_reason_and_stops_are_ordered_like_reasons() -> None:
     order = [HoldReason.ROBOT_FAULT, HoldReason.OFFLINE, HoldReason.NO_COMMS, HoldReason.SAFETY_STOP]
     found = [hold_of(one) for one in Stop]
 
@@ -206,7 +204,7 @@ def test_every_stop_belongs_to_one_reason_and_the_order_of_stops_is_that_of_the_
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-RTP-8")
-def test_a_truck_cannot_acknowledge_what_it_was_not_told_yet() -> None:
+def test_a_truck_cannot_acknowledge_an_unsent_command() -> None:
     hall = Hall()
     sent = hall.record().seq
     hall.first.deaf, hall.first.ack = True, sent + 1_000
@@ -216,7 +214,7 @@ def test_a_truck_cannot_acknowledge_what_it_was_not_told_yet() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-2", "FLT-FAIL-7")
-def test_a_truck_that_reported_a_fault_goes_on_when_it_has_been_well_for_two_seconds() -> None:
+def test_a_truck_with_a_reported_fault_continues_after_two_healthy_seconds() -> None:
     hall = Hall()
     hall.first.status = RobotStatus.FAULT
     hall.run(10)
@@ -229,7 +227,7 @@ def test_a_truck_that_reported_a_fault_goes_on_when_it_has_been_well_for_two_sec
 
 
 @pytest.mark.req("FLT-FAIL-17")
-def test_three_reports_in_a_row_that_cannot_be_make_a_truck_stale() -> None:
+def test_three_impossible_reports_in_a_row_make_a_truck_stale() -> None:
     hall = Hall()
     told = []
     for _ in range(4):
@@ -255,7 +253,7 @@ def test_a_clock_may_be_ahead_by_a_fifth_of_a_second(ahead_ms: int, dropped: lis
 
 
 @pytest.mark.req("FLT-FAIL-17")
-def test_three_reports_in_a_row_that_are_older_than_the_last_make_a_truck_stale() -> None:
+def test_three_outdated_reports_in_a_row_make_a_truck_stale() -> None:
     hall = Hall()
     hall.first.clock_ms = -10_000
     dropped = [one.code for _ in range(3) for one in hall.step().dropped_reports]
@@ -266,9 +264,7 @@ def test_three_reports_in_a_row_that_are_older_than_the_last_make_a_truck_stale(
 
 @pytest.mark.req("FLT-FAIL-18")
 @pytest.mark.parametrize(("after_ms", "unheard"), [(1_500, False), (1_501, True)])
-def test_a_truck_is_not_heard_when_it_acknowledged_nothing_new_for_a_second_and_a_half(
-    after_ms: int, unheard: bool
-) -> None:
+def test_a_truck_loses_communication_after_1500_ms_without_a_new_acknowledgement(after_ms: int, unheard: bool) -> None:
     record = Hall().record().copied()
     record.seq, record.ack_seq, record.ack_ms = 20, 19, 0
     silent = structs.replace(record.profile, capabilities=("stop",))
@@ -288,7 +284,7 @@ def turning() -> Hall:
 
 
 @pytest.mark.req("FLT-FAIL-13", "FLT-FAIL-2", "FLT-RTP-12")
-def test_a_truck_that_is_told_to_turn_and_does_not_is_a_fault_that_says_so() -> None:
+def test_a_truck_that_ignores_a_turn_is_stuck_with_that_reason() -> None:
     hall = turning()
     hall.first.jammed = True
     hall.run(49)
@@ -311,7 +307,7 @@ def test_a_truck_that_is_told_to_turn_and_does_not_is_a_fault_that_says_so() -> 
 
 
 @pytest.mark.req("FLT-FAIL-13", "FLT-FAIL-11")
-def test_a_truck_that_did_not_turn_goes_on_when_somebody_has_cleared_it() -> None:
+def test_a_truck_that_did_not_turn_continues_when_it_is_cleared() -> None:
     hall = turning()
     hall.first.jammed = True
     hall.run(60)
@@ -324,7 +320,7 @@ def test_a_truck_that_did_not_turn_goes_on_when_somebody_has_cleared_it() -> Non
 
 
 @pytest.mark.req("FLT-FAIL-13")
-def test_a_truck_that_turns_slowly_or_says_what_is_in_its_way_is_no_fault() -> None:
+def test_a_truck_that_turns_slowly_or_reports_an_obstacle_is_not_stuck() -> None:
     for obstructed in (False, True):
         hall = turning()
         hall.first.jammed, hall.first.obstructed = True, obstructed
@@ -340,7 +336,7 @@ def test_a_truck_that_turns_slowly_or_says_what_is_in_its_way_is_no_fault() -> N
 
 
 @pytest.mark.req("FLT-FAIL-13")
-def test_a_turn_that_took_long_is_not_held_against_the_way_after_it() -> None:
+def test_a_long_turn_does_not_count_for_the_drive_after_it() -> None:
     hall = turning()
     act = hall.record().act
     assert act is not None
@@ -356,7 +352,7 @@ def test_a_turn_that_took_long_is_not_held_against_the_way_after_it() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-13")
-def test_a_truck_that_stops_short_of_the_node_it_has_to_be_in_is_a_fault() -> None:
+def test_a_truck_that_stops_short_of_its_node_is_stuck() -> None:
     hall = Hall()
     left = 0
     while not 150_000 < left < 300_000:
@@ -371,7 +367,7 @@ def test_a_truck_that_stops_short_of_the_node_it_has_to_be_in_is_a_fault() -> No
 
 
 @pytest.mark.req("FLT-RTP-7")
-def test_a_truck_that_drives_on_though_it_has_to_stop_is_named_once() -> None:
+def test_a_truck_that_ignores_a_stop_is_named_once() -> None:
     hall = Hall()
     hall.order(OrderKind.PAUSE)
     assert hall.first.plan is not None
@@ -413,19 +409,19 @@ def sticks(record: Record, moves_um: int = 0) -> bool:
 
 @pytest.mark.req("FLT-FAIL-13")
 @pytest.mark.parametrize(("ahead_um", "stuck"), [(300_000, False), (300_001, True)])
-def test_a_truck_has_to_move_when_its_target_is_more_than_thirty_centimetres_ahead(ahead_um: int, stuck: bool) -> None:
+def test_a_truck_must_move_to_a_target_more_than_thirty_centimetres_ahead(ahead_um: int, stuck: bool) -> None:
     assert sticks(sent_ahead(ahead_um)) is stuck
 
 
 @pytest.mark.req("FLT-FAIL-13")
 @pytest.mark.parametrize(("moves_um", "stuck"), [(49_999, True), (50_000, False)])
-def test_less_than_five_centimetres_are_no_movement(moves_um: int, stuck: bool) -> None:
+def test_less_than_five_centimetres_do_not_count_as_movement(moves_um: int, stuck: bool) -> None:
     assert sticks(sent_ahead(), moves_um) is stuck
 
 
 @pytest.mark.req("FLT-FAIL-13")
 @pytest.mark.parametrize(("left_um", "stuck"), [(500_000, False), (500_001, True)])
-def test_a_hold_point_within_reach_explains_why_a_truck_stands_that_waits(left_um: int, stuck: bool) -> None:
+def test_a_near_hold_point_explains_why_a_waiting_truck_stands(left_um: int, stuck: bool) -> None:
     record = sent_ahead()
     record.waiting = Waiting("WAIT_NODE", None, 1, None)
     record.hold_um = record.at_um + left_um
@@ -434,7 +430,7 @@ def test_a_hold_point_within_reach_explains_why_a_truck_stands_that_waits(left_u
 
 
 @pytest.mark.req("FLT-FAIL-13")
-def test_the_alert_of_a_stuck_truck_names_who_is_in_its_way_and_where() -> None:
+def test_the_alert_of_a_stuck_truck_names_the_blocker_and_its_place() -> None:
     hall = Hall()
     draft = hall.traffic._draft(TickInputs(hall.now + 100))
     record = draft.records[0]

@@ -33,7 +33,7 @@ def modes(told: TickOutputs) -> list[CommandMode]:
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-2")
-def test_a_paused_truck_stops_at_once_and_says_that_people_hold_it() -> None:
+def test_a_paused_truck_stops_at_once_with_the_operator_as_the_reason() -> None:
     yard = hall()
     told = ordered(yard, Order("op-1", OrderKind.PAUSE, "R1"))
 
@@ -43,7 +43,7 @@ def test_a_paused_truck_stops_at_once_and_says_that_people_hold_it() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-RES-11")
-def test_a_paused_truck_keeps_what_it_holds_for_as_long_as_it_takes() -> None:
+def test_a_paused_truck_keeps_its_resources() -> None:
     yard = hall()
     ordered(yard, Order("op-1", OrderKind.PAUSE, "R1"))
     # What it has passed already is freed once it has said so often enough.
@@ -55,7 +55,7 @@ def test_a_paused_truck_keeps_what_it_holds_for_as_long_as_it_takes() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_a_truck_that_is_resumed_goes_on() -> None:
+def test_a_resumed_truck_continues() -> None:
     troubled = Hall()
     troubled.order(OrderKind.PAUSE)
     troubled.run(20)
@@ -75,7 +75,7 @@ def test_the_whole_fleet_can_be_paused_and_resumed() -> None:
 
 
 @pytest.mark.req("FLT-DCL-1", "FLT-DCL-4")
-def test_orders_take_effect_in_the_order_of_their_times_and_ids_however_they_come() -> None:
+def test_orders_take_effect_by_time_and_id() -> None:
     pause = Order("op-2", OrderKind.PAUSE, "R1", at_ms=5)
     resume = Order("op-1", OrderKind.RESUME, "R1", at_ms=5)
     late = Order("op-0", OrderKind.RESUME, "R1", at_ms=9)
@@ -87,7 +87,7 @@ def test_orders_take_effect_in_the_order_of_their_times_and_ids_however_they_com
 
 
 @pytest.mark.req("FLT-FAIL-1")
-def test_an_order_for_a_truck_that_is_not_there_does_nothing() -> None:
+def test_an_order_for_an_unknown_truck_has_no_effect() -> None:
     yard = hall()
     told = ordered(yard, Order("op-1", OrderKind.PAUSE, "ghost"))
 
@@ -118,7 +118,7 @@ def names(hall: Hall) -> set[str]:
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-RES-13")
-def test_what_is_freed_by_force_is_named_and_others_may_have_it() -> None:
+def test_resources_released_by_force_are_named_and_available_to_others() -> None:
     hall = offline()
     group = sorted(one for one in names(hall) if one.startswith("EDGE_GROUP:"))[0]
     told = hall.order(OrderKind.FORCE_RELEASE, resources=(group,))
@@ -128,7 +128,7 @@ def test_what_is_freed_by_force_is_named_and_others_may_have_it() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-9", "FLT-TEST-44")
-def test_where_a_silent_truck_was_last_is_not_freed_and_nothing_else_with_it() -> None:
+def test_a_release_with_the_last_place_of_a_silent_truck_releases_nothing() -> None:
     hall = offline()
     held = names(hall)
     free = set(releasable(hall.record(), hall.now, hall.params))
@@ -139,7 +139,7 @@ def test_where_a_silent_truck_was_last_is_not_freed_and_nothing_else_with_it() -
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-9")
-def test_a_truck_that_fell_silent_under_way_keeps_what_it_can_have_rolled_into() -> None:
+def test_a_truck_that_fell_silent_in_motion_keeps_what_it_may_have_reached() -> None:
     hall = offline()
     record = hall.record()
     before = releasable(record, hall.now, hall.params)
@@ -150,7 +150,7 @@ def test_a_truck_that_fell_silent_under_way_keeps_what_it_can_have_rolled_into()
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1")
-def test_nothing_of_a_truck_that_may_move_is_freed() -> None:
+def test_no_resource_of_a_truck_that_may_move_is_released() -> None:
     hall = Hall()
     held = hall.traffic._locks.truck(0).held
     told = hall.order(OrderKind.REMOVE)
@@ -161,7 +161,7 @@ def test_nothing_of_a_truck_that_may_move_is_freed() -> None:
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1")
 @pytest.mark.parametrize(("paused", "code"), [(False, "ROBOT_NOT_STOPPED"), (True, "ROBOT_STILL_THERE")])
-def test_traffic_frees_nothing_under_a_truck_whoever_asks(paused: bool, code: str) -> None:
+def test_traffic_releases_nothing_under_a_truck(paused: bool, code: str) -> None:
     hall = Hall()
     if paused:
         hall.order(OrderKind.PAUSE)
@@ -174,7 +174,7 @@ def test_traffic_frees_nothing_under_a_truck_whoever_asks(paused: bool, code: st
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_a_paused_truck_that_still_rolls_is_not_standing() -> None:
+def test_a_paused_truck_that_still_rolls_does_not_count_as_standing() -> None:
     hall = Hall()
     hall.order(OrderKind.PAUSE)
     hall.first.v = 300_000
@@ -186,7 +186,7 @@ def test_a_paused_truck_that_still_rolls_is_not_standing() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_a_truck_that_is_removed_holds_nothing_and_is_in_nobodys_way() -> None:
+def test_a_removed_truck_holds_nothing_and_blocks_no_truck() -> None:
     hall = offline()
     told = hall.order(OrderKind.REMOVE)
 
@@ -197,7 +197,7 @@ def test_a_truck_that_is_removed_holds_nothing_and_is_in_nobodys_way() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-11")
-def test_a_truck_that_was_removed_and_reports_again_stands_until_somebody_says_where_it_is() -> None:
+def test_a_removed_truck_that_reports_again_stands_until_it_is_relocated() -> None:
     hall = offline()
     hall.order(OrderKind.REMOVE)
     hall.run(20)
@@ -212,7 +212,7 @@ def test_a_truck_that_was_removed_and_reports_again_stands_until_somebody_says_w
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-OBS-7")
-def test_a_truck_is_not_relocated_to_where_another_has_a_right_to_be() -> None:
+def test_a_truck_is_not_relocated_into_the_grant_of_another() -> None:
     hall = offline()
     hall.order(OrderKind.REMOVE)
     second, record = hall.drivers["R2"], hall.record(1)
@@ -235,7 +235,7 @@ def test_a_truck_is_not_relocated_to_where_another_has_a_right_to_be() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-14")
-def test_after_a_restart_nobody_gets_anything_before_everybody_was_heard() -> None:
+def test_after_a_restart_nothing_is_granted_before_all_trucks_have_reported() -> None:
     hall = Hall()
     hall.drivers["R3"].mute = True
     hall.order(OrderKind.RESTARTED, None)
@@ -250,7 +250,7 @@ def test_after_a_restart_nobody_gets_anything_before_everybody_was_heard() -> No
 
 
 @pytest.mark.req("FLT-FAIL-14")
-def test_no_route_is_accepted_before_everybody_was_heard() -> None:
+def test_after_a_restart_no_route_is_accepted_before_all_trucks_have_reported() -> None:
     yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
     yard.drivers["R3"].mute = True
     yard.send("R1", "A1")
@@ -262,7 +262,7 @@ def test_no_route_is_accepted_before_everybody_was_heard() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-14")
-def test_after_a_restart_what_was_under_way_for_long_does_not_count_as_heard() -> None:
+def test_after_a_restart_a_long_delayed_report_does_not_count() -> None:
     hall = Hall()
     third = hall.drivers["R3"]
     third.mute = True
@@ -280,7 +280,7 @@ def test_after_a_restart_what_was_under_way_for_long_does_not_count_as_heard() -
 
 
 @pytest.mark.req("FLT-FAIL-14", "FLT-FAIL-16")
-def test_a_restart_whose_first_tick_fails_is_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restart_survives_a_failed_first_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     hall = Hall()
     hall.drivers["R3"].mute = True
 
@@ -299,7 +299,7 @@ def test_a_restart_whose_first_tick_fails_is_a_restart(monkeypatch: pytest.Monke
 
 
 @pytest.mark.req("FLT-FAIL-14")
-def test_a_truck_that_is_said_not_to_be_there_is_not_waited_for_and_keeps_its_place() -> None:
+def test_an_absent_truck_delays_nothing_and_keeps_its_place() -> None:
     hall = Hall()
     hall.drivers["R3"].mute = True
     hall.order(OrderKind.RESTARTED, None)
@@ -316,7 +316,7 @@ def test_a_truck_that_is_said_not_to_be_there_is_not_waited_for_and_keeps_its_pl
 
 
 @pytest.mark.req("FLT-FAIL-14", "FLT-FAIL-11")
-def test_a_truck_that_was_removed_while_it_reported_is_not_waited_for_after_a_restart() -> None:
+def test_a_truck_removed_while_it_reported_delays_no_restart() -> None:
     hall = Hall()
     hall.order(OrderKind.PAUSE)
     hall.run(40)
@@ -345,7 +345,7 @@ def removed_while_it_reports(ticks: int) -> Hall:
 
 
 @pytest.mark.req("FLT-FAIL-14", "FLT-FAIL-11")
-def test_a_removed_truck_that_reported_for_a_while_is_not_waited_for_after_a_restart() -> None:
+def test_a_removed_truck_that_reported_for_a_while_delays_no_restart() -> None:
     hall = removed_while_it_reports(3)
     hall.order(OrderKind.RESTARTED, None)
     granted = [hall.record(number).grant_um for number in (1, 2)]
@@ -356,7 +356,7 @@ def test_a_removed_truck_that_reported_for_a_while_is_not_waited_for_after_a_res
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-5")
-def test_where_a_removed_truck_said_it_is_stays_closed_until_it_is_off_and_removed_again() -> None:
+def test_the_reported_place_of_a_removed_truck_is_closed_until_it_is_removed_again() -> None:
     hall = removed_while_it_reports(3)
     hall.run(30)
     record, held = hall.record(), hall.traffic._locks.truck(0).held
@@ -375,7 +375,7 @@ def test_where_a_removed_truck_said_it_is_stays_closed_until_it_is_off_and_remov
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-5")
-def test_who_removes_a_truck_that_says_it_is_there_frees_nothing_of_where_it_says_that() -> None:
+def test_removing_a_reporting_truck_releases_nothing_at_its_reported_place() -> None:
     hall = removed_while_it_reports(30)
     hall.first.mute = False
     hall.run(3)
@@ -388,7 +388,7 @@ def test_who_removes_a_truck_that_says_it_is_there_frees_nothing_of_where_it_say
 
 
 @pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-11", "FLT-DCL-2")
-def test_a_truck_that_was_brought_to_its_own_rest_node_rests_there() -> None:
+def test_a_truck_carried_to_its_own_rest_node_rests_there() -> None:
     hall = removed_while_it_reports(0)
     hall.run(30)
     network, rest = hall.site.network, hall.first.rest
@@ -407,7 +407,7 @@ def test_a_truck_that_was_brought_to_its_own_rest_node_rests_there() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-OBS-7")
-def test_nobody_says_that_a_truck_is_on_an_edge_that_it_is_too_far_beside() -> None:
+def test_a_truck_too_far_beside_an_edge_is_not_relocated_to_it() -> None:
     hall = Hall()
     record = hall.record()
     assert record.track is not None
@@ -438,7 +438,7 @@ def test_nobody_says_that_a_truck_is_on_an_edge_that_it_is_too_far_beside() -> N
 
 
 @pytest.mark.req("FLT-FAIL-14")
-def test_a_truck_that_reports_cannot_be_said_not_to_be_there() -> None:
+def test_a_reporting_truck_cannot_be_marked_absent() -> None:
     told = Hall().order(OrderKind.ABSENT)
 
     assert [one.code for one in told.applied_orders] == ["ROBOT_REPORTS"]

@@ -39,7 +39,7 @@ def cleared(run: Run) -> None:
 
 @pytest.mark.campaign
 @pytest.mark.req("FLT-FAIL-6", "FLT-RTP-10")
-def test_a_truck_that_has_turned_leaves_its_disc_though_another_one_has_rolled_into_it() -> None:
+def test_a_truck_that_has_turned_leaves_its_disc_after_another_rolled_into_it() -> None:
     run = rolled_into_the_disc(turned=True)
     zone = run.site.zone(run.site.node_number["X"])
     rolled, leaves = run.traffic.records
@@ -59,7 +59,7 @@ def test_a_truck_that_has_turned_leaves_its_disc_though_another_one_has_rolled_i
 
 
 @pytest.mark.req("FLT-FAIL-6", "FLT-FAIL-11")
-def test_a_truck_that_still_has_to_turn_stays_and_both_say_what_has_to_be_pushed_back() -> None:
+def test_a_truck_that_must_still_turn_stays_and_both_name_the_truck_to_push_back() -> None:
     run = rolled_into_the_disc(turned=False)
     rolled, waits = (truck(run.traffic, run.dispatch, name).sentence for name in ("R1", "R2"))
     codes = [one.stop_code for one in run.traffic.records]
@@ -80,7 +80,7 @@ def test_a_truck_that_still_has_to_turn_stays_and_both_say_what_has_to_be_pushed
 
 
 @pytest.mark.req("FLT-DCL-2", "FLT-FAIL-6")
-def test_what_a_truck_reaches_into_survives_a_restart_of_traffic() -> None:
+def test_the_overrun_of_a_truck_survives_a_restart_of_traffic() -> None:
     run = rolled_into_the_disc(turned=True)
     again = type(run.engine).from_state(run.config, run.engine.state()).traffic
     before, after = run.traffic._locks, again._locks

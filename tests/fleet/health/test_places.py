@@ -45,7 +45,7 @@ def test_a_truck_that_jumps_is_stopped_in_the_same_tick() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-7")
-def test_what_a_truck_drives_between_its_last_report_and_the_first_that_is_off_counts() -> None:
+def test_the_drive_between_the_last_good_report_and_the_first_bad_one_counts() -> None:
     hall = Hall()
     one = hall.first
     one.mute = True
@@ -64,7 +64,7 @@ def test_what_a_truck_drives_between_its_last_report_and_the_first_that_is_off_c
 
 
 @pytest.mark.req("FLT-FAIL-5", "FLT-MAP-1")
-def test_a_truck_that_jumped_is_protected_where_it_was_and_where_it_says_it_is() -> None:
+def test_a_truck_that_jumped_is_protected_at_its_old_and_its_reported_place() -> None:
     hall = Hall()
     before = set(hall.record().keeps)
     hall.first.off = ASIDE
@@ -78,7 +78,7 @@ def test_a_truck_that_jumped_is_protected_where_it_was_and_where_it_says_it_is()
 
 
 @pytest.mark.req("FLT-FAIL-6", "FLT-GEO-16")
-def test_whoever_has_a_right_to_be_there_stops_and_keeps_what_it_has() -> None:
+def test_a_truck_with_a_grant_at_the_reported_place_stops_and_keeps_its_grant() -> None:
     hall = Hall()
     kept = set(hall.record(1).keeps)
     second = hall.drivers["R2"]
@@ -92,7 +92,7 @@ def test_whoever_has_a_right_to_be_there_stops_and_keeps_what_it_has() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-5")
-def test_a_truck_that_jumps_again_is_protected_where_it_says_it_is_then() -> None:
+def test_a_truck_that_jumps_again_is_protected_at_the_new_place() -> None:
     hall = jumped()
     first = set(hall.traffic._locks.truck(0).held)
     far = hall.site.network.edges[hall.site.edge_number["A1->WEST"]].path.point(1_000_000)
@@ -107,7 +107,7 @@ def test_a_truck_that_jumps_again_is_protected_where_it_says_it_is_then() -> Non
 
 
 @pytest.mark.req("FLT-FAIL-5", "FLT-FAIL-9")
-def test_a_truck_in_doubt_gives_nothing_back_though_it_has_acknowledged_that() -> None:
+def test_a_truck_in_doubt_keeps_an_acknowledged_retraction() -> None:
     hall = Hall()
     record = hall.record()
     assert record.track is not None
@@ -124,7 +124,7 @@ def test_a_truck_in_doubt_gives_nothing_back_though_it_has_acknowledged_that() -
 
 
 @pytest.mark.req("FLT-FAIL-4")
-def test_what_a_truck_can_have_driven_since_it_was_heard_is_no_jump() -> None:
+def test_a_distance_possible_since_the_last_report_is_not_a_jump() -> None:
     hall = Hall()
     record, profile = hall.record(), hall.record().profile
     here = Pose(0, 0, 0)
@@ -138,7 +138,7 @@ def test_what_a_truck_can_have_driven_since_it_was_heard_is_no_jump() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-6")
-def test_who_has_a_right_to_be_where_any_of_two_lost_trucks_may_be_stops() -> None:
+def test_a_truck_stops_if_either_of_two_lost_trucks_may_be_in_its_grant() -> None:
     hall = Hall()
     second, third = hall.drivers["R2"], hall.drivers["R3"]
     hall.first.off = ASIDE
@@ -150,7 +150,7 @@ def test_who_has_a_right_to_be_where_any_of_two_lost_trucks_may_be_stops() -> No
 
 
 @pytest.mark.req("FLT-FAIL-6", "FLT-FAIL-7")
-def test_who_stopped_for_a_lost_truck_goes_on_when_that_one_is_known_again() -> None:
+def test_a_truck_stopped_for_a_lost_truck_continues_after_its_recovery() -> None:
     hall = onto_the_second()
     hall.first.off = (0, 0)
     hall.run(30)
@@ -160,7 +160,7 @@ def test_who_stopped_for_a_lost_truck_goes_on_when_that_one_is_known_again() -> 
 
 
 @pytest.mark.req("FLT-FAIL-7")
-def test_a_truck_that_is_back_goes_on_after_two_seconds_of_steady_poses_and_not_before() -> None:
+def test_a_recovered_truck_continues_after_two_seconds_of_steady_poses() -> None:
     hall = jumped()
     hall.run(10)
     hall.first.off = (0, 0)
@@ -174,7 +174,7 @@ def test_a_truck_that_is_back_goes_on_after_two_seconds_of_steady_poses_and_not_
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-5")
-def test_a_truck_that_stays_where_it_cannot_have_driven_is_not_believed_however_steady_it_is() -> None:
+def test_an_impossible_position_is_not_trusted_however_steady() -> None:
     hall = jumped()
     kept = set(hall.traffic._locks.truck(0).held)
     hall.run(300)
@@ -184,7 +184,7 @@ def test_a_truck_that_stays_where_it_cannot_have_driven_is_not_believed_however_
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-PLAN-14")
-def test_a_jump_ahead_on_its_own_way_frees_nothing() -> None:
+def test_a_jump_ahead_on_the_own_route_releases_nothing() -> None:
     hall = Hall()
     record = hall.record()
     assert record.track is not None
@@ -198,7 +198,7 @@ def test_a_jump_ahead_on_its_own_way_frees_nothing() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-PLAN-14")
-def test_nothing_is_freed_that_a_truck_needs_at_the_end_of_its_grant_wherever_it_says_it_is() -> None:
+def test_the_end_of_a_grant_is_kept_whatever_position_is_reported() -> None:
     hall = Hall()
     draft = hall.traffic._draft(TickInputs(hall.now + 100))
     record = draft.records[0]
@@ -213,7 +213,7 @@ def test_nothing_is_freed_that_a_truck_needs_at_the_end_of_its_grant_wherever_it
 
 
 @pytest.mark.req("FLT-FAIL-8", "FLT-PLAN-3")
-def test_a_truck_that_slides_off_its_way_is_off_route() -> None:
+def test_a_truck_that_slides_off_its_route_is_off_route() -> None:
     hall = Hall()
     along = abs(hall.first.yaw) < 800_000 or abs(hall.first.yaw) > 2_300_000
     hall.first.off = (0, 300_000) if along else (300_000, 0)
@@ -232,7 +232,7 @@ def test_a_truck_that_slides_off_its_way_is_off_route() -> None:
         (EXACT, 160_000, "STOP_OFF_ROUTE"),
     ],
 )
-def test_a_truck_farther_beside_its_way_than_its_own_inflation_is_off_route(
+def test_a_truck_farther_beside_its_route_than_its_inflation_is_off_route(
     profile: RobotProfile, aside_um: int, code: str | None
 ) -> None:
     hall = Hall(profile=profile)
@@ -244,7 +244,7 @@ def test_a_truck_farther_beside_its_way_than_its_own_inflation_is_off_route(
 
 
 @pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-8", "FLT-PLAN-8")
-def test_a_truck_that_slid_and_is_on_the_map_again_goes_on() -> None:
+def test_a_truck_that_slid_continues_once_it_is_on_the_map_again() -> None:
     hall = Hall()
     along = abs(hall.first.yaw) < 800_000 or abs(hall.first.yaw) > 2_300_000
     hall.first.off = (0, 300_000) if along else (300_000, 0)
@@ -255,7 +255,7 @@ def test_a_truck_that_slid_and_is_on_the_map_again_goes_on() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-7")
-def test_a_truck_that_slid_stands_until_it_has_been_on_its_way_for_two_seconds() -> None:
+def test_a_truck_that_slid_stands_until_it_was_on_its_route_for_two_seconds() -> None:
     hall = Hall()
     along = abs(hall.first.yaw) < 800_000 or abs(hall.first.yaw) > 2_300_000
     # Farther than it could drive back by itself.
@@ -269,7 +269,7 @@ def test_a_truck_that_slid_stands_until_it_has_been_on_its_way_for_two_seconds()
 
 
 @pytest.mark.req("FLT-EVO-13")
-def test_a_truck_that_is_not_sure_of_its_place_is_off_route() -> None:
+def test_a_truck_with_low_confidence_is_off_route() -> None:
     hall = Hall()
     hall.first.sure = 400_000
     hall.step()
@@ -278,7 +278,7 @@ def test_a_truck_that_is_not_sure_of_its_place_is_off_route() -> None:
 
 
 @pytest.mark.req("FLT-EVO-13", "FLT-FAIL-7")
-def test_a_truck_that_is_not_sure_of_its_place_stands_until_it_has_been_sure_for_two_seconds() -> None:
+def test_a_truck_with_low_confidence_stands_until_two_seconds_of_confidence() -> None:
     hall = Hall()
     hall.first.sure = 499_999
     unsure = {hall.mode() for _ in range(60) if hall.step()}
@@ -292,7 +292,7 @@ def test_a_truck_that_is_not_sure_of_its_place_stands_until_it_has_been_sure_for
 
 @pytest.mark.req("FLT-FAIL-10")
 @pytest.mark.parametrize("trouble", [{"mute": True}, {"status": RobotStatus.FAULT}, {"status": RobotStatus.OFFLINE}])
-def test_a_truck_that_was_silent_or_faulty_and_is_somewhere_else_has_jumped(trouble: dict[str, object]) -> None:
+def test_a_truck_elsewhere_after_silence_or_a_fault_has_jumped(trouble: dict[str, object]) -> None:
     hall = Hall()
     for name, value in trouble.items():
         setattr(hall.first, name, value)
@@ -304,7 +304,7 @@ def test_a_truck_that_was_silent_or_faulty_and_is_somewhere_else_has_jumped(trou
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-7", "FLT-PLAN-10")
-def test_a_truck_that_was_carried_elsewhere_goes_on_from_there_when_a_person_says_so() -> None:
+def test_a_carried_truck_continues_from_there_after_relocate() -> None:
     hall = Hall(1)
     record = hall.record()
     assert record.track is not None
@@ -333,7 +333,7 @@ def carried(hall: Hall, edge: int, s_um: int) -> None:
 
 @pytest.mark.req("FLT-FAIL-7")
 @pytest.mark.parametrize("refused", ["the others would be worse off", "somebody is there"])
-def test_the_old_place_is_kept_while_a_truck_may_not_go_on_from_the_new_one_whatever_a_person_says(
+def test_the_old_place_is_kept_until_the_truck_may_continue_from_the_new_one(
     monkeypatch: pytest.MonkeyPatch, refused: str
 ) -> None:
     hall = Hall(1)
@@ -355,7 +355,7 @@ def test_the_old_place_is_kept_while_a_truck_may_not_go_on_from_the_new_one_what
 
 
 @pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-11", "FLT-FAIL-1")
-def test_a_person_is_not_believed_where_the_truck_says_nothing_and_what_was_steady_before_does_not_count() -> None:
+def test_relocate_of_a_silent_truck_is_refused_and_earlier_steady_time_does_not_count() -> None:
     hall = Hall(1)
     edge = hall.site.edge_number["A3->A2" if hall.first.x < 20_000_000 else "A1->A2"]
     carried(hall, edge, 7_000_000)
@@ -372,7 +372,7 @@ def test_a_person_is_not_believed_where_the_truck_says_nothing_and_what_was_stea
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-11")
-def test_what_a_person_said_of_a_place_is_not_true_of_the_place_after_the_next_jump() -> None:
+def test_relocate_does_not_apply_after_the_next_jump() -> None:
     hall = Hall(1)
     site = hall.site
     edge = site.edge_number["A3->A2"] if hall.first.x < 20_000_000 else site.edge_number["A1->A2"]
@@ -394,7 +394,7 @@ def test_what_a_person_said_of_a_place_is_not_true_of_the_place_after_the_next_j
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-11")
-def test_a_person_is_not_believed_where_the_truck_says_otherwise() -> None:
+def test_relocate_is_refused_if_the_truck_reports_another_place() -> None:
     hall = jumped()
     told = hall.order(OrderKind.RELOCATE, edge=hall.site.edge_number["A1->WEST"], s_um=1_000_000)
 

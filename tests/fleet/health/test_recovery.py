@@ -44,7 +44,7 @@ def carried_away(hall: Hall) -> None:
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-13")
 @pytest.mark.parametrize("trouble", [stuck, paused, faulty, silent, carried_away])
-def test_a_truck_that_stands_until_somebody_acts_waits_for_a_person(trouble: Callable[[Hall], None]) -> None:
+def test_a_truck_that_needs_an_operator_waits_for_a_person(trouble: Callable[[Hall], None]) -> None:
     hall = Hall()
     before = waiting(hall)
     trouble(hall)
@@ -62,7 +62,7 @@ def all_over_the_place(hall: Hall) -> None:
 
 @pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-18")
 @pytest.mark.parametrize("trouble", [deaf, all_over_the_place])
-def test_what_could_pass_by_itself_and_does_not_is_for_a_person_after_a_while(
+def test_a_cause_that_does_not_end_by_itself_needs_a_person_after_a_while(
     trouble: Callable[[Hall], None],
 ) -> None:
     hall = Hall()
@@ -79,7 +79,7 @@ def test_what_could_pass_by_itself_and_does_not_is_for_a_person_after_a_while(
 
 
 @pytest.mark.req("FLT-FAIL-7")
-def test_a_truck_that_comes_back_by_itself_does_not_wait_for_a_person() -> None:
+def test_a_truck_that_recovers_by_itself_does_not_wait_for_a_person() -> None:
     hall = Hall()
     hall.first.off = ASIDE
     hall.step()
@@ -91,7 +91,7 @@ def test_a_truck_that_comes_back_by_itself_does_not_wait_for_a_person() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_nobody_waits_any_longer_once_a_person_has_acted() -> None:
+def test_no_truck_waits_for_a_person_after_the_action() -> None:
     hall = Hall()
     stuck(hall)
     hall.order(OrderKind.CLEAR)
@@ -100,7 +100,7 @@ def test_nobody_waits_any_longer_once_a_person_has_acted() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-6")
-def test_who_stands_for_a_lost_truck_does_not_wait_for_a_person_itself() -> None:
+def test_a_truck_stopped_for_a_lost_truck_does_not_wait_for_a_person() -> None:
     hall = Hall()
     second = hall.drivers["R2"]
     hall.first.off = (second.x - hall.first.x, second.y - hall.first.y)

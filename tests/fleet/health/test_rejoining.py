@@ -53,7 +53,7 @@ def sentence(run: Run, robot_id: str = "R1") -> str:
 
 @pytest.mark.req("FLT-FAIL-8", "FLT-FAIL-7")
 @pytest.mark.parametrize("by_um", campaign_after(1, [275_000, -275_000, 400_000]))
-def test_a_truck_pushed_a_little_beside_its_line_creeps_back_and_goes_on(by_um: int) -> None:
+def test_a_truck_pushed_slightly_beside_its_line_creeps_back_and_continues(by_um: int) -> None:
     run = pushed(under_way("near-lanes-apart"), by_um, upto_ms=4_000)
     record = run.traffic.records[0]
     told = run.step().aims[0]
@@ -68,7 +68,7 @@ def test_a_truck_pushed_a_little_beside_its_line_creeps_back_and_goes_on(by_um: 
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-8")
-def test_a_truck_that_drives_back_is_told_the_way_from_where_it_is_and_stays_within_its_grant() -> None:
+def test_a_rejoining_truck_gets_a_line_from_its_pose_and_stays_within_its_grant() -> None:
     run = pushed(under_way("near-lanes-apart"), 300_000, upto_ms=4_000)
     granted = run.traffic.records[0].grant_um
     targets = set()
@@ -106,7 +106,7 @@ def beside_another() -> Run:
 
 
 @pytest.mark.req("FLT-FAIL-6", "FLT-FAIL-11")
-def test_what_has_to_move_is_named_where_another_truck_is_beside_the_line() -> None:
+def test_another_truck_beside_the_line_is_named_as_the_one_to_move() -> None:
     run = beside_another()
     stands, cleared, relocated = sentence(run), asked(run, "CLEAR_FAULT"), asked(run, "RELOCATE")
 
@@ -120,7 +120,7 @@ def test_what_has_to_move_is_named_where_another_truck_is_beside_the_line() -> N
 
 @pytest.mark.campaign
 @pytest.mark.req("FLT-FAIL-11")
-def test_relocating_a_truck_beside_its_line_that_jumped_there_sends_it_back() -> None:
+def test_relocating_a_truck_that_jumped_beside_its_line_makes_it_rejoin() -> None:
     run = under_way("near-lanes-apart")
     # A report from elsewhere in between: its place is torn, so it stays until a person has looked.
     run.world.start_fault(0, Fault(FaultKind.POSE_JUMP, 500, x_um=5_000_000))
@@ -154,7 +154,7 @@ def driven_with_pushes(seed: int, minutes: int) -> Run:
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-8", "FLT-TEST-41")
 @pytest.mark.parametrize("seed", campaign_except((1,), range(2)))
-def test_no_pushed_truck_comes_into_the_envelope_of_another(seed: int) -> None:
+def test_no_pushed_truck_enters_the_envelope_of_another(seed: int) -> None:
     run = driven_with_pushes(seed, 2)
 
     assert run.measures.breaches == []
@@ -163,7 +163,7 @@ def test_no_pushed_truck_comes_into_the_envelope_of_another(seed: int) -> None:
 @pytest.mark.long
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-8", "FLT-TEST-41")
 @pytest.mark.parametrize("seed", range(2, 22))
-def test_no_pushed_truck_comes_into_the_envelope_of_another_in_a_long_run(seed: int) -> None:
+def test_no_pushed_truck_enters_the_envelope_of_another_in_a_long_run(seed: int) -> None:
     run = driven_with_pushes(seed, 15)
 
     assert run.measures.breaches == []

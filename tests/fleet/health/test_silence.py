@@ -25,7 +25,7 @@ def silent_on_its_way() -> Yard:
 
 
 @pytest.mark.req("FLT-FAIL-9", "FLT-FAIL-2")
-def test_a_silent_truck_is_offline_by_its_age_alone_and_an_alert_says_so() -> None:
+def test_a_silent_truck_is_offline_by_the_age_of_its_report_with_an_alert() -> None:
     yard = silent_on_its_way()
     codes = [alert.code for _ in range(22) for alert in yard.step().alerts]
 
@@ -43,7 +43,7 @@ def test_a_truck_is_stale_after_half_a_second_of_silence_and_offline_after_two()
 
 
 @pytest.mark.req("FLT-FAIL-9")
-def test_a_truck_that_had_failed_before_it_fell_silent_is_told_to_be_offline_once_too() -> None:
+def test_a_failed_truck_that_falls_silent_raises_one_offline_alert() -> None:
     hall = Hall()
     hall.first.off = (300_000, 2_000_000)
     hall.run(5)
@@ -57,7 +57,7 @@ def test_a_truck_that_had_failed_before_it_fell_silent_is_told_to_be_offline_onc
 
 @pytest.mark.req("FLT-FAIL-9", "FLT-FAIL-3")
 @pytest.mark.parametrize("latched", [False, True])
-def test_a_truck_with_a_fault_that_falls_silent_is_told_to_be_offline_too(latched: bool) -> None:
+def test_a_truck_with_a_fault_that_falls_silent_raises_an_offline_alert(latched: bool) -> None:
     hall = Hall()
     if latched:
         hall.first.jammed = True
@@ -73,7 +73,7 @@ def test_a_truck_with_a_fault_that_falls_silent_is_told_to_be_offline_too(latche
 
 
 @pytest.mark.req("FLT-FAIL-9")
-def test_a_truck_that_is_heard_now_and_then_is_told_to_be_offline_once_until_it_is_well() -> None:
+def test_a_truck_with_rare_reports_raises_one_offline_alert_until_it_recovers() -> None:
     hall = Hall()
     for _ in range(5):
         hall.first.mute = True
@@ -90,7 +90,7 @@ def test_a_truck_that_is_heard_now_and_then_is_told_to_be_offline_once_until_it_
 
 
 @pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-10", "FLT-RES-13")
-def test_silence_begins_the_time_anew_in_which_a_truck_has_to_be_steady() -> None:
+def test_silence_restarts_the_time_of_steadiness() -> None:
     hall = Hall()
     hall.first.mute = True
     hall.run(30)
@@ -108,7 +108,7 @@ def test_silence_begins_the_time_anew_in_which_a_truck_has_to_be_steady() -> Non
 
 
 @pytest.mark.req("FLT-LIVE-9")
-def test_a_lost_truck_that_says_it_is_elsewhere_names_those_whom_it_cuts_off_there() -> None:
+def test_a_lost_truck_names_the_trucks_it_cuts_off_at_its_reported_place() -> None:
     yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
     yard.send("R3", "A1")
     yard.run(150)
@@ -124,7 +124,7 @@ def test_a_lost_truck_that_says_it_is_elsewhere_names_those_whom_it_cuts_off_the
 
 
 @pytest.mark.req("FLT-FAIL-9", "FLT-RES-11", "FLT-RES-12")
-def test_a_silent_truck_keeps_its_cells_and_needs_nothing() -> None:
+def test_a_silent_truck_keeps_its_cells_and_requests_nothing() -> None:
     yard = silent_on_its_way()
     early = set(yard.traffic._records[0].keeps)
     yard.run(1_000)
@@ -134,7 +134,7 @@ def test_a_silent_truck_keeps_its_cells_and_needs_nothing() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-10")
-def test_a_truck_that_is_back_where_it_was_goes_on() -> None:
+def test_a_truck_back_at_its_old_place_continues() -> None:
     hall = Hall()
     hall.first.mute = True
     hall.run(60)
@@ -144,7 +144,7 @@ def test_a_truck_that_is_back_where_it_was_goes_on() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-9", "FLT-RES-13")
-def test_what_a_truck_has_passed_in_silence_is_free_once_it_goes_on_though_that_was_put_off() -> None:
+def test_cells_passed_in_silence_are_released_after_a_delayed_recovery() -> None:
     hall = Hall()
     hall.run(30)
     hall.first.mute = True
@@ -170,7 +170,7 @@ def cut_off_by_a_silent_truck() -> Hall:
 
 
 @pytest.mark.req("FLT-OBS-7", "FLT-LIVE-9")
-def test_a_truck_that_is_cut_off_names_the_one_that_stands_in_its_way() -> None:
+def test_a_truck_that_is_cut_off_names_its_blocker() -> None:
     told = cut_off_by_a_silent_truck().traffic.why("R2")
 
     assert (told.code, told.blocker, told.chain) == ("WAIT_SAFE_STATE", "R1", ("R2", "R1"))
@@ -182,7 +182,7 @@ def test_a_truck_that_is_cut_off_names_the_one_that_stands_in_its_way() -> None:
 
 
 @pytest.mark.req("FLT-OSC-6", "FLT-TEST-49", "FLT-LIVE-9")
-def test_a_truck_that_is_cut_off_is_noticed_and_then_told_as_every_other_that_waits() -> None:
+def test_a_truck_that_is_cut_off_raises_a_notice_and_then_the_alert_of_a_wait() -> None:
     hall = cut_off_by_a_silent_truck()
     told = [one for one in hall.alerts if one.robotId == "R2"]
 
@@ -193,7 +193,7 @@ def test_a_truck_that_is_cut_off_is_noticed_and_then_told_as_every_other_that_wa
 
 
 @pytest.mark.req("FLT-PERF-2")
-def test_who_is_in_the_way_of_a_truck_that_is_cut_off_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_blocker_of_a_truck_that_is_cut_off_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
 
     def counted(state: LockState, i: int) -> tuple[int, int] | None:
@@ -207,7 +207,7 @@ def test_who_is_in_the_way_of_a_truck_that_is_cut_off_is_looked_up_once(monkeypa
 
 
 @pytest.mark.req("FLT-OBS-7", "FLT-FAIL-9")
-def test_a_truck_that_is_silent_says_since_when_it_stops_also_after_a_restart_of_the_program() -> None:
+def test_the_start_of_a_stop_survives_a_restart_of_the_program() -> None:
     hall = Hall()
     hall.first.mute = True
     hall.run(60)
@@ -222,7 +222,7 @@ def test_a_truck_that_is_silent_says_since_when_it_stops_also_after_a_restart_of
 
 
 @pytest.mark.req("FLT-OBS-7")
-def test_a_truck_that_stops_for_another_reason_does_so_since_then() -> None:
+def test_another_reason_restarts_the_time_of_a_stop() -> None:
     hall = Hall()
     hall.order(OrderKind.PAUSE)
     hall.run(20)
@@ -234,7 +234,7 @@ def test_a_truck_that_stops_for_another_reason_does_so_since_then() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-9", "FLT-API-3")
-def test_the_state_of_a_silent_truck_is_offline_with_the_speed_it_had_last() -> None:
+def test_the_state_of_a_silent_truck_is_offline_with_its_last_speed() -> None:
     hall = Hall()
     speed = hall.record().v_um_s
     hall.first.mute = True
@@ -248,7 +248,7 @@ def test_the_state_of_a_silent_truck_is_offline_with_the_speed_it_had_last() -> 
 
 @pytest.mark.req("FLT-FAIL-9")
 @pytest.mark.parametrize("latched", [False, True])
-def test_the_state_of_a_truck_in_fault_is_fault_silent_or_not(latched: bool) -> None:
+def test_the_state_of_a_faulty_truck_is_fault_even_if_silent(latched: bool) -> None:
     hall = Hall()
     if latched:
         hall.first.jammed = True
@@ -273,7 +273,7 @@ def never_heard() -> Yard:
 
 
 @pytest.mark.req("FLT-FAIL-9")
-def test_a_truck_that_was_never_heard_raises_the_alert_once_after_the_same_time() -> None:
+def test_a_truck_that_never_reported_raises_one_alert_after_the_same_time() -> None:
     yard = never_heard()
     alerts = [(tick, alert) for tick in range(100) for alert in yard.step().alerts]
 
@@ -283,7 +283,7 @@ def test_a_truck_that_was_never_heard_raises_the_alert_once_after_the_same_time(
 
 
 @pytest.mark.req("FLT-FAIL-9")
-def test_the_alert_of_a_truck_that_was_never_heard_is_not_raised_again_by_a_manager_that_goes_on() -> None:
+def test_a_resumed_manager_does_not_repeat_the_alert_of_a_truck_that_never_reported() -> None:
     yard = never_heard()
     yard.run(50)
     yard.traffic = Traffic.from_state(
@@ -294,7 +294,7 @@ def test_the_alert_of_a_truck_that_was_never_heard_is_not_raised_again_by_a_mana
 
 
 @pytest.mark.req("FLT-FAIL-9", "FLT-FAIL-14")
-def test_a_truck_that_was_declared_absent_is_not_waited_for() -> None:
+def test_a_truck_marked_absent_is_not_waited_for() -> None:
     yard = never_heard()
     yard.orders = (Order("op-1", OrderKind.ABSENT, "R2"),)
     told = [yard.step()]

@@ -26,7 +26,7 @@ def begun(x_m: float, y_m: float) -> tuple[Yard, TickOutputs]:
 
 
 @pytest.mark.req("FLT-FAIL-15", "FLT-GEO-15")
-def test_two_trucks_that_begin_too_close_both_stand_and_an_operator_is_told() -> None:
+def test_two_trucks_that_start_too_close_both_stand_with_an_alert() -> None:
     # R1 rests in P1, at (14, -8).
     yard, told = begun(14.0, -4.5)
     first = [yard.traffic.why(one) for one in ("R1", "R2")]
@@ -42,7 +42,7 @@ def test_two_trucks_that_begin_too_close_both_stand_and_an_operator_is_told() ->
 
 
 @pytest.mark.req("FLT-FAIL-15")
-def test_two_trucks_that_begin_too_close_to_each_other_far_from_where_they_rest_both_say_so() -> None:
+def test_two_trucks_that_start_too_close_far_from_their_rest_nodes_both_report_it() -> None:
     yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
     for name, x in (("R1", 21_000_000), ("R2", 23_000_000)):
         yard.drivers[name].x, yard.drivers[name].y, yard.drivers[name].yaw = x, 0, 0
@@ -54,7 +54,7 @@ def test_two_trucks_that_begin_too_close_to_each_other_far_from_where_they_rest_
 
 
 @pytest.mark.req("FLT-FAIL-15", "FLT-OBS-7")
-def test_who_begins_too_close_says_with_whom_and_what_to_do() -> None:
+def test_a_truck_that_starts_too_close_names_the_other_and_a_remedy() -> None:
     yard, _ = begun(14.0, -4.5)
 
     assert sentence(yard.traffic.why("R2")) == (
@@ -64,7 +64,7 @@ def test_who_begins_too_close_says_with_whom_and_what_to_do() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-15")
-def test_a_person_is_needed_once_it_is_known_that_trucks_began_too_close_and_not_when_one_has_driven_away() -> None:
+def test_trucks_that_start_too_close_need_a_person_until_one_has_driven_away() -> None:
     def waiting() -> list[str]:
         traffic = yard.traffic
         return [one.robot_id for one in traffic.records if awaits_person(one, traffic.now_ms, traffic.params)]
@@ -84,7 +84,7 @@ def test_a_person_is_needed_once_it_is_known_that_trucks_began_too_close_and_not
 
 
 @pytest.mark.req("FLT-FAIL-15", "FLT-OBS-4")
-def test_trucks_that_began_too_close_are_told_of_once_also_by_a_fleet_that_is_restored() -> None:
+def test_a_start_too_close_raises_one_alert_even_in_a_restored_fleet() -> None:
     yard, _ = begun(14.0, -4.5)
     twin = Traffic.from_state(yard.site, yard.fleet, yard.profiles, yard.params, yard.traffic.state())
     ours = yard.step()
@@ -96,7 +96,7 @@ def test_trucks_that_began_too_close_are_told_of_once_also_by_a_fleet_that_is_re
 
 
 @pytest.mark.req("FLT-FAIL-14", "FLT-FAIL-7", "FLT-PLAN-2")
-def test_a_truck_that_begins_elsewhere_on_the_map_takes_its_way_from_there() -> None:
+def test_a_truck_that_starts_elsewhere_on_the_map_is_routed_from_there() -> None:
     yard, told = begun(21.0, 0.0)
     assert told.commands[1].mode is CommandMode.STOP
     accepted = [plan for _ in range(30) for plan in yard.step().accepted_routes]

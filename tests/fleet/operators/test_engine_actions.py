@@ -30,7 +30,7 @@ def hall() -> Run:
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-OBS-1")
-def test_an_answer_says_who_acted_and_why() -> None:
+def test_a_result_names_the_operator_and_the_reason() -> None:
     told = answered(hall(), action("PAUSE_ROBOT"))
 
     assert [(one.action.operatorId, one.action.reason, one.answer.accepted) for one in told] == [
@@ -39,14 +39,14 @@ def test_an_answer_says_who_acted_and_why() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-TASK-7")
-def test_a_task_that_is_not_there_cannot_be_cancelled() -> None:
+def test_an_unknown_task_cannot_be_cancelled() -> None:
     told = answered(hall(), action("CANCEL_TASK", robotId=UNSET, taskId="T-nobody"))
 
     assert [(one.answer.accepted, one.answer.appliedTick) for one in told] == [(False, None)]
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-16")
-def test_what_a_failed_tick_did_not_do_is_done_when_it_is_confirmed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_action_of_a_failed_tick_is_applied_when_it_is_confirmed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     run = hall()
     answered(run, action("PAUSE_ROBOT", "op-0"))
     run.run(run.now_ms + 5_000)
@@ -79,7 +79,7 @@ def about(kind: str, task: Task, action_id: str = "op-1") -> OperatorAction:
 
 
 @pytest.mark.req("FLT-TASK-7", "FLT-TASK-13", "FLT-FAIL-11")
-def test_a_task_that_is_withdrawn_is_ready_for_others_and_its_truck_is_not_asked_at_once() -> None:
+def test_a_withdrawn_task_is_offered_to_other_trucks_first() -> None:
     run = hall()
     task = task_of(run, TaskState.IN_PROGRESS)
     before = task.robot_id
@@ -94,7 +94,7 @@ def test_a_task_that_is_withdrawn_is_ready_for_others_and_its_truck_is_not_asked
 
 
 @pytest.mark.req("FLT-TASK-4", "FLT-TASK-13", "FLT-FAIL-11")
-def test_a_task_that_is_held_waits_until_it_is_resumed() -> None:
+def test_a_held_task_waits_until_it_is_resumed() -> None:
     run = hall()
     task = task_of(run, TaskState.IN_PROGRESS)
     answered(run, about("HOLD_TASK", task))
@@ -110,7 +110,7 @@ def test_a_task_that_is_held_waits_until_it_is_resumed() -> None:
 
 @pytest.mark.req("FLT-TASK-7", "FLT-FAIL-11")
 @pytest.mark.parametrize("kind", campaign_after(1, ["WITHDRAW_TASK", "HOLD_TASK", "CANCEL_TASK"]))
-def test_a_task_whose_goods_are_on_board_stays_with_its_truck(kind: str) -> None:
+def test_a_task_with_loaded_goods_stays_with_its_truck(kind: str) -> None:
     run = hall()
     while not any(one.loaded for one in run.dispatch.tasks()):
         run.step()
@@ -123,7 +123,7 @@ def test_a_task_whose_goods_are_on_board_stays_with_its_truck(kind: str) -> None
 
 @pytest.mark.req("FLT-FAIL-11")
 @pytest.mark.parametrize(("kind", "code"), [("RESUME_TASK", "TASK_NOT_HELD"), ("WITHDRAW_TASK", "TASK_NOT_ASSIGNED")])
-def test_what_makes_no_sense_for_a_task_is_refused_with_a_code(kind: str, code: str) -> None:
+def test_an_impossible_action_on_a_task_is_refused_with_a_code(kind: str, code: str) -> None:
     run = hall()
     told = answered(run, about(kind, task_of(run, TaskState.READY, TaskState.WAITING)))
 
@@ -131,7 +131,7 @@ def test_what_makes_no_sense_for_a_task_is_refused_with_a_code(kind: str, code: 
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_a_desk_is_part_of_the_state_of_a_fleet() -> None:
+def test_the_inbox_is_part_of_the_state_of_a_fleet() -> None:
     run = hall()
     first = answered(run, action("PAUSE_ROBOT"))
     again = FleetEngine.from_state(config_form(run.engine.config), run.engine.state())

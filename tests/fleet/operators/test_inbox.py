@@ -64,7 +64,7 @@ def test_an_action_is_answered_with_the_tick_in_which_it_took_effect() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_an_action_about_the_fleet_is_about_every_truck_of_it() -> None:
+def test_an_action_on_the_fleet_applies_to_every_truck() -> None:
     office = Office()
     paused = office.say(action("PAUSE_FLEET", robotId=UNSET))
     codes = {office.traffic.why(one).code for one in ("R1", "R2", "R3")}
@@ -76,7 +76,7 @@ def test_an_action_about_the_fleet_is_about_every_truck_of_it() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1")
-def test_nothing_of_a_paused_truck_is_freed_that_stood_when_it_was_last_heard() -> None:
+def test_the_place_of_a_paused_truck_at_its_last_report_is_not_released() -> None:
     office = Office()
     office.say(action("PAUSE_ROBOT"))
     office.run(40)
@@ -90,7 +90,7 @@ def test_nothing_of_a_paused_truck_is_freed_that_stood_when_it_was_last_heard() 
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_an_action_that_comes_again_is_answered_again_and_does_nothing() -> None:
+def test_a_repeated_action_gets_the_same_result_and_has_no_effect() -> None:
     office = Office()
     first = office.say(action("PAUSE_ROBOT"))
     office.say(action("RESUME_ROBOT", "op-2"))
@@ -108,7 +108,7 @@ def test_another_action_under_a_known_id_is_refused() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_what_is_freed_has_to_be_said_twice() -> None:
+def test_a_release_needs_a_confirmation() -> None:
     office = offline()
     held = set(office.record().keeps)
     draft = office.say(secured(office, "op-4-draft"))
@@ -129,7 +129,7 @@ def test_what_is_freed_has_to_be_said_twice() -> None:
         ({"confirmationOf": "op-4-draft", "physicallySecured": False}, "NOT_SECURED"),
     ],
 )
-def test_a_second_word_that_does_not_fit_frees_nothing(members: dict[str, Any], code: str) -> None:
+def test_a_confirmation_that_does_not_match_releases_nothing(members: dict[str, Any], code: str) -> None:
     office = offline()
     held = set(office.record().keeps)
     office.say(secured(office, "op-4-draft"))
@@ -141,7 +141,7 @@ def test_a_second_word_that_does_not_fit_frees_nothing(members: dict[str, Any], 
 
 @pytest.mark.req("FLT-FAIL-11")
 @pytest.mark.parametrize(("ticks", "code"), [(599, None), (601, "CONFIRMATION_LATE")])
-def test_the_second_word_counts_within_a_minute(ticks: int, code: str | None) -> None:
+def test_a_confirmation_counts_within_a_minute(ticks: int, code: str | None) -> None:
     office = offline()
     office.say(secured(office, "op-4-draft"))
     office.run(ticks - 1)
@@ -151,7 +151,7 @@ def test_the_second_word_counts_within_a_minute(ticks: int, code: str | None) ->
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_nothing_of_a_truck_under_way_is_freed_and_the_answer_says_why() -> None:
+def test_nothing_of_a_moving_truck_is_released_and_the_result_says_why() -> None:
     office = Office()
     answers = office.say(secured(office, "op-4"))
 
@@ -180,14 +180,14 @@ def test_nothing_of_a_truck_under_way_is_freed_and_the_answer_says_why() -> None
         (action("CLEAR_FAULT"), "NOTHING_TO_CLEAR"),
     ],
 )
-def test_an_action_that_cannot_be_taken_says_why(wrong: OperatorAction, code: str) -> None:
+def test_a_refused_action_says_why(wrong: OperatorAction, code: str) -> None:
     answers = Office().say(wrong)
 
     assert [(one.accepted, one.code, one.appliedTick) for one in answers] == [(False, code, None)]
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_a_desk_goes_on_where_another_one_stopped() -> None:
+def test_a_restored_inbox_continues() -> None:
     office = offline()
     office.say(secured(office, "op-4-draft"))
     again = ActionInbox(office.site, office.params)
@@ -198,7 +198,7 @@ def test_a_desk_goes_on_where_another_one_stopped() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-16")
-def test_a_tick_that_fails_does_not_use_up_the_first_word() -> None:
+def test_a_failed_tick_does_not_consume_a_draft() -> None:
     office = offline()
     office.say(secured(office, "op-4-draft"))
     second = secured(office, "op-4", confirmationOf="op-4-draft")
@@ -211,7 +211,7 @@ def test_a_tick_that_fails_does_not_use_up_the_first_word() -> None:
 
 @pytest.mark.req("FLT-FAIL-11")
 @pytest.mark.parametrize("ticks", [601, 1_201])
-def test_a_first_word_that_is_said_again_when_it_is_too_old_asks_anew(ticks: int) -> None:
+def test_an_expired_draft_that_is_sent_again_needs_a_new_confirmation(ticks: int) -> None:
     office = offline()
     office.say(secured(office, "op-4-draft"))
     office.run(ticks)
@@ -222,7 +222,7 @@ def test_a_first_word_that_is_said_again_when_it_is_too_old_asks_anew(ticks: int
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_a_second_word_confirms_once() -> None:
+def test_a_confirmation_counts_once() -> None:
     office = offline()
     office.say(secured(office, "op-4-draft"))
     words = [secured(office, name, confirmationOf="op-4-draft") for name in ("op-4", "op-5")]
@@ -231,7 +231,7 @@ def test_a_second_word_confirms_once() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1")
-def test_the_first_word_about_where_a_truck_stands_is_refused_and_says_what_helps() -> None:
+def test_a_draft_to_release_an_occupied_place_is_refused_with_a_remedy() -> None:
     office = Office()
     office.say(action("PAUSE_ROBOT"))
     office.run(10)
@@ -250,7 +250,7 @@ def test_the_first_word_about_where_a_truck_stands_is_refused_and_says_what_help
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_a_desk_remembers_the_last_answers_in_so_many_bytes() -> None:
+def test_an_inbox_keeps_the_last_results_within_its_size_limit() -> None:
     office = Office()
     reason = "y" * (MOST_KEPT_BYTES // 10)
     for n in range(30):
@@ -269,7 +269,7 @@ def test_a_desk_remembers_the_last_answers_in_so_many_bytes() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_of_first_words_that_wait_the_oldest_go_where_they_are_too_many() -> None:
+def test_the_oldest_drafts_are_dropped_above_the_limit() -> None:
     office = offline()
     for n in range(MOST_DRAFTS + 5):
         office.say(secured(office, f"op-{n}"))
@@ -292,14 +292,14 @@ EXCESSES = [
 
 @pytest.mark.req("FLT-API-1")
 @pytest.mark.parametrize(("large", "excess"), EXCESSES)
-def test_what_is_too_long_to_be_kept_is_told(large: OperatorAction, excess: str) -> None:
+def test_an_action_over_a_limit_is_refused_with_the_limit(large: OperatorAction, excess: str) -> None:
     told = exceeded_limit(large)
 
     assert told is not None
     assert told.startswith(excess)
 
 
-def test_the_longest_names_of_a_map_can_be_said() -> None:
+def test_an_action_can_have_the_longest_names_of_a_map() -> None:
     node = "\N{GRINNING FACE}" * 128
     anchor = AnchorPlace(f"{node}->{node}", Decimal(100_000))
 

@@ -33,7 +33,7 @@ def check(lived: Chaos) -> None:
 
 @pytest.mark.req("FLT-TEST-24")
 @pytest.mark.parametrize("seed", campaign_after(0, SEEDS))
-def test_chaos_for_ten_minutes_ends_with_everything_done(seed: int) -> None:
+def test_chaos_for_ten_minutes_ends_with_all_tasks_done(seed: int) -> None:
     # The longest period that is allowed is the hardest on trucks, and costs half as much.
     lived = Chaos(SHORT_MS // 2, seed, most=1, tick_ms=100 if seed % 10 == 0 else 200)
     lived.live(least_ms=SHORT_MS)

@@ -13,7 +13,7 @@ from tests.fleet.tasks.test_assignment import on_its_way_to_rest
 
 
 @pytest.mark.req("FLT-TASK-10", "FLT-OBS-1")
-def test_a_task_is_pending_until_its_truck_leaves_the_way_to_rest_and_its_own_from_there() -> None:
+def test_a_task_is_pending_until_its_truck_leaves_the_route_to_rest() -> None:
     paper = on_its_way_to_rest()
     engine: Any = SimpleNamespace(dispatch=paper.dispatch)
     before = tasks_of(engine, 0)

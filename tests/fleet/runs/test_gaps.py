@@ -107,7 +107,7 @@ def gone_for_long(directory: Path, weather: Weather, trouble: str) -> Driven:
 
 @pytest.mark.req("FLT-OBS-3", "FLT-EVO-23")
 @pytest.mark.parametrize("trouble", ["full", "failed"])
-def test_logging_comes_back_by_itself_and_says_what_is_missing(tmp_path: Path, weather: Weather, trouble: str) -> None:
+def test_logging_resumes_by_itself_and_reports_missing_records(tmp_path: Path, weather: Weather, trouble: str) -> None:
     driven = gone_for_long(tmp_path / "j", weather, trouble)
     (degraded, _), (restored, said) = driven.alerts()
 
@@ -119,9 +119,7 @@ def test_logging_comes_back_by_itself_and_says_what_is_missing(tmp_path: Path, w
 
 
 @pytest.mark.req("FLT-OBS-3")
-def test_what_is_missing_is_told_also_where_the_first_tick_after_it_is_refused(
-    tmp_path: Path, weather: Weather
-) -> None:
+def test_missing_records_are_reported_after_a_refused_first_tick(tmp_path: Path, weather: Weather) -> None:
     driven = Driven(tmp_path / "j")
     driven.drive(100)
     weather.failed = True
@@ -140,7 +138,7 @@ def test_what_is_missing_is_told_also_where_the_first_tick_after_it_is_refused(
 
 @pytest.mark.req("FLT-OBS-4", "FLT-OBS-5", "FLT-OBS-2")
 @pytest.mark.parametrize("trouble", campaign_after(1, ["full", "failed"]))
-def test_both_parts_replay_alone_and_name_the_gap(tmp_path: Path, weather: Weather, trouble: str) -> None:
+def test_both_parts_replay_separately_and_name_the_gap(tmp_path: Path, weather: Weather, trouble: str) -> None:
     driven = gone_for_long(tmp_path / "j", weather, trouble)
     last = driven.run.traffic.tick_number
     state = driven.run.engine.state()
@@ -168,7 +166,7 @@ def test_both_parts_replay_alone_and_name_the_gap(tmp_path: Path, weather: Weath
 
 
 @pytest.mark.req("FLT-OBS-3", "FLT-FAIL-14")
-def test_a_fleet_goes_on_from_a_journal_with_a_gap_and_may_have_another(tmp_path: Path, weather: Weather) -> None:
+def test_a_fleet_resumes_from_a_journal_with_a_gap_and_may_have_another(tmp_path: Path, weather: Weather) -> None:
     driven = gone_for_long(tmp_path / "j", weather, "failed")
     first = driven.before
     weather.full = True
@@ -191,7 +189,7 @@ def test_a_fleet_goes_on_from_a_journal_with_a_gap_and_may_have_another(tmp_path
 
 
 @pytest.mark.req("FLT-OBS-3", "FLT-FAIL-16")
-def test_a_tick_that_fails_while_nothing_is_written_is_got_over_from_what_memory_has(
+def test_a_tick_that_fails_while_degraded_is_recovered_from_memory(
     tmp_path: Path, weather: Weather, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driven = Driven(tmp_path / "j")
@@ -210,7 +208,7 @@ def test_a_tick_that_fails_while_nothing_is_written_is_got_over_from_what_memory
 
 
 @pytest.mark.req("FLT-OBS-11")
-def test_an_incident_soon_after_a_gap_has_a_bundle_that_replays(tmp_path: Path, weather: Weather) -> None:
+def test_an_incident_shortly_after_a_gap_has_a_bundle_that_replays(tmp_path: Path, weather: Weather) -> None:
     driven = gone_for_long(tmp_path / "j", weather, "failed")
     driven.run.world.start_fault(0, Fault(FaultKind.POSE_JUMP, 1_000, y_um=3_000_000))
     driven.drive(20)
@@ -225,7 +223,7 @@ def test_an_incident_soon_after_a_gap_has_a_bundle_that_replays(tmp_path: Path, 
 
 
 @pytest.mark.req("FLT-OBS-3")
-def test_a_crash_before_the_old_part_is_set_aside_loses_nothing(
+def test_a_crash_before_the_old_part_is_moved_loses_nothing(
     tmp_path: Path, weather: Weather, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def not_now(*_: object) -> None:
@@ -255,7 +253,7 @@ def test_a_crash_before_the_old_part_is_set_aside_loses_nothing(
         assert verify_ticks(journal)["firstTick"] == 1
 
 
-def test_a_gap_that_does_not_fit_what_is_before_it_is_corrupt(
+def test_a_gap_that_does_not_match_the_records_before_it_is_corrupt(
     tmp_path: Path, weather: Weather, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RealDisk, "move_into", lambda *_: (_ for _ in ()).throw(OSError()))

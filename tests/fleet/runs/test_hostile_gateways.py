@@ -112,7 +112,7 @@ def raising(error: BaseException) -> Callable[[], None]:
 
 @pytest.mark.req("FLT-RTP-11", "FLT-FAIL-16")
 @pytest.mark.parametrize("door", campaign_after(2, DOORS))
-def test_a_gateway_that_raises_costs_no_tick_and_is_told_once(tmp_path: Path, door: str) -> None:
+def test_a_gateway_that_raises_costs_no_tick_and_is_reported_once(tmp_path: Path, door: str) -> None:
     live = Live(tmp_path / "j")
     live.tick(100)
     live.gateway.rigged[door] = raising(OSError(5, "radio"))
@@ -137,7 +137,7 @@ def test_a_gateway_that_raises_costs_no_tick_and_is_told_once(tmp_path: Path, do
         *(pytest.param(door, one, marks=pytest.mark.long) for door in ("announce", "operate") for one in ENDS),
     ],
 )
-def test_who_ends_the_program_from_a_gateway_ends_it_and_the_journal_goes_on(
+def test_a_gateway_that_exits_the_program_leaves_a_journal_that_resumes(
     tmp_path: Path, door: str, end: type[BaseException]
 ) -> None:
     live = Live(tmp_path / "j")
@@ -156,7 +156,7 @@ def test_who_ends_the_program_from_a_gateway_ends_it_and_the_journal_goes_on(
 
 
 @pytest.mark.req("FLT-OBS-3")
-def test_an_interrupt_in_the_middle_of_a_tick_leaves_a_journal_that_goes_on(
+def test_an_interrupt_during_a_tick_leaves_a_journal_that_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live = Live(tmp_path / "j")
@@ -179,7 +179,7 @@ def test_an_interrupt_in_the_middle_of_a_tick_leaves_a_journal_that_goes_on(
 
 @pytest.mark.req("FLT-FAIL-16")
 @pytest.mark.parametrize("door", DOORS)
-def test_a_gateway_that_calls_the_manager_is_refused_and_hurts_nobody(tmp_path: Path, door: str) -> None:
+def test_a_gateway_that_calls_the_manager_is_refused_without_harm(tmp_path: Path, door: str) -> None:
     live = Live(tmp_path / "j")
     live.tick(20)
     refused: list[BaseException] = []
@@ -202,7 +202,7 @@ def test_a_gateway_that_calls_the_manager_is_refused_and_hurts_nobody(tmp_path: 
 
 
 @pytest.mark.req("FLT-FAIL-16")
-def test_a_second_thread_is_refused_while_a_tick_is_under_way(tmp_path: Path) -> None:
+def test_a_second_thread_is_refused_while_a_tick_runs(tmp_path: Path) -> None:
     live = Live(tmp_path / "j")
     entered, leave = threading.Event(), threading.Event()
 
@@ -225,7 +225,7 @@ def test_a_second_thread_is_refused_while_a_tick_is_under_way(tmp_path: Path) ->
 
 
 @pytest.mark.req("FLT-FAIL-16")
-def test_a_gateway_that_hangs_makes_its_tick_late_and_nobody_is_sent_old_commands(tmp_path: Path) -> None:
+def test_a_hanging_gateway_makes_its_tick_late_and_no_outdated_command_is_sent(tmp_path: Path) -> None:
     live = Live(tmp_path / "j")
     live.tick(100)
     seq = live.gateway.told[0].seq
@@ -293,9 +293,7 @@ SHOWN = ("NaN", "endless", "a state nobody knows", "a trap", "a stranger")
     [OperationDone("R1", "x" * 20_000_000), OperationDone("R" * 20_000_000), OperationDone("\ud800"), "R" * 20_000_000],
     ids=["operation", "truck", "surrogate", "name"],
 )
-def test_what_is_said_to_be_done_under_a_name_that_nothing_has_costs_no_tick(
-    tmp_path: Path, done: str | OperationDone
-) -> None:
+def test_a_completion_of_an_unknown_operation_costs_no_tick(tmp_path: Path, done: str | OperationDone) -> None:
     live = Live(tmp_path / "j")
     live.tick(10)
     live.gateway.handed = lambda came: Received(came.reports, (done,))
@@ -307,7 +305,7 @@ def test_what_is_said_to_be_done_under_a_name_that_nothing_has_costs_no_tick(
 
 
 @pytest.mark.parametrize("again", campaign_after(1, ["restart", "announce"]))
-def test_a_truck_that_was_carried_elsewhere_does_not_take_up_its_way_from_before(tmp_path: Path, again: str) -> None:
+def test_a_carried_truck_does_not_resume_its_old_route(tmp_path: Path, again: str) -> None:
     live = Live(tmp_path / "j")
     live.tick(60)
     live.run.world.start_fault(1, Fault(FaultKind.CARRIED, 1_000, 900_000, 2_000_000))
@@ -373,7 +371,7 @@ def test_garbage_of_one_truck_stops_that_truck_alone_and_replays(
         ],
     ),
 )
-def test_what_is_no_answer_counts_as_none(tmp_path: Path, handed: Callable[[Received], Any]) -> None:
+def test_an_invalid_result_of_a_gateway_counts_as_no_report(tmp_path: Path, handed: Callable[[Received], Any]) -> None:
     live = Live(tmp_path / "j")
     live.tick(100)
     live.gateway.handed = handed
@@ -385,7 +383,7 @@ def test_what_is_no_answer_counts_as_none(tmp_path: Path, handed: Callable[[Rece
     assert live.replays()
 
 
-def test_what_cannot_be_told_apart_is_refused_with_what_it_should_be() -> None:
+def test_a_wrong_type_from_a_gateway_is_refused_with_the_right_type() -> None:
     with pytest.raises(GatewayFailed, match=r"poll\(\) must return a Received, not NoneType"):
         read_gateway(None)
 
@@ -408,7 +406,7 @@ def _acknowledged(change: Callable[[RobotState], Iterable[RobotState]]) -> Calla
     ),
     ids=["again", "older beside it", "older after it", "never sent"],
 )
-def test_acknowledgements_that_come_twice_or_out_of_order_or_of_nothing_free_nothing_early(
+def test_repeated_reordered_or_unknown_acknowledgements_release_nothing_early(
     tmp_path: Path, change: Callable[[RobotState], Iterable[RobotState]]
 ) -> None:
     live = Live(tmp_path / "j")
@@ -423,7 +421,7 @@ def test_acknowledgements_that_come_twice_or_out_of_order_or_of_nothing_free_not
 
 
 @pytest.mark.req("FLT-FAIL-18", "FLT-FAIL-1")
-def test_of_two_reports_of_one_time_that_contradict_each_other_the_one_that_frees_less_counts(tmp_path: Path) -> None:
+def test_of_two_contradicting_reports_of_one_time_the_safer_one_counts(tmp_path: Path) -> None:
     live = Live(tmp_path / "j")
     live.gateway.handed = _acknowledged(lambda one: (one, spoiled(one, lastAckSeq=0)))
     live.tick(60)
@@ -434,7 +432,7 @@ def test_of_two_reports_of_one_time_that_contradict_each_other_the_one_that_free
 
 
 @pytest.mark.req("FLT-RTP-11")
-def test_an_operation_that_could_not_be_told_is_told_when_the_gateway_is_well_again(tmp_path: Path) -> None:
+def test_an_unsent_operation_is_sent_when_the_gateway_works_again(tmp_path: Path) -> None:
     live = Live(tmp_path / "j", "hall")
     lost: list[int] = []
 
@@ -463,7 +461,7 @@ def test_an_operation_that_could_not_be_told_is_told_when_the_gateway_is_well_ag
 
 @pytest.mark.campaign
 @pytest.mark.req("FLT-FAIL-16", "FLT-TASK-7")
-def test_what_was_done_before_a_tick_that_failed_is_heard_in_the_next(
+def test_a_completion_before_a_failed_tick_is_applied_in_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live = Live(tmp_path / "j", "hall")
@@ -500,7 +498,7 @@ def test_what_was_done_before_a_tick_that_failed_is_heard_in_the_next(
 
 
 @pytest.mark.req("FLT-FAIL-16")
-def test_a_clock_that_is_set_ahead_and_back_sends_nothing_meanwhile(tmp_path: Path) -> None:
+def test_a_clock_set_ahead_and_back_sends_nothing_in_between(tmp_path: Path) -> None:
     live = Live(tmp_path / "j")
     live.tick(100)
     jump = 0
@@ -550,7 +548,7 @@ NO_INPUTS: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.req("FLT-FAIL-16", "FLT-TASK-7")
-def test_what_was_done_is_heard_after_any_number_of_ticks_that_were_none(tmp_path: Path) -> None:
+def test_a_completion_is_applied_after_any_number_of_rejected_ticks(tmp_path: Path) -> None:
     live = Live(tmp_path / "j", "hall")
     done: list[str] = []
 
@@ -576,7 +574,7 @@ def test_what_was_done_is_heard_after_any_number_of_ticks_that_were_none(tmp_pat
 
 
 @pytest.mark.req("FLT-RTP-11")
-def test_what_went_wrong_with_a_gateway_in_a_tick_that_was_none_is_told_in_the_next(tmp_path: Path) -> None:
+def test_a_gateway_error_in_a_rejected_tick_is_reported_in_the_next(tmp_path: Path) -> None:
     live = Live(tmp_path / "j")
     live.tick(3)
     live.gateway.rigged["poll"] = raising(OSError(5, "radio"))
@@ -590,7 +588,7 @@ def test_what_went_wrong_with_a_gateway_in_a_tick_that_was_none_is_told_in_the_n
 
 @pytest.mark.req("FLT-FAIL-16")
 @pytest.mark.parametrize("name", ["R" * 70_000_000, "R" * 513, "\N{GRINNING FACE}" * 129])
-def test_a_name_that_no_truck_can_have_is_dropped_and_everybody_else_is_heard(tmp_path: Path, name: str) -> None:
+def test_an_invalid_truck_name_is_dropped_and_other_reports_are_read(tmp_path: Path, name: str) -> None:
     live = Live(tmp_path / "j")
     live.tick(20)
     live.gateway.handed = lambda came: Received(
@@ -609,7 +607,7 @@ def test_a_name_that_no_truck_can_have_is_dropped_and_everybody_else_is_heard(tm
 
 @pytest.mark.req("FLT-OBS-4")
 @pytest.mark.parametrize(("event", "action"), NO_INPUTS)
-def test_what_a_journal_could_not_give_back_is_not_decided_upon(tmp_path: Path, event: Any, action: Any) -> None:
+def test_input_that_a_journal_cannot_restore_is_refused(tmp_path: Path, event: Any, action: Any) -> None:
     live = Live(tmp_path / "j")
     live.tick(3)
     with pytest.raises(WrongUsage, match="The tick cannot be encoded"):
@@ -623,7 +621,7 @@ def test_what_a_journal_could_not_give_back_is_not_decided_upon(tmp_path: Path, 
 
 @pytest.mark.req("FLT-OBS-4")
 @pytest.mark.parametrize("now", [-5, True, None, "400", Decimal(400), 400.5, float("nan"), 1 << 54])
-def test_a_clock_that_tells_no_time_is_refused_and_the_journal_goes_on(tmp_path: Path, now: Any) -> None:
+def test_a_clock_without_a_valid_time_is_refused_and_the_journal_continues(tmp_path: Path, now: Any) -> None:
     live = Live(tmp_path / "j")
     live.tick(3)
     manager, live.manager = live.manager, Manager(live.manager.recording, live.gateway, lambda: now)
@@ -638,9 +636,7 @@ def test_a_clock_that_tells_no_time_is_refused_and_the_journal_goes_on(tmp_path:
 
 
 @pytest.mark.req("FLT-FAIL-14")
-def test_a_first_tick_after_a_restart_that_fails_does_not_use_the_restart_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_first_tick_does_not_consume_the_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     live = Live(tmp_path / "j")
     live.tick(100)
     live.restart()

@@ -42,7 +42,7 @@ def jumped(directory: Path, before: int, after: int) -> Path:
 
 
 @pytest.mark.req("FLT-OBS-11")
-def test_an_incident_leaves_a_bundle_that_replays_on_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bundle_of_an_incident_replays_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jumped(tmp_path / "journal", 750, 700)
     with reading(tmp_path / "journal") as journal:
         found = list(incidents_of(journal))
@@ -68,7 +68,7 @@ def test_an_incident_leaves_a_bundle_that_replays_on_its_own(tmp_path: Path, mon
     assert again == whole
 
 
-def test_a_bundle_near_the_beginning_begins_with_the_journal(tmp_path: Path) -> None:
+def test_an_early_bundle_starts_with_the_journal(tmp_path: Path) -> None:
     jumped(tmp_path / "journal", 30, 30)
     with reading(tmp_path / "journal") as journal:
         group = group_incidents(incidents_of(journal))[0]
@@ -79,7 +79,7 @@ def test_a_bundle_near_the_beginning_begins_with_the_journal(tmp_path: Path) -> 
         assert replay(alone, lambda _: FleetEngine).first_difference is None
 
 
-def test_a_bundle_is_made_once(tmp_path: Path) -> None:
+def test_a_bundle_is_written_once(tmp_path: Path) -> None:
     jumped(tmp_path / "journal", 30, 10)
     with reading(tmp_path / "journal") as journal:
         first = write_bundles(journal, tmp_path / "bundles")
@@ -89,7 +89,7 @@ def test_a_bundle_is_made_once(tmp_path: Path) -> None:
     assert second == []
 
 
-def test_a_bundle_for_which_there_is_no_room_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bundle_on_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jumped(tmp_path / "journal", 30, 10)
     monkeypatch.setattr(RealDisk, "sync", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with reading(tmp_path / "journal") as journal, pytest.raises((OSError, WorldBroken), match="No space left"):
@@ -99,7 +99,7 @@ def test_a_bundle_for_which_there_is_no_room_leaves_nothing(tmp_path: Path, monk
 
 
 @pytest.mark.req("FLT-OBS-11")
-def test_a_bundle_that_a_killed_process_left_half_made_is_made_anew(tmp_path: Path) -> None:
+def test_an_incomplete_bundle_of_a_killed_process_is_replaced(tmp_path: Path) -> None:
     jumped(tmp_path / "journal", 30, 30)
     with reading(tmp_path / "journal") as journal:
         name = group_incidents(incidents_of(journal))[0].name
@@ -113,7 +113,7 @@ def test_a_bundle_that_a_killed_process_left_half_made_is_made_anew(tmp_path: Pa
 
 
 @pytest.mark.req("FLT-OBS-11")
-def test_what_killed_processes_left_of_bundles_goes_when_the_fleet_is_opened_again(tmp_path: Path) -> None:
+def test_incomplete_bundles_are_removed_when_the_fleet_is_opened_again(tmp_path: Path) -> None:
     recorded("head-on", tmp_path, 5)
     folder = tmp_path / "incidents"
     for name in ("part-of-inc-3-1", "part-of-inc-4-1", "part-of-the-story", "inc-3-1"):
@@ -132,9 +132,7 @@ def test_what_killed_processes_left_of_bundles_goes_when_the_fleet_is_opened_aga
 
 
 @pytest.mark.req("FLT-OBS-11")
-def test_a_bundle_that_is_being_made_is_claimed_until_it_has_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_draft_is_locked_until_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jumped(tmp_path / "journal", 30, 30)
     folder = tmp_path / "bundles"
     seen: list[list[str]] = []
@@ -157,7 +155,7 @@ def test_a_bundle_that_is_being_made_is_claimed_until_it_has_its_name(
 
 @pytest.mark.campaign
 @pytest.mark.req("FLT-OBS-11")
-def test_a_fleet_that_runs_makes_its_bundles_itself_when_the_minute_after_is_over(tmp_path: Path) -> None:
+def test_a_running_fleet_writes_a_bundle_a_minute_after_an_incident(tmp_path: Path) -> None:
     jumped(tmp_path / "journal", 650, 720)
 
     made = sorted((tmp_path / "journal" / "incidents").iterdir())
@@ -170,7 +168,7 @@ def test_a_fleet_that_runs_makes_its_bundles_itself_when_the_minute_after_is_ove
         assert [record.t for record in alone.read() if record.kind == "input"][-1] == found[-1].t + 60_000
 
 
-def test_what_is_no_bundle_is_left_alone_where_old_ones_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_files_are_kept_when_old_bundles_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(incidents, "MOST_BUNDLES", 2)
     foreign = ["inc-old-one", "inc-1-2-copy", "notes.txt", "part-of-inc-7-1"]
     for name in (*foreign, "inc-9-1", "inc-10-1", "inc-10-2"):
@@ -181,14 +179,14 @@ def test_what_is_no_bundle_is_left_alone_where_old_ones_go(tmp_path: Path, monke
     assert sorted(one.name for one in tmp_path.iterdir()) == sorted([*foreign, "inc-10-1", "inc-10-2"])
 
 
-def test_a_map_beside_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_an_unreadable_map_beside_a_journal_is_named(tmp_path: Path) -> None:
     (tmp_path / "site.map").mkdir()
 
     with pytest.raises(MapDamaged, match=r"site\.map: it cannot be read: Is a directory"):
         find_map_in(tmp_path)
 
 
-def test_incidents_that_follow_closely_are_one_story_but_not_for_ever() -> None:
+def test_close_incidents_share_a_bundle_up_to_the_longest_duration() -> None:
     story = IncidentGroup("inc-1-1", 0, 0)
 
     assert story.includes(60_000)
@@ -198,9 +196,7 @@ def test_incidents_that_follow_closely_are_one_story_but_not_for_ever() -> None:
 
 
 @pytest.mark.req("FLT-OBS-11")
-def test_of_two_who_begin_a_bundle_at_once_one_makes_it_and_the_other_leaves_it_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_processes_with_the_same_bundle_one_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jumped(tmp_path / "journal", 30, 30)
     folder = tmp_path / "bundles"
     others: list[RealDisk] = []
@@ -222,9 +218,7 @@ def test_of_two_who_begin_a_bundle_at_once_one_makes_it_and_the_other_leaves_it_
 
 
 @pytest.mark.req("FLT-OBS-11")
-def test_a_bundle_that_another_one_has_made_meanwhile_stays_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bundle_completed_by_another_process_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jumped(tmp_path / "journal", 30, 30)
     folder = tmp_path / "bundles"
 

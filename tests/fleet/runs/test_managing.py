@@ -46,7 +46,7 @@ def begun(directory: Path, hall: _Hall) -> Manager:
     return Manager(recording, hall, hall.now_ms)
 
 
-def test_every_tick_in_time_sends_a_command_to_every_truck(tmp_path: Path) -> None:
+def test_every_punctual_tick_sends_a_command_to_every_truck(tmp_path: Path) -> None:
     hall = _Hall()
     manager = begun(tmp_path, hall)
     for now in (0, 100, 200):
@@ -59,7 +59,7 @@ def test_every_tick_in_time_sends_a_command_to_every_truck(tmp_path: Path) -> No
 
 
 @pytest.mark.req("FLT-RTP-13")
-def test_a_fleet_with_a_truck_that_nobody_can_stop_is_not_managed(tmp_path: Path) -> None:
+def test_a_fleet_with_a_truck_that_cannot_be_stopped_is_refused(tmp_path: Path) -> None:
     config, _ = head_on(10)
     assert isinstance(config, dict)
     deaf = {**config, "profiles": [{**one, "capabilities": ["ackSeq"]} for one in config["profiles"]]}
@@ -70,7 +70,7 @@ def test_a_fleet_with_a_truck_that_nobody_can_stop_is_not_managed(tmp_path: Path
 
 
 @pytest.mark.req("FLT-RTP-13")
-def test_trucks_that_can_only_be_paused_are_told_so(tmp_path: Path) -> None:
+def test_trucks_that_can_only_pause_get_a_pause(tmp_path: Path) -> None:
     config, _ = head_on(10)
     assert isinstance(config, dict)
     paused = {**config, "profiles": [{**one, "capabilities": ["pause"]} for one in config["profiles"]]}
@@ -100,7 +100,7 @@ def test_a_tick_that_takes_too_long_sends_no_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FLT-FAIL-16")
-def test_a_tick_that_fails_sends_nothing_and_the_next_one_goes_on(tmp_path: Path) -> None:
+def test_a_failed_tick_sends_nothing_and_the_next_one_runs(tmp_path: Path) -> None:
     hall = _Hall()
     manager = begun(tmp_path, hall)
     manager.tick()

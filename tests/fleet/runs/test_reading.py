@@ -48,7 +48,7 @@ def hall(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.req("FLT-OBS-5")
 @pytest.mark.parametrize("tick", campaign_except((99, 100, 101), [1, 99, 100, 101, 250, TICKS]))
-def test_the_fleet_of_any_tick_is_the_one_that_was(hall: Path, tmp_path: Path, tick: int) -> None:
+def test_the_fleet_of_any_tick_equals_the_recorded_one(hall: Path, tmp_path: Path, tick: int) -> None:
     live = Recorded("hall", tmp_path)
     live.step(tick)
     live.recording.close()
@@ -58,7 +58,7 @@ def test_the_fleet_of_any_tick_is_the_one_that_was(hall: Path, tmp_path: Path, t
 
 
 @pytest.mark.req("FLT-OBS-5")
-def test_a_replay_begins_at_the_checkpoint_before_its_tick(hall: Path) -> None:
+def test_a_replay_starts_at_the_checkpoint_before_its_tick(hall: Path) -> None:
     with reading(hall) as journal:
         read = journal.read
         begun: list[int] = []
@@ -75,7 +75,7 @@ def test_a_replay_begins_at_the_checkpoint_before_its_tick(hall: Path) -> None:
 
 
 @pytest.mark.parametrize("tick", [0, TICKS + 1])
-def test_a_tick_that_is_not_there_is_refused_with_those_that_are(hall: Path, tick: int) -> None:
+def test_an_unknown_tick_is_refused_with_the_known_range(hall: Path, tick: int) -> None:
     with reading(hall) as journal, pytest.raises(UnknownTick) as refused:
         fleet_at(journal, tick)
 
@@ -83,7 +83,7 @@ def test_a_tick_that_is_not_there_is_refused_with_those_that_are(hall: Path, tic
 
 
 @pytest.mark.req("FLT-OBS-7")
-def test_why_is_answered_for_every_truck_at_any_tick(hall: Path) -> None:
+def test_why_answers_for_every_truck_at_any_tick(hall: Path) -> None:
     with reading(hall) as journal:
         for tick in (1, 50, 200, TICKS):
             engine = fleet_at(journal, tick)
@@ -94,7 +94,7 @@ def test_why_is_answered_for_every_truck_at_any_tick(hall: Path) -> None:
 
 
 @pytest.mark.req("FLT-OBS-4")
-def test_every_tick_of_a_journal_comes_out_as_it_was_recorded(hall: Path) -> None:
+def test_every_tick_of_a_journal_replays_identically(hall: Path) -> None:
     with reading(hall) as journal:
         found = verify_ticks(journal)
 
@@ -139,7 +139,7 @@ def test_a_deviation_is_named_by_tick_truck_and_field(hall: Path, tmp_path: Path
 
 
 @pytest.mark.req("FLT-OBS-4")
-def test_where_only_a_digest_differs_no_truck_is_named(hall: Path) -> None:
+def test_a_difference_of_only_a_digest_names_no_truck(hall: Path) -> None:
     with reading(hall) as journal:
         _, moment = next(moments(journal, 10))
     assert moment.recorded is not None
@@ -154,7 +154,7 @@ def test_where_only_a_digest_differs_no_truck_is_named(hall: Path) -> None:
 
 
 @pytest.mark.req("FLT-OBS-4")
-def test_an_event_that_is_missing_is_a_deviation_too_and_its_truck_is_named_rather_than_a_digest(hall: Path) -> None:
+def test_a_missing_event_is_a_deviation_that_names_its_truck(hall: Path) -> None:
     with reading(hall) as journal:
         moment = next(one for _, one in moments(journal) if any(isinstance(x, HoldChanged) for x in one.computed))
     assert moment.recorded is not None
@@ -179,7 +179,7 @@ def test_an_export_is_canonical_lines_of_the_contract(hall: Path) -> None:
 
 
 @pytest.mark.req("FLT-OBS-1", "FLT-OBS-2")
-def test_an_export_has_what_people_wanted_what_was_reported_and_who_was_sent(tmp_path: Path) -> None:
+def test_an_export_has_operator_actions_reports_and_assignments(tmp_path: Path) -> None:
     made = Recorded("hall", tmp_path)
     made.step(2)
     wanted = action("PAUSE_ROBOT", role="operator")
@@ -194,7 +194,7 @@ def test_an_export_has_what_people_wanted_what_was_reported_and_who_was_sent(tmp
     assert {one["robotId"] for line in told for one in line["decisions"]["assignments"]} == {"R1", "R2", "R3", "R4"}
 
 
-def test_an_export_from_a_tick_on_is_the_end_of_the_whole_one(hall: Path) -> None:
+def test_an_export_from_a_tick_equals_the_end_of_the_full_export(hall: Path) -> None:
     with reading(hall) as journal:
         whole = list(islice(lines(journal), 130))
         part = list(lines(journal, 125, 130))
@@ -203,7 +203,7 @@ def test_an_export_from_a_tick_on_is_the_end_of_the_whole_one(hall: Path) -> Non
 
 
 @pytest.mark.req("FLT-OBS-6")
-def test_other_parameters_on_one_log_are_told_with_the_first_place_where_they_part(hall: Path) -> None:
+def test_a_comparison_of_parameters_names_the_first_difference(hall: Path) -> None:
     with reading(hall) as journal:
         params = read_config(journal.header.config).traffic
         same = compare_params(journal, params)
@@ -223,7 +223,7 @@ def test_other_parameters_on_one_log_are_told_with_the_first_place_where_they_pa
 
 
 @pytest.mark.req("FLT-OBS-6", "FLT-OBS-11")
-def test_other_parameters_go_on_from_where_a_bundle_begins(hall: Path, tmp_path: Path) -> None:
+def test_other_parameters_continue_from_the_state_of_a_bundle(hall: Path, tmp_path: Path) -> None:
     with reading(hall) as journal:
         bundle(journal, IncidentGroup("inc-1", 80_000, 80_000), RealDisk(tmp_path / "cut"))
     with reading(tmp_path / "cut") as cut:
@@ -237,7 +237,7 @@ def test_other_parameters_go_on_from_where_a_bundle_begins(hall: Path, tmp_path:
     assert 0 < other["ticksThatDiffer"] <= other["ticks"] < TICKS
 
 
-def test_a_pruned_journal_has_ticks_from_its_first_checkpoint_on_and_is_not_compared(tmp_path: Path) -> None:
+def test_a_pruned_journal_starts_at_its_first_checkpoint_and_cannot_be_compared(tmp_path: Path) -> None:
     made = Recorded("head-on", tmp_path, snapshot_every=10, background=False)
     journal = made.recording.driver.journal
     for _ in range(6):

@@ -26,7 +26,7 @@ from tests.fleet.runs.journals import Recorded, recorded
 
 
 @pytest.mark.req("FLT-OBS-2")
-def test_a_tick_is_one_input_and_one_outcome_and_every_so_many_a_checkpoint(tmp_path: Path) -> None:
+def test_a_tick_is_one_input_and_one_outcome_with_regular_checkpoints(tmp_path: Path) -> None:
     recorded("head-on", tmp_path, 25, snapshot_every=10)
 
     with reading(tmp_path) as journal:
@@ -40,7 +40,7 @@ def test_a_tick_is_one_input_and_one_outcome_and_every_so_many_a_checkpoint(tmp_
 
 @pytest.mark.req("FLT-OBS-1")
 @pytest.mark.req("FLT-OBS-3", "FLT-RTP-11")
-def test_a_tick_is_with_the_operating_system_before_its_commands_are_sent(tmp_path: Path) -> None:
+def test_a_tick_is_written_before_its_commands_are_sent(tmp_path: Path) -> None:
     made = Recorded("head-on", tmp_path)
     seen: list[tuple[int, bool]] = []
     send = made.run.world.send
@@ -72,7 +72,7 @@ def test_a_journal_replays_without_a_difference(tmp_path: Path) -> None:
     assert (report.commands, report.snapshots) == (400, 4)
 
 
-def test_a_second_manager_on_one_journal_is_refused_also_from_another_process(tmp_path: Path) -> None:
+def test_a_second_manager_is_refused_even_from_another_process(tmp_path: Path) -> None:
     made = Recorded("head-on", tmp_path)
     program = "import sys, pathlib, pendula.fleet.runs as runs; runs.recording_disk(pathlib.Path(sys.argv[1]))"
 
@@ -85,7 +85,7 @@ def test_a_second_manager_on_one_journal_is_refused_also_from_another_process(tm
     recording_disk(tmp_path).close()
 
 
-def test_a_fleet_goes_on_from_its_journal_as_if_it_had_never_stopped(tmp_path: Path) -> None:
+def test_a_resumed_fleet_continues_as_if_it_had_never_stopped(tmp_path: Path) -> None:
     made = Recorded("head-on", tmp_path / "a", snapshot_every=7)
     made.step(20)
     before = made.recording.engine.state()
@@ -96,7 +96,7 @@ def test_a_fleet_goes_on_from_its_journal_as_if_it_had_never_stopped(tmp_path: P
 
 
 @pytest.mark.req("FLT-FAIL-12")
-def test_a_damaged_map_beside_the_journal_is_refused_and_a_missing_one_is_made_anew(
+def test_a_damaged_map_is_refused_and_a_missing_one_is_compiled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded("head-on", tmp_path, 5)
@@ -112,7 +112,7 @@ def test_a_damaged_map_beside_the_journal_is_refused_and_a_missing_one_is_made_a
         assert again.engine.traffic.tick_number == 5
 
 
-def test_the_journal_of_another_scheduler_is_not_a_fleet(tmp_path: Path) -> None:
+def test_the_journal_of_another_scheduler_is_refused(tmp_path: Path) -> None:
     config = {"seed": 1}
     begin_recording(Tally.create(config), config, RealDisk(tmp_path)).close()
 
@@ -132,7 +132,7 @@ def test_a_truck_costs_far_less_than_twenty_kilobytes_a_second(tmp_path: Path) -
 
 
 @pytest.mark.req("FLT-OBS-1")
-def test_ticks_are_written_in_canonical_bytes_whoever_encoded_them(tmp_path: Path) -> None:
+def test_ticks_are_written_in_canonical_bytes(tmp_path: Path) -> None:
     recorded("hall", tmp_path, 200)
     read = CommandReader(FleetEngine)
 
@@ -159,7 +159,7 @@ class Level(IntEnum):
         {"phase": "IDLE"},
     ],
 )
-def test_odd_members_of_a_report_are_written_as_they_are_decided_upon(tmp_path: Path, odd: dict[str, Any]) -> None:
+def test_odd_members_of_a_report_are_written_as_they_are_applied(tmp_path: Path, odd: dict[str, Any]) -> None:
     made = Recorded("head-on", tmp_path)
     made.step(3)
     report = TruckReport(**{"robot_id": "R1", "at_ms": 0, "x_um": 0, "y_um": 0, "yaw_urad": 0, "v_um_s": 0, **odd})
@@ -174,7 +174,7 @@ def test_odd_members_of_a_report_are_written_as_they_are_decided_upon(tmp_path: 
 
 
 @pytest.mark.parametrize("odd", [{"x_um": 1.0}, {"x_um": float("nan")}, {"x_um": Decimal(1)}, {"load": 1}])
-def test_a_report_with_what_is_no_whole_number_is_no_tick(tmp_path: Path, odd: dict[str, Any]) -> None:
+def test_a_report_with_a_fraction_is_refused(tmp_path: Path, odd: dict[str, Any]) -> None:
     made = Recorded("head-on", tmp_path)
     report = TruckReport(**{"robot_id": "R1", "at_ms": 0, "x_um": 0, "y_um": 0, "yaw_urad": 0, "v_um_s": 0, **odd})
 

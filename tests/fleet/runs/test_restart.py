@@ -41,7 +41,7 @@ def killed(directory: Path, seed: int, kills: int, afterwards: int = 100) -> Hal
 @pytest.mark.req("FLT-TEST-23")
 @pytest.mark.req("FLT-OBS-3")
 @pytest.mark.parametrize("seed", campaign_after(1, range(KILLS // 10)))
-def test_a_manager_that_is_killed_loses_nothing_and_nobody_comes_too_near(tmp_path: Path, seed: int) -> None:
+def test_a_killed_manager_loses_nothing_and_no_envelopes_meet(tmp_path: Path, seed: int) -> None:
     hall = killed(tmp_path / "j", seed, kills=10)
 
     with reading(tmp_path / "j") as journal:
@@ -73,7 +73,7 @@ def test_fifty_kills_at_random_ticks(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.campaign
 @pytest.mark.req("FLT-TEST-23")
-def test_without_a_manager_every_truck_stops_and_with_a_new_one_tasks_go_on(tmp_path: Path) -> None:
+def test_without_a_manager_every_truck_stops_and_a_new_one_continues_tasks(tmp_path: Path) -> None:
     hall = Hall(shipped("hall"), tmp_path / "j", 5)
     hall.begin()
     for _ in range(250):
@@ -98,7 +98,7 @@ def test_without_a_manager_every_truck_stops_and_with_a_new_one_tasks_go_on(tmp_
 
 
 @pytest.mark.req("FLT-FAIL-14")
-def test_after_a_restart_nobody_is_granted_more_before_every_truck_was_heard(tmp_path: Path) -> None:
+def test_after_a_restart_no_grant_grows_before_every_truck_has_reported(tmp_path: Path) -> None:
     made = Recorded("hall", tmp_path)
     made.step(250)
     run, now = made.run, made.run.world.now_ms
@@ -132,7 +132,7 @@ def test_after_a_restart_nobody_is_granted_more_before_every_truck_was_heard(tmp
 
 
 @pytest.mark.req("FLT-FAIL-14")
-def test_a_restart_is_told_by_the_first_tick_that_is_not_refused(tmp_path: Path) -> None:
+def test_the_first_tick_that_is_not_refused_reports_a_restart(tmp_path: Path) -> None:
     made = Recorded("hall", tmp_path)
     made.step(5)
     now = made.run.engine.now()
@@ -151,7 +151,7 @@ def test_a_restart_is_told_by_the_first_tick_that_is_not_refused(tmp_path: Path)
     assert restarts[-3:] == [True, True, False]
 
 
-def test_a_fleet_that_goes_on_tells_its_trucks_again_what_they_are_about(tmp_path: Path) -> None:
+def test_a_resumed_fleet_sends_routes_and_operations_again(tmp_path: Path) -> None:
     made = Recorded("hall", tmp_path)
     while not made.run.dispatch.operations():
         made.step(1)
@@ -171,7 +171,7 @@ def test_a_fleet_that_goes_on_tells_its_trucks_again_what_they_are_about(tmp_pat
     assert second.operations == ()
 
 
-def test_a_killed_fleet_is_where_its_last_whole_tick_left_it(tmp_path: Path) -> None:
+def test_a_killed_fleet_resumes_after_its_last_complete_tick(tmp_path: Path) -> None:
     hall = Hall(shipped("head-on"), tmp_path / "j", 2)
     hall.begin()
     for _ in range(45):

@@ -46,7 +46,7 @@ def through(disk: FaultyDisk) -> tuple[Run, Recording]:
 @pytest.mark.req("FLT-OBS-3")
 @pytest.mark.parametrize("operation", ["append", "sync"])
 @pytest.mark.parametrize("failure", ["no_space", "io_error"])
-def test_a_disk_that_fails_stops_no_truck(operation: str, failure: str) -> None:
+def test_a_failing_disk_stops_no_truck(operation: str, failure: str) -> None:
     whole, plain = FaultyDisk(), Run(shipped("head-on"))
     trial, _ = through(whole)
     for _ in range(40):
@@ -77,7 +77,7 @@ def test_degraded_logging_raises_one_alert_in_the_stream() -> None:
     assert [one.alert.code for one in told if isinstance(one, AlertRaised)] == [LOGGING_DEGRADED]
 
 
-def test_what_is_not_on_the_disk_is_kept_in_memory_and_can_be_read() -> None:
+def test_unwritten_records_are_kept_in_memory_and_can_be_read() -> None:
     trial = FaultyDisk()
     ring(trial).flush()
     disk = FaultyDisk({len(trial.calls) + 2: "io_error"})
@@ -91,7 +91,7 @@ def test_what_is_not_on_the_disk_is_kept_in_memory_and_can_be_read() -> None:
 
 
 @pytest.mark.req("FLT-OBS-3")
-def test_memory_keeps_no_more_than_the_last_while() -> None:
+def test_memory_keeps_only_the_last_ring_ms() -> None:
     trial = FaultyDisk()
     ring(trial).flush()
     journal = ring(FaultyDisk({len(trial.calls): "io_error"}), ring_ms=1_000)
@@ -105,7 +105,7 @@ def test_memory_keeps_no_more_than_the_last_while() -> None:
 
 
 @pytest.mark.req("FLT-OBS-3")
-def test_unless_told_otherwise_memory_keeps_ten_minutes() -> None:
+def test_memory_keeps_ten_minutes_by_default() -> None:
     trial = FaultyDisk()
     ring(trial).flush()
     journal = ring(FaultyDisk({len(trial.calls): "io_error"}))
@@ -118,7 +118,7 @@ def test_unless_told_otherwise_memory_keeps_ten_minutes() -> None:
     assert kept == [[0], [0, 600_000], [600_000, 600_001]]
 
 
-def test_while_the_disk_is_well_memory_keeps_nothing_that_is_durable() -> None:
+def test_memory_keeps_no_durable_records_while_the_disk_works() -> None:
     journal = ring(FaultyDisk())
     for n in range(20):
         journal.append("input", n, b"1")
@@ -127,7 +127,7 @@ def test_while_the_disk_is_well_memory_keeps_nothing_that_is_durable() -> None:
     assert len(journal._ring) == 1
 
 
-def test_a_disk_that_has_room_again_gets_what_memory_kept() -> None:
+def test_a_disk_with_space_again_gets_the_records_in_memory() -> None:
     disk = FaultyDisk(free_bytes=1_000)
     journal = ring(disk)
     journal.append("input", 0, b"0")
@@ -151,9 +151,7 @@ def test_a_disk_that_has_room_again_gets_what_memory_kept() -> None:
 @pytest.mark.req("FLT-OBS-3")
 @pytest.mark.parametrize("operation", ["append", "sync"])
 @pytest.mark.parametrize("failure", ["no_space", "io_error"])
-def test_a_disk_that_works_again_after_an_error_gets_what_memory_kept_and_the_stream_says_so(
-    operation: str, failure: Failure
-) -> None:
+def test_a_disk_that_works_again_gets_the_records_in_memory_with_an_alert(operation: str, failure: Failure) -> None:
     whole = FaultyDisk()
     trial, _ = through(whole)
     for _ in range(20):
@@ -176,7 +174,7 @@ def test_a_disk_that_works_again_after_an_error_gets_what_memory_kept_and_the_st
     assert (report.first_difference, report.commands) == (None, run.engine.traffic.tick_number)
 
 
-def test_a_disk_that_failed_for_longer_than_memory_lasts_is_not_written_on() -> None:
+def test_a_disk_that_failed_for_longer_than_the_ring_is_not_appended_to() -> None:
     trial = FaultyDisk()
     ring(trial).flush()
     disk = FaultyDisk({len(trial.calls): "io_error"})
@@ -189,7 +187,7 @@ def test_a_disk_that_failed_for_longer_than_memory_lasts_is_not_written_on() -> 
     assert list(FileJournal.open(disk, read_only=True).read()) == []
 
 
-def test_what_memory_kept_is_written_when_the_journal_is_closed() -> None:
+def test_records_in_memory_are_written_on_close() -> None:
     trial = FaultyDisk()
     ring(trial).flush()
     disk = FaultyDisk({len(trial.calls): "io_error"})
@@ -202,7 +200,7 @@ def test_what_memory_kept_is_written_when_the_journal_is_closed() -> None:
     assert [record.n for record in FileJournal.open(disk, read_only=True).read()] == [0, 1, 2]
 
 
-def test_what_memory_kept_of_a_disk_that_is_nearly_full_is_written_when_the_journal_is_closed() -> None:
+def test_records_in_memory_are_written_to_a_nearly_full_disk_on_close() -> None:
     disk = FaultyDisk(free_bytes=1_000)
     journal = ring(disk)
     journal.append("input", 0, b"0")
@@ -242,7 +240,7 @@ def test_the_disk_is_synced_in_the_background(tmp_path: Path) -> None:
     assert [record.n for record in FileJournal.open(disk, read_only=True).read()] == [0, 1]
 
 
-def test_a_journal_that_was_degraded_replays_as_far_as_it_goes() -> None:
+def test_a_degraded_journal_replays_up_to_its_end() -> None:
     whole = FaultyDisk()
     trial, _ = through(whole)
     for _ in range(20):
@@ -273,7 +271,7 @@ def told(driver: Driver[Any, Any]) -> None:
 
 @pytest.mark.req("FLT-OBS-3")
 @pytest.mark.parametrize("background", [True, False])
-def test_a_journal_that_is_larger_than_its_new_share_is_cut_with_the_next_command(background: bool) -> None:
+def test_a_journal_over_its_new_share_is_cut_with_the_next_command(background: bool) -> None:
     disk = FaultyDisk()
     journal = RingJournal(new_journal(Tally, CONFIG, disk, segment_bytes=1_000), background=background)
     driver = filled(journal)
@@ -289,7 +287,7 @@ def test_a_journal_that_is_larger_than_its_new_share_is_cut_with_the_next_comman
 
 @pytest.mark.req("FLT-OBS-3")
 @pytest.mark.parametrize("background", [True, False])
-def test_a_journal_that_cannot_be_cut_to_its_share_stops_nobody_and_is_not_made_of_snapshots(background: bool) -> None:
+def test_a_journal_that_cannot_be_cut_stops_no_fleet_and_is_not_filled_with_snapshots(background: bool) -> None:
     journal = RingJournal(new_journal(Tally, CONFIG, FaultyDisk(), segment_bytes=1_000), background=background)
     driver = filled(journal, snapshot_every=50)
     # Only those that are to make room are counted.
@@ -305,7 +303,7 @@ def test_a_journal_that_cannot_be_cut_to_its_share_stops_nobody_and_is_not_made_
 
 
 @pytest.mark.req("FLT-OBS-3")
-def test_a_journal_over_its_share_on_a_disk_that_fails_stops_nobody() -> None:
+def test_a_journal_over_its_share_on_a_failing_disk_stops_no_fleet() -> None:
     trial = FaultyDisk()
     filled(RingJournal(new_journal(Tally, CONFIG, trial, segment_bytes=1_000), background=False))
     disk = FaultyDisk(dict.fromkeys(range(len(trial.calls), 10_000), "io_error"))

@@ -34,7 +34,7 @@ def every_third_tick(engine: FleetEngine) -> bool:
 
 
 @pytest.mark.req("FLT-OBS-3", "FLT-TEST-23")
-def test_a_truck_waits_on_for_the_same_in_a_fleet_read_from_its_state() -> None:
+def test_a_truck_keeps_its_wait_in_a_fleet_restored_from_its_state() -> None:
     twins = driven(replace(shipped("patrol"), seed=1, duration_ms=45_000, expect=()), waits_for_what_somebody_holds)
 
     assert twins.made > 10
@@ -44,14 +44,14 @@ def test_a_truck_waits_on_for_the_same_in_a_fleet_read_from_its_state() -> None:
 @pytest.mark.long
 @pytest.mark.req("FLT-OBS-3", "FLT-TEST-23")
 @pytest.mark.parametrize("name", ["direction-starvation", "hall", "jam-with-a-way-round", "offline", "patrol", "spur"])
-def test_any_tick_of_a_scenario_goes_on_from_its_state(name: str) -> None:
+def test_any_tick_of_a_scenario_continues_from_its_state(name: str) -> None:
     assert driven(shipped(name), every_third_tick).differences == []
 
 
 @pytest.mark.long
 @pytest.mark.req("FLT-OBS-3", "FLT-TEST-23")
 @pytest.mark.parametrize("seed", range(5_000, 5_100, 5))
-def test_any_tick_of_a_run_with_troubles_goes_on_from_its_state(seed: int) -> None:
+def test_any_tick_of_a_run_with_faults_continues_from_its_state(seed: int) -> None:
     case = faulty(seed, 10, 2 * MINUTE_MS)
 
     assert driven(case.scenario(), every_third_tick, site(case.map_seed, case.parks)).differences == []

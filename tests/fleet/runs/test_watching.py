@@ -19,7 +19,7 @@ def watched(hall: Hall, ticks: int) -> Watch:
 
 
 @pytest.mark.req("FLT-OBS-9", "FLT-OSC-10")
-def test_trucks_in_ordinary_traffic_keep_apart_and_do_not_swing() -> None:
+def test_trucks_in_ordinary_traffic_keep_their_distance_and_do_not_swing() -> None:
     watch = watched(Hall(), 600)
 
     assert watch.closest.least_m is not None
@@ -30,7 +30,7 @@ def test_trucks_in_ordinary_traffic_keep_apart_and_do_not_swing() -> None:
 
 
 @pytest.mark.req("FLT-OBS-9")
-def test_two_trucks_that_say_they_are_in_one_place_are_apart_by_nothing() -> None:
+def test_two_trucks_that_report_one_place_have_no_distance() -> None:
     hall = Hall()
     watch = Watch(hall.traffic.records, hall.params)
     outputs = hall.step()
@@ -43,7 +43,7 @@ def test_two_trucks_that_say_they_are_in_one_place_are_apart_by_nothing() -> Non
 
 @pytest.mark.req("FLT-OBS-9")
 @pytest.mark.parametrize("trouble", ["jumped", "silent", "absent"])
-def test_a_truck_of_which_nobody_knows_where_it_is_came_near_nobody(trouble: str) -> None:
+def test_a_truck_with_an_unknown_position_has_no_distance(trouble: str) -> None:
     hall = Hall(2)
     second = hall.drivers["R2"]
     if trouble == "jumped":
@@ -60,7 +60,7 @@ def test_a_truck_of_which_nobody_knows_where_it_is_came_near_nobody(trouble: str
 
 
 @pytest.mark.req("FLT-OSC-10")
-def test_a_truck_that_is_told_to_go_and_to_hold_by_turns_swings() -> None:
+def test_a_truck_with_alternating_drive_and_hold_commands_swings() -> None:
     hall = Hall()
     watch = Watch(hall.traffic.records, hall.params)
     outputs = hall.step()

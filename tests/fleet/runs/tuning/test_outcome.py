@@ -26,12 +26,12 @@ def best(*pairs: tuple[Trial, TrialFigures]) -> tuple[int, int] | None:
 
 
 @pytest.mark.req("FLT-LIVE-11")
-def test_the_most_tasks_an_hour_are_the_best() -> None:
+def test_the_most_tasks_an_hour_win() -> None:
     assert best((Trial(1, 0), of(30)), (Trial(2, 0), of(50)), (Trial(3, 0), of(45))) == (2, 0)
 
 
 @pytest.mark.req("FLT-LIVE-11")
-def test_a_trial_in_which_somebody_waits_too_long_is_not_the_best() -> None:
+def test_a_trial_with_too_long_a_wait_is_not_the_best() -> None:
     assert best((Trial(1, 0), of(30)), (Trial(2, 0), of(50, wait_s=301))) == (1, 0)
 
 
@@ -42,19 +42,19 @@ def test_a_trial_that_is_not_sound_is_not_the_best(spoilt: dict[str, Any]) -> No
 
 
 @pytest.mark.req("FLT-LIVE-11")
-def test_of_equals_the_one_with_fewer_trucks_is_the_best_then_the_one_with_the_shorter_wait() -> None:
+def test_ties_are_broken_by_fewer_trucks_then_by_the_shorter_wait() -> None:
     assert best((Trial(3, 0), of(50)), (Trial(2, 0), of(50, 20)), (Trial(2, 9), of(50, 10))) == (2, 9)
 
 
 @pytest.mark.req("FLT-LIVE-11")
-def test_seeds_are_averaged_and_the_longest_wait_of_any_counts() -> None:
+def test_rates_are_means_of_seeds_and_the_longest_wait_of_any_counts() -> None:
     row = outcome((Trial(1, 0, seed=0), of(30, 5)), (Trial(1, 0, seed=1), of(40, 9))).rows[0]
 
     assert (row.tasks_per_hour, row.longest_wait_ms) == (35, 9_000)
 
 
 @pytest.mark.req("FLT-LIVE-11")
-def test_nothing_acceptable_has_no_best() -> None:
+def test_without_an_acceptable_trial_there_is_no_best() -> None:
     assert best((Trial(1, 0), of(30, 999))) is None
 
 
@@ -66,7 +66,7 @@ def test_trucks_that_add_nothing_are_named() -> None:
 
 
 @pytest.mark.parametrize(("tasks", "warned"), [(1, True), (9, True), (10, False)])
-def test_that_a_rate_rests_on_few_tasks_is_said_first(tasks: int, warned: bool) -> None:
+def test_a_rate_over_few_tasks_is_the_first_sentence(tasks: int, warned: bool) -> None:
     found = outcome((Trial(1, 0), of(20)), (Trial(2, 0), of(tasks)), (Trial(3, 0), of(0, refused="not LIVE")))
     sentence = f"these results rest on few tasks, {tasks} task{'s' * (tasks != 1)} with 2 trucks: "
 
@@ -91,7 +91,7 @@ def test_a_station_that_is_always_busy_is_named() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-11")
-def test_the_place_for_which_trucks_wait_most_is_named_with_what_to_change() -> None:
+def test_the_place_with_the_longest_waits_is_named_with_a_remedy() -> None:
     lane, node = "EDGE_GROUP:A<->B", "NODE:C"
     waits = (
         (lane, "WAIT_EDGE_DIRECTION", HOUR_MS // 4),
@@ -106,7 +106,7 @@ def test_the_place_for_which_trucks_wait_most_is_named_with_what_to_change() -> 
 
 
 @pytest.mark.req("FLT-LIVE-11")
-def test_the_least_fleet_the_map_has_no_rest_for_is_named_with_the_remedy() -> None:
+def test_the_smallest_fleet_without_rest_nodes_is_named_with_a_remedy() -> None:
     found = outcome((Trial(1, 0), of(30)), (Trial(2, 0), TrialFigures(refused="add a parking spur at N17")))
 
     assert found.sentences[0] == "2 trucks cannot run on this map: add a parking spur at N17"
@@ -123,7 +123,7 @@ def test_the_picture_has_a_dot_for_every_number_of_trucks_and_a_line_for_every_s
     assert classes.count("best") == 1
 
 
-def test_equal_lines_of_a_picture_are_all_seen_and_no_wait_is_written_over_another() -> None:
+def test_equal_lines_of_a_picture_are_visible_and_labels_do_not_overlap() -> None:
     pairs = [(Trial(n, milli), of(20 * n, 10 + milli // 100)) for milli in (0, 1000, 2000) for n in range(1, 13)]
     picture = Tree.fromstring(throughput_svg(outcome(*pairs), "equal"))
     lines = {one.get("class"): one.get("style") for one in picture.iter() if one.get("class", "").startswith("line ")}
@@ -141,5 +141,5 @@ def _overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
     return abs(one[0] - other[0]) < 22 and abs(one[1] - other[1]) < 9
 
 
-def test_a_picture_of_nothing_acceptable_says_so() -> None:
+def test_a_picture_without_an_acceptable_trial_says_so() -> None:
     assert "no trial was acceptable" in throughput_svg(outcome((Trial(1, 0), of(0, 999))), "none")

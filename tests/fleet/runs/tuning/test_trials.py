@@ -33,7 +33,7 @@ def test_every_combination_is_tried_with_every_seed() -> None:
     assert len(made) == len({*made}) == 2 * 2 * 2 * 3
 
 
-def test_with_fewer_trucks_the_first_by_name_drive_and_serve_what_they_may() -> None:
+def test_a_smaller_fleet_has_the_first_trucks_by_name_and_their_streams() -> None:
     told = trial_scenario(BOTH, Trial(1, 500), 60_000)
 
     assert [one.robot_id for one in told.robots] == ["R1"]
@@ -41,7 +41,7 @@ def test_with_fewer_trucks_the_first_by_name_drive_and_serve_what_they_may() -> 
     assert (told.tasks, told.expect, told.duration_ms, told.dispatch.one_way_milli) == ((), (), 60_000, 500)
 
 
-def test_parameters_are_told_in_the_names_and_units_of_the_contract() -> None:
+def test_parameters_have_the_names_and_units_of_the_contract() -> None:
     told = traffic_with(TrafficParams(), (("lookaheadM", "9.5"), ("nodeLockPolicy", "every")))
 
     assert (told.lookahead_um, told.node_lock_policy.value) == (9_500_000, "every")
@@ -57,14 +57,14 @@ def test_parameters_are_told_in_the_names_and_units_of_the_contract() -> None:
         ((1,), {"starveMs": ["long"]}, "starveMs=long"),
     ],
 )
-def test_what_cannot_be_tried_is_refused(trucks: tuple[int, ...], grid: dict[str, list[str]], says: str) -> None:
+def test_an_invalid_trial_is_refused(trucks: tuple[int, ...], grid: dict[str, list[str]], says: str) -> None:
     with pytest.raises(InvalidTrial, match=says):
         trials_of(BOTH, trucks, (0,), grid, (0,))
 
 
 @pytest.mark.campaign
 @pytest.mark.req("FLT-LIVE-11")
-def test_two_processes_come_to_the_same_figures_as_one() -> None:
+def test_two_processes_have_the_same_figures_as_one() -> None:
     trials = trials_of(BOTH, (1, 2), (0,), {}, (0,))
     alone = run_trials(BOTH, trials, 70_000, Where(1))
 
@@ -81,7 +81,7 @@ def test_the_time_trucks_load_and_wait_is_counted_by_place() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-11")
-def test_a_fleet_for_which_the_map_is_not_live_is_a_figure_and_no_failure() -> None:
+def test_a_fleet_for_which_the_map_is_not_live_is_a_result_and_not_an_error() -> None:
     shared = replace(BOTH, robots=(Robot("R1", "FL-STD", "E", "E"), Robot("R2", "FL-STD", "E", "W")))
     found = run_trials(shared, [Trial(2, 0)], 1_000, Where(1))[0]
 
@@ -100,7 +100,7 @@ def test_a_run_that_fails_is_named_by_its_settings_and_seed() -> None:
 
 @pytest.mark.long
 @pytest.mark.req("FLT-LIVE-11")
-def test_a_dask_cluster_comes_to_the_same_figures() -> None:
+def test_a_dask_cluster_has_the_same_figures() -> None:
     distributed = pytest.importorskip("distributed")
     trials = trials_of(BOTH, (1, 2), (0,), {}, (0,))
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as here:
