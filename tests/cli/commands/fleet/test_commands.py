@@ -82,7 +82,7 @@ def test_compile_writes_the_bytes_of_the_library(site: Site, pendula: Pendula) -
     assert "holds 12 nodes, 26 edges, 13 lanes, 592 cells, 13 corridors, 6 sections, 0 conflicts" in lines(ended.out)
 
 
-def test_compile_with_json_is_one_canonical_document(site: Site, pendula: Pendula) -> None:
+def test_compile_with_json_prints_one_canonical_document(site: Site, pendula: Pendula) -> None:
     out = site.path("hall.map.json")
 
     ended = pendula("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", out, "--json")
@@ -98,7 +98,7 @@ def test_compile_with_json_is_one_canonical_document(site: Site, pendula: Pendul
 
 
 @pytest.mark.req("FLT-MAP-18")
-def test_the_order_of_the_lists_does_not_change_a_byte(site: Site, pendula: Pendula) -> None:
+def test_the_order_of_lists_does_not_change_the_bytes(site: Site, pendula: Pendula) -> None:
     turned = site.changed(
         "turned.json", site.graph, lambda graph: [graph[name].reverse() for name in ("nodes", "edges")]
     )
@@ -139,7 +139,7 @@ def test_the_refusal_carries_every_finding(site: Site, pendula: Pendula) -> None
     ]
 
 
-def test_with_report_a_refused_map_shows_its_findings_too(site: Site, pendula: Pendula) -> None:
+def test_a_report_of_a_refused_map_shows_its_findings(site: Site, pendula: Pendula) -> None:
     wrong = site.changed("wrong.json", site.graph, wrong_in_three_places)
 
     ended = pendula("fleet", "compile", wrong, "--profiles", site.trucks, "-o", site.path("x.json"), "--report")
@@ -148,7 +148,7 @@ def test_with_report_a_refused_map_shows_its_findings_too(site: Site, pendula: P
     assert any("DUPLICATE_ID" in line and "rename one" in line for line in lines(ended.out))
 
 
-def test_report_tells_every_finding_of_a_map_that_serves(site: Site, pendula: Pendula) -> None:
+def test_a_report_of_an_accepted_map_shows_every_finding(site: Site, pendula: Pendula) -> None:
     graph, out = site.path("demo.json"), site.path("demo.map.json")
     pendula("fleet", "new", "--scene", "hall-demo", "-o", graph)
 
@@ -169,7 +169,7 @@ def test_report_tells_every_finding_of_a_map_that_serves(site: Site, pendula: Pe
     assert any(line.startswith("WARN MISSING_RETURN_EDGE LM7<->LM8") for line in lines(drawn.out))
 
 
-def test_granularity_of_the_command_line_comes_before_the_file_of_parameters(site: Site, pendula: Pendula) -> None:
+def test_the_option_granularity_takes_precedence_over_the_parameter_file(site: Site, pendula: Pendula) -> None:
     params = site.path("params.yaml")
     params.write_text("conflictGranularity: edge\ncellLenM: 1\n", encoding="utf-8")
     call = ("fleet", "compile", site.graph, "--profiles", site.trucks, "--params", params)
@@ -182,7 +182,7 @@ def test_granularity_of_the_command_line_comes_before_the_file_of_parameters(sit
     assert of_file["sizes"]["cells"] < 592
 
 
-def test_with_the_previous_map_the_bytes_are_those_of_a_full_compilation(site: Site, pendula: Pendula) -> None:
+def test_a_compilation_with_a_previous_map_has_the_bytes_of_a_full_one(site: Site, pendula: Pendula) -> None:
     before, full, quick = (site.path(name) for name in ("before.json", "full.json", "quick.json"))
     moved = site.changed("moved.json", site.graph, lambda graph: graph["nodes"][-1].update(x=38))
     pendula("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", before)
@@ -195,7 +195,7 @@ def test_with_the_previous_map_the_bytes_are_those_of_a_full_compilation(site: S
     assert quick.read_bytes() != before.read_bytes()
 
 
-def test_a_damaged_previous_map_is_a_broken_world(site: Site, pendula: Pendula) -> None:
+def test_a_damaged_previous_map_is_refused(site: Site, pendula: Pendula) -> None:
     out, previous = site.path("hall.map.json"), site.path("damaged.json")
     pendula("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", out)
     previous.write_bytes(out.read_bytes().replace(b'"lengthM":14', b'"lengthM":15', 1))
@@ -207,7 +207,7 @@ def test_a_damaged_previous_map_is_a_broken_world(site: Site, pendula: Pendula) 
     assert ended == Finished(3, "", f"pendula: {previous}: The compiled map does not match its hash (map_damaged)\n")
 
 
-def test_what_is_read_is_never_written_over(site: Site, pendula: Pendula) -> None:
+def test_an_input_file_is_never_overwritten(site: Site, pendula: Pendula) -> None:
     before = site.graph.read_bytes()
 
     ended = pendula("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", site.graph)
@@ -217,7 +217,7 @@ def test_what_is_read_is_never_written_over(site: Site, pendula: Pendula) -> Non
     assert site.graph.read_bytes() == before
 
 
-def test_faults_of_the_graph_are_told_with_line_and_column(site: Site, pendula: Pendula) -> None:
+def test_faults_of_the_graph_have_line_and_column(site: Site, pendula: Pendula) -> None:
     bad = site.path("bad.yaml")
     bad.write_text("contractVersion: 1.0.0\nmapId: x\nnodes: [{id: A, x: left, y: 0}]\nedges: 7\n", encoding="utf-8")
 
@@ -227,7 +227,7 @@ def test_faults_of_the_graph_are_told_with_line_and_column(site: Site, pendula: 
     assert {line.split(" ")[0] for line in ended.err.splitlines()} == {f"{bad}:3:20:", f"{bad}:4:8:"}
 
 
-def test_a_folder_that_is_not_there_is_a_broken_world(site: Site, pendula: Pendula) -> None:
+def test_a_missing_folder_is_refused(site: Site, pendula: Pendula) -> None:
     out = site.path("nowhere") / "x.json"
 
     ended = pendula("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", out)
@@ -240,7 +240,7 @@ def test_a_folder_that_is_not_there_is_a_broken_world(site: Site, pendula: Pendu
 
 
 @pytest.mark.req("FLT-LIVE-7")
-def test_a_fleet_that_fits_gets_its_certificate(site: Site, pendula: Pendula) -> None:
+def test_a_live_fleet_gets_its_certificate(site: Site, pendula: Pendula) -> None:
     ended = pendula(
         *("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", site.path("x.json"), "--fleet", site.fleet)
     )
@@ -250,9 +250,7 @@ def test_a_fleet_that_fits_gets_its_certificate(site: Site, pendula: Pendula) ->
 
 
 @pytest.mark.req("FLT-LIVE-7")
-def test_a_fleet_that_could_stand_still_for_good_gets_the_counterexample_and_its_remedy(
-    site: Site, pendula: Pendula
-) -> None:
+def test_a_fleet_that_could_deadlock_gets_the_counterexample_and_a_remedy(site: Site, pendula: Pendula) -> None:
     fleet = site.changed("shared.json", site.fleet, shared_rest)
 
     drawn = pendula("fleet", "check", site.graph, "--profiles", site.trucks, "--fleet", fleet)
@@ -278,7 +276,9 @@ def test_a_map_that_is_not_live_for_the_fleet_is_not_written(site: Site, pendula
 # check
 
 
-def test_a_sound_map_is_one_line_and_its_doubts(site: Site, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_valid_map_prints_one_line_and_its_warnings(
+    site: Site, pendula: Pendula, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "400")
 
     ended = pendula("fleet", "check", site.graph, "--profiles", site.trucks)
@@ -291,7 +291,7 @@ def test_a_sound_map_is_one_line_and_its_doubts(site: Site, pendula: Pendula, mo
 
 
 @pytest.mark.req("FLT-MAP-15")
-def test_check_tells_code_place_severity_and_remedy_of_every_finding(site: Site, pendula: Pendula) -> None:
+def test_check_prints_code_place_severity_and_remedy_of_every_finding(site: Site, pendula: Pendula) -> None:
     wrong = site.changed("wrong.json", site.graph, wrong_in_three_places)
 
     ended = pendula("fleet", "check", wrong, "--profiles", site.trucks, "--json")
@@ -328,7 +328,7 @@ def test_check_collects_the_faults_of_graph_and_profiles(site: Site, pendula: Pe
     assert {place.rsplit(":", 2)[0] for _, place in found} == {str(graph), str(trucks)}
 
 
-def test_a_fleet_for_a_map_with_errors_waits_for_them(site: Site, pendula: Pendula) -> None:
+def test_a_fleet_is_not_checked_on_a_map_with_errors(site: Site, pendula: Pendula) -> None:
     wrong = site.changed("wrong.json", site.graph, wrong_in_three_places)
 
     ended = pendula("fleet", "check", wrong, "--profiles", site.trucks, "--fleet", site.fleet)
@@ -336,7 +336,7 @@ def test_a_fleet_for_a_map_with_errors_waits_for_them(site: Site, pendula: Pendu
     assert "No certificate: fix the errors first." in lines(ended.out)
 
 
-def test_a_truck_that_rests_nowhere_is_a_finding(site: Site, pendula: Pendula) -> None:
+def test_a_truck_without_a_rest_node_is_a_finding(site: Site, pendula: Pendula) -> None:
     fleet = site.changed("lost.json", site.fleet, lambda one: one["robots"][0].update(parkNodeId="P9"))
 
     said = json.loads(pendula("fleet", "check", site.graph, "--profiles", site.trucks, "--fleet", fleet, "--json").out)
@@ -345,7 +345,7 @@ def test_a_truck_that_rests_nowhere_is_a_finding(site: Site, pendula: Pendula) -
     assert said["certificate"] is None
 
 
-def test_many_findings_are_told_in_part(site: Site, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_findings_are_shortened(site: Site, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
     from pendula.cli.commands.fleet import tables
 
     monkeypatch.setattr(tables, "MOST_A_CODE", 2)
@@ -357,7 +357,7 @@ def test_many_findings_are_told_in_part(site: Site, pendula: Pendula, monkeypatc
     assert "--json lists all" in lines(ended.out)
 
 
-def test_what_is_said_in_the_same_words_of_several_places_is_one_row(
+def test_equal_findings_at_several_places_share_a_row(
     site: Site, pendula: Pendula, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pendula.cli.commands.fleet import tables
@@ -374,7 +374,7 @@ def test_what_is_said_in_the_same_words_of_several_places_is_one_row(
 
 
 @pytest.mark.parametrize("place", ["nowhere/out.json", "folder"])
-def test_a_file_that_cannot_be_written_is_named_as_it_was_asked_for(place: str, site: Site, pendula: Pendula) -> None:
+def test_an_unwritable_file_is_named_as_given(place: str, site: Site, pendula: Pendula) -> None:
     site.path("folder").mkdir()
     out = site.path(place)
 
@@ -385,7 +385,7 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_asked_for(place: str, 
 
 
 @pytest.mark.req("FLT-MAP-15")
-def test_findings_come_code_by_code_the_rarest_first(site: Site, pendula: Pendula) -> None:
+def test_findings_are_grouped_by_code_with_the_rarest_first(site: Site, pendula: Pendula) -> None:
     def spoil(graph: Any) -> None:
         for edge in graph["edges"][:3]:
             edge["end"] = "X"
@@ -402,7 +402,7 @@ def test_findings_come_code_by_code_the_rarest_first(site: Site, pendula: Pendul
     assert ("WARN", "MAP_PARSE_ERROR") in codes
 
 
-def test_parameters_of_traffic_that_do_not_fit_a_truck_are_doubted(site: Site, pendula: Pendula) -> None:
+def test_traffic_parameters_that_do_not_fit_a_truck_are_warned_about(site: Site, pendula: Pendula) -> None:
     def vaguely(profile: Any) -> None:
         profile["safety"]["localizationErrorM"]["value"] = 0.12
 
@@ -416,7 +416,7 @@ def test_parameters_of_traffic_that_do_not_fit_a_truck_are_doubted(site: Site, p
 
 
 @pytest.mark.req("FLT-FAIL-8")
-def test_a_truck_that_is_more_exact_than_the_usual_one_needs_no_other_parameters(site: Site, pendula: Pendula) -> None:
+def test_a_truck_more_precise_than_the_default_needs_no_other_parameters(site: Site, pendula: Pendula) -> None:
     def exactly(profile: Any) -> None:
         profile["safety"]["localizationErrorM"]["value"] = 0.05
 
@@ -426,7 +426,7 @@ def test_a_truck_that_is_more_exact_than_the_usual_one_needs_no_other_parameters
     assert [one for one in told if "parameters of traffic" in one] == []
 
 
-def test_members_that_nobody_reads_are_doubted(site: Site, pendula: Pendula) -> None:
+def test_unknown_members_are_warned_about(site: Site, pendula: Pendula) -> None:
     params, fleet = site.path("params.json"), site.path("odd-fleet.json")
     params.write_text('{"contractVersion": "1.0.0", "cellLenm": 1, "cellLenM": 0.5}')
     known = json.loads(site.fleet.read_bytes())
@@ -445,7 +445,7 @@ def test_members_that_nobody_reads_are_doubted(site: Site, pendula: Pendula) -> 
     ]
 
 
-def test_a_parameter_that_trucks_have_is_said_to_belong_to_their_profile(site: Site, pendula: Pendula) -> None:
+def test_a_parameter_of_trucks_is_referred_to_their_profile(site: Site, pendula: Pendula) -> None:
     fleet = site.path("gap-fleet.json")
     fleet.write_text(json.dumps({**json.loads(site.fleet.read_bytes()), "params": {"minFollowingGapM": 3}}))
 
@@ -458,7 +458,9 @@ def test_a_parameter_that_trucks_have_is_said_to_belong_to_their_profile(site: S
 
 
 @pytest.mark.parametrize("call", [("check",), ("compile", "-o", "out.json")])
-def test_without_profiles_it_is_said_how_to_get_one(site: Site, pendula: Pendula, call: tuple[str, ...]) -> None:
+def test_missing_profiles_are_refused_with_a_way_to_get_one(
+    site: Site, pendula: Pendula, call: tuple[str, ...]
+) -> None:
     ended = pendula("fleet", *call, site.graph)
 
     assert ended.code == 2
@@ -498,7 +500,7 @@ def test_a_file_that_ends_in_geojson_becomes_geojson(site: Site, pendula: Pendul
     assert kinds == {"zone", "window"}
 
 
-def test_nothing_is_pointed_out_in_geojson(site: Site, pendula: Pendula) -> None:
+def test_geojson_has_no_highlights(site: Site, pendula: Pendula) -> None:
     out = site.path("a.geojson")
 
     ended = pendula("fleet", "draw", site.graph, "--profiles", site.trucks, "-o", out, "--highlight", "NODE:B2")
@@ -508,7 +510,7 @@ def test_nothing_is_pointed_out_in_geojson(site: Site, pendula: Pendula) -> None
     assert not out.exists()
 
 
-def test_layers_and_highlights_are_told_with_json(site: Site, pendula: Pendula) -> None:
+def test_json_output_has_layers_and_highlights(site: Site, pendula: Pendula) -> None:
     out = site.path("a.svg")
 
     ended = pendula(
@@ -529,7 +531,7 @@ def test_layers_and_highlights_are_told_with_json(site: Site, pendula: Pendula) 
         (["--highlight", "WESt"], 1, "has no node, edge, group, corridor, conflict, section or cell 'WESt' (did you"),
     ],
 )
-def test_what_cannot_be_drawn_is_said_and_nothing_written(
+def test_an_invalid_drawing_is_refused_and_nothing_is_written(
     more: list[str], code: int, said: str, site: Site, pendula: Pendula
 ) -> None:
     out = site.path("a.svg")
@@ -541,14 +543,14 @@ def test_what_cannot_be_drawn_is_said_and_nothing_written(
     assert not out.exists()
 
 
-def test_a_graph_without_profiles_is_no_compiled_map(site: Site, pendula: Pendula) -> None:
+def test_a_graph_without_profiles_is_not_a_compiled_map(site: Site, pendula: Pendula) -> None:
     ended = pendula("fleet", "draw", site.graph, "-o", site.path("a.svg"))
 
     said = f"pendula: {site.graph} is not a compiled map; for a graph pass --profiles FILE (wrong_usage)\n"
     assert ended == Finished(2, "", said)
 
 
-def test_what_begins_like_no_map_is_not_read_to_its_end(site: Site, pendula: Pendula) -> None:
+def test_a_file_without_the_header_of_a_map_is_not_read_to_its_end(site: Site, pendula: Pendula) -> None:
     endless = site.path("zeros.map")
     endless.touch()
     os.truncate(endless, 1 << 40)  # a hole: nothing is on the disk, and no memory holds it
@@ -575,7 +577,7 @@ GREAT = (Scene.WAREHOUSE, Scene.LARGE, Scene.BUILT_WAREHOUSE)
     "scene",
     [pytest.param(scene, marks=pytest.mark.long) if scene in GREAT else scene for scene in Scene],
 )
-def test_every_scene_is_a_map_with_a_fleet_that_runs_on_it(scene: Scene, site: Site, pendula: Pendula) -> None:
+def test_every_example_is_a_map_with_a_live_fleet(scene: Scene, site: Site, pendula: Pendula) -> None:
     graph, fleet, day = site.path("scene.json"), site.path("trucks-of-it.json"), site.path("day.json")
 
     made = pendula("fleet", "new", "--scene", scene.value, "-o", graph, "--fleet", fleet, "--scenario", day, "--json")
@@ -590,7 +592,7 @@ def test_every_scene_is_a_map_with_a_fleet_that_runs_on_it(scene: Scene, site: S
 
 
 @pytest.mark.parametrize("scene", ["tail-swing-bend", pytest.param("spur", marks=pytest.mark.long)])
-def test_the_day_of_a_scene_comes_to_its_end(scene: str, tmp_path: Path, pendula: Pendula) -> None:
+def test_the_day_of_an_example_finishes(scene: str, tmp_path: Path, pendula: Pendula) -> None:
     maps, days = tmp_path / "maps", tmp_path / "days"
     maps.mkdir()
     days.mkdir()
@@ -602,7 +604,7 @@ def test_the_day_of_a_scene_comes_to_its_end(scene: str, tmp_path: Path, pendula
     assert json.loads((days / "day.json").read_text())["mapFile"] == "../maps/g.json"
 
 
-def test_what_new_writes_is_what_the_library_has(site: Site) -> None:
+def test_new_writes_the_files_of_the_library(site: Site) -> None:
     from pendula.cli.commands.fleet import files
 
     assert files.read_trucks(site.trucks) == (FL_STD,)
@@ -612,7 +614,7 @@ def test_what_new_writes_is_what_the_library_has(site: Site) -> None:
     )
 
 
-def test_a_random_map_has_the_nodes_asked_for_and_comes_again(site: Site, pendula: Pendula) -> None:
+def test_a_random_map_has_the_requested_nodes_and_is_reproducible(site: Site, pendula: Pendula) -> None:
     for name in ("a.json", "b.json"):
         call = ("fleet", "new", "--scene", "random", "--nodes", 9, "--seed", 4, "-o", site.path(name), "--json")
         assert json.loads(pendula(*call).out)["nodes"] == 9
@@ -634,7 +636,7 @@ def test_a_random_map_has_the_nodes_asked_for_and_comes_again(site: Site, pendul
         (["--scene", "halle"], "'halle' is not one of 'hall'"),
     ],
 )
-def test_what_makes_no_map_is_wrong_usage(
+def test_an_impossible_map_is_wrong_usage(
     arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -659,7 +661,7 @@ def test_what_makes_no_map_is_wrong_usage(
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_without_the_extra_one_sentence_names_it(
+def test_a_missing_extra_is_named_in_one_sentence(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, pendula: Pendula
 ) -> None:
     monkeypatch.setitem(sys.modules, "shapely", None)
@@ -681,7 +683,7 @@ def test_help_loads_no_geometry(python: Callable[..., Finished]) -> None:
 
 
 @pytest.mark.req("FLT-RTP-13")
-def test_a_fleet_whose_trucks_are_never_let_in_is_not_sound(site: Site, pendula: Pendula) -> None:
+def test_a_fleet_whose_trucks_are_never_admitted_is_invalid(site: Site, pendula: Pendula) -> None:
     deaf = site.changed("deaf.json", site.trucks, lambda one: one.update(capabilities=["turn", "ackseq"]))
     arguments = (site.graph, "--profiles", deaf)
 
@@ -702,7 +704,7 @@ def test_a_fleet_whose_trucks_are_never_let_in_is_not_sound(site: Site, pendula:
     assert [one["severity"] for one in json.loads(alone.out)["findings"] if "FL-STD" in one["message"]] == ["WARN"] * 2
 
 
-def test_names_that_are_nearly_right_are_told_with_the_right_one(site: Site, pendula: Pendula) -> None:
+def test_misspelt_names_are_refused_with_the_nearest_name(site: Site, pendula: Pendula) -> None:
     def spoil(graph: Any) -> None:
         graph["edges"][0]["end"] = graph["edges"][0]["end"].lower()
         graph["edges"][1]["props"]["direction"] = "bidirectional"
@@ -724,7 +726,7 @@ def test_names_that_are_nearly_right_are_told_with_the_right_one(site: Site, pen
     assert "1 node of the unknown kind 'Parkpoint' (did you mean ParkPoint?)" in graph["doubts"]
 
 
-def test_names_in_a_fleet_that_are_nearly_right_are_told_with_the_right_one(site: Site, pendula: Pendula) -> None:
+def test_misspelt_names_in_a_fleet_are_refused_with_the_nearest_name(site: Site, pendula: Pendula) -> None:
     def misspell(fleet: Any) -> None:
         fleet["robots"][0]["parkNodeId"] = fleet["robots"][0]["parkNodeId"].lower()
         fleet["robots"][1]["profileId"] = "FL_STD"

@@ -23,7 +23,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return recorded("head-on", tmp_path_factory.mktemp("kept"), 300, snapshot_every=100)
 
 
-def test_a_run_is_written_down_and_every_command_reads_it(pendula: Pendula, tmp_path: Path) -> None:
+def test_a_run_writes_a_journal_that_every_command_reads(pendula: Pendula, tmp_path: Path) -> None:
     ran = pendula("fleet", "run", "near-lanes-apart", "--journal", tmp_path / "j", "--json")
     again = pendula("fleet", "run", "near-lanes-apart", "--journal", tmp_path / "j")
 
@@ -36,7 +36,7 @@ def test_a_run_is_written_down_and_every_command_reads_it(pendula: Pendula, tmp_
     assert told["ticks"] == json.loads(ran.out)["simulatedMs"] // 100
 
 
-def test_a_journal_that_holds_only_a_part_of_the_run_is_told(
+def test_an_incomplete_journal_of_a_run_is_reported(
     pendula: Pendula, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write, writes = RealDisk.append, count()
@@ -55,7 +55,7 @@ def test_a_journal_that_holds_only_a_part_of_the_run_is_told(
     assert "All expectations were met." in ran.out
 
 
-def test_the_journal_of_a_run_on_a_disk_that_is_nearly_full_is_whole(
+def test_the_journal_of_a_run_on_a_nearly_full_disk_is_complete(
     pendula: Pendula, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RealDisk, "free_bytes", lambda _: 1)
@@ -67,7 +67,7 @@ def test_the_journal_of_a_run_on_a_disk_that_is_nearly_full_is_whole(
 
 
 @pytest.mark.req("FLT-OBS-5")
-def test_a_replay_goes_from_tick_to_tick_and_tells_what_happened(pendula: Pendula, kept: Path) -> None:
+def test_a_replay_prints_the_changes_of_each_tick(pendula: Pendula, kept: Path) -> None:
     ended = pendula("fleet", "replay", kept, "--tick", 100, "--upto", 300, "--speed", 10_000)
 
     assert ended.code == 0, ended.err
@@ -76,7 +76,7 @@ def test_a_replay_goes_from_tick_to_tick_and_tells_what_happened(pendula: Pendul
     assert "100 to 300" in ended.out
 
 
-def test_a_replay_writes_no_command_of_a_terminal(
+def test_a_replay_prints_no_terminal_control_sequence(
     pendula: Pendula, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "_event_sentence", lambda _: "task T\x1b]0;mine\x07\x1b[2J\u202e\r is DONE")
@@ -88,7 +88,7 @@ def test_a_replay_writes_no_command_of_a_terminal(
 
 
 @pytest.mark.req("FLT-OBS-4")
-def test_a_replay_says_that_a_tail_was_torn_off_and_leaves_it(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
+def test_a_replay_reports_an_incomplete_tail_and_keeps_it(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
     torn = Path(shutil.copytree(kept, tmp_path / "torn"))
     segment = max(torn.glob("*.journal"), key=lambda one: one.name)
     segment.write_bytes(segment.read_bytes() + b"torn")
@@ -105,7 +105,7 @@ def test_a_replay_says_that_a_tail_was_torn_off_and_leaves_it(pendula: Pendula, 
 
 
 @pytest.mark.req("FLT-OBS-4")
-def test_a_forged_journal_is_told_by_tick_truck_and_field(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
+def test_a_forged_journal_is_reported_with_tick_truck_and_field(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
     tick = forged(kept, tmp_path / "f", b'"reasonCode":"WAIT_SAFE_STATE"', b'"reasonCode":"WAIT_SPACING"')
 
     ended = pendula("fleet", "replay", tmp_path / "f", "--json")
@@ -120,7 +120,7 @@ def test_a_forged_journal_is_told_by_tick_truck_and_field(pendula: Pendula, kept
 
 
 @pytest.mark.req("FLT-OBS-7")
-def test_why_is_answered_for_a_tick_of_a_journal(pendula: Pendula, kept: Path) -> None:
+def test_why_answers_for_a_tick_of_a_journal(pendula: Pendula, kept: Path) -> None:
     told = json.loads(pendula("fleet", "why", kept, "--tick", 250, "--robot", "R2", "--json").out)
 
     assert (told["reasonCode"], told["blockerRobotId"], told["tick"]) == ("WAIT_SAFE_STATE", "R1", 250)
@@ -139,7 +139,7 @@ def test_why_prints_the_reasons_of_the_whole_chain(pendula: Pendula, kept: Path)
 
 
 @pytest.mark.req("FLT-OBS-7")
-def test_why_is_answered_for_a_task_as_well(pendula: Pendula) -> None:
+def test_why_answers_for_a_task(pendula: Pendula) -> None:
     asked = ("fleet", "why", "hall", "--task", "S-OUT-1", "--at", 5_000)
     told = json.loads(pendula(*asked, "--json").out)
 
@@ -162,7 +162,7 @@ def test_why_is_answered_for_a_task_as_well(pendula: Pendula) -> None:
         (("R1", "--tick", 5, "--robot", "R2"), 2, "Name one truck"),
     ],
 )
-def test_why_says_what_is_wrong_with_the_question(
+def test_why_names_the_fault_of_a_question(
     pendula: Pendula, kept: Path, arguments: tuple[object, ...], code: int, said: str
 ) -> None:
     ended = pendula("fleet", "why", kept, *arguments)
@@ -173,7 +173,7 @@ def test_why_says_what_is_wrong_with_the_question(
 
 @pytest.mark.req("FLT-OBS-6")
 @pytest.mark.req("FLT-EVO-23")
-def test_other_parameters_are_told_beside_the_recorded_ones(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
+def test_other_parameters_are_shown_beside_the_recorded_ones(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
     other = tmp_path / "params.yaml"
     other.write_text("refuge: false\n")
 
@@ -205,7 +205,7 @@ expect: []
 
 
 @pytest.mark.req("FLT-OBS-6")
-def test_a_run_a_comparison_and_an_export_agree_on_how_long_trucks_stood(pendula: Pendula, tmp_path: Path) -> None:
+def test_a_run_a_comparison_and_an_export_agree_on_waits(pendula: Pendula, tmp_path: Path) -> None:
     (tmp_path / "paused.yaml").write_text(PAUSED)
     (tmp_path / "params.yaml").write_text("refuge: true\n")
     journal = tmp_path / "j"
@@ -221,7 +221,7 @@ def test_a_run_a_comparison_and_an_export_agree_on_how_long_trucks_stood(pendula
 
 
 @pytest.mark.parametrize("command", ["replay", "export"])
-def test_ticks_of_which_there_are_none_are_wrong_usage(pendula: Pendula, kept: Path, command: str) -> None:
+def test_unknown_ticks_are_wrong_usage(pendula: Pendula, kept: Path, command: str) -> None:
     ended = pendula("fleet", command, kept, "--tick", 50, "--upto", 40)
     one = pendula("fleet", command, kept, "--tick", 50, "--upto", 50)
 
@@ -229,7 +229,7 @@ def test_ticks_of_which_there_are_none_are_wrong_usage(pendula: Pendula, kept: P
     assert "--upto 40 is before --tick 50: there is no tick between them" in ended.err
 
 
-def test_parameters_that_nobody_knows_are_refused_by_name(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
+def test_unknown_parameters_are_refused_by_name(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
     other = tmp_path / "params.yaml"
     other.write_text("refuse: false\n")
 
@@ -240,9 +240,7 @@ def test_parameters_that_nobody_knows_are_refused_by_name(pendula: Pendula, kept
 
 
 @pytest.mark.req("FLT-OBS-2")
-def test_an_export_goes_through_a_link_and_into_a_pipe_and_takes_the_place_of_neither(
-    pendula: Pendula, kept: Path, tmp_path: Path
-) -> None:
+def test_an_export_follows_a_link_or_a_pipe_and_replaces_neither(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "ticks.jsonl")
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
@@ -257,7 +255,7 @@ def test_an_export_goes_through_a_link_and_into_a_pipe_and_takes_the_place_of_ne
     assert through == (tmp_path / "ticks.jsonl").read_bytes() != b""
 
 
-def test_an_export_goes_to_a_file_or_to_stdout_alike(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
+def test_an_export_to_a_file_equals_one_to_stdout(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
     file = tmp_path / "ticks.jsonl"
 
     to_file = pendula("fleet", "export", kept, "--tick", 10, "--upto", 12, "-o", file)
@@ -281,7 +279,7 @@ def test_incidents_are_listed_and_bundled(pendula: Pendula, tmp_path: Path) -> N
     assert json.loads(pendula("replay", made["bundles"][0], "--json").out)["verified"]
 
 
-def test_a_directory_without_a_journal_is_told(pendula: Pendula, tmp_path: Path) -> None:
+def test_a_directory_without_a_journal_is_refused(pendula: Pendula, tmp_path: Path) -> None:
     ended = pendula("fleet", "replay", tmp_path)
 
     assert ended.code == 3

@@ -20,7 +20,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.req("FLT-API-3")
 @pytest.mark.parametrize("name", ["robot-state", "lock-result", "lock-snapshot"])
-def test_an_example_is_known_by_its_members_and_printed_in_canonical_form(pendula: Pendula, name: str) -> None:
+def test_an_example_is_recognized_by_its_members_and_printed_in_canonical_form(pendula: Pendula, name: str) -> None:
     file = EXAMPLES / f"fleet-{name}.json5"
     kind = name.title().replace("-", "")
 
@@ -41,7 +41,7 @@ def test_an_example_is_known_by_its_members_and_printed_in_canonical_form(pendul
         ("{ok: true}", ("--contract", "LockResult"), 1, "missing required field `robotId`"),
     ],
 )
-def test_what_is_wrong_with_a_payload_is_said(
+def test_a_fault_of_a_payload_is_named(
     pendula: Pendula, tmp_path: Path, text: str, options: tuple[str, ...], code: int, said: str
 ) -> None:
     file = tmp_path / "payload.json5"
@@ -77,7 +77,7 @@ def test_a_saved_answer_with_a_list_is_checked_payload_by_payload(
 
 
 @pytest.mark.req("FLT-API-3")
-def test_a_report_with_a_number_that_no_truck_can_mean_is_refused(pendula: Pendula, tmp_path: Path) -> None:
+def test_a_report_with_an_impossible_number_is_refused(pendula: Pendula, tmp_path: Path) -> None:
     file = tmp_path / "far.json5"
     file.write_text((EXAMPLES / "fleet-robot-state.json5").read_text(encoding="utf-8").replace("-20.90", "1e6"))
 
@@ -87,7 +87,7 @@ def test_a_report_with_a_number_that_no_truck_can_mean_is_refused(pendula: Pendu
     assert "pose.x: 1E+6 is out of range; allowed is -100000 to 100000 m" in ended.err
 
 
-def test_a_file_that_is_not_there_is_named(pendula: Pendula, tmp_path: Path) -> None:
+def test_a_missing_file_is_named(pendula: Pendula, tmp_path: Path) -> None:
     ended = pendula("fleet", "payload", tmp_path / "none.json")
 
     assert ended.code != 0
@@ -129,7 +129,7 @@ def test_a_snapshot_is_a_table_of_trucks_lanes_and_nodes(pendula: Pendula, kept:
 
 
 @pytest.mark.req("FLT-API-3")
-def test_a_tick_that_is_not_in_the_journal_is_refused_with_those_that_are(pendula: Pendula, kept: Path) -> None:
+def test_an_unknown_tick_is_refused_with_the_known_range(pendula: Pendula, kept: Path) -> None:
     ended = pendula("fleet", "snapshot", kept, "--tick", 301)
 
     assert ended.code == 1

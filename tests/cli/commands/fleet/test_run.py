@@ -9,7 +9,7 @@ import pytest
 from tests.cli.conftest import Pendula
 
 
-def test_a_run_says_that_everything_came_out_as_expected(pendula: Pendula) -> None:
+def test_a_run_reports_that_all_expectations_hold(pendula: Pendula) -> None:
     ended = pendula("fleet", "run", "arrival")
 
     assert ended.code == 0, ended.err
@@ -17,7 +17,7 @@ def test_a_run_says_that_everything_came_out_as_expected(pendula: Pendula) -> No
 
 
 @pytest.mark.req("FLT-TEST-5")
-def test_a_run_as_a_document_has_the_members_of_the_contract(pendula: Pendula) -> None:
+def test_the_json_form_of_a_run_has_the_members_of_the_contract(pendula: Pendula) -> None:
     form = json.loads(pendula("fleet", "run", "crossing", "--json").out)
 
     assert set(form) >= {"metrics", "invariants", "incidents", "tasks", "digest"}
@@ -26,13 +26,13 @@ def test_a_run_as_a_document_has_the_members_of_the_contract(pendula: Pendula) -
     assert "refusedActions" not in form
 
 
-def test_a_seed_of_the_command_line_goes_over_that_of_the_file(pendula: Pendula) -> None:
+def test_the_option_seed_takes_precedence_over_the_file(pendula: Pendula) -> None:
     digests = {json.loads(pendula("fleet", "run", "arrival", "--seed", seed, "--json").out)["digest"] for seed in "112"}
 
     assert len(digests) == 2
 
 
-def test_what_is_not_as_expected_ends_with_1(pendula: Pendula, tmp_path: Path) -> None:
+def test_a_failed_expectation_exits_with_1(pendula: Pendula, tmp_path: Path) -> None:
     file = tmp_path / "early.yaml"
     file.write_text(
         "contractVersion: 1.0.0\nname: early\nsample: {name: plus-crossing}\ndurationMs: 2000\n"
@@ -45,7 +45,7 @@ def test_what_is_not_as_expected_ends_with_1(pendula: Pendula, tmp_path: Path) -
     assert json.loads(ended.err)["error"]["details"]["unmet"] == ["R1 is not in its rest node E"]
 
 
-def test_a_rule_that_the_same_trucks_break_for_long_is_told_once(pendula: Pendula) -> None:
+def test_a_long_violation_by_the_same_trucks_is_reported_once(pendula: Pendula) -> None:
     from rich.console import Console
 
     from pendula.cli.commands.fleet.tables import ran
@@ -72,7 +72,7 @@ def test_a_rule_that_the_same_trucks_break_for_long_is_told_once(pendula: Pendul
     ]
 
 
-def test_a_scenario_that_is_not_there_is_wrong_usage(pendula: Pendula) -> None:
+def test_a_missing_scenario_is_wrong_usage(pendula: Pendula) -> None:
     ended = pendula("fleet", "run", "nowhere")
 
     assert ended.code == 2
@@ -87,7 +87,7 @@ def test_why_names_the_cycle_that_would_be_closed(pendula: Pendula) -> None:
     assert sorted(form["cycle"]) == ["R1", "R2"]
 
 
-def test_why_of_a_truck_that_is_not_there_is_refused(pendula: Pendula) -> None:
+def test_why_of_an_unknown_truck_is_refused(pendula: Pendula) -> None:
     ended = pendula("fleet", "why", "arrival", "R9", "--at", "100")
 
     assert ended.code == 1
@@ -104,7 +104,7 @@ def test_a_moment_of_a_scenario_is_drawn(pendula: Pendula, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("at", [(), ("--at", "5000")])
-def test_a_journal_is_not_drawn_and_what_is_instead_is_told(
+def test_a_journal_cannot_be_drawn_and_the_refusal_names_an_alternative(
     pendula: Pendula, tmp_path: Path, at: tuple[str, ...]
 ) -> None:
     pendula("fleet", "run", "arrival", "--journal", tmp_path / "j.1")
@@ -127,12 +127,12 @@ def test_a_map_in_the_place_of_a_scenario_is_called_a_map(pendula: Pendula, tmp_
     assert ended.err.count("\n") == 1
 
 
-def test_why_of_a_truck_that_drives_says_what_it_does(pendula: Pendula) -> None:
+def test_why_of_a_driving_truck_names_its_activity(pendula: Pendula) -> None:
     assert pendula("fleet", "why", "arrival", "R1", "--at", "5000").out == ("R1 does not wait. R1 is on its way.\n")
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_a_run_says_what_people_wanted_and_did_not_get(pendula: Pendula, tmp_path: Path) -> None:
+def test_a_run_reports_refused_operator_actions(pendula: Pendula, tmp_path: Path) -> None:
     file = tmp_path / "refused.yaml"
     file.write_text(
         "contractVersion: 1.0.0\nname: refused\nsample: {name: plus-crossing}\ndurationMs: 12000\n"
@@ -187,7 +187,7 @@ def test_a_moment_after_the_end_of_a_scenario_is_wrong_usage(pendula: Pendula, t
         assert re.search(r"--at 90000000 is 90000 s, and the scenario ends at \d+ s", said)
 
 
-def test_a_scenario_that_is_not_there_is_named_with_the_nearest_one(pendula: Pendula) -> None:
+def test_a_missing_scenario_is_refused_with_the_nearest_name(pendula: Pendula) -> None:
     ended = pendula("fleet", "run", "hal")
 
     assert ended.code == 2
@@ -195,7 +195,7 @@ def test_a_scenario_that_is_not_there_is_named_with_the_nearest_one(pendula: Pen
     assert "files ending in .yaml or .json" in ended.err
 
 
-def test_how_often_rules_were_broken_is_told_also_where_only_the_first_are_kept(pendula: Pendula) -> None:
+def test_violations_are_counted_even_if_only_the_first_are_kept(pendula: Pendula) -> None:
     from rich.console import Console
 
     from pendula.cli.commands.fleet.tables import ran

@@ -25,7 +25,7 @@ def small(tmp_path: Path) -> Path:
 
 
 @pytest.mark.req("FLT-LIVE-11")
-def test_every_trial_has_a_row_and_the_best_is_one_of_them(pendula: Pendula, small: Path, tmp_path: Path) -> None:
+def test_every_trial_has_a_row_and_one_is_the_best(pendula: Pendula, small: Path, tmp_path: Path) -> None:
     picture = tmp_path / "throughput.svg"
     ended = pendula(
         *("fleet", "tune", small, "--minutes", "1", "--workers", "1"),
@@ -41,7 +41,7 @@ def test_every_trial_has_a_row_and_the_best_is_one_of_them(pendula: Pendula, sma
 
 @pytest.mark.campaign
 @pytest.mark.req("FLT-LIVE-11", "FLT-LIVE-14")
-def test_the_directions_that_the_best_one_prefers_are_named(pendula: Pendula, tmp_path: Path) -> None:
+def test_the_preferred_directions_of_the_best_trial_are_named(pendula: Pendula, tmp_path: Path) -> None:
     scenario = tmp_path / "hall.yaml"
     hall = "contractVersion: 1.0.0\nname: hall\nsample: {name: reference-hall, trucks: 1}\ndurationMs: 1000\n"
     scenario.write_text(hall)
@@ -54,7 +54,7 @@ def test_the_directions_that_the_best_one_prefers_are_named(pendula: Pendula, tm
     assert f"prefers these directions: {form['directions'][0]}" in pendula(*asked).out
 
 
-def test_that_no_lane_has_two_directions_to_choose_from_is_said(pendula: Pendula, small: Path) -> None:
+def test_a_map_without_lanes_in_two_directions_is_reported(pendula: Pendula, small: Path) -> None:
     ended = pendula("fleet", "tune", small, "--minutes", "1", "--workers", "1", "--trucks", "1", "--one-way", "0,2000")
 
     assert "--one-way 0 is enough" in " ".join(ended.out.split())
@@ -79,16 +79,14 @@ def test_the_table_marks_the_best(pendula: Pendula, small: Path) -> None:
         (("--svg", "nowhere/at/all.svg"), "does not exist"),
     ],
 )
-def test_what_makes_no_sense_is_wrong_usage(
-    arguments: tuple[str, ...], says: str, pendula: Pendula, small: Path
-) -> None:
+def test_an_invalid_option_is_wrong_usage(arguments: tuple[str, ...], says: str, pendula: Pendula, small: Path) -> None:
     ended = pendula("fleet", "tune", small, *arguments, "--json")
 
     assert ended.code == 2
     assert says in json.loads(ended.err)["error"]["message"]
 
 
-def test_a_parameter_that_does_not_fit_the_trucks_is_the_reason_that_is_told(pendula: Pendula, small: Path) -> None:
+def test_a_parameter_that_does_not_fit_the_trucks_is_named_as_the_reason(pendula: Pendula, small: Path) -> None:
     ended = pendula(
         *("fleet", "tune", small, "--minutes", "1", "--workers", "1", "--trucks", "1", "--one-way", "0"),
         *("--vary", "lookaheadM=1"),

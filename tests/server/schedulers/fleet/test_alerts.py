@@ -75,7 +75,7 @@ from pendula.server.schedulers.fleet.alerts import AlertNow, incident_of, senten
         ("STOP_IGNORED", {"lastAckSeq": 4}, "R1 ignores the command to stop"),
     ],
 )
-def test_an_alert_is_a_sentence(code: str, details: dict[str, Json], said: str) -> None:
+def test_an_alert_has_a_sentence(code: str, details: dict[str, Json], said: str) -> None:
     assert sentence_of(Alert("al-1", code, "INFO", 0, details, "R1")) == said
 
 

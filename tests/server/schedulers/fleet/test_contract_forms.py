@@ -72,7 +72,7 @@ async def test_trucks_grants_and_locks_are_served_in_the_forms_of_the_contract(s
 
 
 @pytest.mark.req("FLT-API-3", "FLT-OBS-4")
-async def test_a_tick_of_the_past_is_served_as_its_journal_has_it(app: FastAPI, served: httpx.AsyncClient) -> None:
+async def test_a_past_tick_is_served_from_its_journal(app: FastAPI, served: httpx.AsyncClient) -> None:
     await until(served, lambda it: it["tick"] > 60)
     forms = {at: [await said(served, name, at=at) for name in ("robots", "lock-results", "locks")] for at in (1, 7, 55)}
     folder = fleets_of(supervisor_of(app)).loop("hall").folder
@@ -90,7 +90,7 @@ async def test_a_tick_of_the_past_is_served_as_its_journal_has_it(app: FastAPI, 
 
 @pytest.mark.req("FLT-API-3")
 @pytest.mark.parametrize("name", ["robots", "locks", "lock-results"])
-async def test_a_tick_that_is_not_there_is_refused(served: httpx.AsyncClient, name: str) -> None:
+async def test_an_unknown_tick_is_refused(served: httpx.AsyncClient, name: str) -> None:
     await until(served, lambda it: it["tick"] > 3)
     later = await served.get(f"{HALL_AT}/{name}", params={"at": 10**9})
     none = await served.get(f"{HALL_AT}/{name}", params={"at": 0})
@@ -101,7 +101,7 @@ async def test_a_tick_that_is_not_there_is_refused(served: httpx.AsyncClient, na
 
 @pytest.mark.req("FLT-API-3", "FLT-API-7")
 @pytest.mark.parametrize("form", ["{}", "[{}]", "{{reports: [{}]}}"])
-async def test_a_report_is_taken_as_the_specification_prints_it(live: httpx.AsyncClient, form: str) -> None:
+async def test_a_report_of_the_specification_is_accepted(live: httpx.AsyncClient, form: str) -> None:
     now = (await said(live, "now"))["now"]
     report = B1.replace("123456789", str(now)).replace("-20.90", "-10.5")
 
@@ -128,7 +128,7 @@ async def test_a_report_is_taken_as_the_specification_prints_it(live: httpx.Asyn
         ('"OK"', '"FINE"', "$.status", 7, "status is 'FINE'; allowed are OK, OFFLINE, FAULT"),
     ],
 )
-async def test_a_number_that_no_truck_can_mean_is_refused_with_its_place(
+async def test_an_impossible_number_is_refused_with_its_place(
     live: httpx.AsyncClient, before: str, after: str, path: str, line: int, said: str
 ) -> None:
     answer = await post(live, B1.replace(before, after, 1))
@@ -149,7 +149,7 @@ async def test_every_wrong_number_of_several_reports_is_named(live: httpx.AsyncC
 
 
 @pytest.mark.req("FLT-API-1")
-async def test_members_of_a_report_that_are_not_known_are_passed_over(live: httpx.AsyncClient) -> None:
+async def test_unknown_members_of_a_report_are_ignored(live: httpx.AsyncClient) -> None:
     answer = await post(live, B1.replace("{", "{ battery: 0.87,", 1))
 
     assert answer.status_code == 204

@@ -56,7 +56,7 @@ async def served(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.mark.long
-async def test_a_fleet_lives_by_itself_and_does_its_tasks(served: httpx.AsyncClient) -> None:
+async def test_a_fleet_runs_by_itself_and_does_its_tasks(served: httpx.AsyncClient) -> None:
     told = await until(served, lambda it: it["counts"].get("DONE", 0) >= 1)
 
     assert [one["robot_id"] for one in told["trucks"]] == ["R1", "R2", "R3"]
@@ -84,7 +84,7 @@ OTHERS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-API-7")
-async def test_who_may_only_look_does_nothing_to_a_fleet_and_is_told_why(
+async def test_a_viewer_cannot_change_a_fleet_and_gets_the_reason(
     settings: Settings, schedulers: Sequence[SchedulerSpec]
 ) -> None:
     secrets = {role: TokenStore(settings.data).new(f"the-{role}", role)[1] for role in (Role.VIEWER, Role.OPERATOR)}
@@ -111,7 +111,7 @@ async def test_who_may_only_look_does_nothing_to_a_fleet_and_is_told_why(
 
 
 @pytest.mark.parametrize(("limit", "code"), [("MOST_EDGES", "map_too_large"), ("MOST_TRUCKS", "fleet_too_large")])
-async def test_a_map_or_a_fleet_that_is_too_large_is_refused_before_it_is_compiled(
+async def test_too_large_a_map_or_fleet_is_refused_before_compilation(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch, limit: str, code: str
 ) -> None:
     monkeypatch.setattr(routes, limit, 2)
@@ -124,7 +124,7 @@ async def test_a_map_or_a_fleet_that_is_too_large_is_refused_before_it_is_compil
 
 
 @pytest.mark.req("FLT-PERF-3")
-async def test_a_large_map_is_compiled_in_a_process_of_its_own(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_large_map_is_compiled_in_a_separate_process(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes, "MOST_EDGES_HERE", 2)
     monkeypatch.setattr(running_scenarios, "compile_map", None)
     async with client_of(app) as client:
@@ -135,7 +135,7 @@ async def test_a_large_map_is_compiled_in_a_process_of_its_own(app: FastAPI, mon
 
 
 @pytest.mark.req("FLT-PERF-3")
-async def test_a_map_that_takes_too_much_is_refused_with_what_to_do_instead(
+async def test_too_expensive_a_map_is_refused_with_an_alternative(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(routes, "MOST_EDGES_HERE", 2)
@@ -153,7 +153,7 @@ async def test_a_map_that_takes_too_much_is_refused_with_what_to_do_instead(
 
 
 @pytest.mark.req("FLT-PERF-3")
-async def test_a_server_that_stops_waits_for_no_map(
+async def test_a_stopping_server_does_not_wait_for_a_map(
     settings: Settings, schedulers: Sequence[SchedulerSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(routes, "MOST_EDGES_HERE", 2)
@@ -182,7 +182,7 @@ async def test_a_map_of_a_thousand_nodes_is_served(app: FastAPI) -> None:
     assert len(told["trucks"]) == 100
 
 
-async def test_a_fleet_that_cannot_be_written_down_is_refused_and_the_others_live_on(
+async def test_a_fleet_that_cannot_be_stored_is_refused_and_the_others_continue(
     settings: Settings, schedulers: Sequence[SchedulerSpec]
 ) -> None:
     mood = Mood()
@@ -209,7 +209,7 @@ async def test_a_fleet_that_cannot_be_written_down_is_refused_and_the_others_liv
         ("?", ""),
     ],
 )
-async def test_a_wrong_name_is_refused_with_what_names_look_like(app: FastAPI, name: str, near: str) -> None:
+async def test_an_invalid_name_is_refused_with_the_form_of_names(app: FastAPI, name: str, near: str) -> None:
     async with client_of(app) as client:
         made_so = await client.post(BASE, params={"name": name}, json=HALL)
         asked = await client.get(f"{BASE}/{quote(name, safe='')}/now")
@@ -232,7 +232,7 @@ async def test_a_map_is_not_read_from_a_file_of_the_server(app: FastAPI) -> None
 
 
 @pytest.mark.req("FLT-API-7")
-async def test_a_task_that_is_posted_again_has_the_same_answer_and_another_of_its_id_none(
+async def test_a_repeated_task_gets_the_same_reply_and_another_task_of_its_id_is_refused(
     served: httpx.AsyncClient,
 ) -> None:
     task = {"taskId": "mine", "pickNodeId": "WEST", "dropNodeId": "EAST"}
@@ -255,7 +255,7 @@ async def test_a_task_that_is_posted_again_has_the_same_answer_and_another_of_it
         ("taskEvents", [{"atMs": 10, "type": "GOODS", "nodeId": "WEST", "count": 1}]),
     ],
 )
-async def test_a_script_that_nobody_would_follow_is_refused(app: FastAPI, member: str, given: Any) -> None:
+async def test_a_script_of_a_scenario_is_refused_for_a_served_fleet(app: FastAPI, member: str, given: Any) -> None:
     async with client_of(app) as client:
         answer = await client.post(BASE, params={"name": "hall"}, json=HALL | {member: given})
 
@@ -265,7 +265,7 @@ async def test_a_script_that_nobody_would_follow_is_refused(app: FastAPI, member
 
 
 @pytest.mark.req("FLT-API-7")
-async def test_the_map_is_told_in_millimetres_with_the_outlines_of_its_trucks(served: httpx.AsyncClient) -> None:
+async def test_the_map_is_served_in_millimetres_with_the_outlines_of_its_trucks(served: httpx.AsyncClient) -> None:
     told = (await served.get(f"{HALL_AT}/map")).json()
 
     assert all(len(one["points"]) == len(one["s"]) >= 2 for one in told["edges"])
@@ -275,7 +275,7 @@ async def test_the_map_is_told_in_millimetres_with_the_outlines_of_its_trucks(se
 
 
 @pytest.mark.req("FLT-API-7", "FLT-FAIL-11")
-async def test_a_paused_truck_stands_says_why_and_goes_on_when_it_may(served: httpx.AsyncClient) -> None:
+async def test_a_paused_truck_stands_with_a_reason_and_continues_when_resumed(served: httpx.AsyncClient) -> None:
     await until(served, lambda it: any(one["speed"] > 500 for one in it["trucks"]))
     moving = next(one["robot_id"] for one in (await now(served))["trucks"] if one["speed"] > 0)
     action = {"type": "PAUSE_ROBOT", "robotId": moving, "reason": "floor cleaning", "actionId": "op-1"}
@@ -295,7 +295,7 @@ async def test_a_paused_truck_stands_says_why_and_goes_on_when_it_may(served: ht
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-API-7")
-async def test_of_actions_with_one_id_at_the_same_time_one_is_done_and_the_others_are_refused(
+async def test_of_concurrent_actions_with_one_id_one_is_applied_and_the_others_are_refused(
     served: httpx.AsyncClient,
 ) -> None:
     wanted = [("PAUSE_ROBOT", "R1"), ("PAUSE_ROBOT", "R2"), ("PAUSE_ROBOT", "R1"), ("PAUSE_ROBOT", "R3")]
@@ -314,7 +314,7 @@ async def test_of_actions_with_one_id_at_the_same_time_one_is_done_and_the_other
 
 
 @pytest.mark.req("FLT-API-7", "FLT-FAIL-11")
-async def test_grave_actions_are_said_twice_and_only_of_trucks_that_stand(served: httpx.AsyncClient) -> None:
+async def test_dangerous_actions_need_a_confirmation_and_a_standing_truck(served: httpx.AsyncClient) -> None:
     await until(served, lambda it: any(one["speed"] > 0 for one in it["trucks"]))
     robot = next(one["robot_id"] for one in (await now(served))["trucks"] if one["speed"] > 0)
     removal = {"type": "REMOVE_ROBOT", "robotId": robot, "reason": "towed away", "physicallySecured": True}
@@ -332,7 +332,7 @@ async def test_grave_actions_are_said_twice_and_only_of_trucks_that_stand(served
 
 
 @pytest.mark.req("FLT-FAIL-11")
-async def test_a_simulated_truck_that_was_removed_is_not_in_the_hall_until_somebody_puts_it_back(
+async def test_a_removed_simulated_truck_stays_out_until_it_is_put_back(
     settings: Settings, schedulers: Sequence[SchedulerSpec]
 ) -> None:
     removal = {"type": "REMOVE_ROBOT", "robotId": "R1", "reason": "towed away", "physicallySecured": True}
@@ -361,7 +361,7 @@ async def test_a_simulated_truck_that_was_removed_is_not_in_the_hall_until_someb
 
 @pytest.mark.long
 @pytest.mark.req("FLT-API-7")
-async def test_a_task_of_ones_own_is_done_and_an_impossible_one_refused(served: httpx.AsyncClient) -> None:
+async def test_a_posted_task_is_done_and_an_impossible_one_is_refused(served: httpx.AsyncClient) -> None:
     stream = (await now(served))["streams"][0]
     body = {"pickNodeId": stream["pick_node_ids"][0], "dropNodeId": stream["drop_node_ids"][0], "priority": 99}
 
@@ -392,7 +392,7 @@ async def test_a_task_of_ones_own_is_done_and_an_impossible_one_refused(served: 
         ("priority", {"taskId": "nobody", "priority": 5}, "'nobody'"),
     ],
 )
-async def test_what_is_not_there_is_asked_whether_something_similar_was_meant(
+async def test_an_unknown_name_is_refused_with_a_suggestion(
     served: httpx.AsyncClient, path: str, body: dict[str, Any], said: str
 ) -> None:
     refused = await served.post(f"{HALL_AT}/{path}", json=body)
@@ -401,7 +401,7 @@ async def test_what_is_not_there_is_asked_whether_something_similar_was_meant(
     assert said in refused.json()["error"]["message"]
 
 
-async def test_a_drill_of_a_truck_that_is_not_there_is_refused_with_the_name_that_was_probably_meant(
+async def test_a_drill_of_an_unknown_truck_is_refused_with_a_suggestion(
     served: httpx.AsyncClient,
 ) -> None:
     refused = await served.post(f"{HALL_AT}/faults", json={"robotId": "R11", "type": "STAND", "forMs": 1000})
@@ -421,7 +421,7 @@ async def test_real_trucks_have_no_speed(app: FastAPI) -> None:
 
 
 @pytest.mark.req("FLT-API-7")
-async def test_a_task_whose_priority_was_changed_has_the_same_answer_when_it_is_posted_again(
+async def test_a_repeated_task_with_a_changed_priority_gets_the_same_reply(
     served: httpx.AsyncClient,
 ) -> None:
     await served.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "to look at it"})
@@ -447,7 +447,7 @@ async def test_the_priority_of_a_task_is_changed_while_it_waits(served: httpx.As
 
 
 @pytest.mark.req("FLT-API-7")
-async def test_who_follows_answers_alone_hears_of_no_tick(app: FastAPI, served: httpx.AsyncClient) -> None:
+async def test_a_subscriber_of_results_gets_no_ticks(app: FastAPI, served: httpx.AsyncClient) -> None:
     before = (await now(served))["tick"]
     async with StreamReader(app, f"{HALL_AT}/stream", "types=operator_answer,incident") as reader:
         await until(served, lambda it: it["tick"] > before + 5)
@@ -458,7 +458,7 @@ async def test_who_follows_answers_alone_hears_of_no_tick(app: FastAPI, served: 
 
 
 @pytest.mark.req("FLT-TASK-1", "FLT-API-7")
-async def test_a_stream_is_set_and_ended_while_the_fleet_lives(served: httpx.AsyncClient) -> None:
+async def test_a_stream_is_set_and_ended_while_the_fleet_runs(served: httpx.AsyncClient) -> None:
     def streams(told: dict[str, Any]) -> dict[str, tuple[int, bool]]:
         return {one["stream_id"]: (one["made"], one["last"] is not None) for one in told["streams"]}
 
@@ -483,7 +483,7 @@ async def test_a_stream_is_set_and_ended_while_the_fleet_lives(served: httpx.Asy
         ("streams/end", {"streamId": "S-OUTT"}, "there is no stream 'S-OUTT' (did you mean S-OUT?)"),
     ],
 )
-async def test_a_stream_that_cannot_be_is_refused_with_what_was_meant(
+async def test_an_invalid_stream_is_refused_with_a_suggestion(
     served: httpx.AsyncClient, path: str, body: dict[str, Any], said: str
 ) -> None:
     refused = await served.post(f"{HALL_AT}/{path}", json=body)
@@ -514,7 +514,7 @@ async def test_a_task_from_a_node_to_itself_is_refused_with_place_and_reason(
 
 
 @pytest.mark.req("FLT-TASK-7", "FLT-FAIL-11")
-async def test_a_task_is_held_by_an_operator_and_goes_on_when_it_may(served: httpx.AsyncClient) -> None:
+async def test_a_task_is_held_by_an_operator_and_continues_when_resumed(served: httpx.AsyncClient) -> None:
     under_way = await until(served, lambda it: any(one["robot_id"] and not one["loaded"] for one in it["tasks"]))
     task = next(one["task_id"] for one in under_way["tasks"] if one["robot_id"] and not one["loaded"])
     hold = {"type": "HOLD_TASK", "taskId": task, "reason": "the goods are blocked"}
@@ -531,7 +531,7 @@ async def test_a_task_is_held_by_an_operator_and_goes_on_when_it_may(served: htt
 
 
 @pytest.mark.req("FLT-OBS-10")
-async def test_a_moment_of_the_past_is_shown_as_it_was(served: httpx.AsyncClient) -> None:
+async def test_a_past_moment_is_shown_unchanged(served: httpx.AsyncClient) -> None:
     seen = await until(served, lambda it: it["tick"] > 30)
     await until(served, lambda it: it["tick"] > seen["tick"] + 30)
 
@@ -540,7 +540,7 @@ async def test_a_moment_of_the_past_is_shown_as_it_was(served: httpx.AsyncClient
     assert snapshot["tick"] == seen["tick"]
 
 
-async def test_the_compiled_map_lies_beside_the_journal(app: FastAPI, served: httpx.AsyncClient) -> None:
+async def test_the_compiled_map_is_stored_beside_the_journal(app: FastAPI, served: httpx.AsyncClient) -> None:
     folder = fleets_of(supervisor_of(app)).loop("hall").folder
     assert folder is not None
 
@@ -552,7 +552,7 @@ async def test_the_compiled_map_lies_beside_the_journal(app: FastAPI, served: ht
 
 @pytest.mark.req("FLT-FAIL-12")
 @pytest.mark.parametrize("damage", ["gone", "damaged"])
-async def test_a_map_that_is_gone_or_damaged_is_made_anew(app: FastAPI, served: httpx.AsyncClient, damage: str) -> None:
+async def test_a_missing_or_damaged_map_is_compiled_again(app: FastAPI, served: httpx.AsyncClient, damage: str) -> None:
     folder = fleets_of(supervisor_of(app)).loop("hall").folder
     assert folder is not None
     kept = (folder / "site.map").read_bytes()
@@ -568,7 +568,7 @@ async def test_a_map_that_is_gone_or_damaged_is_made_anew(app: FastAPI, served: 
 
 
 @pytest.mark.req("FLT-OBS-9")
-async def test_a_fleet_that_is_closed_has_no_metrics(served: httpx.AsyncClient) -> None:
+async def test_a_closed_fleet_has_no_metrics(served: httpx.AsyncClient) -> None:
     await until(served, lambda it: it["tick"] > 5)
     before = (await served.get("/metrics")).text
     assert (await served.post(f"{HALL_AT}/close")).status_code == 200
@@ -584,7 +584,7 @@ async def test_a_fleet_that_is_closed_has_no_metrics(served: httpx.AsyncClient) 
 
 
 @pytest.mark.req("FLT-OBS-3")
-async def test_a_served_fleet_goes_on_while_its_disk_is_full_and_writes_again_when_there_is_space(
+async def test_a_served_fleet_continues_on_a_full_disk_and_writes_again_with_space(
     settings: Settings, schedulers: Sequence[SchedulerSpec]
 ) -> None:
     mood = Mood()
@@ -604,7 +604,7 @@ async def test_a_served_fleet_goes_on_while_its_disk_is_full_and_writes_again_wh
 
 
 @pytest.mark.req("FLT-OBS-3")
-async def test_a_served_fleet_goes_on_when_its_disk_has_failed_and_writes_again_when_it_works(
+async def test_a_served_fleet_continues_on_a_failed_disk_and_writes_again_when_it_works(
     settings: Settings, schedulers: Sequence[SchedulerSpec]
 ) -> None:
     mood = Mood()
@@ -626,7 +626,7 @@ async def test_a_served_fleet_goes_on_when_its_disk_has_failed_and_writes_again_
 
 
 @pytest.mark.req("FLT-OBS-3")
-async def test_the_log_says_that_a_journal_is_not_written_and_what_is_lost_with_its_end(
+async def test_the_log_reports_an_unwritten_journal_and_the_loss_at_its_end(
     settings: Settings, schedulers: Sequence[SchedulerSpec], caplog: pytest.LogCaptureFixture
 ) -> None:
     mood = Mood()
@@ -659,19 +659,19 @@ async def test_the_log_says_that_a_journal_is_not_written_and_what_is_lost_with_
         ("faults", {"robotId": "R" * 129, "type": "STAND", "forMs": 1}),
     ],
 )
-async def test_what_would_grow_without_end_is_refused(served: httpx.AsyncClient, path: str, body: Any) -> None:
+async def test_input_that_would_grow_without_limit_is_refused(served: httpx.AsyncClient, path: str, body: Any) -> None:
     response = await served.post(f"{HALL_AT}/{path}", json=body)
 
     assert (response.status_code, code_of(response)) == (422, "document_refused")
 
 
-async def test_nobody_ticks_a_fleet_from_outside(served: httpx.AsyncClient) -> None:
+async def test_a_tick_from_outside_is_refused(served: httpx.AsyncClient) -> None:
     response = await served.post(f"{HALL_AT}/commands", json={"type": "tick", "nowMs": 0})
 
     assert response.status_code in (404, 405)
 
 
-async def test_a_map_that_is_not_live_is_refused_and_leaves_nothing(app: FastAPI) -> None:
+async def test_a_map_that_is_not_live_is_refused_without_leftovers(app: FastAPI) -> None:
     wrong = {**HALL, "robots": [{"robotId": "R1", "parkNodeId": "nowhere"}]}
     async with client_of(app) as client:
         response = await client.post(BASE, params={"name": "bad"}, json=wrong)
@@ -683,7 +683,7 @@ async def test_a_map_that_is_not_live_is_refused_and_leaves_nothing(app: FastAPI
 
 @pytest.mark.long
 @pytest.mark.req("FLT-FAIL-14")
-async def test_a_fleet_goes_on_after_a_restart_with_its_tasks(
+async def test_a_fleet_continues_its_tasks_after_a_restart(
     settings: Settings, schedulers: Sequence[SchedulerSpec]
 ) -> None:
     async with running(settings, schedulers) as app, client_of(app) as client:
@@ -697,7 +697,7 @@ async def test_a_fleet_goes_on_after_a_restart_with_its_tasks(
     assert [one for one in alerts if one["kind"] == "incident"] == []
 
 
-async def test_an_alert_whose_cause_still_stands_is_told_again_when_a_fleet_is_opened(
+async def test_an_alert_with_a_standing_cause_is_raised_again_when_a_fleet_is_opened(
     served: httpx.AsyncClient,
 ) -> None:
     pause = {"type": "PAUSE_ROBOT", "robotId": "R1", "reason": "floor cleaning"}
@@ -711,7 +711,7 @@ async def test_an_alert_whose_cause_still_stands_is_told_again_when_a_fleet_is_o
     assert first["message"] == "R1 stops: an operator paused it; since before the fleet was opened"
 
 
-async def test_a_fault_of_a_simulated_truck_is_seen_and_told(served: httpx.AsyncClient) -> None:
+async def test_a_fault_of_a_simulated_truck_raises_an_alert(served: httpx.AsyncClient) -> None:
     drill = {"robotId": "R1", "type": "FAULT", "forMs": 2000}
 
     assert (await served.post(f"{HALL_AT}/faults", json=drill)).status_code == 204
@@ -722,7 +722,7 @@ async def test_a_fault_of_a_simulated_truck_is_seen_and_told(served: httpx.Async
 
 
 @pytest.mark.parametrize(("padding", "elsewhere"), [(0, False), (QUICK_BYTES, True)])
-async def test_a_large_drill_is_read_while_the_server_goes_on(
+async def test_a_large_drill_does_not_block_the_server(
     served: httpx.AsyncClient, padding: int, elsewhere: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     readers: list[threading.Thread] = []
@@ -748,9 +748,7 @@ async def test_a_large_drill_is_read_while_the_server_goes_on(
         ({"type": "STAND", "forMs": 1}, "robotId"),
     ],
 )
-async def test_a_drill_is_told_in_the_words_of_a_scenario(
-    served: httpx.AsyncClient, body: dict[str, Any], said: str
-) -> None:
+async def test_a_drill_has_the_form_of_a_scenario(served: httpx.AsyncClient, body: dict[str, Any], said: str) -> None:
     response = await served.post(f"{HALL_AT}/faults", json=body)
 
     assert (response.status_code, code_of(response)) == (422, "document_refused")
@@ -758,7 +756,7 @@ async def test_a_drill_is_told_in_the_words_of_a_scenario(
 
 
 @pytest.mark.req("FLT-OBS-11")
-async def test_an_incident_just_before_a_fleet_is_closed_has_its_bundle(
+async def test_an_incident_just_before_closing_has_its_bundle(
     settings: Settings, schedulers: Sequence[SchedulerSpec]
 ) -> None:
     async with running(settings, schedulers) as app, client_of(app) as client:
@@ -778,7 +776,7 @@ async def test_an_incident_just_before_a_fleet_is_closed_has_its_bundle(
 
 
 @pytest.mark.req("FLT-API-7")
-async def test_real_trucks_are_heard_and_get_their_orders(app: FastAPI) -> None:
+async def test_real_trucks_report_and_get_their_orders(app: FastAPI) -> None:
     async with client_of(app) as client:
         await made(client, live=True)
         told = await now(client)
@@ -811,7 +809,7 @@ async def test_real_trucks_are_heard_and_get_their_orders(app: FastAPI) -> None:
     assert code_of(drill) == "not_simulated"
 
 
-async def test_a_fleet_that_a_mistake_of_ours_stopped_says_so_at_once(
+async def test_a_fleet_stopped_by_a_defect_reports_it_at_once(
     app: FastAPI, served: httpx.AsyncClient, quiet_logs: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop = fleets_of(supervisor_of(app)).loop("hall")
@@ -849,7 +847,7 @@ async def test_a_fleet_that_a_mistake_of_ours_stopped_says_so_at_once(
 
 
 @pytest.mark.req("FLT-PERF-1")
-async def test_all_who_look_between_two_ticks_share_one_moment(app: FastAPI, served: httpx.AsyncClient) -> None:
+async def test_all_readers_between_two_ticks_share_one_view(app: FastAPI, served: httpx.AsyncClient) -> None:
     fleets = fleets_of(supervisor_of(app))
     moments, host = fleets.views, fleets.loop("hall").host
 
@@ -863,7 +861,7 @@ async def test_all_who_look_between_two_ticks_share_one_moment(app: FastAPI, ser
 
 
 @pytest.mark.req("FLT-FAIL-16", "FLT-OBS-9")
-async def test_a_fleet_that_cannot_keep_up_says_so_once_to_whoever_looks(
+async def test_a_fleet_that_falls_behind_raises_one_alert(
     app: FastAPI, served: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop = fleets_of(supervisor_of(app)).loop("hall")
@@ -887,7 +885,7 @@ async def test_a_fleet_that_cannot_keep_up_says_so_once_to_whoever_looks(
 
 
 @pytest.mark.req("FLT-OBS-9")
-async def test_figures_of_a_fleet_are_told_to_prometheus(served: httpx.AsyncClient) -> None:
+async def test_metrics_of_a_fleet_are_served_to_prometheus(served: httpx.AsyncClient) -> None:
     await until(served, lambda it: it["tick"] > 20)
 
     text = (await served.get("/metrics")).text
@@ -941,7 +939,7 @@ def _truck(told: dict[str, Any], robot: str) -> dict[str, Any]:
     return found
 
 
-async def test_fleets_that_are_gone_are_not_kept_in_memory(app: FastAPI, served: httpx.AsyncClient) -> None:
+async def test_deleted_fleets_are_not_kept_in_memory(app: FastAPI, served: httpx.AsyncClient) -> None:
     for name in ("second", "third"):
         await made(served, name)
         assert (await served.post(f"{BASE}/{name}/close")).status_code == 200

@@ -62,7 +62,7 @@ async def act(client: httpx.AsyncClient, **members: Any) -> httpx.Response:
 
 @pytest.mark.req("FLT-FAIL-16", "FLT-API-1")
 @pytest.mark.parametrize("kind", ["PAUSE_ROBOT", "RELOCATE"])
-async def test_a_place_that_is_on_no_edge_of_any_map_is_refused_and_the_fleet_lives(
+async def test_a_position_on_no_edge_is_refused_and_the_fleet_continues(
     client: httpx.AsyncClient, loop: FleetLoop, kind: str
 ) -> None:
     edge = next(iter(loop.engine.site.edge_number))
@@ -81,7 +81,7 @@ async def test_a_place_that_is_on_no_edge_of_any_map_is_refused_and_the_fleet_li
 
 
 @pytest.mark.req("FLT-FAIL-16")
-async def test_a_value_that_cannot_be_encoded_does_not_get_into_a_tick(loop: FleetLoop) -> None:
+async def test_a_value_that_cannot_be_encoded_is_kept_out_of_a_tick(loop: FleetLoop) -> None:
     action = OperatorAction("1.0.0", "a", 0, "anna", "PAUSE_ROBOT", "\ud800", robotId="R1")
     for request in (loop.act(action), loop.report_task_event(GoodsReported("WEST", Decimal("NaN")))):  # type: ignore[arg-type]
         with pytest.raises(NotCanonical):
@@ -108,7 +108,7 @@ def fails_on_poison(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[i
     ("error", "status", "code"),
     [(ZeroDivisionError(), 503, "engine_defect"), (LimitExceeded("too large"), 422, "limit_exceeded")],
 )
-async def test_a_wish_that_nobody_can_decide_upon_is_refused_and_those_of_others_are_decided(
+async def test_a_request_that_fails_a_tick_is_refused_and_the_others_are_applied(
     client: httpx.AsyncClient,
     loop: FleetLoop,
     monkeypatch: pytest.MonkeyPatch,
@@ -132,7 +132,7 @@ async def test_a_wish_that_nobody_can_decide_upon_is_refused_and_those_of_others
 
 
 @pytest.mark.req("FLT-FAIL-16")
-async def test_a_caller_who_asks_for_it_again_and_again_ends_no_fleet(
+async def test_a_repeated_failing_request_ends_no_fleet(
     client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await later(loop)
@@ -145,7 +145,7 @@ async def test_a_caller_who_asks_for_it_again_and_again_ends_no_fleet(
 
 
 @pytest.mark.req("FLT-PERF-1")
-async def test_the_map_is_made_once_and_not_where_ticks_are_decided(
+async def test_the_map_is_encoded_once_and_outside_the_tick_loop(
     client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[str] = []
@@ -165,7 +165,7 @@ async def test_the_map_is_made_once_and_not_where_ticks_are_decided(
 
 @pytest.mark.req("FLT-PERF-1")
 @pytest.mark.parametrize("path", ["now", "locks", "robots", "lock-results", "state"])
-async def test_many_who_look_at_once_cost_as_much_as_one(
+async def test_many_concurrent_readers_cost_as_much_as_one(
     client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     ask, look, asked = loop.host.ask, loop.host.look, list[object]()
@@ -199,7 +199,7 @@ async def test_many_who_look_at_once_cost_as_much_as_one(
 
 
 @pytest.mark.req("FLT-PERF-1")
-async def test_all_who_ask_for_the_locks_between_two_ticks_share_one_answer(app: FastAPI, loop: FleetLoop) -> None:
+async def test_all_readers_of_locks_between_two_ticks_share_one_reply(app: FastAPI, loop: FleetLoop) -> None:
     locks = fleets_of(supervisor_of(app)).views.contract("locks")
 
     # On the engine's thread, where no tick comes in between.
@@ -210,7 +210,7 @@ async def test_all_who_ask_for_the_locks_between_two_ticks_share_one_answer(app:
     assert await loop.host.ask(locks) != one
 
 
-async def test_who_looks_and_leaves_takes_the_answer_from_nobody(
+async def test_a_reader_that_disconnects_does_not_affect_the_others(
     client: httpx.AsyncClient, loop: FleetLoop, app: FastAPI
 ) -> None:
     look = fleets_of(supervisor_of(app)).views.now

@@ -84,7 +84,7 @@ def failing(loop: FleetLoop, times: int, monkeypatch: pytest.MonkeyPatch) -> lis
 @pytest.mark.parametrize(
     ("capabilities", "verbs", "limited"), [(["pause"], ["pause"], False), (["stop", "speedLimit"], ["stop"], True)]
 )
-async def test_orders_have_what_their_trucks_can_obey(
+async def test_orders_fit_the_capabilities_of_their_trucks(
     app: FastAPI, capabilities: list[str], verbs: list[str], limited: bool
 ) -> None:
     profile = json.loads(PROFILE.read_bytes()) | {"capabilities": capabilities}
@@ -100,7 +100,7 @@ async def test_orders_have_what_their_trucks_can_obey(
 
 
 @pytest.mark.req("FLT-FAIL-16")
-async def test_a_tick_that_fails_leaves_no_trace_and_the_fleet_goes_on(
+async def test_a_failed_tick_leaves_no_trace_and_the_fleet_continues(
     client: httpx.AsyncClient, loop: FleetLoop, quiet_logs: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await later(loop, 2)
@@ -116,7 +116,7 @@ async def test_a_tick_that_fails_leaves_no_trace_and_the_fleet_goes_on(
 
 
 @pytest.mark.req("FLT-FAIL-16", "FLT-RTP-9")
-async def test_a_fleet_whose_ticks_all_fail_stands_and_gives_no_orders(
+async def test_a_fleet_whose_ticks_all_fail_stops_and_sends_no_orders(
     client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await later(loop, 2)
@@ -132,7 +132,7 @@ async def test_a_fleet_whose_ticks_all_fail_stands_and_gives_no_orders(
 
 
 @pytest.mark.req("FLT-FAIL-16")
-async def test_a_tick_for_which_there_was_no_space_is_missed_and_no_end(
+async def test_a_tick_without_disk_space_is_missed_and_ends_nothing(
     loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submit, missed = loop.host.submit, list[object]()
@@ -151,9 +151,7 @@ async def test_a_tick_for_which_there_was_no_space_is_missed_and_no_end(
 
 
 @pytest.mark.req("FLT-FAIL-16")
-async def test_what_a_tick_decided_that_took_too_long_is_not_sent(
-    loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_decisions_of_a_late_tick_are_not_sent(loop: FleetLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(loop.trucks, RemoteTrucks)
     await until(lambda: bool(loop.trucks.commands))  # type: ignore[attr-defined]
     submit, seen = loop.host.submit, list[tuple[int, int]]()
@@ -178,7 +176,7 @@ async def test_what_a_tick_decided_that_took_too_long_is_not_sent(
 
 
 @pytest.mark.req("FLT-FAIL-16")
-async def test_a_command_that_is_older_than_it_is_good_for_is_not_given(
+async def test_an_expired_command_is_not_served(
     client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await client.get(f"{HALL_AT}/orders")
@@ -197,7 +195,7 @@ async def test_a_command_that_is_older_than_it_is_good_for_is_not_given(
 
 
 @pytest.mark.parametrize("over", [{"done": ["R1"]}, {"failed": {"R1": "no pallet"}}])
-async def test_that_an_operation_is_over_is_answered_when_it_is_written_down(
+async def test_a_completion_is_answered_after_it_is_written(
     client: httpx.AsyncClient, loop: FleetLoop, over: dict[str, Any]
 ) -> None:
     answer = await client.post(f"{HALL_AT}/reports", json=over)
@@ -207,7 +205,7 @@ async def test_that_an_operation_is_over_is_answered_when_it_is_written_down(
     assert any(b'"type":"operation' in one for one in written)
 
 
-async def test_a_member_beside_the_reports_that_is_not_known_is_refused_with_the_nearest_name(
+async def test_an_unknown_member_beside_the_reports_is_refused_with_the_nearest_name(
     client: httpx.AsyncClient, loop: FleetLoop
 ) -> None:
     answer = await client.post(f"{HALL_AT}/reports", json={"report": []})
@@ -216,7 +214,7 @@ async def test_a_member_beside_the_reports_that_is_not_known_is_refused_with_the
     assert "did you mean reports?" in answer.text
 
 
-async def test_who_waits_for_a_tick_when_the_fleet_ends_is_told_so(
+async def test_a_request_waiting_for_a_tick_gets_an_error_when_the_fleet_ends(
     client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def over(*_: object) -> None:
@@ -230,7 +228,7 @@ async def test_who_waits_for_a_tick_when_the_fleet_ends_is_told_so(
     assert "has stopped" in answer.json()["error"]["message"]
 
 
-async def test_an_operation_that_failed_or_whose_task_is_gone_is_not_offered_again() -> None:
+async def test_a_failed_operation_or_one_without_a_task_is_not_offered_again() -> None:
     trucks = RemoteTrucks(["R1", "R2", "R3"])
     both = [Operation(name, "LOAD", "WEST", 500, f"T-{name}/LOAD") for name in ("R1", "R2")]
     trucks.operate(both)
@@ -252,7 +250,7 @@ async def test_an_operation_that_failed_or_whose_task_is_gone_is_not_offered_aga
 
 
 @pytest.mark.req("FLT-FAIL-14", "FLT-FAIL-10")
-async def test_after_a_restart_trucks_had_time_to_drive_on_until_they_stopped(
+async def test_a_restart_allows_time_for_trucks_to_stop(
     settings: Settings, schedulers: Sequence[SchedulerSpec]
 ) -> None:
     async with running(settings, schedulers) as app, client_of(app) as client:
@@ -274,7 +272,7 @@ async def test_after_a_restart_trucks_had_time_to_drive_on_until_they_stopped(
     assert sum(b'"restarted":true' in one for one in written) == 1
 
 
-async def test_a_fleet_that_is_about_to_begin_is_not_said_to_be_unknown(app: FastAPI) -> None:
+async def test_a_starting_fleet_is_not_reported_as_unknown(app: FastAPI) -> None:
     fleets = fleets_of(supervisor_of(app))
 
     with pytest.raises(EngineUnavailable, match="is starting"):
@@ -300,9 +298,7 @@ async def test_a_map_says_whether_its_trucks_can_be_drilled(app: FastAPI, live: 
     assert told["simulated"] is simulated
 
 
-async def test_a_second_manager_of_a_served_fleet_is_refused_and_so_is_a_served_fleet_that_somebody_manages(
-    app: FastAPI, settings: Settings
-) -> None:
+async def test_a_fleet_has_either_one_server_or_one_manager(app: FastAPI, settings: Settings) -> None:
     folder = Path(settings.data) / "schedulers" / "fleet" / "hall"
     async with client_of(app) as client:
         await made(client)
@@ -319,7 +315,7 @@ async def test_a_second_manager_of_a_served_fleet_is_refused_and_so_is_a_served_
 
 
 @pytest.mark.parametrize(("live", "instead"), [("true", "false"), ("false", "true")])
-async def test_a_fleet_that_is_refused_changes_nothing_of_the_one_that_has_its_name(
+async def test_a_refused_fleet_does_not_affect_the_fleet_of_the_same_name(
     app: FastAPI, live: str, instead: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with client_of(app) as client:
@@ -347,7 +343,7 @@ def submitting(loop: FleetLoop, monkeypatch: pytest.MonkeyPatch, ends: Callable[
     monkeypatch.setattr(loop.host, "submit", submitted)
 
 
-async def test_who_waits_for_a_tick_that_a_mistake_of_ours_ends_is_told_so(
+async def test_a_request_waiting_for_a_tick_gets_an_error_on_a_defect(
     client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note = loop._record_alerts
@@ -364,7 +360,7 @@ async def test_who_waits_for_a_tick_that_a_mistake_of_ours_ends_is_told_so(
     assert "has stopped" in answer.json()["error"]["message"]
 
 
-async def test_who_waits_for_a_tick_that_is_broken_off_is_told_so(
+async def test_a_request_waiting_for_an_aborted_tick_gets_an_error(
     client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = asyncio.Event()
@@ -386,7 +382,7 @@ async def test_who_waits_for_a_tick_that_is_broken_off_is_told_so(
 
 
 @pytest.mark.req("FLT-OBS-9")
-async def test_figures_that_cannot_be_made_end_no_fleet_and_are_told_once(
+async def test_failing_metrics_end_no_fleet_and_are_logged_once(
     client: httpx.AsyncClient, loop: FleetLoop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wrong(*_: object) -> None:
@@ -412,7 +408,7 @@ def over_in(loop: FleetLoop) -> int:
 @pytest.mark.req("FLT-FAIL-16")
 @pytest.mark.parametrize("over", [{"done": ["R1"]}, {"failed": {"R1": "no pallet"}}])
 @pytest.mark.parametrize(("failures", "status", "written"), [(1, 204, 1), (2, 503, 0)])
-async def test_that_an_operation_is_over_is_kept_for_the_next_tick_or_refused_and_never_both(
+async def test_a_completion_is_either_kept_for_the_next_tick_or_refused(
     client: httpx.AsyncClient,
     loop: FleetLoop,
     monkeypatch: pytest.MonkeyPatch,
@@ -437,7 +433,7 @@ async def test_that_an_operation_is_over_is_kept_for_the_next_tick_or_refused_an
     assert over_in(loop) == written
 
 
-async def test_that_an_operation_is_over_does_not_count_where_it_is_refused_because_too_many_wait(
+async def test_a_completion_refused_by_a_full_queue_does_not_count(
     client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loops, "MOST_WAITING", 0)
@@ -449,7 +445,7 @@ async def test_that_an_operation_is_over_does_not_count_where_it_is_refused_beca
 
 
 @pytest.mark.parametrize("given", ["application/json", "application/json5"])
-async def test_reports_are_taken_as_json5_by_either_content_type(client: httpx.AsyncClient, given: str) -> None:
+async def test_reports_are_accepted_as_json5_with_either_content_type(client: httpx.AsyncClient, given: str) -> None:
     text = "[{robotId: 'R1', nowMs: 0, pose: {x: 0, y: 0, yaw: 0}, v: 0, status: 'OK'}] // by hand"
     answer = await client.post(f"{HALL_AT}/reports", content=text, headers={"content-type": given})
     elsewhere = await client.post(
@@ -478,7 +474,7 @@ async def why(client: httpx.AsyncClient, robot_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.req("FLT-FAIL-17", "FLT-OBS-7")
-async def test_a_report_that_is_dropped_shows_in_the_moment_the_reason_and_the_alert_of_its_truck(
+async def test_a_dropped_report_shows_in_the_view_the_reason_and_the_alert_of_its_truck(
     client: httpx.AsyncClient, loop: FleetLoop
 ) -> None:
     body = [report("R1", AHEAD_MS), report("R9", 0)]
@@ -502,9 +498,7 @@ async def test_a_report_that_is_dropped_shows_in_the_moment_the_reason_and_the_a
 
 
 @pytest.mark.req("FLT-FAIL-17")
-async def test_a_report_that_is_taken_in_ends_what_is_said_of_the_dropped_one(
-    client: httpx.AsyncClient, loop: FleetLoop
-) -> None:
+async def test_an_accepted_report_clears_the_note_of_a_dropped_one(client: httpx.AsyncClient, loop: FleetLoop) -> None:
     await client.post(f"{HALL_AT}/reports", json=report("R1", AHEAD_MS))
     await until(lambda: "R1" in loop.engine.dropped)
     async with asyncio.timeout(120):
@@ -525,5 +519,5 @@ async def test_a_report_that_is_taken_in_ends_what_is_said_of_the_dropped_one(
         (7_201_000, "its last report was dropped: CODE, its time is 2 h ahead of the fleet"),
     ],
 )
-def test_a_dropped_report_is_told_with_how_far_its_time_is_off(at_ms: int | None, said: str) -> None:
+def test_a_dropped_report_names_the_deviation_of_its_time(at_ms: int | None, said: str) -> None:
     assert of_dropped(LastDropped("CODE", 1_000, at_ms)) == said

@@ -32,7 +32,7 @@ class Counted:
 
 
 @pytest.mark.req("FLT-OBS-9")
-def test_what_a_tick_tells_is_counted_by_its_code() -> None:
+def test_events_of_a_tick_are_counted_by_code() -> None:
     counted = Counted()
     events: list[FleetEvent] = [
         ReportDropped("R1", "REPORT_OUTDATED"),
@@ -54,7 +54,7 @@ def test_what_a_tick_tells_is_counted_by_its_code() -> None:
 
 
 @pytest.mark.req("FLT-OBS-9")
-def test_who_drives_does_not_wait_and_who_has_nothing_to_do_neither() -> None:
+def test_driving_and_idle_trucks_do_not_count_as_waiting() -> None:
     counted = Counted()
     trucks = [
         (0, HoldReason.TRAFFIC_HOLD, "WAIT_NODE"),
@@ -70,7 +70,7 @@ def test_who_drives_does_not_wait_and_who_has_nothing_to_do_neither() -> None:
 
 
 @pytest.mark.req("FLT-OBS-9")
-def test_of_those_who_are_silent_and_those_who_wait_the_longest_counts() -> None:
+def test_the_longest_silence_and_the_longest_wait_count() -> None:
     hall = Hall()
     hall.first.mute = True
     hall.run(25)
@@ -91,7 +91,7 @@ def test_of_those_who_are_silent_and_those_who_wait_the_longest_counts() -> None
 
 
 @pytest.mark.req("FLT-OBS-9", "FLT-OSC-10")
-def test_the_worst_swings_and_the_least_distance_are_told_in_metres_and_times() -> None:
+def test_the_worst_swings_and_the_least_distance_are_metrics() -> None:
     counted = Counted(Hall())
     assert counted.watch is not None
     counted.watch.swings.worst |= {
@@ -111,7 +111,7 @@ def test_the_worst_swings_and_the_least_distance_are_told_in_metres_and_times() 
     assert counted.value("envelope_distance_metres") == 0.25
 
 
-def test_a_distance_that_nobody_has_seen_is_not_told() -> None:
+def test_an_unknown_distance_is_no_metric() -> None:
     counted = Counted(Hall())
 
     assert counted.value("envelope_distance_metres") is None

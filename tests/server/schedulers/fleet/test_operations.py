@@ -98,7 +98,7 @@ def by_truck(_: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.req("FLT-TASK-7")
 @pytest.mark.parametrize("done", [by_name, by_truck])
-async def test_that_an_operation_is_done_is_said_twice_and_ends_no_other(gateway: Gateway, done: Any) -> None:
+async def test_a_repeated_completion_ends_no_other_operation(gateway: Gateway, done: Any) -> None:
     load = await gateway.operation()
     codes = [await gateway.say(**done(load)) for _ in range(3)]
     unload = await gateway.operation()
@@ -110,7 +110,7 @@ async def test_that_an_operation_is_done_is_said_twice_and_ends_no_other(gateway
 
 
 @pytest.mark.req("FLT-TASK-7")
-async def test_operations_that_are_named_are_done_one_after_the_other(gateway: Gateway) -> None:
+async def test_named_operations_are_completed_one_after_the_other(gateway: Gateway) -> None:
     for _ in range(2):
         await gateway.say(**by_name(await gateway.operation()))
 
@@ -118,7 +118,7 @@ async def test_operations_that_are_named_are_done_one_after_the_other(gateway: G
 
 
 @pytest.mark.req("FLT-TASK-12")
-async def test_an_operation_that_failed_is_named_and_ends_no_other(gateway: Gateway) -> None:
+async def test_a_failed_operation_is_named_and_ends_no_other(gateway: Gateway) -> None:
     load = await gateway.operation()
     await gateway.say(failed=[{"robotId": "R1", "operationId": "T0/LOAD", "reason": "an old one"}])
     before = (await gateway.orders())["operations"]

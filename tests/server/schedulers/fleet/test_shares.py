@@ -28,7 +28,7 @@ def schedulers(settings: Settings) -> Sequence[SchedulerSpec]:
 
 
 @pytest.mark.req("FLT-OBS-3")
-async def test_the_journal_of_a_fleet_that_is_larger_than_its_new_share_is_cut_and_traffic_goes_on(
+async def test_the_journal_over_its_new_share_is_cut_and_traffic_continues(
     settings: Settings, schedulers: Sequence[SchedulerSpec]
 ) -> None:
     async with running(settings, schedulers) as app, client_of(app) as client:
@@ -47,7 +47,7 @@ async def test_the_journal_of_a_fleet_that_is_larger_than_its_new_share_is_cut_a
 
 @pytest.mark.req("FLT-OBS-3")
 @pytest.mark.parametrize("segments", [0, 1, 2, 3])
-async def test_a_fleet_whose_share_is_too_small_for_what_it_has_to_keep_goes_on(
+async def test_a_fleet_with_too_small_a_share_continues(
     settings: Settings, schedulers: Sequence[SchedulerSpec], segments: int
 ) -> None:
     async with running(settings, schedulers) as app, client_of(app) as client:
@@ -62,7 +62,7 @@ async def test_a_fleet_whose_share_is_too_small_for_what_it_has_to_keep_goes_on(
 
 
 @pytest.mark.req("FLT-OBS-3")
-async def test_a_fleet_that_ended_on_a_full_disk_is_opened_again_when_there_is_space(
+async def test_a_fleet_that_ended_on_a_full_disk_is_reopened_with_space(
     settings: Settings, schedulers: Sequence[SchedulerSpec]
 ) -> None:
     append = RealDisk.append

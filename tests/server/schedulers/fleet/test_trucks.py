@@ -36,7 +36,7 @@ def test_unknown_trucks_are_limited_and_displace_no_known_trucks() -> None:
     assert len(names) == 1 + MOST_WAITING
 
 
-def test_a_name_that_no_truck_can_have_is_not_stored() -> None:
+def test_an_invalid_truck_name_is_not_stored() -> None:
     trucks = RemoteTrucks(["R1"])
     trucks.receive([report("R" * 150_000), report("R1"), report("\N{GRINNING FACE}" * 129)], [], [])
     reports = read_gateway(trucks.poll()).reports

@@ -21,7 +21,7 @@ def walked(record: Record, low_um: int, high_um: int) -> list[tuple[int, int, in
 
 
 @pytest.mark.req("FLT-OBS-7", "FLT-OBS-10")
-def test_bands_and_reasons_of_a_moment_are_those_of_each_truck_alone() -> None:
+def test_bands_and_reasons_of_a_view_equal_those_of_each_truck() -> None:
     run = Run(shipped("hall"))
     lookahead = run.engine.config.traffic.lookahead_um
     bands = zones = 0
@@ -47,7 +47,7 @@ def test_bands_and_reasons_of_a_moment_are_those_of_each_truck_alone() -> None:
 
 
 @pytest.mark.req("FLT-OBS-7")
-def test_a_truck_that_turns_on_the_spot_says_so_and_no_other_does() -> None:
+def test_only_a_truck_that_turns_on_the_spot_says_so() -> None:
     run = Run(shipped("hall"))
     turned = 0
     before: dict[str, int] = {}
