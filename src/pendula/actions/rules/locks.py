@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from pendula.actions.model import ActionDef, Instance
 
-# A queue key is one integer: rank of a preempting action * KEY_OF_RANK + admission number.
-KEY_OF_RANK = 1 << 48
+# A queue key is one integer: rank of a preempting action * RANK_STRIDE + admission number.
+RANK_STRIDE = 1 << 48
 
 # The key and the action: keys are unique, so that comparing two entries never reaches the actions.
 Entry: TypeAlias = "tuple[int, Action]"
@@ -70,8 +70,8 @@ def priority_of(instance: Instance, definition: ActionDef) -> int:
 
 
 def key_of(instance: Instance, definition: ActionDef, admission: int) -> int:
-    """By admission; preempting actions before all others, by descending priority."""
-    return admission - KEY_OF_RANK * priority_of(instance, definition) if definition.preempts else admission
+    """By descending priority if the verb preempts, else as with priority 0; then by admission (ACT-LOCK-3)."""
+    return admission - RANK_STRIDE * priority_of(instance, definition) if definition.preempts else admission
 
 
 class Lock:
