@@ -24,7 +24,7 @@ def busy() -> LiveWorld:
 def test_why_names_the_holder_and_the_actions_before() -> None:
     reason = busy().why("A5")
 
-    assert reason.sentence == "A5 waits for workshop, held by A2 until 2025-07-01 09:00, then A4 is before it."
+    assert reason.sentence == "A5 waits for workshop, held by A2 until 2025-07-01 09:00; A4 is next in line."
     assert reason.code == "waits_for_locks"
     (because,) = reason.because
     assert because.facts == {"lock": "workshop", "held_by": "A2", "until": "2025-07-01T09:00:00", "ahead": ["A4"]}
@@ -63,5 +63,5 @@ def test_why_explains_an_idle_lock() -> None:
     world.submit(does("R", 0, "radio"), does("B", 1, "both"), does("S", 2, "shop"))
     world.advance_to(10)
 
-    assert world.why("S").sentence == "S waits for workshop, B is before it."
+    assert world.why("S").sentence == "S waits for workshop: it is free, B is next in line."
     assert world.why("B").sentence == "B waits for radio, held by R until 2025-07-01 01:00."

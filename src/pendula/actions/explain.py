@@ -1,4 +1,4 @@
-"""Why an action has not started: its stage, the holders of its locks, the actions before it."""
+"""Why an action has not started: its stage, the holders of its locks, the actions ahead of it."""
 
 from decimal import Decimal
 
@@ -8,7 +8,7 @@ from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 
-MOST_NAMED = 20  # actions in one list; more would hide the answer
+MAX_NAMES = 20  # actions in one list; more would hide the answer
 
 
 def why(world: WorldState, question: Json) -> Reason:
@@ -17,13 +17,13 @@ def why(world: WorldState, question: Json) -> Reason:
             return _of_action(world, action_id)
         case {"lock": str(name)} if name in world.locks.by_name:
             return _of_lock(world, world.locks.by_name[name])
-    return Reason("unknown_question", 'A world answers {"action": id} and {"lock": name}.', {"asked": question})
+    return Reason("unknown_question", 'A world answers {"action": id} and {"lock": known name}.', {"asked": question})
 
 
 def _of_action(world: WorldState, action_id: str) -> Reason:
     action = world.actions.get(action_id)
     if action is None:
-        return _not_there(world, action_id)
+        return _missing(world, action_id)
     facts: dict[str, Json] = {"action": action_id, "segment": action.segment, "admission": action.admission}
     match action.stage:
         case Stage.RUNNING:
@@ -55,13 +55,15 @@ def _held_by(world: WorldState, action: Action, cause: Action, facts: dict[str, 
     return Reason("held", sentence, {**facts, "until": until}, (_of_action(world, name),))
 
 
-def _not_there(world: WorldState, action_id: str) -> Reason:
+def _missing(world: WorldState, action_id: str) -> Reason:
     for minute, _, _, item in world.queue:
         if getattr(item, "id", None) == action_id:
             at = world.setting.display(minute)
             return Reason("not_yet", f"{action_id} is submitted for {_clock(at)}.", {"action": action_id, "at": at})
     if action_id in world.used_ids:
-        return Reason("over", f"{action_id} ended, was dropped or was rejected.", {"action": action_id})
+        return Reason(
+            "over", f"{action_id} is not in the world: it ended, was dropped or was rejected.", {"action": action_id}
+        )
     remembered = world.setting.options.remember_epochs
     sentence = f"No action {action_id} was submitted."
     if remembered is not None:
@@ -83,30 +85,32 @@ def _waiting(world: WorldState, action: Action, facts: dict[str, Json]) -> Reaso
 
 
 def _of_lock(world: WorldState, lock: Lock, action: Action | None = None) -> Reason:
-    """The holder of the lock and the actions before this one in its queue."""
+    """The holders of the lock and the actions before this one in its queue."""
     ahead = list(queued_before(action, lock)) if action else lock.waiting()
-    facts: dict[str, Json] = {"lock": lock.name, "ahead": [other.instance.id for other in ahead[:MOST_NAMED]]}
-    parts: list[str] = []
-    if lock.holder is not None:
-        # Of several holders, the first to end: that frees a place. Ties go by admission.
-        soonest = min(lock.holders(), key=lambda holder: (holder.t_end, holder.admission))
-        until = world.setting.display(soonest.t_end)
-        facts |= {"held_by": soonest.instance.id, "until": until}
-        held = f"held by {soonest.instance.id} until {_clock(until)}"
-        if lock.seats is not None:
-            facts |= {
-                "holders": [holder.instance.id for holder in lock.holders()[:MOST_NAMED]],
-                "capacity": lock.capacity,
-            }
-            held = f"full with {lock.capacity}, {soonest.instance.id} until {_clock(until)}"
-        parts.append(held)
-    if ahead:
-        names = ", ".join(other.instance.id for other in ahead[:MOST_NAMED])
-        verb = "is" if len(ahead) == 1 else "are"
-        parts.append(f"then {names} {verb} before it" if parts else f"{names} {verb} before it")
-    if not parts:
-        parts.append("free")
-    return Reason("lock", f"{lock.name}, {', '.join(parts)}.", facts)
+    facts: dict[str, Json] = {"lock": lock.name, "ahead": [other.instance.id for other in ahead[:MAX_NAMES]]}
+    if lock.holder is None:
+        free = f"{lock.name}: it is free{_next_in_line(ahead, ',')}" if ahead else f"{lock.name} is free"
+        return Reason("lock", f"{free}.", facts)
+    # Of several holders, the first to end: that frees a place. Ties go by admission.
+    soonest = min(lock.holders(), key=lambda holder: (holder.t_end, holder.admission))
+    until = world.setting.display(soonest.t_end)
+    facts |= {"held_by": soonest.instance.id, "until": until}
+    sentence = f"{lock.name}, held by {soonest.instance.id} until {_clock(until)}"
+    if lock.seats is not None:
+        holders = lock.holders()
+        facts |= {"holders": [holder.instance.id for holder in holders[:MAX_NAMES]], "capacity": lock.capacity}
+        sentence = (
+            f"{lock.name}: {len(holders)} of {lock.capacity} places are taken, "
+            f"the first is free at {_clock(until)} when {soonest.instance.id} ends"
+        )
+    return Reason("lock", f"{sentence}{_next_in_line(ahead)}.", facts)
+
+
+def _next_in_line(ahead: list[Action], separator: str = ";") -> str:
+    if not ahead:
+        return ""
+    names = ", ".join(other.instance.id for other in ahead[:MAX_NAMES])
+    return f"{separator} {names} {'is' if len(ahead) == 1 else 'are'} next in line"
 
 
 def _of_line(world: WorldState, line: Lock, action: Action) -> Reason:
@@ -114,10 +118,11 @@ def _of_line(world: WorldState, line: Lock, action: Action) -> Reason:
     need = sum((need.amount for need in action.plan.needs if need.name == line.name and not need.produce), Decimal(0))
     stock = world.resources.stocks.get(line.name)
     available = stock.available if stock else Decimal(0)
-    ahead = [other.instance.id for other in queued_before(action, line)][:MOST_NAMED]
-    facts: dict[str, Json] = {"resource": line.name, "needed": need, "available": available, "ahead": list(ahead)}
-    then = f", and {', '.join(ahead)} {'is' if len(ahead) == 1 else 'are'} before it" if ahead else ""
-    return Reason("resource", f"{line.name}, {plain(need)} needed and {plain(available)} available{then}.", facts)
+    ahead = list(queued_before(action, line))
+    names: list[Json] = [other.instance.id for other in ahead[:MAX_NAMES]]
+    facts: dict[str, Json] = {"resource": line.name, "needed": need, "available": available, "ahead": names}
+    amounts = f"{plain(need)} needed and {plain(available)} available"
+    return Reason("resource", f"{line.name}, {amounts}{_next_in_line(ahead)}.", facts)
 
 
 def _clock(at: str) -> str:

@@ -117,7 +117,10 @@ def test_why_names_the_holder_of_a_shared_lock_that_ends_first() -> None:
     world.submit(does("A", 0, "meet"), does("B", 3, "meet"), does("C", 4, "meet"))
     world.advance_to(5)
 
-    assert world.why("C").sentence == "C waits for hall, full with 2, A until 2025-07-01 00:10."
+    assert (
+        world.why("C").sentence
+        == "C waits for hall: 2 of 2 places are taken, the first is free at 2025-07-01 00:10 when A ends."
+    )
 
 
 # Resources
@@ -241,5 +244,5 @@ def test_why_names_the_short_resource() -> None:
     world.advance_to(5)
 
     assert world.why("A").sentence == "A waits for parts, 2.5 needed and 1 available."
-    assert world.why("B").sentence == "B waits for parts, 2.5 needed and 1 available, and A is before it."
+    assert world.why("B").sentence == "B waits for parts, 2.5 needed and 1 available; A is next in line."
     assert world.why("B").code == "waits_for_resources"
