@@ -1,4 +1,4 @@
-"""What a connection to trucks must do: only trucks that can stop, only the newest command, and a stop in silence."""
+"""Requirements on gateways: only trucks that can stop, only the newest command, and a stop in silence."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""What a gateway says is over: which operation it means, and what becomes of things that are no operations."""
+"""Completions from a gateway: which operation they end, and invalid ones."""
 
 from typing import Any, cast
 

@@ -1,4 +1,4 @@
-"""Reports in metres and radians: exact, whatever wrote the number, and refused where no truck can mean it."""
+"""Reports in metres and radians: exact conversion, and refusal of impossible numbers."""
 
 import decimal
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What a truck can do selects what it is told, and what it is told is all that changes (FLT-RTP-13)."""
+"""The capabilities of a truck select the form of its commands, and nothing else (FLT-RTP-13)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A truck that has to stop in a node it meant to pass holds the node with the stop, under either policy."""
+"""A truck that stops in a node on its route locks the node, under either policy."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""Commands that are not acknowledged, commands that move nothing, stop lines that are passed."""
+"""Commands without acknowledgement or effect, and passed stop lines."""
 
 import pytest
 from msgspec import structs
@@ -152,7 +152,7 @@ def test_a_truck_that_passes_its_stop_line_is_stopped_and_holds_what_it_covers()
     assert doubt is not None
     assert hall.traffic._locks.truck(0).held >= set(doubt.extra)
     assert doubt.extra
-    # However long it stands there: nobody has cleared it.
+    # Still stuck after a long time, because it was not cleared.
     hall.first.v = 0
     for _ in range(40):
         hall.first.ack = hall.step().commands[0].seq

@@ -1,4 +1,4 @@
-"""What people order a truck: it stands, keeps what it has, and goes on when it may."""
+"""Operator orders to a truck: it stands, keeps its resources, and continues when it may."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A truck that has rolled into what another truck holds stays; the other one leaves over what is clear of it."""
+"""A truck that rolled into the resources of another stays; the other leaves over what is clear of it."""
 
 import pytest
 from msgspec.structs import replace

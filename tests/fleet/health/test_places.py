@@ -1,4 +1,4 @@
-"""A truck that cannot be where it says it is: it stops, both places are its own, and it comes back when it is known."""
+"""A truck at an impossible position stops, both places are protected, and it recovers once its position is certain."""
 
 import pytest
 from msgspec.structs import replace
@@ -332,7 +332,7 @@ def carried(hall: Hall, edge: int, s_um: int) -> None:
 
 
 @pytest.mark.req("FLT-FAIL-7")
-@pytest.mark.parametrize("refused", ["the others would be worse off", "somebody is there"])
+@pytest.mark.parametrize("refused", ["the others would be worse off", "the place is held"])
 def test_the_old_place_is_kept_until_the_truck_may_continue_from_the_new_one(
     monkeypatch: pytest.MonkeyPatch, refused: str
 ) -> None:
@@ -342,13 +342,13 @@ def test_the_old_place_is_kept_until_the_truck_may_continue_from_the_new_one(
     carried(hall, edge, 7_000_000)
     hall.run(30)
     with monkeypatch.context() as refusing:
-        if refused == "somebody is there":
+        if refused == "the place is held":
             refusing.setattr(LockState, "in_the_way", lambda *_: [(7, 0)])
         else:
             refusing.setattr(recovery, "thaw", lambda *_, **__: None)
         told = hall.order(OrderKind.RELOCATE, edge=edge, s_um=7_000_000)
 
-    assert [one.code for one in told.applied_orders] == ["PLACE_HELD" if refused == "somebody is there" else None]
+    assert [one.code for one in told.applied_orders] == ["PLACE_HELD" if refused == "the place is held" else None]
     assert told.accepted_routes == ()
     assert hall.traffic._locks.truck(0).held >= kept
     assert hall.traffic.why("R1").code == "STOP_POSE_JUMP"

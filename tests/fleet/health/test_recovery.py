@@ -1,4 +1,4 @@
-"""Which trucks stand until a person acts, and which go on by themselves."""
+"""Trucks that need a person, and trucks that recover by themselves."""
 
 from collections.abc import Callable
 
@@ -83,7 +83,7 @@ def test_a_truck_that_recovers_by_itself_does_not_wait_for_a_person() -> None:
     hall = Hall()
     hall.first.off = ASIDE
     hall.step()
-    first = waiting(hall)  # it is in doubt, and nobody knows yet for how long
+    first = waiting(hall)  # in doubt, for an unknown time
     hall.first.off = (0, 0)
     seen = [waiting(hall) for _ in range(40) if hall.step()]
 

@@ -1,4 +1,4 @@
-"""A truck that is silent keeps everything, by its age alone, and others know whom it cuts off."""
+"""A silent truck keeps all its resources, and the alert names the trucks it cuts off."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Trucks that are not where they were believed to be when a fleet begins."""
+"""Trucks that are elsewhere than expected when a fleet starts."""
 
 import pytest
 

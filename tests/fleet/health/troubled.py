@@ -1,4 +1,4 @@
-"""The reference hall under way, with trucks that get into trouble one by one."""
+"""The reference hall in motion, with trucks that fail one by one."""
 
 from pendula.fleet.contracts.traffic import Alert, CommandMode
 from pendula.fleet.driving.records import Record

@@ -1,4 +1,4 @@
-"""What people do goes through the engine: into the journal, and what came of it out again."""
+"""Operator actions in the engine: written to the journal, and restored with their results."""
 
 import pytest
 from msgspec import UNSET

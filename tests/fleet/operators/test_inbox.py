@@ -1,4 +1,4 @@
-"""Actions of people: each taken once, grave ones said twice, and every one answered."""
+"""Operator actions: each applied once, dangerous ones confirmed, all answered."""
 
 from decimal import Decimal
 from typing import Any

@@ -1,4 +1,4 @@
-"""FLT-TEST-24: ten trucks that are never out of tasks, bad radio, and one that jumps every ten minutes."""
+"""FLT-TEST-24: ten trucks with endless tasks, bad radio, and a jump every ten minutes."""
 
 from collections.abc import Callable
 from functools import cache
@@ -33,7 +33,7 @@ RADIO = WorldSettings(
 
 
 def chaos(offered_ms: int, seed: int, most: int, tick_ms: int) -> tuple[Scenario, CompiledMap]:
-    """Streams that offer the next task as soon as somebody is free, for so long; each so many at most at a time."""
+    """Streams with a new task for every free truck, up to a duration and a number of open tasks each."""
     sample = spur_grid(*GRID)
     streams = tuple(
         TaskStream(

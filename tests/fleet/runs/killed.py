@@ -2,7 +2,7 @@
 
 The trucks, the judge and the clock are here; the manager hears reports and says what to do over a pair of pipes. It is
 killed with SIGKILL while it works on a tick or right after, and another one takes up its journal. One truck may be
-silent at first, and then nobody may be given anything before it is heard (FLT-FAIL-14).
+silent at first, and then nothing may be granted before it has reported (FLT-FAIL-14).
 """
 
 import os
@@ -77,7 +77,7 @@ class Hall:
         return said
 
     def step_and_kill(self) -> None:
-        """The manager gets a tick and is killed, at once or some instants later; its answer reaches nobody."""
+        """The manager gets a tick and is killed, at once or some instants later; its answer is lost."""
         assert self._manager is not None
         self._manager.send(self._tick())
         self._manager.kill(self.chance.choice((0.0, 0.0005, 0.001, 0.002, 0.004, 0.01)))
@@ -157,7 +157,7 @@ class _Manager:
                 _serve(far, make())
                 status = 0
             except BaseException:
-                # Nobody sees it otherwise: the process ends without a word.
+                # Printed here, because the process ends without a message.
                 traceback.print_exc()
             finally:
                 os._exit(status)

@@ -1,4 +1,4 @@
-"""FLT-TEST-24: bad radio, jumps and no end of tasks: nobody comes too near, nobody is stuck, everything is done."""
+"""FLT-TEST-24: with bad radio, jumps and endless tasks, no envelopes meet, no truck is stuck and all tasks are done."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def check(lived: Chaos) -> None:
     assert {name: one["violations"] for name, one in form["invariants"].items() if one["violations"]} == {}
     assert not {"DEADLOCK_SUSPECTED", "DEADLOCK_CONFIRMED"} & set(form["metrics"]["alerts"])
     assert form["tasks"]["done"] >= 10
-    # Done, or held with a reason: nothing is left that nobody can tell about.
+    # Every task is done, or held with a reason.
     assert form["tasks"]["open"] == form["tasks"]["held"]
     assert all(one.at_rest for one in run.dispatch.drivers if one.task is None)
 

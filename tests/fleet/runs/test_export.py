@@ -1,4 +1,4 @@
-"""What an export says of a truck beside what it reports itself."""
+"""Members of an export that a truck does not report itself."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""A disk that was away for longer than memory keeps: the journal goes on by itself, and says what is missing of it."""
+"""A disk that failed for longer than the ring: the journal continues by itself and reports the missing records."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -263,7 +263,7 @@ def test_a_gap_that_does_not_match_the_records_before_it_is_corrupt(
     with reading(driven.directory) as journal:
         gap = journal.header.gap
     assert gap
-    # As if somebody had put another, shorter one in the place of the part before.
+    # As if the earlier part had been replaced by a shorter one.
     first.write_bytes(cut(first.read_bytes()))
 
     with pytest.raises(JournalCorrupt, match="the gap does not begin where the segment before it ends"):

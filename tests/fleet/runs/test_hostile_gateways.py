@@ -1,4 +1,4 @@
-"""A gateway is somebody else's program: whatever it raises or hands over, nothing moves for it and nothing is lost."""
+"""A gateway is third-party code: whatever it raises or returns, no truck moves because of it and nothing is lost."""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -146,7 +146,7 @@ def test_a_gateway_that_exits_the_program_leaves_a_journal_that_resumes(
     with pytest.raises(end):
         live.tick()
     live.gateway.rigged.clear()
-    # Whoever catches it may go on with this manager, and whoever does not with the next.
+    # A program that catches it can continue with this manager, another one with the next.
     live.tick(5)
     live.restart()
     live.tick(100)
@@ -235,7 +235,7 @@ def test_a_hanging_gateway_makes_its_tick_late_and_no_outdated_command_is_sent(t
 
     assert live.gateway.told[0].seq == seq
     assert live.speeds() == [0] * len(live.speeds())
-    # Nobody is granted anything on what was said three seconds ago, and then all go on.
+    # Nothing is granted on reports that are three seconds old; then all trucks continue.
     live.tick()
     assert {one.mode for one in live.gateway.told} <= {CommandMode.STOP} or live.gateway.told[0].seq == seq
     live.tick(150)
@@ -252,7 +252,7 @@ def misplaced(report: RobotState, **members: Any) -> RobotState:
 
 
 class Trap:
-    """An object that hurts whoever looks at it."""
+    """An object that raises on every access."""
 
     def __getattribute__(self, name: str) -> Any:
         raise RuntimeError(name)
@@ -271,7 +271,7 @@ GARBAGE: list[tuple[str, Callable[[RobotState], Any]]] = [
     ("fast", lambda one: spoiled(one, v=1000)),
     ("turned for ever", lambda one: misplaced(one, yaw=1e300)),
     ("another version", lambda one: spoiled(one, contractVersion="2.0.0")),
-    ("a state nobody knows", lambda one: spoiled(one, status="DANCING")),
+    ("an unknown state", lambda one: spoiled(one, status="DANCING")),
     ("half a character", lambda one: spoiled(one, status="\ud800")),
     ("a number for load", lambda one: spoiled(one, loadOnBoard=1)),
     ("nothing", lambda _: None),
@@ -284,7 +284,7 @@ GARBAGE: list[tuple[str, Callable[[RobotState], Any]]] = [
 
 
 # The rest is tried with `--long`: what is made of it is the same.
-SHOWN = ("NaN", "endless", "a state nobody knows", "a trap", "a stranger")
+SHOWN = ("NaN", "endless", "an unknown state", "a trap", "a stranger")
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-16")

@@ -1,4 +1,4 @@
-"""Incidents leave bundles: the minute before and after, a journal that replays alone."""
+"""Incident bundles: journals with the minute before and after an incident, which replay by themselves."""
 
 from pathlib import Path
 
@@ -119,7 +119,7 @@ def test_incomplete_bundles_are_removed_when_the_fleet_is_opened_again(tmp_path:
     for name in ("part-of-inc-3-1", "part-of-inc-4-1", "part-of-the-story", "inc-3-1"):
         (folder / name).mkdir(parents=True)
         (folder / name / "00000000.journal").write_bytes(b"torn")
-    # Somebody who makes a bundle of the same journal at this very moment.
+    # Another process that writes the same bundle at the same time.
     writer = RealDisk(folder / "part-of-inc-4-1")
     assert writer.claim()
 

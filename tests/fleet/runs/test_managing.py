@@ -77,7 +77,7 @@ def test_trucks_that_can_only_pause_get_a_pause(tmp_path: Path) -> None:
     hall = _Hall()
     with Recording.begin(FleetEngine.create(paused), paused, recording_disk(tmp_path)) as recording:
         manager = Manager(recording, hall, hall.now_ms)
-        # The same old reports: soon nobody is heard any more, and all have to stop.
+        # Repeated old reports: soon all trucks are stale and must stop.
         for hall.now in range(0, 3_000, 100):
             manager.tick()
 

@@ -1,4 +1,4 @@
-"""A journal to look at: the fleet after any tick, ticks computed again, other parameters, lines of the contract."""
+"""Journals of fleets: the fleet after any tick, replayed ticks, other parameters, and exported lines."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A fleet and its journal: what is written when, one writer, and a fleet that goes on from what was written."""
+"""A fleet and its journal: order of writes, one writer, and a resumed fleet."""
 
 import subprocess
 import sys

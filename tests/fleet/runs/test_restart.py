@@ -1,4 +1,4 @@
-"""FLT-TEST-23: the manager is killed, trucks stop by themselves, another one takes up the journal."""
+"""FLT-TEST-23: the manager is killed, trucks stop by themselves, and another manager resumes the journal."""
 
 from pathlib import Path
 
@@ -120,7 +120,7 @@ def test_after_a_restart_no_grant_grows_before_every_truck_has_reported(tmp_path
             records = again.engine.traffic.records
             assert {one.robot_id: one.grant_um for one in records} == grants
             assert all(set(one.keeps) <= set(held[one.robot_id]) for one in records)
-            # What the old manager gave to the one that nobody hears is taken, whatever the others free behind them.
+            # The grants of the silent truck stay taken, whatever the others release behind them.
             assert sorted(records[-1].keeps) == held[records[-1].robot_id]
         modes = {one.robotId: one.mode for one in again.engine.orders_out.commands}
         for number in range(20, 60):

@@ -1,4 +1,4 @@
-"""Trouble with the disk degrades logging, and never traffic."""
+"""A failing disk degrades logging, and never traffic."""
 
 import threading
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A fleet that is made of the bytes of another one's state decides as that one does, whatever it was about."""
+"""A fleet restored from the state of another decides exactly as that one."""
 
 from collections.abc import Callable
 

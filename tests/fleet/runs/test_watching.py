@@ -1,4 +1,4 @@
-"""What is watched of trucks while they are served: from what they report, and only of those that say where they are."""
+"""Swings and distances of served trucks, from the reports of trucks with a known position."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""`pendula fleet`: graphs in, compiled maps, reports and pictures out; exit codes, and files written whole or not."""
+"""`pendula fleet`: compiled maps, reports and pictures of graphs; exit codes, and files written whole or not at all."""
 
 import json
 import os

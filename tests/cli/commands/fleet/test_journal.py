@@ -1,4 +1,4 @@
-"""`pendula fleet run --journal` and what is done with a journal: replay, why, export, incidents."""
+"""`pendula fleet run --journal` and the commands on journals: replay, why, export, incidents."""
 
 import json
 import os

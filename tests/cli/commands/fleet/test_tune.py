@@ -1,4 +1,4 @@
-"""`pendula fleet tune`: the best of some trials from the command line, and what makes no sense."""
+"""`pendula fleet tune`: the best trial, and refused options."""
 
 import json
 from pathlib import Path

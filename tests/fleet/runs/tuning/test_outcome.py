@@ -1,4 +1,4 @@
-"""Which trial is the best, and what is said of trucks and map."""
+"""The best trial, and recommendations for trucks and map."""
 
 import xml.etree.ElementTree as Tree
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""What is tried: which trucks drive, what of a scenario is kept, and that it does not matter where it runs."""
+"""Trials: their trucks, the kept parts of a scenario, and equal results wherever they run."""
 
 import pytest
 from msgspec.structs import replace

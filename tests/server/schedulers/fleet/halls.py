@@ -1,4 +1,4 @@
-"""Fleets to test with: small scenarios as they are posted, and what is waited for."""
+"""Small fleets to post in tests, and conditions to wait for."""
 
 import asyncio
 from collections.abc import Callable

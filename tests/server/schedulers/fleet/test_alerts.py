@@ -1,4 +1,4 @@
-"""What a person reads beside the code of an alert."""
+"""Sentences of alerts."""
 
 from typing import Any
 

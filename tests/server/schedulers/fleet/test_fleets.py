@@ -1,4 +1,4 @@
-"""Fleets over HTTP: they live by themselves, can be looked at, stopped and sent on, and go on after a restart."""
+"""Fleets over HTTP: they run by themselves, are viewed and operated, and continue after a restart."""
 
 import asyncio
 import errno
@@ -89,11 +89,11 @@ async def test_a_viewer_cannot_change_a_fleet_and_gets_the_reason(
 ) -> None:
     secrets = {role: TokenStore(settings.data).new(f"the-{role}", role)[1] for role in (Role.VIEWER, Role.OPERATOR)}
     headers = {role: {"authorization": f"Bearer {secret}"} for role, secret in secrets.items()}
-    wishes = [*(("/actions", {**one, "reason": "because"}) for one in ACTIONS), *OTHERS]
+    requests = [*(("/actions", {**one, "reason": "because"}) for one in ACTIONS), *OTHERS]
     async with running(settings, schedulers) as app, client_of(app, headers=headers[Role.OPERATOR]) as client:
         await made(client)
         looks = headers[Role.VIEWER]
-        refused = [await client.post(HALL_AT + path, json=body, headers=looks) for path, body in wishes]
+        refused = [await client.post(HALL_AT + path, json=body, headers=looks) for path, body in requests]
         refused.append(await client.post(BASE, params={"name": "mine"}, json=HALL, headers=looks))
         refused.append(await client.get(f"{HALL_AT}/orders", headers=looks))
         looked = await client.get(f"{HALL_AT}/now", headers=looks)
@@ -106,7 +106,7 @@ async def test_a_viewer_cannot_change_a_fleet_and_gets_the_reason(
     assert {one.json()["error"]["message"] for one in refused} == {"This needs the role operator; the-viewer is viewer"}
     assert (looked.status_code, [one["name"] for one in fleets]) == (200, ["hall"])
     assert not any(one["paused"] for one in looked.json()["trucks"])
-    # Who acted, and as what, is said by the token and not by whoever asks.
+    # Operator and role come from the token, not from the request.
     assert [(one.operatorId, one.role) for one, _ in inbox.answers] == [("the-operator", "operator")]
 
 
@@ -815,7 +815,7 @@ async def test_a_fleet_stopped_by_a_defect_reports_it_at_once(
     loop = fleets_of(supervisor_of(app)).loop("hall")
 
     def broken(_: int) -> None:
-        raise AssertionError("a truck nobody can place")
+        raise AssertionError("a truck without a place")
 
     monkeypatch.setattr(loop.trucks, "drive", broken)
     async with asyncio.timeout(120):
@@ -833,14 +833,14 @@ async def test_a_fleet_stopped_by_a_defect_reports_it_at_once(
     await until(served, lambda it: it["tick"] > begun["tick"])
 
     assert (refused.status_code, code_of(refused)) == (503, "fleet_stopped")
-    assert "a truck nobody can place" in quiet_logs.getvalue()
-    # Nobody must think that it still ticks.
+    assert "a truck without a place" in quiet_logs.getvalue()
+    # It must not look as if it still ticked.
     assert (told["state"], schedulers[0]["state"], schedulers[0]["reason"]["code"]) == (
         "broken",
         "broken",
         "fleet_stopped",
     )
-    assert "a truck nobody can place" in told["broken"]
+    assert "a truck without a place" in told["broken"]
     assert (ready.status_code, ready.json()["status"]) == (503, "not_ready")
     assert {"name": "fleet/hall", "ok": False, "reason": "fleet_stopped", "note": None} in ready.json()["checks"]
     assert (again["state"], (await served.get("/readyz")).status_code) == ("ready", 200)

@@ -1,4 +1,4 @@
-"""Whatever one caller asks of a served fleet: it is his trouble alone, and the fleet ticks on for all others."""
+"""A hostile request affects only its caller; the fleet continues for all others."""
 
 import asyncio
 import threading
@@ -90,7 +90,7 @@ async def test_a_value_that_cannot_be_encoded_is_kept_out_of_a_tick(loop: FleetL
 
 
 def fails_on_poison(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[int]:
-    """Every tick with a wish that has the word in it fails."""
+    """Fail every tick with a request that contains the word."""
     decide, failed = FleetEngine._decide, list[int]()
 
     def decided(engine: FleetEngine, command: Any, routes: Any) -> Any:
@@ -118,12 +118,12 @@ async def test_a_request_that_fails_a_tick_is_refused_and_the_others_are_applied
 ) -> None:
     await later(loop)
     fails_on_poison(monkeypatch, error)
-    wishes = [act(client, actionId=f"a{n}") for n in range(5)]
+    requests = [act(client, actionId=f"a{n}") for n in range(5)]
     tasks = [
         client.post(f"{HALL_AT}/tasks", json={"taskId": f"T{n}", "pickNodeId": "WEST", "dropNodeId": "EAST"})
         for n in range(3)
     ]
-    poison, *others = await asyncio.gather(act(client, reason=POISON), *wishes, *tasks)
+    poison, *others = await asyncio.gather(act(client, reason=POISON), *requests, *tasks)
     await later(loop)
 
     assert (poison.status_code, code_of(poison)) == (status, code)

@@ -1,4 +1,4 @@
-"""A live fleet over HTTP in bad times: ticks that fail, are missed or come too late, and what its gateway hears."""
+"""A live fleet over HTTP under failure: failed, missed and late ticks, and the replies to its gateway."""
 
 import asyncio
 import io
@@ -73,7 +73,7 @@ def failing(loop: FleetLoop, times: int, monkeypatch: pytest.MonkeyPatch) -> lis
     def decided(engine: FleetEngine, command: Any, routes: Any) -> Any:
         if len(failed) < times and command.now_ms > since:
             failed.append(command.now_ms)
-            raise ZeroDivisionError("a tick nobody can compute")
+            raise ZeroDivisionError("a tick that cannot be computed")
         return decide(engine, command, routes)
 
     monkeypatch.setattr(FleetEngine, "_decide", decided)
@@ -94,7 +94,7 @@ async def test_orders_fit_the_capabilities_of_their_trucks(
         assert answer.status_code == 201, answer.text
         commands = (await client.get(f"{HALL_AT}/orders")).json()["commands"]
 
-    # Nobody was heard yet.
+    # No truck has reported yet.
     assert [(one["mode"], one["verbs"]) for one in commands] == [("STOP", verbs)] * 3
     assert [("speedLimitMps" in one) for one in commands] == [limited] * 3
 
@@ -112,7 +112,7 @@ async def test_a_failed_tick_leaves_no_trace_and_the_fleet_continues(
 
     assert code_of(refused) == "engine_defect"
     assert again.status_code == 200, again.text
-    assert "a tick nobody can compute" in quiet_logs.getvalue()
+    assert "a tick that cannot be computed" in quiet_logs.getvalue()
 
 
 @pytest.mark.req("FLT-FAIL-16", "FLT-RTP-9")
@@ -268,7 +268,7 @@ async def test_a_restart_allows_time_for_trucks_to_stop(
 
     # What was said before is too old to be a place from which a truck jumps.
     assert began_ms - left_ms > loop.engine.config.traffic.robot_offline_ms
-    # One tick says that nobody was there before it.
+    # One tick reports the time without a manager.
     assert sum(b'"restarted":true' in one for one in written) == 1
 
 
@@ -322,7 +322,7 @@ async def test_a_refused_fleet_does_not_affect_the_fleet_of_the_same_name(
         await made(client, live=live)
         before = await client.get(f"{BASE}/hall/orders")
 
-        # Nobody compiles a map for it.
+        # No map is compiled for it.
         monkeypatch.setattr(routes, "_prepare", None)
         again = await client.post(BASE, params={"name": "hall", "live": instead}, json=HALL)
         await client.post(f"{BASE}/hall/close")
@@ -351,7 +351,7 @@ async def test_a_request_waiting_for_a_tick_gets_an_error_on_a_defect(
     def mistaken(engine: FleetEngine, events: Sequence[Any]) -> None:
         note(engine, events)
         if any(isinstance(one, OperatorAnswered) for one in events):
-            raise ZeroDivisionError("nobody thought of that")
+            raise ZeroDivisionError("an unexpected defect")
 
     monkeypatch.setattr(loop, "_record_alerts", mistaken)
     answer = await client.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "x"})
@@ -386,7 +386,7 @@ async def test_failing_metrics_end_no_fleet_and_are_logged_once(
     client: httpx.AsyncClient, loop: FleetLoop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wrong(*_: object) -> None:
-        raise ZeroDivisionError("a figure nobody can make")
+        raise ZeroDivisionError("a figure that cannot be computed")
 
     for name in ("ticked", "lost", "forget"):
         monkeypatch.setattr(loop._metrics, name, wrong)

@@ -1,4 +1,4 @@
-"""What is counted of a fleet: each number on its own, without a server."""
+"""Metrics of a fleet, each on its own and without a server."""
 
 from types import SimpleNamespace
 from typing import Any, cast

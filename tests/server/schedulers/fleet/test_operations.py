@@ -1,4 +1,4 @@
-"""Operations of a live fleet over HTTP: what a gateway says of one ends no other."""
+"""Operations of a live fleet over HTTP: a completion of one ends no other."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

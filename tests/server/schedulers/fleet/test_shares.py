@@ -1,4 +1,4 @@
-"""The journal of a served fleet has a share of its scheduler's bytes: what is too much goes, and the fleet goes on."""
+"""The journal of a served fleet has a share of the bytes of its scheduler: old records go, and traffic continues."""
 
 import errno
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a page draws of a moment: reasons and bands, looked up and not walked to, are those of a plain walk."""
+"""Reasons and bands of a view are computed with an index, and equal those of a plain search."""
 
 import pytest
 
