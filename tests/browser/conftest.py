@@ -8,10 +8,20 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import (
+    APIRequestContext,
+    Browser,
+    ConsoleMessage,
+    Error,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 from tests.server.readiness import wait_until_ready
 
@@ -33,6 +43,10 @@ SCREEN: ViewportSize = {"width": 1280, "height": 720}
 Serve = Callable[..., str]
 
 expect.set_options(timeout=TIMEOUT_MS)
+
+# The server closes idle connections: a request that meets such a close (ECONNRESET) is sent again.
+for method in ("get", "post", "put"):
+    setattr(APIRequestContext, method, partialmethod(getattr(APIRequestContext, method), max_retries=3))
 
 
 @pytest.fixture(scope="session")
