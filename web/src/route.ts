@@ -12,7 +12,7 @@ export interface SchedulerRoute {
   readonly engine: string | null;
   /** The moment shown; `null` is live. */
   readonly at: number | null;
-  /** What is selected; the names depend on the scheduler. */
+  /** The selected object, for example a truck or an action; `null` if none is. */
   readonly on: string | null;
 }
 

@@ -1,4 +1,4 @@
-/** Navigation between schedulers. Arrow keys, Home and End move between the links, besides Tab. */
+/** Navigation between schedulers. Arrow keys, Home and End move between the links, in addition to Tab. */
 
 import { useEffect, useRef } from "preact/hooks";
 

@@ -22,9 +22,9 @@ interface WorldHistoryProps {
 }
 
 const FILTERS = [
-  ["world", "all"],
-  ["pc", "player character"],
-  ["problems", "problems"],
+  ["world", "All"],
+  ["pc", "Player character"],
+  ["problems", "Problems"],
 ] as const;
 type Filter = (typeof FILTERS)[number][0];
 

@@ -15,7 +15,7 @@ import { JsonForm } from "../../components/JsonForm";
 const JSON_CHOICE = "json";
 
 interface WhyFormProps {
-  /** The questions on offer; `null` while loading. */
+  /** Available questions; `null` while loading. */
   readonly questions: readonly QuestionView[] | null;
   readonly hint: string;
   readonly onOpen: () => void;
@@ -36,7 +36,7 @@ function Choice({ questions, hint, onOpen, onAsk }: ChoiceProps) {
   const error = useSignal<ApiError | null>(null);
   const answer = useSignal<ComponentChildren>(null);
   const current = chosen.value;
-  // The questions on offer change with the engine; the chosen one stays until another is chosen.
+  // Available questions change with the engine; the chosen one stays until another is chosen.
   const known = current === null || questions.some(({ title }) => title === current.title);
   const shown = known ? questions : [current, ...questions];
   const ask = async (event: SubmitEvent) => {
