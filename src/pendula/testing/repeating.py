@@ -2,13 +2,12 @@
 
 over_seeds(law, range(200))
 
-python -m pendula.testing.repeating tests/kernel/test_driver.py:a_law 17
+python -m pendula.testing tests/kernel/test_driver.py:a_law 17
 """
 
 import importlib
 import inspect
 import runpy
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -36,7 +35,7 @@ def repeat_line(law: Callable[[int], None], seed: int) -> str:
     """The command that repeats one law with one seed; the law must be at the top level of a module."""
     source = inspect.getsourcefile(law)
     place = _relative(source) if source else law.__module__
-    return f"python -m pendula.testing.repeating {place}:{law.__qualname__} {seed}"
+    return f"python -m pendula.testing {place}:{law.__qualname__} {seed}"
 
 
 def _relative(source: str) -> str:
@@ -48,12 +47,7 @@ def _relative(source: str) -> str:
 
 def main(arguments: list[str]) -> None:
     if len(arguments) != 2 or ":" not in arguments[0]:
-        raise SystemExit("usage: python -m pendula.testing.repeating FILE_OR_MODULE:LAW SEED")
+        raise SystemExit("usage: python -m pendula.testing FILE_OR_MODULE:LAW SEED")
     place, _, name = arguments[0].rpartition(":")
     names = runpy.run_path(place) if place.endswith(".py") else vars(importlib.import_module(place))
     names[name](int(arguments[1]))
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path.cwd()))
-    main(sys.argv[1:])
