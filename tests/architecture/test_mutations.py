@@ -6,7 +6,7 @@ import pytest
 
 from tests.architecture.source import ROOT
 from tests.mutations.anchors import NotOnce, found, planted, statements
-from tests.mutations.run import Mistake, read_mistakes, with_mistake
+from tests.mutations.run import Mistake, main, read_mistakes, with_mistake
 
 PLANTED = read_mistakes((ROOT / "tests/mutations/mutations.toml").read_text(encoding="utf-8"))
 
@@ -65,6 +65,18 @@ def is_there(test: str) -> bool:
     path = ROOT / file
     wanted = f"def {name.partition('[')[0]}("
     return path.exists() and (not name or wanted in path.read_text(encoding="utf-8"))
+
+
+def test_a_word_that_matches_no_mistake_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["jornal"]) == 2
+
+    assert capsys.readouterr() == ("", "no mistake has 'jornal' in its name\n")
+
+
+def test_help_prints_the_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+
+    assert "python tests/mutations/run.py journal" in capsys.readouterr().out
 
 
 def test_a_pattern_is_found_in_its_function_alone() -> None:
