@@ -295,8 +295,8 @@ def report(results: Sequence[Result], not_run: Sequence[str], mode: Mode) -> Non
         if result.seconds > seconds and mode is not Mode.LONG:
             slower = "--long" if mode is Mode.CAMPAIGN else "--campaign"
             print(
-                f"OVER BUDGET: {result.part.name} took {result.seconds:.0f} s of {seconds} s; "
-                f"move cases to ./test {slower}"
+                f"OVER BUDGET: {result.part.name} took {result.seconds:.0f} s of {seconds} s "
+                f"(on a quiet machine with two cores); move cases to ./test {slower}"
             )
     for line in not_run:
         print(line)
