@@ -10,13 +10,13 @@ from pendula.fleet.tasks import Operation, OperationDone
 
 @pytest.mark.req("FLT-TASK-7")
 def test_a_completion_with_only_a_truck_means_its_last_operation() -> None:
-    told = IssuedOperations()
-    before = told.with_ids(["R1"])
-    told.note([Operation("R1", "LOAD", "N", 500, "T/LOAD")])
+    issued = IssuedOperations()
+    before = issued.with_ids(["R1"])
+    issued.note([Operation("R1", "LOAD", "N", 500, "T/LOAD")])
 
     assert before == (OperationDone("R1", ""),)
-    assert told.with_ids(["R1", OperationDone("R1")]) == (OperationDone("R1", "T/LOAD"),) * 2
-    assert told.with_ids([OperationDone("R1", "T0/LOAD")]) == (OperationDone("R1", "T0/LOAD"),)
+    assert issued.with_ids(["R1", OperationDone("R1")]) == (OperationDone("R1", "T/LOAD"),) * 2
+    assert issued.with_ids([OperationDone("R1", "T0/LOAD")]) == (OperationDone("R1", "T0/LOAD"),)
 
 
 @pytest.mark.req("FLT-RTP-11")

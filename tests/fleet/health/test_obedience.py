@@ -66,11 +66,11 @@ def test_a_truck_that_must_stand_gets_a_stop_without_a_target(trouble: dict[str,
     for name, value in trouble.items():
         setattr(hall.first, name, value)
     hall.run(30)
-    told = hall.step().commands[0]
+    outputs = hall.step().commands[0]
 
-    assert (hall.traffic.why("R1").code, told.mode) == (code, CommandMode.STOP)
-    assert told.targetS == told.stopLineS == told.currentS
-    assert not told.speedLimitMps
+    assert (hall.traffic.why("R1").code, outputs.mode) == (code, CommandMode.STOP)
+    assert outputs.targetS == outputs.stopLineS == outputs.currentS
+    assert not outputs.speedLimitMps
 
 
 @pytest.mark.req("FLT-RTP-7")
@@ -136,7 +136,7 @@ def test_a_truck_that_passes_its_stop_line_is_stopped_and_holds_what_it_covers()
     record = hall.record()
     assert record.track is not None
     assert hall.first.plan is not None
-    # It drives on, faster than it was told, to a third of a metre beyond.
+    # It drives on, faster than commanded, to a third of a metre beyond.
     while hall.first.s < hall.record().hold_um + 330_000:
         hall.first.s += 100_000
         pose = hall.first.plan.pose_at(hall.first.s)
@@ -229,16 +229,16 @@ def test_a_truck_with_a_reported_fault_continues_after_two_healthy_seconds() -> 
 @pytest.mark.req("FLT-FAIL-17")
 def test_three_impossible_reports_in_a_row_make_a_truck_stale() -> None:
     hall = Hall()
-    told = []
+    outputs = []
     for _ in range(4):
         hall.first.clock_ms = 3_600_000
         hall.step()
-        told.append(hall.traffic.why("R1").code)
+        outputs.append(hall.traffic.why("R1").code)
     hall.first.clock_ms = 0
     hall.step()
 
-    assert told[2:] == ["STOP_STALE_TELEMETRY"] * 2
-    assert "STOP_STALE_TELEMETRY" not in told[:2]
+    assert outputs[2:] == ["STOP_STALE_TELEMETRY"] * 2
+    assert "STOP_STALE_TELEMETRY" not in outputs[:2]
     assert hall.traffic.why("R1").code != "STOP_STALE_TELEMETRY"
 
 
@@ -247,9 +247,9 @@ def test_three_impossible_reports_in_a_row_make_a_truck_stale() -> None:
 def test_a_clock_may_be_ahead_by_a_fifth_of_a_second(ahead_ms: int, dropped: list[str]) -> None:
     hall = Hall()
     hall.first.clock_ms = ahead_ms
-    told = hall.step()
+    outputs = hall.step()
 
-    assert [one.code for one in told.dropped_reports] == dropped
+    assert [one.code for one in outputs.dropped_reports] == dropped
 
 
 @pytest.mark.req("FLT-FAIL-17")
@@ -275,7 +275,7 @@ def test_a_truck_loses_communication_after_1500_ms_without_a_new_acknowledgement
 
 
 def turning() -> Hall:
-    """The hall, when R1 was just told to turn."""
+    """The hall just after R1 was commanded to turn."""
     hall = Hall()
     while hall.mode() is not CommandMode.TURN:
         hall.step()

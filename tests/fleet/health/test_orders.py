@@ -28,18 +28,18 @@ def ordered(yard: Yard, *orders: Order) -> TickOutputs:
     return yard.step()
 
 
-def modes(told: TickOutputs) -> list[CommandMode]:
-    return [one.mode for one in told.commands]
+def modes(outputs: TickOutputs) -> list[CommandMode]:
+    return [one.mode for one in outputs.commands]
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-2")
 def test_a_paused_truck_stops_at_once_with_the_operator_as_the_reason() -> None:
     yard = hall()
-    told = ordered(yard, Order("op-1", OrderKind.PAUSE, "R1"))
+    outputs = ordered(yard, Order("op-1", OrderKind.PAUSE, "R1"))
 
-    assert told.commands[0].mode is CommandMode.STOP
-    assert (yard.traffic.why("R1").code, told.results[0].holdReason) == ("STOP_OPERATOR", HoldReason.SAFETY_STOP)
-    assert [(one.order_id, one.code) for one in told.applied_orders] == [("op-1", None)]
+    assert outputs.commands[0].mode is CommandMode.STOP
+    assert (yard.traffic.why("R1").code, outputs.results[0].holdReason) == ("STOP_OPERATOR", HoldReason.SAFETY_STOP)
+    assert [(one.order_id, one.code) for one in outputs.applied_orders] == [("op-1", None)]
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-RES-11")
@@ -89,10 +89,10 @@ def test_orders_take_effect_by_time_and_id() -> None:
 @pytest.mark.req("FLT-FAIL-1")
 def test_an_order_for_an_unknown_truck_has_no_effect() -> None:
     yard = hall()
-    told = ordered(yard, Order("op-1", OrderKind.PAUSE, "ghost"))
+    outputs = ordered(yard, Order("op-1", OrderKind.PAUSE, "ghost"))
 
-    assert [one.code for one in told.applied_orders] == ["UNKNOWN_ROBOT"]
-    assert CommandMode.STOP not in modes(told)
+    assert [one.code for one in outputs.applied_orders] == ["UNKNOWN_ROBOT"]
+    assert CommandMode.STOP not in modes(outputs)
 
 
 @pytest.mark.req("FLT-DCL-2")
@@ -121,9 +121,9 @@ def names(hall: Hall) -> set[str]:
 def test_resources_released_by_force_are_named_and_available_to_others() -> None:
     hall = offline()
     group = sorted(one for one in names(hall) if one.startswith("EDGE_GROUP:"))[0]
-    told = hall.order(OrderKind.FORCE_RELEASE, resources=(group,))
+    outputs = hall.order(OrderKind.FORCE_RELEASE, resources=(group,))
 
-    assert [(one.code, one.freed) for one in told.applied_orders] == [(None, (group,))]
+    assert [(one.code, one.freed) for one in outputs.applied_orders] == [(None, (group,))]
     assert group not in names(hall)
 
 
@@ -132,9 +132,9 @@ def test_a_release_with_the_last_place_of_a_silent_truck_releases_nothing() -> N
     hall = offline()
     held = names(hall)
     free = set(releasable(hall.record(), hall.now, hall.params))
-    told = hall.order(OrderKind.FORCE_RELEASE, resources=tuple(sorted(held)))
+    outputs = hall.order(OrderKind.FORCE_RELEASE, resources=tuple(sorted(held)))
 
-    assert [one.code for one in told.applied_orders] == ["ROBOT_STILL_THERE"]
+    assert [one.code for one in outputs.applied_orders] == ["ROBOT_STILL_THERE"]
     assert set() < free < held == names(hall)
 
 
@@ -153,9 +153,9 @@ def test_a_truck_that_fell_silent_in_motion_keeps_what_it_may_have_reached() -> 
 def test_no_resource_of_a_truck_that_may_move_is_released() -> None:
     hall = Hall()
     held = hall.traffic._locks.truck(0).held
-    told = hall.order(OrderKind.REMOVE)
+    outputs = hall.order(OrderKind.REMOVE)
 
-    assert [one.code for one in told.applied_orders] == ["ROBOT_NOT_STOPPED"]
+    assert [one.code for one in outputs.applied_orders] == ["ROBOT_NOT_STOPPED"]
     assert hall.traffic._locks.truck(0).held & held
 
 
@@ -167,9 +167,9 @@ def test_traffic_releases_nothing_under_a_truck(paused: bool, code: str) -> None
         hall.order(OrderKind.PAUSE)
         hall.run(40)
     held = hall.traffic._locks.truck(0).held
-    told = hall.order(OrderKind.FORCE_RELEASE, resources=tuple(sorted(names(hall))))
+    outputs = hall.order(OrderKind.FORCE_RELEASE, resources=tuple(sorted(names(hall))))
 
-    assert [(one.code, one.freed) for one in told.applied_orders] == [(code, ())]
+    assert [(one.code, one.freed) for one in outputs.applied_orders] == [(code, ())]
     assert hall.traffic._locks.truck(0).held & held
 
 
@@ -180,17 +180,19 @@ def test_a_paused_truck_that_still_rolls_does_not_count_as_standing() -> None:
     hall.first.v = 300_000
     hall.first.deaf = True
     hall.step()
-    told = hall.order(OrderKind.REMOVE)
+    outputs = hall.order(OrderKind.REMOVE)
 
-    assert [(one.code, one.message) for one in told.applied_orders] == [("ROBOT_NOT_STOPPED", "R1 reports v = 0.3 m/s")]
+    assert [(one.code, one.message) for one in outputs.applied_orders] == [
+        ("ROBOT_NOT_STOPPED", "R1 reports v = 0.3 m/s")
+    ]
 
 
 @pytest.mark.req("FLT-FAIL-11")
 def test_a_removed_truck_holds_nothing_and_blocks_no_truck() -> None:
     hall = offline()
-    told = hall.order(OrderKind.REMOVE)
+    outputs = hall.order(OrderKind.REMOVE)
 
-    assert told.applied_orders[0].freed
+    assert outputs.applied_orders[0].freed
     assert hall.traffic._locks.truck(0).held == set()
     assert explain.sentence(hall.traffic.why("R1")).startswith("R1 is set aside: an operator removed it or freed its ")
     assert hall.goes_on("R2")
@@ -221,10 +223,10 @@ def test_a_truck_is_not_relocated_into_the_grant_of_another() -> None:
     hall.first.x, hall.first.y, hall.first.yaw, hall.first.v = second.x, second.y, second.yaw, 0
     hall.first.mute = False
     hall.run(5)
-    told = hall.order(OrderKind.RELOCATE, edge=segment.edge, s_um=record.at_um - segment.route_s0_um)
+    outputs = hall.order(OrderKind.RELOCATE, edge=segment.edge, s_um=record.at_um - segment.route_s0_um)
     hall.run(60)
 
-    (refused,) = told.applied_orders
+    (refused,) = outputs.applied_orders
     assert refused.code == "PLACE_HELD"
     assert refused.message.startswith(
         "R1 needs EDGE_GROUP:A3<->P2 there, which conflicts with EDGE_GROUP:A3<->P2 of R2"
@@ -289,11 +291,11 @@ def test_a_restart_survives_a_failed_first_tick(monkeypatch: pytest.MonkeyPatch)
 
     with monkeypatch.context() as broken:
         broken.setattr("pendula.fleet.tick.traffic.PHASES", (fail,))
-        told = hall.traffic.tick(TickInputs(hall.now + 50, orders=(Order("op-1", OrderKind.RESTARTED),)))
+        outputs = hall.traffic.tick(TickInputs(hall.now + 50, orders=(Order("op-1", OrderKind.RESTARTED),)))
     granted = [hall.record(number).grant_um for number in (0, 1)]
     hall.run(20)
 
-    assert told.error is not None
+    assert outputs.error is not None
     assert [hall.record(number).grant_um for number in (0, 1)] == granted
     assert hall.traffic.why("R1").blocker == "R3"
 
@@ -305,9 +307,9 @@ def test_an_absent_truck_delays_nothing_and_keeps_its_place() -> None:
     hall.order(OrderKind.RESTARTED, None)
     kept = set(hall.record(2).keeps)
     hall.run(60)
-    told = hall.order(OrderKind.ABSENT, "R3")
+    outputs = hall.order(OrderKind.ABSENT, "R3")
 
-    assert [one.code for one in told.applied_orders] == [None]
+    assert [one.code for one in outputs.applied_orders] == [None]
     assert hall.goes_on("R1")
     assert set(hall.record(2).keeps) == kept
     hall.drivers["R3"].mute = False
@@ -363,13 +365,13 @@ def test_the_reported_place_of_a_removed_truck_is_closed_until_it_is_removed_aga
     kept = set(held)
     needed = awaits_person(record, hall.traffic.now_ms, hall.traffic.params)
     said = explain.sentence(hall.traffic.why("R1"))
-    told = hall.order(OrderKind.REMOVE)
+    outputs = hall.order(OrderKind.REMOVE)
     record = hall.record()
 
     assert kept
     assert needed
     assert "stays closed until then, or until it is off and removed again (REMOVE_ROBOT)" in said
-    assert [(one.code, bool(one.freed)) for one in told.applied_orders] == [(None, True)]
+    assert [(one.code, bool(one.freed)) for one in outputs.applied_orders] == [(None, True)]
     assert hall.traffic._locks.truck(0).held == set()
     assert not awaits_person(record, hall.traffic.now_ms, hall.traffic.params)
 
@@ -380,10 +382,10 @@ def test_removing_a_reporting_truck_releases_nothing_at_its_reported_place() -> 
     hall.first.mute = False
     hall.run(3)
     kept = set(hall.traffic._locks.truck(0).held)
-    told = hall.order(OrderKind.REMOVE)
+    outputs = hall.order(OrderKind.REMOVE)
 
     assert kept
-    assert [(one.code, one.freed) for one in told.applied_orders] == [(None, ())]
+    assert [(one.code, one.freed) for one in outputs.applied_orders] == [(None, ())]
     assert hall.traffic._locks.truck(0).held == kept
 
 
@@ -398,10 +400,10 @@ def test_a_truck_carried_to_its_own_rest_node_rests_there() -> None:
     hall.first.yaw, hall.first.v, hall.first.plan = path.heading(0), 0, None
     hall.first.mute = False
     hall.run(5)
-    told = [hall.order(OrderKind.RESUME), hall.order(OrderKind.RELOCATE, edge=out, s_um=0)]
+    outputs = [hall.order(OrderKind.RESUME), hall.order(OrderKind.RELOCATE, edge=out, s_um=0)]
     later = [hall.step() for _ in range(40)]
 
-    assert [one.code for each in told for one in each.applied_orders] == [None, None]
+    assert [one.code for each in outputs for one in each.applied_orders] == [None, None]
     assert [one.error for one in later if one.error is not None] == []
     assert (hall.record().stop_code, hall.record().doubt) == (None, None)
 
@@ -439,6 +441,6 @@ def test_a_truck_too_far_beside_an_edge_is_not_relocated_to_it() -> None:
 
 @pytest.mark.req("FLT-FAIL-14")
 def test_a_reporting_truck_cannot_be_marked_absent() -> None:
-    told = Hall().order(OrderKind.ABSENT)
+    outputs = Hall().order(OrderKind.ABSENT)
 
-    assert [one.code for one in told.applied_orders] == ["ROBOT_REPORTS"]
+    assert [one.code for one in outputs.applied_orders] == ["ROBOT_REPORTS"]

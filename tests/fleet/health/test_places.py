@@ -50,7 +50,7 @@ def test_the_drive_between_the_last_good_report_and_the_first_bad_one_counts() -
     one = hall.first
     one.mute = True
     hall.run(4)
-    # Nobody heard it, but it drove on as it was told.
+    # No report arrived, but it drove on as commanded.
     assert one.plan is not None
     one.s += 400_000
     pose = one.plan.pose_at(one.s)
@@ -317,8 +317,8 @@ def test_a_carried_truck_continues_from_there_after_relocate() -> None:
     kept = set(record.keeps)
     hall.run(50)
     assert hall.traffic.why("R1").code == "STOP_POSE_JUMP"
-    told = hall.order(OrderKind.RELOCATE, edge=edge, s_um=7_100_000)
-    new = told.accepted_routes[0]
+    outputs = hall.order(OrderKind.RELOCATE, edge=edge, s_um=7_100_000)
+    new = outputs.accepted_routes[0]
 
     assert (new.route_id, new.revision, new.reason) == (old.route_id, old.revision + 1, "RECOVERY")
     assert not kept & set(hall.record().keeps)
@@ -346,10 +346,10 @@ def test_the_old_place_is_kept_until_the_truck_may_continue_from_the_new_one(
             refusing.setattr(LockState, "in_the_way", lambda *_: [(7, 0)])
         else:
             refusing.setattr(recovery, "thaw", lambda *_, **__: None)
-        told = hall.order(OrderKind.RELOCATE, edge=edge, s_um=7_000_000)
+        outputs = hall.order(OrderKind.RELOCATE, edge=edge, s_um=7_000_000)
 
-    assert [one.code for one in told.applied_orders] == ["PLACE_HELD" if refused == "the place is held" else None]
-    assert told.accepted_routes == ()
+    assert [one.code for one in outputs.applied_orders] == ["PLACE_HELD" if refused == "the place is held" else None]
+    assert outputs.accepted_routes == ()
     assert hall.traffic._locks.truck(0).held >= kept
     assert hall.traffic.why("R1").code == "STOP_POSE_JUMP"
 
@@ -362,10 +362,10 @@ def test_relocate_of_a_silent_truck_is_refused_and_earlier_steady_time_does_not_
     hall.run(50)
     hall.first.mute = True
     hall.run(7)
-    told = hall.order(OrderKind.RELOCATE, edge=edge, s_um=7_000_000)
+    outputs = hall.order(OrderKind.RELOCATE, edge=edge, s_um=7_000_000)
     doubt = hall.record().doubt
 
-    assert [one.code for one in told.applied_orders] == ["ROBOT_SILENT"]
+    assert [one.code for one in outputs.applied_orders] == ["ROBOT_SILENT"]
     assert doubt is not None
     assert not recovery.is_settled(hall.record(), doubt, hall.now, hall.params)
     assert recovery.is_settled(hall.record(), doubt, hall.record().report_ms + 100, hall.params)
@@ -388,17 +388,17 @@ def test_relocate_does_not_apply_after_the_next_jump() -> None:
     carried(3_000_000)
     hall.run(50)
     lost = hall.traffic.why("R1").code
-    told = hall.order(OrderKind.RELOCATE, edge=edge, s_um=3_000_000)
+    outputs = hall.order(OrderKind.RELOCATE, edge=edge, s_um=3_000_000)
 
-    assert (lost, [one.reason for one in told.accepted_routes]) == ("STOP_POSE_JUMP", ["RECOVERY"])
+    assert (lost, [one.reason for one in outputs.accepted_routes]) == ("STOP_POSE_JUMP", ["RECOVERY"])
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-11")
 def test_relocate_is_refused_if_the_truck_reports_another_place() -> None:
     hall = jumped()
-    told = hall.order(OrderKind.RELOCATE, edge=hall.site.edge_number["A1->WEST"], s_um=1_000_000)
+    outputs = hall.order(OrderKind.RELOCATE, edge=hall.site.edge_number["A1->WEST"], s_um=1_000_000)
 
-    assert [one.code for one in told.applied_orders] == ["POSE_DISAGREES"]
+    assert [one.code for one in outputs.applied_orders] == ["POSE_DISAGREES"]
 
 
 @pytest.mark.req("FLT-DCL-2")

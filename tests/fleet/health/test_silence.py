@@ -49,10 +49,10 @@ def test_a_failed_truck_that_falls_silent_raises_one_offline_alert() -> None:
     hall.run(5)
     hall.first.mute = True
     hall.run(60)
-    told = [one for one in hall.alerts if one.robotId == "R1"]
+    outputs = [one for one in hall.alerts if one.robotId == "R1"]
 
-    assert [one.code for one in told] == ["POSE_JUMP", "ROBOT_OFFLINE"]
-    assert told[1].details["keptResources"] == len(hall.traffic._locks.truck(0).held)
+    assert [one.code for one in outputs] == ["POSE_JUMP", "ROBOT_OFFLINE"]
+    assert outputs[1].details["keptResources"] == len(hall.traffic._locks.truck(0).held)
 
 
 @pytest.mark.req("FLT-FAIL-9", "FLT-FAIL-3")
@@ -171,11 +171,11 @@ def cut_off_by_a_silent_truck() -> Hall:
 
 @pytest.mark.req("FLT-OBS-7", "FLT-LIVE-9")
 def test_a_truck_that_is_cut_off_names_its_blocker() -> None:
-    told = cut_off_by_a_silent_truck().traffic.why("R2")
+    outputs = cut_off_by_a_silent_truck().traffic.why("R2")
 
-    assert (told.code, told.blocker, told.chain) == ("WAIT_SAFE_STATE", "R1", ("R2", "R1"))
-    assert told.resource is not None
-    assert sentence(told).startswith(
+    assert (outputs.code, outputs.blocker, outputs.chain) == ("WAIT_SAFE_STATE", "R1", ("R2", "R1"))
+    assert outputs.resource is not None
+    assert sentence(outputs).startswith(
         "R2 waits: R1, which is offline, blocks its only route to its parking place; it continues when R1 is back or "
         "removed; for "
     )
@@ -184,9 +184,9 @@ def test_a_truck_that_is_cut_off_names_its_blocker() -> None:
 @pytest.mark.req("FLT-OSC-6", "FLT-TEST-49", "FLT-LIVE-9")
 def test_a_truck_that_is_cut_off_raises_a_notice_and_then_the_alert_of_a_wait() -> None:
     hall = cut_off_by_a_silent_truck()
-    told = [one for one in hall.alerts if one.robotId == "R2"]
+    outputs = [one for one in hall.alerts if one.robotId == "R2"]
 
-    assert [(one.code, one.details["by"], one.details["waitMs"]) for one in told] == [
+    assert [(one.code, one.details["by"], one.details["waitMs"]) for one in outputs] == [
         ("WAIT_NOTICE", "R1", 15_000),
         ("WAIT_TOO_LONG", "R1", 90_000),
     ]
@@ -297,8 +297,8 @@ def test_a_resumed_manager_does_not_repeat_the_alert_of_a_truck_that_never_repor
 def test_a_truck_marked_absent_is_not_waited_for() -> None:
     yard = never_heard()
     yard.orders = (Order("op-1", OrderKind.ABSENT, "R2"),)
-    told = [yard.step()]
+    outputs = [yard.step()]
     yard.orders = ()
-    told += [yard.step() for _ in range(50)]
+    outputs += [yard.step() for _ in range(50)]
 
-    assert not any("neverHeard" in one.details for tick in told for one in tick.alerts)
+    assert not any("neverHeard" in one.details for tick in outputs for one in tick.alerts)

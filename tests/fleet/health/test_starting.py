@@ -13,8 +13,8 @@ from tests.fleet.tick.yard import Yard
 CONFLICT = "STOP_OCCUPANCY_CONFLICT"
 
 
-def conflicts(told: TickOutputs) -> list[tuple[object, object]]:
-    return [(one.robotId, one.details["by"]) for one in told.alerts if one.code == "OCCUPANCY_CONFLICT"]
+def conflicts(outputs: TickOutputs) -> list[tuple[object, object]]:
+    return [(one.robotId, one.details["by"]) for one in outputs.alerts if one.code == "OCCUPANCY_CONFLICT"]
 
 
 def begun(x_m: float, y_m: float) -> tuple[Yard, TickOutputs]:
@@ -28,7 +28,7 @@ def begun(x_m: float, y_m: float) -> tuple[Yard, TickOutputs]:
 @pytest.mark.req("FLT-FAIL-15", "FLT-GEO-15")
 def test_two_trucks_that_start_too_close_both_stand_with_an_alert() -> None:
     # R1 rests in P1, at (14, -8).
-    yard, told = begun(14.0, -4.5)
+    yard, outputs = begun(14.0, -4.5)
     first = [yard.traffic.why(one) for one in ("R1", "R2")]
     yard.run(100)
     later = [yard.traffic.why(one) for one in ("R1", "R2")]
@@ -36,7 +36,7 @@ def test_two_trucks_that_start_too_close_both_stand_with_an_alert() -> None:
     for whys in (first, later):
         assert [one.hold_reason for one in whys] == [HoldReason.SAFETY_STOP] * 2
         assert [(one.code, one.blocker) for one in whys] == [(CONFLICT, "R2"), (CONFLICT, "R1")]
-    assert conflicts(told) == [("R1", "R2"), ("R2", "R1")]
+    assert conflicts(outputs) == [("R1", "R2"), ("R2", "R1")]
     assert yard.last is not None
     assert [one.mode for one in yard.last.commands[:2]] == [CommandMode.STOP] * 2
 
@@ -46,10 +46,10 @@ def test_two_trucks_that_start_too_close_far_from_their_rest_nodes_both_report_i
     yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
     for name, x in (("R1", 21_000_000), ("R2", 23_000_000)):
         yard.drivers[name].x, yard.drivers[name].y, yard.drivers[name].yaw = x, 0, 0
-    told = yard.step()
+    outputs = yard.step()
     yard.run(100)
 
-    assert conflicts(told) == [("R1", "R2"), ("R2", "R1")]
+    assert conflicts(outputs) == [("R1", "R2"), ("R2", "R1")]
     assert [one.stop_code for one in yard.traffic.records[:2]] == [CONFLICT] * 2
 
 
@@ -97,8 +97,8 @@ def test_a_start_too_close_raises_one_alert_even_in_a_restored_fleet() -> None:
 
 @pytest.mark.req("FLT-FAIL-14", "FLT-FAIL-7", "FLT-PLAN-2")
 def test_a_truck_that_starts_elsewhere_on_the_map_is_routed_from_there() -> None:
-    yard, told = begun(21.0, 0.0)
-    assert told.commands[1].mode is CommandMode.STOP
+    yard, outputs = begun(21.0, 0.0)
+    assert outputs.commands[1].mode is CommandMode.STOP
     accepted = [plan for _ in range(30) for plan in yard.step().accepted_routes]
 
     assert [(one.robot_id, one.reason) for one in accepted] == [("R2", "RECOVERY")]

@@ -29,9 +29,9 @@ class Hall(Yard):
         return self.traffic._records[number]
 
     def step(self) -> TickOutputs:
-        told = super().step()
-        self.alerts += [*told.notices, *told.alerts]
-        return told
+        outputs = super().step()
+        self.alerts += [*outputs.notices, *outputs.alerts]
+        return outputs
 
     def order(self, kind: OrderKind, robot_id: str | None = "R1", **members: object) -> TickOutputs:
         self.orders = (Order(f"op-{self.now}", kind, robot_id, **members),)  # type: ignore[arg-type]

@@ -31,18 +31,18 @@ def hall() -> Run:
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-OBS-1")
 def test_a_result_names_the_operator_and_the_reason() -> None:
-    told = answered(hall(), action("PAUSE_ROBOT"))
+    result = answered(hall(), action("PAUSE_ROBOT"))
 
-    assert [(one.action.operatorId, one.action.reason, one.answer.accepted) for one in told] == [
+    assert [(one.action.operatorId, one.action.reason, one.answer.accepted) for one in result] == [
         ("operator-1", "floor cleaning", True)
     ]
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-TASK-7")
 def test_an_unknown_task_cannot_be_cancelled() -> None:
-    told = answered(hall(), action("CANCEL_TASK", robotId=UNSET, taskId="T-nobody"))
+    result = answered(hall(), action("CANCEL_TASK", robotId=UNSET, taskId="T-nobody"))
 
-    assert [(one.answer.accepted, one.answer.appliedTick) for one in told] == [(False, None)]
+    assert [(one.answer.accepted, one.answer.appliedTick) for one in result] == [(False, None)]
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-16")
@@ -83,12 +83,12 @@ def test_a_withdrawn_task_is_offered_to_other_trucks_first() -> None:
     run = hall()
     task = task_of(run, TaskState.IN_PROGRESS)
     before = task.robot_id
-    told = answered(run, about("WITHDRAW_TASK", task))
+    result = answered(run, about("WITHDRAW_TASK", task))
     after = task.state, task.cause, task.by
     for _ in range(50):
         run.step()
 
-    assert [(one.answer.accepted, one.answer.code) for one in told] == [(True, None)]
+    assert [(one.answer.accepted, one.answer.code) for one in result] == [(True, None)]
     assert after == (TaskState.READY, "WITHDRAWN", "operator-1")
     assert task.state is TaskState.READY or task.robot_id != before
 
@@ -115,9 +115,9 @@ def test_a_task_with_loaded_goods_stays_with_its_truck(kind: str) -> None:
     while not any(one.loaded for one in run.dispatch.tasks()):
         run.step()
     loaded = next(one for one in run.dispatch.tasks() if one.loaded)
-    told = answered(run, about(kind, loaded))
+    result = answered(run, about(kind, loaded))
 
-    assert [(one.answer.accepted, one.answer.code) for one in told] == [(False, "TASK_LOADED")]
+    assert [(one.answer.accepted, one.answer.code) for one in result] == [(False, "TASK_LOADED")]
     assert loaded.state is TaskState.IN_PROGRESS
 
 
@@ -125,9 +125,9 @@ def test_a_task_with_loaded_goods_stays_with_its_truck(kind: str) -> None:
 @pytest.mark.parametrize(("kind", "code"), [("RESUME_TASK", "TASK_NOT_HELD"), ("WITHDRAW_TASK", "TASK_NOT_ASSIGNED")])
 def test_an_impossible_action_on_a_task_is_refused_with_a_code(kind: str, code: str) -> None:
     run = hall()
-    told = answered(run, about(kind, task_of(run, TaskState.READY, TaskState.WAITING)))
+    result = answered(run, about(kind, task_of(run, TaskState.READY, TaskState.WAITING)))
 
-    assert [one.answer.code for one in told] == [code]
+    assert [one.answer.code for one in result] == [code]
 
 
 @pytest.mark.req("FLT-FAIL-11")

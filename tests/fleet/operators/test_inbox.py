@@ -25,8 +25,8 @@ class Office(Hall):
     def say(self, *actions: OperatorAction) -> list[ActionResult]:
         step = self.inbox.take(actions, self.now + 100, self.traffic.records)
         self.orders = step.orders
-        told = self.step()
-        return [*step.answers, *self.inbox.settle(told.applied_orders, told.tick)]
+        result = self.step()
+        return [*step.answers, *self.inbox.settle(result.applied_orders, result.tick)]
 
     def group(self) -> str:
         edge = self.site.network.edges[min(self.record().edges)]
@@ -293,10 +293,10 @@ EXCESSES = [
 @pytest.mark.req("FLT-API-1")
 @pytest.mark.parametrize(("large", "excess"), EXCESSES)
 def test_an_action_over_a_limit_is_refused_with_the_limit(large: OperatorAction, excess: str) -> None:
-    told = exceeded_limit(large)
+    result = exceeded_limit(large)
 
-    assert told is not None
-    assert told.startswith(excess)
+    assert result is not None
+    assert result.startswith(excess)
 
 
 def test_an_action_can_have_the_longest_names_of_a_map() -> None:

@@ -48,7 +48,7 @@ class Said(Struct):
 
 
 class Hall:
-    """Trucks of a scenario that are told what to do by a manager elsewhere."""
+    """Trucks of a scenario with a manager in another process."""
 
     def __init__(self, scenario: Scenario, directory: Path, seed: int) -> None:
         self.run = Run(scenario)
@@ -85,7 +85,7 @@ class Hall:
         self._drive(PERIOD_MS)
 
     def stand(self, ms: int) -> None:
-        """Nobody is told anything for so long."""
+        """Send no commands for this time."""
         for _ in range(0, ms, PERIOD_MS):
             self._drive(PERIOD_MS)
 
@@ -94,7 +94,7 @@ class Hall:
         directory = self.directory
         self._manager = _Manager(lambda: _resumed(directory))
         known_ms, self._known = self._manager.ask("now")
-        # What the last tick brought is in the journal, or it is told again.
+        # Reports of the last tick are in the journal, or are sent again.
         self._undelivered = [] if known_ms >= self._asked_ms else self._undelivered
         silent = self.chance.choice(self.run.robots).robot_id
         self._silent = (silent, self.run.world.now_ms + silent_ms)

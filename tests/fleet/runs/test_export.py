@@ -29,8 +29,8 @@ def test_a_task_is_pending_until_its_truck_leaves_the_route_to_rest() -> None:
 
 @pytest.mark.req("FLT-TASK-10", "FLT-API-1")
 def test_the_state_of_a_truck_names_the_task_that_is_pending() -> None:
-    told = robot_state(Hall().record(), 100, None, "T2")
+    result = robot_state(Hall().record(), 100, None, "T2")
 
-    assert told is not None
-    assert isinstance(told.task, TaskView)
-    assert (told.task.taskId, told.task.pendingTaskId) == (None, "T2")
+    assert result is not None
+    assert isinstance(result.task, TaskView)
+    assert (result.task.taskId, result.task.pendingTaskId) == (None, "T2")

@@ -70,8 +70,8 @@ class Driven:
             self.run.step()
 
     def alerts(self) -> list[tuple[str, str]]:
-        told = [one.event for one in self.stream.take(100_000) if isinstance(one, Published)]
-        found = [one.alert for one in told if isinstance(one, AlertRaised) and one.alert.code.startswith("LOGGING")]
+        result = [one.event for one in self.stream.take(100_000) if isinstance(one, Published)]
+        found = [one.alert for one in result if isinstance(one, AlertRaised) and one.alert.code.startswith("LOGGING")]
         return [(one.code, str(alert_sentence(one.code, None, one.details))) for one in found]
 
     @property

@@ -16,7 +16,7 @@ from tests.fleet.test_contract import head_on
 
 
 class _Hall:
-    """A gateway that remembers, and a clock that goes on when it is told to."""
+    """A gateway that keeps its commands, and a clock that advances on request."""
 
     def __init__(self) -> None:
         self.sent: list[int] = []

@@ -169,10 +169,10 @@ def test_a_missing_event_is_a_deviation_that_names_its_truck(hall: Path) -> None
 @pytest.mark.req("FLT-OBS-2")
 def test_an_export_is_canonical_lines_of_the_contract(hall: Path) -> None:
     with reading(hall) as journal:
-        told = list(lines(journal, 100, 110))
+        result = list(lines(journal, 100, 110))
 
-    assert [json.loads(line)["tick"] for line in told] == list(range(100, 111))
-    for line in told:
+    assert [json.loads(line)["tick"] for line in result] == list(range(100, 111))
+    for line in result:
         assert encode(decode(line)) == line
         record = msgspec.json.decode(line, type=TickRecord, strict=False)
         assert len(record.inputs.robotStates) == len(record.decisions.lockResults) == len(record.outputs.commands) == 4
@@ -187,11 +187,11 @@ def test_an_export_has_operator_actions_reports_and_assignments(tmp_path: Path) 
     made.recording.apply(Tick(now, task_events=(RoomReported("A1", 3),), operator_actions=(wanted,)))
     made.recording.close()
     with reading(tmp_path) as journal:
-        told = [json.loads(line) for line in lines(journal)]
+        result = [json.loads(line) for line in lines(journal)]
 
-    assert [msgspec.convert(one, OperatorAction) for one in told[-1]["inputs"]["operatorActions"]] == [wanted]
-    assert [one["nodeId"] for one in told[-1]["inputs"]["taskEvents"]] == ["A1"]
-    assert {one["robotId"] for line in told for one in line["decisions"]["assignments"]} == {"R1", "R2", "R3", "R4"}
+    assert [msgspec.convert(one, OperatorAction) for one in result[-1]["inputs"]["operatorActions"]] == [wanted]
+    assert [one["nodeId"] for one in result[-1]["inputs"]["taskEvents"]] == ["A1"]
+    assert {one["robotId"] for line in result for one in line["decisions"]["assignments"]} == {"R1", "R2", "R3", "R4"}
 
 
 def test_an_export_from_a_tick_equals_the_end_of_the_full_export(hall: Path) -> None:

@@ -141,13 +141,13 @@ def test_the_first_tick_that_is_not_refused_reports_a_restart(tmp_path: Path) ->
     with Recording.resume(recording_disk(tmp_path)) as again:
         refused = again.apply(Tick(now - 1))
         again.apply(Tick(now + 3_000))
-        told = [one.unheard for one in again.engine.traffic.records]
+        result = [one.unheard for one in again.engine.traffic.records]
         again.apply(Tick(now + 3_100))
     with reading(tmp_path) as journal:
         restarts = [b'"restarted":true' in bytes(one.body) for one in journal.read() if one.kind == "input"]
 
     assert refused.refusal is not None
-    assert told == [True] * 4
+    assert result == [True] * 4
     assert restarts[-3:] == [True, True, False]
 
 

@@ -73,8 +73,8 @@ def test_degraded_logging_raises_one_alert_in_the_stream() -> None:
     for _ in range(5):
         run.step()
 
-    told = [one.event for one in stream.take(10_000) if isinstance(one, Published)]
-    assert [one.alert.code for one in told if isinstance(one, AlertRaised)] == [LOGGING_DEGRADED]
+    reported = [one.event for one in stream.take(10_000) if isinstance(one, Published)]
+    assert [one.alert.code for one in reported if isinstance(one, AlertRaised)] == [LOGGING_DEGRADED]
 
 
 def test_unwritten_records_are_kept_in_memory_and_can_be_read() -> None:
@@ -167,8 +167,8 @@ def test_a_disk_that_works_again_gets_the_records_in_memory_with_an_alert(operat
     recording.close()
     report = replay(FileJournal.open(disk.after_crash(1)), lambda _: FleetEngine)
 
-    told = [one.event for one in stream.take(100_000) if isinstance(one, Published)]
-    codes = [one.alert.code for one in told if isinstance(one, AlertRaised)]
+    reported = [one.event for one in stream.take(100_000) if isinstance(one, Published)]
+    codes = [one.alert.code for one in reported if isinstance(one, AlertRaised)]
     assert ended is None
     assert [one for one in codes if one.startswith("LOGGING")] == [LOGGING_DEGRADED, LOGGING_RESTORED]
     assert (report.first_difference, report.commands) == (None, run.engine.traffic.tick_number)
@@ -260,11 +260,11 @@ def filled(journal: RingJournal, **options: Any) -> Driver[Any, Any]:
     """A driver whose journal has some segments."""
     driver: Driver[Any, Any] = Driver(Tally.create(CONFIG), journal, **options)
     for _ in range(100):
-        told(driver)
+        reported(driver)
     return driver
 
 
-def told(driver: Driver[Any, Any]) -> None:
+def reported(driver: Driver[Any, Any]) -> None:
     driver.submit(Add(1), by="ann")
     driver.flush()
 
@@ -277,7 +277,7 @@ def test_a_journal_over_its_new_share_is_cut_with_the_next_command(background: b
     driver = filled(journal)
     before = journal.total_bytes
     driver.journal_bytes = before // 2
-    told(driver)
+    reported(driver)
     after = journal.total_bytes
     driver.close()
 
@@ -294,7 +294,7 @@ def test_a_journal_that_cannot_be_cut_stops_no_fleet_and_is_not_filled_with_snap
     driver._snapshot_is_due = lambda: False  # type: ignore[method-assign]
     driver.journal_bytes, before = 1, journal.next_n
     for _ in range(120):
-        told(driver)
+        reported(driver)
     snapshots = journal.next_n - before - 2 * 120
     driver.close()
 
@@ -311,7 +311,7 @@ def test_a_journal_over_its_share_on_a_failing_disk_stops_no_fleet() -> None:
     driver = filled(journal)
     driver.journal_bytes = journal.total_bytes // 2
     for _ in range(3 * TRY_AGAIN_AFTER):
-        told(driver)
+        reported(driver)
 
     assert journal.degraded is not None
     assert driver.commands == 100 + 3 * TRY_AGAIN_AFTER

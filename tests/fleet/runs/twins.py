@@ -22,13 +22,13 @@ class Twins:
     def apply(self, command: Commands) -> Outcome[FleetEvent]:
         engine = self._engine
         twin = FleetEngine.from_state(self._config, engine.state()) if self._chosen(engine) else None
-        told = engine.apply(command)
+        result = engine.apply(command)
         if twin is not None:
             self.made += 1
             again = outcome_bytes(twin.apply(command))
-            if again.digest() != outcome_bytes(told).digest():
+            if again.digest() != outcome_bytes(result).digest():
                 self.differences.append(f"{engine.now()} ms: {_parted(engine.state(), twin.state())}")
-        return told
+        return result
 
 
 def _parted(one: bytes, other: bytes) -> object:

@@ -31,9 +31,9 @@ def test_a_run_writes_a_journal_that_every_command_reads(pendula: Pendula, tmp_p
     assert again.code == 1
     assert "A journal already exists" in again.err
     assert json.loads(pendula("replay", tmp_path / "j", "--json").out)["verified"]
-    told = json.loads(pendula("fleet", "replay", tmp_path / "j", "--json").out)
-    assert told["firstDifference"] is None
-    assert told["ticks"] == json.loads(ran.out)["simulatedMs"] // 100
+    document = json.loads(pendula("fleet", "replay", tmp_path / "j", "--json").out)
+    assert document["firstDifference"] is None
+    assert document["ticks"] == json.loads(ran.out)["simulatedMs"] // 100
 
 
 def test_an_incomplete_journal_of_a_run_is_reported(
@@ -62,8 +62,8 @@ def test_the_journal_of_a_run_on_a_nearly_full_disk_is_complete(
 
     ran = json.loads(pendula("fleet", "run", "near-lanes-apart", "--journal", tmp_path / "j", "--json").out)
 
-    told = json.loads(pendula("fleet", "replay", tmp_path / "j", "--json").out)
-    assert told["ticks"] == ran["simulatedMs"] // 100
+    document = json.loads(pendula("fleet", "replay", tmp_path / "j", "--json").out)
+    assert document["ticks"] == ran["simulatedMs"] // 100
 
 
 @pytest.mark.req("FLT-OBS-5")
@@ -121,12 +121,12 @@ def test_a_forged_journal_is_reported_with_tick_truck_and_field(pendula: Pendula
 
 @pytest.mark.req("FLT-OBS-7")
 def test_why_answers_for_a_tick_of_a_journal(pendula: Pendula, kept: Path) -> None:
-    told = json.loads(pendula("fleet", "why", kept, "--tick", 250, "--robot", "R2", "--json").out)
+    document = json.loads(pendula("fleet", "why", kept, "--tick", 250, "--robot", "R2", "--json").out)
 
-    assert (told["reasonCode"], told["blockerRobotId"], told["tick"]) == ("WAIT_SAFE_STATE", "R1", 250)
-    assert told["cycle"] == ["R1", "R2"]
-    assert told["sentence"].startswith("R2 waits")
-    assert [(one["robotId"], one["reasonCode"]) for one in told["because"]] == [("R1", "GOING_TO_PARK")]
+    assert (document["reasonCode"], document["blockerRobotId"], document["tick"]) == ("WAIT_SAFE_STATE", "R1", 250)
+    assert document["cycle"] == ["R1", "R2"]
+    assert document["sentence"].startswith("R2 waits")
+    assert [(one["robotId"], one["reasonCode"]) for one in document["because"]] == [("R1", "GOING_TO_PARK")]
 
 
 @pytest.mark.req("FLT-OBS-7")
@@ -141,11 +141,11 @@ def test_why_prints_the_reasons_of_the_whole_chain(pendula: Pendula, kept: Path)
 @pytest.mark.req("FLT-OBS-7")
 def test_why_answers_for_a_task(pendula: Pendula) -> None:
     asked = ("fleet", "why", "hall", "--task", "S-OUT-1", "--at", 5_000)
-    told = json.loads(pendula(*asked, "--json").out)
+    document = json.loads(pendula(*asked, "--json").out)
 
-    assert (told["taskId"], told["state"], told["robotId"]) == ("S-OUT-1", "IN_PROGRESS", "R1")
-    assert told["sentence"] == "Task 'S-OUT-1' is under way: R1 is on its way to the pick 'WEST'."
-    assert [one["robotId"] for one in told["because"]] == ["R1"]
+    assert (document["taskId"], document["state"], document["robotId"]) == ("S-OUT-1", "IN_PROGRESS", "R1")
+    assert document["sentence"] == "Task 'S-OUT-1' is under way: R1 is on its way to the pick 'WEST'."
+    assert [one["robotId"] for one in document["because"]] == ["R1"]
     assert pendula(*asked).out.startswith("task      S-OUT-1 at 5.0 s, IN_PROGRESS")
 
 
@@ -177,11 +177,11 @@ def test_other_parameters_are_shown_beside_the_recorded_ones(pendula: Pendula, k
     other = tmp_path / "params.yaml"
     other.write_text("refuge: false\n")
 
-    told = json.loads(pendula("fleet", "replay", kept, "--against", other, "--json").out)
+    document = json.loads(pendula("fleet", "replay", kept, "--against", other, "--json").out)
     wrong = pendula("fleet", "replay", kept, "--against", other, "--tick", 5)
 
-    assert told["changed"] == {"refuge": [True, False]}
-    assert told["ticksThatDiffer"] > 0
+    assert document["changed"] == {"refuge": [True, False]}
+    assert document["ticksThatDiffer"] > 0
     assert wrong.code == 2
     shown = pendula("fleet", "replay", kept, "--against", other)
     assert shown.code == 0

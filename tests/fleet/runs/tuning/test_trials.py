@@ -34,17 +34,17 @@ def test_every_combination_is_tried_with_every_seed() -> None:
 
 
 def test_a_smaller_fleet_has_the_first_trucks_by_name_and_their_streams() -> None:
-    told = trial_scenario(BOTH, Trial(1, 500), 60_000)
+    result = trial_scenario(BOTH, Trial(1, 500), 60_000)
 
-    assert [one.robot_id for one in told.robots] == ["R1"]
-    assert [(one.stream_id, one.last_ms) for one in told.streams] == [("S", None)]
-    assert (told.tasks, told.expect, told.duration_ms, told.dispatch.one_way_milli) == ((), (), 60_000, 500)
+    assert [one.robot_id for one in result.robots] == ["R1"]
+    assert [(one.stream_id, one.last_ms) for one in result.streams] == [("S", None)]
+    assert (result.tasks, result.expect, result.duration_ms, result.dispatch.one_way_milli) == ((), (), 60_000, 500)
 
 
 def test_parameters_have_the_names_and_units_of_the_contract() -> None:
-    told = traffic_with(TrafficParams(), (("lookaheadM", "9.5"), ("nodeLockPolicy", "every")))
+    result = traffic_with(TrafficParams(), (("lookaheadM", "9.5"), ("nodeLockPolicy", "every")))
 
-    assert (told.lookahead_um, told.node_lock_policy.value) == (9_500_000, "every")
+    assert (result.lookahead_um, result.node_lock_policy.value) == (9_500_000, "every")
 
 
 @pytest.mark.parametrize(

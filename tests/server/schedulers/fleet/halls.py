@@ -31,8 +31,8 @@ async def made(client: httpx.AsyncClient, name: str = "hall", **query: Any) -> N
 async def now(client: httpx.AsyncClient, name: str = "hall", **query: Any) -> dict[str, Any]:
     response = await client.get(f"{BASE}/{name}/now", params=query)
     assert response.status_code == 200, response.text
-    told: dict[str, Any] = response.json()
-    return told
+    reply: dict[str, Any] = response.json()
+    return reply
 
 
 async def until(
@@ -41,7 +41,7 @@ async def until(
     """The first moment at which it holds."""
     async with asyncio.timeout(seconds):
         while True:
-            told = await now(client, name)
-            if holds(told):
-                return told
+            reply = await now(client, name)
+            if holds(reply):
+                return reply
             await asyncio.sleep(0.02)

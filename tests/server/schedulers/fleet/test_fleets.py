@@ -57,11 +57,11 @@ async def served(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.mark.long
 async def test_a_fleet_runs_by_itself_and_does_its_tasks(served: httpx.AsyncClient) -> None:
-    told = await until(served, lambda it: it["counts"].get("DONE", 0) >= 1)
+    reply = await until(served, lambda it: it["counts"].get("DONE", 0) >= 1)
 
-    assert [one["robot_id"] for one in told["trucks"]] == ["R1", "R2", "R3"]
-    assert told["broken"] == []
-    assert {one["stream_id"] for one in told["streams"]}
+    assert [one["robot_id"] for one in reply["trucks"]] == ["R1", "R2", "R3"]
+    assert reply["broken"] == []
+    assert {one["stream_id"] for one in reply["streams"]}
 
 
 ACTIONS: list[dict[str, Any]] = [
@@ -129,9 +129,9 @@ async def test_a_large_map_is_compiled_in_a_separate_process(app: FastAPI, monke
     monkeypatch.setattr(running_scenarios, "compile_map", None)
     async with client_of(app) as client:
         await made(client)
-        told = await until(client, lambda it: it["tick"] > 5)
+        reply = await until(client, lambda it: it["tick"] > 5)
 
-    assert told["broken"] == []
+    assert reply["broken"] == []
 
 
 @pytest.mark.req("FLT-PERF-3")
@@ -174,12 +174,12 @@ async def test_a_stopping_server_does_not_wait_for_a_map(
 async def test_a_map_of_a_thousand_nodes_is_served(app: FastAPI) -> None:
     async with client_of(app, timeout=600) as client:
         response = await client.post(BASE, params={"name": "hall"}, json=BIG)
-        told = await until(client, lambda it: it["tick"] > 5, 300)
+        reply = await until(client, lambda it: it["tick"] > 5, 300)
         drawn = (await client.get(f"{HALL_AT}/map")).json()
 
     assert response.status_code == 201, response.text
     assert len(drawn["nodes"]) == 1000
-    assert len(told["trucks"]) == 100
+    assert len(reply["trucks"]) == 100
 
 
 async def test_a_fleet_that_cannot_be_stored_is_refused_and_the_others_continue(
@@ -266,12 +266,12 @@ async def test_a_script_of_a_scenario_is_refused_for_a_served_fleet(app: FastAPI
 
 @pytest.mark.req("FLT-API-7")
 async def test_the_map_is_served_in_millimetres_with_the_outlines_of_its_trucks(served: httpx.AsyncClient) -> None:
-    told = (await served.get(f"{HALL_AT}/map")).json()
+    reply = (await served.get(f"{HALL_AT}/map")).json()
 
-    assert all(len(one["points"]) == len(one["s"]) >= 2 for one in told["edges"])
-    assert told["profiles"][0]["envelope"]["front"] > told["profiles"][0]["body"]["front"] > 500
-    assert told["low"][0] < told["high"][0]
-    assert all(0 <= one["start"] < len(told["nodes"]) for one in told["edges"])
+    assert all(len(one["points"]) == len(one["s"]) >= 2 for one in reply["edges"])
+    assert reply["profiles"][0]["envelope"]["front"] > reply["profiles"][0]["body"]["front"] > 500
+    assert reply["low"][0] < reply["high"][0]
+    assert all(0 <= one["start"] < len(reply["nodes"]) for one in reply["edges"])
 
 
 @pytest.mark.req("FLT-API-7", "FLT-FAIL-11")
@@ -347,14 +347,14 @@ async def test_a_removed_simulated_truck_stays_out_until_it_is_put_back(
         begun = (await now(client))["now"]
         restarted = await until(client, lambda it: it["now"] > begun + 1000)
         carried = {"robotId": "R1", "type": "CARRIED", "dxM": 0, "dyM": 0}
-        told = await client.post(f"{HALL_AT}/faults", json=carried)
+        reply = await client.post(f"{HALL_AT}/faults", json=carried)
         back = await until(client, lambda it: _truck(it, "R1")["at"] is not None)
         await client.post(f"{HALL_AT}/actions", json={"type": "RESUME_ROBOT", "robotId": "R1", "reason": "mended"})
         aside = await until(client, lambda it: _truck(it, "R1")["code"] == "STOP_OPERATOR")
 
     for told_of in (_truck(removed, "R1"), _truck(restarted, "R1")):
         assert (told_of["at"], told_of["silent"], told_of["needs_person"]) == (None, False, False)
-    assert told.status_code == 204
+    assert reply.status_code == 204
     assert _truck(back, "R1")["report_age"] < 1000
     assert (_truck(aside, "R1")["paused"], _truck(aside, "R1")["health"]) == (False, "HEALTHY")
 
@@ -459,8 +459,8 @@ async def test_a_subscriber_of_results_gets_no_ticks(app: FastAPI, served: httpx
 
 @pytest.mark.req("FLT-TASK-1", "FLT-API-7")
 async def test_a_stream_is_set_and_ended_while_the_fleet_runs(served: httpx.AsyncClient) -> None:
-    def streams(told: dict[str, Any]) -> dict[str, tuple[int, bool]]:
-        return {one["stream_id"]: (one["made"], one["last"] is not None) for one in told["streams"]}
+    def streams(reply: dict[str, Any]) -> dict[str, tuple[int, bool]]:
+        return {one["stream_id"]: (one["made"], one["last"] is not None) for one in reply["streams"]}
 
     body = {"streamId": "S-NEW", "pickNodeIds": ["EAST"], "dropNodeIds": ["WEST"], "maxConcurrent": 1}
     answers = [(await served.post(f"{HALL_AT}/streams", json=body)).status_code for _ in range(2)]
@@ -635,9 +635,9 @@ async def test_the_log_reports_an_unwritten_journal_and_the_loss_at_its_end(
         mood.failed = True
         await until(client, lambda it: it["degraded"] is not None)
 
-    told = {one.msg["event"]: one.msg for one in caplog.records if isinstance(one.msg, dict)}
-    assert "the journal is not written: [Errno 5] Input/output error" in told["logging_degraded"]["problem"]
-    assert "were not written: [Errno 5] Input/output error" in told["journal_incomplete"]["problem"]
+    reply = {one.msg["event"]: one.msg for one in caplog.records if isinstance(one.msg, dict)}
+    assert "the journal is not written: [Errno 5] Input/output error" in reply["logging_degraded"]["problem"]
+    assert "were not written: [Errno 5] Input/output error" in reply["journal_incomplete"]["problem"]
 
 
 @pytest.mark.parametrize(
@@ -779,7 +779,7 @@ async def test_an_incident_just_before_closing_has_its_bundle(
 async def test_real_trucks_report_and_get_their_orders(app: FastAPI) -> None:
     async with client_of(app) as client:
         await made(client, live=True)
-        told = await now(client)
+        reply = await now(client)
         place = (await client.get(f"{HALL_AT}/map")).json()["nodes"]
         parks = {one["id"]: one for one in place}
         silent = (await client.get(f"{HALL_AT}/orders")).json()
@@ -797,13 +797,13 @@ async def test_real_trucks_report_and_get_their_orders(app: FastAPI) -> None:
                     "v": 0,
                     "status": "OK",
                 }
-                for one in told["trucks"]
+                for one in reply["trucks"]
             ]
             assert (await client.post(f"{HALL_AT}/reports", json={"reports": reports})).status_code == 204
             await asyncio.sleep(0.05)
         drill = await client.post(f"{HALL_AT}/faults", json={"robotId": "R1", "type": "STAND", "forMs": 1})
 
-    assert {one["report_age"] for one in told["trucks"]} == {None}
+    assert {one["report_age"] for one in reply["trucks"]} == {None}
     assert silent["operations"] == []
     assert [one["robotId"] for one in orders["commands"]] == ["R1", "R2", "R3"]
     assert code_of(drill) == "not_simulated"
@@ -823,7 +823,7 @@ async def test_a_fleet_stopped_by_a_defect_reports_it_at_once(
             await asyncio.sleep(0.01)
     refused = await served.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "fire drill"})
     monkeypatch.undo()
-    (told,) = (await served.get(BASE)).json()["fleets"]
+    (reply,) = (await served.get(BASE)).json()["fleets"]
     schedulers = (await served.get("/api/v1/schedulers")).json()["schedulers"]
     ready = await served.get("/readyz")
     for change in ("close", "open"):
@@ -835,12 +835,12 @@ async def test_a_fleet_stopped_by_a_defect_reports_it_at_once(
     assert (refused.status_code, code_of(refused)) == (503, "fleet_stopped")
     assert "a truck without a place" in quiet_logs.getvalue()
     # It must not look as if it still ticked.
-    assert (told["state"], schedulers[0]["state"], schedulers[0]["reason"]["code"]) == (
+    assert (reply["state"], schedulers[0]["state"], schedulers[0]["reason"]["code"]) == (
         "broken",
         "broken",
         "fleet_stopped",
     )
-    assert "a truck without a place" in told["broken"]
+    assert "a truck without a place" in reply["broken"]
     assert (ready.status_code, ready.json()["status"]) == (503, "not_ready")
     assert {"name": "fleet/hall", "ok": False, "reason": "fleet_stopped", "note": None} in ready.json()["checks"]
     assert (again["state"], (await served.get("/readyz")).status_code) == ("ready", 200)
@@ -929,13 +929,13 @@ class _Moody(RealDisk):
         return 0 if self._mood.full else super().free_bytes()
 
 
-def _task(told: dict[str, Any], name: str) -> dict[str, Any]:
+def _task(reply: dict[str, Any], name: str) -> dict[str, Any]:
     """A task that is open, or has been."""
-    return next(one for one in (*told["tasks"], *told["over"]) if one["task_id"] == name)
+    return next(one for one in (*reply["tasks"], *reply["over"]) if one["task_id"] == name)
 
 
-def _truck(told: dict[str, Any], robot: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(one for one in told["trucks"] if one["robot_id"] == robot)
+def _truck(reply: dict[str, Any], robot: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(one for one in reply["trucks"] if one["robot_id"] == robot)
     return found
 
 

@@ -293,9 +293,9 @@ async def test_a_served_fleet_has_a_checkpoint_every_minute(
 async def test_a_map_says_whether_its_trucks_can_be_drilled(app: FastAPI, live: str, simulated: bool) -> None:
     async with client_of(app) as client:
         await made(client, live=live)
-        told = (await client.get(f"{BASE}/hall/map")).json()
+        reply = (await client.get(f"{BASE}/hall/map")).json()
 
-    assert told["simulated"] is simulated
+    assert reply["simulated"] is simulated
 
 
 async def test_a_fleet_has_either_one_server_or_one_manager(app: FastAPI, settings: Settings) -> None:
@@ -396,8 +396,8 @@ async def test_failing_metrics_end_no_fleet_and_are_logged_once(
     await later(loop, 3)
 
     assert answer.status_code == 200, answer.text
-    told = [one.msg["event"] for one in caplog.records if isinstance(one.msg, dict)]
-    assert told.count("metrics_failed") == 1
+    reply = [one.msg["event"] for one in caplog.records if isinstance(one.msg, dict)]
+    assert reply.count("metrics_failed") == 1
 
 
 def over_in(loop: FleetLoop) -> int:
@@ -469,8 +469,8 @@ def report(robot_id: str, now_ms: int) -> dict[str, Any]:
 
 
 async def why(client: httpx.AsyncClient, robot_id: str) -> dict[str, Any]:
-    told: dict[str, Any] = (await client.post(f"{HALL_AT}/why", json={"question": {"robot": robot_id}})).json()
-    return told
+    reply: dict[str, Any] = (await client.post(f"{HALL_AT}/why", json={"question": {"robot": robot_id}})).json()
+    return reply
 
 
 @pytest.mark.req("FLT-FAIL-17", "FLT-OBS-7")

@@ -50,22 +50,22 @@ class Gateway:
 
     async def orders(self) -> dict[str, Any]:
         """The orders, after the truck was heard."""
-        told: dict[str, Any] = (await self.client.get(f"{YARD_AT}/orders")).json()
-        command = told["commands"][0]
+        reply: dict[str, Any] = (await self.client.get(f"{YARD_AT}/orders")).json()
+        command = reply["commands"][0]
         seq, ahead = command["seq"], round(command["target"]["x"] * 1_000_000) - self.x_um
-        if told["now"] > self.heard_ms:
+        if reply["now"] > self.heard_ms:
             self.x_um += max(-STEP_UM, min(STEP_UM, ahead))
-            self.heard_ms = told["now"]
+            self.heard_ms = reply["now"]
         place = {"pose": {"x": self.x_um / 1_000_000, "y": 0, "yaw": 0}, "v": 0, "status": "OK"}
-        await self.say(reports=[{"robotId": "R1", "nowMs": told["now"], "lastAckSeq": seq, **place}])
-        return told
+        await self.say(reports=[{"robotId": "R1", "nowMs": reply["now"], "lastAckSeq": seq, **place}])
+        return reply
 
     async def operation(self) -> dict[str, Any]:
         """The next operation that is offered."""
         async with asyncio.timeout(120):
-            while not (told := await self.orders())["operations"]:
+            while not (reply := await self.orders())["operations"]:
                 await asyncio.sleep(0.05)
-        first: dict[str, Any] = told["operations"][0]
+        first: dict[str, Any] = reply["operations"][0]
         return first
 
     async def say(self, **body: Any) -> int:
@@ -73,8 +73,8 @@ class Gateway:
 
     async def task(self) -> dict[str, Any]:
         answer = await self.client.post(f"{YARD_AT}/why", json={"question": {"task": "T1"}})
-        told: dict[str, Any] = answer.json()
-        return told
+        reply: dict[str, Any] = answer.json()
+        return reply
 
 
 @pytest.fixture

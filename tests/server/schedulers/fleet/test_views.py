@@ -29,9 +29,9 @@ def test_bands_and_reasons_of_a_view_equal_those_of_each_truck() -> None:
         run.step()
         if run.now_ms % 1000:
             continue
-        told = now_of(run.engine, 0)
-        assert run.traffic.whys() == [run.traffic.why(one.robot_id) for one in told.trucks]
-        for record, truck in zip(run.traffic.records, told.trucks, strict=True):
+        reply = now_of(run.engine, 0)
+        assert run.traffic.whys() == [run.traffic.why(one.robot_id) for one in reply.trucks]
+        for record, truck in zip(run.traffic.records, reply.trucks, strict=True):
             end = record.grant_um
             assert truck.bands.occupied == walked(record, record.bound_um, record.at_um)
             assert truck.bands.granted == walked(record, record.at_um, end)
@@ -69,6 +69,6 @@ def test_a_truck_that_reports_an_obstacle_has_that_sentence() -> None:
         run.step()
     first = next(record for record in run.traffic.records if record.v_um_s)
     first.obstructed, first.v_um_s = True, 0
-    told = now_of(run.engine, 0).trucks[first.number]
+    reply = now_of(run.engine, 0).trucks[first.number]
 
-    assert (told.obstructed, told.sentence) == (True, f"{first.robot_id} waits: it reports an obstacle.")
+    assert (reply.obstructed, reply.sentence) == (True, f"{first.robot_id} waits: it reports an obstacle.")
