@@ -233,7 +233,7 @@ def test_a_file_name_of_another_format_is_refused_with_the_allowed_ones(
     ended = pendula(*words.split())
 
     assert (ended.code, list(tmp_path.iterdir())) == (2, [])
-    assert f"cannot be written: this command writes {allowed}; choose a name that ends so" in ended.err
+    assert f"cannot be written: use a name ending in {allowed}" in ended.err
 
 
 def test_help_does_not_split_scene_names(monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:

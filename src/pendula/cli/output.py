@@ -68,7 +68,7 @@ class Output:
     def progress(self, title: str, total: int) -> Iterator[Callable[[int], None]]:
         """A progress bar on stderr, moved by calling the function with the amount done; none without a terminal."""
         if not sys.stderr.isatty():
-            yield _unseen
+            yield _ignore_progress
             return
         from rich.progress import Progress
 
@@ -86,8 +86,8 @@ class Output:
             yield lambda doing: line.update(f"{title}: {doing}")
 
 
-def _unseen(_done: int) -> None:
-    """Ignore progress."""
+def _ignore_progress(_done: int) -> None:
+    pass
 
 
 def table(columns: Sequence[str], rows: "Sequence[Sequence[str | Text]]", title: str | None = None) -> "RenderableType":
@@ -97,24 +97,24 @@ def table(columns: Sequence[str], rows: "Sequence[Sequence[str | Text]]", title:
     return FittingTable(columns, rows, title)
 
 
-def line(text: str) -> "Text":
+def plain_line(text: str) -> "Text":
     """One line of text without markup."""
     from rich.text import Text
 
     return Text(printable(text))
 
 
-def titled_list(title: str, lines: Sequence[str], most: int) -> Iterator["RenderableType"]:
-    """A title and at most `most` lines below it; nothing if there are no lines."""
+def titled_list(title: str, lines: Sequence[str], limit: int) -> Iterator["RenderableType"]:
+    """A title and at most `limit` lines below it; nothing if there are no lines."""
     from rich.text import Text
 
     if not lines:
         return
     yield Text(title, style="bold")
-    for one in lines[:most]:
-        yield line(f"  {one}")
-    if len(lines) > most:
-        yield Text(f"  … and {len(lines) - most} more")
+    for text in lines[:limit]:
+        yield plain_line(f"  {text}")
+    if len(lines) > limit:
+        yield Text(f"  … and {len(lines) - limit} more")
     yield Text("")
 
 
@@ -124,13 +124,13 @@ def reason_tree(
     """A tree with the sentence in `head` and its reasons below; `details` are lines about each reason."""
     from rich.tree import Tree
 
-    def grow(branch: Tree, one: "Reason") -> None:
-        for detail in details(one) if details is not None else ():
-            branch.add(line(detail))
-        for below in one.because:
-            grow(branch.add(line(below.sentence)), below)
+    def grow(branch: Tree, reason: "Reason") -> None:
+        for detail in details(reason) if details is not None else ():
+            branch.add(plain_line(detail))
+        for cause in reason.because:
+            grow(branch.add(plain_line(cause.sentence)), cause)
 
-    tree = Tree(line(head))
+    tree = Tree(plain_line(head))
     grow(tree, reason)
     return tree
 
@@ -151,14 +151,12 @@ def facts(pairs: Sequence[tuple[str, str]]) -> "RenderableType":
     return drawn
 
 
-def require_form(file: "Path | None", *suffixes: str) -> None:
-    """Refuse a file name with another suffix than the written format, before the work is done."""
+def require_suffix(file: "Path | None", *suffixes: str) -> None:
+    """Reject an output file whose suffix does not match the format."""
     if file is None or file.suffix.lower() in suffixes or (file.exists() and not file.is_file()):
         return  # a pipe or /dev/stdout has no format
     allowed = " or ".join(suffixes)
-    raise WrongUsage(
-        f"{file} cannot be written: this command writes {allowed}; choose a name that ends so", path=str(file)
-    )
+    raise WrongUsage(f"{file} cannot be written: use a name ending in {allowed}", path=str(file))
 
 
 def example(*lines: str) -> str:

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from pendula.cli.failing import keeping
-from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
+from pendula.cli.output import JsonFlag, Output, example, require_suffix, tables_of
 from pendula.cli.writing import write_whole
 from pendula.kernel.errors import InputRefused
 
@@ -56,7 +56,7 @@ def run(
     from pendula.actions.runs import config_of, drive
     from pendula.documents import read_file
 
-    require_form(gantt, ".svg")
+    require_suffix(gantt, ".svg")
     out = Output(json)
     document = accept(read_file(file))
     config = config_of(document)

@@ -10,7 +10,7 @@ from pendula.actions.events import End, Interrupted, Start, VisibilityChange, Wo
 from pendula.actions.model import Resume
 from pendula.actions.runs import EpochResult, RunResult
 from pendula.actions.runs.audio import AudioFile
-from pendula.cli.output import line, reason_tree, table, titled_list
+from pendula.cli.output import plain_line, reason_tree, table, titled_list
 from pendula.cli.text import printable
 from pendula.kernel.engine import Reason
 from pendula.kernel.wording import counted
@@ -46,7 +46,7 @@ def _epoch(epoch: EpochResult) -> Iterator[RenderableType]:
     header = epoch.header
     yield Text(f"Epoch {header.epoch}, {header.start_at} to {epoch.end_at}", style="bold")
     for one in header.carried_in:
-        yield line(f"continued: {one['action_id']}, {one['remaining']} min left")
+        yield plain_line(f"continued: {one['action_id']}, {one['remaining']} min left")
     if epoch.events:
         yield table(COLUMNS, [_cells(event) for event in epoch.events[:MOST_SHOWN]])
     else:

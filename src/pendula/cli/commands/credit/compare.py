@@ -14,7 +14,7 @@ from pendula.cli.commands.credit.options import (
     ScenarioArgument,
     SetOption,
 )
-from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
+from pendula.cli.output import JsonFlag, Output, example, require_suffix, tables_of
 from pendula.cli.spread_options import DaskOption, WorkersOption, cores, require_folder
 from pendula.cli.writing import write_whole
 from pendula.kernel.errors import WrongUsage
@@ -84,7 +84,7 @@ def compare(
     from pendula.documents import read_file
 
     require_folder(svg, csv)
-    require_form(svg, ".svg")
+    require_suffix(svg, ".svg")
     output = Output(json)
     sets, changes = options.split_changes(set_)
     both = options.override(options.from_environment(), options.read_options(None, cap, sets))

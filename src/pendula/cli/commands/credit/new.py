@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pendula.cli.output import JsonFlag, Output, example, require_form
+from pendula.cli.output import JsonFlag, Output, example, require_suffix
 from pendula.credit.authoring.villages import DEGREE_MOST, LEAST, LIMIT_MOST, MOST, SEED_MOST, Profile
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.wording import counted
@@ -57,7 +57,7 @@ def new(
     from pendula.kernel.canonical import encode
 
     # JSON is also YAML.
-    require_form(file, ".json", ".yaml", ".yml")
+    require_suffix(file, ".json", ".yaml", ".yml")
     scenario = village(participants, seed, profile=profile, hubs=hubs, degree=degree, limit=limit)
     text = msgspec.json.format(encode(scenario), indent=2)
     if file is None:

@@ -19,7 +19,7 @@ from pendula.cli.commands.credit.options import (
     SetOption,
 )
 from pendula.cli.failing import keeping
-from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
+from pendula.cli.output import JsonFlag, Output, example, require_suffix, tables_of
 from pendula.cli.spread_options import require_folder
 from pendula.cli.writing import write_whole
 from pendula.kernel.errors import WorldBroken, WrongUsage
@@ -99,7 +99,7 @@ def run(
         return
     ticks = _require_ticks(ticks, resume, journal)
     require_folder(chart, csv)
-    require_form(chart, ".svg")
+    require_suffix(chart, ".svg")
     output = Output(json)
     sets, changes = options.split_changes(set_)
     settings = options.override(options.from_environment(), options.read_options(policy, cap, sets, yardstick))
@@ -191,7 +191,7 @@ def _repeat(path: Path, output: Output, chart: Path | None, csv: Path | None, *,
     if not is_plain:
         raise WrongUsage("A bundle is repeated with its own settings: only --chart, --csv and --json are allowed")
     require_folder(chart, csv)
-    require_form(chart, ".svg")
+    require_suffix(chart, ".svg")
     bundle = read_bundle(path)
     solver = options.solver_for(bundle.config.settings)
     series = Series(headless_of(bundle).run)

@@ -15,7 +15,7 @@ from pendula.cli.commands.credit.options import (
     ScenarioArgument,
     SetOption,
 )
-from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
+from pendula.cli.output import JsonFlag, Output, example, require_suffix, tables_of
 from pendula.cli.spread_options import DaskOption, WorkersOption, cores, require_folder
 from pendula.cli.writing import write_whole
 from pendula.kernel.errors import WrongUsage
@@ -68,7 +68,7 @@ def sweep(
     from pendula.documents import read_file
 
     require_folder(csv, chart)
-    require_form(chart, ".svg")
+    require_suffix(chart, ".svg")
     output = Output(json)
     sets, changes = options.split_changes(set_)
     settings = options.override(options.from_environment(), options.read_options(policy, cap, sets))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pendula.cli.output import facts, line, reason_tree, table
+from pendula.cli.output import facts, plain_line, reason_tree, table
 from pendula.cli.text import per_cent, printable
 from pendula.credit.runs.forking import Cleared, Comparison
 from pendula.credit.runs.headless import ClearingRow, Diagnostic, Result
@@ -70,7 +70,7 @@ def render_run(result: Result) -> RenderableType:
 def render_check(report: Mapping[str, Any]) -> RenderableType:
     counts = f"{counted(report['participants'], 'participant')}, {counted(report['trustlines'], 'line')}"
     units = ", ".join(report["equivalents"])
-    lines: list[RenderableType] = [line(f"{report['file']} is sound: {counts}, in {units}.")]
+    lines: list[RenderableType] = [plain_line(f"{report['file']} is sound: {counts}, in {units}.")]
     lines += [_warning(f"{warning.path}: {warning.message} ({warning.code})") for warning in report["warnings"]]
     return Group(*lines)
 
@@ -81,7 +81,7 @@ def render_fork(comparison: Comparison) -> RenderableType:
     since = "the ledgers are identical" if first is None else f"the ledgers differ from tick {first} on"
     rows = [(name, *values) for name, values in comparison.settings.items()]
     parts: list[RenderableType] = [
-        line(f"Forked before tick {comparison.tick}, {counted(comparison.ticks, 'tick')} each: {since}.")
+        plain_line(f"Forked before tick {comparison.tick}, {counted(comparison.ticks, 'tick')} each: {since}.")
     ]
     if rows:
         parts.append(table(("setting", "original", "fork"), rows))

@@ -15,7 +15,7 @@ from pendula.cli.commands.fleet.files import (
     ProfilesOption,
 )
 from pendula.cli.failing import require
-from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
+from pendula.cli.output import JsonFlag, Output, example, require_suffix, tables_of
 from pendula.cli.writing import write_whole
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def compile(
     from pendula.fleet import examine
 
     said = Output(json)
-    require_form(out, ".json")
+    require_suffix(out, ".json")
     trucks_file = files.profiles_of(profiles)
     files.check_target(out, (graph, trucks_file, params, fleet, previous))
     with said.progress("compile", STEPS) as advance:

@@ -9,7 +9,7 @@ from pendula.cli.commands.fleet import files
 from pendula.cli.commands.fleet.files import OutOption, ParamsOption
 from pendula.cli.commands.fleet.run import SeedOption, no_journal, require_moment, run_of
 from pendula.cli.failing import require
-from pendula.cli.output import JsonFlag, Output, example, require_form
+from pendula.cli.output import JsonFlag, Output, example, require_suffix
 from pendula.cli.writing import write_whole
 from pendula.kernel.errors import WrongUsage
 
@@ -75,7 +75,7 @@ def draw(
     arrow from each waiting truck to the one it waits for.
     """
     require("fleet")
-    require_form(out, *((".svg",) if at is not None else (".svg", ".geojson")))
+    require_suffix(out, *((".svg",) if at is not None else (".svg", ".geojson")))
     said = Output(json)
     if at is not None:
         _draw_moment(said, str(file), at, seed, out, _layers(layers))

@@ -7,7 +7,7 @@ import typer
 
 from pendula.cli.commands.fleet.run import ScenarioArgument, scenario_of
 from pendula.cli.failing import require
-from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
+from pendula.cli.output import JsonFlag, Output, example, require_suffix, tables_of
 from pendula.cli.spread_options import DaskOption, WorkersOption, cores, require_folder
 from pendula.cli.writing import write_whole
 from pendula.kernel.errors import WrongUsage
@@ -73,7 +73,7 @@ def tune(
     """
     require("fleet")
     require_folder(svg)
-    require_form(svg, ".svg")
+    require_suffix(svg, ".svg")
     from pendula.fleet.runs.tuning import outcome_of, run_trials, throughput_svg
     from pendula.spreading import Where
 
