@@ -171,6 +171,20 @@ def test_an_action_that_is_not_first_in_its_queues_interrupts_nothing() -> None:
     )
 
 
+@pytest.mark.req("ACT-LOCK-3")
+@pytest.mark.parametrize(
+    ("priority", "starts"),
+    [(0, ["0 start A", "30 start B", "60 start F"]), (1, ["0 start A", "30 start F", "35 start B"])],
+)
+def test_a_preempting_action_precedes_ordinary_ones_only_with_a_priority_above_0(
+    priority: int, starts: list[str]
+) -> None:
+    defs = {"work": lasting(30, "hall"), "fire": lasting(5, "hall", preempts=True)}
+    result = day(defs, does("A", 0, "work"), does("B", 5, "work"), does("F", 10, "fire", priority=priority))
+
+    assert [row for row in lines(result) if "start" in row] == starts
+
+
 @pytest.mark.req("ACT-INT-1")
 def test_a_waiting_action_preempts_only_at_its_admission() -> None:
     defs = {
