@@ -1,4 +1,4 @@
-"""The question to user code at an admission: named factors on the duration.
+"""Ask user code at an admission for named factors on the duration.
 
 The journal stores the answers; a replay does not ask again.
 """
@@ -13,20 +13,20 @@ from pendula.kernel.engine import Outside
 
 
 class NoAnswers:
-    """The outside of a world without user code: no modifiers, no follow-ups."""
+    """Answers for a world without user code: no modifiers, no follow-ups."""
 
     def ask(self, name: str, question: Json) -> Json:  # noqa: ARG002 - the protocol's signature
         return None
 
 
 NO_FACTOR = Decimal("NaN")
-NONE: Mapping[str, Decimal] = {}
+NO_MODIFIERS: Mapping[str, Decimal] = {}
 
 
-def asked_modifiers(outside: Outside, setting: Setting, instance: Instance, minute: int) -> Mapping[str, Decimal]:
-    """Named factors for one submission. A factor that is not a number rejects the instance."""
+def ask_modifiers(outside: Outside, setting: Setting, instance: Instance, minute: int) -> Mapping[str, Decimal]:
+    """Named factors for one submission. A factor that is not a number becomes NaN, which rejects the instance."""
     if not setting.options.ask_modifiers:
-        return NONE
+        return NO_MODIFIERS
     question: dict[str, Json] = {
         "action_id": instance.id,
         "actor": instance.actor,
@@ -36,7 +36,7 @@ def asked_modifiers(outside: Outside, setting: Setting, instance: Instance, minu
     }
     answer = outside.ask("modifiers", question)
     if not isinstance(answer, Mapping):
-        return NONE
+        return NO_MODIFIERS
     return {name: _factor(value) for name, value in sorted(answer.items())}
 
 

@@ -6,7 +6,7 @@ from pendula.actions.minute.follow_ups import reject_submission
 from pendula.actions.minute.interrupting import preempt
 from pendula.actions.minute.turns import join
 from pendula.actions.model import Code, Instance
-from pendula.actions.questions import asked_modifiers
+from pendula.actions.questions import ask_modifiers
 from pendula.actions.rules.locks import Action, Stage, key_of
 from pendula.actions.rules.resources import Shortage, plain
 from pendula.actions.rules.timing import Timing
@@ -127,8 +127,8 @@ def _timing(world: WorldState, plan: Plan, instance: Instance, minute: int) -> T
         if timing is None:
             timing = plan.minutes[actor] = durations.plain(plan.verb, actor)
         return timing
-    asked = asked_modifiers(world.outside, setting, instance, minute)
-    return durations.timing(plan.verb, instance, minute, setting.first_epoch + world.clock.epoch, asked)
+    user_factors = ask_modifiers(world.outside, setting, instance, minute)
+    return durations.timing(plan.verb, instance, minute, setting.first_epoch + world.clock.epoch, user_factors)
 
 
 def _first_meta(world: WorldState, action_id: str, timing: Timing, late: bool) -> dict[str, Any] | None:

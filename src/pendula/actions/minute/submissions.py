@@ -1,4 +1,4 @@
-"""Read a submitted instance: its id is taken, unknown fields are kept."""
+"""Read submitted instances: mark their ids as used and store unknown fields."""
 
 from pendula.actions.model import Code, Instance
 from pendula.actions.rules.validation import Fault, id_of, read_instance
@@ -7,7 +7,7 @@ from pendula.kernel.canonical import Json
 
 
 def read_new(world: WorldState, raw: object, needs_time: bool) -> Instance | Fault:
-    """The instance, whose id is now taken, or its fault."""
+    """Read an instance, or its fault, and mark its id as used; a rejected instance uses its id, too."""
     extra = None
     if type(raw) is Instance and raw.params is None and (type(raw.t) is int or (raw.t is None and not needs_time)):
         instance = raw
@@ -21,11 +21,11 @@ def read_new(world: WorldState, raw: object, needs_time: bool) -> Instance | Fau
         return Fault(Code.DUPLICATE_ACTION_ID, "id_in_use", {"id": instance.id})
     world.used_ids.add(instance.id)
     if extra:
-        _keep_extra(world, instance, extra)
+        _store_extra(world, instance, extra)
     return instance
 
 
-def _keep_extra(world: WorldState, instance: Instance, extra: dict[str, Json]) -> None:
+def _store_extra(world: WorldState, instance: Instance, extra: dict[str, Json]) -> None:
     """Unknown fields go into the meta of the first start; each name is reported once."""
     world.extras[instance.id] = extra
     new = sorted(extra.keys() - world.reported)

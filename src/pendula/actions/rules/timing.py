@@ -44,7 +44,6 @@ class Durations:
         self._options = options
         # If true, a duration depends on verb and actor alone and can be cached.
         self.is_plain = not modifiers and options.noise_seed is None and not options.ask_modifiers
-
         self.skilled = skills.actors
 
     def plain(self, verb: Verb, actor: str | None) -> Timing | Fault:
@@ -52,17 +51,17 @@ class Durations:
         return self._timing(verb, actor, [], ONE)
 
     def timing(
-        self, verb: Verb, instance: Instance, minute: int, epoch: int, asked: Mapping[str, Decimal]
+        self, verb: Verb, instance: Instance, minute: int, epoch: int, user_factors: Mapping[str, Decimal]
     ) -> Timing | Fault:
-        """The duration with the modifiers of a submission in this minute."""
+        """The duration with the modifiers of a submission in this minute; `user_factors` come from user code."""
         applied = [
             (modifier.name, modifier.factor)
             for modifier in self._modifiers
             if self._applies(modifier, instance, minute)
         ]
         seed = self._options.noise_seed
-        factor_of_noise = ONE if seed is None else noise(seed, epoch, instance.id)
-        return self._timing(verb, instance.actor, [*applied, *asked.items()], factor_of_noise)
+        noise_factor = ONE if seed is None else noise(seed, epoch, instance.id)
+        return self._timing(verb, instance.actor, [*applied, *user_factors.items()], noise_factor)
 
     def _applies(self, modifier: Modifier, instance: Instance, minute: int) -> bool:
         """`since` and `until` are minutes here, of the run or of the day: `Setting` converted the texts."""
@@ -75,7 +74,7 @@ class Durations:
         )
 
     def _timing(
-        self, verb: Verb, actor: str | None, applied: list[tuple[str, Decimal]], factor_of_noise: Decimal
+        self, verb: Verb, actor: str | None, applied: list[tuple[str, Decimal]], noise_factor: Decimal
     ) -> Timing | Fault:
         for name, value in applied:
             if not is_factor(value):
@@ -87,9 +86,9 @@ class Durations:
             return level
         factor = product(value for _, value in applied)
         meta = _meta(level, applied, factor)
-        if factor_of_noise is not ONE:
-            factor = product((factor, factor_of_noise))
-            meta["noise"] = factor_of_noise
+        if noise_factor is not ONE:
+            factor = product((factor, noise_factor))
+            meta["noise"] = noise_factor
         definition = verb.definition
         minutes = effective_minutes(definition.base_duration_min, definition.effort, level.level, Fraction(factor))
         if minutes > MINUTES_MOST:

@@ -1,4 +1,4 @@
-"""Batch runs of whole epochs: a file or plain arguments in, results out. The engine is that of the live form."""
+"""Run whole epochs from a file or from plain arguments, with the engine of a live world."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -56,14 +56,16 @@ class EpochResult(Struct, frozen=True):
             "epoch": {"index": self.header.epoch, "start_at": self.header.start_at, "end_at": self.end_at},
             "events": [_event(event) for event in self.events],
             "rejections": [
-                {"action_id": one.action_id, "code": one.code, "message": one.message} for one in self.rejections
+                {"action_id": rejection.action_id, "code": rejection.code, "message": rejection.message}
+                for rejection in self.rejections
             ],
             "deferred": list(self.deferred),
-            "diagnostics": [_diagnostic(one) for one in self.diagnostics],
+            "diagnostics": [_diagnostic(diagnostic) for diagnostic in self.diagnostics],
             "locks": self.locks,
             "resources": self.resources,
             "carried_in": [
-                {"action_id": one["action_id"], "remaining": one["remaining"]} for one in self.header.carried_in
+                {"action_id": action["action_id"], "remaining": action["remaining"]}
+                for action in self.header.carried_in
             ],
             "places": self.places,
             **carry,
@@ -168,18 +170,18 @@ def drive(
     world.current.deferred = {}
     horizon = world.current.setting.horizon
     header = world.header()
-    seen: list[Event] = []
-    seen += apply(Submit(_list(document, "actions_submitted"))).events
-    seen += apply(Request(_list(document, "interrupts"), _list(document, "commands"))).events
+    events: list[Event] = []
+    events += apply(Submit(_list(document, "actions_submitted"))).events
+    events += apply(Request(_list(document, "interrupts"), _list(document, "commands"))).events
     results: list[EpochResult] = []
     for number in range(count):
         start, end = number * horizon, (number + 1) * horizon
         for to in (*range(start + (step or horizon), end, step or horizon), end):
-            seen += apply(Advance(to)).events
-        begun = [event for event in seen if isinstance(event, EpochBegan)]
-        header = begun[-1] if begun else header
-        results.append(_result(world.current, header, seen))
-        seen = []
+            events += apply(Advance(to)).events
+        headers = [event for event in events if isinstance(event, EpochBegan)]
+        header = headers[-1] if headers else header
+        results.append(_result(world.current, header, events))
+        events = []
         if progress is not None:
             progress(number + 1)
     return RunResult(tuple(results), world.carry())
@@ -194,15 +196,14 @@ def _list(document: Mapping[str, Any], name: str) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def _result(world: WorldState, header: EpochBegan, seen: Iterable[Event]) -> EpochResult:
-    seen = list(seen)
+def _result(world: WorldState, header: EpochBegan, events: Sequence[Event]) -> EpochResult:
     return EpochResult(
         header=header,
         end_at=world.setting.display(world.clock.boundary),
-        events=tuple(event for event in seen if isinstance(event, WORLD_EVENTS)),
-        rejections=tuple(event for event in seen if isinstance(event, Rejection)),
+        events=tuple(event for event in events if isinstance(event, WORLD_EVENTS)),
+        rejections=tuple(event for event in events if isinstance(event, Rejection)),
         deferred=tuple(_deferred(world)),
-        diagnostics=tuple(event for event in seen if isinstance(event, Diagnostic)),
+        diagnostics=tuple(event for event in events if isinstance(event, Diagnostic)),
         locks=world.locks.rows(),
         resources=world.resources.rows(),
         places=dict(sorted(world.places.items())),
@@ -232,6 +233,12 @@ def _event(event: WorldEvent) -> dict[str, Any]:
     }
 
 
-def _diagnostic(one: Diagnostic) -> dict[str, Any]:
-    by = {} if one.by is None else {"by": one.by}
-    return {"code": one.code, "action_id": one.action_id, "t": one.t, "message": one.message, **by}
+def _diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:
+    by = {} if diagnostic.by is None else {"by": diagnostic.by}
+    return {
+        "code": diagnostic.code,
+        "action_id": diagnostic.action_id,
+        "t": diagnostic.t,
+        "message": diagnostic.message,
+        **by,
+    }

@@ -169,7 +169,7 @@ class LiveWorld:
     @property
     def trouble(self) -> list[Exception]:
         """Exceptions that observers raised."""
-        return self._observers.trouble
+        return self._observers.errors
 
     def next_due(self) -> int | None:
         """The next minute in which something happens; None if nothing is pending."""
@@ -381,7 +381,7 @@ class LiveWorld:
             raise Refused(sentence_of(outcome.refusal.code, outcome.refusal.facts), reason=outcome.refusal.code)
         if self._recent is not None:
             self._recent.extend(outcome.events)
-        self._observers.show(outcome.events)
+        self._observers.deliver(outcome.events)
         return outcome
 
     def _send(self, command: Command) -> Outcome[Event]:

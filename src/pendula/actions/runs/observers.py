@@ -28,37 +28,37 @@ log = logging.getLogger(__name__)
 
 
 class Observers:
-    """Observers of one world. Events of a call that an observer makes are delivered after the current ones."""
+    """Observers of one world. If an observer calls the world, the new events are delivered after the current ones."""
 
     def __init__(self) -> None:
-        self.trouble: list[Exception] = []
+        self.errors: list[Exception] = []
         self._all: list[object] = []
         self._pending: deque[Event] = deque()
-        self._showing = False
+        self._delivering = False
 
     def add(self, observer: object) -> None:
         self._all.append(observer)
 
-    def show(self, events: Iterable[Event]) -> None:
+    def deliver(self, events: Iterable[Event]) -> None:
         if not self._all:
             return
         self._pending.extend(events)
-        if self._showing:
+        if self._delivering:
             return  # an observer called the world: the outer loop delivers these events
-        self._showing = True
+        self._delivering = True
         try:
             while self._pending:
-                self._tell(self._pending.popleft())
+                self._notify(self._pending.popleft())
         finally:
-            self._showing = False
+            self._delivering = False
 
-    def _tell(self, event: Event) -> None:
+    def _notify(self, event: Event) -> None:
         for observer in self._all:
             method = getattr(observer, OBSERVED[type(event)], None)
             if method is None:
                 continue
             try:
                 method(event)
-            except Exception as trouble:
+            except Exception as error:
                 log.exception("an observer failed")
-                self.trouble.append(trouble)
+                self.errors.append(error)

@@ -1,4 +1,4 @@
-"""Owners of runs: the name of a token, or for local visitors the name in a signed cookie, or `local` without one.
+"""The owner of a run: the name of a token; for local callers the name in a signed cookie, or `local` without one.
 
 A cookie holds a name and a time, signed by an HMAC with a key beside the store. It grants no access: without a token
 only requests from this machine are accepted.

@@ -43,8 +43,8 @@ from pendula.server.schedulers.credit.shapes import (
 from pendula.server.views import encode_view
 
 RUN = "/runs/{run_id}"
-BIG = 10**15
-HOPS_MOST = 64
+MAX_TIME_MS = 10**15
+MAX_HOPS = 64
 
 router = APIRouter(prefix=PREFIX, tags=["credit"])
 
@@ -63,7 +63,7 @@ async def own_snapshot(request: Request, caller: ViewerCaller) -> Response:
 
 @router.get("/graph/ego", responses=answers(Snapshot), operation_id="credit_ego")
 async def ego(request: Request, caller: ViewerCaller) -> Response:
-    """A participant of the caller's active run, and all within one or two lines of it."""
+    """A participant of the caller's active run and the network around it, 1 or 2 hops deep."""
     run, depth = await active_run(caller), read_integer(request, "depth", 1, 1, 2)
     pid, now = request.query_params.get("pid", ""), moment(caller.service.context.clock())
 
@@ -105,8 +105,9 @@ async def metrics(run_id: str, request: Request, caller: ViewerCaller) -> Respon
     """
     run = await caller.run(run_id)
     last = run.record.sim_time_ms
-    from_ms, to_ms = read_integer(request, "from_ms", 0, 0, BIG), read_integer(request, "to_ms", last, 0, BIG)
-    span = Span(from_ms, to_ms, read_integer(request, "step_ms", usual_step(from_ms, to_ms), 0, BIG))
+    from_ms = read_integer(request, "from_ms", 0, 0, MAX_TIME_MS)
+    to_ms = read_integer(request, "to_ms", last, 0, MAX_TIME_MS)
+    span = Span(from_ms, to_ms, read_integer(request, "step_ms", usual_step(from_ms, to_ms), 0, MAX_TIME_MS))
     times = span.points()
     extended = read_flag(request, "extended")
     code = _code(run, request)
@@ -134,11 +135,11 @@ async def metrics(run_id: str, request: Request, caller: ViewerCaller) -> Respon
 async def bottlenecks(run_id: str, request: Request, caller: ViewerCaller) -> Response:
     """The lines over which most payments fail, worst first."""
     run = await caller.run(run_id)
-    most, least = read_integer(request, "limit", 20, 1, 200), _score(request.query_params.get("min_score", "0"))
+    limit, min_score = read_integer(request, "limit", 20, 1, 200), _score(request.query_params.get("min_score", "0"))
     code = _code(run, request)
 
     def look(engine: Run) -> BottlenecksView:
-        items = list(map(BottleneckView.of, worst(engine.network.ledgers[code], most, least)))
+        items = list(map(BottleneckView.of, worst(engine.network.ledgers[code], limit, min_score)))
         return BottlenecksView(run_id=run.record.run_id, equivalent=code, items=items)
 
     return await _read_engine(run, caller, look)
@@ -156,9 +157,9 @@ async def payment_targets(run_id: str, request: Request, caller: ViewerCaller) -
 
     def find(engine: Run) -> TargetList:
         ledger = engine.network.ledgers[requested_equivalent(request, engine.network)]
-        most = read_integer(request, "max_hops", engine.settings.routing_max_hops, 1, HOPS_MOST)
+        max_hops = read_integer(request, "max_hops", engine.settings.routing_max_hops, 1, MAX_HOPS)
         node = _participant(ledger.book, sender)
-        return TargetList(targets(ledger.book, ledger.processor, node, most, amounts=amounts))
+        return TargetList(targets(ledger.book, ledger.processor, node, max_hops, amounts=amounts))
 
     def begin(engine: Run) -> TargetList | SerializedRun:
         book = engine.network.ledgers[requested_equivalent(request, engine.network)].book
@@ -192,9 +193,9 @@ async def trustlines(run_id: str, request: Request, caller: ViewerCaller) -> Res
     def look(engine: Run) -> TrustlineList:
         book = engine.network.ledgers[requested_equivalent(request, engine.network)].book
         node = None if pid is None else _participant(book, pid)
-        lines = [h for h in range(len(book)) if book.status[h] is not LineStatus.CLOSED]
-        shown = [h for h in lines if node in (None, book.creditor[h], book.debtor[h])]
-        return TrustlineList([_trustline(book, h) for h in shown])
+        lines = [line for line in range(len(book)) if book.status[line] is not LineStatus.CLOSED]
+        shown = [line for line in lines if node in (None, book.creditor[line], book.debtor[line])]
+        return TrustlineList([_trustline(book, line) for line in shown])
 
     return await _read_engine(run, caller, look)
 
@@ -232,9 +233,9 @@ def _participants(run: Run) -> ParticipantList:
     )
 
 
-def _trustline(book: Book, h: int) -> TrustlineView:
-    creditor, debtor = book.people.all[book.creditor[h]], book.people.all[book.debtor[h]]
-    used, limit = book.debt(h), book.limit[h]
+def _trustline(book: Book, line: int) -> TrustlineView:
+    creditor, debtor = book.people.all[book.creditor[line]], book.people.all[book.debtor[line]]
+    used, limit = book.debt(line), book.limit[line]
     return TrustlineView(
         from_pid=creditor.id,
         from_name=creditor.name,
@@ -243,7 +244,7 @@ def _trustline(book: Book, h: int) -> TrustlineView:
         equivalent=book.code,
         limit=text(limit),
         used=text(used),
-        reverse_used=text(max(0, -book.owed[h])),
+        reverse_used=text(max(0, -book.owed[line])),
         available=text(max(0, limit - used)),
-        status=book.status[h].value,
+        status=book.status[line].value,
     )
