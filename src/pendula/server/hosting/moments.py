@@ -16,7 +16,7 @@ from pendula.kernel.canonical import Reader, decode, encode
 from pendula.kernel.engine import Engine
 from pendula.kernel.frames import Record
 from pendula.kernel.journal import Journal
-from pendula.kernel.sentences import shown_bytes
+from pendula.kernel.sentences import UNKNOWN, shown_stored, stored_sentence
 from pendula.kernel.time import parse_utc
 from pendula.server.views import Incident, Moment, MomentView
 
@@ -130,20 +130,27 @@ class Moments:
         events: Any = decode(bytes(outcome.events)) if bytes(outcome.events) else []
         for event in events:
             tag = str(event.get("type"))
-            sentence = self._told[tag](self._shown(event)) if tag in self._told else None
+            sentence = self._incident_sentence(tag, self._shown(event))
             if sentence is not None:
                 self._incidents.append(Incident(record.n, record.t, str(event.get("code", tag)), sentence))
                 return
 
+    def _incident_sentence(self, tag: str, event: Facts) -> str | None:
+        try:
+            return self._told[tag](event) if tag in self._told else None
+        except UNKNOWN:
+            return tag
+
     def _sentence(self, refusal: Any) -> str:
-        return self._kind.sentence(refusal["code"], refusal["facts"]) if self._kind else str(refusal["code"])
+        kind, code = self._kind, str(refusal["code"])
+        return code if kind is None else stored_sentence(lambda: kind.sentence(code, refusal["facts"]), code)
 
     def _shown(self, event: Facts) -> Facts:
         """An event with its sentence, which is not in the journal."""
         data = encode(event)
         if self._read_event is None:
             return event
-        shown: Any = decode(shown_bytes(self._read_event(data), data))
+        shown: Any = decode(shown_stored(self._read_event, data))
         return cast("Facts", shown)
 
 

@@ -23,7 +23,7 @@ from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Reason
 from pendula.kernel.journal import Journal
 from pendula.kernel.replay import first_engine
-from pendula.kernel.sentences import shown_bytes
+from pendula.kernel.sentences import shown_stored
 from pendula.kernel.stream import UnknownEventId
 from pendula.server.errors import NotFound
 from pendula.server.views import GapView
@@ -296,7 +296,7 @@ def events_of(
 def _with_sentence(raw: Raw) -> Raw:
     """An event of the journal with its sentence, where it has one."""
     data = bytes(raw)
-    return Raw(shown_bytes(_read_event(data), data))
+    return Raw(shown_stored(_read_event, data))
 
 
 def world_log(driver: AnyDriver, after: int, limit: int) -> bytes:
