@@ -139,7 +139,10 @@ def test_the_refusal_carries_every_finding(site: Site, pendula: Pendula) -> None
     ]
 
 
-def test_a_report_of_a_refused_map_shows_its_findings(site: Site, pendula: Pendula) -> None:
+def test_a_report_of_a_refused_map_shows_its_findings(
+    site: Site, pendula: Pendula, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")  # the path of the map is part of a row
     wrong = site.changed("wrong.json", site.graph, wrong_in_three_places)
 
     ended = pendula("fleet", "compile", wrong, "--profiles", site.trucks, "-o", site.path("x.json"), "--report")
