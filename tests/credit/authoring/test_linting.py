@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.credit.authoring.linting import lint
@@ -26,11 +26,12 @@ from pendula.credit.settings import Settings, change_settings
 from pendula.credit.state.run_state import RunState
 from pendula.credit.tick.phases import silenced_profiles
 from pendula.documents import from_value, read_bytes
+from tests.campaigns import fewer_examples
 from tests.credit.mutations import as_text
 from tests.credit.networks import MALFORMED, case, public_scenario
 
 # A scenario takes a tenth of a second to make and to lint.
-SCENARIOS = settings(max_examples=settings().max_examples // 4)
+SCENARIOS = fewer_examples()
 # Buyers pay shops, shops pay makers, makers pay buyers; a line runs from payee to payer.
 RING = [("ann", "bea"), ("bea", "cid"), ("cid", "ann")]
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.credit.authoring.linting import lint
@@ -25,7 +25,7 @@ from pendula.credit.settings import Settings
 from pendula.documents import read_bytes
 from pendula.kernel.canonical import Json, digest, encode
 from pendula.kernel.errors import InputRefused
-from tests.campaigns import campaign_after
+from tests.campaigns import campaign_after, fewer_examples
 
 HOPS = 3  # how far a sender looks for a receiver
 LONGEST_CYCLE = 6
@@ -202,7 +202,7 @@ def test_every_network_loads_without_faults_or_warnings(profile: Profile, partic
 
 
 @pytest.mark.req("SIM-SCN-15")
-@settings(max_examples=settings().max_examples // 4)
+@fewer_examples()
 @given(profiles, st.integers(3, 300), seeds)
 def test_the_linter_has_no_findings(profile: Profile, participants: int, seed: int) -> None:
     scenario = load(village(participants, seed, profile=profile))

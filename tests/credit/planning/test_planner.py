@@ -20,6 +20,7 @@ from pendula.credit.state.clearing_policy import AdaptivePolicy
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json
 from pendula.kernel.rng import action_generator, tick_generator, tick_seed
+from tests.campaigns import campaign_after
 from tests.credit.conftest import book, headless, network
 
 
@@ -239,13 +240,14 @@ def test_every_failure_of_a_planned_payment_has_a_known_code() -> None:
     assert run.run.state() == before
 
 
-def test_planning_ends_where_no_participant_can_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("positions", campaign_after(1, [5_000_000, 50_000_000]))
+def test_planning_ends_where_no_participant_can_pay(positions: int, monkeypatch: pytest.MonkeyPatch) -> None:
     run = headless(network(("a", "b", 1)), intensity=100, actions_per_tick_max="1000000")
     run.do(Pay("b", "a", "UAH", "1"))
     planner, count = run.run.network.planner, 0
     assert isinstance(planner, Planner)
 
-    for _ in planner._hopeful(planner._accepting((), 100), 5_000_000, _Demand(0)):
+    for _ in planner._hopeful(planner._accepting((), 100), positions, _Demand(0)):
         count += 1
 
     assert count == 0
