@@ -1,11 +1,8 @@
 """The source as syntax trees, for the tests of this folder."""
 
 import ast
-import tomllib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src/pendula"
@@ -36,15 +33,3 @@ def members(package: Path) -> list[str]:
 def named(path: Path) -> str:
     """`credit/ledger/book.py` for a file of the package."""
     return path.relative_to(SOURCE).as_posix()
-
-
-def calls(path: Path) -> Iterator[tuple[str, int]]:
-    """The calls of a module, with the number of positional arguments."""
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func), len(node.args)
-
-
-@cache
-def exceptions() -> dict[str, dict[str, Any]]:
-    return tomllib.loads((Path(__file__).parent / "exceptions.toml").read_text(encoding="utf-8"))

@@ -1,9 +1,6 @@
-"""The tree is the architecture: the same files at the root of every scheduler, docstrings that list modules."""
+"""The tree is the architecture: the same files at the root of every scheduler, modules in packages."""
 
 import ast
-from pathlib import Path
-
-import pytest
 
 from tests.architecture.source import ROOT, SCHEDULERS, SOURCE, members, modules, named, packages, tree
 
@@ -19,14 +16,6 @@ def test_every_scheduler_with_an_engine_has_the_same_files_at_its_root() -> None
 
 def test_every_scheduler_has_its_nouns_in_model() -> None:
     assert [scheduler for scheduler in SCHEDULERS if "model" not in members(SOURCE / scheduler)] == []
-
-
-@pytest.mark.parametrize("package", packages(), ids=named)
-def test_the_docstring_of_a_package_lists_its_modules(package: Path) -> None:
-    docstring = ast.get_docstring(tree(package / "__init__.py")) or ""
-    words = set(docstring.replace(",", " ").replace("`", " ").replace("|", " ").replace("/", " ").split())
-
-    assert [name for name in members(package) if name not in words] == []
 
 
 def test_every_folder_with_a_module_is_a_package() -> None:
