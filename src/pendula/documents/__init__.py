@@ -1,7 +1,9 @@
 """The reader of YAML, JSON, JSON5 and TOML, for files and HTTP bodies.
 
 reading     bytes, files or values to a `Document`, or one refusal with every fault
-cursor      values to models, with every fault at once
+cursor      one value of a document, checked; its faults are collected
+typed       values to structs, with every fault at once
+schema      JSON Schemas of these structs
 faults      faults with place, value and what is allowed; how they are printed
 places      paths, lines, columns
 json_fast   JSON without faults, with the interpreter's parser

@@ -46,32 +46,35 @@ class _Lack(Enum):
     NO_DEFAULT = "no default"
 
 
-_ABSENT, _REFUSED, _NO_DEFAULT = _Lack.ABSENT, _Lack.REFUSED, _Lack.NO_DEFAULT
+_ABSENT, _REFUSED, NO_DEFAULT = _Lack.ABSENT, _Lack.REFUSED, _Lack.NO_DEFAULT
 
 
 class Reading:
     """State shared by all cursors of one reading."""
 
-    __slots__ = ("findings", "locate", "source_name")
+    __slots__ = ("changing", "context", "findings", "locate", "source_name")
 
-    def __init__(self, findings: Findings, locate: Locate, source_name: str) -> None:
+    def __init__(self, findings: Findings, locate: Locate, source_name: str, context: Any = None) -> None:
         self.findings = findings
         self.locate = locate
         self.source_name = source_name
+        self.context = context
+        # Whether absent members keep the values of a present object.
+        self.changing = False
 
     def alone(self) -> "Reading":
-        return Reading(Findings(self.findings.most), self.locate, self.source_name)
+        return Reading(Findings(self.findings.most), self.locate, self.source_name, self.context)
 
 
 class Cursor:
     """One value of a document and its path. Every reading method takes a `default` for an absent member."""
 
-    __slots__ = ("_at_key", "_parent", "_reading", "_step", "_value")
+    __slots__ = ("_at_key", "_parent", "_step", "_value", "reading")
 
     def __init__(
         self, reading: Reading, value: Any, parent: "Cursor | None" = None, step: Step = "", at_key: bool = False
     ) -> None:
-        self._reading = reading
+        self.reading = reading
         self._value = value
         self._parent = parent
         self._step = step
@@ -92,6 +95,10 @@ class Cursor:
         return not isinstance(self._value, _Lack)
 
     @property
+    def is_null(self) -> bool:
+        return self._value is None
+
+    @property
     def is_text(self) -> bool:
         return isinstance(self._value, str)
 
@@ -102,6 +109,25 @@ class Cursor:
     @property
     def is_object(self) -> bool:
         return isinstance(self._value, dict)
+
+    @property
+    def context(self) -> Any:
+        """What the caller of the reading gave for readers that depend on more than the document."""
+        return self.reading.context
+
+    @context.setter
+    def context(self, context: object) -> None:
+        self.reading.context = context
+
+    @property
+    def count_of_faults(self) -> int:
+        """How many faults the reading has noted so far."""
+        return len(self._findings)
+
+    @property
+    def absent(self) -> "Cursor":
+        """A cursor whose value was refused already: its readers give stand-ins without further faults."""
+        return self._with(_REFUSED)
 
     def unless_null(self) -> "Cursor":
         """A cursor at the same place for which null counts as absent."""
@@ -131,7 +157,7 @@ class Cursor:
         max: int | None = None,
         pattern: str | Pattern[str] = "",
         form: str = "",
-        default: Any = _NO_DEFAULT,
+        default: Any = NO_DEFAULT,
     ) -> Any:
         """A string of `min` to `max` characters that fully matches `pattern`; `form` describes the pattern."""
         value = self._value
@@ -149,7 +175,7 @@ class Cursor:
     def integer(self, *, min: int | None = None, max: int | None = None) -> int: ...
     @overload
     def integer(self, *, min: int | None = None, max: int | None = None, default: D) -> int | D: ...
-    def integer(self, *, min: int | None = None, max: int | None = None, default: Any = _NO_DEFAULT) -> Any:
+    def integer(self, *, min: int | None = None, max: int | None = None, default: Any = NO_DEFAULT) -> Any:
         """An integer; `3.0`, `"3"` and `true` are refused."""
         value = self._value
         if type(value) is not int:
@@ -163,7 +189,7 @@ class Cursor:
         self, *, min: int | Decimal | None = None, max: int | Decimal | None = None, default: D
     ) -> Decimal | D: ...
     def decimal(
-        self, *, min: int | Decimal | None = None, max: int | Decimal | None = None, default: Any = _NO_DEFAULT
+        self, *, min: int | Decimal | None = None, max: int | Decimal | None = None, default: Any = NO_DEFAULT
     ) -> Any:
         """An exact number, with or without a fraction."""
         value = self._value
@@ -175,7 +201,7 @@ class Cursor:
     def boolean(self) -> bool: ...
     @overload
     def boolean(self, *, default: D) -> bool | D: ...
-    def boolean(self, *, default: Any = _NO_DEFAULT) -> Any:
+    def boolean(self, *, default: Any = NO_DEFAULT) -> Any:
         if isinstance(self._value, bool):
             return self._value
         return self._wrong_kind(default, False, "true or false")
@@ -184,7 +210,7 @@ class Cursor:
     def choice(self, kind: type[E]) -> E: ...
     @overload
     def choice(self, kind: type[E], *, default: D) -> E | D: ...
-    def choice(self, kind: type[E], *, default: Any = _NO_DEFAULT) -> Any:
+    def choice(self, kind: type[E], *, default: Any = NO_DEFAULT) -> Any:
         """A member of an enumeration, in its exact spelling."""
         allowed = tuple(member.value for member in kind)
         if isinstance(self._value, str) and self._value in allowed:
@@ -196,11 +222,22 @@ class Cursor:
         message = f"{shown(self._value)} is not {_with_article(kind.__name__)}{hint}"
         return self._instead(default, stand_in, message, allowed, code="invalid_enum")
 
+    def one_of(self, words: Sequence[str], *, default: Any = NO_DEFAULT, noun: str = "one of the allowed words") -> Any:
+        """One of these words, in its exact spelling; they are data, not an enumeration."""
+        if isinstance(self._value, str) and self._value in words:
+            return self._value
+        stand_in = words[0] if words else ""
+        if isinstance(self._value, _Lack):
+            return self._lacking(default, stand_in)
+        hint = suggestion(self._value, words) if isinstance(self._value, str) and not self._findings.full else ""
+        message = f"{shown(self._value)} is not {noun}{hint}"
+        return self._instead(default, stand_in, message, tuple(words), code="invalid_enum")
+
     @overload
     def parsed(self, parse: Callable[[str], T], *, stand_in: T) -> T: ...
     @overload
     def parsed(self, parse: Callable[[str], T], *, stand_in: T, default: D) -> T | D: ...
-    def parsed(self, parse: Callable[[str], T], *, stand_in: T, default: Any = _NO_DEFAULT) -> Any:
+    def parsed(self, parse: Callable[[str], T], *, stand_in: T, default: Any = NO_DEFAULT) -> Any:
         """Text converted by `parse`; the code and message of its `InputRefused` become the fault."""
         if not isinstance(self._value, str):
             return self._wrong_kind(default, stand_in, "text")
@@ -218,7 +255,7 @@ class Cursor:
     ) -> "Members":
         """The members of an object. Unknown ones are faults, or kept in `Members.extra`."""
         if not isinstance(self._value, dict):
-            self._wrong_kind(_NO_DEFAULT, None, "an object")
+            self._wrong_kind(NO_DEFAULT, None, "an object")
             return Members(self, dict.fromkeys((*required, *optional), _REFUSED), {})
         members = {name: self._value.get(name, _ABSENT) for name in (*required, *optional)}
         self._refuse_missing([name for name in required if members[name] is _ABSENT], members)
@@ -236,7 +273,7 @@ class Cursor:
         self, read: Callable[["Cursor"], T], *, min: int = 0, max: int | None = None, default: D
     ) -> tuple[T, ...] | D: ...
     def list_of(
-        self, read: Callable[["Cursor"], Any], *, min: int = 0, max: int | None = None, default: Any = _NO_DEFAULT
+        self, read: Callable[["Cursor"], Any], *, min: int = 0, max: int | None = None, default: Any = NO_DEFAULT
     ) -> Any:
         """Every element, read by `read`, in order."""
         if not self.is_list:
@@ -249,16 +286,16 @@ class Cursor:
         """Every element separately: an invalid one becomes a `DocumentRefused` value and affects neither the others
         nor the document."""
         if not self.is_list:
-            self._wrong_kind(_NO_DEFAULT, None, "a list")
+            self._wrong_kind(NO_DEFAULT, None, "a list")
             return []
         results: list[T | DocumentRefused] = []
         bad: list[tuple[int, Findings]] = []
         for element in self._elements():
-            element._reading = self._reading.alone()
+            element.reading = self.reading.alone()
             results.append(read(element))
             if element._findings:
                 bad.append((len(results) - 1, element._findings))
-        refused = refusals((findings for _, findings in bad), self._reading.locate, self._reading.source_name)
+        refused = refusals((findings for _, findings in bad), self.reading.locate, self.reading.source_name)
         for (index, _), refusal in zip(bad, refused, strict=True):
             results[index] = refusal
         return results
@@ -274,25 +311,25 @@ class Cursor:
         read: Callable[["Cursor"], Any],
         *,
         key: "NameCheck | None" = None,
-        default: Any = _NO_DEFAULT,
+        default: Any = NO_DEFAULT,
     ) -> Any:
         """Every member's value, read by `read`, in the order of the text; `key` can check the names."""
         if not isinstance(self._value, dict):
             return self._wrong_kind(default, {}, "an object")
         if key is not None:
             for name in self._value:
-                key(Cursor(self._reading, name, self, name, at_key=True))
+                key(Cursor(self.reading, name, self, name, at_key=True))
         return {name: read(self._at(name, value)) for name, value in self._value.items()}
 
     @property
     def _findings(self) -> Findings:
-        return self._reading.findings
+        return self.reading.findings
 
     def _with(self, value: Any) -> "Cursor":
-        return Cursor(self._reading, value, self._parent, self._step, self._at_key)
+        return Cursor(self.reading, value, self._parent, self._step, self._at_key)
 
     def _at(self, step: Step, value: Any) -> "Cursor":
-        return Cursor(self._reading, value, self, step)
+        return Cursor(self.reading, value, self, step)
 
     def _elements(self) -> Iterator["Cursor"]:
         return (self._at(index, value) for index, value in enumerate(self._value))
@@ -308,7 +345,7 @@ class Cursor:
         return self._instead(default, stand_in, f"{shown(self._value)} is not {noun}", (f"{noun} {span}".strip(),))
 
     def _lacking(self, default: Any, stand_in: Any) -> Any:
-        if default is not _NO_DEFAULT:
+        if default is not NO_DEFAULT:
             return default
         if self._value is _ABSENT:
             self._note("missing_field", f"the member {str(self._step)!r} is missing")
@@ -319,7 +356,7 @@ class Cursor:
         self, default: Any, stand_in: Any, message: str, allowed: tuple[str, ...], *, code: str = "invalid_field"
     ) -> Any:
         self._note(code, message, allowed)
-        return stand_in if default is _NO_DEFAULT else default
+        return stand_in if default is NO_DEFAULT else default
 
     def _note(self, code: str, message: str, allowed: tuple[str, ...] = ()) -> None:
         value = UNSET if isinstance(self._value, _Lack) else self._value
@@ -335,23 +372,28 @@ class Cursor:
         names = tuple(sorted(members)) if extra else ()
         for name in extra:
             hint = "" if self._findings.full else suggestion(name, names)
-            member = Cursor(self._reading, name, self, name, at_key=True)
+            member = Cursor(self.reading, name, self, name, at_key=True)
             member._note("unknown_field", f"the member {shown(name)} is not known here{hint}", names)
 
 
 class Members:
     """The members of one object, each as a cursor; `extra` has the unknown ones."""
 
-    __slots__ = ("_members", "_owner", "extra")
+    __slots__ = ("_members", "extra", "owner", "unsound")
 
     def __init__(self, owner: Cursor, members: dict[str, Any], extra: dict[str, Json]) -> None:
-        self._owner = owner
+        self.owner = owner
         self._members = members
         self.extra = extra
+        self.unsound: set[str] = set()
 
     def __getitem__(self, name: str) -> Cursor:
         """The member's cursor, even if absent; only names given to `object` are valid."""
-        return self._owner._at(name, self._members[name])
+        return self.owner._at(name, self._members[name])
+
+    def sound(self, *names: str) -> bool:
+        """Whether all these members are given and were read without a fault (see `documents.typed`)."""
+        return all(name in self and name not in self.unsound for name in names)
 
     def __contains__(self, name: str) -> bool:
         return name in self._members and not isinstance(self._members[name], _Lack)

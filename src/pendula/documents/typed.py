@@ -1,0 +1,358 @@
+"""Reads a value of a document into a msgspec struct, or notes every fault. The struct is the only description.
+
+    class Truck(Struct, frozen=True, forbid_unknown_fields=True):
+        id: Annotated[str, Meta(min_length=1, max_length=64)]
+        speed_um_s: Annotated[int, Read(speed), written(type="number")] = field(name="speed")
+        kind: Kind = Kind.FORKLIFT
+
+        def check(self, at: Members) -> None:
+            if self.kind is Kind.TUGGER and self.speed_um_s > FASTEST_TUGGER:
+                at["speed"].refuse("a tugger is slower")
+
+    truck = read(document, Truck)
+
+What the annotations mean:
+
+- Members have the names of the documents: `rename=` and `field(name=…)`. A member with a default is optional; null is a
+  fault unless the type allows None, or `NULL_IS_ABSENT` stands in its annotation.
+- `forbid_unknown_fields=True`: unknown members are faults; otherwise they are ignored.
+- `Meta`: `ge`, `le`, `min_length`, `max_length`, `pattern` (with ^ and $; `extra={"form": …}` describes it). The range
+  of a Decimal, which msgspec cannot check, is `minimum` and `maximum` of `extra_json_schema`.
+- `Read(function)`: the value is read by a function of the cursor, for instance metres into micrometres.
+  `Parse(function)`: text is converted by a function; its `InputRefused` becomes the fault. `written` beside them is the
+  schema of the document.
+- `Unique()`: no element of a list is equal to another; `Unique("id")`: nor is this member of it.
+- A union of tagged structs is read by its tag; any other union by the kind of the value.
+- `check` of a struct notes what concerns several members. It runs also if members are faulty; those have a stand-in,
+  and `at.sound(…)` says whether members were read without a fault.
+
+`Cursor.context` is what the caller gave as `context`, for readers that depend on more than the document.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from enum import StrEnum
+from functools import cache, partial
+from re import compile as regex
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
+
+from msgspec import NODEFAULT, Meta, Struct, UnsetType
+from msgspec.structs import FieldInfo, fields
+
+from pendula.documents.cursor import NO_DEFAULT, Cursor
+from pendula.documents.reading import Document
+from pendula.kernel.canonical import Json
+
+T = TypeVar("T")
+
+# Reads a value. The arguments are its cursor and the value if it is absent.
+Reader: TypeAlias = Callable[[Cursor, Any], Any]
+
+
+class Read:
+    """Annotation: `read` makes the value from its cursor. It runs only for a value that is given and not null."""
+
+    __slots__ = ("read", "stand_in")
+
+    def __init__(self, read: Callable[[Cursor], Any], stand_in: Any = None) -> None:
+        self.read = read
+        self.stand_in = stand_in
+
+
+class Parse:
+    """Annotation: the value is text, converted by `parse`; its `InputRefused` becomes the fault."""
+
+    __slots__ = ("parse", "stand_in")
+
+    def __init__(self, parse: Callable[[str], Any], stand_in: Any = "") -> None:
+        self.parse = parse
+        self.stand_in = stand_in
+
+
+class Unique:
+    """Annotation of a list: elements, or these members of them, differ. `noun` names an element in the message."""
+
+    __slots__ = ("members", "noun")
+
+    def __init__(self, *members: str, noun: str = "") -> None:
+        self.members = members
+        self.noun = noun
+
+
+def written(**schema: Json) -> Meta:
+    """Annotation beside `Read` and `Parse`: the JSON Schema of the value as documents have it."""
+    return Meta(extra_json_schema={"written": schema})
+
+
+class _NullIsAbsent:
+    """Annotation: null means the same as a missing member."""
+
+
+NULL_IS_ABSENT = _NullIsAbsent()
+
+
+def read(document: Document, form: type[T], *, context: object = None, present: T | None = None) -> T:
+    """The document as `form`; raises `DocumentRefused` with every fault. Members of `present` are the defaults."""
+    return document.read(lambda root: read_at(root, form, context=context, present=present))
+
+
+def read_at(at: Cursor, form: type[T], *, context: object = None, present: T | None = None) -> T:
+    """The value at a cursor; faults are noted in its document, and their values replaced by stand-ins."""
+    reading = at.reading
+    outer, reading.changing = reading.changing, present is not None
+    if context is not None:
+        reading.context = context
+    value: T = reader_of(form)(at, NO_DEFAULT if present is None else present)
+    reading.changing = outer
+    return value
+
+
+def reader_of(form: Any) -> Reader:
+    """The reader of a type, made once. Raises `TypeError` for a type that no document holds."""
+    read: Reader = _made(form)
+    return read
+
+
+@cache
+def _made(form: Any) -> Reader:
+    marks: list[Any] = []
+    if get_origin(form) is Annotated:
+        form, *marks = get_args(form)
+    origin = get_origin(form)
+    if origin in (Union, UnionType):
+        read = _union(get_args(form), tuple(marks))
+    else:
+        read = _marked(form, origin, marks)
+    return partial(_unless_null, read) if NULL_IS_ABSENT in marks else read
+
+
+def _marked(form: Any, origin: Any, marks: Sequence[Any]) -> Reader:
+    for mark in marks:
+        if isinstance(mark, Read):
+            return partial(_by_function, mark)
+        if isinstance(mark, Parse):
+            return lambda at, default: at.parsed(mark.parse, stand_in=mark.stand_in, default=default)
+    meta = _merged([mark for mark in marks if isinstance(mark, Meta)])
+    if origin in (tuple, list):
+        unique = next((mark for mark in marks if isinstance(mark, Unique)), None)
+        return _list(origin, get_args(form), meta, unique)
+    if origin in (dict, Mapping) or form is dict:
+        return _map(*(get_args(form) or (str, Any)))
+    if origin is Literal:
+        words = get_args(form)
+        return lambda at, default: at.one_of(words, default=default)
+    return _plain(form, meta)
+
+
+def _plain(form: Any, meta: Mapping[str, Any]) -> Reader:
+    """Readers of values without parts, and of structs."""
+    if form is str:
+        options = {key: meta[name] for key, name in (("min", "min_length"), ("max", "max_length")) if name in meta}
+        if "pattern" in meta:
+            pattern = meta["pattern"]
+            assert pattern[0] + pattern[-1] == "^$", f"{pattern} is not anchored"
+            options["pattern"] = regex(pattern)
+            options["form"] = meta.get("form", pattern[1:-1])
+        return lambda at, default: at.text(**options, default=default)
+    if form is int:
+        least, most = meta.get("ge"), meta.get("le")
+        return lambda at, default: at.integer(min=least, max=most, default=default)
+    if form is Decimal:
+        least, most = meta.get("minimum"), meta.get("maximum")
+        return lambda at, default: at.decimal(min=least, max=most, default=default)
+    if form is bool:
+        return lambda at, default: at.boolean(default=default)
+    if form is Any or form is object:
+        return lambda at, default: at.any() if at.given or default is NO_DEFAULT else default
+    if isinstance(form, type) and issubclass(form, StrEnum):
+        return lambda at, default: at.choice(form, default=default)
+    if isinstance(form, type) and issubclass(form, Struct):
+        return _StructReader(form)
+    raise TypeError(f"{form!r} cannot be read from a document")
+
+
+def _merged(metas: Sequence[Meta]) -> dict[str, Any]:
+    """The constraints of all `Meta` of an annotation; later ones win."""
+    merged: dict[str, Any] = {}
+    for meta in metas:
+        merged |= meta.extra_json_schema or {}
+        merged |= meta.extra or {}
+        for name in ("ge", "le", "min_length", "max_length", "pattern"):
+            if (value := getattr(meta, name)) is not None:
+                merged[name] = value
+    return merged
+
+
+def _by_function(mark: Read, at: Cursor, default: Any) -> Any:
+    if at.given:
+        return mark.read(at)
+    return mark.stand_in if default is NO_DEFAULT else default
+
+
+def _unless_null(read: Reader, at: Cursor, default: Any) -> Any:
+    return read(at.unless_null(), default)
+
+
+def _union(forms: tuple[Any, ...], marks: tuple[Any, ...]) -> Reader:
+    """None, and one type, or tagged structs, or types of different kinds; marks of the union belong to each type."""
+    nullable = NoneType in forms
+    inner = [form for form in forms if form not in (NoneType, UnsetType)]
+    if marks:
+        inner = [Annotated[(form, *marks)] for form in inner]
+    if len(inner) == 1:
+        choose = reader_of(inner[0])
+    elif all(_tag(form) for form in inner):
+        choose = _Tagged(inner)
+    else:
+        readers = tuple((_kinds(form), reader_of(form)) for form in inner)
+
+        def choose(at: Cursor, default: Any) -> Any:
+            value = at.any()
+            for kinds, read in readers:
+                if isinstance(value, kinds) and isinstance(value, bool) == (kinds is bool):
+                    return read(at, default)
+            return readers[0][1](at, default)
+
+    if not nullable:
+        return choose
+    return lambda at, default: None if at.is_null else choose(at, default)
+
+
+def _kinds(form: Any) -> Any:
+    """The Python types of the values that a type of a union is for."""
+    if get_origin(form) is Annotated:
+        form = get_args(form)[0]
+    origin = get_origin(form) or form
+    if origin in (tuple, list):
+        return list | tuple
+    if origin in (dict, Mapping) or (isinstance(origin, type) and issubclass(origin, Struct)):
+        return dict
+    if origin is Literal or (isinstance(origin, type) and issubclass(origin, StrEnum)):
+        return str
+    return int | Decimal if origin in (int, Decimal) else origin
+
+
+def _tag(form: Any) -> Any:
+    return isinstance(form, type) and issubclass(form, Struct) and form.__struct_config__.tag
+
+
+class _Tagged:
+    """The reader of a union of tagged structs."""
+
+    def __init__(self, forms: Sequence[Any]) -> None:
+        (self._tag_field,) = {form.__struct_config__.tag_field for form in forms}
+        self._readers = {form.__struct_config__.tag: reader_of(form) for form in forms}
+
+    def __call__(self, at: Cursor, default: Any) -> Any:
+        if not at.given and default is not NO_DEFAULT:
+            return default
+        tag = at.object(required=(self._tag_field,), unknown="keep")[self._tag_field]
+        word = tag.one_of(tuple(self._readers))
+        return self._readers[word](at, default) if tag.any() == word else None
+
+
+class _StructReader:
+    """The reader of one struct: its members in their order, then its own check."""
+
+    def __init__(self, form: type[Struct]) -> None:
+        config = form.__struct_config__
+        self._form = form
+        self._closed = config.forbid_unknown_fields
+        self._check = getattr(form, "check", None)
+        self._tag_field = (config.tag_field,) if config.tag_field else ()
+        infos = fields(form)
+        self._required = tuple(info.encode_name for info in infos if info.required)
+        self._optional = tuple(info.encode_name for info in infos if not info.required)
+        # Types may refer to the struct itself, so the readers of members are made when they are first needed.
+        self._infos = infos
+        self._members: list[tuple[str, str, Reader, FieldInfo]] | None = None
+
+    def __call__(self, at: Cursor, default: Any) -> Any:
+        present = default if at.reading.changing and isinstance(default, self._form) else None
+        if not at.given and default is not NO_DEFAULT:
+            return default
+        if self._members is None:
+            self._members = [(info.name, info.encode_name, reader_of(info.type), info) for info in self._infos]
+        required, optional = self._required, self._optional
+        if present is not None:
+            required, optional = (), (*required, *optional)
+        members = at.object(
+            required=required,
+            optional=(*optional, *self._tag_field),
+            unknown="refuse" if self._closed else "keep",
+        )
+        values: dict[str, Any] = {}
+        for name, member, read, info in self._members:
+            before = at.count_of_faults
+            values[name] = read(members[member], _default(info) if present is None else getattr(present, name))
+            if at.count_of_faults > before:
+                members.unsound.add(member)
+        made = self._form(**values)
+        if self._check is not None and at.is_object:
+            self._check(made, members)
+        return made
+
+
+def _default(info: FieldInfo) -> Any:
+    if info.default_factory is not NODEFAULT:
+        return info.default_factory()
+    return NO_DEFAULT if info.default is NODEFAULT else info.default
+
+
+def _list(origin: Any, parts: tuple[Any, ...], meta: Mapping[str, Any], unique: Unique | None) -> Reader:
+    least, most = meta.get("min_length", 0), meta.get("max_length")
+    if origin is tuple and not (len(parts) == 2 and parts[1] is Ellipsis):
+        return _row(parts)
+
+    def read_list(at: Cursor, default: Any) -> Any:
+        if not at.given and default is not NO_DEFAULT:
+            return default
+        elements = at.list_of(lambda element: element, min=least, max=most)
+        read = reader_of(parts[0])
+        values = [read(element, NO_DEFAULT) for element in elements]
+        if unique is not None:
+            _refuse_repeated(unique, elements)
+        return values if origin is list else tuple(values)
+
+    return read_list
+
+
+def _row(parts: tuple[Any, ...]) -> Reader:
+    """The reader of a list with a fixed number of elements."""
+
+    def read_row(at: Cursor, default: Any) -> Any:
+        if not at.given and default is not NO_DEFAULT:
+            return default
+        elements = at.list_of(lambda element: element, min=len(parts), max=len(parts))
+        if len(elements) != len(parts):
+            elements = tuple(at.absent for _ in parts)
+        return tuple(reader_of(part)(element, NO_DEFAULT) for part, element in zip(parts, elements, strict=True))
+
+    return read_row
+
+
+def _refuse_repeated(unique: Unique, elements: Sequence[Cursor]) -> None:
+    """Note every element that repeats an earlier one, at its own place."""
+    first: dict[Any, int] = {}
+    noun = f"the {unique.noun} " if unique.noun else ""
+    for index, element in enumerate(elements):
+        keys = [element.any()]
+        if unique.members:
+            if not element.is_object:
+                continue
+            given = element.object(optional=unique.members, unknown="keep")
+            keys = [given[name].any() for name in unique.members]
+        if not all(isinstance(key, str | int) for key in keys):
+            continue
+        if first.setdefault(tuple(keys), index) != index:
+            place = given[unique.members[0]] if len(unique.members) == 1 else element
+            name = " ".join(map(str, keys))
+            place.refuse(f"{noun}{name!r} appears twice, first at [{first[tuple(keys)]}]", code="not_unique")
+
+
+def _map(key: Any, value: Any) -> Reader:
+    check = None if key is str else (lambda at: reader_of(key)(at, NO_DEFAULT))
+    return lambda at, default: at.map_of(
+        lambda member: reader_of(value)(member, NO_DEFAULT), key=check, default=default
+    )

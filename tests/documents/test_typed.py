@@ -1,0 +1,217 @@
+"""Structs read from documents: every fault with its place, value and what is allowed."""
+
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+import pytest
+from msgspec import Meta, Struct, field
+
+from pendula.documents import Cursor, DocumentRefused, Fault, Format, Members, read_bytes
+from pendula.documents.schema import schema_of
+from pendula.documents.typed import NULL_IS_ABSENT, Parse, Read, Unique, read, reader_of, written
+from pendula.kernel.errors import InputRefused
+
+
+class Kind(StrEnum):
+    FORKLIFT = "forklift"
+    TUGGER = "tugger"
+
+
+def millimetres(at: Cursor) -> int:
+    return int(at.decimal(min=0, max=10) * 1000)
+
+
+def upper(text: str) -> str:
+    if not text.isalpha():
+        raise InputRefused("only letters", path="$")
+    return text.upper()
+
+
+Name = Annotated[str, Meta(min_length=1, max_length=8, pattern="^[a-z]+$", extra={"form": "letters a to z"})]
+Ratio = Annotated[Decimal, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
+Length = Annotated[int, Read(millimetres, 0), written(type="number", minimum=0, maximum=10)]
+
+
+class Truck(Struct, frozen=True, forbid_unknown_fields=True):
+    id: Name
+    length_mm: Length = field(name="length")
+    kind: Kind = Kind.FORKLIFT
+    charge: Ratio = Decimal("0.5")
+    doors: Annotated[int, Meta(ge=0, le=3)] | None = None
+    side: Literal["left", "right"] = "left"
+    owner: Annotated[str, Parse(upper), written(type="string", pattern="^[A-Za-z]+$")] = ""
+
+    def check(self, at: Members) -> None:
+        if at.sound("kind", "length") and self.kind is Kind.TUGGER and self.length_mm > 5000:
+            at["length"].refuse("a tugger is at most 5 m long")
+
+
+class Depot(Struct, frozen=True):
+    trucks: Annotated[tuple[Truck, ...], Unique("id", noun="truck"), Meta(min_length=1)]
+    corner: tuple[int, int] = (0, 0)
+    spare: Annotated[Truck | None, NULL_IS_ABSENT] = None
+    labels: dict[Name, bool] = {}
+    more: Any = None
+
+
+def faults_of(text: str, form: type = Depot, kind: Format = Format.YAML, **options: Any) -> list[Fault]:
+    with pytest.raises(DocumentRefused) as refused:
+        read(read_bytes(text.encode(), kind), form, **options)
+    return list(refused.value.faults)
+
+
+def test_document_becomes_the_struct() -> None:
+    text = (
+        "trucks: [{id: a, length: 1.5}, {id: b, length: 2, kind: tugger, charge: 0.25, doors: 2, owner: me}]\n"
+        "corner: [1, -2]\nlabels: {x: true}\nmore: [1, {}]\nignored: 1\n"
+    )
+
+    depot = read(read_bytes(text.encode(), Format.YAML), Depot)
+
+    assert depot == Depot(
+        trucks=(Truck("a", 1500), Truck("b", 2000, Kind.TUGGER, Decimal("0.25"), 2, "left", "ME")),
+        corner=(1, -2),
+        labels={"x": True},
+        more=[1, {}],
+    )
+
+
+def test_every_fault_has_its_place_its_value_and_what_is_allowed() -> None:
+    text = (
+        "trucks:\n"
+        "- {id: A1, length: 11, kind: forklfit, charge: 2, doors: 4, side: up, owner: '1', colour: red}\n"
+        "- {length: 1}\n"
+        "corner: [1]\n"
+        "labels: {X: 1}\n"
+    )
+
+    faults = faults_of(text)
+
+    assert [(fault.path, fault.line, fault.column, fault.code) for fault in faults] == [
+        ("$.trucks[0].id", 2, 8, "invalid_field"),
+        ("$.trucks[0].length", 2, 20, "invalid_field"),
+        ("$.trucks[0].kind", 2, 30, "invalid_enum"),
+        ("$.trucks[0].charge", 2, 48, "invalid_field"),
+        ("$.trucks[0].doors", 2, 58, "invalid_field"),
+        ("$.trucks[0].side", 2, 67, "invalid_enum"),
+        ("$.trucks[0].owner", 2, 78, "input_refused"),
+        ("$.trucks[0].colour", 2, 83, "unknown_field"),
+        ("$.trucks[1].id", 3, 3, "missing_field"),
+        ("$.corner", 4, 9, "invalid_field"),
+        ("$.labels.X", 5, 10, "invalid_field"),
+        ("$.labels.X", 5, 13, "invalid_field"),
+    ]
+    assert faults[0].allowed == ("letters a to z",)
+    assert "did you mean" in faults[2].message
+    assert faults[3].allowed == ("from 0 to 1",)
+    assert faults[5].allowed == ("left", "right")
+    assert [fault.value for fault in faults[:3]] == ["A1", 11, "forklfit"]
+
+
+def test_repeated_element_is_a_fault_at_its_second_place() -> None:
+    faults = faults_of("trucks: [{id: a, length: 1}, {id: b, length: 1}, {id: a, length: 1}]")
+
+    assert [(fault.path, fault.code, fault.message) for fault in faults] == [
+        ("$.trucks[2].id", "not_unique", "the truck 'a' appears twice, first at [0]")
+    ]
+
+
+def test_check_of_a_struct_sees_which_members_are_sound() -> None:
+    (fault,) = faults_of("trucks: [{id: a, length: 6, kind: tugger}]")
+    (other,) = faults_of("trucks: [{id: a, length: 60, kind: tugger}]")
+
+    assert (fault.path, fault.message) == ("$.trucks[0].length", "a tugger is at most 5 m long")
+    assert other.allowed == ("from 0 to 10",)
+
+
+def test_null_is_a_fault_unless_the_type_allows_it_or_it_counts_as_absent() -> None:
+    text = "trucks: [{id: a, length: 1, doors: null, charge: null}]\nspare: null"
+
+    (fault,) = faults_of(text)
+
+    assert (fault.path, fault.value) == ("$.trucks[0].charge", None)
+
+
+def test_members_that_are_not_given_keep_the_present_values() -> None:
+    present = Truck("a", 1000, Kind.TUGGER, Decimal(1), 3, "right", "ME")
+
+    changed = read(read_bytes(b'{"length": 2, "doors": null}'), Truck, present=present)
+
+    assert changed == Truck("a", 2000, Kind.TUGGER, Decimal(1), None, "right", "ME")
+
+
+class Tree(Struct, frozen=True):
+    children: tuple["Tree", ...] = ()
+
+
+def test_struct_may_contain_itself() -> None:
+    assert read(read_bytes(b'{"children": [{}, {"children": [{}]}]}'), Tree) == Tree((Tree(), Tree((Tree(),))))
+
+
+class Pay(Struct, frozen=True, tag="pay", tag_field="type", forbid_unknown_fields=True):
+    amount: int
+
+
+class Clear(Struct, frozen=True, tag="clear", tag_field="type", forbid_unknown_fields=True):
+    pass
+
+
+class Plan(Struct, frozen=True):
+    steps: tuple[Pay | Clear, ...]
+    place: tuple[int, int] | Name | Clear = "a"
+    flag: bool | int = True
+
+
+def test_union_is_read_by_its_tag_or_by_the_kind_of_its_value() -> None:
+    text = b'{"steps": [{"type": "pay", "amount": 3}, {"type": "clear"}], "place": [1, 2], "flag": 7}'
+
+    plan = read(read_bytes(text), Plan)
+    faults = faults_of(
+        '{"steps": [{"type": "pya"}, {}, {"type": "clear", "amount": 1}, {"type": "pay"}, 4], "place": 1}',
+        Plan,
+        Format.JSON,
+    )
+
+    assert plan == Plan((Pay(3), Clear()), (1, 2), 7)
+    assert [(fault.path, fault.code) for fault in faults] == [
+        ("$.steps[0].type", "invalid_enum"),
+        ("$.steps[1].type", "missing_field"),
+        ("$.steps[2].amount", "unknown_field"),
+        ("$.steps[3].amount", "missing_field"),
+        ("$.steps[4]", "invalid_field"),
+        ("$.place", "invalid_field"),
+    ]
+
+
+class Worded(Struct, frozen=True):
+    word: Annotated[str, Read(lambda at: at.one_of(at.context), "")]
+
+
+def test_reader_may_depend_on_what_the_caller_knows() -> None:
+    (fault,) = faults_of("word: mend", Worded, context=("mind", "melt"))
+
+    assert read(read_bytes(b'{"word": "melt"}'), Worded, context=("mind", "melt")) == Worded("melt")
+    assert (fault.allowed, fault.code) == (("mind", "melt"), "invalid_enum")
+
+
+def test_type_that_no_document_holds_is_an_error_of_the_programmer() -> None:
+    with pytest.raises(TypeError, match="float"):
+        reader_of(float)
+
+
+def test_pattern_without_anchors_is_an_error_of_the_programmer() -> None:
+    with pytest.raises(AssertionError, match="not anchored"):
+        reader_of(Annotated[str, Meta(pattern="a")])
+
+
+def test_schema_comes_from_the_same_struct() -> None:
+    schema = schema_of(Depot, title="A depot")
+
+    truck = schema["$defs"]["Truck"]
+    assert schema["title"] == "A depot"
+    assert truck["properties"]["length"] == {"type": "number", "minimum": 0, "maximum": 10}
+    assert truck["properties"]["charge"] == {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5}
+    assert truck["properties"]["kind"]["allOf" if "allOf" in truck["properties"]["kind"] else "$ref"]
+    assert (truck["required"], truck["additionalProperties"]) == (["id", "length"], False)
+    assert schema["$defs"]["Depot"]["properties"]["trucks"]["items"] == {"$ref": "#/$defs/Truck"}
