@@ -32,10 +32,10 @@ from pendula.documents import from_value
 from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.recording import begin_recording
+from pendula.server.api.requests import Viewer
 from pendula.server.app import create_app
-from pendula.server.hosting.streams import StreamResponse
-from pendula.server.logs import configure
-from pendula.server.routes.dependencies import Viewer
+from pendula.server.monitoring import configure
+from pendula.server.runtime.streams import StreamResponse
 from pendula.server.schedulers.credit.owners import LOCAL_OWNER
 from pendula.server.schedulers.credit.scheduler import scheduler_for
 from pendula.server.schedulers.credit.service import SNAPSHOT_EVERY, SimulatorService

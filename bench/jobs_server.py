@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from pendula.jobs.model import Policy
 from pendula.jobs.requests import Enqueue, read_enqueue
+from pendula.server.api.requests import Operator
 from pendula.server.errors import json_response
-from pendula.server.routes.dependencies import Operator
 from pendula.server.schedulers.jobs.answering import read_object
 from pendula.server.schedulers.jobs.routes import jobs_scheduler
 from pendula.server.serving import serve

@@ -320,7 +320,7 @@ def _default(value: object) -> str:
 
 def http() -> str:
     from pendula.server.app import create_app
-    from pendula.server.metrics import Metrics
+    from pendula.server.monitoring import Metrics
     from pendula.server.schedulers import schedulers_for
     from pendula.server.schedulers.fleet.metrics import FleetMetrics
     from pendula.server.settings import Settings

@@ -15,7 +15,7 @@ from pendula.fleet.scenarios.reading.traffic_params import TRAFFIC_PARAMS, read_
 from pendula.fleet.site.file_names import params_form
 from pendula.fleet.tick_events import INCIDENT_ALERTS, INCIDENT_STOPS, TICK_FAILED
 from pendula.kernel.limits import JOURNAL_BYTES
-from pendula.server.hosting.scheduler_spec import SHARES
+from pendula.server.runtime.scheduler_spec import SHARES
 from tests.docs.markdown import ROOT
 
 PAGE = (ROOT / "docs/reference/fleet-maps.md").read_text(encoding="utf-8")

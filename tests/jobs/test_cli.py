@@ -28,10 +28,10 @@ from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.heartbeats import Tally
 from pendula.kernel.canonical import decode, encode
 from pendula.kernel.time import format_utc
-from pendula.server import logs, serving
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
+from pendula.server import monitoring, serving
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.schedulers.jobs.routes import jobs_scheduler
-from pendula.server.security.tokens import TokenStore
+from pendula.server.security.identity import TokenStore
 from pendula.server.settings import LogFormat, LogLevel, Settings
 from tests.jobs.store.test_sqlite import holding
 from tests.jobs.stores import NOON, Clock
@@ -121,7 +121,7 @@ def served(
 ) -> Iterator[Any]:
     """The store behind a server; the caller is admin."""
     handlers = list(logging.getLogger().handlers)
-    logs.configure(LogFormat.JSON, LogLevel.INFO, io.StringIO())
+    monitoring.configure(LogFormat.JSON, LogLevel.INFO, io.StringIO())
     _, secret = TokenStore(tmp_path / "data").new("ops", "admin")
     monkeypatch.setenv("PENDULA_TOKEN", secret)
     with LiveServer(

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from pendula.server import logs
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
+from pendula.server import monitoring
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.settings import LogFormat, LogLevel, Settings
 from tests.server.living import TALLY, LiveServer, client_of, running
 
@@ -20,7 +20,7 @@ def quiet_logs() -> Iterator[io.StringIO]:
     """Write the log as JSON to a place that a test can read."""
     handlers = list(logging.getLogger().handlers)
     lines = io.StringIO()
-    logs.configure(LogFormat.JSON, LogLevel.INFO, lines)
+    monitoring.configure(LogFormat.JSON, LogLevel.INFO, lines)
     # The tests' own client writes whole addresses into the log; only the server's lines are of interest.
     logging.getLogger("httpx").setLevel(logging.WARNING)
     yield lines

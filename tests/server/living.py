@@ -16,11 +16,11 @@ from fastapi import FastAPI
 
 from pendula.server.app import create_app
 from pendula.server.data_directory import DataDirectory
-from pendula.server.hosting.engine_host import real_disk
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
-from pendula.server.hosting.supervisor import MakeDisk, Supervisor
 from pendula.server.http.connection import PatientProtocol
 from pendula.server.http.page import Page
+from pendula.server.runtime.engine_host import real_disk
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
+from pendula.server.runtime.supervisor import MakeDisk, Supervisor
 from pendula.server.serving import bind, server_for
 from pendula.server.settings import Settings
 from tests.server.tally_scheduler import SCHEDULER

@@ -6,8 +6,7 @@ import msgspec
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine
-from pendula.server.hosting.choices import ChoicesView, QuestionView, form
-from pendula.server.hosting.scheduler_spec import Demo, SchedulerSpec
+from pendula.server.runtime.scheduler_spec import ChoicesView, Demo, QuestionView, SchedulerSpec, form
 from pendula.testing.tally import Add, Advance, Ask, Command, Draw, Take, Tally
 
 LATER = 5

@@ -8,12 +8,12 @@ import pytest
 GROWN = """
 import threading
 from pathlib import Path
-from pendula.server import memory
+from pendula.server import serving
 
 def kib():
     return next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if "VmRSS" in line)
 
-assert memory.keep_few_arenas()
+assert serving.keep_few_arenas()
 # Between what is freed something stays, so that the C library keeps all of it.
 kept = []
 def fill():
@@ -25,7 +25,7 @@ for thread in threads:
 for thread in threads:
     thread.join()
 before = kib()
-memory.give_back()
+serving.give_back()
 print(before - kib())
 """
 

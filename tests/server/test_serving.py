@@ -16,10 +16,10 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from pendula.server import logs, serving
+from pendula.server import monitoring, serving
 from pendula.server.data_directory import DataDirectory
 from pendula.server.errors import DataLocked, DataUnusable, HostUnusable, PortTaken, TlsUnusable, UnsafeBinding
-from pendula.server.security.tokens import TokenStore
+from pendula.server.security.identity import TokenStore
 from pendula.server.serving import address, bind, check_binding, check_tls, serve
 from pendula.server.settings import Settings
 from tests.server.living import BASE, TALLY, LiveServer, running, supervisor_of, until
@@ -37,7 +37,7 @@ serve(Settings(port=0, data=sys.argv[1]), [TALLY], on_ready=lambda address: prin
 @pytest.fixture(autouse=True)
 def logs_of_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Restore the logging of the other tests after a server ran in this process."""
-    monkeypatch.setattr(logs, "configure", lambda *_: None)
+    monkeypatch.setattr(monitoring, "configure", lambda *_: None)
 
 
 @contextmanager

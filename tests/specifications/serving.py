@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import httpx
 
-from pendula.server import logs
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
+from pendula.server import monitoring
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.settings import LogFormat, LogLevel, Settings
 from tests.server.living import LiveServer
 
@@ -15,6 +15,6 @@ from tests.server.living import LiveServer
 @contextmanager
 def serving(settings: Settings, schedulers: Sequence[SchedulerSpec]) -> Iterator[httpx.Client]:
     """A client of a server in this process."""
-    logs.configure(LogFormat.JSON, LogLevel.WARNING, io.StringIO())
+    monitoring.configure(LogFormat.JSON, LogLevel.WARNING, io.StringIO())
     with LiveServer(settings, schedulers) as server, server.client() as client:
         yield client

@@ -4,15 +4,14 @@ serving           the process: lock the data, bind, serve, stop
 backup            a checked copy of a data directory while it is served
 app               the application factory
 schedulers/       the routes and views of each scheduler
-routes/           routes shared by schedulers: engines, lifecycle, front, OpenAPI, FastAPI dependencies
-hosting/          engines with their threads, clocks and streams, under one supervisor
+api/              routes shared by schedulers: engines, front, OpenAPI, what a route takes from a request
+runtime/          engines with their threads, clocks and streams, under one supervisor
 http/             middleware, connections, the page
 security/         gates, tokens, sessions, roles
-logs, metrics     logging and Prometheus metrics
+monitoring        logging and Prometheus metrics
 views, errors     the JSON of responses and errors
 settings          flags, environment, TOML file, defaults
-data_directory    the locked data directory
-memory            returns free memory to the system
+data_directory    the locked data directory; makes and removes engines in it
 
 To serve your own scheduler you need `serve`, `load_settings`, `Settings` and `SchedulerSpec`. They are loaded on first
 use, so that a command such as `pendula token` does not import the HTTP stack.
@@ -22,7 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pendula.server.hosting.scheduler_spec import Demo, SchedulerSpec
+    from pendula.server.runtime.scheduler_spec import Demo, SchedulerSpec
     from pendula.server.serving import serve
     from pendula.server.settings import Settings
     from pendula.server.settings import load as load_settings
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["Demo", "SchedulerSpec", "Settings", "load_settings", "serve"]
 
 _HOMES = {
-    "Demo": "hosting.scheduler_spec:Demo",
-    "SchedulerSpec": "hosting.scheduler_spec:SchedulerSpec",
+    "Demo": "runtime.scheduler_spec:Demo",
+    "SchedulerSpec": "runtime.scheduler_spec:SchedulerSpec",
     "Settings": "settings:Settings",
     "load_settings": "settings:load",
     "serve": "serving:serve",

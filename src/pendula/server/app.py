@@ -12,6 +12,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 import pendula
+from pendula.server.api import combined_stream, front, openapi
+from pendula.server.api.engines import engine_router, lifecycle_router, moments_router
+from pendula.server.api.requests import only_known_names, problem_of
 from pendula.server.data_directory import DataDirectory
 from pendula.server.errors import (
     HttpRefused,
@@ -21,19 +24,20 @@ from pendula.server.errors import (
     NotFound,
     error_response,
 )
-from pendula.server.hosting.engine_host import real_disk
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
-from pendula.server.hosting.supervisor import MakeDisk, Supervisor
-from pendula.server.http.envelope import Envelope
-from pendula.server.http.forwarded import Forwarded
+from pendula.server.http.envelope import Envelope, Forwarded
 from pendula.server.http.page import Page
-from pendula.server.routes import combined_stream, front, openapi
-from pendula.server.routes.engine import engine_router
-from pendula.server.routes.lifecycle import lifecycle_router
-from pendula.server.routes.moments import moments_router
-from pendula.server.routes.query import only_known_names, problem_of
-from pendula.server.security.bodies import BodiesGate
-from pendula.server.security.gates import ContentTypeGate, HostGate, IdentityGate, OriginGate, RequestsGate, SizeGate
+from pendula.server.runtime.engine_host import real_disk
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
+from pendula.server.runtime.supervisor import MakeDisk, Supervisor
+from pendula.server.security.gates import (
+    BodiesGate,
+    ContentTypeGate,
+    HostGate,
+    IdentityGate,
+    OriginGate,
+    RequestsGate,
+    SizeGate,
+)
 from pendula.server.settings import Settings
 
 

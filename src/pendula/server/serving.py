@@ -4,6 +4,7 @@ Configuration errors are found before the first request and reported in one sent
 """
 
 import asyncio
+import ctypes
 import errno
 import resource
 import signal
@@ -12,21 +13,22 @@ import ssl
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import structlog
 import uvicorn
 from fastapi import FastAPI
 
 from pendula.kernel.limits import HEADER_SECONDS
-from pendula.server import logs, memory
+from pendula.server import monitoring
 from pendula.server.app import create_app
 from pendula.server.data_directory import DataDirectory
 from pendula.server.errors import HostUnusable, PortTaken, TlsUnusable, UnsafeBinding
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
-from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.http.connection import PatientProtocol, most_connections, protocol_for
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
+from pendula.server.runtime.supervisor import Supervisor
 from pendula.server.schedulers import left_out, schedulers_for
-from pendula.server.security.tokens import TokenStore
+from pendula.server.security.identity import TokenStore
 from pendula.server.settings import Settings
 
 # For requests being answered; streams end at once.
@@ -161,8 +163,8 @@ class Server(uvicorn.Server):
 
 async def _give_memory_back() -> None:
     while True:
-        await asyncio.sleep(memory.GIVE_BACK_SECONDS)
-        await asyncio.to_thread(memory.give_back)
+        await asyncio.sleep(GIVE_BACK_SECONDS)
+        await asyncio.to_thread(give_back)
 
 
 def serve(
@@ -172,8 +174,8 @@ def serve(
 
     Raises `UnsafeBinding` and the `WorldBroken` errors of `pendula.server.errors`.
     """
-    logs.configure(settings.log_format, settings.log_level)
-    memory.keep_few_arenas()
+    monitoring.configure(settings.log_format, settings.log_level)
+    keep_few_arenas()
     # Checked first, so that a refused start creates no folder.
     check_binding(settings, TokenStore(settings.data))
     check_tls(settings)
@@ -291,3 +293,29 @@ def address(settings: Settings, listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     return f"{'https' if settings.tls else 'http'}://{shown}:{port}"
+
+
+M_ARENA_MAX = -8
+ARENAS = 2
+GIVE_BACK_SECONDS = 30.0
+
+
+def _library() -> Any:
+    try:
+        library = ctypes.CDLL(None)
+        return library if hasattr(library, "mallopt") and hasattr(library, "malloc_trim") else None
+    except (OSError, TypeError):
+        return None
+
+
+def keep_few_arenas() -> bool:
+    """Limit the number of arenas; call before starting threads. False if the C library does not support it."""
+    library = _library()
+    return library is not None and library.mallopt(M_ARENA_MAX, ARENAS) == 1
+
+
+def give_back() -> None:
+    """Return free memory to the system; other threads continue meanwhile."""
+    library = _library()
+    if library is not None:
+        library.malloc_trim(0)

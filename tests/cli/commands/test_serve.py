@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pendula.server import logs, serving
+from pendula.server import monitoring, serving
 from pendula.server.settings import LogFormat, Settings
 from tests.cli.conftest import Finished, Pendula, quiet_environment
 
@@ -78,7 +78,7 @@ def test_bad_settings_are_refused_by_name(served: list[Settings], pendula: Pendu
 
 
 def test_a_taken_port_is_a_broken_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
-    monkeypatch.setattr(logs, "configure", lambda *_: None)  # the log of this process is pytest's
+    monkeypatch.setattr(monitoring, "configure", lambda *_: None)  # the log of this process is pytest's
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ended = pendula("serve", "--port", taken.getsockname()[1], "--data", tmp_path)
 

@@ -8,8 +8,7 @@ from typing import get_args
 import pytest
 
 from pendula.cli.commands.token import SECONDS_A_DAY, RoleName
-from pendula.server.security.identity import Role
-from pendula.server.security.tokens import TokenStore, wall_seconds
+from pendula.server.security.identity import Role, TokenStore, wall_seconds
 from tests.cli.conftest import Finished, Pendula
 
 

@@ -16,11 +16,11 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken
-from pendula.server import logs
+from pendula.server import monitoring
 from pendula.server.errors import error_body, error_response, status_of
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
-from pendula.server.logs import REMOVED, without_commands, without_secrets
-from pendula.server.security.tokens import TokenStore
+from pendula.server.monitoring import REMOVED, without_commands, without_secrets
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
+from pendula.server.security.identity import TokenStore
 from pendula.server.settings import LogFormat, LogLevel, Settings
 from tests.server.living import BASE, TALLY, client_of, code_of, running
 
@@ -230,7 +230,7 @@ async def test_control_characters_of_a_path_are_escaped_in_the_log(
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])  # restores the counters of other tests
     lines = io.StringIO()
-    logs.configure(LogFormat.CONSOLE, LogLevel.INFO, lines)
+    monitoring.configure(LogFormat.CONSOLE, LogLevel.INFO, lines)
     async with running(settings) as app, client_of(app) as client:
         await client.get("/nowhere/%1b%5b2J%00%e2%80%ae")
 
@@ -243,7 +243,7 @@ async def test_control_characters_are_escaped_in_the_json_log_too(
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     lines = io.StringIO()
-    logs.configure(LogFormat.JSON, LogLevel.INFO, lines)
+    monitoring.configure(LogFormat.JSON, LogLevel.INFO, lines)
     path = "/nowhere/\x9b2J\u202e\u2028\x7f\U000e0041\u00e9"
     async with running(settings) as app, client_of(app) as client:
         await client.get(quote(path))

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from pendula.server.http import connection, lingering
+from pendula.server.http import connection
 from pendula.server.settings import Settings
 from tests.server.living import LiveServer
 
@@ -14,7 +14,7 @@ CHUNK = b" " * 65_536
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sending stays within its timeout on a slow machine too."""
-    monkeypatch.setattr(lingering, "LINGER_SECONDS", 3600.0)
+    monkeypatch.setattr(connection, "LINGER_SECONDS", 3600.0)
 
 
 def answer_of(caller: socket.socket) -> bytes:
@@ -61,7 +61,7 @@ def test_a_client_that_still_sends_a_too_large_body_reads_the_error(settings: Se
 
 @pytest.mark.usefixtures("patient")
 def test_a_client_that_never_stops_sending_is_disconnected(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lingering, "LINGER_BYTES", 100_000)
+    monkeypatch.setattr(connection, "LINGER_BYTES", 100_000)
     with LiveServer(settings) as server:
         monkeypatch.setattr(server.protocol, "most_connections", 0)
         with server.connect() as caller, pytest.raises(OSError, match=r"reset|pipe|aborted"):
@@ -70,7 +70,7 @@ def test_a_client_that_never_stops_sending_is_disconnected(settings: Settings, m
 
 
 def test_a_silent_client_lingers_no_longer_than_allowed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lingering, "LINGER_SECONDS", 0.01)
+    monkeypatch.setattr(connection, "LINGER_SECONDS", 0.01)
     with LiveServer(settings) as server:
         monkeypatch.setattr(server.protocol, "most_connections", 0)
         with server.connect() as caller:

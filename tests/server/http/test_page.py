@@ -8,8 +8,7 @@ import pytest
 
 from pendula.server.http.envelope import SECURITY_HEADERS
 from pendula.server.http.page import Page
-from pendula.server.security.identity import Role
-from pendula.server.security.tokens import TokenStore
+from pendula.server.security.identity import Role, TokenStore
 from pendula.server.settings import Settings
 from tests.server.living import client_of, code_of, running
 

@@ -8,8 +8,8 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from pendula.kernel.limits import BODY_DIGITS, BODY_VALUES, DOCUMENT_NODES, INTEGER_DIGITS, MIB
-from pendula.server.security import bodies
-from pendula.server.security.bodies import SMALL_BYTES, BodiesGate, BodyBudget
+from pendula.server.security import gates
+from pendula.server.security.gates import SMALL_BYTES, BodiesGate, BodyBudget
 from pendula.server.settings import Settings
 from tests.server.living import BASE, JSON, client_of, code_of, running, supervisor_of
 
@@ -48,7 +48,7 @@ def test_the_limits_of_bodies_are_far_below_those_of_files() -> None:
 async def test_a_wait_for_bytes_that_times_out_is_answered_with_retry_after(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bodies, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(gates, "PATIENCE_SECONDS", 0.01)
     async with running(settings) as app, client_of(app) as client:
         budget = supervisor_of(app).bodies
         held = await budget.take(budget.most)

@@ -12,10 +12,10 @@ from starlette.types import Message, Receive, Scope, Send
 
 from pendula.server.app import gated
 from pendula.server.errors import BodyTooLarge, HostNotAllowed, InvalidHead, SlowRequest, TooManyRequests
-from pendula.server.hosting.supervisor import Supervisor
+from pendula.server.runtime.supervisor import Supervisor
 from pendula.server.security import gates
 from pendula.server.security.gates import HostGate, RequestsGate, SizeGate, host_allowed, split_host
-from pendula.server.security.tokens import TokenStore
+from pendula.server.security.identity import TokenStore
 from pendula.server.settings import Settings
 from tests.server.living import BASE, JSON, ORIGIN, TALLY, client_of, code_of, running
 

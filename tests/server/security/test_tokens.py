@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from pendula.server.errors import InvalidToken, TokensUnreadable
-from pendula.server.security.identity import Role, Via
+from pendula.server.security.identity import FILE, SECRET_PATTERN, Role, TokenStore, Via
 from pendula.server.security.sessions import COOKIE, MOST_SESSIONS, SESSION_SECONDS, Sessions, cookie_value, set_cookie
-from pendula.server.security.tokens import FILE, SECRET_PATTERN, TokenStore
 
 
 class Clock:

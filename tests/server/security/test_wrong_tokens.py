@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from pendula.server.errors import NotIdentified
-from pendula.server.security import wrong_tokens
-from pendula.server.security.tokens import TokenStore
-from pendula.server.security.wrong_tokens import AT_ONCE, SECONDS_EACH, WrongTokens, address_of
+from pendula.server.security import gates
+from pendula.server.security.gates import AT_ONCE, SECONDS_EACH, WrongTokens, address_of
+from pendula.server.security.identity import TokenStore
 from pendula.server.settings import Settings
 from tests.server.living import client_of, code_of, running, supervisor_of
 
@@ -70,7 +70,7 @@ def test_a_valid_token_clears_the_count_of_wrong_ones() -> None:
 
 
 def test_the_table_is_bounded_and_evicts_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wrong_tokens, "MOST_ADDRESSES", 3)
+    monkeypatch.setattr(gates, "MOST_ADDRESSES", 3)
     wrong = WrongTokens(Clock())
     codes(wrong, AT_ONCE, "192.0.2.0")
     for last in (1, 2, 3):

@@ -14,7 +14,7 @@ from pendula.cli.failing import require
 from pendula.cli.output import JsonFlag, Output, example, table
 
 if TYPE_CHECKING:
-    from pendula.server.security.tokens import TokenRecord, TokenStore
+    from pendula.server.security.identity import TokenRecord, TokenStore
 
 SECONDS_A_DAY = 86_400
 FOREVER_DAYS = 36_500
@@ -47,7 +47,7 @@ def new(
 ) -> None:
     """Create an access token and print its secret, which is shown only once."""
     store = _store(data, config)
-    from pendula.server.security.tokens import wall_seconds
+    from pendula.server.security.identity import wall_seconds
 
     expires = None if expires_days is None else wall_seconds() + expires_days * SECONDS_A_DAY
     record, secret = store.new(name, role, expires)
@@ -82,14 +82,14 @@ def revoke(
 
 def _store(data: Path | None, config: Path | None) -> "TokenStore":
     require("server")
-    from pendula.server.security.tokens import TokenStore
+    from pendula.server.security.identity import TokenStore
     from pendula.server.settings import load
 
     return TokenStore(load({"data": data, "config": config}, os.environ).data)
 
 
 def _document(record: "TokenRecord") -> dict[str, Any]:
-    from pendula.server.security.tokens import wall_seconds
+    from pendula.server.security.identity import wall_seconds
 
     state = "revoked" if record.revoked else "good" if record.good_at(wall_seconds()) else "expired"
     return {

@@ -3,11 +3,14 @@
 Errors before there is a request (a head that is not HTTP, too long, too slow or with two body lengths; too many
 connections) are answered in the common error form, and the connection is closed. A client that does not read for a
 while is disconnected, which frees the slot of its stream.
+
+Closing a socket with unread bytes resets the connection, and the client may never see the response. So the response is
+sent, our half is closed, and further input is read and dropped, for at most some seconds and megabytes.
 """
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast
 
 import h11
@@ -16,8 +19,57 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from pendula.kernel.limits import HEADER_SECONDS, READER_SECONDS, REQUESTS, STREAMS
 from pendula.server.errors import HttpRefused, InvalidHead, SlowRequest, TooManyRequests, error_body
-from pendula.server.http.lingering import LingeringTransport
 from pendula.server.settings import Settings
+
+LINGER_SECONDS = 2.0
+LINGER_BYTES = 16 * 1024 * 1024
+
+
+class LingeringTransport:
+    """A transport whose `close` waits for the client while `may_send` returns true."""
+
+    def __init__(
+        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, may_send: Callable[[], bool]
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._may_send = may_send
+        self._left = LINGER_BYTES
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    @property
+    def is_lingering(self) -> bool:
+        return self._timer is not None
+
+    def is_closing(self) -> bool:
+        return self.is_lingering or self._transport.is_closing()
+
+    def close(self) -> None:
+        """Close now, or when the client has ended, was too slow, or sent too much."""
+        if self.is_closing():
+            return
+        if not self._may_send():
+            self._transport.close()
+            return
+        self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.close)
+        # Uvicorn pauses reading if a body arrives faster than it is read.
+        self._transport.resume_reading()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+
+    def drop(self, data: bytes) -> None:
+        """Count and drop input."""
+        self._left -= len(data)
+        if self._left < 0:
+            self._transport.close()
+
+    def lost(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
 
 LARGEST_HEAD = 32 * 1024
 MOST_LINGERING = 64

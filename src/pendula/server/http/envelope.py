@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.server.errors import error_response, internal_error_response
-from pendula.server.metrics import Metrics
+from pendula.server.monitoring import Metrics
 from pendula.server.security.gates import allowed_origin, principal_of, split_host
 from pendula.server.settings import Settings, is_loopback
 
@@ -233,3 +233,27 @@ def route_template(scope: Scope) -> str:
 def is_below(path: str, prefix: str) -> bool:
     """Whether a path is the prefix or below it: `/a/b` is below `/a`, `/ab` is not."""
     return path == prefix or path.startswith(f"{prefix}/")
+
+
+SCHEMES = frozenset({"http", "https"})
+
+
+class Forwarded:
+    """Replaces the proxy's address and scheme by those of the client."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        scheme = _last(headers.getlist("x-forwarded-proto"))
+        if scheme in SCHEMES:
+            scope["scheme"] = scheme
+        address = _last(headers.getlist("x-forwarded-for"))
+        if address:
+            scope["client"] = (address[:64], 0)
+        await self.app(scope, receive, send)
+
+
+def _last(values: list[str]) -> str:
+    return ",".join(values).rpartition(",")[2].strip().lower()

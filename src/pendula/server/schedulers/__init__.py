@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from pendula.kernel.errors import MissingExtra
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.settings import Settings
 
 # Where a scheduler is, or what makes it out of the settings.

@@ -1,4 +1,4 @@
-"""The gates of a request, in this order: host, origin, content type, size, requests, identity.
+"""The gates of a request, in this order: host, origin, content type, size, requests, identity, bodies.
 
 Each gate is an ASGI layer with one check; it raises an error, which the envelope sends in the common form. Cheap checks
 come first, and tokens are checked only after host and origin.
@@ -6,7 +6,11 @@ come first, and tokens are checked only after host and origin.
 
 import asyncio
 import ipaddress
+import math
 import re
+import time
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from starlette.datastructures import Headers
@@ -15,22 +19,82 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pendula.documents import CONTENT_TYPES
 from pendula.kernel.errors import WorldBroken
-from pendula.kernel.limits import BODY_BYTES, HEADER_SECONDS, REQUESTS
+from pendula.kernel.limits import BODIES_BYTES, BODY_BYTES, HEADER_SECONDS, REQUESTS
 from pendula.server.errors import (
+    BodiesBusy,
     BodyTooLarge,
     ForeignOrigin,
     HostNotAllowed,
+    HttpRefused,
     InvalidHead,
     NotIdentified,
     SlowRequest,
     TooManyRequests,
     WrongContentType,
 )
-from pendula.server.security.identity import LOCAL_OPERATOR, Asking, Principal, Role, Via, asking
+from pendula.server.security.identity import LOCAL_OPERATOR, Asking, Principal, Role, TokenStore, Via, asking
 from pendula.server.security.sessions import Sessions, cookie_value
-from pendula.server.security.tokens import TokenStore
-from pendula.server.security.wrong_tokens import WrongTokens
 from pendula.server.settings import DEFAULT_PORTS, Settings, is_loopback
+
+AT_ONCE = 10
+SECONDS_EACH = 6.0
+MOST_ADDRESSES = 4096
+
+
+class TooManyWrongTokens(HttpRefused):
+    """Too many wrong tokens came from this address. Facts: `retry_after_seconds`."""
+
+    code = "too_many_wrong_tokens"
+    status = 429
+
+
+class WrongTokens:
+    """The addresses that sent wrong tokens, each with the time until which its allowance is used."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        # Ordered by the last wrong token.
+        self._until: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._until)
+
+    def wrong(self, scope: Scope, otherwise: HttpRefused) -> HttpRefused:
+        """The error for a wrong token: `otherwise`, or `TooManyWrongTokens`."""
+        address, now = address_of(scope), self._now()
+        until = max(self._until.pop(address, now), now) + SECONDS_EACH
+        over = until - now - AT_ONCE * SECONDS_EACH
+        # Further tries do not extend the wait, or a forgotten program would lock itself out.
+        self._until[address] = min(until, now + AT_ONCE * SECONDS_EACH)
+        while len(self._until) > MOST_ADDRESSES:
+            del self._until[next(iter(self._until))]
+        if over <= 0:
+            return otherwise
+        seconds = math.ceil(over)
+        return TooManyWrongTokens(
+            f"Too many wrong tokens from this address; try again in {seconds} seconds with a valid one",
+            retry_after_seconds=seconds,
+        )
+
+    def right(self, scope: Scope) -> None:
+        """Reset the count of an address after a valid token."""
+        if self._until:
+            self._until.pop(address_of(scope), None)
+
+
+def address_of(scope: Scope) -> str:
+    """The client address, from a proxy only if declared; for IPv6 the /64 network."""
+    client: Any = scope.get("client")
+    text = "" if client is None else str(client[0])
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    if isinstance(address, ipaddress.IPv6Address):
+        mapped = address.ipv4_mapped
+        return str(ipaddress.ip_network((address, 64), strict=False)) if mapped is None else str(mapped)
+    return text
+
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 HEALTH = "/healthz"
@@ -388,3 +452,94 @@ def principal_of(scope: Scope) -> Principal | None:
     """The caller found by the identity gate."""
     found: Any = scope.get("state", {}).get("principal")
     return found if isinstance(found, Principal) else None
+
+
+SMALL_BYTES = 64 * 1024
+# Long enough for several large bodies; after that the client should retry.
+PATIENCE_SECONDS = 5.0
+
+
+class BodyBudget:
+    """A budget of bytes, granted in order of arrival. Used on the event loop."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.held = 0
+        self.most_held = 0
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    async def take(self, size: int) -> int:
+        """Wait for `size` bytes, at most the whole budget; returns the granted number. Raises `BodiesBusy`."""
+        wanted = min(size, self.most)
+        if self._waiting or self.held + wanted > self.most:
+            await self._wait(wanted)
+        else:
+            self._hold(wanted)
+        return wanted
+
+    def give_back(self, size: int) -> None:
+        self.held -= size
+        self._let_in()
+
+    async def _wait(self, wanted: int) -> None:
+        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((wanted, mine))
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await mine
+        except BaseException as error:
+            if mine.done() and not mine.cancelled():
+                self.give_back(wanted)
+            else:
+                self._waiting.remove((wanted, mine))
+                self._let_in()
+            if not isinstance(error, TimeoutError):
+                raise
+            raise BodiesBusy(
+                f"{self.held} bytes of bodies are being read; the limit is {self.most} at once",
+                limit=BODIES_BYTES.name,
+                allowed=self.most,
+            ) from None
+
+    def _let_in(self) -> None:
+        while self._waiting and self.held + self._waiting[0][0] <= self.most:
+            wanted, waiter = self._waiting.popleft()
+            if not waiter.done():
+                self._hold(wanted)
+                waiter.set_result(None)
+
+    def _hold(self, wanted: int) -> None:
+        self.held += wanted
+        self.most_held = max(self.most_held, self.held)
+
+
+class BodiesGate:
+    """Reads a large body when there is space for it. Behind the identity gate, so only known callers use the budget."""
+
+    name = "bodies"
+
+    def __init__(self, app: ASGIApp, settings: Settings, budget: BodyBudget) -> None:
+        self.app = app
+        self._most = settings.allowed(BODY_BYTES)
+        self._budget = budget
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        held = 0
+        size = 0
+        declared = Headers(scope=scope).get("content-length", "0")
+        expected = int(declared[:20]) if declared.isascii() and declared.isdigit() else 0
+
+        async def roomy() -> Message:
+            nonlocal held, size
+            if not held and max(expected, size) > SMALL_BYTES:
+                # The length of a chunked body is known only at its end.
+                held = await self._budget.take(expected or self._most)
+            message = await receive()
+            size += len(message.get("body", b""))
+            return message
+
+        try:
+            await self.app(scope, roomy, send)
+        finally:
+            if held:
+                self._budget.give_back(held)

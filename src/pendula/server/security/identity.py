@@ -1,10 +1,32 @@
-"""Callers and their roles: viewers read, operators command, admins govern."""
+"""Callers, their roles and their access tokens: viewers read, operators command, admins govern.
 
+A token has 32 random bytes, shown once, and is stored as sha256 with a name, a role and an expiry. `tokens.json` in the
+data directory is replaced atomically and read again when it changes, so that a running server sees new and revoked
+tokens. If the file cannot be read, all callers are refused. Revoked tokens stay listed: journals contain their names,
+which must not be reused.
+"""
+
+import fcntl
+import hmac
+import os
+import re
+import secrets
+import threading
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
+from hashlib import sha256
+from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 from starlette.types import Receive
+
+from pendula.kernel.disk import RealDisk, replace
+from pendula.kernel.wallclock import WallClock
+from pendula.server.errors import InvalidToken, TokensUnreadable
 
 LOCAL = "local"
 
@@ -57,3 +79,157 @@ class Asking:
 
 # Set for each authenticated request. Work without a request has no caller and no limit per caller.
 asking: ContextVar[Asking | None] = ContextVar("asking", default=None)
+
+
+FILE = "tokens.json"
+LOCK = "tokens.lock"
+SECRET_BYTES = 32
+# The prefix identifies tokens for users, secret scanners and the log filter.
+SECRET_PREFIX = "pendula_"
+SECRET_PATTERN = re.compile(r"pendula_[A-Za-z0-9_-]{43}")
+NAME = re.compile(r"[a-z0-9-]{1,64}")
+
+
+class TokenRecord(Struct, frozen=True, forbid_unknown_fields=True):
+    """A stored token. Times are in seconds of Unix time; `expires_at` None means never."""
+
+    name: str
+    role: Role
+    sha256: str
+    created_at: int
+    expires_at: int | None = None
+    revoked: bool = False
+
+    def good_at(self, now: int) -> bool:
+        return not self.revoked and (self.expires_at is None or now < self.expires_at)
+
+
+class _Document(Struct, frozen=True, forbid_unknown_fields=True):
+    format: int
+    tokens: tuple[TokenRecord, ...] = ()
+
+
+def wall_seconds() -> int:
+    """Seconds of Unix time."""
+    return WallClock().now() // 1_000_000
+
+
+class TokenStore:
+    """The tokens of one data directory. Safe for several threads and processes."""
+
+    def __init__(self, directory: str | os.PathLike[str], now: Callable[[], int] = wall_seconds) -> None:
+        self._directory = Path(directory)
+        self._now = now
+        self._seen: tuple[int, int, int] | None = None
+        self._records: tuple[TokenRecord, ...] = ()
+        self._mutex = threading.Lock()
+
+    def new(self, name: str, role: Role | str, expires: int | None = None) -> tuple[TokenRecord, str]:
+        """Create a token that expires at `expires` (Unix seconds); only this call returns the secret."""
+        now = self._now()
+        _check_name(name)
+        chosen = _role(role)
+        if expires is not None and expires <= now:
+            raise InvalidToken("The token would have expired already; choose a time in the future", expires=expires)
+        secret = SECRET_PREFIX + urlsafe_b64encode(secrets.token_bytes(SECRET_BYTES)).rstrip(b"=").decode()
+        record = TokenRecord(name, chosen, _digest(secret), now, expires)
+        with self._writing() as records:
+            if any(known.name == name for known in records):
+                raise InvalidToken(f"A token named {name!r} exists or existed; choose an unused name", name=name)
+            self._write((*records, record))
+        return record, secret
+
+    def list(self) -> tuple[TokenRecord, ...]:
+        """All tokens in order of creation."""
+        with self._mutex:
+            return self._current()
+
+    def revoke(self, name: str) -> TokenRecord:
+        """Revoke a token."""
+        with self._writing() as records:
+            found = next((record for record in records if record.name == name), None)
+            if found is None:
+                known = [record.name for record in records]
+                raise InvalidToken(
+                    f"There is no token named {name!r}; there are {', '.join(known) or 'none'}", name=name, known=known
+                )
+            revoked = msgspec.structs.replace(found, revoked=True)
+            self._write(tuple(revoked if record.name == name else record for record in records))
+        return revoked
+
+    def check(self, secret: str) -> TokenRecord | None:
+        """The valid token with this secret. Every record is compared, in constant time."""
+        offered = _digest(secret)
+        found = None
+        for record in self.list():
+            if hmac.compare_digest(record.sha256, offered):
+                found = record
+        return found if found is not None and found.good_at(self._now()) else None
+
+    def good(self, name: str) -> bool:
+        """Whether the token of that name is valid."""
+        return any(record.name == name and record.good_at(self._now()) for record in self.list())
+
+    @property
+    def configured(self) -> bool:
+        """Whether a token was ever created here; then all callers need one."""
+        return bool(self.list())
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[TokenRecord, ...]]:
+        RealDisk(self._directory).close()
+        handle = os.open(self._directory / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            with self._mutex:
+                yield self._current()
+        finally:
+            os.close(handle)
+
+    def _write(self, records: tuple[TokenRecord, ...]) -> None:
+        disk = RealDisk(self._directory)
+        try:
+            replace(disk, FILE, msgspec.json.format(msgspec.json.encode(_Document(1, records))) + b"\n")
+        finally:
+            disk.close()
+
+    def _current(self) -> tuple[TokenRecord, ...]:
+        path = self._directory / FILE
+        try:
+            facts = path.stat()
+            seen = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+            if seen != self._seen:
+                self._records = _parse(path.read_bytes())
+                self._seen = seen
+        except FileNotFoundError:
+            if self._seen is not None:
+                # A vanished file must not disable authentication in a running server.
+                raise TokensUnreadable(f"{FILE} has vanished; restart the server to run without tokens") from None
+            return ()
+        except (OSError, ValueError) as error:
+            raise TokensUnreadable(f"{path} cannot be read: {error}; repair or remove it", file=str(path)) from None
+        return self._records
+
+
+def _parse(data: bytes) -> tuple[TokenRecord, ...]:
+    document = msgspec.json.decode(data, type=_Document)
+    if document.format != 1:
+        raise ValueError(f"format {document.format} is unknown; this version reads format 1")
+    return document.tokens
+
+
+def _digest(secret: str) -> str:
+    return sha256(secret.encode(errors="surrogateescape")).hexdigest()
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name) or name == LOCAL:
+        allowed = "1 to 64 of a-z, 0-9 and '-', and not 'local', the name of callers without a token"
+        raise InvalidToken(f"{name!r} is not a name for a token; it must be {allowed}", name=name)
+
+
+def _role(role: Role | str) -> Role:
+    try:
+        return Role(role)
+    except ValueError:
+        raise InvalidToken(f"{role!r} is not a role; the roles are {', '.join(Role)}", role=str(role)) from None

@@ -18,8 +18,7 @@ from msgspec import Struct
 from starlette.requests import cookie_parser
 
 from pendula.kernel.disk import RealDisk, replace
-from pendula.server.security.identity import Principal, Via
-from pendula.server.security.tokens import TokenRecord, TokenStore, wall_seconds
+from pendula.server.security.identity import Principal, TokenRecord, TokenStore, Via, wall_seconds
 
 COOKIE = "pendula_session"
 FILE = "sessions.json"

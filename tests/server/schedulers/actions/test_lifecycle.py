@@ -11,9 +11,8 @@ import msgspec
 import pytest
 from fastapi import FastAPI
 
-from pendula.server.hosting import creation
-from pendula.server.security.identity import Role
-from pendula.server.security.tokens import TokenStore
+from pendula.server import data_directory
+from pendula.server.security.identity import Role, TokenStore
 from pendula.server.settings import Settings
 from tests.server.living import JSON, StreamReader, client_of, code_of, running
 from tests.server.worlds import BASE, DOCUMENT, HOUSE, STILL, ask, gist, make, view
@@ -142,7 +141,7 @@ async def test_a_world_survives_a_restart_of_the_server(settings: Settings) -> N
 
 async def test_half_created_and_half_removed_worlds_are_cleaned_up(settings: Settings) -> None:
     folder = Path(settings.data) / "schedulers" / "actions"
-    for leftover in (creation.DRAFT, creation.REMOVED):
+    for leftover in (data_directory.DRAFT, data_directory.REMOVED):
         (folder / f"house{leftover}").mkdir(parents=True)
         (folder / f"house{leftover}" / "00000000.journal").write_bytes(b"half")
 
@@ -164,13 +163,13 @@ async def test_a_failed_create_or_remove_of_a_world_is_undone(
     headers = {"authorization": f"Bearer {TokenStore(settings.data).new('head', Role.ADMIN)[1]}", **JSON}
     async with running(settings, [STILL]) as app, client_of(app, headers=headers) as client:
         with monkeypatch.context() as broken:
-            broken.setattr(creation, "_sync", failing)
+            broken.setattr(data_directory, "_sync", failing)
             not_made = await make(client)
         listed = (await client.get(BASE)).json()
         made = await make(client)
         await client.post(f"{HOUSE}/close")
         with monkeypatch.context() as broken:
-            broken.setattr(creation, "_sync", failing)
+            broken.setattr(data_directory, "_sync", failing)
             not_removed = await client.delete(HOUSE)
         opened = await client.post(f"{HOUSE}/open")
 

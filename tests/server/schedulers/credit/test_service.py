@@ -15,8 +15,7 @@ from pendula.credit.runs.bundles import read_bundle, repeat_bundle
 from pendula.credit.served.store import SimulatorStoreUnusable, Store
 from pendula.kernel.errors import WorldBroken
 from pendula.server.schedulers.credit.owners import LOCAL_OWNER, OwnerCookies
-from pendula.server.security.identity import Role
-from pendula.server.security.tokens import TokenStore
+from pendula.server.security.identity import Role, TokenStore
 from tests.server.schedulers.credit import strict
 from tests.server.schedulers.credit.simulators import BASE, QUICK, RING, STILL, VILLAGE, Simulator, simulator
 

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from pendula.fleet.contracts import parse
 from pendula.fleet.runs import reading, snapshot_at
 from pendula.kernel.canonical import encode
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.schedulers.fleet.fleets import fleets_of
 from pendula.server.schedulers.fleet.routes import scheduler_for
 from pendula.server.settings import Settings

@@ -25,14 +25,13 @@ from pendula.fleet.simulator.faults import Fault
 from pendula.fleet.site.file import from_bytes
 from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.limits import MIB
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
-from pendula.server.routes.bodies import QUICK_BYTES
+from pendula.server.api.requests import QUICK_BYTES
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.schedulers.fleet import acting, fleets, routes
 from pendula.server.schedulers.fleet.alerts import WINDOW
 from pendula.server.schedulers.fleet.fleets import fleets_of
 from pendula.server.schedulers.fleet.routes import scheduler_for
-from pendula.server.security.identity import Role
-from pendula.server.security.tokens import TokenStore
+from pendula.server.security.identity import Role, TokenStore
 from pendula.server.settings import Settings
 from tests.server.living import StreamReader, client_of, code_of, running, supervisor_of
 from tests.server.schedulers.fleet.halls import BASE, HALL, made, now, until

@@ -14,7 +14,7 @@ from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.tasks.model import GoodsReported
 from pendula.kernel.errors import LimitExceeded, NotCanonical
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.schedulers.fleet.fleets import fleets_of
 from pendula.server.schedulers.fleet.life import loop as loops
 from pendula.server.schedulers.fleet.life.loop import FleetLoop

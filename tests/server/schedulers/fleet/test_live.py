@@ -21,7 +21,7 @@ from pendula.fleet.views.dropped import LastDropped
 from pendula.kernel.commit import Busy, Closed
 from pendula.kernel.recording import JournalInUse
 from pendula.server.errors import EngineUnavailable
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.schedulers.fleet import routes
 from pendula.server.schedulers.fleet.fleets import fleets_of
 from pendula.server.schedulers.fleet.life import loop as loops

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pendula.kernel.disk import RealDisk
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.schedulers.fleet.routes import scheduler_for
 from pendula.server.settings import Settings
 from tests.server.living import client_of, running, supervisor_of

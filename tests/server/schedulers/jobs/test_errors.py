@@ -17,8 +17,7 @@ from pendula.jobs.model import AuditCheck, Code, Policy, PullClock
 from pendula.jobs.plans import PLANS_MOST, Recurring
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.limits import MIB
-from pendula.server.security.identity import Role
-from pendula.server.security.tokens import TokenStore
+from pendula.server.security.identity import Role, TokenStore
 from pendula.server.settings import Settings
 from tests.server.job_servers import DUE, JOB, QUICK, Jobs, error_of, serving
 from tests.server.living import JSON

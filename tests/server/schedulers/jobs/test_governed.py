@@ -6,8 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pendula.server.security.identity import Role
-from pendula.server.security.tokens import TokenStore
+from pendula.server.security.identity import Role, TokenStore
 from pendula.server.settings import Settings
 from tests.server.job_servers import Jobs, error_of, serving
 

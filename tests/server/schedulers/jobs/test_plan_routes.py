@@ -15,8 +15,7 @@ from pendula.jobs.store.protocol import WorkerRow
 from pendula.kernel.errors import WrongUsage
 from pendula.server.schedulers.jobs.presence import PresenceWriter
 from pendula.server.schedulers.jobs.routes import jobs_scheduler
-from pendula.server.security.identity import Role
-from pendula.server.security.tokens import TokenStore
+from pendula.server.security.identity import Role, TokenStore
 from pendula.server.settings import Settings
 from tests.server.certificate import CERTIFICATE, KEY
 from tests.server.job_servers import QUICK, Jobs, error_of, serving

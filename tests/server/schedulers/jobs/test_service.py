@@ -23,7 +23,7 @@ from pendula.jobs.upkeep.verification import check
 from pendula.kernel.limits import PAST_READS
 from pendula.kernel.time import parse_utc
 from pendula.kernel.wallclock import WallClock
-from pendula.server.hosting import readiness as readiness_module
+from pendula.server.runtime import scheduler_spec
 from pendula.server.schedulers import schedulers_for
 from pendula.server.schedulers.jobs import service
 from pendula.server.schedulers.jobs.metrics import prefers_text
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Readiness requests wait for the check on a slow machine too."""
-    monkeypatch.setattr(readiness_module, "READY_SECONDS", 120)
+    monkeypatch.setattr(scheduler_spec, "READY_SECONDS", 120)
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ async def test_a_slow_store_is_ready_while_its_last_good_check_is_valid(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, good_seconds: int, observed: tuple[int, str | None]
 ) -> None:
     monkeypatch.setattr(proof, "BELIEVED_SECONDS", 0)
-    monkeypatch.setattr(readiness_module, "GOOD_SECONDS", good_seconds)
+    monkeypatch.setattr(scheduler_spec, "GOOD_SECONDS", good_seconds)
     async with serving(settings) as jobs:
         before = await readiness(jobs.client)
         with writing_elsewhere(settings):
@@ -192,13 +192,13 @@ async def test_a_slow_store_is_ready_while_its_last_good_check_is_valid(
 
 @pytest.mark.req("JOB-STO-6")
 async def test_a_late_check_is_slow_and_not_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness_module, "READY_SECONDS", 0.001)
+    monkeypatch.setattr(scheduler_spec, "READY_SECONDS", 0.001)
     go_on = threading.Event()
 
     def look() -> None:
         go_on.wait(120)
 
-    probe = readiness_module.ReadinessProbe(look, slow="busy")
+    probe = scheduler_spec.ReadinessProbe(look, slow="busy")
     at_first = await probe.trouble()
     go_on.set()
     await probe.close()
@@ -215,7 +215,7 @@ async def test_concurrent_readiness_requests_share_one_check() -> None:
         looks.append(1)
         go_on.wait(120)
 
-    probe = readiness_module.ReadinessProbe(look, slow="busy")
+    probe = scheduler_spec.ReadinessProbe(look, slow="busy")
     asked = [asyncio.create_task(probe.trouble()) for _ in range(20)]
     await asyncio.sleep(0)
     go_on.set()

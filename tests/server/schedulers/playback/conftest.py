@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from tests.server.screens import STILL
 
 

@@ -21,8 +21,7 @@ from schemathesis.specs.openapi.checks import (
 
 from pendula.kernel.time import parse_utc
 from pendula.server.schedulers.playback import bounds
-from pendula.server.security.identity import Role
-from pendula.server.security.tokens import TokenStore
+from pendula.server.security.identity import Role, TokenStore
 from pendula.server.settings import Settings
 from tests.server.living import JSON, LiveServer, StreamReader, client_of, code_of, running
 from tests.server.screens import BASE, HALL, HOUR_MS, PAYLOAD, STILL, ask, fill, hang, make, records, shown, view

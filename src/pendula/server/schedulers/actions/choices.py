@@ -10,7 +10,7 @@ from pendula.actions.requests import CommandForm, InterruptForm
 from pendula.actions.rules import Action, Stage, Verb
 from pendula.actions.state import WorldState
 from pendula.kernel.canonical import Json
-from pendula.server.hosting.choices import (
+from pendula.server.runtime.scheduler_spec import (
     ChoicesView,
     FieldView,
     FormView,

@@ -16,7 +16,7 @@ from pendula.actions.reading import accept
 from pendula.actions.reading import town as town_of_the_package
 from pendula.actions.runs import config_of, run_document
 from pendula.kernel.engine import Engine
-from pendula.server.hosting.scheduler_spec import Demo
+from pendula.server.runtime.scheduler_spec import Demo
 
 NAME = "town"
 DELIVERY = "delivery"

@@ -13,7 +13,7 @@ from pendula.actions.runs.what_if import what_if
 from pendula.kernel.canonical import Json
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Reason
-from pendula.server.routes.engine import LARGEST_N
+from pendula.server.api.engines import LARGEST_N
 
 DEFAULT_ID = "what-if"  # for a submission without an id
 

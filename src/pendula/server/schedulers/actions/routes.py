@@ -21,15 +21,14 @@ from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
 from pendula.kernel.sentences import shown_bytes
+from pendula.server.api.engines import LARGEST_N, RecordNumber, command_response
+from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
+from pendula.server.api.requests import Operator, RequestId, Supervised, Viewer, document_limits, format_of, read_body
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, json_response
-from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.hosting.moments import Facts, event_sentence
-from pendula.server.hosting.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
-from pendula.server.routes.bodies import document_limits, format_of, read_body
-from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
-from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response
-from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
+from pendula.server.runtime.engine_host import EngineHost
+from pendula.server.runtime.past import Facts, event_sentence
+from pendula.server.runtime.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
 from pendula.server.schedulers.actions import bounds, choices, demo, estimates, views
 from pendula.server.security.identity import Principal
 from pendula.server.views import Became, CommandResult, Complaint, Effect, EngineSummary, encode_view

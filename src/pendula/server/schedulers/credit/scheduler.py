@@ -7,7 +7,7 @@ from pendula.credit import settings as run_settings
 from pendula.credit.served import settings as served_settings
 from pendula.credit.served.pictures import Snapshot
 from pendula.credit.served.scenarios import Summary
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.schedulers.credit.errors import PREFIX, SimulatorErrors
 from pendula.server.schedulers.credit.routes import actions, networks, past, runs, scenarios, streams
 from pendula.server.schedulers.credit.routes.caller import NAME

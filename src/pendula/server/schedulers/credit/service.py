@@ -41,9 +41,9 @@ from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import JOURNAL_BYTES, MIN_FREE_BYTES
 from pendula.kernel.time import parse_utc
 from pendula.server.errors import EngineUnavailable
-from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.hosting.past import Lane
-from pendula.server.hosting.scheduler_spec import Host
+from pendula.server.runtime.engine_host import EngineHost
+from pendula.server.runtime.past import Lane
+from pendula.server.runtime.scheduler_spec import Host
 from pendula.server.schedulers.credit.errors import PREFIX, RunNotFound, UnknownEngine
 from pendula.server.schedulers.credit.owners import OwnerCookies, may_see, read_key
 from pendula.server.schedulers.credit.running import recovery

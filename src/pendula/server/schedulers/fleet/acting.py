@@ -31,10 +31,9 @@ from pendula.fleet.tasks.model import (
 )
 from pendula.kernel import canonical
 from pendula.kernel.wording import suggestion
+from pendula.server.api.openapi import CHANGE_ERRORS, TAKEN, answers, refusals, takes
+from pendula.server.api.requests import Operator, Supervised, read_body, read_body_with
 from pendula.server.errors import HttpRefused, json_response
-from pendula.server.routes.bodies import read_body, read_body_with
-from pendula.server.routes.dependencies import Operator, Supervised
-from pendula.server.routes.openapi import CHANGE_ERRORS, TAKEN, answers, refusals, takes
 from pendula.server.schedulers.fleet.bodies import (
     ActionBody,
     PriorityBody,

@@ -22,7 +22,7 @@ from pendula.fleet.health.recovery import awaits_person
 from pendula.fleet.tick.alarms import WAIT_NOTICE, WAIT_TOO_LONG
 from pendula.fleet.views.dropped import LastDropped
 from pendula.kernel.canonical import Json
-from pendula.server.hosting.moments import Facts
+from pendula.server.runtime.past import Facts
 
 # Ticks are judged in groups of this size, so that a garbage collection or a checkpoint raises no alert.
 WINDOW = 50

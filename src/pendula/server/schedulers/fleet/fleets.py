@@ -30,9 +30,9 @@ from pendula.kernel.journal import FileJournal
 from pendula.kernel.limits import GIB
 from pendula.server.data_directory import NAME
 from pendula.server.errors import EngineUnavailable, HttpRefused, NotFound
-from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.hosting.scheduler_spec import Host
-from pendula.server.hosting.supervisor import Supervisor
+from pendula.server.runtime.engine_host import EngineHost
+from pendula.server.runtime.scheduler_spec import Host
+from pendula.server.runtime.supervisor import Supervisor
 from pendula.server.schedulers.fleet.compile_process import CompileProcess
 from pendula.server.schedulers.fleet.demo import DEMO_NAME, DEMO_SIMULATION, FaultClearer
 from pendula.server.schedulers.fleet.life.loop import FleetLoop, ServedJournal

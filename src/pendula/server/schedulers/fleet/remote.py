@@ -14,10 +14,9 @@ from pendula.fleet.gateway import report_of
 from pendula.fleet.gateway.reports import faults_of
 from pendula.fleet.tasks import OperationDone, OperationFailed
 from pendula.kernel import canonical
+from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, TAKEN, answers, refusals, takes
+from pendula.server.api.requests import Operator, Supervised, as_kind, read_body_with
 from pendula.server.errors import HttpRefused, json_response
-from pendula.server.routes.bodies import as_kind, read_body_with
-from pendula.server.routes.dependencies import Operator, Supervised
-from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, TAKEN, answers, refusals, takes
 from pendula.server.schedulers.fleet.bodies import MOST_REPORTS, OperationView, OrdersView, ReportsBody
 from pendula.server.schedulers.fleet.fleets import FLEET, FleetName, loop_of
 from pendula.server.schedulers.fleet.life.loop import FleetLoop, FleetStopped

@@ -27,16 +27,15 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.kernel import canonical
 from pendula.kernel.driver import Driver
 from pendula.kernel.limits import SNAPSHOT_EVERY
+from pendula.server.api.engines import LARGEST_N, RecordNumber
+from pendula.server.api.openapi import answers
+from pendula.server.api.requests import Supervised, Viewer, document_limits
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, InvalidRequest, json_response
-from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.hosting.moments import event_sentence
-from pendula.server.hosting.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
-from pendula.server.hosting.supervisor import Supervisor
-from pendula.server.routes.bodies import document_limits
-from pendula.server.routes.dependencies import Supervised, Viewer
-from pendula.server.routes.engine import LARGEST_N, RecordNumber
-from pendula.server.routes.openapi import answers
+from pendula.server.runtime.engine_host import EngineHost
+from pendula.server.runtime.past import event_sentence
+from pendula.server.runtime.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
+from pendula.server.runtime.supervisor import Supervisor
 from pendula.server.schedulers.fleet import acting, alerts, bodies, remote, views
 from pendula.server.schedulers.fleet.compile_process import CompilerStopped
 from pendula.server.schedulers.fleet.demo import DEMO_NAME, demo_config

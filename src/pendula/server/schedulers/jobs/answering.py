@@ -17,10 +17,9 @@ from pendula.jobs.calls import Answer, Body, Caller, Calls
 from pendula.jobs.model import Actor, Code, Refused
 from pendula.jobs.request_reading import Faults
 from pendula.kernel.limits import MIB
+from pendula.server.api.requests import QUICK_BYTES, document_limits, request_id_of, supervisor_of
 from pendula.server.errors import BodyTooLarge, error_body, json_response
-from pendula.server.hosting.scheduler_spec import Host
-from pendula.server.routes.bodies import QUICK_BYTES, document_limits
-from pendula.server.routes.dependencies import request_id_of, supervisor_of
+from pendula.server.runtime.scheduler_spec import Host
 from pendula.server.schedulers.jobs import shapes
 from pendula.server.schedulers.jobs.errors import BodyNotObject, Forbidden
 from pendula.server.schedulers.jobs.service import JobService

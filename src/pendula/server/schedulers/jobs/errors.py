@@ -27,7 +27,7 @@ from pendula.server.errors import (
     WrongContentType,
     error_response,
 )
-from pendula.server.security.wrong_tokens import TooManyWrongTokens
+from pendula.server.security.gates import TooManyWrongTokens
 
 PREFIX = "/scheduler"
 

@@ -10,7 +10,7 @@ from pendula.jobs.calls import Answer, Body, Caller, Calls, heartbeats, plans, q
 from pendula.jobs.calls import why as reasons
 from pendula.jobs.calls.past import past
 from pendula.jobs.model import Code
-from pendula.server.routes.dependencies import Operator, Viewer
+from pendula.server.api.requests import Operator, Viewer
 from pendula.server.schedulers.jobs import shapes
 from pendula.server.schedulers.jobs.answering import changed, documented, listed, response_of, service_of
 from pendula.server.schedulers.jobs.errors import PREFIX

@@ -27,9 +27,9 @@ from pendula.jobs.upkeep.learning import Learning
 from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.jobs.upkeep.retention import RetentionService, free_key
 from pendula.jobs.upkeep.unhandled import UnhandledJobs
+from pendula.server.api.requests import Admin, Operator, Viewer
 from pendula.server.errors import json_response
-from pendula.server.hosting.scheduler_spec import SchedulerSpec
-from pendula.server.routes.dependencies import Admin, Operator, Viewer
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.schedulers.jobs import governed, plan_routes, plan_shapes, reply_shapes, shapes
 from pendula.server.schedulers.jobs import metrics as prometheus
 from pendula.server.schedulers.jobs.answering import (

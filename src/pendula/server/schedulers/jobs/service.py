@@ -24,9 +24,8 @@ from pendula.jobs.store.protocol import Store
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import REQUESTS
-from pendula.server.hosting.past import Lane
-from pendula.server.hosting.readiness import ReadinessProbe
-from pendula.server.hosting.scheduler_spec import Host
+from pendula.server.runtime.past import Lane
+from pendula.server.runtime.scheduler_spec import Host, ReadinessProbe
 from pendula.server.schedulers.jobs.errors import RateLimited, ShuttingDown, StoreBusy, store_broken
 from pendula.server.schedulers.jobs.metrics import Collector, JobMetrics
 from pendula.server.schedulers.jobs.presence import Presence, PresenceWriter

@@ -29,7 +29,7 @@ from pendula.jobs.requests import (
     WAITING,
     WORKER_ID,
 )
-from pendula.server.routes.openapi import REF, Responses
+from pendula.server.api.openapi import REF, Responses
 
 Shape = dict[str, Any]
 

@@ -12,11 +12,10 @@ from starlette.responses import Response
 from pendula.playback.cache.merge import Page
 from pendula.playback.choosing.records import pack
 from pendula.playback.model import KEY_BYTES, PAYLOAD_BYTES, InvalidRecord, Record
+from pendula.server.api.openapi import CHANGE_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
+from pendula.server.api.requests import Admin, Operator, Supervised, Viewer, read_body
 from pendula.server.errors import NotFound, json_response
-from pendula.server.hosting.scheduler_spec import Host
-from pendula.server.routes.bodies import read_body
-from pendula.server.routes.dependencies import Admin, Operator, Supervised, Viewer
-from pendula.server.routes.openapi import CHANGE_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
+from pendula.server.runtime.scheduler_spec import Host
 from pendula.server.schedulers.playback.library_service import LibraryService
 from pendula.server.schedulers.playback.request_bodies import RecordForm, Upload
 from pendula.server.schedulers.playback.views import DiagnosticView, diagnostics_of

@@ -6,7 +6,7 @@ from itertools import count
 from pendula.playback import events
 from pendula.playback.engine import Player
 from pendula.playback.model import MASK_64, Item
-from pendula.server.hosting.choices import ChoicesView, FormView, QuestionView, form
+from pendula.server.runtime.scheduler_spec import ChoicesView, FormView, QuestionView, form
 
 MOST_QUESTIONS = 24
 OF_A_RECORD = ("id", "ts", "dwell_ms", "payload")

@@ -19,7 +19,7 @@ from pendula.playback.choosing.records import pack
 from pendula.playback.engine import Player
 from pendula.playback.events import Insert
 from pendula.playback.model import PAYLOAD_BYTES, Record
-from pendula.server.hosting.scheduler_spec import Demo
+from pendula.server.runtime.scheduler_spec import Demo
 from pendula.server.schedulers.playback.library import Library
 
 NAME = "frame"

@@ -21,8 +21,8 @@ from pendula.playback.events import Contents, Follow, Refresh, Update
 from pendula.playback.model import Diagnostic
 from pendula.playback.sources.folder import FolderSource
 from pendula.server.errors import HttpRefused
-from pendula.server.hosting.engine_host import AnyDriver, EngineHost
-from pendula.server.hosting.scheduler_spec import Host
+from pendula.server.runtime.engine_host import AnyDriver, EngineHost
+from pendula.server.runtime.scheduler_spec import Host
 from pendula.server.schedulers.playback import demo
 from pendula.server.schedulers.playback.library import Held, Library
 from pendula.server.schedulers.playback.subscriptions import Subscriptions

@@ -8,8 +8,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pendula.playback import events
 from pendula.playback.model import CHANNELS_MOST, Mode, PickMode, Refresh
+from pendula.server.api.engines import LARGEST_N
 from pendula.server.data_directory import NAME
-from pendula.server.routes.engine import LARGEST_N
 
 # The reader checks the name with a message of its own. The lookahead excludes the line break that `$` allows.
 NewName = Annotated[str, Meta(extra_json_schema={"pattern": rf"^{NAME.pattern}(?!\n)$"})]

@@ -19,17 +19,15 @@ from pendula.kernel.engine import Outcome
 from pendula.playback import events
 from pendula.playback.clocks import check_zone, clock_at
 from pendula.playback.engine import Player
+from pendula.server.api.engines import LARGEST_N, RecordNumber, check_name, command_response
+from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
+from pendula.server.api.requests import Operator, RequestId, Supervised, Viewer, read_body
 from pendula.server.data_directory import NAME
 from pendula.server.errors import json_response
-from pendula.server.hosting.engine_host import AnyDriver, EngineHost
-from pendula.server.hosting.moments import event_sentence
-from pendula.server.hosting.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
-from pendula.server.hosting.supervisor import Supervisor
-from pendula.server.routes.bodies import read_body
-from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
-from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response
-from pendula.server.routes.lifecycle import check_name
-from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
+from pendula.server.runtime.engine_host import AnyDriver, EngineHost
+from pendula.server.runtime.past import event_sentence
+from pendula.server.runtime.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
+from pendula.server.runtime.supervisor import Supervisor
 from pendula.server.schedulers.playback import bounds, channel_routes, choices, demo, views
 from pendula.server.schedulers.playback.channel_routes import library_service_of
 from pendula.server.schedulers.playback.library_service import LibraryService

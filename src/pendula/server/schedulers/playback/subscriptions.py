@@ -24,7 +24,7 @@ from pendula.playback.sources.mqtt import (
     require_library,
 )
 from pendula.server.errors import EngineUnavailable
-from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.settings import Settings
 from pendula.server.views import State
 

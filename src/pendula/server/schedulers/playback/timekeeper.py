@@ -16,7 +16,7 @@ from pendula.playback.daytime import WallClock as WallClockOfPlayer
 from pendula.playback.daytime import wall_clock
 from pendula.playback.engine import Player
 from pendula.playback.events import Clock
-from pendula.server.hosting.engine_host import AnyDriver, EngineHost
+from pendula.server.runtime.engine_host import AnyDriver, EngineHost
 from pendula.server.views import State
 
 TIMEKEEPER = "clock"

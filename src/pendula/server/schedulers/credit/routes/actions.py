@@ -7,9 +7,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pendula.server.api.openapi import WRITE_ERRORS, Responses, answers, takes
+from pendula.server.api.requests import read_body
 from pendula.server.errors import json_response
-from pendula.server.routes.bodies import read_body
-from pendula.server.routes.openapi import WRITE_ERRORS, Responses, answers, takes
 from pendula.server.schedulers.credit import shapes
 from pendula.server.schedulers.credit.errors import PREFIX, ActionsDisabled, action_refusal
 from pendula.server.schedulers.credit.routes import action_handlers

@@ -16,8 +16,8 @@ from pendula.credit.served.bottlenecks import worst
 from pendula.credit.served.pictures import Snapshot, neighbourhood, picture
 from pendula.credit.served.series import Series, Span, usual_step
 from pendula.credit.served.targets import targets
+from pendula.server.api.openapi import READ_ERRORS, answers
 from pendula.server.errors import json_response
-from pendula.server.routes.openapi import READ_ERRORS, answers
 from pendula.server.schedulers.credit.errors import PREFIX, BadRequest, RunNotFound, UnknownParticipant
 from pendula.server.schedulers.credit.routes.caller import (
     Caller,

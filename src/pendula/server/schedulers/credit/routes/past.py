@@ -11,11 +11,11 @@ from pendula.credit.engine import Run
 from pendula.credit.runs.artifacts import moment as wall_time
 from pendula.credit.served.pictures import Snapshot, picture
 from pendula.kernel import canonical
+from pendula.server.api.engines import MOST_POINTS, found_incident, found_moment
+from pendula.server.api.openapi import CHANGE_ERRORS, answers
+from pendula.server.api.requests import supervisor_of
 from pendula.server.errors import json_response
-from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.routes.dependencies import supervisor_of
-from pendula.server.routes.moments import MOST_POINTS, found_incident, found_moment
-from pendula.server.routes.openapi import CHANGE_ERRORS, answers
+from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.schedulers.credit.errors import PREFIX, BadRequest
 from pendula.server.schedulers.credit.routes.caller import Caller, ViewerCaller, read_integer, requested_equivalent
 from pendula.server.schedulers.credit.running.ended_run import EndedRun

@@ -21,9 +21,9 @@ from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Reason
 from pendula.kernel.errors import PendulaError
 from pendula.server import views
+from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
+from pendula.server.api.requests import read_body
 from pendula.server.errors import HttpRefused, json_response
-from pendula.server.routes.bodies import read_body
-from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
 from pendula.server.schedulers.credit.errors import PREFIX, ArtifactNotFound
 from pendula.server.schedulers.credit.owners import COOKIE
 from pendula.server.schedulers.credit.routes.caller import Caller, OperatorCaller, ViewerCaller, answer

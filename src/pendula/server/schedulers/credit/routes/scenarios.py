@@ -13,9 +13,8 @@ from pendula.credit.served.scenarios import StoredScenario, Summary
 from pendula.credit.settings import Settings as RunSettings
 from pendula.credit.state.network import Network
 from pendula.documents import Document, from_value, read_bytes
-from pendula.server.routes.bodies import document_limits
-from pendula.server.routes.dependencies import Supervised
-from pendula.server.routes.openapi import CHANGE_ERRORS, answers
+from pendula.server.api.openapi import CHANGE_ERRORS, answers
+from pendula.server.api.requests import Supervised, document_limits
 from pendula.server.schedulers.credit.errors import PREFIX, BadRequest
 from pendula.server.schedulers.credit.routes.caller import OperatorCaller, ViewerCaller, answer, resolve_equivalent
 from pendula.server.schedulers.credit.shapes import API_VERSION, ScenarioList

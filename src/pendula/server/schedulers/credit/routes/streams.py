@@ -15,10 +15,10 @@ from starlette.responses import Response, StreamingResponse
 
 from pendula.credit.served.artifacts import last_events
 from pendula.credit.served.ring import Cursor, Entry
+from pendula.server.api.openapi import READ_ERRORS, Responses, refusals
+from pendula.server.api.requests import Supervised, slot_of
 from pendula.server.errors import json_response
-from pendula.server.hosting.streams import Framing, Reader
-from pendula.server.routes.dependencies import Supervised, slot_of
-from pendula.server.routes.openapi import READ_ERRORS, Responses, refusals
+from pendula.server.runtime.streams import Framing, Reader
 from pendula.server.schedulers.credit.errors import PREFIX, TooManyRunStreams
 from pendula.server.schedulers.credit.routes.caller import Caller, ViewerCaller, read_integer, resolve_equivalent
 from pendula.server.schedulers.credit.routes.networks import active_run

@@ -9,9 +9,7 @@ from pathlib import Path
 from pendula.credit.engine import Run
 from pendula.kernel.driver import engine_at
 from pendula.kernel.journal import FileJournal
-from pendula.server.hosting.history import PastEngines
-from pendula.server.hosting.moments import Moments
-from pendula.server.hosting.past import Lane
+from pendula.server.runtime.past import Lane, Moments, PastEngines
 from pendula.server.schedulers.credit.running.recovery import open_disk
 
 

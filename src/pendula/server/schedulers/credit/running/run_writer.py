@@ -25,7 +25,7 @@ from pendula.credit.served.settings import ServedSettings
 from pendula.credit.served.store import Artifact
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import PendulaError
-from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.schedulers.credit.running.counters import RunCounters
 from pendula.server.schedulers.credit.running.store_thread import StoreThread
 

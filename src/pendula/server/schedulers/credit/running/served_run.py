@@ -29,7 +29,7 @@ from pendula.kernel.driver import DiskLow, JournalFull, Published, Stream
 from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.journal import FileJournal
-from pendula.server.hosting.engine_host import EngineHost, real_disk
+from pendula.server.runtime.engine_host import EngineHost, real_disk
 from pendula.server.schedulers.credit.running.counters import FrameWriter
 from pendula.server.schedulers.credit.running.metronome import Metronome
 from pendula.server.schedulers.credit.running.run_writer import RunContext, RunWriter

@@ -28,7 +28,7 @@ from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import InputRefused, PendulaError, in_words
 from pendula.kernel.journal import FileJournal
 from pendula.server.errors import HttpRefused
-from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.schedulers.fleet.alerts import AlertNow, Punctuality, PunctualityChange, standing_alerts
 from pendula.server.schedulers.fleet.life.dropped import dropped_after
 from pendula.server.schedulers.fleet.life.request_queue import RequestQueue, Waiting, reject

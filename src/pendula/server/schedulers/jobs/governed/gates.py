@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from pendula.jobs.governance import Governance
 from pendula.jobs.model import Code
-from pendula.server.routes.dependencies import Operator, Viewer
+from pendula.server.api.requests import Operator, Viewer
 from pendula.server.schedulers.jobs import shapes
 from pendula.server.schedulers.jobs.answering import changed, documented, listed, response_of, service_of
 from pendula.server.schedulers.jobs.errors import PREFIX
