@@ -12,14 +12,13 @@ from bench.credit_loads import CODE, Debt, Network, Payment
 from pendula.credit.commands import Config
 from pendula.credit.engine import Run
 from pendula.credit.ledger.book import Book, People
-from pendula.credit.ledger.circulation import Best, best_circulation
-from pendula.credit.ledger.cycles import Cleared, clear_at_once, find_and_clear
+from pendula.credit.ledger.cycles import Best, Cleared, best_circulation, clear_at_once, find_and_clear
 from pendula.credit.ledger.payment import PaymentProcessor
 from pendula.credit.ledger.routing import Work, shortest
 from pendula.credit.model import Participant, ParticipantType, Scenario, Trustline
 from pendula.credit.money import CENT
-from pendula.credit.outside.solver import OptimalOutside
-from pendula.credit.reading.scenario import read_scenario
+from pendula.credit.outside.answers import OptimalOutside
+from pendula.credit.reading import read_scenario
 from pendula.credit.settings import Settings
 from pendula.credit.state.network import Network as RunNetwork
 from pendula.documents import from_value

@@ -26,7 +26,7 @@ from pendula.credit.commands import (
 )
 from pendula.credit.engine import InvalidRun, Run
 from pendula.credit.money import InvalidAmount, atoms
-from pendula.credit.reading.scenario import read_scenario
+from pendula.credit.reading import read_scenario
 from pendula.credit.runs.headless import Headless, RunPlan, RunRefused, plan_run
 from pendula.credit.sentences import sentence_of
 from pendula.credit.settings import TABLE, Settings, change_settings

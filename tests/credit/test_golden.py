@@ -8,15 +8,14 @@ import pytest
 
 from pendula.credit.commands import Clear, Pay, SetIntensity, Tick
 from pendula.credit.events import TxFailed
-from pendula.credit.ids import idempotency_key
 from pendula.credit.ledger.book import Book, People
-from pendula.credit.ledger.trust import Trust
-from pendula.credit.model import Drift, Multiplier, Participant, ParticipantType, Trustline
+from pendula.credit.model import Drift, Multiplier, Participant, ParticipantType, Trustline, idempotency_key
 from pendula.credit.money import cents_text, text
 from pendula.credit.planning.planner import Market, Planned, Planner, budget, ramp
 from pendula.credit.runs.headless import Headless, plan_run
 from pendula.credit.settings import Settings, change_settings
 from pendula.credit.state.clearing_policy import AdaptivePolicy, hard_timeout_ms, is_guarded
+from pendula.credit.state.network import Trust
 from pendula.documents import Document
 from pendula.kernel.rng import action_seed, tick_generator, tick_seed
 from tests.credit.conftest import headless, network

@@ -1,17 +1,17 @@
 """A simulated credit network: who can pay whom, where capacity runs out, what clearing frees, what a policy costs.
 
-    model, money, ids       participants, lines, profiles, scenarios; atoms, never floats; derived ids
+    model, money            participants, lines, profiles, scenarios, derived ids; atoms, never floats
     settings                every setting of a run, its variable and range
     commands, events        input and output of a run
-    engine                  the state machine: dispatches commands, exposes the state
-    steering, manual        ticks, settings and states of a run; manual changes of its network
+    engine                  the state machine: dispatches commands, runs ticks, exposes the state
+    manual                  manual changes of the network of a run
     demonstration           events without a ledger, for user interfaces
+    reading                 parses documents into models
     sentences               sentences rendered from codes and facts
     saving, explain         the state at any tick; why a payment fails, why clearing was tried or not
 
     ledger/                 who owes whom, and what can move
     planning/               who wants to pay whom
-    reading/                parses documents into models
     state/                  the complete state of a run between two commands
     tick/                   one tick, phase by phase
     outside/                external answers: behaviours, payment service, solver
@@ -26,7 +26,7 @@ Public names:
 from pendula.credit.commands import Clear, Config, Configure, Pay, SetIntensity, SetLimit, Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import ClearingDone, Ticked, TxFailed, TxUpdated
-from pendula.credit.reading.scenario import read_scenario
+from pendula.credit.reading import read_scenario
 from pendula.credit.runs.headless import Headless, Result, plan_run, simulate
 from pendula.credit.settings import Settings, change_settings, from_environment
 

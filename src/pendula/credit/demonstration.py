@@ -7,8 +7,7 @@ seconds after that. The higher the intensity, the more frequent the payments.
 from fractions import Fraction
 
 from pendula.credit.events import ClearingDone, ClearingPlan, Edge, Event, PlanStep, RouteView, Ticked, TxUpdated
-from pendula.credit.ids import tx_name
-from pendula.credit.model import LineStatus, Trustline
+from pendula.credit.model import LineStatus, Trustline, tx_name
 from pendula.credit.money import CENT, text
 from pendula.credit.state.run_state import RunState
 from pendula.kernel.rng import Mersenne, tick_generator

@@ -1,7 +1,8 @@
 """A run: one credit network, tick by tick. The state machine of the scheduler: commands in, events out.
 
 Time is the number of the next tick. The ledger of the run decides payments and clearing; with the engine "external"
-another system decides each payment, and the ledger mirrors its answers.
+another system decides each payment, and the ledger mirrors its answers. A run that has ended refuses changes; a change
+of state that does not apply leaves the state unchanged.
 
 The state itself is `state.run_state`; this module dispatches commands and exposes the run.
 """
@@ -12,7 +13,7 @@ from typing import ClassVar, Self, assert_never
 import msgspec
 from msgspec import UNSET
 
-from pendula.credit import explain, manual, saving, steering
+from pendula.credit import demonstration, explain, manual, saving
 from pendula.credit.commands import (
     Abandon,
     Clear,
@@ -32,17 +33,83 @@ from pendula.credit.commands import (
     Tick,
 )
 from pendula.credit.events import Event, LastError, RunStatus
-from pendula.credit.model import Scenario
-from pendula.credit.reading.scenario import read_scenario
+from pendula.credit.model import Code, Scenario
+from pendula.credit.reading import read_scenario
 from pendula.credit.sentences import sentence_of
-from pendula.credit.settings import Settings
+from pendula.credit.settings import InvalidSetting, Settings, change_settings
 from pendula.credit.state.counters import Counters, Demand
 from pendula.credit.state.network import Network
 from pendula.credit.state.run_state import RunState
+from pendula.credit.tick import phases
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json, encode
-from pendula.kernel.engine import Outcome, Outside, Reason
+from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, WorldBroken
+
+ABANDONED = LastError(Code.INTERNAL_ERROR.value, {"kind": "SERVER_RESTARTED"})
+
+
+def ticks(run: RunState, command: Tick) -> Outcome[Event]:
+    """Run ticks; fewer if a guardrail ends the run."""
+    if run.state_word != "running":
+        return Outcome(refusal=Refusal("run_conflict", {"kind": "run_not_running", "state": run.state_word}))
+    run.callers_queue = command.queue_depth
+    before = saving.mark(run)
+    events: list[Event] = []
+    try:
+        for _ in range(command.count):
+            run.in_flight = command.in_flight
+            events += demonstration.tick(run) if run.config.mode == "fixtures" else phases.process(run)
+            if run.state_word != "running":
+                break
+    except Exception:
+        # External code failed: restore the run as it was before the command.
+        if before is not None:
+            saving.load(run, before)
+        raise
+    return Outcome(tuple(events), {"tick_index": run.tick, "state": run.state_word, **run.digests()})
+
+
+def set_intensity(run: RunState, percent: int) -> Outcome[Event]:
+    if not run.active:
+        return _ended(run)
+    run.intensity = percent
+    return run.status_outcome()
+
+
+def configure(run: RunState, values: dict[str, str]) -> Outcome[Event]:
+    """Change settings, given as text; the length of a tick is fixed."""
+    if not run.active:
+        return _ended(run)
+    try:
+        settings = change_settings(run.settings, values)
+    except InvalidSetting as refused:
+        return Outcome(refusal=Refusal(refused.code, refused.facts))
+    if settings.tick_ms_base != run.settings.tick_ms_base:
+        facts: dict[str, Json] = {"kind": "fixed_tick_length", "variable": "SIMULATOR_TICK_MS_BASE"}
+        return Outcome(refusal=Refusal("invalid_setting", facts))
+    run.use(settings)
+    return run.status_outcome()
+
+
+def _ended(run: RunState) -> Outcome[Event]:
+    return Outcome(refusal=Refusal("run_conflict", {"kind": "run_ended", "state": run.state_word}))
+
+
+def change_state(run: RunState, command: Pause | Resume | Stop | Restart | Abandon) -> Outcome[Event]:
+    match command, run.state_word:
+        case Pause(), "running":
+            run.state_word = "paused"
+        case Resume(), "paused":
+            run.state_word = "running"
+        case Stop(source, reason), "running" | "paused":
+            run.state_word, run.stop_source, run.stop_reason = "stopped", source, reason
+        case Abandon(), "running" | "paused":
+            run.fail(ABANDONED)
+        case Restart(), _:
+            run.state_word = "running"
+            run.begin()
+    return run.status_outcome()
 
 
 class InvalidRun(InputRefused):
@@ -112,9 +179,9 @@ class Run:
         run = self._run
         match command:
             case Tick():
-                return steering.ticks(run, command)
+                return ticks(run, command)
             case SetIntensity(percent):
-                return steering.set_intensity(run, percent)
+                return set_intensity(run, percent)
             case Pay():
                 return manual.pay(run, command)
             case Clear():
@@ -128,9 +195,9 @@ class Run:
             case Freeze():
                 return manual.freeze(run, command)
             case Configure(values):
-                return steering.configure(run, values)
+                return configure(run, values)
             case Pause() | Resume() | Stop() | Restart() | Abandon():
-                return steering.change_state(run, command)
+                return change_state(run, command)
             case _:
                 assert_never(command)
 

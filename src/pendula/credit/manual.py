@@ -9,11 +9,10 @@ import msgspec
 from pendula.credit import saving
 from pendula.credit.commands import Clear, CloseLine, Freeze, OpenLine, Pay, SetLimit
 from pendula.credit.events import Event, Failure, TopologyChanged, TopologyPayload, TxFailed
-from pendula.credit.ids import tx_name
 from pendula.credit.ledger.book import Book
 from pendula.credit.ledger.cycles import Cycle, find_and_clear
 from pendula.credit.ledger.payment import Drifted, Refused
-from pendula.credit.model import Code, LineStatus, Trustline
+from pendula.credit.model import Code, LineStatus, Trustline, tx_name
 from pendula.credit.money import InvalidAmount, atoms, text
 from pendula.credit.state.clearing_policy import Why
 from pendula.credit.state.network import EquivalentLedger

@@ -10,10 +10,8 @@ from pendula.credit.settings import ClearingMode, Settings, check_settings
 from pendula.credit.state.clearing_policy import AdaptivePolicy, Memory
 from pendula.credit.state.counters import Counters, Demand
 from pendula.credit.state.digests import Saved, running_digest
-from pendula.credit.state.hop_counts import HopCount, SavedCount
-from pendula.credit.state.network import Network
-from pendula.credit.state.run_state import Demonstration, RunState
-from pendula.credit.state.waiting import Waiting
+from pendula.credit.state.network import HopCount, Network, SavedCount
+from pendula.credit.state.run_state import Demonstration, RunState, Waiting
 from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.errors import InputRefused
 

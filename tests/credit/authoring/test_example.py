@@ -8,7 +8,7 @@ import pytest
 
 from pendula.credit.authoring.example import LIVES, PARTICIPANTS, SEED, TICKS, Life, live, scenario
 from pendula.credit.authoring.villages import village
-from pendula.credit.reading.scenario import read_with_warnings
+from pendula.credit.reading import read_with_warnings
 
 ROOT = Path(__file__).parents[3]
 

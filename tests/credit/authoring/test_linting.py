@@ -19,8 +19,7 @@ from pendula.credit.model import Participant, ParticipantType, Profile, Scenario
 from pendula.credit.money import ATOMS
 from pendula.credit.planning.planner import REACH_HOPS, REACH_MOST, Market
 from pendula.credit.planning.profiles import behaviour
-from pendula.credit.reading.scenario import read_scenario
-from pendula.credit.reading.scope import Caution
+from pendula.credit.reading import Caution, read_scenario
 from pendula.credit.runs.headless import Headless, plan_run
 from pendula.credit.settings import Settings, change_settings
 from pendula.credit.state.run_state import RunState

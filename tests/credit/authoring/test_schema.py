@@ -16,7 +16,7 @@ from pendula.credit.authoring.schema import REQUIRED, config_schema, file_schema
 from pendula.credit.authoring.villages import Profile, village
 from pendula.credit.commands import Config
 from pendula.credit.engine import Run
-from pendula.credit.reading.scenario import ROOT, read_scenario
+from pendula.credit.reading import ROOT, read_scenario
 from pendula.credit.runs.headless import plan_run
 from pendula.credit.settings import TABLE, Settings, change_settings
 from pendula.documents import Document, DocumentRefused, Fault, from_value, read_bytes

@@ -13,14 +13,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.credit.authoring.linting import lint
-from pendula.credit.authoring.village_groups import GROUPS, HABITS, habit_of, name_of
-from pendula.credit.authoring.villages import LAYOUTS, LEAST, MOST, SEED_MOST, Profile, village
+from pendula.credit.authoring.villages import (
+    GROUPS,
+    HABITS,
+    LAYOUTS,
+    LEAST,
+    MOST,
+    SEED_MOST,
+    Profile,
+    habit_of,
+    name_of,
+    village,
+)
 from pendula.credit.commands import Clear, SetIntensity, Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import ClearingDone, Event, Note, TxFailed, TxUpdated
 from pendula.credit.model import LineStatus, ParticipantStatus, ParticipantType, Scenario
 from pendula.credit.money import ATOMS, text
-from pendula.credit.reading.scenario import read_with_warnings
+from pendula.credit.reading import read_with_warnings
 from pendula.credit.settings import Settings
 from pendula.documents import read_bytes
 from pendula.kernel.canonical import Json, digest, encode

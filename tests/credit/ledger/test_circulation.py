@@ -11,17 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.ledger.circulation import (
-    QUESTION,
-    Edge,
-    WrongFlows,
-    as_cycles,
-    check,
-    flows_of,
-    question_of,
-)
-from pendula.credit.outside import solver
-from pendula.credit.outside.solver import UNITS_MOST, AmountsTooLarge, OptimalOutside, OrTools, solve
+from pendula.credit.ledger.cycles import QUESTION, Edge, WrongFlows, as_cycles, check, flows_of, question_of
+from pendula.credit.outside import answers
+from pendula.credit.outside.answers import UNITS_MOST, AmountsTooLarge, OptimalOutside, OrTools, solve
 from pendula.kernel.bodies import NoAnswerSource, Recorded, Recorder
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
@@ -285,7 +277,7 @@ def test_other_questions_go_to_the_next_source() -> None:
 
 
 def test_a_missing_extra_is_reported_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solver, "find_spec", lambda _: None)
+    monkeypatch.setattr(answers, "find_spec", lambda _: None)
 
     with pytest.raises(MissingExtra, match=r'install with: pip install "pendula\[optimal\]"') as missing:
         OptimalOutside()
@@ -295,7 +287,7 @@ def test_a_missing_extra_is_reported_with_its_install_command(monkeypatch: pytes
 
 def test_the_library_is_loaded_only_when_a_solver_is_created() -> None:
     loaded = "any(name.split('.')[0] == 'ortools' for name in sys.modules)"
-    look = f"import sys, pendula.credit.outside.solver; print({loaded})"
+    look = f"import sys, pendula.credit.outside.answers; print({loaded})"
 
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
 

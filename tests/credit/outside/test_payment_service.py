@@ -14,8 +14,7 @@ import pytest
 from pendula.credit.commands import Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import AuditDrift, Event, Note, RunStatus, TxFailed, TxUpdated
-from pendula.credit.ids import idempotency_key
-from pendula.credit.model import Code
+from pendula.credit.model import Code, idempotency_key
 from pendula.credit.outside.answers import Answers
 from pendula.credit.outside.payment_service import ANSWER_BYTES_MOST, PaymentService
 from pendula.credit.runs.headless import Headless, RunPlan, plan_run, simulate

@@ -6,8 +6,7 @@ import pytest
 
 from pendula.credit.engine import Run as Engine
 from pendula.credit.events import AuditDrift, ClearingDecision, ClearingDone, Event, Note, Ticked, TxFailed, TxUpdated
-from pendula.credit.ids import clearing_key
-from pendula.credit.model import Code
+from pendula.credit.model import Code, clearing_key
 from pendula.credit.outside import Answers, PaymentService
 from pendula.credit.runs.headless import Headless, plan_run, simulate
 from pendula.credit.runs.recording import Recording

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pendula.credit.authoring.villages import village
-from pendula.credit.planning.draws import Draws
+from pendula.credit.planning.planner import Draws
 from pendula.credit.runs.headless import Headless, plan_run
 from pendula.credit.settings import Settings, change_settings
 from pendula.credit.studies.comparison import compare

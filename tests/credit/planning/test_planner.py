@@ -11,8 +11,7 @@ from pendula.credit.commands import Pay
 from pendula.credit.events import TxFailed, TxUpdated
 from pendula.credit.ledger.book import Book, People
 from pendula.credit.model import Code, Participant, ParticipantType, Profile, Trustline
-from pendula.credit.planning.draws import shuffled
-from pendula.credit.planning.planner import Market, Planner, _Demand, _in_turn
+from pendula.credit.planning.planner import Market, Planner, _Demand, _in_turn, shuffled
 from pendula.credit.planning.profiles import PLAIN, behaviour
 from pendula.credit.runs.headless import Headless, plan_run
 from pendula.credit.settings import Settings, change_settings

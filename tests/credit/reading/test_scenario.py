@@ -32,8 +32,7 @@ from pendula.credit.model import (
     Warmup,
 )
 from pendula.credit.money import ATOMS
-from pendula.credit.reading.scenario import read_scenario, read_with_warnings
-from pendula.credit.reading.scope import Caution
+from pendula.credit.reading import Caution, read_scenario, read_with_warnings
 from pendula.credit.runs.headless import Headless, plan_run
 from pendula.credit.settings import Settings, change_settings
 from pendula.documents import DocumentRefused, Format, from_value, read_bytes, read_file

@@ -8,8 +8,7 @@ import pytest
 
 from pendula.credit.authoring.villages import village
 from pendula.credit.commands import Pay
-from pendula.credit.runs.artifacts import Artifacts
-from pendula.credit.runs.bundles import BundleDiffers, InvalidBundle, read_bundle, repeat_bundle
+from pendula.credit.runs.artifacts import Artifacts, BundleDiffers, InvalidBundle, read_bundle, repeat_bundle
 from pendula.credit.runs.headless import Headless, plan_run
 from pendula.credit.settings import Settings, change_settings
 from pendula.documents import from_value

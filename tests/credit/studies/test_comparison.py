@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.credit.authoring.villages import village
-from pendula.credit.reading.settings_file import read_settings
+from pendula.credit.reading import read_settings
 from pendula.credit.settings import Settings, change_settings
 from pendula.credit.studies.chart import PANELS_MOST, comparison_svg
 from pendula.credit.studies.comparison import Comparison, Curve, Panel, compare, judge
-from pendula.credit.studies.figures import Figures
-from pendula.credit.studies.statistics import CONFIDENCE, Interval, median, median_interval, quantile
+from pendula.credit.studies.figures import CONFIDENCE, Figures, Interval, median, median_interval, quantile
 from pendula.documents import DocumentRefused, Format, from_value, read_bytes
 from pendula.kernel.errors import WrongUsage
 

@@ -12,7 +12,7 @@ from pendula.credit.ledger.book import Book, People
 from pendula.credit.ledger.cycles import find_and_clear
 from pendula.credit.model import LineStatus, Participant, ParticipantType, Policy, Trustline
 from pendula.credit.money import text
-from pendula.credit.outside.solver import OptimalOutside
+from pendula.credit.outside.answers import OptimalOutside
 from pendula.credit.runs.headless import Headless, plan_run
 from pendula.credit.settings import Settings, change_settings
 from pendula.documents import from_value

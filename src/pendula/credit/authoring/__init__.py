@@ -1,10 +1,9 @@
 """Authoring of scenarios: linter, JSON Schema, and a generator of villages.
 
-linting/          warnings about a scenario before it runs, by topic
+linting           warnings about a scenario before it runs, by topic
 reachability      graph questions about lines: components, reachability, cycles
 schema            JSON Schemas of a scenario, of settings and of a configuration
 villages          generates scenarios of invented people and firms that trade in cycles
-village_groups    groups, habits and names of their members
 example/          the example of the scheduler: a village of a hundred that runs out of credit
 """
 

@@ -12,19 +12,9 @@ from typing import Any
 import msgspec
 
 from pendula.credit.commands import Config
-from pendula.credit.model import (
-    CODE_FORM,
-    ID_FORM,
-    Drift,
-    EventType,
-    Flow,
-    ParticipantStatus,
-    ParticipantType,
-    Warmup,
-)
+from pendula.credit.model import CODE_FORM, ID_FORM, Drift, EventType, Flow, ParticipantStatus, ParticipantType, Warmup
 from pendula.credit.money import ATOMS, CENT, MOST
-from pendula.credit.reading.scenario import FALSE, ROOT, TRUE
-from pendula.credit.reading.timeline import OPS
+from pendula.credit.reading import FALSE, OPS, ROOT, TRUE
 from pendula.credit.settings import TABLE, Kind, Setting, Settings
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

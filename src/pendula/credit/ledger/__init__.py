@@ -3,15 +3,11 @@
 book            debts, limits and capacities in exact atoms, updated hop by hop
 routing         routes for a payment: shortest first, ties by the smallest ids
 max_flow        the maximum flow between two participants, and exact routing
-payment         one payment: route, reserve, commit, check; or refuse with a reason
-cures           changes that would let a refused payment pass
-cycles          cycles of debt, cleared one by one in a total order
-circulation     the best circulation: requested, verified, split into cycles
-trust           limits that grow with clearing and shrink while debts stay high
+payment         one payment: route, reserve, commit, check; or refuse with a reason and its cures
+cycles          cycles of debt, cleared one by one in a total order, or by the best circulation
 """
 
-from pendula.credit.ledger.circulation import WrongFlows, check
-from pendula.credit.ledger.cycles import DebtGraph, find_and_clear
+from pendula.credit.ledger.cycles import DebtGraph, WrongFlows, check, find_and_clear
 
 __all__ = [
     "DebtGraph",  # the debts that may be cleared

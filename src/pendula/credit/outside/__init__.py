@@ -1,15 +1,13 @@
 """External answers to questions of a run: custom behaviours, a payment service, a solver.
 
-answers            routes each question to the right one
+answers            routes each question to the right one; optimal clearing with OR-tools
 behaviours         custom behaviours: Python objects that plan the payments of a tick
 payment_service    a payment service over HTTP
-solver             optimal clearing with OR-tools
 """
 
-from pendula.credit.outside.answers import Answers
+from pendula.credit.outside.answers import Answers, OptimalOutside, solve
 from pendula.credit.outside.behaviours import Draw, OtherBehaviourVersion, Proposal, View, propose, register_behaviour
 from pendula.credit.outside.payment_service import PaymentService
-from pendula.credit.outside.solver import OptimalOutside, solve
 
 __all__ = [
     "Answers",  # routes each question of a run

@@ -1,7 +1,5 @@
 """Planned payments of a tick, and the events of the scenario that are due.
 
 planner     candidates in a shuffled order, accepted one by one, with random receivers and amounts
-draws       cache of first draws, shared by runs of one seed
 profiles    behaviour of participants: the props of profiles completed with presets
-timeline    due events, and multipliers of stress events
 """

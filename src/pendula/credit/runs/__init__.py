@@ -3,8 +3,7 @@
 headless     a run of a document without a server, and its result
 recording    a run with a journal; restores any tick of it
 forking      continue a run with other settings from a tick on, and compare
-artifacts    the output directory of a run: status, last tick, every event, a summary, a bundle
-bundles      reads a bundle and repeats its run to the same digests
+artifacts    the output directory of a run: status, last tick, every event, a summary; a bundle that repeats it
 """
 
 from importlib import import_module

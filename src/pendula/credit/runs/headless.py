@@ -16,15 +16,13 @@ from msgspec import UNSET, Struct, UnsetType
 from pendula.credit.commands import BehaviourName, Commands, Config, Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import ClearingDone, Event, Note, RunStatus, TxFailed, TxUpdated
-from pendula.credit.ids import headless_name
-from pendula.credit.model import Scenario
+from pendula.credit.model import Scenario, headless_name
 from pendula.credit.money import atoms_of_sum, text_8
-from pendula.credit.reading.scenario import read_with_warnings
-from pendula.credit.reading.scope import Caution
+from pendula.credit.reading import Caution, read_with_warnings
 from pendula.credit.sentences import no_result_sentence, note_sentence, sentence_of
 from pendula.credit.settings import Settings
 from pendula.credit.state.counters import Counters
-from pendula.credit.tick.metrics import ratio
+from pendula.credit.tick.draft import ratio
 from pendula.documents import Document
 from pendula.kernel.bodies import CommandReader
 from pendula.kernel.canonical import Json, decode, digest, encode

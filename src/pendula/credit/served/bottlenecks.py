@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from pendula.credit.state.hop_counts import Bottleneck as HopBottleneck
+from pendula.credit.state.network import Bottleneck as HopBottleneck
 from pendula.credit.state.network import EquivalentLedger
 
 SCORE_DIGITS = 6

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from pendula.credit.authoring.villages import village
 from pendula.credit.model import ParticipantType, Scenario
-from pendula.credit.reading.scenario import read_scenario
+from pendula.credit.reading import read_scenario
 from pendula.documents import Document, DocumentRefused, from_value
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import InputRefused

@@ -1,17 +1,189 @@
-"""The network of a run: participants, one book for each equivalent, and what is kept beside each book."""
+"""The network of a run: participants, one book for each equivalent, and what is kept beside each book.
 
-from collections.abc import Iterable, Iterator, Mapping
+Beside a book are its trust (limits grow with clearing and shrink while debts stay high; whole cents, exact ratios) and
+attempts and failures of payments at each hop, from which bottlenecks are derived. A committed payment counts at every
+hop of its routes, a refused one at the hops that would have to change. A technical failure counts at the hops of the
+shortest chain, since its place is unknown.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from pendula.credit.ledger.book import Book, LedgerText, People
 from pendula.credit.ledger.payment import PaymentProcessor
-from pendula.credit.ledger.trust import Trust
-from pendula.credit.model import Drift, LineStatus, Participant, ParticipantStatus, Policy, Scenario, Trustline
-from pendula.credit.planning.draws import Draws
-from pendula.credit.planning.planner import Market, Planner
+from pendula.credit.model import (
+    TECHNICAL,
+    Code,
+    Drift,
+    LineStatus,
+    Participant,
+    ParticipantStatus,
+    Policy,
+    Scenario,
+    Trustline,
+)
+from pendula.credit.money import CENT, MOST
+from pendula.credit.planning.planner import Draws, Market, Planner
 from pendula.credit.settings import Settings
-from pendula.credit.state.hop_counts import HopCounts
+
+
+def whole_cents(amount: int) -> int:
+    return amount // CENT * CENT
+
+
+class Trust:
+    """Trust drift of one book: changes of limits, and overloaded lines."""
+
+    def __init__(self, book: Book, drift: Drift) -> None:
+        self.book = book
+        # Share the object of a limit in whole cents: there is one per line.
+        self.original = [whole_cents(limit) if limit % CENT else limit for limit in book.limit]
+        self.clearing_count: dict[int, int] = {}
+        self.last_clearing: dict[int, int] = {}
+        self.cleared_volume: dict[int, int] = {}
+        # Fractions: decimals would round according to the context of the process.
+        self._grow = (1 + Fraction(drift.growth_rate)).as_integer_ratio()
+        self._shrink = (1 - Fraction(drift.decay_rate)).as_integer_ratio()
+        self._most = _exact(drift.max_growth)
+        self._least = _exact(drift.min_limit_ratio)
+        self._threshold = _exact(drift.overload_threshold)
+        self._overloaded: dict[int, None] = {}
+        self.look(range(len(book)))
+
+    def begin(self, h: int) -> None:
+        """Reset the history of a line."""
+        self.original[h] = whole_cents(self.book.limit[h])
+        for known in (self.clearing_count, self.last_clearing, self.cleared_volume):
+            known.pop(h, None)
+
+    def look(self, lines: Iterable[int]) -> None:
+        """Update which of these lines are overloaded."""
+        book, (numerator, denominator) = self.book, self._threshold
+        for h in lines:
+            limit = book.limit[h]
+            over = limit > 0 and max(0, book.owed[h]) * denominator >= limit * numerator
+            if over and book.status[h] is LineStatus.ACTIVE:
+                self._overloaded[h] = None
+            else:
+                self._overloaded.pop(h, None)
+
+    def cleared(self, amounts: dict[int, int], tick: int) -> list[int]:
+        """Grow the limits of cleared lines, once per call; returns those that grew."""
+        book, grown = self.book, []
+        for h in sorted(amounts):
+            self.clearing_count[h] = self.clearing_count.get(h, 0) + 1
+            self.last_clearing[h] = tick
+            self.cleared_volume[h] = self.cleared_volume.get(h, 0) + amounts[h]
+            limit = book.limit[h]
+            new_limit = min(_times(limit, self._grow), _times(self.original[h], self._most), MOST)
+            if whole_cents(new_limit) > limit:
+                book.set_limit(h, whole_cents(new_limit))
+                grown.append(h)
+        return grown
+
+    def decay(self, tick: int) -> list[int]:
+        """Shrink the limits of overloaded lines that were not cleared in this tick, never below the debt."""
+        book, shrunk = self.book, []
+        self.look(book.touched)
+        for h in sorted(self._overloaded):
+            if self.last_clearing.get(h) == tick:
+                continue
+            limit = book.limit[h]
+            debt = -(-max(0, book.owed[h]) // CENT) * CENT
+            new_limit = whole_cents(max(_times(limit, self._shrink), _times(self.original[h], self._least), debt))
+            if new_limit < limit:
+                book.set_limit(h, new_limit)
+                shrunk.append(h)
+        self.look(shrunk)
+        return shrunk
+
+
+def _exact(value: Decimal) -> tuple[int, int]:
+    return Fraction(value).as_integer_ratio()
+
+
+def _times(amount: int, ratio: tuple[int, int]) -> int:
+    return amount * ratio[0] // ratio[1]
+
+
+TIMEOUTS_SHARE = Fraction(1, 5)
+
+
+class HopCount(Struct):
+    """Counts of one hop; `errors` excludes timeouts, so that each failed attempt counts once.
+
+    `closed` counts rejections caused by the policy of the line, not by its capacity.
+    """
+
+    attempts: int = 0
+    rejected: int = 0
+    errors: int = 0
+    timeouts: int = 0
+    closed: int = 0
+
+    @property
+    def score(self) -> Fraction:
+        """The share of attempts that failed here, 0 to 1."""
+        return Fraction(self.errors + self.timeouts + self.rejected, self.attempts) if self.attempts else Fraction(0)
+
+    @property
+    def reason(self) -> str:
+        if self.attempts and Fraction(self.timeouts, self.attempts) >= TIMEOUTS_SHARE:
+            return "TOO_MANY_TIMEOUTS"
+        return "FREQUENT_ABORTS" if self.rejected or self.errors else "HIGH_USED"
+
+
+class SavedCount(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """The saved counts of a hop, by the ends of its line."""
+
+    creditor: str
+    debtor: str
+    attempts: int
+    rejected: int
+    errors: int
+    timeouts: int
+    closed: int
+
+
+class Bottleneck(NamedTuple):
+    """A line at which payments fail, and how often."""
+
+    hop: int
+    counts: HopCount
+
+
+class HopCounts:
+    """Counts by the number of the line; hops that were never tried are absent."""
+
+    def __init__(self) -> None:
+        self.of: dict[int, HopCount] = {}
+
+    def made(self, hops: Iterable[int]) -> None:
+        for h in hops:
+            self._at(h).attempts += 1
+
+    def failed(self, hops: Iterable[int], code: Code, closed: Collection[int] = ()) -> None:
+        """Count a payment that failed at these hops; `closed` are the hops whose policy rejected it."""
+        for h in hops:
+            count = self._at(h)
+            count.attempts += 1
+            count.timeouts += code is Code.PAYMENT_TIMEOUT
+            count.errors += code in TECHNICAL and code is not Code.PAYMENT_TIMEOUT
+            count.rejected += code not in TECHNICAL
+            count.closed += h in closed
+
+    def bottlenecks(self) -> Iterator[Bottleneck]:
+        """Hops where payments fail, worst first; ties by the number of the line."""
+        worst = sorted((-count.score, h) for h, count in self.of.items() if count.score)
+        return (Bottleneck(h, self.of[h]) for _, h in worst)
+
+    def _at(self, h: int) -> HopCount:
+        return self.of.setdefault(h, HopCount())
 
 
 class EquivalentLedger:

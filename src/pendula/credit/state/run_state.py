@@ -14,10 +14,22 @@ from pendula.credit.state.clearing_policy import AdaptivePolicy
 from pendula.credit.state.counters import Counters, Demand
 from pendula.credit.state.digests import running_digest
 from pendula.credit.state.network import Network
-from pendula.credit.state.waiting import Waiting
 from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome, Outside
+
+
+class Waiting(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """A payment of the plan of `tick` that was not tried yet; `wanted` in cents."""
+
+    tick: int
+    seq: int
+    sender: str
+    receiver: str
+    equivalent: str
+    amount: str
+    wanted: int
+
 
 FIRST_CLEARING_MS = 25_000
 

@@ -3,11 +3,9 @@
 sweeps        every combination of settings with every seed: one run and one row each
 variations    variations of a scenario: limits, rates, any value at a path
 comparison    two settings over many seeds, paired by seed: medians, intervals, a verdict, curves
-figures       figures of one run: counted tick by tick, exact, the same on every machine
+figures       figures of one run: counted tick by tick, exact; as columns, and their medians
 workers       sequential runs, local processes, or a Dask cluster
 series        all metrics of one run, tick by tick
-columns       results as columns with flat names, ready for CSV
-statistics    medians, quartiles and an interval for the median, in exact fractions
 chart         a comparison, a sweep or a run as an SVG
 """
 

@@ -12,9 +12,8 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from pendula import svg
-from pendula.credit.studies.columns import Columns
 from pendula.credit.studies.comparison import Comparison, Curve, Panel
-from pendula.credit.studies.statistics import in_order, median, median_interval, quantile
+from pendula.credit.studies.figures import Columns, in_order, median, median_interval, quantile
 from pendula.kernel.wording import counted
 
 WIDTH = 960

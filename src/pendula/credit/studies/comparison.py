@@ -17,13 +17,24 @@ from itertools import zip_longest
 from msgspec import Struct
 
 from pendula.credit.money import ATOMS
-from pendula.credit.reading.scenario import read_scenario
+from pendula.credit.reading import read_scenario
 from pendula.credit.settings import ClearingPolicy, Settings, change_settings, differing_settings
-from pendula.credit.studies.columns import Columns, columns_of
-from pendula.credit.studies.figures import Figures, Kind, Measure, measures, share, written
-from pendula.credit.studies.statistics import in_order, median, median_interval, quantile
+from pendula.credit.studies.figures import (
+    Columns,
+    Figures,
+    Kind,
+    Measure,
+    columns_of,
+    in_order,
+    measures,
+    median,
+    median_interval,
+    quantile,
+    share,
+    written,
+)
 from pendula.credit.studies.workers import Task, Watch, Where, job_of, seeds_of, spread
-from pendula.credit.tick.metrics import ratio
+from pendula.credit.tick.draft import ratio
 from pendula.documents import Document
 from pendula.kernel.errors import WrongUsage
 

@@ -1,14 +1,24 @@
-"""Figures of one run: counted tick by tick, exact, the same on every machine.
+"""Figures of one run: counted tick by tick, exact, the same on every machine; as columns, and their medians.
 
 The first `skip` ticks count only in the digests and in the final debts. Rates, means and intervals are fractions, and
 are rounded only for output.
+
+Columns have flat names and one kind each, ready for CSV, Parquet or a data frame:
+
+kind      in Python and JSON                                   in Parquet
+integer   a whole number, or null                              INT64
+decimal   a text with a point and eight digits, or null        DECIMAL(38, 8)
+text      a text                                               STRING
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import csv
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, TypeAlias
+from io import StringIO
+from math import comb
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -19,13 +29,14 @@ from pendula.credit.events import ClearingDecision, ClearingDone, Event, TxFaile
 from pendula.credit.model import Code
 from pendula.credit.money import ATOMS, atoms_of_sum
 from pendula.credit.outside import Answers
-from pendula.credit.planning.draws import Draws
+from pendula.credit.planning.planner import Draws
 from pendula.credit.runs.headless import Headless, plan_run
 from pendula.credit.settings import ClearingMode, ClearingPolicy, Settings
 from pendula.credit.state.clearing_policy import Why, hard_timeout_ms
 from pendula.credit.state.counters import Demand
-from pendula.credit.tick.metrics import ratio
+from pendula.credit.tick.draft import ratio
 from pendula.documents import Document
+from pendula.kernel.canonical import digest
 from pendula.spreading import Stopped
 
 Value: TypeAlias = int | str | Fraction | None
@@ -360,3 +371,93 @@ def within_budget(
     # A cycle of at most `depth` debts reduces the debts by at most `depth` times its amount.
     shallow = done is None or atoms_of_sum(done.debt_reduction) <= depth * atoms_of_sum(done.cleared_amount)
     return work <= allowed * settings.work_units_per_ms and shallow
+
+
+class Columns(Struct, frozen=True):
+    """A table by columns: kinds and values by name, both in the order of the columns."""
+
+    kinds: dict[str, Kind]
+    values: dict[str, list[int | str | None]]
+
+    def __len__(self) -> int:
+        return max(map(len, self.values.values()), default=0)
+
+    def rows(self) -> list[tuple[int | str | None, ...]]:
+        return list(zip(*self.values.values(), strict=True))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the values; the same on every machine and with any number of workers."""
+        return digest({"order": list(self.values), "kinds": self.kinds, "values": self.values})
+
+    def csv(self) -> str:
+        """RFC 4180 with line feeds: a line of names, a line per row, null as an empty field."""
+        text = StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.values)
+        writer.writerows(self.rows())
+        return text.getvalue()
+
+
+def columns_of(kinds: dict[str, Kind], rows: list[list[int | str | None]]) -> Columns:
+    """Columns from rows with values in the order of `kinds`."""
+    return Columns(kinds, {name: [row[at] for row in rows] for at, name in enumerate(kinds)})
+
+
+CONFIDENCE = Fraction(95, 100)
+_HALF = Fraction(1, 2)
+
+
+class Interval(NamedTuple):
+    """An interval of the median and its coverage; both ends are observed values."""
+
+    low: Fraction
+    high: Fraction
+    coverage: Fraction
+
+    @property
+    def side(self) -> int:
+        """1 or -1 if the interval excludes zero with enough confidence, else 0."""
+        if self.coverage < CONFIDENCE:
+            return 0
+        return (self.low > 0) - (self.high < 0)
+
+
+def median(values: Iterable[Fraction | None]) -> Fraction | None:
+    """The median of the values that are not None; None without values."""
+    return quantile(in_order(values), _HALF)
+
+
+def in_order(values: Iterable[Fraction | None]) -> list[Fraction]:
+    return sorted(value for value in values if value is not None)
+
+
+def quantile(ordered: Sequence[Fraction], part: Fraction) -> Fraction | None:
+    """The quantile, interpolated linearly between neighbours."""
+    if not ordered:
+        return None
+    place = part * (len(ordered) - 1)
+    at = int(place)
+    if at == place:
+        return ordered[at]
+    return ordered[at] + (place - at) * (ordered[at + 1] - ordered[at])
+
+
+def median_interval(ordered: Sequence[Fraction]) -> Interval | None:
+    """The interval of the sign test: the k-th value from below and from above, with the largest k that is sure enough.
+
+    With fewer than six values, which cannot reach `CONFIDENCE`, the whole range and its coverage; None without values.
+    """
+    count = len(ordered)
+    if not count:
+        return None
+    # The median is outside if fewer than k of `count` fair coins show the same side.
+    outside, rank = 1, 1
+    while _coverage(outside + comb(count, rank), count) >= CONFIDENCE:
+        outside += comb(count, rank)
+        rank += 1
+    return Interval(ordered[rank - 1], ordered[count - rank], _coverage(outside, count))
+
+
+def _coverage(outside: int, count: int) -> Fraction:
+    return max(1 - Fraction(2 * outside, 2**count), Fraction(0))

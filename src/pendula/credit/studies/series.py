@@ -15,10 +15,9 @@ from pendula.credit.engine import Run
 from pendula.credit.events import ClearingDone, Event, Ticked, TxFailed, TxUpdated
 from pendula.credit.model import Code
 from pendula.credit.money import atoms_of_sum
-from pendula.credit.studies.columns import Columns, columns_of
 from pendula.credit.studies.comparison import SERVED_TITLE, WINDOW, Curve, Panel, window_rates
-from pendula.credit.studies.figures import Kind
-from pendula.credit.tick.metrics import ratio
+from pendula.credit.studies.figures import Columns, Kind, columns_of
+from pendula.credit.tick.draft import ratio
 
 COUNTS = ("committed", "rejected", "no_capacity", "no_route_at_all", "errors", "timeouts", "cleared_cycles")
 AMOUNTS = ("cleared_amount", "debt_reduction", "optimum")

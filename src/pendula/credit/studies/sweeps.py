@@ -13,7 +13,7 @@ from itertools import product
 from msgspec import Struct
 
 from pendula.credit.money import ATOMS
-from pendula.credit.reading.scenario import read_scenario
+from pendula.credit.reading import read_scenario
 from pendula.credit.settings import (
     BY_NAME,
     BY_VARIABLE,
@@ -24,12 +24,10 @@ from pendula.credit.settings import (
     setting_texts,
 )
 from pendula.credit.settings import Kind as SettingKind
-from pendula.credit.studies.columns import Columns, columns_of
-from pendula.credit.studies.figures import Kind, measures, written
-from pendula.credit.studies.statistics import median
+from pendula.credit.studies.figures import Columns, Kind, columns_of, measures, median, written
 from pendula.credit.studies.variations import changed_document, names_a_place, variation
 from pendula.credit.studies.workers import RUNS_MOST, Task, Watch, Where, job_of, seeds_of, spread
-from pendula.credit.tick.metrics import ratio
+from pendula.credit.tick.draft import ratio
 from pendula.documents import Document
 from pendula.documents.faults import suggestion
 from pendula.kernel.errors import InputRefused, LimitExceeded

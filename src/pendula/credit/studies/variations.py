@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from pendula.credit.reading.scenario import read_scenario
+from pendula.credit.reading import read_scenario
 from pendula.documents import Document, from_value
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import InputRefused

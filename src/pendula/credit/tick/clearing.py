@@ -14,12 +14,10 @@ from pendula.credit.events import (
     TopologyChanged,
     TopologyPayload,
 )
-from pendula.credit.ids import clearing_key, plan_name
 from pendula.credit.ledger.book import Book
-from pendula.credit.ledger.circulation import best_circulation
-from pendula.credit.ledger.cycles import Cleared, clear_at_once, find_and_clear
+from pendula.credit.ledger.cycles import Cleared, best_circulation, clear_at_once, find_and_clear
 from pendula.credit.ledger.cycles import clear as clear_cycle
-from pendula.credit.model import Code
+from pendula.credit.model import Code, clearing_key, plan_name
 from pendula.credit.money import text
 from pendula.credit.settings import ClearingMode
 from pendula.credit.state.clearing_policy import Why, hard_timeout_ms

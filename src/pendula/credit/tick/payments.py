@@ -6,10 +6,9 @@ from typing import NamedTuple
 from msgspec import UNSET, UnsetType
 
 from pendula.credit.events import AuditDrift, DriftRow, Failure, TxFailed, TxUpdated
-from pendula.credit.ids import idempotency_key, tx_name
 from pendula.credit.ledger.payment import Drifted, Refused
 from pendula.credit.ledger.routing import Route
-from pendula.credit.model import Code
+from pendula.credit.model import Code, idempotency_key, tx_name
 from pendula.credit.money import CENT, text
 from pendula.credit.planning.planner import Planned
 from pendula.credit.settings import OnLimit
@@ -18,10 +17,8 @@ from pendula.credit.state.counters import too_many
 from pendula.credit.state.network import EquivalentLedger
 from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import event_parts
-from pendula.credit.tick.actions import Attempt, DueClearing, resolve_payment
 from pendula.credit.tick.clearing import call
-from pendula.credit.tick.draft import Draft
-from pendula.credit.tick.metrics import Tally
+from pendula.credit.tick.draft import Attempt, Draft, DueClearing, Tally, resolve_payment
 from pendula.credit.tick.questions import InvalidRoutes, Order, pay_outside
 from pendula.kernel.canonical import Json
 

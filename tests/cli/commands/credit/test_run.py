@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pendula.credit.ledger.circulation import Edge
-from pendula.credit.outside.solver import AmountsTooLarge
+from pendula.credit.ledger.cycles import Edge
+from pendula.credit.outside.answers import AmountsTooLarge
 from pendula.credit.runs.headless import simulate
 from pendula.credit.settings import BY_VARIABLE, Settings, change_settings
 from pendula.documents import read_file
@@ -337,7 +337,7 @@ def test_lenient_reading_accepts_minor_faults(tmp_path: Path, pendula: Pendula) 
 def test_every_clearing_has_its_yardstick(
     ring: Path, tmp_path: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pendula.credit.outside.solver.OrTools", CircleSolver)
+    monkeypatch.setattr("pendula.credit.outside.answers.OrTools", CircleSolver)
     journal = tmp_path / "journal"
     run = ("credit", "run", ring, "--ticks", "9", *OFTEN, "--yardstick")
 
@@ -376,7 +376,7 @@ def test_a_failing_solver_leaves_a_gap_and_the_run_continues(
         def solve(self, edges: list[Edge]) -> tuple[int, ...]:
             raise AmountsTooLarge("too large", unit=1, value=1, allowed=0)
 
-    monkeypatch.setattr("pendula.credit.outside.solver.OrTools", Overwhelmed)
+    monkeypatch.setattr("pendula.credit.outside.answers.OrTools", Overwhelmed)
 
     output = read_json(pendula("credit", "run", ring, "--ticks", "9", *OFTEN, "--yardstick", "--json"))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pendula.credit.outside.solver import SolverWhenAsked
+from pendula.credit.outside.answers import SolverWhenAsked
 from pendula.credit.sentences import sentence_of
 from tests.server.schedulers.credit.simulators import Simulator
 
@@ -28,7 +28,7 @@ async def test_a_clearing_event_has_the_optimum_if_the_run_asks_for_it(still: Si
 
 
 async def test_a_run_clears_without_a_solver(still: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pendula.credit.outside.solver.find_spec", lambda _: None)
+    monkeypatch.setattr("pendula.credit.outside.answers.find_spec", lambda _: None)
     run_id = await still.start(settings={"clearing_yardstick": "on"})
     await owe_in_a_circle(still, run_id)
 
@@ -39,7 +39,7 @@ async def test_a_run_clears_without_a_solver(still: Simulator, monkeypatch: pyte
 
 
 def test_a_missing_solver_is_refused_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pendula.credit.outside.solver.find_spec", lambda _: None)
+    monkeypatch.setattr("pendula.credit.outside.answers.find_spec", lambda _: None)
 
     answer = SolverWhenAsked().ask("optimal_clearing", {"edges": []})
 

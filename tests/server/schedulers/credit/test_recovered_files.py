@@ -11,8 +11,7 @@ import pytest
 from pendula.credit.commands import Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import Event, TxFailed
-from pendula.credit.runs.artifacts import NAMES
-from pendula.credit.runs.bundles import read_bundle, repeat_bundle
+from pendula.credit.runs.artifacts import NAMES, read_bundle, repeat_bundle
 from pendula.credit.runs.headless import Headless, plan_run
 from pendula.credit.served.scenarios import bundled_scenario
 from pendula.credit.settings import Settings, change_settings

@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pendula.credit.runs.artifacts import BUNDLED, NAMES
-from pendula.credit.runs.bundles import read_bundle, repeat_bundle
+from pendula.credit.runs.artifacts import BUNDLED, NAMES, read_bundle, repeat_bundle
 from pendula.credit.served.store import SimulatorStoreUnusable, Store
 from pendula.kernel.errors import WorldBroken
 from pendula.server.schedulers.credit.owners import LOCAL_OWNER, OwnerCookies

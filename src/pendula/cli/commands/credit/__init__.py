@@ -1,15 +1,16 @@
 """`pendula credit`: run, check and create scenarios; fork and explain runs; compare and sweep settings.
 
-run, check, new  commands on scenario files
-fork, why        commands on the journal of a run
-compare, sweep   commands that make many runs
+run              `run`
+scenarios        `check`, `new`
+journals         `fork`, `why` on the journal of a run
+studies          `compare`, `sweep`: many runs
 options          shared arguments and options, and the settings from them
 tables           results as tables
 """
 
 import typer
 
-from pendula.cli.commands.credit import check, compare, fork, new, run, sweep, why
+from pendula.cli.commands.credit import journals, run, scenarios, studies
 from pendula.cli.output import example
 
 credit = typer.Typer(
@@ -19,9 +20,6 @@ credit = typer.Typer(
     )
 )
 run.register(credit)
-check.register(credit)
-new.register(credit)
-fork.register(credit)
-why.register(credit)
-compare.register(credit)
-sweep.register(credit)
+scenarios.register(credit)
+journals.register(credit)
+studies.register(credit)

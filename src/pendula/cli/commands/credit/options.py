@@ -95,7 +95,7 @@ def solver_for(settings: "Settings") -> "Outside | None":
     """The solver, if the settings need one; raises `MissingExtra` without the extra."""
     if settings.clearing_mode is not ClearingMode.OPTIMAL and not settings.clearing_yardstick:
         return None
-    from pendula.credit.outside.solver import OptimalOutside
+    from pendula.credit.outside.answers import OptimalOutside
 
     return OptimalOutside()
 
@@ -153,7 +153,7 @@ def _is_file(text: str) -> bool:
 
 def _read_file(name: str) -> dict[str, str]:
     """The settings of a file; raises `DocumentRefused` with every fault."""
-    from pendula.credit.reading.settings_file import read_settings
+    from pendula.credit.reading import read_settings
     from pendula.documents import read_file
 
     return read_settings(read_file(name))

@@ -185,7 +185,7 @@ class Targets(NamedTuple):
 
 
 def _repeat(path: Path, output: Output, chart: Path | None, csv: Path | None, *, is_plain: bool) -> None:
-    from pendula.credit.runs.bundles import headless_of, read_bundle, repeat_bundle
+    from pendula.credit.runs.artifacts import headless_of, read_bundle, repeat_bundle
     from pendula.credit.studies.series import Series
 
     if not is_plain:

@@ -16,9 +16,9 @@ from pendula.kernel.engine import Reason
 from pendula.kernel.wording import counted
 
 if TYPE_CHECKING:
-    from pendula.credit.studies.columns import Columns
     from pendula.credit.studies.comparison import Comparison as Compared
     from pendula.credit.studies.comparison import Row
+    from pendula.credit.studies.figures import Columns
 
 # Rows of a table; `--json` has everything.
 MOST_SHOWN = 200

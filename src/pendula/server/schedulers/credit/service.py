@@ -18,9 +18,8 @@ from prometheus_client import CollectorRegistry
 
 from pendula.credit.commands import Config
 from pendula.credit.engine import Run
-from pendula.credit.outside.answers import Answers
+from pendula.credit.outside.answers import Answers, SolverWhenAsked
 from pendula.credit.outside.payment_service import PaymentService
-from pendula.credit.outside.solver import SolverWhenAsked
 from pendula.credit.runs.artifacts import moment
 from pendula.credit.runs.recording import reading
 from pendula.credit.served import scenarios

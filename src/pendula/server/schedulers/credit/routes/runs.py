@@ -16,7 +16,7 @@ from pendula.credit.served.artifacts import CONTENT_TYPES
 from pendula.credit.served.lifecycle import ENDED, RunConflict, Verb
 from pendula.credit.settings import setting_texts
 from pendula.credit.state.counters import Demand
-from pendula.credit.tick.metrics import ratio
+from pendula.credit.tick.draft import ratio
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Reason
 from pendula.kernel.errors import PendulaError

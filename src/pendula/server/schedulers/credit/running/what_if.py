@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from pendula.credit.commands import Resume
 from pendula.credit.engine import Run
-from pendula.credit.outside.solver import SolverWhenAsked
+from pendula.credit.outside.answers import SolverWhenAsked
 from pendula.credit.runs.forking import Branch, ForkRefused, compare_runs, fork
 from pendula.credit.settings import change_settings
 from pendula.credit.state.counters import Counters
