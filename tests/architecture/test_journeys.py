@@ -1,10 +1,11 @@
-"""The journeys in ARCHITECTURE.md: each hop is an existing module."""
+"""The journeys in ARCHITECTURE.md have modules that exist; the journeys of requests and ticks do not get longer."""
 
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.architecture.journeys import MOST_MODULES, main, traced
 from tests.architecture.source import ROOT, SOURCE
 from tests.docs.markdown import blocks
 
@@ -38,3 +39,24 @@ def test_each_hop_is_a_module_that_exists(name: str) -> None:
 
 def _is_there(hop: str) -> bool:
     return (SOURCE / f"{hop}.py").is_file() or (SOURCE / hop / "__init__.py").is_file()
+
+
+@pytest.mark.parametrize("name", MOST_MODULES)
+def test_a_journey_passes_no_more_modules_than_before(name: str) -> None:
+    journey = traced(name)
+
+    assert 5 < journey.modules <= MOST_MODULES[name], sorted(journey.calls)
+
+
+def test_the_modules_of_a_journey_are_printed_in_the_order_they_are_reached(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["enqueue"]) == 0
+
+    first, *_, last = (line.split()[-1] for line in capsys.readouterr().out.splitlines() if "/" in line)
+    assert first.startswith("server/http/")
+    assert "/" in last
+
+
+def test_an_unknown_journey_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ride"]) == 2
+
+    assert "no journey 'ride'" in capsys.readouterr().err
