@@ -15,8 +15,7 @@ from pendula.kernel.disk import RealDisk
 from pendula.kernel.rng import Pcg32
 from pendula.playback.cache.shelf import CacheShelf, cache_name, open_cache, write_cache
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.choosing.records import MemoryShelf, pack
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import Channel, MemoryShelf, pack
 from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.model import WSUM, Exposure, Mode, Pick, PickMode, Record, Settings
 

@@ -5,13 +5,15 @@ import ast
 from tests.architecture.source import ROOT, SCHEDULERS, SOURCE, members, modules, named, packages, tree
 
 ENGINE_SCHEDULERS = ("actions", "credit", "playback")
-ROOT_FILES = {"model", "events", "engine", "saving", "explain"}
+ROOT_FILES = {"model", "engine", "saving", "explain"}
 
 
 def test_every_scheduler_with_an_engine_has_the_same_files_at_its_root() -> None:
     missing = {scheduler: sorted(ROOT_FILES - set(members(SOURCE / scheduler))) for scheduler in ENGINE_SCHEDULERS}
+    no_messages = [name for name in ENGINE_SCHEDULERS if not {"messages", "events"} & set(members(SOURCE / name))]
 
     assert missing == {scheduler: [] for scheduler in ENGINE_SCHEDULERS}
+    assert no_messages == []
 
 
 def test_every_scheduler_has_its_nouns_in_model() -> None:

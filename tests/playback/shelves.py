@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
-from pendula.playback.choosing.records import MemoryShelf
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import Channel, MemoryShelf
 from pendula.playback.model import Exposure, Item, Mode, Record
 
 

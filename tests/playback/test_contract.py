@@ -8,7 +8,7 @@ import pytest
 from pendula.kernel.canonical import Json
 from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.engine import Player
-from pendula.playback.events import (
+from pendula.playback.messages import (
     Advance,
     Ban,
     BanArtwork,

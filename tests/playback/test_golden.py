@@ -7,8 +7,7 @@ from fractions import Fraction
 import pytest
 
 from pendula.kernel.rng import Pcg32, stream
-from pendula.playback.choosing.exposure import integer_weights, shares
-from pendula.playback.choosing.generator import NAE_STREAM, PICK_STREAM
+from pendula.playback.choosing.generator import NAE_STREAM, PICK_STREAM, integer_weights, shares
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.swrr import RoundRobin, step
 from pendula.playback.model import Exposure, InsertResult, Mode, Nae, Origin, Pick, PickMode, Record, Settings

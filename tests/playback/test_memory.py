@@ -13,8 +13,7 @@ import msgspec
 import pytest
 
 from pendula.playback.choosing import generator, new_artwork, programme, records, swrr
-from pendula.playback.choosing.records import MemoryShelf
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import Channel, MemoryShelf
 from pendula.playback.model import Exposure, Mode, Nae, Pick, PickMode, Record, Settings
 from pendula.playback.scheduler import Scheduler
 from tests.playback.shelves import listed

@@ -14,7 +14,7 @@ from pendula.kernel.replay import replay
 from pendula.playback import Channel, FromShelves
 from pendula.playback.choosing.records import Row
 from pendula.playback.engine import Player
-from pendula.playback.events import (
+from pendula.playback.messages import (
     Advance,
     ArtworkBanned,
     BanArtwork,

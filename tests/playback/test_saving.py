@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from pendula.playback import saving
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.choosing.records import MemoryShelf
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import Channel, MemoryShelf
 from pendula.playback.model import DayPart, Exposure, Item, Mode, Nae, Pick, PickMode, Record, Refresh, Settings
 from pendula.playback.saving import OtherContents
 from pendula.playback.scheduler import Scheduler

@@ -16,7 +16,8 @@ from pendula.kernel.journal import FileJournal
 from pendula.kernel.recording import begin_recording
 from pendula.playback import explain, sentences
 from pendula.playback.engine import Player
-from pendula.playback.events import (
+from pendula.playback.explain import stats
+from pendula.playback.messages import (
     Advance,
     Ban,
     BanArtwork,
@@ -38,7 +39,6 @@ from pendula.playback.events import (
     Take,
     Unfollow,
 )
-from pendula.playback.statistics import stats
 from tests.playback.test_contract import COMMANDS, CONFIG, QUESTIONS, WISHES, Library
 
 Render = Callable[..., str]

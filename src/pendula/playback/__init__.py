@@ -2,15 +2,13 @@
 
     model               records, items, settings, diagnostics
     settings            validation and partial changes of settings
+    messages            commands, events and item views of a player
     choosing            selection of the next item: shares, round robin, new artwork, the programme around them
-    invariants          invariants of a programme
     sentences           sentences rendered from codes and facts
-    saving, explain     save and restore a programme; why an item was selected
-    statistics          counters
+    saving, explain     save and restore a programme; why an item was selected, and counters
     clocks              time of day in a zone, for callers with a clock
     scheduler           the library: a programme behind a lock, safe for threads
-    events, engine      the player: a programme that keeps time, for journals and the server
-    screening, daytime  its screen; its wall clock
+    engine              the player: a programme that keeps time, for journals and the server
     cache               channels on disk
     sources             folders of media, new artwork over MQTT
     runs                run a playback file, with or without a journal
@@ -20,12 +18,9 @@
 Public names:
 """
 
-from pendula.playback.choosing.outside_records import FromShelves
-from pendula.playback.choosing.records import MemoryShelf, Shelf
-from pendula.playback.choosing.shelf_guard import NoShelf
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import Channel, MemoryShelf, NoShelf, Shelf
 from pendula.playback.clocks import UnknownZone, clock_at
-from pendula.playback.engine import Player
+from pendula.playback.engine import FromShelves, Player
 from pendula.playback.model import (
     Banned,
     DayPart,

@@ -9,9 +9,8 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pendula.documents.faults import suggestion
 from pendula.kernel.errors import InputRefused
-from pendula.playback.choosing.dayparts import WEEK
-from pendula.playback.daytime import MINUTE_MS
-from pendula.playback.events import Clock
+from pendula.playback.choosing.dayparts import MINUTE_MS, WEEK
+from pendula.playback.messages import Clock
 from pendula.playback.model import short_repr
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,11 +1,14 @@
-"""The player: a programme that keeps time; the engine of the scheduler.
+"""The player: a programme that keeps time, with a screen; the engine of the scheduler.
 
-It holds no records: it asks the outside for each one (`record`), and the answer is journalled with the command, so that
-a replay needs no files. Time is in milliseconds since the player was created.
+It holds no records: it asks the outside for each one (`record`), in base64, and the answer is journalled with the
+command, so that a replay needs no files. Invalid bytes never raise: a record is then unreadable, and an insertion is
+rejected. Time is in milliseconds since the player was created; only commands advance it.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import ClassVar, Self
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar, Protocol, Self
 
 import msgspec
 from msgspec import Struct
@@ -15,12 +18,11 @@ from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.playback import explain
-from pendula.playback.choosing.outside_records import OutsideShelf, record_of, record_to_show
+from pendula.playback.choosing.dayparts import WallClock, wall_clock
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import UNREADABLE, Channel, Row, sound, trusted
 from pendula.playback.choosing.viewer_controls import NotShown
-from pendula.playback.daytime import WallClock, wall_clock
-from pendula.playback.events import (
+from pendula.playback.messages import (
     Advance,
     ArtworkBanned,
     Ban,
@@ -46,12 +48,15 @@ from pendula.playback.events import (
     Next,
     Pause,
     PauseChannel,
+    Paused,
     Pinned,
     Prev,
+    RecordCommand,
     Refresh,
     Reset,
     Resume,
     ResumeChannel,
+    Resumed,
     Shown,
     ShowNext,
     Take,
@@ -60,18 +65,194 @@ from pendula.playback.events import (
     View,
     ViewerCommand,
 )
-from pendula.playback.invariants import broken_invariants
 from pendula.playback.model import (
+    KEY_BYTES,
+    MASK_64,
+    PAYLOAD_BYTES,
     RECORDS_MOST,
     Diagnostic,
+    InvalidRecord,
+    Item,
+    Record,
     invalid_parameter,
     item_json,
     refused,
 )
-from pendula.playback.saving import ChannelState, load, save
-from pendula.playback.screening import OnScreen, Screening, dwell_of
+from pendula.playback.saving import ChannelState, broken_invariants, load, save
 from pendula.playback.sentences import sentence_of
 from pendula.playback.settings import explain_validation, merge_changes
+
+
+class Asking(Protocol):
+    """An engine; the driver sets another outside for every command."""
+
+    outside: Outside
+
+
+class OutsideShelf:
+    """The records of a channel, each asked of the outside."""
+
+    __slots__ = ("_asking", "channel", "count", "generation")
+
+    def __init__(self, asking: Asking, contents: Contents) -> None:
+        self._asking = asking
+        self.channel = contents.id
+        self.count = contents.count
+        self.generation = contents.generation
+
+    @trusted
+    def run(self, at: int) -> Iterator[Row]:
+        yield self.record(at)
+
+    @trusted
+    def record(self, at: int) -> Row:
+        question: Json = {"at": at, "channel": self.channel, "generation": self.generation}
+        answer = self._asking.outside.ask("record", question)
+        if not isinstance(answer, str):
+            return UNREADABLE
+        try:
+            raw = b64decode(answer, validate=True)
+        except (Base64Error, ValueError):
+            return UNREADABLE
+        return at, int.from_bytes(raw[:8], "little") if sound(raw) else None, raw
+
+
+class FromShelves:
+    """Answers the questions of a player from shelves; null for a record that cannot be read. Never raises."""
+
+    def __init__(self, channels: Iterable[Channel]) -> None:
+        self._channels = {channel.id: channel.shelf for channel in channels}
+
+    def put(self, channel: Channel) -> None:
+        """Replace or add a channel; then send the player `Refresh` or `Follow`."""
+        self._channels[channel.id] = channel.shelf
+
+    def ask(self, name: str, question: Json) -> Json:
+        match question:
+            case {"channel": str(channel), "generation": int(generation), "at": int(at)} if name == "record":
+                shelf = self._channels.get(channel)
+                if shelf is None or shelf.generation != generation or not 0 <= at < shelf.count:
+                    return None
+                place, _, raw = shelf.record(at)
+                return None if place is None else b64encode(raw).decode()
+        return None
+
+
+def record_of(command: RecordCommand) -> Record | bytes:
+    """The record of a new artwork; empty bytes, which are rejected, if a field is invalid."""
+    if command.id is None or not 0 <= command.id <= MASK_64:
+        return b""
+    try:
+        key = bytes(KEY_BYTES) if command.storage_key is None else b64decode(command.storage_key, validate=True)
+        payload = bytes(PAYLOAD_BYTES) if command.payload is None else b64decode(command.payload, validate=True)
+    except (Base64Error, ValueError):
+        return b""
+    numbers = (command.kind, command.format, command.flags, command.dwell_ms, command.modified_ts)
+    return Record(command.id, command.ts, *numbers, key, payload)
+
+
+def record_to_show(command: RecordCommand) -> Record:
+    """The record to show next; raises `InvalidRecord`."""
+    record = record_of(command)
+    if isinstance(record, bytes):
+        bad_id = command.id is None or not 0 <= command.id <= MASK_64
+        raise refused(InvalidRecord, field="id" if bad_id else "payload")
+    return record
+
+
+DWELL_MOST = 86_400_000
+
+
+class OnScreen(Struct, frozen=True):
+    """The current item and its times; `left_ms` is set while the player is paused."""
+
+    item: View | None
+    started_at: int
+    ends_at: int | None
+    left_ms: int | None = None
+
+
+class Screening:
+    """A programme with a screen; `Player` adds the commands."""
+
+    def __init__(self, programme: Programme, dwell_ms: int) -> None:
+        self.programme = programme
+        self.dwell_ms = dwell_of(dwell_ms)
+        self.paused = False
+        self.screen = OnScreen(None, 0, None)
+        self._now = 0
+
+    def show(self, item: Item | None, cause: str) -> tuple[tuple[Event, ...], Json]:
+        if item is None:
+            # Without a readable channel new artwork may still be selected: try again after the dwell time.
+            left = self.dwell_ms if self.something_to_show() else None
+            changed = self.screen.item is not None
+            self.screen = self._on_screen(None, left)
+            return ((Blank(self._now),) if changed else ()), None
+        view = self.view(item)
+        self.screen = self._on_screen(view, view.dwell_ms)
+        return (Shown(view, self._now, self.screen.ends_at, cause),), msgspec.to_builtins(view)
+
+    def _on_screen(self, view: View | None, left_ms: int | None) -> OnScreen:
+        if self.paused or left_ms is None:
+            return OnScreen(view, self._now, None, left_ms)
+        return OnScreen(view, self._now, self._now + left_ms)
+
+    def pause(self) -> tuple[tuple[Event, ...], Json]:
+        if self.paused:
+            return (), {"paused": True}
+        ends_at = self.screen.ends_at
+        self.paused = True
+        left = None if ends_at is None else ends_at - self._now
+        self.screen = msgspec.structs.replace(self.screen, ends_at=None, left_ms=left)
+        return (Paused(self._now),), {"paused": True}
+
+    def resume(self) -> tuple[tuple[Event, ...], Json]:
+        if not self.paused:
+            return (), {"paused": False}
+        self.paused = False
+        left = self.screen.left_ms
+        ends_at = None if left is None else self._now + left
+        self.screen = msgspec.structs.replace(self.screen, ends_at=ends_at, left_ms=None)
+        self.wake()
+        return (Resumed(self._now),), {"paused": False}
+
+    def wake(self) -> None:
+        """End a blank screen if there may be something to show now."""
+        if self.paused or self.screen.item is not None:
+            return
+        programme = self.programme
+        readable = bool(programme.pins or programme.lookahead or programme.generator.readable)
+        if readable or (self.screen.ends_at is None and self.something_to_show()):
+            self.screen = OnScreen(None, self._now, self._now)
+
+    def something_to_show(self) -> bool:
+        programme, generator = self.programme, self.programme.generator
+        return bool(programme.pins or programme.lookahead or generator.readable or any(generator.pool))
+
+    def view(self, item: Item) -> View:
+        return View(
+            id=item.id,
+            channel=item.channel,
+            origin=item.origin.value,
+            epoch_id=item.epoch_id,
+            ordinal=item.ordinal,
+            ts=item.ts,
+            kind=item.kind,
+            format=item.format,
+            flags=item.flags,
+            dwell_ms=item.dwell_ms or self.dwell_ms,
+            storage_key=b64encode(item.storage_key).decode(),
+            payload=b64encode(item.payload).decode(),
+            at=item.at,
+        )
+
+
+def dwell_of(value: int) -> int:
+    if not 1 <= value <= DWELL_MOST:
+        raise invalid_parameter("dwell_ms", value, 1, DWELL_MOST)
+    return value
+
 
 TAKE_MOST = 100_000
 SHOWN_MOST = 10_000  # items shown in one `Advance`; the next one continues

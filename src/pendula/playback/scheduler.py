@@ -10,11 +10,9 @@ from typing import Self
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 from pendula.kernel.errors import WrongUsage
-from pendula.playback import explain, saving, statistics
+from pendula.playback import explain, saving
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.choosing.records import MemoryShelf, Shelf
-from pendula.playback.choosing.shelf_guard import guarded, is_shelf
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import Channel, MemoryShelf, Shelf, guarded, is_shelf
 from pendula.playback.clocks import check_zone, minute_of_week, utc_ms
 from pendula.playback.model import (
     DayPart,
@@ -232,7 +230,7 @@ class Scheduler:
 
     def stats(self) -> dict[str, Json]:
         with self._lock:
-            return statistics.stats(self._programme)
+            return explain.stats(self._programme)
 
     def diagnostics(self) -> list[Diagnostic]:
         """The last 64 diagnostics."""

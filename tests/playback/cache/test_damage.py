@@ -8,12 +8,11 @@ from random import Random
 
 import pytest
 
-from pendula.playback.cache.layout import Header, offset_of, read_header
-from pendula.playback.cache.shelf import CacheShelf, open_cache, open_or_set_aside
+from pendula.playback.cache.shelf import CacheShelf, Header, offset_of, open_cache, open_or_set_aside, read_header
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import Channel
+from pendula.playback.explain import stats
 from pendula.playback.model import Diagnostic, Item, Pick, PickMode, Settings
-from pendula.playback.statistics import stats
 from tests.playback.caches import cache_file, flipped, header, opened, put, raws, shelf_of
 from tests.playback.shelves import ids, shown
 

@@ -12,8 +12,7 @@ from pendula.playback.cache import refresher as refresher_module
 from pendula.playback.cache.merge import BackOff, Page, Source, SourceFailed
 from pendula.playback.cache.refresher import Feed, Plan, Refresher
 from pendula.playback.cache.shelf import open_or_set_aside
-from pendula.playback.choosing.records import Shelf
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import Channel, Shelf
 from pendula.playback.model import ChannelTaken, Diagnostic, Exposure, InvalidParameter, Mode, Settings, UnknownChannel
 from pendula.playback.scheduler import Scheduler
 from pendula.playback.sources.folder import FolderSource

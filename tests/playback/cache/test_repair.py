@@ -6,9 +6,8 @@ from random import Random
 import pytest
 
 from pendula.kernel.disk import RealDisk
-from pendula.playback.cache.layout import Place, offset_of
 from pendula.playback.cache.repair import BlockFacts, exchange, inspect, repair, verify
-from pendula.playback.cache.shelf import CacheShelf, CacheUnreachable, open_cache, write_cache
+from pendula.playback.cache.shelf import CacheShelf, CacheUnreachable, Place, offset_of, open_cache, write_cache
 from pendula.playback.model import InvalidParameter
 from pendula.testing.faulty_disk import Crashed, FaultyDisk
 from tests.playback.caches import cache_file, flipped, header, put, raw, raws

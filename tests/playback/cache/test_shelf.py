@@ -11,18 +11,18 @@ from zlib import crc32
 import pytest
 
 from pendula.kernel.disk import RealDisk
-from pendula.playback.cache.layout import offset_of
 from pendula.playback.cache.shelf import (
     CacheUnreachable,
     cache_name,
+    offset_of,
     open_cache,
     set_aside,
     write_cache,
 )
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.choosing.records import UNREADABLE, MemoryShelf, Row, Shelf
+from pendula.playback.choosing.records import UNREADABLE, Channel, MemoryShelf, Row, Shelf
 from pendula.playback.choosing.records import pack as packed
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.explain import stats
 from pendula.playback.model import (
     InvalidParameter,
     InvalidRecord,
@@ -32,7 +32,6 @@ from pendula.playback.model import (
     Settings,
     TooManyChannels,
 )
-from pendula.playback.statistics import stats
 from pendula.testing.faulty_disk import Crashed, Failure, FaultyDisk
 from tests.playback.caches import cache_file, flipped, opened, put, raw, raws, shelf_of, touched
 from tests.playback.shelves import shown

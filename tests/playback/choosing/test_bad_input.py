@@ -12,11 +12,10 @@ import pytest
 from pendula.kernel.errors import InputRefused
 from pendula.playback import saving
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.choosing.records import UNREADABLE, MemoryShelf, Row, pack
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import UNREADABLE, Channel, MemoryShelf, Row, pack
 from pendula.playback.engine import Player
-from pendula.playback.events import Configure
 from pendula.playback.explain import why
+from pendula.playback.messages import Configure
 from pendula.playback.model import (
     Exposure,
     InsertResult,

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from pendula.playback import saving
-from pendula.playback.choosing.carried_turns import find_place
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import MemoryShelf, pack
 from pendula.playback.choosing.swrr import TABLE_STEPS, RoundRobin, step
-from pendula.playback.invariants import broken_invariants
+from pendula.playback.choosing.viewer_controls import find_place
 from pendula.playback.model import Exposure, Mode, Pick, PickMode, Record, Refresh, Settings
+from pendula.playback.saving import broken_invariants
 from tests.playback.oracle import Artwork, Fault
 from tests.playback.shelves import ids, listed, manual, shown
 from tests.playback.worlds import RoughShelf

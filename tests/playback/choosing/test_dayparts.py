@@ -9,12 +9,11 @@ import pytest
 
 from pendula.kernel.canonical import Json
 from pendula.playback import Scheduler, UnknownZone, clock_at
-from pendula.playback.choosing.dayparts import WEEK, next_change, part_at
+from pendula.playback.choosing.dayparts import WEEK, next_change, part_at, wall_clock
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.clocks import NoMoment, minute_of_week, utc_ms
-from pendula.playback.daytime import wall_clock
 from pendula.playback.engine import Player
-from pendula.playback.events import Advance, Clock, Configure, EpochBegan, Event, Next, Pause
+from pendula.playback.messages import Advance, Clock, Configure, EpochBegan, Event, Next, Pause
 from pendula.playback.model import DayPart, InvalidParameter, InvalidWeight, Refresh, Settings, UnknownChannel
 from tests.playback.shelves import ids
 from tests.playback.test_contract import Library

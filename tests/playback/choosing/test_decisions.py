@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from pendula.playback import explain, model, saving
-from pendula.playback.choosing import exposure, generator, new_artwork, programme, records, swrr
+from pendula.playback.choosing import generator, new_artwork, programme, records, swrr
 from tests.playback.histories import Comparison, play
 from tests.playback.test_explain import check_all
 
-MODULES = (model, exposure, swrr, new_artwork, records, generator, programme, saving, explain)
+MODULES = (model, swrr, new_artwork, records, generator, programme, saving, explain)
 FILES = {str(module.__file__): module.__name__ for module in MODULES}
 INEXACT = ("float", "complex", "round")
 EXACT_OF_MATH = ("gcd",)

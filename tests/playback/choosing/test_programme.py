@@ -13,8 +13,7 @@ from pendula.kernel import canonical
 from pendula.playback import saving
 from pendula.playback.choosing.new_artwork import triggers
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.choosing.records import MemoryShelf
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import Channel, MemoryShelf
 from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.model import (
     Item,

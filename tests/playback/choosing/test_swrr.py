@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pendula.playback.choosing.exposure import integer_weights, shares
+from pendula.playback.choosing.generator import integer_weights, shares
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.model import (

@@ -10,12 +10,11 @@ import pytest
 from pendula.playback import saving
 from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.choosing.records import MemoryShelf
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import Channel, MemoryShelf
 from pendula.playback.choosing.viewer_controls import NotShown
 from pendula.playback.engine import Player
-from pendula.playback.events import Configure
-from pendula.playback.invariants import broken_invariants
+from pendula.playback.explain import stats
+from pendula.playback.messages import Configure
 from pendula.playback.model import (
     Exposure,
     InvalidParameter,
@@ -29,7 +28,7 @@ from pendula.playback.model import (
     TooManyChannels,
     UnknownChannel,
 )
-from pendula.playback.statistics import stats
+from pendula.playback.saving import broken_invariants
 from tests.playback.oracle import Artwork, Fault, Slot
 from tests.playback.shelves import ids, listed, manual, shown
 from tests.playback.worlds import RoughShelf

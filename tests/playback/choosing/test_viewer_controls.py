@@ -7,10 +7,8 @@ import pytest
 
 from pendula.playback import saving
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.choosing.records import MemoryShelf
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import Channel, MemoryShelf
 from pendula.playback.explain import why
-from pendula.playback.invariants import broken_invariants
 from pendula.playback.model import (
     Banned,
     Exposure,
@@ -27,6 +25,7 @@ from pendula.playback.model import (
     TooManyControls,
     UnknownChannel,
 )
+from pendula.playback.saving import broken_invariants
 from tests.playback.oracle import Fault
 from tests.playback.shelves import ids, manual, shown
 from tests.playback.worlds import RoughShelf

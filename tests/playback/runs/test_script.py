@@ -19,8 +19,16 @@ from pendula.playback.engine import Player
 from pendula.playback.model import Record
 from pendula.playback.runs.loading import ChannelSpec, read_spec
 from pendula.playback.runs.opening import ChannelUnreachable, open_channels, opening_of
-from pendula.playback.runs.script import RunResult, calls_of, programme_over, run_document, run_spec, seed_of
-from pendula.playback.runs.why import UnknownItem, reason_in
+from pendula.playback.runs.script import (
+    RunResult,
+    UnknownItem,
+    calls_of,
+    programme_over,
+    reason_in,
+    run_document,
+    run_spec,
+    seed_of,
+)
 from tests.playback.program import HIST, NAE_E, PICK_D, media
 
 A: Any = {"id": "a", "records": [{"id": 1, "ts": 2}, {"id": 2, "ts": 1}]}

@@ -10,8 +10,7 @@ import pytest
 from pendula.documents import from_value
 from pendula.kernel.canonical import encode
 from pendula.playback.runs.loading import Next, read_spec
-from pendula.playback.runs.script import run_spec, staged
-from pendula.playback.runs.streaming import document, summary_of, summed
+from pendula.playback.runs.script import document, run_spec, staged, summary_of, summed
 
 CHANNELS: dict[str, Any] = {
     "none": [],

@@ -10,8 +10,7 @@ from pendula.playback.cache.merge import Page, SourceFailed
 from pendula.playback.cache.refresher import Feed, Refresher
 from pendula.playback.cache.shelf import open_or_set_aside
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.choosing.records import MemoryShelf
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import Channel, MemoryShelf
 from pendula.playback.model import Record
 from pendula.playback.scheduler import Scheduler
 from pendula.playback.sources import folder as folders

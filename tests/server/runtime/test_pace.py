@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from pendula.kernel.driver import DiskLow
 from pendula.playback.engine import Player
-from pendula.playback.events import Advance, Insert
+from pendula.playback.messages import Advance, Insert
 from pendula.server.runtime import engine_host, supervisor
 from pendula.server.runtime.engine_host import Pace
 from pendula.server.runtime.scheduler_spec import SchedulerSpec

@@ -1,17 +1,25 @@
 """Cache files of channels: format, reading, writing, merging and repair.
 
-layout       the file format: a header block, then data blocks of whole records, newest first
-shelf        cache files: written atomically, read by blocks, renamed to `.bad` if corrupt
+shelf        cache files: their format, written atomically, read by blocks, renamed to `.bad` if corrupt
 merge        merge the records of a source into a cache, by id
 refresher    refresh channels in the background: at most two at once, the oldest refresh first
 repair       inspect, verify and repair a cache file
 """
 
-from pendula.playback.cache.layout import channel_hash, file_bytes, file_size, offset_of
 from pendula.playback.cache.merge import Page, refresh_cache
 from pendula.playback.cache.refresher import Feed, Refresher
 from pendula.playback.cache.repair import inspect, verify
-from pendula.playback.cache.shelf import CacheShelf, cache_name, open_cache, open_or_set_aside, write_cache
+from pendula.playback.cache.shelf import (
+    CacheShelf,
+    cache_name,
+    channel_hash,
+    file_bytes,
+    file_size,
+    offset_of,
+    open_cache,
+    open_or_set_aside,
+    write_cache,
+)
 
 __all__ = [
     "CacheShelf",  # the records of an open cache file

@@ -12,16 +12,19 @@ from msgspec import Struct
 from pendula.kernel.disk import Disk
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.rng import stream
-from pendula.playback.cache.layout import (
+from pendula.playback.cache.shelf import (
     Header,
     channel_hash,
     checked_k,
+    corrupt,
     file_bytes,
     next_generation,
     offset_of,
+    read_file,
     read_header,
+    replace_file,
+    set_aside,
 )
-from pendula.playback.cache.shelf import corrupt, read_file, replace_file, set_aside
 from pendula.playback.choosing.records import BLOCK_BYTES, newest_first, pack, sound
 from pendula.playback.model import RECORD_BYTES, RECORDS_DEFAULT, Diagnostic, InvalidRecord, Record
 

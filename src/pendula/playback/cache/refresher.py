@@ -12,9 +12,8 @@ from msgspec import Struct
 
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.wallclock import steady_ns
-from pendula.playback.cache.layout import checked_k
 from pendula.playback.cache.merge import BackOff, Page, Refreshed, Source, refresh_cache
-from pendula.playback.cache.shelf import CacheShelf, CacheUnreachable, checked_name, open_cache
+from pendula.playback.cache.shelf import CacheShelf, CacheUnreachable, checked_k, checked_name, open_cache
 from pendula.playback.choosing.records import BLOCK_BYTES, Shelf
 from pendula.playback.model import RECORDS_DEFAULT, ChannelTaken, Diagnostic, InvalidParameter, UnknownChannel
 

@@ -10,12 +10,16 @@ from pathlib import Path
 from msgspec import Struct
 
 from pendula.kernel.disk import Disk, RealDisk
-from pendula.playback.cache.layout import (
+from pendula.playback.cache.merge import merge
+from pendula.playback.cache.shelf import (
+    BAD_SUFFIX,
     HEADER_BYTES,
+    CacheUnreachable,
     Fault,
     Header,
     Place,
     channel_hash,
+    checked_name,
     file_bytes,
     file_size,
     header_faults,
@@ -23,9 +27,9 @@ from pendula.playback.cache.layout import (
     next_generation,
     offset_of,
     parse_header,
+    replace_file,
+    set_aside,
 )
-from pendula.playback.cache.merge import merge
-from pendula.playback.cache.shelf import BAD_SUFFIX, CacheUnreachable, checked_name, replace_file, set_aside
 from pendula.playback.choosing.records import BLOCK_SIZES, newest_first, sound
 from pendula.playback.model import RECORD_BYTES, RECORDS_DEFAULT, RECORDS_LEAST, RECORDS_MOST, InvalidParameter
 

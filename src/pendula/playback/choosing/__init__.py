@@ -1,22 +1,16 @@
 """Selection of the next item. Pure: no clock, no file, no lock.
 
-exposure         the share of each channel: three modes, in exact fractions
+records          records of 80 bytes with a checksum, shelves of records, the channels of an epoch
 swrr             smooth weighted round robin
 new_artwork      new artwork events: a small pool that interrupts the channels at random
-records          records of 80 bytes with a checksum, newest first; shelves of records
-shelf_guard      user-written shelves, checked on every call
-outside_records  records asked of the outside, one at a time
-carried_turns    credits and cursors kept across a change
-dayparts         the day part of a minute
-generator        the items of one epoch
-viewer_controls  next, prev, pins, pauses and bans
-snapshot         the channels and settings of an epoch
+dayparts         the day part of a minute, the wall clock of a player
+generator        the share of each channel, and the items of one epoch
+viewer_controls  next, prev, pins, pauses and bans; credits and cursors kept across a change
 programme        history, lookahead, epochs and transactions around the generator of one epoch
 """
 
-from pendula.playback.choosing.exposure import integer_weights, shares
-from pendula.playback.choosing.records import MemoryShelf, Shelf, pack, unpack
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.generator import integer_weights, shares
+from pendula.playback.choosing.records import Channel, MemoryShelf, Shelf, pack, unpack
 from pendula.playback.choosing.swrr import RoundRobin, step
 
 __all__ = [

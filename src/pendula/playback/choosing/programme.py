@@ -10,14 +10,29 @@ from contextlib import contextmanager
 import msgspec
 
 from pendula.playback.choosing import new_artwork
-from pendula.playback.choosing.carried_turns import Carried, carry_over, turns_as_shown
 from pendula.playback.choosing.dayparts import in_force, part_at
 from pendula.playback.choosing.generator import Generator
-from pendula.playback.choosing.records import PastShelf, Shelf, pack, sound
-from pendula.playback.choosing.shelf_guard import unreadable
-from pendula.playback.choosing.snapshot import Channel, Snapshot, check_id, check_names, index_of
+from pendula.playback.choosing.records import (
+    Channel,
+    PastShelf,
+    Shelf,
+    Snapshot,
+    check_id,
+    check_names,
+    index_of,
+    pack,
+    sound,
+    unreadable,
+)
 from pendula.playback.choosing.swrr import RoundRobin
-from pendula.playback.choosing.viewer_controls import ViewerControls, is_same, place_of
+from pendula.playback.choosing.viewer_controls import (
+    Carried,
+    ViewerControls,
+    carry_over,
+    is_same,
+    place_of,
+    turns_as_shown,
+)
 from pendula.playback.model import (
     CHANNELS_MOST,
     MASK_64,

@@ -1,22 +1,36 @@
-"""Records as bytes: 80 each, checksummed, newest first, 51 to a block of 4096 (102 to 8192), none across two blocks."""
+"""Channels and their records: 80 bytes each, checksummed, newest first, 51 to a block of 4096 (102 to 8192).
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+Shelves of this package are trusted. Any other is guarded: its count is read once, every row is checked, and whatever it
+raises or yields, only its channel becomes unreadable; the first problem is kept as text.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from hashlib import sha256
+from inspect import getattr_static
 from struct import Struct as Layout
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from zlib import crc32
 
-from msgspec.structs import astuple
+from msgspec import Struct
+from msgspec.structs import astuple, force_setattr
 
+from pendula.kernel.errors import WrongUsage
 from pendula.playback.model import (
     KEY_BYTES,
     LAYOUT,
+    MASK_64,
+    NAME_MOST,
     PAYLOAD_BYTES,
     RECORD_BYTES,
     RECORDS_MOST,
+    Diagnostic,
     InvalidRecord,
     Record,
+    Settings,
+    UnknownChannel,
+    diagnostic,
+    invalid_parameter,
     refused,
     short_repr,
 )
@@ -262,3 +276,229 @@ def walk(shelf: Shelf, at: int) -> Iterator[Row]:
         while place is None:
             yield (None, None, b"")
         at = (place + 1) % shelf.count
+
+
+T = TypeVar("T")
+
+MEMBERS = ("count", "generation", "run", "record")
+# The program is ended; that is not a fault of the shelf.
+PASSED_ON = (KeyboardInterrupt, SystemExit)
+END: Row = (-1, None, b"")
+
+
+class NoShelf(WrongUsage):
+    """The object does not implement `Shelf`. Facts: `channel`, `missing`."""
+
+    code = "not_a_shelf"
+
+
+def is_shelf(thing: object) -> bool:
+    """Whether the object has all members of a shelf; none is called."""
+    return not _missing(thing)
+
+
+def guarded(channel: str, shelf: Shelf) -> Shelf:
+    """The shelf itself if it is trusted, else a guard around it; raises `NoShelf`."""
+    if missing := _missing(shelf):
+        raise NoShelf(_sentence(channel, shelf, missing), channel=channel, missing=missing)
+    return shelf if is_trusted(type(shelf)) else GuardedShelf(shelf)
+
+
+def _missing(thing: object) -> list[str]:
+    return [name for name in MEMBERS if getattr_static(thing, name, None) is None]
+
+
+def _sentence(channel: str, thing: object, missing: list[str]) -> str:
+    given = f"Channel {channel!r} is given {type(thing).__name__} {short_repr(thing)}, which is not a Shelf"
+    if isinstance(thing, list | tuple | set | frozenset):
+        return f"{given}; wrap the records: Channel({channel!r}, MemoryShelf(records))"
+    return f"{given}: it lacks {', '.join(missing)}; use a MemoryShelf of records"
+
+
+class GuardedShelf:
+    """A guard around a user-written shelf. `trouble` is the first problem, `broken` that its count cannot be read."""
+
+    __slots__ = ("_shelf", "broken", "count", "generation", "trouble")
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self.trouble: str | None = None
+        self.count, self.generation = self._said(self._sizes, (0, 0))
+        self.broken = self.trouble is not None
+
+    @trusted
+    def run(self, at: int) -> Iterator[Row]:
+        rows: Iterator[Row] = self._said(lambda: iter(self._shelf.run(at)), iter((UNREADABLE,)))
+        first = at
+        while at < self.count:
+            row = self._said(partial(self._following, rows, at), UNREADABLE)
+            if row is END and at > first:
+                return
+            if row is END:
+                self._note(f"its run from place {at} is empty")
+                row = UNREADABLE
+            yield row
+            if row[0] is None:
+                return
+            at += 1
+
+    @trusted
+    def record(self, at: int) -> Row:
+        row = self._said(lambda: self._seen(self._shelf.record(at), at), UNREADABLE)
+        return UNREADABLE if row is END else row
+
+    @property
+    def reads(self) -> int:
+        """Blocks read from a file, if the shelf counts them."""
+        return self._counted("reads")
+
+    @property
+    def hits(self) -> int:
+        return self._counted("hits")
+
+    def _counted(self, name: str) -> int:
+        found = self._said(lambda: getattr(self._shelf, name, 0), 0)
+        return found if isinstance(found, int) else 0
+
+    def _sizes(self) -> tuple[int, int]:
+        # Beyond the limit of a channel the oldest records are left out.
+        return min(_whole("count", self._shelf.count), RECORDS_MOST), _whole("generation", self._shelf.generation)
+
+    def _following(self, rows: Iterator[Row], at: int) -> Row:
+        return self._seen(next(rows, END), at)
+
+    def _seen(self, row: Row, at: int) -> Row:
+        """The checked row; damaged if its bytes are not a valid record. Raises if it is not a row."""
+        if row is END:
+            return row
+        place, id, raw = row
+        if place is None:
+            return UNREADABLE
+        if type(place) is not int or place != at:
+            raise ValueError(f"the row for place {at} has place {short_repr(place)}")
+        if id is None or not isinstance(raw, bytes) or not sound(raw):
+            return at, None, b""
+        return at, int.from_bytes(raw[:8], "little"), bytes(raw)
+
+    def _said(self, ask: Callable[[], T], otherwise: T) -> T:
+        try:
+            return ask()
+        except PASSED_ON:
+            raise
+        except BaseException as trouble:
+            # User code: even a BaseException must not end a player.
+            self._note(_told(trouble))
+            return otherwise
+
+    def _note(self, trouble: str) -> None:
+        if self.trouble is None:
+            self.trouble = trouble
+
+
+def _told(trouble: BaseException) -> str:
+    try:
+        return f"{type(trouble).__name__}: {short_repr(str(trouble))}"
+    except Exception:
+        # `str` of a user's exception is user code, too.
+        return type(trouble).__name__
+
+
+def _whole(name: str, value: object) -> int:
+    if type(value) is not int or not 0 <= value <= MASK_64:
+        raise ValueError(f"{name} is {short_repr(value)}; allowed is an integer from 0 to 2^64 - 1")
+    return value
+
+
+def unreadable(channel: str, shelf: Shelf, bad: Sequence[int] = ()) -> Diagnostic:
+    """The diagnostic of a channel that became unreadable, with the problem of a guarded shelf."""
+    facts: dict[str, object] = {"channel": channel, "damaged": list(bad)}
+    if isinstance(shelf, GuardedShelf) and shelf.trouble is not None:
+        facts["shelf"] = shelf.trouble
+    return diagnostic("UnreadableChannel", **facts)
+
+
+class Channel(Struct, frozen=True):
+    """A followed channel: its id, its records, and the places of banned ones. Raises `NoShelf`."""
+
+    id: str
+    shelf: Shelf
+    gone: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "shelf", guarded(self.id, self.shelf))
+
+    @property
+    def visible(self) -> Shelf:
+        return MaskedShelf(self.shelf, self.gone) if self.gone else self.shelf
+
+    def same(self, other: "Channel") -> bool:
+        left, right = self.shelf, other.shelf
+        return (self.id, left.count, left.generation, self.gone) == (
+            other.id,
+            right.count,
+            right.generation,
+            other.gone,
+        )
+
+
+class Snapshot(Struct, frozen=True):
+    """What determines the items of an epoch, besides the seed and the number of the epoch."""
+
+    channels: tuple[Channel, ...] = ()
+    settings: Settings = Settings()
+    part: str | None = None  # the day part that applies
+
+    def same(self, other: "Snapshot") -> bool:
+        return (
+            self.settings == other.settings
+            and self.part == other.part
+            and len(self.channels) == len(other.channels)
+            and all(left.same(right) for left, right in zip(self.channels, other.channels, strict=True))
+        )
+
+
+def index_of(snapshot: Snapshot, channel: str) -> int:
+    """The place of a channel in the order; raises `UnknownChannel`."""
+    for index, there in enumerate(snapshot.channels):
+        if there.id == channel:
+            return index
+    raise refused(UnknownChannel, channel=channel, followed=[there.id for there in snapshot.channels])
+
+
+def check_names(snapshot: Snapshot, before: Snapshot) -> None:
+    """Raise `UnknownChannel` for a weight or count of a channel that is not followed, unless it was there before.
+
+    The weight of an unfollowed channel is kept, in case it is followed again.
+    """
+    followed = [channel.id for channel in snapshot.channels]
+    noted_before = dict(_named(before.settings))
+    for field, names in _named(snapshot.settings):
+        noted = noted_before.get(field, {})
+        for name in names:
+            if name not in followed and name not in noted:
+                raise refused(UnknownChannel, field=field, channel=name, followed=followed)
+
+
+def _named(settings: Settings) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Each setting by channel, with the name of its field."""
+    exposure = settings.exposure
+    yield "manual_weights", exposure.manual_weights
+    yield "total_count", exposure.total_count
+    yield "recent_count", exposure.recent_count
+    for part in settings.day_parts:
+        yield f"day_parts.{part.name}", part.weights
+
+
+def check_id(channel: str) -> None:
+    """Raise `InvalidParameter` if this cannot be the id of a channel."""
+    if not isinstance(channel, str) or not 1 <= len(channel) <= NAME_MOST or not _is_text(channel):
+        raise invalid_parameter("channel", channel, "channel_id")
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be encoded; a lone surrogate cannot."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from pendula.documents import Document, Format, read_bytes
 from pendula.kernel.rng import stream
-from pendula.playback.choosing.records import MemoryShelf
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import Channel, MemoryShelf
 from pendula.playback.model import PAYLOAD_BYTES, Record
 
 SEED = 7

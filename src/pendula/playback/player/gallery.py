@@ -14,7 +14,7 @@ from pendula.kernel.errors import WrongUsage
 from pendula.playback.cache.merge import Page, SourceFailed, merge, refresh_cache
 from pendula.playback.cache.shelf import CacheShelf, CacheUnreachable, cache_name, open_cache
 from pendula.playback.choosing.records import MemoryShelf, Shelf
-from pendula.playback.events import Contents, Refresh
+from pendula.playback.messages import Contents, Refresh
 from pendula.playback.model import CHANNELS_MOST, RECORDS_MOST, Diagnostic
 from pendula.playback.runs.opening import ChannelUnreachable
 from pendula.playback.sources.folder import FolderSource

@@ -17,7 +17,7 @@ from msgspec import Struct
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
 from pendula.playback.engine import Player
-from pendula.playback.events import (
+from pendula.playback.messages import (
     DWELL_MS,
     Advance,
     Ban,

@@ -1,13 +1,10 @@
 """Runs of a playback file.
 
-loading        read a file; all faults at once, each with its place
-file_settings  the settings of a file
-schema         the JSON Schema of a file
-opening        open the channels of a file: records, caches, folders
-script         make the calls of a file, or `next` N times
-streaming      the output of `next` N times, without holding the items
-journalled     the same calls to a player with a journal
-why            why an item of a run was selected
+loading      read a file; all faults at once, each with its place
+schema       the JSON Schema of a file
+opening      open the channels of a file: records, caches, folders
+script       make the calls of a file, or `next` N times; why an item was selected
+journalled   the same calls to a player with a journal
 """
 
 from pendula.playback.runs.schema import file_schema

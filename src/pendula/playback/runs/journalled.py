@@ -15,12 +15,12 @@ import msgspec
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.recording import begin_recording, send
-from pendula.playback.choosing.records import Holding, Row, Shelf
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import Channel, Holding, Row, Shelf
 from pendula.playback.choosing.viewer_controls import DIAGNOSTICS_KEPT
 from pendula.playback.clocks import clock_at
 from pendula.playback.engine import Player
-from pendula.playback.events import (
+from pendula.playback.explain import stats
+from pendula.playback.messages import (
     BanArtwork,
     Commands,
     Config,
@@ -39,7 +39,6 @@ from pendula.playback.model import PickMode, Record, Settings, item_json
 from pendula.playback.runs import loading
 from pendula.playback.runs.loading import ViewerCall
 from pendula.playback.runs.opening import Opening, counted
-from pendula.playback.statistics import stats
 
 ITEM = ("id", "channel", "origin", "epoch_id", "ordinal")
 

@@ -15,8 +15,7 @@ from msgspec import Struct
 from pendula.kernel.errors import WorldBroken
 from pendula.playback.cache.merge import Page, SourceFailed, merge
 from pendula.playback.cache.shelf import CacheShelf, is_not_a_cache, open_cache, open_or_set_aside
-from pendula.playback.choosing.records import MemoryShelf, Shelf
-from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.records import Channel, MemoryShelf, Shelf
 from pendula.playback.model import RECORDS_MOST, Diagnostic, Settings
 from pendula.playback.runs.loading import ChannelSpec, Spec
 from pendula.playback.sources.folder import FolderSource

@@ -21,8 +21,7 @@ from pendula.playback.model import (
     PickMode,
     Refresh,
 )
-from pendula.playback.runs.file_settings import SETTINGS, SIGNED_64
-from pendula.playback.runs.loading import COUNT_MOST, NAMES, UNSIGNED
+from pendula.playback.runs.loading import COUNT_MOST, NAMES, SETTINGS, SIGNED_64, UNSIGNED
 from pendula.playback.settings import BUFFER_MOST, DAYS, DEFAULTS, PART_NAME_MOST, PARTS_MOST, POOL_MOST, TIME
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -1,18 +1,21 @@
-"""Run a playback file: its calls, or `next` N times, and their answers."""
+"""Run a playback file: its calls, or `next` N times, and their answers; why an item of a run was selected."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import randbits
-from typing import Any, Protocol, TypeAlias, assert_never
+from typing import Any, BinaryIO, Protocol, TypeAlias, assert_never
 
 from msgspec import Struct
 
 from pendula.documents import Document
-from pendula.kernel.canonical import Json
+from pendula.kernel.canonical import Json, encode
+from pendula.kernel.engine import Reason
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.clocks import minute_of_week
+from pendula.playback.explain import by_ordinal, stats, why
 from pendula.playback.model import Item, Record, Settings, item_json
 from pendula.playback.runs.journalled import JournalledRun
 from pendula.playback.runs.loading import (
@@ -35,7 +38,6 @@ from pendula.playback.runs.loading import (
     read_spec,
 )
 from pendula.playback.runs.opening import Opening, counted, opening_of
-from pendula.playback.statistics import stats
 
 STEP = 10_000  # items between two progress reports
 
@@ -259,3 +261,136 @@ def _from(before: int, advance: Advance) -> Advance:
 
 def _json(item: Item | None) -> Json:
     return None if item is None else item_json(item)
+
+
+SHOWN_MOST = 1000
+COPIED_BYTES = 1 << 16
+
+
+class Summary(Struct):
+    """The contents of the table of a run: the first items, counts by origin, counts by channel in the last epoch."""
+
+    first: list[Any] = []
+    total: int = 0
+    origins: Counter[str] = Counter()
+    channels: Counter[str | None] = Counter()
+    epoch_id: int = 0
+    calls: list[Any] = []
+    stats: dict[str, Any] = {}
+
+    def add(self, item: Any) -> None:
+        if len(self.first) < SHOWN_MOST:
+            self.first.append(item)
+        if item["epoch_id"] != self.epoch_id:
+            # The weights are those of the last epoch, so only its items are compared with them.
+            self.epoch_id, self.channels = item["epoch_id"], Counter()
+        self.total += 1
+        self.origins[item["origin"]] += 1
+        self.channels[item["channel"]] += 1
+
+
+def summed(result: RunResult) -> Summary:
+    """The summary of a finished run."""
+    summary = Summary([], 0, Counter(), Counter(), calls=result.calls, stats=result.stats)
+    for item in result.items:
+        summary.add(item)
+    return summary
+
+
+def taken(stage: Stage, n: int, advance: Advance | None = None) -> Iterator[list[Json]]:
+    """The results of `n` calls of `next` in batches; None for each without an item."""
+    done = 0
+    while done < n:
+        batch = min(STEP, n - done)
+        items = stage.take(batch)
+        if len(items) < batch:
+            items.append(None)  # the call that returned None
+        done += len(items)
+        yield items
+        if advance is not None:
+            advance(done)
+
+
+def summary_of(stage: Stage, n: int, advance: Advance | None = None) -> Summary:
+    """The summary of `n` calls of `next`."""
+    summary = Summary([], 0, Counter(), Counter())
+    for items in taken(stage, n, advance):
+        for item in items:
+            if item is not None:
+                summary.add(item)
+    summary.stats = stage.stats()
+    return summary
+
+
+def document(stage: Stage, n: int, spool: BinaryIO, advance: Advance | None = None) -> Iterator[bytes]:
+    """The document of `n` calls of `next`, in pieces; `spool` is an empty file to write and read."""
+    yield b'{"calls":[{"call":"next","items":['
+    between = spooled = b""
+    for items in taken(stage, n, advance):
+        shown = b",".join(encode(item) for item in items if item is not None)
+        spool.write(spooled + shown if shown else b"")
+        spooled = b"," if shown or spooled else b""
+        yield between + b",".join(map(encode, items))
+        between = b","
+    yield b']}],"items":['
+    yield from _copied(spool)
+    yield b'],"stats":' + encode(stage.stats()) + b"}"
+
+
+def _copied(spool: BinaryIO) -> Iterator[bytes]:
+    spool.seek(0)
+    read: Callable[[], bytes] = lambda: spool.read(COPIED_BYTES)  # noqa: E731
+    yield from iter(read, b"")
+
+
+class UnknownItem(InputRefused):
+    """Facts: `epoch_id`, `ordinal`, and in `items` the number of items by epoch."""
+
+    code = "unknown_item"
+
+
+class ExplainedItem(Struct, frozen=True):
+    item: Item
+    reason: Reason
+
+
+def reason_in(programme: Programme, calls: Iterable[Call], epoch_id: int, ordinal: int) -> ExplainedItem:
+    """The item and its reason, asked during its epoch; raises `UnknownItem`.
+
+    Items of the lookahead that are not shown yet are included.
+    """
+    made: dict[int, int] = {}
+    stage = ProgrammeStage(programme)
+    for step in _steps(calls):
+        # A reset drops the lookahead: look before each step, too.
+        if (found := _found(programme, epoch_id, ordinal, made)) is not None:
+            return found
+        answered(stage, step)
+    if (found := _found(programme, epoch_id, ordinal, made)) is not None:
+        return found
+    counts = ", ".join(f"{count} of epoch {epoch}" for epoch, count in sorted(made.items())) or "none"
+    raise UnknownItem(
+        f"The run has no item {ordinal} of epoch {epoch_id}; its items are: {counts}",
+        epoch_id=epoch_id,
+        ordinal=ordinal,
+        items={str(epoch): count for epoch, count in sorted(made.items())},
+    )
+
+
+def _found(programme: Programme, epoch_id: int, ordinal: int, made: dict[int, int]) -> ExplainedItem | None:
+    if programme.generator.ordinal:
+        made[programme.epoch_id] = programme.generator.ordinal
+    if programme.epoch_id != epoch_id:
+        return None
+    item = by_ordinal(programme, ordinal)
+    return None if item is None else ExplainedItem(item, why(programme, item))
+
+
+def _steps(calls: Iterable[Call]) -> Iterable[Call]:
+    """Split `next` into single items, because the history may hold only one."""
+    for call in calls:
+        if isinstance(call, Next):
+            for _ in range(call.n):
+                yield Next(1)
+        else:
+            yield call

@@ -8,7 +8,7 @@ from pendula.kernel.canonical import Json
 from pendula.playback.cache.shelf import CacheShelf
 from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.engine import Player
-from pendula.playback.events import Next
+from pendula.playback.messages import Next
 from pendula.server.schedulers.playback.block_cache import BlockCache
 from pendula.server.schedulers.playback.library import Library
 from tests.playback.caches import cache_file, put, raws, shelf_of, touched

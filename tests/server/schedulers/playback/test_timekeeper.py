@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pendula.playback import clock_at
-from pendula.playback.daytime import wall_clock
+from pendula.playback.choosing.dayparts import wall_clock
 from pendula.server.schedulers.playback.timekeeper import agree
 
 BEGUN = datetime(2026, 3, 1, 12, tzinfo=UTC)

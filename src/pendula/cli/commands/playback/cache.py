@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from pendula.playback.cache.layout import Fault
     from pendula.playback.cache.repair import Inspection, Repaired
+    from pendula.playback.cache.shelf import Fault
 
 cache = typer.Typer(epilog=example("pendula playback cache verify sea.pch", "pendula playback cache repair sea.pch"))
 

@@ -13,7 +13,7 @@ from pendula.cli.commands.playback.new_artwork import MqttOption, PlayerOption, 
 from pendula.cli.output import JsonFlag, Output, example, tables_of
 from pendula.cli.text import printable
 from pendula.kernel.errors import WrongUsage
-from pendula.playback.events import DWELL_MS
+from pendula.playback.messages import DWELL_MS
 from pendula.playback.model import MASK_64, Mode, PickMode
 
 if TYPE_CHECKING:

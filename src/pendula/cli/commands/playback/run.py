@@ -54,8 +54,7 @@ def run(
     another channel's cache, or what is none.
     """
     from pendula.playback.runs.loading import NaeInsert
-    from pendula.playback.runs.script import calls_of, run_spec, staged
-    from pendula.playback.runs.streaming import document, summary_of, summed
+    from pendula.playback.runs.script import calls_of, document, run_spec, staged, summary_of, summed
 
     out = Output(json)
     spec = spec_of(file)

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from pendula.cli.commands.playback.tables import clock, exposed
 from pendula.cli.text import printable
-from pendula.playback.events import View
+from pendula.playback.messages import View
 from pendula.playback.player.slideshow import Slideshow
 
 COMING = 5

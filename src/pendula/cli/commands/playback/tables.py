@@ -13,7 +13,7 @@ from pendula.kernel.engine import Reason
 from pendula.kernel.wording import counted
 from pendula.playback.model import WSUM, Item
 from pendula.playback.player.slideshow import Appearance, Share, Slideshow
-from pendula.playback.runs.streaming import Summary
+from pendula.playback.runs.script import Summary
 
 # More is not readable on a terminal; `--json` has everything.
 MOST_SHOWN = 1000

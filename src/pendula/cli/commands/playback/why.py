@@ -31,8 +31,7 @@ def why(
     """
     from pendula.playback.model import item_json
     from pendula.playback.runs.opening import opening_of
-    from pendula.playback.runs.script import calls_of, programme_over, seed_of
-    from pendula.playback.runs.why import reason_in
+    from pendula.playback.runs.script import calls_of, programme_over, reason_in, seed_of
 
     spec = spec_of(file)
     if spec.calls is None and count is None:

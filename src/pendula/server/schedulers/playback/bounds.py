@@ -1,7 +1,7 @@
 """Limits of one command over HTTP; the player itself limits how far one `Advance` goes."""
 
 from pendula.playback import Player
-from pendula.playback.events import Commands, Take
+from pendula.playback.messages import Commands, Take
 from pendula.server.errors import TooMuchAtOnce
 
 MOST_TAKEN = 10_000

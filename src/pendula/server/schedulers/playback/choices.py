@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import count
 
-from pendula.playback import events
+from pendula.playback import messages
 from pendula.playback.engine import Player
 from pendula.playback.model import MASK_64, Item
 from pendula.server.runtime.scheduler_spec import ChoicesView, FormView, QuestionView, form
@@ -36,17 +36,17 @@ def _forms(player: Player) -> list[FormView]:
     on = player.screen.item
     artwork = 1 if on is None else on.id
     return [
-        form("Show the next item", events.Next),
-        form("Show the previous item", events.Prev),
-        form("Show this next", events.ShowNext, {"id": _free(player, artwork), "ts": 0}, only=OF_A_RECORD),
-        form("Insert a new artwork", events.Insert, {"id": _free(player, artwork + 1), "ts": 0}, only=OF_A_RECORD),
-        form("Resume", events.Resume) if player.paused else form("Pause", events.Pause),
+        form("Show the next item", messages.Next),
+        form("Show the previous item", messages.Prev),
+        form("Show this next", messages.ShowNext, {"id": _free(player, artwork), "ts": 0}, only=OF_A_RECORD),
+        form("Insert a new artwork", messages.Insert, {"id": _free(player, artwork + 1), "ts": 0}, only=OF_A_RECORD),
+        form("Resume", messages.Resume) if player.paused else form("Pause", messages.Pause),
         *_about_items(player),
-        form("Ban an artwork in all channels", events.BanArtwork, {"id": artwork, "for_ms": 60_000}),
+        form("Ban an artwork in all channels", messages.BanArtwork, {"id": artwork, "for_ms": 60_000}),
         *_about_bans(player),
         *_about_channels(player),
-        form("Change settings", events.Configure, {"settings": {"lookahead": 32}, "dwell_ms": player.dwell_ms}),
-        form("Begin a new epoch", events.Reset, {"reason": "requested"}),
+        form("Change settings", messages.Configure, {"settings": {"lookahead": 32}, "dwell_ms": player.dwell_ms}),
+        form("Begin a new epoch", messages.Reset, {"reason": "requested"}),
     ]
 
 
@@ -59,13 +59,13 @@ def _about_items(player: Player) -> Iterator[FormView]:
     programme = player.programme
     made = [one.ordinal for one in programme.lookahead if one.ordinal and one.epoch_id == programme.epoch_id]
     if made:
-        yield form("Hide an item until its channel changes", events.Ban, {"ordinal": made[0]})
+        yield form("Hide an item until its channel changes", messages.Ban, {"ordinal": made[0]})
 
 
 def _about_bans(player: Player) -> Iterator[FormView]:
     banned = [str(id) for id in player.programme.bans]
     if banned:
-        yield form("Lift a ban", events.Lift, {"id": int(banned[0])}, {"id": banned})
+        yield form("Lift a ban", messages.Lift, {"id": int(banned[0])}, {"id": banned})
 
 
 def _about_channels(player: Player) -> Iterator[FormView]:
@@ -73,9 +73,9 @@ def _about_channels(player: Player) -> Iterator[FormView]:
     channels = [channel.id for channel in player.programme.snapshot.channels]
     playing = [name for name in channels if name not in paused_channels]
     for title, command, names in (
-        ("Pause a channel", events.PauseChannel, playing),
-        ("Resume a channel", events.ResumeChannel, paused_channels),
-        ("Unfollow a channel", events.Unfollow, channels),
+        ("Pause a channel", messages.PauseChannel, playing),
+        ("Resume a channel", messages.ResumeChannel, paused_channels),
+        ("Unfollow a channel", messages.Unfollow, channels),
     ):
         if names:
             yield form(title, command, {"channel": names[0]}, {"channel": names})

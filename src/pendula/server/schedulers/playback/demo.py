@@ -13,11 +13,11 @@ from msgspec import Struct
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine
 from pendula.kernel.rng import Pcg32, stream
-from pendula.playback.cache.layout import next_generation
 from pendula.playback.cache.merge import Page
+from pendula.playback.cache.shelf import next_generation
 from pendula.playback.choosing.records import pack
 from pendula.playback.engine import Player
-from pendula.playback.events import Insert
+from pendula.playback.messages import Insert
 from pendula.playback.model import PAYLOAD_BYTES, Record
 from pendula.server.runtime.scheduler_spec import Demo
 from pendula.server.schedulers.playback.library import Library

@@ -15,19 +15,21 @@ from msgspec import Struct
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.disk import RealDisk, replace
 from pendula.kernel.errors import WorldBroken
-from pendula.playback.cache.layout import Header, channel_hash, read_header
 from pendula.playback.cache.merge import Page, Refreshed, refresh_cache
 from pendula.playback.cache.shelf import (
     BAD_SUFFIX,
     SUFFIX,
     CacheShelf,
     CacheUnreachable,
+    Header,
     Opened,
+    channel_hash,
     open_or_set_aside,
     read_file,
+    read_header,
 )
 from pendula.playback.choosing.records import MemoryShelf, Shelf
-from pendula.playback.events import Contents
+from pendula.playback.messages import Contents
 from pendula.playback.model import RECORDS_DEFAULT, Diagnostic, TooManyChannels, UnknownChannel
 from pendula.server.schedulers.playback.block_cache import BlockCache
 from pendula.server.settings import CHANNEL

@@ -17,7 +17,7 @@ from pendula.playback.cache.merge import Page, Refreshed
 from pendula.playback.cache.refresher import Feed, Refresher
 from pendula.playback.choosing.records import Shelf
 from pendula.playback.engine import Player
-from pendula.playback.events import Contents, Follow, Refresh, Update
+from pendula.playback.messages import Contents, Follow, Refresh, Update
 from pendula.playback.model import Diagnostic
 from pendula.playback.sources.folder import FolderSource
 from pendula.server.errors import HttpRefused

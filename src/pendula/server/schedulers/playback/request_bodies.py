@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from pendula.playback import events
+from pendula.playback import messages
 from pendula.playback.model import CHANNELS_MOST, Mode, PickMode, Refresh
 from pendula.server.api.engines import LARGEST_N
 from pendula.server.data_directory import NAME
@@ -71,7 +71,7 @@ class NewPlayer(Struct, frozen=True, forbid_unknown_fields=True):
     channels: Names = []
     seed: int | None = None
     settings: SettingsForm = SettingsForm()
-    dwell_ms: int = events.DWELL_MS
+    dwell_ms: int = messages.DWELL_MS
 
 
 class SettingsChange(SettingsForm, frozen=True, forbid_unknown_fields=True):

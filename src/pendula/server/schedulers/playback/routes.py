@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
-from pendula.playback import events
+from pendula.playback import messages
 from pendula.playback.clocks import check_zone, clock_at
 from pendula.playback.engine import Player
 from pendula.server.api.engines import LARGEST_N, RecordNumber, check_name, command_response
@@ -90,7 +90,7 @@ async def begin(request: Request, supervisor: Supervised) -> New:
     body = await read_body(request, NewPlayer)
     check_name(body.name, LIFECYCLE.noun, RESERVED)
     config = _config(body, library_service_of(supervisor))
-    first: tuple[object, ...] = (events.Next(),) if body.channels else ()
+    first: tuple[object, ...] = (messages.Next(),) if body.channels else ()
     if body.settings.day_parts:
         # The clock comes first, so that the first item has the weights of the present day part.
         first = (clock_at(body.settings.zone or "UTC", supervisor.clock.now() // 1000), *first)
@@ -129,10 +129,10 @@ def _does(name: str, sentence: str, command: Callable[[], object]) -> None:
         return await _command(supervisor, player, command(), caller, request_id)
 
 
-_does("next", "Show the next item now; the answer is that item, or null.", events.Next)
-_does("prev", "Show the previous item of the history; the answer is that item, or null.", events.Prev)
-_does("pause", "Pause the player; the current item stays.", events.Pause)
-_does("resume", "Resume the player; the current item keeps its remaining time.", events.Resume)
+_does("next", "Show the next item now; the answer is that item, or null.", messages.Next)
+_does("prev", "Show the previous item of the history; the answer is that item, or null.", messages.Prev)
+_does("pause", "Pause the player; the current item stays.", messages.Pause)
+_does("resume", "Resume the player; the current item keeps its remaining time.", messages.Resume)
 
 
 def _asks(name: str, body: str, method: str = "POST") -> Callable[[Handler], Handler]:
@@ -162,7 +162,7 @@ async def unfollow(
 ) -> Response:
     """Unfollow channels."""
     body = await read_body(request, ChannelNames)
-    command = events.Update(tuple(map(events.Unfollow, body.channels)))
+    command = messages.Update(tuple(map(messages.Unfollow, body.channels)))
     return await _command(supervisor, player, command, caller, request_id)
 
 
@@ -175,7 +175,7 @@ async def change_settings(
     dwell_ms = changes.pop("dwell_ms", None)
     if "zone" in changes:
         check_zone(changes["zone"])
-    response = await _command(supervisor, player, events.Configure(changes, dwell_ms), caller, request_id)
+    response = await _command(supervisor, player, messages.Configure(changes, dwell_ms), caller, request_id)
     await library_service_of(supervisor).timekeeper.tell(supervisor.host(SCHEDULER.name, player))
     return response
 
@@ -186,7 +186,7 @@ async def insert(
 ) -> Response:
     """Insert a new artwork. The result is INSERTED, MERGED, DISABLED, REJECTED or BANNED."""
     body = await read_body(request, Artwork)
-    return await _command(supervisor, player, events.Insert(**msgspec.structs.asdict(body)), caller, request_id)
+    return await _command(supervisor, player, messages.Insert(**msgspec.structs.asdict(body)), caller, request_id)
 
 
 @_asks("ban", "BanRequest")
@@ -196,8 +196,8 @@ async def ban(
     """Hide an item until its channel is refreshed, or ban an artwork by id in all channels."""
     body = await read_body(request, BanRequest)
     if body.id is None:
-        return await _command(supervisor, player, events.Ban(body.ordinal), caller, request_id)
-    return await _command(supervisor, player, events.BanArtwork(body.id, body.for_ms), caller, request_id)
+        return await _command(supervisor, player, messages.Ban(body.ordinal), caller, request_id)
+    return await _command(supervisor, player, messages.BanArtwork(body.id, body.for_ms), caller, request_id)
 
 
 @_asks("lift", "ArtworkReference")
@@ -206,7 +206,7 @@ async def lift(
 ) -> Response:
     """Lift a ban; the answer lists the remaining bans."""
     body = await read_body(request, ArtworkReference)
-    return await _command(supervisor, player, events.Lift(body.id), caller, request_id)
+    return await _command(supervisor, player, messages.Lift(body.id), caller, request_id)
 
 
 @_asks("pin", "Artwork")
@@ -215,7 +215,7 @@ async def pin(
 ) -> Response:
     """Show this artwork next, once, before the lookahead; the answer lists the pinned ids."""
     body = await read_body(request, Artwork)
-    return await _command(supervisor, player, events.ShowNext(**msgspec.structs.asdict(body)), caller, request_id)
+    return await _command(supervisor, player, messages.ShowNext(**msgspec.structs.asdict(body)), caller, request_id)
 
 
 @_asks("pause-channel", "ChannelReference")
@@ -224,7 +224,7 @@ async def pause_channel(
 ) -> Response:
     """Pause a channel without a new epoch: it keeps credit and cursor, the others share its part."""
     body = await read_body(request, ChannelReference)
-    return await _command(supervisor, player, events.PauseChannel(body.channel), caller, request_id)
+    return await _command(supervisor, player, messages.PauseChannel(body.channel), caller, request_id)
 
 
 @_asks("resume-channel", "ChannelReference")
@@ -233,7 +233,7 @@ async def resume_channel(
 ) -> Response:
     """Resume a channel where it was paused."""
     body = await read_body(request, ChannelReference)
-    return await _command(supervisor, player, events.ResumeChannel(body.channel), caller, request_id)
+    return await _command(supervisor, player, messages.ResumeChannel(body.channel), caller, request_id)
 
 
 @_asks("reset", "ResetRequest")
@@ -242,7 +242,7 @@ async def reset(
 ) -> Response:
     """Begin a new epoch."""
     body = await read_body(request, ResetRequest)
-    return await _command(supervisor, player, events.Reset(body.reason), caller, request_id)
+    return await _command(supervisor, player, messages.Reset(body.reason), caller, request_id)
 
 
 async def _command(
@@ -258,12 +258,19 @@ NOT_INSERTED = {
     "DISABLED": "New artwork is off in the settings of this player",
 }
 # Without an event these had no effect.
-EFFECT_HAS_EVENT = (events.PauseChannel, events.ResumeChannel, events.Lift, events.Pause, events.Resume, events.Prev)
+EFFECT_HAS_EVENT = (
+    messages.PauseChannel,
+    messages.ResumeChannel,
+    messages.Lift,
+    messages.Pause,
+    messages.Resume,
+    messages.Prev,
+)
 
 
 def became(command: object, outcome: Outcome[Any]) -> Became:
     """The effect of a command."""
-    if isinstance(command, events.Insert) and isinstance(outcome.answer, dict):
+    if isinstance(command, messages.Insert) and isinstance(outcome.answer, dict):
         result = str(outcome.answer["result"])
         if result in NOT_INSERTED:
             return Became(Effect.REFUSED, [Complaint(result, NOT_INSERTED[result])])
@@ -372,7 +379,7 @@ SCHEDULER = SchedulerSpec(
     prefix=BASE,
     bound=bounds.check,
     store=LibraryService,
-    advance=events.Advance,
+    advance=messages.Advance,
     became=became,
     incidents={"diagnosed": event_sentence, "blank": lambda _: "The screen is blank"},
     choices=choices.choices,

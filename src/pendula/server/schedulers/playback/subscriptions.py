@@ -11,7 +11,7 @@ from typing import Self
 import structlog
 
 from pendula.playback.engine import Player
-from pendula.playback.events import Insert, RecordCommand
+from pendula.playback.messages import Insert, RecordCommand
 from pendula.playback.model import InsertResult, Record
 from pendula.playback.sources.mqtt import (
     Address,

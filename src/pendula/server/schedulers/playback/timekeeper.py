@@ -11,11 +11,11 @@ import structlog
 
 from pendula.kernel.errors import PendulaError
 from pendula.kernel.wallclock import WallClock
+from pendula.playback.choosing.dayparts import WallClock as WallClockOfPlayer
+from pendula.playback.choosing.dayparts import wall_clock
 from pendula.playback.clocks import clock_at
-from pendula.playback.daytime import WallClock as WallClockOfPlayer
-from pendula.playback.daytime import wall_clock
 from pendula.playback.engine import Player
-from pendula.playback.events import Clock
+from pendula.playback.messages import Clock
 from pendula.server.runtime.engine_host import AnyDriver, EngineHost
 from pendula.server.views import State
 

@@ -17,11 +17,11 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 from pendula.kernel.journal import Journal
 from pendula.kernel.time import format_utc, parse_utc
-from pendula.playback import explain, statistics
+from pendula.playback import explain
 from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.records import unpack
 from pendula.playback.engine import Player
-from pendula.playback.events import Signed64, Unsigned64, View
+from pendula.playback.messages import Signed64, Unsigned64, View
 from pendula.playback.model import WSUM, Diagnostic, Item
 
 MOST_ITEMS = 64
@@ -173,7 +173,7 @@ def why(player: Player, ordinal: int) -> ItemWhy:
 
 def stats(player: Player) -> dict[str, Json]:
     """The counters of a player, without those of blocks: all players share the library, which reads them."""
-    return {name: value for name, value in statistics.stats(player.programme).items() if name not in OF_THE_LIBRARY}
+    return {name: value for name, value in explain.stats(player.programme).items() if name not in OF_THE_LIBRARY}
 
 
 def diagnostics_of(diagnostics: Iterable[Diagnostic]) -> list[DiagnosticView]:
