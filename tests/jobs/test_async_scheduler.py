@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import pytest
 
+from pendula.governance.objects import GovernedObjects
 from pendula.jobs import AsyncScheduler, JobRefused, Policy, Scheduler
 from pendula.jobs.async_scheduler import AsyncObjects
-from pendula.jobs.governance import GovernedObjects
 from pendula.jobs.model import Durability
 from pendula.jobs.remote_objects import RemoteObjects
 from tests.jobs.interfaces import http

@@ -14,7 +14,7 @@ from pendula.jobs.audit import GENESIS, Row, Trail
 from pendula.jobs.audit_chain import Broken, verify
 from pendula.jobs.ids import job_id
 from pendula.jobs.model import Policy
-from pendula.jobs.objects.reasons import stated
+from pendula.jobs.reasons import stated
 from pendula.jobs.requests import Fail
 from tests.jobs.filled_store import ANN, JOB, fill_store
 from tests.jobs.samples import MIDNIGHT, queued, running

@@ -13,7 +13,7 @@ from pendula.jobs import decide
 from pendula.jobs.decide import JobChange
 from pendula.jobs.ids import job_id
 from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_json
-from pendula.jobs.objects.reasons import stated
+from pendula.jobs.reasons import stated
 from pendula.jobs.requests import Ack, Fail, Proof, Renew
 from pendula.jobs.sentences import sentence_of
 from tests.jobs.samples import LEASE, MIDNIGHT, REQUEST, code_of, queued, running

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from pendula.governance.machines import REFERENCE
 from pendula.jobs import JobRefused, Policy, Scheduler, sentences
 from pendula.jobs.calls import Caller, Calls, calls
 from pendula.jobs.model import Actor
-from pendula.jobs.objects.reasons import Reason, error_of, stated
-from pendula.jobs.objects.reference_machines import REFERENCE
+from pendula.jobs.reasons import Reason, error_of, stated
 from pendula.jobs.sentences import CAUSES, SENTENCES, error_sentence, sentence_of
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from pendula.documents import DocumentRefused, from_value
 from pendula.documents.toml_text import read_toml
+from pendula.governance.endings import Limits
+from pendula.governance.machines import MEMORY, REFERENCE
 from pendula.jobs import JobRefused, Policy
 from pendula.jobs.model import AuditCheck, Durability, Priority, PullClock, PullOrder, RetryBase
-from pendula.jobs.objects.endings import Limits
-from pendula.jobs.objects.reference_machines import MEMORY, REFERENCE
 from pendula.jobs.plans import Recurring
 from pendula.jobs.settings_file import BESIDES, POLICY, Configured, load, read
 from tests.jobs.stores import opened

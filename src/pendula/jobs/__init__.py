@@ -4,15 +4,13 @@
     request_reading, requests, requests_finishing
                             readers of bodies, with all their faults
     decide, ordering        transitions of a job; the order of due jobs. Pure
-    objects/                transitions of a governed object: machines, gates, budgets. Pure
+    reasons                 reasons as stored: a code and its facts. Pure
     audit, audit_chain      the trail: before and after, chained; the check of the chain
     sentences               reasons and errors as sentences, where they are shown. Pure
     durations               ISO 8601 durations. Pure
     zones, cron, plans      time zones, cron expressions, recurring jobs. Pure
     store/                  one transaction at a time: SQLite
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries
-    governance/             governed objects in a store: every change, by a job or by a person
-    governing/              what governance does within a transaction, of jobs as of objects
     transaction/            what several calls do within their transaction
     scheduler, client       the Python API: on a store, and over HTTP
     remote_objects          governed objects over HTTP

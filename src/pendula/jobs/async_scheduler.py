@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from pendula.governance.objects import GovernedObjects
 from pendula.jobs.calls import POLL_SECONDS
 from pendula.jobs.client import RemoteScheduler
-from pendula.jobs.governance import GovernedObjects
 from pendula.jobs.model import Policy
 from pendula.jobs.remote_objects import RemoteObjects
 from pendula.jobs.scheduler import Scheduler

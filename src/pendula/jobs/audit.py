@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from pendula.jobs.model import WORDS, Actor, Job
-from pendula.jobs.objects.reasons import Reason, stated
+from pendula.jobs.reasons import Reason, stated
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 

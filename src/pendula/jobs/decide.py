@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pendula.jobs.ids import job_id
 from pendula.jobs.model import CUT, ERROR_MOST, SECOND, Actor, Code, Ended, Job, Policy, Refused, RetryBase, Status
-from pendula.jobs.objects.reasons import Reason, error_of, reason_json
+from pendula.jobs.reasons import Reason, error_of, reason_json
 from pendula.jobs.requests import Ack, Enqueue, Fail, Proof, Renew
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc

@@ -8,12 +8,10 @@ from collections.abc import Collection
 from pathlib import Path
 
 from pendula.documents import Cursor, DocumentRefused, read_file
+from pendula.governance.gates import VERDICTS
+from pendula.governance.machines import INVALIDATE, USE, Arrow, Follow, Machine, Never, faults
+from pendula.governance.model import DAY_US
 from pendula.jobs.durations import duration_us
-from pendula.jobs.objects.gates import VERDICTS
-from pendula.jobs.objects.governed import DAY_US
-from pendula.jobs.objects.machine import Arrow, Follow, Machine, Never
-from pendula.jobs.objects.machine_check import faults
-from pendula.jobs.objects.reference_machines import INVALIDATE, USE
 
 CHAIN = (USE, INVALIDATE)  # actions of programs that use objects, not of jobs
 SETS = ("rolls_back", "awaits_rollback", "stale", "uncertain")

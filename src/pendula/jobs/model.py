@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from pendula.jobs.objects.endings import Limits
-from pendula.jobs.objects.machine import Machine
-from pendula.jobs.objects.reference_machines import REFERENCE
+from pendula.governance.endings import Limits
+from pendula.governance.machines import REFERENCE, Machine
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.errors import InputRefused, WorldBroken
 from pendula.kernel.time import format_utc

@@ -6,9 +6,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pendula.governance.objects import Governance, GovernedObjects
 from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply, heartbeats, plans, queries, why
 from pendula.jobs.calls import past as moments
-from pendula.jobs.governance import Governance, GovernedObjects
 from pendula.jobs.model import SECOND, Durability, JobRefused, Policy, Refused
 from pendula.jobs.store.file.store_time import MachineTime
 from pendula.jobs.store.sqlite import SqliteStore

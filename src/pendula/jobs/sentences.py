@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pendula.jobs.objects.reasons import Reason
+from pendula.jobs.reasons import Reason
 
 Facts = Mapping[str, Any]
 

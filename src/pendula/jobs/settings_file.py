@@ -16,6 +16,8 @@ from msgspec.structs import replace
 from pendula.documents import Cursor, Document, DocumentLimits, Members, from_value, read_file
 from pendula.documents.faults import shown, suggestion
 from pendula.documents.toml_text import BYTES_MOST, read_toml
+from pendula.governance.endings import Limits
+from pendula.governance.machines import REFERENCE, Machine
 from pendula.jobs.cron import Cron
 from pendula.jobs.durations import duration_us
 from pendula.jobs.machine_file import read_machine
@@ -32,9 +34,6 @@ from pendula.jobs.model import (
     RetryBase,
     Vocabulary,
 )
-from pendula.jobs.objects.endings import Limits
-from pendula.jobs.objects.machine import Machine
-from pendula.jobs.objects.reference_machines import REFERENCE
 from pendula.jobs.plans import NAME, NAME_FORM, PLANS_MOST, Recurring
 from pendula.jobs.request_reading import canonical
 from pendula.jobs.requests import ATTEMPTS_MOST, OBJECT_ID_MOST, QUEUE

@@ -11,10 +11,10 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from pendula.governance.views import object_json
 from pendula.jobs import JobRefused, Policy
 from pendula.jobs.audit import Row
 from pendula.jobs.calls import Calls as PackageCalls
-from pendula.jobs.governing.views import object_json
 from pendula.jobs.model import Durability
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader

@@ -231,7 +231,7 @@ def test_why_explains_state_and_next_action_in_one_sentence(rig: VerifierRig) ->
 def test_why_finds_the_last_state_change_before_a_thousand_other_events(
     rig: VerifierRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pendula.jobs.governance.why.EVENTS_AT_ONCE", 2)
+    monkeypatch.setattr("pendula.governance.why.EVENTS_AT_ONCE", 2)
     rig.user.create("memory", "m", evidence_refs=["ev_1"])
     for n in range(5):
         rig.user.attach_evidence("memory", "m", f"ev_{n}")

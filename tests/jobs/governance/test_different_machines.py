@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from pendula.governance.machines import REFERENCE
 from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.calls import Calls
-from pendula.jobs.objects.reference_machines import REFERENCE
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig, proof

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from pendula.governance.machines import Arrow, Follow, Machine, Never
 from pendula.jobs import Policy
-from pendula.jobs.objects.machine import Arrow, Follow, Machine, Never
 from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig, proof
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from pendula.governance.applying import give_up
 from pendula.jobs import Policy, Scheduler
-from pendula.jobs.governing.followups import give_up
 from pendula.jobs.model import SYSTEM
 from pendula.jobs.store.protocol import Writer
 from pendula.jobs.transaction.replies import LOCAL

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from pendula.jobs.objects.endings import ActionContext
-from pendula.jobs.objects.gates import EVERYTHING, REQUIRED, Gate
-from pendula.jobs.objects.governed import DAY_US, Governed, Impact, Mode, Risk, Unknown
+from pendula.governance.endings import ActionContext
+from pendula.governance.gates import EVERYTHING, REQUIRED, Gate
+from pendula.governance.model import DAY_US, Governed, Impact, Mode, Risk, Unknown
 
 NOW = 1_771_632_000_000_000  # 2026-02-21T00:00:00Z
 WHOLE: dict[str, Any] = {

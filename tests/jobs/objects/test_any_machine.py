@@ -6,12 +6,10 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from pendula.jobs.objects.decisions import conclude, enter, settle_verdict
-from pendula.jobs.objects.endings import Ending, How, Verdict
-from pendula.jobs.objects.governed import Governed
-from pendula.jobs.objects.machine import Machine
-from pendula.jobs.objects.machine_check import faults
-from pendula.jobs.objects.reference_machines import REFERENCE
+from pendula.governance.decisions import conclude, enter, settle_verdict
+from pendula.governance.endings import Ending, How, Verdict
+from pendula.governance.machines import REFERENCE, Machine, faults
+from pendula.governance.model import Governed
 from tests.jobs.objects.governed_objects import NOW, context, governed
 
 ACTIONS = ("verify", "revalidate", "decay", "archive", "reinstate-check", "use", "invalidate")

@@ -2,8 +2,7 @@ from decimal import Decimal
 
 import pytest
 
-from pendula.jobs.objects.decay import has_faded, weight
-from pendula.jobs.objects.governed import DAY_US, Risk
+from pendula.governance.model import DAY_US, Risk, has_faded, weight
 from tests.jobs.objects.governed_objects import NOW, governed
 
 

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pendula.jobs.objects.decisions import conclude, enter, settle_verdict
-from pendula.jobs.objects.endings import ActionContext, Ending, Executed, How, Outcome, Verdict
-from pendula.jobs.objects.governed import DAY_US, Governed, Impact, Mode, Risk, Unknown
-from pendula.jobs.objects.machine import Machine
-from pendula.jobs.objects.reference_machines import COGNITION, EXPERIENCE, MEMORY
+from pendula.governance.decisions import conclude, enter, settle_verdict
+from pendula.governance.endings import ActionContext, Ending, Executed, How, Outcome, Verdict
+from pendula.governance.machines import COGNITION, EXPERIENCE, MEMORY, Machine
+from pendula.governance.model import DAY_US, Governed, Impact, Mode, Risk, Unknown
 from pendula.jobs.sentences import sentence_of
 from tests.jobs.objects.governed_objects import NOW, context, gates, governed
 

@@ -1,7 +1,7 @@
 import pytest
 
-from pendula.jobs.objects.gates import EVERYTHING, REQUIRED, Gate, Passage, Reading, is_high_risk, moved, read
-from pendula.jobs.objects.governed import Impact, Risk
+from pendula.governance.gates import EVERYTHING, REQUIRED, Gate, Passage, Reading, is_high_risk, moved, read
+from pendula.governance.model import Impact, Risk
 from tests.jobs.objects.governed_objects import NOW, gates
 
 

@@ -3,9 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from pendula.jobs.objects.governed import DAY_US
-from pendula.jobs.objects.machine import Arrow, Follow, Machine, Never
-from pendula.jobs.objects.machine_check import faults
+from pendula.governance.machines import Arrow, Follow, Machine, Never, faults
+from pendula.governance.model import DAY_US
 
 ACTIONS = ("verify", "archive")
 DOCUMENT = Machine(

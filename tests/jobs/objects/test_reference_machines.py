@@ -4,11 +4,10 @@ from itertools import product
 
 import pytest
 
-from pendula.jobs.objects.decisions import conclude, enter
-from pendula.jobs.objects.endings import Ending, How, Outcome, Verdict
-from pendula.jobs.objects.governed import DAY_US, Governed
-from pendula.jobs.objects.machine_check import faults
-from pendula.jobs.objects.reference_machines import REFERENCE
+from pendula.governance.decisions import conclude, enter
+from pendula.governance.endings import Ending, How, Outcome, Verdict
+from pendula.governance.machines import REFERENCE, faults
+from pendula.governance.model import DAY_US, Governed
 from tests.jobs.objects.governed_objects import NOW, context, gates, governed
 
 ACTIONS = ("verify", "revalidate", "decay", "archive", "reinstate-check")

@@ -3,8 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from pendula.jobs.objects.governed import Governed, Impact, Risk
-from pendula.jobs.objects.tiers import tiers
+from pendula.governance.model import Governed, Impact, Risk, tiers
 from tests.jobs.objects.governed_objects import governed
 
 MEMORIES = {

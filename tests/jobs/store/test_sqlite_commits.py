@@ -12,7 +12,7 @@ import pytest
 
 from pendula.jobs import JobRefused
 from pendula.jobs.model import Actor, Job, Policy
-from pendula.jobs.objects.reasons import stated
+from pendula.jobs.reasons import stated
 from pendula.jobs.requests import Enqueue
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import Listing, ObjectRow, Writer

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from pendula.governance.endings import Limits
+from pendula.governance.model import DAY_US
 from pendula.jobs import Policy
-from pendula.jobs.objects.endings import Limits
-from pendula.jobs.objects.governed import DAY_US
 from pendula.jobs.upkeep.learning import Learning
 from tests.jobs.governance.verifier_rig import VerifierRig
 

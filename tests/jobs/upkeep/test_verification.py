@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from pendula.governance.machines import REFERENCE
 from pendula.jobs.calls import Calls
 from pendula.jobs.model import Policy
-from pendula.jobs.objects.reference_machines import REFERENCE
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.store.sqlite import SqliteStore

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from pendula.governance.objects import GovernedObjects
 from pendula.jobs import AsyncContext, AsyncScheduler, AsyncWorker, Policy, Verdict
 from pendula.jobs.client import RemoteScheduler
-from pendula.jobs.governance import GovernedObjects
 from pendula.jobs.model import Durability
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.upkeep.verification import check

@@ -9,11 +9,11 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from pendula.governance import deliveries
 from pendula.jobs import decide
 from pendula.jobs.audit import number_of
-from pendula.jobs.governing import deliveries
 from pendula.jobs.model import SYSTEM, Actor, AuditCheck, Code, Ended, Job, Policy, Refused, Status, job_json
-from pendula.jobs.objects.reasons import Reason
+from pendula.jobs.reasons import Reason
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Ack, Enqueue
 from pendula.jobs.requests_finishing import read_ack, read_fail, read_proof

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
+from pendula.governance import deliveries
 from pendula.jobs import decide
 from pendula.jobs.calls.filters import Step
 from pendula.jobs.decide import JobChange
-from pendula.jobs.governing import deliveries
 from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_json
-from pendula.jobs.objects.reasons import Reason, stated
+from pendula.jobs.reasons import Reason, stated
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Requeue
 from pendula.jobs.requests_finishing import read_proof, read_release, read_renew

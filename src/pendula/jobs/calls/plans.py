@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from pendula.jobs import decide
 from pendula.jobs.audit import PlanChange
 from pendula.jobs.model import SYSTEM, Actor, Code, Policy, Refused, Status
-from pendula.jobs.objects.reasons import Reason, stated
 from pendula.jobs.plans import (
     DECLARED_US,
     PLANS_MOST,
@@ -24,6 +23,7 @@ from pendula.jobs.plans import (
     read_plan,
     trail_json,
 )
+from pendula.jobs.reasons import Reason, stated
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import read_enqueue, read_reason
 from pendula.jobs.store.protocol import Store, Writer

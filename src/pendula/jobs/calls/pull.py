@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
+from pendula.governance import deliveries
+from pendula.governance.model import VERIFICATIONS
 from pendula.jobs import decide
 from pendula.jobs.background import Bell
-from pendula.jobs.governing import deliveries
 from pendula.jobs.model import SECOND, SYSTEM, Actor, Job, Policy, PullOrder, Status, job_json
-from pendula.jobs.objects.governed import VERIFICATIONS
 from pendula.jobs.ordering import ASIDE_MOST, Busy, weighted
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import Writer

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pendula.jobs.calls import plans
 from pendula.jobs.model import LEASE_MOST_SEC, SECOND, Actor, Job, Policy, Status
-from pendula.jobs.objects.reasons import Reason
+from pendula.jobs.reasons import Reason
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.jobs.requests import REASON_MOST
 from pendula.jobs.store.protocol import Writer

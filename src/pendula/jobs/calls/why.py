@@ -9,12 +9,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from pendula.governance import decisions
+from pendula.governance.endings import Ending, Outcome
+from pendula.governance.inputs import action_context
+from pendula.governance.model import VERIFICATIONS
 from pendula.jobs.decide import OUTCOME_CANCELLED
-from pendula.jobs.governing.verdicts import action_context
 from pendula.jobs.model import MILLION, SECOND, Job, Policy, PullOrder, Status, progress_json
-from pendula.jobs.objects import decisions
-from pendula.jobs.objects.endings import Ending, Outcome
-from pendula.jobs.objects.governed import VERIFICATIONS
 from pendula.jobs.sentences import error_sentence, sentence_of
 from pendula.jobs.store.protocol import AuditListing, Reader, Store, Unhandled, WorkerRow
 from pendula.jobs.transaction.replies import Answer, Reply, not_found

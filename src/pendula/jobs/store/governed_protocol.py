@@ -4,9 +4,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from pendula.jobs.objects.gates import Gate
-from pendula.jobs.objects.governed import Governed
-from pendula.jobs.objects.reasons import Reason
+from pendula.governance.gates import Gate
+from pendula.governance.model import Governed
+from pendula.jobs.reasons import Reason
 from pendula.kernel.canonical import Json
 
 

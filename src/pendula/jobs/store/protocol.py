@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from pendula.jobs.audit import GovernanceEvent, PlanChange, Row
 from pendula.jobs.model import Actor, Job, Status
-from pendula.jobs.objects.reasons import Reason
 from pendula.jobs.plans import Plan
+from pendula.jobs.reasons import Reason
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.governed_protocol import GovernedReading, GovernedWriting
 from pendula.kernel.canonical import Json

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from pendula.jobs.model import Actor, Job
-from pendula.jobs.objects.reasons import Reason
+from pendula.jobs.reasons import Reason
 from pendula.jobs.store.protocol import (
     Effect,
     EffectTooLong,

@@ -1,9 +1,9 @@
 """The end of a delivery: the change, in the name of its worker, and the alert for a dead letter."""
 
+from pendula.governance.gates import is_high_risk
+from pendula.governance.model import tiers
 from pendula.jobs.decide import JobChange
 from pendula.jobs.model import Actor, Job, Priority, Status
-from pendula.jobs.objects.gates import is_high_risk
-from pendula.jobs.objects.tiers import tiers
 from pendula.jobs.store.protocol import ObjectRow, Writer
 from pendula.jobs.transaction.replies import utc_or_null
 from pendula.kernel.canonical import Json

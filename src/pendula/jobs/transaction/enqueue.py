@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from pendula.governance.model import VERIFICATIONS
 from pendula.jobs import decide
 from pendula.jobs.model import BATCH_MOST, Actor, Code, Job, Policy, Refused, in_full, job_json
-from pendula.jobs.objects.governed import VERIFICATIONS
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Enqueue, read_enqueue
 from pendula.jobs.store.protocol import EnqueueWriter

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from pendula.governance.model import Governed
+from pendula.governance.views import changes, gate_json
 from pendula.jobs import audit
 from pendula.jobs.audit import Row
-from pendula.jobs.governing.views import changes, gate_json
-from pendula.jobs.objects.governed import Governed
 from pendula.jobs.store.governed_protocol import Stored
 from pendula.jobs.store.protocol import Reader
 from pendula.jobs.upkeep.findings import Finding

@@ -5,9 +5,9 @@ One alert for each stall, however many processes check; the next one only after 
 
 import logging
 
+from pendula.governance.applying import Stall, stall
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Calls
-from pendula.jobs.governing.learning import Stall, stall
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 

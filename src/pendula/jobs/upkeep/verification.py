@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pendula.governance.model import Governed
 from pendula.jobs import audit, audit_chain
 from pendula.jobs.audit import Row
 from pendula.jobs.model import SECOND, Job, Policy, Status
-from pendula.jobs.objects.governed import Governed
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
 from pendula.jobs.upkeep import job_trail
 from pendula.jobs.upkeep.findings import Finding

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from pendula.jobs import decide
 from pendula.jobs.calls import Calls, write_back
 from pendula.jobs.model import Actor, Code, Job, JobRefused, Refused
-from pendula.jobs.objects.reasons import stated
+from pendula.jobs.reasons import stated
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Proof, read_enqueue
 from pendula.jobs.store.protocol import (

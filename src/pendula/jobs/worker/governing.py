@@ -8,8 +8,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from pendula.governance.machines import REFERENCE
 from pendula.jobs.model import Code
-from pendula.jobs.objects.reference_machines import REFERENCE
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker.delivery import Delivery, DeliveryReport, Dropped, Ending, Failed, Step
 from pendula.jobs.worker.handlers import Handlers

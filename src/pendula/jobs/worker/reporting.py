@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable
 from typing import Any, Protocol, assert_never
 
+from pendula.governance.endings import Outcome
 from pendula.jobs.model import Code, Status
-from pendula.jobs.objects.endings import Outcome
 from pendula.jobs.store.protocol import FilesClosed
 from pendula.jobs.worker.delivery import Acked, DeliveryReport, Dropped, Ending, Failed, Finished, Settled, Unhandled
 from pendula.jobs.worker.governing import GovernedCalls

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from pendula.governance.model import DAY_US
+from pendula.governance.objects import Governance
 from pendula.jobs.calls import Calls, queries
-from pendula.jobs.governance import Governance
 from pendula.jobs.model import SECOND, Policy
-from pendula.jobs.objects.governed import DAY_US
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.server.schedulers.jobs.demo import DemoDriver, with_fast_clock
 from pendula.server.schedulers.jobs.demo.demo_driver import ROUND_SEC

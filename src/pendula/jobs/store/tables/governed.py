@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from pendula.jobs.objects.endings import DEFERRALS_MOST
-from pendula.jobs.objects.gates import EVERYTHING, Gate
-from pendula.jobs.objects.governed import Governed
-from pendula.jobs.objects.reasons import Reason
+from pendula.governance.endings import DEFERRALS_MOST
+from pendula.governance.gates import EVERYTHING, Gate
+from pendula.governance.model import Governed
+from pendula.jobs.reasons import Reason
 from pendula.jobs.store.governed_protocol import JobInGovernance, Rollback, Stored
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.kernel.canonical import Json, decode, encode

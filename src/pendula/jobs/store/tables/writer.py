@@ -13,8 +13,8 @@ from pendula.jobs.audit import GovernanceEvent, PlanChange, Trail
 from pendula.jobs.decide import is_superseded
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SYSTEM, Actor, Job, Status
-from pendula.jobs.objects.reasons import Reason
 from pendula.jobs.plans import Plan
+from pendula.jobs.reasons import Reason
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.file.store_time import Anchor, StoreTime
 from pendula.jobs.store.protocol import Effect, Listing, ObjectRow, WorkerRow

@@ -12,7 +12,7 @@ from pendula.cli.output import example
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
-    from pendula.jobs.governance import GovernedObjects
+    from pendula.governance.objects import GovernedObjects
     from pendula.jobs.remote_objects import RemoteObjects
 
 TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="memory, experience, cognition.", show_default=False)]

@@ -131,7 +131,7 @@ def _traces(traces: Sequence[Mapping[str, Any]]) -> "RenderableType":
 
 
 def _order() -> list[str]:
-    from pendula.jobs.objects.governed import SHOWN_AS, Governed
+    from pendula.governance.model import SHOWN_AS, Governed
 
     return [SHOWN_AS.get(name, name) for name in Governed.__struct_fields__]
 

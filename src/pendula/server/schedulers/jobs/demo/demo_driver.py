@@ -8,12 +8,12 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from pendula.governance.gates import VERDICTS
+from pendula.governance.model import Governed
+from pendula.governance.objects import Governance
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Calls, Reply
-from pendula.jobs.governance import Governance
 from pendula.jobs.model import SECOND, Actor
-from pendula.jobs.objects.gates import VERDICTS
-from pendula.jobs.objects.governed import Governed
 from pendula.jobs.requests import Pull, read_pull
 from pendula.jobs.transaction.replies import Caller
 from pendula.kernel.rng import Pcg32, stream

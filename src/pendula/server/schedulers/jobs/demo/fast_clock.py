@@ -5,9 +5,9 @@ So a visitor can watch an object age, while other jobs keep their times.
 
 from msgspec.structs import replace
 
+from pendula.governance.machines import Machine
+from pendula.governance.model import DAY_US
 from pendula.jobs.model import SECOND, Policy
-from pendula.jobs.objects.governed import DAY_US
-from pendula.jobs.objects.machine import Machine
 
 DAY_IS_US = 30 * SECOND
 LEASE_SEC = 8

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pendula.jobs.governance.bodies import (
+from pendula.governance.bodies import (
     AMENDABLE,
     BUDGET_MOST,
     MEMBERS,
@@ -13,10 +13,10 @@ from pendula.jobs.governance.bodies import (
     SCOPE_MOST,
     VERSION_MOST,
 )
-from pendula.jobs.governing.views import LENGTHS, TIMES
-from pendula.jobs.objects.endings import Executed, Outcome
-from pendula.jobs.objects.gates import VERDICTS
-from pendula.jobs.objects.governed import SHOWN_AS, Governed, Impact, Mode, Risk, Unknown
+from pendula.governance.endings import Executed, Outcome
+from pendula.governance.gates import VERDICTS
+from pendula.governance.model import SHOWN_AS, Governed, Impact, Mode, Risk, Unknown
+from pendula.governance.views import LENGTHS, TIMES
 from pendula.jobs.requests import OBJECT_ID_MOST
 from pendula.server.schedulers.jobs import shapes
 from pendula.server.schedulers.jobs.answering import USER_HEADER

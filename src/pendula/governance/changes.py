@@ -1,4 +1,5 @@
-"""Changes of governed objects by people: create, attach evidence, amend, decide, refill, report a rollback finished.
+"""Changes of governed objects by people: create, attach evidence, amend, decide, refill, report a rollback finished,
+set a gate.
 
 Every change goes through the same state machine as a job and is in the audit trail, with its actor and reason.
 """
@@ -7,22 +8,32 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pendula.jobs.audit import ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
-from pendula.jobs.governance.bodies import (
+from pendula.governance import budgets, decisions
+from pendula.governance.applying import (
+    apply_ending,
+    ask_rollback,
+    count_granted,
+    evidence_of,
+    follow_up,
+    put,
+    record_governed,
+)
+from pendula.governance.bodies import (
     Amendment,
     Decision,
     NewObject,
     read_amendment,
     read_decision,
     read_evidence,
+    read_gate,
     read_new,
     read_reason,
     read_refill,
 )
-from pendula.jobs.governing import learning
-from pendula.jobs.governing.apply_ending import apply_ending, ask_rollback, count_granted, evidence_of, put
-from pendula.jobs.governing.followups import follow_up
-from pendula.jobs.governing.verdicts import (
+from pendula.governance.decisions import with_next_action
+from pendula.governance.endings import How
+from pendula.governance.gates import Gate, effective_risk
+from pendula.governance.inputs import (
     action_context,
     explain_unfit_evidence,
     is_promotion,
@@ -32,15 +43,12 @@ from pendula.jobs.governing.verdicts import (
     tiers,
     user_required,
 )
-from pendula.jobs.governing.views import changes, ending_json, object_json, rollback_json
+from pendula.governance.machines import Machine
+from pendula.governance.model import Epistemic, Governed, Impact, Risk, Unknown
+from pendula.governance.views import changes, ending_json, gate_json, object_json, rollback_json
+from pendula.jobs.audit import GATE_EVENT, OVERRIDE_EVENT, ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
 from pendula.jobs.model import Actor, Code, Policy, Refused
-from pendula.jobs.objects import budgets, decisions
-from pendula.jobs.objects.endings import How
-from pendula.jobs.objects.gates import effective_risk
-from pendula.jobs.objects.governed import Epistemic, Governed, Impact, Risk, Unknown
-from pendula.jobs.objects.machine import Machine
-from pendula.jobs.objects.reasons import Reason
-from pendula.jobs.objects.transitions import with_next_action
+from pendula.jobs.reasons import Reason, stated
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.sentences import members_in_words, sentence_of
 from pendula.jobs.store.protocol import Writer
@@ -67,7 +75,7 @@ def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> An
         return subject
     put(tx, subject)
     count_granted(tx, None, subject)
-    learning.record_governed(tx.governance, now)
+    record_governed(tx.governance, now)
     _add_event(tx, STATE_EVENT, None, subject, request.reason, actor)
     if subject.place in machine.rolls_back:
         ask_rollback(tx, subject, request.reason, actor, now)
@@ -370,3 +378,38 @@ def _add_event(
         risk_tier=None if after.risk_tier is Risk.HIGH else after.risk_tier.value,
     )
     tx.governance_event(event, actor, after.updated_at)
+
+
+def set_gate(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+    """Set the verdict of a gate. `override` requires a named user, whom the audit event records."""
+    request = read_gate(body, policy.machines)
+    if isinstance(request, Faults):
+        return request.refusal()
+    is_override = request.verdict == "override"
+    if is_override and not (actor.type == "user" and actor.id):
+        return user_required("override a gate", {"gate": request.name})
+    gates = tx.governance.gates(request.scope)
+    before = next((gate for gate in gates if (gate.name, gate.scope) == (request.name, request.scope)), None)
+    gate = Gate(
+        name=request.name,
+        scope=request.scope,
+        verdict=request.verdict,
+        version=1 if before is None else before.version + 1,
+        set_at=now,
+        set_by=actor.id,
+        reason=request.reason,
+        override_by=actor.id if is_override else None,
+    )
+    tx.governance.put_gate(gate)
+    kind, _, name = request.scope.partition(":")
+    event = GovernanceEvent(
+        event_type=OVERRIDE_EVENT if is_override else GATE_EVENT,
+        object_type=kind if name else "decision",
+        object_id=name or request.scope,
+        before=None if before is None else gate_json(before),
+        after=gate_json(gate),
+        reason=stated(request.reason),
+        evidence=(f"gate:{request.name}",),
+    )
+    tx.governance_event(event, actor, now)
+    return Reply(200, {"gate": gate_json(gate)})

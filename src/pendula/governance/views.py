@@ -2,12 +2,12 @@
 
 from decimal import Decimal
 
+from pendula.governance.endings import Ending
+from pendula.governance.gates import REQUIRED, VERDICTS, Gate
+from pendula.governance.machines import Machine
+from pendula.governance.model import SHOWN_AS, Governed
 from pendula.jobs.durations import format_duration
 from pendula.jobs.model import exact
-from pendula.jobs.objects.endings import Ending
-from pendula.jobs.objects.gates import REQUIRED, VERDICTS, Gate
-from pendula.jobs.objects.governed import SHOWN_AS, Governed
-from pendula.jobs.objects.machine import Machine
 from pendula.jobs.sentences import sentence_of
 from pendula.jobs.store.governed_protocol import Rollback
 from pendula.jobs.transaction.replies import utc_or_null

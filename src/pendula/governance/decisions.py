@@ -1,4 +1,4 @@
-"""What an action may do to an object: before the verifier runs, and after its verdict.
+"""What an action may do to an object: before the verifier runs, and after its verdict; what changes with a state.
 
 Pure functions of the object, its machine, the gates and the time. The order is that of WRK-4: the object, the gates,
 the budget, the verifier, the change; no later step runs when an earlier one stops the action.
@@ -8,10 +8,9 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from pendula.jobs.objects import budgets, gates
-from pendula.jobs.objects.budgets import Entry
-from pendula.jobs.objects.decay import has_faded
-from pendula.jobs.objects.endings import (
+from pendula.governance import budgets, gates
+from pendula.governance.budgets import Entry
+from pendula.governance.endings import (
     DEFER_US,
     DEFERRALS_MOST,
     ActionContext,
@@ -21,11 +20,10 @@ from pendula.jobs.objects.endings import (
     Outcome,
     Verdict,
 )
-from pendula.jobs.objects.gates import Passage, Reading
-from pendula.jobs.objects.governed import DAY_US, VERIFICATIONS, Governed, Unknown
-from pendula.jobs.objects.machine import NEEDABLE, Arrow, Finding, Machine, Never
-from pendula.jobs.objects.reasons import Reason, error_of, reason_json, stated
-from pendula.jobs.objects.transitions import apply_arrow, confirm, with_next_action
+from pendula.governance.gates import Passage, Reading, effective_risk, is_high_risk
+from pendula.governance.machines import NEEDABLE, Arrow, Finding, Machine, Never
+from pendula.governance.model import DAY_US, VERIFICATIONS, Governed, Mode, Unknown, has_faded
+from pendula.jobs.reasons import Reason, error_of, reason_json, stated
 from pendula.kernel.time import format_utc
 
 # Findings that may promote an object; they require sufficient evidence.
@@ -442,3 +440,109 @@ def _blocked(subject: Governed, reading: Reading) -> Ending:
         escalation=Reason("gate_blocked_job", {"gate": reading.decided_by}),
         error=f"{Outcome.BLOCKED}: {reading.decided_by}",
     )
+
+
+REINFORCING = frozenset({Finding.NEW_EVIDENCE, Finding.SOME_EVIDENCE})
+
+
+def apply_arrow(
+    subject: Governed, arrow: Arrow, machine: Machine, verdict: Verdict, context: ActionContext
+) -> Governed:
+    """The object after the transition, with the next version."""
+    status, _, epistemic = arrow.target.partition("/")
+    moved = replace(subject, status=status, epistemic=epistemic or None, evidence=_joined_evidence(subject, verdict))
+    moved = _mark_verified(moved, context)
+    moved = replace(moved, stale_since=_stale_since(subject, arrow, machine, context.now))
+    moved = _reinforce(moved, arrow, machine, context)
+    moved = _uncertainty(moved, subject, arrow, machine, verdict, context)
+    moved = replace(moved, rollback_pending=arrow.target in machine.awaits_rollback)
+    return with_next_action(replace(moved, review_due_at=_review(moved, machine, context.now)), machine, context.now)
+
+
+def confirm(subject: Governed, machine: Machine, verdict: Verdict, context: ActionContext) -> Governed:
+    """The object in the same state after a verification: new evidence, dates and next action."""
+    verified = _mark_verified(replace(subject, evidence=_joined_evidence(subject, verdict)), context)
+    if verdict.finding == Finding.PASSED:
+        verified = replace(verified, review_due_at=_review(verified, machine, context.now))
+    return with_next_action(verified, machine, context.now)
+
+
+def with_next_action(subject: Governed, machine: Machine, now: int) -> Governed:
+    """The object with its next action and the next version."""
+    action, at = find_next_action(subject, machine, now) or (None, None)
+    return replace(subject, next_action=action, next_action_at=at, version=subject.version + 1, updated_at=now)
+
+
+def _joined_evidence(subject: Governed, verdict: Verdict) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*subject.evidence, *verdict.evidence)))
+
+
+def _mark_verified(subject: Governed, context: ActionContext) -> Governed:
+    return replace(subject, last_verified_at=context.now) if context.action in VERIFICATIONS else subject
+
+
+def _stale_since(subject: Governed, arrow: Arrow, machine: Machine, now: int) -> int | None:
+    if arrow.target not in machine.stale:
+        return None
+    return subject.stale_since if arrow.source in machine.stale and subject.stale_since is not None else now
+
+
+def _reinforce(subject: Governed, arrow: Arrow, machine: Machine, context: ActionContext) -> Governed:
+    """Reinstatement counts as use and refills the budget. (Otherwise only a person refills it.)"""
+    if arrow.finding not in REINFORCING or not machine.promotes(arrow):
+        return subject
+    reinforced = replace(
+        subject, last_reinforced_at=context.now, reinforcement_count=subject.reinforcement_count + 1, closed=None
+    )
+    return budgets.refill(reinforced, context.limits.auto_verify_budget)
+
+
+def _uncertainty(
+    subject: Governed, before: Governed, arrow: Arrow, machine: Machine, verdict: Verdict, context: ActionContext
+) -> Governed:
+    if arrow.target not in machine.follow:
+        return subject  # a final state keeps these members
+    if arrow.target not in machine.uncertain:
+        return budgets.make_certain(subject)
+    if before.place not in machine.uncertain or arrow.finding in REINFORCING:
+        risk = effective_risk(context.risk, context.impact)
+        return budgets.make_uncertain(subject, verdict.unknown_type, risk, context.limits.uncertainty_ttl, context.now)
+    if arrow.finding == Finding.EXHAUSTED:
+        mode = Mode.ESCALATE if is_high_risk(context.risk, context.impact) else Mode.CONSERVATIVE
+        return replace(subject, decision_mode=mode)
+    return subject
+
+
+def _review(subject: Governed, machine: Machine, now: int) -> int | None:
+    if subject.place not in machine.follow:
+        return None
+    if subject.review_interval is not None:
+        return now + subject.review_interval
+    due = subject.review_due_at
+    return due if due is not None and due > now else None
+
+
+def find_next_action(subject: Governed, machine: Machine, now: int) -> tuple[str, int] | None:
+    """The next action and its time, never before now; None in a final state.
+
+    If the object expires first and can be archived, that is next. An uncertain object is verified no later than the end
+    of its uncertainty; without budget, exactly then.
+    """
+    follow = machine.follow.get(subject.place)
+    if follow is None:
+        return None
+    dated = None if follow.at is None else getattr(subject, follow.at)
+    action, at = follow.action, now + follow.after if dated is None else max(dated, now)
+    if subject.place in machine.uncertain and action in VERIFICATIONS:
+        at = _before_uncertainty_ends(subject, at, now)
+    can_be_archived = machine.arrow(subject.place, "archive", Finding.EXPIRED) is not None
+    if can_be_archived and subject.expires_at is not None and subject.expires_at <= at:
+        return "archive", max(subject.expires_at, now)
+    return action, at
+
+
+def _before_uncertainty_ends(subject: Governed, at: int, now: int) -> int:
+    ends = subject.uncertainty_ends
+    if ends is None or ends <= now:
+        return at
+    return ends if subject.verify_budget_left <= 0 else min(at, ends)

@@ -1,9 +1,10 @@
-"""A governed object: its state, evidence, tiers and dates.
+"""A governed object: its state, evidence, tiers and dates; its effective tiers, and its weight over time. All pure.
 
 Times are microseconds since 1970, UTC; durations are microseconds.
 """
 
-from decimal import Decimal
+from collections.abc import Callable
+from decimal import Context, Decimal
 from enum import StrEnum
 
 from msgspec import Struct
@@ -112,3 +113,44 @@ class Governed(Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.uncertain_since is None or self.uncertainty_ttl is None:
             return None
         return self.uncertain_since + self.uncertainty_ttl
+
+
+MEMORY_REF = "memory:"
+_RISKS, _IMPACTS = list(Risk), list(Impact)
+
+
+def tiers(subject: Governed, memory: Callable[[str], Governed | None]) -> tuple[Risk, Impact]:
+    """The tiers of the object; for an experience the highest among itself and its source memories.
+
+    An experience without source memories has high risk. Its own tiers count, so that sources cannot lower them.
+    """
+    if subject.object_type != "experience":
+        return subject.risk_tier, subject.impact_tier
+    ids = (ref.removeprefix(MEMORY_REF) for ref in subject.sources if ref.startswith(MEMORY_REF))
+    memories = [source for source in map(memory, ids) if source is not None]
+    if not memories:
+        return Risk.HIGH, subject.impact_tier
+    risk = max((source.risk_tier for source in (subject, *memories)), key=_RISKS.index)
+    return risk, max((source.impact_tier for source in (subject, *memories)), key=_IMPACTS.index)
+
+
+THRESHOLDS = {Risk.LOW: Decimal("0.25"), Risk.MEDIUM: Decimal("0.20"), Risk.HIGH: Decimal("0.10")}
+_HALF, _ONE = Decimal("0.5"), Decimal(1)
+
+
+def weight(subject: Governed, now: int) -> Decimal:
+    """Between 0 and 1; 1 for an object used or reinforced just now."""
+    context = Context(prec=28)
+    newest = max(
+        time for time in (subject.created_at, subject.last_accessed_at, subject.last_reinforced_at) if time is not None
+    )
+    unused = Decimal(max(0, now - newest))
+    reinforced = context.add(_ONE, context.ln(Decimal(1 + subject.reinforcement_count)))
+    lasting = context.multiply(reinforced, context.add(_ONE, subject.impact_weight))
+    halvings = context.divide(unused, context.multiply(Decimal(subject.half_life), lasting))
+    return context.power(_HALF, halvings)
+
+
+def has_faded(subject: Governed, risk: Risk, now: int) -> bool:
+    """Whether the weight is below the threshold of this risk."""
+    return weight(subject, now) < THRESHOLDS[risk]

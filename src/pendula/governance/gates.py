@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from pendula.jobs.objects.governed import Impact, Risk
-from pendula.jobs.objects.reasons import Reason
+from pendula.governance.model import Impact, Risk
+from pendula.jobs.reasons import Reason
 
 PERSONA, RISK, COGNITION, SOCIAL = "persona_conflict_gate", "risk_gate", "cognition_gate", "social_gate"
 VERDICTS = {

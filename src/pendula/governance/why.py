@@ -2,15 +2,15 @@
 
 from msgspec.structs import replace
 
+from pendula.governance import decisions
+from pendula.governance.endings import ActionContext, Ending, Outcome
+from pendula.governance.gates import NO_GATES, REQUIRED, Passage, explain_missing, is_high_risk, read
+from pendula.governance.inputs import action_context, machine_of, object_not_found, tiers
+from pendula.governance.machines import Arrow, Machine
+from pendula.governance.model import Governed
+from pendula.governance.views import object_json
 from pendula.jobs.audit import Row
-from pendula.jobs.governing.verdicts import action_context, machine_of, object_not_found, tiers
-from pendula.jobs.governing.views import object_json
 from pendula.jobs.model import Job, Policy, Refused, Status
-from pendula.jobs.objects import decisions
-from pendula.jobs.objects.endings import ActionContext, Ending, Outcome
-from pendula.jobs.objects.gates import NO_GATES, REQUIRED, Passage, explain_missing, is_high_risk, read
-from pendula.jobs.objects.governed import Governed
-from pendula.jobs.objects.machine import Arrow, Machine
 from pendula.jobs.sentences import members_in_words, sentence_of
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader
 from pendula.jobs.transaction.replies import Answer, Reply, utc_or_null

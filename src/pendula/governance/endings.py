@@ -4,9 +4,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from pendula.jobs.objects.gates import Gate, Reading
-from pendula.jobs.objects.governed import DAY_US, Governed, Impact, Risk, Unknown
-from pendula.jobs.objects.reasons import Reason, stated
+from pendula.governance.gates import Gate, Reading
+from pendula.governance.model import DAY_US, Governed, Impact, Risk, Unknown
+from pendula.jobs.reasons import Reason, stated
 
 DEFER_US = 3_600_000_000
 DEFERRALS_MOST = 10

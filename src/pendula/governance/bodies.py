@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from pendula.governance.endings import Verdict
+from pendula.governance.gates import EVERYTHING, VERDICTS
+from pendula.governance.model import Impact, Mode, Risk, Unknown
 from pendula.jobs.durations import ALLOWED, parse_duration
 from pendula.jobs.model import Code
-from pendula.jobs.objects.endings import Verdict
-from pendula.jobs.objects.gates import EVERYTHING, VERDICTS
-from pendula.jobs.objects.governed import Impact, Mode, Risk, Unknown
-from pendula.jobs.objects.reasons import Reason, stated
+from pendula.jobs.reasons import Reason, stated
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.jobs.requests import OBJECT_ID_MOST
 from pendula.kernel.time import format_utc

@@ -4,7 +4,8 @@ from enum import StrEnum
 
 from msgspec.structs import replace
 
-from pendula.jobs.objects.governed import (
+from pendula.governance.machines import Machine
+from pendula.governance.model import (
     CANNOT_BE_KNOWN,
     VERIFICATIONS,
     Epistemic,
@@ -14,7 +15,6 @@ from pendula.jobs.objects.governed import (
     Risk,
     Unknown,
 )
-from pendula.jobs.objects.machine import Machine
 
 
 class Entry(StrEnum):

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
+from pendula.governance.endings import ActionContext, Ending
+from pendula.governance.gates import is_high_risk
+from pendula.governance.machines import Machine
+from pendula.governance.model import Governed, Impact, Risk
+from pendula.governance.model import tiers as the_tiers
 from pendula.jobs.model import Code, Policy, Refused
-from pendula.jobs.objects.endings import ActionContext, Ending
-from pendula.jobs.objects.gates import is_high_risk
-from pendula.jobs.objects.governed import Governed, Impact, Risk
-from pendula.jobs.objects.machine import Machine
-from pendula.jobs.objects.reasons import Reason
-from pendula.jobs.objects.tiers import tiers as the_tiers
+from pendula.jobs.reasons import Reason
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.store.governed_protocol import GovernedReading
 from pendula.kernel.canonical import Json
