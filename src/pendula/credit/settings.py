@@ -4,13 +4,14 @@ A typo must never silently run a different experiment: an invalid value is refus
 allowed range.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from typing import Any, Self
+from typing import Annotated, Any, Self, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import fields
 
 from pendula.credit.money import CENT, InvalidAmount, atoms
 from pendula.credit.money import text as amount_text
@@ -64,69 +65,6 @@ class OnLimit(StrEnum):
     DROP = "drop"
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """The effective settings; times in milliseconds or seconds as their names say, the cap in atoms or None."""
-
-    tick_ms_base: int = 1000
-    actions_per_tick_max: int = 20
-    actions_per_tick_min: int = 0
-    fixed_seed: int | None = None
-    work_units_per_ms: int = 1000
-    profile_presets: bool = True
-    amount_cap: int | None = 3 * 10**8
-    max_in_flight: int = 1
-    max_payments_per_sec: int = 0
-    on_limit: OnLimit = OnLimit.WAIT
-    queue_max: int = 1000
-    max_timeouts_per_tick: int = 5
-    max_errors_total: int = 200
-    max_consec_tick_failures: int = 3
-    payment_retries: int = 0
-    stop_grace_sec: int = 5
-    enable_inject: bool = False
-    clearing_policy: ClearingPolicy = ClearingPolicy.STATIC
-    clearing_every_n_ticks: int = 25
-    clearing_max_depth: int = 6
-    clearing_time_budget_ms: int = 250
-    clearing_hard_timeout_sec: int = 8
-    clearing_max_cycles_per_call: int = 100
-    clearing_mode: ClearingMode = ClearingMode.CYCLES
-    clearing_yardstick: bool = False
-    emit_clearing_plan: bool = True
-    emit_tick_events: bool = False
-    clearing_max_edges_for_fx: int = 30
-    adaptive_window_ticks: int = 30
-    adaptive_no_capacity_high: Decimal = Decimal("0.60")
-    adaptive_no_capacity_low: Decimal = Decimal("0.30")
-    adaptive_min_interval_ticks: int = 5
-    adaptive_backoff_max_interval_ticks: int = 60
-    adaptive_max_depth_min: int | None = None
-    adaptive_max_depth_max: int = 6
-    adaptive_time_budget_ms_min: int = 50
-    adaptive_time_budget_ms_max: int = 250
-    adaptive_inflight_threshold: int = 0
-    adaptive_queue_depth_threshold: int = 0
-    adaptive_warmup_fallback_cadence: int | None = None
-    adaptive_tick_budget_ms: int = 0
-    adaptive_max_eq_per_tick: int = 0
-    clearing_enabled: bool = True
-    routing_max_hops: int = 6
-    routing_max_paths: int = 3
-    routing_mode: RoutingMode = RoutingMode.GREEDY
-    routing_timeout_ms: int = 500
-    prepare_timeout_sec: int = 3
-    commit_timeout_sec: int = 5
-    payment_total_timeout_sec: int = 10
-    prepare_lock_ttl_sec: int = 30
-    actions_enable: bool = False
-
-    @property
-    def least_depth(self) -> int:
-        """The depth of the adaptive policy at the low threshold; by default that at the high threshold."""
-        given = self.adaptive_max_depth_min
-        return self.adaptive_max_depth_max if given is None else given
-
-
 class Kind(StrEnum):
     INTEGER = "integer"
     DECIMAL = "decimal"
@@ -136,17 +74,18 @@ class Kind(StrEnum):
 
 
 class Setting(Struct, frozen=True):
-    """One row of the table of settings."""
+    """What a member of a struct of settings means and accepts; `table_of` adds name, variable and kind."""
 
-    name: str
-    variable: str
     meaning: str
-    kind: Kind = Kind.INTEGER
+    prefix: str = "SIMULATOR_"
     least: int = 0
     most: int = NUMBER_MOST
-    words: type[StrEnum] | None = None
     # Why only the default is accepted, as a key of `WITHOUT_EFFECT`: any other value would change nothing.
     fixed: str = ""
+    name: str = ""
+    variable: str = ""
+    kind: Kind = Kind.INTEGER
+    words: type[StrEnum] | None = None
 
     @property
     def range(self) -> dict[str, Json]:
@@ -161,81 +100,125 @@ class Setting(Struct, frozen=True):
         return allowed_values(self.range)
 
 
-_S = "SIMULATOR_"
-_C = "SIMULATOR_CLEARING_"
-_A = "SIMULATOR_CLEARING_ADAPTIVE_"
-_R = "SIMULATOR_REAL_"
+def table_of(form: type[Struct]) -> tuple[Setting, ...]:
+    """The settings of a struct in its order; a variable is the prefix and the name in capitals, unless it is given."""
+    rows: list[Setting] = []
+    for info in fields(form):
+        plain, *marks = get_args(info.type) if get_origin(info.type) is Annotated else (info.type,)
+        for mark in marks:
+            if isinstance(mark, Setting):
+                variable = mark.variable or mark.prefix + info.name.upper()
+                kind, words = _kind_of(plain, mark.kind)
+                rows.append(msgspec.structs.replace(mark, name=info.name, variable=variable, kind=kind, words=words))
+    return tuple(rows)
+
+
+def _kind_of(form: Any, numbers: Kind) -> tuple[Kind, type[StrEnum] | None]:
+    if form is bool:
+        return Kind.SWITCH, None
+    if form is Decimal:
+        return Kind.DECIMAL, None
+    if isinstance(form, type) and issubclass(form, StrEnum):
+        return Kind.WORD, form
+    return numbers, None
+
+
+_CLEARING = "SIMULATOR_CLEARING_"
+_REAL = "SIMULATOR_REAL_"
+_BARE = ""
 _ONE_STEP = "one_step"
 _ANY = -NUMBER_MOST  # zero and below switch it off
 
-TABLE: tuple[Setting, ...] = (
-    Setting("tick_ms_base", _S + "TICK_MS_BASE", "virtual milliseconds per tick", least=1),
-    Setting("actions_per_tick_max", _S + "ACTIONS_PER_TICK_MAX", "budget at 100 %", most=1_000_000),
-    Setting("actions_per_tick_min", _S + "ACTIONS_PER_TICK_MIN", "least budget above 0 %", most=1_000_000),
-    Setting("fixed_seed", _S + "FIXED_SEED", "seed when neither request nor scenario gives one", most=(1 << 64) - 1),
-    Setting("work_units_per_ms", _S + "WORK_UNITS_PER_MS", "examined edges that stand for a millisecond", least=1),
-    Setting("profile_presets", _S + "PROFILE_PRESETS", "presets for the ten known profile ids", Kind.SWITCH),
-    Setting("amount_cap", _R + "AMOUNT_CAP", "largest amount of a planned payment", Kind.AMOUNT),
-    Setting(
-        *("max_in_flight", _R + "MAX_IN_FLIGHT", "calls to an outside payment service at the same time"),
-        least=1,
-        most=IN_FLIGHT_MOST,
-    ),
-    Setting("max_payments_per_sec", _S + "MAX_PAYMENTS_PER_SEC", "payments per second; 0 is off", least=_ANY),
-    Setting("on_limit", _S + "ON_LIMIT", "payments above the rate wait or are dropped", Kind.WORD, words=OnLimit),
-    Setting("queue_max", _S + "QUEUE_MAX", "payments that may wait; the newest beyond it are dropped", most=1_000_000),
-    Setting("max_timeouts_per_tick", _R + "MAX_TIMEOUTS_PER_TICK", "timeouts in a tick that end a run", least=_ANY),
-    Setting("max_errors_total", _R + "MAX_ERRORS_TOTAL", "technical errors that end a run", least=_ANY),
-    Setting(
-        "max_consec_tick_failures", _R + "MAX_CONSEC_TICK_FAILURES", "failed ticks in a row that end a run", least=_ANY
-    ),
-    Setting("payment_retries", _S + "PAYMENT_RETRIES", "further attempts of a payment that timed out", most=100),
-    Setting(
-        *("stop_grace_sec", _S + "STOP_GRACE_SEC", "seconds for payments in flight when a run stops"),
-        fixed="whole_ticks",
-    ),
-    Setting("enable_inject", _R + "ENABLE_INJECT", "inject events change the network", Kind.SWITCH),
-    Setting("clearing_policy", _C + "POLICY", "when clearing is tried", Kind.WORD, words=ClearingPolicy),
-    Setting("clearing_every_n_ticks", _C + "EVERY_N_TICKS", "cadence of static clearing; 0 is off", least=_ANY),
-    Setting("clearing_max_depth", _C + "MAX_DEPTH", "most edges of a cleared cycle", least=1, most=64),
-    Setting("clearing_time_budget_ms", _R + "CLEARING_TIME_BUDGET_MS", "most time for one call", least=1),
-    Setting("clearing_hard_timeout_sec", _R + "CLEARING_HARD_TIMEOUT_SEC", "cap of the hard timeout of a call"),
-    Setting("clearing_max_cycles_per_call", _C + "MAX_CYCLES_PER_CALL", "cycles cleared in one call", least=1),
-    Setting("clearing_mode", _C + "MODE", "how debts are cleared", Kind.WORD, words=ClearingMode),
-    Setting("clearing_yardstick", _C + "YARDSTICK", "compare each call with the optimum", Kind.SWITCH),
-    Setting("emit_clearing_plan", _S + "EMIT_CLEARING_PLAN", "announce a clearing before it begins", Kind.SWITCH),
-    Setting("emit_tick_events", _S + "EMIT_TICK_EVENTS", "stream a debug event for each tick", Kind.SWITCH),
-    Setting("clearing_max_edges_for_fx", _C + "MAX_EDGES_FOR_FX", "most edges listed in cycle_edges"),
-    Setting("adaptive_window_ticks", _A + "WINDOW_TICKS", "length of the rolling window", least=1, most=1_000_000),
-    Setting("adaptive_no_capacity_high", _A + "NO_CAPACITY_HIGH", "rate that switches on", Kind.DECIMAL, most=1),
-    Setting("adaptive_no_capacity_low", _A + "NO_CAPACITY_LOW", "rate that switches off", Kind.DECIMAL, most=1),
-    Setting("adaptive_min_interval_ticks", _A + "MIN_INTERVAL_TICKS", "ticks between two calls", least=1),
-    Setting("adaptive_backoff_max_interval_ticks", _A + "BACKOFF_MAX_INTERVAL_TICKS", "ceiling of backoff", least=1),
-    Setting("adaptive_max_depth_min", _A + "MAX_DEPTH_MIN", "depth at low pressure", least=1, most=64),
-    Setting("adaptive_max_depth_max", _A + "MAX_DEPTH_MAX", "depth at full pressure", least=1, most=64),
-    Setting("adaptive_time_budget_ms_min", _A + "TIME_BUDGET_MS_MIN", "budget at low pressure", least=1),
-    Setting("adaptive_time_budget_ms_max", _A + "TIME_BUDGET_MS_MAX", "budget at full pressure", least=1),
-    Setting("adaptive_inflight_threshold", _A + "INFLIGHT_THRESHOLD", "payments in flight; 0 is off", least=_ANY),
-    Setting("adaptive_queue_depth_threshold", _A + "QUEUE_DEPTH_THRESHOLD", "waiting actions; 0 is off", least=_ANY),
-    Setting(
-        "adaptive_warmup_fallback_cadence",
-        _A + "WARMUP_FALLBACK_CADENCE",
-        "cadence while the window fills; 0 is off; the static cadence when not given",
-        least=_ANY,
-    ),
-    Setting("adaptive_tick_budget_ms", _A + "TICK_BUDGET_MS", "clearing time of a tick; 0 is off", least=_ANY),
-    Setting("adaptive_max_eq_per_tick", _A + "MAX_EQ_PER_TICK", "equivalents cleared in a tick; 0 is off", least=_ANY),
-    Setting("clearing_enabled", "CLEARING_ENABLED", "master switch of clearing", Kind.SWITCH),
-    Setting("routing_max_hops", "ROUTING_MAX_HOPS", "hops per route", least=1, most=64),
-    Setting("routing_max_paths", "ROUTING_MAX_PATHS", "routes per payment", least=1, most=1000),
-    Setting("routing_mode", "ROUTING_MODE", "how routes are found", Kind.WORD, words=RoutingMode),
-    Setting("routing_timeout_ms", "ROUTING_PATH_FINDING_TIMEOUT_MS", "time limit of routing", least=1),
-    Setting("prepare_timeout_sec", "PREPARE_TIMEOUT_SECONDS", "time limit of preparing", least=1, fixed=_ONE_STEP),
-    Setting("commit_timeout_sec", "COMMIT_TIMEOUT_SECONDS", "time limit of committing", least=1, fixed=_ONE_STEP),
-    Setting("payment_total_timeout_sec", "PAYMENT_TOTAL_TIMEOUT_SECONDS", "time limit of a payment", least=1),
-    Setting("prepare_lock_ttl_sec", "PREPARE_LOCK_TTL_SECONDS", "life of a reservation", least=1, fixed=_ONE_STEP),
-    Setting("actions_enable", _S + "ACTIONS_ENABLE", "manual actions", Kind.SWITCH),
-)
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The effective settings; times in milliseconds or seconds as their names say, the cap in atoms or None."""
+
+    tick_ms_base: Annotated[int, Setting("virtual milliseconds per tick", least=1)] = 1000
+    actions_per_tick_max: Annotated[int, Setting("budget at 100 %", most=1_000_000)] = 20
+    actions_per_tick_min: Annotated[int, Setting("least budget above 0 %", most=1_000_000)] = 0
+    fixed_seed: Annotated[
+        int | None, Setting("seed when neither request nor scenario gives one", most=(1 << 64) - 1)
+    ] = None
+    work_units_per_ms: Annotated[int, Setting("examined edges that stand for a millisecond", least=1)] = 1000
+    profile_presets: Annotated[bool, Setting("presets for the ten known profile ids")] = True
+    amount_cap: Annotated[int | None, Setting("largest amount of a planned payment", _REAL, kind=Kind.AMOUNT)] = (
+        3 * 10**8
+    )
+    max_in_flight: Annotated[
+        int, Setting("calls to an outside payment service at the same time", _REAL, least=1, most=IN_FLIGHT_MOST)
+    ] = 1
+    max_payments_per_sec: Annotated[int, Setting("payments per second; 0 is off", least=_ANY)] = 0
+    on_limit: Annotated[OnLimit, Setting("payments above the rate wait or are dropped")] = OnLimit.WAIT
+    queue_max: Annotated[int, Setting("payments that may wait; the newest beyond it are dropped", most=1_000_000)] = (
+        1000
+    )
+    max_timeouts_per_tick: Annotated[int, Setting("timeouts in a tick that end a run", _REAL, least=_ANY)] = 5
+    max_errors_total: Annotated[int, Setting("technical errors that end a run", _REAL, least=_ANY)] = 200
+    max_consec_tick_failures: Annotated[int, Setting("failed ticks in a row that end a run", _REAL, least=_ANY)] = 3
+    payment_retries: Annotated[int, Setting("further attempts of a payment that timed out", most=100)] = 0
+    stop_grace_sec: Annotated[int, Setting("seconds for payments in flight when a run stops", fixed="whole_ticks")] = 5
+    enable_inject: Annotated[bool, Setting("inject events change the network", _REAL)] = False
+    clearing_policy: Annotated[ClearingPolicy, Setting("when clearing is tried")] = ClearingPolicy.STATIC
+    clearing_every_n_ticks: Annotated[int, Setting("cadence of static clearing; 0 is off", least=_ANY)] = 25
+    clearing_max_depth: Annotated[int, Setting("most edges of a cleared cycle", least=1, most=64)] = 6
+    clearing_time_budget_ms: Annotated[int, Setting("most time for one call", _REAL, least=1)] = 250
+    clearing_hard_timeout_sec: Annotated[int, Setting("cap of the hard timeout of a call", _REAL)] = 8
+    clearing_max_cycles_per_call: Annotated[int, Setting("cycles cleared in one call", least=1)] = 100
+    clearing_mode: Annotated[ClearingMode, Setting("how debts are cleared")] = ClearingMode.CYCLES
+    clearing_yardstick: Annotated[bool, Setting("compare each call with the optimum")] = False
+    emit_clearing_plan: Annotated[bool, Setting("announce a clearing before it begins")] = True
+    emit_tick_events: Annotated[bool, Setting("stream a debug event for each tick")] = False
+    clearing_max_edges_for_fx: Annotated[int, Setting("most edges listed in cycle_edges")] = 30
+    adaptive_window_ticks: Annotated[
+        int, Setting("length of the rolling window", _CLEARING, least=1, most=1_000_000)
+    ] = 30
+    adaptive_no_capacity_high: Annotated[Decimal, Setting("rate that switches on", _CLEARING, most=1)] = Decimal("0.60")
+    adaptive_no_capacity_low: Annotated[Decimal, Setting("rate that switches off", _CLEARING, most=1)] = Decimal("0.30")
+    adaptive_min_interval_ticks: Annotated[int, Setting("ticks between two calls", _CLEARING, least=1)] = 5
+    adaptive_backoff_max_interval_ticks: Annotated[int, Setting("ceiling of backoff", _CLEARING, least=1)] = 60
+    adaptive_max_depth_min: Annotated[int | None, Setting("depth at low pressure", _CLEARING, least=1, most=64)] = None
+    adaptive_max_depth_max: Annotated[int, Setting("depth at full pressure", _CLEARING, least=1, most=64)] = 6
+    adaptive_time_budget_ms_min: Annotated[int, Setting("budget at low pressure", _CLEARING, least=1)] = 50
+    adaptive_time_budget_ms_max: Annotated[int, Setting("budget at full pressure", _CLEARING, least=1)] = 250
+    adaptive_inflight_threshold: Annotated[int, Setting("payments in flight; 0 is off", _CLEARING, least=_ANY)] = 0
+    adaptive_queue_depth_threshold: Annotated[int, Setting("waiting actions; 0 is off", _CLEARING, least=_ANY)] = 0
+    adaptive_warmup_fallback_cadence: Annotated[
+        int | None,
+        Setting("cadence while the window fills; 0 is off; the static cadence when not given", _CLEARING, least=_ANY),
+    ] = None
+    adaptive_tick_budget_ms: Annotated[int, Setting("clearing time of a tick; 0 is off", _CLEARING, least=_ANY)] = 0
+    adaptive_max_eq_per_tick: Annotated[
+        int, Setting("equivalents cleared in a tick; 0 is off", _CLEARING, least=_ANY)
+    ] = 0
+    clearing_enabled: Annotated[bool, Setting("master switch of clearing", _BARE)] = True
+    routing_max_hops: Annotated[int, Setting("hops per route", _BARE, least=1, most=64)] = 6
+    routing_max_paths: Annotated[int, Setting("routes per payment", _BARE, least=1, most=1000)] = 3
+    routing_mode: Annotated[RoutingMode, Setting("how routes are found", _BARE)] = RoutingMode.GREEDY
+    routing_timeout_ms: Annotated[
+        int, Setting("time limit of routing", variable="ROUTING_PATH_FINDING_TIMEOUT_MS", least=1)
+    ] = 500
+    prepare_timeout_sec: Annotated[
+        int, Setting("time limit of preparing", variable="PREPARE_TIMEOUT_SECONDS", least=1, fixed=_ONE_STEP)
+    ] = 3
+    commit_timeout_sec: Annotated[
+        int, Setting("time limit of committing", variable="COMMIT_TIMEOUT_SECONDS", least=1, fixed=_ONE_STEP)
+    ] = 5
+    payment_total_timeout_sec: Annotated[
+        int, Setting("time limit of a payment", variable="PAYMENT_TOTAL_TIMEOUT_SECONDS", least=1)
+    ] = 10
+    prepare_lock_ttl_sec: Annotated[
+        int, Setting("life of a reservation", variable="PREPARE_LOCK_TTL_SECONDS", least=1, fixed=_ONE_STEP)
+    ] = 30
+    actions_enable: Annotated[bool, Setting("manual actions")] = False
+
+    @property
+    def least_depth(self) -> int:
+        """The depth of the adaptive policy at the low threshold; by default that at the high threshold."""
+        given = self.adaptive_max_depth_min
+        return self.adaptive_max_depth_max if given is None else given
+
+
+TABLE = table_of(Settings)
 BY_VARIABLE: Mapping[str, Setting] = {setting.variable: setting for setting in TABLE}
 BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in TABLE}
 
@@ -245,12 +228,13 @@ _OFF = ("0", "false", "no", "off")
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
     """The settings of a process; missing and empty variables take their defaults. Raises `InvalidSetting`."""
-    values = {
-        setting.name: parse_setting(setting, environment[setting.variable].strip())
-        for setting in TABLE
-        if environment.get(setting.variable, "").strip()
-    }
-    return check_settings(msgspec.structs.replace(Settings(), **values))
+    return check_settings(msgspec.structs.replace(Settings(), **given_values(TABLE, environment)))
+
+
+def given_values(table: Sequence[Setting], environment: Mapping[str, str]) -> dict[str, Any]:
+    """The values of the variables that are given and not empty, by name."""
+    texts = {setting: environment.get(setting.variable, "").strip() for setting in table}
+    return {setting.name: parse_setting(setting, text) for setting, text in texts.items() if text}
 
 
 def change_settings(settings: Settings, values: Mapping[str, str]) -> Settings:
