@@ -7,7 +7,7 @@ from math import isfinite
 from pathlib import Path as FilePath
 from typing import Any, TypeVar, assert_never
 
-from pendula.documents import json5_text, json_places, json_text, yaml_text
+from pendula.documents import json5_text, json_places, json_text
 from pendula.documents.cursor import Cursor, Reading
 from pendula.documents.faults import DocumentRefused, DocumentUnreadable, FaultList
 from pendula.documents.findings import Findings, refusals
@@ -190,6 +190,9 @@ def scan(text: str, form: Format, tree: Tree) -> Json:
         case Format.JSON5:
             json5_text.scan(text, tree)
         case Format.YAML:
+            # PyYAML is slow to import, and most programs never read YAML.
+            from pendula.documents import yaml_text
+
             yaml_text.scan(text, tree)
         case _:
             assert_never(form)

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from msgspec import Struct
 
-from pendula.documents.faults import suggestion
+from pendula.kernel.wording import suggestion
 from pendula.kernel.errors import InputRefused
 
 MINUTE_US = 60_000_000
