@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from msgspec import Struct
 
-from pendula.kernel.wording import suggestion
 from pendula.kernel.errors import InputRefused
+from pendula.kernel.wording import suggestion
 
 MINUTE_US = 60_000_000
 SECOND = timedelta(seconds=1)
