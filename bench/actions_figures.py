@@ -9,7 +9,7 @@ from bench import actions_ours as ours
 from bench.actions_loads import DAY, Closed, Open
 from bench.measuring.cpu_time import Rounds, cpu_seconds, paused_collector, peak_bytes
 from pendula.actions import Advance, Submit, World
-from pendula.actions.events import WORLD_EVENTS
+from pendula.actions.messages import WORLD_EVENTS
 from pendula.cli.benchmarks import Progress, Row, Target, compared
 
 AT_MOST_ALL = Target("<=", Decimal(1))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from bench.actions_loads import DAY, Closed, Open
 from pendula.actions import Advance, End, Instance, LiveWorld, Logs, Start, Submit, World
-from pendula.actions.events import Event
+from pendula.actions.messages import Event
 from pendula.kernel.canonical import Json
 
 

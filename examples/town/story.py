@@ -6,9 +6,8 @@ python examples/town/story.py [town.svg]
 import sys
 from pathlib import Path
 
-from pendula.actions import End, Interrupted, Start, VisibilityChange, run_document
+from pendula.actions import End, Interrupted, Start, VisibilityChange, accept, run_document, town
 from pendula.actions.gantt import gantt_svg
-from pendula.actions.reading import accept, town
 
 document = accept(town())
 result = run_document(document)

@@ -10,8 +10,8 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
 from pendula.actions import Advance, Request, RunResult, Submit, World
-from pendula.actions.events import Command, Event
-from pendula.actions.runs import config_of, drive
+from pendula.actions.messages import Command, Event
+from pendula.actions.runs.batch import config_of, drive
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
 from tests.actions.oracle import Day, Oracle

@@ -14,7 +14,7 @@ from msgspec import Struct
 from typer.testing import CliRunner
 
 from pendula.actions import run_document
-from pendula.actions.reading import load
+from pendula.actions.checks import load
 from pendula.cli.program import run
 from pendula.kernel.canonical import decode, encode
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from pendula.actions import Advance, Instance, Request, Submit, World
-from pendula.actions.runs import config_of
+from pendula.actions.runs.batch import config_of
 from pendula.kernel.canonical import Json, encode
 from pendula.testing import engine_contract
 from tests.actions.scenarios import HORIZON, SEEDS, Hook, commands_of, engine_run, scenario, unshrunk

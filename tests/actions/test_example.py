@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pendula.actions import Code, RunResult, run_document
-from pendula.actions.reading import SECTIONS, accept, load, town
+from pendula.actions.checks import SECTIONS, accept, load, town
 from pendula.kernel.canonical import digest
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pendula.actions import Advance, Submit, World
-from pendula.actions.runs import config_of
+from pendula.actions.runs.batch import config_of
 from tests.actions.worlds import (
     EPOCH,
     codes,

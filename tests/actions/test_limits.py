@@ -17,7 +17,7 @@ from pendula.actions import (
     any_of,
     minute,
 )
-from pendula.actions.events import WORLD_EVENTS
+from pendula.actions.messages import WORLD_EVENTS
 from pendula.actions.minute import turns
 from pendula.actions.rules import locks, validation
 from pendula.kernel.limits import Limit

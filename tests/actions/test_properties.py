@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.actions import RunResult, Start, World
-from pendula.actions.runs import config_of
+from pendula.actions.runs.batch import config_of
 from pendula.kernel.canonical import encode
 from pendula.testing import over_seeds
 from tests.actions.closed_form import closed_form

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.actions import Advance, InvalidCarryOver, Request, Submit, World
-from pendula.actions.events import Event
-from pendula.actions.runs import config_of
+from pendula.actions.messages import Event
+from pendula.actions.runs.batch import config_of
 from pendula.kernel.canonical import decode, digest, encode
 from tests.actions.scenarios import HORIZON, SEEDS, Hook, commands_of, engine_run, epoch_of, fresh, scenario, unshrunk
 from tests.actions.worlds import EPOCH, NEXT_EPOCH, day, does, expected_lines, lasting, lines, of, outcome

@@ -8,8 +8,8 @@ import pytest
 from msgspec import Struct
 
 from pendula.actions import Advance, Diagnostic, Instance, Rejection, Request, Submit, World, explain, sentences
-from pendula.actions.events import Command
-from pendula.actions.runs import config_of
+from pendula.actions.messages import Command
+from pendula.actions.runs.batch import config_of
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.engine import Outside, Reason

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pendula.actions import EpochResult, RunResult, run_epochs
-from pendula.actions.events import WorldEvent
+from pendula.actions.messages import WorldEvent
 
 EPOCH: dict[str, Any] = {"index": 0, "start_at": "2025-07-01T00:00:00", "end_at": "2025-07-02T00:00:00"}
 NEXT_EPOCH: dict[str, Any] = {"index": 1, "start_at": "2025-07-02T00:00:00", "end_at": "2025-07-03T00:00:00"}

@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from pendula.actions import run_document
-from pendula.actions.reading import load
+from pendula.actions.checks import load
 from pendula.cli.program import run
 from pendula.server.settings import Settings
 from tests.server.worlds import STILL

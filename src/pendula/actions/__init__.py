@@ -1,27 +1,25 @@
 """Actions of actors in a simulated world: when each one runs, what it waits for, and which actors learn of it.
 
     model             definitions, instances, knowledge, options
-    events            commands and events of journals and streams
+    messages          commands and events, requests from outside, questions to user code
     configuration     the configuration of a world, read once
-    requests          requests to interrupt, cancel or resume an action
-    questions         questions to user code at admission
     rules/            durations, locks, resources, visibility
-    state/            the state of a world
-    minute/           changes of the state: commands, and the phases of a minute
+    minute/           the state of a world, and the phases of a minute that change it
     engine            the one state machine: submit, request, advance
     saving            saved state and the carry between epochs
     explain           why an action has not started
     sentences         sentences rendered from codes and facts
     runs/             batch runs, a game loop, logs
-    reading/          reading and checking a file, its JSON Schema
+    checks, schema    every fault of a file, its JSON Schema
     gantt/            an SVG picture of a run
 
 Public names:
 """
 
+from pendula.actions.checks import accept, check, load, town
 from pendula.actions.configuration import InvalidCarryOver, InvalidEpoch, InvalidSetting
 from pendula.actions.engine import World
-from pendula.actions.events import (
+from pendula.actions.messages import (
     Advance,
     Diagnostic,
     End,
@@ -34,14 +32,12 @@ from pendula.actions.events import (
     VisibilityChange,
 )
 from pendula.actions.model import Code, Instance
-from pendula.actions.runs.action_status import ActionStatus
 from pendula.actions.runs.audio import AudioFile, audio_name, audio_names
 from pendula.actions.runs.batch import EpochResult, RunResult, run, run_document, run_epochs
-from pendula.actions.runs.live import LiveWorld
-from pendula.actions.runs.live_inputs import Refused, WorldUnusable
+from pendula.actions.runs.live import ActionStatus, Estimate, LiveWorld, Refused, WorldUnusable
 from pendula.actions.runs.logs import Logs
 from pendula.actions.runs.user_code import UserCodeFailed, any_of, ended, known, minute
-from pendula.actions.runs.what_if import Estimate
+from pendula.actions.schema import file_schema
 
 __all__ = [
     "ActionStatus",  # an action that has not ended: its stage and times
@@ -70,13 +66,18 @@ __all__ = [
     "VisibilityChange",  # the visibility of an item changed
     "World",  # the engine
     "WorldUnusable",  # a command failed half-way
+    "accept",  # the document of a file, or every fault that makes it unusable
     "any_of",  # a process waits for the first of several conditions
     "audio_name",  # epoch03_slot14_pc.ogg
     "audio_names",  # all audio files for the events of a run
+    "check",  # every fault of a file, also those that a run survives
     "ended",  # condition: an action has ended
+    "file_schema",  # the JSON Schema of a file
     "known",  # condition: an actor can know of an item
+    "load",  # the document in a file
     "minute",  # condition: a minute of the run is reached
     "run",  # one epoch
     "run_document",  # a whole file
     "run_epochs",  # several epochs
+    "town",  # the example that comes with the package
 ]

@@ -1,24 +1,79 @@
-"""The engine of `actions`: submissions and requests in, events out. Tickless: time jumps from event to event.
+"""Commands from outside: instances and requests are checked one by one and queued for their minute."""
 
-Within a minute the order is fixed: ends, interrupts, visibility changes, admissions, starts. Minutes count from the
-start of the run, so that k consecutive epochs equal one long epoch. In the last minute of an epoch only ends happen;
-everything else in that minute belongs to the next epoch.
-"""
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
+import msgspec
+
 from pendula.actions.configuration import Setting
-from pendula.actions.events import Advance, Command, EpochBegan, Event, Request, Submit
 from pendula.actions.explain import why
+from pendula.actions.messages import Advance, Command, EpochBegan, Event, NoAnswers, Request, Submit, read_requests
 from pendula.actions.minute.advance import advance
-from pendula.actions.minute.commands import request, submit
-from pendula.actions.questions import NoAnswers
+from pendula.actions.minute.follow_ups import is_wait, queue_followers, read_new, reject_submission, start_wait
+from pendula.actions.minute.world_state import LATE, REQUESTED, SUBMITTED, WorldState
+from pendula.actions.model import Instance
+from pendula.actions.rules.validation import Fault
 from pendula.actions.saving import carry_of, restore, save, take_up
 from pendula.actions.sentences import sentence_of
-from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome, Outside, Reason
+
+
+def submit(world: WorldState, raws: Iterable[object]) -> int:
+    """Queue instances for their minute; returns how many were taken."""
+    late: list[tuple[int, Instance]] = []
+    taken = 0
+    setting = world.setting
+    now, latest = world.clock.minute, setting.latest
+    push: Callable[[int, int, Instance], object] = world.queue.push
+    if world.pending is not None or world.deferred is not None:
+        push = world.schedule
+    used = world.used_ids
+    for raw in raws:
+        if type(raw) is Instance and raw.params is None and type(raw.t) is int and raw.id not in used:
+            # An Instance of Python code, which needs no check.
+            used.add(raw.id)
+            instance = raw
+        else:
+            if is_wait(raw):
+                if (refused := start_wait(world, raw, now)) is not None:
+                    reject_submission(world, raw, refused, now)
+                else:
+                    taken += 1
+                continue
+            read = read_new(world, raw, True)
+            if isinstance(read, Fault):
+                reject_submission(world, raw, read, now)
+                continue
+            instance = read
+        minute = instance.t
+        if minute is None or not now <= minute <= latest:
+            when = setting.submitted(instance)
+            if isinstance(when, Fault):
+                reject_submission(world, instance, when, now)
+                continue
+            minute, micros = when
+            if micros < setting.micros_of(now):
+                late.append((micros, instance))
+                continue
+        push(minute, SUBMITTED, instance)
+        taken += 1
+    late.sort(key=lambda entry: entry[0])
+    for _, instance in late:
+        push(now, LATE, instance)
+    queue_followers(world, now)
+    return taken + len(late)
+
+
+def request(world: WorldState, interrupts: Iterable[Json], commands: Iterable[Json]) -> None:
+    """Queue interrupts, cancellations and resumptions; requests for the past apply now."""
+    now = world.clock.minute
+    for request in read_requests(interrupts, commands, world.setting):
+        if isinstance(request, Fault):
+            world.writer.diagnose(request.code, None, request.reason, request.facts)
+        else:
+            minute = max(request.minute, now)
+            world.queue.push(minute, REQUESTED, msgspec.structs.replace(request, minute=minute))
 
 
 class World:

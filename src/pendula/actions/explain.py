@@ -2,9 +2,9 @@
 
 from decimal import Decimal
 
+from pendula.actions.minute.world_state import WorldState
 from pendula.actions.rules.locks import Action, Lock, Stage, queued_before
 from pendula.actions.rules.resources import plain
-from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 

@@ -12,17 +12,25 @@ import msgspec
 from msgspec import Struct
 
 from pendula.actions.configuration import InvalidCarryOver
+from pendula.actions.messages import ActionRequest
+from pendula.actions.minute.follow_ups import register_wait
 from pendula.actions.minute.turns import wake_queue_heads
-from pendula.actions.minute.waits import register_wait
+from pendula.actions.minute.world_state import (
+    EXPIRING,
+    FOLLOWING,
+    JOINING,
+    LATE,
+    REQUESTED,
+    SUBMITTED,
+    WAKING,
+    Plan,
+    WorldState,
+)
 from pendula.actions.model import MINUTES_MOST, ActionDef, Instance, KnowledgeItem
-from pendula.actions.requests import ActionRequest
+from pendula.actions.rules.conditions import Minute, ProcessWait, read_things
 from pendula.actions.rules.locks import Action, Stage, join, key_of
 from pendula.actions.rules.resources import Stock
 from pendula.actions.rules.validation import INSTANCES, Fault
-from pendula.actions.rules.waiting import Minute, Wait, read_things
-from pendula.actions.state.plans import Plan
-from pendula.actions.state.ranks import EXPIRING, FOLLOWING, JOINING, LATE, REQUESTED, SUBMITTED, WAKING
-from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json, Reader, decode, digest, encode
 from pendula.kernel.errors import InputRefused, NotCanonical
 
@@ -150,7 +158,7 @@ def _held(world: WorldState) -> list[tuple[str, str, int]]:
     )
 
 
-def _saved_wait(wait: Wait, shift: int) -> tuple[str, int, list[dict[str, Any]], list[int]]:
+def _saved_wait(wait: ProcessWait, shift: int) -> tuple[str, int, list[dict[str, Any]], list[int]]:
     things = (
         msgspec.structs.replace(one, minute=one.minute - shift) if isinstance(one, Minute) else one
         for one in wait.things
@@ -278,7 +286,7 @@ def _put_waits(world: WorldState, saved: SavedWorld) -> None:
         things = read_things(raw)
         if isinstance(things, Fault) or not all(0 <= place < len(things) for place in satisfied):
             raise InputRefused("Not a state of a world: the wait of a process is invalid")
-        register_wait(world, Wait(process, number, things, list(satisfied), []))
+        register_wait(world, ProcessWait(process, number, things, list(satisfied), []))
     if world.satisfied:
         world.queue.push(saved.minute, WAKING, None)
 

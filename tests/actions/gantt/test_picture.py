@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from pendula.actions import run_document
+from pendula.actions.checks import accept, town
 from pendula.actions.gantt import gantt_svg
-from pendula.actions.reading import accept, town
 from tests.actions.worlds import NEXT_EPOCH, document, does, lasting, outcome
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -248,7 +248,7 @@ def test_the_same_run_gives_the_same_bytes_whatever_the_hash_seed() -> None:
         "from hashlib import sha256\n"
         "from pendula.actions import run_document\n"
         "from pendula.actions.gantt import gantt_svg\n"
-        "from pendula.actions.reading import accept, town\n"
+        "from pendula.actions.checks import accept, town\n"
         "given = accept(town())\n"
         "print(sha256(gantt_svg(run_document(given), given['action_defs']).encode()).hexdigest())"
     )

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.actions.gantt.rows import natural_order, packed, shortened, text_width
+from pendula.actions.gantt.picture import natural_order, packed, shortened, text_width
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20))))

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from pendula.actions import Advance, Interrupted, InvalidSetting, LiveWorld, Submit, World
-from pendula.actions.events import WORLD_EVENTS
+from pendula.actions.messages import WORLD_EVENTS
 from pendula.actions.minute import interrupting
-from pendula.actions.state import WorldState
+from pendula.actions.minute.world_state import WorldState
 from tests.actions.worlds import (
     EPOCH,
     codes,

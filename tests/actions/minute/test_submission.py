@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.actions import Advance, Start, Submit
-from pendula.actions.events import WORLD_EVENTS, Event
+from pendula.actions.messages import WORLD_EVENTS, Event
 from pendula.kernel.canonical import encode
 from tests.actions.scenarios import HORIZON, SEEDS, START, commands_of, engine_run, fresh, scenario, unshrunk
 from tests.actions.worlds import day, does, expected_lines, lasting, lines, of, outcome

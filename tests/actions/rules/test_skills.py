@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pendula.actions.rules.skills import SkillRule, derived
+from pendula.actions.rules.duration import SkillRule, derived
 from tests.actions.arithmetic import level_from
 from tests.actions.worlds import codes, day, does, lasting, of
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pendula.actions import Instance, InvalidSetting, LiveWorld, Refused, Rejection, Start
-from pendula.actions.events import WORLD_EVENTS, Event
+from pendula.actions.messages import WORLD_EVENTS, Event
 from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable
 from pendula.testing import FaultyDisk
 from tests.actions.worlds import EPOCH, does, lasting, line

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pendula.actions import Advance, Logs, Submit, World, audio_name, audio_names
-from pendula.actions.events import Event
+from pendula.actions.messages import Event
 from pendula.kernel.disk import RealDisk
 from pendula.testing import FaultyDisk
 from tests.actions.knowing import DEFS, lived, read

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from pendula.actions import LiveWorld, run_document
-from pendula.actions.events import End, Start
+from pendula.actions.messages import End, Start
 
 REPAIR = """
 action_defs:

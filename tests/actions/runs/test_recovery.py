@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from pendula.actions import LiveWorld, Logs, Refused, World
-from pendula.actions.events import WORLD_EVENTS, Event
-from pendula.actions.runs import Process
-from pendula.actions.runs.user_code import UserCodeFailed
+from pendula.actions.messages import WORLD_EVENTS, Event
+from pendula.actions.runs.user_code import Process, UserCodeFailed
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.errors import InputRefused

@@ -18,8 +18,9 @@ from pendula.actions import (
     World,
     WorldUnusable,
 )
-from pendula.actions.events import WORLD_EVENTS, Event
-from pendula.actions.runs import Process, user_code
+from pendula.actions.messages import WORLD_EVENTS, Event
+from pendula.actions.runs import user_code
+from pendula.actions.runs.user_code import Process
 from pendula.kernel.canonical import Json
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay

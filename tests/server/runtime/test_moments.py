@@ -7,7 +7,7 @@ import pytest
 from msgspec import to_builtins
 
 from pendula.actions import World
-from pendula.actions.events import Rejection
+from pendula.actions.messages import Rejection
 from pendula.actions.model import Code
 from pendula.kernel.bodies import OutcomeBytes
 from pendula.kernel.canonical import encode

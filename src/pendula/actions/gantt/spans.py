@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from pendula.actions.events import (
+from pendula.actions.messages import (
     Diagnostic,
     End,
     EpochBegan,

@@ -2,17 +2,16 @@
 
 from typing import Any
 
+from pendula.actions.messages import ask_modifiers
 from pendula.actions.minute.follow_ups import reject_submission
 from pendula.actions.minute.interrupting import preempt
 from pendula.actions.minute.turns import join
+from pendula.actions.minute.world_state import Plan, WorldState
 from pendula.actions.model import Code, Instance
-from pendula.actions.questions import ask_modifiers
+from pendula.actions.rules.duration import Timing
 from pendula.actions.rules.locks import Action, Stage, key_of
 from pendula.actions.rules.resources import Shortage, plain
-from pendula.actions.rules.timing import Timing
 from pendula.actions.rules.validation import INSTANCES, Fault
-from pendula.actions.state.plans import Plan
-from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json
 
 # Module constants: the enum lookup costs as much as the comparison.

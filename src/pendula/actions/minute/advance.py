@@ -5,18 +5,22 @@ In the last minute of an epoch only ends happen; everything else in that minute 
 
 from typing import Any
 
+from pendula.actions.messages import ActionRequest
 from pendula.actions.minute.admission import admit
 from pendula.actions.minute.ends import end, expire
-from pendula.actions.minute.follow_ups import queue_followers, reject, resume_waiting_processes, too_many
+from pendula.actions.minute.follow_ups import (
+    queue_followers,
+    reject,
+    resume_waiting_processes,
+    take_satisfied_waits,
+    too_many,
+)
 from pendula.actions.minute.interrupting import apply_requests, retry_preemptions
 from pendula.actions.minute.turns import join, start_candidates, wake_candidates
-from pendula.actions.minute.waits import take_satisfied_waits
+from pendula.actions.minute.world_state import EXPIRING, JOINING, LATE, REQUESTED, WAKING, WorldState
 from pendula.actions.model import Code
-from pendula.actions.requests import ActionRequest
 from pendula.actions.rules.locks import Action, Stage
 from pendula.actions.rules.validation import INSTANCES
-from pendula.actions.state.ranks import EXPIRING, JOINING, LATE, REQUESTED, WAKING
-from pendula.actions.state.world_state import WorldState
 
 
 def advance(world: WorldState, to: int) -> None:

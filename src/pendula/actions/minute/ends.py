@@ -3,13 +3,12 @@
 import msgspec
 from msgspec import UNSET
 
-from pendula.actions.minute.follow_ups import follow, submit_followups
+from pendula.actions.minute.follow_ups import check_knowledge_waits, follow, submit_followups
 from pendula.actions.minute.turns import add_queue_heads, release, remove_action, wake_resource_queues
-from pendula.actions.minute.waits import check_knowledge_waits
+from pendula.actions.minute.world_state import WorldState
 from pendula.actions.model import KnowledgeItem, Resume, Reveal, Scope
 from pendula.actions.rules.locks import Action, Stage
 from pendula.actions.rules.visibility import action_item, is_known, knows, revealed
-from pendula.actions.state.world_state import WorldState
 
 # Module constants: the enum lookup costs as much as the comparison.
 WAITING, OVER = Stage.WAITING, Stage.OVER

@@ -1,17 +1,124 @@
 """Follow-ups of an end or a rejection: the process of the instance, or a hook, is asked for further instances.
 
-The number in one answer and the depth within a minute are limited; the rest is rejected.
+The number in one answer and the depth within a minute are limited; the rest is rejected. A process may instead wait for
+the first of several conditions, registered here and found when one becomes true; it receives all conditions that became
+true in a minute together, at the end of the minute.
 """
 
-from pendula.actions.minute.submissions import read_new
-from pendula.actions.minute.waits import is_wait, start_wait, take_satisfied_waits
+from typing import Any
+
+from pendula.actions.minute.world_state import FOLLOWING, WAKING, WorldState
 from pendula.actions.model import Code, Instance
-from pendula.actions.rules.conditions import is_met
+from pendula.actions.rules.conditions import Ended, Known, Minute, ProcessWait, Thing, is_met, read_things
 from pendula.actions.rules.locks import Action
-from pendula.actions.rules.validation import FOLLOW_UPS, Fault, id_of, text_field
-from pendula.actions.state.ranks import FOLLOWING, WAKING
-from pendula.actions.state.world_state import WorldState
+from pendula.actions.rules.validation import FOLLOW_UPS, Fault, id_of, read_instance, text_field
+from pendula.actions.rules.visibility import knows
 from pendula.kernel.canonical import Json
+
+
+def read_new(world: WorldState, raw: object, needs_time: bool) -> Instance | Fault:
+    """Read an instance, or its fault, and mark its id as used; a rejected instance uses its id, too."""
+    extra = None
+    if type(raw) is Instance and raw.params is None and (type(raw.t) is int or (raw.t is None and not needs_time)):
+        instance = raw
+    else:
+        read = read_instance(raw, needs_time)
+        if isinstance(read, Fault):
+            world.used_ids.update(filter(None, (id_of(raw),)))
+            return read
+        instance, extra = read
+    if instance.id in world.used_ids:
+        return Fault(Code.DUPLICATE_ACTION_ID, "id_in_use", {"id": instance.id})
+    world.used_ids.add(instance.id)
+    if extra:
+        _store_extra(world, instance, extra)
+    return instance
+
+
+def _store_extra(world: WorldState, instance: Instance, extra: dict[str, Json]) -> None:
+    """Unknown fields go into the meta of the first start; each name is reported once."""
+    world.extras[instance.id] = extra
+    new = sorted(extra.keys() - world.reported)
+    if new:
+        world.reported.update(new)
+        world.writer.diagnose(Code.UNKNOWN_FIELDS, instance.id, "unknown_fields", {"fields": [*new]})
+
+
+def is_wait(raw: object) -> bool:
+    return isinstance(raw, dict) and "wait" in raw
+
+
+def start_wait(world: WorldState, raw: Any, minute: int) -> Fault | None:
+    """Register the wait of a process; a condition that already holds satisfies it in this minute."""
+    process = text_field(raw, "process")
+    if process is None:
+        return Fault(Code.INVALID_ACTION, "wait_without_process")
+    things = read_things(raw["wait"])
+    if isinstance(things, Fault):
+        return things
+    latest = world.setting.latest
+    for thing in things:
+        if isinstance(thing, Minute) and thing.minute > latest:
+            return Fault(Code.INVALID_TIMESTAMP, "wait_too_far_away", {"minute": thing.minute, "latest": latest})
+    wait = ProcessWait(process, world.next_wait, things, [], [])
+    world.next_wait += 1
+    wait.satisfied += [place for place, thing in enumerate(things) if _is_true(world, thing, minute)]
+    register_wait(world, wait)
+    return None
+
+
+def register_wait(world: WorldState, wait: ProcessWait) -> None:
+    """Index a wait by its conditions."""
+    world.waits[wait.number] = wait
+    for place, thing in enumerate(wait.things):
+        if place in wait.satisfied:
+            continue
+        if isinstance(thing, Minute):
+            wait.handles.append(world.queue.push(thing.minute, WAKING, (wait, place)))
+        else:
+            world.awaited.setdefault(_name(thing), {})[wait.number] = wait
+    if wait.satisfied:
+        world.satisfied[wait.number] = wait
+
+
+def _is_true(world: WorldState, thing: Thing, minute: int) -> bool:
+    match thing:
+        case Ended(ended):
+            return ended in world.used_ids and ended not in world.actions and not world.is_pending(ended)
+        case Minute(due):
+            return due <= minute
+        case Known(known, by):
+            item = world.knowledge.get(known)
+            return item is not None and knows(item, by, minute, world.setting.audience)
+
+
+def check_knowledge_waits(world: WorldState, item: str, minute: int) -> None:
+    """Check the waits for knowledge of an item that changed."""
+    for wait in list(world.awaited.get(("known", item), {}).values()):
+        for place, thing in enumerate(wait.things):
+            if isinstance(thing, Known) and thing.known == item and _is_true(world, thing, minute):
+                world.mark_true(wait, place)
+
+
+def take_satisfied_waits(world: WorldState) -> list[ProcessWait]:
+    """Remove and return the satisfied waits, in the order in which they began."""
+    waits = [world.satisfied[number] for number in sorted(world.satisfied)]
+    world.satisfied.clear()
+    for wait in waits:
+        del world.waits[wait.number]
+        for handle in wait.handles:
+            world.queue.cancel(handle)
+        for thing in wait.things:
+            if not isinstance(thing, Minute) and (waiting := world.awaited.get(_name(thing))) is not None:
+                waiting.pop(wait.number, None)
+                if not waiting:
+                    del world.awaited[_name(thing)]
+    return waits
+
+
+def _name(thing: Ended | Known) -> tuple[str, str]:
+    return ("ended", thing.ended) if isinstance(thing, Ended) else ("known", thing.known)
+
 
 VERB_SHOWN = 200  # characters of the verb in the id of a follow-up
 NAMES = {"action_id": "id", "actor": "actor", "verb": "verb", "process": "process"}

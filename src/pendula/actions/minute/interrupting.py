@@ -7,16 +7,15 @@ next minute, or two alarms could interrupt each other without end.
 
 import msgspec
 
+from pendula.actions.messages import ActionRequest
 from pendula.actions.minute.ends import force_end, stop_segment, undo_start
 from pendula.actions.minute.follow_ups import notify_process, reject_submission
 from pendula.actions.minute.turns import add_queue_heads, hold, hold_while, join, remove_action
+from pendula.actions.minute.world_state import JOINING, REQUESTED, WorldState, by_admission
 from pendula.actions.model import Code, Resume
-from pendula.actions.requests import ActionRequest
 from pendula.actions.rules import locks
 from pendula.actions.rules.locks import Action, Stage
 from pendula.actions.rules.validation import Fault
-from pendula.actions.state.ranks import JOINING, REQUESTED
-from pendula.actions.state.world_state import WorldState, by_admission
 from pendula.kernel.canonical import Json
 
 

@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from pendula.actions.minute.follow_ups import reject_submission
+from pendula.actions.minute.world_state import JOINING, WAKING, WorldState, by_admission
 from pendula.actions.model import Code
 from pendula.actions.rules import locks
 from pendula.actions.rules.locks import Action, Lock, Stage, can_start
 from pendula.actions.rules.validation import Fault
-from pendula.actions.state.ranks import JOINING, WAKING
-from pendula.actions.state.world_state import WorldState, by_admission
 
 Candidate: TypeAlias = tuple[int, Action]
 

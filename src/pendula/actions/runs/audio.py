@@ -5,7 +5,7 @@ from re import compile as regex
 
 from msgspec import Struct
 
-from pendula.actions.events import WORLD_EVENTS, Event, WorldEvent
+from pendula.actions.messages import WORLD_EVENTS, Event, WorldEvent
 
 CHANNEL = regex(r"[a-z0-9-]{1,32}")
 WORLD, PC = "world", "pc"

@@ -1,15 +1,8 @@
-"""A world in a game loop: submit, interrupt, advance, ask why; and processes as in SimPy.
+"""Observers: callbacks for each event, in order. Their exceptions do not affect the world."""
 
-    world = LiveWorld(config)
-    world.submit({"id": "A1", "actor": "ann", "verb": "clean", "t": 5})
-    for event in world.advance_to(60): ...
-
-With a journal all events are durable before they are returned. Answers of user code (hooks, modifiers, processes) are
-stored in the journal, so a replay does not ask again. `LiveWorld.recover` continues after a crash.
-"""
-
+import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
 from os import PathLike
@@ -17,47 +10,288 @@ from time import sleep as sleep_seconds
 from typing import Any, Self
 
 import msgspec
+from msgspec import Struct
 
+from pendula.actions.configuration import InvalidSetting
 from pendula.actions.engine import World
-from pendula.actions.events import (
+from pendula.actions.gantt.picture import Timeline
+from pendula.actions.messages import (
     Advance,
     Command,
     Diagnostic,
+    End,
     EpochBegan,
     Event,
+    Interrupted,
     Rejection,
     Request,
+    Start,
     Submit,
+    VisibilityChange,
 )
-from pendula.actions.gantt.timeline import Timeline
+from pendula.actions.minute.world_state import WorldState
 from pendula.actions.model import Instance
+from pendula.actions.rules.locks import Action, Stage
 from pendula.actions.rules.validation import as_journal_value, read_instance
 from pendula.actions.rules.visibility import knows
-from pendula.actions.runs.action_status import ActionStatus, statuses
-from pendula.actions.runs.journals import answers_in, history_of, processes_in
-from pendula.actions.runs.live_inputs import (
-    Refused,
-    WorldUnusable,
-    claim_disk,
-    missing_user_code,
-    open_journal,
-    release_claim,
-    whole_number,
-    with_user_code,
-)
-from pendula.actions.runs.observers import Observers
-from pendula.actions.runs.plain_values import submission_with_text, with_texts
+from pendula.actions.runs.batch import submission_with_text, with_texts
 from pendula.actions.runs.user_code import Hook, Modifiers, Process, Step, UserCode, UserCodeFailed
-from pendula.actions.runs.what_if import Estimate, ModifiersOnly, what_if
 from pendula.actions.sentences import sentence_of
-from pendula.kernel.bodies import Recorder
-from pendula.kernel.canonical import Json
-from pendula.kernel.disk import Disk
+from pendula.kernel.bodies import Answer, Recorder, read_input, read_outcome
+from pendula.kernel.cancellation import check
+from pendula.kernel.canonical import Json, decode
+from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.driver import Driver, EngineDefect
 from pendula.kernel.engine import Outcome, Reason
-from pendula.kernel.errors import NotCanonical
-from pendula.kernel.recording import begin_recording, send
+from pendula.kernel.errors import InputRefused, NotCanonical, WorldBroken
+from pendula.kernel.journal import FileJournal, Journal
+from pendula.kernel.recording import begin_recording, claimed, send
+from pendula.kernel.replay import first_engine
 from pendula.kernel.wording import shown
+
+OBSERVED: dict[type, str] = {
+    Start: "on_action_start",
+    End: "on_action_end",
+    Interrupted: "on_interrupt",
+    VisibilityChange: "on_visibility_change",
+    Rejection: "on_rejection",
+    Diagnostic: "on_diagnostic",
+    EpochBegan: "on_epoch",
+}
+log = logging.getLogger(__name__)
+
+
+class Observers:
+    """Observers of one world. If an observer calls the world, the new events are delivered after the current ones."""
+
+    def __init__(self) -> None:
+        self.errors: list[Exception] = []
+        self._all: list[object] = []
+        self._pending: deque[Event] = deque()
+        self._delivering = False
+
+    def add(self, observer: object) -> None:
+        self._all.append(observer)
+
+    def deliver(self, events: Iterable[Event]) -> None:
+        if not self._all:
+            return
+        self._pending.extend(events)
+        if self._delivering:
+            return  # an observer called the world: the outer loop delivers these events
+        self._delivering = True
+        try:
+            while self._pending:
+                self._notify(self._pending.popleft())
+        finally:
+            self._delivering = False
+
+    def _notify(self, event: Event) -> None:
+        for observer in self._all:
+            method = getattr(observer, OBSERVED[type(event)], None)
+            if method is None:
+                continue
+            try:
+                method(event)
+            except Exception as error:
+                log.exception("an observer failed")
+                self.errors.append(error)
+
+
+_read_events = msgspec.json.Decoder(list[Event], float_hook=Decimal).decode
+
+
+def history_of(journal: Journal, kind: type[World]) -> Iterator[Event]:
+    """The header of the first epoch in the journal, then all later events."""
+    engine, start = first_engine(journal, kind)
+    assert isinstance(engine, World)
+    yield engine.header()
+    for record in journal.read(start):
+        if record.kind == "outcome":
+            yield from _read_events(read_outcome(record.body).events)
+
+
+def processes_in(journal: Journal) -> set[str]:
+    """The names of processes whose first step was submitted."""
+    names: set[str] = set()
+    for record in journal.read(journal.first_n):
+        if record.kind == "input":
+            command: Any = decode(bytes(read_input(record.body).command))
+            steps = command.get("actions", ()) if command["type"] == "submit" else ()
+            names |= {str(step["process"]) for step in steps if isinstance(step, dict) and step.get("process")}
+    return names
+
+
+def answers_in(journal: Journal) -> Iterator[Answer]:
+    """All questions to user code with their answers. Raises `InputRefused` if the journal was pruned."""
+    if journal.first_n > 0:
+        raise InputRefused("The beginning of the journal was pruned: processes cannot be replayed")
+    for record in journal.read(0):
+        if record.kind == "input":
+            yield from read_input(record.body).stored_answers()
+
+
+class ActionStatus(Struct, frozen=True):
+    """An action that has not ended. `stage` is running, waiting, held or suspended; times are minutes of the run.
+
+    Running: from `since` to `until`. Waiting: `since`. Held: `until`, None if the action that holds it has not started.
+    `remaining` is the work left, in minutes.
+    """
+
+    action_id: str
+    actor: str
+    verb: str
+    stage: str
+    since: int | None
+    until: int | None
+    remaining: int
+    locks: tuple[str, ...]
+    params: Json
+
+
+def statuses(world: WorldState, actor: str | None) -> tuple[ActionStatus, ...]:
+    """The actions of one actor, or of all, by admission."""
+    actions = (action for action in world.actions.values() if actor is None or action.instance.actor == actor)
+    return tuple(status_of(world, action) for action in sorted(actions, key=lambda action: action.admission))
+
+
+def status_of(world: WorldState, action: Action) -> ActionStatus:
+    """The status of one action."""
+    instance, stage = action.instance, action.stage
+    running = stage is Stage.RUNNING
+    since = {Stage.RUNNING: action.t_end - action.remaining, Stage.WAITING: action.joined}.get(stage)
+    until = {Stage.RUNNING: action.t_end, Stage.HELD: action.joined}.get(stage)
+    if action.cause is not None:
+        is_running = action.cause.stage is Stage.RUNNING
+        until = action.cause.t_end + action.hold_min if is_running else None
+    return ActionStatus(
+        instance.id,
+        instance.actor,
+        instance.verb,
+        stage.name.lower(),
+        since,
+        until,
+        remaining=action.t_end - world.clock.minute if running else action.remaining,
+        locks=tuple(lock.name for lock in action.locks),
+        params=instance.params,
+    )
+
+
+class Estimate(Struct, frozen=True):
+    """When a submission would start and end, in minutes of the run; or why it would not.
+
+    `end` ignores interrupts that are not requested yet. If `start` is None, the submission was rejected or waits for
+    something that is not scheduled.
+    """
+
+    action_id: str
+    start: int | None = None
+    end: int | None = None
+    rejected: Rejection | None = None
+    why: Reason | None = None
+
+
+class ModifiersOnly:
+    """The outside of the copy: asks for modifiers, not for follow-ups."""
+
+    def __init__(self, user_code: UserCode) -> None:
+        self._user_code = user_code
+
+    def ask(self, name: str, question: Json) -> Json:
+        assert isinstance(question, Mapping)
+        return self._user_code.factors(question) if name == "modifiers" else []
+
+
+def what_if(copy: World, submission: Any, action_id: str, until: int | None) -> Estimate:
+    """Advance the copy until the submission starts, is rejected, or nothing is pending; at most to minute `until`."""
+    estimate = _estimate(copy, copy.apply(Submit((submission,))).events, action_id)
+    latest = copy.current.setting.latest if until is None else until
+    while estimate is None:
+        due = copy.next_due()
+        if due is None or due > latest:
+            return Estimate(action_id, why=copy.why({"action": action_id}))
+        check()
+        estimate = _estimate(copy, copy.apply(Advance(due)).events, action_id)
+    return estimate
+
+
+def _estimate(copy: World, events: tuple[Event, ...], action_id: str) -> Estimate | None:
+    for event in events:
+        # A submission without a readable id is rejected without one; the copy has no other submission.
+        if isinstance(event, Rejection) and event.action_id in (action_id, None):
+            return Estimate(action_id, rejected=event)
+        if isinstance(event, Start) and event.action_id == action_id:
+            start = (event.epoch - copy.current.setting.first_epoch) * copy.current.setting.horizon + event.t
+            return Estimate(action_id, start, start + event.meta["d"])
+    return None
+
+
+class Refused(InputRefused):
+    """A rejected call of a game loop. Facts: `reason`."""
+
+    code = "refused"
+
+
+class WorldUnusable(WorldBroken):
+    """A command failed half-way, and the state is unknown: create the world again, or recover it from its journal."""
+
+    code = "world_unusable"
+
+
+def with_user_code(config: Mapping[str, Any], hook: Hook | None, modifiers: Modifiers | None) -> dict[str, Any]:
+    """The configuration with the options for the given user code."""
+    if not isinstance(config, Mapping):
+        message = f"A world needs an object with at least `epoch` and `action_defs`, not {shown(config)}"
+        raise InvalidSetting(message, path="$")
+    given = config.get("options")
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidSetting(f"options is {shown(given)}; it must be an object", path="$.options")
+    options = {**(given or {})}
+    options |= {"follow_ups": True} if hook else {}
+    options |= {"ask_modifiers": True} if modifiers else {}
+    return {**config, "options": options}
+
+
+def missing_user_code(engine: World, hook: Hook | None, modifiers: Modifiers | None) -> Refused | None:
+    """The error of a recovered world whose user code is missing; None if it is complete."""
+    options = engine.current.setting.options
+    for is_asked, given, name in (
+        (options.follow_ups, hook, "hook"),
+        (options.ask_modifiers, modifiers, "modifiers"),
+    ):
+        if is_asked and given is None:
+            message = f"This world is read-only without its {name}; recover it with {name}=..."
+            return Refused(message, reason=f"no {name}")
+    return None
+
+
+def claim_disk(place: Disk | str | PathLike[str]) -> Disk:
+    """The disk of a journal; a folder is locked for this world. Raises `JournalInUse`, `JournalBroken`."""
+    return claimed(place) if isinstance(place, str | PathLike) else place
+
+
+def open_journal(disk: Disk) -> FileJournal:
+    """Open the journal on a disk; the disk is closed on failure."""
+    try:
+        return FileJournal.open(disk)
+    except BaseException:
+        disk.close()
+        raise
+
+
+def release_claim(disk: Disk | None) -> None:
+    """Release the lock of the folder, so that an unusable world can be recovered before it is closed."""
+    if isinstance(disk, RealDisk):
+        disk.release()
+
+
+def whole_number(name: str, value: Any) -> int:
+    """The value if it is an int; floats and booleans are refused, too."""
+    if type(value) is not int:
+        text = repr(value) if isinstance(value, float) else shown(value)
+        raise Refused(f"{name} is {text}; it must be a whole number", reason="not_a_minute")
+    return value
+
 
 # Events kept for pictures; a picture of more is unreadable.
 MOST_DRAWN = 20_000

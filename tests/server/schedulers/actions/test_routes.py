@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from pendula.actions import Advance, Logs, Submit, World, run_document
-from pendula.actions.runs import config_of
+from pendula.actions.runs.batch import config_of
 from pendula.server.schedulers.actions import bounds
 from pendula.server.settings import Settings
 from tests.server.living import LiveServer, client_of, code_of, running, supervisor_of

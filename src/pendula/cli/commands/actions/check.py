@@ -18,11 +18,11 @@ def check(file: FileArgument, json: JsonFlag = False) -> None:
     That includes faults that do not stop a run: instances that it would reject, requests that it would ignore, unknown
     names. It does not include what depends on the run: locks that are taken, resources that run out.
     """
-    from pendula.actions import reading
+    from pendula.actions import checks
     from pendula.documents import read_file
 
     document = read_file(file)
-    reading.check(document)
+    checks.check(document)
     counts = _counts(document.value)
     summary = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
     Output(json).result({"file": str(file), "sound": True, **counts}, lambda: f"{file} is sound: {summary}.")

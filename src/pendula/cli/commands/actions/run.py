@@ -15,8 +15,9 @@ from pendula.kernel.errors import InputRefused
 
 if TYPE_CHECKING:
     from pendula.actions.engine import World
-    from pendula.actions.runs import Apply, Logs, RunResult
     from pendula.actions.runs.audio import AudioFile
+    from pendula.actions.runs.batch import Apply, RunResult
+    from pendula.actions.runs.logs import Logs
     from pendula.kernel.disk import RealDisk
 
 FileArgument = Annotated[
@@ -51,9 +52,9 @@ def run(
     Invalid instances are rejected one by one; that is a result, and the exit code is 0. An unusable file is refused
     with all its faults.
     """
+    from pendula.actions.checks import accept
     from pendula.actions.engine import World
-    from pendula.actions.reading import accept
-    from pendula.actions.runs import config_of, drive
+    from pendula.actions.runs.batch import config_of, drive
     from pendula.documents import read_file
 
     require_suffix(gantt, ".svg")
@@ -86,7 +87,7 @@ def _open_world(
     world: "World", config: Mapping[str, Any], journal: Path | None, logs: Path | None
 ) -> "Iterator[Apply]":
     """A function that applies commands, directly or through a journal, and writes the logs."""
-    from pendula.actions.questions import NoAnswers
+    from pendula.actions.messages import NoAnswers
     from pendula.kernel.disk import RealDisk
     from pendula.kernel.recording import begin_recording, send
 
@@ -124,7 +125,7 @@ def _open_world(
 
 def _logs(folder: "RealDisk", world: "World") -> "Logs":
     """New logs, or existing ones that this run continues; others are refused, because a written log never changes."""
-    from pendula.actions.runs import Logs
+    from pendula.actions.runs.logs import Logs
 
     header = world.header()
     log_lines = Logs.continued(folder)

@@ -6,10 +6,10 @@ from typing import Any, assert_never
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pendula.actions.events import End, Interrupted, Start, VisibilityChange, WorldEvent
+from pendula.actions.messages import End, Interrupted, Start, VisibilityChange, WorldEvent
 from pendula.actions.model import Resume
-from pendula.actions.runs import EpochResult, RunResult
 from pendula.actions.runs.audio import AudioFile
+from pendula.actions.runs.batch import EpochResult, RunResult
 from pendula.cli.output import plain_line, reason_tree, table, titled_list
 from pendula.cli.text import printable
 from pendula.kernel.engine import Reason

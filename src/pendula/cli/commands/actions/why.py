@@ -12,7 +12,7 @@ from pendula.kernel.errors import InputRefused, WrongUsage
 
 if TYPE_CHECKING:
     from pendula.actions.engine import World
-    from pendula.actions.events import Event
+    from pendula.actions.messages import Event
 
 
 def register(scheduler: typer.Typer) -> None:
@@ -30,10 +30,10 @@ def why(
     json: JsonFlag = False,
 ) -> None:
     """Explain an action at a moment of the run: its stage, what it waits for, and why."""
+    from pendula.actions.checks import accept
     from pendula.actions.engine import World
-    from pendula.actions.events import Advance, Request, Submit
-    from pendula.actions.reading import accept
-    from pendula.actions.runs import config_of
+    from pendula.actions.messages import Advance, Request, Submit
+    from pendula.actions.runs.batch import config_of
     from pendula.documents import read_file
 
     document = accept(read_file(file))
@@ -56,7 +56,7 @@ def why(
 
 def _how_it_ended(reason: Reason, action: str, events: Sequence["Event"], world: "World") -> Reason:
     """The reason for an ended action, from the events of the run. A dropped action has no end event."""
-    from pendula.actions.events import End, Rejection
+    from pendula.actions.messages import End, Rejection
 
     ends = [event for event in events if isinstance(event, End | Rejection) and event.action_id == action]
     if not ends:
@@ -72,7 +72,7 @@ def _how_it_ended(reason: Reason, action: str, events: Sequence["Event"], world:
 
 def _minute(world: "World", text: str, epochs: int) -> int:
     """The minute of a time or number, within the epochs of the file."""
-    from pendula.actions.rules import Fault
+    from pendula.actions.rules.validation import Fault
 
     last = epochs * world.current.setting.horizon
     if text.isdecimal():

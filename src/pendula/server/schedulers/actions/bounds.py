@@ -4,7 +4,7 @@ Other users of the server would wait for a longer command. The library has no su
 """
 
 from pendula.actions import World
-from pendula.actions.events import Advance, Command
+from pendula.actions.messages import Advance, Command
 from pendula.server.errors import TooMuchAtOnce
 
 MOST_DAYS = 31

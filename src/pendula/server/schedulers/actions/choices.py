@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from itertools import count
 
 from pendula.actions.engine import World
-from pendula.actions.events import Advance, Request, Submit
+from pendula.actions.messages import Advance, CommandForm, InterruptForm, Request, Submit
+from pendula.actions.minute.world_state import WorldState
 from pendula.actions.model import Instance
-from pendula.actions.requests import CommandForm, InterruptForm
-from pendula.actions.rules import Action, Stage, Verb
-from pendula.actions.state import WorldState
+from pendula.actions.rules.locks import Action, Stage
+from pendula.actions.rules.validation import Verb
 from pendula.kernel.canonical import Json
 from pendula.server.runtime.scheduler_spec import (
     ChoicesView,

@@ -9,12 +9,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from pendula.actions.checks import accept
+from pendula.actions.checks import town as town_of_the_package
 from pendula.actions.configuration import Setting
 from pendula.actions.engine import World
-from pendula.actions.events import Advance, Command, Request, Submit
-from pendula.actions.reading import accept
-from pendula.actions.reading import town as town_of_the_package
-from pendula.actions.runs import config_of, run_document
+from pendula.actions.messages import Advance, Command, Request, Submit
+from pendula.actions.runs.batch import config_of, run_document
 from pendula.kernel.engine import Engine
 from pendula.server.runtime.scheduler_spec import Demo
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from pendula.actions.engine import World
-from pendula.actions.runs.what_if import what_if
+from pendula.actions.runs.live import what_if
 from pendula.kernel.canonical import Json
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Reason

@@ -12,10 +12,10 @@ from msgspec import Meta, Raw, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pendula.actions import events
+from pendula.actions import messages
+from pendula.actions.checks import LISTS, SECTIONS, accept
 from pendula.actions.engine import World
-from pendula.actions.reading import LISTS, SECTIONS, accept
-from pendula.actions.runs import config_of
+from pendula.actions.runs.batch import config_of
 from pendula.documents import DocumentLimits, Format, read_bytes
 from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
@@ -142,8 +142,8 @@ async def begin(request: Request, supervisor: Supervised, name: NewName) -> New:
     form = format_of(request, yaml=True)
     document = await asyncio.to_thread(_accepted, data, form, document_limits(supervisor.settings))
     submissions, interrupts, commands = (tuple(document.get(section) or ()) for section in LISTS)
-    first = [events.Submit(submissions)] if submissions else []
-    then = [events.Request(interrupts, commands)] if interrupts or commands else []
+    first = [messages.Submit(submissions)] if submissions else []
+    then = [messages.Request(interrupts, commands)] if interrupts or commands else []
     return New(name, config_of(document), [*first, *then])
 
 
@@ -185,7 +185,7 @@ async def submit(
     host = supervisor.host(SCHEDULER.name, world)
     body = await read_body(request, Submissions, yaml=True)
     now = await _minute(host)
-    command = events.Submit(tuple(_timed(one, now, "submitted_at") for one in body.actions))
+    command = messages.Submit(tuple(_timed(one, now, "submitted_at") for one in body.actions))
     return await _sent(host, command, caller, request_id)
 
 
@@ -197,7 +197,7 @@ async def interrupt(
     host = supervisor.host(SCHEDULER.name, world)
     body = await read_body(request, Interrupts, yaml=True)
     now = await _minute(host)
-    command = events.Request(interrupts=tuple(_timed(one, now, "at") for one in body.interrupts))
+    command = messages.Request(interrupts=tuple(_timed(one, now, "at") for one in body.interrupts))
     return await _sent(host, command, caller, request_id)
 
 
@@ -231,7 +231,7 @@ async def _command(
     when: dict[str, Json] = {"at": body.at} if body.at is not None else {}
     when |= {"t": body.t} if body.t is not None else {}
     when |= {"force": True} if body.force else {}
-    command = events.Request(commands=tuple(_timed({kind: one} | when, now, "at") for one in body.actions))
+    command = messages.Request(commands=tuple(_timed({kind: one} | when, now, "at") for one in body.actions))
     return await _sent(host, command, caller, request_id)
 
 
@@ -247,21 +247,21 @@ async def advance(
         to = step.to
     else:
         to = now + step.by if step.by is not None else max(due or now, now + 1)
-    return await _sent(host, events.Advance(to), caller, request_id)
+    return await _sent(host, messages.Advance(to), caller, request_id)
 
 
-async def _sent(host: EngineHost, command: events.Command, caller: Principal, request_id: str) -> Response:
+async def _sent(host: EngineHost, command: messages.Command, caller: Principal, request_id: str) -> Response:
     n, outcome = await host.submit(command, caller.name, request_id)
     return command_response(World, n, outcome, became(command, outcome))
 
 
-def became(command: events.Command, outcome: Outcome[events.Event]) -> Became:
+def became(command: messages.Command, outcome: Outcome[messages.Event]) -> Became:
     """The effect of a command. Submissions and requests take effect when time advances to their minute."""
-    if isinstance(command, events.Advance):
+    if isinstance(command, messages.Advance):
         return Became(Effect.DONE)
-    refused = [one for one in outcome.events if isinstance(one, events.Rejection | events.Diagnostic)]
+    refused = [one for one in outcome.events if isinstance(one, messages.Rejection | messages.Diagnostic)]
     complaints = [Complaint(one.code, one.message) for one in refused]
-    if isinstance(command, events.Submit):
+    if isinstance(command, messages.Submit):
         taken = outcome.answer["taken"] if isinstance(outcome.answer, dict) else 0
     else:
         taken = len(command.interrupts) + len(command.commands) - len(refused)

@@ -10,14 +10,14 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from pendula.actions.engine import World
-from pendula.actions.events import WORLD_EVENTS, Event
 from pendula.actions.explain import why
+from pendula.actions.messages import WORLD_EVENTS, ActionRequest, Event
+from pendula.actions.minute.world_state import WorldState
 from pendula.actions.model import Instance
-from pendula.actions.requests import ActionRequest
-from pendula.actions.rules import Action, Lock, Stage, Verb
-from pendula.actions.runs import Logs
-from pendula.actions.runs.action_status import status_of
-from pendula.actions.state import WorldState
+from pendula.actions.rules.locks import Action, Lock, Stage
+from pendula.actions.rules.validation import Verb
+from pendula.actions.runs.live import status_of
+from pendula.actions.runs.logs import Logs
 from pendula.kernel.bodies import read_outcome
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Reason

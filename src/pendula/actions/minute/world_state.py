@@ -1,6 +1,6 @@
 """The state of a world: actions, locks, resources, knowledge, and the event queue.
 
-Only the engine, the functions of `pendula.actions.minute` and a restore change it.
+Only the engine, the phases of a minute and a restore change it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -8,18 +8,136 @@ from operator import attrgetter
 from typing import Any
 
 from pendula.actions.configuration import Setting
-from pendula.actions.events import EpochBegan, Event
-from pendula.actions.model import Instance, KnowledgeItem, Need
+from pendula.actions.messages import EpochBegan, Event
+from pendula.actions.minute.event_writer import Clock, EventWriter
+from pendula.actions.model import ActionDef, Code, Effort, Instance, KnowledgeItem, Need, Wait
+from pendula.actions.rules.conditions import Ended, ProcessWait
+from pendula.actions.rules.duration import Timing
 from pendula.actions.rules.locks import Action, Lock, LockTable, Stage
-from pendula.actions.rules.validation import FOLLOW_UPS, INSTANCES
-from pendula.actions.rules.waiting import Ended, Wait
-from pendula.actions.state.clock import Clock
-from pendula.actions.state.event_writer import EventWriter
-from pendula.actions.state.plans import Plans
-from pendula.actions.state.ranks import EXPIRING, REQUESTED
+from pendula.actions.rules.validation import FOLLOW_UPS, INSTANCES, LOCKS, LOCKS_EACH, RESOURCES_EACH, Fault, Verb
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
+from pendula.kernel.limits import Limit
 from pendula.kernel.queue import BucketQueue, EventQueue, HeapQueue
+
+FIRST = 1 << 56
+
+REQUESTED = FIRST  # interrupts, cancellations, resumptions
+WAKING = FIRST + 1  # no event: candidates start in this minute
+JOINING = FIRST + 2  # ends of holds
+LATE = FIRST + 3  # submissions for the past, by their exact time
+SUBMITTED = FIRST + 4
+FOLLOWING = FIRST + 5  # follow-ups of ends and rejections
+EXPIRING = FIRST + 6  # expiries of knowledge items
+
+
+class Plan:
+    """What admission needs of a definition, looked up once."""
+
+    __slots__ = (
+        "definition",
+        "fails",
+        "fault",
+        "follows",
+        "limit",
+        "locks",
+        "minutes",
+        "needs",
+        "ordinary",
+        "place",
+        "preempts",
+        "triggers",
+        "unknown_lock",
+        "verb",
+        "waits",
+    )
+
+    def __init__(self, verb: Verb, locks: tuple[Lock, ...]) -> None:
+        definition = verb.definition
+        self.verb = verb
+        self.definition = definition
+        self.locks = locks
+        self.needs = definition.resources
+        self.preempts = definition.preempts
+        self.fails = definition.wait is Wait.FAIL
+        self.triggers = definition.may_trigger_event
+        self.follows = definition.followups
+        self.waits = verb.waits_for_resources and any(not need.produce for need in definition.resources)
+        self.place = definition.place
+        # If set, admission only checks resources, and actors without listed skills take this long.
+        self.ordinary: Timing | None = None
+        self.minutes: dict[str | None, Timing | Fault] = {}  # by actor, if nothing else matters
+        # Faults in the order of the checks: definition, locks, limits.
+        self.fault: Fault | None = None
+        self.unknown_lock: Fault | None = None
+        self.limit: Fault | None = None
+
+
+class Plans:
+    """The plans of a world, made when a verb is first used."""
+
+    def __init__(self, setting: Setting, locks: LockTable) -> None:
+        self._setting = setting
+        self._locks = locks
+        self._by_verb: dict[str, Plan] = {}
+        self.get = self._by_verb.get
+
+    def make(self, name: str) -> Plan:
+        """The plan of a verb; its fault rejects every instance."""
+        verb = self._setting.verbs.get(name)
+        if verb is None:
+            return _rejecting(name, Fault(Code.UNKNOWN_VERB, "unknown_verb", {"verb": name}))
+        plan = self._by_verb[name] = _rejecting(name, verb) if isinstance(verb, Fault) else self._plan(verb)
+        return plan
+
+    def _plan(self, verb: Verb) -> Plan:
+        allowed = self._setting.options.strict_locks
+        unknown = [] if allowed is None else sorted(set(verb.locks).difference(allowed))
+        limit = self._fault_above(LOCKS_EACH, len(verb.locks))
+        limit = limit or self._fault_above(RESOURCES_EACH, len(verb.definition.resources))
+        new = sum(name not in self._locks.by_name for name in verb.locks)
+        limit = limit or self._fault_above(LOCKS, len(self._locks.by_name) + new)
+        # A rejected verb creates no locks.
+        plan = Plan(verb, () if unknown or limit else self._locks.of(verb.locks))
+        if unknown:
+            plan.unknown_lock = Fault(Code.UNKNOWN_LOCK, "unknown_locks", {"locks": [*unknown]})
+        plan.limit = limit
+        if self._setting.durations.is_plain and not (unknown or limit or plan.waits):
+            timing = self._setting.durations.plain(verb, None)
+            plan.ordinary = None if isinstance(timing, Fault) else timing
+        return plan
+
+    def too_many_locks(self, names: tuple[str, ...]) -> Fault | None:
+        """The fault of too many locks of one instance (with the lock of its actor) or of the world; None if allowed."""
+        new = sum(name not in self._locks.by_name for name in names)
+        fault = self._fault_above(LOCKS, len(self._locks.by_name) + new) if new else None
+        return self._fault_above(LOCKS_EACH, len(names)) or fault
+
+    def _fault_above(self, limit: Limit, value: int) -> Fault | None:
+        allowed = self._setting.allowed(limit)
+        if value <= allowed:
+            return None
+        facts: dict[str, Json] = {"limit": limit.name, "count": value, "allowed": allowed}
+        return Fault(Code.LIMIT_EXCEEDED, "too_many", facts)
+
+    def of_definition(self, name: str, definition: ActionDef, locks: tuple[Lock, ...]) -> Plan:
+        """The plan of a saved action, whose definition may differ from the current one."""
+        present = self._by_verb.get(name) or self.make(name)
+        if present.fault is None and present.definition == definition and present.locks == locks:
+            return present
+        return Plan(_verb(name, definition), locks)
+
+
+def _verb(name: str, definition: ActionDef) -> Verb:
+    return Verb(name, definition, tuple(sorted(set(definition.locks))), definition.skill or name)
+
+
+def _rejecting(name: str, fault: Fault) -> Plan:
+    nothing = ActionDef(base_duration_min=1, effort=Effort.MEDIUM, interruptible=False)
+    plan = Plan(_verb(name, nothing), ())
+    plan.fault = fault
+    return plan
+
 
 by_admission = attrgetter("admission")
 
@@ -97,9 +215,9 @@ class WorldState:
         self.ended: dict[int, list[str]] | None = {} if setting.options.remember_epochs is not None else None
         # Waits of processes: by number, by condition, and those that are satisfied.
         self.next_wait = 0
-        self.waits: dict[int, Wait] = {}
-        self.awaited: dict[tuple[str, str], dict[int, Wait]] = {}
-        self.satisfied: dict[int, Wait] = {}
+        self.waits: dict[int, ProcessWait] = {}
+        self.awaited: dict[tuple[str, str], dict[int, ProcessWait]] = {}
+        self.satisfied: dict[int, ProcessWait] = {}
         # Held actions by the id of the action that holds them until it ends.
         self.holding: dict[str, list[Action]] = {}
         self.next_admission = 0
@@ -181,7 +299,7 @@ class WorldState:
                 if isinstance(thing, Ended) and thing.ended == action_id:
                     self.mark_true(wait, place)
 
-    def mark_true(self, wait: Wait, place: int) -> None:
+    def mark_true(self, wait: ProcessWait, place: int) -> None:
         """Mark a condition of a wait as true; the process is notified at the end of the minute."""
         wait.satisfied.append(place)
         self.satisfied[wait.number] = wait

@@ -1,4 +1,4 @@
-"""Writes the events of a world, numbered, in the order of a minute."""
+"""The clock of a world, and its events, numbered in the order of a minute."""
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from pendula.actions.configuration import Setting
-from pendula.actions.events import (
+from pendula.actions.messages import (
     WORLD_EVENTS,
     Diagnostic,
     End,
@@ -21,8 +21,30 @@ from pendula.actions.events import (
 from pendula.actions.model import Code, Instance, KnowledgeItem, Resume, Reveal, Scope
 from pendula.actions.rules.locks import Action
 from pendula.actions.rules.validation import Fault
-from pendula.actions.state.clock import Clock
 from pendula.kernel.canonical import Json
+
+
+class Clock:
+    """Minutes count from the start of the run; the last minute of an epoch is the first of the next."""
+
+    __slots__ = ("boundary", "epoch", "epoch_start", "horizon", "minute")
+
+    def __init__(self, horizon: int) -> None:
+        self.horizon = horizon
+        self.set(0, 0)
+
+    def set(self, minute: int, epoch: int) -> None:
+        self.minute = minute
+        self.epoch = epoch
+        self.epoch_start = epoch * self.horizon
+        self.boundary = self.epoch_start + self.horizon
+
+    def begin_epoch(self) -> None:
+        """Move to the next epoch; the caller sets the minute."""
+        self.epoch += 1
+        self.epoch_start = self.boundary
+        self.boundary += self.horizon
+
 
 by_admission = attrgetter("admission")
 # Admission number, order of arrival, instance, `meta`, `pc`.

@@ -8,7 +8,8 @@ import jsonschema_rs
 import pytest
 
 from pendula.actions import RunResult, run_document
-from pendula.actions.reading import accept, file_schema, town
+from pendula.actions.checks import accept, town
+from pendula.actions.schema import file_schema
 from pendula.kernel.canonical import encode
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.actions import Code, run_document
-from pendula.actions.reading import accept, check, town
+from pendula.actions.checks import accept, check, town
 from pendula.documents import DocumentRefused, from_value
 from tests.actions.files import ALL_PATHS, BASE, ODD, changed, codes, faults, yaml
 from tests.actions.worlds import NEXT_EPOCH, document, does, lasting, outcome

@@ -1,6 +1,6 @@
 """The JSON Schema of a file of actions, for editors and other programs, generated from the models.
 
-A valid file has no rejection for its form. `checking` finds what a schema cannot express: duplicate ids, verbs without
+A valid file has no rejection for its form. `checks` finds what a schema cannot express: duplicate ids, verbs without
 a definition, the length of an epoch.
 """
 
@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from pendula.actions.checks import REQUIRED, SECTIONS
+from pendula.actions.messages import CommandForm, InterruptForm
 from pendula.actions.model import ActionDef, EpochFrame, Instance, KnowledgeItem, LockRule, Modifier, Options
-from pendula.actions.reading.sections import REQUIRED, SECTIONS
-from pendula.actions.requests import CommandForm, InterruptForm
-from pendula.actions.rules.skills import LEVELS, Matrix, SkillRule
+from pendula.actions.rules.duration import LEVELS, Matrix, SkillRule
 from pendula.actions.runs.batch import EPOCHS_MOST
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
