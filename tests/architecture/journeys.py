@@ -22,7 +22,7 @@ import msgspec
 from pendula.credit import Headless, plan_run
 from pendula.documents import from_value
 from pendula.fleet.engine import FleetEngine
-from pendula.server import logs
+from pendula.server import monitoring
 from pendula.server.schedulers import schedulers_for
 from pendula.server.settings import LogFormat, LogLevel, Settings
 from tests.architecture.source import SOURCE
@@ -196,7 +196,7 @@ def _enqueue(client: httpx.AsyncClient) -> Awaitable[Any]:
 
 
 def traced(name: str) -> Journey:
-    logs.configure(LogFormat.JSON, LogLevel.INFO, io.StringIO())
+    monitoring.configure(LogFormat.JSON, LogLevel.INFO, io.StringIO())
     tracer = Tracer()
     with tracer.installed():
         return asyncio.run(JOURNEYS[name](tracer))

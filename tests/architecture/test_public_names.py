@@ -1,10 +1,10 @@
-"""Docs and examples import from packages, never from modules inside them."""
+"""Docs and examples import from packages, never from modules inside them; so do demos, and from a scheduler's root."""
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.architecture.source import ROOT, SOURCE
+from tests.architecture.source import ROOT, SOURCE, modules
 from tests.docs.markdown import blocks, pages
 
 
@@ -40,6 +40,22 @@ def test_docs_and_examples_import_from_packages() -> None:
 
     assert [f"{place}: {name}" for place, name in found if not is_open(name)] == []
     assert len(found) > 50
+
+
+def is_at_a_root(name: str) -> bool:
+    """Packages, and the modules that every scheduler has at its root, such as `model` and `engine`."""
+    return is_open(name) or name.count(".") == 2
+
+
+def test_demos_import_no_module_inside_a_scheduler() -> None:
+    found = [
+        imported
+        for path in modules(SOURCE / "demo")
+        for imported in _imports(path.name, path.read_text(encoding="utf-8"))
+    ]
+
+    assert [f"{place}: {name}" for place, name in found if not is_at_a_root(name)] == []
+    assert not is_at_a_root("pendula.jobs.calls.finish")
 
 
 def test_an_import_from_a_module_is_found() -> None:

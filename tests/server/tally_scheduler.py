@@ -4,9 +4,10 @@ from typing import Any
 
 import msgspec
 
+from pendula.demo import Demo
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine
-from pendula.server.runtime.scheduler_spec import ChoicesView, Demo, QuestionView, SchedulerSpec, form
+from pendula.server.runtime.scheduler_spec import ChoicesView, QuestionView, SchedulerSpec, form
 from pendula.testing.tally import Add, Advance, Ask, Command, Draw, Take, Tally
 
 LATER = 5

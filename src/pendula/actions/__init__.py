@@ -33,7 +33,7 @@ from pendula.actions.messages import (
 )
 from pendula.actions.model import Code, Instance
 from pendula.actions.runs.audio import AudioFile, audio_name, audio_names
-from pendula.actions.runs.batch import EpochResult, RunResult, run, run_document, run_epochs
+from pendula.actions.runs.batch import EpochResult, RunResult, config_of, run, run_document, run_epochs
 from pendula.actions.runs.live import ActionStatus, Estimate, LiveWorld, Refused, WorldUnusable
 from pendula.actions.runs.logs import Logs
 from pendula.actions.runs.user_code import UserCodeFailed, any_of, ended, known, minute
@@ -71,6 +71,7 @@ __all__ = [
     "audio_name",  # epoch03_slot14_pc.ogg
     "audio_names",  # all audio files for the events of a run
     "check",  # every fault of a file, also those that a run survives
+    "config_of",  # the configuration of the world of a file
     "ended",  # condition: an action has ended
     "file_schema",  # the JSON Schema of a file
     "known",  # condition: an actor can know of an item

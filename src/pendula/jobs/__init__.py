@@ -21,6 +21,7 @@
     settings_file, machine_file
                             readers of settings files and of custom state machines
     worker/                 workers, handlers, leases, effects
+    presence                heartbeats of workers that pull from a server
     reaper                  returns expired leases in the background
     upkeep/                 alerts, outbox, recurring jobs, retention, verification
     background              a background thread with a loop

@@ -21,7 +21,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pendula.server.runtime.scheduler_spec import Demo, SchedulerSpec
+    from pendula.demo import Demo
+    from pendula.server.runtime.scheduler_spec import SchedulerSpec
     from pendula.server.serving import serve
     from pendula.server.settings import Settings
     from pendula.server.settings import load as load_settings

@@ -14,7 +14,7 @@ world           all trucks, step by step: reports and true poses
 
 from pendula.fleet.simulator.connection import SimulatedGateway
 from pendula.fleet.simulator.faults import Fault, FaultKind
-from pendula.fleet.simulator.settings import WorldSettings
+from pendula.fleet.simulator.settings import FaultRate, WorldSettings
 from pendula.fleet.simulator.world import Telemetry, Trace, World
 
-__all__ = ["Fault", "FaultKind", "SimulatedGateway", "Telemetry", "Trace", "World", "WorldSettings"]
+__all__ = ["Fault", "FaultKind", "FaultRate", "SimulatedGateway", "Telemetry", "Trace", "World", "WorldSettings"]

@@ -15,6 +15,7 @@ from pendula.playback.cache.shelf import (
     channel_hash,
     file_bytes,
     file_size,
+    next_generation,
     offset_of,
     open_cache,
     open_or_set_aside,
@@ -31,6 +32,7 @@ __all__ = [
     "file_bytes",  # the bytes of a cache file
     "file_size",  # its size
     "inspect",  # header and blocks of a file
+    "next_generation",  # the number of an edition, from its records
     "offset_of",  # where a record begins
     "open_cache",  # a shelf, or a diagnostic
     "open_or_set_aside",  # a shelf; a corrupt file is set aside

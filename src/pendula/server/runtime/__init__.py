@@ -7,6 +7,6 @@ past             threads for reads of past states, the states, and the index of 
 streams          server-sent events with resume and explicit gaps
 """
 
-from pendula.server.runtime.scheduler_spec import Demo, Host, Lifecycle, New, SchedulerSpec, Sentences, Service, Store
+from pendula.server.runtime.scheduler_spec import Host, Lifecycle, New, SchedulerSpec, Sentences, Service, Store
 
-__all__ = ["Demo", "Host", "Lifecycle", "New", "SchedulerSpec", "Sentences", "Service", "Store"]
+__all__ = ["Host", "Lifecycle", "New", "SchedulerSpec", "Sentences", "Service", "Store"]

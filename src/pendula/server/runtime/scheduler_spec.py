@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.inspect import BoolType, Field, IntType, NoneType, StrType, StructType, Type, UnionType, type_info
 from msgspec.structs import force_setattr
 
+from pendula.demo import Demo
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine, Outcome, Outside
 from pendula.kernel.errors import PendulaError
@@ -163,15 +164,6 @@ class ReadinessProbe:
 
 # The journal limit of a scheduler whose engines come and go is divided into at least this many shares.
 SHARES = 8
-
-
-class Demo(Struct, frozen=True):
-    """A demo engine with an endless supply of commands, chosen by its state and the number of previous commands."""
-
-    engine: str
-    config: Json
-    next_command: Callable[[Engine[Any, Any], int], object]
-    pause_seconds: int = 1
 
 
 class Store(Protocol):

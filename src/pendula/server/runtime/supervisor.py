@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import structlog
 
 import pendula
+from pendula.demo import Demo
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
 from pendula.kernel.engine import Outcome, Outside, Reason
@@ -33,7 +34,7 @@ from pendula.server.errors import HttpRefused, NotFound
 from pendula.server.monitoring import Metrics
 from pendula.server.runtime.engine_host import EngineHost, Pace, real_disk
 from pendula.server.runtime.past import Past
-from pendula.server.runtime.scheduler_spec import Demo, KeepsFile, KeepsTime, SchedulerSpec, Service, Store
+from pendula.server.runtime.scheduler_spec import KeepsFile, KeepsTime, SchedulerSpec, Service, Store
 from pendula.server.runtime.streams import StreamLedger
 from pendula.server.security.gates import BodyBudget, WrongTokens
 from pendula.server.security.identity import TokenStore

@@ -11,9 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from pendula.cli.program import run
 from pendula.jobs import AsyncScheduler, RemoteScheduler
 from pendula.jobs.client import ServerUnreachable
+from pendula.jobs.presence import PresenceWriter
 from pendula.jobs.store.protocol import WorkerRow
 from pendula.kernel.errors import WrongUsage
-from pendula.server.schedulers.jobs.presence import PresenceWriter
 from pendula.server.schedulers.jobs.routes import jobs_scheduler
 from pendula.server.security.identity import Role, TokenStore
 from pendula.server.settings import Settings

@@ -5,5 +5,4 @@ views        state, events and logs of a world
 estimates    when a submission would start
 choices      questions and commands to choose from
 bounds       the size limit of one command
-demo         the example town, repeated without end
 """

@@ -16,6 +16,7 @@ from pendula.actions import messages
 from pendula.actions.checks import LISTS, SECTIONS, accept
 from pendula.actions.engine import World
 from pendula.actions.runs.batch import config_of
+from pendula.demo.actions import DEMO
 from pendula.documents import DocumentLimits, Format, read_bytes
 from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
@@ -29,7 +30,7 @@ from pendula.server.errors import HttpRefused, json_response
 from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.runtime.past import Facts, event_sentence
 from pendula.server.runtime.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
-from pendula.server.schedulers.actions import bounds, choices, demo, estimates, views
+from pendula.server.schedulers.actions import bounds, choices, estimates, views
 from pendula.server.security.identity import Principal
 from pendula.server.views import Became, CommandResult, Complaint, Effect, EngineSummary, encode_view
 
@@ -411,7 +412,7 @@ SCHEDULER = SchedulerSpec(
     title="Actions",
     sentence="Actions of actors in a simulated world: what runs when, what waits for what, who learns of it.",
     engine=World,
-    demo=demo.DEMO,
+    demo=DEMO,
     routers=(router,),
     views=VIEWS,
     lifecycle=LIFECYCLE,

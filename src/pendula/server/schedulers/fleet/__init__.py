@@ -10,5 +10,4 @@ life             one served fleet: its loop, its request queue, its trucks
 alerts           alerts as sentences, and the alert that a fleet falls behind
 views            the map, a tick, tasks and streams for the page
 metrics          Prometheus metrics
-demo             four trucks in a hall with random faults
 """

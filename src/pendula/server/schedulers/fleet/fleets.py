@@ -15,6 +15,7 @@ import msgspec
 import structlog
 from fastapi import Path
 
+from pendula.demo import fleet as demo
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.model import MapDamaged
 from pendula.fleet.runs.incidents import MAP_FILE
@@ -34,7 +35,6 @@ from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.runtime.scheduler_spec import Host
 from pendula.server.runtime.supervisor import Supervisor
 from pendula.server.schedulers.fleet.compile_process import CompileProcess
-from pendula.server.schedulers.fleet.demo import DEMO_NAME, DEMO_SIMULATION, FaultClearer
 from pendula.server.schedulers.fleet.life.loop import FleetLoop, ServedJournal
 from pendula.server.schedulers.fleet.life.trucks import Simulation
 from pendula.server.schedulers.fleet.metrics import FleetMetrics
@@ -152,7 +152,7 @@ class Fleets:
     def __init__(self, host: Host, _: FilePath) -> None:
         self._demo = host.settings.demo
         self._loops: dict[str, FleetLoop] = {}
-        self._fault_clearer: FaultClearer | None = None
+        self._fault_clearer: demo.FaultClearer | None = None
         self.map_compiler = MapCompiler()
         self.views = TickViews()
         self.metrics = FleetMetrics(host.metrics.registry, self._served)
@@ -185,14 +185,17 @@ class Fleets:
         simulation = await asyncio.to_thread(self._simulation, host)
         loop = self._loops[host.name] = FleetLoop(host, simulation, self.metrics)
         await asyncio.to_thread(_keep_map_beside, loop)
-        if self._demo and host.name == DEMO_NAME:
-            self._fault_clearer = FaultClearer(loop)
+        if self._is_demo(host):
+            self._fault_clearer = demo.FaultClearer(loop)
 
     async def close(self) -> None:
         self.map_compiler.close()
         if self._fault_clearer is not None:
             await self._fault_clearer.close()
         await asyncio.gather(*(loop.close() for loop in self._loops.values()))
+
+    def _is_demo(self, host: EngineHost) -> bool:
+        return self._demo and host.name == demo.NAME
 
     def _simulation(self, host: EngineHost) -> Simulation | None:
         """The simulation with which the fleet was created; None for real trucks."""
@@ -203,7 +206,7 @@ class Fleets:
         except (OSError, ValueError) as error:
             log.warning("simulation_lost", fleet=host.name, problem=str(error))
             return None
-        return DEMO_SIMULATION if self._demo and host.name == DEMO_NAME else None
+        return Simulation(demo.WORLD, demo.SEED, demo.SPEED) if self._is_demo(host) else None
 
 
 def opened(inner: FileJournal) -> ServedJournal:

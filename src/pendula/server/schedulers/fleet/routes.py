@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pendula.demo import fleet as demo
 from pendula.documents import Document, read_bytes
 from pendula.fleet.contracts.traffic import LockSnapshot, OperatorAnswer
 from pendula.fleet.engine import FleetEngine, config_form, read_config
@@ -38,7 +39,6 @@ from pendula.server.runtime.scheduler_spec import Lifecycle, New, SchedulerSpec,
 from pendula.server.runtime.supervisor import Supervisor
 from pendula.server.schedulers.fleet import acting, alerts, bodies, remote, views
 from pendula.server.schedulers.fleet.compile_process import CompilerStopped
-from pendula.server.schedulers.fleet.demo import DEMO_NAME, demo_config
 from pendula.server.schedulers.fleet.fleets import (
     CONTRACTS,
     FLEET,
@@ -318,7 +318,7 @@ def scheduler_for(settings: Settings) -> SchedulerSpec:
         title="Fleet",
         sentence="Traffic and tasks of autonomous forklifts: never a collision, never a jam.",
         engine=FleetEngine,
-        engines={DEMO_NAME: demo_config()} if settings.demo else {},
+        engines={demo.NAME: demo.demo_config()} if settings.demo else {},
         routers=(router, acting.router, remote.router),
         views=VIEWS,
         lifecycle=LIFECYCLE,

@@ -3,10 +3,8 @@
 routes       the calls at `/scheduler/…`
 plan_routes  time plans at `/scheduler/plans`, workers at `/scheduler/workers`, why a job waits, how it was before
 governed/    governed objects: a job in two steps, objects, gates, rollbacks
-demo/        a hundred objects that age in fast time, looked after
 answering    between HTTP and the calls: a body of a bounded size in, the answer of a call out
 service      the scheduler while it is served: its store, the threads that call it, the pulls that wait
-presence     workers that talk to this server: when each was last heard of
 shapes       the same bodies in OpenAPI
 reply_shapes the answers in OpenAPI
 plan_shapes  the shapes of plans, workers and reasons

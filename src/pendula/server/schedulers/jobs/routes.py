@@ -353,7 +353,7 @@ def scheduler_for(settings: Settings) -> SchedulerSpec:
         return jobs_scheduler(
             configured.policy, database=database, upkeep=partial(_upkeep, configured, to_log), record_workers=True
         )
-    from pendula.server.schedulers.jobs.demo import DemoDriver, with_fast_clock
+    from pendula.demo.jobs import DemoDriver, with_fast_clock
 
     return jobs_scheduler(
         with_fast_clock(configured.policy),

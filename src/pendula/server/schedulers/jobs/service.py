@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from pendula.jobs.calls import POLL_SECONDS, Answer, Body, Caller, Calls, Reply
 from pendula.jobs.model import Durability, Policy, StorageBusy
+from pendula.jobs.presence import Presence, PresenceWriter
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Pull, read_pull
 from pendula.jobs.scheduler import hold_clock
@@ -28,7 +29,6 @@ from pendula.server.runtime.past import Lane
 from pendula.server.runtime.scheduler_spec import Host, ReadinessProbe
 from pendula.server.schedulers.jobs.errors import RateLimited, ShuttingDown, StoreBusy, store_broken
 from pendula.server.schedulers.jobs.metrics import Collector, JobMetrics
-from pendula.server.schedulers.jobs.presence import Presence, PresenceWriter
 from pendula.server.views import State
 
 FILE = "jobs.db"

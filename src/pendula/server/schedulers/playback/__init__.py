@@ -11,5 +11,4 @@ library_service    updates players before an old edition is released
 bounds             limits of one command
 subscriptions      new artwork over MQTT for every player
 timekeeper         sets the wall clock of players with day parts
-demo               a frame that follows three channels, with new artwork from time to time
 """

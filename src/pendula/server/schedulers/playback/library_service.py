@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 
+from pendula.demo import playback as demo
 from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import PendulaError
 from pendula.playback.cache.merge import Page, Refreshed
@@ -23,7 +24,6 @@ from pendula.playback.sources.folder import FolderSource
 from pendula.server.errors import HttpRefused
 from pendula.server.runtime.engine_host import AnyDriver, EngineHost
 from pendula.server.runtime.scheduler_spec import Host
-from pendula.server.schedulers.playback import demo
 from pendula.server.schedulers.playback.library import Held, Library
 from pendula.server.schedulers.playback.subscriptions import Subscriptions
 from pendula.server.schedulers.playback.timekeeper import Timekeeper

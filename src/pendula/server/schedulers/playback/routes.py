@@ -14,6 +14,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pendula.demo.playback import DEMO
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
 from pendula.playback import messages
@@ -28,7 +29,7 @@ from pendula.server.runtime.engine_host import AnyDriver, EngineHost
 from pendula.server.runtime.past import event_sentence
 from pendula.server.runtime.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
 from pendula.server.runtime.supervisor import Supervisor
-from pendula.server.schedulers.playback import bounds, channel_routes, choices, demo, views
+from pendula.server.schedulers.playback import bounds, channel_routes, choices, views
 from pendula.server.schedulers.playback.channel_routes import library_service_of
 from pendula.server.schedulers.playback.library_service import LibraryService
 from pendula.server.schedulers.playback.request_bodies import (
@@ -372,7 +373,7 @@ SCHEDULER = SchedulerSpec(
     title="Playback",
     sentence="What a display shows next: exact shares for channels, no repeats in a row, new artwork soon.",
     engine=Player,
-    demo=demo.DEMO,
+    demo=DEMO,
     routers=(channel_routes.router, router),
     views=VIEWS,
     lifecycle=LIFECYCLE,

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
+from pendula.demo.playback import CHANNELS, DEMO, next_command
 from pendula.playback.engine import Player
-from pendula.server.schedulers.playback.demo import CHANNELS, DEMO, next_command
 from pendula.server.schedulers.playback.routes import SCHEDULER
 from pendula.server.settings import Settings
 from tests.server.living import client_of, running

@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
+from pendula.demo.jobs import COUNT, FIRST_POISONED, ROUND_SEC, DemoDriver, name_of, with_fast_clock
 from pendula.governance.model import DAY_US
 from pendula.governance.objects import Governance
 from pendula.jobs.calls import Calls, queries
 from pendula.jobs.model import SECOND, Policy
 from pendula.jobs.store.sqlite import SqliteStore
-from pendula.server.schedulers.jobs.demo import DemoDriver, with_fast_clock
-from pendula.server.schedulers.jobs.demo.demo_driver import ROUND_SEC
-from pendula.server.schedulers.jobs.demo.demo_objects import COUNT, FIRST_POISONED, name_of
 
 POISONED = name_of(FIRST_POISONED)
 

@@ -1,28 +1,47 @@
-"""Drive the demo: create objects, run their jobs and finish rollbacks, in a cheap round every few seconds.
+"""The demo of the scheduler `jobs`: a hundred memories, experiences and cognitions that age quickly.
 
-Everything is drawn from one seed and the number of the job. The position is read from the store, so that a restart
-continues. The driver uses the same calls as any client.
+A round every few seconds creates objects, runs their jobs, verified by workers that sometimes die, and finishes
+rollbacks. Everything is drawn from one seed and the number of the job. The position is read from the store, so that a
+restart continues. The driver uses the same calls as any client.
 """
 
 import logging
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from pendula.governance.gates import VERDICTS
-from pendula.governance.model import Governed
+from pendula.governance.machines import Machine
+from pendula.governance.model import DAY_US, Governed
 from pendula.governance.objects import Governance
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
-from pendula.jobs.calls import Calls, Reply
-from pendula.jobs.model import SECOND, Actor
+from pendula.jobs.calls import Caller, Calls, Reply
+from pendula.jobs.model import SECOND, Actor, Policy
+from pendula.jobs.presence import Presence, PresenceWriter
 from pendula.jobs.requests import Pull, read_pull
-from pendula.jobs.transaction.replies import Caller
 from pendula.kernel.rng import Pcg32, stream
 from pendula.kernel.time import format_utc
-from pendula.server.schedulers.jobs.demo.demo_objects import COUNT, SEED, is_poisoned, kind_of, name_of, new_object
-from pendula.server.schedulers.jobs.demo.fast_clock import LEASE_SEC
-from pendula.server.schedulers.jobs.presence import Presence, PresenceWriter
 
 log = logging.getLogger("pendula.server.demo")
+
+# Fast time: objects age in minutes instead of weeks, and other jobs keep their times. The clock itself is real.
+DAY_IS_US = 30 * SECOND
+LEASE_SEC = 8
+RETENTION_DAYS = 1  # a day of the demo is years for its objects
+
+# The objects, generated from their numbers.
+SEED = 16
+COUNT = 100
+KINDS = ("memory", "memory", "experience", "cognition")
+POISONED_EVERY = 60  # objects; the first one comes early
+FIRST_POISONED = 4
+SUBJECTS = (
+    *("harbour", "lighthouse", "ferry", "bakery", "library", "orchard", "mill", "bridge"),
+    *("market", "station", "school", "garden", "tower", "well", "chapel", "square"),
+)
+HALF_LIVES = ("PT45S", "PT1M30S", "PT3M")
+BIRTH = 0x4249
 
 ROUND_SEC = 3.0
 # Slow down after this many objects, so that the trail does not grow without limit.
@@ -64,6 +83,68 @@ REASONS = {
     "inconclusive": "nothing was found either way",
     "conflict": "a newer note says otherwise",
 }
+
+
+def with_fast_clock(policy: Policy) -> Policy:
+    """The policy with a day of half a minute, and a short retention of finished jobs."""
+    machines = {kind: _scaled_machine(machine) for kind, machine in policy.machines.items()}
+    limits = replace(policy.limits, uncertainty_ttl=scaled(policy.limits.uncertainty_ttl))
+    return replace(policy, machines=machines, limits=limits, retention_days=min(policy.retention_days, RETENTION_DAYS))
+
+
+def scaled(length: int) -> int:
+    return max(SECOND, length * DAY_IS_US // DAY_US)
+
+
+def _scaled_machine(machine: Machine) -> Machine:
+    follow = {place: replace(follow, after=scaled(follow.after)) for place, follow in machine.follow.items()}
+    return replace(machine, follow=follow)
+
+
+def is_poisoned(number: int) -> bool:
+    return number % POISONED_EVERY == FIRST_POISONED
+
+
+def name_of(number: int) -> str:
+    subject = SUBJECTS[number % len(SUBJECTS)]
+    return f"{subject}-{number:03d}{'-poisoned' if is_poisoned(number) else ''}"
+
+
+def kind_of(number: int) -> str:
+    return "memory" if is_poisoned(number) else KINDS[number % len(KINDS)]
+
+
+def new_object(number: int) -> dict[str, Any]:
+    """The body of the request that creates an object."""
+    draws = stream(SEED, number, BIRTH)
+    kind = kind_of(number)
+    body: dict[str, Any] = {
+        "object_type": kind,
+        "object_id": name_of(number),
+        "reason": "reported by a visitor" if kind == "memory" else "derived from memories",
+        "evidence_refs": [f"note:{number}"],
+        "impact_tier": ("low", "low", "medium", "high")[draws.bounded(4)],
+    }
+    if kind == "memory":
+        body["risk_tier"] = ("low", "medium", "medium", "high")[draws.bounded(4)]
+        body["half_life"] = HALF_LIVES[draws.bounded(len(HALF_LIVES))]
+    elif kind == "experience":
+        body["source_refs"] = [_source_memory(number)]
+    else:
+        body |= {
+            "falsify_if": f"the {SUBJECTS[number % len(SUBJECTS)]} is not where it should be",
+            "review_interval": "PT3M",
+            "unknown_type": ("multipath", "out_of_scope", "ontic_unknowable")[draws.bounded(3)],
+            "auto_verify_budget": 2 + draws.bounded(2),
+        }
+    return body
+
+
+def _source_memory(number: int) -> str:
+    """The source memory of an experience; some use the poisoned one."""
+    if number < POISONED_EVERY and number % 5 == 1:
+        return f"memory:{name_of(FIRST_POISONED)}"
+    return f"memory:{name_of(max(number - 1 - number % 2, 0))}"
 
 
 class DemoDriver:

@@ -5,24 +5,20 @@ the fault is cleared. Faults that are not cleared for a while are cleared automa
 """
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import structlog
 from msgspec import structs
 
-from pendula.fleet.contracts.traffic import OperatorAction
+from pendula.fleet.contracts import OperatorAction
+from pendula.fleet.engine import FleetEngine
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.simulator.faults import Fault, FaultKind
-from pendula.fleet.simulator.settings import FaultRate, WorldSettings
+from pendula.fleet.simulator import Fault, FaultKind, FaultRate, WorldSettings
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import PendulaError
-from pendula.server.schedulers.fleet.life.trucks import Simulation
 
-if TYPE_CHECKING:
-    from pendula.server.schedulers.fleet.life.loop import FleetLoop
-
-DEMO_NAME = "hall"
+NAME = "hall"
 SCENARIO = "hall"
 ROUND_SECONDS = 5.0
 PATIENCE_MS = 120_000
@@ -34,7 +30,9 @@ FAULTS = (
     FaultRate(Fault(FaultKind.FAULT, for_ms=15_000), per_hour=1),
     FaultRate(Fault(FaultKind.STUCK, for_ms=10_000), per_hour=1),
 )
-DEMO_SIMULATION = Simulation(world=WorldSettings(faults=FAULTS), seed=7, speed=2)
+WORLD = WorldSettings(faults=FAULTS)
+SEED = 7
+SPEED = 2
 
 log = structlog.get_logger("pendula.server")
 
@@ -46,11 +44,20 @@ def demo_config() -> Json:
     return Run(structs.replace(hall, streams=streams)).config
 
 
+class RunningFleet(Protocol):
+    """A fleet that takes operator actions while it runs."""
+
+    @property
+    def engine(self) -> FleetEngine: ...
+
+    async def act(self, action: OperatorAction) -> object: ...
+
+
 class FaultClearer:
     """Clears faults of the demo that stay for `PATIENCE_MS`."""
 
-    def __init__(self, loop: "FleetLoop") -> None:
-        self._loop = loop
+    def __init__(self, fleet: RunningFleet) -> None:
+        self._fleet = fleet
         self._seen: dict[str, int] = {}
         self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -69,14 +76,14 @@ class FaultClearer:
 
     def overdue(self) -> list[str]:
         """Trucks with a fault that has not been cleared for `PATIENCE_MS`."""
-        now = self._loop.engine.now()
-        waiting = [record.robot_id for record in self._loop.engine.traffic.records if record.latched is not None]
+        now = self._fleet.engine.now()
+        waiting = [record.robot_id for record in self._fleet.engine.traffic.records if record.latched is not None]
         self._seen = {name: self._seen.get(name, now) for name in waiting}
         return [name for name, since in self._seen.items() if now - since >= PATIENCE_MS]
 
     async def _clear(self, robot_id: str) -> None:
-        engine = self._loop.engine
-        await self._loop.act(
+        engine = self._fleet.engine
+        await self._fleet.act(
             OperatorAction(
                 contractVersion=CONTRACT_VERSION,
                 actionId=f"demo-{robot_id}-{engine.traffic.tick_number}",

@@ -9,14 +9,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from pendula.actions.checks import accept
-from pendula.actions.checks import town as town_of_the_package
+from pendula.actions import accept, config_of, run_document
+from pendula.actions import town as town_of_the_package
 from pendula.actions.configuration import Setting
 from pendula.actions.engine import World
 from pendula.actions.messages import Advance, Command, Request, Submit
-from pendula.actions.runs.batch import config_of, run_document
+from pendula.demo import Demo
 from pendula.kernel.engine import Engine
-from pendula.server.runtime.scheduler_spec import Demo
 
 NAME = "town"
 DELIVERY = "delivery"

@@ -2,9 +2,9 @@
 
 import pytest
 
+from pendula.demo.fleet import PATIENCE_MS, FaultClearer, demo_config
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.scenarios import Run, shipped
-from pendula.server.schedulers.fleet.demo import PATIENCE_MS, FaultClearer, demo_config
 
 pytestmark = pytest.mark.anyio
 

@@ -5,22 +5,20 @@ pattern, and the rest for its shapes. All are drawn from one seed.
 """
 
 from base64 import b64encode
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Container, Iterator
+from typing import Any, Protocol
 
 from msgspec import Struct
 
+from pendula.demo import Demo
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine
 from pendula.kernel.rng import Pcg32, stream
-from pendula.playback.cache.merge import Page
-from pendula.playback.cache.shelf import next_generation
-from pendula.playback.choosing.records import pack
+from pendula.playback.cache import Page, next_generation
+from pendula.playback.choosing import pack
 from pendula.playback.engine import Player
 from pendula.playback.messages import Insert
 from pendula.playback.model import PAYLOAD_BYTES, Record
-from pendula.server.runtime.scheduler_spec import Demo
-from pendula.server.schedulers.playback.library import Library
 
 NAME = "frame"
 SEED = 20
@@ -64,6 +62,14 @@ def records_of(number: int) -> list[Record]:
         )
         for place in range(painted.count)
     ]
+
+
+class Library(Protocol):
+    """Channels by name."""
+
+    def names(self) -> Container[str]: ...
+
+    def put(self, channel: str, page: Page) -> object: ...
 
 
 def stock(library: Library) -> None:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from pendula.actions import World
-from pendula.server.schedulers.actions.demo import DEMO
+from pendula.demo.actions import DEMO
 from pendula.server.schedulers.actions.routes import SCHEDULER
 from pendula.server.settings import Settings
 from tests.server.living import JSON, client_of, running, supervisor_of
