@@ -1,4 +1,4 @@
-"""The kernel beside its peers: event queues beside a bare `heapq`, group commit beside one flush per record."""
+"""The kernel beside its peers: the event queue beside a bare `heapq`, group commit beside one flush per record."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -8,13 +8,13 @@ from pendula.cli.benchmarks import Progress, Row, Target, compared
 
 PEERS: tuple[str, ...] = ()
 
-QUEUE_TARGETS = {"HeapQueue": Target("<=", Decimal("1.5")), "BucketQueue": Target("<=", Decimal(1))}
+QUEUE_TARGET = Target("<=", Decimal(1))
 QUEUE_ROUNDS, QUICK_QUEUE_ROUNDS = 15, 3
 
 
 def queue_rows(quick: bool, progress: Progress) -> list[Row]:
     """Nanoseconds a step; the ratio is the median over rounds in which the sides take turns."""
-    progress(f"event queues, {kernel_queue.PENDING} pending")
+    progress(f"event queue, {kernel_queue.PENDING} pending")
     measured = {row["name"]: row for row in kernel_queue.run(QUICK_QUEUE_ROUNDS if quick else QUEUE_ROUNDS)}
     yardstick = measured.pop("bare heapq")
     return [
@@ -25,8 +25,8 @@ def queue_rows(quick: bool, progress: Progress) -> list[Row]:
             "ns a step",
             against="bare heapq",
             ratio=row["ratio"],
-            target=QUEUE_TARGETS[name],
-            fairness="the bare heap cannot cancel" if name == "HeapQueue" else "",
+            target=QUEUE_TARGET,
+            fairness="the bare heap cannot cancel",
         )
         for name, row in measured.items()
     ]

@@ -1,4 +1,4 @@
-"""Speed of the event queues beside a bare `heapq` of tuples: the hold model at 10 000 pending events.
+"""Speed of the event queue beside a bare `heapq` of tuples: the hold model at 10 000 pending events.
 
 Each step takes the first event and pushes one at a later minute of the same epoch. All sides get the same events, and
 all return time, rank, sequence and item. The sides take turns within a round. CPU time is measured,
@@ -13,7 +13,7 @@ from statistics import median
 from time import process_time
 from typing import Any
 
-from pendula.kernel.queue import BucketQueue, EventQueue, HeapQueue
+from pendula.kernel.queue import EventQueue
 
 PENDING = 10_000
 STEPS = 60_000
@@ -45,27 +45,23 @@ def bare(events: Work) -> tuple[float, int]:
     return process_time() - start, check
 
 
-def queued(make: Callable[[], EventQueue[str]]) -> Callable[[Work], tuple[float, int]]:
-    def side(events: Work) -> tuple[float, int]:
-        pending, steps = events
-        queue = make()
-        for time, rank in pending:
-            queue.push(time, rank, "item")
-        check = 0
-        start = process_time()
-        for increment, next_rank in steps:
-            time, _, taken, item = queue.pop()
-            queue.push(min(time + increment, EPOCH_MINUTES), next_rank, item)
-            check = (check * 31 + taken) & 0xFFFFFFFF
-        return process_time() - start, check
-
-    return side
+def queued(events: Work) -> tuple[float, int]:
+    pending, steps = events
+    queue: EventQueue[str] = EventQueue()
+    for time, rank in pending:
+        queue.push(time, rank, "item")
+    check = 0
+    start = process_time()
+    for increment, next_rank in steps:
+        time, _, taken, item = queue.pop()
+        queue.push(min(time + increment, EPOCH_MINUTES), next_rank, item)
+        check = (check * 31 + taken) & 0xFFFFFFFF
+    return process_time() - start, check
 
 
 SIDES: dict[str, Callable[[Work], tuple[float, int]]] = {
     "bare heapq": bare,
-    "HeapQueue": queued(HeapQueue),
-    "BucketQueue": queued(BucketQueue),
+    "EventQueue": queued,
 }
 
 

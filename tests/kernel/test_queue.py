@@ -1,6 +1,5 @@
-"""One contract for both queues, and a model: a sorted list that does the obvious thing."""
+"""The event queue beside a model: a sorted list that does the obvious thing."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,23 +8,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from pendula.kernel.errors import WrongUsage
-from pendula.kernel.queue import BucketQueue, Entry, EventQueue, HeapQueue
-
-Make = Callable[..., EventQueue[Any]]
-
-
-@pytest.fixture(scope="module", params=[HeapQueue, BucketQueue])
-def make(request: pytest.FixtureRequest) -> Make:
-    kind: Make = request.param
-    return kind
+from pendula.kernel.queue import Entry, EventQueue
 
 
 def drained(queue: EventQueue[Any]) -> list[Any]:
     return [queue.pop()[3] for _ in range(len(queue))]
 
 
-def test_time_goes_before_rank_and_rank_before_the_order_of_pushing(make: Make) -> None:
-    queue = make()
+def test_time_goes_before_rank_and_rank_before_the_order_of_pushing() -> None:
+    queue: EventQueue[Any] = EventQueue()
     for time, rank, item in [
         (2, 0, "f"),
         (1, 1, "c"),
@@ -40,16 +31,16 @@ def test_time_goes_before_rank_and_rank_before_the_order_of_pushing(make: Make) 
     assert drained(queue) == ["_", "a", "b", "c", "d", "e", "f"]
 
 
-def test_an_entry_has_time_rank_sequence_and_item(make: Make) -> None:
-    queue = make()
+def test_an_entry_has_time_rank_sequence_and_item() -> None:
+    queue: EventQueue[Any] = EventQueue()
     queue.push(7, 1, "later")
     handle = queue.push(5, 2, "first")
 
     assert queue.pop() == (5, 2, handle, "first")
 
 
-def test_items_are_never_compared(make: Make) -> None:
-    queue = make()
+def test_items_are_never_compared() -> None:
+    queue: EventQueue[Any] = EventQueue()
     first, second = object(), object()
     queue.push(1, 1, first)
     queue.push(1, 1, second)
@@ -57,8 +48,8 @@ def test_items_are_never_compared(make: Make) -> None:
     assert drained(queue) == [first, second]
 
 
-def test_an_empty_queue_returns_nothing(make: Make) -> None:
-    queue = make()
+def test_an_empty_queue_returns_nothing() -> None:
+    queue: EventQueue[Any] = EventQueue()
 
     assert len(queue) == 0
     assert queue.peek() is None
@@ -68,8 +59,8 @@ def test_an_empty_queue_returns_nothing(make: Make) -> None:
         queue.pop()
 
 
-def test_a_queue_of_cancelled_events_returns_nothing(make: Make) -> None:
-    queue = make()
+def test_a_queue_of_cancelled_events_returns_nothing() -> None:
+    queue: EventQueue[Any] = EventQueue()
     for handle in [queue.push(time, 0, time) for time in (1, 1, 2)]:
         assert queue.cancel(handle)
 
@@ -79,8 +70,8 @@ def test_a_queue_of_cancelled_events_returns_nothing(make: Make) -> None:
         queue.pop()
 
 
-def test_peek_returns_what_pop_would_and_removes_nothing(make: Make) -> None:
-    queue = make()
+def test_peek_returns_what_pop_would_and_removes_nothing() -> None:
+    queue: EventQueue[Any] = EventQueue()
     queue.push(3, 0, "b")
     queue.push(2, 0, "a")
 
@@ -89,8 +80,8 @@ def test_peek_returns_what_pop_would_and_removes_nothing(make: Make) -> None:
     assert queue.pop() == (2, 0, 1, "a")
 
 
-def test_pop_instant_returns_a_whole_instant_in_order(make: Make) -> None:
-    queue = make()
+def test_pop_instant_returns_a_whole_instant_in_order() -> None:
+    queue: EventQueue[Any] = EventQueue()
     for time, rank, item in [(4, 1, "b"), (9, 0, "z"), (4, 2, "c"), (4, 0, "a")]:
         queue.push(time, rank, item)
     cancelled = queue.push(4, 0, "never")
@@ -101,8 +92,8 @@ def test_pop_instant_returns_a_whole_instant_in_order(make: Make) -> None:
     assert queue.pop_instant() == []
 
 
-def test_an_event_pushed_into_a_taken_instant_comes_next(make: Make) -> None:
-    queue = make()
+def test_an_event_pushed_into_a_taken_instant_comes_next() -> None:
+    queue: EventQueue[Any] = EventQueue()
     queue.push(4, 5, "a")
     queue.push(4, 5, "b")
     queue.push(6, 0, "z")
@@ -114,8 +105,8 @@ def test_an_event_pushed_into_a_taken_instant_comes_next(make: Make) -> None:
     assert drained(queue) == ["urgent", "b", "c", "z"]
 
 
-def test_an_event_pushed_into_the_past_comes_next(make: Make) -> None:
-    queue = make()
+def test_an_event_pushed_into_the_past_comes_next() -> None:
+    queue: EventQueue[Any] = EventQueue()
     for item in "ab":
         queue.push(10, 0, item)
     queue.pop()
@@ -126,8 +117,8 @@ def test_an_event_pushed_into_the_past_comes_next(make: Make) -> None:
     assert drained(queue) == ["past", "b", "c"]
 
 
-def test_a_cancelled_event_never_comes(make: Make) -> None:
-    queue = make()
+def test_a_cancelled_event_never_comes() -> None:
+    queue: EventQueue[Any] = EventQueue()
     handles = [queue.push(time, 0, time) for time in (1, 2, 3, 4, 5)]
 
     assert [queue.cancel(handles[index]) for index in (0, 2, 4)] == [True, True, True]
@@ -136,8 +127,8 @@ def test_a_cancelled_event_never_comes(make: Make) -> None:
     assert drained(queue) == [2, 4]
 
 
-def test_only_queued_events_can_be_cancelled(make: Make) -> None:
-    queue = make()
+def test_only_queued_events_can_be_cancelled() -> None:
+    queue: EventQueue[Any] = EventQueue()
     taken, cancelled = queue.push(1, 0, "a"), queue.push(2, 0, "b")
     queue.push(3, 0, "c")
     queue.pop()
@@ -147,14 +138,12 @@ def test_only_queued_events_can_be_cancelled(make: Make) -> None:
     assert len(queue) == 1
 
 
-def stored(queue: Any) -> int:
-    if isinstance(queue, HeapQueue):
-        return len(queue._heap)
+def stored(queue: EventQueue[Any]) -> int:
     return len(queue._opened) + sum(len(bucket) for bucket in queue._buckets.values())
 
 
-def test_cancelled_events_do_not_pile_up(make: Make) -> None:
-    queue = make()
+def test_cancelled_events_do_not_pile_up() -> None:
+    queue: EventQueue[Any] = EventQueue()
     for time in range(100):
         queue.push(1_000_000 + time, 0, "keeps")
     most = 0
@@ -167,8 +156,8 @@ def test_cancelled_events_do_not_pile_up(make: Make) -> None:
     assert len(queue) == 100
 
 
-def test_an_instant_that_pushes_to_itself_does_not_grow(make: Make) -> None:
-    queue = make()
+def test_an_instant_that_pushes_to_itself_does_not_grow() -> None:
+    queue: EventQueue[Any] = EventQueue()
     queue.push(0, 0, "again")
     most = 0
 
@@ -180,13 +169,13 @@ def test_an_instant_that_pushes_to_itself_does_not_grow(make: Make) -> None:
     assert most < 200
 
 
-def test_a_queue_rebuilt_from_its_entries_continues_like_the_original(make: Make) -> None:
-    old = make()
+def test_a_queue_rebuilt_from_its_entries_continues_like_the_original() -> None:
+    old: EventQueue[Any] = EventQueue()
     handles = [old.push(time, rank, (time, rank)) for time, rank in [(5, 1), (3, 0), (5, 0), (3, 0), (8, 2)]]
     old.pop()
     old.cancel(handles[2])
 
-    new = make(reversed(list(old)), old.next_seq)
+    new = EventQueue(reversed(list(old)), old.next_seq)
     for queue in (old, new):
         queue.push(3, 0, "new")
         assert queue.cancel(handles[4])
@@ -196,15 +185,15 @@ def test_a_queue_rebuilt_from_its_entries_continues_like_the_original(make: Make
     assert [new.pop() for _ in range(3)] == [old.pop() for _ in range(3)]
 
 
-def test_entries_that_break_the_total_order_are_refused(make: Make) -> None:
+def test_entries_that_break_the_total_order_are_refused() -> None:
     with pytest.raises(WrongUsage, match="same sequence"):
-        make([(1, 0, 3, "a"), (2, 0, 3, "b")], 4)
+        EventQueue([(1, 0, 3, "a"), (2, 0, 3, "b")], 4)
     with pytest.raises(WrongUsage, match="below the next"):
-        make([(1, 0, 4, "a")], 4)
+        EventQueue([(1, 0, 4, "a")], 4)
 
 
-def test_iterating_a_queue_changes_nothing(make: Make) -> None:
-    queue = make()
+def test_iterating_a_queue_changes_nothing() -> None:
+    queue: EventQueue[Any] = EventQueue()
     for time in (3, 1, 2):
         queue.push(time, 0, time)
     queue.pop()
@@ -214,13 +203,13 @@ def test_iterating_a_queue_changes_nothing(make: Make) -> None:
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Both queues and a sorted list get the same commands; they must agree about everything."""
+    """The queue and a sorted list get the same commands; they must agree about everything."""
 
     handles: Bundle[int] = Bundle("handles")
 
     def __init__(self) -> None:
         super().__init__()
-        self.queues: list[EventQueue[int]] = [HeapQueue(), BucketQueue()]
+        self.queue: EventQueue[int] = EventQueue()
         self.model: list[Entry[int]] = []
         self.pushed = 0
 
@@ -228,65 +217,57 @@ class QueueMachine(RuleBasedStateMachine):
     def push(self, time: int, rank: int) -> int:
         self.model = sorted([*self.model, (time, rank, self.pushed, self.pushed)])
         self.pushed += 1
-        assert [queue.push(time, rank, self.pushed - 1) for queue in self.queues] == [self.pushed - 1] * 2
+        assert self.queue.push(time, rank, self.pushed - 1) == self.pushed - 1
         return self.pushed - 1
 
     @rule(count=st.integers(0, 150), time=st.integers(0, 5))
     def push_and_cancel_many(self, count: int, time: int) -> None:
-        for queue in self.queues:
-            for handle in [queue.push(time, 0, -1) for _ in range(count)]:
-                assert queue.cancel(handle)
+        for handle in [self.queue.push(time, 0, -1) for _ in range(count)]:
+            assert self.queue.cancel(handle)
         self.pushed += count
 
     @rule()
     def pop(self) -> None:
         if self.model:
-            first = self.model.pop(0)
-            assert [queue.pop() for queue in self.queues] == [first, first]
+            assert self.queue.pop() == self.model.pop(0)
 
     @rule()
     def pop_instant(self) -> None:
         taken = [entry for entry in self.model if entry[0] == self.model[0][0]]
         self.model = self.model[len(taken) :]
-        assert [queue.pop_instant() for queue in self.queues] == [taken, taken]
+        assert self.queue.pop_instant() == taken
 
     @rule(handle=consumes(handles))
     def cancel(self, handle: int) -> None:
         there = any(entry[2] == handle for entry in self.model)
         self.model = [entry for entry in self.model if entry[2] != handle]
-        assert [queue.cancel(handle) for queue in self.queues] == [there, there]
+        assert self.queue.cancel(handle) is there
 
     @rule()
     def rebuild(self) -> None:
-        self.queues = [HeapQueue(list(self.queues[1]), self.pushed), BucketQueue(list(self.queues[0]), self.pushed)]
+        self.queue = EventQueue(list(self.queue), self.pushed)
 
     @invariant()
     def agree_about_length_and_head(self) -> None:
-        head = self.model[0] if self.model else None
-        for queue in self.queues:
-            assert len(queue) == len(self.model)
-            assert queue.peek() == head
-            assert queue.next_seq == self.pushed
+        assert len(self.queue) == len(self.model)
+        assert self.queue.peek() == (self.model[0] if self.model else None)
+        assert self.queue.next_seq == self.pushed
 
     @invariant()
-    def count_their_dead(self) -> None:
-        heap, buckets = self.queues
-        assert isinstance(heap, HeapQueue)
-        assert isinstance(buckets, BucketQueue)
-        assert heap._dead == stored(heap) - len(heap)
-        assert buckets._dead == stored(buckets) - buckets._at - len(buckets)
+    def count_its_dead(self) -> None:
+        assert self.queue._dead == stored(self.queue) - self.queue._at - len(self.queue)
 
     def teardown(self) -> None:
-        assert [list(queue) for queue in self.queues] == [self.model, self.model]
-        assert [[queue.pop() for _ in self.model] for queue in self.queues] == [self.model, self.model]
+        assert list(self.queue) == self.model
+        assert [self.queue.pop() for _ in self.model] == self.model
 
 
 TestQueueMachine = QueueMachine.TestCase
 
 
 @given(st.lists(st.tuples(st.integers(), st.integers(0, 9)), max_size=60))
-def test_any_events_come_out_sorted(make: Make, events: list[tuple[int, int]]) -> None:
-    queue = make()
+def test_any_events_come_out_sorted(events: list[tuple[int, int]]) -> None:
+    queue: EventQueue[Any] = EventQueue()
     for time, rank in events:
         queue.push(time, rank, None)
 

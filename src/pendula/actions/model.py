@@ -260,5 +260,6 @@ class Options(Struct, frozen=True, kw_only=True):
     follow_ups: bool = False
     ask_modifiers: bool = False
     remember_epochs: Annotated[int, Meta(ge=0, le=100_000)] | None = None
+    # Without effect: there is one event queue, and files that name either stay valid.
     queue: Literal["buckets", "heap"] = "buckets"
     limits: Bounds = Bounds()

@@ -1,13 +1,12 @@
-"""Event queues in the total order (time, rank, sequence); cancelling costs one set operation.
+"""The event queue, in the total order (time, rank, sequence); cancelling costs one set operation.
 
-Two implementations of one contract return the same events in the same order. `HeapQueue` suits any times;
-`BucketQueue` is faster if many events share few instants, such as the minutes of an epoch.
+It is fastest if many events share few instants, such as the minutes of an epoch.
 """
 
 from bisect import insort
 from collections.abc import Iterable, Iterator
-from heapq import heapify, heappop, heappush
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from heapq import heappop, heappush
+from typing import Generic, TypeAlias, TypeVar
 
 from pendula.kernel.errors import WrongUsage
 
@@ -20,126 +19,14 @@ Entry: TypeAlias = tuple[int, int, int, T]
 _FEW = 64
 
 
-class EventQueue(Protocol[T]):
-    """Events in the order (time, rank, sequence); `len` excludes cancelled ones.
+class EventQueue(Generic[T]):
+    """Events in the order (time, rank, sequence); `len` and iteration exclude cancelled ones.
 
     Rank orders events within an instant; sequence is the order of pushing and also the handle of an event. A queue
     made of `list(queue)` and `queue.next_seq` continues exactly like the original, and handles stay valid.
-    """
 
-    @property
-    def next_seq(self) -> int:
-        """The sequence number of the next push."""
-        ...
-
-    def push(self, time: int, rank: int, item: T) -> int:
-        """Add an event and return its handle."""
-        ...
-
-    def pop(self) -> Entry[T]:
-        """Remove and return the first event; raises `IndexError` if empty."""
-        ...
-
-    def pop_instant(self) -> list[Entry[T]]:
-        """Remove and return all events of the earliest instant, in order; an empty list if there are none."""
-        ...
-
-    def peek(self) -> Entry[T] | None:
-        """The event that `pop` would return."""
-        ...
-
-    def first_time(self) -> int | None:
-        """The time of the first event."""
-        ...
-
-    def cancel(self, handle: int) -> bool:
-        """Remove an event; False if it is not in the queue."""
-        ...
-
-    def __len__(self) -> int: ...
-
-    def __iter__(self) -> Iterator[Entry[T]]:
-        """All events that are not cancelled, in order."""
-        ...
-
-
-class HeapQueue(Generic[T]):
-    """An `EventQueue` over a binary heap."""
-
-    __slots__ = ("_dead", "_heap", "_living", "_next")
-
-    def __init__(self, entries: Iterable[Entry[T]] = (), next_seq: int = 0) -> None:
-        self._heap = list(entries)
-        self._living = _sequences(self._heap, next_seq)
-        self._next = next_seq
-        self._dead = 0
-        heapify(self._heap)
-
-    @property
-    def next_seq(self) -> int:
-        return self._next
-
-    def push(self, time: int, rank: int, item: T) -> int:
-        seq = self._next
-        self._next = seq + 1
-        self._living.add(seq)
-        heappush(self._heap, (time, rank, seq, item))
-        return seq
-
-    def pop(self) -> Entry[T]:
-        while True:
-            entry = heappop(self._heap)
-            try:
-                self._living.remove(entry[2])
-            except KeyError:
-                self._dead -= 1
-            else:
-                return entry
-
-    def pop_instant(self) -> list[Entry[T]]:
-        taken: list[Entry[T]] = []
-        first = following = self.peek()
-        while first and following and following[0] == first[0]:
-            taken.append(self.pop())
-            following = self.peek()
-        return taken
-
-    def first_time(self) -> int | None:
-        entry = self.peek()
-        return None if entry is None else entry[0]
-
-    def peek(self) -> Entry[T] | None:
-        heap = self._heap
-        while heap:
-            if heap[0][2] in self._living:
-                return heap[0]
-            heappop(heap)
-            self._dead -= 1
-        return None
-
-    def cancel(self, handle: int) -> bool:
-        if handle not in self._living:
-            return False
-        self._living.remove(handle)
-        self._dead += 1
-        if self._dead > max(_FEW, len(self._living)):
-            self._heap = [entry for entry in self._heap if entry[2] in self._living]
-            self._dead = 0
-            heapify(self._heap)
-        return True
-
-    def __len__(self) -> int:
-        return len(self._living)
-
-    def __iter__(self) -> Iterator[Entry[T]]:
-        return iter(sorted(entry for entry in self._heap if entry[2] in self._living))
-
-
-class BucketQueue(Generic[T]):
-    """An `EventQueue` with a bucket per instant and a heap of the instants.
-
-    A bucket is a list in the order of pushing, sorted once when its instant is opened. Entries of the opened instant
-    before `_at` were already popped.
+    There is a bucket for each instant and a heap of the instants. A bucket is a list in the order of pushing, sorted
+    once when its instant is opened. Entries of the opened instant before `_at` were already popped.
     """
 
     __slots__ = ("_at", "_buckets", "_dead", "_living", "_next", "_now", "_opened", "_times")
@@ -158,9 +45,11 @@ class BucketQueue(Generic[T]):
 
     @property
     def next_seq(self) -> int:
+        """The sequence number of the next push."""
         return self._next
 
     def push(self, time: int, rank: int, item: T) -> int:
+        """Add an event and return its handle."""
         seq = self._next
         self._next = seq + 1
         self._living.add(seq)
@@ -176,6 +65,7 @@ class BucketQueue(Generic[T]):
         return seq
 
     def pop(self) -> Entry[T]:
+        """Remove and return the first event; raises `IndexError` if empty."""
         while True:
             at = self._at
             try:
@@ -192,6 +82,7 @@ class BucketQueue(Generic[T]):
                 return entry
 
     def pop_instant(self) -> list[Entry[T]]:
+        """Remove and return all events of the earliest instant, in order; an empty list if there are none."""
         if self._dead:
             self.peek()  # skips cancelled entries, so that the opened instant has an event
         if self._at < len(self._opened):
@@ -215,6 +106,7 @@ class BucketQueue(Generic[T]):
         return rest
 
     def first_time(self) -> int | None:
+        """The time of the first event."""
         if self._dead:
             entry = self.peek()
             return None if entry is None else entry[0]
@@ -223,6 +115,7 @@ class BucketQueue(Generic[T]):
         return self._times[0] if self._times else None
 
     def peek(self) -> Entry[T] | None:
+        """The event that `pop` would return."""
         while self._living:
             if self._at == len(self._opened):
                 self._open()
@@ -234,6 +127,7 @@ class BucketQueue(Generic[T]):
         return None
 
     def cancel(self, handle: int) -> bool:
+        """Remove an event; False if it is not in the queue."""
         if handle not in self._living:
             return False
         self._living.remove(handle)
@@ -246,6 +140,7 @@ class BucketQueue(Generic[T]):
         return len(self._living)
 
     def __iter__(self) -> Iterator[Entry[T]]:
+        """All events, in order."""
         entries = self._opened[self._at :]
         for bucket in self._buckets.values():
             entries += bucket

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from pendula.kernel.queue import HeapQueue
+from pendula.kernel.queue import EventQueue
 
 M = TypeVar("M")
 
@@ -43,7 +43,7 @@ def deliver(messages: Sequence[tuple[int, M]], seed: int, faults: Faults | None 
     """
     weather = faults if faults is not None else Faults()
     luck = Random(seed)
-    queue: HeapQueue[tuple[M, int, int]] = HeapQueue()
+    queue: EventQueue[tuple[M, int, int]] = EventQueue()
     for sent, message in messages:
         if luck.randrange(100) < weather.lost:
             continue

@@ -18,7 +18,7 @@ from pendula.actions.rules.validation import FOLLOW_UPS, INSTANCES, LOCKS, LOCKS
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
 from pendula.kernel.limits import Limit
-from pendula.kernel.queue import BucketQueue, EventQueue, HeapQueue
+from pendula.kernel.queue import EventQueue
 
 FIRST = 1 << 56
 
@@ -206,7 +206,7 @@ class WorldState:
         self.listener: Callable[[Sequence[Event]], None] | None = None
         self.actions: dict[str, Action] = {}
         self.used_ids: set[str] = set()
-        self.queue: EventQueue[Any] = BucketQueue() if setting.options.queue == "buckets" else HeapQueue()
+        self.queue: EventQueue[Any] = EventQueue()
         # Pending submissions and their handles, by id; maintained from the first cancellation on.
         self.pending: dict[str, tuple[int, Instance]] | None = None
         # Submissions of this epoch for a later one, by handle; maintained for batch runs, which report them.
