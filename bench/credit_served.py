@@ -24,7 +24,6 @@ from pendula.cli.benchmarks import Progress, Row, Target, compared
 from pendula.credit.commands import Tick
 from pendula.credit.engine import Run
 from pendula.credit.runs.headless import plan_run
-from pendula.credit.served.ring import Ring, StreamEvent
 from pendula.credit.served.scenarios import bundled_scenario
 from pendula.credit.settings import Settings as RunSettings
 from pendula.credit.settings import change_settings
@@ -40,6 +39,7 @@ from pendula.server.schedulers.credit.owners import LOCAL_OWNER
 from pendula.server.schedulers.credit.scheduler import scheduler_for
 from pendula.server.schedulers.credit.service import SNAPSHOT_EVERY, SimulatorService
 from pendula.server.schedulers.credit.shapes import NewRun
+from pendula.server.schedulers.credit.stream import RunStream, StreamEvent
 from pendula.server.serving import bind, server_for
 from pendula.server.settings import LogFormat, LogLevel, Settings
 
@@ -150,8 +150,8 @@ def _events(count: int, rounds: int) -> list[Row]:
         record = serving.on_loop(serving.service.create(LOCAL_OWNER, NewRun("village-100", "real", 0, 42)))
         run = serving.service._open[record.run_id]
         batches = [[StreamEvent("tx.updated", "UNIT", _payment())] * BATCH for _ in range(count // BATCH)]
-        ring = Ring(record.run_id, lambda: 0)
-        frames = [[entry.frame for entry in ring.put(batch)] for batch in batches]
+        stream = RunStream(record.run_id, lambda: 0)
+        frames = [[entry.frame for entry in stream.put(batch)] for batch in batches]
         chunks = {
             "events": [frame for batch in frames for frame in batch],
             "batches": [b"".join(batch) for batch in frames],
@@ -160,7 +160,7 @@ def _events(count: int, rounds: int) -> list[Row]:
 
         async def publish() -> None:
             for batch in batches:
-                run.ring.put(batch)
+                run.stream.put(batch)
                 run.wake()
                 await asyncio.sleep(0)
 

@@ -1,8 +1,8 @@
 """Ten minutes of mixed load on a real server: memory is stable after the third minute, and no response is a 5xx.
 
 Growth in the first minutes has bounds: the newest 2 000 events of every engine (`kernel.stream.EventLog`),
-those of every credit run with a quarter to spare (`credit.served.ring.Ring`), and engines cached for reads of
-history. The operating system reports memory in pages that grow with the allocator, so "stable" has a
+those of every credit run with a quarter to spare (`schedulers.credit.stream.RunStream`), and engines cached for reads
+of history. The operating system reports memory in pages that grow with the allocator, so "stable" has a
 margin: it grew by 7 and 8 MiB from the third to the tenth minute, since rings of slow engines are half full after five.
 A leak of 2 MiB a minute is detected.
 """

@@ -36,7 +36,7 @@ from pendula.kernel.replay import (
     follow,
     kind_for,
 )
-from pendula.kernel.stream import EventLog, Gap, Published, Stream
+from pendula.kernel.stream import EventLog, Gap, Log, Published, Stream
 
 __all__ = ["DiskLow", "Driver", "EngineDefect", "Gap", "JournalFull", "Published", "ReplayDiffers", "Stream", "Ticket"]
 
@@ -125,6 +125,7 @@ class Driver(Generic[C, E]):
 
     Without `keep_events` the journal stores only the digest of each outcome, and a replay computes the events again:
     for engines with many events that are read from the buffer. A reader that has fallen out of the buffer gets a gap.
+    With a `log` the events go there instead of into the buffer for `subscribe`.
     """
 
     def __init__(
@@ -138,6 +139,7 @@ class Driver(Generic[C, E]):
         journal_bytes: int = JOURNAL_BYTES.default,
         buffer_events: int = STREAM_BUFFER_EVENTS.default,
         keep_events: bool = True,
+        log: Log[E] | None = None,
     ) -> None:
         self.engine = engine
         self.journal = journal
@@ -157,7 +159,8 @@ class Driver(Generic[C, E]):
         self._torn = False
         self._pending: deque[Ticket[E]] = deque()
         self._lock = threading.RLock()
-        self._log: EventLog[E] = EventLog(journal, type(engine).events, buffer_events)
+        self._log: Log[E] = EventLog(journal, type(engine).events, buffer_events) if log is None else log
+        self._callbacks: list[Callable[[], None]] = []
 
     @classmethod
     def recover(
@@ -245,16 +248,19 @@ class Driver(Generic[C, E]):
                 ticket = self._pending.popleft()
                 ticket.done = True
                 self._log.publish(ticket.n, ticket._outcome.events, ticket._bytes.events)
-        self._log.notify()
+        for callback in list(self._callbacks):
+            callback()
         return durable
 
     def subscribe(self, after: str | None = None) -> Stream[E]:
         """Stream events after the id `n.k`, from the buffer or the journal; without an id, new events only."""
+        assert isinstance(self._log, EventLog)
         return self._log.subscribe(after)
 
     def on_publish(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` on the flushing thread after new events; returns a function that unsubscribes it."""
-        return self._log.on_publish(callback)
+        self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback)
 
     def engine_at(self, n: int) -> Engine[C, E]:
         """A separate engine as of record `n`: nearest earlier snapshot, then replay."""

@@ -10,7 +10,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +21,8 @@ from pendula.kernel.errors import InputRefused
 from pendula.kernel.journal import Journal, RecordsPruned
 
 E = TypeVar("E")
+E_contra = TypeVar("E_contra", contravariant=True)
+T = TypeVar("T")
 
 _ID = re.compile(r"(0|[1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})")
 BEFORE_ALL = "-1.0"
@@ -56,51 +58,84 @@ class Gap(Struct, frozen=True):
 Item: TypeAlias = Published[E] | Gap
 
 
+class Ring(Generic[T]):
+    """The newest items, at most `capacity`: item number i is at i modulo capacity, from `base` up to `end`.
+
+    Not thread-safe: whoever has a ring has its lock, too.
+    """
+
+    __slots__ = ("_capacity", "_items", "end")
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._items: list[T] = []
+        self.end = 0
+
+    @property
+    def base(self) -> int:
+        """The number of the oldest item; `end` if there is none."""
+        return self.end - len(self._items)
+
+    def append(self, item: T) -> None:
+        if len(self._items) < self._capacity:
+            self._items.append(item)
+        else:
+            self._items[self.end % self._capacity] = item
+        self.end += 1
+
+    def __getitem__(self, number: int) -> T:
+        return self._items[number % self._capacity]
+
+    def items(self, start: int, stop: int) -> list[T]:
+        """The items from `start` up to `stop`, which must be in the ring."""
+        if start >= stop:
+            return []
+        first, last = start % self._capacity, (stop - 1) % self._capacity + 1
+        return self._items[first:last] if first < last else self._items[first:] + self._items[:last]
+
+    def after(self, key: Callable[[T], Any], value: Any) -> int:
+        """The number of the first item whose key is greater than `value`; keys must ascend."""
+        return self.base + bisect_right(range(self.base, self.end), value, key=lambda number: key(self[number]))
+
+
+class Log(Protocol[E_contra]):
+    """Gets the events of every durable command of a driver, in order, on the flushing thread."""
+
+    def publish(self, n: int, events: tuple[E_contra, ...], data: tuple[bytes, ...], /) -> None:
+        """The events of input `n`, each with its canonical JSON."""
+        ...
+
+
 class EventLog(Generic[E]):
-    """The newest events in a ring. Event number i is at i modulo capacity; `_base` is the oldest one present."""
+    """The newest events in a ring, backed by the journal."""
 
     def __init__(self, journal: Journal, events: Any, capacity: int) -> None:
         self._journal = journal
         self._decode: Reader[E] = Reader(events)
-        self._capacity = capacity
-        self._ring: list[Published[E]] = []
-        self._end = 0
+        self._ring: Ring[Published[E]] = Ring(capacity)
         self._lock = threading.Lock()
         # Not the journal's last durable record: between a flush and its publication the two differ.
         self._published_n = journal.durable_n
-        self._callbacks: list[Callable[[], None]] = []
 
     def publish(self, n: int, events: tuple[E, ...], data: tuple[bytes, ...]) -> None:
         with self._lock:
             for k, (event, encoded) in enumerate(zip(events, data, strict=True)):
-                published = Published(n, k, event, encoded)
-                if len(self._ring) < self._capacity:
-                    self._ring.append(published)
-                else:
-                    self._ring[self._end % self._capacity] = published
-                self._end += 1
+                self._ring.append(Published(n, k, event, encoded))
             self._published_n = n
-
-    def notify(self) -> None:
-        for callback in list(self._callbacks):
-            callback()
-
-    def on_publish(self, callback: Callable[[], None]) -> Callable[[], None]:
-        self._callbacks.append(callback)
-        return lambda: self._callbacks.remove(callback)
 
     def subscribe(self, after: str | None) -> "Stream[E]":
         with self._lock:
+            ring = self._ring
             if after is None:
-                return Stream(self, self._end, None, self._newest())
+                return Stream(self, ring.end, None, self._newest())
             seen = _parse(after)
             if seen[0] > self._published_n:
                 raise UnknownEventId(
                     f"Event {after} is unknown; the newest events belong to record {self._published_n}", id=after
                 )
-            if self._ring and seen >= self._key(self._base):
-                return Stream(self, self._position_after(seen), None, after)
-            return Stream(self, self._base, self._from_journal(seen, self._start_of_ring()), after)
+            if ring.base < ring.end and seen >= _key(ring[ring.base]):
+                return Stream(self, ring.after(_key, seen), None, after)
+            return Stream(self, ring.base, self._from_journal(seen, self._start_of_ring()), after)
 
     def reread(self, last: str | None) -> Iterator[Item[E]]:
         """Read the journal again, after the last event that the reader has seen."""
@@ -110,39 +145,28 @@ class EventLog(Generic[E]):
     def resume(self, last: str | None, cursor: int) -> tuple[Iterator[Item[E]] | None, int]:
         """Where a reader continues at the end of the journal: in the ring, or in the journal again."""
         with self._lock:
-            if last is None or cursor >= self._base:
+            if last is None or cursor >= self._ring.base:
                 return None, cursor
-            return self._from_journal(_parse(last), self._start_of_ring()), self._base
+            return self._from_journal(_parse(last), self._start_of_ring()), self._ring.base
 
     def take(self, cursor: int, most: int) -> tuple[Gap | None, list[Published[E]], int]:
         """Events from the ring: a gap if the cursor has fallen out, the events, the new cursor."""
         with self._lock:
-            gap = None
-            if cursor < self._base:
-                gap = Gap(self._base - cursor, None, self._at(self._base).id)
-                cursor = self._base
-            stop = min(self._end, cursor + most)
-            return gap, [self._at(index) for index in range(cursor, stop)], stop
+            ring, gap = self._ring, None
+            if cursor < ring.base:
+                gap = Gap(ring.base - cursor, None, ring[ring.base].id)
+                cursor = ring.base
+            stop = min(ring.end, cursor + most)
+            return gap, ring.items(cursor, stop), stop
 
     def _newest(self) -> str:
         """The id of the newest event; `-1.0` before the first."""
-        return self._at(self._end - 1).id if self._ring else f"{self._published_n}.0"
-
-    @property
-    def _base(self) -> int:
-        return self._end - len(self._ring)
-
-    def _at(self, index: int) -> Published[E]:
-        return self._ring[index % self._capacity]
-
-    def _key(self, index: int) -> tuple[int, int]:
-        return self._at(index).n, self._at(index).k
+        ring = self._ring
+        return ring[ring.end - 1].id if ring.base < ring.end else f"{self._published_n}.0"
 
     def _start_of_ring(self) -> tuple[int, int]:
-        return self._key(self._base) if self._ring else (self._published_n + 1, 0)
-
-    def _position_after(self, seen: tuple[int, int]) -> int:
-        return self._base + bisect_right(range(self._base, self._end), seen, key=self._key)
+        ring = self._ring
+        return _key(ring[ring.base]) if ring.base < ring.end else (self._published_n + 1, 0)
 
     def _from_journal(self, seen: tuple[int, int], until: tuple[int, int]) -> Iterator[Item[E]]:
         """The events after `seen` and before `until`, from the outcome records."""
@@ -203,6 +227,10 @@ class Stream(Generic[E]):
         if items and isinstance(items[-1], Published):
             self._last = items[-1].id
         return items
+
+
+def _key(published: Published[Any]) -> tuple[int, int]:
+    return published.n, published.k
 
 
 def _parse(text: str) -> tuple[int, int]:

@@ -2,8 +2,6 @@
 
 lifecycle      states and transitions of a run, limits on active runs
 records        the record of a run; ids, owners, seeds
-ring           ring buffer of the newest events, for any number of readers
-event_forms    events in the form of the stream
 pictures       snapshots of a network for display
 bottlenecks    lines where payments fail most often
 series         metrics at even steps of virtual time

@@ -34,6 +34,7 @@ from pendula.kernel.limits import (
 )
 from pendula.kernel.recording import claimed, new_journal
 from pendula.kernel.replay import OtherDecisions, require_scheduler
+from pendula.kernel.stream import Log
 from pendula.kernel.time import format_utc
 from pendula.kernel.wallclock import WallClock
 from pendula.server.errors import EngineUnavailable
@@ -142,8 +143,8 @@ class EngineHost:
     """One engine of one scheduler, opened and closed by the supervisor.
 
     For an engine in real time, `advance` creates the command that advances it. `label` is the engine's metrics label,
-    shared if engines come and go too often to be labels. `keep_events` is that of the driver, `journal` and `bound` are
-    those of the scheduler.
+    shared if engines come and go too often to be labels. `keep_events` and `log` are those of the driver, `journal` and
+    `bound` are those of the scheduler.
     """
 
     def __init__(
@@ -161,6 +162,7 @@ class EngineHost:
         outside: Outside | None = None,
         label: str | None = None,
         keep_events: bool = True,
+        log: Log[Any] | None = None,
         snapshot_every: int | None = None,
         journal: Callable[[FileJournal], Journal] | None = None,
         incidents: Incidents | None = None,
@@ -175,6 +177,7 @@ class EngineHost:
         self._settings = settings
         self._labels = (scheduler, name if label is None else label)
         self._keep_events = keep_events
+        self._log = log
         self._snapshot_every = snapshot_every or settings.allowed(SNAPSHOT_EVERY)
         self._journal_bytes = journal_bytes
         self._made_of = journal
@@ -270,6 +273,7 @@ class EngineHost:
             journal_bytes=self._journal_bytes,
             buffer_events=self._settings.allowed(STREAM_BUFFER_EVENTS),
             keep_events=self._keep_events,
+            log=self._log,
         )
 
     def _fail(self, error: PendulaError) -> None:

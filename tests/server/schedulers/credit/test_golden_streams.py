@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.types import Message
+from starlette.types import Message, Scope
 
 from pendula.kernel.wallclock import WallClock
 from pendula.server.schedulers.credit.owners import LOCAL_OWNER
@@ -257,14 +257,19 @@ async def test_the_village_and_a_slow_reader(tmp_path: Path, monkeypatch: pytest
         run_id = await seen.start(VILLAGE)
         fast = await seen.stream("fast")
         path = f"{BASE}/runs/{run_id}/events"
-        scope = {"type": "http", "http_version": "1.1", "method": "GET", "scheme": "http", "root_path": ""}
-        scope |= {
+        scope: Scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": "GET",
+            "scheme": "http",
+            "root_path": "",
             "path": path,
             "raw_path": path.encode(),
             "query_string": b"",
             "headers": [(b"host", b"127.0.0.1:8765")],
+            "client": ("127.0.0.1", 50_000),
+            "server": ("127.0.0.1", 8765),
         }
-        scope |= {"client": ("127.0.0.1", 50_000), "server": ("127.0.0.1", 8765)}
         app: Any = seen.sim.client._transport.app  # type: ignore[attr-defined]
         slow = asyncio.create_task(app(scope, receive, send))
         run = await seen.sim.service.find(LOCAL_OWNER, run_id)

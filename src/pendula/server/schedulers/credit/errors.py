@@ -9,7 +9,6 @@ from starlette.types import Scope
 
 from pendula.credit.runs.forking import ForkRefused
 from pendula.credit.served.lifecycle import RunConflict
-from pendula.credit.served.ring import EventGone
 from pendula.credit.served.scenarios import ScenarioExists, ScenarioInvalid, ScenarioNotFound
 from pendula.credit.served.series import InvalidSpan
 from pendula.credit.served.store import SimulatorStoreUnusable
@@ -19,6 +18,7 @@ from pendula.documents.faults import suggestion
 from pendula.kernel.errors import PendulaError
 from pendula.server.errors import HttpRefused, InvalidRequest, error_response, json_response
 from pendula.server.schedulers.credit.running.store_thread import StoreDisabled
+from pendula.server.schedulers.credit.stream import EventGone
 from pendula.server.views import encode_view
 
 PREFIX = "/api/v1/simulator"

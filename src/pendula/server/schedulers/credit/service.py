@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from pendula.credit.commands import Config
 from pendula.credit.engine import Run
+from pendula.credit.events import Event
 from pendula.credit.outside.answers import Answers, SolverWhenAsked
 from pendula.credit.outside.payment_service import PaymentService
 from pendula.credit.runs.artifacts import moment
@@ -38,6 +39,7 @@ from pendula.kernel.driver import DiskLow
 from pendula.kernel.engine import Outside
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import JOURNAL_BYTES, MIN_FREE_BYTES
+from pendula.kernel.stream import Log
 from pendula.kernel.time import parse_utc
 from pendula.server.errors import EngineUnavailable
 from pendula.server.runtime.engine_host import EngineHost
@@ -99,7 +101,7 @@ class SimulatorService:
         self._housekeeping: asyncio.Task[None] | None = None
         self._last_loaded: tuple[str, Run] | None = None
         self.counters.clients.set_function(lambda: self.streams)
-        self.counters.buffered.set_function(lambda: sum(len(run.ring) for run in self._open.values()))
+        self.counters.buffered.set_function(lambda: sum(len(run.stream) for run in self._open.values()))
 
     # Opening and closing
 
@@ -181,7 +183,7 @@ class SimulatorService:
             )
         return engines[name]
 
-    def _new_host(self, record: Record, config: Json) -> EngineHost:
+    def _new_host(self, record: Record, config: Json, log: Log[Event]) -> EngineHost:
         used = {int(run.label) for run in self._open.values() if run.is_open}
         slot = next(number for number in range(1, len(used) + 2) if number not in used)
         return EngineHost(
@@ -195,6 +197,7 @@ class SimulatorService:
             outside=self._outside(record, config),
             label=str(slot),
             keep_events=False,
+            log=log,
             snapshot_every=SNAPSHOT_EVERY,
         )
 
@@ -445,8 +448,8 @@ class SimulatorService:
         """Drop rings of ended runs, and remove files and runs that are older than the settings allow."""
         now = self._host.clock.now()
         for run_id, run in list(self._open.items()):
-            if run.record.state in ENDED and not run.followers and not len(run.ring):
-                run.record.last_seq = run.record.seq_reserved = run.ring.last_seq
+            if run.record.state in ENDED and not run.followers and not len(run.stream):
+                run.record.last_seq = run.record.seq_reserved = run.stream.last_seq
                 del self._open[run_id]
         hours, days = self.settings.artifacts_ttl_hours, self.settings.run_retention_days
         for record in list(self._records.values()):

@@ -16,15 +16,14 @@ from pendula.credit.engine import Run
 from pendula.credit.model import Code, LineStatus
 from pendula.credit.money import InvalidAmount, atoms, text
 from pendula.credit.sentences import sentence_of
-from pendula.credit.served.event_forms import EDGE_STYLE
 from pendula.credit.served.lifecycle import ENDED
-from pendula.credit.served.ring import StreamEvent
 from pendula.kernel.canonical import digest, encode
 from pendula.kernel.engine import Refusal
 from pendula.server.schedulers.credit import shapes
 from pendula.server.schedulers.credit.errors import BadRequest
 from pendula.server.schedulers.credit.routes.caller import Caller
 from pendula.server.schedulers.credit.running.served_run import ServedRun
+from pendula.server.schedulers.credit.stream import EDGE_STYLE, StreamEvent
 
 REMEMBERED = 10_000
 STATUSES = {
@@ -207,7 +206,7 @@ async def show_payment(run: ServedRun, caller: Caller, action: shapes.TxOnce) ->
         "edges": [{"from": sender, "to": receiver, "style": EDGE_STYLE}],
         "demonstration": True,
     }
-    name = run.publish(StreamEvent("tx.updated", code, encode(form)))
+    name = run.demonstrate(StreamEvent("tx.updated", code, encode(form)))
     return shapes.TxShown(emitted_event_id=name, client_action_id=action.client_action_id)
 
 
@@ -220,13 +219,13 @@ async def show_clearing(run: ServedRun, caller: Caller, action: shapes.ClearingO
     drawn = draw.sample(lines, min(3, len(lines)))
     ends = [(edge.source, edge.target) for edge in action.cycle_edges] if action.cycle_edges else drawn
     edges = [{"from": source, "to": target} for source, target in ends]
-    plan = f"plan_{digest([run.record.run_id, run.ring.last_seq, edges])[:12]}"
+    plan = f"plan_{digest([run.record.run_id, run.stream.last_seq, edges])[:12]}"
     amount = _normalize_amount(action.cleared_amount, "1.00")
     shared = {"equivalent": code, "plan_id": plan, "demonstration": True}
     steps = [{"at_ms": 0, "highlight_edges": edges}]
-    run.publish(StreamEvent("clearing.plan", code, encode({"type": "clearing.plan", **shared, "steps": steps})))
+    run.demonstrate(StreamEvent("clearing.plan", code, encode({"type": "clearing.plan", **shared, "steps": steps})))
     form = {"type": "clearing.done", **shared, "cleared_cycles": 1, "cleared_amount": amount, "cycle_edges": edges}
-    name = run.publish(StreamEvent("clearing.done", code, encode(form)))
+    name = run.demonstrate(StreamEvent("clearing.done", code, encode(form)))
     return shapes.ClearingShown(plan_id=plan, done_event_id=name, client_action_id=action.client_action_id)
 
 

@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from pendula.credit.served.artifacts import last_events
-from pendula.credit.served.ring import Cursor, Entry
 from pendula.server.api.openapi import READ_ERRORS, Responses, refusals
 from pendula.server.api.requests import Supervised, slot_of
 from pendula.server.errors import json_response
@@ -25,6 +24,7 @@ from pendula.server.schedulers.credit.routes.networks import active_run
 from pendula.server.schedulers.credit.running.counters import RunCounters
 from pendula.server.schedulers.credit.running.served_run import ServedRun
 from pendula.server.schedulers.credit.service import SimulatorService, log
+from pendula.server.schedulers.credit.stream import Cursor, Entry
 
 RUN = "/runs/{run_id}"
 MOST_LAST = 1000
@@ -132,7 +132,7 @@ async def last(run_id: str, request: Request, caller: ViewerCaller) -> Response:
     run = await caller.run(run_id)
     code = resolve_equivalent(request.query_params.get("equivalent"), run.record.equivalents)
     most = read_integer(request, "limit", 150, 1, MOST_LAST)
-    newest = run.ring.after(code, None)[-most:]
+    newest = run.stream.after(code, None)[-most:]
     if len(newest) < most:
         files = caller.service.context.artifacts(run_id)
         known = {_read_id(event).event_id for event in newest}
@@ -159,7 +159,7 @@ async def _stream(run: ServedRun, request: Request, supervisor: Supervised, call
 
 def _poll(run: ServedRun, request: Request) -> Response:
     code = resolve_equivalent(request.query_params.get("equivalent"), run.record.equivalents)
-    return json_response(b"[" + b",".join(run.ring.after(code, _after(request))) + b"]")
+    return json_response(b"[" + b",".join(run.stream.after(code, _after(request))) + b"]")
 
 
 def _after(request: Request) -> str | None:

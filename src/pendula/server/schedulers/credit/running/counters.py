@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 
 from pendula.credit.events import ClearingDone, Event, TxFailed, TxUpdated
 from pendula.credit.model import TECHNICAL, Code
-from pendula.credit.served.ring import Entry
+from pendula.server.schedulers.credit.stream import Entry
 
 SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
 
@@ -43,7 +43,7 @@ class RunCounters:
         yield sent
         yield CounterMetricFamily("geo_simulator_sse_bytes_sent", "Bytes sent to readers", self.bytes_streamed)
 
-    def count(self, events: list[Event]) -> None:
+    def count(self, events: Iterable[Event]) -> None:
         """Count finished actions."""
         for event in events:
             match event:

@@ -18,10 +18,8 @@ from pendula.credit.events import Event, LastError, Note, Ticked
 from pendula.credit.model import Code
 from pendula.credit.runs.artifacts import moment
 from pendula.credit.served.artifacts import UnfinishedLines, finish_files
-from pendula.credit.served.event_forms import StreamEncoder, note_form
 from pendula.credit.served.lifecycle import RunState
 from pendula.credit.served.records import Record
-from pendula.credit.served.ring import event_id, event_json
 from pendula.credit.served.series import Measured, measurements
 from pendula.credit.served.store import Unwritten
 from pendula.credit.settings import setting_texts
@@ -41,6 +39,7 @@ from pendula.server.schedulers.credit.running.run_writer import (
     summary_of,
     worst_lines,
 )
+from pendula.server.schedulers.credit.stream import Renderer, event_id, event_json
 
 RECOVERY = "recovery"
 NOT_ENDED = LastError(DiskLow.code, {"kind": "SERVER_RESTARTED_DISK_FULL"})
@@ -66,12 +65,13 @@ class ReplayedEvents:
             self.__init__()  # type: ignore[misc]
         at = read_input(record.body).meta.at
         ts = moment(0 if at is None else parse_utc(at))
-        encoder = StreamEncoder(engine.network, ts, engine.settings.emit_tick_events)
-        for event in map(_read_event, step.outcome.events):
+        renderer = Renderer(engine.network, ts, engine.settings.emit_tick_events)
+        for data in step.outcome.events:
+            event = _read_event(data)
             if isinstance(event, Note):
-                self.lines.append((ts, note_form(event)))
-            elif (encoded := encoder.encode_event(event)) is not None:
-                self.lines.append((ts, encoded.body))
+                self.lines.append((ts, data))
+            elif (rendered := renderer.render(event, data)) is not None:
+                self.lines.append((ts, rendered.body))
             if isinstance(event, Ticked):
                 self.last = event
                 self.measured += measurements(event)

@@ -5,7 +5,7 @@ logged.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from pendula.credit.served.settings import ServedSettings
 from pendula.credit.served.store import Artifact
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import PendulaError
+from pendula.kernel.stream import Log
 from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.schedulers.credit.running.counters import RunCounters
 from pendula.server.schedulers.credit.running.store_thread import StoreThread
@@ -42,7 +43,7 @@ class RunContext(Struct, frozen=True):
     store_thread: StoreThread
     counters: RunCounters
     runs_folder: Path
-    make_host: Callable[[Record, Json], EngineHost]
+    make_host: Callable[[Record, Json, Log[Event]], EngineHost]
     artifact_url: Callable[[str, str], str]
     disk_low: Callable[[], bool]
 
@@ -93,7 +94,7 @@ class RunWriter:
             if self._artifacts.dropped > before:
                 self._context.counters.dropped.labels("artifacts").inc(self._artifacts.dropped - before)
 
-    def record_events(self, events: list[Event], run: Run) -> None:
+    def record_events(self, events: Iterable[Event], run: Run) -> None:
         """Record all durable events."""
         for event in events:
             if isinstance(event, Ticked):

@@ -18,14 +18,12 @@ from pendula.credit.engine import Run
 from pendula.credit.events import Event, LastError, Note, RunStatus
 from pendula.credit.model import Code
 from pendula.credit.runs.artifacts import moment
-from pendula.credit.served.event_forms import StreamEncoder, note_form, status_event
 from pendula.credit.served.lifecycle import ENDED, RunState, Verb, after
 from pendula.credit.served.records import Record
-from pendula.credit.served.ring import Bounds, Cursor, Ring, StreamEvent
 from pendula.credit.settings import setting_texts
-from pendula.kernel.canonical import Json
+from pendula.kernel.canonical import Json, encode
 from pendula.kernel.commit import Busy
-from pendula.kernel.driver import DiskLow, JournalFull, Published, Stream
+from pendula.kernel.driver import DiskLow, JournalFull
 from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.journal import FileJournal
@@ -33,19 +31,36 @@ from pendula.server.runtime.engine_host import EngineHost, real_disk
 from pendula.server.schedulers.credit.running.counters import FrameWriter
 from pendula.server.schedulers.credit.running.metronome import Metronome
 from pendula.server.schedulers.credit.running.run_writer import RunContext, RunWriter
+from pendula.server.schedulers.credit.stream import Bounds, Cursor, Renderer, RunStream, StreamEvent
 
 METRONOME = "metronome"
 SLOW_SECONDS = 2.0
 PACE_SECONDS = 8
 MINUTE_SECONDS = 60
 SEQ_BLOCK = 100_000
-ALL = 1_000_000
 TICK_FAILED: dict[str, Json] = {"kind": "REAL_MODE_TICK_FAILED"}
 # Causes of failed ticks that an operator can fix, by error code; all others are defects.
 LAST_ERRORS = {
     DiskLow.code: LastError(DiskLow.code, TICK_FAILED),
     JournalFull.code: LastError(JournalFull.code, TICK_FAILED),
 }
+
+STATUS_FIELDS = (
+    "run_id",
+    "scenario_id",
+    "sim_time_ms",
+    "intensity_percent",
+    "ops_sec",
+    "queue_depth",
+    "attempts_total",
+    "committed_total",
+    "rejected_total",
+    "errors_total",
+    "timeouts_total",
+    "consec_all_rejected_ticks",
+    "last_event_type",
+    "last_error",
+)
 
 T = TypeVar("T")
 
@@ -69,7 +84,7 @@ class Batch(Struct, frozen=True):
 
 
 class ServedRun:
-    """Everything is called on the event loop, except `_publish_outcomes`, which is called on the engine's thread."""
+    """The log of its engine: `publish` is called on the engine's thread, everything else on the event loop."""
 
     def __init__(self, record: Record, context: RunContext) -> None:
         self.record = record
@@ -80,13 +95,12 @@ class ServedRun:
         bounds = Bounds(
             settings.event_buffer_size, settings.event_buffer_ttl_sec * 1_000_000, settings.sse_sub_queue_max
         )
-        self.ring = Ring(record.run_id, context.clock, bounds, record.seq_reserved)
+        self.stream = RunStream(record.run_id, context.clock, bounds, record.seq_reserved)
         self.frames = FrameWriter()
         self._changing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._listeners: set[asyncio.Event] = set()
         self._host: EngineHost | None = None
-        self._stream: Stream[Event] | None = None
         self._metronome = self._new_metronome()
         self._ending: asyncio.Task[None] | None = None
         self._samples: deque[tuple[float, int, int]] = deque()
@@ -98,14 +112,12 @@ class ServedRun:
 
     async def open(self, config: Json) -> None:
         """Open the engine on a new journal with `config`, or on the existing one; raises if that fails."""
-        host = self._context.make_host(self.record, config)
+        host = self._context.make_host(self.record, config, self)
         await host.open(real_disk(self._context.journal(self.record.run_id)), config)
         if host.failure is not None:
             await host.retire()
             raise host.failure
         self._host = host
-        self._stream = host.driver.subscribe(None)
-        host.driver.on_publish(self._publish_outcomes)
 
     async def begin(self) -> None:
         """Start the ticks of a new run."""
@@ -216,7 +228,7 @@ class ServedRun:
         host, self._host = self._host, None
         if host is None:
             return
-        self.record.last_seq = self.record.seq_reserved = self.ring.last_seq
+        self.record.last_seq = self.record.seq_reserved = self.stream.last_seq
         await self.writer.finish(_run(host.driver.engine))
         await host.retire()
 
@@ -232,11 +244,13 @@ class ServedRun:
         return self.record.state is RunState.RUNNING
 
     def _beat(self) -> None:
+        if self.record.state in ENDED:
+            # The last status was published. `_finish` saves the end of a run after its files; a crash before that
+            # leaves it for recovery.
+            return
         self._measure_pace()
         self.publish_status()
-        if self.record.state not in ENDED:
-            # `_finish` saves the end of a run after its files; a crash before that leaves it for recovery.
-            self.writer.save_if_due()
+        self.writer.save_if_due()
 
     def _count_missed(self) -> None:
         self.late_beats += 1
@@ -299,44 +313,34 @@ class ServedRun:
 
     # Events
 
-    def _publish_outcomes(self) -> None:
-        """Add durable events to the ring and the files; called on the engine's thread after a flush."""
-        host = self._host
-        if host is None or self._stream is None:
-            # The last flush while closing has no events.
-            return
-        run = _run(host.driver.engine)
-        events = [item.event for item in self._stream.take(ALL) if isinstance(item, Published)]
+    def publish(self, _: int, events: tuple[Event, ...], data: tuple[bytes, ...]) -> None:
+        """Add durable events to the stream and the files; called on the engine's thread."""
         if not events:
-            # The command was not applied, for example because the disk is full.
             return
+        assert self._host is not None
+        run = _run(self._host.driver.engine)
         started = self._context.clock()
-        encoder = StreamEncoder(run.network, moment(started), run.settings.emit_tick_events)
-        statuses: list[RunStatus] = []
+        renderer = Renderer(run.network, moment(started), run.settings.emit_tick_events)
         batch: list[StreamEvent] = []
         last_type = None
-        for event in events:
-            match event:
-                case RunStatus():
-                    statuses.append(event)
-                case Note():
-                    self._publish_batch(batch)
-                    batch = []
-                    self.writer.write_lines([self.ring.number(note_form(event))])
-                case _:
-                    encoded = encoder.encode_event(event)
-                    if encoded is not None:
-                        batch.append(encoded)
-                        last_type = encoded.type
+        for event, encoded in zip(events, data, strict=True):
+            if isinstance(event, Note):
+                self._publish_batch(batch)
+                batch = []
+                self.writer.write_lines([self.stream.number(encoded)])
+            elif (rendered := renderer.render(event, encoded)) is not None:
+                batch.append(rendered)
+                last_type = rendered.type
         self._publish_batch(batch)
         self.writer.record_events(events, run)
         self._context.counters.count(events)
         self._context.counters.tick_seconds.labels("emit").observe((self._context.clock() - started) / 1_000_000)
+        statuses = [event for event in events if isinstance(event, RunStatus)]
         self._loop.call_soon_threadsafe(self._update_record, Batch(statuses, last_type, run.status()))
 
     def _publish_batch(self, batch: list[StreamEvent]) -> None:
         if batch:
-            self.writer.write_lines([entry.data for entry in self.ring.put(batch)])
+            self.writer.write_lines([entry.data for entry in self.stream.put(batch)])
 
     def _update_record(self, batch: Batch) -> None:
         """Update the record and wake all readers; called on the event loop."""
@@ -357,7 +361,10 @@ class ServedRun:
         self.wake()
 
     def status_event(self) -> StreamEvent:
-        return status_event(self.record, self.phase, terminal=self.record.state in ENDED)
+        """The status of the run, for every reader."""
+        form = {name: getattr(self.record, name) for name in STATUS_FIELDS}
+        form |= {"type": "run_status", "state": self.record.state.value, "current_phase": self.phase}
+        return StreamEvent("run_status", None, encode(form), terminal=self.record.state in ENDED)
 
     @property
     def phase(self) -> str | None:
@@ -365,13 +372,13 @@ class ServedRun:
         return "payments" if self._metronome.ticking else None
 
     def publish_status(self) -> None:
-        self.ring.put([self.status_event()])
+        self.stream.put([self.status_event()])
         self._reserve_numbers()
         self.wake()
 
-    def publish(self, event: StreamEvent) -> str:
-        """Publish a demonstration, which is no event of the engine; returns its id."""
-        (entry,) = self.ring.put([event])
+    def demonstrate(self, event: StreamEvent) -> str:
+        """Publish what is no event of the engine; returns its id."""
+        (entry,) = self.stream.put([event])
         self.wake()
         return entry.id
 
@@ -381,7 +388,7 @@ class ServedRun:
 
     def follow(self, equivalent: str, after_id: str | None) -> Cursor:
         """A cursor in the stream; raises `EventGone`."""
-        cursor = self.ring.subscribe(equivalent, after_id, self.status_event())
+        cursor = self.stream.subscribe(equivalent, after_id, self.status_event())
         self.wake()
         return cursor
 
@@ -430,8 +437,8 @@ class ServedRun:
     # Event numbers
 
     def _reserve_numbers(self) -> None:
-        if self.ring.last_seq + SEQ_BLOCK // 2 > self.record.seq_reserved and self.record.state not in ENDED:
-            self.record.seq_reserved = self.ring.last_seq + SEQ_BLOCK
+        if self.stream.last_seq + SEQ_BLOCK // 2 > self.record.seq_reserved and self.record.state not in ENDED:
+            self.record.seq_reserved = self.stream.last_seq + SEQ_BLOCK
             self.writer.save()
 
 

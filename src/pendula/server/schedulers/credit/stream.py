@@ -1,25 +1,39 @@
-"""Ring buffer of the newest events of a served run, with any number of readers.
+"""The events of one served run, numbered and in the form of the protocol, for any number of readers.
 
-Every event gets its id (`evt_<run>_<number>`) when it becomes readable. A reader is a position in the ring, not a
-queue. The stream of a reader that falls too far behind ends, so that there are no gaps; it reconnects after its last
-event, or gets `EventGone`.
+An event gets its id (`evt_<run>_<number>`) when it becomes readable, and is rendered once, for readers and files. A
+reader is a position in the ring, not a queue. The stream of a reader that falls too far behind ends, so that there are
+no gaps; it reconnects after its last event, or gets `EventGone`.
+
+Internal events (`clearing.decision`, `note`, and `tick` unless enabled for debugging) are not streamed. Display keys
+are derived from the events and not journalled.
 """
 
 import re
 import threading
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import UNSET, Struct
 
-from pendula.credit.runs.artifacts import moment
+from pendula.credit.events import ClearingDecision, Event, Note, RunStatus, Ticked, TxFailed, TxUpdated
+from pendula.credit.money import atoms
+from pendula.credit.runs.artifacts import moment, tick_form
+from pendula.credit.served.pictures import DisplayKeys
+from pendula.credit.state.network import Network
+from pendula.kernel.canonical import encode
 from pendula.kernel.errors import InputRefused
+from pendula.kernel.stream import Ring
+
+TTL_MS = 1200
+EDGE_STYLE = {"viz_width_key": "highlight", "viz_alpha_key": "hi"}
+OFF_THE_STREAM = (ClearingDecision, Note, RunStatus, Ticked)
+# The ring holds a quarter more events than are readable: for readers that subscribed and have not read yet.
+SPARE = 4
 
 _ID = re.compile(r"evt_(?P<run>.+)_(?P<seq>[0-9]{6,18})")
 _DATA, _END = b"\ndata: ", b"\n\n"
-# The ring holds up to a quarter more events than it keeps, and then drops half of the surplus: the rest is for readers
-# that subscribed and have not read yet.
-SPARE = 4
 
 
 class EventGone(InputRefused):
@@ -56,6 +70,9 @@ class Entry(Struct, frozen=True):
         """Its JSON."""
         return self.frame[self.frame.index(_DATA) + len(_DATA) : -len(_END)]
 
+    def concerns(self, equivalent: str) -> bool:
+        return self.equivalent is None or self.equivalent == equivalent
+
 
 class Bounds(Struct, frozen=True):
     """How many events are kept, how long, and how many a reader may leave unread."""
@@ -68,7 +85,7 @@ class Bounds(Struct, frozen=True):
 DEFAULT_BOUNDS = Bounds()
 
 
-class Ring:
+class RunStream:
     """The events of one run; safe for threads. `clock` gives microseconds since 1970, `last_seq` is used up already."""
 
     def __init__(
@@ -79,8 +96,7 @@ class Ring:
         self._clock = clock
         self._bounds = bounds
         self._lock = threading.Lock()
-        self._entries: list[Entry] = []
-        self._base = 0  # position of the first stored entry
+        self._ring: Ring[Entry] = Ring(bounds.events + max(2, bounds.events // SPARE))
         self._newest = 0  # position of the first entry of the last `put`
         # Readers that are up to date make the same request: cache the last one.
         self._request: tuple[str, int, int, int] = ("", -1, -1, -1)
@@ -89,14 +105,14 @@ class Ring:
     def __len__(self) -> int:
         """The number of readable events."""
         with self._lock:
-            return self._end - self._oldest()
+            return self._ring.end - self._oldest()
 
     def put(self, events: Iterable[StreamEvent]) -> list[Entry]:
         """Number events and make them readable."""
         events, now = list(events), self._clock()
         ts = moment(now)
         with self._lock:
-            self._newest = self._end
+            self._newest = self._ring.end
             return [self._add(event, now, ts) for event in events]
 
     def number(self, body: bytes) -> bytes:
@@ -110,11 +126,11 @@ class Ring:
         """A cursor after the event `after`, or at the end; adds `status` first. Raises `EventGone`."""
         now = self._clock()
         with self._lock:
-            start = self._end if after is None else self._place_after(after)
-            replay = sum(_concerns(entry, equivalent) for entry in self._entries[start - self._base :])
+            start = self._ring.end if after is None else self._place_after(after)
+            replay = self._count(equivalent, start, self._ring.end)
             if replay + 1 > self._bounds.unread:
                 raise _gone(after or "", f"{replay} events came after it, more than a reader may leave unread")
-            self._newest = self._end
+            self._newest = self._ring.end
             self._add(status, now, moment(now))
             return Cursor(self, equivalent, start)
 
@@ -122,48 +138,45 @@ class Ring:
         """The JSON of the events after one, or of all stored ones; raises `EventGone`."""
         with self._lock:
             start = self._oldest() if after is None else self._place_after(after)
-            return [entry.data for entry in self._entries[start - self._base :] if _concerns(entry, equivalent)]
+            return [entry.data for entry in self._ring.items(start, self._ring.end) if entry.concerns(equivalent)]
 
     def read(self, equivalent: str, start: int, most: int) -> tuple[list[Entry], int, bool]:
         """Up to `most` events from a position on, the position after them, and whether the stream ends."""
         with self._lock:
             # A subscribed reader may read stored events that are too old for new subscribers.
-            if start < self._base or self._is_too_far_behind(equivalent, start):
+            if start < self._ring.base or self._is_too_far_behind(equivalent, start):
                 return [], start, True
-            request = (equivalent, start, most, self._end)
+            request = (equivalent, start, most, self._ring.end)
             if request != self._request:
                 self._request, self._response = request, self._read(equivalent, start, most)
             return self._response
 
     def _read(self, equivalent: str, start: int, most: int) -> tuple[list[Entry], int, bool]:
+        end = self._ring.end
         entries: list[Entry] = []
-        for place in range(start, self._end):
-            entry = self._entries[place - self._base]
-            if _concerns(entry, equivalent):
+        for place, entry in enumerate(self._ring.items(start, end), start + 1):
+            if entry.concerns(equivalent):
                 entries.append(entry)
             # A terminal event with successors is not the end: the run was restarted.
-            if entry.terminal and place + 1 == self._end:
-                return entries, place + 1, True
+            if entry.terminal and place == end:
+                return entries, place, True
             if len(entries) == most:
-                return entries, place + 1, False
-        return entries, self._end, False
+                return entries, place, False
+        return entries, end, False
 
     def _is_too_far_behind(self, equivalent: str, start: int) -> bool:
         # Events of the last `put` do not count: no reader can have read them yet.
         if self._newest - start <= self._bounds.unread:
             return False
-        unread = self._entries[start - self._base : self._newest - self._base]
-        return sum(_concerns(entry, equivalent) for entry in unread) > self._bounds.unread
+        return self._count(equivalent, start, self._newest) > self._bounds.unread
 
-    @property
-    def _end(self) -> int:
-        return self._base + len(self._entries)
+    def _count(self, equivalent: str, start: int, stop: int) -> int:
+        return sum(entry.concerns(equivalent) for entry in self._ring.items(start, stop))
 
     def _oldest(self) -> int:
         """The position of the oldest readable event."""
-        cutoff = self._clock() - self._bounds.ttl_us
-        young = bisect_right(self._entries, cutoff, key=lambda entry: entry.at_us)
-        return max(self._base + young, self._end - self._bounds.events)
+        young = self._ring.after(lambda entry: entry.at_us, self._clock() - self._bounds.ttl_us)
+        return max(young, self._ring.end - self._bounds.events)
 
     def _add(self, event: StreamEvent, now: int, ts: str) -> Entry:
         self.last_seq += 1
@@ -171,13 +184,7 @@ class Ring:
         data = event_json(name, ts, event.body)
         frame = b"id: %b\nevent: simulator.event%b%b%b" % (name.encode(), _DATA, data, _END)
         entry = Entry(name, event.type, self.last_seq, now, event.equivalent, frame=frame, terminal=event.terminal)
-        self._entries.append(entry)
-        # A surplus, so that most additions move no entries.
-        spare = max(2, self._bounds.events // SPARE)
-        if len(self._entries) > self._bounds.events + spare:
-            gone = len(self._entries) - self._bounds.events - spare // 2
-            del self._entries[:gone]
-            self._base += gone
+        self._ring.append(entry)
         return entry
 
     def _place_after(self, name: str) -> int:
@@ -187,17 +194,17 @@ class Ring:
         seq = int(match["seq"])
         if seq > self.last_seq:
             raise _gone(name, "there is no such event yet")
-        place = self._base + bisect_right(self._entries, seq, key=lambda entry: entry.seq)
-        oldest = self._oldest()
+        place, oldest = self._ring.after(lambda entry: entry.seq, seq), self._oldest()
         if place < oldest or (place == oldest and seq < self._first_seq(oldest) - 1):
             raise _gone(name, "later events were dropped")
         return place
 
     def _first_seq(self, place: int) -> int:
         """The first readable number; numbers that were never streamed do not count as missing."""
-        if place > self._base:
-            return self._entries[place - self._base - 1].seq + 1
-        return self._entries[0].seq if self._entries else self.last_seq + 1
+        ring = self._ring
+        if place > ring.base:
+            return ring[place - 1].seq + 1
+        return ring[ring.base].seq if ring.base < ring.end else self.last_seq + 1
 
 
 class Cursor:
@@ -205,15 +212,62 @@ class Cursor:
 
     last = None  # the status that comes first has an id
 
-    def __init__(self, ring: Ring, equivalent: str, place: int) -> None:
-        self._ring = ring
+    def __init__(self, stream: RunStream, equivalent: str, place: int) -> None:
+        self._stream = stream
         self._equivalent = equivalent
         self._place = place
         self.over = False
 
     def take(self, most: int) -> Sequence[Entry]:
-        entries, self._place, self.over = self._ring.read(self._equivalent, self._place, most)
+        entries, self._place, self.over = self._stream.read(self._equivalent, self._place, most)
         return entries
+
+
+class Renderer:
+    """Renders events for the current network, in the forms of the protocol; create one per batch of events."""
+
+    def __init__(self, network: Network, ts: str, ticks: bool = False) -> None:
+        """`ticks` adds a debug event for each tick."""
+        self._ticks = ticks
+        self._network = network
+        self._ts = ts
+        self._keys: dict[str, DisplayKeys] = {}
+
+    def render(self, event: Event, data: bytes) -> StreamEvent | None:
+        """The event as it is streamed, None if it is not; `data` is its canonical JSON, often all of it."""
+        if isinstance(event, Ticked) and self._ticks:
+            return StreamEvent("tick", None, tick_form(event))
+        if isinstance(event, OFF_THE_STREAM):
+            return None
+        kind = str(event.__struct_config__.tag)
+        patched = getattr(event, "payload", event)
+        if not isinstance(event, TxUpdated | TxFailed) and not (
+            _members(patched, "node_patch") or _members(patched, "edge_patch")
+        ):
+            return StreamEvent(kind, event.equivalent, data)
+        form: dict[str, Any] = msgspec.to_builtins(event, builtin_types=(Decimal,))
+        match event:
+            case TxUpdated():
+                form |= {"amount_flyout": True, "ttl_ms": TTL_MS, "intensity_key": "active"}
+                form["edges"] = [edge | {"style": EDGE_STYLE} for edge in form["edges"]]
+            case TxFailed():
+                form["error"] |= {"message": event.message, "at": self._ts}
+            case _:
+                pass
+        self._add_style(event.equivalent, form.get("payload", form))
+        return StreamEvent(kind, event.equivalent, encode(form))
+
+    def _add_style(self, equivalent: str, form: Mapping[str, Any]) -> None:
+        """Add display keys to the patches."""
+        if not (form.get("node_patch") or form.get("edge_patch")) or equivalent not in self._network.ledgers:
+            return
+        if equivalent not in self._keys:
+            self._keys[equivalent] = DisplayKeys(self._network.ledgers[equivalent].book)
+        keys, index = self._keys[equivalent], self._network.people.index
+        for patch in form.get("node_patch", ()):
+            patch.update(keys.node(index[patch["id"]]))
+        for patch in form.get("edge_patch", ()):
+            patch.update(keys.link(atoms(patch["used"]), atoms(patch["trust_limit"])))
 
 
 def event_id(run_id: str, seq: int) -> str:
@@ -225,8 +279,9 @@ def event_json(name: str, ts: str, body: bytes) -> bytes:
     return b'{"event_id":"%b","ts":"%b",%b' % (name.encode(), ts.encode(), body[1:])
 
 
-def _concerns(entry: Entry, equivalent: str) -> bool:
-    return entry.equivalent is None or entry.equivalent == equivalent
+def _members(part: object, name: str) -> bool:
+    """Whether a part of an event has members of this name."""
+    return getattr(part, name, UNSET) not in (UNSET, ())
 
 
 def _gone(name: str, why: str) -> EventGone:
