@@ -1,8 +1,8 @@
 """A seeded player, byte for byte: its HTTP answers, its event stream and its journal, with the wall clock and drawn
 request ids masked.
 
-The steady clock moves only where a step says so. `python -m tests.server.schedulers.playback.test_golden_streams` writes
-the files again.
+The steady clock moves only where a step says so. `python -m tests.server.schedulers.playback.test_golden_streams`
+writes the files again.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ class Clock:
 async def recorded(data: Path, patch: pytest.MonkeyPatch) -> tuple[bytes, bytes, bytes]:
     """The answers, the events and the journal of the player."""
     clock = Clock()
-    patch.setattr(engine_host, "Pace", lambda *given: Pace(*given, clock))
+    patch.setattr(engine_host, "Pace", lambda advance, unit: Pace(advance, unit, clock))
     answers: list[bytes] = []
     async with running(Settings(data=str(data)), [STILL]) as app, client_of(app) as client:
         await hang(client, dwell_ms=DWELL_MS)
