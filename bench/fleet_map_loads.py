@@ -8,9 +8,9 @@ import shapely
 from msgspec.structs import replace
 
 from pendula.fleet import AtNode, CompiledMap, MoveStyle, OnEdge, Planner, SourceMap, plan_route
-from pendula.fleet.exclusion import Cells
-from pendula.fleet.routing import Anchor
-from pendula.fleet.samples import FL_STD, large, warehouse
+from pendula.fleet.compiler.samples import FL_STD, large, warehouse
+from pendula.fleet.map.exclusion import Cells
+from pendula.fleet.map.planner import Anchor
 from pendula.kernel.engine import Refusal
 from pendula.kernel.rng import Pcg32
 

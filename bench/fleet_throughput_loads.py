@@ -17,18 +17,18 @@ from msgspec.structs import replace
 from bench.fleet_throughput_tours import TourPlayer, TourRecorder
 from pendula.fleet import compile_map
 from pendula.fleet.checker import Judge
-from pendula.fleet.driving import track
-from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.compiler import samples
+from pendula.fleet.compiler.generated_maps import Sample, built_warehouse, spur_grid
+from pendula.fleet.compiler.samples import FL_STD
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.model import Fleet, Stream, Truck
-from pendula.fleet.samples import FL_STD, built_warehouse, halls
-from pendula.fleet.samples.live_maps import Sample, spur_grid
 from pendula.fleet.scenarios.model import Robot, Scenario
 from pendula.fleet.scenarios.running import Run
-from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import DispatchParams, TaskStream
-from pendula.fleet.tick import Traffic, phases, traffic
+from pendula.fleet.tick import Traffic, phases, track, traffic
+from pendula.fleet.tick.params import TrafficParams
+from pendula.fleet.traffic.demand import Exclusion
 from pendula.fleet.traffic.grants import Rule
-from pendula.fleet.traffic.resources import Exclusion
 
 
 class Kind(StrEnum):
@@ -53,12 +53,12 @@ class Figures:
 
 
 def _hall(trucks: int) -> Sample:
-    return Sample(halls.reference_hall(), halls.reference_fleet(trucks))
+    return Sample(samples.reference_hall(), samples.reference_fleet(trucks))
 
 
 def _hall_one_stream() -> Sample:
-    fleet = halls.reference_fleet(3)
-    return Sample(halls.reference_hall(), Fleet(fleet.trucks, fleet.streams[:1]))
+    fleet = samples.reference_fleet(3)
+    return Sample(samples.reference_hall(), Fleet(fleet.trucks, fleet.streams[:1]))
 
 
 def _two_way_warehouse(trucks: int) -> Sample:
@@ -67,7 +67,7 @@ def _two_way_warehouse(trucks: int) -> Sample:
     robots = tuple(Truck(f"R{number:03}", "FL-STD", park) for number, park in enumerate(parks[:trucks], 1))
     streams = tuple(Stream(f"S{k}", (f"T{2 * k:03}",), (f"E{k:03}",)) for k in range(6))
     back = tuple(Stream(f"B{k}", (f"E{k:03}",), (f"T{2 * k + 1:03}",)) for k in range(6))
-    return Sample(halls.warehouse(), Fleet(robots, (*streams, *back)))
+    return Sample(samples.warehouse(), Fleet(robots, (*streams, *back)))
 
 
 MAPS: dict[str, Callable[[], Sample]] = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from pendula.fleet.commands import Commands
-from pendula.fleet.contracts.traffic import TaskState
+from pendula.fleet.contracts import TaskState
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import FleetEvent, TaskMoved
 from pendula.fleet.tasks import TaskSubmitted

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 
 from bench.measuring.progress import Watch
 from pendula.fleet import compile_map
-from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.compiler.generated_maps import built_warehouse
+from pendula.fleet.compiler.samples import FL_STD
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.runs import Recording, recording_disk
-from pendula.fleet.samples import FL_STD, built_warehouse
 from pendula.fleet.scenarios.model import Robot, Scenario
 from pendula.fleet.scenarios.running import Run
 from pendula.fleet.tasks import TaskStream
 from pendula.fleet.tick import TickInputs, TickOutputs
+from pendula.fleet.tick.params import TrafficParams
 from pendula.kernel.canonical import Json
 
 if TYPE_CHECKING:
-    from pendula.fleet.samples import Sample
+    from pendula.fleet.compiler.generated_maps import Sample
 
 # The number of parks and of trucks, and about the number of nodes.
 FLEETS = {20: 300, 100: 1_000, 200: 1_000}

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from pendula.fleet import SourceMap, compile_map
+from pendula.fleet.compiler import samples
+from pendula.fleet.compiler.samples import FL_STD, Sketch
 from pendula.fleet.pictures import map_svg
-from pendula.fleet.samples import FL_STD, Sketch, scenes
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs/explanation/pictures"
@@ -58,9 +59,9 @@ def short_spur() -> SourceMap:
 
 # The map and the highlighted part.
 PICTURES: dict[str, tuple[Callable[[], SourceMap], tuple[str, ...]]] = {
-    "hall-demo.svg": (scenes.hall_demo, ()),
-    "tail-swing.svg": (scenes.tail_swing_bend, ("B->C#4",)),
-    "cell.svg": (lambda: scenes.straight_lane(30.0, back=False), ("A->B#30",)),
+    "hall-demo.svg": (samples.hall_demo, ()),
+    "tail-swing.svg": (samples.tail_swing_bend, ("B->C#4",)),
+    "cell.svg": (lambda: samples.straight_lane(30.0, back=False), ("A->B#30",)),
     "short-spur.svg": (short_spur, ("N->Q#6",)),
 }
 

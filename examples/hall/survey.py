@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from pendula.fleet import AtNode, CompiledMap, Fleet, Planner, Point, RoutePlan, SourceMap, Truck, certify, plan_route
 from pendula.fleet import compile_map as compiled
+from pendula.fleet.compiler import FL_STD, reference_fleet, reference_hall
 from pendula.fleet.pictures import map_svg
-from pendula.fleet.samples import FL_STD, reference_fleet, reference_hall
 
 METRE = 1_000_000
 

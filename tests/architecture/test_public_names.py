@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.architecture.source import ROOT, SOURCE, modules
+from tests.architecture.source import ROOT, SCHEDULERS, SOURCE, modules
 from tests.docs.markdown import blocks, pages
 
 
@@ -31,8 +31,9 @@ def is_package(name: str) -> bool:
 
 
 def is_open(name: str) -> bool:
-    """The kernel is small and flat: its modules are its public names."""
-    return is_package(name) or name.startswith("pendula.kernel.")
+    """The kernel is small and flat: its modules are its public names, and so are those at the root of a scheduler."""
+    parent = name.rpartition(".")[0].removeprefix("pendula.")
+    return is_package(name) or parent in ("kernel", *SCHEDULERS)
 
 
 def test_docs_and_examples_import_from_packages() -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from pendula.documents import DocumentRefused, Format, read_bytes
 from pendula.fleet import Code, CompileParams, read_params
-from pendula.fleet.driving.params import RANGES as TRAFFIC_RANGES
-from pendula.fleet.driving.params import TrafficParams, contract_name, contract_value
+from pendula.fleet.events import INCIDENT_ALERTS, INCIDENT_STOPS, TICK_FAILED
+from pendula.fleet.map.site_file import params_form
 from pendula.fleet.model import severity_of
-from pendula.fleet.scenarios.reading.traffic_params import TRAFFIC_PARAMS, read_traffic_params
-from pendula.fleet.site.file_names import params_form
-from pendula.fleet.tick_events import INCIDENT_ALERTS, INCIDENT_STOPS, TICK_FAILED
+from pendula.fleet.scenarios.reading import TRAFFIC_PARAMS, read_traffic_params
+from pendula.fleet.tick.params import RANGES as TRAFFIC_RANGES
+from pendula.fleet.tick.params import TrafficParams, contract_name, contract_value
 from pendula.kernel.limits import JOURNAL_BYTES
 from pendula.server.runtime.scheduler_spec import SHARES
 from tests.docs.markdown import ROOT

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from pendula.fleet.contracts.schema import CONTRACTS
+from pendula.fleet.contracts import CONTRACTS
 from pendula.fleet.events import FleetEvent
 from scripts import contracts
 

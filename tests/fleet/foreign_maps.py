@@ -17,13 +17,13 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet import CompiledMap, certify, examine
+from pendula.fleet.compiler.samples import FL_STD, Sketch
+from pendula.fleet.map.trucks import RobotProfile
 from pendula.fleet.model import Fleet, SourceMap, Stream, Truck
-from pendula.fleet.samples.scenes import FL_STD, Sketch
 from pendula.fleet.scenarios import Scenario
 from pendula.fleet.scenarios.model import Calm, Robot
 from pendula.fleet.simulator import WorldSettings
 from pendula.fleet.tasks import TaskStream
-from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.kernel.rng import Pcg32
 
 FOLDERS = [parent / "shared" / "data" / "fleet" / "maps" for parent in Path(__file__).resolve().parents]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from shapely.geometry import Polygon
 from shapely.geometry.base import BaseGeometry
 
+from pendula.fleet.compiler.samples import FL_STD
 from pendula.fleet.model import SourceEdge, SourceMap
-from pendula.fleet.samples.scenes import FL_STD
 
 PoseM = tuple[float, float, float]
 

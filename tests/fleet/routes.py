@@ -1,7 +1,7 @@
 """Routes of the reference truck, shared by the routing tests."""
 
 from pendula.fleet import AtNode, CompiledMap, OnEdge, Planner, RoutePlan, plan_route
-from pendula.fleet.samples import FL_STD
+from pendula.fleet.compiler.samples import FL_STD
 
 
 def route(site: CompiledMap, start: OnEdge | AtNode, *stops: str, rest: str | None = None) -> RoutePlan:

@@ -4,25 +4,25 @@ from collections.abc import Callable
 from functools import cache
 
 from pendula.fleet import CompiledMap, compile_map
-from pendula.fleet.exclusion import Relation
+from pendula.fleet.compiler import samples
+from pendula.fleet.compiler.generated_maps import random_map
+from pendula.fleet.compiler.samples import FL_STD, Sketch
+from pendula.fleet.map.exclusion import Relation
+from pendula.fleet.map.trucks import RobotProfile
 from pendula.fleet.model import SourceMap
-from pendula.fleet.samples import halls, scenes
-from pendula.fleet.samples.random_maps import random_map
-from pendula.fleet.samples.scenes import FL_STD, Sketch
-from pendula.fleet.trucks.profiles import RobotProfile
 
 SCENES: dict[str, Callable[[], SourceMap]] = {
-    "hall-demo": scenes.hall_demo,
-    "head-on-lane": scenes.head_on_lane,
-    "plus-crossing": scenes.plus_crossing,
-    "triangle": scenes.triangle,
-    "ring-with-bypass": scenes.ring_with_bypass,
-    "near-lanes": scenes.near_lanes,
-    "tail-swing-bend": scenes.tail_swing_bend,
-    "spur": scenes.spur,
-    "straight-lane": scenes.straight_lane,
-    "reference-hall": halls.reference_hall,
-    "small-warehouse": lambda: halls.warehouse(4, 6, 2),
+    "hall-demo": samples.hall_demo,
+    "head-on-lane": samples.head_on_lane,
+    "plus-crossing": samples.plus_crossing,
+    "triangle": samples.triangle,
+    "ring-with-bypass": samples.ring_with_bypass,
+    "near-lanes": samples.near_lanes,
+    "tail-swing-bend": samples.tail_swing_bend,
+    "spur": samples.spur,
+    "straight-lane": samples.straight_lane,
+    "reference-hall": samples.reference_hall,
+    "small-warehouse": lambda: samples.warehouse(4, 6, 2),
 }
 
 

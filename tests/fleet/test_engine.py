@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pendula.fleet import compiled_sites
 from pendula.fleet.commands import Commands, Tick
 from pendula.fleet.compiled_sites import OtherMap
-from pendula.fleet.contracts.traffic import Alert, CommandMode, OperatorAction
+from pendula.fleet.contracts import Alert, CommandMode, OperatorAction
 from pendula.fleet.engine import BadConfig, FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, Granted, HoldChanged, OperatorAnswered, Ticked, TickLate
 from pendula.fleet.saving import BadState

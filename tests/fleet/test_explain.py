@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from pendula.fleet import explain
-from pendula.fleet.contracts.traffic import HoldReason, Phase
-from pendula.fleet.driving.stops import Stop
+from pendula.fleet.compiler.samples import FL_STD, reference_fleet
+from pendula.fleet.contracts import HoldReason, Phase
 from pendula.fleet.explain import facts, lasting, sentence
-from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.tick import OrderKind
-from pendula.fleet.views.reasons import GOING_TO_PARK, IDLE_NO_TASK, WAITS, Reason
-from tests.fleet.health.troubled import Hall
+from pendula.fleet.tick.reasons import GOING_TO_PARK, IDLE_NO_TASK, WAITS, Reason
+from pendula.fleet.tick.records import Stop
 from tests.fleet.sites import scene
+from tests.fleet.tick.troubled import Hall
 from tests.fleet.tick.yard import Yard
 
 ROOT = Path(__file__).parents[2]

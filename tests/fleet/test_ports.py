@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from pendula.fleet import AtNode, RoutePlan
 from pendula.fleet.commands import Commands, Tick
-from pendula.fleet.contracts.traffic import CommandMode, RollingTargetCommand
-from pendula.fleet.driving.params import TrafficParams
-from pendula.fleet.driving.records import Record
+from pendula.fleet.compiler.samples import FL_STD, reference_fleet
+from pendula.fleet.contracts import CommandMode, RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import FleetEvent
 from pendula.fleet.gateway import Gateway
 from pendula.fleet.gateway.protocol import Received
+from pendula.fleet.map.routes import segments_of
 from pendula.fleet.ports import (
     Clock,
     CorridorBuilder,
@@ -29,16 +29,16 @@ from pendula.fleet.ports import (
     RtpController,
     TaskDispatcher,
 )
-from pendula.fleet.routing.route_plan import segments_of
 from pendula.fleet.runs import Manager, Recording, recording_disk
-from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.running import Applier
-from pendula.fleet.simulator.settings import STILL
-from pendula.fleet.targets.rolling_target import Aim
+from pendula.fleet.simulator.faults import STILL
 from pendula.fleet.tasks import DispatchStep, Operation, TaskEvent
 from pendula.fleet.tasks.model import TruckView
-from pendula.fleet.tick.ports import RollingTarget
+from pendula.fleet.tick.aiming import RollingTarget
+from pendula.fleet.tick.params import TrafficParams
+from pendula.fleet.tick.records import Record
+from pendula.fleet.tick.targets import Aim
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome, Refusal

@@ -12,15 +12,15 @@ from msgspec.structs import replace
 from pendula.fleet import explain, sentences
 from pendula.fleet.commands import MissingRecords
 from pendula.fleet.compiler import compile_map
-from pendula.fleet.contracts.traffic import Alert, OperatorAction
+from pendula.fleet.compiler.samples import FL_STD, hall_demo
+from pendula.fleet.contracts import Alert, OperatorAction
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, Incident, OperatorAnswered, TaskEventRefused
+from pendula.fleet.map.site import CompiledMap
+from pendula.fleet.map.site_file import from_bytes, to_bytes
 from pendula.fleet.model import SourceMap
 from pendula.fleet.runs import Recording, recording_disk
-from pendula.fleet.samples.scenes import FL_STD, hall_demo
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.site.file import from_bytes, to_bytes
 from pendula.fleet.tasks.model import (
     GoodsReported,
     OperationDone,

@@ -7,16 +7,15 @@ from hashlib import sha256
 import msgspec
 import pytest
 
-from pendula.fleet import tick_events as events_module
-from pendula.fleet.contracts.traffic import PriorityClass, RobotHealth
-from pendula.fleet.driving.records import Record, Retraction, Waiting
-from pendula.fleet.events import HoldChanged, Incident, ReportDropped, Ticked
+from pendula.fleet import events
+from pendula.fleet.contracts import PriorityClass, RobotHealth
+from pendula.fleet.events import HoldChanged, Incident, ReportDropped, Ticked, locks_digest, tick_events
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.tick.alarms import alert
-from pendula.fleet.tick_events import locks_digest, tick_events
+from pendula.fleet.tick.reasons import resource_id
+from pendula.fleet.tick.records import Record, Retraction, Waiting
 from pendula.fleet.units import metres
-from pendula.fleet.views.reasons import resource_id
-from tests.fleet.health.troubled import Hall
+from tests.fleet.tick.troubled import Hall
 
 
 @pytest.mark.req("FLT-OBS-1")
@@ -45,8 +44,8 @@ def test_the_digest_of_commands_is_that_of_their_contract_numbers() -> None:
 
 
 def test_texts_of_lengths_match_the_contract_and_their_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events_module, "MOST_TEXTS", 50)
-    texts = events_module._Metres()
+    monkeypatch.setattr(events, "MOST_TEXTS", 50)
+    texts = events._Metres()
 
     for micros in (*range(-2_000_000, 2_000_001, 7_919), 0, -1, 1_000_000, 1_500_000):
         assert texts[micros] == texts[micros] == str(metres(micros))

@@ -19,15 +19,16 @@ from typer.testing import CliRunner
 
 from pendula.cli.program import run as program
 from pendula.fleet import Fleet, compile_map, envelope_of, ports
-from pendula.fleet.contracts.traffic import OperatorAction, PriorityClass
-from pendula.fleet.driving.params import TrafficParams, faults
+from pendula.fleet.compiler import samples
+from pendula.fleet.compiler.samples import FL_STD
+from pendula.fleet.contracts import OperatorAction, PriorityClass
+from pendula.fleet.map.trucks import spacing_um, stop_distance_um
 from pendula.fleet.model import MoveStyle
-from pendula.fleet.samples import FL_STD, scenes
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator import Fault, FaultKind
 from pendula.fleet.tick import CommandMode, NodeLockPolicy, TickInputs, TickOutputs, Traffic, TrafficRefused
-from pendula.fleet.trucks.envelope import spacing_um, stop_distance_um
-from pendula.fleet.turns.ranks import order_of, rank_of
+from pendula.fleet.tick.params import TrafficParams, faults
+from pendula.fleet.tick.turns import order_of, rank_of
 from tests.campaigns import campaign_after, campaign_except
 from tests.fleet.scenarios.watching import false_blockers
 
@@ -273,7 +274,7 @@ def test_8_2_every_truck_can_stop_before_its_hold_point(name: str) -> None:
 @pytest.mark.section("8.2 Stopping distance (S5)", interface="library")
 def test_8_2_a_too_short_lookahead_is_refused() -> None:
     """A fleet does not start with a lookahead below the stopping distance."""
-    site = compile_map(scenes.straight_lane(), [FL_STD])
+    site = compile_map(samples.straight_lane(), [FL_STD])
     found = faults(TrafficParams(lookahead_um=5_259_999), [FL_STD], site.params)
 
     assert [one.split(":")[0] for one in found] == ["LOOKAHEAD_TOO_SHORT"]

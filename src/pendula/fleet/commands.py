@@ -7,13 +7,13 @@ from typing import Annotated, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from pendula.fleet.contracts.traffic import OperatorAction
-from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.contracts import OperatorAction
+from pendula.fleet.map.trucks import RobotProfile
 from pendula.fleet.model import CompileParams, Fleet, SourceMap
 from pendula.fleet.tasks.model import DispatchParams, TaskEvent, TaskStream
 from pendula.fleet.tick.observing import TruckReport
+from pendula.fleet.tick.params import TrafficParams
 from pendula.fleet.tick.saving import SavedRoute
-from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.kernel.canonical import Json
 
 Time = Annotated[int, Meta(ge=0, le=1 << 53)]

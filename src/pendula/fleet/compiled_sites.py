@@ -7,7 +7,7 @@ once. The hash identifies a map, so its origin does not matter.
 from collections import OrderedDict
 
 from pendula.fleet.commands import Config
-from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.map.site import CompiledMap
 from pendula.kernel.errors import InputRefused
 
 # Maps of all fleets in the process; the least recently used is evicted first.

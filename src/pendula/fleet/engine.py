@@ -15,24 +15,31 @@ from msgspec.structs import replace
 from pendula.fleet import explain, saving
 from pendula.fleet.commands import Commands, Config, MissingRecords, StartPlace, Tick
 from pendula.fleet.compiled_sites import site_of
-from pendula.fleet.contracts.traffic import OperatorAction, RobotStatus
-from pendula.fleet.driving.records import Record
-from pendula.fleet.events import FleetEvent, TickFailed, TickLate
-from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
-from pendula.fleet.operators import ActionInbox, ActionResult, ActionType
-from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
-from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.contracts import OperatorAction, RobotStatus
+from pendula.fleet.events import (
+    FleetEvent,
+    TickFailed,
+    TickLate,
+    action_events,
+    alert_events,
+    merge_alerts,
+    task_events,
+    tick_events,
+)
+from pendula.fleet.map.planner import Anchor, AtNode, OnEdge
+from pendula.fleet.map.routes import RoutePlan
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.sentences import sentence_of
-from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.targets.rolling_target import Aim, CommandBatch
 from pendula.fleet.tasks import Dispatch, DispatchStep, Operation, truck_views
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import TaskAlert
-from pendula.fleet.tick.observing import TruckReport
+from pendula.fleet.tasks.operators import ActionInbox, ActionResult, ActionType
+from pendula.fleet.tick.observing import LastDropped, TruckReport
+from pendula.fleet.tick.orders import AppliedOrder, Order, OrderKind
+from pendula.fleet.tick.records import Record
 from pendula.fleet.tick.saving import SavedRoute, plan_of
+from pendula.fleet.tick.targets import Aim, CommandBatch
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic
-from pendula.fleet.tick_events import action_events, alert_events, merge_alerts, task_events, tick_events
-from pendula.fleet.views.dropped import LastDropped
 from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.engine import Outcome, Outside, Reason, Refusal

@@ -2,20 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 
-from pendula.fleet.contracts.traffic import HoldReason, Phase
-from pendula.fleet.driving.stops import Stop
+from pendula.fleet.contracts import HoldReason, Phase
 from pendula.fleet.sentences import not_done_sentence
 from pendula.fleet.tasks.dispatch import Dispatch
-from pendula.fleet.tasks.states import OVER
+from pendula.fleet.tasks.model import OVER
+from pendula.fleet.tick import reasons
+from pendula.fleet.tick.observing import LastDropped
+from pendula.fleet.tick.records import Stop
 from pendula.fleet.tick.traffic import Traffic
-from pendula.fleet.views import reasons
-from pendula.fleet.views.dropped import LastDropped
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason, Refusal
 from pendula.kernel.wording import suggestion
 
 QUESTIONS = 'A fleet answers {"robot": id} and {"task": id}.'
-
 _SENTENCES = {
     "WAIT_EDGE_DIRECTION": "{robot} waits for {requested}: {blocker} drives {resource} the other way",
     "WAIT_SPACING": "{robot} waits for the gap to {blocker}, which is ahead of it on {resource}",

@@ -15,9 +15,10 @@ from pendula.kernel.errors import InputRefused, WorldBroken
 NodeId = NewType("NodeId", str)
 EdgeKey = NewType("EdgeKey", str)
 GroupKey = NewType("GroupKey", str)
-
 COMPILER_VERSION = "1.0.0"
 CONTRACT_VERSION = "1.0.0"
+# Readers take every version with this number before the first dot.
+MAJOR = "1"
 # Most characters of the name of a map or a truck, and most bytes of it in UTF-8.
 NAME_MOST = 128
 NAME_BYTES = 4 * NAME_MOST

@@ -19,8 +19,8 @@ from pendula.fleet.events import FleetEvent
 from pendula.fleet.gateway.protocol import Gateway as RobotGateway
 from pendula.fleet.tasks import DispatchStep, TaskEvent
 from pendula.fleet.tasks.model import TruckView
-from pendula.fleet.tasks.ports import RoutePlanner
-from pendula.fleet.tick.ports import CorridorBuilder, ProgressEstimator, RtpController, TickPorts
+from pendula.fleet.tasks.ways import RoutePlanner
+from pendula.fleet.tick.aiming import CorridorBuilder, ProgressEstimator, RtpController, TickPorts
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs
 from pendula.kernel.engine import Outcome
 

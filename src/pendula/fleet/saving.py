@@ -5,10 +5,10 @@ from typing import Any
 from msgspec import DecodeError, Raw, Struct, ValidationError, convert
 
 from pendula.fleet.commands import Config
-from pendula.fleet.operators.inbox import ActionInbox, SavedInbox
-from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.tasks import saving as tasks_saving
 from pendula.fleet.tasks.dispatch import Dispatch
+from pendula.fleet.tasks.operators import ActionInbox, SavedInbox
 from pendula.fleet.tick import saving as traffic_saving
 from pendula.fleet.tick.traffic import Traffic
 from pendula.kernel.canonical import Json, Reader, decode, encode

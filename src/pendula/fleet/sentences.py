@@ -9,7 +9,6 @@ from pendula.kernel.canonical import Json
 
 Facts: TypeAlias = Mapping[str, Any]
 Sentence: TypeAlias = Callable[[Facts], str]
-
 DISK_NEARLY_FULL = "DISK_NEARLY_FULL"
 
 

@@ -13,10 +13,8 @@ TWO_PI_URAD = 6_283_185
 # Pi in units of 1e-15, for times that must not carry the rounding of the file.
 PI_FEMTO = 3_141_592_653_589_793
 FEMTO_PER_URAD = 1_000_000_000
-
 # A map lies within 100 km of its origin: products of two lengths then fit into 64 bits easily.
 FARTHEST_M = 100_000
-
 _MICRO = Decimal("0.000001")
 # A wide context of its own: lengths must not depend on the decimal context of the calling program.
 _EXACT = Context(prec=100, rounding=ROUND_HALF_EVEN)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pendula.fleet.checker import Closest, Poses
-from pendula.fleet.samples import FL_STD
+from pendula.fleet.compiler.samples import FL_STD
 from tests.fleet.judge import envelope
 
 PoseM = tuple[float, float, float]

@@ -10,7 +10,7 @@ from shapely.geometry import Point
 
 from pendula.fleet.checker import Disc, Judge, Level, Poses
 from pendula.fleet.checker.judge import Kind
-from pendula.fleet.samples import FL_STD
+from pendula.fleet.compiler.samples import FL_STD
 from tests.fleet.judge import envelope
 
 PoseM = tuple[float, float, float]

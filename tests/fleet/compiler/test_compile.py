@@ -10,23 +10,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet import (
-    CompiledMap,
-    CompileParams,
-    SourceMap,
-    compile_map,
-    examine,
-    from_bytes,
-    to_bytes,
-)
+from pendula.fleet import CompiledMap, CompileParams, SourceMap, compile_map, examine, from_bytes, to_bytes
+from pendula.fleet.compiler.compile import source_form
+from pendula.fleet.compiler.generated_maps import random_map
 from pendula.fleet.compiler.overlaps import overlapping
-from pendula.fleet.compiler.source_form import source_form
-from pendula.fleet.exclusion.cells import Cells, Ints
+from pendula.fleet.compiler.samples import FL_STD, Sketch, hall_demo, warehouse
+from pendula.fleet.map.exclusion import Cells, Ints
+from pendula.fleet.map.trucks import hash_of
 from pendula.fleet.model import Granularity, Point, SourceMember, SourceSection
-from pendula.fleet.samples.halls import warehouse
-from pendula.fleet.samples.random_maps import random_map
-from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo
-from pendula.fleet.trucks.profiles import hash_of
 from tests.fleet.sites import random_site, scene, sketched
 
 
@@ -49,12 +40,12 @@ def test_a_curve_with_the_same_polyline_but_another_sweep_is_compiled_again(befo
 SOURCE = Path(__file__).parents[3] / "src"
 PRINT_HASHES = """
 from pendula.fleet import compile_map
-from pendula.fleet.samples import halls, scenes
-from pendula.fleet.samples.random_maps import random_map
-maps = [scenes.hall_demo(), scenes.tail_swing_bend(), scenes.near_lanes()]
-maps += [halls.reference_hall(), halls.warehouse(4, 6, 2)]
+from pendula.fleet.compiler import samples
+from pendula.fleet.compiler.generated_maps import random_map
+maps = [samples.hall_demo(), samples.tail_swing_bend(), samples.near_lanes()]
+maps += [samples.reference_hall(), samples.warehouse(4, 6, 2)]
 for source in [*maps, *(random_map(seed) for seed in range(6))]:
-    print(compile_map(source, [scenes.FL_STD]).compiled_hash)
+    print(compile_map(source, [samples.FL_STD]).compiled_hash)
 """
 
 

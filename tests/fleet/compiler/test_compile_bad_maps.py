@@ -27,7 +27,9 @@ from pendula.fleet import (
     read_profiles,
     read_source_map,
 )
-from pendula.fleet.compiler.source_form import source_form
+from pendula.fleet.compiler.compile import source_form
+from pendula.fleet.compiler.generated_maps import random_map
+from pendula.fleet.compiler.samples import FL_STD, Sketch, hall_demo, plus_crossing, spur
 from pendula.fleet.model import (
     CurveKind,
     Direction,
@@ -38,8 +40,6 @@ from pendula.fleet.model import (
     SourceSection,
     errors_of,
 )
-from pendula.fleet.samples.random_maps import random_map
-from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo, plus_crossing, spur
 from pendula.kernel.canonical import encode
 from tests.fleet.compiler.test_validation import TRIGGERS
 from tests.fleet.documents import golden

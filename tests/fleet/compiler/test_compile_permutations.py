@@ -29,7 +29,19 @@ from pendula.fleet import (
     read_source_map,
     to_bytes,
 )
-from pendula.fleet.compiler.source_form import source_form
+from pendula.fleet.compiler.compile import source_form
+from pendula.fleet.compiler.generated_maps import random_map
+from pendula.fleet.compiler.samples import (
+    FL_STD,
+    Sketch,
+    hall_demo,
+    near_lanes,
+    plus_crossing,
+    tail_swing_bend,
+    warehouse,
+)
+from pendula.fleet.map.site_file import cell_form, named_form
+from pendula.fleet.map.trucks import RobotProfile, Source
 from pendula.fleet.model import (
     CurveKind,
     Granularity,
@@ -40,11 +52,6 @@ from pendula.fleet.model import (
     SourceNode,
     SourceSection,
 )
-from pendula.fleet.samples.halls import warehouse
-from pendula.fleet.samples.random_maps import random_map
-from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo, near_lanes, plus_crossing, tail_swing_bend
-from pendula.fleet.site.file_names import cell_form, named_form
-from pendula.fleet.trucks.profiles import RobotProfile, Source
 from pendula.kernel.canonical import encode
 
 Edit = Callable[[SourceMap, random.Random], SourceMap]

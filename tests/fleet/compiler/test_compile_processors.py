@@ -29,8 +29,8 @@ from importlib import import_module
 from msgspec.structs import replace
 
 from pendula.fleet import CompileParams, examine
-from pendula.fleet.samples.random_maps import random_map
-from pendula.fleet.samples.scenes import FL_STD
+from pendula.fleet.compiler.generated_maps import random_map
+from pendula.fleet.compiler.samples import FL_STD
 from pendula.fleet.model import Granularity
 from pendula.kernel.canonical import digest
 from tests.fleet.sites import SCENES
@@ -146,7 +146,7 @@ DIFFERING = frozenset(
     }
 )
 # Sums of whole numbers have no last bits.
-WHOLE = {("pendula.fleet.exclusion.relation", "sum")}
+WHOLE = {("pendula.fleet.map.exclusion", "sum")}
 
 
 def modules_of_the_compiler() -> dict[str, ast.Module]:

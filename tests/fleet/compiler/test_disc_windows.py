@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from shapely.geometry import Point
 
 from pendula.fleet import CompiledMap, compile_map
+from pendula.fleet.compiler.samples import FL_STD, Sketch
 from pendula.fleet.model import MoveStyle
-from pendula.fleet.samples.scenes import FL_STD, Sketch
 from tests.fleet.judge import RADIUS, envelope
 from tests.fleet.sites import any_site, names, scene
 

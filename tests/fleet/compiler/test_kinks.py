@@ -6,10 +6,8 @@ import pytest
 from shapely.geometry import Polygon
 from shapely.ops import unary_union
 
-from pendula.fleet import (
-    compile_map,
-)
-from pendula.fleet.samples.scenes import FL_STD
+from pendula.fleet import compile_map
+from pendula.fleet.compiler.samples import FL_STD
 from tests.fleet.judge import envelope
 from tests.fleet.sites import sketched
 

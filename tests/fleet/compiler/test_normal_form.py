@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from pendula.fleet import CompiledMap, compile_map
 from pendula.fleet.compiler.normal_form import normalised
+from pendula.fleet.compiler.samples import FL_STD, Sketch, hall_demo
+from pendula.fleet.map.network import Network
 from pendula.fleet.model import Code, CompileParams, Direction, Finding, MoveStyle, Point, SourceEdge, SourceMap
-from pendula.fleet.network.graph import Network
-from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo
 from tests.fleet.sites import scene
 
 

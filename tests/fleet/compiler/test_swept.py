@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from shapely.prepared import prep
 
 from pendula.fleet import CompiledMap, CompileParams, compile_map, envelope_of
+from pendula.fleet.compiler.curves import bezier, polyline, straight
+from pendula.fleet.compiler.generated_maps import random_map
+from pendula.fleet.compiler.samples import FL_STD, Sketch
 from pendula.fleet.compiler.swept import pose_slack, sweep_slack, swept_rects
-from pendula.fleet.exclusion.cells import boundaries
-from pendula.fleet.geometry.curves import bezier, polyline, straight
-from pendula.fleet.geometry.quadrangles import corners
+from pendula.fleet.map.exclusion import boundaries
+from pendula.fleet.map.geometry import corners
 from pendula.fleet.model import MoveStyle, Point, SourceMap
-from pendula.fleet.samples.random_maps import random_map
-from pendula.fleet.samples.scenes import FL_STD, Sketch
 from tests.fleet.judge import REAR, SIDE, area, bezier_pose, envelope, points_of
 from tests.fleet.sites import any_site, names, random_site, scene
 

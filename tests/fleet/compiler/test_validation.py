@@ -23,6 +23,8 @@ from pendula.fleet import (
     read_profiles,
     read_source_map,
 )
+from pendula.fleet.compiler.samples import FL_STD, Sketch, hall_demo, plus_crossing, spur
+from pendula.fleet.map.network import MAP_PAIRS
 from pendula.fleet.model import (
     CurveKind,
     Direction,
@@ -34,8 +36,6 @@ from pendula.fleet.model import (
     SourceSection,
     severity_of,
 )
-from pendula.fleet.network.limits import MAP_PAIRS
-from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo, plus_crossing, spur
 from pendula.kernel.canonical import Json
 from tests.fleet.sites import scene
 

@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import Acknowledgement, RollingTargetCommand
+from pendula.fleet.compiler.samples import FL_STD
+from pendula.fleet.contracts import Acknowledgement, RollingTargetCommand
 from pendula.fleet.gateway import Outbox, RobotRefused, register
-from pendula.fleet.samples import FL_STD
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from pendula.fleet.contracts import parse
-from pendula.fleet.contracts.traffic import Phase, RobotState, RobotStatus
+from pendula.fleet.contracts import Phase, RobotState, RobotStatus, parse
 from pendula.fleet.gateway import Received, ReportRefused, read_gateway, report_of, state_of
 from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.units import metres, micro

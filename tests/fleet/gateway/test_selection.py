@@ -7,12 +7,11 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from pendula.fleet import explain
-from pendula.fleet.contracts.traffic import CommandMode, RollingTargetCommand
+from pendula.fleet.compiler.samples import FL_STD
+from pendula.fleet.contracts import CommandMode, RollingTargetCommand
 from pendula.fleet.gateway import Gateway, Selected
-from pendula.fleet.gateway.protocol import Received
-from pendula.fleet.gateway.selection import verbs
-from pendula.fleet.routing.route_plan import RoutePlan
-from pendula.fleet.samples import FL_STD
+from pendula.fleet.gateway.protocol import Received, verbs
+from pendula.fleet.map.routes import RoutePlan
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.tasks import Operation
 

@@ -8,9 +8,9 @@ import pytest
 import shapely
 
 from pendula.fleet import CompiledMap, compile_map
+from pendula.fleet.compiler.samples import FL_STD, hall_demo
 from pendula.fleet.pictures.geojson import map_geojson
 from pendula.fleet.pictures.map import Layer
-from pendula.fleet.samples.scenes import FL_STD, hall_demo
 from tests.fleet.sites import SCENES, scene
 
 SITES = ("hall-demo", "tail-swing-bend", "reference-hall", "small-warehouse")

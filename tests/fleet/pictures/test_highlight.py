@@ -4,8 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pendula.fleet.pictures.highlight import Reasons, UnknownPart, highlight_of
-from pendula.fleet.pictures.map import map_svg
+from pendula.fleet.pictures.map import Reasons, UnknownPart, highlight_of, map_svg
 from tests.fleet.sites import scene
 
 SVG = "{http://www.w3.org/2000/svg}"

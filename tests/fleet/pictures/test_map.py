@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet import compile_map
+from pendula.fleet.compiler.samples import FL_STD, Sketch, hall_demo, plus_crossing
 from pendula.fleet.model import SourceMap
 from pendula.fleet.pictures.map import Layer, map_svg
-from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo, plus_crossing
 from tests.fleet.sites import SCENES, random_site, scene
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pendula.fleet.pictures.moment import ShownTruck, moment_svg
-from pendula.fleet.samples import FL_STD
+from pendula.fleet.compiler.samples import FL_STD
+from pendula.fleet.pictures.map import ShownTruck, moment_svg
 from pendula.fleet.scenarios import Run, shipped
 from tests.fleet.sites import scene
 

@@ -7,15 +7,14 @@ from random import Random
 from msgspec.structs import replace
 
 from pendula.fleet import compile_map
+from pendula.fleet.compiler.generated_maps import spur_grid
+from pendula.fleet.compiler.samples import FL_STD
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.samples import FL_STD
-from pendula.fleet.samples.live_maps import spur_grid
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.scenarios import Run, Scenario
 from pendula.fleet.scenarios.model import Robot
 from pendula.fleet.scenarios.running import Applier
-from pendula.fleet.simulator.faults import Fault, FaultKind
-from pendula.fleet.simulator.settings import WorldSettings
-from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.simulator.faults import Fault, FaultKind, WorldSettings
 from pendula.fleet.tasks.model import TaskStream
 from pendula.fleet.tick import TrafficParams
 from pendula.kernel.canonical import Json

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from pendula.fleet.checker import Judge, Poses, Violation
 from pendula.fleet.commands import Tick
-from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.contracts import RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.gateway import read_gateway
 from pendula.fleet.runs import Recording, recording_disk

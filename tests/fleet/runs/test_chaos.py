@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pendula.fleet.driving.stops import Stop
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.runs import Recording, reading, recording_disk
+from pendula.fleet.tick.records import Stop
 from pendula.kernel.canonical import Json
 from pendula.kernel.replay import replay
 from tests.campaigns import campaign_after

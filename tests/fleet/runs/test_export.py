@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from pendula.fleet.contracts.traffic import TaskView
-from pendula.fleet.runs.export import tasks_of
-from pendula.fleet.views.robot_state import robot_state
-from tests.fleet.health.troubled import Hall
+from pendula.fleet.contracts import TaskView
+from pendula.fleet.runs.reading import tasks_of
+from pendula.fleet.tick.snapshot import robot_state
 from tests.fleet.tasks.test_assignment import on_its_way_to_rest
+from tests.fleet.tick.troubled import Hall
 
 
 @pytest.mark.req("FLT-TASK-10", "FLT-OBS-1")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from pendula.fleet.contracts.traffic import AnchorPlace, CommandMode, OperatorAction, RobotState, RollingTargetCommand
+from pendula.fleet.contracts import AnchorPlace, CommandMode, OperatorAction, RobotState, RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, ReportDropped, TickFailed
 from pendula.fleet.gateway import GatewayFailed, Received, read_gateway

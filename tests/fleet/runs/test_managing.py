@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec import UNSET
 
-from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.contracts import RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.gateway import ReportBatch, RobotRefused
 from pendula.fleet.gateway.protocol import Received

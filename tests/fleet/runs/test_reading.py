@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet.commands import Tick
-from pendula.fleet.contracts.traffic import OperatorAction, TickRecord
+from pendula.fleet.contracts import OperatorAction, TickRecord
 from pendula.fleet.engine import read_config
 from pendula.fleet.events import HoldChanged, Ticked
 from pendula.fleet.runs import (
@@ -27,15 +27,15 @@ from pendula.fleet.runs import (
     reading,
     verify_ticks,
 )
-from pendula.fleet.runs.verifying import deviation_of
+from pendula.fleet.runs.reading import deviation_of
 from pendula.fleet.tasks import RoomReported
 from pendula.kernel.canonical import decode, encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import NotReplayable
 from tests.campaigns import campaign_except
-from tests.fleet.operators.test_inbox import action
 from tests.fleet.runs.journals import Recorded, recorded
+from tests.fleet.tasks.test_inbox import action
 
 TICKS = 320
 

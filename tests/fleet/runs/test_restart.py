@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet.commands import Tick
-from pendula.fleet.contracts.traffic import CommandMode
+from pendula.fleet.contracts import CommandMode
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.gateway import read_gateway
 from pendula.fleet.runs import Recording, fleet_at, last_tick, reading, recording_disk

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.model import Scenario
-from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.kernel.canonical import Json
 from tests.fleet.runs.twins import Twins, waits_for_what_somebody_holds
 from tests.fleet.scenarios.random_faults import faulty

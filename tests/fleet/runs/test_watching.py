@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import CommandMode
-from pendula.fleet.driving.records import Waiting
+from pendula.fleet.contracts import CommandMode
 from pendula.fleet.runs import Watch
-from tests.fleet.health.troubled import Hall
+from pendula.fleet.tick.records import Waiting
+from tests.fleet.tick.troubled import Hall
 
 
 def watched(hall: Hall, ticks: int) -> Watch:

@@ -5,11 +5,11 @@ from random import Random
 
 from msgspec import UNSET
 
-from pendula.fleet.contracts.traffic import OperatorAction
-from pendula.fleet.health.closures import shut_of
-from pendula.fleet.operators import ActionResult
+from pendula.fleet.contracts import OperatorAction
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.scenarios import Run
-from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tasks.operators import ActionResult
+from pendula.fleet.tick.closures import shut_of
 from tests.fleet.scenarios.random_runs import Case, site
 
 # The time trucks may need for the remaining tasks once all is open.

@@ -7,12 +7,11 @@ from random import Random
 
 from msgspec import structs
 
-from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction
-from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.stops import Stop
+from pendula.fleet.contracts import AnchorPlace, OperatorAction
 from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
+from pendula.fleet.tick.records import Record, Stop
 from pendula.fleet.units import MILLION
 from tests.fleet.scenarios.random_runs import Case, drawn, sample
 from tests.fleet.scenarios.watching import FirstMoves, false_blockers, orphaned_grants, unknown_routes

@@ -8,8 +8,8 @@ from functools import cache
 from random import Random
 
 from pendula.fleet import CompiledMap, compile_map
-from pendula.fleet.samples import FL_STD, live_map
-from pendula.fleet.samples.live_maps import Sample
+from pendula.fleet.compiler.generated_maps import Sample, live_map
+from pendula.fleet.compiler.samples import FL_STD
 from pendula.fleet.scenarios import Run, Scenario
 from pendula.fleet.scenarios.model import Robot, ScenarioEvent
 from pendula.fleet.simulator import FaultKind, WorldSettings

@@ -6,10 +6,9 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import CommandMode, HoldComponents, LockResult, Phase
+from pendula.fleet.compiler.samples import FL_STD, Sketch
+from pendula.fleet.contracts import CommandMode, HoldComponents, LockResult, Phase
 from pendula.fleet.model import MoveStyle, SourceMap
-from pendula.fleet.samples import FL_STD
-from pendula.fleet.samples.scenes import Sketch
 from pendula.fleet.scenarios import Run, Scenario, shipped
 from pendula.fleet.scenarios.model import Robot
 from pendula.fleet.tasks import TaskOrder

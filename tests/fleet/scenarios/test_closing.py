@@ -5,14 +5,14 @@ from msgspec.structs import replace
 
 from pendula.documents import Format, read_bytes
 from pendula.fleet.commands import Tick
-from pendula.fleet.contracts.traffic import OperatorAction, TaskState
+from pendula.fleet.contracts import OperatorAction, TaskState
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.gateway import read_gateway
-from pendula.fleet.health.closures import shut_of
 from pendula.fleet.scenarios import Run, Scenario, shipped
 from pendula.fleet.scenarios.names import ScenarioRefused
 from pendula.fleet.scenarios.reading import read_scenario
 from pendula.fleet.tick import phases
+from pendula.fleet.tick.closures import shut_of
 from tests.campaigns import campaign_after
 from tests.fleet.scenarios.random_closings import changed, closed_and_opened
 from tests.fleet.scenarios.random_runs import drawn

@@ -6,9 +6,9 @@ import pytest
 
 from pendula.documents import from_value
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.scenarios.expectations import unmet
+from pendula.fleet.scenarios.measures import unmet
 from pendula.fleet.scenarios.model import Expectation
-from pendula.fleet.scenarios.reading.expected import KINDS, expectation
+from pendula.fleet.scenarios.reading import KINDS, expectation
 
 
 def expected(form: dict[str, Any]) -> Expectation:

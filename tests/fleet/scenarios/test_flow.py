@@ -6,8 +6,8 @@ import pytest
 
 from bench.fleet_throughput_loads import endless
 from pendula.fleet import CompiledMap, compile_map
-from pendula.fleet.samples import FL_STD, built_warehouse
-from pendula.fleet.samples.live_maps import Sample, spur_grid
+from pendula.fleet.compiler.generated_maps import Sample, built_warehouse, spur_grid
+from pendula.fleet.compiler.samples import FL_STD
 from pendula.fleet.scenarios import Run
 from tests.fleet.scenarios.flow import Flow
 

@@ -6,15 +6,15 @@ from decimal import Decimal
 import pytest
 from msgspec import UNSET
 
-from pendula.fleet.contracts.traffic import AnchorPlace, CommandMode, OperatorAction, Phase
-from pendula.fleet.driving.records import Record
-from pendula.fleet.health.orders import releasable
-from pendula.fleet.operators import ActionResult
+from pendula.fleet.contracts import AnchorPlace, CommandMode, OperatorAction, Phase
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.simulator.faults import Fault
+from pendula.fleet.tasks.operators import ActionResult
+from pendula.fleet.tick.orders import releasable
+from pendula.fleet.tick.reasons import resource_id
+from pendula.fleet.tick.records import Record
 from pendula.fleet.units import MILLION
-from pendula.fleet.views.reasons import resource_id
 from pendula.kernel.rng import Pcg32
 from tests.campaigns import campaign_after
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pendula.fleet.driving.stops import Stop
 from pendula.fleet.scenarios import Run
 from pendula.fleet.simulator import FaultKind
+from pendula.fleet.tick.records import Stop
 from tests.campaigns import campaign_after
 from tests.fleet.scenarios.random_faults import PASSING, Operator, faulty, watched
 from tests.fleet.scenarios.random_runs import failures, report, site

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from pendula.documents import DocumentRefused, from_value, read_file
-from pendula.fleet.driving.params import NodeLockPolicy
 from pendula.fleet.scenarios import Run, ScenarioRefused, read_scenario, shipped, shipped_names
 from pendula.fleet.scenarios.model import TasksDone
-from pendula.fleet.simulator.faults import Fault, FaultKind
-from pendula.fleet.simulator.settings import FaultRate
+from pendula.fleet.simulator.faults import Fault, FaultKind, FaultRate
+from pendula.fleet.tick.params import NodeLockPolicy
 
 PLAIN: dict[str, Any] = {
     "contractVersion": "1.0.0",

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from msgspec import structs
 
-from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction, Phase
+from pendula.fleet.contracts import AnchorPlace, OperatorAction, Phase
 from pendula.fleet.scenarios import Run, Scenario, shipped
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.simulator.faults import Fault

@@ -6,13 +6,12 @@ from math import hypot
 import pytest
 from msgspec import UNSET
 
-from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction
-from pendula.fleet.driving.records import Record
+from pendula.fleet.contracts import AnchorPlace, OperatorAction
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.simulator.faults import Fault
-from pendula.fleet.simulator.restored_world import restored_world
-from pendula.fleet.simulator.world import World
+from pendula.fleet.simulator.world import World, restored_world
+from pendula.fleet.tick.records import Record
 from pendula.fleet.units import MILLION
 
 

@@ -4,12 +4,12 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet import RoutePlan, splice
-from pendula.fleet.contracts.traffic import Phase, TaskState
-from pendula.fleet.driving.records import Retraction
+from pendula.fleet.contracts import Phase, TaskState
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tick import TickInputs, TickOutputs
+from pendula.fleet.tick.records import Retraction
 from tests.campaigns import campaign_after
 from tests.fleet.scenarios.watching import Grants, Place
 

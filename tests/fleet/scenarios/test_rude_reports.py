@@ -6,11 +6,12 @@ from msgspec.structs import replace
 
 from bench.fleet_throughput_loads import endless
 from pendula.fleet import RobotProfile, compile_map
-from pendula.fleet.driving.params import TrafficParams
-from pendula.fleet.routing.progress import apart_um
-from pendula.fleet.samples import FL_STD, live_map
+from pendula.fleet.compiler.generated_maps import live_map
+from pendula.fleet.compiler.samples import FL_STD
+from pendula.fleet.map.progress import apart_um
 from pendula.fleet.scenarios import Run
 from pendula.fleet.simulator import Fault, FaultKind, WorldSettings
+from pendula.fleet.tick.params import TrafficParams
 from tests.campaigns import campaign_after
 
 MINUTE_MS = 60_000

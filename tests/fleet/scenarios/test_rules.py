@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from pendula.documents import from_value
 from pendula.fleet import compile_map
-from pendula.fleet.contracts.traffic import CommandMode
-from pendula.fleet.exclusion.relation import Relation
-from pendula.fleet.samples import FL_STD
-from pendula.fleet.samples.live_maps import spur_grid
-from pendula.fleet.samples.scenes import head_on_lane
+from pendula.fleet.compiler.generated_maps import spur_grid
+from pendula.fleet.compiler.samples import FL_STD, head_on_lane
+from pendula.fleet.contracts import CommandMode
+from pendula.fleet.map.exclusion import Relation
 from pendula.fleet.scenarios import Run, ScenarioRefused, read_scenario, shipped
 from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind

@@ -4,7 +4,7 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import CommandMode, OperatorAction, Phase
+from pendula.fleet.contracts import CommandMode, OperatorAction, Phase
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import Fault, FaultKind

@@ -4,12 +4,12 @@ and its first move (I-13). Positions are those of the simulated trucks, not thos
 from collections.abc import Iterator
 from math import cos, hypot, sin
 
-from pendula.fleet.contracts.traffic import LockSnapshot
-from pendula.fleet.driving.records import Record
+from pendula.fleet.contracts import LockSnapshot
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.scenarios import Run
 from pendula.fleet.simulator.kinematics import SimulatedTruck
-from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import TickOutputs
+from pendula.fleet.tick.records import Record
 from pendula.fleet.traffic.lock_state import LockState
 
 

@@ -5,13 +5,13 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from pendula.fleet import RoutePlan
-from pendula.fleet.contracts.traffic import CommandMode, HoldReason, PoseContract, RollingTargetCommand
-from pendula.fleet.geometry.angles import turn_urad
+from pendula.fleet.contracts import CommandMode, HoldReason, PoseContract, RollingTargetCommand
+from pendula.fleet.map.geometry import turn_urad
+from pendula.fleet.map.network import truck_yaw
+from pendula.fleet.map.trucks import allowed_speed_um_s
 from pendula.fleet.model import CONTRACT_VERSION, MoveStyle
-from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.simulator.kinematics import SimulatedTruck
 from pendula.fleet.simulator.world import World
-from pendula.fleet.trucks.envelope import allowed_speed_um_s
 from pendula.fleet.units import plain
 
 AHEAD_UM = 3_000_000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pendula.fleet.contracts.traffic import CommandMode
+from pendula.fleet.contracts import CommandMode
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator.kinematics import order_of, order_of_aim
 

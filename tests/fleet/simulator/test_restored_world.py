@@ -6,15 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet.commands import Tick
-from pendula.fleet.contracts.traffic import CommandMode
+from pendula.fleet.compiler.samples import FL_STD
+from pendula.fleet.contracts import CommandMode
 from pendula.fleet.events import Incident
 from pendula.fleet.gateway import read_gateway
-from pendula.fleet.geometry.angles import turn_urad
-from pendula.fleet.samples import FL_STD
+from pendula.fleet.map.geometry import turn_urad
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator.connection import SimulatedGateway
-from pendula.fleet.simulator.restored_world import restored_world
-from pendula.fleet.simulator.world import World
+from pendula.fleet.simulator.world import World, restored_world
 from pendula.fleet.units import MILLION
 
 

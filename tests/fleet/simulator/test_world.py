@@ -9,13 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet import AtNode, CompiledMap
-from pendula.fleet.contracts.traffic import CommandMode
-from pendula.fleet.network.transitions import truck_yaw
-from pendula.fleet.samples import FL_STD
+from pendula.fleet.compiler.samples import FL_STD
+from pendula.fleet.contracts import CommandMode
+from pendula.fleet.map.network import truck_yaw
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator import Fault, FaultKind
-from pendula.fleet.simulator.random_faults import RandomFaults
-from pendula.fleet.simulator.settings import STILL, FaultRate, WorldSettings
+from pendula.fleet.simulator.faults import STILL, FaultRate, RandomFaults, WorldSettings
 from pendula.fleet.simulator.world import Start, Telemetry, World
 from tests.fleet.routes import route
 from tests.fleet.simulator.commander import command, drive

@@ -10,12 +10,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from pendula.fleet import compile_map
-from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.compiler import samples
+from pendula.fleet.compiler.samples import FL_STD
+from pendula.fleet.contracts import Phase, TaskState
+from pendula.fleet.map.planner import OPEN
+from pendula.fleet.map.routes import RoutePlan
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.model import Truck
-from pendula.fleet.routing.planner import OPEN
-from pendula.fleet.routing.route_plan import RoutePlan
-from pendula.fleet.samples import FL_STD, scenes
-from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import (
     Dispatch,
     DispatchParams,
@@ -39,7 +40,7 @@ NORTH_SOUTH = TaskStream("S", ("N",), ("S",), max_concurrent=2)
 
 @cache
 def crossing() -> CompiledMap:
-    return compile_map(scenes.plus_crossing(), (FL_STD,))
+    return compile_map(samples.plus_crossing(), (FL_STD,))
 
 
 class Paper:

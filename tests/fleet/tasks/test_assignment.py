@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pendula.fleet.contracts.traffic import Phase, TaskState
-from pendula.fleet.routing.planner import Closed
+from pendula.fleet.contracts import Phase, TaskState
+from pendula.fleet.map.planner import Closed
 from pendula.fleet.tasks import DispatchParams, DispatchStep, PriorityChanged, TaskOrder, TaskSubmitted
 from pendula.fleet.tick import RefusedRoute
 from tests.fleet.tasks.paper import NORTH_SOUTH, Paper, crossing, reason_of

@@ -5,12 +5,11 @@ from functools import cache
 import pytest
 
 from pendula.fleet import compile_map
-from pendula.fleet.contracts.traffic import Phase
-from pendula.fleet.samples import FL_STD
-from pendula.fleet.samples.halls import reference_hall
+from pendula.fleet.compiler.samples import FL_STD, reference_hall
+from pendula.fleet.contracts import Phase
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import Robot, Scenario
-from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import TaskOrder, TaskSubmitted, TruckView, truck_views
 
 OUT = TaskOrder("out", "WEST", "EAST", 0)

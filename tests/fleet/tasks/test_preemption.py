@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.contracts import Phase, TaskState
 from pendula.fleet.scenarios import Run, shipped
 from tests.campaigns import campaign_after
 

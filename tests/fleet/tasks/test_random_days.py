@@ -7,7 +7,7 @@ from random import Random
 import msgspec
 import pytest
 
-from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.contracts import Phase, TaskState
 from pendula.fleet.tasks import OperationFailed, PriorityChanged, TaskEvent, TaskOrder, TaskStream, TaskSubmitted
 from pendula.fleet.tasks.drivers import OPERATING
 from pendula.fleet.tasks.saving import restore, saved

@@ -2,11 +2,9 @@
 
 import pytest
 
-from pendula.fleet.contracts.traffic import Phase, TaskState
-from pendula.fleet.events import TaskMoved
-from pendula.fleet.tasks.model import DispatchStep, Transition
-from pendula.fleet.tasks.states import ALLOWED, OVER, check
-from pendula.fleet.tick_events import task_events
+from pendula.fleet.contracts import Phase, TaskState
+from pendula.fleet.events import TaskMoved, task_events
+from pendula.fleet.tasks.model import ALLOWED, OVER, DispatchStep, Transition, check
 from tests.fleet.tasks.paper import NORTH_SOUTH, Paper
 
 PAIRS = [(before, after) for before in (None, *TaskState) for after in TaskState]

@@ -3,8 +3,7 @@
 import pytest
 
 from pendula.fleet.tasks import Conditions, TaskOrder, TaskStream
-from pendula.fleet.tasks.book import TaskBook
-from pendula.fleet.tasks.stock import Claims
+from pendula.fleet.tasks.book import Claims, TaskBook
 
 STREAM = TaskStream("S", ("N",), ("S",), conditions=Conditions(pick_has_goods=True, drop_has_room=True))
 

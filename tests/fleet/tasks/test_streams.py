@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import Phase, TaskState
-from pendula.fleet.routing.planner import Closed
+from pendula.fleet.contracts import Phase, TaskState
+from pendula.fleet.map.planner import Closed
 from pendula.fleet.tasks import (
     Conditions,
     DispatchParams,
@@ -18,7 +18,7 @@ from pendula.fleet.tasks import (
     TaskStream,
     TaskSubmitted,
 )
-from pendula.fleet.tasks.intake import MOST_OPEN, MOST_STREAMS
+from pendula.fleet.tasks.dispatch import MOST_OPEN, MOST_STREAMS
 from pendula.fleet.tasks.saving import restore, saved
 from pendula.kernel.canonical import encode
 from tests.fleet.tasks.paper import Paper, crossing

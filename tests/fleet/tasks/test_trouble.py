@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.compiler.samples import FL_STD
+from pendula.fleet.contracts import Phase, TaskState
+from pendula.fleet.map.planner import OPEN, Closed, OnEdge
+from pendula.fleet.map.routes import RoutePlan
 from pendula.fleet.model import Truck
-from pendula.fleet.routing.planner import OPEN, Closed, OnEdge
-from pendula.fleet.routing.route_plan import RoutePlan
-from pendula.fleet.samples import FL_STD
 from pendula.fleet.tasks import (
     Dispatch,
     DispatchParams,

@@ -3,8 +3,8 @@
 from functools import cache
 
 from pendula.fleet import AtNode, Fleet, OnEdge, Planner, RoutePlan, Stream, Truck, plan_route
-from pendula.fleet.contracts.traffic import Phase
-from pendula.fleet.samples import FL_STD
+from pendula.fleet.compiler.samples import FL_STD
+from pendula.fleet.contracts import Phase
 from pendula.fleet.tick import NodeLockPolicy, TickInputs, TickOutputs, Traffic, TrafficParams
 from pendula.fleet.tick.observing import TruckReport
 from tests.fleet.routes import on

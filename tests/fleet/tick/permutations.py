@@ -6,7 +6,7 @@ python -m tests.fleet.tick.permutations TICKS SEED
 import sys
 from random import Random
 
-from pendula.fleet.samples import FL_STD, reference_fleet
+from pendula.fleet.compiler.samples import FL_STD, reference_fleet
 from pendula.fleet.tick import TickInputs, TickOutputs
 from tests.fleet.sites import scene
 from tests.fleet.tick.yard import Yard

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pendula.fleet.contracts.traffic import Alert, Phase
-from pendula.fleet.samples import FL_STD, reference_fleet
+from pendula.fleet.compiler.samples import FL_STD, reference_fleet
+from pendula.fleet.contracts import Alert, Phase
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.tick.granting import grant
 from pendula.fleet.tick.phases import _is_asleep

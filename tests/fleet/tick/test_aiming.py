@@ -2,13 +2,12 @@
 
 import pytest
 
-from pendula.fleet.driving.params import TrafficParams
-from pendula.fleet.driving.records import Record, Waiting
-from pendula.fleet.driving.track import track_of
-from pendula.fleet.driving.uses import Ground
-from pendula.fleet.routing.planner import AtNode
-from pendula.fleet.samples import FL_STD
+from pendula.fleet.compiler.samples import FL_STD
+from pendula.fleet.map.planner import AtNode
 from pendula.fleet.tick.aiming import aim
+from pendula.fleet.tick.params import TrafficParams
+from pendula.fleet.tick.records import Record, Waiting
+from pendula.fleet.tick.track import Ground, track_of
 from tests.fleet.routes import route
 from tests.fleet.sites import scene
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pendula.fleet.driving.records import Record, Waiting
-from pendula.fleet.samples import FL_STD
+from pendula.fleet.compiler.samples import FL_STD
 from pendula.fleet.tick.alarms import waiting_cycle, watched
+from pendula.fleet.tick.records import Record, Waiting
 from tests.fleet.sites import scene
 
 

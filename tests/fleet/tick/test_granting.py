@@ -4,15 +4,15 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet import compile_map
-from pendula.fleet.driving.records import Record, Waiting
-from pendula.fleet.driving.stops import Stop
+from pendula.fleet.compiler import samples
+from pendula.fleet.compiler.samples import FL_STD, reference_fleet
 from pendula.fleet.model import SourceMember, SourceSection
-from pendula.fleet.samples import FL_STD, halls, reference_fleet
 from pendula.fleet.tick import TickInputs, TrafficParams
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.tick.granting import _still_blocked, grant
 from pendula.fleet.tick.phases import PHASES
-from pendula.fleet.views.reasons import WAIT_CRITICAL_SECTION, WAIT_NODE, WAIT_QUEUE_ORDER, WAIT_SAFE_STATE
+from pendula.fleet.tick.reasons import WAIT_CRITICAL_SECTION, WAIT_NODE, WAIT_QUEUE_ORDER, WAIT_SAFE_STATE
+from pendula.fleet.tick.records import Record, Stop, Waiting
 from tests.fleet.sites import scene
 from tests.fleet.tick.yard import Yard
 
@@ -121,7 +121,7 @@ def test_a_pause_ends_while_nothing_changes() -> None:
 
 @pytest.mark.req("FLT-OSC-3", "FLT-DCL-8")
 def test_a_truck_that_waits_for_a_full_section_is_checked_again_when_any_truck_leaves_it() -> None:
-    source = halls.reference_hall()
+    source = samples.reference_hall()
     edge = source.edges[0]
     section = SourceSection("S", 2, (SourceMember(f"{edge.start}<->{edge.end}"),))
     site = compile_map(replace(source, sections=(section,)), [FL_STD])

@@ -8,8 +8,8 @@ import pytest
 from msgspec import structs
 
 from pendula.fleet import AtNode, Fleet, Planner, RoutePlan, Truck, plan_route
-from pendula.fleet.contracts.traffic import CommandMode, Phase, RobotHealth
-from pendula.fleet.samples import FL_STD, reference_fleet
+from pendula.fleet.compiler.samples import FL_STD, reference_fleet
+from pendula.fleet.contracts import CommandMode, Phase, RobotHealth
 from pendula.fleet.tick import TickInputs, TickOutputs, Traffic, TrafficParams, TrafficRefused, phases
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.tick.observing import TruckReport

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.driving.params import TrafficParams
-from pendula.fleet.samples import FL_STD
-from pendula.fleet.targets.rolling_target import Aim
+from pendula.fleet.compiler.samples import FL_STD
+from pendula.fleet.map.trucks import allowed_speed_um_s, brakes_um
 from pendula.fleet.tick.invariants import FirstMove, broken, first_move, passed_over, unable_to_stop
+from pendula.fleet.tick.params import TrafficParams
+from pendula.fleet.tick.targets import Aim
 from pendula.fleet.tick.traffic import Traffic
-from pendula.fleet.trucks.envelope import allowed_speed_um_s, brakes_um
 from tests.fleet.tick.test_traffic import hall
 
 

@@ -2,14 +2,13 @@
 
 import pytest
 
-from pendula.fleet.contracts.traffic import RobotHealth, RobotStatus
-from pendula.fleet.driving.params import TrafficParams
-from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.track import track_of
-from pendula.fleet.driving.uses import Ground
-from pendula.fleet.health.judging import judge
-from pendula.fleet.samples import FL_STD
+from pendula.fleet.compiler.samples import FL_STD
+from pendula.fleet.contracts import RobotHealth, RobotStatus
+from pendula.fleet.tick.health import judge
 from pendula.fleet.tick.observing import TruckReport, release_bound_um, take_in
+from pendula.fleet.tick.params import TrafficParams
+from pendula.fleet.tick.records import Record
+from pendula.fleet.tick.track import Ground, track_of
 from tests.fleet.routes import on, route
 from tests.fleet.sites import scene
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from pendula.fleet.driving.records import Record, Waiting
-from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.map.routes import RoutePlan
 from pendula.fleet.tick import TickInputs, rerouting
 from pendula.fleet.tick.draft import Draft
-from tests.fleet.health.troubled import Hall
+from pendula.fleet.tick.records import Record, Waiting
+from tests.fleet.tick.troubled import Hall
 
 
 def waiting_for(number: int, since_ms: int) -> Draft:

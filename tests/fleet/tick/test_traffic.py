@@ -7,8 +7,8 @@ import pytest
 from msgspec import UNSET
 
 from pendula.fleet import AtNode, Fleet, Stream, Truck, compile_map
-from pendula.fleet.contracts.traffic import CommandMode, Phase
-from pendula.fleet.samples import FL_STD, reference_fleet
+from pendula.fleet.compiler.samples import FL_STD, reference_fleet
+from pendula.fleet.contracts import CommandMode, Phase
 from pendula.fleet.tick import TickInputs, Traffic, TrafficParams, TrafficRefused, phases
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.tick.traffic import TickOutputs

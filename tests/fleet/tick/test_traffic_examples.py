@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from pendula.fleet.contracts.schema import serialise
-from pendula.fleet.contracts.traffic import CommandMode
+from pendula.fleet.contracts import CommandMode, serialise
 from pendula.kernel.canonical import encode
 from tests.fleet.documents import golden
 from tests.fleet.tick.example import example

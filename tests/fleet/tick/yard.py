@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from pendula.fleet import AtNode, CompiledMap, Fleet, Planner, RobotProfile, RoutePlan, plan_route
-from pendula.fleet.contracts.traffic import CommandMode, Phase, RobotStatus, RollingTargetCommand
-from pendula.fleet.geometry.angles import turn_urad
+from pendula.fleet.contracts import CommandMode, Phase, RobotStatus, RollingTargetCommand
+from pendula.fleet.map.geometry import turn_urad
 from pendula.fleet.tick import Order, TickInputs, TickOutputs, Traffic, TrafficParams
 from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.units import micro, wrapped_urad

@@ -4,7 +4,7 @@ from random import Random
 
 import numpy as np
 
-from pendula.fleet.traffic.columns import Column, as_mask, trucks_of
+from pendula.fleet.traffic.lock_state import Column, as_mask, trucks_of
 
 TRUCKS, RESOURCES = 150, 40
 

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from pendula.fleet.traffic.cut_off import cut_off, in_the_way
-from pendula.fleet.traffic.demand import Demand
+from pendula.fleet.traffic.demand import Demand, Exclusion
 from pendula.fleet.traffic.grants import (
     Accepted,
     Blocked,
@@ -21,7 +21,6 @@ from pendula.fleet.traffic.grants import (
     thaw,
 )
 from pendula.fleet.traffic.lock_state import Ints, LockState
-from pendula.fleet.traffic.resources import Exclusion
 from tests.fleet.traffic.oracle import Judge
 from tests.fleet.traffic.tiny_maps import TinyMap, tiny_map
 

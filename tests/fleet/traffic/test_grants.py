@@ -2,8 +2,7 @@
 
 import pytest
 
-from pendula.fleet.traffic.blocked_by import blocked_by_graph, blocked_through, cycle_of
-from pendula.fleet.traffic.demand import Demand
+from pendula.fleet.traffic.demand import Demand, Exclusion
 from pendula.fleet.traffic.grants import (
     Accepted,
     Blocked,
@@ -19,8 +18,7 @@ from pendula.fleet.traffic.grants import (
     take_beside,
 )
 from pendula.fleet.traffic.lock_state import LockState
-from pendula.fleet.traffic.refuge import reach, refuge
-from pendula.fleet.traffic.resources import Exclusion
+from pendula.fleet.traffic.refuge import blocked_by_graph, blocked_through, cycle_of, reach, refuge
 
 
 def way(*cells: int) -> Demand:

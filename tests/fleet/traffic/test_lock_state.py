@@ -4,9 +4,8 @@ from random import Random
 
 import numpy as np
 
-from pendula.fleet.traffic.columns import trucks_of
 from pendula.fleet.traffic.grants import accept_route, extend, freeze
-from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.lock_state import LockState, trucks_of
 from tests.fleet.traffic.tiny_maps import TinyMap, tiny_map
 
 

@@ -5,12 +5,10 @@ from itertools import combinations, product
 
 import pytest
 
-from pendula.fleet.traffic.demand import Demand
+from pendula.fleet.traffic.demand import Demand, Exclusion
 from pendula.fleet.traffic.grants import Rule, accept_route
 from pendula.fleet.traffic.lock_state import LockState
-from pendula.fleet.traffic.pairs import stuck_together
-from pendula.fleet.traffic.resources import Exclusion
-from pendula.fleet.traffic.search import Search, find_witness, positions_of, put_back
+from pendula.fleet.traffic.search import Search, find_witness, positions_of, put_back, stuck_together
 from tests.fleet.traffic.oracle import Judge
 from tests.fleet.traffic.test_search import crowd, under_way
 from tests.fleet.traffic.tiny_maps import tiny_map

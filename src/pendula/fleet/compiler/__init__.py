@@ -1,18 +1,27 @@
-"""Map compiler: a source map into a compiled map and a report of all findings. Only this package needs shapely.
-
-compile         a source map, truck profiles and parameters into a compiled map, or a report of errors
-source_form     the canonical form of a source map, from which `mapHash` is computed
-normal_form     a source map as a network: sorted nodes, directed edges with keys, curves and lanes
-kinks           bends in nodes that a truck passes without stopping
-swept           the area an envelope sweeps while its pivot is anywhere in a cell
-cell_shapes     all cells of a network, cut and swept
-disc_windows    where on every edge an envelope would enter the turning disc of a node
-overlaps        which swept areas meet, and the distances of the others
-validation      findings about a readable map: tight bends, narrow lanes, bad parking
-"""
+"""The map compiler, and sample maps. It runs offline, and only it needs shapely."""
 
 from pendula.fleet.compiler.compile import Report, compile_map, examine
+from pendula.fleet.compiler.generated_maps import Sample, built_warehouse, live_map, random_map, spur_grid
 from pendula.fleet.compiler.normal_form import normalised
+from pendula.fleet.compiler.samples import FL_STD, Sketch, large, reference_fleet, reference_hall, warehouse
 from pendula.fleet.compiler.swept import pose_slack, sweep_slack
 
-__all__ = ["Report", "compile_map", "examine", "normalised", "pose_slack", "sweep_slack"]
+__all__ = [
+    "FL_STD",
+    "Report",
+    "Sample",
+    "Sketch",
+    "built_warehouse",
+    "compile_map",
+    "examine",
+    "large",
+    "live_map",
+    "normalised",
+    "pose_slack",
+    "random_map",
+    "reference_fleet",
+    "reference_hall",
+    "spur_grid",
+    "sweep_slack",
+    "warehouse",
+]

@@ -1,24 +1,64 @@
-"""The area an envelope sweeps while the pivot is in a cell, as oriented rectangles that contain it.
+"""The area an envelope sweeps in a cell, the cells of a network with their areas, and bends in nodes."""
 
-Straight edges are exact: moving a rectangle along its axis sweeps a rectangle. On curves every pose is grown by its
-slack, and neighbouring poses are merged into one rectangle around all their corners, which only enlarges it (MERGE).
-"""
-
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pendula.fleet.compiler.kinks import Kink
-from pendula.fleet.geometry.bezier import Poses
-from pendula.fleet.geometry.curves import Curve
-from pendula.fleet.geometry.quadrangles import Rects
-from pendula.fleet.model import CurveKind, MoveStyle
-from pendula.fleet.trucks.envelope import Envelope
+from pendula.fleet.compiler.curves import Curve, Poses, fan_poses
+from pendula.fleet.map.exclusion import Cells, cut_lengths
+from pendula.fleet.map.geometry import Rects, corners, turn_urad
+from pendula.fleet.map.network import Edge, Network
+from pendula.fleet.map.trucks import Envelope
+from pendula.fleet.model import CompileParams, CurveKind, MoveStyle
+
+# Bends in nodes that a truck passes without stopping: it turns on one point, and both cells must contain the turn.
+
+
+@dataclass(frozen=True)
+class Kink:
+    """The headings between two edges in their node, and by how much the envelope grows at each."""
+
+    poses: Poses
+    slack: NDArray[np.float64]
+    style: MoveStyle
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The kinks in the start node and in the end node of an edge."""
+
+    start: list[Kink]
+    end: list[Kink]
+
+
+def kinks_of(network: Network, curves: tuple[Curve, ...], envelope: Envelope, params: CompileParams) -> list[Ends]:
+    """For every edge the kinks at both ends whose bend is within `tangentEps`."""
+    ends = [Ends([], []) for _ in network.edges]
+    for i, edge in enumerate(network.edges):
+        for j in network.outgoing[edge.end]:
+            onward = network.edges[j]
+            bend = abs(turn_urad(edge.path.yaws[-1][1], onward.path.yaws[0][0]))
+            if onward.style is not edge.style or not 1 < bend <= params.tangent_eps_urad:
+                continue
+            at = network.nodes[edge.end].at
+            poses = fan_poses(float(at.x_um), float(at.y_um), curves[i].end_direction, curves[j].start_direction)
+            gap = envelope.turn_radius_um * poses.turn
+            slack = np.maximum(np.concatenate([gap[:1], gap]), np.concatenate([gap, gap[-1:]])) + 1.0
+            kink = Kink(poses, slack, edge.style)
+            ends[i].end.append(kink)
+            ends[j].start.append(kink)
+    return ends
+
+
+# The area an envelope sweeps while the pivot is in a cell, as oriented rectangles that contain it.
+# Straight edges are exact: moving a rectangle along its axis sweeps a rectangle. On curves every pose is grown by its
+# slack, and neighbouring poses are merged into one rectangle around all their corners, which only enlarges it
+# (MERGE).
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
 # Poses in one merged rectangle: ten gaps are about 0.1 m of a curve.
 GAPS_PER_RECT = 10
 
@@ -173,3 +213,78 @@ def _merged(poses: Poses, slack: Floats, first: Ints, last: Ints, lead: float, t
         (high_x - low_x) / 2.0,
         (high_y - low_y) / 2.0,
     )
+
+
+# The cells of a network with the areas they cover: edges cut, envelopes swept, corners grown by half the margin.
+
+
+def cut(network: Network, curves: tuple[Curve, ...], envelope: Envelope, params: CompileParams) -> Cells:
+    """The cells of a network with their swept areas."""
+    edge, s0, s1, first = cut_lengths([edge.path.length_um for edge in network.edges], params.cell_len_um)
+    if not len(edge):
+        return Cells(edge, s0, s1, first, np.zeros((0, 4, 2), dtype=np.int64), np.zeros(1, dtype=np.int64))
+    corner, owner = _straight_quads(
+        network=network, curves=curves, edge=edge, s0=s0, s1=s1, envelope=envelope, params=params
+    )
+    quads, owners = [corner], [owner]
+    for i, network_edge in enumerate(network.edges):
+        if curves[i].poses is not None:
+            low, high = first[i], first[i + 1]
+            corner, owner = swept_quads(network_edge, curves[i], s0[low:high], s1[low:high], envelope, params)
+            quads.append(corner)
+            owners.append(owner + low)
+    margin = params.conflict_margin_um / 2.0
+    for i, ends in enumerate(kinks_of(network, curves, envelope, params)):
+        for cell, kinks in ((first[i], ends.start), (first[i + 1] - 1, ends.end)):
+            for kink in kinks:
+                corner = corners(kink_rects(kink, envelope), margin)
+                quads.append(corner)
+                owners.append(np.full(len(corner), cell, dtype=np.int64))
+    owner = np.concatenate(owners)
+    order = np.argsort(owner, kind="stable")
+    quad_first = np.searchsorted(owner[order], np.arange(len(edge) + 1)).astype(np.int64)
+    return Cells(edge, s0, s1, first, np.concatenate(quads)[order], quad_first)
+
+
+def _straight_quads(
+    network: Network,
+    curves: tuple[Curve, ...],
+    edge: Ints,
+    s0: Ints,
+    s1: Ints,
+    envelope: Envelope,
+    params: CompileParams,
+) -> tuple[Ints, Ints]:
+    """The quadrangles of the cells of all straight edges, and their cells: vectorised, as most edges are straight."""
+    table = np.array(
+        [
+            (
+                float(curve.poses is None),
+                *(float(network_edge.path.x[0]), float(network_edge.path.y[0])),
+                *curve.start_direction,
+                *(float(envelope.lead_um(network_edge.style)), float(envelope.trail_um(network_edge.style))),
+            )
+            for network_edge, curve in zip(network.edges, curves, strict=True)
+        ]
+    )
+    rows = np.flatnonzero(table[edge, 0]).astype(np.int64)
+    x, y, ux, uy, lead, trail = table[edge[rows], 1:].T
+    rects = straight_rects((x, y), (ux, uy), s0[rows], s1[rows], (lead, trail), float(envelope.side_um))
+    return corners(rects, params.conflict_margin_um / 2.0), rows
+
+
+def swept_quads(
+    edge: Edge, curve: Curve, s0: Ints, s1: Ints, envelope: Envelope, params: CompileParams
+) -> tuple[Ints, Ints]:
+    """The quadrangles of the cells of one edge and the cell number of each, from 0."""
+    rects, owner = swept_rects(
+        curve=curve,
+        s0=s0,
+        s1=s1,
+        style=edge.style,
+        envelope=envelope,
+        extra_um=params.bend_extra_um,
+        most=params.max_rects_per_cell,
+    )
+    # Two shapes grown by half the margin each meet when they come closer than the margin.
+    return corners(rects, params.conflict_margin_um / 2.0), owner

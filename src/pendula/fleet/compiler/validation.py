@@ -5,15 +5,14 @@ Findings name ids, explain the consequence and what to do. They do not depend on
 
 from collections.abc import Mapping, Sequence
 
+from pendula.fleet.compiler.curves import Curve
 from pendula.fleet.compiler.normal_form import BACK
-from pendula.fleet.exclusion.critical_sections import dead_end, other_end, spurs, without_exit_room
-from pendula.fleet.geometry.curves import Curve
+from pendula.fleet.map.corridors import dead_end, other_end, spurs, without_exit_room
+from pendula.fleet.map.network import Edge, Network, components, main_component
+from pendula.fleet.map.site import CompiledMap
+from pendula.fleet.map.trucks import RobotProfile
 from pendula.fleet.model import Code, Finding, Origin, Stand, finding
-from pendula.fleet.network.components import components, main_component
-from pendula.fleet.network.graph import Edge, Network
 from pendula.fleet.sentences import map_finding
-from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION, plain
 from pendula.kernel.canonical import Json
 

@@ -7,14 +7,13 @@ the same bytes.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.pictures.map import EVERYTHING, Layer
-from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.units import half_up, plain
 from pendula.kernel.canonical import encode
 
 # Corners per quarter of a disc, all on its rim.
 _QUARTER = 16
-
 Position = list[Any]
 
 

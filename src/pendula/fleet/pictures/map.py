@@ -4,29 +4,253 @@ conflicts, waiting places, stations and parking. A self-contained SVG; the same 
 Layers are drawn from the floor up. Every part of the map has a tooltip with its id.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
+from math import cos, hypot, sin
+
+from msgspec import Struct
 
 from pendula import svg
-from pendula.fleet.exclusion.standing import plain_passage
-from pendula.fleet.model import COMPILER_VERSION, CurveKind, MoveStyle
-from pendula.fleet.network.graph import Edge
+from pendula.documents.faults import suggestion
+from pendula.fleet.map.exclusion import Conflict, merged
+from pendula.fleet.map.network import Edge
+from pendula.fleet.map.site import CompiledMap
+from pendula.fleet.map.standing import plain_passage
+from pendula.fleet.map.trucks import Envelope, RobotProfile, envelope_of
+from pendula.fleet.model import COMPILER_VERSION, CurveKind, MoveStyle, Severity, Stand
 from pendula.fleet.pictures import sheet as ink
-from pendula.fleet.pictures.highlight import (
-    Highlight,
-    Reasons,
-    Spans,
-    conflict_cells,
-    edge_words,
-    highlight_of,
-    node_words,
-    numbers,
-    trucks,
-)
-from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.units import MILLION, plain
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.wording import counted
 from pendula.svg import Dot
+
+# The corners of a truck and of its safety envelope at a pose, in metres, for pictures and external checks.
+# They are floats: no decision uses them.
+
+Corners = tuple[tuple[float, float], ...]
+
+
+def body_corners(profile: RobotProfile, x_m: float, y_m: float, yaw_rad: float) -> Corners:
+    """The body itself: front left, rear left, rear right, front right."""
+    half = profile.width_um / 2
+    return _placed(profile.head_um, profile.tail_um, half, x_m, y_m, yaw_rad)
+
+
+def envelope_corners(envelope: Envelope, x_m: float, y_m: float, yaw_rad: float) -> Corners:
+    """The safety envelope, in the same order."""
+    return _placed(envelope.front_um, envelope.rear_um, envelope.side_um, x_m, y_m, yaw_rad)
+
+
+def _placed(front: float, rear: float, side: float, x: float, y: float, yaw: float) -> Corners:
+    c, s = cos(yaw), sin(yaw)
+    local = ((front, side), (-rear, side), (-rear, -side), (front, -side))
+    return tuple((x + (a * c - b * s) / 1e6, y + (a * s + b * c) / 1e6) for a, b in local)
+
+
+# Parts of a map by id, and descriptions of edges, nodes and cells.
+# Ids are those of the compiled map and of its findings: of nodes, edges, groups, corridors, conflicts, sections and
+# cells, with or without the prefix of a resource id (`NODE:`, `EDGE_GROUP:`, `CONFLICT:`, `CS:`).
+
+Spans = tuple[tuple[int, int], ...]
+
+
+class UnknownPart(InputRefused):
+    """A map has no part with this id. Facts: `part`, `map_id`."""
+
+    code = "unknown_map_part"
+
+
+class Highlight(Struct, frozen=True):
+    """Cells as ranges of numbers, both ends included: the part itself, cells it excludes, cells in the following
+    gap."""
+
+    sentence: str
+    chosen: Spans = ()
+    excluded: Spans = ()
+    following: Spans = ()
+    nodes: tuple[int, ...] = ()
+
+
+def highlight_of(site: CompiledMap, part: str) -> Highlight:
+    """The highlight of an id; raises `UnknownPart`."""
+    prefix, _, rest = part.partition(":")
+    find_kind = _FINDERS.get(prefix)
+    if find_kind is not None and rest:
+        highlight = find_kind(site, rest)
+        if highlight is not None:
+            return highlight
+    for find in (_node, _edge, _group, _corridor, _conflict, _section, _cell):
+        highlight = find(site, part)
+        if highlight is not None:
+            return highlight
+    known = [*site.node_number, *site.edge_number, *(group.key for group in site.network.groups)]
+    raise UnknownPart(
+        f"The map {site.map_id!r} has no node, edge, group, corridor, conflict, section or cell {part!r}"
+        f"{suggestion(part, known)}",
+        part=part,
+        map_id=site.map_id,
+    )
+
+
+def _node(site: CompiledMap, name: str) -> Highlight | None:
+    number = site.node_number.get(name)
+    if number is None:
+        return None
+    windows = [(window.cell0, window.cell1) for window in site.zones.by_node[number]]
+    sentence = f"node {name}: what must be free while a truck turns there"
+    return Highlight(sentence, excluded=tuple(merged(windows)), nodes=(number,))
+
+
+def _edge(site: CompiledMap, key: str) -> Highlight | None:
+    number = site.edge_number.get(key)
+    if number is None:
+        return None
+    length = plain(site.network.edges[number].path.length_um)
+    return Highlight(f"edge {key}, {length} m: the floor its envelope sweeps", _whole(site, number))
+
+
+def _group(site: CompiledMap, key: str) -> Highlight | None:
+    for group in site.network.groups:
+        if group.key == key:
+            spans = tuple(span for edge in group.edges for span in _whole(site, edge))
+            return Highlight(f"group {key}, {plain(group.length_um)} m", spans)
+    return None
+
+
+def _corridor(site: CompiledMap, name: str) -> Highlight | None:
+    for corridor in site.corridors:
+        if corridor.id == name:
+            edges = [edge for group in corridor.groups for edge in site.network.groups[group].edges]
+            spans = tuple(span for edge in edges for span in _whole(site, edge))
+            length = corridor.offsets[-1] + site.network.groups[corridor.groups[-1]].length_um
+            return Highlight(f"corridor {name}, {plain(length)} m", spans, nodes=corridor.ends)
+    return None
+
+
+def _conflict(site: CompiledMap, name: str) -> Highlight | None:
+    for conflict in site.named:
+        if conflict.id == name:
+            groups = site.network.groups
+            sentence = f"conflict {name}: {groups[conflict.a].key} and {groups[conflict.b].key}"
+            return Highlight(sentence, conflict_cells(site, conflict))
+    return None
+
+
+def _section(site: CompiledMap, name: str) -> Highlight | None:
+    for section in site.sections:
+        if section.id == name:
+            trucks = "1 truck" if section.capacity == 1 else f"{section.capacity} trucks"
+            return Highlight(f"section {name}: at most {trucks} at a time", section.cells)
+    return None
+
+
+def _cell(site: CompiledMap, name: str) -> Highlight | None:
+    key, mark, place = name.rpartition("#")
+    number = site.edge_number.get(key)
+    # More digits than any edge has cells; int() rejects very long texts.
+    if number is None or not mark or not place.isascii() or not place.isdigit() or len(place) > 9:
+        return None
+    own = site.cells.of_edge(number)
+    cell = own.start + int(place)
+    if cell not in own:
+        return None
+    count = len(site.cells)
+    excluded = tuple((low, min(high, count - 1)) for low, high in site.conflicts.ranges(cell) if low < count)
+    sentence = f"cell {name}: its swept area, what it excludes, and what keeps the following gap"
+    return Highlight(sentence, ((cell, cell),), excluded, tuple(site.following.ranges(cell)))
+
+
+def _whole(site: CompiledMap, edge: int) -> Spans:
+    own = site.cells.of_edge(edge)
+    return ((own.start, own.stop - 1),)
+
+
+_FINDERS: dict[str, Callable[[CompiledMap, str], Highlight | None]] = {
+    "NODE": _node,
+    "EDGE_GROUP": _group,
+    "CONFLICT": _conflict,
+    "CS": _section,
+}
+
+
+def conflict_cells(site: CompiledMap, conflict: Conflict) -> Spans:
+    """The cells of both lanes in the windows of a conflict."""
+    return tuple((site.cells.at(edge, low), site.cells.at(edge, high - 1)) for edge, low, high in conflict.windows)
+
+
+def numbers(site: CompiledMap) -> str:
+    """The numbers of nodes, lanes, cells and other parts, in one line."""
+    return ", ".join(
+        (
+            counted(len(site.network.nodes), "node"),
+            counted(len(site.network.groups), "lane"),
+            counted(len(site.network.edges), "directed edge"),
+            counted(len(site.cells), "cell"),
+            counted(len(site.corridors), "corridor"),
+            counted(len(site.sections), "section"),
+            counted(len(site.named), "conflict"),
+            counted(sum(finding.severity is Severity.WARN for finding in site.findings), "warning"),
+        )
+    )
+
+
+def trucks(site: CompiledMap) -> str:
+    """The envelope for which the map was compiled."""
+    envelope = site.envelope
+    return (
+        f"For trucks within {plain(envelope.front_um)} m ahead of the pivot, {plain(envelope.rear_um)} m behind, "
+        f"{plain(envelope.side_um)} m to each side; turning disc {site.zones.radius_um / MILLION:.2f} m, "
+        f"following gap {plain(envelope.gap_um)} m"
+    )
+
+
+def edge_words(site: CompiledMap, number: int) -> str:
+    edge = site.network.edges[number]
+    style = "" if edge.style is MoveStyle.FORWARD else ", driven backward"
+    return f"{edge.key}, {plain(edge.path.length_um)} m{style}"
+
+
+def node_words(site: CompiledMap, number: int) -> str:
+    node = site.network.nodes[number]
+    kinds = [node.kind, *(["station"] if node.station else []), *(["parking"] if node.parking else [])]
+    place = f"({plain(node.at.x_um)}, {plain(node.at.y_um)})"
+    return f"{node.id} {place}: {', '.join(kinds)}; {counted(site.network.degree(number), 'lane')}"
+
+
+class Reasons:
+    """Tooltips with the reasons why cells are not free, for many cells of one map."""
+
+    def __init__(self, site: CompiledMap) -> None:
+        self._site = site
+        # For every edge the reasons of unwanted cells: resource id, first and last cell.
+        self._unwanted: dict[int, list[tuple[str, int, int]]] = {}
+        for number, node in enumerate(site.network.nodes):
+            if not plain_passage(site.network, site.transitions, number):
+                for window in site.zones.by_node[number]:
+                    self._note(window.edge, f"NODE:{node.id}", window.cell0, window.cell1)
+        for conflict in site.named:
+            for low, high in conflict_cells(site, conflict):
+                self._note(int(site.cells.edge[low]), f"CONFLICT:{conflict.id}", low, high)
+
+    def _note(self, edge: int, name: str, low: int, high: int) -> None:
+        self._unwanted.setdefault(edge, []).append((name, low, high))
+
+    def words(self, low: int, high: int) -> str:
+        """Describe neighbouring cells of one edge with the same mark: ids, metres, mark, reasons."""
+        site, stand = self._site, self._site.stand(low)
+        edge = int(site.cells.edge[low])
+        first = int(site.cells.first[edge])
+        cell_names = site.cell_name(low) + (f" to #{high - first}" if high > low else "")
+        metres = f"{plain(int(site.cells.s0[low]))} to {plain(int(site.cells.s1[high]))} m"
+        names: set[str] = set()
+        if stand is Stand.FORBIDDEN:
+            inside = {number for cell in range(low, high + 1) for number in site.sections_of_cell[cell]}
+            names = {f"CS:{site.sections[number].id}" for number in inside}
+        elif stand is Stand.UNWANTED:
+            names = {name for name, a, b in self._unwanted.get(edge, ()) if a <= high and b >= low}
+        return f"{cell_names}, {metres}: {stand.value}" + (f" ({', '.join(sorted(names))})" if names else "")
 
 
 class Layer(StrEnum):
@@ -41,7 +265,6 @@ class Layer(StrEnum):
 
 
 EVERYTHING = tuple(Layer)
-
 TOP = 124.0
 # From these scales on (pixels per metre) cells are drawn one by one, and lanes have labels.
 _CELL_BY_CELL = 16.0
@@ -402,3 +625,75 @@ def bounds(site: CompiledMap) -> tuple[tuple[int, int], tuple[int, int]]:
         x += [int(frame[:, 0].min()), int(frame[:, 2].max())]
         y += [int(frame[:, 1].min()), int(frame[:, 3].max())]
     return (min(x, default=0), min(y, default=0)), (max(x, default=0), max(y, default=0))
+
+
+# A moment of a run as a picture: the map, every truck with its envelope and stop line, and an arrow to its blocker.
+
+_END = "</svg>"
+_WAITS, _GOES = "#c2410c", "#1d4ed8"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTruck:
+    """A truck at a moment. `stop_um` is its stop line, `blocker` the blocking truck, `sentence` its tooltip."""
+
+    robot_id: str
+    profile: RobotProfile
+    x_m: float
+    y_m: float
+    yaw_rad: float
+    stop_um: tuple[int, int] | None = None
+    blocker: str | None = None
+    sentence: str = ""
+
+
+def moment_svg(site: CompiledMap, trucks: Sequence[ShownTruck], layers: Iterable[Layer] = EVERYTHING) -> str:
+    """The map with its trucks on it; the same moment gives the same bytes."""
+    sheet = ink.sheet_of(*bounds(site), TOP)
+    places = {truck.robot_id: sheet.dot(truck.x_m * 1e6, truck.y_m * 1e6) for truck in trucks}
+    shapes = [shape for truck in trucks for shape in _truck(sheet, truck, places)]
+    picture = map_svg(site, layers)
+    end = picture.rindex(_END)
+    return picture[:end] + ink.layer("trucks", shapes) + "\n" + picture[end:]
+
+
+def _truck(sheet: ink.Sheet, truck: ShownTruck, places: dict[str, tuple[float, float]]) -> list[str]:
+    colour = _GOES if truck.blocker is None else _WAITS
+    pose = truck.x_m, truck.y_m, truck.yaw_rad
+    around = _dots(sheet, envelope_corners(envelope_of(truck.profile), *pose))
+    body = _dots(sheet, body_corners(truck.profile, *pose))
+    at = places[truck.robot_id]
+    shapes = [
+        _outline(around, f"fill:{colour};fill-opacity:.15;stroke:{colour};stroke-dasharray:3 2"),
+        _outline(body, f"fill:{colour};fill-opacity:.85"),
+    ]
+    # Above the envelope, where it is readable.
+    top = min(y for _, y in around)
+    shapes.append(svg.words(at[0], top - 4, truck.robot_id, "name halo middle"))
+    drawn = [svg.tooltip(truck.sentence or truck.robot_id, *shapes)]
+    if truck.stop_um is not None:
+        x, y = sheet.dot(*truck.stop_um)
+        drawn.append(f'<circle cx="{svg.number(x)}" cy="{svg.number(y)}" r="4" style="fill:none;stroke:{colour}"/>')
+    if truck.blocker in places:
+        drawn.append(_arrow(at, places[truck.blocker]))
+    return drawn
+
+
+def _arrow(start: tuple[float, float], end: tuple[float, float]) -> str:
+    """A dashed line with an arrow head just before the other truck."""
+    dx, dy = end[0] - start[0], end[1] - start[1]
+    size = hypot(dx, dy) or 1.0
+    ux, uy = dx / size, dy / size
+    tip = end[0] - 8 * ux, end[1] - 8 * uy
+    wings = [(tip[0] - 7 * ux + 4 * side * uy, tip[1] - 7 * uy - 4 * side * ux) for side in (1, -1)]
+    way = svg.trace([start, tip])
+    line = f'<path d="{way}" style="fill:none;stroke:{_WAITS};stroke-width:1.5;stroke-dasharray:6 3"/>'
+    return line + _outline([tip, *wings], f"fill:{_WAITS}")
+
+
+def _outline(dots: Sequence[tuple[float, float]], style: str) -> str:
+    return f'<path d="{svg.trace(dots, closed=True)}" style="{style}"/>'
+
+
+def _dots(sheet: ink.Sheet, corners: Corners) -> list[tuple[float, float]]:
+    return [sheet.dot(x * 1e6, y * 1e6) for x, y in corners]

@@ -9,7 +9,7 @@ from math import isqrt, sqrt
 
 from msgspec import Struct
 
-from pendula.fleet.geometry.paths import Path
+from pendula.fleet.map.geometry import Path
 from pendula.fleet.model import CurveKind
 from pendula.fleet.units import MILLION
 from pendula.svg import Dot, box, circle, number, opening, path, trace, words
@@ -43,7 +43,6 @@ STYLE = (
     ".following{fill:#0d8f8a;fill-opacity:.16;stroke:#0d8f8a;stroke-opacity:.35;stroke-width:.7}"
     ".picked{fill:none;stroke:#e0248f;stroke-width:3;stroke-linecap:round;stroke-linejoin:round}"
 )
-
 HATCH = (
     '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect width="6" height="6" fill="#7a35c0" fill-opacity=".08"/>'

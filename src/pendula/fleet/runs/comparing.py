@@ -11,14 +11,14 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, structs, to_builtins
 
 from pendula.fleet.commands import Config
-from pendula.fleet.contracts.traffic import CommandMode, TaskState
-from pendula.fleet.driving.params import TrafficParams, contract_name, contract_value
-from pendula.fleet.driving.records import Record
+from pendula.fleet.contracts import CommandMode, TaskState
 from pendula.fleet.engine import FleetEngine, read_config
 from pendula.fleet.events import AlertRaised, FleetEvent, Granted, RouteRefused, TaskMoved
 from pendula.fleet.runs.reading import moments
 from pendula.fleet.saving import with_params
-from pendula.fleet.views.reasons import code_of, stands_for
+from pendula.fleet.tick.params import TrafficParams, contract_name, contract_value
+from pendula.fleet.tick.reasons import code_of, stands_for
+from pendula.fleet.tick.records import Record
 from pendula.kernel.canonical import Json
 from pendula.kernel.journal import Journal
 from pendula.kernel.replay import NotReplayable

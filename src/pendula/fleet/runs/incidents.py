@@ -31,7 +31,6 @@ FOLDER = "incidents"
 MAP_FILE = "site.map"
 DRAFT = "part-of-"
 _BUNDLE = re.compile(r"inc-([0-9]{1,18})-([0-9]{1,18})")
-
 _read_events: Reader[tuple[FleetEvent, ...]] = Reader(tuple[FleetEvent, ...])
 
 

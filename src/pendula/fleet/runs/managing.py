@@ -7,19 +7,26 @@ are judged as silent, unsent messages are repeated, and the next tick raises an 
 
 import threading
 from collections.abc import Callable, Sequence
+from math import nan
 
+import numpy as np
 from msgspec import UNSET
 
+from pendula.fleet.checker import Closest, Poses
 from pendula.fleet.commands import Tick
-from pendula.fleet.contracts.traffic import OperatorAction
+from pendula.fleet.contracts import OperatorAction
 from pendula.fleet.events import FleetEvent
-from pendula.fleet.gateway.operations import IssuedOperations
-from pendula.fleet.gateway.protocol import Gateway
-from pendula.fleet.gateway.reception import GatewayInput, read_gateway
-from pendula.fleet.gateway.registration import register
-from pendula.fleet.gateway.selection import Selected, abilities
+from pendula.fleet.gateway.protocol import Gateway, IssuedOperations, Selected, abilities, register
+from pendula.fleet.gateway.reports import GatewayInput, read_gateway
 from pendula.fleet.runs.recording import Recording
 from pendula.fleet.tasks import OperationDone, TaskEvent
+from pendula.fleet.tick import TickOutputs
+from pendula.fleet.tick.health import is_fresh
+from pendula.fleet.tick.params import TrafficParams
+from pendula.fleet.tick.records import Record, Stop
+from pendula.fleet.tick.snapshot import on_segment
+from pendula.fleet.tick.swings import Swings
+from pendula.fleet.units import MILLION
 from pendula.kernel.driver import EngineDefect
 from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import WrongUsage, in_words
@@ -121,3 +128,45 @@ class Manager:
 def _words(error: Exception) -> str:
     """The text of an error of third-party code, shortened."""
     return in_words(error)[:MOST_WORDS]
+
+
+# Swings and distances of the trucks of a served fleet (FLT-OBS-9), measured as in scenarios, but from reports.
+
+# The place of a truck without a route: on no edge.
+_NOWHERE = (-1, 0)
+_UNSEEN = (nan, nan, nan)
+
+
+class Watch:
+    """Extremes since the fleet was opened."""
+
+    def __init__(self, records: Sequence[Record], params: TrafficParams) -> None:
+        self._params = params
+        self.swings = Swings(records[0].site)
+        self.closest = Closest([record.profile for record in records])
+
+    def note(self, outputs: TickOutputs) -> None:
+        """Note a tick that took place."""
+        records, now_ms = outputs.scene.records, outputs.now_ms
+        for record, aim in zip(records, outputs.aims, strict=True):
+            self.swings.note(record, aim.mode, now_ms)
+        self.swings.note_routes(outputs.accepted_routes, now_ms)
+        self.swings.note_places([_place(record) for record in records], now_ms)
+        seen = np.array([self._pose(record, now_ms) for record in records])[None] / MILLION
+        self.closest.look(Poses(seen[:, :, 0], seen[:, :, 1], seen[:, :, 2]))
+
+    def _pose(self, record: Record, now_ms: int) -> tuple[float, float, float]:
+        """The reported pose; NaN if the truck is absent, silent or lost."""
+        pose, doubt = record.pose, record.doubt
+        lost = record.absent or (doubt is not None and doubt.code == Stop.POSE_JUMP)
+        if pose is None or lost or not is_fresh(record, now_ms, self._params):
+            return _UNSEEN
+        return pose.x_um, pose.y_um, pose.yaw_urad
+
+
+def _place(record: Record) -> tuple[int, int]:
+    on = on_segment(record)
+    if on is None or record.track is None:
+        return _NOWHERE
+    number, on_um = on
+    return record.track.plan.segments[number].edge, on_um

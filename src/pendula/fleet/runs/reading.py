@@ -4,18 +4,27 @@ with reading(Path("hall-journal")) as journal:
     fleet_at(journal, 600).why({"robot": "R2"})
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, to_builtins
 
+from pendula.fleet import contracts
 from pendula.fleet.commands import Commands, Tick
+from pendula.fleet.contracts import LockResult, RobotState, TaskState, TickSnapshot
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.events import FleetEvent, Ticked
+from pendula.fleet.events import AlertRaised, FleetEvent, Incident, RouteAccepted, TaskMoved, Ticked
+from pendula.fleet.map.trucks import hash_of
+from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.runs.recording import find_map, require_fleet
+from pendula.fleet.tick.snapshot import robot_state
 from pendula.kernel.bodies import CommandReader, outcome_bytes, read_input, read_outcome
-from pendula.kernel.canonical import Reader
+from pendula.kernel.canonical import Json, Reader, digest, encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import ReplayDiffers
 from pendula.kernel.errors import InputRefused
@@ -193,3 +202,195 @@ def _tick_in(body: bytes) -> int | None:
         return None
     begin = body.rfind(_TICKED, 0, at) + len(_TICKED)
     return int(body[begin : body.index(b",", begin)])
+
+
+# Replay the ticks of a journal and compare them; the first deviation is named by tick, truck and field.
+
+
+class Deviation(Struct, frozen=True, rename="camel"):
+    """The first difference between a journal and its replay; `robot_id` is None if it is not about one truck."""
+
+    tick: int
+    robot_id: str | None
+    field: str
+    recorded: Json
+    computed: Json
+
+
+def verify_ticks(
+    journal: Journal,
+    tick: int | None = None,
+    upto: int | None = None,
+    watch: Callable[[Moment], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Replay a range of ticks up to the first difference; `watch` is called for every tick."""
+    first_tick = last_tick = ticks = 0
+    robots: list[str] = []
+    incidents: list[Incident] = []
+    deviation: Deviation | None = None
+    for engine, moment in moments(journal, tick):
+        if upto is not None and moment.ticked.tick > upto:
+            break
+        first_tick = first_tick or moment.ticked.tick
+        last_tick, ticks = moment.ticked.tick, ticks + 1
+        robots = robots or sorted(engine.traffic.robot_ids)
+        incidents += (event for event in moment.computed if isinstance(event, Incident))
+        watch(moment)
+        deviation = deviation_of(moment)
+        if deviation is not None:
+            break
+    return {
+        "firstTick": first_tick,
+        "lastTick": last_tick,
+        "ticks": ticks,
+        "robots": robots,
+        "incidents": [to_builtins(incident) for incident in incidents],
+        # Bytes of an incomplete last write; its tick is not counted.
+        "cutTailBytes": getattr(journal, "cut_tail_bytes", 0),
+        "tail": getattr(journal, "tail_note", None),
+        "missing": missing_of(journal.header),
+        "firstDifference": None if deviation is None else to_builtins(deviation),
+    }
+
+
+def require_same(moment: Moment) -> None:
+    """Raises `ReplayDiffers` if a tick differs from its record."""
+    if moment.recorded is not None and moment.recorded != moment.computed:
+        raise ReplayDiffers(f"Tick {moment.ticked.tick} differs from its record", n=moment.n)
+
+
+def deviation_of(moment: Moment) -> Deviation | None:
+    """The first deviation of a tick; a truck takes precedence over a digest of all trucks."""
+    if moment.recorded is None or moment.recorded == moment.computed:
+        return None
+    pairs = [(a, b) for a, b in zip_longest(moment.recorded, moment.computed) if a != b]
+    named = [(a, b) for a, b in pairs if _robot(a or b) is not None]
+    recorded, computed = (named or pairs)[0]
+    before, after = _members(recorded), _members(computed)
+    field = next(name for name in sorted({*before, *after}) if before.get(name) != after.get(name))
+    robot = _robot(recorded or computed)
+    return Deviation(moment.ticked.tick, robot, field, before.get(field), after.get(field))
+
+
+def _robot(event: FleetEvent | None) -> str | None:
+    return getattr(event, "robot_id", None)
+
+
+def _members(event: FleetEvent | None) -> dict[str, Json]:
+    return {} if event is None else to_builtins(event)
+
+
+# A journal as JSON Lines: one `TickRecord` of the contract for each tick, members in canonical order.
+# The journal holds inputs and digests; locks, requests, results and commands are replayed and compared with the
+# record. Tick durations and distances of envelopes are in no journal, so they are null.
+
+
+def lines(journal: Journal, tick: int | None = None, upto: int | None = None) -> Iterator[bytes]:
+    """The ticks of a range, or all; raises `ReplayDiffers` if a tick differs from its record."""
+    for engine, moment in moments(journal, tick):
+        if upto is not None and moment.ticked.tick > upto:
+            return
+        require_same(moment)
+        yield encode(tick_record(engine, moment))
+
+
+def tick_record(engine: FleetEngine, moment: Moment) -> Json:
+    """One tick in the form of the contract."""
+    outputs, records = engine.last, engine.traffic.records
+    assert outputs is not None
+    robots = [robot_state(truck, outputs.now_ms, *tasks_of(engine, truck.number)) for truck in records]
+    requests = [engine.traffic.request(truck.robot_id) for truck in records]
+    routes = {(route.route_id, route.revision): route.form() for route in engine.orders_out.routes}
+    record = contracts.TickRecord(
+        contractVersion=CONTRACT_VERSION,
+        tick=outputs.tick,
+        nowMs=outputs.now_ms,
+        hashes=contracts.TickHashes(
+            compiledMapHash=engine.site.compiled_hash,
+            robotProfileHash=hash_of(engine.config.profiles),
+            paramsHash=engine.config.traffic.digest(),
+        ),
+        inputs=contracts.TickInputsForm(
+            robotStates=tuple(_plain(robot) for robot in robots if robot is not None),
+            routePlans=tuple(routes[key] for key in sorted(routes)),
+            taskEvents=tuple(map(_plain, moment.command.task_events)),
+            operatorActions=tuple(map(_plain, moment.command.operator_actions)),
+        ),
+        decisions=contracts.TickDecisions(
+            assignments=tuple(_plain(event) for event in moment.computed if _is_assignment(event)),
+            replans=tuple(_plain(event) for event in moment.computed if isinstance(event, RouteAccepted)),
+            requests=tuple(_plain(request) for request in requests if request is not None),
+            lockResults=tuple(map(_plain, outputs.results)),
+            snapshotDigest="sha256:" + digest(_plain(outputs.snapshot())),
+        ),
+        outputs=contracts.TickOutputsForm(commands=tuple(map(_plain, engine.orders_out.commands))),
+        metrics=contracts.TickMetrics(tickUs=None, minEnvelopeDistanceM=None),
+        alerts=tuple(event.alert for event in moment.computed if isinstance(event, AlertRaised)),
+    )
+    form: Json = _plain(record)
+    return form
+
+
+def tasks_of(engine: FleetEngine, number: int) -> tuple[str | None, str | None]:
+    """The current task of a truck, and the one that it starts at a later node (FLT-TASK-10)."""
+    task = engine.dispatch.task_of(number)
+    if task is None:
+        return None, None
+    return (None, task.task_id) if task.state is TaskState.PENDING_PREEMPT else (task.task_id, None)
+
+
+def _is_assignment(event: FleetEvent) -> bool:
+    return isinstance(event, TaskMoved) and event.state in (TaskState.ASSIGNED, TaskState.PENDING_PREEMPT)
+
+
+def _plain(value: object) -> Any:
+    return msgspec.to_builtins(value, builtin_types=(Decimal,))
+
+
+# The state of a fleet after a tick in the forms of the contract: trucks, grants, locks.
+# Commands to trucks are part of a snapshot computed from a journal; the stored state does not have them.
+
+
+def robots_of(engine: FleetEngine) -> tuple[RobotState, ...]:
+    """Every truck that has reported, by id."""
+    now = engine.traffic.now_ms
+    states = [robot_state(record, now, *tasks_of(engine, record.number)) for record in engine.traffic.records]
+    return tuple([state for state in states if state is not None])
+
+
+def results_of(engine: FleetEngine) -> tuple[LockResult, ...]:
+    """Lock results of every truck, by id."""
+    return engine.traffic.results()
+
+
+def tick_snapshot(engine: FleetEngine) -> TickSnapshot:
+    """The complete snapshot of the last tick of an engine."""
+    return TickSnapshot(
+        contractVersion=CONTRACT_VERSION,
+        tick=engine.traffic.tick_number,
+        nowMs=engine.traffic.now_ms,
+        robots=robots_of(engine),
+        lockResults=results_of(engine),
+        locks=engine.traffic.snapshot(),
+        commands=tuple(engine.orders_out.commands),
+    )
+
+
+def snapshots(journal: Journal, tick: int | None = None, upto: int | None = None) -> Iterator[TickSnapshot]:
+    """The snapshots of a range of ticks, or of all; raises `UnknownTick`, and `ReplayDiffers` if a tick differs from
+    its record."""
+    for engine, moment in moments(journal, tick):
+        if upto is not None and moment.ticked.tick > upto:
+            return
+        require_same(moment)
+        yield tick_snapshot(engine)
+
+
+def snapshot_lines(journal: Journal, tick: int | None = None, upto: int | None = None) -> Iterator[bytes]:
+    """Snapshots as canonical JSON, one per line."""
+    return map(encode, snapshots(journal, tick, upto))
+
+
+def snapshot_at(journal: Journal, tick: int) -> TickSnapshot:
+    """The snapshot of one tick; raises as `snapshots` does."""
+    return next(snapshots(journal, tick, tick))

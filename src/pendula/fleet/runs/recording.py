@@ -20,12 +20,12 @@ from pendula.fleet.commands import Commands, Tick
 from pendula.fleet.compiled_sites import put
 from pendula.fleet.engine import FleetEngine, took_place
 from pendula.fleet.events import FleetEvent
+from pendula.fleet.map.site import CompiledMap
+from pendula.fleet.map.site_file import from_bytes, to_bytes
 from pendula.fleet.model import MapDamaged
-from pendula.fleet.operators import exceeded_limit
 from pendula.fleet.runs.incidents import MAP_FILE, Bundler
 from pendula.fleet.runs.ring_journal import RING_MS, RingJournal
-from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.site.file import from_bytes, to_bytes
+from pendula.fleet.tasks.operators import exceeded_limit
 from pendula.fleet.tick.observing import TruckReport
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.disk import Disk, RealDisk, replace
@@ -39,7 +39,6 @@ from pendula.kernel.recording import claimed, new_journal
 CHECKPOINT_TICKS = 600
 # Largest input of a tick: a fraction of a record, because its outcome must fit into one as well.
 MOST_TICK_BYTES = RECORD_BYTES.default // 4
-
 _REPORTS = frozenset({TruckReport})
 _encode = msgspec.json.Encoder(order="sorted").encode
 _read = msgspec.json.Decoder(Tick).decode

@@ -5,13 +5,12 @@ from typing import Self
 
 from msgspec import Struct
 
-from pendula.fleet.contracts.traffic import OperatorAction
-from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.contracts import OperatorAction
+from pendula.fleet.map.trucks import RobotProfile
 from pendula.fleet.model import CompileParams, Fleet, SourceMap, Stream, Truck
-from pendula.fleet.simulator.faults import Fault, FaultKind
-from pendula.fleet.simulator.settings import WorldSettings
+from pendula.fleet.simulator.faults import Fault, FaultKind, WorldSettings
 from pendula.fleet.tasks.model import DispatchParams, GoodsReported, RoomReported, TaskEvent, TaskOrder, TaskStream
-from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.tick.params import TrafficParams
 
 
 class OnLane(Struct, frozen=True):

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec import UNSET, Struct, structs
 
-from pendula.fleet.operators.actions import refused
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.scenarios.model import OnLane, Scenario
 from pendula.fleet.sentences import sentence_of
-from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tasks.operators import refused
 from pendula.fleet.units import plain
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.wording import suggestion

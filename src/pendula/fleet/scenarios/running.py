@@ -1,7 +1,7 @@
 """A run of a scenario, tick by tick: tasks, traffic, trucks and the judge. The same seed gives the same digest."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Protocol
@@ -9,31 +9,112 @@ from typing import Any, Protocol
 import numpy as np
 
 from pendula.fleet.checker import Disc, Judge, Poses
-from pendula.fleet.commands import Commands, Tick
+from pendula.fleet.commands import Commands, Config, StartPlace, Tick
 from pendula.fleet.compiled_sites import put
 from pendula.fleet.compiler.compile import compile_map
-from pendula.fleet.contracts.traffic import OperatorAction, Phase
+from pendula.fleet.contracts import OperatorAction, Phase
 from pendula.fleet.engine import FleetEngine, OrdersOut, config_form
 from pendula.fleet.events import FleetEvent
 from pendula.fleet.gateway import Gateway, IssuedOperations, Selected, abilities, read_gateway, register
-from pendula.fleet.network.transitions import truck_yaw
-from pendula.fleet.pictures.moment import ShownTruck
-from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
-from pendula.fleet.scenarios.configuring import config_of
-from pendula.fleet.scenarios.expectations import Outcome, needs_positions, unmet
-from pendula.fleet.scenarios.measures import WATCHED, Measures
-from pendula.fleet.scenarios.model import Robot, Scenario
+from pendula.fleet.map.network import truck_yaw
+from pendula.fleet.map.planner import Anchor, AtNode, OnEdge
+from pendula.fleet.map.routes import RoutePlan, plan_route, splice
+from pendula.fleet.map.site import CompiledMap
+from pendula.fleet.map.trucks import RobotProfile
+from pendula.fleet.pictures.map import ShownTruck
+from pendula.fleet.scenarios.measures import WATCHED, Measures, Outcome, needs_positions, unmet
+from pendula.fleet.scenarios.model import Robot, Scenario, ScenarioRoute
 from pendula.fleet.scenarios.names import ScenarioRefused, name_faults
-from pendula.fleet.scenarios.outside_routes import OutsideRoutes
 from pendula.fleet.simulator.connection import SimulatedGateway
 from pendula.fleet.simulator.world import Start, World
-from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import Dispatch, OperationDone, TaskEvent, TaskSubmitted
 from pendula.fleet.tick import NodeLockPolicy, Reason, TickOutputs, Traffic
-from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.tick.params import spelled_out
+from pendula.fleet.tick.saving import SavedRoute, route_form
 from pendula.fleet.units import MILLION, metres
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome as EngineOutcome
+from pendula.kernel.engine import Refusal
+
+# The engine configuration of a scenario, with which its journal begins.
+
+
+def config_of(scenario: Scenario, site: CompiledMap, starts: Mapping[str, Anchor]) -> Config:
+    """`starts` are the anchors of trucks that do not start at rest."""
+    return Config(
+        source=scenario.source,
+        profiles=scenario.profiles,
+        fleet=scenario.fleet,
+        compiled_hash=site.compiled_hash,
+        compile_params=scenario.compile_params,
+        traffic=spelled_out(scenario.traffic, scenario.profiles),
+        starts=tuple(_place(site, robot_id, starts[robot_id]) for robot_id in sorted(starts)),
+        streams=scenario.streams,
+        dispatch=scenario.dispatch,
+        override=scenario.override,
+        seed=scenario.seed,
+    )
+
+
+def _place(site: CompiledMap, robot_id: str, start: Anchor) -> StartPlace:
+    match start:
+        case OnEdge(edge, s_um):
+            return StartPlace(robot_id, edge_key=site.network.edges[edge].key, s_um=s_um)
+        case AtNode(node, yaw):
+            return StartPlace(robot_id, node_id=site.network.nodes[node].id, yaw_urad=yaw)
+
+
+# Routes of an external planner in a scenario, for trucks without tasks.
+# Routes of the fleet itself leave the current route beyond the end of the grant. An external route may leave it
+# earlier: then the truck returns resources, and keeps them until it has acknowledged.
+
+REASON = "OUTSIDE"
+
+
+class OutsideRoutes:
+    def __init__(self, routes: Iterable[ScenarioRoute], engine: FleetEngine) -> None:
+        self._pending = sorted(routes, key=lambda route: (route.at_ms, route.robot_id))
+        self._engine = engine
+
+    @property
+    def are_over(self) -> bool:
+        return not self._pending
+
+    def due(self, now_ms: int) -> tuple[SavedRoute, ...]:
+        """Take the routes that are due. Raises `ScenarioRefused` if there is no such way."""
+        due = [route for route in self._pending if route.at_ms <= now_ms]
+        self._pending = self._pending[len(due) :]
+        return tuple(route_form(self._plan(route)) for route in due)
+
+    def _plan(self, outside_route: ScenarioRoute) -> RoutePlan:
+        record = next(record for record in self._engine.traffic.records if record.robot_id == outside_route.robot_id)
+        driver = self._engine.dispatch.drivers[record.number]
+        goal, route_id = (
+            self._engine.site.node_number[outside_route.node_id],
+            f"outside-{outside_route.robot_id}-{outside_route.at_ms}",
+        )
+        old = None if record.track is None or not record.track.segments else record.track.plan
+        if outside_route.leaves_at is None or old is None:
+            yaw = None if record.pose is None else record.pose.yaw_urad
+            start = AtNode(record.node if old is None else old.goal, yaw)
+            plan = plan_route(
+                driver.planner, outside_route.robot_id, route_id, start, (goal,), record.rest, reason=REASON
+            )
+        else:
+            plan = splice(driver.planner, old, self._place_um(old, outside_route.leaves_at), (goal,), route_id, REASON)
+        if isinstance(plan, Refusal):
+            trip = f"{outside_route.robot_id!r} to {outside_route.node_id!r}"
+            raise ScenarioRefused(f"there is no way for {trip} at {outside_route.at_ms} ms", findings=[])
+        return plan
+
+    def _place_um(self, old: RoutePlan, node_id: str) -> int:
+        """The position at which a route reaches a node."""
+        edges, node = self._engine.site.network.edges, self._engine.site.node_number[node_id]
+        ends = [segment.route_s0_um + segment.length_um for segment in old.segments if edges[segment.edge].end == node]
+        if not ends:
+            raise ScenarioRefused(f"{node_id!r} is not on the way of {old.robot_id!r}", findings=[])
+        return ends[0]
+
 
 _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 HOUR_MS = 3_600_000

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
-from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.contracts import RollingTargetCommand
 from pendula.fleet.gateway.protocol import Received
 from pendula.fleet.gateway.reports import ReportBatch
-from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.map.routes import RoutePlan
 from pendula.fleet.simulator.world import Telemetry, World
-from pendula.fleet.targets.rolling_target import CommandBatch
 from pendula.fleet.tasks import Operation, OperationDone
 from pendula.fleet.tick.observing import TruckReport
+from pendula.fleet.tick.targets import CommandBatch
 
 
 class SimulatedGateway:

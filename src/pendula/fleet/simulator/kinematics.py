@@ -9,15 +9,14 @@ from math import isqrt
 from msgspec import Struct, UnsetType
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import CommandMode, RollingTargetCommand
-from pendula.fleet.geometry.angles import turn_urad
-from pendula.fleet.network.transitions import truck_yaw
-from pendula.fleet.routing.planner import AtNode, OnEdge
-from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.contracts import CommandMode, RollingTargetCommand
+from pendula.fleet.map.geometry import turn_urad
+from pendula.fleet.map.network import truck_yaw
+from pendula.fleet.map.planner import AtNode, OnEdge
+from pendula.fleet.map.routes import RoutePlan
+from pendula.fleet.map.trucks import RobotProfile, allowed_speed_um_s, braking_um
 from pendula.fleet.simulator.faults import OVERRUN_UM_S
-from pendula.fleet.targets.rolling_target import Aim
-from pendula.fleet.trucks.envelope import allowed_speed_um_s, braking_um
-from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.tick.targets import Aim
 from pendula.fleet.units import MILLION, wrapped_urad
 
 # A truck this close to its target has arrived.

@@ -8,31 +8,145 @@ jitter. The same seed gives the same run.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Generic, TypeVar
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from pendula.fleet.contracts.traffic import RobotStatus, RollingTargetCommand
-from pendula.fleet.driving.records import Record
-from pendula.fleet.geometry.angles import turn_urad
-from pendula.fleet.network.transitions import truck_yaw
-from pendula.fleet.routing.route_plan import RoutePlan
-from pendula.fleet.simulator.channel import Channel
-from pendula.fleet.simulator.faults import ActiveFaults, Fault, FaultKind
+from pendula.fleet.contracts import CommandMode, Phase, RobotStatus, RollingTargetCommand
+from pendula.fleet.map.geometry import turn_urad
+from pendula.fleet.map.network import truck_yaw
+from pendula.fleet.map.planner import AtNode
+from pendula.fleet.map.routes import RoutePlan
+from pendula.fleet.map.site import CompiledMap
+from pendula.fleet.map.trucks import RobotProfile, envelope_of
+from pendula.fleet.model import MoveStyle
+from pendula.fleet.simulator.faults import (
+    ActiveFaults,
+    Drift,
+    Fault,
+    FaultKind,
+    RandomFaults,
+    Source,
+    WorldSettings,
+    generators,
+    within,
+    within_disc,
+)
 from pendula.fleet.simulator.kinematics import Order, SimulatedTruck, order_of, order_of_aim
-from pendula.fleet.simulator.noise import Drift, Source, generators, within, within_disc
-from pendula.fleet.simulator.random_faults import RandomFaults
-from pendula.fleet.simulator.settings import WorldSettings
-from pendula.fleet.simulator.tracks import Tracks, wrapped
-from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.targets.rolling_target import Aim
-from pendula.fleet.trucks.envelope import envelope_of
-from pendula.fleet.trucks.profiles import RobotProfile
-from pendula.fleet.units import MILLION, PI_URAD
+from pendula.fleet.tasks import Dispatch
+from pendula.fleet.tick.records import Record
+from pendula.fleet.tick.targets import Aim
+from pendula.fleet.units import MILLION, PI_URAD, TWO_PI_URAD
+
+# Messages in transit: each has a random latency, and some are lost.
+
+M = TypeVar("M")
+_MILLION = 1_000_000
+
+
+class Channel(Generic[M]):
+    """One direction between the trucks and the fleet manager; messages of one truck may overtake each other."""
+
+    def __init__(self, seed: int, sources: tuple[Source, Source], trucks: int, latency_ms: tuple[int, int]) -> None:
+        latency, loss = sources
+        self._latencies = generators(seed, latency, trucks)
+        self._losses = generators(seed, loss, trucks)
+        self._least, most = latency_ms
+        self._span = most - self._least + 1
+        self._waiting: list[list[tuple[int, int, M]]] = [[] for _ in range(trucks)]
+        self._sent = 0
+        # Number of lost messages.
+        self.lost = 0
+
+    def send(self, truck: int, now_ms: int, message: M, loss_ppm: int) -> None:
+        # Draw both values for every message, so that a loss does not change the latencies of others.
+        delay = self._least + self._latencies[truck].bounded(self._span)
+        lost = self._losses[truck].bounded(_MILLION) < loss_ppm if loss_ppm else False
+        if lost:
+            self.lost += 1
+        else:
+            self._sent += 1
+            heappush(self._waiting[truck], (now_ms + delay, self._sent, message))
+
+    def is_due(self, truck: int, now_ms: int) -> bool:
+        """Whether a message has arrived by now."""
+        waiting = self._waiting[truck]
+        return bool(waiting) and waiting[0][0] <= now_ms
+
+    def arrived(self, truck: int, now_ms: int) -> list[M]:
+        """Take the messages that have arrived by now, in the order of arrival."""
+        waiting = self._waiting[truck]
+        messages = []
+        while waiting and waiting[0][0] <= now_ms:
+            messages.append(heappop(waiting)[2])
+        return messages
+
+
+# Vectorised poses on all edges of a map: one lookup for a whole fleet, in whole micrometres and microradians.
 
 Ints = NDArray[np.int64]
+
+
+class Tracks:
+    """The polylines of all edges, concatenated on a single axis."""
+
+    def __init__(self, site: CompiledMap) -> None:
+        x: list[int] = []
+        y: list[int] = []
+        s: list[int] = []
+        first: list[int] = []
+        base: list[int] = []
+        legs: list[tuple[int, int]] = []
+        begin = 0
+        for edge in site.network.edges:
+            first.append(len(x))
+            base.append(begin)
+            x += edge.path.x
+            y += edge.path.y
+            s += [begin + vertex for vertex in edge.path.s]
+            # The last vertex starts no leg; its entry is unused.
+            legs += [*edge.path.yaws, (0, 0)]
+            begin += edge.path.length_um + 1
+        self._s = np.array(s, dtype=np.int64)
+        self._legs = _legs(self._s, np.array(x, dtype=np.int64), np.array(y, dtype=np.int64), np.array(legs))
+        begins = np.array(first, dtype=np.int64)
+        ends = np.append(begins[1:], len(x)) - 2
+        backward = [edge.style is MoveStyle.BACKWARD for edge in site.network.edges]
+        # For every edge: its start on the axis, its first and last leg, and the turn of trucks that drive backward.
+        self._edges = np.array([base, begins, ends, np.where(backward, PI_URAD, 0)], dtype=np.int64)
+
+    def poses(self, edge: Ints, s_um: Ints) -> tuple[Ints, Ints, Ints]:
+        """x, y and yaw of trucks on these edges at these positions, of the same shape."""
+        base, first, last, about = self._edges[:, edge]
+        at = base + s_um
+        leg = np.minimum(np.maximum(self._s.searchsorted(at, side="right") - 1, first), last)
+        rows = self._legs[:, leg]
+        begin, whole = rows[0], rows[1]
+        part = np.minimum(np.maximum(at - begin, 0), whole)
+        # Interpolate x, y and yaw at once, rounded half up.
+        x, y, yaw = rows[2:5] + (2 * rows[5:8] * part + whole) // (2 * whole)
+        return x, y, wrapped(yaw + about)
+
+
+def _legs(s: Ints, x: Ints, y: Ints, yaws: Ints) -> Ints:
+    """One column per vertex, for the leg that starts there: start, length, x, y and yaw, and the changes of x, y and
+    yaw. The column of the last vertex of an edge is unused."""
+    turn = wrapped(yaws[:, 1] - yaws[:, 0])
+    changes = (np.append(np.diff(column), 0) for column in (s, x, y))
+    whole, dx, dy = changes
+    return np.array([s, np.maximum(whole, 1), x, y, yaws[:, 0], dx, dy, turn], dtype=np.int64)
+
+
+def wrapped(urad: Ints) -> Ints:
+    """The same directions in (-pi, pi]."""
+    angle = urad % TWO_PI_URAD
+    return np.where(angle <= PI_URAD, angle, angle - TWO_PI_URAD)
+
+
 Floats = NDArray[np.float64]
 # Clock error of trucks with BAD_TELEMETRY.
 _WRONG_CLOCK_MS = 60_000
@@ -330,3 +444,95 @@ def _heading(profile: RobotProfile, permille: int) -> int:
     """The bound of the yaw error: it moves no corner by more than `extraMarginM`, plus `headingErrorRad`."""
     bound = profile.extra_margin_um * MILLION // max(envelope_of(profile).turn_radius_um, 1)
     return (bound + profile.heading_error_urad) * permille // 1000
+
+
+# A simulated hall that starts from the state of a running fleet, as after a restart of the server.
+# The trucks stand at their last reported positions, with their loads, routes and acknowledged sequence numbers.
+
+# A truck that turns in a node may report a position this far before it.
+_IN_NODE_UM = 300_000
+
+
+def restored_world(
+    site: CompiledMap, records: Sequence[Record], dispatch: Dispatch, settings: WorldSettings, seed: int, now_ms: int
+) -> World:
+    """The world at a time of the fleet; running loading and unloading operations start again."""
+    world = World(site, [start_of(record) for record in records], settings, seed, now_ms)
+    world.follow(records)
+    for record, truck in zip(records, world.trucks, strict=True):
+        if record.removed_ms is None:
+            _restore_route(record, truck)
+        elif record.pose is not None:
+            world.put(record.number, record.pose.x_um, record.pose.y_um, record.pose.yaw_urad)
+            # A truck that has reported since its removal is in the hall again.
+            world.out[record.number] = record.is_out
+        world.loaded[record.number] = record.load
+        task = dispatch.task_of(record.number)
+        phase = dispatch.phase(record.number)
+        if task is not None and phase in (Phase.LOADING, Phase.UNLOADING):
+            loads = phase is Phase.LOADING
+            world.operate(record.number, task.order.pick_ms if loads else task.order.drop_ms, loads)
+    world.refresh_reports()
+    for record in records:
+        if record.is_out:
+            # The truck is off: keep the time of its last report.
+            world.latest[record.number] = replace(world.latest[record.number], at_ms=record.report_ms)
+    return world
+
+
+def start_of(record: Record) -> Start:
+    """Where a truck stands: on its route, or in its node at the end of the first way in."""
+    network = record.site.network
+    plan = _plan_of(record)
+    if plan is not None and plan.segments:
+        number, on_um = _position_on(record, plan)
+        edge = plan.segments[number].edge
+    else:
+        node = plan.start.node if plan is not None and isinstance(plan.start, AtNode) else record.node
+        ways = network.incoming[node]
+        edge = ways[0] if ways else network.outgoing[node][0]
+        on_um = network.edges[edge].path.length_um if ways else 0
+    yaw = truck_yaw(network.edges[edge].path.heading(on_um), network.edges[edge].style)
+    return Start(record.robot_id, record.profile, edge, on_um, yaw if record.pose is None else record.pose.yaw_urad)
+
+
+def _plan_of(record: Record) -> RoutePlan | None:
+    return None if record.track is None else record.track.plan
+
+
+def _position_on(record: Record, plan: RoutePlan) -> tuple[int, int]:
+    """The segment of a truck and its position on it. A node belongs to the segment before it until the truck has done
+    its act there, then to the next one, regardless of the noise in the reported position."""
+    assert record.track is not None
+    at_um = min(max(record.at_um, plan.start_um), plan.length_um)
+    done = record.track.acts[: record.acted]
+    if done and at_um <= done[-1].s_um:
+        return plan.passed(done[-1].s_um), 0
+    act = record.act
+    if act is not None and at_um < act.s_um <= min(at_um + _IN_NODE_UM, record.grant_um, plan.length_um):
+        at_um = act.s_um if _is_turning(record, plan, act.s_um) else at_um
+    number = plan.segment_at(at_um)
+    return number, at_um - plan.segments[number].route_s0_um
+
+
+def _is_turning(record: Record, plan: RoutePlan, node_um: int) -> bool:
+    """Whether a truck before a node does not face along its lane: then it is already turning in the node."""
+    along = plan.pose_at(node_um).yaw_urad
+    return record.pose is not None and abs(turn_urad(along, record.pose.yaw_urad)) > plan.site.params.tangent_eps_urad
+
+
+def _restore_route(record: Record, truck: SimulatedTruck) -> None:
+    plan = _plan_of(record)
+    if plan is None:
+        return
+    truck.resume(plan, _position_on(record, plan)[0] if plan.segments else 0)
+    truck.order = Order(
+        seq=record.ack_seq,
+        mode=CommandMode.HOLD,
+        route=(plan.route_id, plan.revision),
+        target_um=truck.s_um,
+        stop_line_um=truck.s_um,
+        limit_um_s=0,
+        yaw_urad=None,
+        valid_ms=0,
+    )

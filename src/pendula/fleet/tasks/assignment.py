@@ -9,16 +9,16 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from pendula.fleet.contracts.traffic import Phase, TaskState
-from pendula.fleet.routing.planner import Closed
+from pendula.fleet.contracts import Phase, TaskState
+from pendula.fleet.map.planner import Closed
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.sentences import task_sentence
-from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.book import Task, TaskBook, UnderWay
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import DispatchParams
 from pendula.fleet.tasks.tours import Tours
 from pendula.fleet.tasks.ways import Ways
-from pendula.fleet.traffic.shut import Closing
+from pendula.fleet.traffic.demand import Closing
 from pendula.kernel.canonical import Json
 
 # A task waits that no truck can do while something is closed.

@@ -6,14 +6,13 @@ from typing import Any
 
 from msgspec import Struct, convert, to_builtins
 
-from pendula.fleet.contracts.traffic import Phase, TaskState
-from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
-from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.tasks.book import Lines, Task, TaskBook
+from pendula.fleet.contracts import Phase, TaskState
+from pendula.fleet.map.planner import Anchor, AtNode, OnEdge
+from pendula.fleet.map.site import CompiledMap
+from pendula.fleet.tasks.book import Claims, Lines, Task, TaskBook
 from pendula.fleet.tasks.dispatch import Dispatch
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import TaskStream
-from pendula.fleet.tasks.stock import Claims
 from pendula.fleet.tick.saving import SavedRoute, plan_of, route_form
 
 # Members of a driver with their own form, and those that follow from the fleet.

@@ -7,10 +7,10 @@ loaded, or being loaded, stays with its truck and is held until the truck goes o
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pendula.fleet.contracts.traffic import Phase, TaskState
-from pendula.fleet.routing.planner import OnEdge
-from pendula.fleet.routing.route_plan import RoutePlan
-from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.contracts import Phase, TaskState
+from pendula.fleet.map.planner import OnEdge
+from pendula.fleet.map.routes import RoutePlan
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.tasks.book import Task, TaskBook
 from pendula.fleet.tasks.drivers import DRIVING, OPERATING, OPERATION_TIMEOUT, Driver
 from pendula.fleet.tasks.model import DispatchParams, Operation, TaskAlert, TruckView

@@ -6,19 +6,60 @@ once is driven leg by leg, edge by edge as it was planned.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
-from pendula.fleet.contracts.traffic import Phase
+from pendula.fleet.contracts import Phase
+from pendula.fleet.map.planner import OPEN, Anchor, AtNode, Closed, Planner
+from pendula.fleet.map.routes import (
+    RoutePlan,
+    Segment,
+    avoidance_us,
+    committed,
+    continued,
+    one_way_us,
+    opposite_edges,
+    plan_route,
+    splice,
+)
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.model import Stream
-from pendula.fleet.routing.opposition import avoidance_us, one_way_us, opposite_edges
-from pendula.fleet.routing.planner import AtNode, Closed, Planner
-from pendula.fleet.routing.route_plan import RoutePlan, Segment, plan_route
-from pendula.fleet.routing.splicing import committed, continued, splice
-from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import DispatchParams, TaskOrder, TaskStream, TruckView
-from pendula.fleet.tasks.ports import CheapestRoutes, RoutePlanner
 from pendula.fleet.units import half_up
 from pendula.kernel.engine import Refusal
+
+# The planner of routes, the replaceable part of tasks.
+
+
+class RoutePlanner(Protocol):
+    def plan_route(
+        self,
+        planner: Planner,
+        robot_id: str,
+        route_id: str,
+        start: Anchor,
+        stops: tuple[int, ...],
+        rest: int | None = None,
+        reason: str = "TASK_ASSIGNED",
+        closed: Closed = OPEN,
+    ) -> RoutePlan | Refusal:
+        """A route to the first stop and over the others to rest; `planner` has the costs of this truck on this map.
+        Traffic checks it like any other."""
+
+
+class CheapestRoutes:
+    def plan_route(
+        self,
+        planner: Planner,
+        robot_id: str,
+        route_id: str,
+        start: Anchor,
+        stops: tuple[int, ...],
+        rest: int | None = None,
+        reason: str = "TASK_ASSIGNED",
+        closed: Closed = OPEN,
+    ) -> RoutePlan | Refusal:
+        return plan_route(planner, robot_id, route_id, start, stops, rest=rest, reason=reason, closed=closed)
 
 
 def one_way(

@@ -1,20 +1,105 @@
 """The command of every truck after the grants: hold point, rolling target and speed, or to turn or stop."""
 
+from dataclasses import dataclass, field
+from typing import Protocol
+
 from msgspec import UNSET, structs
 
-from pendula.fleet.contracts.traffic import Blocker, CommandMode, HoldReason, LockResult
-from pendula.fleet.driving.params import TrafficParams
-from pendula.fleet.driving.records import Record
-from pendula.fleet.health.obedience import yaw_to_turn_to
-from pendula.fleet.health.places import STANDING_UM_S
-from pendula.fleet.model import CONTRACT_VERSION
-from pendula.fleet.routing.route_plan import Pose
-from pendula.fleet.targets.hold_points import hold_point, steady_um
-from pendula.fleet.targets.rolling_target import Aim, Lookahead, limit_um_s, target_um
-from pendula.fleet.targets.sequence import following
-from pendula.fleet.views import reasons
-from pendula.fleet.views.blockers import held_against
-from pendula.fleet.views.limits import components
+from pendula.fleet.contracts import Blocker, CommandMode, CorridorRequest, HoldReason, LockResult
+from pendula.fleet.map.routes import Pose
+from pendula.fleet.map.trucks import spacing_um
+from pendula.fleet.model import CONTRACT_VERSION, MoveStyle
+from pendula.fleet.tick import reasons
+from pendula.fleet.tick.health import yaw_to_turn_to
+from pendula.fleet.tick.params import TrafficParams
+from pendula.fleet.tick.places import STANDING_UM_S, position
+from pendula.fleet.tick.reasons import held_against
+from pendula.fleet.tick.records import Record
+from pendula.fleet.tick.snapshot import corridor_request
+from pendula.fleet.tick.targets import (
+    Aim,
+    Components,
+    Lookahead,
+    following,
+    hold_point,
+    limit_um_s,
+    steady_um,
+    target_um,
+)
+from pendula.fleet.tick.track import Track
+
+# Explanation of the end of a grant: limits before rounding to the cells of the relation (FLT-EVO-8).
+
+
+def components(record: Record, records: list[Record]) -> Components:
+    """The limits up to the next node in which the truck acts."""
+    track = record.track
+    assert track is not None
+    act = record.act
+    end = track.end_um if act is None else act.s_um
+    return Components(
+        grants_um=record.grant_um,
+        following_um=_following_um(record, track, end, records),
+        node_um=_node_um(record, track, end),
+        section_um=_section_um(record, track, end),
+    )
+
+
+def place_of(record: Record) -> tuple[int, int] | None:
+    """The edge of a truck and its position on it; in a node, the edge it came by, if any."""
+    track = record.track
+    if track is None or not track.segments or record.at_um < 0:
+        return None
+    segment = track.segments[track.segment_at(record.at_um)]
+    return segment.edge, record.at_um - segment.route_s0_um
+
+
+def _following_um(record: Record, track: Track, end_um: int, records: list[Record]) -> int | None:
+    """The nearest truck ahead on the route, less the spacing of the two: the trailing end of the leader's type, the
+    leading end of the follower's, and the follower's gap (FLT-RES-15). Cells are sized for the largest type of the
+    map."""
+    edges = record.site.network.edges
+    begins = {segment.edge: segment.route_s0_um for segment in reversed(track.segments) if segment.route_s0_um < end_um}
+    nearest: tuple[int, str, MoveStyle, int] | None = None
+    for other in records:
+        place = place_of(other)
+        if other is record or place is None or place[0] not in begins:
+            continue
+        at = begins[place[0]] + place[1]
+        leader = (at, other.robot_id, edges[place[0]].style, other.number)
+        if at > record.at_um and (nearest is None or leader < nearest):
+            nearest = leader
+    if nearest is None:
+        return None
+    own = edges[track.segments[track.segment_at(record.at_um + 1)].edge].style
+    return nearest[0] - spacing_um(records[nearest[3]].profile, nearest[2], record.profile, own)
+
+
+def _node_um(record: Record, track: Track, end_um: int) -> int | None:
+    """The start of the window of the first node whose lock is needed and not granted."""
+    site = record.site
+    first, beyond = len(site.cells), site.token(0)
+    for use in track.taken(record.grant_um, end_um):
+        if not first <= use.resource < beyond or use.resource in record.held:
+            continue
+        segment = track.segments[track.segment_at(use.need_um + 1)]
+        windows = [window.s0 for window in site.zones.by_node[use.resource - first] if window.edge == segment.edge]
+        begin = segment.route_s0_um
+        return max((begin + s0 for s0 in windows), default=use.need_um)
+    return None
+
+
+def _section_um(record: Record, track: Track, end_um: int) -> int | None:
+    tokens = record.site.token(0)
+    return next(
+        (
+            use.need_um
+            for use in track.taken(record.grant_um, end_um)
+            if use.resource >= tokens and use.resource not in record.held
+        ),
+        None,
+    )
+
 
 # A truck that waits sets out for less than this only when nothing was added for a while.
 _FIRST_STEP_UM = 2_000_000
@@ -166,3 +251,44 @@ def _node_awaited(record: Record) -> int | None:
         if resource is not None and first <= resource < beyond
     )
     return next(locks, None)
+
+
+# Replaceable parts of a tick, each a Protocol with its default implementation.
+# They change their arguments only where their docstring says so.
+
+
+class ProgressEstimator(Protocol):
+    def project(self, record: Record, params: TrafficParams) -> int | None:
+        """The position of the pose on the track, in micrometres; None if it fits none."""
+
+
+class CorridorBuilder(Protocol):
+    def build(self, record: Record, now_ms: int, params: TrafficParams) -> CorridorRequest | None:
+        """The units a truck requests beyond its grant; None without a route."""
+
+
+class RtpController(Protocol):
+    def compute(self, record: Record, now_ms: int, params: TrafficParams) -> Aim:
+        """Hold point, target and speed of a truck for this tick; sets its hold point and command number."""
+
+
+class PoseProjection:
+    def project(self, record: Record, params: TrafficParams) -> int | None:
+        return position(record, params)
+
+
+class UnitCorridor:
+    def build(self, record: Record, now_ms: int, params: TrafficParams) -> CorridorRequest | None:
+        return corridor_request(record, now_ms, params)
+
+
+class RollingTarget:
+    def compute(self, record: Record, now_ms: int, params: TrafficParams) -> Aim:
+        return aim(record, now_ms, params)
+
+
+@dataclass(frozen=True, slots=True)
+class TickPorts:
+    progress: ProgressEstimator = field(default_factory=PoseProjection)
+    corridor: CorridorBuilder = field(default_factory=UnitCorridor)
+    rtp: RtpController = field(default_factory=RollingTarget)

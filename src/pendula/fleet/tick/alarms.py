@@ -7,11 +7,10 @@ from collections.abc import Mapping
 
 from msgspec import UNSET
 
-from pendula.fleet.contracts.traffic import Alert
-from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.stops import Stop
-from pendula.fleet.traffic.blocked_by import cycle_of
-from pendula.fleet.views.reasons import WAIT_SAFE_STATE
+from pendula.fleet.contracts import Alert
+from pendula.fleet.tick.reasons import WAIT_SAFE_STATE
+from pendula.fleet.tick.records import Record, Stop
+from pendula.fleet.traffic.refuge import cycle_of
 from pendula.kernel.canonical import Json
 
 DEADLOCK_SUSPECTED = "DEADLOCK_SUSPECTED"

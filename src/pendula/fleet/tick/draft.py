@@ -5,28 +5,25 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from pendula.fleet.contracts.traffic import Alert
-from pendula.fleet.driving.detours import Wayfinder
-from pendula.fleet.driving.doubts import Doubt
-from pendula.fleet.driving.params import TrafficParams
-from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.stops import Stop
-from pendula.fleet.driving.uses import Ground
-from pendula.fleet.health.orders import AppliedOrder, Order
-from pendula.fleet.routing.planner import Closed
-from pendula.fleet.routing.route_plan import RoutePlan
-from pendula.fleet.targets.rolling_target import Aim
+from pendula.fleet.contracts import Alert
+from pendula.fleet.map.planner import Closed
+from pendula.fleet.map.routes import RoutePlan
 from pendula.fleet.tick import alarms
+from pendula.fleet.tick.aiming import TickPorts
+from pendula.fleet.tick.detours import Wayfinder
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
-from pendula.fleet.tick.ports import TickPorts
+from pendula.fleet.tick.orders import AppliedOrder, Order
+from pendula.fleet.tick.params import TrafficParams
+from pendula.fleet.tick.reasons import resource_id
+from pendula.fleet.tick.records import Doubt, Record, Stop
+from pendula.fleet.tick.targets import Aim
+from pendula.fleet.tick.track import Ground
+from pendula.fleet.tick.turns import Directions, Queue
 from pendula.fleet.traffic.cut_off import cut_off
+from pendula.fleet.traffic.demand import Closing
 from pendula.fleet.traffic.grants import Effort, Rule
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.search import LOOKS
-from pendula.fleet.traffic.shut import Closing
-from pendula.fleet.turns.directions import Directions
-from pendula.fleet.turns.queueing import Queue
-from pendula.fleet.views.reasons import resource_id
 from pendula.kernel.canonical import Json
 
 # Most branches that looks at trucks may cost in a single search; with 100 trucks a futile one would need several times

@@ -2,17 +2,16 @@
 
 import numpy as np
 
-from pendula.fleet.contracts.traffic import Phase
-from pendula.fleet.driving.records import Record, Waiting
+from pendula.fleet.contracts import Phase
+from pendula.fleet.tick import reasons, turns
 from pendula.fleet.tick.draft import Draft
+from pendula.fleet.tick.records import Record, Waiting
+from pendula.fleet.tick.turns import pause_ms, ripe, waited_for
 from pendula.fleet.traffic.cut_off import in_the_way, still_in_the_way
+from pendula.fleet.traffic.demand import first_shut
 from pendula.fleet.traffic.grants import Blocked, Effort, Wait, extend
 from pendula.fleet.traffic.lock_state import Ints
-from pendula.fleet.traffic.shut import first_shut
-from pendula.fleet.traffic.witness import first_to_go
-from pendula.fleet.turns import directions
-from pendula.fleet.turns.queueing import pause_ms, ripe, waited_for
-from pendula.fleet.views import reasons
+from pendula.fleet.traffic.refuge import first_to_go
 
 _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 
@@ -102,7 +101,7 @@ def _barred(draft: Draft, record: Record, unit: Ints) -> Waiting | None:
 
 def _kept_out(draft: Draft, record: Record, unit: Ints) -> tuple[int, int] | None:
     lanes = draft.directions
-    return directions.kept_out_by(lanes, record, draft.two_way, draft.queue, unit.tolist()) if lanes.drained else None
+    return turns.kept_out_by(lanes, record, draft.two_way, draft.queue, unit.tolist()) if lanes.drained else None
 
 
 def _waits_in_vain(draft: Draft, waiter: int) -> bool:

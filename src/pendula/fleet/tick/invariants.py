@@ -10,14 +10,13 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from pendula.fleet.contracts.traffic import Phase
-from pendula.fleet.driving.params import TrafficParams
-from pendula.fleet.driving.records import Record
-from pendula.fleet.targets.rolling_target import Aim
+from pendula.fleet.contracts import Phase
+from pendula.fleet.map.trucks import brakes_um
+from pendula.fleet.tick.params import TrafficParams
+from pendula.fleet.tick.reasons import WAIT_QUEUE_ORDER, held_against
+from pendula.fleet.tick.records import Record
+from pendula.fleet.tick.targets import Aim
 from pendula.fleet.traffic.lock_state import LockState
-from pendula.fleet.trucks.envelope import brakes_um
-from pendula.fleet.views.blockers import held_against
-from pendula.fleet.views.reasons import WAIT_QUEUE_ORDER
 from pendula.kernel.errors import WorldBroken
 
 Ints = NDArray[np.int64]

@@ -10,13 +10,12 @@ from typing import TypeAlias
 
 from msgspec import Struct, structs
 
-from pendula.fleet.contracts.traffic import Phase, RobotStatus
-from pendula.fleet.driving.params import TrafficParams, node_reach_um
-from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.stops import Stop
-from pendula.fleet.driving.uses import Act
-from pendula.fleet.geometry.angles import turn_urad
-from pendula.fleet.health.places import (
+from pendula.fleet.contracts import Phase, RobotStatus
+from pendula.fleet.map.geometry import turn_urad
+from pendula.fleet.map.progress import PoseJump, ProgressParams, advanced, started, uncertainty_um
+from pendula.fleet.map.routes import Pose
+from pendula.fleet.tick.params import TrafficParams, node_reach_um
+from pendula.fleet.tick.places import (
     STANDING_UM_S,
     distance_um,
     extend_doubt,
@@ -26,12 +25,32 @@ from pendula.fleet.health.places import (
     position,
     update_doubt,
 )
-from pendula.fleet.routing.progress import PoseJump, ProgressParams, advanced, started, uncertainty_um
-from pendula.fleet.routing.route_plan import Pose
+from pendula.fleet.tick.records import Record, Stop
+from pendula.fleet.tick.track import Act
+from pendula.kernel.canonical import Json
+
+# The last dropped report of a truck, for answers about the truck.
+
+
+class LastDropped(Struct, frozen=True):
+    """Why a report was dropped, when by the clock of the fleet, and its own time; None if it was malformed."""
+
+    code: str
+    now_ms: int
+    at_ms: int | None
+
+    @property
+    def ahead_ms(self) -> int | None:
+        """How far the report is ahead of the fleet; negative if it is behind."""
+        return None if self.at_ms is None else self.at_ms - self.now_ms
+
+    def form(self) -> Json:
+        """In the names of the contract."""
+        return {"code": self.code, "nowMs": self.now_ms, "reportMs": self.at_ms, "aheadMs": self.ahead_ms}
+
 
 # The position of the pose of a truck on its track.
 Project: TypeAlias = Callable[[Record, TrafficParams], int | None]
-
 # How far the clock of a truck may be ahead of the tick.
 AHEAD_MS = 200
 # Largest number in a report, in any unit.

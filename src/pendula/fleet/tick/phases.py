@@ -1,36 +1,168 @@
 """The phases of a tick, in order. Each changes the draft; nothing takes effect before all are done."""
 
+from collections.abc import Iterable, Iterator
 from functools import partial
 
-from pendula.fleet.contracts.traffic import RobotStatus
-from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on
-from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.screening import screened_routes
-from pendula.fleet.driving.stops import Stop
-from pendula.fleet.health.judging import drives_on, is_silent, judge
-from pendula.fleet.health.node_locks import lock_nodes as take_nodes
-from pendula.fleet.health.orders import apply_orders
-from pendula.fleet.health.protection import protect
-from pendula.fleet.health.recovery import Recovery, recover_trucks
-from pendula.fleet.routing.replanning import may_replan
-from pendula.fleet.routing.route_plan import RoutePlan
-from pendula.fleet.targets.sequence import acknowledged
-from pendula.fleet.tick import alarms
-from pendula.fleet.tick.closing import change_map, reopen_ways
+from pendula.fleet.contracts import RobotStatus
+from pendula.fleet.map.routes import RoutePlan
+from pendula.fleet.tick import alarms, reasons, turns
+from pendula.fleet.tick.adoption import Adoption, Unfit, adoption, goes_on, screened_routes
+from pendula.fleet.tick.closures import check_closable, closed_by_operators, closed_to_routes, shut_of
 from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.granting import grant
+from pendula.fleet.tick.health import drives_on, is_silent, judge, protect
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
 from pendula.fleet.tick.observing import DroppedReport, release_bound_um, screened, take_in
-from pendula.fleet.tick.rerouting import adopt, escalate, reroute, take_detour
-from pendula.fleet.traffic.grants import Accepted, accept_route, release
-from pendula.fleet.traffic.lock_state import Refusal
-from pendula.fleet.traffic.shut import first_shut
-from pendula.fleet.turns import directions
-from pendula.fleet.turns.queueing import pause_ms
-from pendula.fleet.turns.ranks import bars, class_of, order_of, rank_of, starved
-from pendula.fleet.turns.reservations import reserve
-from pendula.fleet.views import reasons
+from pendula.fleet.tick.orders import AppliedOrder, Order, OrderKind, apply_orders
+from pendula.fleet.tick.params import TrafficParams, node_reach_um
+from pendula.fleet.tick.places import STANDING_UM_S
+from pendula.fleet.tick.records import Record, Stop
+from pendula.fleet.tick.recovery import Recovery, recover_trucks
+from pendula.fleet.tick.rerouting import adopt, escalate, may_replan, reroute, take_detour
+from pendula.fleet.tick.targets import acknowledged
+from pendula.fleet.tick.track import Ground, left_um, track_of
+from pendula.fleet.tick.turns import bars, class_of, order_of, pause_ms, rank_of, reserve, starved
+from pendula.fleet.traffic.cut_off import cut_off, goals
+from pendula.fleet.traffic.demand import Closing, Shut, first_shut
+from pendula.fleet.traffic.grants import Accepted, Rule, accept_route, close, release, reopen, take_beside
+from pendula.fleet.traffic.lock_state import LockState, Refusal
 from pendula.kernel.canonical import Json
+
+# Places that operators close and open: trucks that this cuts off, and their detours (FLT-PLAN-8).
+# A closing that would leave a truck without any route to rest is refused unless it is forced. Then the truck waits
+# before the closed place, where it blocks as few others as possible, until that is opened. The witness is for the
+# present map; a schedule for the whole map is kept beside it.
+
+
+def change_map(draft: Draft, order: Order) -> AppliedOrder:
+    """Close or open what an order names. Places that are already closed or open stay as they are."""
+    wrong = next(
+        (refusal for place in order.resources if (refusal := check_closable(draft.ground.site, place)) is not None),
+        None,
+    )
+    if wrong is not None:
+        return AppliedOrder(order.order_id, wrong.code, wrong.facts)
+    if order.kind is OrderKind.OPEN:
+        return _open(draft, order)
+    return _close(draft, order)
+
+
+def closed_places(draft: Draft) -> tuple[Shut, ...]:
+    """All closed places, by name."""
+    return tuple(shut_of(draft.ground.site, name) for name in sorted(draft.closings))
+
+
+def reopen_ways(draft: Draft) -> None:
+    """Once nothing is closed and no truck has failed, make every route lead to rest again as soon as possible."""
+    if cut_off(draft.locks) and not draft.locks.is_limited:
+        reopen(draft.locks, (), effort=draft.effort)
+
+
+def _open(draft: Draft, order: Order) -> AppliedOrder:
+    draft.closings = {name: closing for name, closing in draft.closings.items() if name not in order.resources}
+    shut = closed_places(draft)
+    if shut != draft.locks.shut:
+        reopen(draft.locks, shut, effort=draft.effort)
+        draft.ways.shut = closed_by_operators(shut)
+        draft.touched.update(draft.locks.moving())
+    return AppliedOrder(order.order_id)
+
+
+def _close(draft: Draft, order: Order) -> AppliedOrder:
+    locks, before = draft.locks, draft.closings
+    fresh = sorted(set(order.resources) - before.keys())
+    if not fresh:
+        return AppliedOrder(order.order_id)
+    kept = list(locks.witness), list(locks.home), goals(locks), locks.shut
+    named = {name: Closing(name, draft.now_ms, order.order_id, order.operator, order.reason) for name in fresh}
+    draft.closings = {**before, **named}
+    cut = close(locks, closed_places(draft), effort=draft.effort)
+    lost = [] if order.force else [number for number in cut if not _gets_home(draft, draft.records[number])]
+    if lost:
+        draft.closings = before
+        locks.witness, locks.home, reached, locks.shut = kept
+        for i in locks.moving():
+            if locks.truck(i).goal != reached[i]:
+                locks.set_goal(i, reached[i])
+        return AppliedOrder(order.order_id, "CUTS_OFF", {"robotIds": draft.names(lost)})
+    draft.ways.shut = closed_by_operators(locks.shut)
+    draft.touched.update(locks.moving())
+    for number in cut:
+        # The map has changed: look for a detour at once.
+        draft.records[number].rerouted_ms = None
+    return AppliedOrder(order.order_id)
+
+
+def _gets_home(draft: Draft, record: Record) -> bool:
+    """Whether a cut-off truck has another route to rest, or is cut off only by other trucks."""
+    locks, truck = draft.locks, draft.locks.truck(record.number)
+    if first_shut(locks.shut, truck.demand, truck.position) is None:
+        return True
+    plan = draft.ways.home(record, closed_to_routes(locks, draft.ground.site))
+    fit = None if plan is None else adoption(record, plan, draft.ground, draft.params, draft.now_ms)
+    if fit is None or isinstance(fit, Unfit):
+        return False
+    return first_shut(locks.shut, fit.track.demand, 0) is None
+
+
+# A truck that stops in a node on its route locks the node (FLT-DCL-5).
+# This applies under every `nodeLockPolicy`: while the truck stands there it holds the turning zone, unless another
+# truck holds something that excludes it or some truck could not reach its rest. It is released like any other node.
+
+
+def take_nodes(
+    records: Iterable[Record], locks: LockState, ground: Ground, params: TrafficParams, rule: Rule
+) -> set[int]:
+    """Lock the nodes of trucks that stand in one. Returns the trucks that hold more than before."""
+    taken = set()
+    for record in records:
+        for place in _nodes(record, params):
+            if _take(record, place, locks, ground, rule):
+                taken.add(record.number)
+    return taken
+
+
+def _nodes(record: Record, params: TrafficParams) -> Iterator[int]:
+    """Indexes of the segments at whose end nodes a truck stands: near the node, or anywhere in its zone if stopped."""
+    track = record.track
+    if track is None or record.pose is None or record.v_um_s >= STANDING_UM_S or record.doubt is not None:
+        return
+    if record.retraction is not None:
+        return
+    reach = node_reach_um(record.profile, params)
+    for place, segment in enumerate(track.segments[:-1]):
+        end = segment.route_s0_um + segment.length_um
+        if abs(record.at_um - end) <= reach or (record.stop_code is not None and _is_in_window(record, place)):
+            yield place
+
+
+def _is_in_window(record: Record, place: int) -> bool:
+    """Whether the envelope of a truck overlaps the zone of the node at the end of a segment."""
+    assert record.track is not None
+    site, segments = record.site, record.track.segments
+    node = site.network.edges[segments[place].edge].end
+    return any(
+        segment.route_s0_um + window.s0 <= record.at_um <= segment.route_s0_um + window.s1
+        for segment in segments[place : place + 2]
+        for window in site.zones.by_node[node]
+        if window.edge == segment.edge
+    )
+
+
+def _take(record: Record, place: int, locks: LockState, ground: Ground, rule: Rule) -> bool:
+    track, site = record.track, record.site
+    assert track is not None
+    node = site.network.edges[track.segments[place].edge].end
+    zone = site.zone(node)
+    if zone in record.held or locks.truck(record.number).frozen:
+        return False
+    held = {**record.held, zone: left_um(site, track.segments, place + 1, node, record.short_um)}
+    fresh = track_of(ground, track.plan, record.short_um, record.grant_um, held)
+    if not take_beside(locks, record.number, fresh.demand, zone, rule=rule):
+        return False
+    record.go_on_with(fresh, held)
+    return True
+
 
 # A refused route counts as waiting for this long after its last check.
 _STILL_ASKED_MS = 2_000
@@ -167,9 +299,9 @@ def rank(draft: Draft) -> None:
     for record in draft.records:
         record.rank = rank_of(record, draft.now_ms, draft.params)
     draft.starving = starved(draft.records, draft.now_ms, draft.params)
-    directions.drain(draft.directions, draft.records, draft.two_way, draft.now_ms, draft.params)
-    directions.keep_clear(draft.directions, draft.locks)
-    against = directions.against(draft.directions, draft.records, draft.two_way)
+    turns.drain(draft.directions, draft.records, draft.two_way, draft.now_ms, draft.params)
+    turns.keep_clear(draft.directions, draft.locks)
+    against = turns.against(draft.directions, draft.records, draft.two_way)
     draft.order = order_of(draft.records, draft.starving, against, draft.now_ms)
 
 
@@ -258,7 +390,7 @@ def reserve_ahead(draft: Draft) -> None:
 def update_health(draft: Draft) -> None:
     """Update the held directions of lanes, and detect deadlocks."""
     hold_ms = draft.params.edge_dir_hold_ms
-    directions.look(draft.directions, draft.records, draft.two_way, draft.now_ms, hold_ms)
+    turns.look(draft.directions, draft.records, draft.two_way, draft.now_ms, hold_ms)
     cycle = alarms.waiting_cycle(draft.records, draft.queue.waits)
     draft.cycles = alarms.watched(draft.cycles, cycle, draft.now_ms)
     for members, since in draft.cycles.items():

@@ -4,18 +4,40 @@ then raises an alert and stays where it is (FLT-LIVE-9, FLT-OSC-6).
 A detour is taken only if all trucks can still get to rest, and if it pays.
 """
 
-from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, is_done
-from pendula.fleet.driving.records import Record, Retraction
-from pendula.fleet.driving.stops import hold_of
-from pendula.fleet.health.closures import closed_to_routes
-from pendula.fleet.health.places import STANDING_UM_S
-from pendula.fleet.routing.replanning import ReplanParams, worth_taking
-from pendula.fleet.routing.route_plan import RoutePlan
+from msgspec import Struct
+
+from pendula.fleet.map.routes import RoutePlan
 from pendula.fleet.tick import alarms
+from pendula.fleet.tick.adoption import Adoption, Unfit, adoption, is_done
+from pendula.fleet.tick.closures import closed_to_routes
 from pendula.fleet.tick.draft import Draft
+from pendula.fleet.tick.places import STANDING_UM_S
+from pendula.fleet.tick.records import Record, Retraction, hold_of
+from pendula.fleet.traffic.demand import first_shut
 from pendula.fleet.traffic.grants import Accepted, Rule, accept_route
-from pendula.fleet.traffic.shut import first_shut
 from pendula.kernel.canonical import Json
+
+# When a waiting truck may replan, and when a new route is worth taking.
+
+
+class ReplanParams(Struct, frozen=True):
+    cooldown_ms: int = 10_000
+    gain_ms: int = 5_000
+
+
+USUAL = ReplanParams()
+
+
+def may_replan(now_ms: int, last_replan_ms: int | None, blocker_changed: bool, params: ReplanParams = USUAL) -> bool:
+    """Whether a truck in `TRAFFIC_HOLD` may replan: after the cooldown, or when its blocker has changed."""
+    return blocker_changed or last_replan_ms is None or now_ms - last_replan_ms >= params.cooldown_ms
+
+
+def worth_taking(old_cost_us: int, new_cost_us: int, blocker_lost: bool, params: ReplanParams = USUAL) -> bool:
+    """Whether a new route may replace the old one; `blocker_lost` means that a truck that is offline, faulty or in a
+    safety stop blocks the old one. FLT-LIVE-4 is checked in any case."""
+    return blocker_lost or old_cost_us - new_cost_us >= params.gain_ms * 1000
+
 
 # Most trucks that look for a detour in one tick.
 _MOST = 2

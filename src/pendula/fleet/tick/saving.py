@@ -11,22 +11,17 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from pendula.fleet.contracts.traffic import Phase, PriorityClass, RobotHealth, RobotStatus
-from pendula.fleet.driving.doubts import Doubt
-from pendula.fleet.driving.records import Record, Retraction, Waiting
-from pendula.fleet.driving.track import track_of
-from pendula.fleet.driving.uses import Ground
-from pendula.fleet.routing.planner import AtNode, OnEdge
-from pendula.fleet.routing.progress import Progress
-from pendula.fleet.routing.route_plan import Pose, RoutePlan, segments_of
-from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.traffic.demand import Demand
+from pendula.fleet.contracts import Phase, PriorityClass, RobotHealth, RobotStatus
+from pendula.fleet.map.planner import AtNode, OnEdge
+from pendula.fleet.map.progress import Progress
+from pendula.fleet.map.routes import Pose, RoutePlan, segments_of
+from pendula.fleet.map.site import CompiledMap
+from pendula.fleet.tick.records import Doubt, Record, Retraction, Waiting
+from pendula.fleet.tick.track import Ground, track_of
+from pendula.fleet.tick.turns import Directions, recall
+from pendula.fleet.traffic.demand import Closing, Demand, Exclusion, Shut
 from pendula.fleet.traffic.lock_state import LockState, Move
 from pendula.fleet.traffic.lock_state import Truck as Locked
-from pendula.fleet.traffic.resources import Exclusion
-from pendula.fleet.traffic.shut import Closing, Shut
-from pendula.fleet.turns.directions import Directions
-from pendula.fleet.turns.queueing import recall
 from pendula.kernel.canonical import Reader, digest
 from pendula.kernel.canonical import encode as canonical_encode
 

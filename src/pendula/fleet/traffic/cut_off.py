@@ -12,12 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from pendula.fleet.traffic.columns import trucks_of
-from pendula.fleet.traffic.lock_state import Ints, LockState, Move, Truck
-from pendula.fleet.traffic.refuge import Bools, blocked_entries, refuges
+from pendula.fleet.traffic.demand import first_shut
+from pendula.fleet.traffic.lock_state import Ints, LockState, Move, Truck, trucks_of
+from pendula.fleet.traffic.refuge import Bools, blocked_entries, going_on, refuges
 from pendula.fleet.traffic.search import find_witness
-from pendula.fleet.traffic.shut import first_shut
-from pendula.fleet.traffic.witness import going_on
 
 
 def cut_off(state: LockState) -> list[int]:

@@ -9,15 +9,20 @@ from enum import StrEnum
 
 import numpy as np
 
-from pendula.fleet.traffic.blocked_by import blocked_by_graph, cycle_of, left_behind
-from pendula.fleet.traffic.columns import trucks_of
 from pendula.fleet.traffic.cut_off import all_get_home, cut_off, goals, reassess
-from pendula.fleet.traffic.demand import Demand
-from pendula.fleet.traffic.lock_state import Ints, LockState, Move, Truck
-from pendula.fleet.traffic.refuge import needed_by, refuge
+from pendula.fleet.traffic.demand import Demand, Shut
+from pendula.fleet.traffic.lock_state import Ints, LockState, Move, Truck, trucks_of
+from pendula.fleet.traffic.refuge import (
+    blocked_by_graph,
+    cycle_of,
+    going_on,
+    left_behind,
+    needed_by,
+    refuge,
+    replays_after,
+    trimmed,
+)
 from pendula.fleet.traffic.search import LOOKS, find_witness
-from pendula.fleet.traffic.shut import Shut
-from pendula.fleet.traffic.witness import going_on, replays_after, trimmed
 
 
 class Wait(StrEnum):

@@ -5,15 +5,14 @@ their grants. Capacities count for routes alone, so that a refuge stays one.
 """
 
 from bisect import bisect_right
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pendula.fleet.traffic.columns import Words, as_mask
-from pendula.fleet.traffic.lock_state import Ints, LockState
+from pendula.fleet.traffic.lock_state import Ints, LockState, Move, Words, as_mask, trucks_of
 
 Bools = NDArray[np.bool_]
-
 # Positions checked together: most refuges are near, the others far.
 _CHUNK = 16
 _GROWTH = 8
@@ -130,3 +129,174 @@ def obstacles(state: LockState, i: int, upto: int) -> tuple[Ints, int]:
     need = truck.demand.needs(truck.position, upto)
     blocked = need[blocked_entries(state, i, need).nonzero()[0]]
     return blocked, state.blockers.over(blocked) & ~(1 << i)
+
+
+# The blocked-by graph of FLT-LIVE-3: which trucks block each truck up to its next refuge, and its cycles.
+
+Graph = dict[int, int]
+
+
+def blocked_by_graph(state: LockState) -> Graph:
+    """For every movable truck the trucks that block it, as bits. A truck without a refuge is measured to the end of its
+    route."""
+    graph: Graph = {}
+    for i in state.moving():
+        end = refuge(state, i)
+        graph[i] = blocked_by(state, i, state.truck(i).goal if end is None else end)
+    return graph
+
+
+def cycle_of(graph: Mapping[int, int], start: int | None = None) -> tuple[int, ...]:
+    """A cycle of trucks, each blocked by the next, or an empty tuple. Small numbers are tried first, `start` before
+    them."""
+    if not _circles(graph):
+        return ()
+    done: set[int] = set()
+    for root in [*([start] if start is not None else []), *sorted(graph)]:
+        path: list[int] = []
+        cycle = _walk(graph, root, path, done)
+        if cycle:
+            return cycle
+    return ()
+
+
+def _circles(graph: Mapping[int, int]) -> bool:
+    """Whether there is any cycle: a truck blocked only by unblocked trucks is not in one."""
+    left = dict(graph)
+    while left:
+        mask = sum(1 << i for i in left)
+        blocked = {i: by for i, by in left.items() if by & mask}
+        if len(blocked) == len(left):
+            return True
+        left = blocked
+    return False
+
+
+def _walk(graph: Mapping[int, int], root: int, path: list[int], done: set[int]) -> tuple[int, ...]:
+    on_path: dict[int, int] = {}
+    todo: list[list[int]] = []
+
+    def enter(i: int) -> None:
+        on_path[i] = len(path)
+        path.append(i)
+        todo.append(trucks_of(graph.get(i, 0))[::-1])
+
+    if root in done:
+        return ()
+    enter(root)
+    while path:
+        if not todo[-1]:
+            todo.pop()
+            left = path.pop()
+            del on_path[left]
+            done.add(left)
+            continue
+        nearest = todo[-1].pop()
+        if nearest in on_path:
+            return tuple(path[on_path[nearest] :])
+        if nearest not in done:
+            enter(nearest)
+    return ()
+
+
+def left_behind(state: LockState) -> list[int]:
+    """Trucks that do not get to rest if all go there one after the other, each in one go (banker's algorithm)."""
+    start = {i: state.truck(i).position for i in state.moving()}
+    left = sorted(start)
+    while True:
+        gone = [i for i in left if _gone(state, i)]
+        left = [i for i in left if i not in gone]
+        if not gone or not left:
+            break
+    for i, position in start.items():
+        state.place(i, position)
+    return left
+
+
+def _gone(state: LockState, i: int) -> bool:
+    goal = state.truck(i).goal
+    free = reach(state, i) == goal
+    if free:
+        state.place(i, goal)
+    return free
+
+
+def blocked_through(graph: Mapping[int, int], i: int) -> set[int]:
+    """All trucks that block a truck, directly or indirectly."""
+    blockers: set[int] = set()
+    todo = [i]
+    while todo:
+        for j in trucks_of(graph.get(todo.pop(), 0)):
+            if j not in blockers:
+                blockers.add(j)
+                todo.append(j)
+    return blockers
+
+
+# The stored schedule that brings all trucks to rest (FLT-LIVE-13), and whether it survives a grant.
+# A witness is an ordered list of moves (truck, standing position). Each avoids where all others stand at that point,
+# and after the last all trucks are at rest.
+
+
+def replays_after(state: LockState, i: int, to: int) -> bool:
+    """Whether the stored witness is still valid when the grant of truck i ends at `to`, its next position.
+
+    Only moves before the truck's own next one can break, and only by what its new standing set excludes and the old one
+    did not.
+    """
+    fresh = state.fresh(i, to)
+    needing = state.wanted.over(fresh) & ~(1 << i)
+    if not needing:
+        return True
+    state.marks[fresh] = True
+    hit = _hits_a_move(state, i, needing)
+    state.marks[fresh] = False
+    return not hit
+
+
+def _hits_a_move(state: LockState, i: int, needing: int) -> bool:
+    """Whether one of the trucks that need something marked needs it in a move before truck i's next."""
+    furthest: dict[int, int] = {}
+    for j, position in state.witness:
+        if j == i:
+            break
+        if needing >> j & 1:
+            furthest[j] = position
+    return any(_needs_marked(state, j, position) for j, position in furthest.items())
+
+
+def _needs_marked(state: LockState, j: int, upto: int) -> bool:
+    other = state.truck(j)
+    return bool(state.marks[other.demand.needs(other.position, upto)].any())
+
+
+def first_to_go(state: LockState) -> int | None:
+    """The truck with the first move; trucks at their goals have none left."""
+    return next((i for i, position in state.witness if position > state.truck(i).position), None)
+
+
+def trimmed(moves: list[Move], i: int, position: int) -> list[Move]:
+    """The remaining moves when the grant of a truck ends at a position."""
+    return [move for move in moves if move[0] != i or move[1] > position]
+
+
+def going_on(state: LockState, moves: list[Move]) -> list[Move] | None:
+    """The moves of an older witness as one from the ends of all grants, each up to the goal of its truck; None if they
+    do not bring all trucks there. A truck without a move goes last."""
+    start = {i: state.truck(i).position for i in state.known()}
+    last = [(i, state.truck(i).goal) for i in state.moving()]
+    ahead = [(i, min(to, state.truck(i).goal)) for i, to in [*moves, *last] if not state.truck(i).frozen]
+    made = [move for move in ahead if move[1] > state.truck(move[0]).position and _goes(state, *move)]
+    there = all(state.truck(i).position == goal for i, goal in last)
+    for i, position in start.items():
+        if position != state.truck(i).position:
+            state.place(i, position)
+    return made if there else None
+
+
+def _goes(state: LockState, i: int, to: int) -> bool:
+    """Move a truck if its route avoids where the others stand."""
+    free = reach_and_blockers(state, i, to)[0] == to
+    if free:
+        state.place(i, to)
+    return free

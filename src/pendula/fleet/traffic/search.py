@@ -6,7 +6,7 @@ Branches and looks are counted, never timed; when either is used up the search f
 always is.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heapify, heappop, heappush
@@ -14,12 +14,9 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 from msgspec import Struct
 
-from pendula.fleet.traffic.blocked_by import cycle_of
-from pendula.fleet.traffic.columns import trucks_of
-from pendula.fleet.traffic.dominating import dominating
-from pendula.fleet.traffic.lock_state import Ints, LockState, Move
-from pendula.fleet.traffic.pairs import stuck_together
+from pendula.fleet.traffic.lock_state import Ints, LockState, Move, trucks_of
 from pendula.fleet.traffic.refuge import (
+    cycle_of,
     free_positions,
     needed_by,
     needed_by_words,
@@ -29,6 +26,122 @@ from pendula.fleet.traffic.refuge import (
     reach_and_blockers,
     refuge,
 )
+
+# Positions where a truck blocks less than at all positions it passes; moving there needs no branch (FLT-LIVE-13).
+
+# How many positions ahead a truck looks for one that blocks less: each costs as much as a whole refuge.
+_NEAR = 32
+
+
+def dominating(state: LockState, i: int) -> int | None:
+    """The furthest near position that blocks only what *every* passed position blocks, the present one included. Equal
+    to the last passed one is not enough: between them may be a position where the truck blocked nothing."""
+    truck = state.truck(i)
+    far = min(reach(state, i), truck.position + _NEAR)
+    if far == truck.position:
+        return None
+    # Trucks first: a position that blocks a truck which a passed one does not cannot qualify.
+    fits = np.ones(far - truck.position, dtype=np.bool_)
+    for word in needed_by_words(state, i, truck.position, far):
+        fits &= (word[1:] & ~np.bitwise_and.accumulate(word)[:-1]) == 0
+    return _dominating(state, i, (fits.nonzero()[0] + truck.position + 1).tolist())
+
+
+def _dominating(state: LockState, i: int, candidates: list[int]) -> int | None:
+    """The last candidate that blocks only what every position before it blocks, if any."""
+    here = state.truck(i).position
+    candidates = _within(state, i, here, candidates)
+    if not candidates:
+        return None
+    count = candidates[-1] - here + 1
+    blocked, place = _blocked_needs(state, i, range(here, here + count))
+    # Blocked for the n-th time at place n means blocked at every place before.
+    always = _nth_time(blocked) == place
+    size, common = np.bincount(place, minlength=count), np.bincount(place[always], minlength=count)
+    fits = (size[1:] == common[1:]) & (common[:-1] > 0)
+    return max((position for position in candidates if fits[position - here - 1]), default=None)
+
+
+def _within(state: LockState, i: int, here: int, candidates: list[int]) -> list[int]:
+    """The candidates that block only what the present position blocks."""
+    now, _ = _blocked_needs(state, i, range(here, here + 1))
+    if not len(now) or not candidates:
+        return []
+    state.marks[now] = True
+    blocked, place = _blocked_needs(state, i, candidates)
+    beyond = set(place[~state.marks[blocked]].tolist())
+    state.marks[now] = False
+    return [position for k, position in enumerate(candidates) if k not in beyond]
+
+
+def _blocked_needs(state: LockState, i: int, positions: Sequence[int]) -> tuple[Ints, Ints]:
+    """What others still need that a truck at one of the positions excludes, and at which of them."""
+    shadows = [state.shadow(i, position) for position in positions]
+    around = np.concatenate(shadows)
+    needed = state.wanted.besides(i, around).nonzero()[0]
+    place = np.repeat(np.arange(len(shadows)), [len(shadow) for shadow in shadows])
+    return around[needed], place[needed]
+
+
+def _nth_time(numbers: Ints) -> Ints:
+    """For each entry how often its number occurred before."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    begins = np.diff(ordered, prepend=-1) > 0
+    index = np.arange(len(numbers))
+    times = np.empty(len(numbers), dtype=np.int64)
+    times[order] = index - np.maximum.accumulate(np.where(begins, index, 0))
+    return times
+
+
+# Two trucks that block each other for good: even alone they could not get to rest (FLT-LIVE-13).
+# Then they cannot among other trucks either, so such a state needs no search. Exact within its window; trucks that
+# leave the window may still get to rest.
+
+# Positions of each truck that are checked: trucks that met on a lane seldom have more ahead.
+_WINDOW = 32
+
+
+def stuck_together(state: LockState, i: int, at_i: int, j: int, at_j: int) -> bool:
+    """Whether two trucks at these positions never get to rest, whatever all others do."""
+    end_i, end_j = min(state.truck(i).goal, at_i + _WINDOW), min(state.truck(j).goal, at_j + _WINDOW)
+    mine = _blocked(state, i, range(at_i, end_i + 1), j, range(at_j, end_j + 1))
+    theirs = _blocked(state, j, range(at_j, end_j + 1), i, range(at_i, end_i + 1))
+    # Where truck j can be while truck i stands at one position after the other.
+    places = _onward([True] + [False] * (end_j - at_j), theirs[0])
+    for step in range(end_i - at_i):
+        if places[-1] and end_j < state.truck(j).goal:
+            return False
+        passed = [here and not row[step] for here, row in zip(places, mine, strict=True)]
+        places = _onward(passed, theirs[step + 1])
+    return not (places[-1] if end_i == state.truck(i).goal else any(places))
+
+
+def _onward(places: list[bool], blocked: list[bool]) -> list[bool]:
+    """Positions of a truck, and all it reaches from them over unblocked units."""
+    reached = places[:1]
+    for here, barred in zip(places[1:], blocked, strict=True):
+        reached.append(here or (reached[-1] and not barred))
+    return reached
+
+
+def _blocked(state: LockState, i: int, own: range, j: int, theirs: range) -> list[list[bool]]:
+    """For every position of truck j and every unit of truck i between its own, whether one blocks the other."""
+    demand = state.truck(i).demand
+    need = demand.needs(own[0], own[-1])
+    # A section for several trucks is never filled by two.
+    single = state.exclusion.capacity[need] == 1
+    begins = np.array(demand.need_from[own[0] + 1 : own[-1] + 2], dtype=np.int64) - demand.need_from[own[0] + 1]
+    met = np.zeros(len(need) + 1, dtype=np.int64)
+    rows: list[list[bool]] = []
+    for position in theirs:
+        shadow = state.shadow(j, position)
+        state.marks[shadow] = True
+        np.cumsum(state.marks[need] & single, out=met[1:])
+        state.marks[shadow] = False
+        rows.append((met[begins[1:]] > met[begins[:-1]]).tolist())
+    return rows
+
 
 # Most trucks that are sent ahead, or tried in vain, in one search.
 _ASKED = 8

@@ -13,8 +13,7 @@ import pytest
 from pendula.cli.commands.fleet.new import Scene
 from pendula.documents import read_file
 from pendula.fleet import compile_map, from_bytes
-from pendula.fleet.samples.halls import reference_fleet, reference_hall
-from pendula.fleet.samples.scenes import FL_STD
+from pendula.fleet.compiler.samples import FL_STD, reference_fleet, reference_hall
 from pendula.fleet.scenarios import Run, read_scenario
 from pendula.kernel.canonical import decode, encode
 from tests.cli.conftest import Finished, Pendula

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pendula.fleet.contracts.traffic import Alert
+from pendula.fleet.contracts import Alert
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, NoticeRaised
 from pendula.fleet.scenarios import Run, shipped
 from pendula.kernel import canonical

@@ -6,10 +6,8 @@ import time
 import pytest
 
 from pendula.fleet import compile_map
+from pendula.fleet.compiler.samples import FL_STD, Sketch, grid
 from pendula.fleet.model import CompileParams, MapRefused
-from pendula.fleet.samples import FL_STD
-from pendula.fleet.samples.halls import grid
-from pendula.fleet.samples.scenes import Sketch
 from pendula.kernel.limits import GIB, MIB
 from pendula.server.schedulers.fleet.compile_process import CompileProcess, CompilerStopped
 

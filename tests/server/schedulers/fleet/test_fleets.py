@@ -18,11 +18,11 @@ import pytest
 from fastapi import FastAPI
 
 from pendula.documents import Document
+from pendula.fleet.map.site_file import from_bytes
 from pendula.fleet.runs import reading, verify_ticks
 from pendula.fleet.scenarios import running as running_scenarios
 from pendula.fleet.scenarios.reading import read_drill
 from pendula.fleet.simulator.faults import Fault
-from pendula.fleet.site.file import from_bytes
 from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.limits import MIB
 from pendula.server.api.requests import QUICK_BYTES

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from pendula.fleet.contracts.traffic import OperatorAction
+from pendula.fleet.contracts import OperatorAction
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.tasks.model import GoodsReported
 from pendula.kernel.errors import LimitExceeded, NotCanonical

@@ -17,7 +17,7 @@ from pendula.fleet.events import OperatorAnswered
 from pendula.fleet.explain import of_dropped
 from pendula.fleet.runs import Recording, recording_disk
 from pendula.fleet.tasks import Operation, OperationDone, OperationFailed
-from pendula.fleet.views.dropped import LastDropped
+from pendula.fleet.tick.observing import LastDropped
 from pendula.kernel.commit import Busy, Closed
 from pendula.kernel.recording import JournalInUse
 from pendula.server.errors import EngineUnavailable

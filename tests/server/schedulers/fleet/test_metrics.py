@@ -6,14 +6,14 @@ from typing import Any, cast
 import pytest
 from prometheus_client.registry import CollectorRegistry
 
-from pendula.fleet.contracts.traffic import HoldReason, TaskState
-from pendula.fleet.driving.records import Waiting
+from pendula.fleet.contracts import HoldReason, TaskState
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, ReportDropped, TaskMoved, TickFailed, TickLate
 from pendula.fleet.runs import Watch
 from pendula.fleet.tick.alarms import alert
-from pendula.fleet.views.reasons import resource_id
+from pendula.fleet.tick.reasons import resource_id
+from pendula.fleet.tick.records import Waiting
 from pendula.server.schedulers.fleet.metrics import FleetMetrics
-from tests.fleet.health.troubled import Hall
+from tests.fleet.tick.troubled import Hall
 
 
 class Counted:

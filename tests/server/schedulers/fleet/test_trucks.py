@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.contracts import RollingTargetCommand
 from pendula.fleet.gateway import read_gateway
 from pendula.fleet.tick.observing import TruckReport, screened
 from pendula.server.schedulers.fleet.life.trucks import MOST_WAITING, RemoteTrucks

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pendula.fleet.driving.records import Record
 from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.tick.records import Record
 from pendula.server.schedulers.fleet.views import now_of
 
 UM = 1000

@@ -45,9 +45,9 @@ def check(
     """
     require("fleet")
     from pendula.fleet import MapRefused, certify, examine
-    from pendula.fleet.driving.params import TrafficParams, faults
+    from pendula.fleet.map.trucks import doubts
     from pendula.fleet.model import errors_of
-    from pendula.fleet.trucks.profiles import doubts
+    from pendula.fleet.tick.params import TrafficParams, faults
 
     trucks_file = files.profiles_of(profiles)
     for path in (graph, trucks_file):

@@ -102,7 +102,7 @@ def draw(
 
 
 def _draw_moment(said: Output, name: str, at: int, seed: int | None, out: Path, shown: "list[Layer]") -> None:
-    from pendula.fleet.pictures.moment import moment_svg
+    from pendula.fleet.pictures.map import moment_svg
 
     made = run_of(name, seed, None)
     require_moment(made, at)

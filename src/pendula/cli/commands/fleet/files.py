@@ -82,7 +82,7 @@ def read_trucks(file: Path) -> "tuple[RobotProfile, ...]":
 def unread_members(graph: Path, profiles: Path) -> "tuple[Finding, ...]":
     """Findings about unknown members of a graph and a file of profiles; none for an unreadable file."""
     from pendula.documents import DocumentRefused, read_file
-    from pendula.fleet.reading import unread_graph, unread_profiles
+    from pendula.fleet.map.reading import unread_graph, unread_profiles
 
     found: list[Finding] = []
     for file, unread in ((graph, unread_graph), (profiles, unread_profiles)):
@@ -95,8 +95,8 @@ def unread_members(graph: Path, profiles: Path) -> "tuple[Finding, ...]":
 
 def capability_findings(profiles: "Iterable[RobotProfile]", fleet: "Fleet | None") -> "list[Finding]":
     """Reasons against the admission of trucks: errors if a fleet is given, else warnings."""
+    from pendula.fleet.map.trucks import capability_findings
     from pendula.fleet.model import Severity
-    from pendula.fleet.trucks.capabilities import capability_findings
 
     return capability_findings(profiles, Severity.WARN if fleet is None else Severity.ERROR)
 
@@ -119,7 +119,7 @@ def odd_kinds(source: "SourceMap | None") -> list[str]:
 def with_places(findings: "Iterable[Finding]", graph: Path) -> "tuple[Finding, ...]":
     """Add places in the file to findings about single edges."""
     from pendula.documents import read_file
-    from pendula.fleet.reading import with_places
+    from pendula.fleet.map.reading import with_places
 
     return with_places(findings, read_file(graph))
 
@@ -146,7 +146,7 @@ def fleet_of(file: Path | None) -> "Fleet | None":
 def unread(params: Path | None, fleet: Path | None) -> list[str]:
     """Sentences about unknown members of the files of parameters and fleet."""
     from pendula.documents import read_file
-    from pendula.fleet.reading.unread import unread_fleet, unread_params
+    from pendula.fleet.map.reading import unread_fleet, unread_params
 
     sentences = [] if params is None else [*unread_params(read_file(params))]
     return sentences if fleet is None else [*sentences, *unread_fleet(read_file(fleet))]

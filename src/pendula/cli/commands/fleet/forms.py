@@ -12,8 +12,8 @@ _WHOLE_MS = 3_600_000
 
 def scenario_form(name: str, fleet: "Fleet", graph: str) -> dict[str, Any]:
     """A scenario for `pendula fleet run`."""
+    from pendula.fleet.compiler.samples import SCENE_STARTS
     from pendula.fleet.model import CONTRACT_VERSION
-    from pendula.fleet.samples.scene_fleets import SCENE_STARTS
 
     plain = fleet_form(fleet)
     starts = SCENE_STARTS.get(name, {})

@@ -130,7 +130,7 @@ def _versus(directory: Path, against: Path, output: Output) -> None:
     from pendula.documents import read_file
     from pendula.fleet.engine import read_config
     from pendula.fleet.runs import compare_params, reading
-    from pendula.fleet.scenarios.reading.traffic_params import read_traffic_params
+    from pendula.fleet.scenarios.reading import read_traffic_params
 
     document = read_file(against)
     with reading(directory) as journal:

@@ -81,8 +81,8 @@ def new(
     that fleet: goods arrive for two minutes, and every truck must be back at rest within an hour.
     """
     require("fleet")
-    from pendula.fleet.compiler.source_form import source_form
-    from pendula.fleet.samples.scenes import FL_STD
+    from pendula.fleet.compiler.compile import source_form
+    from pendula.fleet.compiler.samples import FL_STD
 
     targets = _targets(out, profiles, fleet, scenario)
     source, trucks = _sample(scene, nodes, seed)
@@ -123,8 +123,8 @@ def _targets(*wanted: Path | None) -> list[Path]:
 
 def _sample(scene: Scene, nodes: int | None, seed: int | None) -> "tuple[SourceMap, Fleet | None]":
     """The map, and its fleet if the scene has one."""
-    from pendula.fleet.samples import built_warehouse, live_map, spur_grid
-    from pendula.fleet.samples.scene_fleets import SCENE_FLEETS
+    from pendula.fleet.compiler.generated_maps import built_warehouse, live_map, spur_grid
+    from pendula.fleet.compiler.samples import SCENE_FLEETS
 
     if seed is not None and not 0 <= seed < 2**64:
         raise WrongUsage(f"--seed {seed}: it must be 0 to {2**64 - 1}", seed=seed)
@@ -147,8 +147,8 @@ def _sample(scene: Scene, nodes: int | None, seed: int | None) -> "tuple[SourceM
 def _searched(source: "SourceMap") -> "Fleet":
     """A fleet for which the map is LIVE; raises `WrongUsage` if none is found."""
     from pendula.fleet import compile_map
-    from pendula.fleet.liveness.fleet_search import fitting_fleet
-    from pendula.fleet.samples.scenes import FL_STD
+    from pendula.fleet.compiler.samples import FL_STD
+    from pendula.fleet.map.liveness import fitting_fleet
 
     found = fitting_fleet(compile_map(source, [FL_STD]), FL_STD)
     if found is None:
@@ -157,8 +157,8 @@ def _searched(source: "SourceMap") -> "Fleet":
 
 
 def _source(scene: Scene, nodes: int | None, seed: int | None) -> "SourceMap":
-    from pendula.fleet.samples import halls, scenes
-    from pendula.fleet.samples.random_maps import random_map
+    from pendula.fleet.compiler import samples
+    from pendula.fleet.compiler.generated_maps import random_map
 
     if scene is Scene.RANDOM:
         count = NODES if nodes is None else nodes
@@ -166,18 +166,18 @@ def _source(scene: Scene, nodes: int | None, seed: int | None) -> "SourceMap":
             raise WrongUsage(f"--nodes {count}: a random map has 1 to {MOST_NODES} nodes", nodes=count)
         return random_map(seed or 0, count, count)
     made: dict[Scene, Callable[[], SourceMap]] = {
-        Scene.HALL: halls.reference_hall,
-        Scene.WAREHOUSE: halls.warehouse,
-        Scene.LARGE: halls.large,
-        Scene.HALL_DEMO: scenes.hall_demo,
-        Scene.HEAD_ON_LANE: scenes.head_on_lane,
-        Scene.PLUS_CROSSING: scenes.plus_crossing,
-        Scene.TRIANGLE: scenes.triangle,
-        Scene.RING_WITH_BYPASS: scenes.ring_with_bypass,
-        Scene.NEAR_LANES: scenes.near_lanes,
-        Scene.TAIL_SWING_BEND: scenes.tail_swing_bend,
-        Scene.SPUR: scenes.spur,
-        Scene.STRAIGHT_LANE: scenes.straight_lane,
+        Scene.HALL: samples.reference_hall,
+        Scene.WAREHOUSE: samples.warehouse,
+        Scene.LARGE: samples.large,
+        Scene.HALL_DEMO: samples.hall_demo,
+        Scene.HEAD_ON_LANE: samples.head_on_lane,
+        Scene.PLUS_CROSSING: samples.plus_crossing,
+        Scene.TRIANGLE: samples.triangle,
+        Scene.RING_WITH_BYPASS: samples.ring_with_bypass,
+        Scene.NEAR_LANES: samples.near_lanes,
+        Scene.TAIL_SWING_BEND: samples.tail_swing_bend,
+        Scene.SPUR: samples.spur,
+        Scene.STRAIGHT_LANE: samples.straight_lane,
     }
     return made[scene]()
 

@@ -39,8 +39,7 @@ def payload(
     import sys
 
     from pendula.documents.reading import refused_file
-    from pendula.fleet.contracts import CONTRACTS, LISTS, contract_of, list_of, parse, parse_list
-    from pendula.fleet.contracts.traffic import RobotState
+    from pendula.fleet.contracts import CONTRACTS, LISTS, RobotState, contract_of, list_of, parse, parse_list
     from pendula.fleet.gateway import report_of
 
     if contract is not None and contract not in CONTRACTS:

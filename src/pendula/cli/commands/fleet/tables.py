@@ -14,7 +14,7 @@ from pendula.kernel.wording import counted
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from pendula.fleet.contracts.traffic import LockResult, LockSnapshot, RobotState, TickSnapshot
+    from pendula.fleet.contracts import LockResult, LockSnapshot, RobotState, TickSnapshot
 
 MOST_A_CODE = 12
 MOST_PLACES = 12
@@ -282,7 +282,7 @@ def state(snapshot: "TickSnapshot") -> "RenderableType":
 
 
 def _truck(robot: "RobotState", result: "LockResult") -> tuple[str, ...]:
-    from pendula.fleet.contracts.traffic import TaskView
+    from pendula.fleet.contracts import TaskView
 
     task = robot.task if isinstance(robot.task, TaskView) else None
     blocker, hold = result.blocker, result.holdPoint

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pendula.documents import read_bytes
-from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction, OperatorAnswer
+from pendula.fleet.contracts import AnchorPlace, OperatorAction, OperatorAnswer
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.scenarios.reading import read_drill

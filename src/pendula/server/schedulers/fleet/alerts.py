@@ -14,13 +14,13 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from pendula.fleet import explain, sentences
-from pendula.fleet.contracts.traffic import Alert
-from pendula.fleet.driving.stops import Stop
+from pendula.fleet.contracts import Alert
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident
-from pendula.fleet.health.recovery import awaits_person
 from pendula.fleet.tick.alarms import WAIT_NOTICE, WAIT_TOO_LONG
-from pendula.fleet.views.dropped import LastDropped
+from pendula.fleet.tick.observing import LastDropped
+from pendula.fleet.tick.records import Stop
+from pendula.fleet.tick.recovery import awaits_person
 from pendula.kernel.canonical import Json
 from pendula.server.runtime.past import Facts
 

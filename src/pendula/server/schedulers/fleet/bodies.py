@@ -4,12 +4,11 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from pendula.fleet.contracts.maps import Number
-from pendula.fleet.contracts.traffic import AnchorPlace, RobotState, RollingTargetCommand
+from pendula.fleet.contracts import AnchorPlace, Number, RobotState, RollingTargetCommand
 from pendula.fleet.model import NAME_MOST, pick_is_drop
-from pendula.fleet.operators.measure import LONGEST_EDGE_M, MOST_REASON, MOST_RESOURCES, anchor_problem, too_many
 from pendula.fleet.simulator.faults import LONGEST_MS, FaultKind
 from pendula.fleet.tasks.model import Conditions
+from pendula.fleet.tasks.operators import LONGEST_EDGE_M, MOST_REASON, MOST_RESOURCES, anchor_problem, too_many
 
 # Limited because the journal stores all of it, and the last thousand answers are kept with their actions.
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MOST)]

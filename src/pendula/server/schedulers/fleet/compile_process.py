@@ -18,10 +18,10 @@ import msgspec
 from msgspec import Struct
 
 from pendula.fleet.compiler.compile import compile_map
+from pendula.fleet.map.site import CompiledMap
+from pendula.fleet.map.site_file import from_bytes, to_bytes
+from pendula.fleet.map.trucks import RobotProfile
 from pendula.fleet.model import CompileParams, Finding, MapRefused, SourceMap
-from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.site.file import from_bytes, to_bytes
-from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.kernel.errors import WorldBroken
 
 # Fleets that tick in the server have priority.

@@ -17,11 +17,11 @@ from fastapi import Path
 
 from pendula.demo import fleet as demo
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.model import MapDamaged
 from pendula.fleet.runs.incidents import MAP_FILE
 from pendula.fleet.runs.recording import find_map, keep_map
 from pendula.fleet.scenarios.model import Scenario
-from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.kernel import canonical
 from pendula.kernel.bodies import NoOutside
 from pendula.kernel.disk import RealDisk

@@ -12,8 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from pendula.fleet.contracts.traffic import HoldReason
-from pendula.fleet.driving.records import Record
+from pendula.fleet.contracts import HoldReason
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import (
     AlertRaised,
@@ -27,8 +26,9 @@ from pendula.fleet.events import (
 )
 from pendula.fleet.runs import Watch
 from pendula.fleet.tasks import OperationDone, OperationFailed
+from pendula.fleet.tick.reasons import resource_id
+from pendula.fleet.tick.records import Record
 from pendula.fleet.units import MILLION
-from pendula.fleet.views.reasons import resource_id
 
 MOVING_UM_S = 20_000
 # Swings: name of the gauge, divisor to its unit, help text.

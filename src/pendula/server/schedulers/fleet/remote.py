@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pendula.documents import Document, DocumentLimits, DocumentRefused, Fault, Format, path_text, read_bytes
-from pendula.fleet.contracts.traffic import RobotState
+from pendula.fleet.contracts import RobotState
 from pendula.fleet.gateway import report_of
 from pendula.fleet.gateway.reports import faults_of
 from pendula.fleet.tasks import OperationDone, OperationFailed

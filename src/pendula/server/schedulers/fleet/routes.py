@@ -16,15 +16,15 @@ from starlette.responses import Response
 
 from pendula.demo import fleet as demo
 from pendula.documents import Document, read_bytes
-from pendula.fleet.contracts.traffic import LockSnapshot, OperatorAnswer
+from pendula.fleet.contracts import LockSnapshot, OperatorAnswer
 from pendula.fleet.engine import FleetEngine, config_form, read_config
 from pendula.fleet.gateway.reports import LAST_MS
+from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.runs import record_of_tick
 from pendula.fleet.runs.recording import CHECKPOINT_TICKS
 from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import Scenario
 from pendula.fleet.scenarios.reading import read_scenario
-from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.kernel import canonical
 from pendula.kernel.driver import Driver
 from pendula.kernel.limits import SNAPSHOT_EVERY

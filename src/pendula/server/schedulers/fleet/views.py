@@ -12,7 +12,7 @@ from operator import attrgetter
 from msgspec import UNSET, Struct, UnsetType
 
 from pendula.fleet import explain
-from pendula.fleet.contracts.traffic import (
+from pendula.fleet.contracts import (
     ClosedPlace,
     HoldReason,
     LockResult,
@@ -22,25 +22,23 @@ from pendula.fleet.contracts.traffic import (
     RobotStatus,
     TaskState,
 )
-from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.health.judging import is_fresh
-from pendula.fleet.health.obedience import yaw_to_turn_to
-from pendula.fleet.health.orders import check_release, releasable
-from pendula.fleet.health.places import STANDING_UM_S
-from pendula.fleet.health.recovery import awaits_person
+from pendula.fleet.map.network import Edge, Node
+from pendula.fleet.map.routes import RoutePlan
+from pendula.fleet.map.site import CompiledMap
+from pendula.fleet.map.trucks import RobotProfile, envelope_of
 from pendula.fleet.model import COMPILER_VERSION, Code, MoveStyle, Severity
-from pendula.fleet.network.graph import Edge, Node
-from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.runs import results_of, robots_of
 from pendula.fleet.sentences import cause_sentence, trouble_sentence
-from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import Dispatch
 from pendula.fleet.tasks.book import Flow, Task
-from pendula.fleet.trucks.envelope import envelope_of
-from pendula.fleet.trucks.profiles import RobotProfile
-from pendula.fleet.views import reasons
-from pendula.fleet.views.snapshot import closings_form
+from pendula.fleet.tick import reasons
+from pendula.fleet.tick.health import is_fresh, yaw_to_turn_to
+from pendula.fleet.tick.orders import check_release, releasable
+from pendula.fleet.tick.places import STANDING_UM_S
+from pendula.fleet.tick.records import Record
+from pendula.fleet.tick.recovery import awaits_person
+from pendula.fleet.tick.snapshot import closings_form
 from pendula.kernel.canonical import Json
 from pendula.server.schedulers.fleet.bodies import StreamNow
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from pendula.fleet.commands import Tick
-from pendula.fleet.driving.records import Record
 from pendula.fleet.events import FleetEvent, ReportDropped
-from pendula.fleet.tick.observing import TruckReport
-from pendula.fleet.views.dropped import LastDropped
+from pendula.fleet.tick.observing import LastDropped, TruckReport
+from pendula.fleet.tick.records import Record
 
 # Unknown trucks come from outside, so their number is limited.
 MOST_UNKNOWN = 16

@@ -13,14 +13,14 @@ from typing import TypeVar
 import structlog
 
 from pendula.fleet.commands import Tick
-from pendula.fleet.contracts.traffic import HoldReason, OperatorAction, OperatorAnswer
+from pendula.fleet.contracts import HoldReason, OperatorAction, OperatorAnswer
 from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine, took_place
 from pendula.fleet.events import FleetEvent, TaskEventRefused
 from pendula.fleet.gateway import Selected, abilities, read_gateway
 from pendula.fleet.runs import Bundler, RingJournal, Watch
 from pendula.fleet.tasks import TaskEvent
+from pendula.fleet.tick.reasons import code_of, hold_reason
 from pendula.fleet.units import MILLION
-from pendula.fleet.views.reasons import code_of, hold_reason
 from pendula.kernel import canonical
 from pendula.kernel.commit import Busy, Closed
 from pendula.kernel.driver import EngineDefect

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
+from pendula.fleet.contracts import OperatorAction, OperatorAnswer
 from pendula.fleet.events import FleetEvent, OperatorAnswered, TaskEventRefused
-from pendula.fleet.operators import is_same
 from pendula.fleet.tasks import TaskEvent
+from pendula.fleet.tasks.operators import is_same
 from pendula.kernel.errors import PendulaError
 
 PendingAction = tuple[OperatorAction, asyncio.Future[OperatorAnswer]]

@@ -11,18 +11,17 @@ from typing import Protocol
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import RollingTargetCommand
-from pendula.fleet.driving.records import Record
+from pendula.fleet.contracts import RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.gateway import Gateway, IssuedOperations, Received, ReportBatch
-from pendula.fleet.gateway.reception import is_name
-from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.gateway.reports import is_name
+from pendula.fleet.map.routes import RoutePlan
 from pendula.fleet.simulator.connection import SimulatedGateway
-from pendula.fleet.simulator.faults import Fault
-from pendula.fleet.simulator.restored_world import restored_world
-from pendula.fleet.simulator.settings import WorldSettings
+from pendula.fleet.simulator.faults import Fault, WorldSettings
+from pendula.fleet.simulator.world import restored_world
 from pendula.fleet.tasks import Operation, OperationDone, OperationFailed
 from pendula.fleet.tick.observing import TruckReport, unreadable
+from pendula.fleet.tick.records import Record
 from pendula.server.errors import HttpRefused
 
 # Reports of one truck between two ticks.

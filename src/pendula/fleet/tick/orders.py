@@ -1,0 +1,312 @@
+"""Operator orders to one truck or all trucks, and their results.
+
+An order changes the record of a truck; its effect on driving is judged with all other reasons to stop. Space is freed
+only for a truck that cannot move, which is then lost until an operator states its position. The place where it stands
+is freed only when it is removed from the hall.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from math import isqrt
+
+import numpy as np
+from msgspec import Struct, structs
+
+from pendula.fleet.map.planner import Anchor
+from pendula.fleet.map.routes import RoutePlan
+from pendula.fleet.map.trucks import braking_um
+from pendula.fleet.sentences import sentence_of
+from pendula.fleet.tick.closures import held_at
+from pendula.fleet.tick.health import is_fresh
+from pendula.fleet.tick.params import TrafficParams, off_route_um
+from pendula.fleet.tick.places import STANDING_UM_S, is_possible
+from pendula.fleet.tick.reasons import against, line_facts, resource_id
+from pendula.fleet.tick.records import NOWHERE_UM, Doubt, Record, Retraction, Stop
+from pendula.fleet.tick.rejoining import rejoin
+from pendula.fleet.tick.track import NEVER_UM, Ground
+from pendula.fleet.traffic.grants import Effort, freeze
+from pendula.fleet.traffic.lock_state import LockState
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Refusal
+
+# Largest distance between the stated and the reported position of a relocated truck.
+_NEAR_UM = 500_000
+_FAILED = frozenset({Stop.OFFLINE, Stop.ROBOT_FAULT, Stop.STUCK})
+
+
+class OrderKind(StrEnum):
+    PAUSE = "PAUSE"
+    RESUME = "RESUME"
+    CLEAR = "CLEAR"
+    RELOCATE = "RELOCATE"
+    ABSENT = "ABSENT"
+    FORCE_RELEASE = "FORCE_RELEASE"
+    REMOVE = "REMOVE"
+    # Orders about the map, not a truck.
+    CLOSE = "CLOSE"
+    OPEN = "OPEN"
+    # Traffic continues from a stored state: no truck moves before every truck has reported.
+    RESTARTED = "RESTARTED"
+
+
+OF_MAP = frozenset({OrderKind.CLOSE, OrderKind.OPEN})
+
+
+class Order(Struct, frozen=True):
+    """`robot_id` None: every truck. Orders of one tick take effect in the order of `at_ms`, then of `order_id`. `edge`
+    and `s_um`: the stated position of a truck; `resources`: names of what it releases, or of what is closed or opened;
+    `force`: close a place regardless of the consequences."""
+
+    order_id: str
+    kind: OrderKind
+    robot_id: str | None = None
+    at_ms: int = 0
+    edge: int | None = None
+    s_um: int = 0
+    resources: tuple[str, ...] = ()
+    operator: str = ""
+    reason: str = ""
+    force: bool = False
+
+
+class AppliedOrder(Struct, frozen=True):
+    """The result of an order; `code` and `facts` say why it was rejected, `freed` what it released."""
+
+    order_id: str
+    code: str | None = None
+    facts: dict[str, Json] = {}
+    freed: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> str:
+        return "" if self.code is None else sentence_of(self.code, self.facts)
+
+
+def apply_orders(
+    orders: Iterable[Order],
+    records: list[Record],
+    locks: LockState,
+    params: TrafficParams,
+    now_ms: int,
+    *,
+    effort: Effort,
+    ground: Ground,
+    anchor: Callable[[Record], Anchor | None],
+    ways: Callable[[Record, Anchor], Iterator[RoutePlan]],
+    change_map: Callable[[Order], AppliedOrder],
+) -> list[AppliedOrder]:
+    """Apply orders in sequence. `anchor` finds a truck on the map, `ways` the routes from there; `change_map` closes
+    and opens places."""
+    executor = _OrderExecutor(records, locks, params, now_ms, effort, ground=ground, anchor=anchor, ways=ways)
+    ordered = sorted(orders, key=lambda order: (order.at_ms, order.order_id))
+    return [change_map(order) if order.kind in OF_MAP else executor.execute(order) for order in ordered]
+
+
+def check_release(record: Record, now_ms: int, params: TrafficParams) -> Refusal | None:
+    """Refuse to release anything of a truck that may still move (FLT-FAIL-11)."""
+    if record.stop_code in _FAILED or record.absent:
+        return None
+    standing = record.v_um_s < STANDING_UM_S and is_fresh(record, now_ms, params)
+    if record.paused and standing:
+        return None
+    if record.paused:
+        return Refusal("ROBOT_NOT_STOPPED", {"robotId": record.robot_id, "speedUmS": record.v_um_s})
+    return Refusal("ROBOT_NOT_STOPPED", {"robotId": record.robot_id})
+
+
+def releasable(record: Record, now_ms: int, params: TrafficParams) -> list[str]:
+    """Resources that FORCE_RELEASE may take from a truck; none while it may move."""
+    if check_release(record, now_ms, params) is not None:
+        return []
+    return sorted(_names(record, record.keeps) - _names(record, _occupied(record, params)))
+
+
+def check_occupied(record: Record, names: Iterable[str], params: TrafficParams) -> Refusal | None:
+    """Refuse to release a place where the truck stands, by its last report (FLT-FAIL-1)."""
+    under = sorted(_names(record, _occupied(record, params)).intersection(names))
+    if not under:
+        return None
+    return Refusal("ROBOT_STILL_THERE", {"robotId": record.robot_id, "resources": [*under]})
+
+
+def _occupied(record: Record, params: TrafficParams) -> list[int]:
+    """Resources that a truck holds and may occupy: not certainly passed, and not beyond where it would have stopped by
+    itself after its last report."""
+    if record.track is None:
+        return record.keeps
+    used, bound, profile = record.track.used, record.bound_um, record.profile
+    errors = profile.localization_error.value_um + profile.tracking_error.value_um
+    unheard = record.v_um_s * params.rtp_timeout_ms // 1000
+    front = record.at_um + errors + unheard + braking_um(profile, record.v_um_s)
+    begun = {*_elsewhere(record), *used.not_passed(-NEVER_UM, front, bound)}
+    ahead = {use.resource for use in used.between(front, NEVER_UM)}
+    # Resources ahead belong to a retracted grant: the truck is no longer sent there.
+    return [
+        resource
+        for resource in record.keeps
+        if resource in begun or (record.held.get(resource, bound) > bound and resource not in ahead)
+    ]
+
+
+def _elsewhere(record: Record) -> tuple[int, ...]:
+    """What a lost truck may cover at its reported position."""
+    return () if record.doubt is None else record.doubt.extra
+
+
+def _names(record: Record, resources: Iterable[int]) -> set[str]:
+    return {resource_id(record.site, resource) for resource in resources}
+
+
+@dataclass(frozen=True, slots=True)
+class _OrderExecutor:
+    records: list[Record]
+    locks: LockState
+    params: TrafficParams
+    now_ms: int
+    effort: Effort
+    ground: Ground
+    anchor: Callable[[Record], Anchor | None]
+    ways: Callable[[Record, Anchor], Iterator[RoutePlan]]
+
+    def execute(self, order: Order) -> AppliedOrder:
+        named = [record for record in self.records if order.robot_id in (None, record.robot_id)]
+        if not named:
+            return AppliedOrder(order.order_id, "UNKNOWN_ROBOT", {"robotId": order.robot_id})
+        freed: tuple[str, ...] = ()
+        for record in named:
+            answer = self._change(record, order)
+            if isinstance(answer, Refusal):
+                return AppliedOrder(order.order_id, answer.code, answer.facts)
+            freed += answer
+        return AppliedOrder(order.order_id, freed=freed)
+
+    def _change(self, record: Record, order: Order) -> tuple[str, ...] | Refusal:
+        match order.kind:
+            case OrderKind.PAUSE | OrderKind.RESUME:
+                record.paused = order.kind is OrderKind.PAUSE
+            case OrderKind.RESTARTED:
+                record.unheard = True
+            case OrderKind.CLEAR:
+                return self._clear(record)
+            case OrderKind.RELOCATE:
+                return self._relocate(record, order)
+            case OrderKind.ABSENT:
+                return self._absent(record)
+            case OrderKind.FORCE_RELEASE:
+                return self._force_release(record, order.resources)
+            case OrderKind.REMOVE:
+                return self._remove(record)
+        return ()
+
+    def _clear(self, record: Record) -> tuple[str, ...] | Refusal:
+        if record.latched is None:
+            facts: dict[str, Json] = {"robotId": record.robot_id}
+            back = None if record.doubt is None else record.doubt.rejoin
+            if back is not None and back.target_um is None:
+                facts = line_facts(record, back, [self.records[number] for number, _ in back.blockers])
+            return Refusal("NOTHING_TO_CLEAR", facts)
+        record.latched = None
+        return ()
+
+    def _relocate(self, record: Record, order: Order) -> tuple[str, ...] | Refusal:
+        doubt, pose = record.doubt, record.pose
+        if doubt is None or order.edge is None:
+            return Refusal("ROBOT_NOT_LOST", {"robotId": record.robot_id})
+        if pose is None or not is_fresh(record, self.now_ms, self.params):
+            return Refusal("ROBOT_SILENT", {"robotId": record.robot_id})
+        edge = record.site.network.edges[order.edge]
+        if order.s_um > edge.path.length_um:
+            return Refusal("POSE_DISAGREES", {"edgeKey": edge.key, "lengthUm": edge.path.length_um})
+        x, y = edge.path.point(order.s_um)
+        away = isqrt((pose.x_um - x) ** 2 + (pose.y_um - y) ** 2)
+        if away > _NEAR_UM:
+            return Refusal("POSE_DISAGREES", {"robotId": record.robot_id, "awayUm": away})
+        record.doubt = structs.replace(doubt, confirmed=True, edge=order.edge)
+        if self.anchor(record) is None and not is_possible(record, self.params):
+            back = rejoin(record, record.doubt, self.records, self.ground, self.params)
+            if back is None or back.edge != order.edge:
+                record.doubt = doubt
+                beside_um = off_route_um(record.profile, self.params)
+                return Refusal(
+                    "POSE_DISAGREES", {"robotId": record.robot_id, "besideUm": beside_um, "edgeKey": edge.key}
+                )
+            if back.target_um is None:
+                record.doubt = doubt
+                holders = [self.records[number] for number, _ in back.blockers]
+                return Refusal("PLACE_HELD" if holders else "POSE_DISAGREES", line_facts(record, back, holders))
+        elif not is_possible(record, self.params):
+            refusal = self._held_by_others(record)
+            if refusal is not None:
+                record.doubt = doubt
+                return refusal
+        record.latched = None
+        return ()
+
+    def _held_by_others(self, record: Record) -> Refusal | None:
+        """Refuse a relocation if there is no route from the position, or other trucks hold the place."""
+        anchor = self.anchor(record)
+        if anchor is None:
+            return None
+        holders: list[tuple[int, int]] = []
+        plans = list(self.ways(record, anchor))
+        for plan in plans:
+            held = held_at(record, self.ground, plan)
+            blockers = self.locks.in_the_way(record.number, np.array(sorted(held), dtype=np.int64))
+            if not blockers:
+                return None
+            holders = holders or blockers
+        if not plans:
+            return Refusal("NO_ROUTE", {"robotId": record.robot_id})
+        resource, by = holders[0]
+        return Refusal(
+            "PLACE_HELD",
+            {
+                "robotId": record.robot_id,
+                "resource": resource_id(record.site, resource),
+                "blocker": self.records[by].robot_id,
+                "held": resource_id(record.site, against(self.locks, by, resource)),
+            },
+        )
+
+    def _absent(self, record: Record) -> tuple[str, ...] | Refusal:
+        if is_fresh(record, self.now_ms, self.params):
+            return Refusal("ROBOT_REPORTS", {"robotId": record.robot_id})
+        record.absent = True
+        return ()
+
+    def _force_release(self, record: Record, names: tuple[str, ...]) -> tuple[str, ...] | Refusal:
+        refusal = check_release(record, self.now_ms, self.params) or check_occupied(record, names, self.params)
+        if refusal is not None:
+            return refusal
+        known = {resource: resource_id(record.site, resource) for resource in record.keeps}
+        chosen = sorted(resource for resource, name in known.items() if name in names)
+        if not chosen:
+            return Refusal("NOTHING_HELD", {"robotId": record.robot_id, "resources": [*names]})
+        return self._release(record, chosen, _elsewhere(record))
+
+    def _remove(self, record: Record) -> tuple[str, ...] | Refusal:
+        refusal = check_release(record, self.now_ms, self.params)
+        if refusal is not None:
+            return refusal
+        # Its reported position is released as well, unless it still reports from there.
+        stays = _elsewhere(record) if is_fresh(record, self.now_ms, self.params) else ()
+        freed = self._release(record, sorted({*record.keeps, *_elsewhere(record)}), stays)
+        record.set_aside()
+        return freed
+
+    def _release(self, record: Record, resources: list[int], extra: tuple[int, ...]) -> tuple[str, ...]:
+        """Release resources of a truck that is no longer there. What it may cover elsewhere, `extra`, stays reserved
+        until an operator states its position."""
+        gone, freed = frozenset(resources), [resource for resource in resources if resource not in extra]
+        self.locks.drop(record.number, freed)
+        record.held = {resource: free for resource, free in record.held.items() if resource not in gone}
+        given = record.retraction
+        if given is not None:
+            left = tuple(resource for resource in given.resources if resource not in gone)
+            record.retraction = Retraction(given.seq, given.stop_line_um, left) if left else None
+        record.changed()
+        record.doubt = Doubt(Stop.OPERATOR, self.now_ms, NOWHERE_UM, NOWHERE_UM, torn=True, extra=extra)
+        # Trucks that were cut off may now continue.
+        freeze(self.locks, record.number, [], effort=self.effort)
+        return tuple(sorted(_names(record, freed)))
