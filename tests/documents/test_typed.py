@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta, Struct, field
 
-from pendula.documents import Cursor, DocumentRefused, Fault, Format, Members, from_value, read_bytes
+from pendula.documents import Cursor, DocumentRefused, Fault, Format, Members, from_value, read_bytes, typed
 from pendula.documents.schema import schema_of
 from pendula.documents.typed import NULL_IS_ABSENT, Parse, Read, Unique, document_of, read, reader_of, written
 from pendula.kernel.errors import InputRefused
@@ -244,3 +244,54 @@ def test_document_of_a_struct_is_read_as_the_same_struct() -> None:
     }
     assert read(from_value(documents[1]), Fork) == fork
     assert documents[2] == {"lengths": [Decimal(0), "a"]}
+
+
+class Shelf(Struct, frozen=True, forbid_unknown_fields=True):
+    id: Annotated[str, Meta(min_length=1, max_length=3)]
+    level: Annotated[int, Meta(ge=0, le=9)] = 0
+    kind: Kind | None = None
+    side: Literal["left", "right"] = "left"
+    steps: tuple[Pay | Clear, ...] = ()
+    place: tuple[int, bool] = (0, False)
+    more: dict[str, Any] = {}
+    tags: Annotated[list[str], Meta(max_length=2)] = field(name="tag_s", default_factory=list)
+
+
+WHOLE = {
+    "id": "a",
+    "level": 3,
+    "kind": "tugger",
+    "side": "right",
+    "steps": [{"type": "pay", "amount": 1}, {"type": "clear"}],
+    "place": [1, True],
+    "more": {"x": [None]},
+    "tag_s": ["b"],
+}
+ODD = [None, True, 0, -1, 10, 1 << 70, 2.5, Decimal("1.0"), "", "a", "abcd", "left", [], ["a", "b", "c"], {}, {"x": 1}]
+
+
+def test_fast_way_reads_what_the_slow_way_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    variants: list[Any] = [WHOLE, *ODD, {**WHOLE, "x": 1}]
+    variants += [{key: value for key, value in WHOLE.items() if key != left_out} for left_out in WHOLE]
+    variants += [{**WHOLE, key: odd} for key in WHOLE for odd in ODD]
+    variants += [{**WHOLE, "steps": [odd]} for odd in ODD]
+    variants += [{**WHOLE, "steps": [{"type": "pay", "amount": odd}]} for odd in ODD]
+    variants += [{**WHOLE, "place": [odd, odd]} for odd in ODD]
+
+    def outcome(value: Any) -> Any:
+        try:
+            return read(from_value(value), Shelf)
+        except DocumentRefused as refused:
+            return refused.faults
+
+    assert typed._is_native(Shelf)
+    fast = [outcome(value) for value in variants]
+    monkeypatch.setattr(typed, "_is_native", lambda form: False)
+    slow = [outcome(value) for value in variants]
+
+    assert [(str(value), a, b) for value, a, b in zip(variants, fast, slow, strict=True) if a != b] == []
+    assert sum(isinstance(result, Shelf) for result in fast) == 20
+
+
+def test_what_only_the_slow_way_checks_is_not_read_the_fast_way() -> None:
+    assert not any(map(typed._is_native, (Truck, Depot, Tree, Worded, Name, Ratio, float)))

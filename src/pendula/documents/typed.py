@@ -39,7 +39,7 @@ from re import compile as regex
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
-from msgspec import NODEFAULT, Meta, Struct, UnsetType
+from msgspec import NODEFAULT, Meta, Struct, UnsetType, ValidationError, convert
 from msgspec.structs import FieldInfo, fields
 
 from pendula.documents.cursor import NO_DEFAULT, Cursor
@@ -280,6 +280,11 @@ class _StructReader:
         present = default if at.reading.changing and isinstance(default, self._form) else None
         if not at.given and default is not NO_DEFAULT:
             return default
+        if present is None and _is_native(self._form):
+            try:
+                return convert(at.any(), self._form)
+            except ValidationError:
+                pass  # read again, member by member, to find every fault
         if self._members is None:
             self._members = [(info.name, info.encode_name, reader_of(info.type), info) for info in self._infos]
         required, optional = self._required, self._optional
@@ -292,14 +297,62 @@ class _StructReader:
         )
         values: dict[str, Any] = {}
         for name, member, read, info in self._members:
+            usual = _default(info) if present is None else getattr(present, name)
+            if usual is not NO_DEFAULT and member not in members:
+                values[name] = usual
+                continue
             before = at.count_of_faults
-            values[name] = read(members[member], _default(info) if present is None else getattr(present, name))
+            values[name] = read(members[member], usual)
             if at.count_of_faults > before:
                 members.unsound.add(member)
         made = self._form(**values)
         if self._check is not None and at.is_object:
             self._check(made, members)
         return made
+
+
+@cache
+def _is_native(form: Any) -> bool:
+    """Whether msgspec accepts just the values that the reader of this type accepts, and makes the same of them.
+
+    It reads valid values many times faster. It knows nothing of the other annotations, takes text for decimals, and
+    lets a pattern match before a line feed. A struct that contains itself is not native.
+    """
+    marks: list[Any] = []
+    if get_origin(form) is Annotated:
+        form, *marks = get_args(form)
+    if any(not isinstance(mark, Meta) or mark.pattern is not None for mark in marks):
+        return False
+    origin, parts = get_origin(form), get_args(form)
+    if origin in (Union, UnionType):
+        parts = tuple(part for part in parts if part not in (NoneType, UnsetType))
+        return (len(parts) == 1 or all(map(_tag, parts))) and all(map(_is_native, parts))
+    if origin is dict and parts[0] is not str:
+        return False
+    if origin in (tuple, list, dict):
+        return all(part is Ellipsis or _is_native(part) for part in parts)
+    if origin is Literal or form in (str, int, bool, Any, object):
+        return True
+    if isinstance(form, type) and issubclass(form, StrEnum):
+        return True
+    if not (isinstance(form, type) and issubclass(form, Struct)) or hasattr(form, "check"):
+        return False
+    return form not in _structs_within(form) and all(_is_native(info.type) for info in fields(form))
+
+
+def _structs_within(form: Any, seen: frozenset[Any] = frozenset()) -> frozenset[Any]:
+    """The structs in the members of a struct, at any depth."""
+    for info in fields(form):
+        for struct in _structs_in(info.type):
+            if struct not in seen:
+                seen = _structs_within(struct, seen | {struct})
+    return seen
+
+
+def _structs_in(form: Any) -> list[type[Struct]]:
+    if isinstance(form, type) and get_origin(form) is None:
+        return [form] if issubclass(form, Struct) else []
+    return [struct for part in get_args(form) for struct in _structs_in(part)]
 
 
 def _default(info: FieldInfo) -> Any:
