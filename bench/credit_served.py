@@ -30,7 +30,7 @@ from pendula.credit.settings import change_settings
 from pendula.documents import from_value
 from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk
-from pendula.kernel.recording import begin_recording
+from pendula.kernel.driver import begin_recording
 from pendula.server.api.requests import Viewer
 from pendula.server.app import create_app
 from pendula.server.monitoring import configure

@@ -12,9 +12,8 @@ from pendula.actions.messages import Command
 from pendula.actions.runs.batch import config_of
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.disk import RealDisk
-from pendula.kernel.engine import Outside, Reason
-from pendula.kernel.recording import begin_recording, send
-from pendula.kernel.sentences import refusal_sentence
+from pendula.kernel.driver import begin_recording, send
+from pendula.kernel.engine import Outside, Reason, refusal_sentence
 from tests.actions import test_engine
 from tests.actions.scenarios import Hook, commands_of, declared, scenario, watched
 from tests.actions.worlds import EPOCH, does, lasting

@@ -8,10 +8,9 @@ from msgspec import Struct
 
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.disk import RealDisk
-from pendula.kernel.driver import Driver
+from pendula.kernel.driver import Driver, new_journal
 from pendula.kernel.engine import Outcome, Outside, Reason
 from pendula.kernel.limits import SEGMENT_BYTES
-from pendula.kernel.recording import new_journal
 
 
 class Add(Struct, frozen=True, tag="add"):

@@ -33,8 +33,8 @@ from pendula.credit.settings import Settings, change_settings
 from pendula.credit.tick import phases
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json, decode
+from pendula.kernel.driver import begin_recording
 from pendula.kernel.engine import Outcome, Outside
-from pendula.kernel.recording import begin_recording
 from pendula.testing.faulty_disk import FaultyDisk
 from tests.credit.conftest import network
 from tests.credit.misbehaving import Act, serving

@@ -7,12 +7,13 @@ import pytest
 
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.commit import GroupCommit
-from pendula.kernel.driver import DiskLow, Driver, EngineDefect, Gap, JournalFull, ReplayDiffers, Ticket, UnknownRecord
+from pendula.kernel.driver import DiskLow, Driver, EngineDefect, JournalFull, ReplayDiffers, Ticket, UnknownRecord
 from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import LimitExceeded, NotCanonical, WorldBroken
 from pendula.kernel.journal import FileJournal, JournalBroken
 from pendula.kernel.limits import Limit
 from pendula.kernel.replay import OtherDecisions, replay
+from pendula.kernel.stream import Gap
 from pendula.testing import FaultyDisk, engine_contract
 from pendula.testing.tally import Add, Ask, Changed, Command, Draw, Take, Tally
 from tests.kernel.journals import COMMANDS, CONFIG, Generous, do, new_driver, new_journal, recovered

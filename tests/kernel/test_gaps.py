@@ -7,8 +7,7 @@ from msgspec import UNSET, Raw
 
 from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.frames import Gap, Record
-from pendula.kernel.journal import FileJournal, JournalBroken
-from pendula.kernel.segments import missing_of
+from pendula.kernel.journal import FileJournal, JournalBroken, missing_of
 from pendula.testing.faulty_disk import Crashed, Failure, FaultyDisk
 from tests.kernel.journals import new_journal
 

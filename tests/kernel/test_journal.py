@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk, replace
-from pendula.kernel.frames import JournalCorrupt, JournalFormat, frame_at, seal
-from pendula.kernel.journal import FileJournal, JournalBroken, JournalExists, JournalMissing, Kind
+from pendula.kernel.frames import JournalCorrupt, JournalFormat, Kind, frame_at, seal
+from pendula.kernel.journal import FileJournal, JournalBroken, JournalExists, JournalMissing
 from pendula.testing import Crashed, FaultyDisk
 from tests.kernel.journals import new_journal
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.kernel import segments
+from pendula.kernel import journal as journal_module
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.frames import JournalCorrupt, seal
 from pendula.testing import FaultyDisk
@@ -42,7 +42,7 @@ def test_a_long_segment_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Mo
     found = [record.n for record in journal.read(2990)]
 
     assert found == list(range(2990, 3000))
-    assert disk.most <= segments.PIECE_BYTES < whole // 10
+    assert disk.most <= journal_module.PIECE_BYTES < whole // 10
     monkeypatch.undo()
     journal.close()
 
@@ -55,7 +55,7 @@ def test_pieces_of_any_length_give_the_same_records(sizes: list[int], piece: int
     journal.flush()
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(segments, "PIECE_BYTES", piece)
+        patched.setattr(journal_module, "PIECE_BYTES", piece)
         found = [(record.n, len(bytes(record.body)) - 8) for record in journal.read(start)]
 
     assert found == [(n, size) for n, size in enumerate(sizes) if n >= start]
@@ -67,12 +67,12 @@ def test_damage_found_while_reading_has_its_offset(monkeypatch: pytest.MonkeyPat
     for n in range(20):
         journal.append("input", n, b'{"x":1}')
     journal.flush()
-    [name] = segments.segment_names(disk)
+    [name] = journal_module.segment_names(disk)
     data = disk.read(name)
     at = data.rindex(b'{"body":{"x":1},"kind":"input","n":15') - 40
     frame, _ = seal(bytes(32), b'{"body":{"x":2},"kind":"input","n":15,"t":15}')
     monkeypatch.setattr(disk, "read", lambda _: data[:at] + frame + data[at + len(frame) :])
-    monkeypatch.setattr(segments, "PIECE_BYTES", 100)
+    monkeypatch.setattr(journal_module, "PIECE_BYTES", 100)
 
     reader = journal.read()
     with pytest.raises(JournalCorrupt, match=f"the digest chain is broken at record 15 .*offset {at}"):

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from pendula.kernel.disk import RealDisk
-from pendula.kernel.driver import Driver
+from pendula.kernel.driver import Driver, begin_recording, new_journal, send
 from pendula.kernel.journal import FileJournal, JournalExists
-from pendula.kernel.recording import begin_recording, new_journal, send
 from pendula.kernel.replay import WrongJournal, replay
 from pendula.testing.faulty_disk import FaultyDisk
 from pendula.testing.tally import Add, Ask, Tally

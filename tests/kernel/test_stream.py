@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.kernel.driver import Driver, Gap, Published, Stream
-from pendula.kernel.stream import UnknownEventId
+from pendula.kernel.driver import Driver
+from pendula.kernel.stream import Gap, Published, Stream, UnknownEventId
 from pendula.testing import FaultyDisk
 from pendula.testing.tally import Add, Advance, Changed, Command
 from tests.kernel.journals import do, new_driver, recovered

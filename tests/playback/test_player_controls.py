@@ -8,8 +8,8 @@ import pytest
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
+from pendula.kernel.driver import begin_recording
 from pendula.kernel.journal import FileJournal
-from pendula.kernel.recording import begin_recording
 from pendula.kernel.replay import replay
 from pendula.playback import Channel, FromShelves
 from pendula.playback.choosing.records import Row

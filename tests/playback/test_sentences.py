@@ -11,9 +11,9 @@ import pytest
 
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.disk import RealDisk
+from pendula.kernel.driver import begin_recording
 from pendula.kernel.engine import Reason
 from pendula.kernel.journal import FileJournal
-from pendula.kernel.recording import begin_recording
 from pendula.playback import explain, sentences
 from pendula.playback.engine import Player
 from pendula.playback.explain import stats

@@ -40,9 +40,8 @@ from pendula.fleet.tick.records import Record
 from pendula.fleet.tick.saving import SavedRoute, plan_of
 from pendula.fleet.tick.targets import Aim, CommandBatch
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic
-from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json, encode
-from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
+from pendula.kernel.engine import NoOutside, Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused
 
 LOGGING_DEGRADED = "LOGGING_DEGRADED"

@@ -5,17 +5,13 @@
     wording             explains why a value is invalid
     time                integer instants; naive and offset times never mix
     queue, rng          total order of events; reproducible random numbers
-    engine              the protocol of an engine: commands in, outcomes out, a reason for everything
-    sentences           renders codes and facts as sentences
-    replay              applies a journal to a fresh engine and compares the outcomes
-
-    disk, journal       file access; framed, checksummed, chained records with group commit
-    journal_protocol    the journal as a driver and a replay see it
-    frames, segments    the bytes of a record; the files of a journal
-    bodies, stream      the contents of a record; event subscriptions
-    driver, commit      runs a live engine; one flush for many callers
+    engine              the protocol of an engine: commands in, outcomes out, a reason for everything; its questions
+    frames              the bytes and the contents of a record
     cancellation        cancels long reads between two steps
-    recording           creates an engine's journal and driver
+
+    disk, journal       file access; segments of framed, checksummed, chained records with group commit
+    replay, stream      applies a journal to a fresh engine and compares the outcomes; event subscriptions
+    driver, commit      runs a live engine with its journal; one flush for many callers
     wallclock           the only module that reads a clock
 
 The modules of the second group do I/O; no decision module may import them.
@@ -27,15 +23,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pendula.kernel.bodies import NoOutside
     from pendula.kernel.canonical import Json, decode, digest, encode
     from pendula.kernel.disk import Disk, RealDisk
-    from pendula.kernel.driver import Driver
-    from pendula.kernel.engine import Engine, Outcome, Outside, Reason, Refusal
+    from pendula.kernel.driver import Driver, begin_recording, send
+    from pendula.kernel.engine import Engine, NoOutside, Outcome, Outside, Reason, Refusal
     from pendula.kernel.errors import InputRefused, MissingExtra, NotCanonical, PendulaError, WorldBroken, WrongUsage
     from pendula.kernel.frames import Header, Record, record_body, seal, seal_header
     from pendula.kernel.journal import FileJournal
-    from pendula.kernel.recording import begin_recording, send
     from pendula.kernel.replay import replay as replay_journal
     from pendula.kernel.rng import action_seed, tick_generator, tick_seed
     from pendula.kernel.time import format_utc, parse_utc
@@ -86,7 +80,7 @@ _HOMES = {
     "InputRefused": "errors:InputRefused",
     "Json": "canonical:Json",
     "MissingExtra": "errors:MissingExtra",
-    "NoOutside": "bodies:NoOutside",
+    "NoOutside": "engine:NoOutside",
     "NotCanonical": "errors:NotCanonical",
     "Outcome": "engine:Outcome",
     "Outside": "engine:Outside",
@@ -98,7 +92,7 @@ _HOMES = {
     "WorldBroken": "errors:WorldBroken",
     "WrongUsage": "errors:WrongUsage",
     "action_seed": "rng:action_seed",
-    "begin_recording": "recording:begin_recording",
+    "begin_recording": "driver:begin_recording",
     "decode": "canonical:decode",
     "digest": "canonical:digest",
     "encode": "canonical:encode",
@@ -108,7 +102,7 @@ _HOMES = {
     "replay_journal": "replay:replay",
     "seal": "frames:seal",
     "seal_header": "frames:seal_header",
-    "send": "recording:send",
+    "send": "driver:send",
     "tick_generator": "rng:tick_generator",
     "tick_seed": "rng:tick_seed",
 }

@@ -11,22 +11,22 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any, Generic, Self, TypeAlias, TypeVar
 
-from pendula.kernel.bodies import (
+from pendula.kernel.canonical import Json, encode
+from pendula.kernel.disk import Disk
+from pendula.kernel.engine import Engine, NoOutside, Outcome, Outside, Recorder
+from pendula.kernel.errors import InputRefused, LimitExceeded, WorldBroken, in_words
+from pendula.kernel.frames import (
     Meta,
-    NoOutside,
     OutcomeBytes,
-    Recorder,
+    Record,
+    check_size,
     input_body,
     outcome_bytes,
     read_outcome,
     snapshot_body,
 )
-from pendula.kernel.canonical import encode
-from pendula.kernel.engine import Engine, Outcome, Outside
-from pendula.kernel.errors import InputRefused, LimitExceeded, WorldBroken, in_words
-from pendula.kernel.frames import Record, check_size
-from pendula.kernel.journal import Journal, JournalBroken
-from pendula.kernel.limits import JOURNAL_BYTES, SNAPSHOT_EVERY, STREAM_BUFFER_EVENTS
+from pendula.kernel.journal import FileJournal, Journal, JournalBroken
+from pendula.kernel.limits import JOURNAL_BYTES, MIN_FREE_BYTES, SEGMENT_BYTES, SNAPSHOT_EVERY, STREAM_BUFFER_EVENTS
 from pendula.kernel.replay import (
     Factory,
     Step,
@@ -36,9 +36,7 @@ from pendula.kernel.replay import (
     follow,
     kind_for,
 )
-from pendula.kernel.stream import EventLog, Gap, Log, Published, Stream
-
-__all__ = ["DiskLow", "Driver", "EngineDefect", "Gap", "JournalFull", "Published", "ReplayDiffers", "Stream", "Ticket"]
+from pendula.kernel.stream import EventLog, Log, Stream
 
 C = TypeVar("C")
 E = TypeVar("E")
@@ -387,3 +385,52 @@ def _caught_up(
                     n=recorded.of,
                 )
     return engine, inputs, sorted(computed.items())
+
+
+def new_journal(
+    kind: type[Engine[Any, Any]],
+    config: Json,
+    disk: Disk,
+    *,
+    segment_bytes: int = SEGMENT_BYTES.default,
+    min_free_bytes: int = MIN_FREE_BYTES.default,
+) -> FileJournal:
+    """An empty journal for an engine class and configuration; raises `JournalExists`, `JournalBroken`."""
+    return FileJournal.create(
+        disk,
+        scheduler=kind.scheduler,
+        decisions=kind.decisions,
+        time_unit=kind.time_unit,
+        config=config,
+        segment_bytes=segment_bytes,
+        min_free_bytes=min_free_bytes,
+    )
+
+
+def begin_recording(
+    engine: Engine[C, E],
+    config: Json,
+    disk: Disk,
+    *,
+    outside: Outside | None = None,
+    min_free_bytes: int = MIN_FREE_BYTES.default,
+    **options: Any,
+) -> Driver[C, E]:
+    """The driver of a fresh engine created with `config`, with a new journal; the driver closes the disk.
+
+    The header of the journal comes from the engine class, so that `pendula replay` can find that class again. Other
+    options are those of `Driver`. Raises `JournalExists` and `JournalBroken`, with the disk closed.
+    """
+    try:
+        journal = new_journal(type(engine), config, disk, min_free_bytes=min_free_bytes)
+        return Driver(engine, journal, outside=outside, **options)
+    except BaseException:
+        disk.close()
+        raise
+
+
+def send(driver: Driver[C, E], command: C, by: str) -> Outcome[E]:
+    """Apply one command, wait until it is durable, and return its outcome."""
+    ticket = driver.submit(command, by=by)
+    driver.flush()
+    return ticket.outcome

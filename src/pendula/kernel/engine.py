@@ -1,17 +1,26 @@
 """The engine protocol: one state machine, commands in, outcomes out, a reason for everything.
 
 Driver, journal, replay, event stream and the contract suite work with every engine that follows it.
+
+Journals, states and digests contain codes and facts; sentences are rendered for display. `Engine.sentence` renders the
+sentence of a refusal; an event with a sentence computes it in a property `message`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
+import msgspec
 from msgspec import Struct
 
-from pendula.kernel.canonical import Json
+from pendula.kernel.canonical import Json, Reader, decode, encode
+from pendula.kernel.errors import PendulaError
 
 C = TypeVar("C", contravariant=True)
+Command = TypeVar("Command")
 E = TypeVar("E")
+
+# Raised while rendering a code or facts that this version does not know, as in a journal that was edited.
+UNKNOWN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, msgspec.MsgspecError)
 
 
 class Refusal(Struct, frozen=True):
@@ -100,3 +109,102 @@ class Engine(Protocol[C, E]):
     def broken(self) -> Iterable[str]:
         """The names of violated invariants; normally empty."""
         ...
+
+
+class CommandReader(Reader[Command]):
+    """Decodes the commands of one engine class; raises `msgspec.DecodeError` for anything else."""
+
+    def __init__(self, engine: type[Engine[Command, Any]]) -> None:
+        super().__init__(engine.commands)
+
+
+class Answer(Struct, frozen=True):
+    """An answer from outside to a question of the engine."""
+
+    name: str
+    question: Json
+    answer: Json
+
+
+class AnswersDiffer(PendulaError):
+    """On replay the engine asked a different question than it did live."""
+
+    code = "answers_differ"
+
+
+class NoAnswerSource(PendulaError):
+    """An engine asked a question, but it has no outside to answer it."""
+
+    code = "no_answer_source"
+
+
+class NoOutside:
+    """The outside of an engine that asks no questions."""
+
+    def ask(self, name: str, question: Json) -> Json:
+        raise NoAnswerSource(f"No handler answers the question {name!r}", name=name, question=question)
+
+
+class Recorder:
+    """Live: asks the real outside and records its answers."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+        self.answers: list[Answer] = []
+
+    def ask(self, name: str, question: Json) -> Json:
+        # Through bytes and back, so that the engine sees live exactly what it will see on replay; separate copies, so
+        # that the engine cannot change a recorded answer.
+        encoded_question = encode(question)
+        encoded_answer = encode(self._real.ask(name, question))
+        self.answers.append(Answer(name, decode(encoded_question), decode(encoded_answer)))
+        return decode(encoded_answer)
+
+
+class Recorded:
+    """Replay: returns the stored answers, in order, to the same questions."""
+
+    def __init__(self, answers: Iterable[Answer]) -> None:
+        self._answers = iter(answers)
+
+    def ask(self, name: str, question: Json) -> Json:
+        stored = next(self._answers, None)
+        if stored is None or stored.name != name or encode(stored.question) != encode(question):
+            raise AnswersDiffer(
+                f"The engine asks {name!r}, the journal has an answer to {stored.name if stored else 'nothing'!r}",
+                asked={"name": name, "question": question},
+                stored=None if stored is None else {"name": stored.name, "question": stored.question},
+            )
+        return stored.answer
+
+    def unused(self) -> Answer | None:
+        return next(self._answers, None)
+
+
+def refusal_sentence(engine: Engine[Any, Any] | type[Engine[Any, Any]], refusal: Refusal) -> str:
+    return engine.sentence(refusal.code, refusal.facts)
+
+
+def stored_sentence(render: Callable[[], str], code: str) -> str:
+    """The sentence of a stored code; the code itself if it or its facts cannot be rendered."""
+    try:
+        return render()
+    except UNKNOWN:
+        return code
+
+
+def shown_bytes(event: Any, data: bytes) -> bytes:
+    """The canonical bytes of an event, with its sentence, if it has one, as the last member `message`."""
+    if not isinstance(getattr(type(event), "message", None), property):
+        return data
+    separator = b"" if data == b"{}" else b","
+    message = stored_sentence(lambda: str(event.message), str(getattr(event, "code", "unknown")))
+    return b'%b%b"message":%b}' % (data[:-1], separator, encode(message))
+
+
+def shown_stored(read: Callable[[bytes], Any], data: bytes) -> bytes:
+    """Like `shown_bytes`, for an event of a journal; unchanged if this version cannot read it."""
+    try:
+        return shown_bytes(read(data), data)
+    except UNKNOWN:
+        return data

@@ -3,21 +3,26 @@
 A frame is `length u32 | crc32 u32 | chain 32 bytes | body`, little-endian. The CRC-32 covers chain and body;
 `chain(n) = sha256(chain(n-1) ‖ body)`, and `chain(-1)` is the digest of the configuration. The first frame of a
 segment holds its header, every further one a record. Golden bytes are in the tests; a change of the format raises
-`FORMAT`.
+`FORMAT`. The bodies of records are canonical JSON:
+
+input     {"answers": [{"answer", "name", "question"}], "command", "meta": {"at", "by", "request_id"}}
+outcome   {"answer", "count", "digest", "events", "of", "refusal"}; the digest covers answer, events and refusal
+snapshot  {"decisions", "state"}
 """
 
 import re
 import struct
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from zlib import crc32
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 import pendula
-from pendula.kernel.canonical import Json, Reader, encode
+from pendula.kernel.canonical import Json, Reader, decode, encode
+from pendula.kernel.engine import Answer, Outcome
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.limits import RECORD_BYTES
 
@@ -233,3 +238,93 @@ def corrupt(file: str, offset: int, what: str) -> JournalCorrupt:
         file=file,
         offset=offset,
     )
+
+
+class Meta(Struct, frozen=True):
+    """Caller, wall-clock time and request id of an input. No decision uses them."""
+
+    by: str
+    at: str | None = None
+    request_id: str | None = None
+
+
+class InputBody(Struct, frozen=True):
+    answers: Raw
+    command: Raw
+    meta: Meta
+
+    def stored_answers(self) -> tuple[Answer, ...]:
+        return _read_answers(self.answers)
+
+
+class OutcomeBody(Struct, frozen=True):
+    count: int
+    digest: str
+    of: int
+    answer: Raw = Raw(b"null")
+    events: Raw = Raw()  # empty when the events were not kept
+    refusal: Raw = Raw(b"null")
+
+
+class SnapshotBody(Struct, frozen=True):
+    decisions: int
+    state: Raw
+
+
+class OutcomeBytes(NamedTuple):
+    """An outcome as canonical bytes; events are separate because they are streamed one by one."""
+
+    answer: bytes
+    events: tuple[bytes, ...]
+    refusal: bytes
+
+    def whole(self) -> bytes:
+        return b'{"answer":%b,"events":[%b],"refusal":%b}' % (self.answer, b",".join(self.events), self.refusal)
+
+    def digest(self) -> str:
+        return sha256(self.whole()).hexdigest()
+
+    def body(self, of: int, *, keep_events: bool = True) -> bytes:
+        """The body of the outcome record. Without events, which a replay computes again, the digest represents them."""
+        events = b'"events":[%b],' % b",".join(self.events) if keep_events else b""
+        return b'{"answer":%b,"count":%d,"digest":"%b",%b"of":%d,"refusal":%b}' % (
+            self.answer,
+            len(self.events),
+            self.digest().encode(),
+            events,
+            of,
+            self.refusal,
+        )
+
+
+def outcome_bytes(outcome: Outcome[Any]) -> OutcomeBytes:
+    return OutcomeBytes(
+        b"null" if outcome.answer is None else encode(outcome.answer),
+        tuple(map(encode, outcome.events)),
+        b"null" if outcome.refusal is None else encode(outcome.refusal),
+    )
+
+
+def recorded_outcome(body: OutcomeBody) -> Json:
+    """The recorded outcome as a value, to show a difference."""
+    if not bytes(body.events):
+        return {"count": body.count, "digest": body.digest}
+    return {
+        "answer": decode(bytes(body.answer)),
+        "events": decode(bytes(body.events)),
+        "refusal": decode(bytes(body.refusal)),
+    }
+
+
+def input_body(command: bytes, answers: Sequence[Answer], meta: bytes) -> bytes:
+    return b'{"answers":%b,"command":%b,"meta":%b}' % (encode(list(answers)) if answers else b"[]", command, meta)
+
+
+def snapshot_body(decisions: int, state: bytes) -> bytes:
+    return b'{"decisions":%d,"state":%b}' % (decisions, state)
+
+
+read_input = msgspec.json.Decoder(InputBody).decode
+read_outcome = msgspec.json.Decoder(OutcomeBody).decode
+read_snapshot = msgspec.json.Decoder(SnapshotBody).decode
+_read_answers: Reader[tuple[Answer, ...]] = Reader(tuple[Answer, ...])

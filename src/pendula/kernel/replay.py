@@ -9,20 +9,19 @@ from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from pendula.kernel.bodies import (
-    CommandReader,
+from pendula.kernel.canonical import Json, decode, first_difference
+from pendula.kernel.engine import CommandReader, Engine, Recorded
+from pendula.kernel.errors import InputRefused, WorldBroken
+from pendula.kernel.frames import (
+    Header,
     OutcomeBytes,
-    Recorded,
+    Record,
     outcome_bytes,
     read_input,
     read_outcome,
     read_snapshot,
     recorded_outcome,
 )
-from pendula.kernel.canonical import Json, decode, first_difference
-from pendula.kernel.engine import Engine
-from pendula.kernel.errors import InputRefused, WorldBroken
-from pendula.kernel.frames import Header, Record
 from pendula.kernel.journal import Journal
 
 C = TypeVar("C")

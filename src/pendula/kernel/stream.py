@@ -15,9 +15,9 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import msgspec
 from msgspec import Struct
 
-from pendula.kernel.bodies import read_outcome
 from pendula.kernel.canonical import Reader
 from pendula.kernel.errors import InputRefused
+from pendula.kernel.frames import read_outcome
 from pendula.kernel.journal import Journal, RecordsPruned
 
 E = TypeVar("E")

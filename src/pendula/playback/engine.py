@@ -13,9 +13,8 @@ from typing import ClassVar, Protocol, Self
 import msgspec
 from msgspec import Struct
 
-from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json, Reader, encode
-from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
+from pendula.kernel.engine import NoOutside, Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.playback import explain
 from pendula.playback.choosing.dayparts import WallClock, wall_clock

@@ -18,8 +18,7 @@ from msgspec import Struct
 from pendula.jobs.store.file.copies import copy_database, mark_copy
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.errors import InputRefused, WorldBroken
-from pendula.kernel.journal import FileJournal
-from pendula.kernel.segments import SUFFIX
+from pendula.kernel.journal import SUFFIX, FileJournal
 from pendula.server.errors import DataUnusable
 
 SQLITE_HEAD = b"SQLite format 3\x00"

@@ -26,10 +26,9 @@ from msgspec import Struct
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk, RealDisk, replace
-from pendula.kernel.driver import Driver
+from pendula.kernel.driver import Driver, begin_recording
 from pendula.kernel.engine import Engine, Outcome, Outside
 from pendula.kernel.errors import WorldBroken
-from pendula.kernel.recording import begin_recording
 from pendula.server.errors import DataLocked, DataUnusable
 
 # No leading hyphen: a command line would read it as an option.

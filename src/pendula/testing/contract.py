@@ -14,12 +14,11 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from pendula.kernel.bodies import Answer, CommandReader, NoOutside, Recorded, Recorder, outcome_bytes
 from pendula.kernel.canonical import Json, decode, digest, encode
-from pendula.kernel.driver import Driver
-from pendula.kernel.engine import Engine, Outside, Reason
+from pendula.kernel.driver import Driver, begin_recording, send
+from pendula.kernel.engine import Answer, CommandReader, Engine, NoOutside, Outside, Reason, Recorded, Recorder
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.recording import begin_recording, send
+from pendula.kernel.frames import outcome_bytes
 from pendula.kernel.replay import replay
 from pendula.testing.crashing import every_crash_keeps_what_was_acknowledged
 from pendula.testing.faulty_disk import FaultyDisk

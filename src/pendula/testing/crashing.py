@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pendula.kernel.bodies import Answer, Recorded, read_input
 from pendula.kernel.canonical import Json, encode
-from pendula.kernel.driver import Driver
-from pendula.kernel.engine import Engine
+from pendula.kernel.driver import Driver, new_journal
+from pendula.kernel.engine import Answer, Engine, Recorded
+from pendula.kernel.frames import read_input
 from pendula.kernel.journal import FileJournal, JournalMissing
-from pendula.kernel.recording import new_journal
 from pendula.testing.faulty_disk import Crashed, FaultyDisk
 
 SEGMENT_BYTES = 600  # small, so that every run rotates segments

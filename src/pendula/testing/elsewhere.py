@@ -10,8 +10,9 @@ from decimal import Decimal
 import msgspec
 from msgspec import Raw, Struct
 
-from pendula.kernel.bodies import Answer, CommandReader, Recorded, outcome_bytes
 from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Answer, CommandReader, Recorded
+from pendula.kernel.frames import outcome_bytes
 
 
 class Message(Struct):

@@ -10,9 +10,8 @@ from typing import ClassVar, Self, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json, Reader, encode
-from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
+from pendula.kernel.engine import NoOutside, Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.kernel.rng import Pcg32, stream
 

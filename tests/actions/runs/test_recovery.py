@@ -14,11 +14,10 @@ from pendula.actions.messages import WORLD_EVENTS, Event
 from pendula.actions.runs.user_code import Process, UserCodeFailed
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
+from pendula.kernel.driver import begin_recording
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.journal import JournalBroken
-from pendula.kernel.recording import JournalInUse, begin_recording
+from pendula.kernel.journal import JournalBroken, JournalInUse, JournalMissing
 from pendula.kernel.replay import WrongJournal
-from pendula.kernel.segments import JournalMissing
 from pendula.testing.tally import Tally
 from tests.actions.worlds import EPOCH, does, lasting, line
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from pendula.credit.ledger.cycles import QUESTION, Edge, WrongFlows, as_cycles, check, flows_of, question_of
 from pendula.credit.outside import answers
 from pendula.credit.outside.answers import UNITS_MOST, AmountsTooLarge, OptimalOutside, OrTools, solve
-from pendula.kernel.bodies import NoAnswerSource, Recorded, Recorder
 from pendula.kernel.canonical import Json
-from pendula.kernel.engine import Refusal
+from pendula.kernel.engine import NoAnswerSource, Recorded, Recorder, Refusal
 from pendula.kernel.errors import MissingExtra
 
 TRIANGLE: list[Edge] = [(0, 1, 100), (1, 2, 80), (2, 0, 50)]

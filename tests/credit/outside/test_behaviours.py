@@ -33,10 +33,10 @@ from pendula.credit.runs.headless import Headless, RunPlan, plan_run
 from pendula.credit.settings import Settings, change_settings
 from pendula.credit.studies import compare, sweep
 from pendula.documents import from_value
-from pendula.kernel.bodies import NoAnswerSource
 from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver, EngineDefect
+from pendula.kernel.engine import NoAnswerSource
 from pendula.kernel.errors import WorldBroken, WrongUsage
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay

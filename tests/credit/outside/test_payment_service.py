@@ -20,10 +20,10 @@ from pendula.credit.outside.payment_service import ANSWER_BYTES_MOST, PaymentSer
 from pendula.credit.runs.headless import Headless, RunPlan, plan_run, simulate
 from pendula.credit.settings import Settings, change_settings
 from pendula.documents import from_value
-from pendula.kernel.bodies import NoAnswerSource
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
+from pendula.kernel.engine import NoAnswerSource
 from pendula.kernel.errors import WrongUsage
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay

@@ -10,9 +10,9 @@ from pendula.credit.runs.headless import Headless, RunPlan, plan_run
 from pendula.credit.runs.recording import NoCreditJournal, OtherRun, Recording, UnknownTick, last_tick, run_at
 from pendula.credit.settings import InvalidSetting, Settings, change_settings
 from pendula.documents import from_value
-from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json
 from pendula.kernel.driver import Driver
+from pendula.kernel.engine import NoOutside
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay
 from pendula.testing import Crashed, FaultyDisk

@@ -23,11 +23,11 @@ from pendula.fleet.sentences import alert_sentence
 from pendula.fleet.simulator import Fault, FaultKind
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
-from pendula.kernel.driver import EngineDefect, Published
+from pendula.kernel.driver import EngineDefect
 from pendula.kernel.frames import JournalCorrupt, frame_at, read_header
-from pendula.kernel.journal import FileJournal
+from pendula.kernel.journal import SUFFIX, FileJournal
 from pendula.kernel.replay import replay
-from pendula.kernel.segments import SUFFIX
+from pendula.kernel.stream import Published
 from tests.campaigns import campaign_after
 
 RING_MS, AWAY_TICKS = 7_000, 150

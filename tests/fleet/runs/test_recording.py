@@ -14,12 +14,13 @@ from pendula.fleet.commands import Tick
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.runs import NoFleetJournal, Recording, reading, recording_disk
 from pendula.fleet.tick.observing import TruckReport
-from pendula.kernel.bodies import CommandReader, read_input
 from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk
+from pendula.kernel.driver import begin_recording
+from pendula.kernel.engine import CommandReader
 from pendula.kernel.errors import WrongUsage
-from pendula.kernel.journal import FileJournal
-from pendula.kernel.recording import JournalInUse, begin_recording
+from pendula.kernel.frames import read_input
+from pendula.kernel.journal import FileJournal, JournalInUse
 from pendula.kernel.replay import replay
 from pendula.testing.tally import Tally
 from tests.fleet.runs.journals import Recorded, recorded

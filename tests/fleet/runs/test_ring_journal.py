@@ -13,9 +13,8 @@ from pendula.fleet.runs.ring_journal import TRY_AGAIN_AFTER
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.sentences import DISK_NEARLY_FULL
 from pendula.kernel.canonical import Json
-from pendula.kernel.driver import Driver
+from pendula.kernel.driver import Driver, new_journal
 from pendula.kernel.journal import FileJournal
-from pendula.kernel.recording import new_journal
 from pendula.kernel.replay import replay
 from pendula.kernel.stream import Published
 from pendula.testing.faulty_disk import Failure, FaultyDisk

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pendula.fleet.commands import Commands
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import FleetEvent
-from pendula.kernel.bodies import outcome_bytes
 from pendula.kernel.canonical import Json, decode, first_difference
 from pendula.kernel.engine import Outcome
+from pendula.kernel.frames import outcome_bytes
 
 
 class Twins:

@@ -9,8 +9,8 @@ from msgspec import to_builtins
 from pendula.actions import World
 from pendula.actions.messages import Rejection
 from pendula.actions.model import Code
-from pendula.kernel.bodies import OutcomeBytes
 from pendula.kernel.canonical import encode
+from pendula.kernel.frames import OutcomeBytes
 from pendula.server.runtime import past
 from pendula.server.runtime.past import Moments, event_sentence
 from pendula.testing import FaultyDisk

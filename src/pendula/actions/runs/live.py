@@ -37,15 +37,14 @@ from pendula.actions.rules.visibility import knows
 from pendula.actions.runs.batch import submission_with_text, with_texts
 from pendula.actions.runs.user_code import Hook, Modifiers, Process, Step, UserCode, UserCodeFailed
 from pendula.actions.sentences import sentence_of
-from pendula.kernel.bodies import Answer, Recorder, read_input, read_outcome
 from pendula.kernel.cancellation import check
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.disk import Disk, RealDisk
-from pendula.kernel.driver import Driver, EngineDefect
-from pendula.kernel.engine import Outcome, Reason
+from pendula.kernel.driver import Driver, EngineDefect, begin_recording, send
+from pendula.kernel.engine import Answer, Outcome, Reason, Recorder
 from pendula.kernel.errors import InputRefused, NotCanonical, WorldBroken
-from pendula.kernel.journal import FileJournal, Journal
-from pendula.kernel.recording import begin_recording, claimed, send
+from pendula.kernel.frames import read_input, read_outcome
+from pendula.kernel.journal import FileJournal, Journal, claimed
 from pendula.kernel.replay import first_engine
 from pendula.kernel.wording import shown
 

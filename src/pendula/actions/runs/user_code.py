@@ -8,8 +8,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from pendula.actions.model import Instance
 from pendula.actions.rules.validation import exact
-from pendula.kernel.bodies import Answer, NoOutside
 from pendula.kernel.canonical import Json, encode
+from pendula.kernel.engine import Answer, NoOutside
 from pendula.kernel.errors import WrongUsage
 from pendula.kernel.wording import shown
 

@@ -139,7 +139,7 @@ def _opened(directory: Path) -> "FileJournal":
 
 
 def _document(journal: "FileJournal", last: int, report: "ReplayReport") -> dict[str, Any]:
-    from pendula.kernel.segments import missing_of
+    from pendula.kernel.journal import missing_of
 
     header, missing = journal.header, missing_of(journal.header)
     return {

@@ -17,9 +17,8 @@ from pendula.credit.outside import behaviours, payment_service
 from pendula.credit.outside.behaviours import BehaviourOutside
 from pendula.credit.outside.payment_service import PaymentService
 from pendula.credit.sentences import sentence_of
-from pendula.kernel.bodies import NoAnswerSource, NoOutside
 from pendula.kernel.canonical import Json
-from pendula.kernel.engine import Engine, Outside
+from pendula.kernel.engine import Engine, NoAnswerSource, NoOutside, Outside
 from pendula.kernel.errors import InputRefused, MissingExtra
 
 # OR-tools sums inflow and outflow of a node in 64 bits; one bit is reserved for the difference.

@@ -31,9 +31,8 @@ from pendula.credit.ledger.routing import FoundRoutes
 from pendula.credit.money import MOST, InvalidAmount, atoms, text
 from pendula.credit.state.network import EquivalentLedger
 from pendula.credit.tick.questions import Proposal as Proposal
-from pendula.kernel.bodies import NoAnswerSource
 from pendula.kernel.canonical import Json
-from pendula.kernel.engine import Engine
+from pendula.kernel.engine import Engine, NoAnswerSource
 from pendula.kernel.errors import InputRefused, WrongUsage, in_words
 from pendula.kernel.rng import action_generator, tick_generator, tick_seed
 from pendula.kernel.wording import shown

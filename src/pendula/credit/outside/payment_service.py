@@ -51,8 +51,8 @@ from msgspec import Struct
 from pendula.credit.model import Code
 from pendula.credit.money import InvalidAmount, atoms
 from pendula.credit.settings import Settings
-from pendula.kernel.bodies import NoAnswerSource
 from pendula.kernel.canonical import Json
+from pendula.kernel.engine import NoAnswerSource
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:

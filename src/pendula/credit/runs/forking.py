@@ -18,8 +18,8 @@ from pendula.credit.money import ATOMS, text, text_8
 from pendula.credit.runs.headless import ClearingRow, Diagnostic, Headless, RunPlan
 from pendula.credit.settings import InvalidSetting, Settings, check_settings, differing_settings
 from pendula.credit.state.counters import Counters
-from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import decode, encode
+from pendula.kernel.engine import NoOutside
 from pendula.kernel.errors import InputRefused
 
 Metrics = dict[str, dict[str, str | None]]

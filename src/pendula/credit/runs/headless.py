@@ -24,9 +24,8 @@ from pendula.credit.settings import Settings
 from pendula.credit.state.counters import Counters
 from pendula.credit.tick.draft import ratio
 from pendula.documents import Document
-from pendula.kernel.bodies import CommandReader
 from pendula.kernel.canonical import Json, decode, digest, encode
-from pendula.kernel.engine import Outcome, Outside
+from pendula.kernel.engine import CommandReader, Outcome, Outside
 from pendula.kernel.errors import InputRefused
 
 ENGINE_CODES = ("engine_unreachable", "engine_failed")

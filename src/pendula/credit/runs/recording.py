@@ -17,14 +17,13 @@ from pendula.credit.commands import Commands, Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import Event
 from pendula.credit.runs.headless import Headless, RunPlan, Watch
-from pendula.kernel.bodies import CommandReader, Recorded, read_input, read_outcome
 from pendula.kernel.canonical import Json, Reader, decode, first_difference
 from pendula.kernel.disk import Disk, RealDisk
-from pendula.kernel.driver import Driver, ReplayDiffers, Ticket
-from pendula.kernel.engine import Outcome, Outside
+from pendula.kernel.driver import Driver, ReplayDiffers, Ticket, begin_recording, send
+from pendula.kernel.engine import CommandReader, Outcome, Outside, Recorded
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.journal import FileJournal, Header, Journal, JournalMissing, Record
-from pendula.kernel.recording import begin_recording, send
+from pendula.kernel.frames import Header, Record, read_input, read_outcome
+from pendula.kernel.journal import FileJournal, Journal, JournalMissing
 from pendula.kernel.replay import NotReplayable, check_decisions, engine_from_snapshot, follow
 from pendula.kernel.wallclock import steady_ns
 

@@ -14,9 +14,8 @@ from pendula.credit.state.clearing_policy import AdaptivePolicy
 from pendula.credit.state.counters import Counters, Demand
 from pendula.credit.state.digests import running_digest
 from pendula.credit.state.network import Network
-from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json
-from pendula.kernel.engine import Outcome, Outside
+from pendula.kernel.engine import NoOutside, Outcome, Outside
 
 
 class Waiting(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):

@@ -15,12 +15,11 @@ from typing import Any
 from msgspec import Struct, structs
 
 from pendula.fleet.events import FleetEvent, Incident
-from pendula.kernel.bodies import read_outcome, read_snapshot
 from pendula.kernel.canonical import Json, Reader, decode
 from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.disk import replace as replace_file
 from pendula.kernel.errors import PendulaError
-from pendula.kernel.frames import Record
+from pendula.kernel.frames import Record, read_outcome, read_snapshot
 from pendula.kernel.journal import FileJournal, Journal
 
 BEFORE_MS = AFTER_MS = 60_000

@@ -23,14 +23,14 @@ from pendula.fleet.map.trucks import hash_of
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.runs.recording import find_map, require_fleet
 from pendula.fleet.tick.snapshot import robot_state
-from pendula.kernel.bodies import CommandReader, outcome_bytes, read_input, read_outcome
 from pendula.kernel.canonical import Json, Reader, digest, encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import ReplayDiffers
+from pendula.kernel.engine import CommandReader
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.journal import FileJournal, Journal, JournalMissing
+from pendula.kernel.frames import outcome_bytes, read_input, read_outcome
+from pendula.kernel.journal import FileJournal, Journal, JournalMissing, missing_of
 from pendula.kernel.replay import check_decisions, engine_from_snapshot, first_engine
-from pendula.kernel.segments import missing_of
 
 _read_events: Reader[tuple[FleetEvent, ...]] = Reader(tuple[FleetEvent, ...])
 

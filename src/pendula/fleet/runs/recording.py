@@ -29,12 +29,12 @@ from pendula.fleet.tasks.operators import exceeded_limit
 from pendula.fleet.tick.observing import TruckReport
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.disk import Disk, RealDisk, replace
-from pendula.kernel.driver import Driver
+from pendula.kernel.driver import Driver, new_journal
 from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import InputRefused, NotCanonical, WrongUsage
-from pendula.kernel.journal import FileJournal, Header
+from pendula.kernel.frames import Header
+from pendula.kernel.journal import FileJournal, claimed
 from pendula.kernel.limits import RECORD_BYTES
-from pendula.kernel.recording import claimed, new_journal
 
 CHECKPOINT_TICKS = 600
 # Largest input of a tick: a fraction of a record, because its outcome must fit into one as well.

@@ -14,7 +14,7 @@ import msgspec
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
-from pendula.kernel.recording import begin_recording, send
+from pendula.kernel.driver import begin_recording, send
 from pendula.playback.choosing.records import Channel, Holding, Row, Shelf
 from pendula.playback.choosing.viewer_controls import DIAGNOSTICS_KEPT
 from pendula.playback.clocks import clock_at

@@ -15,10 +15,9 @@ from starlette.responses import Response, StreamingResponse
 from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
 from pendula.kernel.driver import Driver
-from pendula.kernel.engine import Engine, Outcome, Reason
+from pendula.kernel.engine import Engine, Outcome, Reason, refusal_sentence, shown_bytes
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.limits import MIB
-from pendula.kernel.sentences import refusal_sentence, shown_bytes
 from pendula.kernel.time import format_utc
 from pendula.kernel.wording import suggestion
 from pendula.server import views

@@ -21,10 +21,10 @@ from msgspec import Struct
 from pendula.kernel.canonical import Json
 from pendula.kernel.commit import GroupCommit
 from pendula.kernel.disk import Disk
-from pendula.kernel.driver import DiskLow, Driver, Stream, Ticket
+from pendula.kernel.driver import DiskLow, Driver, Ticket, new_journal
 from pendula.kernel.engine import Engine, Outcome, Outside, Reason
 from pendula.kernel.errors import PendulaError, WorldBroken
-from pendula.kernel.journal import FileJournal, Journal
+from pendula.kernel.journal import FileJournal, Journal, claimed
 from pendula.kernel.limits import (
     MIN_FREE_BYTES,
     SEGMENT_BYTES,
@@ -32,9 +32,8 @@ from pendula.kernel.limits import (
     STREAM_BUFFER_EVENTS,
     WAITING_COMMANDS,
 )
-from pendula.kernel.recording import claimed, new_journal
 from pendula.kernel.replay import OtherDecisions, require_scheduler
-from pendula.kernel.stream import Log
+from pendula.kernel.stream import Log, Stream
 from pendula.kernel.time import format_utc
 from pendula.kernel.wallclock import WallClock
 from pendula.server.errors import EngineUnavailable

@@ -27,15 +27,13 @@ from typing import Any, Generic, TypeVar, cast
 from msgspec import Struct
 from starlette.requests import ClientDisconnect
 
-from pendula.kernel.bodies import read_input, read_outcome
 from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable
 from pendula.kernel.canonical import Reader, decode, encode
-from pendula.kernel.engine import Engine
-from pendula.kernel.frames import Record
+from pendula.kernel.engine import UNKNOWN, Engine, shown_stored, stored_sentence
+from pendula.kernel.frames import Record, read_input, read_outcome
 from pendula.kernel.journal import Journal, RecordsPruned
 from pendula.kernel.limits import PAST_READS, PAST_READS_PER_CALLER, READ_SECONDS
 from pendula.kernel.replay import follow
-from pendula.kernel.sentences import UNKNOWN, shown_stored, stored_sentence
 from pendula.kernel.time import parse_utc
 from pendula.server.errors import PastBusy, ReadTooLong
 from pendula.server.security.identity import Asking, asking

@@ -16,10 +16,10 @@ from starlette.types import Receive, Scope, Send
 
 from pendula.kernel import canonical
 from pendula.kernel.cancellation import Cancellation, cancellable, check
-from pendula.kernel.driver import Gap, Published
+from pendula.kernel.engine import shown_bytes
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.limits import STREAMS, STREAMS_PER_TOKEN
-from pendula.kernel.sentences import shown_bytes
+from pendula.kernel.stream import Gap, Published
 from pendula.server.errors import StreamsOfTokenUsedUp, StreamsUsedUp
 from pendula.server.monitoring import Metrics
 from pendula.server.runtime.engine_host import EngineHost

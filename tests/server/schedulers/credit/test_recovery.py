@@ -14,8 +14,9 @@ from bench.credit_served import journal_bytes
 from pendula.credit.commands import Tick
 from pendula.credit.engine import Run
 from pendula.credit.runs.headless import Headless
-from pendula.kernel.bodies import CommandReader, read_input
 from pendula.kernel.disk import RealDisk
+from pendula.kernel.engine import CommandReader
+from pendula.kernel.frames import read_input
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay
 from pendula.server.app import create_app

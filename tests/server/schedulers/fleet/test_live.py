@@ -19,7 +19,7 @@ from pendula.fleet.runs import Recording, recording_disk
 from pendula.fleet.tasks import Operation, OperationDone, OperationFailed
 from pendula.fleet.tick.observing import LastDropped
 from pendula.kernel.commit import Busy, Closed
-from pendula.kernel.recording import JournalInUse
+from pendula.kernel.journal import JournalInUse
 from pendula.server.errors import EngineUnavailable
 from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.schedulers.fleet import routes

@@ -88,8 +88,8 @@ def _open_world(
 ) -> "Iterator[Apply]":
     """A function that applies commands, directly or through a journal, and writes the logs."""
     from pendula.actions.messages import NoAnswers
+    from pendula.kernel import begin_recording, send
     from pendula.kernel.disk import RealDisk
-    from pendula.kernel.recording import begin_recording, send
 
     folder = RealDisk(logs) if logs is not None else None
     log_lines = _logs(folder, world) if folder is not None else None

@@ -20,8 +20,7 @@ from pendula.demo.actions import DEMO
 from pendula.documents import DocumentLimits, Format, read_bytes
 from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
-from pendula.kernel.engine import Outcome
-from pendula.kernel.sentences import shown_bytes
+from pendula.kernel.engine import Outcome, shown_bytes
 from pendula.server.api.engines import LARGEST_N, RecordNumber, command_response
 from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
 from pendula.server.api.requests import Operator, RequestId, Supervised, Viewer, document_limits, format_of, read_body

@@ -18,12 +18,11 @@ from pendula.actions.rules.locks import Action, Lock, Stage
 from pendula.actions.rules.validation import Verb
 from pendula.actions.runs.live import status_of
 from pendula.actions.runs.logs import Logs
-from pendula.kernel.bodies import read_outcome
 from pendula.kernel.driver import Driver
-from pendula.kernel.engine import Reason
+from pendula.kernel.engine import Reason, shown_stored
+from pendula.kernel.frames import read_outcome
 from pendula.kernel.journal import Journal
 from pendula.kernel.replay import first_engine
-from pendula.kernel.sentences import shown_stored
 from pendula.kernel.stream import UnknownEventId
 from pendula.server.errors import NotFound
 from pendula.server.views import GapView

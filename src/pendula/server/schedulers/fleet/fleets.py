@@ -23,10 +23,9 @@ from pendula.fleet.runs.incidents import MAP_FILE
 from pendula.fleet.runs.recording import find_map, keep_map
 from pendula.fleet.scenarios.model import Scenario
 from pendula.kernel import canonical
-from pendula.kernel.bodies import NoOutside
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
-from pendula.kernel.engine import Outside
+from pendula.kernel.engine import NoOutside, Outside
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.limits import GIB
 from pendula.server.data_directory import NAME

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pendula.kernel.bodies import read_input
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
+from pendula.kernel.frames import read_input
 from pendula.kernel.journal import Journal
 from pendula.kernel.time import format_utc, parse_utc
 from pendula.playback import explain

@@ -23,12 +23,12 @@ from pendula.credit.served.records import Record
 from pendula.credit.served.series import Measured, measurements
 from pendula.credit.served.store import Unwritten
 from pendula.credit.settings import setting_texts
-from pendula.kernel.bodies import read_input
 from pendula.kernel.canonical import Json, Reader, decode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import DiskLow, Driver
 from pendula.kernel.errors import PendulaError
 from pendula.kernel.frames import Record as JournalRecord
+from pendula.kernel.frames import read_input
 from pendula.kernel.journal import FileJournal, Journal, JournalMissing
 from pendula.kernel.replay import Step, follow, newest_engine
 from pendula.kernel.time import format_utc, parse_utc
