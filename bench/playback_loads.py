@@ -17,7 +17,8 @@ from pendula.playback.cache.shelf import CacheShelf, cache_name, open_cache, wri
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import Channel, MemoryShelf, pack
 from pendula.playback.choosing.swrr import RoundRobin
-from pendula.playback.model import WSUM, Exposure, Mode, Pick, PickMode, Record, Settings
+from pendula.playback.model import WSUM, Record
+from pendula.playback.settings import Exposure, Mode, Pick, PickMode, Settings
 
 N, RECORDS = 64, 1024
 SEED = 1

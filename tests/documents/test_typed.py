@@ -4,12 +4,24 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
+import msgspec
 import pytest
 from msgspec import Meta, Struct, field
 
 from pendula.documents import Cursor, DocumentRefused, Fault, Format, Members, from_value, read_bytes, typed
 from pendula.documents.schema import schema_of
-from pendula.documents.typed import NULL_IS_ABSENT, Parse, Read, Unique, document_of, read, reader_of, written
+from pendula.documents.typed import (
+    MERGED,
+    NULL_IS_ABSENT,
+    Parse,
+    Read,
+    Unique,
+    document_of,
+    limits,
+    read,
+    reader_of,
+    written,
+)
 from pendula.kernel.errors import InputRefused
 
 
@@ -295,3 +307,49 @@ def test_fast_way_reads_what_the_slow_way_reads(monkeypatch: pytest.MonkeyPatch)
 
 def test_what_only_the_slow_way_checks_is_not_read_the_fast_way() -> None:
     assert not any(map(typed._is_native, (Truck, Depot, Tree, Worded, Name, Ratio, float)))
+
+
+class Rack(Struct, frozen=True):
+    weights: Annotated[dict[str, Ratio], MERGED] = {}
+    labels: dict[str, bool] = {}
+    rows: Annotated[tuple[Annotated[int, limits(minimum=0, maximum=2**64 - 1)], ...], limits(maxItems=2)] = ()
+
+
+def test_map_that_is_merged_keeps_the_present_members_in_a_change() -> None:
+    present = Rack({"a": Decimal(1), "b": Decimal(0)}, {"x": True})
+
+    changed = read(read_bytes(b'{"weights": {"b": 1}, "labels": {"y": false}}'), Rack, present=present)
+
+    assert changed == Rack({"a": Decimal(1), "b": Decimal(1)}, {"y": False})
+    assert read(read_bytes(b'{"weights": {"b": 1}}'), Rack) == Rack({"b": Decimal(1)})
+
+
+def test_limits_are_for_documents_and_not_for_msgspec() -> None:
+    faults = faults_of('{"rows": [1, -1, 2]}', Rack) + faults_of('{"rows": [18446744073709551616]}', Rack)
+    schema = schema_of(Rack)["$defs"]["Rack"]["properties"]["rows"]
+
+    assert [(fault.path, fault.allowed) for fault in faults] == [
+        ("$.rows", ("at most 2 elements",)),
+        ("$.rows[0]", ("from 0 to 18446744073709551615",)),
+    ]
+    assert msgspec.convert({"rows": [1, -1, 2]}, Rack).rows == (1, -1, 2)
+    assert schema["items"] == {"type": "integer", "minimum": 0, "maximum": 18446744073709551615}
+
+
+class Boxes(Struct, frozen=True):
+    boxes: Annotated[tuple[Pay, ...], Unique("amount")]
+    corner: Rack = Rack({"a": Decimal(1)})
+    place: Annotated[int, written(type="number"), Meta(description="In metres.")] = 0
+
+
+def test_faulty_value_is_not_a_repetition() -> None:
+    faults = faults_of('{"boxes": [{"type": "pay", "amount": 0}, {"type": "pay", "amount": false}]}', Boxes)
+
+    assert [(fault.path, fault.code) for fault in faults] == [("$.boxes[1].amount", "invalid_field")]
+
+
+def test_schema_keeps_descriptions_and_leaves_the_default_of_an_object_to_its_members() -> None:
+    members = schema_of(Boxes)["$defs"]["Boxes"]["properties"]
+
+    assert members["corner"] == {"$ref": "#/$defs/Rack"}
+    assert members["place"] == {"description": "In metres.", "type": "number"}

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from pendula.playback.choosing.records import Channel, MemoryShelf
-from pendula.playback.model import Exposure, Item, Mode, Record
+from pendula.playback.model import Item, Record
+from pendula.playback.settings import Exposure, Mode
 
 
 def listed(ids: Sequence[int]) -> list[Record]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from pendula.playback.model import InsertResult, Item, Nae, Origin, Pick, PickMode, Record, Settings
+from pendula.playback.model import InsertResult, Item, Origin, Record
 from pendula.playback.scheduler import Scheduler
+from pendula.playback.settings import Nae, Pick, PickMode, Settings
 from tests.playback.shelves import ids, listed
 
 PAIR = (ids("a", *range(1, 9)), ids("b", 11, 12, 13))

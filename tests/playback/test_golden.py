@@ -10,7 +10,8 @@ from pendula.kernel.rng import Pcg32, stream
 from pendula.playback.choosing.generator import NAE_STREAM, PICK_STREAM, integer_weights, shares
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.swrr import RoundRobin, step
-from pendula.playback.model import Exposure, InsertResult, Mode, Nae, Origin, Pick, PickMode, Record, Settings
+from pendula.playback.model import InsertResult, Origin, Record
+from pendula.playback.settings import Exposure, Mode, Nae, Pick, PickMode, Settings
 from pendula.playback.settings import checked_exposure as checked
 from tests.playback.shelves import ids, manual, shown
 

@@ -14,8 +14,9 @@ import pytest
 
 from pendula.playback.choosing import generator, new_artwork, programme, records, swrr
 from pendula.playback.choosing.records import Channel, MemoryShelf
-from pendula.playback.model import Exposure, Mode, Nae, Pick, PickMode, Record, Settings
+from pendula.playback.model import Record
 from pendula.playback.scheduler import Scheduler
+from pendula.playback.settings import Exposure, Mode, Nae, Pick, PickMode, Settings
 from tests.playback.shelves import listed
 
 MEBI, KIBI = 1 << 20, 1 << 10

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from pendula.playback import saving
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import Channel, MemoryShelf
-from pendula.playback.model import DayPart, Exposure, Item, Mode, Nae, Pick, PickMode, Record, Refresh, Settings
+from pendula.playback.model import Item, Record
 from pendula.playback.saving import OtherContents
 from pendula.playback.scheduler import Scheduler
+from pendula.playback.settings import DayPart, Exposure, Mode, Nae, Pick, PickMode, Refresh, Settings
 from tests.playback.histories import Comparison, public
 from tests.playback.oracle import Artwork, Fault, Slot
 from tests.playback.shelves import ids, listed, shown

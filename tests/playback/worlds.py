@@ -9,8 +9,8 @@ from hashlib import sha256
 from random import Random
 
 from pendula.playback.choosing.records import UNREADABLE, MemoryShelf, Row, Shelf, pack
-from pendula.playback.model import DayPart, Exposure, Mode, Nae, Pick, PickMode, Record, Refresh, Settings
-from pendula.playback.settings import DAYS
+from pendula.playback.model import Record
+from pendula.playback.settings import DAYS, DayPart, Exposure, Mode, Nae, Pick, PickMode, Refresh, Settings
 from tests.playback.oracle import Artwork, Fault, OracleSettings, Part, Slot
 
 NAMES = tuple("abcdefgh")

@@ -29,10 +29,15 @@ def components(
 
 
 def _plain(value: Any) -> Any:
-    """Plain JSON. What `written` describes replaces the schema of the converted value, and decimals are numbers."""
+    """Plain JSON. What `written` describes replaces the schema of the converted value, and decimals are numbers.
+
+    The default of an object is left out: its members have theirs.
+    """
     match value:
-        case {"written": schema}:
-            return _plain(schema)
+        case {"written": schema, **rest}:
+            return _plain({name: rest[name] for name in ("description",) if name in rest} | schema)
+        case {"$ref": _, "default": {}, **rest}:
+            return {"$ref": value["$ref"], **_plain(rest)}
         case {"format": "decimal", **rest}:
             schema = {name: _plain(part) for name, part in rest.items()}
             if isinstance(default := schema.get("default"), str):

@@ -16,11 +16,12 @@ What the annotations mean:
 - Members have the names of the documents: `rename=` and `field(name=…)`. A member with a default is optional; null is a
   fault unless the type allows None, or `NULL_IS_ABSENT` stands in its annotation.
 - `forbid_unknown_fields=True`: unknown members are faults; otherwise they are ignored.
-- `Meta`: `ge`, `le`, `min_length`, `max_length`, `pattern` (with ^ and $; `extra={"form": …}` describes it). The range
-  of a Decimal, which msgspec cannot check, is `minimum` and `maximum` of `extra_json_schema`.
+- `Meta`: `ge`, `le`, `min_length`, `max_length`, `pattern` (with ^ and $; `extra={"form": …}` describes it). What
+  msgspec cannot check, such as the range of a Decimal, or shall not, is `limits(minimum=…)` in words of JSON Schema.
 - `Read(function)`: the value is read by a function of the cursor, for instance metres into micrometres.
   `Parse(function)`: text is converted by a function; its `InputRefused` becomes the fault. `written` beside them is the
   schema of the document.
+- `MERGED`: of a map in a change, members that are not given keep the present values.
 - `Unique()`: no element of a list is equal to another; `Unique("id")`: nor is this member of it.
 - A union of tagged structs is read by its tag; any other union by the kind of the value.
 - `check` of a struct notes what concerns several members. It runs also if members are faulty; those have a stand-in,
@@ -93,6 +94,29 @@ def written(**schema: Json) -> Meta:
     return Meta(extra_json_schema={"written": schema})
 
 
+def limits(**schema: Json) -> Meta:
+    """Annotation: limits that documents check and msgspec does not, in words of JSON Schema: minimum, maxLength."""
+    return Meta(extra_json_schema=schema)
+
+
+# The words of JSON Schema for limits of `Meta`.
+LIMITS = {
+    "minimum": "ge",
+    "maximum": "le",
+    "minLength": "min_length",
+    "maxLength": "max_length",
+    "minItems": "min_length",
+    "maxItems": "max_length",
+}
+
+
+class _Merged:
+    """Annotation of a map: in a change, members that are not given keep the present values."""
+
+
+MERGED = _Merged()
+
+
 class _NullIsAbsent:
     """Annotation: null means the same as a missing member."""
 
@@ -146,7 +170,7 @@ def _marked(form: Any, origin: Any, marks: Sequence[Any]) -> Reader:
         unique = next((mark for mark in marks if isinstance(mark, Unique)), None)
         return _list(origin, get_args(form), meta, unique)
     if origin in (dict, Mapping) or form is dict:
-        return _map(*(get_args(form) or (str, Any)))
+        return _map(*(get_args(form) or (str, Any)), merged=MERGED in marks)
     if origin is Literal:
         words = get_args(form)
         return lambda at, default: at.one_of(words, default=default)
@@ -167,7 +191,7 @@ def _plain(form: Any, meta: Mapping[str, Any]) -> Reader:
         least, most = meta.get("ge"), meta.get("le")
         return lambda at, default: at.integer(min=least, max=most, default=default)
     if form is Decimal:
-        least, most = meta.get("minimum"), meta.get("maximum")
+        least, most = meta.get("ge"), meta.get("le")
         return lambda at, default: at.decimal(min=least, max=most, default=default)
     if form is bool:
         return lambda at, default: at.boolean(default=default)
@@ -184,7 +208,8 @@ def _merged(metas: Sequence[Meta]) -> dict[str, Any]:
     """The constraints of all `Meta` of an annotation; later ones win."""
     merged: dict[str, Any] = {}
     for meta in metas:
-        merged |= meta.extra_json_schema or {}
+        schema = meta.extra_json_schema or {}
+        merged |= schema | {LIMITS[word]: value for word, value in schema.items() if word in LIMITS}
         merged |= meta.extra or {}
         for name in ("ge", "le", "min_length", "max_length", "pattern"):
             if (value := getattr(meta, name)) is not None:
@@ -321,7 +346,7 @@ def _is_native(form: Any) -> bool:
     marks: list[Any] = []
     if get_origin(form) is Annotated:
         form, *marks = get_args(form)
-    if any(not isinstance(mark, Meta) or mark.pattern is not None for mark in marks):
+    if any(not isinstance(mark, Meta) or mark.pattern is not None or _has_limits(mark) for mark in marks):
         return False
     origin, parts = get_origin(form), get_args(form)
     if origin in (Union, UnionType):
@@ -338,6 +363,10 @@ def _is_native(form: Any) -> bool:
     if not (isinstance(form, type) and issubclass(form, Struct)) or hasattr(form, "check"):
         return False
     return form not in _structs_within(form) and all(_is_native(info.type) for info in fields(form))
+
+
+def _has_limits(meta: Meta) -> bool:
+    return not LIMITS.keys().isdisjoint(meta.extra_json_schema or {})
 
 
 def _structs_within(form: Any, seen: frozenset[Any] = frozenset()) -> frozenset[Any]:
@@ -404,7 +433,7 @@ def _refuse_repeated(unique: Unique, elements: Sequence[Cursor]) -> None:
                 continue
             given = element.object(optional=unique.members, unknown="keep")
             keys = [given[name].any() for name in unique.members]
-        if not all(isinstance(key, str | int) for key in keys):
+        if not all(type(key) in (str, int) for key in keys):
             continue
         if first.setdefault(tuple(keys), index) != index:
             place = given[unique.members[0]] if len(unique.members) == 1 else element
@@ -412,11 +441,16 @@ def _refuse_repeated(unique: Unique, elements: Sequence[Cursor]) -> None:
             place.refuse(f"{noun}{name!r} appears twice, first at [{first[tuple(keys)]}]", code="not_unique")
 
 
-def _map(key: Any, value: Any) -> Reader:
+def _map(key: Any, value: Any, *, merged: bool) -> Reader:
     check = None if key is str else (lambda at: reader_of(key)(at, NO_DEFAULT))
-    return lambda at, default: at.map_of(
-        lambda member: reader_of(value)(member, NO_DEFAULT), key=check, default=default
-    )
+
+    def read_map(at: Cursor, default: Any) -> Any:
+        members = at.map_of(lambda member: reader_of(value)(member, NO_DEFAULT), key=check, default=default)
+        if merged and at.reading.changing and isinstance(default, Mapping):
+            return {**default, **members}
+        return members
+
+    return read_map
 
 
 def document_of(value: Any, form: Any = None) -> Json:

@@ -23,24 +23,17 @@ from pendula.playback.clocks import UnknownZone, clock_at
 from pendula.playback.engine import FromShelves, Player
 from pendula.playback.model import (
     Banned,
-    DayPart,
     Diagnostic,
-    Exposure,
     InsertResult,
     InvalidRecord,
     InvalidWeight,
     Item,
-    Mode,
-    Nae,
     Origin,
-    Pick,
-    PickMode,
     Record,
-    Refresh,
-    Settings,
     UnknownChannel,
 )
 from pendula.playback.scheduler import Scheduler
+from pendula.playback.settings import DayPart, Exposure, Mode, Nae, Pick, PickMode, Refresh, Settings
 
 __all__ = [
     "Banned",  # the artwork is banned

@@ -7,7 +7,14 @@ from pendula.kernel.engine import Reason
 from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.messages import View
-from pendula.playback.model import WSUM, Item, Levels, Origin, PickMode, Trace
+from pendula.playback.model import (
+    WSUM,
+    Item,
+    Levels,
+    Origin,
+    Trace,
+)
+from pendula.playback.settings import PickMode
 
 
 def why(programme: Programme, item: Item) -> Reason:

@@ -5,8 +5,9 @@ from typing import Annotated, TypeAlias
 from msgspec import Meta, Struct
 
 from pendula.kernel.canonical import Json
-from pendula.playback.model import ResetReason, Settings
+from pendula.playback.model import ResetReason
 from pendula.playback.sentences import diagnostic_sentence
+from pendula.playback.settings import Settings
 
 DWELL_MS = 10_000
 

@@ -1,14 +1,17 @@
-"""Data of the scheduler: records, items, settings, traces, diagnostics, errors."""
+"""Data of the scheduler: records, items, traces, diagnostics, errors."""
 
-from collections.abc import Mapping
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable
 from decimal import Decimal
 from enum import StrEnum
 from struct import Struct as Layout
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from pendula.documents.typed import Parse, limits, written
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, LimitExceeded, PendulaError, WrongUsage
 from pendula.playback.sentences import diagnostic_sentence, reset_sentence, sentence_of
@@ -103,28 +106,6 @@ class TooManyControls(LimitExceeded):
     code = "too_many_controls"
 
 
-class Mode(StrEnum):
-    """Equal, manual or proportional exposure."""
-
-    EQE = "EqE"
-    MAE = "MaE"
-    PRE = "PrE"
-
-
-class PickMode(StrEnum):
-    """From the newest to the oldest, repeatedly; or any of the newest `r`."""
-
-    RECENCY = "recency"
-    RANDOM = "random"
-
-
-class Refresh(StrEnum):
-    """Whether a material change restarts the round robin or keeps credits and cursors."""
-
-    RESET = "reset"
-    KEEP = "keep"
-
-
 class Origin(StrEnum):
     """What selected an item: the round robin, the pool of new artwork, the round robin in place of new artwork that had
     just been shown, or a viewer."""
@@ -145,69 +126,53 @@ class InsertResult(StrEnum):
     BANNED = "BANNED"
 
 
-class Exposure(Struct, frozen=True, forbid_unknown_fields=True):
-    """The mode and its numbers by channel id; a channel that is not named has 0."""
+def _bytes_of(size: int) -> Callable[[str], bytes]:
+    def read(text: str) -> bytes:
+        try:
+            found = b64decode(text, validate=True)
+        except (Base64Error, ValueError):
+            raise InputRefused(f"not base64; expected {size} bytes in base64") from None
+        if len(found) != size:
+            raise InputRefused(f"{len(found)} bytes; expected {size} bytes in base64")
+        return found
 
-    mode: Mode = Mode.EQE
-    manual_weights: Mapping[str, Decimal] = {}
-    total_count: Mapping[str, int] = {}
-    recent_count: Mapping[str, int] = {}
-    alpha: Decimal = Decimal("0.35")
-    p_min: Decimal = Decimal("0.02")
-    p_max: Decimal = Decimal("0.4")
-
-
-class Pick(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the next record of a channel is picked; `r` is for random picks."""
-
-    mode: PickMode = PickMode.RECENCY
-    r: int = 64
+    return read
 
 
-class Nae(Struct, frozen=True, forbid_unknown_fields=True):
-    """New artwork events: whether they are accepted, and the size of the pool."""
-
-    enabled: bool = True
-    cap: int = 32
-
-
-class DayPart(Struct, frozen=True, forbid_unknown_fields=True):
-    """A part of the day and its weights. `start` and `end` are `HH:MM`; `end` is exclusive, and on the next day if not
-    after `start`. `days` are the days on which the part begins; empty means all."""
-
-    name: str
-    start: str
-    end: str
-    weights: Mapping[str, Decimal]
-    days: tuple[str, ...] = ()
+def _base64(size: int) -> Meta:
+    length = 4 * -(-size // 3)
+    return written(
+        type="string",
+        contentEncoding="base64",
+        minLength=length,
+        maxLength=length,
+        pattern="^[A-Za-z0-9+/]+={0,2}$",
+        description=f"{size} bytes.",
+    )
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """All settings; changing one is a material change."""
-
-    exposure: Exposure = Exposure()
-    pick: Pick = Pick()
-    history: int = 32
-    lookahead: int = 32
-    nae: Nae = Nae()
-    preserve_history: bool = False
-    refresh: Refresh = Refresh.RESET
-    zone: str = "UTC"
-    day_parts: tuple[DayPart, ...] = ()
+# The limits are those of documents; `pack` has them for records of programs.
+ArtworkId = Annotated[int, limits(minimum=0, maximum=MASK_64)]
+Signed64 = Annotated[int, limits(minimum=-(1 << 63), maximum=(1 << 63) - 1)]
+Unsigned8 = Annotated[int, limits(minimum=0, maximum=(1 << 8) - 1)]
+Unsigned16 = Annotated[int, limits(minimum=0, maximum=(1 << 16) - 1)]
+Unsigned32 = Annotated[int, limits(minimum=0, maximum=(1 << 32) - 1)]
+StorageKey = Annotated[bytes, Parse(_bytes_of(KEY_BYTES), b""), _base64(KEY_BYTES)]
+Payload = Annotated[bytes, Parse(_bytes_of(PAYLOAD_BYTES), b""), _base64(PAYLOAD_BYTES)]
 
 
-class Record(Struct, frozen=True):
+class Record(Struct, frozen=True, forbid_unknown_fields=True):
     """One artwork, as a channel lists it. Times are Unix seconds; `dwell_ms` 0 means the player's default."""
 
-    id: int
-    ts: int
-    kind: int = 0
-    format: int = 0
-    flags: int = 0
-    dwell_ms: int = 0
-    modified_ts: int = 0
-    storage_key: bytes = bytes(KEY_BYTES)
-    payload: bytes = bytes(PAYLOAD_BYTES)
+    id: ArtworkId
+    ts: Signed64
+    kind: Unsigned8 = 0
+    format: Unsigned8 = 0
+    flags: Unsigned16 = 0
+    dwell_ms: Unsigned32 = 0
+    modified_ts: Unsigned32 = 0
+    storage_key: StorageKey = bytes(KEY_BYTES)
+    payload: Payload = bytes(PAYLOAD_BYTES)
 
 
 class Entry(Struct, frozen=True, order=True, gc=False):

@@ -23,8 +23,18 @@ from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import Channel, PastShelf, Shelf, Snapshot, sound
 from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.choosing.viewer_controls import BANS_MOST, PINS_MOST, first_step
-from pendula.playback.model import MASK_64, WSUM, Counts, Entry, Item, Levels, Origin, ResetReason, Settings, Trace
-from pendula.playback.settings import checked
+from pendula.playback.model import (
+    MASK_64,
+    WSUM,
+    Counts,
+    Entry,
+    Item,
+    Levels,
+    Origin,
+    ResetReason,
+    Trace,
+)
+from pendula.playback.settings import Settings, checked
 
 CREDIT_MOST = 1 << 40
 

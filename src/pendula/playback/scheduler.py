@@ -14,19 +14,8 @@ from pendula.playback import explain, saving
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import Channel, MemoryShelf, Shelf, guarded, is_shelf
 from pendula.playback.clocks import check_zone, minute_of_week, utc_ms
-from pendula.playback.model import (
-    DayPart,
-    Diagnostic,
-    Exposure,
-    InsertResult,
-    Item,
-    Nae,
-    Pick,
-    Record,
-    Refresh,
-    Settings,
-)
-from pendula.playback.settings import DEFAULTS
+from pendula.playback.model import Diagnostic, InsertResult, Item, Record
+from pendula.playback.settings import DEFAULTS, DayPart, Exposure, Nae, Pick, Refresh, Settings
 
 
 class Reentered(WrongUsage):

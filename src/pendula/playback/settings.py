@@ -1,4 +1,4 @@
-"""Validation and partial changes of settings.
+"""Settings: their form, validation and partial changes.
 
 A given member replaces that member, the others stay. Numbers are read by their decimal text, never as floats.
 """
@@ -7,31 +7,27 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from re import compile
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from pendula.documents import Cursor
+from pendula.documents.faults import suggestion
+from pendula.documents.typed import MERGED, Parse, Read, limits, written
 from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
 from pendula.kernel.wording import split_place
 from pendula.playback.model import (
+    NAME_MOST,
     RECORDS_MOST,
-    DayPart,
-    Exposure,
     InvalidParameter,
     InvalidWeight,
-    Mode,
-    Nae,
-    Pick,
-    PickMode,
-    Refresh,
-    Settings,
     invalid_parameter,
     refused,
     short_repr,
 )
 
-DEFAULTS = Settings()
 BUFFER_MOST = 1024  # of history and lookahead
 POOL_MOST = 64
 DIGITS_MOST = 30  # of a weight or fraction, before and after the point
@@ -41,6 +37,155 @@ PART_NAME_MOST = 64
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 TIME = compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00")
 ZONE = compile(r"[A-Za-z][A-Za-z0-9_+-]{0,30}(?:/[A-Za-z0-9_+-]{1,30}){0,2}")
+
+
+def followed_channel(at: Cursor) -> str:
+    """The id of a channel; if the reader of the document gave the followed channels as context, one of them."""
+    name = at.text(min=1, max=NAME_MOST)
+    if name and at.context is not None and name not in at.context.names:
+        names = tuple(at.context.names)
+        at.refuse(f"unknown channel {name!r}{suggestion(name, names)}", code="unknown_channel", allowed=names)
+    return name
+
+
+def _read_weight(at: Cursor) -> Decimal:
+    number = at.decimal()
+    if exact(number) is None:
+        at.refuse("the weight has too many digits", code="invalid_weight")
+        return Decimal(0)
+    return number
+
+
+def _name_of_part(at: Cursor) -> str:
+    # The stand-in is a valid name: a fault is noted once.
+    return at.text(min=1, max=PART_NAME_MOST) or "?"
+
+
+def _time_of_day(text: str) -> str:
+    if TIME.fullmatch(text) is None:
+        raise InputRefused(f"{text!r} is not a time of day from 00:00 to 24:00")
+    return text
+
+
+def _start_of_part(text: str) -> str:
+    if TIME.fullmatch(text) is None or text == "24:00":
+        raise InputRefused(f"{text!r} is not a time of day from 00:00 to 23:59")
+    return text
+
+
+# The limits are those of documents; `checked` has them for settings from programs and commands.
+FollowedChannel = Annotated[str, Read(followed_channel, "")]
+Weight = Annotated[Decimal, Read(_read_weight, Decimal(0))]
+Count = Annotated[int, limits(minimum=0, maximum=COUNT_MOST)]
+Share = Annotated[Decimal, limits(minimum=0, maximum=1)]
+PositiveShare = Annotated[Decimal, limits(minimum=0, exclusiveMinimum=0, maximum=1)]
+BufferSize = Annotated[int, limits(minimum=1, maximum=BUFFER_MOST)]
+Day = Annotated[str, Read(lambda at: at.one_of(DAYS, noun="a day"), DAYS[0]), written(enum=list(DAYS))]
+
+
+class Mode(StrEnum):
+    """Equal, manual or proportional exposure."""
+
+    EQE = "EqE"
+    MAE = "MaE"
+    PRE = "PrE"
+
+
+class PickMode(StrEnum):
+    """From the newest to the oldest, repeatedly; or any of the newest `r`."""
+
+    RECENCY = "recency"
+    RANDOM = "random"
+
+
+class Refresh(StrEnum):
+    """Whether a material change restarts the round robin or keeps credits and cursors."""
+
+    RESET = "reset"
+    KEEP = "keep"
+
+
+class Exposure(Struct, frozen=True, forbid_unknown_fields=True):
+    """The mode and its numbers by channel id; a channel that is not named has 0."""
+
+    mode: Mode = Mode.EQE
+    manual_weights: Annotated[Mapping[FollowedChannel, Weight], MERGED] = {}
+    total_count: Annotated[Mapping[FollowedChannel, Count], MERGED] = {}
+    recent_count: Annotated[Mapping[FollowedChannel, Count], MERGED] = {}
+    alpha: Share = Decimal("0.35")
+    p_min: PositiveShare = Decimal("0.02")
+    p_max: PositiveShare = Decimal("0.4")
+
+
+class Pick(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the next record of a channel is picked; `r` is for random picks."""
+
+    mode: PickMode = PickMode.RECENCY
+    r: Annotated[int, limits(minimum=1, maximum=RECORDS_MOST)] = 64
+
+
+class Nae(Struct, frozen=True, forbid_unknown_fields=True):
+    """New artwork events: whether they are accepted, and the size of the pool."""
+
+    enabled: bool = True
+    cap: Annotated[int, limits(minimum=1, maximum=POOL_MOST)] = 32
+
+
+class DayPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of the day and its weights. `start` and `end` are `HH:MM`; `end` is exclusive, and on the next day if not
+    after `start`. `days` are the days on which the part begins; empty means all."""
+
+    name: Annotated[str, Read(_name_of_part, "?"), written(type="string", minLength=1, maxLength=PART_NAME_MOST)]
+    start: Annotated[
+        str,
+        Parse(_start_of_part, "00:00"),
+        written(type="string", pattern=f"^(?:{TIME.pattern})$", **{"not": {"const": "24:00"}}),
+        Meta(description="The first minute, local time in the zone."),
+    ]
+    end: Annotated[
+        str,
+        Parse(_time_of_day, "24:00"),
+        written(type="string", pattern=f"^(?:{TIME.pattern})$"),
+        Meta(description="The first minute after the part; on the next day if not after start."),
+    ]
+    weights: Mapping[FollowedChannel, Weight]
+    days: Annotated[tuple[Day, ...], limits(maxItems=len(DAYS))] = ()
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """All settings; changing one is a material change."""
+
+    exposure: Annotated[Exposure, Meta(description="The share of each channel: equal, manual or proportional.")] = (
+        Exposure()
+    )
+    pick: Annotated[
+        Pick,
+        Meta(
+            description="How the next record of a channel is picked: from the newest to the oldest, "
+            "or any of the newest r."
+        ),
+    ] = Pick()
+    history: Annotated[BufferSize, Meta(description="How many items `prev` can go back.")] = 32
+    lookahead: Annotated[BufferSize, Meta(description="How many items are generated ahead, at least.")] = 32
+    nae: Annotated[
+        Nae, Meta(description="New artwork events: whether they are accepted, and the size of the pool.")
+    ] = Nae()
+    preserve_history: Annotated[bool, Meta(description="Whether the history survives a reset.")] = False
+    refresh: Annotated[Refresh, Meta(description="Whether a change restarts the round robin or keeps it.")] = (
+        Refresh.RESET
+    )
+    zone: Annotated[str, limits(minLength=1), Meta(description="The IANA time zone of the day parts.")] = "UTC"
+    day_parts: Annotated[
+        tuple[DayPart, ...],
+        limits(maxItems=PARTS_MOST),
+        Meta(
+            description="Weights by time of day and weekday, in place of the exposure; "
+            "the first part that applies is used."
+        ),
+    ] = ()
+
+
+DEFAULTS = Settings()
 
 UNKNOWN = compile(r"(?s)Object contains unknown field `(.*)`")
 MISSING = compile(r"Object missing required field `([^`]*)`")

@@ -12,7 +12,8 @@ from pendula.playback.cache.shelf import CacheShelf, Header, offset_of, open_cac
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import Channel
 from pendula.playback.explain import stats
-from pendula.playback.model import Diagnostic, Item, Pick, PickMode, Settings
+from pendula.playback.model import Diagnostic, Item
+from pendula.playback.settings import Pick, PickMode, Settings
 from tests.playback.caches import cache_file, flipped, header, opened, put, raws, shelf_of
 from tests.playback.shelves import ids, shown
 

@@ -13,8 +13,9 @@ from pendula.playback.cache.merge import BackOff, Page, Source, SourceFailed
 from pendula.playback.cache.refresher import Feed, Plan, Refresher
 from pendula.playback.cache.shelf import open_or_set_aside
 from pendula.playback.choosing.records import Channel, Shelf
-from pendula.playback.model import ChannelTaken, Diagnostic, Exposure, InvalidParameter, Mode, Settings, UnknownChannel
+from pendula.playback.model import ChannelTaken, Diagnostic, InvalidParameter, UnknownChannel
 from pendula.playback.scheduler import Scheduler
+from pendula.playback.settings import Exposure, Mode, Settings
 from pendula.playback.sources.folder import FolderSource
 from tests.playback.caches import cache_file, flipped, put, raws
 from tests.playback.shelves import listed, shown

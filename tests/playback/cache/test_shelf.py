@@ -23,15 +23,8 @@ from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import UNREADABLE, Channel, MemoryShelf, Row, Shelf
 from pendula.playback.choosing.records import pack as packed
 from pendula.playback.explain import stats
-from pendula.playback.model import (
-    InvalidParameter,
-    InvalidRecord,
-    Pick,
-    PickMode,
-    Record,
-    Settings,
-    TooManyChannels,
-)
+from pendula.playback.model import InvalidParameter, InvalidRecord, Record, TooManyChannels
+from pendula.playback.settings import Pick, PickMode, Settings
 from pendula.testing.faulty_disk import Crashed, Failure, FaultyDisk
 from tests.playback.caches import cache_file, flipped, opened, put, raw, raws, shelf_of, touched
 from tests.playback.shelves import shown

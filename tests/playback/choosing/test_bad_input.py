@@ -17,20 +17,15 @@ from pendula.playback.engine import Player
 from pendula.playback.explain import why
 from pendula.playback.messages import Configure
 from pendula.playback.model import (
-    Exposure,
     InsertResult,
     InvalidParameter,
     InvalidRecord,
     InvalidWeight,
-    Mode,
-    Nae,
-    Pick,
-    PickMode,
     Record,
-    Settings,
 )
 from pendula.playback.scheduler import Scheduler
 from pendula.playback.sentences import sentence_of
+from pendula.playback.settings import Exposure, Mode, Nae, Pick, PickMode, Settings
 from tests.campaigns import campaign_after
 from tests.playback.oracle import Artwork, Fault, Slot
 from tests.playback.shelves import ids, listed

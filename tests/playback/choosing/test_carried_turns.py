@@ -11,8 +11,9 @@ from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import MemoryShelf, pack
 from pendula.playback.choosing.swrr import TABLE_STEPS, RoundRobin, step
 from pendula.playback.choosing.viewer_controls import find_place
-from pendula.playback.model import Exposure, Mode, Pick, PickMode, Record, Refresh, Settings
+from pendula.playback.model import Record
 from pendula.playback.saving import broken_invariants
+from pendula.playback.settings import Exposure, Mode, Pick, PickMode, Refresh, Settings
 from tests.playback.oracle import Artwork, Fault
 from tests.playback.shelves import ids, listed, manual, shown
 from tests.playback.worlds import RoughShelf

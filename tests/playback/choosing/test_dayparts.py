@@ -14,7 +14,8 @@ from pendula.playback.choosing.programme import Programme
 from pendula.playback.clocks import NoMoment, minute_of_week, utc_ms
 from pendula.playback.engine import Player
 from pendula.playback.messages import Advance, Clock, Configure, EpochBegan, Event, Next, Pause
-from pendula.playback.model import DayPart, InvalidParameter, InvalidWeight, Refresh, Settings, UnknownChannel
+from pendula.playback.model import InvalidParameter, InvalidWeight, UnknownChannel
+from pendula.playback.settings import DayPart, Refresh, Settings
 from tests.playback.shelves import ids
 from tests.playback.test_contract import Library
 from tests.playback.worlds import day_part, some_parts

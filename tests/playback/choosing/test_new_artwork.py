@@ -11,7 +11,14 @@ from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import pack
 from pendula.playback.choosing.swrr import RoundRobin
-from pendula.playback.model import Entry, InsertResult, Item, Nae, Origin, Pick, PickMode, Record, Settings
+from pendula.playback.model import (
+    Entry,
+    InsertResult,
+    Item,
+    Origin,
+    Record,
+)
+from pendula.playback.settings import Nae, Pick, PickMode, Settings
 from tests.playback.shelves import ids, manual
 
 PAIR = (ids("a", *range(1, 9)), ids("b", 11, 12, 13))

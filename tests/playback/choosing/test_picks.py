@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.model import Pick, PickMode, Settings
+from pendula.playback.settings import Pick, PickMode, Settings
 from tests.playback.shelves import ids
 
 

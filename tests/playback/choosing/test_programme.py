@@ -15,13 +15,8 @@ from pendula.playback.choosing.new_artwork import triggers
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import Channel, MemoryShelf
 from pendula.playback.choosing.swrr import RoundRobin
-from pendula.playback.model import (
-    Item,
-    Pick,
-    PickMode,
-    Record,
-    Settings,
-)
+from pendula.playback.model import Item, Record
+from pendula.playback.settings import Pick, PickMode, Settings
 from tests.playback.histories import public
 from tests.playback.oracle import Artwork, Fault, Slot
 from tests.playback.shelves import ids, shown

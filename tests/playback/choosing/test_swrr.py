@@ -13,13 +13,8 @@ from hypothesis import strategies as st
 from pendula.playback.choosing.generator import integer_weights, shares
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.swrr import RoundRobin
-from pendula.playback.model import (
-    WSUM,
-    Exposure,
-    InvalidParameter,
-    Mode,
-    Settings,
-)
+from pendula.playback.model import WSUM, InvalidParameter
+from pendula.playback.settings import Exposure, Mode, Settings
 from pendula.playback.settings import checked_exposure as checked
 from tests.playback.arithmetic import integers, round_robin
 from tests.playback.shelves import ids, manual

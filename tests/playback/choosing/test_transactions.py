@@ -15,20 +15,9 @@ from pendula.playback.choosing.viewer_controls import NotShown
 from pendula.playback.engine import Player
 from pendula.playback.explain import stats
 from pendula.playback.messages import Configure
-from pendula.playback.model import (
-    Exposure,
-    InvalidParameter,
-    Mode,
-    Nae,
-    Pick,
-    PickMode,
-    Record,
-    Refresh,
-    Settings,
-    TooManyChannels,
-    UnknownChannel,
-)
+from pendula.playback.model import InvalidParameter, Record, TooManyChannels, UnknownChannel
 from pendula.playback.saving import broken_invariants
+from pendula.playback.settings import Exposure, Mode, Nae, Pick, PickMode, Refresh, Settings
 from tests.playback.oracle import Artwork, Fault, Slot
 from tests.playback.shelves import ids, listed, manual, shown
 from tests.playback.worlds import RoughShelf

@@ -11,21 +11,16 @@ from pendula.playback.choosing.records import Channel, MemoryShelf
 from pendula.playback.explain import why
 from pendula.playback.model import (
     Banned,
-    Exposure,
     InsertResult,
     InvalidParameter,
     InvalidRecord,
-    Mode,
-    Nae,
     Origin,
-    Pick,
-    PickMode,
     Record,
-    Settings,
     TooManyControls,
     UnknownChannel,
 )
 from pendula.playback.saving import broken_invariants
+from pendula.playback.settings import Exposure, Mode, Nae, Pick, PickMode, Settings
 from tests.playback.oracle import Fault
 from tests.playback.shelves import ids, manual, shown
 from tests.playback.worlds import RoughShelf

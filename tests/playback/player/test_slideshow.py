@@ -14,10 +14,10 @@ from rich.console import Console
 from pendula.cli.commands.playback import screen, tables
 from pendula.cli.commands.playback.terminal import LivePace
 from pendula.kernel.errors import WrongUsage
-from pendula.playback.model import Exposure, Mode, Settings
 from pendula.playback.player.gallery import Galleries, names
 from pendula.playback.player.slideshow import Key, Slideshow, VirtualPace, play
 from pendula.playback.runs.opening import ChannelUnreachable
+from pendula.playback.settings import Exposure, Mode, Settings
 from pendula.playback.sources.folder import record_of
 from tests.playback.oracle import Fault
 from tests.playback.program import media, pendula

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec import UNSET
 
 from pendula.documents import DocumentRefused, Format, from_value, read_bytes
-from pendula.playback.model import Mode, Nae, Pick, PickMode, Record
+from pendula.playback.model import Record
 from pendula.playback.runs.loading import (
     NaeInsert,
     Next,
@@ -21,7 +22,7 @@ from pendula.playback.runs.loading import (
     read_records,
     read_spec,
 )
-from pendula.playback.settings import DEFAULTS
+from pendula.playback.settings import DEFAULTS, Mode, Nae, Pick, PickMode
 from tests.playback.program import HIST, NAE_E, PICK_D
 
 FULL = """\
@@ -66,9 +67,9 @@ def test_every_member_of_a_file_is_read() -> None:
 
     assert read.seed == 2**64 - 1
     assert [(channel.id, channel.cache, channel.folder) for channel in read.channels] == [
-        ("a", None, None),
-        ("b", "b.pch", None),
-        ("c", None, "./pictures"),
+        ("a", UNSET, UNSET),
+        ("b", "b.pch", UNSET),
+        ("c", UNSET, "./pictures"),
     ]
     assert read.channels[0].records == (Record(1, -5, 1, 2, 3, 4, 5, bytes(range(16)), bytes(range(32))),)
     exposure = read.settings.exposure

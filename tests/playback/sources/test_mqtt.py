@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 
 from pendula.kernel.errors import MissingExtra, WrongUsage
 from pendula.playback.choosing.records import unpack
-from pendula.playback.model import InsertResult, InvalidParameter, Nae, Record, Settings
+from pendula.playback.model import InsertResult, InvalidParameter, Record
 from pendula.playback.scheduler import Scheduler
+from pendula.playback.settings import Nae, Settings
 from pendula.playback.sources import mqtt
 from pendula.playback.sources.mqtt import (
     MESSAGE_BYTES,

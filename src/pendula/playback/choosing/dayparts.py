@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
-from pendula.playback.model import DayPart, Mode, Settings, invalid_parameter
-from pendula.playback.settings import DAYS
+from pendula.playback.model import invalid_parameter
+from pendula.playback.settings import DAYS, DayPart, Mode, Settings
 
 DAY = 24 * 60
 WEEK = 7 * DAY

@@ -17,17 +17,14 @@ from pendula.playback.model import (
     Counts,
     Diagnostic,
     Entry,
-    Exposure,
     InsertResult,
     Item,
     Levels,
-    Mode,
     Origin,
-    PickMode,
-    Settings,
     Trace,
     diagnostic,
 )
+from pendula.playback.settings import Exposure, Mode, PickMode, Settings
 
 ZERO, ONE = Fraction(0), Fraction(1)
 

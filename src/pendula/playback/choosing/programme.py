@@ -39,25 +39,18 @@ from pendula.playback.model import (
     NAME_MOST,
     ChannelTaken,
     Counts,
-    DayPart,
-    Exposure,
     InsertResult,
     InvalidRecord,
     Item,
-    Nae,
-    Pick,
-    PickMode,
     Record,
-    Refresh,
     ResetCode,
     ResetReason,
-    Settings,
     TooManyChannels,
     invalid_parameter,
     refused,
     short_repr,
 )
-from pendula.playback.settings import DEFAULTS, checked
+from pendula.playback.settings import DEFAULTS, DayPart, Exposure, Nae, Pick, PickMode, Refresh, Settings, checked
 
 
 class Programme(ViewerControls):

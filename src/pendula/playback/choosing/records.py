@@ -27,13 +27,13 @@ from pendula.playback.model import (
     Diagnostic,
     InvalidRecord,
     Record,
-    Settings,
     UnknownChannel,
     diagnostic,
     invalid_parameter,
     refused,
     short_repr,
 )
+from pendula.playback.settings import Settings
 
 BLOCK_BYTES = 4096
 BLOCK_SIZES = (4096, 8192)

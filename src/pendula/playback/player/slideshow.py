@@ -41,9 +41,10 @@ from pendula.playback.messages import (
     Update,
     View,
 )
-from pendula.playback.model import InsertResult, Record, Settings
+from pendula.playback.model import InsertResult, Record
 from pendula.playback.player.gallery import Galleries
 from pendula.playback.sentences import sentence_of
+from pendula.playback.settings import Settings
 
 APPEARANCES_KEPT = 1000  # of a player without an end
 PINNABLE = "12345"  # keys: pin that item of the lookahead

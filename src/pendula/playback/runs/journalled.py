@@ -35,10 +35,11 @@ from pendula.playback.messages import (
     ShowNext,
     Take,
 )
-from pendula.playback.model import PickMode, Record, Settings, item_json
+from pendula.playback.model import Record, item_json
 from pendula.playback.runs import loading
 from pendula.playback.runs.loading import ViewerCall
 from pendula.playback.runs.opening import Opening, counted
+from pendula.playback.settings import PickMode, Settings
 
 ITEM = ("id", "channel", "origin", "epoch_id", "ordinal")
 

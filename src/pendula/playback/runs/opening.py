@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from pendula.kernel.errors import WorldBroken
 from pendula.playback.cache.merge import Page, SourceFailed, merge
 from pendula.playback.cache.shelf import CacheShelf, is_not_a_cache, open_cache, open_or_set_aside
 from pendula.playback.choosing.records import Channel, MemoryShelf, Shelf
-from pendula.playback.model import RECORDS_MOST, Diagnostic, Settings
+from pendula.playback.model import RECORDS_MOST, Diagnostic
 from pendula.playback.runs.loading import ChannelSpec, Spec
+from pendula.playback.settings import Settings
 from pendula.playback.sources.folder import FolderSource
 
 
@@ -83,9 +84,9 @@ def counted(settings: Settings, channels: Sequence[Channel]) -> Settings:
 
 
 def _found(spec: ChannelSpec, base: Path) -> Found:
-    if spec.cache is not None:
+    if spec.cache is not UNSET:
         return open_cache(base / spec.cache, spec.id)
-    if spec.folder is not None:
+    if spec.folder is not UNSET:
         try:
             return FolderSource(base / spec.folder).fetch()
         except SourceFailed as failed:
@@ -131,7 +132,7 @@ def _shelved(spec: ChannelSpec, there: Found, base: Path, set_aside: bool) -> tu
         case Diagnostic() if not set_aside:
             return MemoryShelf(()), (there,)
         case Diagnostic():
-            assert spec.cache is not None
+            assert spec.cache is not UNSET
             aside = open_or_set_aside(base / spec.cache, spec.id)
             return aside.shelf, () if aside.diagnostic is None else (aside.diagnostic,)
         case _:

@@ -16,7 +16,7 @@ from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.clocks import minute_of_week
 from pendula.playback.explain import by_ordinal, stats, why
-from pendula.playback.model import Item, Record, Settings, item_json
+from pendula.playback.model import Item, Record, item_json
 from pendula.playback.runs.journalled import JournalledRun
 from pendula.playback.runs.loading import (
     COUNT_MOST,
@@ -38,6 +38,7 @@ from pendula.playback.runs.loading import (
     read_spec,
 )
 from pendula.playback.runs.opening import Opening, counted, opening_of
+from pendula.playback.settings import Settings
 
 STEP = 10_000  # items between two progress reports
 

@@ -14,12 +14,13 @@ from pendula.cli.output import JsonFlag, Output, example, tables_of
 from pendula.cli.text import printable
 from pendula.kernel.errors import WrongUsage
 from pendula.playback.messages import DWELL_MS
-from pendula.playback.model import MASK_64, Mode, PickMode
+from pendula.playback.model import MASK_64
+from pendula.playback.settings import Mode, PickMode
 
 if TYPE_CHECKING:
-    from pendula.playback.model import Exposure
     from pendula.playback.player.gallery import Galleries
     from pendula.playback.player.slideshow import Slideshow
+    from pendula.playback.settings import Exposure
     from pendula.playback.sources.mqtt import Address
 
 DAY_MS = 86_400_000
@@ -125,8 +126,8 @@ def _showing(
 ) -> "Slideshow":
     from secrets import randbits
 
-    from pendula.playback.model import Pick, Settings
     from pendula.playback.player.slideshow import APPEARANCES_KEPT, Slideshow
+    from pendula.playback.settings import Pick, Settings
 
     # `prev` can go back across resets, which every new or banned file causes.
     settings = Settings(exposure, Pick(pick), preserve_history=True)
@@ -189,7 +190,7 @@ def _note(out: Output, sentence: str) -> None:
 
 def _exposure(mode: Mode | None, weights: Sequence[str], names: Sequence[str]) -> "Exposure":
     """The exposure; weights without a mode imply manual exposure."""
-    from pendula.playback.model import Exposure
+    from pendula.playback.settings import Exposure
 
     by_name = dict(_weight(text, names) for text in weights)
     if by_name and mode not in (None, Mode.MAE):

@@ -7,7 +7,8 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pendula.playback import messages
-from pendula.playback.model import CHANNELS_MOST, Mode, PickMode, Refresh
+from pendula.playback.model import CHANNELS_MOST
+from pendula.playback.settings import Mode, PickMode, Refresh
 from pendula.server.api.engines import LARGEST_N
 from pendula.server.data_directory import NAME
 
