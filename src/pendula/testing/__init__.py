@@ -3,16 +3,13 @@
 faulty_disk     an in-memory disk that forgets unsynced data and fails on request
 contract        the test suite that every engine must pass
 crashing        a crash at every disk call, and checks after recovery
-elsewhere       runs an engine in another process with another hash seed
-histories       seeded messages that come late, twice and out of order, and clocks that jump
-repeating       runs a test over seeds; a failure prints the command that repeats it
+histories       seeded messages that come late, twice and out of order; runs a test over seeds
 tally           a small example engine that satisfies the contract
 """
 
 from pendula.testing.contract import LAWS, engine_contract
 from pendula.testing.faulty_disk import Crashed, FaultyDisk
-from pendula.testing.histories import Delivery, Faults, deliver
-from pendula.testing.repeating import HistoryFailed, over_seeds
+from pendula.testing.histories import Delivery, Faults, HistoryFailed, deliver, over_seeds
 from pendula.testing.tally import Add, Advance, Ask, Draw, Take, Tally
 
 __all__ = [

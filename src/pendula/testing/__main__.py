@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from pendula.testing.repeating import main
+from pendula.testing.histories import main
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path.cwd()))

@@ -4,15 +4,17 @@ Each law is a function of a `Case`; the first violated law raises an `AssertionE
 exercise the engine, and at least one of them must be refused.
 """
 
+import importlib
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from pendula.kernel.canonical import Json, decode, digest, encode
 from pendula.kernel.driver import Driver, begin_recording, send
@@ -237,7 +239,7 @@ def _run_elsewhere(case: Case, hash_seed: str) -> str:
         }
     )
     process = subprocess.run(
-        [sys.executable, "-m", "pendula.testing.elsewhere"],
+        [sys.executable, "-c", "from pendula.testing.contract import run_elsewhere; run_elsewhere()"],
         input=message,
         capture_output=True,
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
@@ -245,3 +247,31 @@ def _run_elsewhere(case: Case, hash_seed: str) -> str:
     )
     assert process.returncode == 0, f"the run in another process failed: {process.stderr.decode()[-2000:]}"
     return process.stdout.decode().strip()
+
+
+class Message(Struct):
+    """The run of a contract for a process with another hash seed."""
+
+    engine: str
+    config: Json
+    commands: list[Raw]
+    answers: list[list[Answer]]
+    path: list[str]
+
+
+def run_elsewhere() -> None:
+    """Print the fingerprint of the run of a `Message` on the standard input."""
+    message = msgspec.json.Decoder(Message, float_hook=Decimal).decode(sys.stdin.buffer.read())
+    sys.path[:] = message.path
+    module, _, name = message.engine.partition(":")
+    kind = importlib.import_module(module)
+    for part in name.split("."):
+        kind = getattr(kind, part)
+    engine = kind.create(message.config)
+    read_command = CommandReader[object](type(engine))
+    outcomes, states = [], []
+    for raw, answers in zip(message.commands, message.answers, strict=True):
+        engine.outside = Recorded(answers)
+        outcomes.append(outcome_bytes(engine.apply(read_command(raw))).whole())
+        states.append(engine.state())
+    sys.stdout.write(fingerprint(Trace(tuple(outcomes), tuple(states), ())) + "\n")

@@ -1,9 +1,18 @@
 """Seeded histories: messages that come late, twice, out of order or not at all, and clocks that jump.
 
-A realistic network and clock from one seed: equal seeds give equal histories on every machine.
+A realistic network and clock from one seed: equal seeds give equal histories on every machine. `over_seeds` runs a test
+over many seeds, and a failure prints the command that repeats it:
+
+    over_seeds(law, range(200))
+
+    python -m pendula.testing tests/kernel/test_driver.py:a_law 17
 """
 
-from collections.abc import Iterator, Sequence
+import importlib
+import inspect
+import runpy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from random import Random
 from typing import Generic, TypeVar
 
@@ -57,3 +66,44 @@ def deliver(messages: Sequence[tuple[int, M]], seed: int, faults: Faults | None 
         if luck.randrange(100) < weather.clock_jump:
             error = luck.randint(-weather.most_jump, weather.most_jump)
         yield Delivery(at, at + error, message, sent, copy)
+
+
+class HistoryFailed(AssertionError):
+    """A test failed for a seed; the message ends with the command that repeats it."""
+
+
+def over_seeds(law: Callable[[int], None], seeds: Iterable[int]) -> int:
+    """Call `law(seed)` for every seed; returns the number of seeds. Raises `HistoryFailed` at the first failure."""
+    held = 0
+    for seed in seeds:
+        try:
+            law(seed)
+        except Exception as failure:
+            raise HistoryFailed(
+                f"{law.__qualname__} fails for seed {seed}: {type(failure).__name__}: {failure}\n"
+                f"repeat with: {repeat_line(law, seed)}"
+            ) from failure
+        held += 1
+    return held
+
+
+def repeat_line(law: Callable[[int], None], seed: int) -> str:
+    """The command that repeats one law with one seed; the law must be at the top level of a module."""
+    source = inspect.getsourcefile(law)
+    place = _relative(source) if source else law.__module__
+    return f"python -m pendula.testing {place}:{law.__qualname__} {seed}"
+
+
+def _relative(source: str) -> str:
+    try:
+        return str(Path(source).relative_to(Path.cwd()))
+    except ValueError:
+        return source
+
+
+def main(arguments: list[str]) -> None:
+    if len(arguments) != 2 or ":" not in arguments[0]:
+        raise SystemExit("usage: python -m pendula.testing FILE_OR_MODULE:LAW SEED")
+    place, _, name = arguments[0].rpartition(":")
+    names = runpy.run_path(place) if place.endswith(".py") else vars(importlib.import_module(place))
+    names[name](int(arguments[1]))

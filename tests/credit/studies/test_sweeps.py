@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pendula import spreading
 from pendula.credit.authoring.villages import village
 from pendula.credit.events import ClearingDecision, ClearingDone
 from pendula.credit.runs.headless import simulate
@@ -19,7 +20,6 @@ from pendula.credit.studies.workers import ClusterFailed, Job, Task, TaskFailed,
 from pendula.documents import Document, DocumentRefused, from_value
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import LimitExceeded, MissingExtra, WrongUsage
-from pendula.spreading import cluster as cluster_work
 from tests.credit.conftest import network
 
 GRID = {"clearing_policy": ("static", "adaptive"), "amount_cap": ("50", "none")}
@@ -111,7 +111,7 @@ def test_a_cluster_without_workers_is_rejected(small: Document) -> None:
 
 
 def test_a_missing_extra_is_reported_with_its_install_command(small: Document, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_work, "find_spec", lambda _: None)
+    monkeypatch.setattr(spreading, "find_spec", lambda _: None)
 
     with pytest.raises(MissingExtra, match=r'pip install "pendula\[dask\]"'):
         sweep(small, {}, (1,), 1, dask="tcp://127.0.0.1:1")

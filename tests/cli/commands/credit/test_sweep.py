@@ -14,7 +14,6 @@ import pytest
 from pendula.credit.settings import BY_VARIABLE, Settings, change_settings
 from pendula.credit.studies.sweeps import sweep
 from pendula.documents import read_file
-from pendula.spreading import cluster as cluster_work
 from tests.cli.commands.credit.villages import OFTEN, error, read_json, write_file
 from tests.cli.conftest import Pendula, quiet_environment
 
@@ -85,7 +84,7 @@ def test_an_invalid_sweep_is_wrong_usage(arguments: tuple[str, ...], says: str, 
 
 
 def test_a_missing_extra_is_one_sentence(ring: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_work, "find_spec", lambda _: None)
+    monkeypatch.setattr(spreading, "find_spec", lambda _: None)
 
     ended = pendula("credit", "sweep", ring, "--ticks", "1", "--dask", "tcp://127.0.0.1:1")
 
