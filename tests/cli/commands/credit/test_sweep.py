@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from pendula import spreading
 from pendula.credit.settings import BY_VARIABLE, Settings, change_settings
 from pendula.credit.studies.sweeps import sweep
 from pendula.documents import read_file
