@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from scripts import reference, specifications, traceability  # noqa: E402
 
 FAVICON = "web/public/favicon.svg"
-PACKAGES = ("kernel", "actions", "jobs", "credit", "playback", "fleet", "testing")
+PACKAGES = ("kernel", "actions", "jobs", "governance", "credit", "playback", "fleet", "testing")
 HASHES = "script-hashes.json"
 # Maps for those who debug the theme, other languages, and a list of addresses without a host.
 NEEDLESS = ("assets/**/*.map", "assets/javascripts/lunr/**/*.js", "sitemap.xml*")

@@ -13,7 +13,10 @@ GENERATED = frozenset(
     f"docs/reference/{name}.md"
     for name in (
         *("codes", "commands", "http", "limits", "settings", "specifications", "traceability"),
-        *(f"python/{name}" for name in ("kernel", "actions", "jobs", "credit", "playback", "fleet", "testing")),
+        *(
+            f"python/{name}"
+            for name in ("kernel", "actions", "jobs", "governance", "credit", "playback", "fleet", "testing")
+        ),
     )
 )
 

@@ -4,10 +4,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 
+from pendula import governance
 from pendula.jobs.calls import Calls
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.model import JobRefused, Policy
@@ -76,9 +77,6 @@ class Interface(Protocol):
 
     def remove_plan(self, name: str, **members: Any) -> Reply: ...
 
-    @property
-    def objects(self) -> Any: ...
-
 
 class ManualClock:
     """A clock that only a case moves, so that both interfaces see the same times."""
@@ -110,7 +108,7 @@ class Recorder:
 
     def governed(self, call: str, *arguments: Any, user: str | None = "mia", **members: Any) -> Any:
         """The same for a call on governed objects, in the name of `user` unless that is None."""
-        objects = self._interface.objects
+        objects = governance.governed(cast(Scheduler, self._interface))
         return self._made(objects if user is None else objects.as_user(user), call, *arguments, **members)
 
     def _made(self, interface: Any, call: str, *arguments: Any, **members: Any) -> Any:

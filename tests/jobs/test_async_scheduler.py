@@ -8,11 +8,10 @@ from typing import Any, TypeVar
 
 import pytest
 
+from pendula.governance import AsyncObjects, RemoteObjects, governed
 from pendula.governance.objects import GovernedObjects
 from pendula.jobs import AsyncScheduler, JobRefused, Policy, Scheduler
-from pendula.jobs.async_scheduler import AsyncObjects
 from pendula.jobs.model import Durability
-from pendula.jobs.remote_objects import RemoteObjects
 from tests.jobs.interfaces import http
 from tests.waiting import joined
 
@@ -165,7 +164,7 @@ def test_every_call_of_the_scheduler_exists() -> None:
 
 def test_calls_on_governed_objects_are_awaited_on_a_store(tmp_path: Path) -> None:
     async def case(scheduler: AsyncScheduler) -> Any:
-        mia = scheduler.objects.as_user("mia")
+        mia = governed(scheduler).as_user("mia")
         await mia.create("memory", "m", evidence_refs=["ev_1"])
         await mia.attach_evidence("memory", "m", "ev_2")
         await mia.decide("memory", "m", "verify", "passed", reason="seen")
@@ -175,13 +174,13 @@ def test_calls_on_governed_objects_are_awaited_on_a_store(tmp_path: Path) -> Non
         await mia.set_gate("risk_gate", "pass", "calm")
         job = await scheduler.defer("memory", "m", "decay")
         [given] = (await scheduler.pull(worker_id="w"))["jobs"]
-        settled = await scheduler.objects.settle(job["job_id"], worker_id="w", lease_token=given["lease_token"])
-        [shown] = (await scheduler.objects.list("memory", limit=5))["objects"]
-        assert shown == (await scheduler.objects.show("memory", "m"))["object"]
-        assert len((await scheduler.objects.gates())["gates"]) == 1
-        assert (await scheduler.objects.rollbacks())["rollbacks"] == []
-        assert (await scheduler.objects.figures())["places"]
-        return settled["outcome"], (await scheduler.objects.why("memory", "m"))["status"]
+        settled = await governed(scheduler).settle(job["job_id"], worker_id="w", lease_token=given["lease_token"])
+        [shown] = (await governed(scheduler).list("memory", limit=5))["objects"]
+        assert shown == (await governed(scheduler).show("memory", "m"))["object"]
+        assert len((await governed(scheduler).gates())["gates"]) == 1
+        assert (await governed(scheduler).rollbacks())["rollbacks"] == []
+        assert (await governed(scheduler).figures())["places"]
+        return settled["outcome"], (await governed(scheduler).why("memory", "m"))["status"]
 
     assert on_a_loop(tmp_path, case) == ("noop", "verified")
 

@@ -24,6 +24,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from pendula.governance import governed
 from pendula.jobs.calls import Calls
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.model import Durability, Policy, Vocabulary
@@ -406,7 +407,7 @@ def test_every_generated_request_is_answered_as_documented(server: LiveServer) -
         ids = [client.enqueue(**{**JOB, "object_id": f"o{number}"})["job"]["job_id"] for number in range(20)]
         client.pull(worker_id="w", limit=10)
         client.put_plan("nightly", cron="0 3 * * *", object_type="memory", object_id="m", action="decay")
-        client.objects.create("memory", "m", evidence_refs=["ev_1"])
+        governed(client).create("memory", "m", evidence_refs=["ev_1"])
     schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json").include(path_regex="^/scheduler/")
     operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
     statuses: Counter[int] = Counter()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pendula.governance import governed
 from pendula.governance.machines import REFERENCE
 from pendula.jobs import JobRefused, Policy, Scheduler, sentences
 from pendula.jobs.calls import Caller, Calls, calls
@@ -51,7 +52,7 @@ class Life:
         policy = Policy(objects_elsewhere=True)
         store = SqliteStore(folder / "jobs.db")
         self.scheduler = Scheduler(Calls(store, policy, self.clock, lambda: f"lt_{next(tokens)}"), Caller(ANN, "r"))
-        self.user = self.scheduler.objects.as_user("mia")
+        self.user = governed(self.scheduler).as_user("mia")
         self.held: list[dict[str, Any]] = []
         self.is_calm = bool(seed % 3)
 
@@ -131,7 +132,7 @@ class Life:
 
     def _begin_and_finish(self) -> Any:
         job_id, proof = self._job()
-        answer = self.scheduler.objects.begin(job_id, **proof)
+        answer = governed(self.scheduler).begin(job_id, **proof)
         if not answer["entered"]:
             return answer
         verdict: dict[str, Any] = {"finding": self.chance.choice(FINDINGS), "reason": "seen"}
@@ -139,11 +140,11 @@ class Life:
             verdict["evidence_refs"] = ["ev_2"]
         if self.chance.random() < 0.1:
             verdict["version"] = 1
-        return self.scheduler.objects.finish(job_id, **verdict, **proof)
+        return governed(self.scheduler).finish(job_id, **verdict, **proof)
 
     def _settle(self) -> Any:
         job_id, proof = self._job()
-        return self.scheduler.objects.settle(job_id, **proof)
+        return governed(self.scheduler).settle(job_id, **proof)
 
     def _ack(self) -> Any:
         job_id, proof = self._job()
@@ -173,7 +174,7 @@ def played(folder: Path, seed: int) -> tuple[list[Any], list[tuple[Any, ...]]]:
     return answers, rows(folder / "jobs.db")
 
 
-def governed(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+def governed_rows(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """The rows that a random history of governed objects stores, with numbers as lease tokens."""
     folder.mkdir()
     tokens = count()
@@ -250,10 +251,10 @@ def test_stored_data_does_not_depend_on_sentences(tmp_path: Path, seed: int, req
 def test_stored_data_of_governance_does_not_depend_on_sentences(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    stored = governed(tmp_path / "with", seed, monkeypatch)
+    stored = governed_rows(tmp_path / "with", seed, monkeypatch)
     request.getfixturevalue("without_sentences")
 
-    assert governed(tmp_path / "without", seed, monkeypatch) == stored
+    assert governed_rows(tmp_path / "without", seed, monkeypatch) == stored
 
 
 @pytest.mark.parametrize("seed", campaign_after(3, SEEDS))
@@ -280,7 +281,9 @@ def _without_data(text: str) -> str:
 @pytest.mark.campaign
 def test_the_histories_cover_most_reasons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stored = [row for seed in SEEDS for row in played(tmp_path / f"{seed}", seed)[1]]
-    stored += [row for seed in GOVERNED_SEEDS for row in governed(tmp_path / f"governed-{seed}", seed, monkeypatch)]
+    stored += [
+        row for seed in GOVERNED_SEEDS for row in governed_rows(tmp_path / f"governed-{seed}", seed, monkeypatch)
+    ]
     seen = {code for _, _, value in stored for code in codes(value)}
 
     missing = SENTENCES.keys() - seen

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from pendula.documents import DocumentRefused, from_value
 from pendula.documents.toml_text import read_toml
 from pendula.governance.endings import Limits
+from pendula.governance.inputs import Rules, rules_of
 from pendula.governance.machines import MEMORY, REFERENCE
 from pendula.jobs import JobRefused, Policy
 from pendula.jobs.model import AuditCheck, Durability, Priority, PullClock, PullOrder, RetryBase
 from pendula.jobs.plans import Recurring
-from pendula.jobs.settings_file import BESIDES, POLICY, Configured, load, read
+from pendula.jobs.settings_file import BESIDES, GOVERNED, POLICY, Configured, load, read
 from tests.jobs.stores import opened
 
 # Section 0.4 of the requirements: name, default, values at the limits of the range, values beyond them.
@@ -83,7 +84,7 @@ def test_every_parameter_of_the_policy_can_be_set() -> None:
     assert {row[0] for row in TABLE} | {"retry_jitter", "head_start_sec", "objects_elsewhere", "machines"} >= set(
         POLICY
     )
-    assert set(POLICY) | set(BESIDES) >= {row[0] for row in TABLE}
+    assert {*POLICY, *BESIDES, *GOVERNED} >= {row[0] for row in TABLE}
 
 
 SETTINGS: dict[str, Any] = {
@@ -199,7 +200,7 @@ def test_toml_yaml_and_json_give_the_same_settings(name: str, text: str, tmp_pat
     assert policy == Policy(
         policy.vocabulary, Priority.HIGH, 5, 50, 500, 30, 10, 1, False, RetryBase.NOW, PullClock.SERVER,
         PullOrder.WEIGHTED, (600, 60, 5), AuditCheck.STRICT, False, True, 7, Durability.NORMAL,
-        max_clock_step_sec=60, limits=Limits(3, 2, 0, 36 * 3_600_000_000, 14),
+        max_clock_step_sec=60, governance=Rules(limits=Limits(3, 2, 0, 36 * 3_600_000_000, 14)),
     )  # fmt: skip
     assert found.worker_interval_sec == Decimal("0.5")
     assert found.recurring == (
@@ -408,7 +409,7 @@ HOUSE: dict[str, Any] = {
 
 @pytest.mark.req("JOB-SM-2")
 def test_a_machine_of_the_settings_is_added_to_the_built_in_ones() -> None:
-    machines = configured(object_types=["house"], machines={"house": HOUSE}).policy.machines
+    machines = rules_of(configured(object_types=["house"], machines={"house": HOUSE}).policy).machines
 
     assert sorted(machines) == ["cognition", "experience", "house", "memory"]
     assert machines["memory"] is MEMORY
@@ -419,7 +420,7 @@ def test_a_machine_of_the_settings_is_added_to_the_built_in_ones() -> None:
         14 * 86_400_000_000,
     )
     assert (house.stale, house.needs) == (frozenset({"ruin"}), {"lived_in": ("falsify_if|expires_at",)})
-    assert configured().policy.machines is REFERENCE
+    assert rules_of(configured().policy).machines is REFERENCE
 
 
 @pytest.mark.req("JOB-SM-2")
@@ -427,7 +428,7 @@ def test_a_machine_in_a_file_can_replace_a_built_in_one(tmp_path: Path) -> None:
     (tmp_path / "memory.yaml").write_text(json.dumps(HOUSE))
     (tmp_path / "jobs.toml").write_text('[machines]\nmemory = "memory.yaml"\n')
 
-    assert load(tmp_path / "jobs.toml").policy.machines["memory"].first == "planned"
+    assert rules_of(load(tmp_path / "jobs.toml").policy).machines["memory"].first == "planned"
 
 
 def test_all_faults_of_a_machine_are_reported_at_once_with_their_places() -> None:

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from pendula.cli.commands.jobs import target
 from pendula.cli.program import run
+from pendula.governance import governed
 from pendula.jobs import Handlers, JobRefused, Scheduler, Worker, handler
 from pendula.jobs.calls import Calls
 from pendula.jobs.model import Durability, Policy
@@ -448,10 +449,10 @@ def test_6_a_worker_is_a_loop_that_writes_back_in_one_transaction(tmp_path: Path
         return Done(next_action_at="2026-02-28T00:00:00Z")
 
     with library(tmp_path / "jobs.db", clock) as scheduler:
-        scheduler.objects.as_user("mia").create(**UNSURE)
+        governed(scheduler).as_user("mia").create(**UNSURE)
         scheduler.enqueue(object_type="cognition", object_id="cg_123", action="revalidate")
         tally = Worker(scheduler, Handlers([revalidate]), once=True, ticks=clock).run()
-        shown = scheduler.objects.show("cognition", "cg_123")["object"]
+        shown = governed(scheduler).show("cognition", "cg_123")["object"]
 
     assert (INTERVAL_SEC, tally.succeeded) == (5, 1)
     assert shown["next_action_at"] == "2026-02-28T00:00:00Z"
@@ -564,7 +565,7 @@ def test_8_a_plain_handler_of_a_governed_object_keeps_its_budget(tmp_path: Path)
         entered.append(context.job["job_id"])
 
     with library(tmp_path / "jobs.db", clock) as scheduler:
-        scheduler.objects.as_user("mia").create(**UNSURE, auto_verify_budget=2)
+        governed(scheduler).as_user("mia").create(**UNSURE, auto_verify_budget=2)
         for n in range(4):
             scheduler.defer("cognition", "cg_123", "verify", idempotency_key=f"{n}")
         for _ in range(5):
@@ -604,7 +605,7 @@ def test_3_the_printed_bodies_are_the_arguments_of_the_library(tmp_path: Path, b
     """The four calls accept the unchanged printed bodies, also on a governed cognition."""
     clock = ManualClock()
     with library(tmp_path / "jobs.db", clock) as scheduler:
-        scheduler.objects.as_user("mia").create(**UNSURE)
+        governed(scheduler).as_user("mia").create(**UNSURE)
         scheduler.enqueue(**bodies["enqueue"])
         clock.turn_to("2026-02-21T00:00:10Z")
         [job] = scheduler.pull(**bodies["pull"])["jobs"]

@@ -12,9 +12,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from pendula.governance.gates import VERDICTS
+from pendula.governance.inputs import Rules, rules_of
 from pendula.governance.machines import Machine
 from pendula.governance.model import DAY_US, Governed
 from pendula.governance.objects import Governance
+from pendula.governance.tables import tables_of
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Caller, Calls, Reply
 from pendula.jobs.model import SECOND, Actor, Policy
@@ -87,9 +89,12 @@ REASONS = {
 
 def with_fast_clock(policy: Policy) -> Policy:
     """The policy with a day of half a minute, and a short retention of finished jobs."""
-    machines = {kind: _scaled_machine(machine) for kind, machine in policy.machines.items()}
-    limits = replace(policy.limits, uncertainty_ttl=scaled(policy.limits.uncertainty_ttl))
-    return replace(policy, machines=machines, limits=limits, retention_days=min(policy.retention_days, RETENTION_DAYS))
+    rules = rules_of(policy)
+    machines = {kind: _scaled_machine(machine) for kind, machine in rules.machines.items()}
+    limits = replace(rules.limits, uncertainty_ttl=scaled(rules.limits.uncertainty_ttl))
+    return replace(
+        policy, governance=Rules(machines, limits), retention_days=min(policy.retention_days, RETENTION_DAYS)
+    )
 
 
 def scaled(length: int) -> int:
@@ -214,10 +219,10 @@ class DemoDriver:
         return number
 
     def _governed(self, kind: str, name: str) -> Governed | None:
-        return self._calls.store.read(lambda look: look.governance.governed(kind, name))
+        return self._calls.store.read(lambda look: tables_of(look).governed(kind, name))
 
     def _live(self) -> int:
-        places = self._calls.store.read(lambda look: look.governance.places())
+        places = self._calls.store.read(lambda look: tables_of(look).places())
         return sum(count for _, place, count in places if not place.startswith("archived"))
 
     # Jobs
@@ -274,7 +279,7 @@ class DemoDriver:
     # Rollbacks
 
     def _finish_rollbacks(self) -> None:
-        waiting = self._calls.store.read(lambda look: look.governance.open_rollbacks(1))
+        waiting = self._calls.store.read(lambda look: tables_of(look).open_rollbacks(1))
         for rollback in waiting:
             if rollback.asked_at + ROLLBACK_SEC * SECOND <= self._calls.clock():
                 body = {"reason": "everything built on it is rolled back"}

@@ -1,19 +1,48 @@
 """Governance on top of jobs: state machines, gates, budgets, verdicts, evidence, rollbacks.
 
-model       an object: its state, evidence, tiers, dates and weight
+It changes objects in the transaction of the job that is about them; `hooks` is what jobs call, and nothing else here is
+known to them. A queue without governed objects does not load this package.
+
+model       an object: its state, evidence, tiers, dates and weight. Pure, as are the next five
 machines    state machines as data, the reference machines, and the check of a machine
 gates       gates and their combined verdict
 budgets     the verification budget and the lifetime of uncertainty
 endings     how an action ends
 decisions   what an action may do: before the verifier runs, and after its verdict
-inputs      the inputs of a decision: machine, tiers, gates, evidence
+tables      the tables of objects, gates, decision traces, rollbacks and counters
+inputs      the inputs of a decision: rules, machine, tiers, gates, evidence
 applying    what an ending writes, all or nothing; the scheduled job of an object
 deliveries  governed jobs in pull, ack and fail, and in two steps
 changes     changes by people: create, attach evidence, decide, amend, refill, set a gate
-objects     `Governance` and `GovernedObjects`: every call
 bodies      request bodies, with all their faults
 views       objects, gates and endings as JSON
 why         why an object is in its state, and what comes next
+objects     `Governance` and `GovernedObjects`: every call
+clients     the same calls over HTTP and awaited; `governed`
+settings    limits and custom machines in a settings file
+upkeep      comparison with the trail, forgotten objects, the learning rate
+hooks       what jobs ask
+
+Public names:
 """
 
-import pendula.jobs as jobs  # noqa: F401  first: modules of jobs import modules of this package
+from pendula.governance.clients import AsyncObjects, RemoteObjects, governed
+from pendula.governance.endings import Limits
+from pendula.governance.inputs import Rules
+from pendula.governance.machines import REFERENCE, Arrow, Follow, Machine, Never
+from pendula.governance.objects import Governance, GovernedObjects
+
+__all__ = [
+    "REFERENCE",  # the machines of memory, experience and cognition
+    "Arrow",  # a transition of a machine
+    "AsyncObjects",  # governed objects, awaited
+    "Follow",  # the next action of a state
+    "Governance",  # every call on governed objects, as a body and a caller
+    "GovernedObjects",  # governed objects of a store
+    "Limits",  # budgets, lifetimes and counts
+    "Machine",  # a state machine as data
+    "Never",  # a forbidden transition
+    "RemoteObjects",  # governed objects of a server
+    "Rules",  # the settings of governed objects: `Policy(governance=Rules(…))`
+    "governed",  # the governed objects of a scheduler
+]

@@ -10,15 +10,15 @@ from msgspec import Struct
 
 from pendula.governance.endings import ActionContext, Ending, How, Outcome
 from pendula.governance.gates import is_high_risk
-from pendula.governance.model import DAY_US, VERIFICATIONS, Governed, Mode, Risk
+from pendula.governance.model import DAY_US, Governed, Mode, Risk
+from pendula.governance.tables import GovernedTables, tables_of
 from pendula.governance.views import changes
 from pendula.jobs import decide
 from pendula.jobs.audit import GATE_EVENT, INVESTIGATION_EVENT, ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
 from pendula.jobs.decide import SUPERSEDED
-from pendula.jobs.model import Actor, Job, Policy, Status
+from pendula.jobs.model import VERIFICATIONS, Actor, Job, Policy, Status
 from pendula.jobs.reasons import Reason, reason_json
 from pendula.jobs.requests import Enqueue
-from pendula.jobs.store.governed_protocol import GovernedReading, GovernedWriting
 from pendula.jobs.store.protocol import Listing, ObjectRow, Writer
 from pendula.jobs.transaction.following import FOLLOWUP, enqueue_next
 from pendula.kernel.canonical import Json
@@ -62,7 +62,7 @@ def apply_ending(
 
 def put(tx: Writer, subject: Governed) -> None:
     """Store the object and its row in the table of all objects."""
-    tx.governance.put(subject)
+    tables_of(tx).put(subject)
     row = ObjectRow(subject.object_type, subject.object_id, subject.next_action_at, subject.version, subject.status)
     tx.put_object(row)
 
@@ -87,11 +87,11 @@ def _add_trace(tx: Writer, ending: Ending, context: ActionContext, job: Job | No
         "risk_tier": context.risk.value,
         "job_id": None if job is None else job.job_id,
     }
-    return tx.governance.add_trace(ending.subject.object_type, ending.subject.object_id, body)
+    return tables_of(tx).add_trace(ending.subject.object_type, ending.subject.object_id, body)
 
 
 def _count(tx: Writer, before: Governed, ending: Ending) -> None:
-    governance = tx.governance
+    governance = tables_of(tx)
     governance.count("outcome", ending.outcome.value)
     if ending.reading is not None:
         for name, verdict in ending.reading.verdicts.items():
@@ -109,7 +109,7 @@ def count_granted(tx: Writer, before: Governed | None, after: Governed) -> None:
     """Count granted units of budget, for comparison with those used."""
     granted = after.verify_budget_left - (0 if before is None else before.verify_budget_left)
     if granted > 0:
-        tx.governance.count("budget_granted", after.object_type, granted)
+        tables_of(tx).count("budget_granted", after.object_type, granted)
 
 
 def _add_state_event(
@@ -203,7 +203,7 @@ def ask_rollback(
     job: Job | None = None,
 ) -> None:
     """Store one durable request for the rollback service."""
-    n = tx.governance.ask_rollback(subject, reason, None if job is None else job.job_id, now)
+    n = tables_of(tx).ask_rollback(subject, reason, None if job is None else job.job_id, now)
     event = GovernanceEvent(
         event_type=ROLLBACK_EVENT,
         object_type=subject.object_type,
@@ -239,8 +239,8 @@ def spend(tx: Writer, before: Governed, after: Governed, actor: Actor, job: Job,
         job=job,
     )
     tx.governance_event(event, actor, now)
-    tx.governance.count("verification", after.object_type)
-    record_exploration(tx.governance, after, now)
+    tables_of(tx).count("verification", after.object_type)
+    record_exploration(tables_of(tx), after, now)
 
 
 RUNNING_MOST = 1000  # jobs of one object
@@ -259,13 +259,13 @@ def follow_up(
         for waiting in waiting_jobs(tx, before):
             if waiting.job_id != following and stands_for(before, waiting):
                 give_up(tx, waiting, f"{SUPERSEDED}{instead}", actor, after.updated_at)
-                tx.governance.count("superseded", after.object_type)
+                tables_of(tx).count("superseded", after.object_type)
     return following
 
 
 def waiting_jobs(tx: Writer, subject: Governed) -> list[Job]:
     """The queued jobs of an object, the oldest first."""
-    jobs = (tx.job(job_id) for job_id in tx.governance.waiting(subject.object_type, subject.object_id))
+    jobs = (tx.job(job_id) for job_id in tables_of(tx).waiting(subject.object_type, subject.object_id))
     return [job for job in jobs if job is not None and job.status == Status.QUEUED]
 
 
@@ -324,18 +324,18 @@ class Stall(Struct, frozen=True):
     since: int
 
 
-def record_governed(tx: GovernedWriting, now: int) -> None:
+def record_governed(tx: GovernedTables, now: int) -> None:
     """Record that an object came under governance, which starts the count of periods."""
     tx.count(GOVERNED_ON, str(now // DAY_US))
 
 
-def record_exploration(tx: GovernedWriting, subject: Governed, now: int) -> None:
+def record_exploration(tx: GovernedTables, subject: Governed, now: int) -> None:
     """Record a verification, if it is exploratory."""
     if subject.decision_mode in EXPLORING:
         tx.count(EXPLORED_ON, str(now // DAY_US))
 
 
-def stall(look: GovernedReading, period_days: int, now: int) -> Stall | None:
+def stall(look: GovernedTables, period_days: int, now: int) -> Stall | None:
     """The current stall, or None; there is none without governed objects."""
     counts = look.counts()
     first = min(_days(counts, GOVERNED_ON), default=None)

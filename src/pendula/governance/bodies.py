@@ -6,12 +6,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from pendula.governance.endings import Verdict
 from pendula.governance.gates import EVERYTHING, VERDICTS
-from pendula.governance.model import Impact, Mode, Risk, Unknown
+from pendula.governance.model import Impact, Mode, Risk
 from pendula.jobs.durations import ALLOWED, parse_duration
 from pendula.jobs.model import Code
-from pendula.jobs.reasons import Reason, stated
+from pendula.jobs.reasons import Reason, Unknown, Verdict, stated
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.jobs.requests import OBJECT_ID_MOST
 from pendula.kernel.time import format_utc

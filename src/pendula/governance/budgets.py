@@ -5,16 +5,9 @@ from enum import StrEnum
 from msgspec.structs import replace
 
 from pendula.governance.machines import Machine
-from pendula.governance.model import (
-    CANNOT_BE_KNOWN,
-    VERIFICATIONS,
-    Epistemic,
-    Governed,
-    Impact,
-    Mode,
-    Risk,
-    Unknown,
-)
+from pendula.governance.model import CANNOT_BE_KNOWN, Epistemic, Governed, Impact, Mode, Risk
+from pendula.jobs.model import VERIFICATIONS
+from pendula.jobs.reasons import Unknown
 
 
 class Entry(StrEnum):

@@ -40,15 +40,17 @@ from pendula.governance.inputs import (
     machine_of,
     object_not_found,
     refuse_too_many_references,
+    rules_of,
     tiers,
     user_required,
 )
 from pendula.governance.machines import Machine
-from pendula.governance.model import Epistemic, Governed, Impact, Risk, Unknown
+from pendula.governance.model import Epistemic, Governed, Impact, Risk
+from pendula.governance.tables import tables_of
 from pendula.governance.views import changes, ending_json, gate_json, object_json, rollback_json
 from pendula.jobs.audit import GATE_EVENT, OVERRIDE_EVENT, ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
 from pendula.jobs.model import Actor, Code, Policy, Refused
-from pendula.jobs.reasons import Reason, stated
+from pendula.jobs.reasons import Reason, Unknown, stated
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.sentences import members_in_words, sentence_of
 from pendula.jobs.store.protocol import Writer
@@ -66,7 +68,7 @@ def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> An
     machine = machine_of(policy, request.object_type)
     if isinstance(machine, Refused):
         return machine
-    if tx.governance.governed(request.object_type, request.object_id) is not None:
+    if tables_of(tx).governed(request.object_type, request.object_id) is not None:
         details: dict[str, Json] = {"object_type": request.object_type, "object_id": request.object_id}
         message = f"{request.object_type} {request.object_id} is under governance already"
         return Refused(Code.OBJECT_EXISTS, message, details)
@@ -75,7 +77,7 @@ def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> An
         return subject
     put(tx, subject)
     count_granted(tx, None, subject)
-    record_governed(tx.governance, now)
+    record_governed(tables_of(tx), now)
     _add_event(tx, STATE_EVENT, None, subject, request.reason, actor)
     if subject.place in machine.rolls_back:
         ask_rollback(tx, subject, request.reason, actor, now)
@@ -102,7 +104,7 @@ def attach_evidence(
         return faults.refusal("a closed object needs new evidence to reopen")
     after = replace(subject, evidence=tuple(dict.fromkeys((*subject.evidence, *request.refs))))
     if request.unknown_type is not None and subject.place in machine.uncertain:
-        risk = effective_risk(*tiers(tx.governance, subject))
+        risk = effective_risk(*tiers(tables_of(tx), subject))
         after = replace(
             after,
             unknown_type=request.unknown_type,
@@ -127,7 +129,7 @@ def amend(tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor
         return refused
     after = replace(subject, **request.members)
     if subject.place in machine.uncertain:
-        risk = effective_risk(*tiers(tx.governance, after))
+        risk = effective_risk(*tiers(tables_of(tx), after))
         if after.decision_mode not in budgets.allowed_modes(after.unknown_type, risk):
             after = replace(after, decision_mode=budgets.decision_mode(after.unknown_type, risk))
     return _store_change(tx, subject, with_next_action(after, machine, now), request.reason, actor, policy=policy)
@@ -158,7 +160,7 @@ def refill(tx: Writer, object_type: str, object_id: str, body: Body, actor: Acto
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    after = budgets.refill(subject, policy.limits.auto_verify_budget)
+    after = budgets.refill(subject, rules_of(policy).limits.auto_verify_budget)
     if request.budget is not None:
         after = replace(after, verify_budget_left=request.budget)
     return _store_change(tx, subject, with_next_action(after, machine, now), request.reason, actor, policy=policy)
@@ -176,10 +178,10 @@ def decide(tx: Writer, object_type: str, object_id: str, body: Body, actor: Acto
     refused = _unknown_words(request, machine, policy) or refuse_too_many_references(subject, request.verdict.evidence)
     if refused is not None:
         return refused
-    context = replace(action_context(tx.governance, subject, request.action, policy, now), automatic=False)
+    context = replace(action_context(tables_of(tx), subject, request.action, policy, now), automatic=False)
     ending = decisions.conclude(subject, machine, context, request.verdict)
     if is_promotion(subject, ending, machine):
-        wrong = explain_unfit_evidence(tx.governance, subject, request.verdict.evidence, context)
+        wrong = explain_unfit_evidence(tables_of(tx), subject, request.verdict.evidence, context)
         if wrong is not None:
             return Refused(
                 Code.ILLEGAL_TRANSITION, sentence_of(wrong), {"object_type": object_type, "object_id": object_id}
@@ -208,7 +210,7 @@ def rollback_finished(
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    finished = tx.governance.finish_rollbacks(object_type, object_id, now)
+    finished = tables_of(tx).finish_rollbacks(object_type, object_id, now)
     if finished and not subject.rollback_pending:  # a custom machine may request a rollback without waiting for it
         pending, reported = replace(subject, rollback_pending=True), replace(subject, updated_at=now)
         _add_event(tx, ROLLBACK_EVENT, pending, reported, reason, actor)
@@ -220,7 +222,7 @@ def rollback_finished(
         _add_event(tx, STATE_EVENT, subject, after, reason, actor)
         follow_up(tx, subject, after, actor, policy)
         subject = after
-    rollbacks: list[Json] = [rollback_json(entry) for entry in tx.governance.rollbacks(object_type, object_id)]
+    rollbacks: list[Json] = [rollback_json(entry) for entry in tables_of(tx).rollbacks(object_type, object_id)]
     return Reply(200, {"object": object_json(subject), "rollbacks": rollbacks})
 
 
@@ -234,7 +236,7 @@ def _new_object(request: NewObject, machine: Machine, policy: Policy, now: int) 
         return faults.refusal(f"there is no state {place}; the states are {', '.join(sorted(machine.trust))}")
     status, _, axis = place.partition("/")
     members: dict[str, Any] = {"created_at": now, "updated_at": now, **request.members}
-    members.setdefault("auto_verify_budget", policy.limits.auto_verify_budget)
+    members.setdefault("auto_verify_budget", rules_of(policy).limits.auto_verify_budget)
     subject = Governed(
         object_type=request.object_type,
         object_id=request.object_id,
@@ -273,7 +275,7 @@ def _with_first_dates(subject: Governed, machine: Machine, now: int) -> Governed
 def _make_uncertain(subject: Governed, policy: Policy, now: int) -> Governed | Refused:
     """Make the object uncertain, in the requested mode if its risk allows that."""
     risk, mode = effective_risk(subject.risk_tier, subject.impact_tier), subject.decision_mode
-    unsure = budgets.make_uncertain(subject, subject.unknown_type, risk, policy.limits.uncertainty_ttl, now)
+    unsure = budgets.make_uncertain(subject, subject.unknown_type, risk, rules_of(policy).limits.uncertainty_ttl, now)
     if mode is None:
         return unsure
     allowed = budgets.allowed_modes(unsure.unknown_type, risk)
@@ -321,7 +323,7 @@ def _load(
     machine = machine_of(policy, object_type)
     if isinstance(machine, Refused):
         return machine
-    subject = tx.governance.governed(object_type, object_id)
+    subject = tables_of(tx).governed(object_type, object_id)
     if subject is None:
         return object_not_found(object_type, object_id)
     if (strange := decisions.explain_unknown_place(subject, machine)) is not None:
@@ -382,13 +384,13 @@ def _add_event(
 
 def set_gate(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
     """Set the verdict of a gate. `override` requires a named user, whom the audit event records."""
-    request = read_gate(body, policy.machines)
+    request = read_gate(body, rules_of(policy).machines)
     if isinstance(request, Faults):
         return request.refusal()
     is_override = request.verdict == "override"
     if is_override and not (actor.type == "user" and actor.id):
         return user_required("override a gate", {"gate": request.name})
-    gates = tx.governance.gates(request.scope)
+    gates = tables_of(tx).gates(request.scope)
     before = next((gate for gate in gates if (gate.name, gate.scope) == (request.name, request.scope)), None)
     gate = Gate(
         name=request.name,
@@ -400,7 +402,7 @@ def set_gate(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> 
         reason=request.reason,
         override_by=actor.id if is_override else None,
     )
-    tx.governance.put_gate(gate)
+    tables_of(tx).put_gate(gate)
     kind, _, name = request.scope.partition(":")
     event = GovernanceEvent(
         event_type=OVERRIDE_EVENT if is_override else GATE_EVENT,

@@ -10,20 +10,12 @@ from msgspec.structs import replace
 
 from pendula.governance import budgets, gates
 from pendula.governance.budgets import Entry
-from pendula.governance.endings import (
-    DEFER_US,
-    DEFERRALS_MOST,
-    ActionContext,
-    Ending,
-    Executed,
-    How,
-    Outcome,
-    Verdict,
-)
+from pendula.governance.endings import DEFER_US, DEFERRALS_MOST, ActionContext, Ending, Executed, How, Outcome
 from pendula.governance.gates import Passage, Reading, effective_risk, is_high_risk
 from pendula.governance.machines import NEEDABLE, Arrow, Finding, Machine, Never
-from pendula.governance.model import DAY_US, VERIFICATIONS, Governed, Mode, Unknown, has_faded
-from pendula.jobs.reasons import Reason, error_of, reason_json, stated
+from pendula.governance.model import DAY_US, Governed, Mode, has_faded
+from pendula.jobs.model import VERIFICATIONS
+from pendula.jobs.reasons import Reason, Unknown, Verdict, error_of, reason_json, stated
 from pendula.kernel.time import format_utc
 
 # Findings that may promote an object; they require sufficient evidence.

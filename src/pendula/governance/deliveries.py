@@ -10,7 +10,7 @@ the lease token. If the gates, the budget or the object forbid the action, `begi
 not run. Each step is one transaction and can be repeated safely with the same lease token.
 """
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from pendula.governance import decisions
@@ -25,31 +25,25 @@ from pendula.governance.inputs import (
     machine_of,
     object_not_found,
     refuse_too_many_references,
+    rules_of,
 )
 from pendula.governance.machines import Machine
-from pendula.governance.model import DAY_US, VERIFICATIONS, Governed, Risk
+from pendula.governance.model import DAY_US, Governed, Risk
+from pendula.governance.tables import tables_of
 from pendula.governance.views import changes, ending_json, gate_json, object_json
 from pendula.jobs import decide
 from pendula.jobs.audit import GATE_EVENT, STATE_EVENT, GovernanceEvent
-from pendula.jobs.model import Actor, Code, Ended, Job, Policy, Refused, Status, job_json
+from pendula.jobs.hooks import EndedJob
+from pendula.jobs.model import VERIFICATIONS, Actor, Code, Ended, Job, Policy, Refused, Status, job_json
 from pendula.jobs.reasons import Reason, error_of
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Ack, Fail
 from pendula.jobs.requests_finishing import read_proof
 from pendula.jobs.store.protocol import StoreUnusable, Writer
+from pendula.jobs.transaction.ending import OVER, holder, write_back
 from pendula.jobs.transaction.ending import carry_out as end_job
-from pendula.jobs.transaction.ending import holder, write_back
 from pendula.jobs.transaction.replies import Answer, Body, Reply, not_found
 from pendula.kernel.canonical import Json
-
-OVER = (Status.FAILED, Status.DEAD_LETTER)
-
-
-class EndedJob(Struct, frozen=True):
-    """The ended job and the id of its follow-up."""
-
-    job: Job
-    followup: str | None
 
 
 def begin_delivery(tx: Writer, job: Job, fence: int, actor: Actor, policy: Policy, now: int) -> bool:
@@ -58,17 +52,17 @@ def begin_delivery(tx: Writer, job: Job, fence: int, actor: Actor, policy: Polic
     A job that may not has ended or was postponed; the audit trail has the reason.
     """
     try:
-        subject = tx.governance.governed(job.object_type, job.object_id)
+        subject = tables_of(tx).governed(job.object_type, job.object_id)
     except StoreUnusable as broken:  # damage of one object must not block the others
         return _fail_undelivered(tx, job, f"{broken.code}: object_unreadable", actor, policy, now)
     if subject is None:
         return True
-    machine = policy.machines.get(job.object_type)
+    machine = rules_of(policy).machines.get(job.object_type)
     if machine is None:
         error = f"{Outcome.CONFLICT}: no_machine: {job.object_type}"
         return _fail_undelivered(tx, job, error, actor, policy, now)
-    known = tx.governance.job(job.seq)
-    context = action_context(tx.governance, subject, job.action, policy, now, deferrals=known.deferrals)
+    known = tables_of(tx).job(job.seq)
+    context = action_context(tables_of(tx), subject, job.action, policy, now, deferrals=known.deferrals)
     entered = decisions.enter(subject, machine, context)
     if isinstance(entered, Ending) and entered.outcome is not Outcome.NOOP:
         _stopped_by_gates(tx, job, subject, entered, context, actor=actor, policy=policy)
@@ -77,7 +71,7 @@ def begin_delivery(tx: Writer, job: Job, fence: int, actor: Actor, policy: Polic
     after = subject if isinstance(entered, Ending) else entered
     if after != subject:
         spend(tx, subject, after, actor, job, now)
-    tx.governance.put_job(job.seq, replace(known, begun_fence=fence, begun_version=after.version))
+    tables_of(tx).put_job(job.seq, replace(known, begun_fence=fence, begun_version=after.version))
     return True
 
 
@@ -126,7 +120,7 @@ def end_delivery(
 ) -> tuple[Job, Ending, str | None, str | None]:
     """Apply an ending to the object and the job; return the job, the ending, its trace and the follow-up."""
     if ending.how is How.FAIL and stands_for(before, job):
-        machine = policy.machines[before.object_type]
+        machine = rules_of(policy).machines[before.object_type]
         ending = replace(ending, subject=decisions.postpone(ending.subject, machine, context))
     applied = apply_ending(tx, before, ending, context, actor, job=job, policy=policy)
     after = _job_after(tx, job, ending, actor, ack=ack, policy=policy, now=context.now)
@@ -142,8 +136,8 @@ def _job_after(tx: Writer, job: Job, ending: Ending, actor: Actor, *, ack: Ack |
             done = decide.acked(job, request, now, tx.next_event_id())
         case How.DEFER:
             assert ending.retry_at is not None
-            known = tx.governance.job(job.seq)
-            tx.governance.put_job(job.seq, replace(known, deferrals=known.deferrals + 1))
+            known = tables_of(tx).job(job.seq)
+            tables_of(tx).put_job(job.seq, replace(known, deferrals=known.deferrals + 1))
             done = decide.deferred(job, ending.retry_at, ending.reason, now)
         case How.FAIL | How.RETRY:
             fail = Fail(str(ending.error), retryable=ending.how is How.RETRY)
@@ -164,10 +158,10 @@ def end_by_ack(tx: Writer, job: Job, request: Ack, actor: Actor, policy: Policy,
     machine = machine_of(policy, job.object_type)
     if isinstance(machine, Refused):
         return machine
-    subject = tx.governance.governed(job.object_type, job.object_id)
+    subject = tables_of(tx).governed(job.object_type, job.object_id)
     assert subject is not None, "only acks of governed objects come here"
-    known = tx.governance.job(job.seq)
-    context = action_context(tx.governance, subject, job.action, policy, now, deferrals=known.deferrals)
+    known = tables_of(tx).job(job.seq)
+    context = action_context(tables_of(tx), subject, job.action, policy, now, deferrals=known.deferrals)
     ending = decisions.acknowledge(subject, machine, context)
     if ending.how is How.ACK and ending.outcome is Outcome.NOOP:
         ending = replace(ending, subject=_dated(tx, job, subject, ending.subject, request, policy))
@@ -200,14 +194,14 @@ def reschedule_object(tx: Writer, before: Job, after: Job, actor: Actor, policy:
     """Give an object whose scheduled job has failed for good a new date, at least a day later, and a job for it."""
     if after.status not in OVER or decide.is_superseded(after) or not policy.auto_followup:
         return
-    subject = tx.governance.governed(after.object_type, after.object_id)
+    subject = tables_of(tx).governed(after.object_type, after.object_id)
     if subject is None or subject.next_action is None or not stands_for(subject, before):
         return
-    machine = policy.machines.get(subject.object_type)
+    machine = rules_of(policy).machines.get(subject.object_type)
     if machine is None or decisions.explain_unknown_place(subject, machine) is not None:
         moved = replace(subject, version=subject.version + 1, updated_at=now)
     else:
-        context = action_context(tx.governance, subject, before.action, policy, now)
+        context = action_context(tables_of(tx), subject, before.action, policy, now)
         moved = decisions.postpone(subject, machine, context)
     if moved.next_action_at is not None:
         moved = replace(moved, next_action_at=max(moved.next_action_at, now + DAY_US))
@@ -243,8 +237,8 @@ def begin(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    known = tx.governance.job(job.seq)
-    context = action_context(tx.governance, subject, job.action, policy, now, deferrals=known.deferrals)
+    known = tables_of(tx).job(job.seq)
+    context = action_context(tables_of(tx), subject, job.action, policy, now, deferrals=known.deferrals)
     if known.begun_fence == job.delivery_count:
         # Begun by its pull, or the reply was lost: take no second unit, but check what has changed since.
         entered: Governed | Ending = decisions.reenter(subject, machine, context)
@@ -255,7 +249,7 @@ def begin(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now
     if entered != subject:
         spend(tx, subject, entered, holder(job, actor), job, now)
     begun = replace(known, begun_fence=job.delivery_count, begun_version=entered.version)
-    tx.governance.put_job(job.seq, begun)
+    tables_of(tx).put_job(job.seq, begun)
     return _entered_reply(job, entered, context)
 
 
@@ -273,11 +267,11 @@ def finish(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, no
     subject, machine = found
     if (refused := refuse_too_many_references(subject, request.verdict.evidence)) is not None:
         return refused
-    known = tx.governance.job(job.seq)
+    known = tables_of(tx).job(job.seq)
     if job.action in VERIFICATIONS and known.begun_fence != job.delivery_count:
         message = "this delivery has not begun: call begin first"
         return Refused(Code.NOT_BEGUN, message, {"job_id": job.job_id})
-    context = action_context(tx.governance, subject, job.action, policy, now, deferrals=known.deferrals)
+    context = action_context(tables_of(tx), subject, job.action, policy, now, deferrals=known.deferrals)
     begun_version = known.begun_version if known.begun_fence == job.delivery_count else None
     ending = _conclude(tx, subject, machine, context, request, begun_version)
     reply = _end(tx, job, subject, ending, context, actor=actor, policy=policy)
@@ -300,7 +294,7 @@ def settle(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, no
         return found
     subject, machine = found
     context = action_context(
-        tx.governance, subject, job.action, policy, now, deferrals=tx.governance.job(job.seq).deferrals
+        tables_of(tx), subject, job.action, policy, now, deferrals=tables_of(tx).job(job.seq).deferrals
     )
     entered = decisions.enter(subject, machine, context)
     if not isinstance(entered, Ending):
@@ -325,7 +319,7 @@ def _repeated_answer(tx: Writer, job: Job, body: Body) -> Reply | None:
     over = decide.repeats(job, proof, Ended.FAIL) or decide.repeats(job, proof, Ended.RELEASE)
     if (not acked and not over) or proof.lease_token is None:
         return None
-    subject = tx.governance.governed(job.object_type, job.object_id)
+    subject = tables_of(tx).governed(job.object_type, job.object_id)
     shown = None if subject is None else object_json(subject)
     return Reply(200, {"entered": False, "already_ended": True, "job": job_json(job), "object": shown})
 
@@ -334,7 +328,7 @@ def _subject(tx: Writer, job: Job, policy: Policy) -> tuple[Governed, Machine] |
     machine = machine_of(policy, job.object_type)
     if isinstance(machine, Refused):
         return machine
-    subject = tx.governance.governed(job.object_type, job.object_id)
+    subject = tables_of(tx).governed(job.object_type, job.object_id)
     return object_not_found(job.object_type, job.object_id) if subject is None else (subject, machine)
 
 
@@ -353,7 +347,7 @@ def _conclude(
         )
     ending = decisions.conclude(subject, machine, context, request.verdict)
     if is_promotion(subject, ending, machine):
-        wrong = explain_unfit_evidence(tx.governance, subject, request.verdict.evidence, context)
+        wrong = explain_unfit_evidence(tables_of(tx), subject, request.verdict.evidence, context)
         return ending if wrong is None else decisions.illegal_ending(subject, context, wrong)
     return ending
 

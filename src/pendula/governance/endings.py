@@ -5,8 +5,9 @@ from enum import StrEnum
 from msgspec import Struct
 
 from pendula.governance.gates import Gate, Reading
-from pendula.governance.model import DAY_US, Governed, Impact, Risk, Unknown
-from pendula.jobs.reasons import Reason, stated
+from pendula.governance.model import DAY_US, Governed, Impact, Risk
+from pendula.jobs.decide import OUTCOME_DEFERRED
+from pendula.jobs.reasons import Reason
 
 DEFER_US = 3_600_000_000
 DEFERRALS_MOST = 10
@@ -29,7 +30,7 @@ class Outcome(StrEnum):
     BUDGET_EXHAUSTED = "budget_exhausted"
     CLOSED = "ontic_closed"
     LIMIT_REACHED = "ontic_limit_reached"
-    DEFERRED = "deferred"
+    DEFERRED = OUTCOME_DEFERRED
     BLOCKED = "gate_blocked"
     UNAVAILABLE = "gate_unavailable"
     ILLEGAL = "illegal_transition"
@@ -72,19 +73,6 @@ class ActionContext(Struct, frozen=True):
     limits: Limits = Limits()
     deferrals: int = 0
     automatic: bool = True
-
-
-class Verdict(Struct, frozen=True):
-    """The finding of a verifier or a person; a reason in their own words is text."""
-
-    finding: str
-    reason: Reason | str
-    evidence: tuple[str, ...] = ()
-    unknown_type: Unknown | None = None
-
-    @property
-    def because(self) -> Reason:
-        return stated(self.reason) if isinstance(self.reason, str) else self.reason
 
 
 class Ending(Struct, frozen=True, kw_only=True):

@@ -1,16 +1,16 @@
 """The inputs of a decision about an object: its machine, effective tiers, current gates and evidence."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from pendula.governance.endings import ActionContext, Ending
+from pendula.governance.endings import ActionContext, Ending, Limits
 from pendula.governance.gates import is_high_risk
-from pendula.governance.machines import Machine
+from pendula.governance.machines import REFERENCE, Machine
 from pendula.governance.model import Governed, Impact, Risk
 from pendula.governance.model import tiers as the_tiers
-from pendula.jobs.model import Code, Policy, Refused
+from pendula.governance.tables import GovernedTables
+from pendula.jobs.model import Code, GovernanceSettings, Policy, Refused
 from pendula.jobs.reasons import Reason
 from pendula.jobs.request_reading import Faults
-from pendula.jobs.store.governed_protocol import GovernedReading
 from pendula.kernel.canonical import Json
 
 EVIDENCE_MOST = 1000
@@ -21,15 +21,30 @@ _NO_EVIDENCE = frozenset(
 )
 
 
+class Rules(GovernanceSettings, frozen=True):
+    """The settings of governed objects: a state machine for each type, and limits."""
+
+    machines: Mapping[str, Machine] = REFERENCE
+    limits: Limits = Limits()
+
+
+DEFAULT = Rules()
+
+
+def rules_of(policy: Policy) -> Rules:
+    """The rules of a policy; the reference machines and the default limits where it names none."""
+    return policy.governance if isinstance(policy.governance, Rules) else DEFAULT
+
+
 def machine_of(policy: Policy, object_type: str) -> Machine | Refused:
-    machine = policy.machines.get(object_type)
-    if machine is not None:
-        return machine
-    known: list[Json] = [*sorted(policy.machines)]
-    message = f"there is no state machine for {object_type}; there are some for {', '.join(sorted(policy.machines))}"
+    machines = rules_of(policy).machines
+    if object_type in machines:
+        return machines[object_type]
+    known = sorted(machines)
+    message = f"there is no state machine for {object_type}; there are some for {', '.join(known)}"
     details: dict[str, Json] = {
         "object_type": object_type,
-        "fields": [{"field": "object_type", "code": Code.INVALID_ENUM.value, "allowed": known}],
+        "fields": [{"field": "object_type", "code": Code.INVALID_ENUM.value, "allowed": [*known]}],
     }
     return Refused(Code.INVALID_ENUM, message, details)
 
@@ -45,7 +60,7 @@ def user_required(what: str, details: dict[str, Json]) -> Refused:
 
 
 def action_context(
-    look: GovernedReading, subject: Governed, action: str, policy: Policy, now: int, *, deferrals: int = 0
+    look: GovernedTables, subject: Governed, action: str, policy: Policy, now: int, *, deferrals: int = 0
 ) -> ActionContext:
     """Collect the inputs of a decision about an action, in the transaction that will write."""
     risk, impact = tiers(look, subject)
@@ -55,12 +70,12 @@ def action_context(
         risk=risk,
         impact=impact,
         gates=look.gates(subject.ref),
-        limits=policy.limits,
+        limits=rules_of(policy).limits,
         deferrals=deferrals,
     )
 
 
-def tiers(look: GovernedReading, subject: Governed) -> tuple[Risk, Impact]:
+def tiers(look: GovernedTables, subject: Governed) -> tuple[Risk, Impact]:
     """The effective tiers, with the memories as they are now."""
     return the_tiers(subject, lambda memory: look.governed("memory", memory))
 
@@ -85,7 +100,7 @@ def is_promotion(before: Governed, ending: Ending, machine: Machine) -> bool:
 
 
 def explain_unfit_evidence(
-    look: GovernedReading, subject: Governed, refs: Iterable[str], context: ActionContext
+    look: GovernedTables, subject: Governed, refs: Iterable[str], context: ActionContext
 ) -> Reason | None:
     """Why the references of the object and the verdict cannot support a promotion, or None.
 

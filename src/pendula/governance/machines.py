@@ -9,7 +9,8 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from pendula.governance.model import DAY_US, VERIFICATIONS
+from pendula.governance.model import DAY_US
+from pendula.jobs.model import VERIFICATIONS
 
 
 class Finding:

@@ -9,6 +9,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from pendula.jobs.reasons import Unknown
+
 DAY_US = 86_400_000_000
 
 
@@ -23,14 +25,6 @@ class Impact(StrEnum):
     MEDIUM = "medium"
     HIGH = "high"
     CRITICAL = "critical"
-
-
-class Unknown(StrEnum):
-    """Why something is uncertain."""
-
-    MULTIPATH = "multipath"
-    OUT_OF_SCOPE = "out_of_scope"
-    ONTIC_UNKNOWABLE = "ontic_unknowable"
 
 
 class Mode(StrEnum):
@@ -51,7 +45,6 @@ class Epistemic(StrEnum):
 
 # Members whose JSON name differs.
 SHOWN_AS = {"epistemic": "epistemic_state", "evidence": "evidence_refs", "sources": "source_refs"}
-VERIFICATIONS = frozenset({"verify", "revalidate"})
 CANNOT_BE_KNOWN = "cannot be known"
 
 

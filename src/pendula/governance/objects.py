@@ -9,7 +9,8 @@ from typing import Any, Self, TypeVar
 from pendula.governance import changes, deliveries
 from pendula.governance.applying import INTERNAL_COUNTS
 from pendula.governance.bodies import read_gate_page, read_limit, read_page
-from pendula.governance.inputs import object_not_found
+from pendula.governance.inputs import object_not_found, rules_of
+from pendula.governance.tables import tables_of
 from pendula.governance.views import gate_json, gate_words, machine_json, object_json, rollback_json
 from pendula.governance.why import why
 from pendula.jobs.calls import Calls
@@ -83,11 +84,11 @@ class Governance:
 
     def page(self, query: Body) -> Answer:
         """Objects of a type by id, all or those in one place; `next_after` starts the next page."""
-        page = read_page(query, self._calls.policy.machines)
+        page = read_page(query, rules_of(self._calls.policy).machines)
         if isinstance(page, Faults):
             return page.refusal()
         subjects = self._calls.store.read(
-            lambda look: look.governance.page(page.object_type, page.place, page.after, page.limit + 1)
+            lambda look: tables_of(look).page(page.object_type, page.place, page.after, page.limit + 1)
         )
         objects: list[Json] = [object_json(subject) for subject in subjects[: page.limit]]
         next_after = subjects[page.limit - 1].object_id if len(subjects) > page.limit else None
@@ -98,7 +99,7 @@ class Governance:
         page = read_gate_page(query)
         if isinstance(page, Faults):
             return page.refusal()
-        gates = self._calls.store.read(lambda look: look.governance.gate_page(page.scope, page.after, page.limit + 1))
+        gates = self._calls.store.read(lambda look: tables_of(look).gate_page(page.scope, page.after, page.limit + 1))
         shown: list[Json] = [gate_json(gate) for gate in gates[: page.limit]]
         last = gates[page.limit - 1] if len(gates) > page.limit else None
         return Reply(200, {"gates": shown, "next_after": None if last is None else f"{last.scope} {last.name}"})
@@ -108,18 +109,20 @@ class Governance:
         limit = read_limit(query)
         if isinstance(limit, Faults):
             return limit.refusal()
-        rollbacks = self._calls.store.read(lambda look: look.governance.open_rollbacks(limit))
+        rollbacks = self._calls.store.read(lambda look: tables_of(look).open_rollbacks(limit))
         return Reply(200, {"rollbacks": [rollback_json(rollback) for rollback in rollbacks]})
 
     def machines(self) -> Reply:
         """The state machine of each object type, and the possible verdicts of each gate."""
-        machines: list[Json] = [machine_json(machine) for _, machine in sorted(self._calls.policy.machines.items())]
+        machines: list[Json] = [
+            machine_json(machine) for _, machine in sorted(rules_of(self._calls.policy).machines.items())
+        ]
         return Reply(200, {"machines": machines, "gates": gate_words()})
 
     def figures(self) -> Reply:
         """The number of objects by place, the counters of governance, and the objects that need a person."""
         places, counts, (waiting, first) = self._calls.store.read(
-            lambda look: (look.governance.places(), look.governance.counts(), look.governance.for_a_person(FIRST_SHOWN))
+            lambda look: (tables_of(look).places(), tables_of(look).counts(), tables_of(look).for_a_person(FIRST_SHOWN))
         )
         body: dict[str, Json] = {
             "places": [{"object_type": kind, "place": place, "objects": count} for kind, place, count in places],
@@ -147,16 +150,16 @@ class Governance:
 
 
 def _shown(look: Reader, object_type: str, object_id: str) -> Answer:
-    subject = look.governance.governed(object_type, object_id)
+    subject = tables_of(look).governed(object_type, object_id)
     if subject is None:
         return object_not_found(object_type, object_id)
     traces: list[Json] = []
-    for name, body in look.governance.traces(object_type, object_id, TRACES_SHOWN):
+    for name, body in tables_of(look).traces(object_type, object_id, TRACES_SHOWN):
         assert isinstance(body, dict)
         assert isinstance(body["reason"], dict)
         traces.append({"decision_trace_id": name, **body, **shown_reason(body["reason"])})
-    gates: list[Json] = [gate_json(gate) for gate in look.governance.gates(subject.ref)]
-    rollbacks: list[Json] = [rollback_json(one) for one in look.governance.rollbacks(object_type, object_id)]
+    gates: list[Json] = [gate_json(gate) for gate in tables_of(look).gates(subject.ref)]
+    rollbacks: list[Json] = [rollback_json(one) for one in tables_of(look).rollbacks(object_type, object_id)]
     return Reply(
         200, {"object": object_json(subject), "gates": gates, "decision_traces": traces, "rollbacks": rollbacks}
     )

@@ -8,6 +8,7 @@ from pendula.governance.gates import NO_GATES, REQUIRED, Passage, explain_missin
 from pendula.governance.inputs import action_context, machine_of, object_not_found, tiers
 from pendula.governance.machines import Arrow, Machine
 from pendula.governance.model import Governed
+from pendula.governance.tables import tables_of
 from pendula.governance.views import object_json
 from pendula.jobs.audit import Row
 from pendula.jobs.model import Job, Policy, Refused, Status
@@ -25,14 +26,14 @@ def why(look: Reader, object_type: str, object_id: str, policy: Policy, now: int
     machine = machine_of(policy, object_type)
     if isinstance(machine, Refused):
         return machine
-    subject = look.governance.governed(object_type, object_id)
+    subject = tables_of(look).governed(object_type, object_id)
     if subject is None:
         return object_not_found(object_type, object_id)
     cause = _cause(look, subject)
     job = _next_job(look, subject)
     obstacle = _obstacle(look, subject, machine, policy, now) or _explain_missing_job(look, subject, job, policy)
     coming, at = (subject.next_action, subject.next_action_at) if job is None else (job.action, job.run_at)
-    risk, impact = tiers(look.governance, subject)
+    risk, impact = tiers(tables_of(look), subject)
     body: dict[str, Json] = {
         "sentence": _sentence(subject, cause, obstacle, job),
         "status": subject.place,
@@ -90,7 +91,7 @@ def _obstacle(look: Reader, subject: Governed, machine: Machine, policy: Policy,
         return f"it is closed: it {subject.closed}"
     if subject.next_action is None:
         return None
-    context = action_context(look.governance, subject, subject.next_action, policy, now)
+    context = action_context(tables_of(look), subject, subject.next_action, policy, now)
     ending = decisions.enter(subject, machine, context)
     if not isinstance(ending, Ending):
         return _explain_no_promotion(subject, machine, context)

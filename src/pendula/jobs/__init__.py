@@ -12,14 +12,13 @@
     store/                  one transaction at a time: SQLite
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries
     transaction/            what several calls do within their transaction
+    hooks                   what governance decides, in the transaction of a call
     scheduler, client       the Python API: on a store, and over HTTP
-    remote_objects          governed objects over HTTP
     addresses               address, certificates and token of a server
     async_scheduler         the same API for an event loop
     bulk                    cancel or requeue all jobs that match a filter
     external_transaction    enqueue within a transaction of the caller
-    settings_file, machine_file
-                            readers of settings files and of custom state machines
+    settings_file           reader of settings files
     worker/                 workers, handlers, leases, effects
     presence                heartbeats of workers that pull from a server
     reaper                  returns expired leases in the background

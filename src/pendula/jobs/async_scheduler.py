@@ -5,7 +5,7 @@ caller does not undo a running call, but the jobs of a cancelled pull are releas
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
@@ -14,11 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from pendula.governance.objects import GovernedObjects
 from pendula.jobs.calls import POLL_SECONDS
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.model import Policy
-from pendula.jobs.remote_objects import RemoteObjects
 from pendula.jobs.scheduler import Scheduler
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken
@@ -78,13 +76,13 @@ class AsyncScheduler:
 
     async def defer(self, object_type: str, object_id: str, action: str, **members: Any) -> Reply:
         """Enqueue in one line: now, or `in_sec` seconds from now. Returns the job."""
-        return await self._made(self.blocking.defer, object_type, object_id, action, **members)
+        return await self.made(self.blocking.defer, object_type, object_id, action, **members)
 
     async def enqueue(self, **members: Any) -> Reply:
-        return await self._made(self.blocking.enqueue, **members)
+        return await self.made(self.blocking.enqueue, **members)
 
     async def enqueue_batch(self, jobs: Sequence[Mapping[str, Json]], *, atomic: bool = False) -> Reply:
-        return await self._made(self.blocking.enqueue_batch, jobs, atomic=atomic)
+        return await self.made(self.blocking.enqueue_batch, jobs, atomic=atomic)
 
     # Pull
 
@@ -131,157 +129,89 @@ class AsyncScheduler:
     # End of a delivery
 
     async def ack(self, job_id: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.ack, job_id, **members)
+        return await self.made(self.blocking.ack, job_id, **members)
 
     async def ack_batch(self, acks: Sequence[Mapping[str, Json]]) -> Reply:
-        return await self._made(self.blocking.ack_batch, acks)
+        return await self.made(self.blocking.ack_batch, acks)
 
     async def fail(self, job_id: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.fail, job_id, **members)
+        return await self.made(self.blocking.fail, job_id, **members)
 
     async def renew(self, job_id: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.renew, job_id, **members)
+        return await self.made(self.blocking.renew, job_id, **members)
 
     async def release(self, job_id: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.release, job_id, **members)
+        return await self.made(self.blocking.release, job_id, **members)
 
     # The other calls
 
     async def cancel(self, job_id: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.cancel, job_id, **members)
+        return await self.made(self.blocking.cancel, job_id, **members)
 
     async def requeue(self, job_id: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.requeue, job_id, **members)
+        return await self.made(self.blocking.requeue, job_id, **members)
 
     async def set_time(self, **members: Any) -> Reply:
-        return await self._made(self.blocking.set_time, **members)
+        return await self.made(self.blocking.set_time, **members)
 
     async def cancel_batch(self, **members: Any) -> Reply:
-        return await self._made(self.blocking.cancel_batch, **members)
+        return await self.made(self.blocking.cancel_batch, **members)
 
     async def requeue_batch(self, **members: Any) -> Reply:
-        return await self._made(self.blocking.requeue_batch, **members)
+        return await self.made(self.blocking.requeue_batch, **members)
 
     async def show(self, job_id: str) -> Reply:
-        return await self._made(self.blocking.show, job_id)
+        return await self.made(self.blocking.show, job_id)
 
     async def why(self, job_id: str) -> Reply:
-        return await self._made(self.blocking.why, job_id)
+        return await self.made(self.blocking.why, job_id)
 
     async def list(self, **query: Any) -> Reply:
-        return await self._made(self.blocking.list, **query)
+        return await self.made(self.blocking.list, **query)
 
     async def count(self, **query: Any) -> Reply:
-        return await self._made(self.blocking.count, **query)
+        return await self.made(self.blocking.count, **query)
 
     async def history(self, job_id: str) -> Reply:
-        return await self._made(self.blocking.history, job_id)
+        return await self.made(self.blocking.history, job_id)
 
     async def audit(self, **query: Any) -> Reply:
-        return await self._made(self.blocking.audit, **query)
+        return await self.made(self.blocking.audit, **query)
 
     async def past(self, **query: Any) -> Reply:
-        return await self._made(self.blocking.past, **query)
+        return await self.made(self.blocking.past, **query)
 
     async def object(self, object_type: str, object_id: str) -> Reply:
-        return await self._made(self.blocking.object, object_type, object_id)
+        return await self.made(self.blocking.object, object_type, object_id)
 
     async def metrics(self, **query: Any) -> Reply:
-        return await self._made(self.blocking.metrics, **query)
+        return await self.made(self.blocking.metrics, **query)
 
     async def workers(self) -> Reply:
-        return await self._made(self.blocking.workers)
+        return await self.made(self.blocking.workers)
 
     async def alerts(self, **query: Any) -> Reply:
-        return await self._made(self.blocking.alerts, **query)
+        return await self.made(self.blocking.alerts, **query)
 
     async def plans(self) -> Reply:
-        return await self._made(self.blocking.plans)
+        return await self.made(self.blocking.plans)
 
     async def put_plan(self, name: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.put_plan, name, **members)
+        return await self.made(self.blocking.put_plan, name, **members)
 
     async def pause_plan(self, name: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.pause_plan, name, **members)
+        return await self.made(self.blocking.pause_plan, name, **members)
 
     async def resume_plan(self, name: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.resume_plan, name, **members)
+        return await self.made(self.blocking.resume_plan, name, **members)
 
     async def run_now(self, name: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.run_now, name, **members)
+        return await self.made(self.blocking.run_now, name, **members)
 
     async def remove_plan(self, name: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.remove_plan, name, **members)
+        return await self.made(self.blocking.remove_plan, name, **members)
 
-    @property
-    def objects(self) -> "AsyncObjects":
-        """Governed objects: state machines, gates, budgets, evidence."""
-        return AsyncObjects(self.blocking.objects, self._made)
-
-    async def _made(self, call: Callable[..., T], *given: Any, **members: Any) -> T:
+    async def made(self, call: Callable[..., T], *given: Any, **members: Any) -> T:
         """Run a call in a thread, with the caller's context variables."""
         work = partial(copy_context().run, partial(call, *given, **members))
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
-
-
-class AsyncObjects:
-    """Governed objects of a store or a server, awaited; the calls are those of `GovernedObjects`."""
-
-    def __init__(self, blocking: GovernedObjects | RemoteObjects, made: Callable[..., Awaitable[Reply]]) -> None:
-        self.blocking = blocking
-        self._made = made
-
-    def as_user(self, name: str) -> "AsyncObjects":
-        """The same calls as a named person, who is recorded in the trail."""
-        return AsyncObjects(self.blocking.as_user(name), self._made)
-
-    async def create(self, object_type: str, object_id: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.create, object_type, object_id, **members)
-
-    async def show(self, object_type: str, object_id: str) -> Reply:
-        return await self._made(self.blocking.show, object_type, object_id)
-
-    async def why(self, object_type: str, object_id: str) -> Reply:
-        return await self._made(self.blocking.why, object_type, object_id)
-
-    async def list(self, object_type: str, **query: Any) -> Reply:
-        return await self._made(self.blocking.list, object_type, **query)
-
-    async def attach_evidence(self, object_type: str, object_id: str, *refs: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.attach_evidence, object_type, object_id, *refs, **members)
-
-    async def decide(self, object_type: str, object_id: str, action: str, finding: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.decide, object_type, object_id, action, finding, **members)
-
-    async def amend(self, object_type: str, object_id: str, reason: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.amend, object_type, object_id, reason, **members)
-
-    async def refill(self, object_type: str, object_id: str, reason: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.refill, object_type, object_id, reason, **members)
-
-    async def rollback_finished(self, object_type: str, object_id: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.rollback_finished, object_type, object_id, **members)
-
-    async def rollbacks(self, **query: Any) -> Reply:
-        return await self._made(self.blocking.rollbacks, **query)
-
-    async def set_gate(self, gate: str, verdict: str, reason: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.set_gate, gate, verdict, reason, **members)
-
-    async def gates(self, **query: Any) -> Reply:
-        return await self._made(self.blocking.gates, **query)
-
-    async def machines(self) -> Reply:
-        return await self._made(self.blocking.machines)
-
-    async def figures(self) -> Reply:
-        return await self._made(self.blocking.figures)
-
-    async def begin(self, job_id: str, **proof: Any) -> Reply:
-        return await self._made(self.blocking.begin, job_id, **proof)
-
-    async def finish(self, job_id: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.finish, job_id, **members)
-
-    async def settle(self, job_id: str, **proof: Any) -> Reply:
-        return await self._made(self.blocking.settle, job_id, **proof)

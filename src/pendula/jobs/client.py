@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from http.client import BadStatusLine, HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
+from re import compile as regex
 from ssl import SSLCertVerificationError
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -20,10 +21,9 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from pendula.jobs.addresses import place_of, trust
-from pendula.jobs.calls import no_plan
+from pendula.jobs.calls import no_plan, not_found
 from pendula.jobs.model import Code, JobRefused, Refused, StorageBusy
 from pendula.jobs.plans import NAME
-from pendula.jobs.remote_objects import USER_HEADER, RemoteObjects, known_job, segment
 from pendula.jobs.scheduler import micros
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
@@ -32,6 +32,8 @@ from pendula.kernel.wallclock import WallClock
 
 TIMEOUT_SECONDS = 30
 REPLY_BYTES_MOST = 256 * 1024 * 1024
+USER_HEADER = "X-Pendula-User"
+_JOB_ID = regex(r"job_[0-9A-Za-z]{8,40}")
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -92,11 +94,6 @@ class RemoteScheduler:
         self._idle: deque[HTTPConnection] = deque()
         self._closed = False
 
-    @property
-    def objects(self) -> RemoteObjects:
-        """Governed objects: state machines, gates, budgets, evidence."""
-        return RemoteObjects(self._get, self._post)
-
     def close(self) -> None:
         self._closed = True
         while self._idle:
@@ -128,20 +125,20 @@ class RemoteScheduler:
         return job
 
     def enqueue(self, **members: Any) -> dict[str, Any]:
-        return self._post("/jobs", members)
+        return self.post("/jobs", members)
 
     def enqueue_batch(self, jobs: Sequence[Mapping[str, Json]], *, atomic: bool = False) -> dict[str, Any]:
-        return self._post("/jobs/batch", {"jobs": list(jobs), "atomic": atomic})
+        return self.post("/jobs/batch", {"jobs": list(jobs), "atomic": atomic})
 
     def pull(self, **members: Any) -> dict[str, Any]:
         wait = members.get("wait_ms")
-        return self._post("/jobs/pull", members, wait / 1000 if isinstance(wait, int) else 0)
+        return self.post("/jobs/pull", members, wait / 1000 if isinstance(wait, int) else 0)
 
     def ack(self, job_id: str, **members: Any) -> dict[str, Any]:
         return self._on(job_id, "ack", members)
 
     def ack_batch(self, acks: Sequence[Mapping[str, Json]]) -> dict[str, Any]:
-        return self._post("/jobs/ack-batch", {"acks": list(acks)})
+        return self.post("/jobs/ack-batch", {"acks": list(acks)})
 
     def fail(self, job_id: str, **members: Any) -> dict[str, Any]:
         return self._on(job_id, "fail", members)
@@ -159,75 +156,75 @@ class RemoteScheduler:
         return self._on(job_id, "requeue", members)
 
     def set_time(self, **members: Any) -> dict[str, Any]:
-        return self._post("/time", members)
+        return self.post("/time", members)
 
     def cancel_batch(self, **members: Any) -> dict[str, Any]:
-        return self._post("/jobs/cancel-batch", members)
+        return self.post("/jobs/cancel-batch", members)
 
     def requeue_batch(self, **members: Any) -> dict[str, Any]:
-        return self._post("/jobs/requeue-batch", members)
+        return self.post("/jobs/requeue-batch", members)
 
     def show(self, job_id: str) -> dict[str, Any]:
-        return self._get(f"/jobs/{known_job(job_id)}")
+        return self.get(f"/jobs/{known_job(job_id)}")
 
     def why(self, job_id: str) -> dict[str, Any]:
-        return self._get(f"/jobs/{known_job(job_id)}/why")
+        return self.get(f"/jobs/{known_job(job_id)}/why")
 
     def workers(self) -> dict[str, Any]:
-        return self._get("/workers")
+        return self.get("/workers")
 
     def alerts(self, **query: Any) -> dict[str, Any]:
-        return self._get("/alerts", query)
+        return self.get("/alerts", query)
 
     def plans(self) -> dict[str, Any]:
-        return self._get("/plans")
+        return self.get("/plans")
 
     def put_plan(self, name: str, **members: Any) -> dict[str, Any]:
-        return self._post(f"/plans/{segment(name)}", members, method="PUT")
+        return self.post(f"/plans/{segment(name)}", members, method="PUT")
 
     def pause_plan(self, name: str, **members: Any) -> dict[str, Any]:
-        return self._post(f"/plans/{_planned(name)}/pause", members)
+        return self.post(f"/plans/{_planned(name)}/pause", members)
 
     def resume_plan(self, name: str, **members: Any) -> dict[str, Any]:
-        return self._post(f"/plans/{_planned(name)}/resume", members)
+        return self.post(f"/plans/{_planned(name)}/resume", members)
 
     def run_now(self, name: str, **members: Any) -> dict[str, Any]:
-        return self._post(f"/plans/{_planned(name)}/run-now", members)
+        return self.post(f"/plans/{_planned(name)}/run-now", members)
 
     def remove_plan(self, name: str, **members: Any) -> dict[str, Any]:
-        return self._post(f"/plans/{_planned(name)}/remove", members)
+        return self.post(f"/plans/{_planned(name)}/remove", members)
 
     def list(self, **query: Any) -> dict[str, Any]:
-        return self._get("/jobs", query)
+        return self.get("/jobs", query)
 
     def count(self, **query: Any) -> dict[str, Any]:
-        return self._get("/jobs/count", query)
+        return self.get("/jobs/count", query)
 
     def history(self, job_id: str) -> dict[str, Any]:
-        return self._get(f"/jobs/{known_job(job_id)}/history")
+        return self.get(f"/jobs/{known_job(job_id)}/history")
 
     def audit(self, **query: Any) -> dict[str, Any]:
-        return self._get("/audit", query)
+        return self.get("/audit", query)
 
     def past(self, **query: Any) -> dict[str, Any]:
-        return self._get("/past", query)
+        return self.get("/past", query)
 
     def object(self, object_type: str, object_id: str) -> dict[str, Any]:
-        return self._get(f"/objects/{segment(object_type)}/{segment(object_id)}")
+        return self.get(f"/objects/{segment(object_type)}/{segment(object_id)}")
 
     def metrics(self, **query: Any) -> dict[str, Any]:
-        return self._get("/metrics", query)
+        return self.get("/metrics", query)
 
     def free_key(self, **members: Any) -> dict[str, Any]:
         """Let the key of a removed job be used again; needs the role admin."""
-        return self._post("/keys/free", members)
+        return self.post("/keys/free", members)
 
     # Inside
 
     def _on(self, job_id: str, call: str, members: Mapping[str, Any]) -> dict[str, Any]:
-        return self._post(f"/jobs/{known_job(job_id)}/{call}", members)
+        return self.post(f"/jobs/{known_job(job_id)}/{call}", members)
 
-    def _post(
+    def post(
         self,
         path: str,
         members: Mapping[str, Any],
@@ -242,7 +239,7 @@ class RemoteScheduler:
             raise InputRefused(f"This cannot be sent as JSON: {error}") from None
         return self._asked(method, path, body, wait_seconds, user)
 
-    def _get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
         given = [(name, _word(value)) for name, value in (query or {}).items() if value is not None]
         return self._asked("GET", f"{path}?{urlencode(given, errors='replace')}" if given else path, None, 0)
 
@@ -366,3 +363,16 @@ def _planned(name: str) -> str:
     if NAME.fullmatch(name) is None:
         raise JobRefused(no_plan(name))
     return name
+
+
+def known_job(job_id: str) -> str:
+    """A valid job id; raises `JobRefused` for any other text, which could lead to another path."""
+    if _JOB_ID.fullmatch(job_id) is None:
+        raise JobRefused(not_found(job_id))
+    return job_id
+
+
+def segment(text: str) -> str:
+    """A quoted segment of a path; dots only are escaped, since they would mean a parent."""
+    quoted = quote(text, safe="", errors="replace")
+    return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted

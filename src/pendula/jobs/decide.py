@@ -38,6 +38,7 @@ GIVEN_UP = ("outcome", *TRIED)
 REQUEUED = ("attempt", "run_at", "status")
 REVIVABLE = (Status.DEAD_LETTER, Status.FAILED)
 OUTCOME_CANCELLED = "cancelled"
+OUTCOME_DEFERRED = "deferred"
 SUPERSEDED = "superseded: "
 SUCCEEDED = Reason("succeeded")
 IS_IN_STATUS = {
@@ -239,7 +240,7 @@ def deferred(job: Job, run_at: int, because: Reason, now: int) -> JobChange:
     """Deferred by a gate: queued for later, without using up an attempt."""
     if job.cancel_requested_at is not None:
         return _given_up(job, job.attempt, "cancelled: deferred", Ended.RELEASE, now)
-    after = _ended(job, Ended.RELEASE, now, status="queued", run_at=run_at, outcome="deferred")
+    after = _ended(job, Ended.RELEASE, now, status="queued", run_at=run_at, outcome=OUTCOME_DEFERRED)
     return JobChange(after, ("outcome", "run_at", *ENDED), Reason("deferred", {"because": reason_json(because)}))
 
 

@@ -10,8 +10,6 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from pendula.governance.endings import Limits
-from pendula.governance.machines import REFERENCE, Machine
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.errors import InputRefused, WorldBroken
 from pendula.kernel.time import format_utc
@@ -24,6 +22,7 @@ RETRY_DELAY_MOST_SEC = 2_592_000
 LEASE_MOST_SEC = 43_200
 PAYLOAD_MOST_BYTES = RESULT_MOST_BYTES = 65_536  # of canonical JSON
 MILLION = 1_000_000  # progress is stored in millionths
+VERIFICATIONS = frozenset({"verify", "revalidate"})  # of a governed object, one at a time
 
 
 class Status(StrEnum):
@@ -97,6 +96,10 @@ class Vocabulary(Struct, frozen=True):
     actions: tuple[str, ...] = ("verify", "revalidate", "decay", "archive", "reinstate-check")
 
 
+class GovernanceSettings(Struct, frozen=True):
+    """The settings of governed objects, which this package only carries: `pendula.governance.Rules`."""
+
+
 class Policy(Struct, frozen=True):
     """Every parameter of the scheduler, with its default."""
 
@@ -121,8 +124,7 @@ class Policy(Struct, frozen=True):
     objects_elsewhere: bool = False  # in another database: acks store write-backs for it
     max_clock_step_sec: int = 300  # how far a clock, or the `now` of a pull, may be ahead
     unhandled_alert_sec: int = 600  # how long a kind of job may be due without a delivery before an alert
-    machines: Mapping[str, Machine] = REFERENCE
-    limits: Limits = Limits()  # of governed objects
+    governance: GovernanceSettings | None = None  # state machines and limits; None for those of governance
 
 
 class Job(Struct, frozen=True, gc=False):
@@ -348,6 +350,14 @@ def fault_clause(fault: Mapping[str, Any]) -> str:
 
 def _is_of_the_vocabulary(fault: Mapping[str, Any]) -> bool:
     return fault["code"] == Code.INVALID_ENUM and fault["field"].rpartition(".")[2] in VOCABULARY
+
+
+class Finding(Struct, frozen=True):
+    """A finding of a check of a store."""
+
+    code: str
+    where: str
+    sentence: str
 
 
 class ClockAhead(WorldBroken):

@@ -1,6 +1,7 @@
-"""Reasons as stored: a code and its facts. `jobs.sentences` renders the sentence."""
+"""Reasons as stored, a code and its facts, and the verdict of a verifier. `jobs.sentences` renders the sentence."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
@@ -35,3 +36,24 @@ def error_of(reason: Reason) -> str:
 
 def _in_error(fact: Any) -> str:
     return ",".join(map(str, fact)) if isinstance(fact, list | tuple) else str(fact)
+
+
+class Unknown(StrEnum):
+    """Why something is uncertain."""
+
+    MULTIPATH = "multipath"
+    OUT_OF_SCOPE = "out_of_scope"
+    ONTIC_UNKNOWABLE = "ontic_unknowable"
+
+
+class Verdict(Struct, frozen=True):
+    """The finding of a verifier or a person; a reason in their own words is text."""
+
+    finding: str
+    reason: Reason | str
+    evidence: tuple[str, ...] = ()
+    unknown_type: Unknown | None = None
+
+    @property
+    def because(self) -> Reason:
+        return stated(self.reason) if isinstance(self.reason, str) else self.reason

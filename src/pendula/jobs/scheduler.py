@@ -6,7 +6,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pendula.governance.objects import Governance, GovernedObjects
 from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply, heartbeats, plans, queries, why
 from pendula.jobs.calls import past as moments
 from pendula.jobs.model import SECOND, Durability, JobRefused, Policy, Refused
@@ -47,11 +46,6 @@ class Scheduler:
         clock = SelfCheckingClock().now
         hold_clock(store, chosen, clock)
         return cls(Calls(store, chosen, clock))
-
-    @property
-    def objects(self) -> GovernedObjects:
-        """Governed objects: state machines, gates, budgets, evidence."""
-        return GovernedObjects(Governance(self.calls), self.caller)
 
     def close(self) -> None:
         self.calls.store.close()

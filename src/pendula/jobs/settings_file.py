@@ -3,7 +3,7 @@
 Missing settings have their defaults. Object types and actions are added to the built-in ones.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from decimal import Decimal
 from pathlib import Path
 from re import compile as regex
@@ -16,11 +16,8 @@ from msgspec.structs import replace
 from pendula.documents import Cursor, Document, DocumentLimits, Members, from_value, read_file
 from pendula.documents.faults import shown, suggestion
 from pendula.documents.toml_text import BYTES_MOST, read_toml
-from pendula.governance.endings import Limits
-from pendula.governance.machines import REFERENCE, Machine
 from pendula.jobs.cron import Cron
-from pendula.jobs.durations import duration_us
-from pendula.jobs.machine_file import read_machine
+from pendula.jobs.hooks import governance
 from pendula.jobs.model import (
     LEASE_MOST_SEC,
     PAYLOAD_MOST_BYTES,
@@ -61,18 +58,22 @@ class Configured(Struct, frozen=True):
     alert_webhook: str | None = None
 
 
-POLICY = tuple(name for name in Policy.__struct_fields__ if name not in ("vocabulary", "limits"))
+POLICY = tuple(name for name in Policy.__struct_fields__ if name not in ("vocabulary", "governance"))
 BESIDES = (
     "object_types",
     "actions",
     "worker_interval_sec",
+    "recurring",
+    "alerts",
+)
+# Of governed objects.
+GOVERNED = (
+    "machines",
     "auto_verify_budget",
     "uncertainty_ttl",
     "ontic_verify_limit",
     "learning_period_days",
     "min_evidence_count",
-    "recurring",
-    "alerts",
 )
 
 
@@ -106,7 +107,7 @@ def with_words(policy: Policy, object_types: Iterable[str], actions: Iterable[st
 
 
 def _configured(root: Cursor, folder: Path | None) -> Configured:
-    it = root.object(optional=(*POLICY, *BESIDES))
+    it = root.object(optional=(*POLICY, *BESIDES, *GOVERNED))
     plain = Configured()
     vocabulary = Vocabulary(
         _added(it["object_types"], plain.policy.vocabulary.object_types, RESERVED),
@@ -151,8 +152,9 @@ def _policy(it: Members, vocabulary: Vocabulary, folder: Path | None) -> Policy:
         retention_days=integer("retention_days", 1, 3650),
         unhandled_alert_sec=integer("unhandled_alert_sec", 1, 30 * DAY_SEC),
         durability=it["durability"].choice(Durability, default=plain.durability),
-        machines=_machines(it["machines"], vocabulary, folder),
-        limits=_limits(it, plain.limits),
+        governance=governance().read_settings(it, vocabulary, folder)
+        if any(it[name].given for name in GOVERNED)
+        else None,
     )
     if policy.pull_default_limit > policy.pull_max_limit:
         named = "pull_default_limit" if "pull_default_limit" in it else "pull_max_limit"
@@ -161,31 +163,6 @@ def _policy(it: Members, vocabulary: Vocabulary, folder: Path | None) -> Policy:
             allowed=("pull_default_limit up to pull_max_limit",),
         )
     return policy
-
-
-def _limits(it: Members, plain: Limits) -> Limits:
-    """Defaults and limits of governed objects."""
-    return Limits(
-        min_evidence_count=it["min_evidence_count"].integer(min=1, max=100, default=plain.min_evidence_count),
-        ontic_verify_limit=it["ontic_verify_limit"].integer(min=1, max=10, default=plain.ontic_verify_limit),
-        auto_verify_budget=it["auto_verify_budget"].integer(min=0, max=1000, default=plain.auto_verify_budget),
-        uncertainty_ttl=it["uncertainty_ttl"].parsed(
-            duration_us, stand_in=plain.uncertainty_ttl, default=plain.uncertainty_ttl
-        ),
-        learning_period_days=it["learning_period_days"].integer(min=1, max=365, default=plain.learning_period_days),
-    )
-
-
-def _machines(at: Cursor, vocabulary: Vocabulary, folder: Path | None) -> Mapping[str, Machine]:
-    """The reference machines and those of the file, which may replace a reference machine."""
-    if not at.given:
-        return REFERENCE
-
-    def known(name: Cursor) -> None:
-        _among(name, vocabulary.object_types)
-
-    own = at.map_of(lambda one: read_machine(one, str(one.path[-1]), vocabulary.actions, folder), key=known)
-    return {**REFERENCE, **own}
 
 
 def _head_start(at: Cursor, plain: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -232,9 +209,9 @@ def _recurring(vocabulary: Vocabulary) -> Callable[[Cursor], Recurring]:
         return Recurring(
             name=name,
             cron=it["cron"].parsed(_cron, stand_in=""),
-            object_type=_among(it["object_type"], vocabulary.object_types),
+            object_type=among(it["object_type"], vocabulary.object_types),
             object_id=it["object_id"].text(min=1, max=OBJECT_ID_MOST, pattern=OBJECT_ID),
-            action=_among(it["action"], vocabulary.actions),
+            action=among(it["action"], vocabulary.actions),
             priority=_priority(it["priority"], None),
             max_attempts=it["max_attempts"].integer(min=1, max=ATTEMPTS_MOST, default=None),
             queue=it["queue"].text(pattern=QUEUE, form="1 to 64 of a-z, 0-9, _ and -", default="default"),
@@ -260,10 +237,10 @@ def _payload(at: Cursor) -> str | None:
 
 
 def _priority(at: Cursor, default: P) -> Priority | P:
-    return PRIORITIES.get(_among(at, PRIORITIES), default)
+    return PRIORITIES.get(among(at, PRIORITIES), default)
 
 
-def _among(at: Cursor, allowed: Collection[str]) -> str:
+def among(at: Cursor, allowed: Collection[str]) -> str:
     """One of these words, which are data and not an enumeration."""
     value = at.any()
     if isinstance(value, str) and value in allowed:

@@ -11,6 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from pendula.governance import governed
+from pendula.governance.tables import tables_of
 from pendula.jobs import JobRefused
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
@@ -60,7 +62,7 @@ class Worker:
 
     def _work(self, job: dict[str, Any]) -> None:
         self._moment()
-        objects = self.client.objects
+        objects = governed(self.client)
         if job["action"] in ("decay", "archive"):
             objects.settle(job["job_id"], **proof(job))
             return
@@ -109,9 +111,9 @@ def trail_violations(reader: Reader) -> list[str]:
     effects: Counter[str] = Counter()
     traces = {
         name: body
-        for kind, place, _ in reader.governance.places()
-        for one in reader.governance.page(kind, place, "", 1000)
-        for name, body in reader.governance.traces(kind, one.object_id, 1000)
+        for kind, place, _ in tables_of(reader).places()
+        for one in tables_of(reader).page(kind, place, "", 1000)
+        for name, body in tables_of(reader).traces(kind, one.object_id, 1000)
     }
     for row in reader.events(AuditListing(limit=100_000)):
         event: Any = decode(row.body.encode())
@@ -143,7 +145,7 @@ def trail_violations(reader: Reader) -> list[str]:
             problems += _stale(event["id"], traces[trace], gates)
     problems += [f"{job} had {n} effects" for job, n in effects.items() if n > 1]
     for (kind, name), place in places.items():
-        one = reader.governance.governed(kind, name)
+        one = tables_of(reader).governed(kind, name)
         if one is None or (one.status, one.epistemic) != place:
             problems.append(f"{kind} {name} is not in {place}, where the trail leaves it")
     return problems
@@ -169,8 +171,8 @@ def _stale(event: str, trace: Any, gates: dict[tuple[str, str], tuple[int, str]]
 def _uncertain(reader: Reader) -> list[str]:
     """Every uncertain object has a date or a job."""
     problems = []
-    for kind, place, _ in reader.governance.places():
-        for one in reader.governance.page(kind, place, "", 1000):
+    for kind, place, _ in tables_of(reader).places():
+        for one in tables_of(reader).page(kind, place, "", 1000):
             waiting = reader.jobs(Listing(object_type=kind, object_id=one.object_id, status="queued", limit=1))
             if "uncertain" in place and "archived" not in place and one.next_action_at is None and not waiting:
                 problems.append(f"{kind} {one.object_id} is uncertain without a date or a job")

@@ -5,11 +5,13 @@ A second table of the verdicts is kept here; each change is judged by that table
 
 from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
+from pendula.governance import governed
 from pendula.jobs import JobRefused
+from pendula.jobs.scheduler import Scheduler
 from tests.jobs.governance.verifier_rig import WHOLE, proof
 from tests.jobs.interfaces import Interface
 
@@ -99,7 +101,9 @@ class Histories:
     def _step(self, step: str, job: dict[str, Any], finding: str) -> dict[str, Any] | None:
         members = {"finding": finding, "reason": "looked into", "evidence_refs": ["ev_2"]} if step == "finish" else {}
         try:
-            return dict(getattr(self._interface.objects, step)(job["job_id"], **members, **proof(job)))
+            return dict(
+                getattr(governed(cast(Scheduler, self._interface)), step)(job["job_id"], **members, **proof(job))
+            )
         except JobRefused as refused:
             if refused.code not in REFUSALS:
                 raise
@@ -152,7 +156,7 @@ class Histories:
         return self.random.choice(self._interfaces)
 
     def _call(self, call: str, *arguments: Any, **members: Any) -> dict[str, Any]:
-        return dict(getattr(self._interface.objects.as_user("mia"), call)(*arguments, **members))
+        return dict(getattr(governed(cast(Scheduler, self._interface)).as_user("mia"), call)(*arguments, **members))
 
 
 def wrong(moved: Moved) -> str | None:

@@ -11,6 +11,8 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from pendula.governance import governed
+from pendula.governance.tables import tables_of
 from pendula.governance.views import object_json
 from pendula.jobs import JobRefused, Policy
 from pendula.jobs.audit import Row
@@ -58,7 +60,7 @@ class Pair:
         (folder / "histories.db").write_bytes(_empty_store())
         policy = Policy(retry_jitter=False, durability=Durability.NORMAL)
         self.scheduler = Scheduler(PackageCalls(SqliteStore(folder / "histories.db"), policy, lambda: self.now))
-        self.user = self.scheduler.objects.as_user("mia")
+        self.user = governed(self.scheduler).as_user("mia")
         self.model = Calls(now=NOON)
         self.leases: dict[tuple[int, int], dict[str, Any]] = {}
         self._ids: list[str] = []
@@ -148,19 +150,19 @@ class Pair:
         return taken
 
     def _real_begin(self, token: tuple[int, int]) -> bool:
-        return bool(self.scheduler.objects.begin(self._ids[token[0]], **self.leases[token])["entered"])
+        return bool(governed(self.scheduler).begin(self._ids[token[0]], **self.leases[token])["entered"])
 
     def _real_finish(self, token: tuple[int, int], finding: str, refs: tuple[str, ...], unknown: str | None) -> None:
         body = {"finding": finding, "reason": "looked into", "evidence_refs": list(refs), "unknown_type": unknown}
         body = {name: value for name, value in body.items() if value is not None}
-        self.scheduler.objects.finish(self._ids[token[0]], **body, **self.leases[token])
+        governed(self.scheduler).finish(self._ids[token[0]], **body, **self.leases[token])
 
     def _real_ack(self, token: tuple[int, int], seconds: int | None) -> None:
         at = {} if seconds is None else {"next_action_at": format_utc(self.now + seconds * 1_000_000)}
         self.scheduler.ack(self._ids[token[0]], result="succeeded", **at, **self.leases[token])
 
     def _real_settle(self, token: tuple[int, int]) -> None:
-        self.scheduler.objects.settle(self._ids[token[0]], **self.leases[token])
+        governed(self.scheduler).settle(self._ids[token[0]], **self.leases[token])
 
     def _real_fail(self, token: tuple[int, int]) -> None:
         body = {"error": "the verifier raised", "retry_delay_sec": 0}
@@ -232,7 +234,7 @@ class Pair:
             log.append(("alert", alert["alert"], alert["severity"]))
         objects = {}
         for kind, names in NAMES.items():
-            for row_object in look.governance.page(kind, None, "", 10):
+            for row_object in tables_of(look).page(kind, None, "", 10):
                 objects[kind, row_object.object_id] = object_json(row_object)
             log += [trace for name in sorted(set(names)) for trace in self._new_traces(look, kind, name)]
         return log, jobs, objects
@@ -252,7 +254,7 @@ class Pair:
         return ref if job == ref else self._ids.index(job)
 
     def _new_traces(self, look: Reader, kind: str, name: str) -> Iterator[tuple[str, str, str, str]]:
-        for trace, body in look.governance.traces(kind, name, 20):
+        for trace, body in tables_of(look).traces(kind, name, 20):
             if trace not in self._traces:
                 assert isinstance(body, dict)
                 self._traces.add(trace)

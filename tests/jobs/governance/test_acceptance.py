@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pendula.governance import governed
 from pendula.jobs import JobRefused
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.governance.verifier_rig import DAY, WHOLE, VerifierRig, proof
@@ -114,12 +115,12 @@ def test_a_forged_memory_waits_for_its_rollback_and_is_never_reinstated(rig: Ver
     assert ended["job"]["last_error"].startswith("illegal_transition")
 
     job = rig.pulled(1)
-    waited = rig.scheduler.objects.settle(job["job_id"], **proof(job))
+    waited = governed(rig.scheduler).settle(job["job_id"], **proof(job))
     assert (waited["outcome"], waited["object"]["status"]) == ("noop", "rejected_poisoned")
 
     rig.user.rollback_finished("memory", "m", reason="all of it is taken back")
     job = rig.pulled(2)
-    archived = rig.scheduler.objects.settle(job["job_id"], **proof(job))
+    archived = governed(rig.scheduler).settle(job["job_id"], **proof(job))
     assert (archived["object"]["status"], archived["object"]["next_action_at"]) == ("archived", None)
     assert rollback["object_id"] == "m"
 
@@ -135,14 +136,14 @@ def test_a_verdict_on_an_older_version_is_retried(rig: VerifierRig) -> None:
 
     assert (ended["job"]["status"], ended["job"]["attempt"]) == ("queued", 1)
     assert ended["job"]["last_error"].startswith("state_conflict")
-    assert rig.scheduler.objects.show("memory", "m")["object"]["status"] == "candidate"
+    assert governed(rig.scheduler).show("memory", "m")["object"]["status"] == "candidate"
 
 
 @pytest.mark.req("JOB-GATE-6")
 def test_a_repeated_begin_takes_one_unit_of_budget_and_a_redelivery_another(rig: VerifierRig) -> None:
     _doubted(rig)
     job = rig.pulled(1)
-    first, again = (rig.scheduler.objects.begin(job["job_id"], **proof(job)) for _ in range(2))
+    first, again = (governed(rig.scheduler).begin(job["job_id"], **proof(job)) for _ in range(2))
     assert first["object"]["verify_budget_left"] == again["object"]["verify_budget_left"] == 1
 
     rig.clock.pass_by(120)
@@ -215,13 +216,13 @@ def test_a_refill_of_a_budget_is_recorded_with_its_user(rig: VerifierRig) -> Non
     assert filled["object"]["verify_budget_left"] == 3
     assert rig.events("cognition", "cg")[-1]["actor"] == {"type": "user", "id": "mia"}
     with pytest.raises(JobRefused, match="named user"):
-        rig.scheduler.objects.refill("cognition", "cg", "by nobody")
+        governed(rig.scheduler).refill("cognition", "cg", "by nobody")
 
 
 def test_why_explains_state_and_next_action_in_one_sentence(rig: VerifierRig) -> None:
     rig.user.create("memory", "m", evidence_refs=["ev_1"], reason="met today")
 
-    explanation = rig.scheduler.objects.why("memory", "m")
+    explanation = governed(rig.scheduler).why("memory", "m")
 
     assert explanation["sentence"].startswith("memory m has been candidate since ")
     assert "because met today; next comes verify at " in explanation["sentence"]
@@ -239,4 +240,4 @@ def test_why_finds_the_last_state_change_before_a_thousand_other_events(
     for n in range(5):
         rig.user.attach_evidence("memory", "m", f"more_{n}")
 
-    assert rig.scheduler.objects.why("memory", "m")["because"]["reason"] == "seen by eye"
+    assert governed(rig.scheduler).why("memory", "m")["because"]["reason"] == "seen by eye"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pendula.governance import governed
 from pendula.jobs import JobRefused
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig
@@ -110,7 +111,7 @@ def test_fields_that_cannot_be_amended_are_rejected_by_name(
 def test_an_amendment_needs_a_user_and_the_current_version(rig: VerifierRig) -> None:
     rig.user.create("memory", "m")
     with pytest.raises(JobRefused, match="named user"):
-        rig.scheduler.objects.amend("memory", "m", "by nobody", review_due_at=SOON)
+        governed(rig.scheduler).amend("memory", "m", "by nobody", review_due_at=SOON)
 
     with pytest.raises(JobRefused) as refused:
         rig.user.amend("memory", "m", "an old view", review_due_at=SOON, version=7)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pendula.governance import governed
 from pendula.jobs import JobRefused
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig
@@ -137,7 +138,7 @@ def test_an_invalid_gate_is_rejected(rig: VerifierRig, gate: str, verdict: str, 
         rig.user.set_gate(gate, verdict, "for a test", scope=scope)
 
     assert [name for name, _ in _faults(refused)] == [field]
-    assert rig.scheduler.objects.gates()["gates"] == []
+    assert governed(rig.scheduler).gates()["gates"] == []
 
 
 def test_gates_are_listed_in_pages_with_global_gates_first(rig: VerifierRig) -> None:
@@ -145,14 +146,14 @@ def test_gates_are_listed_in_pages_with_global_gates_first(rig: VerifierRig) -> 
     for scope in reversed(scopes):
         for gate in ("social_gate", "risk_gate"):
             rig.user.set_gate(gate, "pass", "for a test", scope=scope)
-    first = rig.scheduler.objects.gates(limit=3)
-    second = rig.scheduler.objects.gates(limit=3, after=first["next_after"])
-    third = rig.scheduler.objects.gates(limit=3, after=second["next_after"])
+    first = governed(rig.scheduler).gates(limit=3)
+    second = governed(rig.scheduler).gates(limit=3, after=first["next_after"])
+    third = governed(rig.scheduler).gates(limit=3, after=second["next_after"])
     seen = [(one["scope"], one["gate"]) for page in (first, second, third) for one in page["gates"]]
 
     assert seen == [(scope, gate) for scope in scopes for gate in ("risk_gate", "social_gate")]
     assert [len(first["gates"]), len(second["gates"]), third["next_after"]] == [3, 3, None]
-    own = rig.scheduler.objects.gates(scope="memory:a b", limit=3)
+    own = governed(rig.scheduler).gates(scope="memory:a b", limit=3)
     assert [one["scope"] for one in own["gates"]] == ["*", "*", "memory:a b"]
     assert own["next_after"] == "memory:a b risk_gate"
 
@@ -169,7 +170,7 @@ def test_a_gate_can_be_set_for_an_object_that_does_not_exist_yet(rig: VerifierRi
 @pytest.mark.req("JOB-GATE-4")
 @pytest.mark.parametrize("who", ["system", "nobody"])
 def test_an_override_without_a_user_is_rejected(rig: VerifierRig, who: str) -> None:
-    caller = rig.scheduler.objects if who == "system" else rig.scheduler.objects.as_user("")
+    caller = governed(rig.scheduler) if who == "system" else governed(rig.scheduler).as_user("")
 
     with pytest.raises(JobRefused, match="named user"):
         caller.set_gate("persona_conflict_gate", "override", "because")
@@ -237,4 +238,4 @@ def test_a_missing_user_name_is_rejected_with_the_ways_to_give_one(rig: Verifier
     rig.user.create("memory", "m")
 
     with pytest.raises(JobRefused, match="name one with a token, in X-Pendula-User, as_user"):
-        rig.scheduler.objects.refill("memory", "m", "by nobody")
+        governed(rig.scheduler).refill("memory", "m", "by nobody")

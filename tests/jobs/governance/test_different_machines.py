@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from pendula.governance import Rules, governed
 from pendula.governance.machines import REFERENCE
 from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.calls import Calls
@@ -30,7 +31,7 @@ def rig(tmp_path: Path) -> Iterator[VerifierRig]:
 @pytest.fixture
 def stranger(rig: VerifierRig, tmp_path: Path) -> Iterator[Scheduler]:
     """A scheduler on the same store with another machine for cognitions."""
-    policy = Policy(machines={**REFERENCE, "cognition": OTHER})
+    policy = Policy(governance=Rules(machines={**REFERENCE, "cognition": OTHER}))
     scheduler = Scheduler(Calls(SqliteStore(tmp_path / "jobs.db"), policy, rig.clock))
     yield scheduler
     scheduler.close()
@@ -53,7 +54,7 @@ def test_an_object_is_not_changed_by_a_machine_without_its_state(
     before = rig.user.create("cognition", "c", **WHOLE)["object"]
 
     with pytest.raises(JobRefused, match="no state candidate/uncertain; are the settings the same") as refused:
-        change(stranger.objects.as_user("bo"))
+        change(governed(stranger).as_user("bo"))
 
     assert refused.value.code == "state_conflict"
     assert rig.user.show("cognition", "c")["object"] == before
@@ -66,7 +67,7 @@ def test_a_job_on_a_state_unknown_to_the_machine_is_retried_by_another_worker(
     rig.user.create("cognition", "c", **WHOLE)
     job = rig.pulled(1)
     before = rig.user.show("cognition", "c")["object"]
-    ended = stranger.objects.begin(job["job_id"], **proof(job))
+    ended = governed(stranger).begin(job["job_id"], **proof(job))
 
     assert (ended["outcome"], ended["job"]["status"], ended["job"]["attempt"]) == ("state_conflict", "queued", 1)
     assert rig.user.show("cognition", "c")["object"] == before
@@ -78,7 +79,7 @@ def test_a_verdict_is_rejected_by_a_machine_without_the_state(rig: VerifierRig, 
     rig.user.create("cognition", "c", **WHOLE)
     job = rig.pulled(1)
     begun = rig.begun(job)
-    ended = stranger.objects.finish(job["job_id"], finding="passed", reason="looked into", **proof(job))
+    ended = governed(stranger).finish(job["job_id"], finding="passed", reason="looked into", **proof(job))
 
     assert (ended["outcome"], ended["job"]["status"]) == ("state_conflict", "queued")
     assert ended["object"] == begun["object"]
@@ -87,7 +88,7 @@ def test_a_verdict_is_rejected_by_a_machine_without_the_state(rig: VerifierRig, 
 def test_why_reports_that_the_settings_differ(rig: VerifierRig, stranger: Scheduler) -> None:
     rig.user.create("cognition", "c", **WHOLE)
 
-    assert "are the settings the same?" in stranger.objects.why("cognition", "c")["in_the_way"]
+    assert "are the settings the same?" in governed(stranger).why("cognition", "c")["in_the_way"]
 
 
 @pytest.mark.parametrize("call", ["show", "why"])

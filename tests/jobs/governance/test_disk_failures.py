@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pendula.governance import governed
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig, proof
@@ -75,7 +76,7 @@ def test_a_disk_failure_leaves_all_of_a_settle_or_nothing(tmp_path: Path) -> Non
     for at in range(1, STATEMENTS_MOST):
         try:
             with watching(failing_at(at)):
-                rig.scheduler.objects.settle(job["job_id"], **proof(job))
+                governed(rig.scheduler).settle(job["job_id"], **proof(job))
             break
         except StoreUnusable:
             assert everything(path) == before

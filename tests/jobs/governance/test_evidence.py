@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pendula.governance import governed
 from pendula.jobs import JobRefused
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig, proof
@@ -137,7 +138,7 @@ def test_a_verification_running_at_the_close_fails_at_its_next_begin(rig: Verifi
 
     assert (ended["entered"], ended["job"]["status"]) == (False, "failed")
     assert ended["job"]["last_error"] == "ontic_limit_reached"
-    counts = {(one["kind"], one["word"]): one["count"] for one in rig.scheduler.objects.figures()["counts"]}
+    counts = {(one["kind"], one["word"]): one["count"] for one in governed(rig.scheduler).figures()["counts"]}
     assert (rig.entered, counts["ontic_closure", "cognition"]) == (1, 1)
 
 
@@ -178,7 +179,7 @@ def test_a_finished_rollback_leads_to_the_archive_even_if_the_first_job_is_gone(
     rig.user.rollback_finished("memory", "m")
 
     job = rig.pulled(1)
-    assert rig.scheduler.objects.settle(job["job_id"], **proof(job))["object"]["status"] == "archived"
+    assert governed(rig.scheduler).settle(job["job_id"], **proof(job))["object"]["status"] == "archived"
 
 
 @pytest.mark.req("JOB-SM-6", "JOB-SM-14")

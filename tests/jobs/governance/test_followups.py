@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pendula.governance import governed
 from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig, proof
 
 
@@ -88,7 +89,7 @@ def test_an_object_in_a_final_state_has_no_waiting_job(rig: VerifierRig) -> None
     rig.scheduler.defer("memory", "m", "archive")
     job = rig.pulled()
 
-    rig.scheduler.objects.settle(job["job_id"], **proof(job))
+    governed(rig.scheduler).settle(job["job_id"], **proof(job))
 
     assert _waiting(rig, "m") == []
     superseded = rig.scheduler.list(object_id="m", error_code="superseded")["jobs"]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pendula.governance import governed
 from pendula.jobs import Handlers, JobRefused, Policy, Scheduler, Worker, handler
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.handlers import Context
@@ -274,7 +275,7 @@ def test_a_plain_handler_is_governed(tmp_path: Path) -> None:
         entered.append(context.job["job_id"])
 
     with Scheduler.open(tmp_path / "jobs.db", Policy()) as scheduler:
-        scheduler.objects.as_user("mia").create("cognition", "o", **UNSURE, auto_verify_budget=2)
+        governed(scheduler).as_user("mia").create("cognition", "o", **UNSURE, auto_verify_budget=2)
         jobs = [scheduler.defer("cognition", "o", "verify", idempotency_key=f"{n}")["job_id"] for n in range(4)]
         while scheduler.count(status="queued", action="verify")["count"]:
             Worker(scheduler, Handlers([verify]), once=True).run()
@@ -286,7 +287,7 @@ def test_a_plain_handler_is_governed(tmp_path: Path) -> None:
 @pytest.mark.req("JOB-GATE-1a")
 def test_a_gate_changed_while_a_plain_handler_runs_counts_as_a_failure(tmp_path: Path) -> None:
     with Scheduler.open(tmp_path / "jobs.db") as scheduler:
-        user = scheduler.objects.as_user("mia")
+        user = governed(scheduler).as_user("mia")
         for gate in ("persona_conflict_gate", "risk_gate", "cognition_gate"):
             user.set_gate(gate, "pass", "for a test")
         user.create("memory", "o", risk_tier="high", evidence_refs=["ev_1"])

@@ -9,6 +9,7 @@ from threading import Thread
 
 import pytest
 
+from pendula.governance import governed
 from tests.jobs.crashing import SharedClock, forked, scheduler
 from tests.jobs.governance.dying_workers import FINDINGS, Worker, WorkerEnded, die, drop, entries, violations
 from tests.jobs.governance.verifier_rig import GATES, WHOLE, VerifierRig
@@ -63,7 +64,7 @@ def test_dying_workers_do_not_enter_the_verifier_beyond_the_budget(
 ) -> None:
     clock = SharedClock()
     with scheduler(tmp_path, clock=clock) as client:
-        client.objects.as_user("mia").create("cognition", "cg", **UNSURE, **members)
+        governed(client).as_user("mia").create("cognition", "cg", **UNSURE, **members)
         for n in range(10):
             job = {"object_type": "cognition", "object_id": "cg", "action": "verify", "max_attempts": 100}
             client.enqueue(**job, idempotency_key=f"{n}")
@@ -75,7 +76,7 @@ def test_dying_workers_do_not_enter_the_verifier_beyond_the_budget(
     assert sum(entries(tmp_path).values()) <= most
     with scheduler(tmp_path, clock=clock) as client:
         # A worker that died between its pull and its verifier has used the unit that the pull took.
-        assert client.objects.show("cognition", "cg")["object"]["verifications"] == most
+        assert governed(client).show("cognition", "cg")["object"]["verifications"] == most
     assert violations(tmp_path, clock) == []
 
 
@@ -95,7 +96,7 @@ def test_after_many_kills_and_gate_changes_the_trail_is_consistent(seed: int, tm
 def _lived_through(play: Round, seed: int, parts: int, folder: Path) -> None:
     clock, random = SharedClock(), Random(seed)
     with scheduler(folder, clock=clock) as client:
-        user = client.objects.as_user("mia")
+        user = governed(client).as_user("mia")
         for gate in GATES:
             user.set_gate(gate, "pass", "to begin with")
         for n, tier in product(range(3), ("low", "high")):
@@ -120,7 +121,7 @@ def _lived_through(play: Round, seed: int, parts: int, folder: Path) -> None:
 def _turn(folder: Path, clock: SharedClock, random: Random) -> None:
     """Change gates while workers run."""
     with scheduler(folder, clock=clock) as client:
-        user = client.objects.as_user("mia")
+        user = governed(client).as_user("mia")
         for _ in range(6):
             gate, word = random.choice(SHUT)
             user.set_gate(gate, word, "turned")

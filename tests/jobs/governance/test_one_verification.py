@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pendula.governance import governed
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.upkeep.verification import check
@@ -15,7 +16,7 @@ VERDICT = {"finding": "inconclusive", "reason": "no source answered", "evidence_
 
 def with_object(folder: Path, policy: Policy | None = None, *, budget: int = 36) -> tuple[Scheduler, Clock]:
     scheduler, clock = opened(folder, policy)
-    scheduler.objects.create(
+    governed(scheduler).create(
         "cognition", "cg", evidence_refs=["ev_1"], status="needs_revalidate", epistemic_state="uncertain",
         auto_verify_budget=budget,
     )  # fmt: skip
@@ -106,12 +107,12 @@ def test_eight_concurrent_verifiers_waste_none_of_the_budget(tmp_path: Path) -> 
     while held := [job for n in range(8) for job in pulled(scheduler, f"w{n}", 1)]:
         proofs = {job["job_id"]: {"worker_id": job["worker_id"], "lease_token": job["lease_token"]} for job in held}
         for job_id, proof in proofs.items():
-            assert scheduler.objects.begin(job_id, **proof)["entered"]
+            assert governed(scheduler).begin(job_id, **proof)["entered"]
         for job_id, proof in proofs.items():
-            outcomes.append(scheduler.objects.finish(job_id, **proof, **VERDICT)["outcome"])
+            outcomes.append(governed(scheduler).finish(job_id, **proof, **VERDICT)["outcome"])
 
     assert len(outcomes) == 36
     assert "state_conflict" not in outcomes
-    assert scheduler.objects.show("cognition", "cg")["object"]["verifications"] == 36
+    assert governed(scheduler).show("cognition", "cg")["object"]["verifications"] == 36
     assert check(scheduler.calls.store) == []
     scheduler.close()

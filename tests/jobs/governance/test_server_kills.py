@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pendula.governance import governed
 from pendula.jobs import Scheduler, Verdict, Worker
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.upkeep.verification import check
@@ -53,7 +54,7 @@ def _made(folder: Path) -> dict[str, int]:
             name, budget = f"c{number}", number % 3
             unknown = "ontic_unknowable" if number % 4 == 3 else "out_of_scope"
             members: dict[str, Any] = {**UNSURE, "auto_verify_budget": budget, "unknown_type": unknown}
-            scheduler.objects.as_user("mia").create("cognition", name, **members)
+            governed(scheduler).as_user("mia").create("cognition", name, **members)
             budgets[name] = min(budget, 1) if unknown == "ontic_unknowable" else budget
             for copy in range(JOBS):
                 job = {"object_type": "cognition", "object_id": name, "action": "verify", "max_attempts": 100}

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from pendula.jobs.store.tables import governed
+from pendula.governance import governed, tables
 from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig, proof
 
 
@@ -44,7 +44,7 @@ def test_an_object_in_a_final_state_waits_for_no_decision(tmp_path: Path) -> Non
     rig.user.create("cognition", "c", **soon, status="stale", unknown_type="multipath", risk_tier="high")
     before = rig.user.figures()["for_a_person"]["count"]
     job = rig.pulled(20)
-    rig.scheduler.objects.settle(job["job_id"], **proof(job))
+    governed(rig.scheduler).settle(job["job_id"], **proof(job))
 
     archived = rig.user.show("cognition", "c")["object"]
     assert (archived["status"], archived["decision_mode"], archived["next_action"]) == ("archived", "escalate", None)
@@ -55,7 +55,7 @@ def test_an_object_in_a_final_state_waits_for_no_decision(tmp_path: Path) -> Non
 def test_waiting_objects_are_found_by_an_index(tmp_path: Path) -> None:
     VerifierRig(tmp_path).scheduler.close()
     with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
-        query = f"EXPLAIN QUERY PLAN SELECT count(*) FROM governed WHERE {governed._FOR_A_PERSON}"
+        query = f"EXPLAIN QUERY PLAN SELECT count(*) FROM governed WHERE {tables._FOR_A_PERSON}"
         steps = [row[3] for row in connection.execute(query)]
 
     assert [step for step in steps if "governed_for_a_person" in step] == steps

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pendula.governance import REFERENCE, Rules, governed
 from pendula.governance.machines import Arrow, Follow, Machine, Never
 from pendula.jobs import Policy
 from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig, proof
@@ -16,7 +17,7 @@ def rig(tmp_path: Path) -> VerifierRig:
 
 
 def _why(rig: VerifierRig, kind: str, name: str) -> dict[str, Any]:
-    return dict(rig.scheduler.objects.why(kind, name))
+    return dict(governed(rig.scheduler).why(kind, name))
 
 
 def test_every_unset_gate_is_named_at_once(rig: VerifierRig) -> None:
@@ -46,7 +47,7 @@ def test_a_gate_named_by_a_transition_is_an_obstacle_at_low_risk_too(tmp_path: P
         follow={"planned": Follow("verify", 1)},
         never=(Never("lived_in", "planned", "it stands"),),
     )
-    rig = VerifierRig(tmp_path, Policy(machines={**Policy().machines, "house": house}))
+    rig = VerifierRig(tmp_path, Policy(governance=Rules(machines={**REFERENCE, "house": house})))
     rig.user.create("house", "h", evidence_refs=["ev_1"])
     unset = _why(rig, "house", "h")["in_the_way"]
     rig.user.set_gate("risk_gate", "block", "a storm")

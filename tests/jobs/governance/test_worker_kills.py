@@ -14,6 +14,7 @@ from time import sleep
 
 import pytest
 
+from pendula.governance import governed
 from pendula.jobs import JobRefused, Policy, Scheduler, Verdict, Worker
 from pendula.jobs.model import Durability
 from pendula.jobs.store.protocol import AuditListing, Reader
@@ -46,7 +47,7 @@ class Fast:
 
 
 def _made(client: Scheduler) -> None:
-    user = client.objects.as_user("mia")
+    user = governed(client).as_user("mia")
     for gate in GATES:
         user.set_gate(gate, "pass", "to begin with")
     for n in range(OBJECTS):
@@ -92,7 +93,7 @@ def _meddle(folder: Path, clock: Fast, seed: str) -> None:
     """Change a gate and change it back; decide, add evidence or report a rollback as finished."""
     random = Random(seed)
     with scheduler(folder, POLICY, clock) as client:
-        user, (gate, word) = client.objects.as_user("mia"), random.choice(SHUT)
+        user, (gate, word) = governed(client).as_user("mia"), random.choice(SHUT)
         about = random.choice(KINDS), f"{random.randrange(OBJECTS)}"
         user.set_gate(gate, word, "turned")
         sleep(random.random() / 5)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from pendula.governance import governed
 from pendula.governance.applying import give_up
 from pendula.jobs import Policy, Scheduler
 from pendula.jobs.model import SYSTEM
@@ -31,7 +32,7 @@ class VerifierRig:
 
     @property
     def user(self) -> Any:
-        return self.scheduler.objects.as_user("mia")
+        return governed(self.scheduler).as_user("mia")
 
     def open_gates(self, **verdicts: str) -> None:
         for gate in GATES:
@@ -62,13 +63,13 @@ class VerifierRig:
         """The answer of `begin`, or the same for a job that its pull has already ended."""
         if job["lease_token"] is None:
             return self.withheld(job)
-        answer = self.scheduler.objects.begin(job["job_id"], **proof(job))
+        answer = governed(self.scheduler).begin(job["job_id"], **proof(job))
         self.entered += answer["entered"]
         return answer
 
     def withheld(self, job: dict[str, Any]) -> dict[str, Any]:
         """The end of a withheld job, in the form of an answer of `begin`."""
-        shown = self.scheduler.objects.show(job["object_type"], job["object_id"])
+        shown = governed(self.scheduler).show(job["object_type"], job["object_id"])
         traces = [entry for entry in shown["decision_traces"] if entry["job_id"] == job["job_id"]]
         outcome = job["outcome"] or (job["last_error"] or "").partition(":")[0]
         answer_facts = {"outcome": outcome, "executed": traces[0]["outcome"] if traces else None}
@@ -85,7 +86,7 @@ class VerifierRig:
 
     def finished(self, job: dict[str, Any], finding: str, **members: Any) -> dict[str, Any]:
         answer_facts = {"reason": "looked into", "evidence_refs": ["ev_2"], **members}
-        return self.scheduler.objects.finish(job["job_id"], finding=finding, **answer_facts, **proof(job))
+        return governed(self.scheduler).finish(job["job_id"], finding=finding, **answer_facts, **proof(job))
 
     def verified(self, finding: str, days: int = 0, **members: Any) -> dict[str, Any]:
         """A whole round: pull, begin, and finish unless it has ended."""

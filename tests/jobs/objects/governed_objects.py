@@ -4,7 +4,8 @@ from typing import Any
 
 from pendula.governance.endings import ActionContext
 from pendula.governance.gates import EVERYTHING, REQUIRED, Gate
-from pendula.governance.model import DAY_US, Governed, Impact, Mode, Risk, Unknown
+from pendula.governance.model import DAY_US, Governed, Impact, Mode, Risk
+from pendula.jobs.reasons import Unknown
 
 NOW = 1_771_632_000_000_000  # 2026-02-21T00:00:00Z
 WHOLE: dict[str, Any] = {

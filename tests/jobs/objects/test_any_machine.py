@@ -7,9 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.governance.decisions import conclude, enter, settle_verdict
-from pendula.governance.endings import Ending, How, Verdict
+from pendula.governance.endings import Ending, How
 from pendula.governance.machines import REFERENCE, Machine, faults
 from pendula.governance.model import Governed
+from pendula.jobs.reasons import Verdict
 from tests.jobs.objects.governed_objects import NOW, context, governed
 
 ACTIONS = ("verify", "revalidate", "decay", "archive", "reinstate-check", "use", "invalidate")

@@ -6,9 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.governance.decisions import conclude, enter, settle_verdict
-from pendula.governance.endings import ActionContext, Ending, Executed, How, Outcome, Verdict
+from pendula.governance.endings import ActionContext, Ending, Executed, How, Outcome
 from pendula.governance.machines import COGNITION, EXPERIENCE, MEMORY, Machine
-from pendula.governance.model import DAY_US, Governed, Impact, Mode, Risk, Unknown
+from pendula.governance.model import DAY_US, Governed, Impact, Mode, Risk
+from pendula.jobs.reasons import Unknown, Verdict
 from pendula.jobs.sentences import sentence_of
 from tests.jobs.objects.governed_objects import NOW, context, gates, governed
 

@@ -5,9 +5,10 @@ from itertools import product
 import pytest
 
 from pendula.governance.decisions import conclude, enter
-from pendula.governance.endings import Ending, How, Outcome, Verdict
+from pendula.governance.endings import Ending, How, Outcome
 from pendula.governance.machines import REFERENCE, faults
 from pendula.governance.model import DAY_US, Governed
+from pendula.jobs.reasons import Verdict
 from tests.jobs.objects.governed_objects import NOW, context, gates, governed
 
 ACTIONS = ("verify", "revalidate", "decay", "archive", "reinstate-check")

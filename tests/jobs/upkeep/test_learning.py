@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pendula.governance import Rules, governed
 from pendula.governance.endings import Limits
 from pendula.governance.model import DAY_US
 from pendula.jobs import Policy
@@ -75,7 +76,7 @@ def test_only_a_verification_in_explore_mode_counts_as_exploration(rig: Verifier
 
 @pytest.mark.req("JOB-GATE-14")
 def test_the_length_of_a_period_can_be_set(tmp_path: Path) -> None:
-    rig = VerifierRig(tmp_path, Policy(limits=Limits(learning_period_days=2)))
+    rig = VerifierRig(tmp_path, Policy(governance=Rules(limits=Limits(learning_period_days=2))))
     rig.clock.now -= rig.clock.now % (2 * DAY_US)
     rig.user.create("cognition", "cg", **DOUBTED)
 
@@ -97,6 +98,6 @@ def test_internal_counters_are_not_in_the_metrics(rig: VerifierRig) -> None:
     rig.user.create("cognition", "cg", **DOUBTED)
     rig.verified("inconclusive", 1)
 
-    kinds = {one["kind"] for one in rig.scheduler.objects.figures()["counts"]}
+    kinds = {one["kind"] for one in governed(rig.scheduler).figures()["counts"]}
 
     assert kinds == {"verification", "budget_granted", "outcome"}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pendula.governance import governed
 from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.calls import Caller, Reply
 from pendula.jobs.model import Actor, Code, Refused, Status
@@ -64,12 +65,12 @@ def statuses(scheduler: Scheduler) -> dict[str, int]:
 @pytest.mark.req("JOB-STO-13")
 def test_governance_data_of_a_removed_job_is_removed_with_it(store: tuple[Scheduler, Clock], tmp_path: Path) -> None:
     scheduler, clock = store
-    scheduler.objects.create("memory", "m", evidence_refs=["ev_1"])
+    governed(scheduler).create("memory", "m", evidence_refs=["ev_1"])
     clock.pass_by(DAY)
     [job] = scheduler.pull(worker_id="w")["jobs"]
-    scheduler.objects.begin(job["job_id"], lease_token=job["lease_token"])
+    governed(scheduler).begin(job["job_id"], lease_token=job["lease_token"])
     verdict = {"finding": "passed", "reason": "looked into"}
-    scheduler.objects.finish(job["job_id"], lease_token=job["lease_token"], **verdict)
+    governed(scheduler).finish(job["job_id"], lease_token=job["lease_token"], **verdict)
     clock.pass_by(31 * DAY)
     retain(scheduler.calls)
 

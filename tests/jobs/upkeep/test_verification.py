@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from pendula.governance import Rules
 from pendula.governance.machines import REFERENCE
 from pendula.jobs.calls import Calls
 from pendula.jobs.model import Policy
@@ -238,7 +239,7 @@ def test_the_check_finds_tampering_with_decisions(tmp_path: Path, sql: str, code
 
 def test_finishing_an_unrequested_rollback_is_audited(tmp_path: Path) -> None:
     machine = replace(REFERENCE["memory"], awaits_rollback=frozenset())
-    rig = VerifierRig(tmp_path, Policy(machines={**REFERENCE, "memory": machine}))
+    rig = VerifierRig(tmp_path, Policy(governance=Rules(machines={**REFERENCE, "memory": machine})))
     rig.user.create("memory", "m", status="rejected_poisoned", evidence_refs=["ev_1"])
     rig.user.rollback_finished("memory", "m")
 

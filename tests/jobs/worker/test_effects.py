@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pendula.governance import governed
 from pendula.jobs import JobRefused, Policy
 from pendula.jobs.settings_file import with_words
 from pendula.jobs.store.protocol import StatementRefused
@@ -388,7 +389,7 @@ def test_later_jobs_change_an_object_that_already_has_a_state(client: Virtual) -
 
 
 def test_an_effect_cannot_change_a_governed_object_in_any_state(client: Virtual) -> None:
-    client.objects.create("memory", "mem_1", evidence_refs=["ev_1"])
+    governed(client).create("memory", "mem_1", evidence_refs=["ev_1"])
     client.enqueue(**MEMORY)
     job = next(job for job in client.pull(worker_id="w1")["jobs"] if job["action"] == "decay")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pendula.governance import governed
 from pendula.governance.objects import GovernedObjects
 from pendula.jobs import AsyncContext, AsyncScheduler, AsyncWorker, Policy, Verdict
 from pendula.jobs.client import RemoteScheduler
@@ -50,7 +51,7 @@ def worked(client: Virtual, handlers: Handlers, jobs: int, **options: Any) -> Re
 
 
 def known(client: Scheduler, kind: str = "memory") -> dict[str, Any]:
-    return dict(client.objects.show(kind, "m")["object"])
+    return dict(governed(client).show(kind, "m")["object"])
 
 
 def jobs_of(client: Scheduler, **query: Any) -> list[dict[str, Any]]:
@@ -58,12 +59,12 @@ def jobs_of(client: Scheduler, **query: Any) -> list[dict[str, Any]]:
 
 
 def made(client: Scheduler, kind: str = "memory", **members: Any) -> None:
-    client.objects.as_user("mia").create(kind, "m", **{"evidence_refs": ["ev_1"], **members})
+    governed(client).as_user("mia").create(kind, "m", **{"evidence_refs": ["ev_1"], **members})
 
 
 def open_gates(client: Scheduler, **verdicts: str) -> None:
     for gate in ("persona_conflict_gate", "risk_gate", "cognition_gate"):
-        client.objects.as_user("mia").set_gate(gate, verdicts.get(gate, "pass"), "for a test")
+        governed(client).as_user("mia").set_gate(gate, verdicts.get(gate, "pass"), "for a test")
 
 
 @pytest.mark.req("JOB-WRK-3")
@@ -97,7 +98,7 @@ class Noting(Virtual):
 
     @property
     def objects(self) -> Any:
-        return Heard(super().objects, self.recorded.append)
+        return Heard(governed(self), self.recorded.append)
 
 
 class Heard:
@@ -276,7 +277,7 @@ def test_a_job_deferred_while_it_runs_counts_as_released(tmp_path: Path) -> None
     made(client, risk_tier="high")
 
     def verify(_: Context) -> Verdict:
-        client.objects.as_user("mia").set_gate("social_gate", "defer", "not while they sleep")
+        governed(client).as_user("mia").set_gate("social_gate", "defer", "not while they sleep")
         return PASSED
 
     worker = worked(client, verifies(verify), 1)
@@ -311,7 +312,7 @@ def test_a_worker_killed_in_its_verifier_uses_a_unit_and_changes_nothing_else(tm
     made(client, "cognition", **DOUBTED)
     client.clock.pass_by(DAY)
     [job] = client.pull(worker_id="dead", lease_sec=60)["jobs"]
-    client.objects.begin(job["job_id"], worker_id="dead", lease_token=job["lease_token"])
+    governed(client).begin(job["job_id"], worker_id="dead", lease_token=job["lease_token"])
     client.clock.pass_by(61)
 
     worked(client, verifies(lambda _: Verdict("inconclusive", "not clear"), "cognition", "revalidate"), 1)
@@ -329,7 +330,7 @@ def test_an_object_changed_during_its_verification_is_verified_again(tmp_path: P
     def verify(context: Context) -> Verdict:
         entered.append(context.object["version"])
         if len(entered) == 1:
-            client.objects.as_user("mia").attach_evidence("memory", "m", "ev_9")
+            governed(client).as_user("mia").attach_evidence("memory", "m", "ev_9")
         return PASSED
 
     worked(client, verifies(verify), 2)
@@ -346,7 +347,7 @@ def test_a_step_with_a_lost_reply_is_repeated_and_applied_once(tmp_path: Path, s
 
         @property
         def objects(self) -> Any:
-            return Losing(super().objects, self)
+            return Losing(governed(self), self)
 
     class Losing(Heard):
         def __init__(self, objects: GovernedObjects, client: Lossy) -> None:
@@ -421,11 +422,11 @@ def test_a_remote_worker_is_governed(tmp_path: Path) -> None:
         LiveServer(Settings(port=0, data=str(tmp_path / "data")), [jobs_scheduler(QUICK, clock=clock)]) as server,
         RemoteScheduler(server.url) as client,
     ):
-        client.objects.as_user("mia").create("memory", "m", evidence_refs=["ev_1"], half_life="P1D")
+        governed(client).as_user("mia").create("memory", "m", evidence_refs=["ev_1"], half_life="P1D")
         clock.pass_by(DAY)
         Worker(client, verifies(lambda _: PASSED), max_jobs=1, govern=True).run()
         clock.pass_by(30 * DAY)
         tally = Worker(client, verifies(lambda _: PASSED), max_jobs=1, govern=True).run()
-        shown = client.objects.show("memory", "m")["object"]
+        shown = governed(client).show("memory", "m")["object"]
 
     assert (shown["status"], tally.succeeded) == ("stale", 1)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from pendula.demo.jobs import COUNT, FIRST_POISONED, ROUND_SEC, DemoDriver, name_of, with_fast_clock
+from pendula.governance import REFERENCE
+from pendula.governance.inputs import rules_of
 from pendula.governance.model import DAY_US
 from pendula.governance.objects import Governance
 from pendula.jobs.calls import Calls, queries
@@ -118,10 +120,10 @@ def test_the_dead_letter_succeeds_after_a_requeue(town: Town) -> None:
 
 
 def test_a_day_of_the_state_machines_takes_half_a_minute() -> None:
-    machines = with_fast_clock(Policy()).machines
+    machines = rules_of(with_fast_clock(Policy())).machines
 
     assert machines["memory"].follow["candidate"].after == 30 * SECOND
     assert (
         machines["memory"].follow["verified"].after
-        == Policy().machines["memory"].follow["verified"].after * (30 * SECOND) // DAY_US
+        == REFERENCE["memory"].follow["verified"].after * (30 * SECOND) // DAY_US
     )

@@ -9,22 +9,20 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from pendula.governance import deliveries
 from pendula.jobs import decide
 from pendula.jobs.audit import number_of
+from pendula.jobs.hooks import governance
 from pendula.jobs.model import SYSTEM, Actor, AuditCheck, Code, Ended, Job, Policy, Refused, Status, job_json
 from pendula.jobs.reasons import Reason
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Ack, Enqueue
 from pendula.jobs.requests_finishing import read_ack, read_fail, read_proof
 from pendula.jobs.store.protocol import ObjectRow, Writer
-from pendula.jobs.transaction.ending import carry_out, holder, write_back
+from pendula.jobs.transaction.ending import OVER, carry_out, holder, tell_governance, write_back
 from pendula.jobs.transaction.enqueue import batch_faults, result_of
 from pendula.jobs.transaction.following import enqueue_next
 from pendula.jobs.transaction.replies import Answer, Body, Reply, not_found, utc_or_null
 from pendula.kernel.canonical import Json
-
-GIVEN_UP = (Status.FAILED, Status.DEAD_LETTER)
 
 
 def ack(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
@@ -81,14 +79,14 @@ def fail(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now:
         return not_found(job_id)
     proof = read_proof(body)
     if decide.repeats(job, proof, Ended.FAIL):
-        return Reply(200, {"already_failed": True, "retry": job.status not in GIVEN_UP, "job": job_json(job)})
+        return Reply(200, {"already_failed": True, "retry": job.status not in OVER, "job": job_json(job)})
     if (refused := decide.holding(job, proof, now)) is not None:
         return refused
     request = read_fail(body)
     if isinstance(request, Faults):
         return request.refusal()
     after = carry_out(tx, job, decide.failed(job, request, now, policy), holder(job, actor))
-    deliveries.reschedule_object(tx, job, after, SYSTEM, policy, now)
+    tell_governance(tx, job, after, SYSTEM, policy, now)
     return Reply(200, {"already_failed": False, "retry": after.status == Status.QUEUED, "job": job_json(after)})
 
 
@@ -105,7 +103,7 @@ def _unknown_event(tx: Writer, job: Job, request: Ack, policy: Policy) -> Refuse
 
 def _ack_governed(tx: Writer, job: Job, request: Ack, actor: Actor, policy: Policy, now: int) -> Answer:
     """A governed object keeps its state and gets its next time, unless its gates forbid even that."""
-    ended = deliveries.end_by_ack(tx, job, request, holder(job, actor), policy, now)
+    ended = governance().may_finish(tx, job, request, holder(job, actor), policy, now)
     if isinstance(ended, Refused):
         return ended
     row = tx.object(job.object_type, job.object_id)

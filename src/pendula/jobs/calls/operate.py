@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from pendula.governance import deliveries
 from pendula.jobs import decide
 from pendula.jobs.calls.filters import Step
 from pendula.jobs.decide import JobChange
@@ -12,7 +11,7 @@ from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Requeue
 from pendula.jobs.requests_finishing import read_proof, read_release, read_renew
 from pendula.jobs.store.protocol import Writer
-from pendula.jobs.transaction.ending import holder
+from pendula.jobs.transaction.ending import holder, tell_governance
 from pendula.jobs.transaction.replies import Answer, Body, Reply, not_found, utc_or_null
 from pendula.kernel.canonical import Json
 
@@ -48,7 +47,7 @@ def release(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, n
         return faults.refusal()
     done = decide.released(job, now)
     after = tx.change(job, done.job, done.touched, done.reason, holder(job, actor))
-    deliveries.reschedule_object(tx, job, after, actor, policy, now)
+    tell_governance(tx, job, after, actor, policy, now)
     return Reply(200, {"job": job_json(after)})
 
 
@@ -100,7 +99,7 @@ def _operated_all(
         assert isinstance(done, JobChange), "the filter has the status that the call needs"
         if done.job is not job:
             after = tx.change(job, done.job, done.touched, done.reason, actor)
-            deliveries.reschedule_object(tx, job, after, actor, policy, now)
+            tell_governance(tx, job, after, actor, policy, now)
             changed += 1
     more = page[-1].job_id if len(jobs) > step.limit else None
     return Reply(200, {"matched": len(page), "changed": changed, "next_cursor": more})
@@ -128,5 +127,5 @@ def _operated(
     if done.job is job:
         return Reply(200, {"job": job_json(job)})
     after = tx.change(job, done.job, done.touched, done.reason, actor)
-    deliveries.reschedule_object(tx, job, after, actor, policy, now)
+    tell_governance(tx, job, after, actor, policy, now)
     return Reply(200, {"job": job_json(after)})

@@ -10,6 +10,7 @@ from typing import Any
 
 from pendula.jobs.audit import JOB_EVENT, STATE_EVENT, Row, event_id, number_of
 from pendula.jobs.calls.queries import event_in, shown_event
+from pendula.jobs.hooks import governance
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import Status
 from pendula.jobs.request_reading import BodyReader
@@ -57,7 +58,7 @@ def _moment(look: Reader, at: int) -> dict[str, Json]:
         "event": event,
         "jobs": {status.value: tallies[status.value] for status in Status},
         "waiting": waiting,
-        "places": _places(look, objects),
+        "places": governance().past_places(look, objects) if look.any_governed() else [],
     }
 
 
@@ -108,16 +109,3 @@ def _jobs(look: Reader, undone: Undone) -> tuple[Counter[str], list[Json]]:
             waiting += [then] if then["status"] in WAITING else []
     waiting.sort(key=lambda job: (str(job["run_at"]), str(job["job_id"])))
     return tallies, [*waiting[:WAITING_MOST]]
-
-
-def _places(look: Reader, undone: Undone) -> list[Json]:
-    counts = Counter({(kind, place): n for kind, place, n in look.governance.places()})
-    for (kind, name), before in undone.items():
-        subject = look.governance.governed(kind, name)
-        if subject is None:
-            continue  # an object that no machine governs has no place
-        counts[kind, subject.place] -= 1
-        if before is not None:
-            status, axis = before.get("status", subject.status), before.get("epistemic_state", subject.epistemic)
-            counts[kind, str(status) if axis is None else f"{status}/{axis}"] += 1
-    return [{"object_type": kind, "place": place, "objects": n} for (kind, place), n in sorted(counts.items()) if n > 0]

@@ -4,15 +4,14 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from pendula.governance import deliveries
-from pendula.governance.model import VERIFICATIONS
 from pendula.jobs import decide
 from pendula.jobs.background import Bell
-from pendula.jobs.model import SECOND, SYSTEM, Actor, Job, Policy, PullOrder, Status, job_json
+from pendula.jobs.hooks import governance
+from pendula.jobs.model import SECOND, SYSTEM, VERIFICATIONS, Actor, Job, Policy, PullOrder, Status, job_json
 from pendula.jobs.ordering import ASIDE_MOST, Busy, weighted
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import Writer
-from pendula.jobs.transaction.ending import carry_out
+from pendula.jobs.transaction.ending import carry_out, tell_governance
 from pendula.jobs.transaction.replies import Reply, unreadable
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
@@ -74,7 +73,7 @@ def give_due(
             continue
         fences_from = tx.fences_from() if fences_from is None else fences_from
         fence = decide.next_fence(job, fences_from)
-        if is_governing and not deliveries.begin_delivery(tx, job, fence, worker, policy, now):
+        if is_governing and not governance().may_deliver(tx, job, fence, worker, policy, now):
             withheld.add(job.seq)
             continue
         token = tokens()
@@ -108,7 +107,7 @@ def reclaim(tx: Writer, policy: Policy, now: int) -> int:
     expired = tx.expired(now, RECLAIM_MOST)
     for job in expired:
         after = carry_out(tx, job, decide.expired(job, now, policy), SYSTEM)
-        deliveries.reschedule_object(tx, job, after, SYSTEM, policy, now)
+        tell_governance(tx, job, after, SYSTEM, policy, now)
     return len(expired)
 
 

@@ -9,12 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from pendula.governance import decisions
-from pendula.governance.endings import Ending, Outcome
-from pendula.governance.inputs import action_context
-from pendula.governance.model import VERIFICATIONS
-from pendula.jobs.decide import OUTCOME_CANCELLED
-from pendula.jobs.model import MILLION, SECOND, Job, Policy, PullOrder, Status, progress_json
+from pendula.jobs.decide import OUTCOME_CANCELLED, OUTCOME_DEFERRED
+from pendula.jobs.hooks import governance
+from pendula.jobs.model import MILLION, SECOND, VERIFICATIONS, Job, Policy, PullOrder, Status, progress_json
 from pendula.jobs.sentences import error_sentence, sentence_of
 from pendula.jobs.store.protocol import AuditListing, Reader, Store, Unhandled, WorkerRow
 from pendula.jobs.transaction.replies import Answer, Reply, not_found
@@ -156,7 +153,7 @@ def later(case: Case) -> Because | None:
         return None
     at, wait = format_utc(job.run_at), _shown_seconds(job.run_at - case.now)
     facts: dict[str, Json] = {"run_at": at}
-    if job.outcome == Outcome.DEFERRED:
+    if job.outcome == OUTCOME_DEFERRED:
         return Because("waits_for_gate", f"was put off by a gate and waits until {at} (in {wait})", facts)
     if job.attempt:
         sentence = (
@@ -169,22 +166,21 @@ def later(case: Case) -> Because | None:
 
 def withheld(case: Case) -> Because | None:
     """Withheld by its object, a gate or the budget; the next pull would find the same."""
-    job, look = case.job, case.look.governance
-    subject, machine = look.governed(job.object_type, job.object_id), case.policy.machines.get(job.object_type)
-    if subject is None or machine is None:
+    job = case.job
+    if not case.look.is_governed(job.object_type, job.object_id):
         return None
-    asked = action_context(look, subject, job.action, case.policy, case.now, deferrals=look.job(job.seq).deferrals)
-    ending = decisions.enter(subject, machine, asked)
-    if not isinstance(ending, Ending) or ending.outcome is Outcome.NOOP:
+    found = governance().why_withheld(case.look, job, case.policy, case.now)
+    if found is None:
         return None
-    sentence = f"has been due since {format_utc(job.run_at)} and is not handed out: {sentence_of(ending.reason)}"
-    return Because("waits_for_gate", sentence, {"outcome": ending.outcome.value})
+    outcome, because = found
+    sentence = f"has been due since {format_utc(job.run_at)} and is not handed out: {because}"
+    return Because("waits_for_gate", sentence, {"outcome": outcome})
 
 
 def object_is_busy(case: Case) -> Because | None:
     job, actions = case.job, frozenset[str]()
     if not case.policy.one_running_per_object:
-        if job.action not in VERIFICATIONS or case.look.governance.governed(job.object_type, job.object_id) is None:
+        if job.action not in VERIFICATIONS or not case.look.is_governed(job.object_type, job.object_id):
             return None
         actions = VERIFICATIONS
     other = case.look.running_on(job.object_type, job.object_id, actions)

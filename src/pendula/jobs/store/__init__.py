@@ -1,7 +1,6 @@
 """Where jobs are stored, behind one protocol.
 
 protocol       what the scheduler needs of a store: `Store`, and within a transaction `Reader` and `Writer`
-governed_protocol  what governance needs of a transaction
 sqlite         `SqliteStore`: one file, one writer at a time, one flush for many callers
 sqlite_files   the file of an address, whether it holds a store, and opening it
 writer_thread  the queue of callers and the one thread that serves it

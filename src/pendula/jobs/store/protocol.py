@@ -1,5 +1,6 @@
 """What the scheduler needs of a store: one transaction at a time, which reads and changes jobs and their trail."""
 
+import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -10,7 +11,6 @@ from pendula.jobs.model import Actor, Job, Status
 from pendula.jobs.plans import Plan
 from pendula.jobs.reasons import Reason
 from pendula.jobs.requests import Pull
-from pendula.jobs.store.governed_protocol import GovernedReading, GovernedWriting
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 
@@ -237,15 +237,28 @@ class Reader(Protocol):
         """A running job of the object; with `actions`, of one of these."""
         ...
 
-    @property
-    def governance(self) -> GovernedReading: ...
+    def any_governed(self) -> bool:
+        """Whether any object is under governance."""
+        ...
+
+    def is_governed(self, object_type: str, object_id: str) -> bool:
+        """Whether the object is under governance."""
+        ...
+
+    def tables(self, kind: Callable[[sqlite3.Connection], T]) -> T:
+        """The tables of a layer above, within this transaction."""
+        ...
 
 
 class EnqueueWriter(Protocol):
     """What an enqueue needs of a transaction."""
 
-    def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-        """The objects among these whose verification limit is reached."""
+    def any_closed(self) -> bool:
+        """Whether the verification limit of any object is reached."""
+        ...
+
+    def is_closed(self, object_type: str, object_id: str) -> bool:
+        """Whether the verification limit of the object is reached."""
         ...
 
     def by_keys(self, keys: Sequence[str]) -> dict[str, Job]: ...
@@ -304,9 +317,6 @@ class EffectWriter(EnqueueWriter, Protocol):
 class Writer(Reader, EffectWriter, Protocol):
     """One caller's part of a transaction: all of it is applied, or nothing."""
 
-    @property
-    def governance(self) -> GovernedWriting: ...
-
     def governance_event(self, event: GovernanceEvent, actor: Actor, at: int) -> str:
         """Write an event of governance; returns its id."""
         ...
@@ -321,10 +331,6 @@ class Writer(Reader, EffectWriter, Protocol):
 
     def running_objects(self, actions: Collection[str] = ()) -> set[tuple[str, str]]:
         """Objects with a running job; with `actions`, of one of these."""
-        ...
-
-    def any_governed(self) -> bool:
-        """Whether any object is under governance."""
         ...
 
     def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: Reason, actor: Actor) -> Job:

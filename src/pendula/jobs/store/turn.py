@@ -124,8 +124,11 @@ class Turn(EffectWriter):
     def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         return self._guarded(self._writer.execute, statement, values)
 
-    def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-        return self._guarded(self._writer.closed_among, about)
+    def any_closed(self) -> bool:
+        return self._guarded(self._writer.any_closed)
+
+    def is_closed(self, object_type: str, object_id: str) -> bool:
+        return self._guarded(self._writer.is_closed, object_type, object_id)
 
     def by_keys(self, keys: Sequence[str]) -> dict[str, Job]:
         return self._guarded(self._writer.by_keys, keys)

@@ -1,13 +1,14 @@
 """The end of a delivery: the change, in the name of its worker, and the alert for a dead letter."""
 
-from pendula.governance.gates import is_high_risk
-from pendula.governance.model import tiers
 from pendula.jobs.decide import JobChange
-from pendula.jobs.model import Actor, Job, Priority, Status
+from pendula.jobs.hooks import governance
+from pendula.jobs.model import Actor, Job, Policy, Priority, Status
 from pendula.jobs.store.protocol import ObjectRow, Writer
 from pendula.jobs.transaction.replies import utc_or_null
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
+
+OVER = (Status.FAILED, Status.DEAD_LETTER)
 
 
 def carry_out(tx: Writer, job: Job, done: JobChange, actor: Actor) -> Job:
@@ -18,21 +19,20 @@ def carry_out(tx: Writer, job: Job, done: JobChange, actor: Actor) -> Job:
         alert_id = f"dead_letter:{after.job_id}:{after.delivery_count}"
         if job.status != Status.RUNNING:
             alert_id += f":{event}"  # without a delivery the same job may fail again after a requeue
-        tx.alert(alert_id, _alert(after, alert_id, event, is_risky=_is_risky(tx, after)))
+        is_risky = tx.is_governed(after.object_type, after.object_id) and governance().on_dead_letter(tx, after)
+        tx.alert(alert_id, _alert(after, alert_id, event, is_risky=is_risky))
     return after
+
+
+def tell_governance(tx: Writer, before: Job, after: Job, actor: Actor, policy: Policy, now: int) -> None:
+    """Report a job that has failed for good, if its object is governed."""
+    if after.status in OVER and tx.is_governed(after.object_type, after.object_id):
+        governance().on_end(tx, before, after, actor, policy, now)
 
 
 def holder(job: Job, actor: Actor) -> Actor:
     """The worker of the delivery, which ends it whatever token the call came with."""
     return Actor("worker", job.worker_id) if job.worker_id is not None else actor
-
-
-def _is_risky(tx: Writer, job: Job) -> bool:
-    """Whether the job was about a governed object of high risk."""
-    subject = tx.governance.governed(job.object_type, job.object_id)
-    if subject is None:
-        return False
-    return is_high_risk(*tiers(subject, lambda memory: tx.governance.governed("memory", memory)))
 
 
 def _alert(job: Job, alert_id: str, event: str, *, is_risky: bool) -> dict[str, Json]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from pendula.governance.model import VERIFICATIONS
 from pendula.jobs import decide
+from pendula.jobs.hooks import governance
 from pendula.jobs.model import BATCH_MOST, Actor, Code, Job, Policy, Refused, in_full, job_json
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Enqueue, read_enqueue
@@ -21,13 +21,13 @@ Stored = tuple[Job, bool] | Refused  # a job and whether it was stored before, o
 
 def store_all(tx: EnqueueWriter, requests: Sequence[Enqueue], actor: Actor, now: int) -> list[Stored]:
     """The result of each request: all stored at once, or one by one where a key is taken."""
-    closed = _closed(tx, requests)
-    if not closed and (made := _all_new(tx, requests, actor, now)) is not None:
+    refused = _refused(tx, requests)
+    if not refused and (made := _all_new(tx, requests, actor, now)) is not None:
         return [(job, False) for job in made]
     keys = [_key(request, now) for request in requests]
     existing = tx.by_keys(keys)
     results: list[Stored] = []
-    for request, key in zip(requests, keys, strict=True):
+    for n, (request, key) in enumerate(zip(requests, keys, strict=True)):
         stored = existing.get(key)
         if stored is not None:
             same = decide.duplicate(request, stored)
@@ -36,8 +36,8 @@ def store_all(tx: EnqueueWriter, requests: Sequence[Enqueue], actor: Actor, now:
             results.append((waiting, True))
         elif tx.used(key_hash(key)):
             results.append(_removed(key))
-        elif (request.object_type, request.object_id) in closed and request.action in VERIFICATIONS:
-            results.append(_verification_closed(request))
+        elif n in refused:
+            results.append(refused[n])
         else:
             job = decide.new_job(request, tx.next_seq(), now)
             if isinstance(job, Job):
@@ -49,16 +49,13 @@ def store_all(tx: EnqueueWriter, requests: Sequence[Enqueue], actor: Actor, now:
     return results
 
 
-def _closed(tx: EnqueueWriter, requests: Sequence[Enqueue]) -> set[tuple[str, str]]:
-    """Objects of requested verifications whose verification limit is reached."""
-    about = [(request.object_type, request.object_id) for request in requests if request.action in VERIFICATIONS]
-    return tx.closed_among(about) if about else set()
-
-
-def _verification_closed(request: Enqueue) -> Refused:
-    details: dict[str, Json] = {"object_type": request.object_type, "object_id": request.object_id}
-    message = f"{request.object_id} has reached its verification limit; add evidence to reopen it"
-    return Refused(Code.ONTIC_VERIFICATION_CLOSED, message, details)
+def _refused(tx: EnqueueWriter, requests: Sequence[Enqueue]) -> dict[int, Refused]:
+    """The requests, by their position, that a governed object is closed to."""
+    if not tx.any_closed():
+        return {}
+    asked = governance()
+    answers = ((n, asked.may_enqueue(tx, request)) for n, request in enumerate(requests))
+    return {n: refused for n, refused in answers if refused is not None}
 
 
 def _all_new(tx: EnqueueWriter, requests: Sequence[Enqueue], actor: Actor, now: int) -> list[Job] | None:

@@ -11,9 +11,8 @@ from msgspec import Struct
 
 from pendula.jobs.audit import FIRST, JOB_EVENT, STATE_EVENT, Row, shown
 from pendula.jobs.ids import job_id
-from pendula.jobs.model import Job, Status
+from pendula.jobs.model import Finding, Job, Status
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader
-from pendula.jobs.upkeep.findings import Finding
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc

@@ -4,16 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from pendula.governance.model import Governed
 from pendula.jobs import audit, audit_chain
 from pendula.jobs.audit import Row
-from pendula.jobs.model import SECOND, Job, Policy, Status
-from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
+from pendula.jobs.hooks import governance
+from pendula.jobs.model import SECOND, Finding, Job, Policy, Status
+from pendula.jobs.store.protocol import AuditListing, Reader, Store
 from pendula.jobs.upkeep import job_trail
-from pendula.jobs.upkeep.findings import Finding
-from pendula.jobs.upkeep.governed_trail import GovernedTrail, stored_objects
 from pendula.kernel.canonical import decode
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.time import format_utc
@@ -22,8 +19,6 @@ T = TypeVar("T")
 PAGE = 5000
 DAMAGED = "damaged_file"
 TIME_AHEAD = "time_ahead"
-FORGOTTEN = "object_forgotten"
-PENDING = (Status.QUEUED, Status.RUNNING)
 # Matches only a member of an event: inside a string the quotation marks are escaped.
 ENQUEUED = '"before":null'
 TRACED = '"decision_trace_id"'
@@ -58,7 +53,7 @@ def check(
         found += _findings_of(store, "time", lambda look: _time_ahead(look.latest_time(), now, step_sec))
     found += _findings_of(store, "jobs", lambda look: list(_invariants(look)))
     if followups:
-        found += _findings_of(store, "objects", lambda look: list(_forgotten_objects(look, now)))
+        found += _findings_of(store, "objects", lambda look: list(_forgotten_objects(look, now or 0)))
     found += _findings_of(store, "audit", lambda look: list(_replay(look).findings))
     return found
 
@@ -74,27 +69,9 @@ def _time_ahead(latest: int, now: int, step_sec: int) -> list[Finding]:
     return [Finding(TIME_AHEAD, "time", sentence)]
 
 
-def _forgotten_objects(look: Reader, now: int | None) -> Iterator[Finding]:
-    """Governed objects whose date has passed and for which no job waits or runs."""
-    latest = look.latest_time() if now is None else max(now, look.latest_time())
-    for stored in stored_objects(look):
-        subject = stored.subject
-        if subject is None or subject.next_action is None or (subject.next_action_at or 0) > latest:
-            continue
-        if not any(look.jobs(replace(_one_job(subject), status=status)) for status in PENDING):
-            where = f"{subject.object_type} {subject.object_id}"
-            due = (
-                "has no date" if subject.next_action_at is None else f"was due at {format_utc(subject.next_action_at)}"
-            )
-            sentence = (
-                f"{subject.next_action} of {where} {due} and has no job; new evidence, an "
-                "amendment or a decision enqueues one: pendula jobs objects"
-            )
-            yield Finding(FORGOTTEN, where, sentence)
-
-
-def _one_job(subject: Governed) -> Listing:
-    return Listing(1, object_type=subject.object_type, object_id=subject.object_id)
+def _forgotten_objects(look: Reader, now: int) -> Iterator[Finding]:
+    if look.any_governed():
+        yield from governance().forgotten(look, max(now, look.latest_time()))
 
 
 def _findings_of(store: Store, where: str, look: Callable[[Reader], list[Finding]]) -> list[Finding]:
@@ -169,7 +146,7 @@ class _TrailSummary:
     def __init__(self) -> None:
         self.events = 0
         self.jobs = 0
-        self.governed = GovernedTrail()
+        self.governed = governance().trail()
         self._counts_only = False
 
     def stop_comparing(self) -> None:

@@ -12,7 +12,7 @@ heartbeats  a worker's counters, written to the store so that others see that it
 effects     effects applied at most once: written in the same transaction as their record
 """
 
-from pendula.governance.endings import Verdict
+from pendula.jobs.reasons import Verdict
 from pendula.jobs.worker.async_worker import AsyncWorker
 from pendula.jobs.worker.handlers import (
     AsyncContext,

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from pendula.governance.endings import Verdict
 from pendula.jobs.model import SECOND
+from pendula.jobs.reasons import Verdict
 from pendula.jobs.store.turn import one_process
 from pendula.jobs.worker.handlers import (
     Answer,

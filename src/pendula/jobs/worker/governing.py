@@ -6,27 +6,17 @@ the budget or the object forbid the action, the job ends in the store and the ve
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from pendula.governance.machines import REFERENCE
-from pendula.jobs.model import Code
+from pendula.jobs.hooks import GovernedCalls, governance
+from pendula.jobs.model import Code, Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker.delivery import Delivery, DeliveryReport, Dropped, Ending, Failed, Step
 from pendula.jobs.worker.handlers import Handlers
 from pendula.jobs.worker.leases import LEASE_CODES, is_rate_limit
-from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
+from pendula.kernel.errors import InputRefused, WorldBroken
 
 log = logging.getLogger("pendula.jobs.worker")
-
-
-class GovernedCalls(Protocol):
-    """The calls of a worker on governed objects: `GovernedObjects` in this process, or those of a server."""
-
-    def begin(self, job_id: str, **proof: Any) -> dict[str, Any]: ...
-
-    def finish(self, job_id: str, **members: Any) -> dict[str, Any]: ...
-
-    def settle(self, job_id: str, **proof: Any) -> dict[str, Any]: ...
 
 
 def governed_types(client: object, handlers: Handlers, govern: bool | Sequence[str]) -> Sequence[str]:
@@ -36,16 +26,15 @@ def governed_types(client: object, handlers: Handlers, govern: bool | Sequence[s
         return govern
     if not govern:
         return ()
-    known = client.calls.policy.machines if isinstance(client, Scheduler) else REFERENCE
+    policy = client.calls.policy if isinstance(client, Scheduler) else Policy()
+    known = governance().object_types(policy)
     return sorted({*known, *handlers.verified_types})
 
 
 def governed_objects(client: object, handlers: Handlers) -> GovernedCalls | None:
-    """The governed objects of a client, if it has any. Raises `WrongUsage` if the handlers need them."""
-    objects: GovernedCalls | None = getattr(client, "objects", None)
-    if objects is None and handlers.has_governed:
-        raise WrongUsage("this client has no governed objects; its handlers need a scheduler that has them")
-    return objects
+    """The governed objects of a client, if its handlers need them or it brings its own as `objects`."""
+    own: GovernedCalls | None = getattr(client, "objects", None)
+    return governance().job_calls(client) if own is None and handlers.has_governed else own
 
 
 def begin_step(objects: GovernedCalls, wait: Callable[[int], bool]) -> Step:

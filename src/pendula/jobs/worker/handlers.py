@@ -23,8 +23,8 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
-from pendula.governance.endings import Verdict
 from pendula.jobs.model import DECLARE_WORDS, RETRY_DELAY_MOST_SEC, Vocabulary
+from pendula.jobs.reasons import Verdict
 from pendula.jobs.worker.effects import Transaction
 from pendula.jobs.worker.leases import Lease, LeaseGone
 from pendula.kernel.canonical import Json

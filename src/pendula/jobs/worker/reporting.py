@@ -4,11 +4,11 @@ import logging
 from collections.abc import Callable
 from typing import Any, Protocol, assert_never
 
-from pendula.governance.endings import Outcome
+from pendula.jobs import decide
+from pendula.jobs.hooks import GovernedCalls
 from pendula.jobs.model import Code, Status
 from pendula.jobs.store.protocol import FilesClosed
 from pendula.jobs.worker.delivery import Acked, DeliveryReport, Dropped, Ending, Failed, Finished, Settled, Unhandled
-from pendula.jobs.worker.governing import GovernedCalls
 from pendula.jobs.worker.leases import LEASE_CODES, Lease, is_rate_limit
 from pendula.kernel.errors import InputRefused, WorldBroken
 
@@ -94,7 +94,7 @@ def tally_field(ending: Ending) -> str:
     match ending:
         case Acked() | DeliveryReport(status=Status.SUCCEEDED):
             return "succeeded"
-        case Unhandled() | DeliveryReport(outcome=Outcome.DEFERRED):
+        case Unhandled() | DeliveryReport(outcome=decide.OUTCOME_DEFERRED):
             return "released"
         case Dropped():
             return "dropped"

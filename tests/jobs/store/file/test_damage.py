@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
+from pendula.jobs.model import Finding
 from pendula.jobs.store.sqlite import SqliteStore, StoreUnusable
 from pendula.jobs.store.sqlite_files import schema_damage
-from pendula.jobs.upkeep.findings import Finding
 from pendula.jobs.upkeep.verification import check, damaged
 from tests.jobs.stores import opened
 

@@ -11,10 +11,9 @@ import pytest
 
 from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.ids import seq_of
-from pendula.jobs.model import AuditCheck
+from pendula.jobs.model import AuditCheck, Finding
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.store.tables.archive import SEGMENT_MOST
-from pendula.jobs.upkeep.findings import Finding
 from pendula.jobs.upkeep.retention import retain
 from pendula.jobs.upkeep.verification import check, replay
 from tests.jobs.filled_store import fill_store

@@ -143,7 +143,9 @@ def stats(
             reply, before = _watched(scheduler, asked, interval, count, target.out)
         else:
             reply, before = scheduler.metrics(**asked), None
-        reply["governance"] = scheduler.objects.figures()
+        from pendula.governance import governed
+
+        reply["governance"] = governed(scheduler).figures()
         if isinstance(scheduler, Scheduler):
             target.note_time(scheduler.calls.store)
     target.out.result(reply, lambda: _tables().stats(reply, before))

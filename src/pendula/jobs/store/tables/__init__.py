@@ -7,7 +7,6 @@ lists       jobs by any filter: pages and counts
 due         the due jobs that a pull may take, in order, without reading others
 archive     events of removed jobs, packed, still part of the chain
 counts      the numbers behind metrics, updated with every change
-governed    the tables of governed objects: gates, traces, rollbacks
 outgoing    effects, alerts and write-backs
 registry    the tables of time plans and of worker heartbeats
 time_set    times that a wrong clock wrote, set back

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from heapq import merge
 from typing import Any
 
-from pendula.governance.model import VERIFICATIONS
-from pendula.jobs.model import Job
+from pendula.jobs.model import VERIFICATIONS, Job
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.tables.lists import COLUMNS
 

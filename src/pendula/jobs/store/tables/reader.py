@@ -2,10 +2,10 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from heapq import merge
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from pendula.jobs.audit import GENESIS, JOB_EVENT, Row
 from pendula.jobs.ids import seq_of
@@ -17,9 +17,10 @@ from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, 
 from pendula.jobs.store.tables import lists, registry
 from pendula.jobs.store.tables.archive import archived
 from pendula.jobs.store.tables.due import AFTER_ALL, ASIDE, NEEDLESSLY_ASIDE, count_due, is_any_due
-from pendula.jobs.store.tables.governed import GovernedTables
 from pendula.jobs.store.tables.lists import COLUMNS
 from pendula.kernel.canonical import decode
+
+T = TypeVar("T")
 
 
 def job_of(row: tuple[Any, ...]) -> Job:
@@ -62,9 +63,21 @@ class SqliteReader:
         row = self._connection.execute("SELECT boot_id, boot_us, at, resets FROM clock").fetchone()
         return None if row is None else Anchor(*row)
 
-    @property
-    def governance(self) -> GovernedTables:
-        return GovernedTables(self._connection)
+    def any_governed(self) -> bool:
+        return bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM governed)").fetchone()[0])
+
+    def is_governed(self, object_type: str, object_id: str) -> bool:
+        return self._has("governed", object_type, object_id)
+
+    def _has(self, table: str, object_type: str, object_id: str) -> bool:
+        query = f"SELECT 1 FROM {table} WHERE object_type = ? AND object_id = ?"
+        try:
+            return self._connection.execute(query, (object_type, object_id)).fetchone() is not None
+        except UnicodeEncodeError:  # a lone surrogate cannot be stored
+            return False
+
+    def tables(self, kind: Callable[[sqlite3.Connection], T]) -> T:
+        return kind(self._connection)
 
     def job(self, job_id: str) -> Job | None:
         seq = seq_of(job_id)

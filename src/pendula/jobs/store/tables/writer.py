@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
@@ -23,12 +23,13 @@ from pendula.jobs.store.tables.archive import archive_events, is_archived_about
 from pendula.jobs.store.tables.bulk import Bulk
 from pendula.jobs.store.tables.counts import Counts
 from pendula.jobs.store.tables.due import due_rows
-from pendula.jobs.store.tables.governed import GovernedTables
 from pendula.jobs.store.tables.lists import COLUMNS
 from pendula.jobs.store.tables.reader import SqliteReader, job_of
 from pendula.jobs.store.tables.statement_authorizer import execute_authorized
 from pendula.jobs.store.tables.time_set import set_back
 from pendula.kernel.canonical import Json
+
+T = TypeVar("T")
 
 _EVENT = Bulk("INSERT INTO audit (n, event_type, object_type, object_id, job_seq, body, hash) VALUES", 7)
 _WITH_OBJECTS = f"""SELECT {", ".join(f"jobs.{name}" for name in Job.__struct_fields__)}, next_action_at, version, state
@@ -56,13 +57,14 @@ class TransactionCache:
     A transaction clears it and fills it again on commit, so that it is empty after any error.
     """
 
-    __slots__ = ("closed", "head", "seq", "used", "version")
+    __slots__ = ("closed", "governed", "head", "seq", "used", "version")
 
     def __init__(self) -> None:
         self.version: int | None = None  # `data_version`, which writes of other connections change
         self.head: tuple[int, bytes] | None = None
         self.seq: int | None = None
         self.used: bool | None = None
+        self.governed: bool | None = None  # whether there are governed objects
         self.closed: bool | None = None  # whether there are objects whose verification limit is reached
 
 
@@ -75,6 +77,7 @@ class SqliteWriter(SqliteReader):
         super().__init__(connection, time)
         self._seq: int | None = None
         self._used: bool | None = None
+        self._governed: bool | None = None
         self._closed: bool | None = None
         self._cache = cache
         self._version: int | None = None
@@ -82,7 +85,8 @@ class SqliteWriter(SqliteReader):
         if cache is not None:
             self._version = connection.execute("PRAGMA data_version").fetchone()[0]
             if cache.version == self._version:
-                head, self._seq, self._used, self._closed = cache.head, cache.seq, cache.used, cache.closed
+                head, self._seq, self._used = cache.head, cache.seq, cache.used
+                self._governed, self._closed = cache.governed, cache.closed
             cache.version = None
         # Read first: the time of this transaction is not before that of any event.
         self._head = self.head() if head is None else head
@@ -114,7 +118,7 @@ class SqliteWriter(SqliteReader):
         elif self._trail is not None:
             self._trail.back_to(mark.trail)
         self._counts, self.wrote, self._seq = mark.counts, mark.wrote, mark.seq
-        self._used = self._closed = None
+        self._used = self._governed = self._closed = None
         for changes in (self._changed_jobs, self._changed_more, self._changed_objects, self._freed):
             changes.clear()
         self._forget()
@@ -123,7 +127,8 @@ class SqliteWriter(SqliteReader):
         """Fill the cache after the commit."""
         if self._cache is not None:
             self._cache.head = self._head if self._trail is None else self._trail.head
-            self._cache.seq, self._cache.used, self._cache.closed = self._seq, self._used, self._closed
+            self._cache.seq, self._cache.used = self._seq, self._used
+            self._cache.governed, self._cache.closed = self._governed, self._closed
             self._cache.version = self._version
 
     def finish(self) -> None:
@@ -287,9 +292,6 @@ class SqliteWriter(SqliteReader):
         self._write_changes()
         return job_rows.running_objects(self._connection, actions)
 
-    def any_governed(self) -> bool:
-        return GovernedTables(self._connection).any()
-
     def expired(self, now: int, limit: int) -> list[Job]:
         self._write_changes()
         return [job_of(row) for row in job_rows.expired(self._connection, now, limit)]
@@ -333,21 +335,28 @@ class SqliteWriter(SqliteReader):
         self.wrote = True
         outgoing.alerts_delivered(self._connection, upto, at)
 
-    @property
-    def governance(self) -> GovernedTables:
+    def tables(self, kind: Callable[[sqlite3.Connection], T]) -> T:
         self._write_changes()
         self.wrote = True
-        self._closed = None
-        return GovernedTables(self._connection)
+        self._governed = self._closed = None
+        return kind(self._connection)
+
+    def any_governed(self) -> bool:
+        if self._governed is None:
+            self._governed = super().any_governed()
+        return self._governed
 
     def is_governed(self, object_type: str, object_id: str) -> bool:
-        return GovernedTables(self._connection).has(object_type, object_id)
+        return self.any_governed() and super().is_governed(object_type, object_id)
 
-    def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-        tables = GovernedTables(self._connection)
+    def any_closed(self) -> bool:
         if self._closed is None:
-            self._closed = tables.any_closed()
-        return tables.closed_among(about) if self._closed else set()
+            found = self._connection.execute("SELECT EXISTS (SELECT 1 FROM closed_objects)").fetchone()
+            self._closed = bool(found[0])
+        return self._closed
+
+    def is_closed(self, object_type: str, object_id: str) -> bool:
+        return self._has("closed_objects", object_type, object_id)
 
     def governance_event(self, event: GovernanceEvent, actor: Actor, at: int) -> str:
         self.wrote = True

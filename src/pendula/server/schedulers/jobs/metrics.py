@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from pendula.governance.tables import tables_of
 from pendula.jobs.calls import Answer, Calls, queries
 from pendula.jobs.model import SECOND, Refused, Status
 from pendula.jobs.store.protocol import WorkerRow
@@ -194,7 +195,7 @@ def of_workers(workers: Sequence[WorkerRow], now: int) -> Iterator[Metric]:
 
 def governed(calls: Calls) -> Iterator[Metric]:
     """Governed objects by place, and the counters of governance; one consistent read."""
-    places, counts = calls.store.read(lambda look: (look.governance.places(), look.governance.counts()))
+    places, counts = calls.store.read(lambda look: (tables_of(look).places(), tables_of(look).counts()))
     objects = GaugeMetricFamily("jobs_governed_objects", "Objects by place", labels=("object_type", "place"))
     for object_type, place, n in places:
         objects.add_metric([object_type, place], n)

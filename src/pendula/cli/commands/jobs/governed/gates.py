@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pendula.cli.commands.jobs.governed.objects import UserOption, WhyOption, governed
+from pendula.cli.commands.jobs.governed.objects import UserOption, WhyOption, governed_objects
 from pendula.cli.commands.jobs.target import Target, command, members
 from pendula.cli.output import example
 
@@ -38,7 +38,7 @@ def list_(
     after: Annotated[str | None, typer.Option(metavar="GATE", help="The last gate of the previous page.")] = None,
 ) -> None:
     """List gates with verdict, time and user; gates for all objects first."""
-    with governed(target) as objects:
+    with governed_objects(target) as objects:
         reply = objects.gates(**members(scope=scope, limit=limit, after=after))
     target.out.result(reply, lambda: _tables().gates(reply))
 
@@ -65,7 +65,7 @@ def set_(
 ) -> None:
     """Set the verdict of a gate, for all objects or for one. An override needs a named user."""
     given = members(gate=gate, verdict=verdict, reason=reason, scope=scope)
-    with governed(target, user) as objects:
+    with governed_objects(target, user) as objects:
         reply = objects.set_gate(given.pop("gate"), given.pop("verdict"), given.pop("reason"), **given)
     target.out.result(reply, lambda: _tables().gate(reply["gate"]))
 
@@ -75,7 +75,7 @@ def rollbacks(
     limit: Annotated[int | None, typer.Option(metavar="N", help="1 to 1000.", show_default="100")] = None,
 ) -> None:
     """List unfinished rollbacks, the oldest first."""
-    with governed(target) as objects:
+    with governed_objects(target) as objects:
         reply = objects.rollbacks(**members(limit=limit))
     target.out.result(reply, lambda: _tables().rollbacks(reply))
 

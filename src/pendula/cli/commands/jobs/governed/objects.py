@@ -12,8 +12,7 @@ from pendula.cli.output import example
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
-    from pendula.governance.objects import GovernedObjects
-    from pendula.jobs.remote_objects import RemoteObjects
+    from pendula.governance import GovernedObjects, RemoteObjects
 
 TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="memory, experience, cognition.", show_default=False)]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of the object.", show_default=False)]
@@ -81,13 +80,15 @@ def register(jobs: typer.Typer) -> None:
 
 
 @contextmanager
-def governed(target: Target, user: str | None = None) -> "Iterator[GovernedObjects | RemoteObjects]":
+def governed_objects(target: Target, user: str | None = None) -> "Iterator[GovernedObjects | RemoteObjects]":
     """The governed objects of the store or server, optionally in the name of a user."""
+    from pendula.governance import governed
+
     name = members(user=user).get("user")
     if name is not None and not name.strip():
         raise WrongUsage("--user must be a name")
     with target.scheduler() as scheduler:
-        yield scheduler.objects if name is None else scheduler.objects.as_user(name)
+        yield governed(scheduler) if name is None else governed(scheduler).as_user(name)
 
 
 def create(
@@ -137,14 +138,14 @@ def create(
         auto_verify_budget=budget,
         reason=reason,
     )
-    with governed(target, user) as objects:
+    with governed_objects(target, user) as objects:
         reply = objects.create(*_about(object_type, object_id), **{**_more(more), **given})
     target.out.result(reply, lambda: _tables().stored(reply))
 
 
 def show(target: Target, object_type: TypeArgument, object_id: IdArgument) -> None:
     """Show an object with its gates, its latest decisions and its rollbacks."""
-    with governed(target) as objects:
+    with governed_objects(target) as objects:
         reply = objects.show(*_about(object_type, object_id))
     target.out.result(reply, lambda: _tables().governed(reply))
 
@@ -161,14 +162,14 @@ def list_(
 ) -> None:
     """List the governed objects of a type, by id."""
     query = members(object_type=object_type, place=place, limit=limit, after=after)
-    with governed(target) as objects:
+    with governed_objects(target) as objects:
         reply = objects.list(query.pop("object_type"), **query)
     target.out.result(reply, lambda: _tables().page(reply))
 
 
 def why(target: Target, object_type: TypeArgument, object_id: IdArgument) -> None:
     """Explain why an object is in its state, what comes next and when, and any obstacle."""
-    with governed(target) as objects:
+    with governed_objects(target) as objects:
         reply = objects.why(*_about(object_type, object_id))
     target.out.result(reply, lambda: reply["sentence"])
 
@@ -185,7 +186,7 @@ def evidence(
 ) -> None:
     """Attach references to an object. With --unknown-type they can reopen an object closed as unknowable."""
     given = members(unknown_type=unknown_type, version=at_version, reason=reason, refs=refs)
-    with governed(target, user) as objects:
+    with governed_objects(target, user) as objects:
         reply = objects.attach_evidence(*_about(object_type, object_id), *given.pop("refs"), **given)
     target.out.result(reply, lambda: _tables().stored(reply))
 
@@ -211,7 +212,7 @@ def decide(
         unknown_type=unknown_type,
         version=at_version,
     )
-    with governed(target, user) as objects:
+    with governed_objects(target, user) as objects:
         reply = objects.decide(*_about(object_type, object_id), given.pop("action"), given.pop("finding"), **given)
     target.out.result(reply, lambda: _tables().decided(reply))
 
@@ -245,7 +246,7 @@ def amend(
         impact_tier=impact,
         version=at_version,
     )
-    with governed(target, user) as objects:
+    with governed_objects(target, user) as objects:
         reply = objects.amend(*_about(object_type, object_id), given.pop("reason"), **given)
     target.out.result(reply, lambda: _tables().stored(reply))
 
@@ -260,7 +261,7 @@ def refill(
 ) -> None:
     """Refill the verification budget of an object, as a named user."""
     given = members(reason=reason, budget=budget)
-    with governed(target, user) as objects:
+    with governed_objects(target, user) as objects:
         reply = objects.refill(*_about(object_type, object_id), given.pop("reason"), **given)
     target.out.result(reply, lambda: _tables().stored(reply))
 
@@ -273,7 +274,7 @@ def rollback_finished(
     user: UserOption = None,
 ) -> None:
     """Report that the rollback of everything built on an object is finished; it may be archived."""
-    with governed(target, user) as objects:
+    with governed_objects(target, user) as objects:
         reply = objects.rollback_finished(*_about(object_type, object_id), **members(reason=reason))
     target.out.result(reply, lambda: _tables().rolled_back(reply))
 

@@ -15,8 +15,9 @@ from pendula.governance.bodies import (
 )
 from pendula.governance.endings import Executed, Outcome
 from pendula.governance.gates import VERDICTS
-from pendula.governance.model import SHOWN_AS, Governed, Impact, Mode, Risk, Unknown
+from pendula.governance.model import SHOWN_AS, Governed, Impact, Mode, Risk
 from pendula.governance.views import LENGTHS, TIMES
+from pendula.jobs.reasons import Unknown
 from pendula.jobs.requests import OBJECT_ID_MOST
 from pendula.server.schedulers.jobs import shapes
 from pendula.server.schedulers.jobs.answering import USER_HEADER

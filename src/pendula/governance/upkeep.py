@@ -1,17 +1,26 @@
-"""Compare governed objects with the audit trail: members, gates, closures, decision traces, rollbacks."""
+"""The upkeep of governed objects: compare them with the audit trail, find forgotten ones, watch the learning rate.
+
+There is one alert for each stall of learning (three periods without an exploratory verification), however many
+processes check; the next one only after another exploratory verification.
+"""
 
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from msgspec.structs import replace
+
+from pendula.governance.applying import Stall, stall
+from pendula.governance.inputs import rules_of
 from pendula.governance.model import Governed
+from pendula.governance.tables import Stored, tables_of
 from pendula.governance.views import changes, gate_json
 from pendula.jobs import audit
 from pendula.jobs.audit import Row
-from pendula.jobs.store.governed_protocol import Stored
-from pendula.jobs.store.protocol import Reader
-from pendula.jobs.upkeep.findings import Finding
+from pendula.jobs.model import Finding, Policy, Status
+from pendula.jobs.store.protocol import Listing, Reader, Store
 from pendula.kernel.canonical import Json
+from pendula.kernel.time import format_utc
 
 PAGE = 5000
 # Events of changes of governed objects, and the member that marks the first of them.
@@ -20,6 +29,9 @@ OF_GATES = (audit.GATE_EVENT, audit.OVERRIDE_EVENT)
 FIRST_MEMBER = "auto_verify_budget"
 NOT_IN_TRAIL = frozenset({"version", "updated_at", "object_type", "object_id"})
 ObjectKey = tuple[str, str]
+FORGOTTEN = "object_forgotten"
+PENDING = (Status.QUEUED, Status.RUNNING)
+ALERT = "governance.learning_stalled"
 
 
 class GovernedTrail:
@@ -56,9 +68,9 @@ class GovernedTrail:
         yield from self._compare_closed(look)
         yield from self._compare_rollbacks(look)
         for trace, key in self._traces.items():
-            if not look.governance.has_trace(trace, *key):
+            if not tables_of(look).has_trace(trace, *key):
                 yield Finding("trace_lost", " ".join(key), f"the trail names {trace}, which is missing")
-        for job_id in look.governance.jobs_out_of_turn():
+        for job_id in tables_of(look).jobs_out_of_turn():
             yield Finding("job_out_of_turn", job_id, f"{job_id} was begun or deferred more often than possible")
 
     def _compare_objects(self, look: Reader) -> Iterator[Finding]:
@@ -80,7 +92,7 @@ class GovernedTrail:
             yield Finding("object_lost", f"{object_type} {object_id}", sentence)
 
     def _compare_gates(self, look: Reader) -> Iterator[Finding]:
-        present = {(gate.name, gate.scope): gate_json(gate) for gate in look.governance.gates()}
+        present = {(gate.name, gate.scope): gate_json(gate) for gate in tables_of(look).gates()}
         for name, scope in sorted(present.keys() | self._gates.keys()):
             is_now, expected = present.get((name, scope)), self._gates.get((name, scope))
             if is_now != expected:
@@ -89,7 +101,7 @@ class GovernedTrail:
 
     def _compare_closed(self, look: Reader) -> Iterator[Finding]:
         expected = {key for key, members in self._objects.items() if members.get("closed") is not None}
-        for key in sorted(expected ^ look.governance.closed()):
+        for key in sorted(expected ^ tables_of(look).closed()):
             where = " ".join(key)
             yield Finding(
                 "closed_differs", where, f"{where} is closed for verification in the store or in the trail, not in both"
@@ -97,7 +109,7 @@ class GovernedTrail:
 
     def _compare_rollbacks(self, look: Reader) -> Iterator[Finding]:
         for key, expected in self._rollbacks.items():
-            rows = look.governance.rollbacks(*key)
+            rows = tables_of(look).rollbacks(*key)
             if expected != {f"rb_{row.n:012d}": row.finished_at is None for row in rows}:
                 where = " ".join(key)
                 yield Finding("rollback_differs", where, f"the rollbacks of {where} differ from the trail")
@@ -113,7 +125,7 @@ def stored_objects(look: Reader) -> Iterator[Stored]:
     """All stored governed objects, by type and id."""
     after = ("", "")
     while True:
-        page = look.governance.stored(after, PAGE)
+        page = tables_of(look).stored(after, PAGE)
         yield from page
         if len(page) < PAGE:
             return
@@ -140,3 +152,46 @@ def _compare_rows(look: Reader, stored: Stored, subject: Governed, where: str) -
     listed = None if row is None else (row.state, row.next_action_at, row.version)
     if listed != (subject.status, subject.next_action_at, subject.version):
         yield Finding("objects_differ", where, f"the row of {where} in the table of objects differs from the object")
+
+
+def forgotten(look: Reader, now: int) -> Iterator[Finding]:
+    """Governed objects whose date has passed and for which no job waits or runs."""
+    for stored in stored_objects(look):
+        subject = stored.subject
+        if subject is None or subject.next_action is None or (subject.next_action_at or 0) > now:
+            continue
+        if not any(look.jobs(replace(_one_job(subject), status=status)) for status in PENDING):
+            where = f"{subject.object_type} {subject.object_id}"
+            due = (
+                "has no date" if subject.next_action_at is None else f"was due at {format_utc(subject.next_action_at)}"
+            )
+            sentence = (
+                f"{subject.next_action} of {where} {due} and has no job; new evidence, an "
+                "amendment or a decision enqueues one: pendula jobs objects"
+            )
+            yield Finding(FORGOTTEN, where, sentence)
+
+
+def _one_job(subject: Governed) -> Listing:
+    return Listing(1, object_type=subject.object_type, object_id=subject.object_id)
+
+
+def check_learning(store: Store, policy: Policy, now: int) -> bool:
+    """Store an alert unless this stall has one; return whether there is a stall."""
+    days = rules_of(policy).limits.learning_period_days
+    found = store.read(lambda look: stall(tables_of(look), days, now))
+    if found is not None:
+        alert_id = f"learning_stalled:{found.last}"
+        store.write(lambda tx: tx.alert(alert_id, _alert(alert_id, found, now)))
+    return found is not None
+
+
+def _alert(alert_id: str, found: Stall, now: int) -> dict[str, Json]:
+    return {
+        "alert": ALERT,
+        "alert_id": alert_id,
+        "severity": "warning",
+        "periods": found.periods,
+        "since": format_utc(found.since),
+        "at": format_utc(now),
+    }

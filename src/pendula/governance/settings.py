@@ -1,22 +1,56 @@
-"""Reads a custom state machine from a document: every fault at once, each with its place.
+"""Reads the settings of governed objects from a document: limits, and custom state machines.
 
-Names and shapes are checked here; whether states can be reached and left, and whether the rules hold, is checked by
-`objects.machine_check`.
+Every fault at once, each with its place. Names and shapes are checked here; whether states can be reached and left, and
+whether the rules hold, is checked by `machines.faults`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from pendula.documents import Cursor, DocumentRefused, read_file
+from pendula.documents import Cursor, DocumentRefused, Members, read_file
+from pendula.governance.endings import Limits
 from pendula.governance.gates import VERDICTS
-from pendula.governance.machines import INVALIDATE, USE, Arrow, Follow, Machine, Never, faults
+from pendula.governance.inputs import DEFAULT, Rules
+from pendula.governance.machines import INVALIDATE, REFERENCE, USE, Arrow, Follow, Machine, Never, faults
 from pendula.governance.model import DAY_US
 from pendula.jobs.durations import duration_us
+from pendula.jobs.model import Vocabulary
+from pendula.jobs.settings_file import among
 
 CHAIN = (USE, INVALIDATE)  # actions of programs that use objects, not of jobs
 SETS = ("rolls_back", "awaits_rollback", "stale", "uncertain")
 NOTHING = Machine(object_type="", first="", trust={}, arrows=(), follow={}, never=())
 ROWS_MOST, STATES_MOST, TRUST_MOST = 1000, 1000, 1000
+
+
+def read_settings(it: Members, vocabulary: Vocabulary, folder: Path | None) -> Rules | None:
+    """The settings among the members of a settings file, None for the defaults; `folder` is the base of named files."""
+    rules = Rules(_machines(it["machines"], vocabulary, folder), _limits(it, DEFAULT.limits))
+    return None if rules == DEFAULT else rules
+
+
+def _limits(it: Members, plain: Limits) -> Limits:
+    return Limits(
+        min_evidence_count=it["min_evidence_count"].integer(min=1, max=100, default=plain.min_evidence_count),
+        ontic_verify_limit=it["ontic_verify_limit"].integer(min=1, max=10, default=plain.ontic_verify_limit),
+        auto_verify_budget=it["auto_verify_budget"].integer(min=0, max=1000, default=plain.auto_verify_budget),
+        uncertainty_ttl=it["uncertainty_ttl"].parsed(
+            duration_us, stand_in=plain.uncertainty_ttl, default=plain.uncertainty_ttl
+        ),
+        learning_period_days=it["learning_period_days"].integer(min=1, max=365, default=plain.learning_period_days),
+    )
+
+
+def _machines(at: Cursor, vocabulary: Vocabulary, folder: Path | None) -> Mapping[str, Machine]:
+    """The reference machines and those of the file, which may replace a reference machine."""
+    if not at.given:
+        return REFERENCE
+
+    def known(name: Cursor) -> None:
+        among(name, vocabulary.object_types)
+
+    own = at.map_of(lambda one: read_machine(one, str(one.path[-1]), vocabulary.actions, folder), key=known)
+    return {**REFERENCE, **own}
 
 
 def read_machine(at: Cursor, object_type: str, actions: Collection[str], folder: Path | None) -> Machine:

@@ -1,17 +1,16 @@
 """The tables of governed objects: the objects, gates, decision traces, rollbacks and counters."""
 
 import sqlite3
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from pendula.governance.endings import DEFERRALS_MOST
 from pendula.governance.gates import EVERYTHING, Gate
 from pendula.governance.model import Governed
 from pendula.jobs.reasons import Reason
-from pendula.jobs.store.governed_protocol import JobInGovernance, Rollback, Stored
-from pendula.jobs.store.protocol import StoreUnusable
+from pendula.jobs.store.protocol import Reader, StoreUnusable
 from pendula.kernel.canonical import Json, decode, encode
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -23,6 +22,39 @@ _GATE = ", ".join(Gate.__struct_fields__)
 # The first two conditions as in the index, so that SQLite uses it; an object at its end has no next action.
 _FOR_A_PERSON = """instr(body, '"decision_mode":"escalate"') > 0 AND instr(body, '"closed":') = 0
     AND instr(body, '"next_action":') > 0"""
+
+
+class JobInGovernance(Struct, frozen=True):
+    """How often a gate deferred a job, and which delivery of it entered the verifier.
+
+    `begun_version` is the version of the object that this delivery read; its verdict is about that version.
+    """
+
+    deferrals: int = 0
+    begun_fence: int = 0
+    begun_version: int | None = None
+
+
+class Rollback(Struct, frozen=True):
+    """A request to take back everything that was built on an object."""
+
+    n: int
+    object_type: str
+    object_id: str
+    asked_at: int
+    reason: Reason
+    job_id: str | None
+    finished_at: int | None
+
+
+class Stored(Struct, frozen=True):
+    """An object with the columns it is indexed by; `subject` is None where it cannot be read."""
+
+    object_type: str
+    object_id: str
+    place: str
+    next_action_at: int | None
+    subject: Governed | None
 
 
 class GovernedTables:
@@ -40,16 +72,6 @@ class GovernedTables:
         except UnicodeEncodeError:  # a lone surrogate cannot be stored
             return None
         return None if row is None else _read(row[0])
-
-    def has(self, object_type: str, object_id: str) -> bool:
-        query = "SELECT 1 FROM governed WHERE object_type = ? AND object_id = ?"
-        try:
-            return self._connection.execute(query, (object_type, object_id)).fetchone() is not None
-        except UnicodeEncodeError:  # a lone surrogate cannot be stored
-            return False
-
-    def any(self) -> bool:
-        return bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM governed)").fetchone()[0])
 
     def put(self, subject: Governed) -> None:
         self._connection.execute(
@@ -96,18 +118,10 @@ class GovernedTables:
         query = f"SELECT body FROM governed WHERE {_FOR_A_PERSON} ORDER BY object_type, object_id LIMIT ?"
         return count, [_read(row[0]) for row in self._connection.execute(query, (limit,))]
 
-    def any_closed(self) -> bool:
-        return bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM closed_objects)").fetchone()[0])
-
     def closed(self) -> set[tuple[str, str]]:
         """Objects whose verification limit is reached."""
         rows = self._connection.execute("SELECT object_type, object_id FROM closed_objects")
         return {(row[0], row[1]) for row in rows}
-
-    def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-        """The objects among these whose verification limit is reached."""
-        query = "SELECT 1 FROM closed_objects WHERE object_type = ? AND object_id = ?"
-        return {key for key in about if self._connection.execute(query, key).fetchone() is not None}
 
     def waiting(self, object_type: str, object_id: str) -> list[str]:
         """Ids of the object's queued jobs, the oldest first."""
@@ -227,6 +241,11 @@ class GovernedTables:
     def counts(self) -> list[tuple[str, str, int]]:
         rows = self._connection.execute("SELECT kind, word, count FROM governance_counts ORDER BY kind, word")
         return [(row[0], row[1], row[2]) for row in rows]
+
+
+def tables_of(tx: Reader) -> GovernedTables:
+    """The tables in this transaction, asked for anew at each use: a transaction then forgets what it knew of them."""
+    return tx.tables(GovernedTables)
 
 
 def _rollback(row: tuple[Any, ...]) -> Rollback:
