@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Meta, Struct, field
 
-from pendula.documents import Cursor, DocumentRefused, Fault, Format, Members, from_value, read_bytes, typed
+from pendula.documents import Cursor, DocumentRefused, Fault, Format, Members, from_value, path_text, read_bytes, typed
 from pendula.documents.schema import schema_of
 from pendula.documents.typed import (
     MERGED,
@@ -196,6 +196,46 @@ def test_union_is_read_by_its_tag_or_by_the_kind_of_its_value() -> None:
         ("$.steps[4]", "invalid_field"),
         ("$.place", "invalid_field"),
     ]
+
+
+class Step(Struct, frozen=True, tag_field="kind", forbid_unknown_fields=True):
+    note: str = ""
+    many: Any = 1
+
+
+class Walk(Step, frozen=True, tag="walk"):
+    many: Annotated[int, Meta(ge=1)] = 1
+
+
+class Rest(Step, frozen=True, tag="rest"):
+    many: Literal["long", "short"] = "short"
+
+
+class Day(Struct, frozen=True, forbid_unknown_fields=True):
+    steps: tuple[Walk | Rest, ...]
+
+
+def test_object_with_a_wrong_tag_is_read_as_the_common_base_of_the_union() -> None:
+    text = '{"steps": [{"kind": "wlak", "note": 1, "many": [], "no": 1}, {"note": 2}, {"kind": "rest", "many": 1}]}'
+
+    assert [(fault.path, fault.code) for fault in faults_of(text, Day, Format.JSON)] == [
+        ("$.steps[0].kind", "invalid_enum"),
+        ("$.steps[0].note", "invalid_field"),
+        ("$.steps[0].no", "unknown_field"),
+        ("$.steps[1].kind", "missing_field"),
+        ("$.steps[1].note", "invalid_field"),
+        ("$.steps[2].many", "invalid_enum"),
+    ]
+
+
+def test_unknown_members_are_handed_to_ignore() -> None:
+    ignored: list[tuple[str, str]] = []
+    text = b'{"steps": [{"kind": "walk", "no": 1}, {"kind": "rest", "yes": 2}], "more": 3}'
+
+    day = typed.read(read_bytes(text), Day, ignore=lambda at, name: ignored.append((path_text(at.path), name)))
+
+    assert day == Day((Walk(), Rest()))
+    assert ignored == [("$", "more"), ("$.steps[0]", "no"), ("$.steps[1]", "yes")]
 
 
 class Worded(Struct, frozen=True):

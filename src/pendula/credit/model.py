@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
 from hashlib import sha256
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from pendula.credit.money import text
 from pendula.kernel.canonical import Json
@@ -171,24 +172,32 @@ class TimelineEvent(Struct, frozen=True):
     most: int | None = None
 
 
-class Warmup(Struct, frozen=True):
-    ticks: int = 0
-    floor: Decimal = Decimal("0.1")
+Ratio = Annotated[Decimal, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
 
 
-class Drift(Struct, frozen=True):
+class Warmup(Struct, frozen=True, forbid_unknown_fields=True):
+    ticks: Annotated[int, Meta(ge=0)] = 0
+    floor: Ratio = Decimal("0.1")
+
+
+class Drift(Struct, frozen=True, forbid_unknown_fields=True):
     enabled: bool = False
-    growth_rate: Decimal = Decimal("0.05")
-    decay_rate: Decimal = Decimal("0.02")
-    max_growth: Decimal = Decimal(2)
-    min_limit_ratio: Decimal = Decimal("0.3")
-    overload_threshold: Decimal = Decimal("0.8")
+    growth_rate: Ratio = Decimal("0.05")
+    decay_rate: Ratio = Decimal("0.02")
+    max_growth: Annotated[Decimal, Meta(extra_json_schema={"minimum": 1})] = Decimal(2)
+    min_limit_ratio: Ratio = Decimal("0.3")
+    overload_threshold: Ratio = Decimal("0.8")
 
 
-class Flow(Struct, frozen=True):
+class Flow(Struct, frozen=True, forbid_unknown_fields=True):
+    """The bonus is 0.15 where `flow` is given, 0 where it is not."""
+
     enabled: bool = False
-    default_affinity: Decimal = Decimal("0.7")
-    reciprocity_bonus: Decimal = Decimal(0)
+    default_affinity: Ratio = Decimal("0.7")
+    reciprocity_bonus: Ratio = Decimal("0.15")
+
+
+NO_FLOW = Flow(reciprocity_bonus=Decimal(0))
 
 
 class Scenario(Struct, frozen=True):
@@ -203,7 +212,7 @@ class Scenario(Struct, frozen=True):
     events: tuple[TimelineEvent, ...] = ()
     warmup: Warmup = Warmup()
     drift: Drift = Drift()
-    flow: Flow = Flow()
+    flow: Flow = NO_FLOW
     name: str | None = None
     seed: int | None = None
 

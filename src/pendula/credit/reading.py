@@ -1,34 +1,29 @@
-"""Parses a scenario file into a `Scenario`, with every fault and its place; strict or lenient. Reads settings files.
+"""Reads a scenario file into a `Scenario`, with every fault and its place; strict or lenient. Reads settings files.
 
-Strict is the default. Lenient accepts `id` for `scenario_id` and `status` on a line, ignores unknown members and
-rounds down amounts with too many digits; each of these is a warning.
+The structs are the form of the file; `model` has what a run is made of. Strict is the default. Lenient accepts `id` for
+`scenario_id` and `status` on a line, ignores unknown members and rounds down amounts with too many digits; each of
+these is a warning.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from re import compile as regex
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from pendula.credit import model
 from pendula.credit.model import (
     CODE_FORM,
     ID_FORM,
+    NO_FLOW,
     OPEN_POLICY,
-    AddParticipant,
-    CreateTrustline,
-    DatedClearing,
-    DatedPayment,
     Drift,
-    Effect,
     EventType,
     Flow,
-    FreezeParticipant,
-    InjectDebt,
     LineStatus,
     Multiplier,
-    Participant,
     ParticipantStatus,
     ParticipantType,
     Policy,
@@ -38,17 +33,29 @@ from pendula.credit.model import (
     Trustline,
     Warmup,
 )
-from pendula.credit.money import CENT, InvalidAmount, atoms
+from pendula.credit.money import ATOMS, CENT, MOST, InvalidAmount, atoms
 from pendula.credit.planning.profiles import PRESETS
 from pendula.credit.settings import BY_NAME, BY_VARIABLE, InvalidSetting, parse_setting
 from pendula.documents import Cursor, Document, Members, path_text
 from pendula.documents.faults import shown, suggestion
+from pendula.documents.typed import NULL_IS_ABSENT, Read, Unique, read, written
 from pendula.kernel.canonical import Json
 
-FORM_OF_ID = "1 to 200 of a-z, A-Z, 0-9 and _ . : -"
-FORM_OF_CODE = "1 to 16 capital letters, digits and _"
+T = TypeVar("T")
 
-_CODE = regex(CODE_FORM)
+MULTIPLIER_MOST = 10.0
+EFFECTS_MOST = 500
+UNITS = MOST // ATOMS + 1  # every amount is below this; a float cannot tell the largest from it
+FALSE = (False, 0, "0", "false", "no", "off")
+TRUE = (True, 1, "1", "true", "yes", "on")
+
+# Parts of the patterns of the schema. Non-ASCII letters whose uppercase is ASCII count as letters of a code.
+_SPACE = r"[\s\u001c-\u001f\u0085]*"
+_LETTER = f"({CODE_FORM.partition('{')[0]}|[a-z]|[\\u00df\\u0131\\u017f\\ufb00-\\ufb06])"
+_DECIMAL = rf"^{_SPACE}[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?{_SPACE}$"
+_WORDS = "|".join(
+    "".join(f"[{letter.upper()}{letter}]" for letter in word) for word in (*FALSE, *TRUE) if isinstance(word, str)
+)
 
 
 class FaultCode(StrEnum):
@@ -69,168 +76,632 @@ class Caution(Struct, frozen=True):
 
 
 class Reading:
-    """The context of reading a scenario: strictness, known codes, warnings."""
+    """The context of reading a scenario: strictness, warnings, the codes that are known so far, the base among them."""
 
     def __init__(self, lenient: bool) -> None:
         self.lenient = lenient
         self.warnings: list[Caution] = []
         self.base: str | None = None
-        self.codes: tuple[str, ...] | None = None
-
-    def members(self, at: Cursor, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> Members:
-        """The members of a closed object; unknown ones are faults, or warnings in lenient reading."""
-        members = at.object(required=required, optional=optional, unknown="keep" if self.lenient else "refuse")
-        if self.lenient:
-            for name in members.extra:
-                self.warn("unknown_member", at, f"the member {name!r} is not known here and was ignored")
-        return members
+        self.codes: set[str] = set()
 
     def warn(self, code: str, at: Cursor, message: str) -> None:
         self.warnings.append(Caution(code, path_text(at.path), message))
 
-    def money(self, at: Cursor, least: int | None = 0) -> int:
-        """An amount in atoms; a fault if it is below `least`."""
-        value = at.any()
-        if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
-            if at.given:
-                at.refuse(f"{shown(value)} is not an amount", allowed=("a number", "a decimal string"))
-            else:
-                at.decimal()
-            return 0
-        try:
-            amount = atoms(value)
-        except InvalidAmount as refused:
-            if not self.lenient or refused.kind != "too_fine":
-                at.refuse(refused.message, code=refused.code, allowed=("a decimal of at most 12 and 8 digits",))
-                return 0
-            amount = atoms(value, round_down=True)
-            self.warn("amount_rounded", at, f"{value} was rounded down to 8 digits after the point")
-        if least is not None and amount < least:
-            at.refuse(f"{value} is below {least}", code="invalid_amount", allowed=(f"at least {least}",))
-            return 0
-        return amount
-
-    def code(self, at: Cursor) -> str:
-        """An equivalent's code, trimmed and in capitals."""
-        return _code(at, at.text(min=1))
-
-    def code_or_base(self, at: Cursor) -> str:
-        if at.unless_null().given:
-            return self.code(at)
-        if self.base is None:
-            at.refuse("there is neither an equivalent nor a baseEquivalent", code="missing_field")
-            return ""
-        return self.base
+    def ignore(self, at: Cursor, name: str) -> None:
+        self.warn("unknown_member", at, f"the member {name!r} is not known here and was ignored")
 
 
-def identifier(at: Cursor) -> str:
-    """An id of the format."""
-    return at.text(min=1, max=200, pattern=ID_FORM, form=FORM_OF_ID)
+def _reading(at: Cursor) -> Reading:
+    context = at.context
+    assert isinstance(context, Reading)
+    return context
 
 
-def _code(at: Cursor, text: str) -> str:
+def _code(at: Cursor) -> str:
+    """An equivalent's code, trimmed and in capitals."""
+    text = at.text(min=1)
     code = text.strip().upper()
-    if text and not _CODE.fullmatch(code):
-        at.refuse(f"{text[:50]!r} is not the code of an equivalent", allowed=(FORM_OF_CODE,))
+    if text and not regex(CODE_FORM).fullmatch(code):
+        at.refuse(f"{text[:50]!r} is not the code of an equivalent", allowed=("1 to 16 capital letters, digits and _",))
         return ""
     return code
 
 
-OPS = ("add_participant", "create_trustline", "freeze_participant", "inject_debt")
-MULTIPLIER_MOST = 10.0
-EFFECTS_MOST = 500
+def _declared_code(at: Cursor) -> str:
+    """A code that events may use after it."""
+    code = _code(at)
+    if code:
+        _reading(at).codes.add(code)
+    return code
 
 
-def read_events(at: Cursor, reading: Reading) -> tuple[TimelineEvent, ...]:
-    count = iter(range(1 << 62))
-    return at.list_of(lambda item: _event(item, next(count), reading), default=())
+def _base_code(at: Cursor) -> str:
+    code = _declared_code(at)
+    _reading(at).base = code or None
+    return code
 
 
-def _event(at: Cursor, index: int, reading: Reading) -> TimelineEvent:
-    members = reading.members(at, ("time", "type"), ("op", "label", "description", "effects", "params", "metadata"))
-    kind = members["type"].choice(EventType, default=EventType.NOTE)
-    params, metadata = _open(members["params"]), _open(members["metadata"])
-    for name in ("op", "label"):
-        members[name].text(default=None)
-    if kind is EventType.NOTE:
-        members["effects"].list_of(_open, default=())
-    return TimelineEvent(
-        index=index,
-        type=kind,
-        time=_time(members["time"], reading),
-        description=members["description"].text(default=None),
-        metadata=metadata,
-        duration=_duration(metadata, params),
-        multipliers=_multipliers(members["effects"]) if kind is EventType.STRESS else (),
-        effects=_effects(members, reading) if kind is EventType.INJECT else (),
-        most=_most(members["metadata"], metadata, reading),
-        actions=_actions(at, members, kind, reading),
+def _known_code(at: Cursor) -> str:
+    code, codes = _code(at), _reading(at).codes
+    if code and code not in codes:
+        allowed = tuple(sorted(codes))
+        at.refuse(f"the scenario has no equivalent {code!r}", code="unknown_equivalent", allowed=allowed)
+    return code
+
+
+def _number(at: Cursor, round_down: bool) -> int | None:
+    """An amount in atoms; None if it is refused."""
+    value = at.any()
+    if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
+        at.refuse(f"{shown(value)} is not an amount", allowed=("a number", "a decimal string"))
+        return None
+    try:
+        return atoms(value, round_down=round_down)
+    except InvalidAmount as refused:
+        if _reading(at).lenient and refused.kind == "too_fine":
+            _reading(at).warn("amount_rounded", at, f"{value} was rounded down to 8 digits after the point")
+            return atoms(value, round_down=True)
+        at.refuse(refused.message, code=refused.code, allowed=("a decimal of at most 12 and 8 digits",))
+        return None
+
+
+def _amount(at: Cursor) -> int:
+    return _number(at, round_down=False) or 0
+
+
+def _limit(at: Cursor) -> int:
+    amount = _amount(at)
+    if amount < 0:
+        at.refuse(f"{at.any()} is below 0", code="invalid_amount", allowed=("at least 0",))
+        return 0
+    return amount
+
+
+def _rounded(at: Cursor) -> int:
+    """An amount in whole cents, rounded down."""
+    return (_number(at, round_down=True) or 0) // CENT * CENT
+
+
+def _switch(at: Cursor) -> bool:
+    value = at.any()
+    text = value.strip().lower() if isinstance(value, str) else value
+    if not isinstance(text, bool | int | str) or text not in (*FALSE, *TRUE):
+        at.refuse(f"{shown(value)} is neither true nor false", allowed=("true", "false"))
+        return True
+    return text not in FALSE
+
+
+def _open(at: Cursor) -> Json:
+    return at.map_of(lambda member: member.any())
+
+
+def _all_open(at: Cursor) -> Json:
+    return at.list_of(_open)
+
+
+def _time(at: Cursor) -> int | UnsetType:
+    if at.is_text:
+        word = at.text(min=1, max=50)
+        _reading(at).warn("time_not_in_ms", at, f"the time {word!r} never comes; times are milliseconds")
+        return UNSET
+    return at.integer(min=0)
+
+
+def _written_amount(least: int) -> Meta:
+    return written(
+        anyOf=[{"type": "number", "minimum": least, "maximum": UNITS}, {"type": "string", "pattern": _DECIMAL}]
     )
 
 
-def _actions(
-    at: Cursor, members: Members, kind: EventType, reading: Reading
-) -> tuple[DatedPayment | DatedClearing, ...]:
-    """The actions of an event of type payment or clearing: one in `params`, or one for each of `effects`."""
-    if kind not in (EventType.PAYMENT, EventType.CLEARING):
-        return ()
-    places = list(members["effects"].list_of(_object, default=()))
-    if members["params"].given or not places:
-        places.insert(0, members["params"])
-    actions: list[DatedPayment | DatedClearing] = []
-    for place in places:
-        names = ("from", "to", "amount", "equivalent")
-        entry = place.object(optional=names, unknown="keep") if place.is_object else None
-        if kind is EventType.CLEARING:
-            given = None if entry is None else entry["equivalent"].unless_null()
-            base = reading.base
-            actions.append(DatedClearing(base if given is None or not given.given else _known_code(given, reading)))
-        elif entry is None or not any(entry[name].given for name in names[:3]):
-            message = "this event pays nothing; params takes from, to, amount and equivalent"
-            reading.warn("event_without_action", at, message)
+def _described(text: str) -> Meta:
+    return Meta(description=text)
+
+
+Id = Annotated[
+    str,
+    Meta(min_length=1, max_length=200, pattern=f"^{ID_FORM}$", extra={"form": "1 to 200 of a-z, A-Z, 0-9 and _ . : -"}),
+]
+Name = Annotated[str, Meta(min_length=1)]
+Count = Annotated[int, Meta(ge=0)]
+_WRITTEN_CODE = written(
+    type="string",
+    pattern=f"^{_SPACE}{_LETTER}{{1,16}}{_SPACE}$",
+    description="1 to 16 letters, digits and _; read in capitals, without spaces around.",
+)
+Code = Annotated[str, Read(_code, ""), _WRITTEN_CODE]
+DeclaredCode = Annotated[str, Read(_declared_code, ""), _WRITTEN_CODE]
+BaseCode = Annotated[str, Read(_base_code, ""), _WRITTEN_CODE]
+KnownCode = Annotated[str, Read(_known_code, ""), _WRITTEN_CODE]
+Limit = Annotated[int, Read(_limit, 0), _written_amount(0)]
+Amount = Annotated[int, Read(_amount, 0), _written_amount(-UNITS)]
+RoundedAmount = Annotated[int, Read(_rounded, 0), _written_amount(-UNITS)]
+Switch = Annotated[
+    bool,
+    Read(_switch, True),
+    NULL_IS_ABSENT,
+    written(
+        anyOf=[
+            {"type": ["boolean", "null"]},
+            {"enum": [0, 1]},
+            {"type": "string", "pattern": f"^{_SPACE}({_WORDS}){_SPACE}$"},
+        ],
+        default=True,
+    ),
+]
+Time = Annotated[
+    int | UnsetType,
+    Read(_time, 0),
+    written(
+        anyOf=[
+            {"type": "integer", "minimum": 0},
+            {"type": "string", "minLength": 1, "maxLength": 50, "description": "A time in words never comes."},
+        ],
+        description="Virtual milliseconds.",
+    ),
+]
+Anything = dict[str, Any]
+
+
+class NewParticipant(
+    Struct, frozen=True, forbid_unknown_fields=True, rename={"group": "groupId", "profile": "behaviorProfileId"}
+):
+    """A participant whom an event adds."""
+
+    id: Id
+    type: ParticipantType
+    name: str | UnsetType = UNSET
+    status: ParticipantStatus = ParticipantStatus.ACTIVE
+    group: str | UnsetType = UNSET
+    profile: str | UnsetType = UNSET
+
+
+class Participant(NewParticipant, frozen=True):
+    group: Id | UnsetType = UNSET
+    profile: Id | UnsetType = UNSET
+    metadata: Anything = {}
+
+
+class Group(Struct, frozen=True, forbid_unknown_fields=True):
+    id: Id
+    label: str
+
+
+class Rule(Struct, frozen=True, forbid_unknown_fields=True):
+    trigger: Name
+    action: Name
+    params: Anything = {}
+
+
+class GivenProfile(Struct, frozen=True, forbid_unknown_fields=True):
+    """A profile as it is written, not yet merged with the one it extends.
+
+    Any prop does: one that cannot be used is replaced by its default, and `check` says so.
+    """
+
+    id: Id
+    extends: Id | UnsetType = UNSET
+    props: Annotated[
+        Anything,
+        _described(
+            "tx_rate, equivalent_weights, recipient_group_weights, amount_model, flow_chains, flow_affinity, "
+            "periodicity_factor, demand, base_p, cluster_bias; what else is here is kept and ignored."
+        ),
+    ] = {}
+    rules: tuple[Rule, ...] = ()
+
+
+class LinePolicy(Struct, frozen=True):
+    """Open: other members are the owner's own."""
+
+    auto_clearing: Switch = True
+    can_be_intermediate: Switch = True
+    max_hop_usage: Annotated[Count | None, NULL_IS_ABSENT, _described("0 forbids mediation.")] = None
+    blocked_participants: Annotated[tuple[Id, ...] | None, NULL_IS_ABSENT] = None
+    daily_limit: Annotated[Any, _described("Kept, not enforced.")] = None
+    status: Annotated[Any, _described("Kept, not interpreted.")] = None
+
+
+class Line(Struct, frozen=True, forbid_unknown_fields=True, rename={"creditor": "from", "debtor": "to"}):
+    creditor: Annotated[Id, _described("The creditor: who is paid.")]
+    debtor: Annotated[Id, _described("The debtor: who pays.")]
+    limit: Limit
+    equivalent: Annotated[DeclaredCode | None, NULL_IS_ABSENT] = None
+    policy: LinePolicy = LinePolicy()
+
+    def check(self, at: Members) -> None:
+        if self.creditor and self.creditor == self.debtor:
+            at.owner.refuse(f"{self.creditor!r} cannot trust itself", code=FaultCode.SELF_LINE)
+        if not at["equivalent"].unless_null().given and _reading(at.owner).base is None:
+            at["equivalent"].refuse("there is neither an equivalent nor a baseEquivalent", code="missing_field")
+
+
+class LenientLine(Line, frozen=True):
+    status: LineStatus = LineStatus.ACTIVE
+
+
+class InitialLine(Struct, frozen=True, forbid_unknown_fields=True):
+    """A line between a new participant and a sponsor."""
+
+    sponsor: Name
+    equivalent: Code
+    limit: Amount
+    direction: Literal["sponsor_credits_new", "new_credits_sponsor"] = "sponsor_credits_new"
+
+
+class Injection(Struct, frozen=True, tag_field="op"):
+    """An effect that changes the network."""
+
+
+class AddParticipant(Injection, frozen=True, forbid_unknown_fields=True, tag="add_participant"):
+    participant: NewParticipant
+    initial_trustlines: tuple[InitialLine, ...] = ()
+
+
+class CreateTrustline(Injection, frozen=True, forbid_unknown_fields=True, tag="create_trustline"):
+    creditor: Name = field(name="from")
+    debtor: Name = field(name="to")
+    equivalent: Code
+    limit: Amount
+
+
+class FreezeParticipant(Injection, frozen=True, forbid_unknown_fields=True, tag="freeze_participant"):
+    participant_id: Name
+    freeze_trustlines: bool = True
+
+
+class InjectDebt(Injection, frozen=True, forbid_unknown_fields=True, tag="inject_debt"):
+    """`creditor` and `debtor` are aliases of `from` and `to`."""
+
+    equivalent: Code
+    amount: RoundedAmount
+    source: Name | UnsetType = field(name="from", default=UNSET)
+    target: Name | UnsetType = field(name="to", default=UNSET)
+    creditor: Name | UnsetType = UNSET
+    debtor: Name | UnsetType = UNSET
+
+    def check(self, at: Members) -> None:
+        for name, alias in (("from", "creditor"), ("to", "debtor")):
+            if not at[name].given and not at[alias].given:
+                at[name].text()
+
+
+class Paid(Struct, frozen=True, rename={"sender": "from", "receiver": "to"}):
+    """A payment in the params or effects of an event. Open: other members are the owner's own."""
+
+    sender: Annotated[Name | UnsetType, _described("Who pays.")] = UNSET
+    receiver: Annotated[Name | UnsetType, _described("Who is paid.")] = UNSET
+    amount: Amount | UnsetType = UNSET
+    equivalent: Annotated[KnownCode | None, NULL_IS_ABSENT, _described("The base unless given.")] = None
+
+    @property
+    def is_payment(self) -> bool:
+        return not self.sender is self.receiver is self.amount is UNSET
+
+    def check(self, at: Members) -> None:
+        names = ("from", "to", "amount")
+        if not any(at[name].given for name in names):
+            return
+        for name in names:
+            if not at[name].given:
+                at[name].text()
+        if isinstance(self.amount, int) and (self.amount <= 0 or self.amount % CENT):
+            allowed = ("an amount above 0 with at most 2 digits after the point",)
+            at["amount"].refuse("a payment is above 0 and in whole hundredths", code="invalid_amount", allowed=allowed)
+        if self.sender and self.sender == self.receiver:
+            at["to"].refuse(f"{self.sender!r} cannot pay itself", code=FaultCode.SELF_PAYMENT)
+        if not at["equivalent"].unless_null().given and _reading(at.owner).base is None:
+            message = "there is neither an equivalent nor a baseEquivalent"
+            at["equivalent"].refuse(message, code="unknown_equivalent")
+
+
+class Cleared(Struct, frozen=True):
+    """A clearing in the params or effects of an event. Open, as a payment is."""
+
+    equivalent: Annotated[KnownCode | None, NULL_IS_ABSENT] = None
+
+
+class Event(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
+    """What every event has. Some types of events say more of their params and effects."""
+
+    time: Time
+    op: str | UnsetType = UNSET
+    label: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    metadata: Anything = {}
+    params: Annotated[Any, Read(_open), written(type="object")] = {}
+    effects: Annotated[Any, Read(_all_open), written(type="array", items={"type": "object"})] = ()
+
+    def check(self, at: Members) -> None:
+        value = self.metadata.get("max_total_amount")
+        if value is not None and _bound(self.metadata) is None:
+            message = f"max_total_amount {shown(value)} is not an amount and bounds nothing"
+            _reading(at.owner).warn("bound_ignored", at["metadata"], message)
+
+
+class Payments(Event, frozen=True, kw_only=True, tag="payment"):
+    """One payment in `params`, or one for each of `effects`."""
+
+    params: Paid | UnsetType = UNSET
+    effects: tuple[Paid, ...] = ()
+
+    def check(self, at: Members) -> None:
+        Event.check(self, at)
+        for paid in _actions(self.params, self.effects, Paid()):
+            if not paid.is_payment:
+                message = "this event pays nothing; params takes from, to, amount and equivalent"
+                _reading(at.owner).warn("event_without_action", at.owner, message)
+
+
+class Clearings(Event, frozen=True, kw_only=True, tag="clearing"):
+    params: Cleared | UnsetType = UNSET
+    effects: tuple[Cleared, ...] = ()
+
+
+class Note(Event, frozen=True, kw_only=True, tag="note"):
+    """A remark."""
+
+
+class Stress(Event, frozen=True, kw_only=True, tag="stress"):
+    """Effects of a form other than that of a multiplier are ignored."""
+
+
+class Injections(Event, frozen=True, kw_only=True, tag="inject"):
+    effects: Annotated[
+        tuple[AddParticipant | CreateTrustline | FreezeParticipant | InjectDebt, ...], Meta(min_length=1)
+    ]
+
+
+class ScenarioSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    warmup: Warmup = Warmup()
+    trust_drift: Drift = Drift()
+    flow: Flow = NO_FLOW
+
+
+class ScenarioFile(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename={"base": "baseEquivalent", "profiles": "behaviorProfiles", "lines": "trustlines"},
+):
+    """A scenario file. Equivalents and lines come before events, which may only use their codes."""
+
+    schema_version: Annotated[str, Meta(description="The version of the format, scenario/1.", examples=["scenario/1"])]
+    scenario_id: Annotated[Name, _described("The id of the scenario.")]
+    name: Annotated[str | UnsetType, _described("The display name of the scenario.")] = UNSET
+    description: Annotated[str | UnsetType, _described("A description.")] = UNSET
+    seed: Annotated[Count | UnsetType, _described("Random seed, unless a run has its own.")] = UNSET
+    base: Annotated[BaseCode | UnsetType, _described("The equivalent of lines that name none.")] = UNSET
+    equivalents: Annotated[
+        tuple[DeclaredCode, ...],
+        Meta(min_length=1, extra_json_schema={"uniqueItems": True}),
+        _described("The units of account; those of the lines need not be listed."),
+    ] = ()
+    participants: Annotated[
+        tuple[Participant, ...],
+        Unique("id", noun="participant"),
+        Meta(min_length=1, description="The participants."),
+    ]
+    groups: Annotated[tuple[Group, ...], _described("Groups of participants, to which profiles may refer.")] = ()
+    profiles: Annotated[
+        tuple[GivenProfile, ...],
+        Unique("id", noun="profile"),
+        _described("Behaviour of participants: frequency, receivers and amounts of payments."),
+    ] = ()
+    lines: Annotated[tuple[Line, ...], _described("Trustlines with their limits.")]
+    settings: Annotated[ScenarioSettings, _described("Warm-up, trust drift, and preferred directions of payments.")] = (
+        ScenarioSettings()
+    )
+    events: Annotated[
+        tuple[Payments | Clearings | Stress | Injections | Note, ...], _described("Events at virtual times.")
+    ] = ()
+
+    def check(self, at: Members) -> None:
+        if "equivalents" not in at and "baseEquivalent" not in at:
+            at.owner.refuse("one of equivalents and baseEquivalent is needed", code="missing_field")
+        base = _reading(at.owner).base or ""
+        _refuse_repeated(at["equivalents"], [(code,) for code in self.equivalents], "equivalent")
+        ends = [(line.equivalent or base, line.creditor, line.debtor) for line in self.lines]
+        _refuse_repeated(at["trustlines"], ends, "line")
+        _refuse_unknown_ends(at["trustlines"], ends, {participant.id for participant in self.participants})
+        _refuse_wrong_extensions(at["behaviorProfiles"], self.profiles)
+        self._warn_of_unknown_references(at["participants"])
+
+    def _warn_of_unknown_references(self, at: Cursor) -> None:
+        """Undeclared groups and profiles; presets need no declaration."""
+        groups = {group.id for group in self.groups}
+        profiles = {profile.id for profile in self.profiles} | PRESETS.keys()
+        for participant, element in zip(self.participants, _elements(at), strict=False):
+            if participant.group is not UNSET and participant.group not in groups:
+                _reading(at).warn("unknown_group", element, f"no group is called {participant.group!r}")
+            if participant.profile is not UNSET and participant.profile not in profiles:
+                _reading(at).warn("unknown_profile", element, f"no profile is called {participant.profile!r}")
+
+
+class LenientScenarioFile(ScenarioFile, frozen=True, kw_only=True):
+    schema_version: str = ""
+    scenario_id: Name | UnsetType = UNSET  # type: ignore[assignment]
+    lines: tuple[LenientLine, ...]
+    id: Any = None
+
+    def check(self, at: Members) -> None:
+        reading = _reading(at.owner)
+        warnings, reading.warnings = reading.warnings, []
+        if "scenario_id" in at or "id" not in at:
+            at["scenario_id"].text()
         else:
-            actions.append(_payment(place, reading))
-    return tuple(actions)
+            at["id"].text(min=1)
+            reading.warn("id_for_scenario_id", at["id"], "id stands for scenario_id")
+        if "schema_version" not in at:
+            reading.warn("no_schema_version", at.owner, "schema_version is missing")
+        if "scenario_id" in at and "id" in at:
+            reading.ignore(at.owner, "id")
+        # What concerns the whole file comes first.
+        reading.warnings += warnings
+        ScenarioFile.check(self, at)
 
 
-def _payment(at: Cursor, reading: Reading) -> DatedPayment:
-    members = at.object(required=("from", "to", "amount"), optional=("equivalent",), unknown="keep")
-    sender, receiver = members["from"].text(min=1), members["to"].text(min=1)
-    amount = reading.money(members["amount"], least=None)
-    if members["amount"].given and (amount <= 0 or amount % CENT):
-        allowed = ("an amount above 0 with at most 2 digits after the point",)
-        members["amount"].refuse("a payment is above 0 and in whole hundredths", code="invalid_amount", allowed=allowed)
-    if sender and sender == receiver:
-        members["to"].refuse(f"{sender!r} cannot pay itself", code=FaultCode.SELF_PAYMENT)
-    return DatedPayment(sender, receiver, _known_code(members["equivalent"], reading), amount)
+def _elements(at: Cursor) -> tuple[Cursor, ...]:
+    return at.list_of(lambda element: element) if at.is_list else ()
 
 
-def _known_code(at: Cursor, reading: Reading) -> str:
-    """An equivalent of the scenario; its base by default."""
-    if not at.unless_null().given and reading.base is None:
-        at.refuse("there is neither an equivalent nor a baseEquivalent", code="unknown_equivalent")
-        return ""
-    code = reading.code_or_base(at)
-    if code and reading.codes is not None and code not in reading.codes:
-        at.refuse(f"the scenario has no equivalent {code!r}", code="unknown_equivalent", allowed=reading.codes)
-    return code
+def _refuse_repeated(at: Cursor, entries: Iterable[tuple[str, ...]], noun: str) -> None:
+    """Note every entry, as it was read, that repeats an earlier one, at its own place."""
+    seen: dict[tuple[str, ...], int] = {}
+    elements: Sequence[Cursor] = ()
+    for index, entry in enumerate(entries):
+        if "" not in entry and seen.setdefault(entry, index) != index:
+            elements = elements or _elements(at)
+            message = f"the {noun} {' '.join(entry)!r} appears twice, first at [{seen[entry]}]"
+            elements[index].refuse(message, code="not_unique")
 
 
-def _object(at: Cursor) -> Cursor:
-    _open(at)
-    return at
+def _refuse_unknown_ends(at: Cursor, lines: Iterable[tuple[str, str, str]], known: set[str]) -> None:
+    # Without participants, every end of every line would be reported.
+    elements: Sequence[Cursor] = ()
+    for index, (_, *ends) in enumerate(lines if known else ()):
+        for name, end in zip(("from", "to"), ends, strict=True):
+            if end and end not in known:
+                elements = elements or _elements(at)
+                hint = suggestion(end, tuple(sorted(known))) if len(known) <= 1000 else ""
+                place = elements[index].object(optional=(name,), unknown="keep")[name]
+                place.refuse(f"there is no participant {end!r}{hint}", code=FaultCode.UNKNOWN_PARTICIPANT)
 
 
-def _open(at: Cursor) -> dict[str, Json]:
-    return at.map_of(lambda item: item.any(), default={})
+def _refuse_wrong_extensions(at: Cursor, profiles: Sequence[GivenProfile]) -> None:
+    by_id = {profile.id: profile for profile in profiles}
+    places = {profile.id: element for profile, element in zip(profiles, _elements(at), strict=False)}
+    for name, profile in by_id.items():
+        place = places[name].object(optional=("extends",), unknown="keep")["extends"] if profile.extends else None
+        if place is None:
+            continue
+        if profile.extends not in by_id:
+            hint = suggestion(str(profile.extends), tuple(by_id))
+            place.refuse(f"there is no profile {profile.extends!r} to extend{hint}", code="unknown_profile")
+        elif len(chain := list(_chain(name, by_id))) > len(set(chain)):
+            place.refuse(f"the profile {name!r} extends itself", code=FaultCode.PROFILE_LOOP)
 
 
-def _time(at: Cursor, reading: Reading) -> int | None:
-    if at.is_text:
-        word = at.text(min=1, max=50)
-        reading.warn("time_not_in_ms", at, f"the time {word!r} never comes; times are milliseconds")
-        return None
-    return at.integer(min=0)
+def _chain(name: str, by_id: Mapping[str, GivenProfile]) -> Iterable[str]:
+    """A profile and what it extends, one after the other; the first that comes again is the last."""
+    seen: set[str] = set()
+    step: str | UnsetType = name
+    while step and step in by_id:
+        yield step
+        if step in seen:
+            return
+        seen.add(step)
+        step = by_id[step].extends
+
+
+def read_scenario(document: Document, *, lenient: bool = False) -> Scenario:
+    """The scenario of a document; raises `DocumentRefused` with every fault."""
+    return read_with_warnings(document, lenient=lenient)[0]
+
+
+def read_with_warnings(document: Document, *, lenient: bool = False) -> tuple[Scenario, tuple[Caution, ...]]:
+    """The scenario, and warnings of lenient reading and of unknown references."""
+    reading = Reading(lenient)
+    if lenient:
+        file: ScenarioFile = read(document, LenientScenarioFile, context=reading, ignore=reading.ignore)
+    else:
+        file = read(document, ScenarioFile, context=reading)
+    return _scenario(file, reading), tuple(reading.warnings)
+
+
+def _scenario(file: ScenarioFile, reading: Reading) -> Scenario:
+    given = {profile.id: profile for profile in file.profiles}
+    base = reading.base or ""
+    return Scenario(
+        id=file.scenario_id or str(getattr(file, "id", "")),
+        equivalents=tuple(sorted(reading.codes)),
+        participants=tuple(sorted(map(_participant, file.participants), key=lambda participant: participant.id)),
+        lines=tuple(
+            sorted(
+                (_trustline(line, base) for line in file.lines),
+                key=lambda line: (line.equivalent, line.creditor, line.debtor),
+            )
+        ),
+        groups=tuple(group.id for group in file.groups),
+        profiles={name: _profile(name, given) for name in given},
+        events=tuple(_event(event, index, reading.base) for index, event in enumerate(file.events)),
+        warmup=file.settings.warmup,
+        drift=file.settings.trust_drift,
+        flow=file.settings.flow,
+        name=file.name or None,
+        seed=None if file.seed is UNSET else file.seed,
+    )
+
+
+def _participant(given: NewParticipant) -> model.Participant:
+    texts = (None if text is UNSET else text for text in (given.name, given.group, given.profile))
+    name, group, profile = texts
+    return model.Participant(given.id, given.type, name, given.status, group, profile)
+
+
+def _trustline(line: Line, base: str) -> Trustline:
+    given = line.policy
+    policy = Policy(
+        auto_clearing=given.auto_clearing,
+        mediates=given.can_be_intermediate and given.max_hop_usage != 0,
+        blocked=tuple(sorted(set(given.blocked_participants or ()))),
+    )
+    status = line.status if isinstance(line, LenientLine) else LineStatus.ACTIVE
+    # Most lines have the same policy; they share it.
+    policy = OPEN_POLICY if policy == OPEN_POLICY else policy
+    return Trustline(line.equivalent or base, line.creditor, line.debtor, line.limit, policy, status)
+
+
+def _profile(name: str, given: Mapping[str, GivenProfile]) -> Profile:
+    """A profile merged with the profiles it extends key by key; own values win."""
+    props: dict[str, Json] = {}
+    for step in _chain(name, given):
+        props = {**given[step].props, **props}
+    return Profile(name, props)
+
+
+def _event(event: Payments | Clearings | Stress | Injections | Note, index: int, base: str | None) -> TimelineEvent:
+    params = event.params if isinstance(event.params, dict) else {}
+    multipliers: tuple[Multiplier, ...] = ()
+    effects: tuple[model.Effect, ...] = ()
+    actions: tuple[model.DatedPayment | model.DatedClearing, ...] = ()
+    match event:
+        case Payments():
+            given = _actions(event.params, event.effects, Paid())
+            actions = tuple(_payment(paid, base) for paid in given if paid.is_payment)
+        case Clearings():
+            cleared = _actions(event.params, event.effects, Cleared())
+            actions = tuple(model.DatedClearing(clearing.equivalent or base) for clearing in cleared)
+        case Injections():
+            effects = tuple(map(_effect, event.effects))
+        case Stress():
+            multipliers = _multipliers(event.effects)
+        case Note():
+            pass
+    return TimelineEvent(
+        index=index,
+        type=EventType(str(event.__struct_config__.tag)),
+        time=None if event.time is UNSET else event.time,
+        description=None if event.description is UNSET else event.description,
+        metadata=event.metadata,
+        duration=_duration(event.metadata, params),
+        multipliers=multipliers,
+        effects=effects,
+        most=_bound(event.metadata),
+        actions=actions,
+    )
+
+
+def _actions(params: T | UnsetType, effects: tuple[T, ...], empty: T) -> tuple[T, ...]:
+    """The actions of an event: that of `params`, which may be empty if there are no effects, and those of `effects`."""
+    if params is UNSET:
+        return effects or (empty,)
+    return (params, *effects)
+
+
+def _payment(paid: Paid, base: str | None) -> model.DatedPayment:
+    assert paid.amount
+    return model.DatedPayment(str(paid.sender), str(paid.receiver), paid.equivalent or base or "", paid.amount)
 
 
 def _duration(*sources: Mapping[str, Json]) -> int:
@@ -244,22 +715,21 @@ def _duration(*sources: Mapping[str, Json]) -> int:
     return 0
 
 
-def _most(at: Cursor, metadata: Mapping[str, Json], reading: Reading) -> int | None:
+def _bound(metadata: Mapping[str, Json]) -> int | None:
+    """The most that an event may inject; None for what is not an amount."""
     value = metadata.get("max_total_amount")
     if isinstance(value, str | int | Decimal) and not isinstance(value, bool):
         try:
             return atoms(value, round_down=True)
         except InvalidAmount:
             pass
-    if value is not None:
-        reading.warn("bound_ignored", at, f"max_total_amount {shown(value)} is not an amount and bounds nothing")
     return None
 
 
-def _multipliers(at: Cursor) -> tuple[Multiplier, ...]:
+def _multipliers(effects: Iterable[Anything]) -> tuple[Multiplier, ...]:
     """The multipliers of a rate; effects of another form are ignored."""
     multipliers = []
-    for effect in at.list_of(_open, default=()):
+    for effect in effects:
         value = effect.get("value")
         if effect.get("op") != "mult" or effect.get("field") != "tx_rate":
             continue
@@ -273,341 +743,23 @@ def _multipliers(at: Cursor) -> tuple[Multiplier, ...]:
     return tuple(multipliers)
 
 
-def _effects(members: Members, reading: Reading) -> tuple[Effect, ...]:
-    at = members["effects"]
-    if not at.given:
-        at.list_of(_open)
-        return ()
-    return tuple(effect for effect in at.list_of(lambda item: _effect(item, reading), min=1) if effect is not None)
+def _effect(effect: AddParticipant | CreateTrustline | FreezeParticipant | InjectDebt) -> model.Effect:
+    match effect:
+        case AddParticipant(given, lines):
+            participant = _participant(given)
+            return model.AddParticipant(participant, tuple(_initial(line, participant.id) for line in lines))
+        case CreateTrustline(creditor, debtor, equivalent, limit):
+            return model.CreateTrustline(Trustline(equivalent, creditor, debtor, limit))
+        case FreezeParticipant(participant_id, freeze_trustlines):
+            return model.FreezeParticipant(participant_id, freeze_trustlines)
+        case InjectDebt():
+            ends = str(effect.source or effect.creditor), str(effect.target or effect.debtor)
+            return model.InjectDebt(*ends, effect.equivalent, effect.amount)
 
 
-def _effect(at: Cursor, reading: Reading) -> Effect | None:
-    members = at.object(required=("op",), unknown="keep")
-    match members["op"].any():
-        case "add_participant":
-            return _add(at, reading)
-        case "create_trustline":
-            members = reading.members(at, ("op", "from", "to", "equivalent", "limit"))
-            return CreateTrustline(_added_line(members, "from", "to", reading))
-        case "freeze_participant":
-            members = reading.members(at, ("op", "participant_id"), ("freeze_trustlines",))
-            return FreezeParticipant(
-                members["participant_id"].text(min=1), members["freeze_trustlines"].boolean(default=True)
-            )
-        case "inject_debt":
-            return _debt(at, reading)
-        case op if members["op"].given:
-            members["op"].refuse(f"{shown(op)} is not an injection", allowed=OPS)
-    return None
-
-
-def _added_line(members: Members, creditor: str, debtor: str, reading: Reading) -> Trustline:
-    ends = members[creditor].text(min=1), members[debtor].text(min=1)
-    return Trustline(reading.code(members["equivalent"]), *ends, reading.money(members["limit"], least=None))
-
-
-def _add(at: Cursor, reading: Reading) -> AddParticipant:
-    members = reading.members(at, ("op", "participant"), ("initial_trustlines",))
-    one = reading.members(members["participant"], ("id", "type"), ("name", "status", "groupId", "behaviorProfileId"))
-    participant = Participant(
-        id=identifier(one["id"]),
-        type=one["type"].choice(ParticipantType),
-        name=one["name"].text(default=None),
-        status=one["status"].choice(ParticipantStatus, default=ParticipantStatus.ACTIVE),
-        group=one["groupId"].text(default=None),
-        profile=one["behaviorProfileId"].text(default=None),
-    )
-    lines = members["initial_trustlines"].list_of(lambda line: _initial(line, participant.id, reading), default=())
-    return AddParticipant(participant, lines)
-
-
-def _initial(at: Cursor, new: str, reading: Reading) -> Trustline:
-    members = reading.members(at, ("sponsor", "equivalent", "limit"), ("direction",))
-    sponsor = members["sponsor"].text(min=1)
-    directions = ("sponsor_credits_new", "new_credits_sponsor")
-    direction = members["direction"].text(default=directions[0])
-    if direction not in directions:
-        members["direction"].refuse(f"{direction!r} is not a direction", code="invalid_enum", allowed=directions)
-    ends = (sponsor, new) if direction == directions[0] else (new, sponsor)
-    return Trustline(reading.code(members["equivalent"]), *ends, reading.money(members["limit"], least=None))
-
-
-def _debt(at: Cursor, reading: Reading) -> InjectDebt:
-    """`creditor` and `debtor` are aliases of `from` and `to`."""
-    members = reading.members(at, ("op", "equivalent", "amount"), ("from", "to", "creditor", "debtor"))
-    creditor, debtor = _end(members, "from", "creditor"), _end(members, "to", "debtor")
-    amount = members["amount"].any()
-    amount_in_atoms = 0
-    if isinstance(amount, bool) or not isinstance(amount, str | int | Decimal):
-        reading.money(members["amount"], least=None)
-    else:
-        try:
-            amount_in_atoms = atoms(amount, round_down=True)
-        except InvalidAmount as refused:
-            members["amount"].refuse(refused.message, code=refused.code)
-    whole = amount_in_atoms // CENT * CENT
-    return InjectDebt(creditor, debtor, reading.code(members["equivalent"]), whole)
-
-
-def _end(members: Members, name: str, alias: str) -> str:
-    end, other = members[name].text(min=1, default=""), members[alias].text(min=1, default="")
-    if not members[name].given and not members[alias].given:
-        members[name].text()
-    return end or other
-
-
-FALSE = (False, 0, "0", "false", "no", "off")
-TRUE = (True, 1, "1", "true", "yes", "on")
-ROOT = ("name", "description", "seed", "baseEquivalent", "equivalents", "groups", "behaviorProfiles", "events")
-
-
-def read_scenario(document: Document, *, lenient: bool = False) -> Scenario:
-    """The scenario of a document; raises `DocumentRefused` with every fault."""
-    return read_with_warnings(document, lenient=lenient)[0]
-
-
-def read_with_warnings(document: Document, *, lenient: bool = False) -> tuple[Scenario, tuple[Caution, ...]]:
-    """The scenario, and warnings of lenient reading and of unknown references."""
-    reading = Reading(lenient)
-    scenario = document.read(lambda root: _scenario(root, reading))
-    return scenario, tuple(reading.warnings)
-
-
-def _scenario(root: Cursor, reading: Reading) -> Scenario:
-    name_of_id, members = _root(root, reading)
-    reading.base = reading.code(members["baseEquivalent"]) or None if members["baseEquivalent"].given else None
-    codes = members["equivalents"].list_of(reading.code, min=1, default=())
-    _unique(members["equivalents"], codes, "equivalent")
-    if root.is_object and "equivalents" not in members and "baseEquivalent" not in members:
-        root.refuse("one of equivalents and baseEquivalent is needed", code="missing_field")
-    participants = members["participants"].list_of(lambda at: _participant(at, reading), min=1)
-    _unique(members["participants"], [participant.id for participant in participants], "participant", "id")
-    # Without participants, every end of every line would be reported.
-    known = {participant.id for participant in participants} if participants else None
-    lines = members["trustlines"].list_of(lambda at: _line(at, reading, known))
-    _unique(members["trustlines"], [(line.equivalent, line.creditor, line.debtor) for line in lines], "line")
-    groups = members["groups"].list_of(lambda at: _group(at, reading), default=())
-    profiles = _profiles(members["behaviorProfiles"], reading)
-    _refer(members["participants"], participants, set(groups), set(profiles), reading)
-    settings = (
-        reading.members(members["settings"], optional=("warmup", "trust_drift", "flow"))
-        if "settings" in members
-        else None
-    )
-    members["description"].text(default=None)
-    used = {*codes, *((reading.base,) if reading.base else ()), *(line.equivalent for line in lines)} - {""}
-    reading.codes = tuple(sorted(used))
-    return Scenario(
-        id=members[name_of_id].text(min=1),
-        equivalents=tuple(sorted(used)),
-        participants=tuple(sorted(participants, key=lambda participant: participant.id)),
-        lines=tuple(sorted(lines, key=lambda line: (line.equivalent, line.creditor, line.debtor))),
-        groups=groups,
-        profiles=profiles,
-        events=read_events(members["events"], reading),
-        warmup=_warmup(settings["warmup"], reading) if settings else Warmup(),
-        drift=_drift(settings["trust_drift"], reading) if settings else Drift(),
-        flow=_flow(settings["flow"], reading) if settings else Flow(),
-        name=members["name"].text(default=None),
-        seed=members["seed"].integer(min=0, default=None),
-    )
-
-
-def _root(root: Cursor, reading: Reading) -> tuple[str, Members]:
-    """The members of a scenario, and the name of the one that holds its id."""
-    required, name_of_id = ["schema_version", "scenario_id", "participants", "trustlines"], "scenario_id"
-    optional = [*ROOT, "settings"]
-    if reading.lenient and root.is_object:
-        root_members = root.object(optional=("schema_version", "scenario_id", "id"), unknown="keep")
-        if "scenario_id" not in root_members and "id" in root_members:
-            required[1] = name_of_id = "id"
-            reading.warn("id_for_scenario_id", root_members["id"], "id stands for scenario_id")
-        if "schema_version" not in root_members:
-            required.remove("schema_version")
-            optional.append("schema_version")
-            reading.warn("no_schema_version", root, "schema_version is missing")
-    members = reading.members(root, tuple(required), tuple(optional))
-    members["schema_version"].text(default="") if reading.lenient else members["schema_version"].text()
-    return name_of_id, members
-
-
-def _unique(at: Cursor, entries: Iterable[Any], noun: str, member: str | None = None) -> None:
-    """Report every duplicate at its own place."""
-    seen: dict[Any, int] = {}
-    elements: list[Cursor] = []
-    for index, entry in enumerate(entries):
-        empty = entry == "" or (isinstance(entry, tuple) and "" in entry)
-        if not empty and seen.setdefault(entry, index) != index:
-            elements = elements or list(at.list_of(lambda element: element))
-            name = entry if isinstance(entry, str) else " ".join(entry)
-            place = elements[index]
-            if member is not None:
-                place = place.object(optional=(member,), unknown="keep")[member]
-            place.refuse(f"the {noun} {name!r} appears twice, first at [{seen[entry]}]", code="not_unique")
-
-
-def _participant(at: Cursor, reading: Reading) -> Participant:
-    members = reading.members(at, ("id", "type"), ("name", "status", "groupId", "behaviorProfileId", "metadata"))
-    _open_object(members["metadata"])
-    return Participant(
-        id=identifier(members["id"]),
-        type=members["type"].choice(ParticipantType),
-        name=members["name"].text(default=None),
-        status=members["status"].choice(ParticipantStatus, default=ParticipantStatus.ACTIVE),
-        group=identifier(members["groupId"]) if members["groupId"].given else None,
-        profile=identifier(members["behaviorProfileId"]) if members["behaviorProfileId"].given else None,
-    )
-
-
-def _open_object(at: Cursor) -> dict[str, Json]:
-    """Any object with any members."""
-    return at.map_of(lambda item: item.any(), default={})
-
-
-def _line(at: Cursor, reading: Reading, known: set[str] | None) -> Trustline:
-    optional = ("equivalent", "policy", *(("status",) if reading.lenient else ()))
-    members = reading.members(at, ("from", "to", "limit"), optional)
-    creditor, debtor = identifier(members["from"]), identifier(members["to"])
-    for name, end in (("from", creditor), ("to", debtor)):
-        if end and known is not None and end not in known:
-            members[name].refuse(
-                f"there is no participant {end!r}{_close(end, known)}", code=FaultCode.UNKNOWN_PARTICIPANT
-            )
-    if creditor and creditor == debtor:
-        at.refuse(f"{creditor!r} cannot trust itself", code=FaultCode.SELF_LINE)
-    equivalent = reading.code_or_base(members["equivalent"]) if at.is_object else ""
-    limit = reading.money(members["limit"])
-    policy = _policy(members["policy"]) if members["policy"].given else OPEN_POLICY
-    status = members["status"].choice(LineStatus, default=LineStatus.ACTIVE) if reading.lenient else LineStatus.ACTIVE
-    return Trustline(equivalent, creditor, debtor, limit, policy, status)
-
-
-def _close(end: str, known: set[str]) -> str:
-    return suggestion(end, tuple(sorted(known))) if len(known) <= 1000 else ""
-
-
-def _policy(at: Cursor) -> Policy:
-    names = ("auto_clearing", "can_be_intermediate", "max_hop_usage", "blocked_participants", "daily_limit", "status")
-    members = at.object(optional=names, unknown="keep")
-    usage = members["max_hop_usage"].unless_null().integer(min=0, default=None)
-    blocked = members["blocked_participants"].unless_null().list_of(identifier, default=())
-    policy = Policy(
-        auto_clearing=_switch(members["auto_clearing"]),
-        mediates=_switch(members["can_be_intermediate"]) and usage != 0,
-        blocked=tuple(sorted(set(blocked))),
-    )
-    return OPEN_POLICY if policy == OPEN_POLICY else policy
-
-
-def _switch(at: Cursor) -> bool:
-    value = at.unless_null().any()
-    if value is None:
-        return True
-    text = value.strip().lower() if isinstance(value, str) else value
-    if not isinstance(text, bool | int | str) or text not in (*FALSE, *TRUE):
-        at.refuse(f"{shown(value)} is neither true nor false", allowed=("true", "false"))
-        return True
-    return text not in FALSE
-
-
-def _group(at: Cursor, reading: Reading) -> str:
-    members = reading.members(at, ("id", "label"))
-    members["label"].text()
-    return identifier(members["id"])
-
-
-def _profiles(at: Cursor, reading: Reading) -> dict[str, Profile]:
-    """Profiles by id, merged with the profiles they extend key by key; own values win."""
-    profiles = at.list_of(lambda item: _profile(item, reading), default=())
-    _unique(at, [profile.id for profile, _, _ in profiles], "profile", "id")
-    by_id = {profile.id: (profile, extends, place) for profile, extends, place in profiles}
-    merged: dict[str, Profile] = {}
-    for name in by_id:
-        chain: list[str] = []
-        props: dict[str, Json] = {}
-        step: str | None = name
-        while step is not None:
-            if step in chain:
-                by_id[name][2].refuse(f"the profile {name!r} extends itself", code=FaultCode.PROFILE_LOOP)
-                break
-            if step not in by_id:
-                place = by_id[chain[-1]][2]
-                if chain[-1] == name:
-                    place.refuse(
-                        f"there is no profile {step!r} to extend{suggestion(step, tuple(by_id))}",
-                        code="unknown_profile",
-                    )
-                break
-            chain.append(step)
-            props = {**by_id[step][0].props, **props}
-            step = by_id[step][1]
-        merged[name] = Profile(name, props)
-    return merged
-
-
-def _profile(at: Cursor, reading: Reading) -> tuple[Profile, str | None, Cursor]:
-    members = reading.members(at, ("id",), ("extends", "props", "rules"))
-    members["rules"].list_of(lambda rule: _rule(rule, reading), default=())
-    extends = identifier(members["extends"]) or None if members["extends"].given else None
-    return Profile(identifier(members["id"]), _open_object(members["props"])), extends, members["extends"]
-
-
-def _rule(at: Cursor, reading: Reading) -> None:
-    members = reading.members(at, ("trigger", "action"), ("params",))
-    members["trigger"].text(min=1)
-    members["action"].text(min=1)
-    _open_object(members["params"])
-
-
-def _refer(
-    at: Cursor, participants: tuple[Participant, ...], groups: set[str], profiles: set[str], reading: Reading
-) -> None:
-    """Warn of undeclared groups and profiles; presets need no declaration."""
-    elements = at.list_of(lambda element: element) if at.is_list else ()
-    for participant, element in zip(participants, elements, strict=False):
-        if participant.group is not None and participant.group not in groups:
-            reading.warn("unknown_group", element, f"no group is called {participant.group!r}")
-        if participant.profile is not None and participant.profile not in profiles | PRESETS.keys():
-            reading.warn("unknown_profile", element, f"no profile is called {participant.profile!r}")
-
-
-def _ratio(at: Cursor, default: Decimal, least: int = 0, most: int | None = 1) -> Decimal:
-    return at.decimal(min=least, max=most, default=default)
-
-
-def _warmup(at: Cursor, reading: Reading) -> Warmup:
-    if not at.given:
-        return Warmup()
-    members = reading.members(at, optional=("ticks", "floor"))
-    return Warmup(members["ticks"].integer(min=0, default=0), _ratio(members["floor"], Warmup().floor))
-
-
-def _drift(at: Cursor, reading: Reading) -> Drift:
-    if not at.given:
-        return Drift()
-    usual = Drift()
-    names = ("enabled", "growth_rate", "decay_rate", "max_growth", "min_limit_ratio", "overload_threshold")
-    members = reading.members(at, optional=names)
-    return Drift(
-        enabled=members["enabled"].boolean(default=False),
-        growth_rate=_ratio(members["growth_rate"], usual.growth_rate),
-        decay_rate=_ratio(members["decay_rate"], usual.decay_rate),
-        max_growth=_ratio(members["max_growth"], usual.max_growth, least=1, most=None),
-        min_limit_ratio=_ratio(members["min_limit_ratio"], usual.min_limit_ratio),
-        overload_threshold=_ratio(members["overload_threshold"], usual.overload_threshold),
-    )
-
-
-def _flow(at: Cursor, reading: Reading) -> Flow:
-    """The default of the bonus applies only if `flow` is given."""
-    if not at.given:
-        return Flow()
-    members = reading.members(at, optional=("enabled", "default_affinity", "reciprocity_bonus"))
-    return Flow(
-        enabled=members["enabled"].boolean(default=False),
-        default_affinity=_ratio(members["default_affinity"], Flow().default_affinity),
-        reciprocity_bonus=_ratio(members["reciprocity_bonus"], Decimal("0.15")),
-    )
+def _initial(line: InitialLine, new: str) -> Trustline:
+    creditor, debtor = (line.sponsor, new) if line.direction == "sponsor_credits_new" else (new, line.sponsor)
+    return Trustline(line.equivalent, creditor, debtor, line.limit)
 
 
 def read_settings(document: Document) -> dict[str, str]:

@@ -52,18 +52,22 @@ _ABSENT, _REFUSED, NO_DEFAULT = _Lack.ABSENT, _Lack.REFUSED, _Lack.NO_DEFAULT
 class Reading:
     """State shared by all cursors of one reading."""
 
-    __slots__ = ("changing", "context", "findings", "locate", "source_name")
+    __slots__ = ("changing", "context", "findings", "ignore", "locate", "source_name")
 
     def __init__(self, findings: Findings, locate: Locate, source_name: str, context: Any = None) -> None:
         self.findings = findings
         self.locate = locate
         self.source_name = source_name
         self.context = context
+        # What is told of the unknown members of an object, which are then no faults.
+        self.ignore: Callable[[Cursor, str], None] | None = None
         # Whether absent members keep the values of a present object.
         self.changing = False
 
     def alone(self) -> "Reading":
-        return Reading(Findings(self.findings.most), self.locate, self.source_name, self.context)
+        alone = Reading(Findings(self.findings.most), self.locate, self.source_name, self.context)
+        alone.ignore = self.ignore
+        return alone
 
 
 class Cursor:

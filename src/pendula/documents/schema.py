@@ -31,9 +31,11 @@ def components(
 def _plain(value: Any) -> Any:
     """Plain JSON. What `written` describes replaces the schema of the converted value, and decimals are numbers.
 
-    The default of an object is left out: its members have theirs.
+    The default of an object is left out: its members have theirs. The ends of a pattern are those of other languages.
     """
     match value:
+        case str() if value.startswith(r"\A") and value.endswith(r"\Z"):
+            return f"^{value[2:-2]}$"
         case {"written": schema, **rest}:
             return _plain({name: rest[name] for name in ("description",) if name in rest} | schema)
         case {"$ref": _, "default": {}, **rest}:

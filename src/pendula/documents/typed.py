@@ -23,7 +23,8 @@ What the annotations mean:
   schema of the document.
 - `MERGED`: of a map in a change, members that are not given keep the present values.
 - `Unique()`: no element of a list is equal to another; `Unique("id")`: nor is this member of it.
-- A union of tagged structs is read by its tag; any other union by the kind of the value.
+- A union of tagged structs is read by its tag; any other union by the kind of the value. If the tag is wrong, the
+  object is read as the struct that all of them are derived from, if there is one, so that its other faults are noted.
 - `check` of a struct notes what concerns several members. It runs also if members are faulty; those have a stand-in,
   and `at.sound(…)` says whether members were read without a fault.
 
@@ -124,17 +125,36 @@ class _NullIsAbsent:
 NULL_IS_ABSENT = _NullIsAbsent()
 
 
-def read(document: Document, form: type[T], *, context: object = None, present: T | None = None) -> T:
-    """The document as `form`; raises `DocumentRefused` with every fault. Members of `present` are the defaults."""
-    return document.read(lambda root: read_at(root, form, context=context, present=present))
+def read(
+    document: Document,
+    form: type[T],
+    *,
+    context: object = None,
+    present: T | None = None,
+    ignore: Callable[[Cursor, str], None] | None = None,
+) -> T:
+    """The document as `form`; raises `DocumentRefused` with every fault. Members of `present` are the defaults.
+
+    With `ignore`, an unknown member of a struct that forbids them is no fault: `ignore` gets the object and the name.
+    """
+    return document.read(lambda root: read_at(root, form, context=context, present=present, ignore=ignore))
 
 
-def read_at(at: Cursor, form: type[T], *, context: object = None, present: T | None = None) -> T:
+def read_at(
+    at: Cursor,
+    form: type[T],
+    *,
+    context: object = None,
+    present: T | None = None,
+    ignore: Callable[[Cursor, str], None] | None = None,
+) -> T:
     """The value at a cursor; faults are noted in its document, and their values replaced by stand-ins."""
     reading = at.reading
     outer, reading.changing = reading.changing, present is not None
     if context is not None:
         reading.context = context
+    if ignore is not None:
+        reading.ignore = ignore
     value: T = reader_of(form)(at, NO_DEFAULT if present is None else present)
     reading.changing = outer
     return value
@@ -276,13 +296,19 @@ class _Tagged:
     def __init__(self, forms: Sequence[Any]) -> None:
         (self._tag_field,) = {form.__struct_config__.tag_field for form in forms}
         self._readers = {form.__struct_config__.tag: reader_of(form) for form in forms}
+        bases = (base for base in forms[0].__mro__ if base is not Struct and issubclass(base, Struct))
+        self._base = next((base for base in bases if all(issubclass(form, base) for form in forms)), None)
 
     def __call__(self, at: Cursor, default: Any) -> Any:
         if not at.given and default is not NO_DEFAULT:
             return default
         tag = at.object(required=(self._tag_field,), unknown="keep")[self._tag_field]
         word = tag.one_of(tuple(self._readers))
-        return self._readers[word](at, default) if tag.any() == word else None
+        if tag.any() == word:
+            return self._readers[word](at, default)
+        if self._base is not None and at.is_object:
+            reader_of(self._base)(at, NO_DEFAULT)
+        return None
 
 
 class _StructReader:
@@ -318,17 +344,21 @@ class _StructReader:
         members = at.object(
             required=required,
             optional=(*optional, *self._tag_field),
-            unknown="refuse" if self._closed else "keep",
+            unknown="refuse" if self._closed and at.reading.ignore is None else "keep",
         )
+        if self._closed and at.reading.ignore is not None:
+            for name in members.extra:
+                at.reading.ignore(at, name)
         values: dict[str, Any] = {}
+        faults = at.count_of_faults
         for name, member, read, info in self._members:
-            usual = _default(info) if present is None else getattr(present, name)
-            if usual is not NO_DEFAULT and member not in members:
-                values[name] = usual
+            default = _default(info) if present is None else getattr(present, name)
+            if default is not NO_DEFAULT and member not in members:
+                values[name] = default
                 continue
-            before = at.count_of_faults
-            values[name] = read(members[member], usual)
-            if at.count_of_faults > before:
+            values[name] = read(members[member], default)
+            before, faults = faults, at.count_of_faults
+            if faults > before:
                 members.unsound.add(member)
         made = self._form(**values)
         if self._check is not None and at.is_object:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from pendula.credit.model import (
+    NO_FLOW,
     OPEN_POLICY,
     AddParticipant,
     CreateTrustline,
@@ -154,7 +155,7 @@ def test_missing_members_have_their_defaults() -> None:
         {},
         (),
     )
-    assert (scenario.warmup, scenario.drift, scenario.flow) == (Warmup(), Drift(), Flow())
+    assert (scenario.warmup, scenario.drift, scenario.flow) == (Warmup(), Drift(), NO_FLOW)
     assert scenario.lines[0].policy is OPEN_POLICY
 
 
