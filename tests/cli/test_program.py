@@ -19,8 +19,7 @@ from typer.main import get_command
 import pendula as package
 from pendula.cli import program, schedulers
 from pendula.cli.failing import ending
-from pendula.cli.plain_help import in_plain_words
-from pendula.cli.program import build
+from pendula.cli.program import build, in_plain_words
 from pendula.cli.schedulers import Group
 from tests.cli.conftest import Finished, Pendula, quiet_environment
 

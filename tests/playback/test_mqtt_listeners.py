@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pendula.cli.commands.playback.new_artwork import PASSWORD as PASSWORD_VARIABLE
+from pendula.cli.commands.playback.run import PASSWORD as PASSWORD_VARIABLE
 from pendula.kernel.errors import MissingExtra
 from pendula.playback.model import InvalidParameter
 from pendula.playback.sources import mqtt

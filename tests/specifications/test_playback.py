@@ -12,7 +12,7 @@ import httpx
 import pytest
 import yaml
 
-from pendula.cli.commands.playback.new_artwork import PASSWORD as PASSWORD_VARIABLE
+from pendula.cli.commands.playback.run import PASSWORD as PASSWORD_VARIABLE
 from pendula.playback.model import RECORD_BYTES
 from pendula.server.settings import Settings
 from tests.playback.broker import PASSWORD, BrokerThread

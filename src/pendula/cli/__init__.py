@@ -1,7 +1,6 @@
 """The program `pendula`: the command line of the kernel, the schedulers and the server.
 
     text            printable text and numbers
-    plain_help      help without Python types
     writing         atomic file writes
     fitting         tables that fit the terminal
     failing         exit codes, and errors as one line or one JSON object

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pendula.cli.commands.playback import screen, tables
+from pendula.cli.commands.playback import tables
 from pendula.cli.commands.playback.terminal import LivePace
 from pendula.kernel.errors import WrongUsage
 from pendula.playback.player.gallery import Galleries, names
@@ -73,7 +73,7 @@ def test_a_late_clock_changes_no_time_and_skips_no_picture(late_ms: int, folders
 
     slideshow = before(folders, count=3)
     lines: list[str] = []
-    slideshow.on_shown = lambda slideshow: lines.append(screen.line(slideshow).split("/")[-1])
+    slideshow.on_shown = lambda slideshow: lines.append(tables.line(slideshow).split("/")[-1])
 
     play(slideshow, Late())
 
@@ -228,7 +228,7 @@ def test_a_diagnostic_of_the_player_is_shown_once(folders: list[Path]) -> None:
 
     assert result == ["sea: Its records cannot be read; it stays out until it is refreshed."]
     assert slideshow.message == result[0]
-    assert "it stays out" in drawn(screen.picture(slideshow))
+    assert "it stays out" in drawn(tables.picture(slideshow))
 
 
 def test_the_count_ends_the_slideshow_also_with_keys(folders: list[Path]) -> None:
@@ -255,8 +255,8 @@ def test_a_pinned_picture_is_named_and_has_the_dwell_of_its_record(folders: list
     assert slideshow.message.endswith("s2.jpg is next.")
     slideshow.press(Key.NEXT)
 
-    assert "s2.jpg" in drawn(screen.picture(slideshow))
-    assert "pinned, out of turn" in drawn(screen.picture(slideshow))
+    assert "s2.jpg" in drawn(tables.picture(slideshow))
+    assert "pinned, out of turn" in drawn(tables.picture(slideshow))
     assert slideshow.due == 1000
 
 
@@ -396,12 +396,12 @@ def drawn(renderable: Any) -> str:
 
 def test_the_screen_shows_the_current_item_the_lookahead_and_the_exposure(folders: list[Path]) -> None:
     slideshow = before(folders)
-    assert "Nothing to show" in drawn(screen.picture(slideshow))
-    assert screen.line(slideshow) == "0:00.0  (nothing)"
+    assert "Nothing to show" in drawn(tables.picture(slideshow))
+    assert tables.line(slideshow) == "0:00.0  (nothing)"
     slideshow.begin()
     slideshow.advance(1250)
 
-    result = drawn(screen.picture(slideshow))
+    result = drawn(tables.picture(slideshow))
 
     assert "h1.png" in result
     assert "hills, base, item 2 of epoch 0" in result
@@ -409,11 +409,11 @@ def test_the_screen_shows_the_current_item_the_lookahead_and_the_exposure(folder
     assert "next: s2.jpg · h2.png · s3.jpg" in result
     assert "50.0 %" in result
     assert "q quit" in result
-    assert screen.line(slideshow) == f"0:01.0  {folders[1] / 'h1.png'}  (hills, 1000 ms)"
+    assert tables.line(slideshow) == f"0:01.0  {folders[1] / 'h1.png'}  (hills, 1000 ms)"
     slideshow.press(Key.PAUSE)
     slideshow.press(Key.PREV)
     slideshow.press(Key.PREV)
-    paused = drawn(screen.picture(slideshow))
+    paused = drawn(tables.picture(slideshow))
     assert "paused" in paused
     assert "This is the oldest item of the history." in paused
 
@@ -422,7 +422,7 @@ def test_control_characters_in_file_names_are_escaped(tmp_path: Path) -> None:
     slideshow = before([media(tmp_path / "x", "\x1b[2J[red].jpg")], count=1)
     slideshow.begin()
 
-    result = drawn(screen.picture(slideshow))
+    result = drawn(tables.picture(slideshow))
     slideshow.advance(5000)
 
     assert "\x1b" not in result

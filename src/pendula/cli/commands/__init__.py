@@ -5,6 +5,5 @@ replay      replays a journal, or verifies the trail of a store
 backup      makes a checked copy of a data directory
 serve       runs the server with the control room
 token       manages access tokens
-completion  prints shell completion scripts
 bench       runs benchmarks beside peers
 """

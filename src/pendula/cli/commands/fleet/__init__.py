@@ -6,14 +6,13 @@ run                 a scenario in virtual time, and why a truck stands
 tune                the number of trucks and the parameters with the highest throughput
 journal             replay, export, snapshot and incidents of a journal
 payload             check a payload against its contract
-files, forms        reading and writing files; the forms of what `new` writes
-report              the validation report
+files               reading and writing files
 tables              results as tables
 """
 
 import typer
 
-from pendula.cli.commands.fleet import check, compile, draw, journal, new, payload, run, tune
+from pendula.cli.commands.fleet import compile, draw, journal, new, payload, run, tune
 from pendula.cli.output import example
 
 fleet = typer.Typer(
@@ -26,7 +25,6 @@ fleet = typer.Typer(
     )
 )
 compile.register(fleet)
-check.register(fleet)
 draw.register(fleet)
 new.register(fleet)
 run.register(fleet)

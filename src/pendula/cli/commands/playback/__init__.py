@@ -1,19 +1,15 @@
 """`pendula playback`: run a playback file, explain an item, play folders, manage cache files.
 
-run          run the calls of a file, or `next` N times
-why          explain why an item of such a run was selected
-play         play folders of media on this terminal
-cache        write, inspect, verify and repair cache files
-files        the file argument of `run` and `why`
-new_artwork  the MQTT options of `run` and `play`
-screen       the screen of `play`
-terminal     keys and real time for `play`
-tables       results as tables
+run       run the calls of a file, or `next` N times; explain why an item of such a run was selected
+play      play folders of media on this terminal
+cache     write, inspect, verify and repair cache files
+terminal  keys and real time for `play`
+tables    results as tables, and the screen of `play`
 """
 
 import typer
 
-from pendula.cli.commands.playback import cache, play, run, why
+from pendula.cli.commands.playback import cache, play, run
 from pendula.cli.output import example
 
 playback = typer.Typer(
@@ -22,4 +18,3 @@ playback = typer.Typer(
 playback.add_typer(cache.cache, name="cache", help="Write, inspect, verify and repair cache files.")
 play.register(playback)
 run.register(playback)
-why.register(playback)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pendula.cli.commands.playback.new_artwork import MqttOption, PlayerOption, address_of
+from pendula.cli.commands.playback.run import MqttOption, PlayerOption, address_of
 from pendula.cli.output import JsonFlag, Output, example, tables_of
 from pendula.cli.text import printable
 from pendula.kernel.errors import WrongUsage
@@ -170,10 +170,10 @@ def _live(slideshow: "Slideshow", look_every_ms: int, out: Output) -> None:
 @contextmanager
 def _display(slideshow: "Slideshow", out: Output) -> "Iterator[Callable[[Slideshow], None] | None]":
     """Show the player on stderr: a screen on a terminal, else one line per picture."""
-    from pendula.cli.commands.playback import screen
+    from pendula.cli.commands.playback import tables
 
     if not sys.stderr.isatty():
-        slideshow.on_shown = lambda slideshow: out.note(screen.line(slideshow))
+        slideshow.on_shown = lambda slideshow: out.note(tables.line(slideshow))
         slideshow.on_message = lambda sentence: _note(out, sentence)
         yield None
         return
@@ -181,7 +181,7 @@ def _display(slideshow: "Slideshow", out: Output) -> "Iterator[Callable[[Slidesh
     from rich.live import Live
 
     with Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True) as live:
-        yield lambda slideshow: live.update(screen.picture(slideshow), refresh=True)
+        yield lambda slideshow: live.update(tables.picture(slideshow), refresh=True)
 
 
 def _note(out: Output, sentence: str) -> None:

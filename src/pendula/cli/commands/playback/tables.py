@@ -1,16 +1,19 @@
-"""A run or a player as tables: items, exposure against its target, diagnostics, a summary."""
+"""A run or a player as tables: items, exposure against its target, diagnostics, a summary; the screen of a player."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from rich.console import Group, RenderableType
+from rich.panel import Panel
 from rich.text import Text
 
 from pendula.cli.output import reason_tree, table, titled_list
 from pendula.cli.text import per_cent, printable
 from pendula.kernel.engine import Reason
 from pendula.kernel.wording import counted
+from pendula.playback.messages import View
 from pendula.playback.model import WSUM, Item
 from pendula.playback.player.slideshow import Appearance, Share, Slideshow
 from pendula.playback.runs.script import Summary
@@ -18,6 +21,12 @@ from pendula.playback.runs.script import Summary
 # More is not readable on a terminal; `--json` has everything.
 MOST_SHOWN = 1000
 BAR = 24
+COMING = 5
+KEYS = (
+    "n next   p previous   space pause   1-5 pin   q quit\n"
+    "b ban   x ban in all folders, u undo   c pause this folder, a resume all"
+)
+REMAINING = 40
 
 
 def drawn(run: Summary) -> RenderableType:
@@ -73,7 +82,7 @@ def reasoned(item: Item, reason: Reason) -> RenderableType:
 def bar(part: int, whole: int, weight: int) -> str:
     """The actual share, with a mark at the target."""
     filled = BAR * part // whole if whole else 0
-    cells = ["█"] * filled + ["·"] * (BAR - filled)
+    cells = ["█"] * filled + ["·"] * (REMAINING - filled)
     cells[min(BAR - 1, BAR * weight // WSUM)] = "┃"
     return "".join(cells)
 
@@ -138,3 +147,55 @@ def _played(exposure: Mapping[str, Share], seed: int) -> str:
     shown = sum(share.shown for share in exposure.values())
     ms = sum(share.ms for share in exposure.values())
     return f"{counted(shown, 'picture')} of {counted(len(exposure), 'channel')} in {clock(ms)}, seed {seed}"
+
+
+def picture(slideshow: Slideshow) -> RenderableType:
+    """The picture of a device, with lookahead, exposure and keys below."""
+    parts: list[RenderableType] = [Panel(_on(slideshow), padding=(1, 2), width=72)]
+    if coming := slideshow.coming(COMING):
+        parts.append(Text("next: " + " · ".join(_name(slideshow, view) for view in coming), style="dim"))
+    shares = slideshow.exposure()
+    parts += [Text(""), exposed({name: (share.weight, share.shown) for name, share in shares.items()})]
+    if slideshow.message is not None:
+        parts.append(Text(printable(slideshow.message), style="yellow"))
+    parts.append(Text(KEYS, style="dim"))
+    return Group(*parts)
+
+
+def line(slideshow: Slideshow) -> str:
+    """The current item in one line, for a log."""
+    view = slideshow.player.screen.item
+    if view is None:
+        return f"{clock(slideshow.player.now())}  (nothing)"
+    at = clock(slideshow.player.screen.started_at)
+    channel = view.channel or ("new" if view.ordinal else "pinned")
+    return f"{at}  {printable(slideshow.name_of(view))}  ({printable(channel)}, {view.dwell_ms} ms)"
+
+
+def _on(slideshow: Slideshow) -> RenderableType:
+    screen = slideshow.player.screen
+    view = screen.item
+    if view is None:
+        return Text("Nothing to show; waiting for new files.", style="dim")
+    left = _left(slideshow)
+    where = f"{printable(view.channel or 'new artwork')}, {view.origin}, item {view.ordinal} of epoch {view.epoch_id}"
+    if not view.ordinal:
+        where = "pinned, out of turn"
+    state = "paused" if slideshow.player.paused else f"{clock(left)} left"
+    filled = REMAINING * (view.dwell_ms - left) // view.dwell_ms
+    return Group(
+        Text(_name(slideshow, view), style="bold"),
+        Text(where),
+        Text(f"{'━' * filled}{'─' * (REMAINING - filled)} {state}"),
+    )
+
+
+def _left(slideshow: Slideshow) -> int:
+    screen = slideshow.player.screen
+    if screen.ends_at is not None:
+        return screen.ends_at - slideshow.player.now()
+    return screen.left_ms or 0
+
+
+def _name(slideshow: Slideshow, view: View) -> str:
+    return printable(PurePath(slideshow.name_of(view)).name)
