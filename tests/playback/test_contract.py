@@ -10,6 +10,7 @@ from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.engine import Player
 from pendula.playback.messages import (
     Advance,
+    At,
     Ban,
     BanArtwork,
     Clock,
@@ -104,6 +105,14 @@ COMMANDS: Sequence[Commands] = (
     Unfollow("nobody"),
     Unfollow("a"),
     Advance(19_000),
+    At(20_500, Next()),
+    At(20_600, Unfollow("nobody")),
+    At(20_400, Next()),
+    At(20_500, Pause()),
+    At(25_000, Resume()),
+    At(25_100, Advance(25_050)),
+    At(39_000, Resume()),
+    At(1 << 60, Next()),
     Update((Unfollow("b"), Unfollow("torn"), Unfollow("gone"))),
     Advance(40_000),
     Insert(id=903),

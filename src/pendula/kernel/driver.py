@@ -95,6 +95,11 @@ class Ticket(Generic[E]):
         assert self.done, f"record {self.n} is not durable yet: flush the driver first"
         return self._outcome
 
+    @property
+    def encoded(self) -> OutcomeBytes:
+        """The outcome as it is in the journal, so that nobody encodes an event again."""
+        return self._bytes
+
 
 def engine_at(journal: Journal, kind: type[Engine[C, E]], n: int) -> Engine[C, E]:
     """The engine as of record `n`: nearest earlier snapshot, then replay. Raises `UnknownRecord`."""

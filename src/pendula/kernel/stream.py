@@ -9,6 +9,7 @@ import re
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import islice
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -16,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from pendula.kernel.canonical import Reader
+from pendula.kernel.engine import shown_bytes
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.frames import read_outcome
 from pendula.kernel.journal import Journal, RecordsPruned
@@ -34,7 +36,7 @@ class UnknownEventId(InputRefused):
     code = "unknown_event_id"
 
 
-class Published(Struct, Generic[E], frozen=True):
+class Published(Struct, Generic[E], frozen=True, dict=True):
     """A durable event; `data` is its canonical JSON."""
 
     n: int
@@ -45,6 +47,11 @@ class Published(Struct, Generic[E], frozen=True):
     @property
     def id(self) -> str:
         return f"{self.n}.{self.k}"
+
+    @cached_property
+    def shown(self) -> bytes:
+        """The event with its sentence, rendered once for all readers."""
+        return shown_bytes(self.event, self.data)
 
 
 class Gap(Struct, frozen=True):

@@ -24,6 +24,7 @@ from pendula.playback.choosing.viewer_controls import NotShown
 from pendula.playback.messages import (
     Advance,
     ArtworkBanned,
+    At,
     Ban,
     BanArtwork,
     Banned,
@@ -60,6 +61,7 @@ from pendula.playback.messages import (
     ShowNext,
     Take,
     Unfollow,
+    Untimed,
     Update,
     View,
     ViewerCommand,
@@ -360,10 +362,14 @@ class Player(Screening):
             yield "a_paused_player_has_no_end"
 
     def apply(self, command: Commands) -> Outcome[Event]:
-        epoch = self.programme.epoch_id
+        epoch, before = self.programme.epoch_id, self._now
         try:
+            if isinstance(command, At):
+                self._go_to(command.at)
+                command = command.command
             events, answer = self._do(command)
         except (InputRefused, WrongUsage) as error:
+            self._now = before
             return Outcome(refusal=Refusal(error.code, error.details))
         if self.programme.epoch_id != epoch and not any(isinstance(event, EpochBegan) for event in events):
             # Before the first item of the new epoch.
@@ -375,7 +381,7 @@ class Player(Screening):
         """Up to `n` items of the lookahead, pinned ones first."""
         return [self.view(item) for item in self.programme.peek(n)]
 
-    def _do(self, command: Commands) -> tuple[tuple[Event, ...], Json]:
+    def _do(self, command: Untimed) -> tuple[tuple[Event, ...], Json]:
         match command:
             case Next():
                 return self.show(self.programme.next(), "next")
@@ -510,11 +516,22 @@ class Player(Screening):
         events, _ = self.show(self.programme.next(), "next")
         return (*banned, *events), {"epoch_id": self.programme.epoch_id}
 
-    def _advance(self, to: int) -> tuple[tuple[Event, ...], Json]:
+    def _go_to(self, at: int) -> None:
+        """Advance to a time before which nothing is due, so that a refused command can be undone."""
+        self._check_time(at)
+        due = self.next_due()
+        if at > self._now and due is not None and due <= at:
+            raise refused(InputRefused, due=due, at=at)
+        self._now = at
+
+    def _check_time(self, to: int) -> None:
         if to > TIME_MOST:
             raise invalid_parameter("to", to, self._now, TIME_MOST)
         if to < self._now:
             raise refused(InputRefused, now=self._now, to=to)
+
+    def _advance(self, to: int) -> tuple[tuple[Event, ...], Json]:
+        self._check_time(to)
         events: list[Event] = []
         for _ in range(SHOWN_MOST):
             due = self.next_due()

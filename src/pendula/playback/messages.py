@@ -155,7 +155,22 @@ class Advance(Command, frozen=True, tag="advance"):
 
 Change: TypeAlias = Follow | Unfollow | Refresh | Configure | Reset
 ViewerCommand: TypeAlias = ShowNext | PauseChannel | ResumeChannel | BanArtwork | Lift | Clock
-Commands: TypeAlias = Next | Prev | Take | Insert | Change | Update | Ban | Pause | Resume | Advance | ViewerCommand
+Untimed: TypeAlias = Next | Prev | Take | Insert | Change | Update | Ban | Pause | Resume | Advance | ViewerCommand
+
+
+class At(Command, frozen=True, tag="at"):
+    """A command at a time. It is refused as a whole: if something is due by then, send `advance` first."""
+
+    at: int
+    command: Untimed
+
+
+Commands: TypeAlias = Untimed | At
+
+
+def timed(to: int, command: Untimed | None) -> Commands:
+    """The one command that advances a player to a time and then does `command`, if there is one."""
+    return Advance(to) if command is None else At(to, command)
 
 
 # The format tells readers without wide integers that a double cannot hold all values.

@@ -116,6 +116,8 @@ def _not_shown(facts: Mapping[str, Any]) -> str:
 def _input_refused(facts: Mapping[str, Any]) -> str:
     if "to" in facts:
         return f"It is {facts['now']}; time does not go back to {facts['to']}"
+    if "due" in facts:
+        return f"Something is due at {facts['due']}, before {facts['at']}; advance first"
     return f"{facts['n']} items are too many at once; allowed are {facts['allowed']}"
 
 

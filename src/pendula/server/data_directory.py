@@ -26,8 +26,8 @@ from msgspec import Struct
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk, RealDisk, replace
-from pendula.kernel.driver import Driver, begin_recording
-from pendula.kernel.engine import Engine, Outcome, Outside
+from pendula.kernel.driver import Driver, Ticket, begin_recording
+from pendula.kernel.engine import Engine, Outside
 from pendula.kernel.errors import WorldBroken
 from pendula.server.errors import DataLocked, DataUnusable
 
@@ -179,8 +179,8 @@ def make_engine(
     disk: Callable[[Path], Callable[[], Disk]],
     outside: Outside | None,
     min_free_bytes: int,
-) -> list[Outcome[Any]]:
-    """Create the journal of a new engine at `place`; returns the outcomes of its first commands.
+) -> list[Ticket[Any]]:
+    """Create the journal of a new engine at `place`; returns the tickets of its first commands.
 
     Raises the engine's refusal of the configuration, before anything is written, and `WorldBroken`.
     """
@@ -196,14 +196,14 @@ def make_engine(
             min_free_bytes=min_free_bytes,
             clock=lambda: beginning.at,
         )
-        outcomes = _begin(driver, beginning)
+        tickets = _begin(driver, beginning)
         _put(beginning.files, disk(draft)())
         _moved(draft, place)
     except OSError as trouble:
         raise WorldBroken(f"The engine cannot be stored: {trouble.strerror}") from trouble
     finally:
         _erase(draft)
-    return outcomes
+    return tickets
 
 
 def _put(files: Mapping[str, bytes], folder: Disk) -> None:
@@ -214,12 +214,11 @@ def _put(files: Mapping[str, bytes], folder: Disk) -> None:
         folder.close()
 
 
-def _begin(driver: Driver[Any, Any], beginning: Beginning) -> list[Outcome[Any]]:
+def _begin(driver: Driver[Any, Any], beginning: Beginning) -> list[Ticket[Any]]:
     try:
-        tickets = [driver.submit(command, beginning.by, beginning.request_id) for command in beginning.commands]
+        return [driver.submit(command, beginning.by, beginning.request_id) for command in beginning.commands]
     finally:
         driver.close()
-    return [ticket.outcome for ticket in tickets]
 
 
 def remove_engine(place: Path) -> None:

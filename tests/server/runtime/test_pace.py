@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from pendula.kernel.driver import DiskLow
 from pendula.playback.engine import Player
-from pendula.playback.messages import Advance, Insert
+from pendula.playback.messages import Advance, At, Insert, Next, timed
 from pendula.server.runtime import engine_host, supervisor
 from pendula.server.runtime.engine_host import Pace
 from pendula.server.runtime.scheduler_spec import SchedulerSpec
@@ -52,40 +52,41 @@ async def inputs(client: httpx.AsyncClient) -> list[Any]:
 async def test_the_clock_continues_from_the_engine_time() -> None:
     clock, player = Clock(), Player.create({"seed": 1})
     player.apply(Advance(5000))
-    pace = Pace(Advance, "ms", clock)
+    pace = Pace(timed, "ms", clock)
 
     pace.begin(player)
     clock.ns += 1500 * MS
 
-    assert pace.reading() == 6500
-    assert pace.step(player, only_if_due=False) == Advance(6500)
-    assert pace.step(player, only_if_due=True) is None
+    now = pace.present(player)
+    assert pace.reading() == now == 6500
+    assert pace.due_step(player, now) is None
+    assert pace.timed(player, now, Next()) == At(6500, Next())
 
 
-async def test_a_step_advances_only_when_something_is_due() -> None:
+async def test_time_passes_by_itself_only_when_something_is_due() -> None:
     clock, player = Clock(), Player.create({"seed": 1})
-    pace = Pace(Advance, "ms", clock)
+    pace = Pace(timed, "ms", clock)
     pace.begin(player)
 
-    assert pace.step(player, only_if_due=False) is None
+    assert pace.due_step(player, pace.present(player)) is None
     player.apply(Insert(id=1))
     pace.follow(player)
 
-    assert pace.step(player, only_if_due=True) == Advance(0)
+    assert pace.due_step(player, pace.present(player)) == Advance(0)
     assert await asyncio.wait_for(pace.due(), 120)
 
 
 @pytest.mark.parametrize(("seconds", "advanced"), [(60, 60_000), (61, 0), (30 * 86_400, 0)])
 async def test_time_lost_while_the_program_was_suspended_is_skipped(seconds: int, advanced: int) -> None:
     clock, player = Clock(), Player.create({"seed": 1})
-    pace = Pace(Advance, "ms", clock)
+    pace = Pace(timed, "ms", clock)
     pace.begin(player)
     player.apply(Insert(id=1))
     pace.follow(player)
 
     clock.ns += seconds * 1000 * MS
 
-    assert pace.step(player, only_if_due=True) == Advance(advanced)
+    assert pace.due_step(player, pace.present(player)) == Advance(advanced)
     assert pace.reading() == advanced
     clock.ns += 5 * MS
     assert pace.reading() == advanced + 5
@@ -93,7 +94,7 @@ async def test_time_lost_while_the_program_was_suspended_is_skipped(seconds: int
 
 async def test_time_advanced_by_a_command_does_not_go_back() -> None:
     clock, player = Clock(), Player.create({"seed": 1})
-    pace = Pace(Advance, "ms", clock)
+    pace = Pace(timed, "ms", clock)
     pace.begin(player)
 
     player.apply(Advance(90_000))
@@ -106,7 +107,7 @@ async def test_time_advanced_by_a_command_does_not_go_back() -> None:
 async def test_a_waiting_timer_wakes_when_something_is_due_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_host, "LEAST_SECONDS", 0)
     player = Player.create({"seed": 1})
-    pace = Pace(Advance, "ms")
+    pace = Pace(timed, "ms")
     pace.begin(player)
     waiting = asyncio.create_task(pace.due())
     for _ in range(10):
@@ -119,7 +120,7 @@ async def test_a_waiting_timer_wakes_when_something_is_due_sooner(monkeypatch: p
 
 
 async def test_a_waiting_timer_returns_when_the_pace_ends() -> None:
-    pace = Pace(Advance, "ms")
+    pace = Pace(timed, "ms")
     pace.begin(Player.create({"seed": 1}))
     waiting = asyncio.create_task(pace.due())
     await asyncio.sleep(0)
@@ -158,7 +159,17 @@ async def test_a_command_runs_at_the_present_time_not_at_the_last_due_time(clien
 
     assert done["events"][-1]["started_at"] >= 20
     assert done["events"][-1]["ends_at"] == done["events"][-1]["started_at"] + HOUR_MS
-    assert [body["command"]["type"] for body in (await inputs(client))[-2:]] == ["advance", "next"]
+    assert [body["command"]["type"] for body in await inputs(client)] == ["next", "at"]
+
+
+async def test_a_command_has_no_time_of_its_own_while_the_engine_is_there_or_has_more_to_do() -> None:
+    player = Player.create({"seed": 1})
+    pace = Pace(timed, "ms", Clock())
+    pace.begin(player)
+
+    assert pace.timed(player, 0, Next()) == Next()
+    player.apply(Insert(id=1))
+    assert pace.timed(player, 5, Next()) == Next()
 
 
 class NoScheduler:
@@ -183,7 +194,7 @@ async def test_time_stops_while_it_cannot_be_recorded(monkeypatch: pytest.Monkey
     monkeypatch.setattr(supervisor, "STANDS_SECONDS", 0)
     clock, player = Clock(), Player.create({"seed": 1})
     player.apply(Insert(id=1))
-    pace = Pace(Advance, "ms", clock)
+    pace = Pace(timed, "ms", clock)
     pace.begin(player)
     host: Any = NoScheduler(player, pace, clock)
 

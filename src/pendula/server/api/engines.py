@@ -14,8 +14,8 @@ from starlette.responses import Response, StreamingResponse
 
 from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
-from pendula.kernel.driver import Driver
-from pendula.kernel.engine import Engine, Outcome, Reason, refusal_sentence, shown_bytes
+from pendula.kernel.driver import Driver, Ticket
+from pendula.kernel.engine import Engine, Reason, refusal_sentence, shown_bytes
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.limits import MIB
 from pendula.kernel.time import format_utc
@@ -102,8 +102,8 @@ def _commanding(router: APIRouter, scheduler: SchedulerSpec) -> None:
         """Apply a command. The response is sent once it is durable; a refused command is 409 with its reason."""
         host = supervisor.host(scheduler.name, engine)
         body = await read_body(request, scheduler.kind.commands)
-        n, outcome = await host.submit(body, caller.name, request_id)
-        return command_response(scheduler.kind, n, outcome, scheduler.became(body, outcome))
+        ticket = await host.submit(body, caller.name, request_id)
+        return command_response(scheduler.kind, ticket, scheduler.became(body, ticket.outcome))
 
 
 def _asking(router: APIRouter, scheduler: SchedulerSpec) -> None:
@@ -185,15 +185,21 @@ def _wanted(scheduler: SchedulerSpec, types: str | None) -> frozenset[str]:
     return wanted
 
 
-def command_response(kind: type[Engine[Any, Any]], n: int, outcome: Outcome[Any], became: views.Became) -> Response:
+def command_response(kind: type[Engine[Any, Any]], ticket: Ticket[Any], became: views.Became) -> Response:
     """The response to a command; a refused one is 409 with its reason."""
+    outcome = ticket.outcome
     if outcome.refusal is not None:
         refusal = outcome.refusal
         return json_response(error_body(refusal.code, refusal_sentence(kind, refusal), refusal.facts), 409)
-    events = [Raw(shown_bytes(event, canonical.encode(event))) for event in outcome.events]
-    answer = Raw(canonical.encode(outcome.answer))
-    result = views.CommandResult(n, events, answer, became.effect, became.complaints)
+    result = views.CommandResult(
+        ticket.n, shown_events(ticket), Raw(ticket.encoded.answer), became.effect, became.complaints
+    )
     return json_response(views.encode_view(result))
+
+
+def shown_events(ticket: Ticket[Any]) -> list[Raw]:
+    """The events of a command, with their sentences."""
+    return [Raw(shown_bytes(*pair)) for pair in zip(ticket.outcome.events, ticket.encoded.events, strict=True)]
 
 
 def _state_now(driver: Driver[Any, Any]) -> bytes:
@@ -363,13 +369,13 @@ def _making(router: APIRouter, scheduler: SchedulerSpec, lifecycle: Lifecycle) -
         wall_time = format_utc(supervisor.clock.now())
         beginning = Beginning(new.config, new.commands, caller.name, request_id, wall_time, new.files)
         try:
-            outcomes = await supervisor.make(scheduler, new.name, beginning)
+            tickets = await supervisor.make(scheduler, new.name, beginning)
         except InputRefused as refused:
             # The message is enough; the details would repeat the whole configuration.
             refused.details.pop("config", None)
             raise
         if lifecycle.made is not None:
-            return json_response(encode_view(lifecycle.made.of(new.name, outcomes)), 201)
+            return json_response(encode_view(lifecycle.made.of(new.name, tickets)), 201)
         summary = _summary(new.name, supervisor.host(scheduler.name, new.name), lifecycle)
         return json_response(encode_view(summary), 201)
 

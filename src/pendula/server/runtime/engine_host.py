@@ -22,7 +22,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.commit import GroupCommit
 from pendula.kernel.disk import Disk
 from pendula.kernel.driver import DiskLow, Driver, Ticket, new_journal
-from pendula.kernel.engine import Engine, Outcome, Outside, Reason
+from pendula.kernel.engine import Engine, Outside, Reason
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.journal import FileJournal, Journal, claimed
 from pendula.kernel.limits import (
@@ -50,13 +50,15 @@ LEAST_SECONDS = 0.02
 STOPPED_NS = 60 * SECOND_NS
 
 
-class Pace:
-    """The clock of one engine. `due` and `end` run on the event loop, `step` and `follow` on the engine's thread."""
+# The one command that advances an engine to a time and then does a command, if there is one.
+Timed = Callable[[int, Any], object]
 
-    def __init__(
-        self, advance: Callable[[int], object], time_unit: str, steady_ns: Callable[[], int] = time.monotonic_ns
-    ) -> None:
-        self._advance = advance
+
+class Pace:
+    """The clock of one engine. `due` and `end` run on the event loop, the others on the engine's thread."""
+
+    def __init__(self, timed: Timed, time_unit: str, steady_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._timed = timed
         self._unit_ns = NANOSECONDS[time_unit]
         self._steady_ns = steady_ns
         self._start = (0, steady_ns())
@@ -76,15 +78,23 @@ class Pace:
         at, since = self._start
         return at + (self._steady_ns() - since) // self._unit_ns
 
-    def step(self, engine: Engine[Any, Any], *, only_if_due: bool) -> object | None:
-        """The command that advances the engine to the current time; None if it is there, or if `only_if_due` and
-        nothing is due."""
+    def present(self, engine: Engine[Any, Any]) -> int:
+        """The current time; time that was lost while the program or the machine was stopped is skipped."""
         now, due = self.reading(), engine.next_due()
         if due is not None and (now - due) * self._unit_ns > STOPPED_NS:
             now, self._start = due, (due, self._steady_ns())
-        is_due = due is not None and due <= now
-        is_later = now > engine.now() and not only_if_due
-        return self._advance(now) if is_due or is_later else None
+        return now
+
+    def due_step(self, engine: Engine[Any, Any], now: int) -> object | None:
+        """The command that does what is due by `now`; None if nothing is."""
+        due = engine.next_due()
+        return self._timed(now, None) if due is not None and due <= now else None
+
+    def timed(self, engine: Engine[Any, Any], now: int, command: object) -> object:
+        """The command at the time `now`, in one: unless the engine is there already, or not done with what is due."""
+        due = engine.next_due()
+        is_later = now > engine.now() and (due is None or due > now)
+        return self._timed(now, command) if is_later else command
 
     def follow(self, engine: Engine[Any, Any]) -> None:
         """Update after a command, which may have changed what is due next or advanced the time."""
@@ -141,7 +151,7 @@ class Call(Struct, frozen=True):
 class EngineHost:
     """One engine of one scheduler, opened and closed by the supervisor.
 
-    For an engine in real time, `advance` creates the command that advances it. `label` is the engine's metrics label,
+    For an engine in real time, `timed` creates its commands at a time. `label` is the engine's metrics label,
     shared if engines come and go too often to be labels. `keep_events` and `log` are those of the driver, `journal` and
     `bound` are those of the scheduler.
     """
@@ -156,7 +166,7 @@ class EngineHost:
         metrics: Metrics,
         clock: WallClock,
         journal_bytes: int,
-        advance: Callable[[int], object] | None = None,
+        timed: Timed | None = None,
         bound: Callable[[Any, Any], None] | None = None,
         outside: Outside | None = None,
         label: str | None = None,
@@ -169,7 +179,7 @@ class EngineHost:
         self.scheduler = scheduler
         self.name = name
         self.kind = kind
-        self.pace = Pace(advance, kind.time_unit) if advance else None
+        self.pace = Pace(timed, kind.time_unit) if timed else None
         self._bound = bound
         self._outside = outside
         self._clock = clock
@@ -361,14 +371,13 @@ class EngineHost:
             raise self._unavailable()
         return self._moments
 
-    async def submit(self, command: object, by: str, request_id: str | None) -> tuple[int, Outcome[Any]]:
+    async def submit(self, command: object, by: str, request_id: str | None) -> Ticket[Any]:
         """Apply a command; returns when it is durable. Raises `Busy` or the error that broke the engine."""
         ticket = await self._thread().submit(Call(command, by, request_id))
         assert ticket is not None
-        outcome = ticket.outcome
-        result = "done" if outcome.refusal is None else "refused"
+        result = "done" if ticket.outcome.refusal is None else "refused"
         self._metrics.commands.labels(*self._labels, result).inc()
-        return ticket.n, outcome
+        return ticket
 
     async def advance(self) -> None:
         """Advance time if something is due; raises the error that broke the engine."""
@@ -432,12 +441,14 @@ class EngineHost:
             return self.driver.submit(call.command, call.by, call.request_id)
         try:
             ticket = None
-            # The command happens at the present time, not when something was last due.
-            step = self.pace.step(self.driver.engine, only_if_due=call.command is None)
+            now = self.pace.present(self.driver.engine)
+            step = self.pace.due_step(self.driver.engine, now)
             if step is not None:
                 ticket = self.driver.submit(step, CLOCK_CALLER, None)
             if call.command is not None:
-                ticket = self.driver.submit(call.command, call.by, call.request_id)
+                # The command happens at the present time, not when something was last due.
+                command = self.pace.timed(self.driver.engine, now, call.command)
+                ticket = self.driver.submit(command, call.by, call.request_id)
             return ticket
         finally:
             self.pace.follow(self.driver.engine)

@@ -19,6 +19,7 @@ from msgspec.structs import force_setattr
 
 from pendula.demo import Demo
 from pendula.kernel.canonical import Json
+from pendula.kernel.driver import Ticket
 from pendula.kernel.engine import Engine, Outcome, Outside
 from pendula.kernel.errors import PendulaError
 from pendula.kernel.journal import FileJournal, Journal
@@ -26,7 +27,7 @@ from pendula.kernel.limits import ENGINES, JOURNAL_BYTES
 from pendula.kernel.wallclock import WallClock
 from pendula.server.http.envelope import ErrorTranslator
 from pendula.server.monitoring import Metrics
-from pendula.server.runtime.engine_host import EngineHost
+from pendula.server.runtime.engine_host import EngineHost, Timed
 from pendula.server.runtime.past import Incidents
 from pendula.server.settings import Settings
 from pendula.server.views import Became, Effect, EngineSummary, State
@@ -257,8 +258,8 @@ class Made(Protocol):
     """The response to the creation of an engine."""
 
     @classmethod
-    def of(cls, name: str, outcomes: Sequence[Outcome[Any]]) -> Self:
-        """The response for the outcomes of the first commands."""
+    def of(cls, name: str, tickets: Sequence[Ticket[Any]]) -> Self:
+        """The response for the first commands."""
         ...
 
 
@@ -299,7 +300,7 @@ class SchedulerSpec(Struct, frozen=True):
     `engines`: configurations of engines that are created if missing. `outside`: answers their questions.
     `lifecycle`: engines can be created over HTTP. `views`: structs of request and response bodies; `schemas`: shapes of
     bodies without a struct. `store`: shared state in its own directory, which then answers the engines.
-    `advance`: creates the command that advances an engine in real time.
+    `timed`: of an engine in real time, creates the command that advances it to a time and then does a command, if any.
     `service`: replaces engines for a scheduler without `engine`.
     `prefix`: of all its paths, by default `/api/v1/NAME`; `errors` translates errors below it.
     `commanded`: whether engines accept commands over HTTP.
@@ -320,7 +321,7 @@ class SchedulerSpec(Struct, frozen=True):
     views: tuple[type, ...] = ()
     lifecycle: Lifecycle | None = None
     store: Callable[[Host, Path], Store] | None = None
-    advance: Callable[[int], object] | None = None
+    timed: Timed | None = None
     service: Callable[[Host], Service] | None = None
     schemas: Mapping[str, Any] = {}
     errors: Callable[[Host], ErrorTranslator] | None = None

@@ -16,7 +16,6 @@ from starlette.types import Receive, Scope, Send
 
 from pendula.kernel import canonical
 from pendula.kernel.cancellation import Cancellation, cancellable, check
-from pendula.kernel.engine import shown_bytes
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.limits import STREAMS, STREAMS_PER_TOKEN
 from pendula.kernel.stream import Gap, Published
@@ -260,7 +259,7 @@ def engine_framing(host: EngineHost, types: Collection[str] = ()) -> Framing[Pub
                 return b"" if left_out else b"id: %b\n\n" % item.id.encode()
             case Published():
                 left_out = 0
-                return format_sse_event(data_str=shown_bytes(item.event, item.data).decode(), event="event", id=item.id)
+                return format_sse_event(data_str=item.shown.decode(), event="event", id=item.id)
             case Gap(missed, after, following):
                 host.count_gap()
                 # A gap has no id: a reader resumes after the last event it saw.

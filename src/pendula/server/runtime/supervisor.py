@@ -16,7 +16,8 @@ import pendula
 from pendula.demo import Demo
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
-from pendula.kernel.engine import Outcome, Outside, Reason
+from pendula.kernel.driver import Ticket
+from pendula.kernel.engine import Outside, Reason
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.limits import BODIES_BYTES, ENGINES, JOURNAL_BYTES, MIN_FREE_BYTES
 from pendula.kernel.replay import OtherDecisions
@@ -129,7 +130,7 @@ class Supervisor:
             metrics=self.metrics,
             clock=self.clock,
             journal_bytes=self.settings.allowed(JOURNAL_BYTES),
-            advance=scheduler.advance,
+            timed=scheduler.timed,
             bound=scheduler.bound,
             outside=self._outside(scheduler),
             journal=scheduler.journal,
@@ -241,15 +242,15 @@ class Supervisor:
             )
         return found
 
-    async def make(self, scheduler: SchedulerSpec, name: str, beginning: Beginning) -> list[Outcome[Any]]:
-        """Create an engine and serve it; returns the outcomes of its first commands.
+    async def make(self, scheduler: SchedulerSpec, name: str, beginning: Beginning) -> list[Ticket[Any]]:
+        """Create an engine and serve it; returns the tickets of its first commands.
 
         Raises `EngineExists`, `TooManyEngines`, or the engine's refusal of its configuration.
         """
         async with self._changing:
             self.require_place(scheduler.name, name)
             place = self._place(scheduler.name, name)
-            outcomes = await asyncio.to_thread(
+            tickets = await asyncio.to_thread(
                 make_engine,
                 scheduler.kind,
                 place,
@@ -259,7 +260,7 @@ class Supervisor:
                 min_free_bytes=self.settings.allowed(MIN_FREE_BYTES),
             )
             await self._start(scheduler, self._add(scheduler, name), None)
-            return outcomes
+            return tickets
 
     def require_place(self, scheduler: str, name: str) -> None:
         """Raise `EngineExists` or `TooManyEngines`, before expensive preparations."""

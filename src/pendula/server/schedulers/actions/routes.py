@@ -20,8 +20,9 @@ from pendula.demo.actions import DEMO
 from pendula.documents import DocumentLimits, Format, read_bytes
 from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
-from pendula.kernel.engine import Outcome, shown_bytes
-from pendula.server.api.engines import LARGEST_N, RecordNumber, command_response
+from pendula.kernel.driver import Ticket
+from pendula.kernel.engine import Outcome
+from pendula.server.api.engines import LARGEST_N, RecordNumber, command_response, shown_events
 from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
 from pendula.server.api.requests import Operator, RequestId, Supervised, Viewer, document_limits, format_of, read_body
 from pendula.server.data_directory import NAME
@@ -68,9 +69,8 @@ class NewWorld(Struct, frozen=True):
     events: list[Raw]
 
     @classmethod
-    def of(cls, name: str, outcomes: Sequence[Outcome[Any]]) -> Self:
-        events = (event for outcome in outcomes for event in outcome.events)
-        return cls(name, [Raw(shown_bytes(event, canonical.encode(event))) for event in events])
+    def of(cls, name: str, tickets: Sequence[Ticket[Any]]) -> Self:
+        return cls(name, [event for ticket in tickets for event in shown_events(ticket)])
 
 
 class Submissions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -251,8 +251,8 @@ async def advance(
 
 
 async def _sent(host: EngineHost, command: messages.Command, caller: Principal, request_id: str) -> Response:
-    n, outcome = await host.submit(command, caller.name, request_id)
-    return command_response(World, n, outcome, became(command, outcome))
+    ticket = await host.submit(command, caller.name, request_id)
+    return command_response(World, ticket, became(command, ticket.outcome))
 
 
 def became(command: messages.Command, outcome: Outcome[messages.Event]) -> Became:

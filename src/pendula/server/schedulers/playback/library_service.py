@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from pendula.demo import playback as demo
-from pendula.kernel.engine import Outcome
+from pendula.kernel.driver import Ticket
 from pendula.kernel.errors import PendulaError
 from pendula.playback.cache.merge import Page, Refreshed
 from pendula.playback.cache.refresher import Feed, Refresher
@@ -125,9 +125,7 @@ class LibraryService:
             await asyncio.to_thread(self.library.reopen, channel)
             return await self._update_players(channel)
 
-    async def follow(
-        self, host: EngineHost, channels: Iterable[str], by: str, request_id: str | None
-    ) -> tuple[int, Outcome[Any]]:
+    async def follow(self, host: EngineHost, channels: Iterable[str], by: str, request_id: str | None) -> Ticket[Any]:
         """Make a player follow channels, in one change; raises `UnknownChannel`."""
         async with self._changing:
             held = [self.library.held(channel) for channel in channels]

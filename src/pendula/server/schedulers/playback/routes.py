@@ -153,8 +153,8 @@ async def follow(
     """Follow channels of the library, last in the order; begins one new epoch."""
     host = supervisor.host(SCHEDULER.name, player)
     body = await read_body(request, ChannelNames)
-    n, outcome = await library_service_of(supervisor).follow(host, body.channels, caller.name, request_id)
-    return command_response(Player, n, outcome, Became(Effect.DONE))
+    ticket = await library_service_of(supervisor).follow(host, body.channels, caller.name, request_id)
+    return command_response(Player, ticket, Became(Effect.DONE))
 
 
 @_asks("unfollow", "ChannelNames")
@@ -249,8 +249,8 @@ async def reset(
 async def _command(
     supervisor: Supervisor, player: str, command: object, caller: Operator, request_id: RequestId
 ) -> Response:
-    n, outcome = await supervisor.host(SCHEDULER.name, player).submit(command, caller.name, request_id)
-    return command_response(Player, n, outcome, became(command, outcome))
+    ticket = await supervisor.host(SCHEDULER.name, player).submit(command, caller.name, request_id)
+    return command_response(Player, ticket, became(command, ticket.outcome))
 
 
 NOT_INSERTED = {
@@ -271,6 +271,8 @@ EFFECT_HAS_EVENT = (
 
 def became(command: object, outcome: Outcome[Any]) -> Became:
     """The effect of a command."""
+    if isinstance(command, messages.At):
+        command = command.command
     if isinstance(command, messages.Insert) and isinstance(outcome.answer, dict):
         result = str(outcome.answer["result"])
         if result in NOT_INSERTED:
@@ -380,7 +382,7 @@ SCHEDULER = SchedulerSpec(
     prefix=BASE,
     bound=bounds.check,
     store=LibraryService,
-    advance=messages.Advance,
+    timed=messages.timed,
     became=became,
     incidents={"diagnosed": event_sentence, "blank": lambda _: "The screen is blank"},
     choices=choices.choices,

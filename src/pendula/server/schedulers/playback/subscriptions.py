@@ -106,7 +106,7 @@ class Inserting:
         facts = {name: getattr(record, name) for name in RecordCommand.__struct_fields__}
         facts |= {name: b64encode(facts[name]).decode() for name in ("storage_key", "payload")}
         sent = asyncio.run_coroutine_threadsafe(self._host.submit(Insert(**facts), BROKER, None), self._loop)
-        _, outcome = sent.result()
+        outcome = sent.result().outcome
         if outcome.refusal is not None or not isinstance(outcome.answer, dict):
             return InsertResult.REJECTED
         return InsertResult(outcome.answer["result"])

@@ -133,7 +133,7 @@ class ServedRun:
         if self._host is None:
             raise WorldBroken(f"The run {self.record.run_id} has ended")
         try:
-            _, outcome = await self._host.submit(command, by, request_id)
+            outcome = (await self._host.submit(command, by, request_id)).outcome
         except WorldBroken as error:
             if self._host is not None and self._host.failure is not None:
                 self._fail_engine(error)

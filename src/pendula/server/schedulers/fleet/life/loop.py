@@ -255,7 +255,7 @@ class FleetLoop:
         command = self.engine.with_news(command, *self._journal.news())
         before = asyncio.get_running_loop().time()
         try:
-            _, outcome = await self.host.submit(command, MANAGER, None)
+            outcome = (await self.host.submit(command, MANAGER, None)).outcome
         except Exception as error:
             self._handle_failure(error, waiting, operations)
             return
