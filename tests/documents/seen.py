@@ -1,8 +1,7 @@
 """What tests look at: the faults of a text, in short."""
 
 from pendula.documents import DocumentLimits, DocumentRefused, Fault, Format, read_bytes
-from pendula.documents.faults import FaultList
-from pendula.documents.places import Lines
+from pendula.documents.faults import FaultList, Lines
 from pendula.documents.reading import scan
 from pendula.documents.tree import Tree
 from pendula.kernel.canonical import Json

@@ -7,8 +7,9 @@ import pytest
 from msgspec import UNSET
 
 from pendula.documents import CODES, DocumentLimits, DocumentRefused, Fault, read_bytes, render
-from pendula.documents.faults import presentable, shown
+from pendula.documents.faults import presentable
 from pendula.kernel import canonical
+from pendula.kernel.wording import shown
 from tests.documents.seen import YAML
 
 FAULT = Fault("invalid_enum", "$.a", 12, 9, "hihg", "'hihg' is not an effort", ("low", "high"))

@@ -6,8 +6,8 @@ from typing import NoReturn
 
 import pytest
 
-from pendula.documents import DocumentLimits, DocumentRefused, json_fast, read_bytes
-from pendula.documents.json_fast import NotClean, read_clean
+from pendula.documents import DocumentLimits, DocumentRefused, json_text, read_bytes
+from pendula.documents.json_text import NotClean, read_clean
 from pendula.kernel.limits import DOCUMENT_NODES
 from tests.documents.seen import carefully, faults, places, value
 
@@ -212,7 +212,7 @@ def test_the_fast_parser_never_builds_too_many_values(text: str, monkeypatch: py
     def never(_: DocumentLimits) -> NoReturn:
         raise AssertionError("the parser was started")
 
-    monkeypatch.setattr(json_fast, "_decoder", never)
+    monkeypatch.setattr(json_text, "_decoder", never)
 
     with pytest.raises(NotClean):
         read_clean(text, DocumentLimits(nodes=4))

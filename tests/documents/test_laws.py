@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.documents import DocumentLimits, DocumentRefused, read_bytes
-from pendula.documents.json_fast import NotClean, read_clean
+from pendula.documents.json_text import NotClean, read_clean
 from pendula.kernel.canonical import Json
 from tests.documents.seen import JSON, YAML, carefully
 

@@ -12,13 +12,11 @@ from pendula.documents import (
     Path,
     Place,
     from_value,
-    json_places,
     json_text,
     path_text,
     read_bytes,
 )
-from pendula.documents.faults import FaultList
-from pendula.documents.places import Lines, Spot, Wanted
+from pendula.documents.faults import FaultList, Lines, Spot, Wanted
 from pendula.documents.tree import Tree
 from tests.documents.seen import JSON, YAML
 
@@ -85,7 +83,7 @@ def test_both_ways_to_find_places_in_json_agree(value: Any) -> None:
     spots = [Spot(path, at_key) for path in _paths(value) for at_key in (False, True)]
     quick, careful = Wanted.of(spots), Wanted.of(spots)
 
-    json_places.locate(text, quick)
+    json_text.locate(text, quick)
     json_text.scan(text, Tree(DocumentLimits(), FaultList(0), Lines(text), careful))
 
     assert [quick.offset(spot) for spot in spots] == [careful.offset(spot) for spot in spots]

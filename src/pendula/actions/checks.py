@@ -49,13 +49,12 @@ from pendula.actions.rules.validation import LOCKS_EACH, RESOURCES_EACH, Fault, 
 from pendula.actions.runs.batch import EPOCHS_MOST
 from pendula.documents import Cursor, Document, DocumentRefused, Format, Path, read_bytes, read_file
 from pendula.documents import Fault as DocumentFault
-from pendula.documents.faults import shown, suggestion
-from pendula.documents.places import Step
+from pendula.documents.faults import Step
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.limits import Limit
 from pendula.kernel.time import Instant, format_iso, parse_iso, plus_minutes
-from pendula.kernel.wording import explain_validation_error, split_place
+from pendula.kernel.wording import explain_validation_error, shown, split_place, suggestion
 
 
 class FileRefused(DocumentRefused):

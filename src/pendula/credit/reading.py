@@ -37,9 +37,9 @@ from pendula.credit.money import ATOMS, CENT, MOST, InvalidAmount, atoms
 from pendula.credit.planning.profiles import PRESETS
 from pendula.credit.settings import BY_NAME, BY_VARIABLE, InvalidSetting, parse_setting
 from pendula.documents import Cursor, Document, Members, path_text
-from pendula.documents.faults import shown, suggestion
 from pendula.documents.typed import NULL_IS_ABSENT, Read, Unique, read, written
 from pendula.kernel.canonical import Json
+from pendula.kernel.wording import shown, suggestion
 
 T = TypeVar("T")
 

@@ -23,11 +23,10 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from msgspec import UNSET
 
-from pendula.documents.faults import DocumentRefused, shown, suggestion
-from pendula.documents.findings import Finding, Findings, Locate, refusals
-from pendula.documents.places import Path, Spot, Step
+from pendula.documents.faults import DocumentRefused, Finding, Findings, Locate, Path, Spot, Step, refusals
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
+from pendula.kernel.wording import shown, suggestion
 
 T = TypeVar("T")
 D = TypeVar("D")

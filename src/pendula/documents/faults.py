@@ -1,22 +1,105 @@
-"""Faults of a document, with place, value and what is allowed.
+"""Faults of a document, with path, place, value and what is allowed.
 
 All faults of a document are collected and refused together. `render` is for a terminal; `DocumentRefused.details` is
-the same for `--json` and HTTP.
+the same for `--json` and HTTP. Lines and columns count from 1, columns in characters. Places are not stored while
+reading: faults are found by path, a `Wanted` tree names the few paths that are needed, and a second reading notes their
+offsets.
 """
 
-from collections.abc import Iterable, Sequence
+import json
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from typing import Any
+from re import compile as regex
+from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
-from pendula.documents.places import Path, Place, path_text
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.limits import DOCUMENT_BYTES, DOCUMENT_DEPTH, DOCUMENT_FAULTS, DOCUMENT_NODES, INTEGER_DIGITS
-from pendula.kernel.wording import LONGEST_SHOWN, cut, number_text, shown, suggestion
+from pendula.kernel.wording import LONGEST_SHOWN, cut, number_text
 
-__all__ = ["CODES", "DocumentRefused", "Fault", "FaultList", "presentable", "render", "shown", "suggestion"]
+Step: TypeAlias = str | int
+Path: TypeAlias = tuple[Step, ...]
+
+_PLAIN_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_LINE_END = regex(r"\r\n|\r|\n")
+
+
+class Place(Struct, frozen=True, order=True):
+    """A line and a column, both from 1; `NOWHERE` for values that do not come from text."""
+
+    line: int
+    column: int
+
+
+NOWHERE = Place(0, 0)
+
+
+class Spot(Struct, frozen=True):
+    """The value at a path, or its member name with `at_key`."""
+
+    path: Path
+    at_key: bool = False
+
+
+def path_text(path: Iterable[Step]) -> str:
+    """The path as text: `$.actions[3].effort`, unusual names as `["odd name"]`."""
+    return "$" + "".join(_step_text(step) for step in path)
+
+
+def _step_text(step: Step) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if _PLAIN_NAME.match(step) else f"[{json.dumps(step)}]"
+
+
+class Lines:
+    """Converts offsets of one text to places; line starts are computed on first use."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._starts: list[int] = []
+
+    def place(self, offset: int) -> Place:
+        if not self._starts:
+            self._starts = [0, *(end.end() for end in _LINE_END.finditer(self._text))]
+        # A parser may point past the end of the text.
+        offset = min(offset, len(self._text))
+        line = bisect_right(self._starts, offset)
+        return Place(line, offset - self._starts[line - 1] + 1)
+
+
+class Wanted:
+    """The paths whose offsets a reading notes, as a tree that is walked along with the document."""
+
+    __slots__ = ("children", "key_at", "value_at")
+
+    def __init__(self) -> None:
+        self.children: dict[Step, Wanted] = {}
+        self.key_at: int | None = None
+        self.value_at: int | None = None
+
+    @classmethod
+    def of(cls, spots: Iterable[Spot]) -> "Wanted":
+        root = cls()
+        for spot in spots:
+            node = root
+            for step in spot.path:
+                node = node.children.setdefault(step, cls())
+        return root
+
+    def offset(self, spot: Spot) -> int:
+        """Its offset; for a value without its own text (aliases) that of the nearest container."""
+        node, found = self, self.value_at or 0
+        for step in spot.path:
+            node = node.children[step]
+            if node.value_at is None:
+                return found
+            found = node.value_at
+        return node.key_at if spot.at_key and node.key_at is not None else found
+
 
 # Counting stops here: a hostile text can have millions of faults.
 MOST_COUNTED = 10_000
@@ -187,3 +270,61 @@ def presentable(value: Any) -> Any:
 
 def _too_long(value: int | Decimal) -> bool:
     return value.bit_length() > 256 if isinstance(value, int) else len(value.as_tuple().digits) > LONGEST_SHOWN
+
+
+Locate: TypeAlias = Callable[[Sequence[Spot]], list[Place]]
+
+
+class Finding(Struct, frozen=True):
+    """A fault without its line and column."""
+
+    spot: Spot
+    code: str
+    message: str
+    value: Json | UnsetType = UNSET
+    allowed: tuple[str, ...] = ()
+
+    def at(self, place: Place) -> Fault:
+        return Fault(
+            code=self.code,
+            path=path_text(self.spot.path),
+            line=place.line,
+            column=place.column,
+            value=presentable(self.value),
+            message=self.message,
+            allowed=self.allowed,
+        )
+
+
+class Findings:
+    """The findings of one reading; keeps the first `most` and counts the rest."""
+
+    __slots__ = ("kept", "more", "most")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.kept: list[Finding] = []
+        self.more = 0
+
+    def __len__(self) -> int:
+        return len(self.kept) + self.more
+
+    def add(self, finding: Finding) -> None:
+        if self.full:
+            self.more += 1
+        else:
+            self.kept.append(finding)
+
+    @property
+    def full(self) -> bool:
+        return len(self.kept) >= self.most
+
+
+def refusals(groups: Iterable[Findings], locate: Locate, source_name: str) -> list[DocumentRefused]:
+    """One refusal per group of findings; the text is read once for all of them."""
+    groups = list(groups)
+    places = iter(locate([finding.spot for group in groups for finding in group.kept]))
+    return [
+        DocumentRefused([finding.at(next(places)) for finding in group.kept], source_name, group.more)
+        for group in groups
+    ]

@@ -7,10 +7,10 @@ and no `Infinity` or `NaN`.
 from re import DOTALL
 from re import compile as regex
 
-from pendula.documents.faults import shown
 from pendula.documents.json_text import Expect, Scanner, run
 from pendula.documents.tree import Tree
 from pendula.kernel.canonical import Json
+from pendula.kernel.wording import shown
 
 _SPACE = "\t\n\v\f\r \u00a0\ufeff\u2028\u2029"
 # An unclosed comment extends to the end of the text: searching for its end repeatedly would take quadratic time.

@@ -1,18 +1,31 @@
-"""JSON scanner with places, which continues after a fault where possible.
+"""JSON: read fast with the interpreter's parser, or with places and all its faults.
 
-It does not recurse, so depth costs only memory, and it terminates on every text. Its values are those of `json_fast`.
+`read_clean` is for texts without any fault; it stops at the first one. Every text that it does not accept is read again
+by the scanner, which reports the faults or finds the value, and continues after a fault where possible. The scanner
+does not recurse, so depth costs only memory, and it terminates on every text. `locate` finds the places of values in
+valid JSON and skips the others with the interpreter's parser.
 """
 
+import json
+import sys
 from collections.abc import Callable
 from re import DOTALL
 from re import compile as regex
-from typing import TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
-from pendula.documents.faults import shown, suggestion
-from pendula.documents.numbers import NumberTooLong, number
-from pendula.documents.tree import ScanAborted, Tree
+from pendula.documents.faults import Step, Wanted
+from pendula.documents.tree import (
+    DocumentLimits,
+    NumberTooLong,
+    ScanAborted,
+    Tree,
+    decimal_reader,
+    integer_digits,
+    number,
+)
 from pendula.kernel.canonical import Json
 from pendula.kernel.limits import INTEGER_DIGITS
+from pendula.kernel.wording import shown, suggestion
 
 # An unclosed comment extends to the end of the text: searching for its end repeatedly would take quadratic time.
 _GAP = regex(r"[ \t\r\n]+|(//[^\r\n]*|#[^\r\n]*|/\*.*?(?:\*/|\Z))", DOTALL)
@@ -269,3 +282,135 @@ class Scanner:
             self.tree.fault("lone_surrogate", start, f"{escape[0]} is half of a surrogate pair", escape[0])
             return REPLACEMENT
         return chr(code)
+
+
+_SURROGATE = regex(r"\\u[dD][89a-fA-F]")
+_SURROGATE_PAIR = regex(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]")
+
+
+class NotClean(Exception):
+    """The text may have a fault."""
+
+
+def read_clean(text: str, limits: DocumentLimits) -> Json:
+    """The value of a text without faults; raises `NotClean` otherwise, and in rare undecided cases."""
+    if _most_values(text) > limits.nodes or not _surrogates_paired(text):
+        raise NotClean
+    try:
+        value: Json = _decoder(limits).decode(text)
+    except (ValueError, RecursionError):
+        raise NotClean from None
+    _measure(value, limits)
+    return value
+
+
+def _decoder(limits: DocumentLimits) -> json.JSONDecoder:
+    most = limits.digits
+    own = sys.get_int_max_str_digits()
+    # The parser's own integer conversion is fastest and includes the interpreter's digit limit.
+    return json.JSONDecoder(
+        parse_int=None if own and own <= most else _integer_reader(most),
+        parse_float=decimal_reader(most),
+        parse_constant=_no_constant,
+        object_pairs_hook=_members,
+    )
+
+
+def _integer_reader(most: int) -> Any:
+    longest = integer_digits(most)
+
+    def read(text: str) -> int:
+        if len(text) - text.startswith("-") > longest:
+            raise NotClean
+        return int(text)
+
+    return read
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise NotClean
+    return members
+
+
+def _no_constant(_: str) -> NoReturn:
+    raise NotClean
+
+
+def _most_values(text: str) -> int:
+    """An upper bound of the number of values in a valid text, checked before parsing takes gigabytes.
+
+    One, plus one per comma and per non-empty container; such characters in strings raise the bound.
+    """
+    openings = text.count("[") + text.count("{")
+    return 1 + text.count(",") + openings - text.count("[]") - text.count("{}")
+
+
+def _surrogates_paired(text: str) -> bool:
+    """Whether every escaped surrogate is paired; False if an escaped backslash makes this uncertain."""
+    if "\\ud" not in text and "\\uD" not in text:
+        return True
+    surrogates = len(_SURROGATE.findall(text))
+    return not surrogates or ("\\\\" not in text and surrogates == 2 * len(_SURROGATE_PAIR.findall(text)))
+
+
+def _measure(value: Json, limits: DocumentLimits) -> None:
+    """Raise `NotClean` if the value is too deep or has too many nodes; level by level, without recursion."""
+    level: list[Any] = [value] if type(value) is dict or type(value) is list else []
+    depth, nodes = 0, 1
+    while level:
+        depth += 1
+        inner: list[Any] = []
+        for container in level:
+            nodes += len(container)
+            children = container.values() if type(container) is dict else container
+            inner += [child for child in children if type(child) is dict or type(child) is list]
+        level = inner
+        if depth > limits.depth or nodes > limits.nodes:
+            raise NotClean
+
+
+_SPACE = regex(r"[ \t\r\n]*")
+# Skipped numbers are not converted; only their length matters.
+_SKIP = json.JSONDecoder(parse_int=len, parse_float=len).raw_decode
+
+
+def locate(text: str, wanted: Wanted) -> None:
+    """Note the offsets of all wanted values in valid JSON. May raise `RecursionError`."""
+    _walk(text, _past_space(text, 0), wanted)
+
+
+def _past_space(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    assert space is not None, "the pattern matches the empty string"
+    return space.end()
+
+
+def _walk(text: str, at: int, wanted: Wanted | None) -> int:
+    """Note the offsets of the value at `at` and of wanted values inside it; returns where it ends."""
+    if wanted is not None:
+        wanted.value_at = at
+        if wanted.children and text[at] in "{[":
+            return _walk_container(text, at, wanted)
+    return _SKIP(text, at)[1]
+
+
+def _walk_container(text: str, at: int, wanted: Wanted) -> int:
+    is_list = text[at] == "["
+    index = 0
+    at = _past_space(text, at + 1)
+    while text[at] not in "]}":
+        key_at = at
+        name: Step = index
+        if not is_list:
+            name, at = _SKIP(text, at)
+            at = _past_space(text, _past_space(text, at) + 1)
+        child = wanted.children.get(name)
+        if child is not None and not is_list:
+            child.key_at = key_at
+        at = _past_space(text, _walk(text, at, child))
+        if text[at] == ",":
+            at = _past_space(text, at + 1)
+        index += 1
+    return at + 1

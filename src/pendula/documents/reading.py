@@ -7,12 +7,22 @@ from math import isfinite
 from pathlib import Path as FilePath
 from typing import Any, TypeVar, assert_never
 
-from pendula.documents import json5_text, json_places, json_text
+from pendula.documents import json5_text, json_text
 from pendula.documents.cursor import Cursor, Reading
-from pendula.documents.faults import DocumentRefused, DocumentUnreadable, FaultList
-from pendula.documents.findings import Findings, refusals
-from pendula.documents.json_fast import NotClean, read_clean
-from pendula.documents.places import NOWHERE, Lines, Path, Place, Spot, Wanted
+from pendula.documents.faults import (
+    NOWHERE,
+    DocumentRefused,
+    DocumentUnreadable,
+    FaultList,
+    Findings,
+    Lines,
+    Path,
+    Place,
+    Spot,
+    Wanted,
+    refusals,
+)
+from pendula.documents.json_text import NotClean, read_clean
 from pendula.documents.tree import DocumentLimits, Tree
 from pendula.kernel.canonical import Json
 from pendula.kernel.limits import DOCUMENT_BYTES
@@ -207,7 +217,7 @@ def _locator(data: bytes, form: Format, limits: DocumentLimits) -> Callable[[Seq
         lines, wanted = Lines(text), Wanted.of(spots)
         try:
             if form is Format.JSON:
-                json_places.locate(text, wanted)
+                json_text.locate(text, wanted)
         except RecursionError:
             # The limits may allow more levels than the interpreter's stack; the scanner does not recurse.
             wanted.value_at = None

@@ -16,8 +16,7 @@ from msgspec import UNSET
 
 from pendula.documents import NOWHERE, Document, DocumentRefused, Fault, Place
 from pendula.documents import Path as Steps
-from pendula.documents.faults import DocumentUnreadable
-from pendula.documents.places import Spot
+from pendula.documents.faults import DocumentUnreadable, Spot
 from pendula.kernel.limits import DOCUMENT_BYTES, DOCUMENT_FAULTS, MIB
 
 BYTES_MOST = MIB

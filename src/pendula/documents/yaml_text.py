@@ -23,11 +23,10 @@ from yaml.events import (
     ScalarEvent,
 )
 
-from pendula.documents.faults import shown
-from pendula.documents.numbers import NumberTooLong, number
-from pendula.documents.tree import Branch, ScanAborted, Tree
+from pendula.documents.tree import Branch, NumberTooLong, ScanAborted, Tree, number
 from pendula.kernel.canonical import Json
 from pendula.kernel.limits import INTEGER_DIGITS
+from pendula.kernel.wording import shown
 
 # The characters that PyYAML accepts; others are reported with their place before parsing.
 _UNPRINTABLE = regex("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -14,7 +14,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pendula.documents import Cursor, Document, DocumentLimits, Members, from_value, read_file
-from pendula.documents.faults import shown, suggestion
 from pendula.documents.toml_text import BYTES_MOST, read_toml
 from pendula.jobs.cron import Cron
 from pendula.jobs.hooks import governance
@@ -36,6 +35,7 @@ from pendula.jobs.request_reading import canonical
 from pendula.jobs.requests import ATTEMPTS_MOST, OBJECT_ID_MOST, QUEUE
 from pendula.jobs.zones import PLAIN, zone_of
 from pendula.kernel.errors import InputRefused, NotCanonical
+from pendula.kernel.wording import shown, suggestion
 
 P = TypeVar("P", Priority, None)
 

@@ -7,8 +7,8 @@ the next four years, so that a replay does not depend on the database.
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, available_timezones
 
-from pendula.documents.faults import suggestion
 from pendula.kernel.errors import InputRefused
+from pendula.kernel.wording import suggestion
 from pendula.playback.choosing.dayparts import MINUTE_MS, WEEK
 from pendula.playback.messages import Clock
 from pendula.playback.model import short_repr

@@ -13,11 +13,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from pendula.documents import Cursor
-from pendula.documents.faults import suggestion
 from pendula.documents.typed import MERGED, Parse, Read, limits, written
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.wording import split_place
+from pendula.kernel.wording import split_place, suggestion
 from pendula.playback.model import (
     NAME_MOST,
     RECORDS_MOST,

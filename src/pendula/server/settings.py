@@ -16,10 +16,10 @@ from msgspec import Struct
 
 from pendula.documents import NOWHERE, Document, DocumentRefused, Place
 from pendula.documents import Path as Steps
-from pendula.documents.faults import shown
 from pendula.documents.toml_text import read_toml
 from pendula.kernel import limits
 from pendula.kernel.limits import Limit
+from pendula.kernel.wording import shown
 from pendula.server.errors import InvalidSettings
 
 PREFIX = "PENDULA_"

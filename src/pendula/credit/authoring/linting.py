@@ -31,7 +31,7 @@ from pendula.credit.planning.profiles import AMOUNTS, DEMANDS, Behaviour, Family
 from pendula.credit.reading import EFFECTS_MOST, Caution
 from pendula.credit.settings import ClearingMode, ClearingPolicy, Settings
 from pendula.credit.state.network import Network
-from pendula.documents.faults import suggestion
+from pendula.kernel.wording import suggestion
 
 
 class Code(StrEnum):

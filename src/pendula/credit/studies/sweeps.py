@@ -29,8 +29,8 @@ from pendula.credit.studies.variations import changed_document, names_a_place, v
 from pendula.credit.studies.workers import RUNS_MOST, Task, Watch, Where, job_of, seeds_of, spread
 from pendula.credit.tick.draft import ratio
 from pendula.documents import Document
-from pendula.documents.faults import suggestion
 from pendula.kernel.errors import InputRefused, LimitExceeded
+from pendula.kernel.wording import suggestion
 
 
 class InvalidGrid(InputRefused):

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pendula.documents import Cursor, Document, DocumentRefused, Members, Path, path_text
-from pendula.documents.faults import Fault, suggestion
+from pendula.documents.faults import Fault
 from pendula.fleet.map.trucks import USUAL_STAMP_JITTER_MS, ErrorValue, RobotProfile, Source
 from pendula.fleet.model import (
     MAJOR,
@@ -39,6 +39,7 @@ from pendula.fleet.model import (
 )
 from pendula.fleet.units import micro
 from pendula.kernel.canonical import Json
+from pendula.kernel.wording import suggestion
 
 
 class FaultCode(StrEnum):

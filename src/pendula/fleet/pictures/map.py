@@ -13,7 +13,6 @@ from math import cos, hypot, sin
 from msgspec import Struct
 
 from pendula import svg
-from pendula.documents.faults import suggestion
 from pendula.fleet.map.exclusion import Conflict, merged
 from pendula.fleet.map.network import Edge
 from pendula.fleet.map.site import CompiledMap
@@ -23,7 +22,7 @@ from pendula.fleet.model import COMPILER_VERSION, CurveKind, MoveStyle, Severity
 from pendula.fleet.pictures import sheet as ink
 from pendula.fleet.units import MILLION, plain
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.wording import counted
+from pendula.kernel.wording import counted, suggestion
 from pendula.svg import Dot
 
 # The corners of a truck and of its safety envelope at a pose, in metres, for pictures and external checks.

@@ -10,11 +10,11 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pendula.documents import Cursor, Document, Members, from_value
-from pendula.documents.faults import suggestion
 from pendula.documents.schema import components, schema_of
 from pendula.documents.typed import NULL_IS_ABSENT, Parse, Read, Unique, limits, read, read_at, reader_of, written
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import parse_utc
+from pendula.kernel.wording import suggestion
 from pendula.playback.clocks import UnknownZone, check_zone
 from pendula.playback.model import CHANNELS_MOST, NAME_MOST, RECORDS_MOST, ArtworkId, Record
 from pendula.playback.settings import DEFAULTS, Settings, checked, followed_channel

@@ -26,9 +26,8 @@ from pendula.documents import (
     path_text,
     read_bytes,
 )
-from pendula.documents.faults import suggestion
 from pendula.kernel.limits import BODY_BYTES, BODY_DIGITS, BODY_VALUES, DOCUMENT_DEPTH, DOCUMENT_FAULTS
-from pendula.kernel.wording import explain_validation_error, path_to, shown, split_place
+from pendula.kernel.wording import explain_validation_error, path_to, shown, split_place, suggestion
 from pendula.server.data_directory import NAME, NAMES_ALLOWED
 from pendula.server.errors import InvalidRequest, NotIdentified, RoleTooLow, WrongContentType
 from pendula.server.runtime.supervisor import Supervisor

@@ -249,7 +249,7 @@ def _minute(world: "World", text: str, epochs: int) -> int:
 
 
 def _unknown(action: str, submitted: Sequence[Any]) -> InputRefused:
-    from pendula.documents.faults import suggestion
+    from pendula.kernel.wording import suggestion
 
     ids = [one["id"] for one in submitted if isinstance(one, dict) and isinstance(one.get("id"), str)]
     return InputRefused(f"No action {action!r} is submitted{suggestion(action, ids)}", action=action)

@@ -132,7 +132,7 @@ def _question(sender: str | None, receiver: str | None, equivalent: str | None, 
 
 
 def _describe_invalid(run: "Run", reason: "Reason") -> str:
-    from pendula.documents.faults import suggestion
+    from pendula.kernel.wording import suggestion
 
     sentence = reason.sentence.removesuffix(".")
     match reason.facts:

@@ -160,7 +160,7 @@ def _read_file(name: str) -> dict[str, str]:
 
 
 def _read_pair(option: str, text: str, short: Mapping[str, str]) -> tuple[str, str]:
-    from pendula.documents.faults import suggestion
+    from pendula.kernel.wording import suggestion
 
     key, equals, value = text.partition("=")
     key = short.get(key.strip(), key.strip())

@@ -145,8 +145,8 @@ def _is_compiled(file: Path) -> bool:
 
 
 def _layers(names: str) -> "list[Layer]":
-    from pendula.documents.faults import suggestion
     from pendula.fleet.pictures.map import Layer
+    from pendula.kernel.wording import suggestion
 
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     for name in wanted:

@@ -199,7 +199,7 @@ def _exposure(mode: Mode | None, weights: Sequence[str], names: Sequence[str]) -
 
 
 def _weight(text: str, names: Sequence[str]) -> tuple[str, Decimal]:
-    from pendula.documents.faults import suggestion
+    from pendula.kernel.wording import suggestion
     from pendula.playback.settings import exact
 
     name, _, number = text.rpartition("=")

@@ -14,8 +14,8 @@ from pendula.credit.served.series import InvalidSpan
 from pendula.credit.served.store import SimulatorStoreUnusable
 from pendula.credit.settings import InvalidSetting
 from pendula.documents import DocumentRefused
-from pendula.documents.faults import suggestion
 from pendula.kernel.errors import PendulaError
+from pendula.kernel.wording import suggestion
 from pendula.server.errors import HttpRefused, InvalidRequest, error_response, json_response
 from pendula.server.schedulers.credit.running.store_thread import StoreDisabled
 from pendula.server.schedulers.credit.stream import EventGone

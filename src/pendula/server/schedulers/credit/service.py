@@ -32,7 +32,6 @@ from pendula.credit.served.store import Store
 from pendula.credit.settings import Settings as RunSettings
 from pendula.credit.settings import change_settings
 from pendula.documents import from_value
-from pendula.documents.faults import suggestion
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import DiskLow
@@ -41,6 +40,7 @@ from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import JOURNAL_BYTES, MIN_FREE_BYTES
 from pendula.kernel.stream import Log
 from pendula.kernel.time import parse_utc
+from pendula.kernel.wording import suggestion
 from pendula.server.errors import EngineUnavailable
 from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.runtime.past import Lane
