@@ -24,7 +24,6 @@ from pendula.cli.benchmarks import Progress, Row, Target, compared
 from pendula.credit.commands import Tick
 from pendula.credit.engine import Run
 from pendula.credit.runs.headless import plan_run
-from pendula.credit.served.scenarios import bundled_scenario
 from pendula.credit.settings import Settings as RunSettings
 from pendula.credit.settings import change_settings
 from pendula.documents import from_value
@@ -34,8 +33,10 @@ from pendula.kernel.driver import begin_recording
 from pendula.server.api.requests import Viewer
 from pendula.server.app import create_app
 from pendula.server.monitoring import configure
+from pendula.server.runtime.engine_host import Work
 from pendula.server.runtime.streams import StreamResponse
 from pendula.server.schedulers.credit.owners import LOCAL_OWNER
+from pendula.server.schedulers.credit.scenarios import bundled_scenario
 from pendula.server.schedulers.credit.scheduler import scheduler_for
 from pendula.server.schedulers.credit.service import SNAPSHOT_EVERY, SimulatorService
 from pendula.server.schedulers.credit.shapes import NewRun
@@ -222,13 +223,13 @@ def _heartbeats(beats: int) -> Row:
         record = serving.on_loop(serving.service.create(LOCAL_OWNER, NewRun("village-100", "real", 100, 42)))
         run = serving.service._open[record.run_id]
         late: list[float] = []
-        should_tick = run._metronome._should_tick
+        next_tick = run._ticks._act
 
-        def timed(seconds: float) -> bool:
+        def timed(seconds: float) -> Work | None:
             late.append(seconds)
-            return should_tick(seconds)
+            return next_tick(seconds)
 
-        run._metronome._should_tick = timed
+        run._ticks._act = timed
         while len(late) < beats:
             pause = threading.Event()
             pause.wait(BEAT_MS / 1000)

@@ -12,10 +12,10 @@ from pendula.credit.engine import Run
 from pendula.credit.events import ClearingDecision, Ticked
 from pendula.credit.model import Code
 from pendula.credit.runs.forking import fork
-from pendula.credit.served.bottlenecks import worst
 from pendula.credit.settings import Settings, change_settings
 from pendula.credit.state.clearing_policy import AdaptivePolicy
 from pendula.credit.studies.comparison import Comparison, compare, matching_cadence
+from pendula.credit.views import worst
 from pendula.documents import Document, from_value
 from tests.credit.conftest import headless, network, saved
 from tests.credit.studies.test_comparison import figures

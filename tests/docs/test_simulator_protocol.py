@@ -4,11 +4,11 @@ import re
 
 from fastapi.routing import APIRoute, iter_route_contexts
 
-from pendula.credit.served.pictures import ALPHAS, PALETTE
-from pendula.credit.served.settings import TABLE, ServedSettings
+from pendula.credit.views import ALPHAS, PALETTE
 from pendula.server.app import create_app
 from pendula.server.schedulers.credit.errors import PREFIX
 from pendula.server.schedulers.credit.scheduler import scheduler_for
+from pendula.server.schedulers.credit.settings import TABLE, ServedSettings
 from pendula.server.settings import Settings
 from tests.docs.markdown import ROOT
 

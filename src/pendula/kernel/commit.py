@@ -72,11 +72,15 @@ class GroupCommit(Generic[T, R]):
         self._put(_Work(self._do, item, future, loop))
         return await future
 
-    def call(self, item: T) -> R:
-        """Like `submit`, for threads."""
+    def post(self, item: T) -> Future[R]:
+        """Queue `do(item)`, from any thread and without waiting; raises `Busy` or `Closed`."""
         future: Future[R] = Future()
         self._put(_Work(self._do, item, future, None))
-        return future.result()
+        return future
+
+    def call(self, item: T) -> R:
+        """Like `submit`, for threads."""
+        return self.post(item).result()
 
     async def ask(self, question: Callable[[], A]) -> A:
         """Run a read-only function on the engine's thread, between commands."""

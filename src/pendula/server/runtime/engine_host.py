@@ -10,7 +10,7 @@ more than a minute.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -138,6 +138,57 @@ A = TypeVar("A")
 AnyDriver = Driver[Any, Any]
 
 log = structlog.get_logger("pendula.server")
+
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Beat:
+    """A clock of wall time: calls `act` each period with its delay in seconds. `act` may return work, which runs beside
+    the next beats; while it runs, further work is not started but reported to `on_missed`.
+
+    Missed beats are skipped: after a delay of a period or more, the next one is a period later.
+    """
+
+    def __init__(
+        self, seconds: float, act: Callable[[float], Work | None], on_missed: Callable[[], None] = lambda: None
+    ) -> None:
+        self._seconds = seconds
+        self._act = act
+        self._on_missed = on_missed
+        self._task: asyncio.Task[None] | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    @property
+    def working(self) -> bool:
+        """Whether work runs."""
+        return self._running is not None and not self._running.done()
+
+    async def stop(self) -> None:
+        """Stop the beats; waits for running work."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        if self._running is not None:
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() + self._seconds
+        while True:
+            await asyncio.sleep(max(0.0, due - loop.time()))
+            late = max(0.0, loop.time() - due)
+            work = self._act(late)
+            if work is not None and self.working:
+                self._on_missed()
+            elif work is not None:
+                self._running = loop.create_task(work())
+            due = due + self._seconds if late < self._seconds else loop.time() + self._seconds
 
 
 class Call(Struct, frozen=True):

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from pendula.credit import views
 from pendula.credit.engine import Run
 from pendula.credit.ledger.payment import PaymentProcessor
-from pendula.credit.served import targets as payment_targets
-from pendula.credit.served.store import Store
 from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable
 from pendula.kernel.limits import PAST_READS, PAST_READS_PER_CALLER
-from pendula.server.schedulers.credit.routes import networks, scenarios, streams
-from pendula.server.schedulers.credit.running.run_writer import RunContext
+from pendula.server.schedulers.credit.output import RunContext
+from pendula.server.schedulers.credit.routes import networks, streams
 from pendula.server.schedulers.credit.service import QUEUE_FACTOR
+from pendula.server.schedulers.credit.store import Store
 from tests.server.living import code_of
 from tests.server.schedulers.credit.simulators import Simulator
 
@@ -88,7 +88,7 @@ async def test_the_search_for_payment_targets_can_be_cancelled(still: Simulator)
         processor = Watched(ledger.book, engine.settings)
         sender = ledger.book.people.index["agent-1"]
         with pytest.raises(Cancelled), cancellable(cancellation):
-            payment_targets.targets(ledger.book, processor, sender, 6, amounts=True)
+            views.targets(ledger.book, processor, sender, 6, amounts=True)
 
     await run.ask(find)
 
@@ -102,7 +102,7 @@ async def test_files_and_previews_are_read_in_the_lane_of_large_reads(
     looked = [
         Threads(monkeypatch, networks, "encode_view"),
         Threads(monkeypatch, streams, "last_events"),
-        Threads(monkeypatch, scenarios, "_preview"),
+        Threads(monkeypatch, networks, "_preview"),
         Threads(monkeypatch, RunContext, "index"),
         Threads(monkeypatch, networks, "targets"),
     ]

@@ -127,7 +127,7 @@ async def test_the_queue_depth_of_status_and_stream_is_that_of_the_run(tmp_path:
         await sim.until(run_id, lambda status: status["queue_depth"] > 3)
         paused = await sim.ok(f"/runs/{run_id}/pause")
         statuses = [event for event in await sim.events(run_id) if event["type"] == "run_status"]
-        await sim.service._store_thread.ask(lambda store: store.records(), of=run_id)
+        await sim.service._store.ask(lambda store: store.records(), of=run_id)
 
     assert paused["queue_depth"] > 3
     assert statuses[-1]["queue_depth"] == paused["queue_depth"]

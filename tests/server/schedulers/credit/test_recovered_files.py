@@ -13,12 +13,12 @@ from pendula.credit.engine import Run
 from pendula.credit.events import Event, TxFailed
 from pendula.credit.runs.artifacts import NAMES, read_bundle, repeat_bundle
 from pendula.credit.runs.headless import Headless, plan_run
-from pendula.credit.served.scenarios import bundled_scenario
 from pendula.credit.settings import Settings, change_settings
 from pendula.documents import from_value
 from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk
 from pendula.server.schedulers.credit import service
+from pendula.server.schedulers.credit.scenarios import bundled_scenario
 from tests.campaigns import campaign_except
 from tests.server.schedulers.credit.simulators import STILL, VILLAGE, simulator
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from pendula.kernel.disk import RealDisk
+from pendula.server.runtime.engine_host import Beat, Work
+from pendula.server.schedulers.credit import run as served_run
 from pendula.server.schedulers.credit.owners import LOCAL_OWNER
-from pendula.server.schedulers.credit.running import served_run
-from pendula.server.schedulers.credit.running.metronome import Metronome
-from pendula.server.schedulers.credit.running.served_run import ServedRun
+from pendula.server.schedulers.credit.run import ServedRun
 from tests.server.schedulers.credit import strict
 from tests.server.schedulers.credit.simulators import QUICK, RING, VILLAGE, Simulator, simulator
 
@@ -30,21 +30,32 @@ async def opened(sim: Simulator, run_id: str) -> ServedRun:
 
 
 class Beats:
-    """Counts heartbeats, running ticks and missed ticks of a metronome."""
+    """Counts heartbeats, running ticks and missed ticks, as a run does."""
 
     def __init__(self, ticks_wanted: bool = True) -> None:
         self.beats = self.requests = self.ticks = self.missed = self.most_at_once = self.at_once = 0
         self.go = asyncio.Event()
         self._ticks_wanted = ticks_wanted
-        self.metronome = Metronome(0.001, 0.001, self._beat, self._decide, self._tick, self._missed)
+        self.clocks = [Beat(0.001, self._beat), Beat(0.001, self._next, self._missed)]
 
-    def _beat(self) -> None:
+    def start(self) -> None:
+        for clock in self.clocks:
+            clock.start()
+
+    async def stop(self) -> None:
+        for clock in self.clocks:
+            await clock.stop()
+
+    def _beat(self, _: float) -> None:
         self.beats += 1
 
-    def _decide(self, late: float) -> bool:
+    def _next(self, late: float) -> Work | None:
         assert late >= 0
         self.requests += 1
-        return self._ticks_wanted
+        return self._tick if self._ticks_wanted else None
+
+    def _missed(self) -> None:
+        self.missed += 1
 
     async def _tick(self) -> None:
         self.ticks += 1
@@ -52,9 +63,6 @@ class Beats:
         self.most_at_once = max(self.most_at_once, self.at_once)
         await self.go.wait()
         self.at_once -= 1
-
-    def _missed(self) -> None:
-        self.missed += 1
 
     async def until(self, beats: int) -> None:
         while min(self.beats, self.requests) < beats:
@@ -64,24 +72,24 @@ class Beats:
 @pytest.mark.req("SIM-TIME-5", "SIM-GUARD-2")
 async def test_a_long_tick_delays_no_heartbeat_and_no_other_tick_starts() -> None:
     watched = Beats()
-    watched.metronome.start()
+    watched.start()
     await watched.until(10)
 
     assert (watched.ticks, watched.most_at_once) == (1, 1)
     assert watched.missed >= 8
     watched.go.set()
-    await watched.metronome.stop()
+    await watched.stop()
 
 
 @pytest.mark.req("SIM-TIME-7")
 async def test_missed_ticks_are_not_repeated() -> None:
     watched = Beats()
-    watched.metronome.start()
+    watched.start()
     await watched.until(10)
     missed = watched.missed
     watched.go.set()
     await watched.until(15)
-    await watched.metronome.stop()
+    await watched.stop()
 
     assert watched.ticks + missed <= watched.requests
 
@@ -89,18 +97,18 @@ async def test_missed_ticks_are_not_repeated() -> None:
 @pytest.mark.req("SIM-RUN-6")
 async def test_heartbeats_continue_without_ticks() -> None:
     watched = Beats(ticks_wanted=False)
-    watched.metronome.start()
+    watched.start()
     await watched.until(5)
-    await watched.metronome.stop()
+    await watched.stop()
 
     assert watched.ticks == 0
 
 
-async def test_stopping_a_metronome_waits_for_the_running_tick() -> None:
+async def test_stopping_a_clock_waits_for_the_running_tick() -> None:
     watched = Beats()
-    watched.metronome.start()
+    watched.start()
     await watched.until(1)
-    stopping = asyncio.create_task(watched.metronome.stop())
+    stopping = asyncio.create_task(watched.stop())
     await asyncio.sleep(0.01)
     assert not stopping.done()
     watched.go.set()
@@ -232,11 +240,11 @@ async def test_lines_dropped_by_a_slow_disk_are_counted_and_delay_no_tick(tmp_pa
     async with simulator(tmp_path / "data", QUICK) as sim:
         run_id = (await sim.ok("/runs", VILLAGE))["run_id"]
         run = await opened(sim, run_id)
-        artifacts = run.writer._artifacts
-        assert artifacts is not None
-        while artifacts._lines._places.qsize() > 1:
-            artifacts._lines._places.get_nowait()
-        artifacts._lines._disk = Slow()  # type: ignore[assignment]
+        lines = run.output._lines
+        assert lines is not None
+        while lines._places.qsize() > 1:
+            lines._places.get_nowait()
+        lines._disk = Slow()  # type: ignore[assignment]
         await sim.after_tick(run_id, 8)
         dropped = (await sim.look(f"/runs/{run_id}/details"))["dropped_lines"]
         Slow.go.set()

@@ -11,9 +11,9 @@ from urllib.parse import quote
 import pytest
 
 from pendula.credit.runs.artifacts import BUNDLED, NAMES, read_bundle, repeat_bundle
-from pendula.credit.served.store import SimulatorStoreUnusable, Store
 from pendula.kernel.errors import WorldBroken
 from pendula.server.schedulers.credit.owners import LOCAL_OWNER, OwnerCookies
+from pendula.server.schedulers.credit.store import SimulatorStoreUnusable, Store
 from pendula.server.security.identity import Role, TokenStore
 from tests.server.schedulers.credit import strict
 from tests.server.schedulers.credit.simulators import BASE, QUICK, RING, STILL, VILLAGE, Simulator, simulator
@@ -335,7 +335,7 @@ async def test_a_failing_store_stops_no_run_and_metrics_are_503(
 
     assert metrics.status_code == 503
     assert (await sim.ok(f"/runs/{run_id}/stop"))["state"] == "stopped"
-    assert sim.service._store_thread.failures > 0
+    assert sim.service._store.failures > 0
 
 
 @pytest.mark.req("SIM-STO-7")

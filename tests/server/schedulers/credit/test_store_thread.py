@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from pendula.credit.served.records import Owner, Record
-from pendula.credit.served.series import Measured
-from pendula.credit.served.store import Store, Unwritten
+from pendula.credit.views import Measured
 from pendula.kernel.errors import WorldBroken
-from pendula.server.schedulers.credit.running import store_thread
-from pendula.server.schedulers.credit.running.store_thread import StoreThread
+from pendula.server.schedulers.credit import store as store_thread
+from pendula.server.schedulers.credit.records import Owner, Record
+from pendula.server.schedulers.credit.store import Store, StoreThread, Unwritten
 
 pytestmark = pytest.mark.anyio
 

@@ -8,8 +8,8 @@ import pytest
 from pendula.credit.engine import Run
 from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable
 from pendula.kernel.limits import PAST_READS
-from pendula.server.schedulers.credit.running.what_if import serialize_active_run, what_if
 from pendula.server.schedulers.credit.shapes import WhatIf
+from pendula.server.schedulers.credit.what_if import serialize_active_run, what_if
 from tests.server.living import code_of
 from tests.server.schedulers.credit.simulators import VILLAGE, Simulator
 

@@ -8,17 +8,13 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from pendula.credit.runs.forking import ForkRefused
-from pendula.credit.served.lifecycle import RunConflict
-from pendula.credit.served.scenarios import ScenarioExists, ScenarioInvalid, ScenarioNotFound
-from pendula.credit.served.series import InvalidSpan
-from pendula.credit.served.store import SimulatorStoreUnusable
 from pendula.credit.settings import InvalidSetting
+from pendula.credit.views import InvalidSpan
 from pendula.documents import DocumentRefused
 from pendula.kernel.errors import PendulaError
 from pendula.kernel.wording import suggestion
 from pendula.server.errors import HttpRefused, InvalidRequest, error_response, json_response
-from pendula.server.schedulers.credit.running.store_thread import StoreDisabled
-from pendula.server.schedulers.credit.stream import EventGone
+from pendula.server.schedulers.credit.store import SimulatorStoreUnusable, StoreDisabled
 from pendula.server.views import encode_view
 
 PREFIX = "/api/v1/simulator"
@@ -79,36 +75,11 @@ class BadRequest(HttpRefused):
     status = 400
 
 
-class Conflict(HttpRefused):
-    code = RunConflict.code
-    status = 409
-
-
 class ForkImpossible(HttpRefused):
     """The run has ended and cannot be forked. Facts: `tick`, `state`."""
 
     code = ForkRefused.code
     status = 409
-
-
-class InvalidScenario(HttpRefused):
-    code = ScenarioInvalid.code
-    status = 400
-
-
-class ExistingScenario(HttpRefused):
-    code = ScenarioExists.code
-    status = 409
-
-
-class MissingScenario(HttpRefused):
-    code = ScenarioNotFound.code
-    status = 404
-
-
-class GoneEvent(HttpRefused):
-    code = EventGone.code
-    status = 410
 
 
 class BadSpan(HttpRefused):
@@ -142,12 +113,7 @@ class Internal(HttpRefused):
 
 RETRY_HINT = "Check the disk of the server, then upload it again"
 ERROR_CLASSES: Mapping[type[PendulaError], type[HttpRefused]] = {
-    RunConflict: Conflict,
     ForkRefused: ForkImpossible,
-    ScenarioInvalid: InvalidScenario,
-    ScenarioExists: ExistingScenario,
-    ScenarioNotFound: MissingScenario,
-    EventGone: GoneEvent,
     InvalidSpan: BadSpan,
 }
 

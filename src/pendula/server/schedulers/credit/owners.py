@@ -12,7 +12,7 @@ from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 
-from pendula.credit.served.records import DEMO_OWNER, Owner, Record
+from pendula.server.schedulers.credit.records import DEMO_OWNER, Owner, Record
 from pendula.server.security.identity import Principal, Role, Via
 
 COOKIE = "pendula_simulator_owner"

@@ -4,13 +4,13 @@ import os
 from collections.abc import Mapping
 
 from pendula.credit import settings as run_settings
-from pendula.credit.served import settings as served_settings
-from pendula.credit.served.pictures import Snapshot
-from pendula.credit.served.scenarios import Summary
+from pendula.credit.views import Snapshot
 from pendula.server.runtime.scheduler_spec import SchedulerSpec
+from pendula.server.schedulers.credit import settings as served_settings
 from pendula.server.schedulers.credit.errors import PREFIX, SimulatorErrors
-from pendula.server.schedulers.credit.routes import actions, networks, past, runs, scenarios, streams
+from pendula.server.schedulers.credit.routes import actions, networks, past, runs, streams
 from pendula.server.schedulers.credit.routes.caller import NAME
+from pendula.server.schedulers.credit.scenarios import Summary
 from pendula.server.schedulers.credit.service import SimulatorService
 from pendula.server.schedulers.credit.shapes import VIEWS
 from pendula.server.settings import Settings
@@ -28,9 +28,8 @@ def scheduler_for(settings: Settings, environment: Mapping[str, str] | None = No
         title="Credit",
         sentence="Simulates credit networks: who can pay whom, where capacity runs out, what clearing frees.",
         routers=(
-            scenarios.router,
-            streams.router,
             networks.router,
+            streams.router,
             past.router,
             actions.router,
             runs.router,

@@ -23,12 +23,6 @@ from pendula.credit.outside.answers import Answers, SolverWhenAsked
 from pendula.credit.outside.payment_service import PaymentService
 from pendula.credit.runs.artifacts import moment
 from pendula.credit.runs.recording import reading
-from pendula.credit.served import scenarios
-from pendula.credit.served.lifecycle import ENDED, Capacity, RunConflict, admit
-from pendula.credit.served.records import DEMO_OWNER, Owner, Record, chosen_seed, run_name
-from pendula.credit.served.scenarios import Registry, StoredScenario
-from pendula.credit.served.settings import ServedSettings
-from pendula.credit.served.store import Store
 from pendula.credit.settings import Settings as RunSettings
 from pendula.credit.settings import change_settings
 from pendula.documents import from_value
@@ -45,15 +39,28 @@ from pendula.server.errors import EngineUnavailable
 from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.runtime.past import Lane
 from pendula.server.runtime.scheduler_spec import Host
+from pendula.server.schedulers.credit import recovery, scenarios
+from pendula.server.schedulers.credit.counters import RunCounters
 from pendula.server.schedulers.credit.errors import PREFIX, RunNotFound, UnknownEngine
+from pendula.server.schedulers.credit.output import RunContext
 from pendula.server.schedulers.credit.owners import OwnerCookies, may_see, read_key
-from pendula.server.schedulers.credit.running import recovery
-from pendula.server.schedulers.credit.running.counters import RunCounters
-from pendula.server.schedulers.credit.running.ended_run import EndedRuns
-from pendula.server.schedulers.credit.running.run_writer import RunContext
-from pendula.server.schedulers.credit.running.served_run import ServedRun, StopRequest
-from pendula.server.schedulers.credit.running.store_thread import StoreThread
+from pendula.server.schedulers.credit.records import (
+    DEMO_OWNER,
+    ENDED,
+    Capacity,
+    Owner,
+    Record,
+    RunConflict,
+    admit,
+    chosen_seed,
+    run_name,
+)
+from pendula.server.schedulers.credit.recovery import EndedRun, EndedRuns
+from pendula.server.schedulers.credit.run import ServedRun, StopRequest
+from pendula.server.schedulers.credit.scenarios import Registry, StoredScenario
+from pendula.server.schedulers.credit.settings import ServedSettings
 from pendula.server.schedulers.credit.shapes import NewRun
+from pendula.server.schedulers.credit.store import Store, StoreThread
 from pendula.server.views import State
 
 STORE, RUNS, KEY = "simulator.db", "runs", "owners.key"
@@ -83,14 +90,14 @@ class SimulatorService:
         self.scenarios = Registry(settings.scenario_allowlist)
         self.counters = RunCounters(host.metrics.registry if settings.metrics_enabled else CollectorRegistry())
         self.streams = 0
-        self.ended = EndedRuns()
         self.comparisons = Lane.of("comparisons", host.settings, threads=1)
         self.journal_reads = Lane.of("ended-runs", host.settings, threads=1)
+        self._ended = EndedRuns(self.journal_reads)
         # One thread: queries to the loaded run share its caches.
         self.ended_questions = Lane.of("questions-to-ended-runs", host.settings, threads=1)
         self.large_reads = Lane.of("simulator-reads", host.settings, times=QUEUE_FACTOR)
         self._host = host
-        self._store_thread = StoreThread(lambda count: self.counters.dropped.labels("measurements").inc(count))
+        self._store = StoreThread(lambda count: self.counters.dropped.labels("measurements").inc(count))
         self._records: dict[str, Record] = {}
         self._open: dict[str, ServedRun] = {}
         self._changing = asyncio.Lock()
@@ -99,7 +106,6 @@ class SimulatorService:
         self._failure: PendulaError | None = None
         self._stopping = False
         self._housekeeping: asyncio.Task[None] | None = None
-        self._last_loaded: tuple[str, Run] | None = None
         self.counters.clients.set_function(lambda: self.streams)
         self.counters.buffered.set_function(lambda: sum(len(run.stream) for run in self._open.values()))
 
@@ -123,7 +129,7 @@ class SimulatorService:
         context = RunContext(
             settings,
             clock,
-            self._store_thread,
+            self._store,
             self.counters,
             folder / RUNS,
             make_host=self._new_host,
@@ -131,10 +137,10 @@ class SimulatorService:
             disk_low=partial(self._disk_low, folder),
         )
         if settings.db_enabled:
-            await self._store_thread.open(lambda: Store(folder / STORE))
-            for row in await self._store_thread.ask(Store.scenarios):
+            await self._store.open(lambda: Store(folder / STORE))
+            for row in await self._store.ask(Store.scenarios):
                 self.scenarios.add(scenarios.read(from_value(row.document, "store"), row.created_at))
-            for record in await self._store_thread.ask(Store.records):
+            for record in await self._store.ask(Store.records):
                 self._records[record.run_id] = record
         await self._end_abandoned_runs(context)
         # Requests are answered from here on: only now no run of a killed process is active any more.
@@ -148,7 +154,7 @@ class SimulatorService:
             if record.state not in ENDED:
                 unwritten = await asyncio.to_thread(recovery.finish_abandoned, record, context)
                 log.warning("sim.run.abandoned", run_id=record.run_id, tick=record.tick_index)
-                await self._store_thread.ask(partial(Store.write, runs={record.run_id: unwritten}))
+                await self._store.ask(partial(Store.write, runs={record.run_id: unwritten}))
 
     def _outside(self, record: Record, config: Json) -> Outside:
         """The outside of a run; raises `UnknownEngine` if its payment service is no longer allowed."""
@@ -235,7 +241,7 @@ class SimulatorService:
         await asyncio.gather(*(run.wait_ended() for run in self._open.values()))
         for lane in (self.comparisons, self.journal_reads, self.ended_questions, self.large_reads):
             await asyncio.to_thread(lane.close)
-        await self._store_thread.close()
+        await self._store.close()
 
     @property
     def context(self) -> RunContext:
@@ -260,9 +266,9 @@ class SimulatorService:
             document, uploaded_at = stored.document, stored.uploaded_at
             assert isinstance(document, dict)
             assert uploaded_at is not None
-            if self._store_thread.has_store:
+            if self._store.has_store:
                 codes = stored.scenario.equivalents
-                await self._store_thread.ask(lambda store: store.add_scenario(document, codes, uploaded_at))
+                await self._store.ask(lambda store: store.add_scenario(document, codes, uploaded_at))
             self.scenarios.add(stored)
 
     # Runs
@@ -307,10 +313,8 @@ class SimulatorService:
         """Start a new run from the last state of an ended one; raises `RunConflict`."""
         if record.state not in ENDED:
             raise RunConflict(f"The run {record.run_id} has not ended", conflict_kind="run_active")
-        run = await self.load_ended(record)
+        intensity, config, checkpoint = await self._ask_ended(record, _beginning_of_continuation)
         now = self.context.clock()
-        config = decode(encode(run.config))
-        assert isinstance(config, dict)
         continuation = Record(
             run_id=run_name(now, secrets.token_bytes(4)),
             scenario_id=record.scenario_id,
@@ -320,14 +324,12 @@ class SimulatorService:
             seed_from=record.seed_from,
             deterministic=record.deterministic,
             engine=record.engine,
-            intensity_percent=run.intensity,
+            intensity_percent=intensity,
             created_at=moment(now),
             equivalents=record.equivalents,
             continued_from=record.run_id,
         )
-        return await self._begin(
-            continuation, {**config, "run_id": continuation.run_id, "checkpoint": recovery.checkpoint(run)}
-        )
+        return await self._begin(continuation, {**config, "run_id": continuation.run_id, "checkpoint": checkpoint})
 
     def _disk_low(self, folder: Path) -> bool:
         """Whether there is too little space for new runs; an unreadable disk counts as full."""
@@ -352,14 +354,14 @@ class SimulatorService:
             await self._require_space()
             await self._admit(record.owner)
             # The record comes first: without one, no recovery would find the journal.
-            if self._store_thread.has_store:
-                await self._store_thread.ask(lambda store: store.save(record))
+            if self._store.has_store:
+                await self._store.ask(lambda store: store.save(record))
             run = ServedRun(record, self.context)
             try:
                 await run.open(config)
             except BaseException:
-                if self._store_thread.has_store:
-                    await self._store_thread.delete(record.run_id)
+                if self._store.has_store:
+                    await self._store.delete(record.run_id)
                 raise
             self._records[record.run_id] = record
             self._open[record.run_id] = run
@@ -390,8 +392,8 @@ class SimulatorService:
     async def find(self, owner: Owner, run_id: str) -> ServedRun:
         """The run, open or not; raises `RunNotFound` also for a run of another owner."""
         record = self._records.get(run_id)
-        if record is None and self._store_thread.has_store:
-            record = await self._store_thread.ask(lambda store: store.record(run_id), of=run_id)
+        if record is None and self._store.has_store:
+            record = await self._store.ask(lambda store: store.record(run_id), of=run_id)
         if record is None or not may_see(owner, record):
             name = run_id[:100]
             raise RunNotFound(f"There is no run {name!r}", run_id=name)
@@ -417,21 +419,20 @@ class SimulatorService:
         """The result of `question` for the engine of a run; of an ended run, for its last state."""
         if run.is_open:
             return await run.ask(question)
-        engine = await self.load_ended(run.record)
-        return await self.ended_questions.look(lambda: question(engine))
+        return await self._ask_ended(run.record, question)
 
-    async def load_ended(self, record: Record) -> Run:
-        """The last state of an ended run, from its journal; the last one loaded is cached."""
-        key = f"{record.run_id}|{record.stopped_at}"
-        if self._last_loaded is None or self._last_loaded[0] != key:
-            journal = self.context.journal(record.run_id)
-            self._last_loaded = key, await self.journal_reads.look(lambda: recovery.load_last_state(journal))
-        return self._last_loaded[1]
+    async def _ask_ended(self, record: Record, question: Callable[[Run], T]) -> T:
+        ended = await self.ended(record)
+        return await self.ended_questions.look(lambda: ended.ask(question))
+
+    async def ended(self, record: Record) -> EndedRun:
+        """The history of an ended run; raises if its journal is damaged."""
+        return await self._ended.look(self.context.journal(record.run_id), record.stopped_at)
 
     async def query_store(self, run_id: str, question: Callable[[Store], T]) -> T:
         """Query the store after everything pending of the run is written; raises `StoreDisabled` or
         `SimulatorStoreUnusable`."""
-        return await self._store_thread.ask(question, of=run_id)
+        return await self._store.ask(question, of=run_id)
 
     # Upkeep
 
@@ -463,8 +464,8 @@ class SimulatorService:
 
     async def _remove(self, run_id: str) -> None:
         del self._records[run_id]
-        if self._store_thread.has_store:
-            await self._store_thread.delete(run_id)
+        if self._store.has_store:
+            await self._store.delete(run_id)
         await asyncio.to_thread(shutil.rmtree, self.context.runs_folder / run_id, ignore_errors=True)
         log.info("sim.run.removed", run_id=run_id)
 
@@ -489,6 +490,12 @@ class SimulatorService:
         ]
         for record in ended[: max(0, len(ended) - self.settings.max_run_records)]:
             del self._records[record.run_id]
+
+
+def _beginning_of_continuation(run: Run) -> tuple[int, dict[str, Any], Json]:
+    config = decode(encode(run.config))
+    assert isinstance(config, dict)
+    return run.intensity, config, recovery.checkpoint(run)
 
 
 def _url(run_id: str, name: str) -> str:

@@ -4,12 +4,10 @@ from typing import Annotated, Any, Literal, Self
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from pendula.credit.served.bottlenecks import Bottleneck, Target
-from pendula.credit.served.records import ErrorAt, Record
-from pendula.credit.served.scenarios import Summary
-from pendula.credit.served.series import Series
-from pendula.credit.served.store import Artifact
-from pendula.credit.served.targets import PaymentTarget
+from pendula.credit.views import Bottleneck, PaymentTarget, Series, Target
+from pendula.server.schedulers.credit.records import ErrorAt, Record
+from pendula.server.schedulers.credit.scenarios import Summary
+from pendula.server.schedulers.credit.store import Artifact
 
 API_VERSION = "simulator-api/1"
 

@@ -20,11 +20,11 @@ from msgspec import UNSET, Struct
 from pendula.credit.events import ClearingDecision, Event, Note, RunStatus, Ticked, TxFailed, TxUpdated
 from pendula.credit.money import atoms
 from pendula.credit.runs.artifacts import moment, tick_form
-from pendula.credit.served.pictures import DisplayKeys
 from pendula.credit.state.network import Network
+from pendula.credit.views import DisplayKeys
 from pendula.kernel.canonical import encode
-from pendula.kernel.errors import InputRefused
 from pendula.kernel.stream import Ring
+from pendula.server.errors import HttpRefused
 
 TTL_MS = 1200
 EDGE_STYLE = {"viz_width_key": "highlight", "viz_alpha_key": "hi"}
@@ -36,10 +36,11 @@ _ID = re.compile(r"evt_(?P<run>.+)_(?P<seq>[0-9]{6,18})")
 _DATA, _END = b"\ndata: ", b"\n\n"
 
 
-class EventGone(InputRefused):
+class EventGone(HttpRefused):
     """The events after this one are not available. Facts: `event_id`."""
 
     code = "EVENT_ID_GONE"
+    status = 410
 
 
 class StreamEvent(Struct, frozen=True):

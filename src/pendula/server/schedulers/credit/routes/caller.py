@@ -8,13 +8,13 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pendula.credit.served.records import Owner
 from pendula.credit.state.network import Network
 from pendula.server.api.requests import Operator, Viewer, request_id_of, supervisor_of
 from pendula.server.errors import json_response
 from pendula.server.schedulers.credit.errors import BadRequest, UnknownEquivalent
 from pendula.server.schedulers.credit.owners import cookie_of, owner_of
-from pendula.server.schedulers.credit.running.served_run import ServedRun
+from pendula.server.schedulers.credit.records import Owner
+from pendula.server.schedulers.credit.run import ServedRun
 from pendula.server.schedulers.credit.service import SimulatorService
 from pendula.server.security.identity import Principal, Via
 from pendula.server.views import encode_view

@@ -1,5 +1,6 @@
-"""The network of a run: snapshots, metrics, bottlenecks, payment targets, participants and lines."""
+"""Scenarios, and the network of a run: snapshots, metrics, bottlenecks, payment targets, participants and lines."""
 
+import asyncio
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 
@@ -12,15 +13,18 @@ from pendula.credit.ledger.book import Book
 from pendula.credit.model import LineStatus
 from pendula.credit.money import text
 from pendula.credit.runs.artifacts import moment
-from pendula.credit.served.bottlenecks import worst
-from pendula.credit.served.pictures import Snapshot, neighbourhood, picture
-from pendula.credit.served.series import Series, Span, usual_step
-from pendula.credit.served.targets import targets
-from pendula.server.api.openapi import READ_ERRORS, answers
+from pendula.credit.settings import Settings as RunSettings
+from pendula.credit.state.network import Network
+from pendula.credit.views import Series, Snapshot, Span, neighbourhood, picture, targets, usual_step, worst
+from pendula.documents import Document, from_value, read_bytes
+from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, answers
+from pendula.server.api.requests import Supervised, document_limits
 from pendula.server.errors import json_response
+from pendula.server.schedulers.credit import scenarios
 from pendula.server.schedulers.credit.errors import PREFIX, BadRequest, RunNotFound, UnknownParticipant
 from pendula.server.schedulers.credit.routes.caller import (
     Caller,
+    OperatorCaller,
     ViewerCaller,
     answer,
     read_flag,
@@ -28,25 +32,93 @@ from pendula.server.schedulers.credit.routes.caller import (
     requested_equivalent,
     resolve_equivalent,
 )
-from pendula.server.schedulers.credit.running.served_run import ServedRun
-from pendula.server.schedulers.credit.running.what_if import SerializedRun, serialize_run
+from pendula.server.schedulers.credit.run import ServedRun
+from pendula.server.schedulers.credit.scenarios import StoredScenario, Summary
 from pendula.server.schedulers.credit.shapes import (
+    API_VERSION,
     BottlenecksView,
     BottleneckView,
     MetricsView,
     ParticipantList,
     ParticipantView,
+    ScenarioList,
     TargetList,
     TrustlineList,
     TrustlineView,
 )
+from pendula.server.schedulers.credit.what_if import SerializedRun, serialize_run
 from pendula.server.views import encode_view
 
+SCENARIOS = "/scenarios"
 RUN = "/runs/{run_id}"
 MAX_TIME_MS = 10**15
 MAX_HOPS = 64
 
 router = APIRouter(prefix=PREFIX, tags=["credit"])
+
+_BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}}
+
+
+# Scenarios
+
+
+@router.get(SCENARIOS, responses=answers(ScenarioList), operation_id="credit_scenarios")
+async def listed(caller: ViewerCaller) -> Response:
+    """All scenarios, bundled and uploaded."""
+    return answer(ScenarioList(items=[stored.summary(API_VERSION) for stored in caller.service.scenarios.all()]))
+
+
+@router.post(
+    SCENARIOS, responses=answers(Summary, CHANGE_ERRORS), openapi_extra=_BODY, operation_id="credit_upload_scenario"
+)
+async def upload(request: Request, supervisor: Supervised, caller: OperatorCaller) -> Response:
+    """Upload a scenario: `{"scenario": {…}, "scenario_id": …}`, or the document alone."""
+    data = await request.body()
+    uploaded_at = moment(supervisor.clock.now())
+    limits = document_limits(supervisor.settings)
+    stored = await asyncio.to_thread(lambda: _read_scenario(read_bytes(data, limits=limits), uploaded_at))
+    scenarios.require_addressable(stored.scenario.id)
+    await caller.service.add_scenario(stored)
+    return answer(stored.summary(API_VERSION))
+
+
+@router.get(SCENARIOS + "/{scenario_id}", responses=answers(Summary), operation_id="credit_scenario")
+async def scenario(scenario_id: str, caller: ViewerCaller) -> Response:
+    """One scenario."""
+    return answer(caller.service.scenarios.get(scenario_id).summary(API_VERSION))
+
+
+@router.get(SCENARIOS + "/{scenario_id}/graph/preview", responses=answers(Snapshot), operation_id="credit_preview")
+async def preview(scenario_id: str, request: Request, supervisor: Supervised, caller: ViewerCaller) -> Response:
+    """The network of a scenario, without debts."""
+    stored = caller.service.scenarios.get(scenario_id)
+    code = resolve_equivalent(request.query_params.get("equivalent"), stored.scenario.equivalents)
+    now = moment(supervisor.clock.now())
+    service = caller.service
+    return answer(await service.large_reads.look(lambda: _preview(stored, service.defaults, code, now)))
+
+
+def _preview(stored: StoredScenario, settings: RunSettings, code: str, now: str) -> Snapshot:
+    return picture(Network(stored.scenario, settings).ledgers[code].book, now)
+
+
+def _read_scenario(document: Document, uploaded_at: str) -> StoredScenario:
+    value = document.value
+    if not isinstance(value, dict):
+        raise BadRequest("A scenario is a JSON object", errors=[{"path": "$", "message": "must be an object"}])
+    if "scenario" not in value:
+        return scenarios.read(document, uploaded_at)
+    if unknown := sorted(set(value) - {"scenario", "scenario_id"}):
+        errors = [{"path": name, "message": "unknown field"} for name in unknown]
+        raise BadRequest("Only `scenario_id` may stand beside `scenario`", errors=errors)
+    scenario_id = value.get("scenario_id")
+    inner = from_value(value["scenario"], "scenario")
+    return scenarios.read(
+        scenarios.with_scenario_id(inner, scenario_id if isinstance(scenario_id, str) else None), uploaded_at
+    )
+
+
+# The network of a run
 
 
 @router.get(f"{RUN}/graph/snapshot", responses=answers(Snapshot), operation_id="credit_snapshot")

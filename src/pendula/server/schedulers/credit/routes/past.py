@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from pendula.credit.engine import Run
 from pendula.credit.runs.artifacts import moment as wall_time
-from pendula.credit.served.pictures import Snapshot, picture
+from pendula.credit.views import Snapshot, picture
 from pendula.kernel import canonical
 from pendula.server.api.engines import MOST_POINTS, found_incident, found_moment
 from pendula.server.api.openapi import CHANGE_ERRORS, answers
@@ -17,8 +17,8 @@ from pendula.server.api.requests import supervisor_of
 from pendula.server.errors import json_response
 from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.schedulers.credit.errors import PREFIX, BadRequest
+from pendula.server.schedulers.credit.recovery import EndedRun
 from pendula.server.schedulers.credit.routes.caller import Caller, ViewerCaller, read_integer, requested_equivalent
-from pendula.server.schedulers.credit.running.ended_run import EndedRun
 from pendula.server.schedulers.credit.shapes import Control
 from pendula.server.views import IncidentView, MomentsView, MomentView, encode_view
 
@@ -108,5 +108,4 @@ async def _find_past(run_id: str, caller: Caller) -> EngineHost | EndedRun:
     run = await caller.run(run_id)
     if run.host is not None:
         return run.host
-    service = caller.service
-    return await service.ended.look(service.context.journal(run_id), run.record.stopped_at, service.journal_reads)
+    return await caller.service.ended(run.record)

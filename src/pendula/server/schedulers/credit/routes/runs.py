@@ -12,8 +12,6 @@ from pendula.credit.commands import Pause, Resume, SetIntensity
 from pendula.credit.engine import Run
 from pendula.credit.money import text
 from pendula.credit.runs.artifacts import BUNDLE, NAMES
-from pendula.credit.served.artifacts import CONTENT_TYPES
-from pendula.credit.served.lifecycle import ENDED, RunConflict, Verb
 from pendula.credit.settings import setting_texts
 from pendula.credit.state.counters import Demand
 from pendula.credit.tick.draft import ratio
@@ -24,11 +22,13 @@ from pendula.server import views
 from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
 from pendula.server.api.requests import read_body
 from pendula.server.errors import HttpRefused, json_response
+from pendula.server.schedulers.credit import what_if as comparison
 from pendula.server.schedulers.credit.errors import PREFIX, ArtifactNotFound
+from pendula.server.schedulers.credit.output import CONTENT_TYPES
 from pendula.server.schedulers.credit.owners import COOKIE
+from pendula.server.schedulers.credit.records import ENDED, RunConflict, Verb
 from pendula.server.schedulers.credit.routes.caller import Caller, OperatorCaller, ViewerCaller, answer
-from pendula.server.schedulers.credit.running import what_if as comparison
-from pendula.server.schedulers.credit.running.served_run import ServedRun, StopRequest
+from pendula.server.schedulers.credit.run import ServedRun, StopRequest
 from pendula.server.schedulers.credit.shapes import (
     ArtifactIndex,
     DemandView,
@@ -184,7 +184,7 @@ async def details(run_id: str, caller: ViewerCaller) -> Response:
             dropped_total=record.dropped_total,
             error_details=record.last_error_details,
             late_beats=run.late_beats,
-            dropped_lines=run.writer.dropped_lines,
+            dropped_lines=run.output.dropped_lines,
             journal_bytes=run.journal_bytes,
             followers=run.followers,
             continued_from=record.continued_from,

@@ -13,16 +13,16 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from pendula.credit.served.artifacts import last_events
 from pendula.server.api.openapi import READ_ERRORS, Responses, refusals
 from pendula.server.api.requests import Supervised, slot_of
 from pendula.server.errors import json_response
 from pendula.server.runtime.streams import Framing, Reader
+from pendula.server.schedulers.credit.counters import RunCounters
 from pendula.server.schedulers.credit.errors import PREFIX, TooManyRunStreams
+from pendula.server.schedulers.credit.output import last_events
 from pendula.server.schedulers.credit.routes.caller import Caller, ViewerCaller, read_integer, resolve_equivalent
 from pendula.server.schedulers.credit.routes.networks import active_run
-from pendula.server.schedulers.credit.running.counters import RunCounters
-from pendula.server.schedulers.credit.running.served_run import ServedRun
+from pendula.server.schedulers.credit.run import ServedRun
 from pendula.server.schedulers.credit.service import SimulatorService, log
 from pendula.server.schedulers.credit.stream import Cursor, Entry
 

@@ -4,10 +4,11 @@ An abandoned run ends with a command in its journal, so that a replay agrees wit
 not stored, and lines missing in its files, are restored from the journal.
 """
 
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
@@ -17,29 +18,32 @@ from pendula.credit.engine import Run
 from pendula.credit.events import Event, LastError, Note, Ticked
 from pendula.credit.model import Code
 from pendula.credit.runs.artifacts import moment
-from pendula.credit.served.artifacts import UnfinishedLines, finish_files
-from pendula.credit.served.lifecycle import RunState
-from pendula.credit.served.records import Record
-from pendula.credit.served.series import Measured, measurements
-from pendula.credit.served.store import Unwritten
 from pendula.credit.settings import setting_texts
+from pendula.credit.views import Measured, measurements
 from pendula.kernel.canonical import Json, Reader, decode
 from pendula.kernel.disk import RealDisk
-from pendula.kernel.driver import DiskLow, Driver
+from pendula.kernel.driver import DiskLow, Driver, engine_at
 from pendula.kernel.errors import PendulaError
 from pendula.kernel.frames import Record as JournalRecord
 from pendula.kernel.frames import read_input
 from pendula.kernel.journal import FileJournal, Journal, JournalMissing
-from pendula.kernel.replay import Step, follow, newest_engine
+from pendula.kernel.replay import Step
 from pendula.kernel.time import format_utc, parse_utc
-from pendula.server.schedulers.credit.running.run_writer import (
+from pendula.server.runtime.past import Lane, Moments, PastEngines
+from pendula.server.schedulers.credit.output import (
     RunContext,
+    UnfinishedLines,
     description,
+    finish_files,
     repeat_of,
     summary_of,
     worst_lines,
 )
+from pendula.server.schedulers.credit.records import Record, RunState
+from pendula.server.schedulers.credit.store import Unwritten
 from pendula.server.schedulers.credit.stream import Renderer, event_id, event_json
+
+T = TypeVar("T")
 
 RECOVERY = "recovery"
 NOT_ENDED = LastError(DiskLow.code, {"kind": "SERVER_RESTARTED_DISK_FULL"})
@@ -190,18 +194,38 @@ def _first_replayed(journal: Journal, last_tick: int | None) -> int:
     return restarted if journal.first_n == 0 else max(restarted, oldest + 1)
 
 
-def load_last_state(directory: Path) -> Run:
-    """The last state of an ended run; raises if its journal is damaged."""
-    disk = open_disk(directory)
-    try:
-        journal = FileJournal.open(disk, read_only=True)
-        engine, start = newest_engine(journal, Run)
-        for _ in follow(engine, journal, start):
-            pass
-        assert isinstance(engine, Run)
-        return engine
-    finally:
-        disk.close()
+class EndedRun:
+    """The journal of an ended run, read only, with its moments and the run at each of them; raises if it is damaged.
+
+    It closes when it is garbage collected: another request may still read it when it leaves the cache.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        disk = open_disk(directory)
+        weakref.finalize(self, disk.close)
+        self.journal = FileJournal.open(disk, read_only=True)
+        self.past = PastEngines(self.journal, lambda n: engine_at(self.journal, Run, n))
+        self.moments = Moments(self.journal, {})
+
+    def ask(self, question: Callable[[Run], T]) -> T:
+        """The result of `question` for the last state."""
+        with self.past.at(self.journal.durable_n) as run:
+            assert isinstance(run, Run)
+            return question(run)
+
+
+class EndedRuns:
+    """Ended runs; caches the last one. Used on the event loop only."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._last: tuple[Path, str | None, EndedRun] | None = None
+
+    async def look(self, directory: Path, stopped_at: str | None) -> EndedRun:
+        """The run in this directory; `stopped_at` is in the key because a restarted run has a longer journal."""
+        if self._last is None or self._last[:2] != (directory, stopped_at):
+            self._last = directory, stopped_at, await self._lane.look(lambda: EndedRun(directory))
+        return self._last[2]
 
 
 def checkpoint(run: Run) -> Json:

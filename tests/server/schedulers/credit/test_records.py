@@ -2,7 +2,16 @@
 
 import pytest
 
-from pendula.credit.served.lifecycle import ACTIVE, TRANSITIONS, Capacity, RunConflict, RunState, Verb, admit, after
+from pendula.server.schedulers.credit.records import (
+    ACTIVE,
+    TRANSITIONS,
+    Capacity,
+    RunConflict,
+    RunState,
+    Verb,
+    admit,
+    after,
+)
 
 # Written from the requirement, not from the module.
 TABLE = {

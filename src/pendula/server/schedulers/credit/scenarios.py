@@ -15,7 +15,7 @@ from pendula.credit.model import ParticipantType, Scenario
 from pendula.credit.reading import read_scenario
 from pendula.documents import Document, DocumentRefused, from_value
 from pendula.kernel.canonical import Json, decode, encode
-from pendula.kernel.errors import InputRefused
+from pendula.server.errors import HttpRefused
 
 FAULTS_MOST = 50
 
@@ -24,22 +24,25 @@ ID_MOST = 200
 UNADDRESSABLE = re.compile(r"\.+|.*[/\\].*")
 
 
-class ScenarioInvalid(InputRefused):
+class ScenarioInvalid(HttpRefused):
     """The upload is not a scenario. Facts: `errors`, up to fifty of `path` and `message`."""
 
     code = "SCENARIO_INVALID"
+    status = 400
 
 
-class ScenarioExists(InputRefused):
+class ScenarioExists(HttpRefused):
     """A scenario with this id exists. Facts: `scenario_id`."""
 
     code = "SCENARIO_EXISTS"
+    status = 409
 
 
-class ScenarioNotFound(InputRefused):
+class ScenarioNotFound(HttpRefused):
     """Facts: `scenario_id`."""
 
     code = "SCENARIO_NOT_FOUND"
+    status = 404
 
 
 class Summary(Struct, frozen=True):

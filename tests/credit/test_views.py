@@ -8,12 +8,22 @@ from pendula.credit.events import Ticked
 from pendula.credit.ledger.payment import PaymentProcessor
 from pendula.credit.model import Code, Drift, LineStatus, Policy
 from pendula.credit.money import ATOMS, atoms
-from pendula.credit.served.bottlenecks import worst
-from pendula.credit.served.pictures import PALETTE, alpha, neighbourhood, picture
-from pendula.credit.served.series import UNITS, InvalidSpan, Span, measurements, series, usual_step
-from pendula.credit.served.targets import targets
 from pendula.credit.settings import Settings
 from pendula.credit.state.network import EquivalentLedger
+from pendula.credit.views import (
+    PALETTE,
+    UNITS,
+    InvalidSpan,
+    Span,
+    alpha,
+    measurements,
+    neighbourhood,
+    picture,
+    series,
+    targets,
+    usual_step,
+    worst,
+)
 from tests.credit.conftest import book as book_of
 
 

@@ -1,25 +1,42 @@
-"""The database of served runs: uploaded scenarios, records, metrics, bottlenecks, lists of artifacts.
+"""The database of served runs (uploaded scenarios, records, metrics, bottlenecks, lists of artifacts) and its thread.
 
 Amounts are text, never floats. Events are not stored here; they are in the journal of a run. The statements work in
-SQLite and PostgreSQL. A store is used by one thread at a time.
+SQLite and PostgreSQL.
 """
 
+import asyncio
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
+import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
-from pendula.credit.served.bottlenecks import Bottleneck
-from pendula.credit.served.lifecycle import ACTIVE
-from pendula.credit.served.records import Record
-from pendula.credit.served.series import ALL_UNITS, UNITS, Measured, Series, series
+from pendula.credit.views import ALL_UNITS, UNITS, Bottleneck, Measured, Series, series
 from pendula.kernel.canonical import Json, decode, encode
-from pendula.kernel.errors import WorldBroken
+from pendula.kernel.commit import Closed, GroupCommit
+from pendula.kernel.errors import PendulaError, WorldBroken
+from pendula.server.schedulers.credit.records import ACTIVE, Record
 
 FORMAT = 1
+# Columns of `runs` with a member of the record each.
+SAME_COLUMNS = (
+    *("run_id", "scenario_id", "mode", "created_at", "started_at", "stopped_at", "sim_time_ms", "intensity_percent"),
+    *("queue_depth", "errors_total", "errors_last_1m", "last_event_type"),
+)
+# A query waits for at most one transaction; 5 000 rows take a few hundredths of a second.
+ROWS_AT_ONCE = 5_000
+# Pending measurements of one run while the disk is blocked: two hours of a run with one equivalent.
+MEASURED_MOST = 50_000
+
+T = TypeVar("T")
+
+log = structlog.get_logger("pendula.server")
 
 Statement: TypeAlias = tuple[str, Sequence[Any]]
 
@@ -71,6 +88,12 @@ class Artifact(Struct, frozen=True):
     sha256: str | None
 
 
+class StoreDisabled(WorldBroken):
+    """The store is disabled (SIMULATOR_DB_ENABLED) or closed."""
+
+    code = "simulator_store_disabled"
+
+
 class Unwritten(Struct, frozen=True):
     """Pending writes of one run: the newest of each kind, and all measurements, oldest first."""
 
@@ -94,7 +117,7 @@ class ScenarioRow(Struct, frozen=True):
 
 
 class Store:
-    """The store in one SQLite file; raises `SimulatorStoreUnusable`."""
+    """The store in one SQLite file, used by one thread at a time; raises `SimulatorStoreUnusable`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -220,27 +243,15 @@ class Store:
 
 
 def _upsert_run(record: Record, summary: Json) -> Statement:
-    values: dict[str, Any] = {
-        "run_id": record.run_id,
-        "scenario_id": record.scenario_id,
-        "mode": record.mode,
+    values: dict[str, Any] = {name: getattr(record, name) for name in SAME_COLUMNS} | {
         "state": record.state.value,
-        "started_at": record.started_at,
-        "stopped_at": record.stopped_at,
-        "sim_time_ms": record.sim_time_ms,
-        "intensity_percent": record.intensity_percent,
         "ops_sec": str(record.ops_sec),
-        "queue_depth": record.queue_depth,
-        "errors_total": record.errors_total,
-        "errors_last_1m": record.errors_last_1m,
-        "last_event_type": record.last_event_type,
         "current_phase": None,
         "last_error": None if record.last_error is None else encode(record.last_error).decode(),
         "summary": None if summary is None else encode(summary).decode(),
         "seed": str(record.seed),
         "owner_id": record.owner.id,
         "owner_kind": record.owner.kind,
-        "created_at": record.created_at,
         "record": msgspec.json.encode(record).decode(),
     }
     # Keep an existing summary: only the end of a run has a new one.
@@ -302,3 +313,172 @@ def _marks(values: Sequence[object]) -> str:
 
 _read_record = msgspec.json.Decoder(Record).decode
 _read_bottleneck = msgspec.json.Decoder(Bottleneck).decode
+
+
+class StoreThread:
+    """The only thread that uses the store, so that neither the event loop nor a run waits for a disk.
+
+    Queries come first, in order: creating a run never waits for measurements. Pending writes are merged per run (newest
+    record, bottlenecks, file list, and all measurements) and written for all runs in one transaction. A failed write is
+    logged and counted; the run continues. With the store disabled nothing is written, and queries are rejected.
+    """
+
+    def __init__(self, on_dropped: Callable[[int], object] = lambda _: None) -> None:
+        """`on_dropped` gets the number of measurements that were dropped because too many were pending."""
+        self._on_dropped = on_dropped
+        self._lock = threading.Lock()
+        self._unwritten: dict[str, Unwritten] = {}  # longest waiting first
+        self._woken = False
+        self._store: Store | None = None
+        self.failures = 0
+        self._failing = False
+        self._commit: GroupCommit[Callable[[], Any], Any] = GroupCommit(
+            lambda work: work(), self._write_batch, name="pendula-simulator-store"
+        )
+
+    async def open(self, make: Callable[[], Store]) -> None:
+        """Raises `SimulatorStoreUnusable`."""
+        self._store = await self._commit.submit(make)
+
+    @property
+    def has_store(self) -> bool:
+        return self._store is not None
+
+    async def ask(self, question: Callable[[Store], T], *, of: str | None = None) -> T:
+        """Query the store before any pending writes, except those of the run `of`; raises what `question` raises."""
+        store = self._store
+        if store is None:
+            raise StoreDisabled("The store is disabled; set SIMULATOR_DB_ENABLED to enable it")
+
+        def answer() -> T:
+            while of is not None and self._write_run(of, store):
+                pass
+            return question(store)
+
+        try:
+            result: T = await self._commit.submit(answer)
+        except Closed:
+            raise StoreDisabled("The store of runs is closed") from None
+        return result
+
+    async def delete(self, run_id: str) -> None:
+        """Delete a run and its pending writes."""
+        with self._lock:
+            self._unwritten.pop(run_id, None)
+        await self.ask(lambda store: store.delete(run_id))
+
+    # Deferred writes: errors are only logged
+
+    def save(self, record: Record, summary: Json = None) -> None:
+        """Save the record; without a new summary a pending one stays."""
+        self._defer(record.run_id, lambda pending: replace(pending, record=record, summary=summary or pending.summary))
+
+    def measure(self, run_id: str, values: Iterable[Measured]) -> None:
+        self._defer(run_id, lambda pending: self._add_measured(pending, list(values)))
+
+    def forget_measured(self, run_id: str) -> None:
+        """Delete all measurements of the run, stored or pending."""
+        self._defer(run_id, lambda pending: replace(pending, forget_measured=True, measured=[]))
+
+    def save_bottlenecks(self, run_id: str, bottlenecks: dict[str, list[Bottleneck]], computed_at: str) -> None:
+        self._defer(run_id, lambda pending: replace(pending, bottlenecks=(bottlenecks, computed_at)))
+
+    def save_artifacts(self, run_id: str, artifacts: list[Artifact]) -> None:
+        self._defer(run_id, lambda pending: replace(pending, artifacts=artifacts))
+
+    async def close(self) -> None:
+        """Write everything pending, then close the store."""
+        await asyncio.to_thread(self._commit.close)
+        if self._store is not None:
+            store, self._store = self._store, None
+            await asyncio.to_thread(self._close, store)
+
+    def _defer(self, run_id: str, merge: Callable[[Unwritten], Unwritten]) -> None:
+        if self._store is None:
+            return
+        with self._lock:
+            self._unwritten[run_id] = merge(self._unwritten.get(run_id) or Unwritten())
+            self._wake()
+
+    def _wake(self) -> None:
+        """Have the thread write what is pending; `close` does it in the end."""
+        if not self._woken:
+            with suppress(Closed):
+                self._commit.post(self._wake_up)
+                self._woken = True
+
+    def _wake_up(self) -> None:
+        with self._lock:
+            self._woken = False
+
+    def _add_measured(self, pending: Unwritten, values: list[Measured]) -> Unwritten:
+        # In place: copying on each tick would take quadratic time while the disk is blocked.
+        pending.measured.extend(values)
+        excess = len(pending.measured) - MEASURED_MOST
+        if excess > 0:
+            # Drop the oldest: pages show the newest.
+            del pending.measured[:excess]
+            self._on_dropped(excess)
+        return pending
+
+    # On the thread
+
+    def _write_batch(self) -> None:
+        """Write the runs that have waited longest, in one transaction, unless queries wait."""
+        taken: dict[str, Unwritten] = {}
+        with self._lock:
+            if self._store is None or self._commit.waiting > self._woken:
+                return
+            rows = ROWS_AT_ONCE
+            while self._unwritten and rows > 0:
+                run_id = next(iter(self._unwritten))
+                taken[run_id] = self._take(run_id, rows)
+                rows -= taken[run_id].rows
+            if self._unwritten:
+                self._wake()
+        if taken:
+            self._write(taken, self._store)
+
+    def _write_run(self, run_id: str, store: Store) -> bool:
+        """Write one batch of a run; returns whether anything was pending."""
+        with self._lock:
+            if run_id not in self._unwritten:
+                return False
+            taken = self._take(run_id, ROWS_AT_ONCE)
+        self._write({run_id: taken}, store)
+        return True
+
+    def _take(self, run_id: str, most: int) -> Unwritten:
+        pending = self._unwritten.pop(run_id)
+        if len(pending.measured) <= most:
+            return pending
+        # The rest goes to the end of the queue.
+        self._unwritten[run_id] = Unwritten(measured=pending.measured[most:])
+        return replace(pending, measured=pending.measured[:most])
+
+    def _write(self, taken: dict[str, Unwritten], store: Store) -> None:
+        try:
+            store.write(taken)
+        except Exception as error:
+            if len(taken) > 1:
+                # One by one: a fault of one run must not lose the writes of others.
+                for run_id, unwritten in taken.items():
+                    self._write({run_id: unwritten}, store)
+                return
+            self.failures += 1
+            if isinstance(error, PendulaError):
+                # One log line for consecutive failures: a full disk causes many a second.
+                if not self._failing:
+                    log.error("sim.store.failed", code=error.code, problem=error.message)
+                self._failing = True
+            else:
+                log.exception("sim.store.failed")
+        else:
+            if self._failing:
+                log.warning("sim.store.again", failures=self.failures)
+            self._failing = False
+
+    def _close(self, store: Store) -> None:
+        while self._unwritten:
+            self._write_run(next(iter(self._unwritten)), store)
+        store.close()

@@ -18,8 +18,6 @@ from pendula.credit.engine import Run
 from pendula.credit.events import Event, LastError, Note, RunStatus
 from pendula.credit.model import Code
 from pendula.credit.runs.artifacts import moment
-from pendula.credit.served.lifecycle import ENDED, RunState, Verb, after
-from pendula.credit.served.records import Record
 from pendula.credit.settings import setting_texts
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.commit import Busy
@@ -27,10 +25,10 @@ from pendula.kernel.driver import DiskLow, JournalFull
 from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.journal import FileJournal
-from pendula.server.runtime.engine_host import EngineHost, real_disk
-from pendula.server.schedulers.credit.running.counters import FrameWriter
-from pendula.server.schedulers.credit.running.metronome import Metronome
-from pendula.server.schedulers.credit.running.run_writer import RunContext, RunWriter
+from pendula.server.runtime.engine_host import Beat, EngineHost, Work, real_disk
+from pendula.server.schedulers.credit.counters import FrameWriter
+from pendula.server.schedulers.credit.output import RunContext, RunOutput
+from pendula.server.schedulers.credit.records import ENDED, Record, RunState, Verb, after
 from pendula.server.schedulers.credit.stream import Bounds, Cursor, Renderer, RunStream, StreamEvent
 
 METRONOME = "metronome"
@@ -88,7 +86,7 @@ class ServedRun:
 
     def __init__(self, record: Record, context: RunContext) -> None:
         self.record = record
-        self.writer = RunWriter(record, context)
+        self.output = RunOutput(record, context)
         self.late_beats = 0
         self._context = context
         settings = context.settings
@@ -101,7 +99,9 @@ class ServedRun:
         self._loop = asyncio.get_running_loop()
         self._listeners: set[asyncio.Event] = set()
         self._host: EngineHost | None = None
-        self._metronome = self._new_metronome()
+        # If both are due, the heartbeat comes first: the status is sent before the tick.
+        self._beats = Beat(settings.heartbeat_ms / 1000, self._beat)
+        self._ticks = Beat(settings.tick_period_ms / 1000, self._next_tick, self._count_missed)
         self._ending: asyncio.Task[None] | None = None
         self._samples: deque[tuple[float, int, int]] = deque()
         self._slow_logged = False
@@ -125,7 +125,7 @@ class ServedRun:
         record.mark_started(self._context.clock())
         await self._start(is_restart=False)
         self.publish_status()
-        self.writer.save()
+        self.output.save()
         log.info("sim.run.start", run_id=record.run_id, scenario_id=record.scenario_id, seed=record.seed)
 
     async def submit(self, command: Commands, by: str, request_id: str | None) -> Outcome[Event]:
@@ -147,7 +147,7 @@ class ServedRun:
                 self.publish_status()
                 return
             await self.submit(command, by, request_id)
-            self.writer.save()
+            self.output.save()
         log.info(f"sim.run.{verb.value}", run_id=self.record.run_id)
 
     async def stop(self, request: StopRequest, by: str, request_id: str | None) -> None:
@@ -175,22 +175,26 @@ class ServedRun:
             if self._host is None:
                 await self.open(None)
             else:
-                await self._metronome.stop()
+                await self._stop_beats()
             # Before the command: its events must already see the run as started.
             self.record.mark_started(self._context.clock())
             await self.submit(Restart(), by, request_id)
             self.actions.clear()
             await self._start(is_restart=True)
-            self.writer.save()
+            self.output.save()
         log.info("sim.run.restart", run_id=self.record.run_id)
 
     async def _start(self, *, is_restart: bool) -> None:
         assert self._host is not None
         settings = setting_texts(_run(self._host.driver.engine).settings)
         # In a thread: it waits for the disk.
-        await asyncio.to_thread(self.writer.start, settings, is_restart=is_restart)
-        self._metronome = self._new_metronome()
-        self._metronome.start()
+        await asyncio.to_thread(self.output.start, settings, is_restart=is_restart)
+        self._beats.start()
+        self._ticks.start()
+
+    async def _stop_beats(self) -> None:
+        await self._beats.stop()
+        await self._ticks.stop()
 
     async def wait_ended(self) -> None:
         """Wait until a failed run is closed."""
@@ -224,36 +228,31 @@ class ServedRun:
 
     async def _finish(self) -> None:
         """Close the engine, the ticks and the files."""
-        await self._metronome.stop()
+        await self._stop_beats()
         host, self._host = self._host, None
         if host is None:
             return
         self.record.last_seq = self.record.seq_reserved = self.stream.last_seq
-        await self.writer.finish(_run(host.driver.engine))
+        await self.output.finish(_run(host.driver.engine))
         await host.retire()
 
     # Ticks
 
-    def _new_metronome(self) -> Metronome:
-        settings = self._context.settings
-        heartbeat, pace = settings.heartbeat_ms / 1000, settings.tick_period_ms / 1000
-        return Metronome(heartbeat, pace, self._beat, self._should_tick, self._tick, self._count_missed)
-
-    def _should_tick(self, late: float) -> bool:
+    def _next_tick(self, late: float) -> Work | None:
         self._context.counters.tick_lag.observe(late)
-        return self.record.state is RunState.RUNNING
+        return self._tick if self.record.state is RunState.RUNNING else None
 
-    def _beat(self) -> None:
+    def _count_missed(self) -> None:
+        self.late_beats += 1
+
+    def _beat(self, _: float = 0) -> None:
         if self.record.state in ENDED:
             # The last status was published. `_finish` saves the end of a run after its files; a crash before that
             # leaves it for recovery.
             return
         self._measure_pace()
         self.publish_status()
-        self.writer.save_if_due()
-
-    def _count_missed(self) -> None:
-        self.late_beats += 1
+        self.output.save_if_due()
 
     async def _tick(self) -> None:
         counters, started = self._context.counters, self._loop.time()
@@ -291,7 +290,7 @@ class ServedRun:
         if self._failed_ticks == 1:
             record.mark_failed(last_error, self._context.clock())
             self.publish_status()
-            self.writer.dirty = True
+            self.output.dirty = True
             if most <= 0:
                 log.warning("sim.tick.failed", run_id=record.run_id, code=cause.code, problem=cause.message)
 
@@ -327,12 +326,12 @@ class ServedRun:
             if isinstance(event, Note):
                 self._publish_batch(batch)
                 batch = []
-                self.writer.write_lines([self.stream.number(encoded)])
+                self.output.write_lines([self.stream.number(encoded)])
             elif (rendered := renderer.render(event, encoded)) is not None:
                 batch.append(rendered)
                 last_type = rendered.type
         self._publish_batch(batch)
-        self.writer.record_events(events, run)
+        self.output.record_events(events, run)
         self._context.counters.count(events)
         self._context.counters.tick_seconds.labels("emit").observe((self._context.clock() - started) / 1_000_000)
         statuses = [event for event in events if isinstance(event, RunStatus)]
@@ -340,14 +339,14 @@ class ServedRun:
 
     def _publish_batch(self, batch: list[StreamEvent]) -> None:
         if batch:
-            self.writer.write_lines([entry.data for entry in self.stream.put(batch)])
+            self.output.write_lines([entry.data for entry in self.stream.put(batch)])
 
     def _update_record(self, batch: Batch) -> None:
         """Update the record and wake all readers; called on the event loop."""
         record = self.record
         record.update(batch.now, self._context.clock())
         record.last_event_type = batch.last_type or record.last_event_type
-        self.writer.dirty = True
+        self.output.dirty = True
         for status in batch.statuses:
             state = RunState(status.state)
             if state in ENDED and record.state not in ENDED:
@@ -369,7 +368,7 @@ class ServedRun:
     @property
     def phase(self) -> str | None:
         """The phase of a running tick."""
-        return "payments" if self._metronome.ticking else None
+        return "payments" if self._ticks.working else None
 
     def publish_status(self) -> None:
         self.stream.put([self.status_event()])
@@ -432,14 +431,14 @@ class ServedRun:
     async def flush_measured(self) -> None:
         """Send all measurements to the store thread."""
         if self._host is not None:
-            await self._host.ask(lambda _: self.writer.write_measured())
+            await self._host.ask(lambda _: self.output.write_measured())
 
     # Event numbers
 
     def _reserve_numbers(self) -> None:
         if self.stream.last_seq + SEQ_BLOCK // 2 > self.record.seq_reserved and self.record.state not in ENDED:
             self.record.seq_reserved = self.stream.last_seq + SEQ_BLOCK
-            self.writer.save()
+            self.output.save()
 
 
 def _run(engine: object) -> Run:

@@ -8,11 +8,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from pendula.credit.served.bottlenecks import Bottleneck, Target
-from pendula.credit.served.lifecycle import RunState
-from pendula.credit.served.records import ErrorAt, Owner, Record, chosen_seed, run_name, seed_of_name
-from pendula.credit.served.series import Measured
-from pendula.credit.served.store import Artifact, SimulatorStoreUnusable, Store, Unwritten
+from pendula.credit.views import Bottleneck, Measured, Target
+from pendula.server.schedulers.credit.records import (
+    ErrorAt,
+    Owner,
+    Record,
+    RunState,
+    chosen_seed,
+    run_name,
+    seed_of_name,
+)
+from pendula.server.schedulers.credit.store import Artifact, SimulatorStoreUnusable, Store, Unwritten
 
 
 def record(run_id: str = "run_1", **changes: Any) -> Record:
