@@ -25,6 +25,7 @@ from pendula.credit.runs.artifacts import moment
 from pendula.credit.runs.recording import reading
 from pendula.credit.settings import Settings as RunSettings
 from pendula.credit.settings import change_settings
+from pendula.demo import credit as demo
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.disk import RealDisk
@@ -71,8 +72,7 @@ HOUSEKEEPING_SECONDS = 60
 DAY_US = 86_400_000_000
 
 DEMO = Owner(DEMO_OWNER, DEMO_OWNER)
-DEMO_RUN = NewRun("village-100", "real", 70, settings={"amount_cap": "500", "clearing_yardstick": "on"})
-DEMO_TICKS = 3600  # then the demo restarts
+DEMO_RUN = NewRun(demo.SCENARIO, "real", demo.INTENSITY, settings=demo.SETTINGS)
 
 QUEUE_FACTOR = 4  # most large reads are short and pages send many: their queue is so many times longer
 
@@ -408,8 +408,8 @@ class SimulatorService:
         """The newest active run of the caller, else the demo."""
         active = [record for record in self._records.values() if record.active]
         own = [record for record in active if record.owner.id == owner.id]
-        demo = [record for record in active if record.owner.id == DEMO_OWNER]
-        return next(reversed(own), None) or next(reversed(demo), None)
+        shown = [record for record in active if record.owner.id == DEMO_OWNER]
+        return next(reversed(own), None) or next(reversed(shown), None)
 
     def all(self, owner: Owner) -> Iterator[Record]:
         """All runs that the owner may see, newest first."""
@@ -480,7 +480,7 @@ class SimulatorService:
                 await self._remove(record.run_id)
             await self.create(DEMO, DEMO_RUN)
         for record in active:
-            if record.owner == DEMO and record.tick_index >= DEMO_TICKS:
+            if record.owner == DEMO and record.tick_index >= demo.TICKS:
                 await self._open[record.run_id].restart(SERVER, None)
 
     def _evict_old_records(self) -> None:
