@@ -10,7 +10,7 @@ from pendula.actions import World
 from pendula.documents import DocumentLimits, DocumentRefused
 from pendula.kernel.canonical import encode
 from pendula.server.api.requests import parse
-from pendula.server.schedulers.fleet.bodies import ActionBody, ReportsBody, StockBody, TaskBody
+from pendula.server.schedulers.fleet.commands import ActionBody, ReportsBody, StockBody, TaskBody
 
 TASK = {"pickNodeId": "A", "dropNodeId": "B"}
 REPORT = {"robotId": "R1", "nowMs": 1, "pose": {"x": 1, "y": 0, "yaw": 0}, "v": 0, "status": "OK"}

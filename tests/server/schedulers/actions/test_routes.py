@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 
 from pendula.actions import Advance, Logs, Submit, World, run_document
 from pendula.actions.runs.batch import config_of
-from pendula.server.schedulers.actions import bounds
+from pendula.server.schedulers.actions import routes
 from pendula.server.settings import Settings
 from tests.server.living import LiveServer, client_of, code_of, running, supervisor_of
 from tests.server.worlds import BASE, DOCUMENT, HOUSE, STILL, ask, gist, make, view
@@ -64,13 +64,13 @@ async def test_a_step_that_is_too_long_is_refused_before_it_is_computed(client: 
 
     refused = await client.post(f"{HOUSE}/{way}", json={**named, "to": 10_000_000})
     after = await view(client, "state")
-    allowed = await client.post(f"{HOUSE}/{way}", json={**named, "to": bounds.MOST_MINUTES})
+    allowed = await client.post(f"{HOUSE}/{way}", json={**named, "to": routes.MOST_MINUTES})
 
     assert (refused.status_code, code_of(refused)) == (422, "too_much_at_once")
     assert refused.json()["error"]["details"] == {
         "asked": 10_000_000,
-        "allowed": bounds.MOST_MINUTES,
-        "next_to": bounds.MOST_MINUTES,
+        "allowed": routes.MOST_MINUTES,
+        "next_to": routes.MOST_MINUTES,
     }
     # Neither the state nor the journal has it.
     assert (after["n"], after["t"]) == (-1, 0)

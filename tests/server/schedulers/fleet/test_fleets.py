@@ -27,7 +27,7 @@ from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.limits import MIB
 from pendula.server.api.requests import QUICK_BYTES
 from pendula.server.runtime.scheduler_spec import SchedulerSpec
-from pendula.server.schedulers.fleet import acting, fleets, routes
+from pendula.server.schedulers.fleet import commands, fleets, routes
 from pendula.server.schedulers.fleet.alerts import WINDOW
 from pendula.server.schedulers.fleet.fleets import fleets_of
 from pendula.server.schedulers.fleet.routes import scheduler_for
@@ -730,7 +730,7 @@ async def test_a_large_drill_does_not_block_the_server(
         readers.append(threading.current_thread())
         return read_drill(document)
 
-    monkeypatch.setattr(acting, "read_drill", noted)
+    monkeypatch.setattr(commands, "read_drill", noted)
     body = b'{"robotId": "R1", "type": "FAULT", "forMs": 2000}' + b" " * padding
     answer = await served.post(f"{HALL_AT}/faults", content=body, headers={"content-type": "application/json"})
 

@@ -15,9 +15,9 @@ from pendula.fleet.engine import FleetEngine
 from pendula.fleet.tasks.model import GoodsReported
 from pendula.kernel.errors import LimitExceeded, NotCanonical
 from pendula.server.runtime.scheduler_spec import SchedulerSpec
+from pendula.server.schedulers.fleet import loop as loops
 from pendula.server.schedulers.fleet.fleets import fleets_of
-from pendula.server.schedulers.fleet.life import loop as loops
-from pendula.server.schedulers.fleet.life.loop import FleetLoop
+from pendula.server.schedulers.fleet.loop import FleetLoop
 from pendula.server.schedulers.fleet.routes import scheduler_for
 from pendula.server.schedulers.fleet.views import map_of
 from pendula.server.settings import Settings

@@ -22,12 +22,12 @@ from pendula.kernel.commit import Busy, Closed
 from pendula.kernel.journal import JournalInUse
 from pendula.server.errors import EngineUnavailable
 from pendula.server.runtime.scheduler_spec import SchedulerSpec
+from pendula.server.schedulers.fleet import loop as loops
 from pendula.server.schedulers.fleet import routes
 from pendula.server.schedulers.fleet.fleets import fleets_of
-from pendula.server.schedulers.fleet.life import loop as loops
-from pendula.server.schedulers.fleet.life.loop import MOST_FAILED, FleetLoop
-from pendula.server.schedulers.fleet.life.trucks import RemoteTrucks
+from pendula.server.schedulers.fleet.loop import MOST_FAILED, FleetLoop
 from pendula.server.schedulers.fleet.routes import scheduler_for
+from pendula.server.schedulers.fleet.trucks import RemoteTrucks
 from pendula.server.settings import Settings
 from tests.server.living import client_of, code_of, running, supervisor_of
 from tests.server.schedulers.fleet.halls import BASE, HALL, made

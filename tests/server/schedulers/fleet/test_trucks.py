@@ -8,7 +8,7 @@ import msgspec
 from pendula.fleet.contracts import RollingTargetCommand
 from pendula.fleet.gateway import read_gateway
 from pendula.fleet.tick.observing import TruckReport, screened
-from pendula.server.schedulers.fleet.life.trucks import MOST_WAITING, RemoteTrucks
+from pendula.server.schedulers.fleet.trucks import MOST_WAITING, RemoteTrucks
 
 
 def report(robot_id: str, at_ms: int = 0) -> TruckReport:

@@ -9,8 +9,7 @@ from pendula.playback.cache.shelf import CacheShelf
 from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.engine import Player
 from pendula.playback.messages import Next
-from pendula.server.schedulers.playback.block_cache import BlockCache
-from pendula.server.schedulers.playback.library import Library
+from pendula.server.schedulers.playback.library import BlockCache, Library
 from tests.playback.caches import cache_file, put, raws, shelf_of, touched
 
 

@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from pendula.kernel.time import parse_utc
-from pendula.server.schedulers.playback import bounds
+from pendula.server.schedulers.playback import routes
 from pendula.server.security.identity import Role, TokenStore
 from pendula.server.settings import Settings
 from tests.server.living import JSON, LiveServer, StreamReader, client_of, code_of, running
@@ -35,10 +35,10 @@ pytestmark = pytest.mark.anyio
 async def test_more_items_than_one_command_allows_are_refused(client: httpx.AsyncClient) -> None:
     await hang(client)
 
-    refused = await client.post(f"{HALL}/commands", json={"type": "take", "n": bounds.MOST_TAKEN + 1})
+    refused = await client.post(f"{HALL}/commands", json={"type": "take", "n": routes.MOST_TAKEN + 1})
 
     assert (refused.status_code, code_of(refused)) == (422, "too_much_at_once")
-    assert refused.json()["error"]["details"] == {"asked": bounds.MOST_TAKEN + 1, "allowed": bounds.MOST_TAKEN}
+    assert refused.json()["error"]["details"] == {"asked": routes.MOST_TAKEN + 1, "allowed": routes.MOST_TAKEN}
 
 
 async def test_a_player_shows_its_first_item_as_soon_as_it_is_made(client: httpx.AsyncClient) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pendula.playback import clock_at
 from pendula.playback.choosing.dayparts import wall_clock
-from pendula.server.schedulers.playback.timekeeper import agree
+from pendula.server.schedulers.playback.library_service import agree
 
 BEGUN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

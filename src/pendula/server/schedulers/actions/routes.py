@@ -26,11 +26,11 @@ from pendula.server.api.engines import LARGEST_N, RecordNumber, command_response
 from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
 from pendula.server.api.requests import Operator, RequestId, Supervised, Viewer, document_limits, format_of, read_body
 from pendula.server.data_directory import NAME
-from pendula.server.errors import HttpRefused, json_response
+from pendula.server.errors import HttpRefused, TooMuchAtOnce, json_response
 from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.runtime.past import Facts, event_sentence
 from pendula.server.runtime.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
-from pendula.server.schedulers.actions import bounds, choices, estimates, views
+from pendula.server.schedulers.actions import views
 from pendula.server.security.identity import Principal
 from pendula.server.views import Became, CommandResult, Complaint, Effect, EngineSummary, encode_view
 
@@ -40,6 +40,8 @@ BASE = "/api/v1/actions"
 WORLD = BASE + "/{world}"
 MOST_EVENTS = 1000
 MOST_LINES = 100_000
+MOST_DAYS = 31
+MOST_MINUTES = MOST_DAYS * 24 * 60
 
 WorldName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
 NewName = Annotated[str, Query(pattern=f"^{NAME.pattern}$", description="Name of the world")]
@@ -111,8 +113,8 @@ VIEWS = (
     Step,
     views.WorldNow,
     views.EventsView,
-    estimates.Supposition,
-    estimates.EstimateView,
+    views.Supposition,
+    views.EstimateView,
 )
 router = APIRouter(tags=["actions"])
 
@@ -255,6 +257,22 @@ async def _sent(host: EngineHost, command: messages.Command, caller: Principal, 
     return command_response(World, ticket, became(command, ticket.outcome))
 
 
+def check_size(world: World, command: messages.Command) -> None:
+    """Refuse more than a month of time in one command, before anything is computed: other users of the server would
+    wait for it. The library has no such limit. Raises `TooMuchAtOnce`."""
+    if not isinstance(command, messages.Advance):
+        return
+    minutes = command.to - world.now()
+    if minutes > MOST_MINUTES:
+        raise TooMuchAtOnce(
+            f"Minute {command.to} is {minutes} minutes away; one command advances at most {MOST_MINUTES} minutes "
+            f"({MOST_DAYS} days): advance in steps, the first to minute {world.now() + MOST_MINUTES}",
+            asked=minutes,
+            allowed=MOST_MINUTES,
+            next_to=world.now() + MOST_MINUTES,
+        )
+
+
 def became(command: messages.Command, outcome: Outcome[messages.Event]) -> Became:
     """The effect of a command. Submissions and requests take effect when time advances to their minute."""
     if isinstance(command, messages.Advance):
@@ -275,16 +293,16 @@ def became(command: messages.Command, outcome: Outcome[messages.Event]) -> Becam
 
 @router.post(
     f"{WORLD}/what-if",
-    responses=answers(estimates.EstimateView, CHANGE_ERRORS),
+    responses=answers(views.EstimateView, CHANGE_ERRORS),
     openapi_extra=takes("Supposition"),
     operation_id="actions_what_if",
 )
 async def what_if(world: WorldName, request: Request, supervisor: Supervised, _: Viewer) -> Response:
     """Estimate when an instance would start and end, as far as is known now. Nothing is submitted."""
     host = supervisor.host(SCHEDULER.name, world)
-    supposition = await read_body(request, estimates.Supposition)
+    supposition = await read_body(request, views.Supposition)
     estimate = await supervisor.supposed(
-        lambda: host.ask(estimates.saved_state), lambda state: estimates.estimate(state, supposition)
+        lambda: host.ask(views.saved_state), lambda state: views.estimate(state, supposition)
     )
     return json_response(encode_view(estimate))
 
@@ -416,8 +434,8 @@ SCHEDULER = SchedulerSpec(
     views=VIEWS,
     lifecycle=LIFECYCLE,
     prefix=BASE,
-    bound=bounds.check,
+    bound=check_size,
     became=became,
     incidents={"rejection": event_sentence, "diagnostic": event_sentence, "interrupt": _interrupted},
-    choices=choices.choices,
+    choices=views.choices,
 )

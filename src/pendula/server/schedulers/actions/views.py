@@ -1,9 +1,13 @@
-"""Views of a world for HTTP: state and reasons, events, logs. Pages need not know the engine's rules."""
+"""Views of a world for HTTP: state and reasons, events, logs, estimates, and the forms that a page offers.
 
-from collections.abc import Collection, Iterator
+Pages need not know the engine's rules. Estimates run in a copy that is discarded; it receives no further submissions or
+answers.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from heapq import nsmallest
-from itertools import islice
+from itertools import count, islice
 from typing import Annotated, Any
 
 import msgspec
@@ -11,20 +15,40 @@ from msgspec import Meta, Raw, Struct
 
 from pendula.actions.engine import World
 from pendula.actions.explain import why
-from pendula.actions.messages import WORLD_EVENTS, ActionRequest, Event
+from pendula.actions.messages import (
+    WORLD_EVENTS,
+    ActionRequest,
+    Advance,
+    CommandForm,
+    Event,
+    InterruptForm,
+    Request,
+    Submit,
+)
 from pendula.actions.minute.world_state import WorldState
 from pendula.actions.model import Instance
 from pendula.actions.rules.locks import Action, Lock, Stage
 from pendula.actions.rules.validation import Verb
-from pendula.actions.runs.live import status_of
+from pendula.actions.runs.live import status_of, what_if
 from pendula.actions.runs.logs import Logs
+from pendula.kernel.canonical import Json
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Reason, shown_stored
 from pendula.kernel.frames import read_outcome
 from pendula.kernel.journal import Journal
 from pendula.kernel.replay import first_engine
 from pendula.kernel.stream import UnknownEventId
+from pendula.server.api.engines import LARGEST_N
 from pendula.server.errors import NotFound
+from pendula.server.runtime.scheduler_spec import (
+    ChoicesView,
+    FieldView,
+    FormView,
+    QuestionView,
+    fields_of,
+    form,
+    form_inside,
+)
 from pendula.server.views import GapView
 
 MOST_ACTIONS = 500
@@ -343,3 +367,127 @@ def event_id(text: str) -> EventId:
 
 def _id(place: EventId) -> str:
     return f"{place[0]}.{place[1]}"
+
+
+DEFAULT_ID = "what-if"  # for a submission without an id
+
+
+class Supposition(Struct, frozen=True, forbid_unknown_fields=True):
+    """An instance to estimate; its time defaults to now. `until` is the last minute to look at."""
+
+    action: Any
+    until: Annotated[int, Meta(ge=0, le=LARGEST_N)] | None = None
+
+
+class EstimateView(Struct, frozen=True):
+    """When it would start and end, in minutes of the run and as times; else why it does not start or is rejected.
+
+    `end` ignores interrupts that are not requested yet.
+    """
+
+    action_id: str
+    start: int | None
+    end: int | None
+    start_at: str | None
+    end_at: str | None
+    code: str | None
+    message: str | None
+    why: Reason | None
+
+
+class SavedWorldState(Struct, frozen=True):
+    """The class, configuration and state of a world, to restore it in another thread."""
+
+    kind: type[World]
+    config: Json
+    state: bytes
+
+
+def saved_state(driver: Driver[Any, Any]) -> SavedWorldState:
+    """Save the world, which is quick enough for its thread; the estimate runs in another."""
+    assert isinstance(driver.engine, World)
+    return SavedWorldState(type(driver.engine), driver.journal.header.config, driver.engine.state())
+
+
+def estimate(saved: SavedWorldState, supposition: Supposition) -> EstimateView:
+    """Advance a copy until the submission starts, is rejected, or nothing is pending."""
+    copy = saved.kind.from_state(saved.config, saved.state)
+    action = supposition.action
+    if isinstance(action, Mapping):
+        when = {} if "t" in action or "submitted_at" in action else {"t": copy.now()}
+        action = {"id": DEFAULT_ID} | dict(action) | when
+    action_id = action["id"] if isinstance(action, dict) and isinstance(action["id"], str) else DEFAULT_ID
+    estimated = what_if(copy, action, action_id, supposition.until)
+    rejected, shown = estimated.rejected, copy.current.setting.display
+    return EstimateView(
+        estimated.action_id,
+        estimated.start,
+        estimated.end,
+        start_at=None if estimated.start is None else shown(estimated.start),
+        end_at=None if estimated.end is None else shown(estimated.end),
+        code=None if rejected is None else str(rejected.code),
+        message=None if rejected is None else rejected.message,
+        why=estimated.why,
+    )
+
+
+MOST_QUESTIONS = 50
+HOUR = 60
+DOES = {Stage.WAITING: "waits", Stage.HELD: "is held", Stage.SUSPENDED: "is suspended", Stage.RUNNING: "runs"}
+
+
+def choices(world: World) -> ChoicesView:
+    """The choices for the current state."""
+    state = world.current
+    actions = sorted(state.actions.values(), key=lambda one: (one.stage is Stage.RUNNING, one.admission))
+    questions = [_question(action) for action in actions[:MOST_QUESTIONS]]
+    return ChoicesView(questions or [QuestionView("Why nothing happens", {"action": "A1"})], _forms(state, actions))
+
+
+def _question(action: Action) -> QuestionView:
+    id = action.instance.id
+    return QuestionView(f"Why {id} {DOES[action.stage]}", {"action": id})
+
+
+def _forms(state: WorldState, actions: list[Action]) -> list[FormView]:
+    """Advance and submit always; commands about actions if there are any."""
+    now = state.clock.minute
+    return [
+        form("Advance time", Advance, {"to": now + HOUR}),
+        form_inside("Submit an action", Submit, "actions", _instance(state, actions)),
+        *_interrupt([one.instance.id for one in actions if one.stage is Stage.RUNNING], now),
+        *_about("cancel", [one.instance.id for one in actions], now),
+        *_about("resume", [one.instance.id for one in actions if one.stage is Stage.SUSPENDED], now),
+    ]
+
+
+def _interrupt(running: list[str], now: int) -> Iterator[FormView]:
+    if running:
+        examples: dict[str, Json] = {"target": running[0], "priority": 1000, "hold_min": 0, "t": now}
+        fields = fields_of(InterruptForm, examples, {"target": running})
+        yield form_inside("Interrupt an action", Request, "interrupts", fields)
+
+
+def _about(word: str, ids: list[str], now: int) -> Iterator[FormView]:
+    if ids:
+        fields = fields_of(CommandForm, {word: ids[0], "t": now}, {word: ids})
+        yield form_inside(f"{word.capitalize()} an action", Request, "commands", fields)
+
+
+def _instance(state: WorldState, actions: list[Action]) -> list[FieldView]:
+    verbs = sorted(name for name, verb in state.setting.verbs.items() if isinstance(verb, Verb))
+    actors = sorted({one.instance.actor for one in actions} | set(state.places))
+    free = next(f"by-hand-{number}" for number in count(1) if f"by-hand-{number}" not in state.used_ids)
+    examples: dict[str, Json] = {
+        "id": free,
+        "actor": _first(actors),
+        "verb": _first(verbs),
+        "t": state.clock.minute,
+        "priority": None,
+        "params": None,
+    }
+    return fields_of(Instance, examples, {"verb": verbs, "actor": actors})
+
+
+def _first(names: list[str]) -> str:
+    return names[0] if names else "ann"

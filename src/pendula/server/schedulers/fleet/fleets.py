@@ -34,9 +34,9 @@ from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.runtime.scheduler_spec import Host
 from pendula.server.runtime.supervisor import Supervisor
 from pendula.server.schedulers.fleet.compile_process import CompileProcess
-from pendula.server.schedulers.fleet.life.loop import FleetLoop, ServedJournal
-from pendula.server.schedulers.fleet.life.trucks import Simulation
+from pendula.server.schedulers.fleet.loop import FleetLoop, ServedJournal
 from pendula.server.schedulers.fleet.metrics import FleetMetrics
+from pendula.server.schedulers.fleet.trucks import Simulation
 from pendula.server.schedulers.fleet.views import now_of, results_form, robots_form
 from pendula.server.views import State, encode_view
 

@@ -37,7 +37,7 @@ from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.runtime.past import event_sentence
 from pendula.server.runtime.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
 from pendula.server.runtime.supervisor import Supervisor
-from pendula.server.schedulers.fleet import acting, alerts, bodies, remote, views
+from pendula.server.schedulers.fleet import alerts, commands, views
 from pendula.server.schedulers.fleet.compile_process import CompilerStopped
 from pendula.server.schedulers.fleet.fleets import (
     CONTRACTS,
@@ -50,7 +50,7 @@ from pendula.server.schedulers.fleet.fleets import (
     loop_of,
     opened,
 )
-from pendula.server.schedulers.fleet.life.trucks import Simulation
+from pendula.server.schedulers.fleet.trucks import Simulation
 from pendula.server.settings import Settings
 from pendula.server.views import EngineSummary, encode_view
 
@@ -106,16 +106,16 @@ class FleetList(Struct, frozen=True):
 
 VIEWS = (
     FleetList,
-    bodies.ActionBody,
-    bodies.TaskBody,
-    bodies.PriorityBody,
-    bodies.StreamBody,
-    bodies.StreamEndBody,
-    bodies.StockBody,
-    bodies.FaultBody,
-    bodies.ReportsBody,
-    bodies.OrdersView,
-    bodies.TaskAccepted,
+    commands.ActionBody,
+    commands.TaskBody,
+    commands.PriorityBody,
+    commands.StreamBody,
+    commands.StreamEndBody,
+    commands.StockBody,
+    commands.FaultBody,
+    commands.ReportsBody,
+    commands.OrdersView,
+    commands.TaskAccepted,
     OperatorAnswer,
     views.MapView,
     views.FleetNow,
@@ -319,7 +319,7 @@ def scheduler_for(settings: Settings) -> SchedulerSpec:
         sentence="Traffic and tasks of autonomous forklifts: never a collision, never a jam.",
         engine=FleetEngine,
         engines={demo.NAME: demo.demo_config()} if settings.demo else {},
-        routers=(router, acting.router, remote.router),
+        routers=(router, commands.router),
         views=VIEWS,
         lifecycle=LIFECYCLE,
         store=Fleets,

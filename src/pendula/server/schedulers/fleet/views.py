@@ -40,7 +40,6 @@ from pendula.fleet.tick.records import Record
 from pendula.fleet.tick.recovery import awaits_person
 from pendula.fleet.tick.snapshot import closings_form
 from pendula.kernel.canonical import Json
-from pendula.server.schedulers.fleet.bodies import StreamNow
 
 MOST_TASKS = 200
 MOST_OVER = 50
@@ -181,6 +180,19 @@ class DroppedNow(Struct, frozen=True):
     now: int
     at: int | None
     ahead: int | None
+
+
+class StreamNow(Struct, frozen=True):
+    """A stream and its progress; after `last` it creates no task."""
+
+    stream_id: str
+    pick_node_ids: list[str]
+    drop_node_ids: list[str]
+    priority: int
+    most: int
+    open: int
+    made: int
+    last: int | None
 
 
 class FleetNow(Struct, frozen=True):

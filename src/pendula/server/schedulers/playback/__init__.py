@@ -2,13 +2,8 @@
 
 routes             create, control and read players
 channel_routes     upload, refresh and remove channels
-request_bodies     request bodies of these routes
-views              the state of a player: current item, lookahead, history, exposure
-choices            questions and commands that a page offers for a player
+views              request bodies, the state of a player, and the questions and commands that a page offers
 library            channels on disk, a cache file each; editions in use stay readable
-block_cache        the blocks of those files that stay in memory
-library_service    updates players before an old edition is released
-bounds             limits of one command
+library_service    updates players before an old edition is released, and sets their wall clocks
 subscriptions      new artwork over MQTT for every player
-timekeeper         sets the wall clock of players with day parts
 """

@@ -17,8 +17,7 @@ from pendula.server.api.requests import Admin, Operator, Supervised, Viewer, rea
 from pendula.server.errors import NotFound, json_response
 from pendula.server.runtime.scheduler_spec import Host
 from pendula.server.schedulers.playback.library_service import LibraryService
-from pendula.server.schedulers.playback.request_bodies import RecordForm, Upload
-from pendula.server.schedulers.playback.views import DiagnosticView, diagnostics_of
+from pendula.server.schedulers.playback.views import DiagnosticView, RecordForm, Upload, diagnostics_of
 from pendula.server.settings import CHANNEL
 from pendula.server.views import encode_view
 

@@ -1,7 +1,10 @@
 """The channels of the server: a cache file each, shared by all players.
 
 A refresh writes a new edition; the old one stays open and readable until it is released. The contents of a file never
-make reading raise. Thread-safe.
+make reading raise. `Library` is thread-safe.
+
+Random picks jump between the blocks of a channel, and many players share a channel, so blocks are kept between
+questions; beyond a limit the least recently used channels are reduced.
 """
 
 import threading
@@ -28,11 +31,42 @@ from pendula.playback.cache.shelf import (
     read_file,
     read_header,
 )
-from pendula.playback.choosing.records import MemoryShelf, Shelf
+from pendula.playback.choosing.records import MemoryShelf, Row, Shelf
 from pendula.playback.messages import Contents
 from pendula.playback.model import RECORDS_DEFAULT, Diagnostic, TooManyChannels, UnknownChannel
-from pendula.server.schedulers.playback.block_cache import BlockCache
 from pendula.server.settings import CHANNEL
+
+CACHED_BLOCKS = 4096  # 16 MiB in blocks of 4 KiB
+
+
+class BlockCache:
+    """Reads records and keeps their blocks; beyond `most` the least recently used channel keeps only a few."""
+
+    def __init__(self, most: int = CACHED_BLOCKS) -> None:
+        self._most = most
+        self._blocks: dict[CacheShelf, int] = {}  # blocks by shelf, ordered by last use
+        self._sum = 0
+
+    def record(self, shelf: Shelf, at: int) -> Row:
+        """The record at a place of a shelf."""
+        if not isinstance(shelf, CacheShelf):
+            return shelf.record(at)
+        before = self._blocks.pop(shelf, None)
+        if before is None:
+            shelf.hold()
+        row = shelf.record(at)
+        self._blocks[shelf] = shelf.blocks_in_memory
+        self._sum += shelf.blocks_in_memory - (before or 0)
+        while self._sum > self._most and len(self._blocks) > 1:
+            self.forget(next(iter(self._blocks)))
+        return row
+
+    def forget(self, shelf: Shelf) -> None:
+        """Keep only the blocks that the shelf keeps by itself."""
+        if isinstance(shelf, CacheShelf):
+            self._sum -= self._blocks.pop(shelf, 0)
+            shelf.release_blocks()
+
 
 CHANNELS_KEPT = 256
 COUNTS = "counts.json"

@@ -1,6 +1,10 @@
 """The library of a server: players that follow a channel get its new edition before the old one is released.
 
 Channels are uploaded, or mirror the folders of the settings, which are scanned in the background.
+
+Players with day parts also get the wall clock: when they are opened or changed, and when clocks drift. A player
+advances its wall clock itself. It is set again only if it is off by more than two seconds, because a clock was set or
+the machine slept, or if the zone changed; so a journal has few of these commands.
 """
 
 import asyncio
@@ -14,11 +18,15 @@ import structlog
 from pendula.demo import playback as demo
 from pendula.kernel.driver import Ticket
 from pendula.kernel.errors import PendulaError
+from pendula.kernel.wallclock import WallClock
 from pendula.playback.cache.merge import Page, Refreshed
 from pendula.playback.cache.refresher import Feed, Refresher
+from pendula.playback.choosing.dayparts import WallClock as WallClockOfPlayer
+from pendula.playback.choosing.dayparts import wall_clock
 from pendula.playback.choosing.records import Shelf
+from pendula.playback.clocks import clock_at
 from pendula.playback.engine import Player
-from pendula.playback.messages import Contents, Follow, Refresh, Update
+from pendula.playback.messages import Clock, Contents, Follow, Refresh, Update
 from pendula.playback.model import Diagnostic
 from pendula.playback.sources.folder import FolderSource
 from pendula.server.errors import HttpRefused
@@ -26,13 +34,64 @@ from pendula.server.runtime.engine_host import AnyDriver, EngineHost
 from pendula.server.runtime.scheduler_spec import Host
 from pendula.server.schedulers.playback.library import Held, Library
 from pendula.server.schedulers.playback.subscriptions import Subscriptions
-from pendula.server.schedulers.playback.timekeeper import Timekeeper
 from pendula.server.views import State
+
+TIMEKEEPER = "clock"
+EVERY_SECONDS = 30.0
+DRIFT_MS = 2000
+
+log = structlog.get_logger("pendula.server")
+
+
+class Timekeeper:
+    """Checks all players every 30 seconds."""
+
+    def __init__(self, clock: WallClock, hosts: Callable[[], Iterable[EngineHost]]) -> None:
+        self._clock = clock
+        self._hosts = hosts
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        while True:
+            await asyncio.sleep(EVERY_SECONDS)
+            for host in [host for host in self._hosts() if host.kind is Player and host.state is State.READY]:
+                await self.tell(host)
+
+    async def tell(self, host: EngineHost) -> None:
+        """Set the clock of a player if it is wrong; a failure is logged and retried later."""
+        try:
+            clock = await host.ask(lambda driver: self._correction(host, driver))
+            if clock is not None:
+                await host.submit(clock, TIMEKEEPER, None)
+        except PendulaError as error:
+            log.warning("player_clock_not_set", engine=host.name, code=error.code, problem=error.message)
+
+    def _correction(self, host: EngineHost, driver: AnyDriver) -> Clock | None:
+        player = driver.engine
+        assert isinstance(player, Player)
+        settings = player.programme.snapshot.settings
+        if not settings.day_parts:
+            return None
+        present = clock_at(settings.zone, self._clock.now() // 1000)
+        if player.clock is not None and host.pace is not None and agree(player.clock, present, host.pace.reading()):
+            return None
+        return present
+
+
+def agree(known: WallClockOfPlayer, present: Clock, reading: int) -> bool:
+    """Whether the player's clock agrees with the present time and the next change of the UTC offset."""
+    there = wall_clock(reading, present.utc_ms, present.offsets)
+    near = abs(known.utc_ms + reading - known.at - present.utc_ms) <= DRIFT_MS
+    return near and known.minute(reading) == there.minute(reading) and _next(known, reading) == _next(there, reading)
+
+
+def _next(clock: WallClockOfPlayer, reading: int) -> tuple[int, int] | None:
+    utc = clock.utc_ms + reading - clock.at
+    return next((offset for offset in clock.offsets if offset[0] > utc), None)
+
 
 LIBRARY_ORIGIN = "library"
 AGAIN_SECONDS = 5.0
-
-log = structlog.get_logger("pendula.server")
 
 
 class ChannelOfFolder(HttpRefused):

@@ -24,15 +24,15 @@ from pendula.server.api.engines import LARGEST_N, RecordNumber, check_name, comm
 from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
 from pendula.server.api.requests import Operator, RequestId, Supervised, Viewer, read_body
 from pendula.server.data_directory import NAME
-from pendula.server.errors import json_response
+from pendula.server.errors import TooMuchAtOnce, json_response
 from pendula.server.runtime.engine_host import AnyDriver, EngineHost
 from pendula.server.runtime.past import event_sentence
 from pendula.server.runtime.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
 from pendula.server.runtime.supervisor import Supervisor
-from pendula.server.schedulers.playback import bounds, channel_routes, choices, views
+from pendula.server.schedulers.playback import channel_routes, views
 from pendula.server.schedulers.playback.channel_routes import library_service_of
 from pendula.server.schedulers.playback.library_service import LibraryService
-from pendula.server.schedulers.playback.request_bodies import (
+from pendula.server.schedulers.playback.views import (
     Artwork,
     ArtworkReference,
     BanRequest,
@@ -51,6 +51,7 @@ BASE = "/api/v1/playback"
 PLAYER = BASE + "/{player}"
 MOST_PEEKED = 2048
 RESERVED = ("channels",)
+MOST_TAKEN = 10_000
 
 PlayerName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
 
@@ -269,6 +270,18 @@ EFFECT_HAS_EVENT = (
 )
 
 
+def check_size(player: Player, command: messages.Commands) -> None:  # noqa: ARG001
+    """Refuse many items in one command; the player itself limits how far one `Advance` goes. Raises `TooMuchAtOnce`."""
+    if isinstance(command, messages.At):
+        command = command.command
+    if isinstance(command, messages.Take) and command.n > MOST_TAKEN:
+        raise TooMuchAtOnce(
+            f"{command.n} items are too many for one command; the limit is {MOST_TAKEN}: take them in several steps",
+            asked=command.n,
+            allowed=MOST_TAKEN,
+        )
+
+
 def became(command: object, outcome: Outcome[Any]) -> Became:
     """The effect of a command."""
     if isinstance(command, messages.At):
@@ -380,10 +393,10 @@ SCHEDULER = SchedulerSpec(
     views=VIEWS,
     lifecycle=LIFECYCLE,
     prefix=BASE,
-    bound=bounds.check,
+    bound=check_size,
     store=LibraryService,
     timed=messages.timed,
     became=became,
     incidents={"diagnosed": event_sentence, "blank": lambda _: "The screen is blank"},
-    choices=choices.choices,
+    choices=views.choices,
 )

@@ -2,24 +2,31 @@
 
 One task runs it, so the locks have one writer. Requests wait for the next tick, whose outcome answers them. The engine
 reports late ticks; the loop never catches up in a burst, and raises an alert when it falls behind.
+
+A request that makes a tick fail must not fail the others: after a failed tick comes one without requests, and then the
+requests of the failed tick are tried in halves, until only the one that causes the failure is rejected.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 import structlog
 
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts import HoldReason, OperatorAction, OperatorAnswer
 from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine, took_place
-from pendula.fleet.events import FleetEvent, TaskEventRefused
+from pendula.fleet.events import FleetEvent, OperatorAnswered, ReportDropped, TaskEventRefused
 from pendula.fleet.gateway import Selected, abilities, read_gateway
 from pendula.fleet.runs import Bundler, RingJournal, Watch
 from pendula.fleet.tasks import TaskEvent
+from pendula.fleet.tasks.operators import is_same
+from pendula.fleet.tick.observing import LastDropped, TruckReport
 from pendula.fleet.tick.reasons import code_of, hold_reason
+from pendula.fleet.tick.records import Record
 from pendula.fleet.units import MILLION
 from pendula.kernel import canonical
 from pendula.kernel.commit import Busy, Closed
@@ -30,12 +37,178 @@ from pendula.kernel.journal import FileJournal
 from pendula.server.errors import HttpRefused
 from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.schedulers.fleet.alerts import AlertNow, Punctuality, PunctualityChange, standing_alerts
-from pendula.server.schedulers.fleet.life.dropped import dropped_after
-from pendula.server.schedulers.fleet.life.request_queue import RequestQueue, Waiting, reject
-from pendula.server.schedulers.fleet.life.trucks import RemoteTrucks, SimulatedTrucks, Simulation, Trucks
 from pendula.server.schedulers.fleet.metrics import FleetMetrics
+from pendula.server.schedulers.fleet.trucks import RemoteTrucks, SimulatedTrucks, Simulation, Trucks
 from pendula.server.schedulers.fleet.views import map_of
 from pendula.server.views import State, encode_view
+
+PendingAction = tuple[OperatorAction, asyncio.Future[OperatorAnswer]]
+PendingEvent = tuple[TaskEvent, asyncio.Future[TaskEventRefused | None]]
+PendingWrite = tuple[None, asyncio.Future[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBatch:
+    """The requests of one tick."""
+
+    actions: Sequence[PendingAction] = ()
+    events: Sequence[PendingEvent] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.actions) + len(self.events)
+
+    def halves(self) -> tuple[Self, Self]:
+        """Two non-empty parts of at least two requests."""
+        a, e = len(self.actions) // 2, (len(self.events) + 1) // 2
+        return type(self)(self.actions[:a], self.events[:e]), type(self)(self.actions[a:], self.events[e:])
+
+    def unanswered(self) -> Self:
+        """Without requests that were cancelled or timed out."""
+        return type(self)(_unanswered(self.actions), _unanswered(self.events))
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """All that waits for one tick. `writes` wait until the journal has the tick; `retried_writes` are those of the tick
+    before, which failed."""
+
+    batch: RequestBatch
+    writes: Sequence[PendingWrite]
+    retried_writes: Sequence[PendingWrite]
+
+    def all(self) -> Iterator[tuple[object, asyncio.Future[Any]]]:
+        for line in (self.batch.actions, self.batch.events, self.writes, self.retried_writes):
+            yield from line
+
+    def answer(self, events: Sequence[FleetEvent]) -> None:
+        """Answer the requests with the events of their tick; cancelled requests are skipped."""
+        answers = {
+            event.answer.actionId: event.answer.answer for event in events if isinstance(event, OperatorAnswered)
+        }
+        for action, action_answer in self.batch.actions:
+            if not action_answer.done() and action.actionId in answers:
+                action_answer.set_result(answers[action.actionId])
+        refusals = [event for event in events if isinstance(event, TaskEventRefused)]
+        for task_event, event_answer in self.batch.events:
+            if not event_answer.done():
+                refusal = next((refusal for refusal in refusals if refusal.event == task_event), None)
+                event_answer.set_result(refusal)
+        for _, write in (*self.retried_writes, *self.writes):
+            if not write.done():
+                write.set_result(None)
+
+
+@dataclass(slots=True)
+class RequestQueue:
+    """Everything that waits for ticks to come. Only the event loop uses it."""
+
+    actions: list[PendingAction] = field(default_factory=list)
+    events: list[PendingEvent] = field(default_factory=list)
+    writes: list[PendingWrite] = field(default_factory=list)
+    _retried_writes: Sequence[PendingWrite] = ()
+    # Parts of the requests of a failed tick, each for a tick of its own.
+    _parts: deque[RequestBatch] = field(default_factory=deque)
+    _skip_requests: bool = False
+
+    def take(self) -> Waiting:
+        """Take what the next tick answers."""
+        waiting = Waiting(self._next_batch(), self.writes, self._retried_writes)
+        self.writes, self._retried_writes, self._skip_requests = [], (), False
+        return waiting
+
+    def _next_batch(self) -> RequestBatch:
+        if self._skip_requests:
+            return RequestBatch()
+        while self._parts:
+            part = self._parts.popleft().unanswered()
+            if part.count:
+                return part
+        now, self.actions = _first_of_each_id(self.actions)
+        events, self.events = self.events, []
+        return RequestBatch(now, events)
+
+    def failed(self, waiting: Waiting, error: PendulaError, *, retried: bool, may_be_cause: bool) -> None:
+        """Handle a failed tick, which left no trace.
+
+        `retried`: the next tick repeats its operations, so its writes wait for that. `may_be_cause`: one of its
+        requests may have made it fail; several requests wait to be tried in parts, a single one is rejected.
+        """
+        self._skip_requests = True
+        self._retried_writes, writes = (waiting.writes, ()) if retried else ((), waiting.writes)
+        rejected = waiting.batch
+        if may_be_cause and rejected.count > 1:
+            self._parts.extendleft(reversed(rejected.halves()))
+            rejected = RequestBatch()
+        reject(Waiting(rejected, writes, waiting.retried_writes).all(), error)
+
+    def end(self, error: PendulaError) -> None:
+        """Reject everything: no tick comes any more."""
+        reject((*self.actions, *self.events, *self.writes, *self._retried_writes), error)
+        for part in self._parts:
+            reject((*part.actions, *part.events), error)
+
+
+def reject(pending: Iterable[tuple[object, asyncio.Future[Any]]], error: PendulaError) -> None:
+    for _, answer in pending:
+        if not answer.done():
+            answer.set_exception(error)
+
+
+def _unanswered(pending: Sequence[tuple[Any, asyncio.Future[Any]]]) -> list[Any]:
+    return [entry for entry in pending if not entry[1].done()]
+
+
+def _first_of_each_id(pending: Sequence[PendingAction]) -> tuple[list[PendingAction], list[PendingAction]]:
+    """The actions of this tick and those of the next. Answers are matched by action id, so a different action with the
+    same id waits for the next tick and is rejected there; a repeated action gets the same answer."""
+    first: dict[str, OperatorAction] = {}
+    now: list[PendingAction] = []
+    later: list[PendingAction] = []
+    for entry in pending:
+        action, _ = entry
+        (now if is_same(first.setdefault(action.actionId, action), action) else later).append(entry)
+    return now, later
+
+
+# Unknown trucks come from outside, so their number is limited.
+MOST_UNKNOWN = 16
+_MALFORMED = "REPORT_MALFORMED"
+_OUTDATED = "REPORT_OUTDATED"
+
+
+def dropped_after(
+    before: Mapping[str, LastDropped], command: Tick, events: Iterable[FleetEvent], records: Sequence[Record]
+) -> Mapping[str, LastDropped]:
+    """The dropped reports after a tick. An accepted report removes the entry of its truck."""
+    dropped = [event for event in events if isinstance(event, ReportDropped)]
+    if not dropped and not before:
+        return before
+    after = dict(before)
+    for event in dropped:
+        # Moved to the end: the oldest unknown trucks are dropped first.
+        after.pop(event.robot_id, None)
+        after[event.robot_id] = LastDropped(event.code, command.now_ms, _stamp(event, command.reports))
+    known = {record.robot_id: record for record in records}
+    unknown = [name for name in after if name not in known]
+    over = {
+        *unknown[:-MOST_UNKNOWN],
+        *(name for name, record in known.items() if _accepted_since(record, after.get(name))),
+    }
+    return {name: report for name, report in after.items() if name not in over}
+
+
+def _stamp(dropped: ReportDropped, reports: Iterable[TruckReport]) -> int | None:
+    """The time of the report; of several in one tick, the time farthest off."""
+    stamps = [report.at_ms for report in reports if report.robot_id == dropped.robot_id]
+    if not stamps or dropped.code == _MALFORMED:
+        return None
+    return min(stamps) if dropped.code == _OUTDATED else max(stamps)
+
+
+def _accepted_since(record: Record, dropped: LastDropped | None) -> bool:
+    return dropped is not None and record.pose is not None and record.report_ms >= dropped.now_ms
+
 
 MANAGER = "fleet"
 FALLS_BEHIND = "FLEET_FALLS_BEHIND"
