@@ -83,3 +83,9 @@ def test_an_object_that_comes_under_governance_is_noticed_at_the_next_call(tmp_p
     assert scheduler.pull(worker_id="w")["count"] == 0
     other.close()
     scheduler.close()
+
+
+def test_a_program_on_its_own_store_loads_no_network_and_no_event_loop(tmp_path: Path) -> None:
+    script = "import sys, pendula.jobs; print(sorted({'asyncio', 'http.client', 'ssl', 'yaml'} & set(sys.modules)))"
+
+    assert run(script, tmp_path) == "[]"

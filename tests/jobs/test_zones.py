@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
 
-from pendula.jobs import zones
 from pendula.jobs.cron import next_after
 from pendula.jobs.zones import MINUTE_US, Zone, ZoneRefused, zone_of
 from pendula.kernel.time import format_utc, parse_utc
@@ -160,8 +159,8 @@ def test_a_misspelt_zone_is_rejected_with_a_suggestion() -> None:
 
 
 def test_without_a_time_zone_database_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zones, "ZoneInfo", lambda name: {}[name])
-    monkeypatch.setattr(zones, "available_timezones", set)
+    monkeypatch.setattr("zoneinfo.ZoneInfo", lambda name: {}[name])
+    monkeypatch.setattr("zoneinfo.available_timezones", set)
 
     with pytest.raises(ZoneRefused, match="there is no time zone database here; install the package tzdata"):
         zone_of("Atlantic/Madeira")

@@ -28,16 +28,16 @@
 Public names:
 """
 
-from pendula.jobs.async_scheduler import AsyncScheduler
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from pendula.jobs.bulk import cancel_all, requeue_all
-from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.cron import next_after
 from pendula.jobs.external_transaction import defer_within, enqueue_within
 from pendula.jobs.model import JobRefused, Policy, Status, Vocabulary
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker import (
     AsyncContext,
-    AsyncWorker,
     Cancelled,
     Context,
     Done,
@@ -53,6 +53,11 @@ from pendula.jobs.worker import (
     verifier,
 )
 from pendula.jobs.zones import zone_of
+
+if TYPE_CHECKING:
+    from pendula.jobs.async_scheduler import AsyncScheduler
+    from pendula.jobs.client import RemoteScheduler
+    from pendula.jobs.worker.async_worker import AsyncWorker
 
 __all__ = [
     "AsyncContext",  # what an async handler is given
@@ -84,3 +89,16 @@ __all__ = [
     "verifier",  # registers a function that verifies governed objects, after gates and budget
     "zone_of",  # a time zone by its IANA name
 ]
+
+# They load asyncio and HTTP, which programs on a store of their own do not need.
+_LOADED_WHEN_USED = {
+    "AsyncScheduler": "pendula.jobs.async_scheduler",
+    "AsyncWorker": "pendula.jobs.worker.async_worker",
+    "RemoteScheduler": "pendula.jobs.client",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LOADED_WHEN_USED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LOADED_WHEN_USED[name]), name)

@@ -8,12 +8,15 @@ zone database of the system (or the package `tzdata`).
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from re import compile as regex
-from zoneinfo import ZoneInfo, available_timezones
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.wording import suggestion
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 MINUTE_US = 60_000_000
 SECOND = timedelta(seconds=1)
@@ -71,7 +74,9 @@ def zone_of(name: str) -> Zone:
 
 
 @lru_cache(maxsize=1024)
-def _database(name: str) -> ZoneInfo:
+def _database(name: str) -> "ZoneInfo":
+    from zoneinfo import ZoneInfo
+
     try:
         if _NAME.fullmatch(name) is None:
             raise ValueError(name)
@@ -81,6 +86,8 @@ def _database(name: str) -> ZoneInfo:
 
 
 def _unknown(name: str) -> str:
+    from zoneinfo import available_timezones
+
     known = sorted(available_timezones())
     if not known:
         return f"{name!r} cannot be looked up: there is no time zone database here; install the package tzdata"

@@ -6,7 +6,6 @@ the facts a sentence about the value: `t is 'soon'; it must be a whole number`.
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from difflib import get_close_matches
 from enum import Enum
 from re import compile as regex
 from types import EllipsisType
@@ -197,6 +196,8 @@ def suggestion(word: str, allowed: Sequence[str]) -> str:
 
 def nearest(word: str, allowed: Sequence[str]) -> str | None:
     """The allowed word that is close to a word, if any."""
+    from difflib import get_close_matches  # only errors need it
+
     if len(word) > LONGEST_SHOWN:
         return None
     close = get_close_matches(word, allowed, n=1)

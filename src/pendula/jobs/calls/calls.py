@@ -4,7 +4,7 @@ The module named after a call has its transaction; here are the clock, the store
 """
 
 from collections.abc import Callable, Sequence
-from secrets import token_hex
+from os import urandom
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -36,7 +36,7 @@ class Calls:
         store: Store,
         policy: Policy,
         clock: Callable[[], int],
-        tokens: Callable[[], str] = lambda: "lt_" + token_hex(16),
+        tokens: Callable[[], str] = lambda: "lt_" + urandom(16).hex(),
     ) -> None:
         self._machine = clock
         self.store = store

@@ -3,6 +3,7 @@
 worker      `Worker`: the pull loop, handler threads, graceful stop
 async_worker
             `AsyncWorker`: the same for programs with an event loop (asyncio)
+async_loop  the event loop of async handlers
 handlers    the `@handler` decorator, the context of a handler, its return values and exceptions
 delivery    one delivery as a sequence of steps, from the confirmed lease to its ending; timeouts, async handlers
 governing   governed objects: checks the gates and takes the budget before a verifier runs
@@ -13,7 +14,6 @@ effects     effects applied at most once: written in the same transaction as the
 """
 
 from pendula.jobs.reasons import Verdict
-from pendula.jobs.worker.async_worker import AsyncWorker
 from pendula.jobs.worker.handlers import (
     AsyncContext,
     Cancelled,
@@ -32,7 +32,6 @@ from pendula.jobs.worker.worker import Worker
 
 __all__ = [
     "AsyncContext",
-    "AsyncWorker",
     "Cancelled",
     "Context",
     "Done",

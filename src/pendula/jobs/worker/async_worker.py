@@ -13,6 +13,7 @@ from typing import Any
 from pendula.jobs.async_scheduler import AsyncScheduler
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.worker.async_loop import AsyncLoop
 from pendula.jobs.worker.delivery import HandlerRunner
 from pendula.jobs.worker.handlers import Handlers
 from pendula.jobs.worker.heartbeats import Tally
@@ -40,7 +41,9 @@ class AsyncWorker:
     async def run(self) -> Tally:
         """Work until done or stopped; return the counts. When cancelled, stop gracefully first, then raise."""
         loop = asyncio.get_running_loop()
-        worker = self._worker = Worker(self._client, self._handlers, runner=HandlerRunner(loop), **self._options)
+        worker = self._worker = Worker(
+            self._client, self._handlers, runner=HandlerRunner(AsyncLoop(loop)), **self._options
+        )
         if self._stopped:
             worker.stop()
         ended: asyncio.Future[Tally] = loop.create_future()

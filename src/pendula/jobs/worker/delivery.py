@@ -5,16 +5,15 @@ reported to the store. When a step ends the delivery, no later step runs. A deli
 nothing, because the store would reject the report.
 """
 
-import asyncio
 import logging
 import threading
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future
 from inspect import getfile, isawaitable
 from itertools import dropwhile
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
@@ -37,15 +36,19 @@ from pendula.jobs.worker.handlers import (
 from pendula.jobs.worker.leases import Lease, LeaseGone
 from pendula.kernel.time import format_utc
 
+if TYPE_CHECKING:
+    from pendula.jobs.worker.async_loop import AsyncLoop
+
 log = logging.getLogger("pendula.jobs.worker")
 
 T = TypeVar("T")
 
 HANDLER = "a handler"
 
-CONTEXT_THREADS = 8
 FRAMES = 5  # the last ones of a traceback
-CALLING_FILES = frozenset({__file__, getfile(Future)})  # frames before those of the handler
+CALLING_FILES = frozenset(
+    {__file__, str(Path(__file__).with_name("async_loop.py")), getfile(Future)}
+)  # frames before those of the handler
 MESSAGE_MOST = 1500
 FRAMES_MOST = 2000
 
@@ -96,10 +99,6 @@ Returned = Answer | Awaitable[Answer]
 
 class HandlerTimeout(Exception):
     """The handler exceeded its timeout."""
-
-
-class LoopEnded(Exception):
-    """The event loop that ran the handler ended before the handler did."""
 
 
 class Delivery:
@@ -258,110 +257,45 @@ def _escape_surrogates(text: str) -> str:
 class HandlerRunner:
     """Runs handlers: sync ones in the calling thread, or in a new thread if they have a timeout; async ones on a loop.
 
-    All async handlers share one event loop: the given one, or one in a background thread. Their calls to the store
-    (`AsyncContext`) run in a small thread pool. A thread cannot be killed: after its timeout a handler sees
-    `cancelled()` become true, and its result is discarded.
+    A thread cannot be killed: after its timeout a handler sees `cancelled()` become true, and its result is discarded.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+    def __init__(self, loop: "AsyncLoop | None" = None) -> None:
         self._lock = threading.Lock()
-        self._loop = loop
-        self._thread: threading.Thread | None = None
-        self._context_threads: ThreadPoolExecutor | None = None
-        self._awaiting: dict[Future[Any], None] = {}
-        self._closing = False
+        self._async = loop
 
     def call(self, handler: Handler, context: Context) -> Answer:
         """Return the answer of the handler. Raises what the handler raises, and `HandlerTimeout`."""
         if handler.is_async:
-            async_context = AsyncContext.wrap(context, self._executor())
-            return self._run_on_loop(lambda: handler.function(async_context), handler.timeout_sec)
+            loop = self._async_loop()
+            async_context = AsyncContext.wrap(context, loop.executor())
+            return _result_on(loop, lambda: handler.function(async_context), handler.timeout_sec)
         if handler.timeout_sec is None:
             with one_process(HANDLER):
                 answer = handler.function(context)
         else:
             answer = _call_in_thread(handler, context, handler.timeout_sec)
-        return self._run_on_loop(lambda: answer, handler.timeout_sec) if isawaitable(answer) else answer
+        if not isawaitable(answer):
+            return answer
+        return _result_on(self._async_loop(), lambda: answer, handler.timeout_sec)
 
     def close(self, seconds: float = 5.0) -> None:
         """Stop the event loop. A loop that a handler blocks for longer than `seconds` is abandoned."""
-        self._closing = True
-        loop, thread = self._loop, self._thread
-        if self._context_threads is not None:
-            self._context_threads.shutdown(wait=False)
-        if loop is None or thread is None:
-            return
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(seconds)
-        if not thread.is_alive():
-            loop.close()
+        if self._async is not None:
+            self._async.close(seconds)
 
-    def _run_on_loop(self, begin: Callable[[], Any], seconds: float | None) -> Answer:
+    def _async_loop(self) -> "AsyncLoop":
         with self._lock:
-            future = asyncio.run_coroutine_threadsafe(_without_exits(begin), self._running_loop())
-            self._awaiting[future] = None
-        try:
-            return _result_within(future, seconds)
-        finally:
-            self._awaiting.pop(future, None)
+            if self._async is None:
+                from pendula.jobs.worker.async_loop import AsyncLoop  # asyncio, which sync handlers do not need
 
-    def _executor(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._context_threads is None:
-                self._context_threads = ThreadPoolExecutor(CONTEXT_THREADS, "pendula-jobs-beside")
-            return self._context_threads
-
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop, started on first use. The caller holds the lock."""
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._run_loop, args=(self._loop,), daemon=True)
-            self._thread.name = "pendula-jobs-async"
-            self._thread.start()
-        return self._loop
-
-    def _run_loop(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Run the loop until `close`, also when a handler stops it or a task raises `SystemExit`."""
-        asyncio.set_event_loop(loop)
-        ended: BaseException | None = None
-        while not self._closing and ended is None:
-            try:
-                loop.run_forever()
-            except (SystemExit, KeyboardInterrupt) as leaving:
-                log.warning("a task of an async handler raised %r; the event loop continues", leaving)
-            except BaseException as trouble:  # e.g. a handler closed the file descriptors of the loop
-                log.exception("the event loop of async handlers ended")
-                ended = trouble
-        with suppress(OSError, RuntimeError):
-            _cancel_all(loop)
-        self._fail_unfinished(loop, ended)
-
-    def _fail_unfinished(self, loop: asyncio.AbstractEventLoop, ended: BaseException | None) -> None:
-        """Fail unfinished handlers, or their threads would wait forever. The next async handler starts a new loop."""
-        with self._lock:
-            if ended is not None and self._loop is loop:
-                self._loop = self._thread = None
-            left = list(self._awaiting)
-        for future in left:
-            with suppress(InvalidStateError):
-                future.set_exception(LoopEnded(f"the event loop ended before the handler: {ended!r}"))
+                self._async = AsyncLoop()
+            return self._async
 
 
-def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
-    left = asyncio.all_tasks(loop)
-    for task in left:
-        task.cancel()
-    if left:
-        loop.run_until_complete(asyncio.wait(left, timeout=1.0))
-
-
-async def _without_exits(begin: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Convert `SystemExit` and `KeyboardInterrupt`, which would stop the loop and with it all other handlers."""
-    try:
-        with one_process(HANDLER):
-            return await begin()
-    except (SystemExit, KeyboardInterrupt) as leaving:
-        raise RuntimeError(f"the handler raised {type(leaving).__name__}: {leaving}") from leaving
+def _result_on(loop: "AsyncLoop", begin: Callable[[], Any], seconds: float | None) -> Answer:
+    with loop.run(begin) as future:
+        return _result_within(future, seconds)
 
 
 def _call_in_thread(handler: Handler, context: Context, seconds: float) -> Returned:

@@ -10,7 +10,6 @@ A job is delivered at least once: after a crash, a lost lease or a lost reply it
 happen again and must be idempotent: pass `context.idempotency_key` or `context.fence` on.
 """
 
-import asyncio
 import importlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -231,7 +230,9 @@ class AsyncContext(Context):
 
     async def _in_executor(self, call: Callable[[], T]) -> T:
         work = partial(copy_context().run, _without_stop_iteration, call)
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        from asyncio import get_running_loop  # loaded already, by the loop that this runs on
+
+        return await get_running_loop().run_in_executor(self._executor, work)
 
 
 def _without_stop_iteration(call: Callable[[], T]) -> T:

@@ -8,7 +8,6 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from re import sub
-from secrets import token_hex
 
 from msgspec import Struct
 
@@ -114,7 +113,7 @@ class Heartbeats:
 def generate_worker_id() -> str:
     """A unique worker name: host, process and a few random digits."""
     host = sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:80] or "host"
-    return f"{host}:{os.getpid()}:{token_hex(3)}"
+    return f"{host}:{os.getpid()}:{os.urandom(3).hex()}"
 
 
 def filter_works(

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,7 +27,7 @@ REPORT_SECONDS = 1.0  # until the first report of a wait; pauses double
 REPORT_MOST_SECONDS = 60.0
 CACHE_KIB = 16384
 LOG_BYTES = 4 << 20  # `journal_size_limit` of the write-ahead log
-MIGRATIONS = "migrations"
+MIGRATIONS = Path(__file__).parents[1] / "migrations"
 OWNER_ONLY = 0o600
 
 
@@ -248,9 +247,7 @@ def is_read_only_trouble(trouble: sqlite3.Error) -> bool:
 @cache
 def migrations() -> list[str]:
     """The numbered migrations, in order."""
-    folder = files("pendula.jobs.store") / MIGRATIONS
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return [(folder / name).read_text(encoding="utf-8") for name in names]
+    return [file.read_text(encoding="utf-8") for file in sorted(MIGRATIONS.glob("*.sql"))]
 
 
 def statements(script: str) -> Iterator[str]:
