@@ -6,13 +6,15 @@ python -m tests.architecture.journeys next        # the modules of one journey, 
 
 import asyncio
 import io
+import re
 import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count, pairwise
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
@@ -25,8 +27,9 @@ from pendula.fleet.engine import FleetEngine
 from pendula.server import monitoring
 from pendula.server.schedulers import schedulers_for
 from pendula.server.settings import LogFormat, LogLevel, Settings
-from tests.architecture.source import SOURCE
+from tests.architecture.source import ROOT, SOURCE
 from tests.credit.conftest import network
+from tests.docs.markdown import blocks
 from tests.server.living import client_of, running
 
 # What a compiler inlines in one version of Python and calls in another.
@@ -36,8 +39,9 @@ REPEATED = 5
 LINES = (("a", "b", 100), ("b", "c", 100), ("c", "a", 100))
 # Every enqueued job has its own object: a repeated one would be a duplicate.
 NUMBERS = count()
-# The most modules of each journey. Lower a bound when a journey becomes shorter; it never rises.
-MOST_MODULES = {"enqueue": 47, "ack": 47, "next": 34, "fleet tick": 95, "credit tick": 27}
+PAGE = Path("ARCHITECTURE.md")
+TITLE = re.compile(r"journey: (?P<name>[a-z ]+), (?P<modules>[0-9]+) modules")
+HOP = re.compile(r"(?P<name>[a-z_]+(?:/[a-z_]+)+)\s+(?P<says>\S.*)")
 FLEET = {
     "contractVersion": "1.0.0",
     "name": "hall",
@@ -59,6 +63,24 @@ class Journey(msgspec.Struct, frozen=True):
     @property
     def total(self) -> int:
         return sum(self.calls.values())
+
+
+class Told(msgspec.Struct, frozen=True):
+    """A journey as the page tells it: the most modules it may pass, and those worth knowing."""
+
+    modules: int
+    hops: Sequence[str]
+
+
+def of_the_page() -> dict[str, Told]:
+    """The journeys of ARCHITECTURE.md. The number of modules may fall, and never rises."""
+    found: dict[str, Told] = {}
+    for block in blocks(PAGE, (ROOT / PAGE).read_text(encoding="utf-8")):
+        first, *rest = block.text.splitlines()
+        if title := TITLE.fullmatch(first):
+            hops = [hop["name"] for line in rest if (hop := HOP.fullmatch(line))]
+            found[title["name"]] = Told(int(title["modules"]), hops)
+    return found
 
 
 class Tracer:

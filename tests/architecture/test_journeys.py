@@ -1,59 +1,36 @@
-"""The journeys in ARCHITECTURE.md have modules that exist; the journeys of requests and ticks do not get longer."""
-
-import re
-from pathlib import Path
+"""The journeys in ARCHITECTURE.md are those that a trace finds: their hops are on it, and they do not get longer."""
 
 import pytest
 
-from tests.architecture.journeys import MOST_MODULES, main, traced
-from tests.architecture.source import ROOT, SOURCE
-from tests.docs.markdown import blocks
-
-PAGE = Path("ARCHITECTURE.md")
-HOP = re.compile(r"\s*(?P<name>[a-z_]+(?:/[a-z_]+)+)\s+(?P<says>\S.*)")
-JOURNEYS = ("actions run", "one credit tick", "ack over HTTP", "fleet compile", "next of a player")
+from tests.architecture.journeys import JOURNEYS, Journey, main, of_the_page, traced
 
 
-def journeys() -> dict[str, list[str]]:
-    """The hops of every block that begins with `journey: NAME`."""
-    found: dict[str, list[str]] = {}
-    for block in blocks(PAGE, (ROOT / PAGE).read_text(encoding="utf-8")):
-        first, _, rest = block.text.partition("\n")
-        if first.startswith("journey: "):
-            hops = [HOP.fullmatch(line) for line in rest.split("\n")]
-            found[first.removeprefix("journey: ")] = [hop["name"] for hop in hops if hop]
-    return found
+@pytest.fixture(scope="module", params=JOURNEYS)
+def walked(request: pytest.FixtureRequest) -> tuple[str, Journey]:
+    return request.param, traced(request.param)
 
 
-def test_there_are_five_journeys() -> None:
-    assert tuple(journeys()) == JOURNEYS
+def test_the_page_has_the_journeys_that_are_traced() -> None:
+    assert list(of_the_page()) == list(JOURNEYS)
 
 
-@pytest.mark.parametrize("name", JOURNEYS)
-def test_each_hop_is_a_module_that_exists(name: str) -> None:
-    hops = journeys()[name]
+def test_a_journey_passes_no_more_modules_than_the_page_says(walked: tuple[str, Journey]) -> None:
+    name, journey = walked
 
-    assert len(hops) >= 5
-    assert [hop for hop in hops if not _is_there(hop)] == []
+    assert 5 < journey.modules <= of_the_page()[name].modules, sorted(journey.calls)
 
 
-def _is_there(hop: str) -> bool:
-    return (SOURCE / f"{hop}.py").is_file() or (SOURCE / hop / "__init__.py").is_file()
+def test_each_hop_of_the_page_is_on_the_journey(walked: tuple[str, Journey]) -> None:
+    name, journey = walked
 
-
-@pytest.mark.parametrize("name", MOST_MODULES)
-def test_a_journey_passes_no_more_modules_than_before(name: str) -> None:
-    journey = traced(name)
-
-    assert 5 < journey.modules <= MOST_MODULES[name], sorted(journey.calls)
+    assert [hop for hop in of_the_page()[name].hops if hop not in journey.calls] == []
 
 
 def test_the_modules_of_a_journey_are_printed_in_the_order_they_are_reached(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["enqueue"]) == 0
+    assert main(["credit tick"]) == 0
 
-    first, *_, last = (line.split()[-1] for line in capsys.readouterr().out.splitlines() if "/" in line)
-    assert first.startswith("server/http/")
-    assert "/" in last
+    first, *_ = (line.split()[-1] for line in capsys.readouterr().out.splitlines() if "/" in line)
+    assert first == "credit/runs/headless"
 
 
 def test_an_unknown_journey_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
