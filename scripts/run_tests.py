@@ -85,7 +85,7 @@ PARTS = (
     Part("kernel", 18, ("kernel", "documents", "testing", "architecture"), campaign=10),
     Part("actions", 12, ("actions",), campaign=10),
     Part("playback", 16, ("playback",), campaign=15),
-    Part("jobs", 40, ("jobs",), campaign=80),
+    Part("jobs", 40, ("jobs", "governance"), campaign=80),
     Part("credit", 28, ("credit",), more=("tests/cli/commands/credit",), campaign=140),
     Part("fleet", 60, ("fleet",), more=("tests/cli/commands/fleet",), campaign=330),
     Part("server", 45, ("server", "cli", "docs", "wheel", "setup"), campaign=60),

@@ -22,7 +22,7 @@ from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import decode
 from pendula.kernel.time import format_utc
 from tests.campaigns import campaign_after
-from tests.jobs.governance import object_histories
+from tests.governance import object_histories
 from tests.jobs.stores import Clock
 
 DAY = 86_400

@@ -11,7 +11,7 @@ from pendula.governance.endings import Limits
 from pendula.governance.model import DAY_US
 from pendula.jobs import Policy
 from pendula.jobs.upkeep.learning import Learning
-from tests.jobs.governance.verifier_rig import VerifierRig
+from tests.governance.verifier_rig import VerifierRig
 
 DOUBTED: dict[str, Any] = {"status": "needs_revalidate", "unknown_type": "out_of_scope", "evidence_refs": ["ev_1"]}
 WEEK = 7

@@ -19,8 +19,8 @@ from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep import job_trail, verification
 from pendula.jobs.upkeep.verification import Replayed, check, replay
+from tests.governance.verifier_rig import DAY, VerifierRig
 from tests.jobs.filled_store import JOB, fill_store
-from tests.jobs.governance.verifier_rig import DAY, VerifierRig
 from tests.jobs.history_player import Play
 from tests.jobs.stores import opened
 

@@ -9,7 +9,7 @@ from pendula.governance.endings import Ending, How, Outcome
 from pendula.governance.machines import REFERENCE, faults
 from pendula.governance.model import DAY_US, Governed
 from pendula.jobs.reasons import Verdict
-from tests.jobs.objects.governed_objects import NOW, context, gates, governed
+from tests.governance.governed_objects import NOW, context, gates, governed
 
 ACTIONS = ("verify", "revalidate", "decay", "archive", "reinstate-check")
 ALL_ACTIONS = (*ACTIONS, "use", "invalidate")

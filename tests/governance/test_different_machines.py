@@ -13,8 +13,8 @@ from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.calls import Calls
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
-from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig, proof
-from tests.jobs.objects.test_machine_check import DOCUMENT
+from tests.governance.test_machine_check import DOCUMENT
+from tests.governance.verifier_rig import WHOLE, VerifierRig, proof
 
 OTHER = replace(DOCUMENT, object_type="cognition")
 Changes = Callable[[Any], Any]

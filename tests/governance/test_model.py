@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from tests.campaigns import campaign_after
-from tests.jobs.governance.object_histories import Differs, Pair, play_history, shrunk
-from tests.jobs.governance.object_history_steps import Choices
+from tests.governance.object_histories import Differs, Pair, play_history, shrunk
+from tests.governance.object_history_steps import Choices
 
 LIVES, STEPS = 300, 25
 LIVES_LONG, STEPS_LONG = 5000, 50

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.governance.model import Governed, Impact, Risk, tiers
-from tests.jobs.objects.governed_objects import governed
+from tests.governance.governed_objects import governed
 
 MEMORIES = {
     "calm": replace(governed("memory", "active"), risk_tier=Risk.LOW, impact_tier=Impact.LOW),

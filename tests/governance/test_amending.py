@@ -11,7 +11,7 @@ import pytest
 from pendula.governance import governed
 from pendula.jobs import JobRefused
 from pendula.jobs.upkeep.verification import check
-from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig
+from tests.governance.verifier_rig import WHOLE, VerifierRig
 
 LACKING: dict[str, Any] = {name: value for name, value in WHOLE.items() if name != "expires_at"}
 SOON = "2026-03-01T00:00:00Z"

@@ -9,7 +9,7 @@ import pytest
 from pendula.governance import governed
 from pendula.jobs import JobRefused
 from pendula.jobs.upkeep.verification import check
-from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig, proof
+from tests.governance.verifier_rig import WHOLE, VerifierRig, proof
 
 
 @pytest.fixture

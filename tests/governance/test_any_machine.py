@@ -11,7 +11,7 @@ from pendula.governance.endings import Ending, How
 from pendula.governance.machines import REFERENCE, Machine, faults
 from pendula.governance.model import Governed
 from pendula.jobs.reasons import Verdict
-from tests.jobs.objects.governed_objects import NOW, context, governed
+from tests.governance.governed_objects import NOW, context, governed
 
 ACTIONS = ("verify", "revalidate", "decay", "archive", "reinstate-check", "use", "invalidate")
 FINDINGS = ("passed", "inconclusive", "new_evidence", "refuted", "exhausted", "rolled_back", "a word of its own")

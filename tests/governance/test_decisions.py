@@ -11,7 +11,7 @@ from pendula.governance.machines import COGNITION, EXPERIENCE, MEMORY, Machine
 from pendula.governance.model import DAY_US, Governed, Impact, Mode, Risk
 from pendula.jobs.reasons import Unknown, Verdict
 from pendula.jobs.sentences import sentence_of
-from tests.jobs.objects.governed_objects import NOW, context, gates, governed
+from tests.governance.governed_objects import NOW, context, gates, governed
 
 INCONCLUSIVE = Verdict("inconclusive", "nothing new", ("ev_2",))
 PASSED = Verdict("passed", "the evidence holds", ("ev_2",))

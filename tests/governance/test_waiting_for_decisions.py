@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from pendula.governance import governed, tables
-from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig, proof
+from tests.governance.verifier_rig import WHOLE, VerifierRig, proof
 
 
 def test_every_object_that_needs_a_persons_decision_is_counted(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pendula.governance import governed
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.upkeep.verification import check
-from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig, proof
+from tests.governance.verifier_rig import WHOLE, VerifierRig, proof
 from tests.jobs.watched_connections import everything, failing_at, watched, watching
 
 __all__ = ["watched"]

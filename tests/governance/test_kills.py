@@ -10,9 +10,9 @@ from threading import Thread
 import pytest
 
 from pendula.governance import governed
+from tests.governance.dying_workers import FINDINGS, Worker, WorkerEnded, die, drop, entries, violations
+from tests.governance.verifier_rig import GATES, WHOLE, VerifierRig
 from tests.jobs.crashing import SharedClock, forked, scheduler
-from tests.jobs.governance.dying_workers import FINDINGS, Worker, WorkerEnded, die, drop, entries, violations
-from tests.jobs.governance.verifier_rig import GATES, WHOLE, VerifierRig
 from tests.waiting import joined, status_of
 
 UNSURE = {**WHOLE, "status": "needs_revalidate", "epistemic_state": "uncertain"}

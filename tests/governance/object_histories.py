@@ -23,10 +23,10 @@ from pendula.jobs.store.protocol import AuditListing, Listing, Reader
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.canonical import decode
 from pendula.kernel.time import format_utc, parse_utc
-from tests.jobs.governance.model import Barred
-from tests.jobs.governance.model_calls import Calls
-from tests.jobs.governance.model_tables import DAY
-from tests.jobs.governance.object_history_steps import NAMES, Choices, Step
+from tests.governance.model import Barred
+from tests.governance.model_calls import Calls
+from tests.governance.model_tables import DAY
+from tests.governance.object_history_steps import NAMES, Choices, Step
 from tests.jobs.stores import NOON
 
 COMPARED = (

@@ -18,8 +18,8 @@ from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import decode
+from tests.governance.verifier_rig import proof
 from tests.jobs.crashing import SharedClock, scheduler
-from tests.jobs.governance.verifier_rig import proof
 
 FINDINGS = ("inconclusive", "passed", "new_evidence", "suspicious", "conflict", "refuted")
 EXPECTED = ("lease_lost", "lease_expired", "job_not_running", "not_begun")

@@ -12,7 +12,7 @@ from msgspec import Struct
 from pendula.governance import governed
 from pendula.jobs import JobRefused
 from pendula.jobs.scheduler import Scheduler
-from tests.jobs.governance.verifier_rig import WHOLE, proof
+from tests.governance.verifier_rig import WHOLE, proof
 from tests.jobs.interfaces import Interface
 
 WORDS = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from typing import Any
 
-from tests.jobs.governance.model_tables import (
+from tests.governance.model_tables import (
     ABOUT_RISK,
     AT_REVIEW,
     DAY,

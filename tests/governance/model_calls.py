@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from tests.jobs.governance.model import Barred, Ending, Model
-from tests.jobs.governance.model_tables import (
+from tests.governance.model import Barred, Ending, Model
+from tests.governance.model_tables import (
     AT_REVIEW,
     DAY,
     HOUR,

@@ -10,7 +10,7 @@ import pytest
 
 from pendula.jobs import JobRefused
 from pendula.jobs.calls import past as moments
-from tests.jobs.governance.verifier_rig import DAY, WHOLE, VerifierRig, proof
+from tests.governance.verifier_rig import DAY, WHOLE, VerifierRig, proof
 
 # Fields that are not in the trail have their current value.
 UNTOLD = ("updated_at", "delivery_count", "audit_event_id", "progress")

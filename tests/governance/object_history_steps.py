@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.jobs.governance.model_calls import Calls
-from tests.jobs.governance.model_tables import ABOUT_RISK, ROWS, ObjectState
+from tests.governance.model_calls import Calls
+from tests.governance.model_tables import ABOUT_RISK, ROWS, ObjectState
 
 Step = tuple[str, tuple[Any, ...]]
 NAMES = {"memory": ("m1", "m2"), "experience": ("e1", "m1"), "cognition": ("c1", "c2")}

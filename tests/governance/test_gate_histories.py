@@ -14,8 +14,8 @@ from pendula.jobs.upkeep.verification import check
 from pendula.server.schedulers.jobs.routes import jobs_scheduler
 from pendula.server.schedulers.jobs.service import FILE
 from pendula.server.settings import Settings
-from tests.jobs.governance.dying_workers import trail_violations
-from tests.jobs.governance.gate_histories import UP, Histories, wrong
+from tests.governance.dying_workers import trail_violations
+from tests.governance.gate_histories import UP, Histories, wrong
 from tests.jobs.interfaces import Interface, ManualClock
 from tests.server.living import LiveServer
 

@@ -8,7 +8,7 @@ import pytest
 from pendula.governance import REFERENCE, Rules, governed
 from pendula.governance.machines import Arrow, Follow, Machine, Never
 from pendula.jobs import Policy
-from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig, proof
+from tests.governance.verifier_rig import WHOLE, VerifierRig, proof
 
 
 @pytest.fixture

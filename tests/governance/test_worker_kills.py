@@ -20,10 +20,10 @@ from pendula.jobs.model import Durability
 from pendula.jobs.store.protocol import AuditListing, Reader
 from pendula.jobs.worker.handlers import Context, Handlers, verifier
 from pendula.kernel.wallclock import steady_us
+from tests.governance.dying_workers import entered, entries, store_violations
+from tests.governance.test_kills import SHUT
+from tests.governance.verifier_rig import GATES, WHOLE
 from tests.jobs.crashing import forked, scheduler
-from tests.jobs.governance.dying_workers import entered, entries, store_violations
-from tests.jobs.governance.test_kills import SHUT
-from tests.jobs.governance.verifier_rig import GATES, WHOLE
 from tests.jobs.stores import NOON
 from tests.waiting import status_of
 

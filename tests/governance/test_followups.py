@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pendula.governance import governed
-from tests.jobs.governance.verifier_rig import WHOLE, VerifierRig, proof
+from tests.governance.verifier_rig import WHOLE, VerifierRig, proof
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import pytest
 
 from pendula.governance.gates import EVERYTHING, REQUIRED, Gate, Passage, Reading, is_high_risk, moved, read
 from pendula.governance.model import Impact, Risk
-from tests.jobs.objects.governed_objects import NOW, gates
+from tests.governance.governed_objects import NOW, gates
 
 
 def _read(**verdicts: str) -> Reading:

@@ -3,7 +3,7 @@ from decimal import Decimal
 import pytest
 
 from pendula.governance.model import DAY_US, Risk, has_faded, weight
-from tests.jobs.objects.governed_objects import NOW, governed
+from tests.governance.governed_objects import NOW, governed
 
 
 @pytest.mark.req("JOB-SM-13")
