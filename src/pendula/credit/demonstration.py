@@ -39,27 +39,10 @@ def tick(run: RunState) -> list[Event]:
         events.append(_payment(run, draw, lines))
         plan.next_payment += _pause(run.intensity) + int(draw.uniform(0, JITTER_MS))
         shown += 1
-    events.append(_ticked(run))
+    # A tick that paid nothing.
+    events.append(Ticked(run.tick, run.sim_time_ms, digests=run.digests()))
     run.tick += 1
     return events
-
-
-def _ticked(run: RunState) -> Ticked:
-    """A tick that paid nothing."""
-    return Ticked(
-        tick_index=run.tick,
-        sim_time_ms=run.sim_time_ms,
-        budget=0,
-        planned=0,
-        committed=0,
-        rejected=0,
-        errors=0,
-        timeouts=0,
-        dropped=0,
-        no_route_at_all=0,
-        metrics={},
-        digests=run.digests(),
-    )
 
 
 def _pause(intensity: int) -> int:

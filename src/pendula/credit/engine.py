@@ -162,6 +162,8 @@ class Run:
         self._in_command = True
         try:
             outcome = self._carried_out(command)
+        except manual.Rejected as rejected:
+            outcome = Outcome(refusal=rejected.refusal)
         except Exception:
             self._in_command = False  # an external answer failed: the run is as it was before
             raise

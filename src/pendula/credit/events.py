@@ -200,16 +200,16 @@ class Ticked(Struct, frozen=True, tag="tick"):
 
     tick_index: int
     sim_time_ms: int
-    budget: int
-    planned: int
-    committed: int
-    rejected: int
-    errors: int
-    timeouts: int
-    dropped: int
-    metrics: dict[str, dict[str, str | None]]
-    digests: dict[str, str]
-    no_route_at_all: int
+    budget: int = 0
+    planned: int = 0
+    committed: int = 0
+    rejected: int = 0
+    errors: int = 0
+    timeouts: int = 0
+    dropped: int = 0
+    metrics: dict[str, dict[str, str | None]] = {}
+    digests: dict[str, str] = {}
+    no_route_at_all: int = 0
     waiting: int = 0
 
 

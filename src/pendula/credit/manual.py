@@ -36,18 +36,15 @@ class Rejected(Exception):
 
 def pay(run: RunState, command: Pay) -> Outcome[Event]:
     """Make one payment. With a key it happens at most once; repeating the key returns the same answer."""
-    try:
-        ledger, amount = _payable(run, command)
-        fingerprint = digest([command.sender, command.receiver, ledger.book.code, text(amount)])
-        known = run.keys.get(command.key) if command.key is not None else None
-        if known is not None:
-            if known[0] != fingerprint:
-                raise Rejected(Code.CONFLICT, kind="key_reused", key=command.key)
-            return Outcome(answer=known[1])
-        if command.key is not None and len(run.keys) >= KEYS_MOST:
-            raise Rejected(Code.CONFLICT, kind="keys_exhausted", limit=KEYS_MOST)
-    except Rejected as unfit:
-        return Outcome(refusal=unfit.refusal)
+    ledger, amount = _payable(run, command)
+    fingerprint = digest([command.sender, command.receiver, ledger.book.code, text(amount)])
+    known = run.keys.get(command.key) if command.key is not None else None
+    if known is not None:
+        if known[0] != fingerprint:
+            raise Rejected(Code.CONFLICT, kind="key_reused", key=command.key)
+        return Outcome(answer=known[1])
+    if command.key is not None and len(run.keys) >= KEYS_MOST:
+        raise Rejected(Code.CONFLICT, kind="keys_exhausted", limit=KEYS_MOST)
     event, answer = _paid(run, command, ledger, amount)
     if command.key is not None:
         run.keys[command.key] = (fingerprint, answer)
@@ -115,13 +112,8 @@ def settle(ledger: EquivalentLedger) -> None:
 
 
 def clear(run: RunState, command: Clear) -> Outcome[Event]:
-    try:
-        _alive(run)
-        codes = (
-            list(run.network.ledgers) if command.equivalent is None else [_ledger(run, command.equivalent).book.code]
-        )
-    except Rejected as unfit:
-        return Outcome(refusal=unfit.refusal)
+    _alive(run)
+    codes = list(run.network.ledgers) if command.equivalent is None else [_ledger(run, command.equivalent).book.code]
     before = None if command.dry_run else saving.mark(run)
     try:
         return _cleared(run, command, codes)
@@ -162,14 +154,11 @@ def _cycle(book: Book, cycle: Cycle) -> Json:
 
 
 def open_line(run: RunState, command: OpenLine) -> Outcome[Event]:
-    try:
-        ledger = _line_ledger(run, command)
-        limit = _limit(command.limit)
-        book, h = ledger.book, ledger.book.line(command.creditor, command.debtor)
-        if h is not None and book.status[h] is not LineStatus.CLOSED:
-            raise Rejected(Code.CONFLICT, kind="line_exists", **_ends(command), equivalent=book.code)
-    except Rejected as unfit:
-        return Outcome(refusal=unfit.refusal)
+    ledger = _line_ledger(run, command)
+    limit = _limit(command.limit)
+    book, h = ledger.book, ledger.book.line(command.creditor, command.debtor)
+    if h is not None and book.status[h] is not LineStatus.CLOSED:
+        raise Rejected(Code.CONFLICT, kind="line_exists", **_ends(command), equivalent=book.code)
     if h is None:
         run.network.extend((), [Trustline(book.code, command.creditor, command.debtor, limit)])
         ledger = run.network.ledgers[book.code]
@@ -183,13 +172,10 @@ def open_line(run: RunState, command: OpenLine) -> Outcome[Event]:
 
 
 def set_limit(run: RunState, command: SetLimit) -> Outcome[Event]:
-    try:
-        ledger = _line_ledger(run, command)
-        limit, h = _limit(command.limit), _known_line(ledger.book, command)
-        if limit < ledger.book.debt(h):
-            raise Rejected(Code.TRUSTLINE_LIMIT_EXCEEDED, limit=text(limit), debt=text(ledger.book.debt(h)))
-    except Rejected as unfit:
-        return Outcome(refusal=unfit.refusal)
+    ledger = _line_ledger(run, command)
+    limit, h = _limit(command.limit), _known_line(ledger.book, command)
+    if limit < ledger.book.debt(h):
+        raise Rejected(Code.TRUSTLINE_LIMIT_EXCEEDED, limit=text(limit), debt=text(ledger.book.debt(h)))
     ledger.book.set_limit(h, limit)
     settle(ledger)
     patch = TopologyPayload(edge_patch=(event_parts.edge_patch(ledger.book, h),))
@@ -197,13 +183,10 @@ def set_limit(run: RunState, command: SetLimit) -> Outcome[Event]:
 
 
 def close_line(run: RunState, command: CloseLine) -> Outcome[Event]:
-    try:
-        ledger = _line_ledger(run, command)
-        h = _known_line(ledger.book, command)
-        if ledger.book.owed[h]:
-            raise Rejected(Code.TRUSTLINE_REJECTED, debt=text(abs(ledger.book.owed[h])))
-    except Rejected as unfit:
-        return Outcome(refusal=unfit.refusal)
+    ledger = _line_ledger(run, command)
+    h = _known_line(ledger.book, command)
+    if ledger.book.owed[h]:
+        raise Rejected(Code.TRUSTLINE_REJECTED, debt=text(abs(ledger.book.owed[h])))
     ledger.book.set_status([h], LineStatus.CLOSED)
     settle(ledger)
     payload = TopologyPayload(removed_edges=(event_parts.line_view(ledger.book, h),))
@@ -212,14 +195,11 @@ def close_line(run: RunState, command: CloseLine) -> Outcome[Event]:
 
 def freeze(run: RunState, command: Freeze) -> Outcome[Event]:
     people = run.network.people
-    try:
-        _alive(run)
-        if command.participant not in people.index:
-            raise Rejected(Code.PARTICIPANT_NOT_FOUND, participant=command.participant)
-        if not people.active[people.index[command.participant]]:
-            raise Rejected(Code.CONFLICT, kind="participant_not_active", participant=command.participant)
-    except Rejected as unfit:
-        return Outcome(refusal=unfit.refusal)
+    _alive(run)
+    if command.participant not in people.index:
+        raise Rejected(Code.PARTICIPANT_NOT_FOUND, participant=command.participant)
+    if not people.active[people.index[command.participant]]:
+        raise Rejected(Code.CONFLICT, kind="participant_not_active", participant=command.participant)
     events: list[Event] = []
     for code, lines in run.network.freeze(command.participant, command.lines).items():
         ledger = run.network.ledgers[code]

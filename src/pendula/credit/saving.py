@@ -1,7 +1,7 @@
 """Save and load the state of a run as canonical JSON; a restored run continues with exactly the same ticks."""
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from pendula.credit.events import LastError
 from pendula.credit.model import OPEN_POLICY, LineStatus, Participant, ParticipantStatus, Trustline
@@ -39,8 +39,10 @@ class Line(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
 
 
 class State(Struct, frozen=True, forbid_unknown_fields=True):
+    """The state of a run; members that are called as those of `RunState` are these as they are."""
+
     tick: int
-    state: str
+    state_word: str = field(name="state")
     intensity: int
     settings: Settings
     counters: Counters
@@ -67,6 +69,13 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
     queue: tuple[Waiting, ...]
 
 
+# All others are made of parts of the run.
+KEPT = tuple(
+    name
+    for name in State.__struct_fields__
+    if name not in ("added", "statuses", "lines", "policies", "plan_digest", "ledger_digest", "hops")
+)
+
 _read: Reader[State] = Reader(State)
 
 
@@ -75,17 +84,7 @@ def save(run: RunState) -> bytes:
     people = run.network.people.all
     return encode(
         State(
-            tick=run.tick,
-            state=run.state_word,
-            intensity=run.intensity,
-            settings=run.settings,
-            counters=run.counters,
-            demand=run.demand,
-            last_error=run.last_error,
-            fired=run.fired,
-            failed_ticks=run.failed_ticks,
-            all_rejected=run.all_rejected,
-            by_hand=run.by_hand,
+            **{name: getattr(run, name) for name in KEPT},
             added=tuple(participant for participant in people if participant.id not in known),
             statuses={
                 participant.id: participant.status
@@ -96,15 +95,7 @@ def save(run: RunState) -> bytes:
             policies={code: policy.memory() for code, policy in run.policies.items()},
             plan_digest=run.plan_digest.save(),
             ledger_digest=run.ledger_digest.save(),
-            measured=run.measured,
-            keys=run.keys,
-            calls=run.calls,
-            last_clearing=run.last_clearing,
-            stop_source=run.stop_source,
-            stop_reason=run.stop_reason,
-            demonstration=run.demonstration,
             hops={code: _counts(run.network, code) for code in run.network.ledgers},
-            queue=run.queue,
         )
     )
 
@@ -150,23 +141,17 @@ def load(run: RunState, state: bytes) -> None:
     except msgspec.DecodeError as trouble:
         raise InvalidState(f"This is not a state of a run: {trouble}") from None
     settings = check_settings(saved.settings)
-    if saved.state not in STATES or not 0 <= saved.intensity <= 100 or min(saved.tick, saved.fired) < 0:
+    if saved.state_word not in STATES or not 0 <= saved.intensity <= 100 or min(saved.tick, saved.fired) < 0:
         raise InvalidState("This is not a state of a run: a number or a word is out of range")
     network = _network(run, saved, settings)
     if saved.policies.keys() != network.ledgers.keys() or saved.demand.keys() != network.ledgers.keys():
         raise InvalidState("This is not a state of a run: its equivalents differ from those of the scenario")
     digests = running_digest(saved.plan_digest), running_digest(saved.ledger_digest)
+    for name in KEPT:
+        setattr(run, name, getattr(saved, name))
     run.network, run.settings = network, settings
     run.plan_digest, run.ledger_digest = digests
     run.policies = {code: AdaptivePolicy(settings, saved.policies[code]) for code in network.ledgers}
-    run.tick, run.state_word, run.intensity = saved.tick, saved.state, saved.intensity
-    run.counters, run.last_error, run.fired = saved.counters, saved.last_error, saved.fired
-    run.demand = saved.demand
-    run.failed_ticks, run.all_rejected, run.by_hand = saved.failed_ticks, saved.all_rejected, saved.by_hand
-    run.measured, run.keys, run.calls = saved.measured, saved.keys, saved.calls
-    run.last_clearing = saved.last_clearing
-    run.stop_source, run.stop_reason = saved.stop_source, saved.stop_reason
-    run.demonstration, run.queue = saved.demonstration, saved.queue
 
 
 def _network(run: RunState, saved: State, settings: Settings) -> Network:

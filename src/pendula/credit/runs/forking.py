@@ -8,13 +8,12 @@ run; `compared` steps both.
 """
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 
 import msgspec
 from msgspec import Struct
 
 from pendula.credit.engine import Run
-from pendula.credit.money import ATOMS, text, text_8
+from pendula.credit.money import atoms_of_sum, text, text_8
 from pendula.credit.runs.headless import ClearingRow, Diagnostic, Headless, RunPlan
 from pendula.credit.settings import InvalidSetting, Settings, check_settings, differing_settings
 from pendula.credit.state.counters import Counters
@@ -150,8 +149,8 @@ def _difference(original: Branch, other: Branch) -> Difference:
         Cleared(
             other.cleared.calls - original.cleared.calls,
             other.cleared.cleared_cycles - original.cleared.cleared_cycles,
-            text(_atoms(other.cleared.cleared_amount) - _atoms(original.cleared.cleared_amount)),
-            text(_atoms(other.cleared.debt_reduction) - _atoms(original.cleared.debt_reduction)),
+            text(atoms_of_sum(other.cleared.cleared_amount) - atoms_of_sum(original.cleared.cleared_amount)),
+            text(atoms_of_sum(other.cleared.debt_reduction) - atoms_of_sum(original.cleared.debt_reduction)),
         ),
     )
 
@@ -159,19 +158,13 @@ def _difference(original: Branch, other: Branch) -> Difference:
 def _less(value: str | None, other: str | None) -> str | None:
     if value is None or other is None:
         return None
-    return text_8(_atoms(value) - _atoms(other))
+    return text_8(atoms_of_sum(value) - atoms_of_sum(other))
 
 
 def _cleared(rows: Sequence[ClearingRow]) -> Cleared:
     return Cleared(
         len(rows),
         sum(row.cleared_cycles for row in rows),
-        text(sum(_atoms(row.cleared_amount) for row in rows)),
-        text(sum(_atoms(row.debt_reduction) for row in rows)),
+        text(sum(atoms_of_sum(row.cleared_amount) for row in rows)),
+        text(sum(atoms_of_sum(row.debt_reduction) for row in rows)),
     )
-
-
-def _atoms(amount: str) -> int:
-    """The atoms of a sum, which may exceed the range of an amount."""
-    numerator, denominator = Decimal(amount).as_integer_ratio()
-    return numerator * ATOMS // denominator

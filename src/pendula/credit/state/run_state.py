@@ -111,7 +111,6 @@ class RunState:
         return Outcome((status,), msgspec.to_builtins(status))
 
     def status(self) -> RunStatus:
-        counters = self.counters
         return RunStatus(
             run_id=self.config.run_id,
             scenario_id=self.scenario.id,
@@ -119,12 +118,7 @@ class RunState:
             tick_index=self.tick,
             sim_time_ms=self.sim_time_ms,
             intensity_percent=self.intensity,
-            attempts_total=counters.attempts_total,
-            committed_total=counters.committed_total,
-            rejected_total=counters.rejected_total,
-            errors_total=counters.errors_total,
-            timeouts_total=counters.timeouts_total,
-            dropped_total=counters.dropped_total,
+            **msgspec.structs.asdict(self.counters),
             queue_depth=self.queue_depth,
             consec_all_rejected_ticks=self.all_rejected,
             last_error=self.last_error,

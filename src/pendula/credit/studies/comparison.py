@@ -12,6 +12,7 @@ differences: exact fractions, rounded only for output. A bootstrap may be narrow
 
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import zip_longest
 
 from msgspec import Struct
@@ -20,10 +21,12 @@ from pendula.credit.money import ATOMS
 from pendula.credit.reading import read_scenario
 from pendula.credit.settings import ClearingPolicy, Settings, change_settings, differing_settings
 from pendula.credit.studies.figures import (
+    WINDOW,
     Columns,
     Figures,
     Kind,
     Measure,
+    Trail,
     columns_of,
     in_order,
     measures,
@@ -31,10 +34,10 @@ from pendula.credit.studies.figures import (
     median_interval,
     quantile,
     share,
+    text_of,
     written,
 )
 from pendula.credit.studies.workers import Task, Watch, Where, job_of, seeds_of, spread
-from pendula.credit.tick.draft import ratio
 from pendula.documents import Document
 from pendula.kernel.errors import WrongUsage
 
@@ -42,7 +45,6 @@ MARGIN = Fraction(2, 100)
 LEAST_SEEDS = 5
 LEAST_SKIP = 30
 SHOWN = {1: "higher", -1: "lower", 0: "no difference"}
-WINDOW = 10  # ticks over which a rate is plotted: a single tick has too few payments
 SERVED_TITLE = f"Paid, of what was wanted, over {WINDOW} ticks"
 
 COMPARED = (
@@ -244,7 +246,7 @@ def judge(left: Sequence[Figures], right: Sequence[Figures], skip: int, calendar
     )
     no_worse = (
         _no_worse("committed_rate", left, right, _committed, 1),
-        _no_worse("no_capacity_rate", left, right, lambda figures: share(figures.no_capacity, figures.attempts), -1),
+        _no_worse("no_capacity_rate", left, right, lambda run: share(run.no_capacity, run.attempts), -1),
     )
     halves = [all(check.passed for check in half) for half in (sound, no_worse)]
     worth = _no_worse("worth_its_calls", calendar, right, _committed, 1, "the nearest cadence") if calendar else None
@@ -287,12 +289,12 @@ def _row(measure: Measure, left: Sequence[Figures], right: Sequence[Figures]) ->
     return Row(
         measure=measure.name,
         meaning=measure.meaning,
-        a=_text(median(a)),
-        b=_text(median(b)),
-        difference=_text(median(differences)),
-        low=_text(interval and interval.low),
-        high=_text(interval and interval.high),
-        coverage=_text(interval and interval.coverage),
+        a=text_of(median(a)),
+        b=text_of(median(b)),
+        difference=text_of(median(differences)),
+        low=text_of(interval and interval.low),
+        high=text_of(interval and interval.high),
+        coverage=text_of(interval and interval.coverage),
         pairs=len(differences),
         shown=SHOWN[interval.side] if interval else "not measured",
     )
@@ -308,10 +310,6 @@ def _number(measure: Measure, figures: Figures) -> Fraction | None:
     return None if value is None else Fraction(value)
 
 
-def _text(value: Fraction | None) -> str | None:
-    return None if value is None else ratio(value.numerator, value.denominator)
-
-
 def _columns(
     all_measures: Sequence[Measure], names: tuple[str, str], left: Sequence[Figures], right: Sequence[Figures]
 ) -> Columns:
@@ -325,37 +323,19 @@ def _columns(
 
 
 def _panels(left: Sequence[Figures], right: Sequence[Figures], codes: Sequence[str]) -> Iterable[Panel]:
-    yield Panel(
-        f"Committed rate over {WINDOW} ticks",
-        "",
-        *(_curve([_rates(run) for run in side]) for side in (left, right)),
-    )
+    def panel(title: str, unit: str, values: Callable[[Trail], Sequence[Fraction | None]]) -> Panel:
+        a, b = (_curve([values(run.trail) for run in side if run.trail is not None]) for side in (left, right))
+        return Panel(title, unit, a, b)
+
+    yield panel(f"Committed rate over {WINDOW} ticks", "", lambda trail: trail.committed_rates)
     for code in codes:
-        served = (_curve([_served(run, code) for run in side]) for side in (left, right))
-        yield Panel(f"{SERVED_TITLE}, {code}", "", *served)
+        yield panel(f"{SERVED_TITLE}, {code}", "", partial(Trail.served_shares, code=code))
     for code in codes:
-        yield Panel("Total debt", code, *(_curve([_debts(run, code) for run in side]) for side in (left, right)))
+        yield panel("Total debt", code, partial(_debts, code=code))
 
 
-def _rates(figures: Figures) -> list[Fraction | None]:
-    assert figures.trail is not None
-    return window_rates(figures.trail.committed, figures.trail.finished)
-
-
-def window_rates(part: Sequence[int], whole: Sequence[int]) -> list[Fraction | None]:
-    """At each tick, the share over the window that ends there."""
-    windows = (slice(max(0, tick + 1 - WINDOW), tick + 1) for tick in range(len(whole)))
-    return [share(sum(part[window]), sum(whole[window])) for window in windows]
-
-
-def _served(figures: Figures, code: str) -> list[Fraction | None]:
-    assert figures.trail is not None
-    return window_rates(figures.trail.served[code], figures.trail.wanted[code])
-
-
-def _debts(figures: Figures, code: str) -> list[Fraction | None]:
-    assert figures.trail is not None
-    return [Fraction(debt, ATOMS) for debt in figures.trail.debts[code]]
+def _debts(trail: Trail, code: str) -> list[Fraction | None]:
+    return [Fraction(debt, ATOMS) for debt in trail.debts[code]]
 
 
 def _curve(rows: Sequence[Sequence[Fraction | None]]) -> Curve:

@@ -18,6 +18,7 @@ from enum import StrEnum
 from fractions import Fraction
 from io import StringIO
 from math import comb
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -41,6 +42,8 @@ from pendula.spreading import Stopped
 
 Value: TypeAlias = int | str | Fraction | None
 
+WINDOW = 10  # ticks over which a rate is plotted: a single tick has too few payments
+
 
 class Kind(StrEnum):
     """The type of a column; a decimal is text with eight digits after the point."""
@@ -53,11 +56,24 @@ class Kind(StrEnum):
 class Trail(Struct, frozen=True):
     """Values per tick from the first on: payments made and finished; debts and demand by equivalent, in atoms."""
 
-    committed: tuple[int, ...]
-    finished: tuple[int, ...]
-    debts: dict[str, tuple[int, ...]]
-    wanted: dict[str, tuple[int, ...]]
-    served: dict[str, tuple[int, ...]]
+    committed: list[int]
+    finished: list[int]
+    debts: dict[str, list[int]]
+    wanted: dict[str, list[int]]
+    served: dict[str, list[int]]
+
+    @property
+    def committed_rates(self) -> list[Fraction | None]:
+        return window_rates(self.committed, self.finished)
+
+    def served_shares(self, code: str) -> list[Fraction | None]:
+        return window_rates(self.served[code], self.wanted[code])
+
+
+def window_rates(part: Sequence[int], whole: Sequence[int]) -> list[Fraction | None]:
+    """At each tick, the share over the window that ends there."""
+    windows = (slice(max(0, tick + 1 - WINDOW), tick + 1) for tick in range(len(whole)))
+    return [share(sum(part[window]), sum(whole[window])) for window in windows]
 
 
 class Figures(Struct, frozen=True):
@@ -104,66 +120,57 @@ class Measure(Struct, frozen=True):
 
 def measures(equivalents: Sequence[str]) -> tuple[Measure, ...]:
     """All measures of a run; amounts have one per equivalent."""
-    whole, exact, word = Kind.INTEGER, Kind.DECIMAL, Kind.TEXT
     return (
-        Measure("ticks", "ticks that were run", whole, lambda figures: figures.ticks),
-        Measure("state", "running, or error if a guardrail ended the run", word, lambda figures: figures.state),
-        Measure("attempts", "payments tried", whole, lambda figures: figures.attempts),
-        Measure("committed", "payments made", whole, lambda figures: figures.committed),
-        Measure("rejected", "payments refused", whole, lambda figures: figures.rejected),
-        Measure("no_capacity", "payments refused for lack of capacity", whole, lambda figures: figures.no_capacity),
-        Measure("no_route_at_all", "refused, and no clearing can help", whole, lambda figures: figures.no_route_at_all),
-        Measure("errors", "technical errors", whole, lambda figures: figures.errors),
-        Measure("timeouts", "errors that were timeouts", whole, lambda figures: figures.timeouts),
-        Measure("dropped", "planned payments that were not tried", whole, lambda figures: figures.dropped),
-        Measure(
-            "committed_rate", "made, of those tried", exact, lambda figures: share(figures.committed, figures.attempts)
+        _counted("ticks", "ticks that were run"),
+        _counted("state", "running, or error if a guardrail ended the run", Kind.TEXT),
+        _counted("attempts", "payments tried"),
+        _counted("committed", "payments made"),
+        _counted("rejected", "payments refused"),
+        _counted("no_capacity", "payments refused for lack of capacity"),
+        _counted("no_route_at_all", "refused, and no clearing can help"),
+        _counted("errors", "technical errors"),
+        _counted("timeouts", "errors that were timeouts"),
+        _counted("dropped", "planned payments that were not tried"),
+        _quotient("committed_rate", "made, of those tried", lambda run: (run.committed, run.attempts)),
+        _quotient("no_capacity_rate", "without capacity, of tried", lambda run: (run.no_capacity, run.attempts)),
+        _counted("clearing_calls", "clearing calls", member="calls"),
+        _quotient(
+            *("mean_interval", "ticks between two calls in one equivalent"),
+            lambda run: (sum(run.intervals), len(run.intervals)),
         ),
-        Measure(
-            "no_capacity_rate",
-            "without capacity, of tried",
-            exact,
-            lambda figures: share(figures.no_capacity, figures.attempts),
-        ),
-        Measure("clearing_calls", "clearing calls", whole, lambda figures: figures.calls),
-        Measure("mean_interval", "ticks between two calls in one equivalent", exact, _mean_interval),
-        Measure("mean_cost", "work units of a call", exact, lambda figures: share(figures.work, figures.calls)),
-        Measure("total_work", "work units of all calls", whole, lambda figures: figures.work),
-        Measure("over_budget", "calls beyond their budget", whole, lambda figures: figures.over_budget),
-        Measure("cleared_cycles", "cycles of debt that were cleared", whole, lambda figures: figures.cycles),
+        _quotient("mean_cost", "work units of a call", lambda run: (run.work, run.calls)),
+        _counted("total_work", "work units of all calls", member="work"),
+        _counted("over_budget", "calls beyond their budget"),
+        _counted("cleared_cycles", "cycles of debt that were cleared", member="cycles"),
         *(measure for code in equivalents for measure in _amounts(code)),
-        Measure("plan_digest", "SHA-256 of all planned payments", word, lambda figures: figures.plan),
-        Measure("ledger_digest", "SHA-256 of the ledger after each tick", word, lambda figures: figures.ledger),
+        _counted("plan_digest", "SHA-256 of all planned payments", Kind.TEXT, "plan"),
+        _counted("ledger_digest", "SHA-256 of the ledger after each tick", Kind.TEXT, "ledger"),
     )
 
 
 def _amounts(code: str) -> tuple[Measure, ...]:
-    exact = Kind.DECIMAL
     return (
-        Measure(
-            f"wanted_{code}",
-            "demand before the ledger capped it",
-            exact,
-            lambda figures: share(figures.demand[code].wanted, ATOMS),
+        _quotient(f"wanted_{code}", "demand before the ledger capped it", lambda run: (run.demand[code].wanted, ATOMS)),
+        _quotient(f"volume_{code}", "paid amounts", lambda run: (run.demand[code].volume, ATOMS)),
+        _quotient(
+            *(f"served_share_{code}", "paid share of the demand"),
+            lambda run: (run.demand[code].served, run.demand[code].wanted),
         ),
-        Measure(f"volume_{code}", "paid amounts", exact, lambda figures: share(figures.demand[code].volume, ATOMS)),
-        Measure(
-            f"served_share_{code}",
-            "paid share of the demand",
-            exact,
-            lambda figures: share(figures.demand[code].served, figures.demand[code].wanted),
+        _quotient(
+            f"cleared_amount_{code}", "sum of the amounts of cleared cycles", lambda run: (run.cleared[code], ATOMS)
         ),
-        Measure(
-            f"cleared_amount_{code}",
-            "sum of the amounts of cleared cycles",
-            exact,
-            lambda figures: share(figures.cleared[code], ATOMS),
-        ),
-        Measure(
-            f"debt_reduction_{code}", "reduction of debts", exact, lambda figures: share(figures.reduced[code], ATOMS)
-        ),
-        Measure(f"total_debt_{code}", "debts at the end", exact, lambda figures: share(figures.debts[code], ATOMS)),
+        _quotient(f"debt_reduction_{code}", "reduction of debts", lambda run: (run.reduced[code], ATOMS)),
+        _quotient(f"total_debt_{code}", "debts at the end", lambda run: (run.debts[code], ATOMS)),
     )
+
+
+def _counted(name: str, meaning: str, kind: Kind = Kind.INTEGER, member: str = "") -> Measure:
+    """A member of the figures as it is."""
+    return Measure(name, meaning, kind, attrgetter(member or name))
+
+
+def _quotient(name: str, meaning: str, parts: Callable[[Figures], tuple[int, int]]) -> Measure:
+    return Measure(name, meaning, Kind.DECIMAL, lambda figures: share(*parts(figures)))
 
 
 def share(part: int, whole: int) -> Fraction | None:
@@ -171,13 +178,13 @@ def share(part: int, whole: int) -> Fraction | None:
     return Fraction(part, whole) if whole else None
 
 
-def _mean_interval(figures: Figures) -> Fraction | None:
-    return share(sum(figures.intervals), len(figures.intervals))
-
-
 def written(value: Value) -> int | str | None:
     """The column form of a value."""
-    return ratio(value.numerator, value.denominator) if isinstance(value, Fraction) else value
+    return text_of(value) if isinstance(value, Fraction) else value
+
+
+def text_of(value: Fraction | None) -> str | None:
+    return None if value is None else ratio(value.numerator, value.denominator)
 
 
 def figures_of(
@@ -233,7 +240,8 @@ class _Count:
         self._last_call: dict[str, int] = {}
         self._intervals: list[int] = []
         self._active = 0
-        self._trail: _Trail | None = _Trail(codes) if trail else None
+        debts, wanted, served = ({code: list[int]() for code in codes} for _ in range(3))
+        self._trail = Trail([], [], debts, wanted, served) if trail else None
 
     def tick(self, events: Sequence[Event]) -> None:
         """Count a finished tick, or one in which a guardrail ended the run."""
@@ -316,26 +324,9 @@ class _Count:
             plan=digests["plan"],
             ledger=digests["ledger"],
             demand=_grown(_demand(run), self._demand_before),
-            trail=None if self._trail is None else self._trail.done(),
+            trail=self._trail,
             active=self._active,
         )
-
-
-class _Trail:
-    """Collects a trail."""
-
-    def __init__(self, codes: Sequence[str]) -> None:
-        self.committed: list[int] = []
-        self.finished: list[int] = []
-        self.debts: dict[str, list[int]] = {code: [] for code in codes}
-        self.wanted: dict[str, list[int]] = {code: [] for code in codes}
-        self.served: dict[str, list[int]] = {code: [] for code in codes}
-
-    def done(self) -> Trail:
-        debts, wanted, served = (
-            {code: tuple(row) for code, row in rows.items()} for rows in (self.debts, self.wanted, self.served)
-        )
-        return Trail(tuple(self.committed), tuple(self.finished), debts, wanted, served)
 
 
 def _demand(run: Run) -> dict[str, Demand]:

@@ -15,9 +15,8 @@ from pendula.credit.engine import Run
 from pendula.credit.events import ClearingDone, Event, Ticked, TxFailed, TxUpdated
 from pendula.credit.model import Code
 from pendula.credit.money import atoms_of_sum
-from pendula.credit.studies.comparison import SERVED_TITLE, WINDOW, Curve, Panel, window_rates
-from pendula.credit.studies.figures import Columns, Kind, columns_of
-from pendula.credit.tick.draft import ratio
+from pendula.credit.studies.comparison import SERVED_TITLE, Curve, Panel
+from pendula.credit.studies.figures import WINDOW, Columns, Kind, columns_of, text_of, window_rates
 
 COUNTS = ("committed", "rejected", "no_capacity", "no_route_at_all", "errors", "timeouts", "cleared_cycles")
 AMOUNTS = ("cleared_amount", "debt_reduction", "optimum")
@@ -143,8 +142,7 @@ def _cleared(row: Row, event: ClearingDone) -> None:
     if event.optimum is not UNSET:
         amounts["optimum"] = event.optimum
     for name, amount in amounts.items():
-        total = Fraction(row.amounts[name] or 0) + Fraction(amount)
-        row.amounts[name] = ratio(total.numerator, total.denominator)
+        row.amounts[name] = text_of(Fraction(row.amounts[name] or 0) + Fraction(amount))
 
 
 def _summed(rows: Sequence[Row], ticks: Sequence[int], name: str) -> list[int]:

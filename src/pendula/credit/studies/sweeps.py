@@ -24,13 +24,19 @@ from pendula.credit.settings import (
     setting_texts,
 )
 from pendula.credit.settings import Kind as SettingKind
-from pendula.credit.studies.figures import Columns, Kind, columns_of, measures, median, written
+from pendula.credit.studies.figures import Columns, Kind, columns_of, measures, median, text_of, written
 from pendula.credit.studies.variations import changed_document, names_a_place, variation
 from pendula.credit.studies.workers import RUNS_MOST, Task, Watch, Where, job_of, seeds_of, spread
-from pendula.credit.tick.draft import ratio
 from pendula.documents import Document
 from pendula.kernel.errors import InputRefused, LimitExceeded
 from pendula.kernel.wording import suggestion
+
+# The kinds of the columns of settings; all others are text.
+KINDS = {
+    SettingKind.INTEGER: Kind.INTEGER,
+    SettingKind.DECIMAL: Kind.DECIMAL,
+    SettingKind.AMOUNT: Kind.DECIMAL,
+}
 
 
 class InvalidGrid(InputRefused):
@@ -86,7 +92,9 @@ def sweep(
     results = spread(job, tasks, Where(workers, dask), watch)
     all_measures = measures(sorted(scenario.equivalents))
     axes = list(points[0].values)
-    kinds = {name: _kind(BY_NAME[name]) if name in BY_NAME else Kind.TEXT for name in axes} | {"seed": Kind.INTEGER}
+    kinds = {name: KINDS.get(BY_NAME[name].kind, Kind.TEXT) if name in BY_NAME else Kind.TEXT for name in axes} | {
+        "seed": Kind.INTEGER
+    }
     clash = [measure.name for measure in all_measures if measure.name in kinds]
     assert not clash, f"a setting and a measure are both called {clash}"
     rows = [
@@ -174,27 +182,11 @@ def _point(values: dict[str, str], settings: Settings) -> Combination:
         raise InvalidSetting(f"With {about}: {refused.message}", **refused.details) from None
 
 
-def _kind(setting: Setting) -> Kind:
-    match setting.kind:
-        case SettingKind.INTEGER:
-            return Kind.INTEGER
-        case SettingKind.DECIMAL | SettingKind.AMOUNT:
-            return Kind.DECIMAL
-        case SettingKind.SWITCH | SettingKind.WORD:
-            return Kind.TEXT
-
-
 def _cell(setting: Setting, settings: Settings) -> int | str | None:
     """The column value of a setting; null if it is unset or there is no cap."""
     value = getattr(settings, setting.name)
     if value is None:
         return None
-    match setting.kind:
-        case SettingKind.INTEGER:
-            return int(value)
-        case SettingKind.DECIMAL:
-            return ratio(*value.as_integer_ratio())
-        case SettingKind.AMOUNT:
-            return ratio(value, ATOMS)
-        case SettingKind.SWITCH | SettingKind.WORD:
-            return setting_texts(settings)[setting.variable]
+    if setting.kind in (SettingKind.DECIMAL, SettingKind.AMOUNT):
+        return text_of(Fraction(value) / (ATOMS if setting.kind is SettingKind.AMOUNT else 1))
+    return int(value) if setting.kind is SettingKind.INTEGER else setting_texts(settings)[setting.variable]

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict, astuple
 
 from pendula.credit.events import Event, Note
 from pendula.credit.ledger.book import Book
@@ -84,16 +85,9 @@ def ratio(part: int, whole: int) -> str | None:
     return text_8(quotient)
 
 
-class Attempt(NamedTuple):
+class Attempt(Waiting, frozen=True):
     """One payment to try, with ids and amount as written; `code` is set if it cannot be tried."""
 
-    tick: int
-    seq: int
-    sender: str
-    receiver: str
-    equivalent: str
-    amount: str
-    wanted: int
     planned: Planned | None
     code: Code | None = None
 
@@ -102,15 +96,7 @@ class Attempt(NamedTuple):
         return UNSET if self.tick == now else self.tick
 
     def waiting(self) -> Waiting:
-        return Waiting(
-            tick=self.tick,
-            seq=self.seq,
-            sender=self.sender,
-            receiver=self.receiver,
-            equivalent=self.equivalent,
-            amount=self.amount,
-            wanted=self.wanted,
-        )
+        return Waiting(*astuple(self)[:-2])
 
     def line(self) -> str:
         """Its line in the digest of plans."""
@@ -124,53 +110,24 @@ class DueClearing(NamedTuple):
 
 
 def attempt_of(planned: Planned, tick: int, run: RunState) -> Attempt:
-    names = run.network.people.names
-    ends = names[planned.sender], names[planned.receiver]
-    return Attempt(
-        tick,
-        planned.seq,
-        *ends,
-        equivalent=planned.book.code,
-        amount=cents_text(planned.cents),
-        wanted=planned.wanted,
-        planned=planned,
-    )
+    names, amount = run.network.people.names, cents_text(planned.cents)
+    ends = names[planned.sender], names[planned.receiver], planned.book.code
+    return Attempt(tick, planned.seq, *ends, amount, planned.wanted, planned)
 
 
 def resolve_payment(run: RunState, waiting: Waiting) -> Attempt:
     """Resolve the ids of a payment against the current network; an impossible payment gets the code of its failure."""
-    tick, seq, sender, receiver, equivalent, amount, wanted = (
-        waiting.tick,
-        waiting.seq,
-        waiting.sender,
-        waiting.receiver,
-        waiting.equivalent,
-        waiting.amount,
-        waiting.wanted,
-    )
-    index, ledger = run.network.people.index, run.network.ledgers.get(equivalent)
-    cents, code = _cents(amount), None
-    planned = None
+    index, ledger = run.network.people.index, run.network.ledgers.get(waiting.equivalent)
+    sender, receiver, cents = index.get(waiting.sender), index.get(waiting.receiver), _cents(waiting.amount)
+    members = asdict(waiting)
     if ledger is None:
-        code = Code.EQUIVALENT_NOT_FOUND
-    elif sender not in index or receiver not in index:
-        code = Code.PARTICIPANT_NOT_FOUND
-    elif cents is None or sender == receiver:
-        code = Code.INVALID_INPUT
-    else:
-        planned = Planned(seq, ledger.book, index[sender], index[receiver], cents, wanted)
-        amount = cents_text(cents)
-    return Attempt(
-        tick=tick,
-        seq=seq,
-        sender=sender,
-        receiver=receiver,
-        equivalent=equivalent,
-        amount=amount,
-        wanted=wanted,
-        planned=planned,
-        code=code,
-    )
+        return Attempt(**members, planned=None, code=Code.EQUIVALENT_NOT_FOUND)
+    if sender is None or receiver is None:
+        return Attempt(**members, planned=None, code=Code.PARTICIPANT_NOT_FOUND)
+    if cents is None or sender == receiver:
+        return Attempt(**members, planned=None, code=Code.INVALID_INPUT)
+    planned = Planned(waiting.seq, ledger.book, sender, receiver, cents, waiting.wanted)
+    return Attempt(**members | {"amount": cents_text(cents)}, planned=planned)
 
 
 def _cents(amount: str) -> int | None:

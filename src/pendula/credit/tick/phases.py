@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pendula.credit import saving
 from pendula.credit.events import (
@@ -354,7 +355,7 @@ def _asked_plan(run: RunState, draft: Draft, first: int) -> list[Attempt]:
         ends = proposal.sender, proposal.receiver, proposal.equivalent, proposal.amount
         attempt = resolve_payment(run, Waiting(draft.tick, seq, *ends, 0))
         if (planned := attempt.planned) is not None:
-            attempt = attempt._replace(wanted=planned.cents, planned=planned._replace(wanted=planned.cents))
+            attempt = replace(attempt, wanted=planned.cents, planned=planned._replace(wanted=planned.cents))
             draft.tallies[attempt.equivalent].wanted += attempt.wanted * CENT
         plan.append(attempt)
     return plan
