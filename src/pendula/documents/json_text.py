@@ -9,6 +9,7 @@ valid JSON and skips the others with the interpreter's parser.
 import json
 import sys
 from collections.abc import Callable
+from functools import cache
 from re import DOTALL
 from re import compile as regex
 from typing import Any, NoReturn, TypeAlias
@@ -297,18 +298,18 @@ def read_clean(text: str, limits: DocumentLimits) -> Json:
     if _most_values(text) > limits.nodes or not _surrogates_paired(text):
         raise NotClean
     try:
-        value: Json = _decoder(limits).decode(text)
+        value: Json = _decoder(limits.digits, sys.get_int_max_str_digits()).decode(text)
     except (ValueError, RecursionError):
         raise NotClean from None
     _measure(value, limits)
     return value
 
 
-def _decoder(limits: DocumentLimits) -> json.JSONDecoder:
-    most = limits.digits
-    own = sys.get_int_max_str_digits()
-    # The parser's own integer conversion is fastest and includes the interpreter's digit limit.
+@cache
+def _decoder(most: int, own: int) -> json.JSONDecoder:
+    """The parser for numbers of at most `most` digits; `own` is the limit of the interpreter, 0 for none."""
     return json.JSONDecoder(
+        # The parser's own integer conversion is fastest and includes the interpreter's digit limit.
         parse_int=None if own and own <= most else _integer_reader(most),
         parse_float=decimal_reader(most),
         parse_constant=_no_constant,

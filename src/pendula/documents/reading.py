@@ -1,8 +1,10 @@
 """Reads bytes, files or plain values into a `Document`; all faults are reported in one refusal."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from enum import StrEnum
+from functools import cached_property
 from math import isfinite
 from pathlib import Path as FilePath
 from typing import Any, TypeVar, assert_never
@@ -61,7 +63,11 @@ class Document:
         self.value = value
         self.source_name = source_name
         self._locate = locate
-        self._reading = Reading(Findings(most_faults), locate, source_name)
+        self._most_faults = most_faults
+
+    @cached_property
+    def _reading(self) -> Reading:
+        return Reading(Findings(self._most_faults), self._locate, self.source_name)
 
     def root(self) -> Cursor:
         """The cursor at the root; its faults are collected in this document."""
@@ -94,12 +100,17 @@ def read_bytes(
     data: bytes, form: Format = Format.JSON, source_name: str = "body", limits: DocumentLimits = DEFAULT_LIMITS
 ) -> Document:
     """The document in `data`; raises `DocumentRefused` with every syntax fault."""
-    faults = FaultList(limits.faults)
     if len(data) > limits.size:
-        faults.add(DOCUMENT_BYTES.code, (), NOWHERE, "the document is too large", allowed=(f"{limits.size} bytes",))
-        raise DocumentRefused(faults.kept, source_name)
+        allowed = (f"{limits.size} bytes",)
+        raise _refused(DOCUMENT_BYTES.code, source_name, "the document is too large", allowed)
+    if form is not Format.YAML:
+        # Most texts have no fault, and need none of what finds them.
+        with suppress(NotClean, UnicodeDecodeError):
+            value = read_clean(data.decode(), limits)
+            return Document(value, _locator(data, form, limits), source_name, limits.faults)
+    faults = FaultList(limits.faults)
     text = _text(data, faults)
-    value = _value(text, form, limits, faults)
+    value = scan(text, form, Tree(limits, faults, Lines(text)))
     if faults:
         raise DocumentRefused(faults.kept, source_name, faults.more)
     return Document(value, _locator(data, form, limits), source_name, limits.faults)
@@ -111,7 +122,7 @@ def read_file(path: FilePath | str, form: Format | None = None, limits: Document
     form = form or SUFFIXES.get(path.suffix.lower())
     if form is None:
         message = f"the suffix {path.suffix!r} is not that of a document format"
-        raise _refused_file("unknown_format", path, message, tuple(SUFFIXES))
+        raise _refused("unknown_format", str(path), message, tuple(SUFFIXES))
     try:
         with path.open("rb") as file:
             # Reading one byte more than allowed detects an oversized document, even from pipes and devices.
@@ -124,7 +135,7 @@ def read_file(path: FilePath | str, form: Format | None = None, limits: Document
 def refused_file(path: FilePath, error: Exception) -> DocumentUnreadable:
     """The error for a file that cannot be opened or read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    refused = _refused_file("document_unreadable", path, f"the file cannot be read: {reason}")
+    refused = _refused("document_unreadable", str(path), f"the file cannot be read: {reason}")
     return DocumentUnreadable(refused.faults, refused.source_name)
 
 
@@ -162,10 +173,10 @@ def _exact(value: Any) -> Json:
             return found
 
 
-def _refused_file(code: str, path: FilePath, message: str, allowed: tuple[str, ...] = ()) -> DocumentRefused:
+def _refused(code: str, source_name: str, message: str, allowed: tuple[str, ...] = ()) -> DocumentRefused:
     faults = FaultList(1)
     faults.add(code, (), NOWHERE, message, allowed=allowed)
-    return DocumentRefused(faults.kept, str(path))
+    return DocumentRefused(faults.kept, source_name)
 
 
 def _text(data: bytes, faults: FaultList) -> str:
@@ -181,15 +192,6 @@ def _text(data: bytes, faults: FaultList) -> str:
         faults.add("byte_order_mark", (), Place(1, 1), "the text begins with a byte order mark; leave it out")
         text = text.removeprefix(BYTE_ORDER_MARK)
     return text
-
-
-def _value(text: str, form: Format, limits: DocumentLimits, faults: FaultList) -> Json:
-    if form is not Format.YAML and not faults:
-        try:
-            return read_clean(text, limits)
-        except NotClean:
-            pass
-    return scan(text, form, Tree(limits, faults, Lines(text)))
 
 
 def scan(text: str, form: Format, tree: Tree) -> Json:
