@@ -12,6 +12,7 @@ from pendula.documents import Cursor, DocumentRefused, Fault, Format, Members, f
 from pendula.documents.schema import schema_of
 from pendula.documents.typed import (
     MERGED,
+    NO_NULL,
     NULL_IS_ABSENT,
     Parse,
     Read,
@@ -67,6 +68,8 @@ class Depot(Struct, frozen=True):
     spare: Annotated[Truck | None, NULL_IS_ABSENT] = None
     labels: dict[Name, bool] = {}
     more: Any = None
+    sizes: frozenset[int] = frozenset()
+    note: Annotated[Name | None, NO_NULL] = None
 
 
 def faults_of(text: str, form: type = Depot, kind: Format = Format.YAML, **options: Any) -> list[Fault]:
@@ -78,7 +81,7 @@ def faults_of(text: str, form: type = Depot, kind: Format = Format.YAML, **optio
 def test_document_becomes_the_struct() -> None:
     text = (
         "trucks: [{id: a, length: 1.5}, {id: b, length: 2, kind: tugger, charge: 0.25, doors: 2, owner: me}]\n"
-        "corner: [1, -2]\nlabels: {x: true}\nmore: [1, {}]\nignored: 1\n"
+        "corner: [1, -2]\nlabels: {x: true}\nmore: [1, {}]\nignored: 1\nsizes: [2, 1, 2]\n"
     )
 
     depot = read(read_bytes(text.encode(), Format.YAML), Depot)
@@ -88,6 +91,7 @@ def test_document_becomes_the_struct() -> None:
         corner=(1, -2),
         labels={"x": True},
         more=[1, {}],
+        sizes=frozenset({1, 2}),
     )
 
 
@@ -140,11 +144,11 @@ def test_check_of_a_struct_sees_which_members_are_sound() -> None:
 
 
 def test_null_is_a_fault_unless_the_type_allows_it_or_it_counts_as_absent() -> None:
-    text = "trucks: [{id: a, length: 1, doors: null, charge: null}]\nspare: null"
+    text = "trucks: [{id: a, length: 1, doors: null, charge: null}]\nspare: null\nnote: null"
 
-    (fault,) = faults_of(text)
+    faults = faults_of(text)
 
-    assert (fault.path, fault.value) == ("$.trucks[0].charge", None)
+    assert [(fault.path, fault.value) for fault in faults] == [("$.trucks[0].charge", None), ("$.note", None)]
 
 
 def test_members_that_are_not_given_keep_the_present_values() -> None:

@@ -14,7 +14,7 @@
 What the annotations mean:
 
 - Members have the names of the documents: `rename=` and `field(name=…)`. A member with a default is optional; null is a
-  fault unless the type allows None, or `NULL_IS_ABSENT` stands in its annotation.
+  fault unless the type allows None, or `NULL_IS_ABSENT` is in its annotation. With `NO_NULL` it is a fault in any case.
 - `forbid_unknown_fields=True`: unknown members are faults; otherwise they are ignored.
 - `Meta`: `ge`, `le`, `min_length`, `max_length`, `pattern` (with ^ and $; `extra={"form": …}` describes it). What
   msgspec cannot check, such as the range of a Decimal, or shall not, is `limits(minimum=…)` in words of JSON Schema.
@@ -33,7 +33,7 @@ What the annotations mean:
 `Cursor.context` is what the caller gave as `context`, for readers that depend on more than the document.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache, partial
@@ -44,7 +44,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args,
 from msgspec import NODEFAULT, Meta, Struct, UnsetType, ValidationError, convert
 from msgspec.structs import FieldInfo, fields
 
-from pendula.documents.cursor import NO_DEFAULT, Cursor
+from pendula.documents.cursor import NO_DEFAULT, Cursor, Members
 from pendula.documents.reading import Document
 from pendula.kernel.canonical import Json
 
@@ -122,7 +122,12 @@ class _NullIsAbsent:
     """Annotation: null means the same as a missing member."""
 
 
+class _NoNull:
+    """Annotation: null is a fault, although the type has None for a missing member."""
+
+
 NULL_IS_ABSENT = _NullIsAbsent()
+NO_NULL = _NoNull()
 
 
 def read(
@@ -160,6 +165,15 @@ def read_at(
     return value
 
 
+def read_members(members: Members, form: type[Struct], names: Collection[str]) -> dict[str, Any]:
+    """Some members of a struct, for a document that has them beside others; its defaults where they are not given."""
+    return {
+        info.name: reader_of(info.type)(members[info.encode_name], _default(info))
+        for info in fields(form)
+        if info.name in names
+    }
+
+
 def reader_of(form: Any) -> Reader:
     """The reader of a type, made once. Raises `TypeError` for a type that no document holds."""
     read: Reader = _made(form)
@@ -186,7 +200,7 @@ def _marked(form: Any, origin: Any, marks: Sequence[Any]) -> Reader:
         if isinstance(mark, Parse):
             return lambda at, default: at.parsed(mark.parse, stand_in=mark.stand_in, default=default)
     meta = _merged([mark for mark in marks if isinstance(mark, Meta)])
-    if origin in (tuple, list):
+    if origin in (tuple, list, frozenset):
         unique = next((mark for mark in marks if isinstance(mark, Unique)), None)
         return _list(origin, get_args(form), meta, unique)
     if origin in (dict, Mapping) or form is dict:
@@ -249,7 +263,7 @@ def _unless_null(read: Reader, at: Cursor, default: Any) -> Any:
 
 def _union(forms: tuple[Any, ...], marks: tuple[Any, ...]) -> Reader:
     """None, and one type, or tagged structs, or types of different kinds; marks of the union belong to each type."""
-    nullable = NoneType in forms
+    nullable = NoneType in forms and NO_NULL not in marks
     inner = [form for form in forms if form not in (NoneType, UnsetType)]
     if marks:
         inner = [Annotated[(form, *marks)] for form in inner]
@@ -277,7 +291,7 @@ def _kinds(form: Any) -> Any:
     if get_origin(form) is Annotated:
         form = get_args(form)[0]
     origin = get_origin(form) or form
-    if origin in (tuple, list):
+    if origin in (tuple, list, frozenset):
         return list | tuple
     if origin in (dict, Mapping) or (isinstance(origin, type) and issubclass(origin, Struct)):
         return dict
@@ -384,7 +398,7 @@ def _is_native(form: Any) -> bool:
         return (len(parts) == 1 or all(map(_tag, parts))) and all(map(_is_native, parts))
     if origin is dict and parts[0] is not str:
         return False
-    if origin in (tuple, list, dict):
+    if origin in (tuple, list, dict, frozenset):
         return all(part is Ellipsis or _is_native(part) for part in parts)
     if origin is Literal or form in (str, int, bool, Any, object):
         return True
@@ -433,7 +447,7 @@ def _list(origin: Any, parts: tuple[Any, ...], meta: Mapping[str, Any], unique: 
         values = [read(element, NO_DEFAULT) for element in elements]
         if unique is not None:
             _refuse_repeated(unique, elements)
-        return values if origin is list else tuple(values)
+        return values if origin is list else origin(values)
 
     return read_list
 
@@ -493,6 +507,8 @@ def document_of(value: Any, form: Any = None) -> Json:
     for mark in get_args(form)[1:] if get_origin(form) is Annotated else ():
         if isinstance(mark, Read) and mark.write is not None:
             return mark.write(value)
+    if isinstance(value, frozenset):
+        value = sorted(value)
     if isinstance(value, list | tuple):
         each = [part for part in _parts(form) if part is not Ellipsis]
         # A list with one type for all elements, or one for each.
@@ -511,6 +527,8 @@ def _members_of(value: Struct) -> dict[str, Json]:
     for info in fields(value):
         part = getattr(value, info.name)
         if isinstance(part, UnsetType) or (config.omit_defaults and part == _default(info)):
+            continue
+        if part is None and NO_NULL in get_args(info.type):
             continue
         members[info.encode_name] = None if part is None else document_of(part, _without_none(info.type))
     return members

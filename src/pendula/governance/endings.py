@@ -1,12 +1,15 @@
 """How an action on a governed object ends: for the job, for the object, and whether to escalate."""
 
 from enum import StrEnum
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from pendula.documents.typed import Parse
 from pendula.governance.gates import Gate, Reading
 from pendula.governance.model import DAY_US, Governed, Impact, Risk
 from pendula.jobs.decide import OUTCOME_DEFERRED
+from pendula.jobs.durations import duration_us
 from pendula.jobs.reasons import Reason
 
 DEFER_US = 3_600_000_000
@@ -51,11 +54,11 @@ class Executed(StrEnum):
 class Limits(Struct, frozen=True):
     """Settings for all governed objects."""
 
-    min_evidence_count: int = 1
-    ontic_verify_limit: int = 1
-    auto_verify_budget: int = 2
-    uncertainty_ttl: int = 7 * DAY_US
-    learning_period_days: int = 7
+    min_evidence_count: Annotated[int, Meta(ge=1, le=100)] = 1
+    ontic_verify_limit: Annotated[int, Meta(ge=1, le=10)] = 1
+    auto_verify_budget: Annotated[int, Meta(ge=0, le=1000)] = 2
+    uncertainty_ttl: Annotated[int, Parse(duration_us, 7 * DAY_US)] = 7 * DAY_US
+    learning_period_days: Annotated[int, Meta(ge=1, le=365)] = 7
 
 
 class ActionContext(Struct, frozen=True):

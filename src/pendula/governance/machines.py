@@ -6,10 +6,14 @@ Below are the machines of memory, experience and cognition, and the check that f
 
 from collections.abc import Iterable, Iterator
 from types import MappingProxyType
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct, field
 
+from pendula.documents.typed import NO_NULL, Parse, Read
+from pendula.governance.gates import VERDICTS
 from pendula.governance.model import DAY_US
+from pendula.jobs.durations import duration_us
 from pendula.jobs.model import VERIFICATIONS
 
 
@@ -49,33 +53,38 @@ FINDINGS = frozenset(word for name, word in vars(Finding).items() if name.isuppe
 COMPUTED = frozenset({Finding.FADED, Finding.OVERDUE, Finding.EXPIRED, Finding.ROLLED_BACK, Finding.EXHAUSTED})
 
 
-class Arrow(Struct, frozen=True):
+Text = Annotated[str, Meta(min_length=1)]
+GateName = Annotated[str, Read(lambda at: at.one_of(tuple(VERDICTS), noun="a gate"))]
+ROWS_MOST, STATES_MOST, TRUST_MOST = 1000, 1000, 1000
+
+
+class Arrow(Struct, frozen=True, forbid_unknown_fields=True):
     """From `source`, when `action` finds `finding`, to `target`; `gates` must pass at any risk."""
 
-    source: str
-    action: str
-    finding: str
-    target: str
-    gates: tuple[str, ...] = ()
+    source: Text = field(name="from")
+    action: Text
+    finding: Text
+    target: Text = field(name="to")
+    gates: tuple[GateName, ...] = ()
 
 
-class Never(Struct, frozen=True):
+class Never(Struct, frozen=True, forbid_unknown_fields=True):
     """An invariant: no finding leads from `source` to `target`."""
 
-    source: str
-    target: str
-    because: str
+    source: Text = field(name="from")
+    target: Text = field(name="to")
+    because: Text
 
 
-class Follow(Struct, frozen=True):
+class Follow(Struct, frozen=True, forbid_unknown_fields=True):
     """The next action of a place, at the object's date `at` if it has one, else `after` microseconds later."""
 
-    action: str
-    after: int
-    at: str | None = None
+    action: Text
+    after: Annotated[int, Parse(duration_us, DAY_US)]
+    at: Annotated[Text | None, NO_NULL] = None
 
 
-class Machine(Struct, frozen=True, kw_only=True):
+class MachineForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The states of one object type. `trust` has them all with their level of trust; an arrow to a higher one promotes.
 
     `seeks` is the target that an action aims at whatever it finds; `needs` the members required to enter a place.
@@ -84,19 +93,24 @@ class Machine(Struct, frozen=True, kw_only=True):
     budget, and moves to `exhausted` when that is used up.
     """
 
-    object_type: str
-    first: str
-    trust: dict[str, int]
-    arrows: tuple[Arrow, ...]
+    first: Text
+    trust: dict[str, Annotated[int, Meta(ge=0, le=TRUST_MOST)]]
+    arrows: Annotated[tuple[Arrow, ...], Meta(min_length=1, max_length=ROWS_MOST)]
     follow: dict[str, Follow]
-    never: tuple[Never, ...]
-    seeks: dict[str, str] = {}
-    needs: dict[str, tuple[str, ...]] = {}
-    rolls_back: frozenset[str] = frozenset()
-    awaits_rollback: frozenset[str] = frozenset()
-    stale: frozenset[str] = frozenset()
-    uncertain: frozenset[str] = frozenset()
-    exhausted: str | None = None
+    never: Annotated[tuple[Never, ...], Meta(max_length=ROWS_MOST)]
+    seeks: dict[str, Text] = {}
+    needs: dict[str, tuple[Text, ...]] = {}
+    rolls_back: frozenset[Text] = frozenset()
+    awaits_rollback: frozenset[Text] = frozenset()
+    stale: frozenset[Text] = frozenset()
+    uncertain: frozenset[Text] = frozenset()
+    exhausted: Annotated[Text | None, NO_NULL] = None
+
+
+class Machine(MachineForm, frozen=True, kw_only=True):
+    """The state machine of an object type."""
+
+    object_type: str
 
     def arrow(self, place: str, action: str, finding: str) -> Arrow | None:
         for arrow in self.arrows:

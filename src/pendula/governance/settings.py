@@ -7,38 +7,24 @@ whether the rules hold, is checked by `machines.faults`.
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from msgspec.structs import asdict
+
 from pendula.documents import Cursor, DocumentRefused, Members, read_file
+from pendula.documents.typed import read_at
 from pendula.governance.endings import Limits
-from pendula.governance.gates import VERDICTS
 from pendula.governance.inputs import DEFAULT, Rules
-from pendula.governance.machines import INVALIDATE, REFERENCE, USE, Arrow, Follow, Machine, Never, faults
-from pendula.governance.model import DAY_US
-from pendula.jobs.durations import duration_us
+from pendula.governance.machines import INVALIDATE, REFERENCE, STATES_MOST, USE, Machine, MachineForm, faults
 from pendula.jobs.model import Vocabulary
 from pendula.jobs.settings_file import among
 
 CHAIN = (USE, INVALIDATE)  # actions of programs that use objects, not of jobs
-SETS = ("rolls_back", "awaits_rollback", "stale", "uncertain")
 NOTHING = Machine(object_type="", first="", trust={}, arrows=(), follow={}, never=())
-ROWS_MOST, STATES_MOST, TRUST_MOST = 1000, 1000, 1000
 
 
 def read_settings(it: Members, vocabulary: Vocabulary, folder: Path | None) -> Rules | None:
     """The settings among the members of a settings file, None for the defaults; `folder` is the base of named files."""
-    rules = Rules(_machines(it["machines"], vocabulary, folder), _limits(it, DEFAULT.limits))
+    rules = Rules(_machines(it["machines"], vocabulary, folder), read_at(it.owner, Limits))
     return None if rules == DEFAULT else rules
-
-
-def _limits(it: Members, plain: Limits) -> Limits:
-    return Limits(
-        min_evidence_count=it["min_evidence_count"].integer(min=1, max=100, default=plain.min_evidence_count),
-        ontic_verify_limit=it["ontic_verify_limit"].integer(min=1, max=10, default=plain.ontic_verify_limit),
-        auto_verify_budget=it["auto_verify_budget"].integer(min=0, max=1000, default=plain.auto_verify_budget),
-        uncertainty_ttl=it["uncertainty_ttl"].parsed(
-            duration_us, stand_in=plain.uncertainty_ttl, default=plain.uncertainty_ttl
-        ),
-        learning_period_days=it["learning_period_days"].integer(min=1, max=365, default=plain.learning_period_days),
-    )
 
 
 def _machines(at: Cursor, vocabulary: Vocabulary, folder: Path | None) -> Mapping[str, Machine]:
@@ -55,70 +41,29 @@ def _machines(at: Cursor, vocabulary: Vocabulary, folder: Path | None) -> Mappin
 
 def read_machine(at: Cursor, object_type: str, actions: Collection[str], folder: Path | None) -> Machine:
     """The machine at this place, or in the file named there, relative to the settings."""
-    return _from_file(at, object_type, actions, folder) if at.is_text else _read(at, object_type, actions)
-
-
-def _from_file(at: Cursor, object_type: str, actions: Collection[str], folder: Path | None) -> Machine:
+    if not at.is_text:
+        return _checked(at, object_type, actions)
     name = at.text(min=1)
     if folder is None:
         at.refuse("a file can be named only in a settings file")
         return NOTHING
     try:
-        return read_file(folder / name).read(lambda root: _read(root, object_type, actions))
+        return read_file(folder / name).read(lambda root: _checked(root, object_type, actions))
     except DocumentRefused as refused:
         for fault in refused.faults:
             at.refuse(fault.text(name))
         return NOTHING
 
 
-def _read(at: Cursor, object_type: str, actions: Collection[str]) -> Machine:
-    it = at.object(
-        required=("first", "trust", "arrows", "follow", "never"), optional=("seeks", "needs", *SETS, "exhausted")
-    )
-    machine = Machine(
-        object_type=object_type,
-        first=it["first"].text(min=1),
-        trust=it["trust"].map_of(lambda one: one.integer(min=0, max=TRUST_MOST)),
-        arrows=it["arrows"].list_of(_arrow, min=1, max=ROWS_MOST),
-        follow=it["follow"].map_of(_follow),
-        never=it["never"].list_of(_never, max=ROWS_MOST),
-        seeks=it["seeks"].map_of(lambda one: one.text(min=1), default={}),
-        needs=it["needs"].map_of(lambda one: one.list_of(lambda name: name.text(min=1)), default={}),
-        exhausted=it["exhausted"].text(min=1, default=None),
-        **{name: frozenset(it[name].list_of(lambda one: one.text(min=1), default=())) for name in SETS},
-    )
+def _checked(at: Cursor, object_type: str, actions: Collection[str]) -> Machine:
+    machine = Machine(object_type=object_type, **asdict(read_at(at, MachineForm)))
+    if not at.is_object:
+        return NOTHING
+    members = at.object(optional=MachineForm.__struct_fields__, unknown="keep")
     if len(machine.trust) > STATES_MOST:
-        it["trust"].refuse(f"{len(machine.trust)} states are too many", allowed=f"at most {STATES_MOST} states")
-    elif at.is_object and all(it[name].given for name in ("first", "trust", "arrows", "follow", "never")):
+        allowed = (f"at most {STATES_MOST} states",)
+        members["trust"].refuse(f"{len(machine.trust)} states are too many", allowed=allowed)
+    elif all(name in members for name in ("first", "trust", "arrows", "follow", "never")):
         for sentence in faults(machine, (*actions, *CHAIN)):
             at.refuse(sentence)
     return machine
-
-
-def _arrow(at: Cursor) -> Arrow:
-    it = at.object(required=("from", "action", "finding", "to"), optional=("gates",))
-    return Arrow(
-        it["from"].text(min=1),
-        it["action"].text(min=1),
-        it["finding"].text(min=1),
-        it["to"].text(min=1),
-        it["gates"].list_of(_gate, default=()),
-    )
-
-
-def _gate(at: Cursor) -> str:
-    name = at.text(min=1)
-    if name and name not in VERDICTS:
-        at.refuse(f"there is no gate {name!r}", code="invalid_enum", allowed=tuple(VERDICTS))
-    return name
-
-
-def _follow(at: Cursor) -> Follow:
-    it = at.object(required=("action", "after"), optional=("at",))
-    after = it["after"].parsed(duration_us, stand_in=DAY_US)
-    return Follow(it["action"].text(min=1), after, it["at"].text(min=1, default=None))
-
-
-def _never(at: Cursor) -> Never:
-    it = at.object(required=("from", "to", "because"))
-    return Never(it["from"].text(min=1), it["to"].text(min=1), it["because"].text(min=1))

@@ -6,9 +6,9 @@ Times are integers, microseconds since 1970, UTC; they become text in replies on
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import IntEnum, StrEnum
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.errors import InputRefused, WorldBroken
@@ -20,6 +20,8 @@ CUT = "…[truncated]"
 BATCH_MOST = 1000
 RETRY_DELAY_MOST_SEC = 2_592_000
 LEASE_MOST_SEC = 43_200
+ATTEMPTS_MOST = 100
+DAY_SEC = 86_400
 PAYLOAD_MOST_BYTES = RESULT_MOST_BYTES = 65_536  # of canonical JSON
 MILLION = 1_000_000  # progress is stored in millionths
 VERIFICATIONS = frozenset({"verify", "revalidate"})  # of a governed object, one at a time
@@ -105,12 +107,12 @@ class Policy(Struct, frozen=True):
 
     vocabulary: Vocabulary = Vocabulary()
     default_priority: Priority = Priority.MEDIUM
-    default_max_attempts: int = 3
-    pull_default_limit: int = 100
-    pull_max_limit: int = 1000
-    lease_sec: int = 900
-    lease_expiry_retry_delay_sec: int = 0
-    min_retry_gap_sec: int = 5
+    default_max_attempts: Annotated[int, Meta(ge=1, le=ATTEMPTS_MOST)] = 3
+    pull_default_limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    pull_max_limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
+    lease_sec: Annotated[int, Meta(ge=1, le=LEASE_MOST_SEC)] = 900
+    lease_expiry_retry_delay_sec: Annotated[int, Meta(ge=0, le=DAY_SEC)] = 0
+    min_retry_gap_sec: Annotated[int, Meta(ge=0, le=3600)] = 5
     retry_jitter: bool = True
     retry_base: RetryBase = RetryBase.RUN_AT
     pull_clock: PullClock = PullClock.REQUEST
@@ -119,11 +121,15 @@ class Policy(Struct, frozen=True):
     audit_event_check: AuditCheck = AuditCheck.LINK
     auto_followup: bool = True
     one_running_per_object: bool = False
-    retention_days: int = 30
+    retention_days: Annotated[int, Meta(ge=1, le=3650)] = 30
     durability: Durability = Durability.FULL
     objects_elsewhere: bool = False  # in another database: acks store write-backs for it
-    max_clock_step_sec: int = 300  # how far a clock, or the `now` of a pull, may be ahead
-    unhandled_alert_sec: int = 600  # how long a kind of job may be due without a delivery before an alert
+    max_clock_step_sec: Annotated[int, Meta(ge=1, le=DAY_SEC)] = (
+        300  # how far a clock, or the `now` of a pull, may be ahead
+    )
+    unhandled_alert_sec: Annotated[int, Meta(ge=1, le=30 * DAY_SEC)] = (
+        600  # how long a kind of job may be due without a delivery before an alert
+    )
     governance: GovernanceSettings | None = None  # state machines and limits; None for those of governance
 
 

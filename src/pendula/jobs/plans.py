@@ -13,9 +13,9 @@ from typing import Any
 from msgspec import Struct
 
 from pendula.jobs.cron import Cron
-from pendula.jobs.model import PAYLOAD_MOST_BYTES, PRIORITIES, SECOND, Policy, Priority
+from pendula.jobs.model import ATTEMPTS_MOST, PAYLOAD_MOST_BYTES, PRIORITIES, SECOND, Policy, Priority
 from pendula.jobs.request_reading import BodyReader, Faults
-from pendula.jobs.requests import ATTEMPTS_MOST, OBJECT_ID_MOST, QUEUE
+from pendula.jobs.requests import OBJECT_ID_MOST, QUEUE
 from pendula.jobs.zones import PLAIN, zone_of
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.errors import InputRefused

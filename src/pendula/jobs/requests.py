@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert
 
 from pendula.jobs.model import (
+    ATTEMPTS_MOST,
     LEASE_MOST_SEC,
     PAYLOAD_MOST_BYTES,
     PRIORITIES,
@@ -23,7 +24,6 @@ KEY_MOST = 512
 WORKER_ID = regex(r"[A-Za-z0-9._:@-]{1,128}")
 QUEUE = regex(r"[a-z0-9_-]{1,64}")
 WAIT_MOST_MS = 30_000
-ATTEMPTS_MOST = 100
 OUTCOME_MOST = 64
 REASON_MOST = 1000
 LIMIT_LIST_MOST = 1000

@@ -15,24 +15,21 @@ from msgspec.structs import replace
 
 from pendula.documents import Cursor, Document, DocumentLimits, Members, from_value, read_file
 from pendula.documents.toml_text import BYTES_MOST, read_toml
+from pendula.documents.typed import read_members
 from pendula.jobs.cron import Cron
 from pendula.jobs.hooks import governance
 from pendula.jobs.model import (
-    LEASE_MOST_SEC,
+    ATTEMPTS_MOST,
+    DAY_SEC,
     PAYLOAD_MOST_BYTES,
     PRIORITIES,
-    AuditCheck,
-    Durability,
     Policy,
     Priority,
-    PullClock,
-    PullOrder,
-    RetryBase,
     Vocabulary,
 )
 from pendula.jobs.plans import NAME, NAME_FORM, PLANS_MOST, Recurring
 from pendula.jobs.request_reading import canonical
-from pendula.jobs.requests import ATTEMPTS_MOST, OBJECT_ID_MOST, QUEUE
+from pendula.jobs.requests import OBJECT_ID_MOST, QUEUE
 from pendula.jobs.zones import PLAIN, zone_of
 from pendula.kernel.errors import InputRefused, NotCanonical
 from pendula.kernel.wording import shown, suggestion
@@ -40,7 +37,6 @@ from pendula.kernel.wording import shown, suggestion
 P = TypeVar("P", Priority, None)
 
 WORDS_MOST = 200
-DAY_SEC = 86_400
 HEAD_START_MOST_SEC = 30 * DAY_SEC
 WORD = regex(r"[a-z][a-z0-9_-]{0,63}")
 WORD_FORM = "a letter, then at most 63 of a-z, 0-9, _ and -"
@@ -59,6 +55,7 @@ class Configured(Struct, frozen=True):
 
 
 POLICY = tuple(name for name in Policy.__struct_fields__ if name not in ("vocabulary", "governance"))
+PARAMETERS = tuple(name for name in POLICY if name not in ("default_priority", "head_start_sec"))
 BESIDES = (
     "object_types",
     "actions",
@@ -125,36 +122,14 @@ def _configured(root: Cursor, folder: Path | None) -> Configured:
 
 def _policy(it: Members, vocabulary: Vocabulary, folder: Path | None) -> Policy:
     plain = Policy()
-
-    def integer(name: str, least: int, most: int) -> int:
-        default: int = getattr(plain, name)
-        return it[name].integer(min=least, max=most, default=default)
-
     policy = Policy(
         vocabulary=vocabulary,
         default_priority=_priority(it["default_priority"], plain.default_priority),
-        default_max_attempts=integer("default_max_attempts", 1, ATTEMPTS_MOST),
-        pull_default_limit=integer("pull_default_limit", 1, 1000),
-        pull_max_limit=integer("pull_max_limit", 1, 10_000),
-        lease_sec=integer("lease_sec", 1, LEASE_MOST_SEC),
-        lease_expiry_retry_delay_sec=integer("lease_expiry_retry_delay_sec", 0, DAY_SEC),
-        max_clock_step_sec=integer("max_clock_step_sec", 1, DAY_SEC),
-        min_retry_gap_sec=integer("min_retry_gap_sec", 0, 3600),
-        retry_jitter=it["retry_jitter"].boolean(default=plain.retry_jitter),
-        retry_base=it["retry_base"].choice(RetryBase, default=plain.retry_base),
-        pull_clock=it["pull_clock"].choice(PullClock, default=plain.pull_clock),
-        pull_order=it["pull_order"].choice(PullOrder, default=plain.pull_order),
         head_start_sec=_head_start(it["head_start_sec"], plain.head_start_sec),
-        audit_event_check=it["audit_event_check"].choice(AuditCheck, default=plain.audit_event_check),
-        auto_followup=it["auto_followup"].boolean(default=plain.auto_followup),
-        one_running_per_object=it["one_running_per_object"].boolean(default=plain.one_running_per_object),
-        objects_elsewhere=it["objects_elsewhere"].boolean(default=plain.objects_elsewhere),
-        retention_days=integer("retention_days", 1, 3650),
-        unhandled_alert_sec=integer("unhandled_alert_sec", 1, 30 * DAY_SEC),
-        durability=it["durability"].choice(Durability, default=plain.durability),
         governance=governance().read_settings(it, vocabulary, folder)
         if any(it[name].given for name in GOVERNED)
         else None,
+        **read_members(it, Policy, PARAMETERS),
     )
     if policy.pull_default_limit > policy.pull_max_limit:
         named = "pull_default_limit" if "pull_default_limit" in it else "pull_max_limit"

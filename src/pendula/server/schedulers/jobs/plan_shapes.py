@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from pendula.jobs.calls.why import REASONS
+from pendula.jobs.model import ATTEMPTS_MOST
 from pendula.jobs.plans import CRON_MOST, NAME, ZONE_MOST, Source
-from pendula.jobs.requests import ATTEMPTS_MOST, OBJECT_ID_MOST, REASON_MOST
+from pendula.jobs.requests import OBJECT_ID_MOST, REASON_MOST
 from pendula.server.schedulers.jobs import shapes
 from pendula.server.schedulers.jobs.shapes import ANY_TEXT, ANY_TIME, COUNT, FLAG, OBJECT, TEXT, TIME, Shape
 

@@ -6,6 +6,7 @@ from typing import Any
 from pendula.jobs.calls.filters import CANCELLABLE, ERROR_CODE_MOST, LIST_MOST, REVIVABLE
 from pendula.jobs.calls.queries import EVENT_TYPES
 from pendula.jobs.model import (
+    ATTEMPTS_MOST,
     BATCH_MOST,
     LEASE_MOST_SEC,
     PRIORITIES,
@@ -17,7 +18,6 @@ from pendula.jobs.model import (
     Status,
 )
 from pendula.jobs.requests import (
-    ATTEMPTS_MOST,
     KEY_MOST,
     NOTE_MOST,
     OBJECT_ID_MOST,
