@@ -17,6 +17,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -274,16 +275,17 @@ def _examples(epilog: str | None) -> list[str]:
 
 
 def settings() -> str:
-    from pendula.server.settings import FIXED, SETTINGS, Settings
+    from pendula.server.settings import FIXED, SETTINGS, Settings, variable_of
 
     flags = _serve_flags()
     rows = []
-    for setting in SETTINGS:
-        if setting.name.startswith("limits."):
+    for name, setting in SETTINGS.items():
+        if name.startswith("limits."):
             continue
-        default = getattr(Settings(), setting.name.replace(".", "_"))
-        flag = flags.get(setting.variable.removeprefix("PENDULA_").lower(), "")
-        rows.append((code(setting.name), code(setting.variable), code(flag), _default(default), setting.allowed))
+        variable = variable_of(name)
+        flag = flags.get(variable.removeprefix("PENDULA_").lower(), "")
+        default = attrgetter(name)(Settings())
+        rows.append((code(name), code(variable), code(flag), _default(default), setting.allowed))
     parts = list(table(("setting", "variable", "flag", "default", "allowed"), rows))
     parts += [
         "Each [limit](limits.md) is a setting too, `limits.NAME` or `PENDULA_LIMITS_NAME`,",

@@ -1063,7 +1063,7 @@ def test_serve_passes_the_store_and_the_settings_to_the_server(
     [(settings, [spec])] = started
     assert ended.document == {"address": "http://127.0.0.1:1", "data": str(tmp_path / "data"), "file": str(file)}
     assert (settings.port, spec.name) == (0, "jobs")
-    assert (settings.jobs_database, settings.jobs_settings) == (str(file), str(tmp_path / "s.toml"))
+    assert (settings.jobs.database, settings.jobs.settings) == (str(file), str(tmp_path / "s.toml"))
     assert (spec.service.keywords["database"], spec.service.keywords["policy"].lease_sec) == (file, 7)
 
 

@@ -139,7 +139,7 @@ def test_errors_of_invalid_settings_reveal_no_password(tmp_path: Path) -> None:
         load({"config": str(file)}, {})
 
     assert "hidden" not in str(refused.value)
-    assert Settings().playback_mqtt is None
+    assert Settings().playback.mqtt is None
 
 
 def test_the_options_require_each_other(tmp_path: Path) -> None:

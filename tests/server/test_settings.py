@@ -9,7 +9,7 @@ import pendula
 from pendula.kernel import limits
 from pendula.kernel.limits import Limit
 from pendula.server.errors import InvalidSettings
-from pendula.server.settings import BY_NAME, LogFormat, Settings, is_loopback, load
+from pendula.server.settings import SETTINGS, LogFormat, Settings, is_loopback, load
 
 
 def test_defaults_serve_this_machine_only() -> None:
@@ -36,7 +36,7 @@ def test_the_environment_can_name_the_file(tmp_path: Path) -> None:
     assert load({}, {"PENDULA_CONFIG": str(config)}).demo
 
 
-SETTABLE = [limit for limit in limits.ALL if f"limits.{limit.name}" in BY_NAME]
+SETTABLE = [limit for limit in limits.ALL if f"limits.{limit.name}" in SETTINGS]
 
 
 def test_limits_are_set_by_name(tmp_path: Path) -> None:
@@ -86,6 +86,8 @@ def test_all_faults_are_reported_at_once_with_source_and_allowed_values(tmp_path
         ("host", "flag"),
         ("tls_key", "all"),
     }
+    for meant in ("PENDULA_HOST", "port", "bodies_bytes"):
+        assert f"(did you mean {meant}?)" in refused.value.message
     assert refused.value.code == "invalid_settings"
     assert refused.value.exit_code == 1
     assert "true or false" in refused.value.message
@@ -179,7 +181,7 @@ def test_only_loopback_addresses_are_local(host: str, local: bool) -> None:
 
 
 def test_the_file_or_the_environment_names_folders() -> None:
-    found = load({}, {"PENDULA_PLAYBACK_FOLDERS": "garden=/a, sea=/b"}).playback_folders
+    found = load({}, {"PENDULA_PLAYBACK_FOLDERS": "garden=/a, sea=/b"}).playback.folders
 
     assert found == {"garden": "/a", "sea": "/b"}
 

@@ -19,6 +19,7 @@ from pendula.credit.settings import BY_VARIABLE, Settings, change_settings, sett
 from pendula.documents import from_value, read_file
 from pendula.kernel.rng import tick_generator, tick_seed
 from pendula.kernel.time import parse_utc
+from pendula.server.settings import CreditSettings
 from tests.credit.core import serving_core
 from tests.credit.misbehaving import network
 from tests.server.schedulers.credit.simulators import QUICK, STILL, Simulator, simulator
@@ -551,7 +552,7 @@ async def test_7_a_run_calls_a_real_core_for_payments_and_clearing(tmp_path: Pat
     """The runner calls the endpoints of a core for payments and clearing, each call with its own key."""
     settings = {"clearing_every_n_ticks": "3", "amount_cap": "3"}
     with serving_core(WIRE) as core:
-        async with simulator(tmp_path / "data", credit_engines={"core": core.url}) as sim:
+        async with simulator(tmp_path / "data", credit=CreditSettings(engines={"core": core.url})) as sim:
             run_id = await serve(sim, WIRE, engine="core", settings=settings)
             await sim.after_tick(run_id, 7)
             status = await sim.ok(f"/runs/{run_id}/stop")

@@ -14,7 +14,7 @@ import yaml
 
 from pendula.cli.commands.playback.run import PASSWORD as PASSWORD_VARIABLE
 from pendula.playback.model import RECORD_BYTES
-from pendula.server.settings import Settings
+from pendula.server.settings import PlaybackSettings, Settings
 from tests.playback.broker import PASSWORD, BrokerThread
 from tests.playback.program import pendula, written
 from tests.server.screens import STILL, records
@@ -301,7 +301,7 @@ def test_9_3_every_player_of_a_server_subscribes_to_its_own_topic(tmp_path: Path
     """A served player inserts artwork announced under its name; the broker is configured in the settings."""
     with BrokerThread() as broker:
         settings = Settings(
-            data=str(tmp_path), port=0, playback_mqtt=broker.url("gallery"), playback_mqtt_password=PASSWORD
+            data=str(tmp_path), port=0, playback=PlaybackSettings(mqtt=broker.url("gallery"), mqtt_password=PASSWORD)
         )
         with serving(settings, (STILL,)) as client:
             client.put(f"{BASE}/channels/a", json={"records": records(1, 2, 3)}).raise_for_status()

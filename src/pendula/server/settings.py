@@ -9,23 +9,26 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
+from msgspec.structs import fields, replace
 
-from pendula.documents import NOWHERE, Document, DocumentRefused, Place
-from pendula.documents import Path as Steps
+from pendula.documents import Document, DocumentRefused, from_value
+from pendula.documents import Fault as DocumentFault
+from pendula.documents.cursor import Cursor
 from pendula.documents.toml_text import read_toml
+from pendula.documents.typed import MERGED, Read, read_at
 from pendula.kernel import limits
 from pendula.kernel.limits import Limit
-from pendula.kernel.wording import shown
+from pendula.kernel.wording import shown, suggestion
 from pendula.server.errors import InvalidSettings
 
 PREFIX = "PENDULA_"
-# Variables with our prefix that are not server settings: the file name, and those for programs and tests.
 # The name of the setting in the simulator protocol.
 ORIGINS_VARIABLE = "SIMULATOR_CSRF_ORIGIN_ALLOWLIST"
+# Variables with our prefix that are not server settings: the file name, and those for programs and tests.
 OTHER_VARIABLES = frozenset(
     {"PENDULA_CONFIG", "PENDULA_DEBUG", "PENDULA_LONG", "PENDULA_MQTT_PASSWORD", "PENDULA_STRICT", "PENDULA_TOKEN"}
 )
@@ -35,6 +38,10 @@ CHANNEL = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*\.?\Z")
 _ALLOWED_HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::(?P<port>[0-9]{1,5}))?\Z")
+# Bounds of the formats, the same in every program; bodies have separate limits.
+FIXED = frozenset(
+    limit.name for limit in (limits.DOCUMENT_BYTES, limits.DOCUMENT_NODES, limits.INTEGER_DIGITS, limits.RECORD_BYTES)
+)
 
 
 class LogFormat(StrEnum):
@@ -51,199 +58,24 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
-class Settings(Struct, frozen=True):
-    """All settings; `limits` contains only values that differ from their defaults.
+class Setting(Read):
+    """Annotation of a setting: how text or a value of TOML is read, and what is allowed. `secret`: never shown."""
 
-    `allowed_origins`: origins of other pages that may call the server. `playback_folders`: folders of media files by
-    channel name. `playback_mqtt`: the broker from which players receive new artwork, `mqtt://user@host:1883/prefix`.
-    `jobs_database`: the database file of jobs, by default in the data directory; `jobs_settings`: the file with their
-    parameters. `credit_engines`: addresses of payment services by name, and `credit_engine_tokens`: files with their
-    tokens.
-    """
+    def __init__(self, parse: Callable[[Any], Any], allowed: str, *, secret: bool = False) -> None:
+        super().__init__(self._read)
+        self.allowed = allowed
+        self._parse = parse
+        self._secret = secret
 
-    host: str = "127.0.0.1"
-    port: int = 8765
-    data: str = "pendula-data"
-    allowed_hosts: tuple[str, ...] = ()
-    allowed_origins: tuple[str, ...] = ()
-    tls_cert: str | None = None
-    tls_key: str | None = None
-    behind_proxy: bool = False
-    demo: bool = False
-    log_format: LogFormat = LogFormat.CONSOLE
-    log_level: LogLevel = LogLevel.INFO
-    limits: dict[str, int] = {}
-    playback_folders: dict[str, str] = {}
-    playback_mqtt: str | None = None
-    playback_mqtt_password: str | None = None
-    jobs_database: str | None = None
-    jobs_settings: str | None = None
-    credit_engines: dict[str, str] = {}
-    credit_engine_tokens: dict[str, str] = {}
-
-    def allowed(self, limit: Limit) -> int:
-        """The effective value of `limit`."""
-        return self.limits.get(limit.name, limit.default)
-
-    @property
-    def tls(self) -> bool:
-        return self.tls_cert is not None
-
-    @property
-    def loopback(self) -> bool:
-        """Whether only programs on this machine can reach the server."""
-        return is_loopback(self.host)
-
-
-class Setting(Struct, frozen=True):
-    """One setting: its name, the function that reads its value, and what is allowed."""
-
-    name: str
-    read: Callable[[object], Any]
-    allowed: str
-
-    @property
-    def variable(self) -> str:
-        return PREFIX + self.name.replace(".", "_").upper()
-
-
-class Fault(Struct, frozen=True):
-    """An invalid setting; line and column are 0 if its source is not a file."""
-
-    setting: str
-    source: str
-    problem: str
-    allowed: str
-    line: int = 0
-    column: int = 0
-
-
-class Source(Struct, frozen=True):
-    """A source of settings: values by name, and in a file their places."""
-
-    name: str
-    values: Mapping[str, object]
-    document: Document | None = None
-    paths: Mapping[str, Steps] = {}
-
-    def fault(self, setting: str, problem: str, allowed: str) -> Fault:
-        place = NOWHERE if self.document is None else self.document.place(self.paths[setting])
-        return _placed(setting, self.name, place, problem, allowed)
-
-
-def _placed(setting: str, source: str, place: Place, problem: str, allowed: str) -> Fault:
-    where = f"{source}:{place.line}:{place.column}" if place.line else source
-    return Fault(setting, where, problem, allowed, place.line, place.column)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host` is reachable only from this machine; names other than localhost may resolve to any address."""
-    if host.rstrip(".").lower() == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_loopback)
-
-
-def load(flags: Mapping[str, object], environ: Mapping[str, str]) -> Settings:
-    """The effective settings; raises `InvalidSettings` with every fault. A flag of None was not given.
-
-    `flags` are keyed by setting name (`host`, `limits.body_bytes`, …); `config` names the TOML file.
-    """
-    faults: list[Fault] = []
-    config = flags.get("config") or environ.get(PREFIX + "CONFIG")
-    given = {name: value for name, value in flags.items() if value is not None and name != "config"}
-    sources = (
-        *([] if config is None else [_file(str(config), faults)]),
-        Source("environment", _environment(environ, faults)),
-        Source("flag", given),
-    )
-    values: dict[str, Any] = {}
-    for source in sources:
-        values.update(_read(source, faults))
-    settings = _settled(values)
-    faults.extend(_contradictions(settings))
-    if faults:
-        raise _refusal(faults)
-    return settings
-
-
-def _refusal(faults: list[Fault]) -> InvalidSettings:
-    problems = "; ".join(
-        f"{fault.setting} ({fault.source}): {fault.problem}, allowed: {fault.allowed}" for fault in faults
-    )
-    return InvalidSettings(f"Invalid settings: {problems}", faults=faults)
-
-
-def _settled(values: Mapping[str, Any]) -> Settings:
-    numbers = {name.removeprefix("limits."): value for name, value in values.items() if name.startswith("limits.")}
-    others = {name.replace(".", "_"): value for name, value in values.items() if not name.startswith("limits.")}
-    return Settings(**others, limits=numbers)
-
-
-def _file(config: str, faults: list[Fault]) -> Source:
-    name = f"file {config}"
-    try:
-        document = read_toml(Path(config))
-    except DocumentRefused as refused:
-        for one in refused.faults:
-            allowed = "a TOML file that can be read" if one.code == "document_unreadable" else "TOML in UTF-8"
-            faults.append(_placed("config", name, Place(one.line, one.column), one.message, allowed))
-        return Source(name, {})
-    found = list(_flat(document.value))
-    values = {".".join(steps): value for steps, value in found}
-    return Source(name, values, document, {".".join(steps): steps for steps, _ in found})
-
-
-def _flat(document: Any) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Settings with their paths: at the top of the file, or in a section."""
-    for name, value in document.items():
-        if isinstance(value, dict):
-            yield from (((name, member), inner) for member, inner in value.items())
-        else:
-            yield (name,), value
-
-
-def _environment(environ: Mapping[str, str], faults: list[Fault]) -> dict[str, object]:
-    names = {setting.variable: setting.name for setting in SETTINGS}
-    found: dict[str, object] = {}
-    if environ.get(ORIGINS_VARIABLE, "").strip():
-        found["allowed_origins"] = environ[ORIGINS_VARIABLE]
-    for variable in sorted(environ):
-        if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES:
-            continue
-        if variable in names:
-            found[names[variable]] = environ[variable]
-        else:
-            faults.append(Fault(variable, "environment", "unknown setting", ", ".join(sorted(names))))
-    return found
-
-
-def _read(source: Source, faults: list[Fault]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, value in source.values.items():
-        setting = BY_NAME.get(name)
-        if setting is None:
-            faults.append(source.fault(name, "unknown setting", ", ".join(sorted(BY_NAME))))
-            continue
+    def _read(self, at: Cursor) -> Any:
         try:
-            values[name] = setting.read(value)
+            return self._parse(at.any())
         except ValueError:
-            what = "the value" if name in SECRET else shown(value)
-            faults.append(source.fault(name, f"{what} is invalid", setting.allowed))
-    return values
+            at.refuse(f"{'the value' if self._secret else shown(at.any())} is invalid", allowed=(self.allowed,))
+            return None
 
 
-def _contradictions(settings: Settings) -> Iterator[Fault]:
-    for name in sorted(settings.credit_engine_tokens.keys() - settings.credit_engines.keys()):
-        allowed = ", ".join(sorted(settings.credit_engines)) or "none, since no payment service is configured"
-        yield Fault("credit.engine_tokens", "all sources", f"unknown payment service {name!r}", allowed)
-    if (settings.tls_cert is None) != (settings.tls_key is None):
-        missing = "tls_key" if settings.tls_key is None else "tls_cert"
-        yield Fault(missing, "all sources", "it is missing", "tls_cert and tls_key together, or neither")
+# Readers of single values
 
 
 def _text(value: object) -> str:
@@ -278,12 +110,13 @@ def _flag(value: object) -> bool:
     raise ValueError
 
 
-def _hosts(value: object) -> tuple[str, ...]:
+def _listed(value: object, read: Callable[[object], str]) -> tuple[str, ...]:
+    """The entries of a list, or of text with commas."""
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
     if not isinstance(value, list | tuple):
         raise ValueError
-    return tuple(_allowed_host(entry) for entry in value)
+    return tuple(map(read, value))
 
 
 def _allowed_host(value: object) -> str:
@@ -293,14 +126,6 @@ def _allowed_host(value: object) -> str:
     name = _host(match["name"])
     shown = f"[{name}]" if ":" in name else name
     return shown if match["port"] is None else f"{shown}:{_whole(match['port'], 1, 65535)}"
-
-
-def _origins(value: object) -> tuple[str, ...]:
-    if isinstance(value, str):
-        value = [part.strip() for part in value.split(",") if part.strip()]
-    if not isinstance(value, list | tuple):
-        raise ValueError
-    return tuple(_origin(entry) for entry in value)
 
 
 def _origin(value: object) -> str:
@@ -344,40 +169,226 @@ def _engines(value: object) -> dict[str, str]:
     return found
 
 
-# Values that are not shown, because they may contain a password.
-SECRET = frozenset({"credit.engines", "playback.mqtt", "playback.mqtt_password"})
-
-# Bounds of the formats, the same in every program; bodies have separate limits.
-FIXED = frozenset(
-    limit.name for limit in (limits.DOCUMENT_BYTES, limits.DOCUMENT_NODES, limits.INTEGER_DIGITS, limits.RECORD_BYTES)
-)
-
-
-def _limit_setting(limit: Limit) -> Setting:
+def _limit(limit: Limit) -> Setting:
     least = 0 if limit is limits.MIN_FREE_BYTES else 1
     allowed = f"a whole number of {limit.unit} from {least}; the default is {limit.default}"
-    return Setting(f"limits.{limit.name}", lambda value: _whole(value, least, 10**18), allowed)
+    return Setting(lambda value: _whole(value, least, 10**18), allowed)
 
 
-SETTINGS: tuple[Setting, ...] = (
-    Setting("host", _host, "a host name or an IP address"),
-    Setting("port", lambda value: _whole(value, 0, 65535), "a whole number from 0 to 65535; 0 takes any free port"),
-    Setting("data", lambda value: _text(str(value) if isinstance(value, Path) else value), "a directory"),
-    Setting("allowed_hosts", _hosts, "host names or addresses, each with an optional :port"),
-    Setting("allowed_origins", _origins, "origins of pages, as http://localhost:5173"),
-    Setting("tls_cert", _text, "a file with the certificate chain in PEM"),
-    Setting("tls_key", _text, "a file with the private key in PEM"),
-    Setting("behind_proxy", _flag, "true or false"),
-    Setting("demo", _flag, "true or false"),
-    Setting("log_format", lambda value: LogFormat(_text(value)), "console or json"),
-    Setting("playback.folders", _folders, "folders of media files by the name of their channel, [a-z0-9-]{1,64}"),
-    Setting("playback.mqtt", _broker, "a URL such as mqtt://user@broker:1883/prefix, or mqtts:// for TLS"),
-    Setting("playback.mqtt_password", _text, "the broker password, if it is not part of playback.mqtt"),
-    Setting("jobs.database", _text, "an SQLite file; without it, one in the data directory"),
-    Setting("jobs.settings", _text, "a file with the parameters of jobs"),
-    Setting("credit.engines", _engines, "addresses of payment services by name, as http://127.0.0.1:9000"),
-    Setting("credit.engine_tokens", _folders, "files with tokens by the name of the payment service"),
-    Setting("log_level", lambda value: LogLevel(_text(value)), "debug, info, warning or error"),
-    *(_limit_setting(limit) for limit in limits.ALL if limit.name not in FIXED),
-)
-BY_NAME: dict[str, Setting] = {setting.name: setting for setting in SETTINGS}
+LIMITS: Mapping[str, Setting] = {limit.name: _limit(limit) for limit in limits.ALL if limit.name not in FIXED}
+
+
+def _limit_name(at: Cursor) -> str:
+    return str(at.one_of(sorted(LIMITS), noun="a limit"))
+
+
+def _limit_value(at: Cursor) -> Any:
+    setting = LIMITS.get(str(at.path[-1]))
+    return None if setting is None else setting.read(at)
+
+
+# The settings
+
+
+class PlaybackSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """`folders`: media files by channel name. `mqtt`: the broker from which players receive new artwork."""
+
+    folders: Annotated[
+        dict[str, str], Setting(_folders, "folders of media files by the name of their channel, [a-z0-9-]{1,64}")
+    ] = {}
+    mqtt: Annotated[
+        str | None, Setting(_broker, "a URL such as mqtt://user@broker:1883/prefix, or mqtts:// for TLS", secret=True)
+    ] = None
+    mqtt_password: Annotated[
+        str | None, Setting(_text, "the broker password, if it is not part of playback.mqtt", secret=True)
+    ] = None
+
+
+class JobsSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """`database`: by default in the data directory. `settings`: the file with the parameters of jobs."""
+
+    database: Annotated[str | None, Setting(_text, "an SQLite file; without it, one in the data directory")] = None
+    settings: Annotated[str | None, Setting(_text, "a file with the parameters of jobs")] = None
+
+
+class CreditSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Addresses of payment services by name, and files with their tokens."""
+
+    engines: Annotated[
+        dict[str, str],
+        Setting(_engines, "addresses of payment services by name, as http://127.0.0.1:9000", secret=True),
+    ] = {}
+    engine_tokens: Annotated[
+        dict[str, str], Setting(_folders, "files with tokens by the name of the payment service")
+    ] = {}
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """All settings; `limits` contains only values that differ from their defaults.
+
+    `allowed_origins`: origins of other pages that may call the server.
+    """
+
+    host: Annotated[str, Setting(_host, "a host name or an IP address")] = "127.0.0.1"
+    port: Annotated[
+        int, Setting(lambda value: _whole(value, 0, 65535), "a whole number from 0 to 65535; 0 takes any free port")
+    ] = 8765
+    data: Annotated[
+        str, Setting(lambda value: _text(str(value) if isinstance(value, Path) else value), "a directory")
+    ] = "pendula-data"
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        Setting(lambda value: _listed(value, _allowed_host), "host names or addresses, each with an optional :port"),
+    ] = ()
+    allowed_origins: Annotated[
+        tuple[str, ...],
+        Setting(lambda value: _listed(value, _origin), "origins of pages, as http://localhost:5173"),
+    ] = ()
+    tls_cert: Annotated[str | None, Setting(_text, "a file with the certificate chain in PEM")] = None
+    tls_key: Annotated[str | None, Setting(_text, "a file with the private key in PEM")] = None
+    behind_proxy: Annotated[bool, Setting(_flag, "true or false")] = False
+    demo: Annotated[bool, Setting(_flag, "true or false")] = False
+    log_format: Annotated[LogFormat, Setting(LogFormat, "console or json")] = LogFormat.CONSOLE
+    log_level: Annotated[LogLevel, Setting(LogLevel, "debug, info, warning or error")] = LogLevel.INFO
+    playback: PlaybackSettings = PlaybackSettings()
+    jobs: JobsSettings = JobsSettings()
+    credit: CreditSettings = CreditSettings()
+    limits: Annotated[dict[Annotated[str, Read(_limit_name)], Annotated[int, Read(_limit_value)]], MERGED] = {}
+
+    def allowed(self, limit: Limit) -> int:
+        """The effective value of `limit`."""
+        return self.limits.get(limit.name, limit.default)
+
+    @property
+    def tls(self) -> bool:
+        return self.tls_cert is not None
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only programs on this machine can reach the server."""
+        return is_loopback(self.host)
+
+
+def _named(form: type[Struct], section: str = "") -> Iterator[tuple[str, Setting]]:
+    for info in fields(form):
+        if isinstance(info.type, type) and issubclass(info.type, Struct):
+            yield from _named(info.type, f"{info.name}.")
+        for mark in get_args(info.type)[1:]:
+            if isinstance(mark, Setting):
+                yield section + info.name, mark
+
+
+# Every setting by its name in the file, `playback.folders`.
+SETTINGS: Mapping[str, Setting] = {**dict(_named(Settings)), **{f"limits.{name}": LIMITS[name] for name in LIMITS}}
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + name.replace(".", "_").upper()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` is reachable only from this machine; names other than localhost may resolve to any address."""
+    if host.rstrip(".").lower() == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
+
+
+class Fault(Struct, frozen=True):
+    """An invalid setting; line and column are 0 if its source is not a file."""
+
+    setting: str
+    source: str
+    problem: str
+    allowed: str
+    line: int = 0
+    column: int = 0
+
+
+def load(flags: Mapping[str, object], environ: Mapping[str, str]) -> Settings:
+    """The effective settings; raises `InvalidSettings` with every fault. A flag of None was not given.
+
+    `flags` are keyed by setting name (`host`, `limits.body_bytes`, …); `config` names the TOML file.
+    """
+    faults: list[Fault] = []
+    config = flags.get("config") or environ.get(PREFIX + "CONFIG")
+    given = {name: value for name, value in flags.items() if value is not None and name != "config"}
+    settings = Settings()
+    for document in (
+        *_file(config, faults),
+        _sectioned(_environment(environ, faults), "environment"),
+        _sectioned(given, "flag"),
+    ):
+        # A faulty value is None here; the other sources are checked nevertheless.
+        settings = read_at(document.root(), Settings, present=settings)
+        try:
+            document.done()
+        except DocumentRefused as refused:
+            faults.extend(_fault(fault, document.source_name) for fault in refused.faults)
+    faults.extend(_contradictions(settings))
+    if faults:
+        problems = "; ".join(
+            f"{fault.setting} ({fault.source}): {fault.problem}, allowed: {fault.allowed}" for fault in faults
+        )
+        raise InvalidSettings(f"Invalid settings: {problems}", faults=faults)
+    return settings
+
+
+def _fault(fault: DocumentFault, source: str, setting: str | None = None) -> Fault:
+    where = f"{source}:{fault.line}:{fault.column}" if fault.line else source
+    name = fault.path.removeprefix("$.") if setting is None else setting
+    return Fault(name, where, fault.message, ", ".join(fault.allowed), fault.line, fault.column)
+
+
+def _file(config: object, faults: list[Fault]) -> Iterator[Document]:
+    if config is None:
+        return
+    try:
+        document = read_toml(Path(str(config)))
+    except DocumentRefused as refused:
+        for one in refused.faults:
+            allowed = "a TOML file that can be read" if one.code == "document_unreadable" else "TOML in UTF-8"
+            faults.append(_fault(replace(one, allowed=(allowed,)), f"file {config}", "config"))
+    else:
+        document.source_name = f"file {config}"
+        yield document
+
+
+def _sectioned(values: Mapping[str, Any], source: str) -> Document:
+    """Settings by name as the document that a file would be."""
+    sections: dict[str, Any] = {}
+    for name, value in values.items():
+        section, dot, member = name.partition(".")
+        (sections.setdefault(section, {}) if dot else sections)[member or section] = value
+    return from_value(sections, source)
+
+
+def _environment(environ: Mapping[str, str], faults: list[Fault]) -> dict[str, object]:
+    names = {variable_of(name): name for name in SETTINGS}
+    found: dict[str, object] = {}
+    if environ.get(ORIGINS_VARIABLE, "").strip():
+        found["allowed_origins"] = environ[ORIGINS_VARIABLE]
+    for variable in sorted(environ):
+        if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES:
+            continue
+        if variable in names:
+            found[names[variable]] = environ[variable]
+        else:
+            problem = f"unknown setting{suggestion(variable, sorted(names))}"
+            faults.append(Fault(variable, "environment", problem, ", ".join(sorted(names))))
+    return found
+
+
+def _contradictions(settings: Settings) -> Iterator[Fault]:
+    engines, tokens = settings.credit.engines or {}, settings.credit.engine_tokens or {}
+    for name in sorted(tokens.keys() - engines.keys()):
+        allowed = ", ".join(sorted(engines)) or "none, since no payment service is configured"
+        yield Fault("credit.engine_tokens", "all sources", f"unknown payment service {name!r}", allowed)
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        missing = "tls_key" if settings.tls_key is None else "tls_cert"
+        yield Fault(missing, "all sources", "it is missing", "tls_cert and tls_key together, or neither")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pendula.server.settings import load
+from pendula.server.settings import CreditSettings, load
 from tests.credit.core import Core, serving_core
 from tests.credit.misbehaving import network
 from tests.server.schedulers.credit.simulators import QUICK, STILL, Simulator, simulator
@@ -24,8 +24,8 @@ SETTINGS = {"clearing_every_n_ticks": "3", "amount_cap": "3", "max_in_flight": "
 async def wired(data: Path, core: Core, environment: dict[str, str] = QUICK) -> AsyncIterator[Simulator]:
     token = data.parent / "token"
     token.write_text("secret-word\n", encoding="utf-8")
-    engines: Any = {"credit_engines": {"core": core.url}, "credit_engine_tokens": {"core": str(token)}}
-    async with simulator(data, environment, **engines) as sim:
+    engines = CreditSettings(engines={"core": core.url}, engine_tokens={"core": str(token)})
+    async with simulator(data, environment, credit=engines) as sim:
         await sim.ok("/scenarios", {"scenario": WIRE})
         yield sim
 
@@ -103,8 +103,8 @@ def test_services_are_configured_in_the_settings_file(tmp_path: Path) -> None:
     file = tmp_path / "pendula.toml"
     file.write_text('[credit.engines]\ncore = "http://127.0.0.1:9000/api"\n', encoding="utf-8")
 
-    assert load({"config": str(file)}, {}).credit_engines == {"core": "http://127.0.0.1:9000/api"}
-    assert load({}, {"PENDULA_CREDIT_ENGINES": "core=https://core.example"}).credit_engines == {
+    assert load({"config": str(file)}, {}).credit.engines == {"core": "http://127.0.0.1:9000/api"}
+    assert load({}, {"PENDULA_CREDIT_ENGINES": "core=https://core.example"}).credit.engines == {
         "core": "https://core.example"
     }
 

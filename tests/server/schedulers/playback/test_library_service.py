@@ -19,7 +19,7 @@ from pendula.playback.engine import Player
 from pendula.server.schedulers.playback import library_service
 from pendula.server.schedulers.playback.library import Library
 from pendula.server.schedulers.playback.library_service import LibraryService
-from pendula.server.settings import Settings, load
+from pendula.server.settings import PlaybackSettings, Settings, load
 from tests.playback.shelves import listed
 from tests.server.living import JSON, client_of, code_of, running, supervisor_of
 from tests.server.screens import (
@@ -280,9 +280,9 @@ async def test_a_configured_folder_is_a_channel_without_uploads(settings: Settin
         (pictures / name).write_bytes(b"x")
     config = tmp_path / "pendula.toml"
     config.write_text(f'[playback]\nfolders = {{ holidays = "{pictures}" }}\n')
-    folders = load({"config": str(config)}, {}).playback_folders
+    folders = load({"config": str(config)}, {}).playback.folders
     async with (
-        running(msgspec.structs.replace(settings, playback_folders=folders), [STILL]) as app,
+        running(msgspec.structs.replace(settings, playback=PlaybackSettings(folders=folders)), [STILL]) as app,
         client_of(app) as client,
     ):
         await eventually(lambda: _holds(client, "holidays", 2))
@@ -303,7 +303,7 @@ async def test_an_unreadable_folder_is_listed_with_its_error_until_it_recovers(
 ) -> None:
     folders = {"holidays": str(tmp_path / "picturs"), "garden": str(tmp_path / "gardn")}
     async with (
-        running(msgspec.structs.replace(settings, playback_folders=folders), [STILL]) as app,
+        running(msgspec.structs.replace(settings, playback=PlaybackSettings(folders=folders)), [STILL]) as app,
         client_of(app) as client,
     ):
         await eventually(lambda: _troubled(client, "garden"))
@@ -339,7 +339,9 @@ async def test_a_folder_with_a_damaged_cache_is_scanned_at_once(settings: Settin
     for name in ("one.jpg", "two.jpg", "three.jpg"):
         (pictures / name).write_bytes(b"x")
     async with (
-        running(msgspec.structs.replace(settings, playback_folders={"holidays": str(pictures)}), [STILL]) as app,
+        running(
+            msgspec.structs.replace(settings, playback=PlaybackSettings(folders={"holidays": str(pictures)})), [STILL]
+        ) as app,
         client_of(app) as client,
     ):
         await eventually(lambda: _holds(client, "holidays", 3))

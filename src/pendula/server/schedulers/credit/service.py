@@ -171,7 +171,7 @@ class SimulatorService:
         return Answers(None, service, SolverWhenAsked())
 
     def _engine_token(self, name: str) -> str | None:
-        file = self._host.settings.credit_engine_tokens.get(name)
+        file = self._host.settings.credit.engine_tokens.get(name)
         try:
             return None if file is None else Path(file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeError) as error:
@@ -179,7 +179,7 @@ class SimulatorService:
             raise WorldBroken(f"The token of the payment service {name!r} cannot be read; see the server log") from None
 
     def _engine_url(self, name: str) -> str:
-        engines = self._host.settings.credit_engines
+        engines = self._host.settings.credit.engines
         if name not in engines:
             known = sorted(engines)
             allowed = f"allowed are {', '.join(known)}" if known else "this server allows none (setting credit.engines)"

@@ -347,8 +347,8 @@ def _method_refused(request: Request, allowed: list[str]) -> Response:
 
 def scheduler_for(settings: Settings) -> SchedulerSpec:
     """The scheduler with the server's settings. Raises `DocumentRefused` for a faulty settings file."""
-    configured = Configured() if settings.jobs_settings is None else settings_file.load(settings.jobs_settings)
-    database = None if settings.jobs_database is None else Path(settings.jobs_database)
+    configured = Configured() if settings.jobs.settings is None else settings_file.load(settings.jobs.settings)
+    database = None if settings.jobs.database is None else Path(settings.jobs.database)
     if not settings.demo:
         return jobs_scheduler(
             configured.policy, database=database, upkeep=partial(_upkeep, configured, to_log), record_workers=True

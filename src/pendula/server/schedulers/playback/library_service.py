@@ -106,7 +106,7 @@ class LibraryService:
 
     def __init__(self, host: Host, folder: Path) -> None:
         self.library = Library(folder, self._unreadable)
-        self.folders = host.settings.playback_folders
+        self.folders = host.settings.playback.folders
         self._host = host
         self._changing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()

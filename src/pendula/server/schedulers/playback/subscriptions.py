@@ -46,10 +46,10 @@ class Subscriptions:
     @classmethod
     def of(cls, settings: Settings, loop: asyncio.AbstractEventLoop) -> Self | None:
         """None without a broker in the settings; raises `InvalidParameter` and `MissingExtra`."""
-        if settings.playback_mqtt is None:
+        if settings.playback.mqtt is None:
             return None
         require_library()
-        return cls(read_address(settings.playback_mqtt, settings.playback_mqtt_password), loop)
+        return cls(read_address(settings.playback.mqtt, settings.playback.mqtt_password), loop)
 
     async def keep(self, host: EngineHost) -> None:
         """Listen for one player until it is closed; cancelled when the server stops."""
