@@ -53,6 +53,18 @@ def test_commands_queued_during_a_flush_share_the_next_one() -> None:
     commit.close()
 
 
+def test_a_posted_item_is_done_without_anyone_waiting() -> None:
+    done: list[int] = []
+    commit: GroupCommit[int, None] = GroupCommit(done.append, lambda: None)
+    futures = [commit.post(number) for number in range(3)]
+    commit.close()
+
+    assert done == [0, 1, 2]
+    assert all(future.done() for future in futures)
+    with pytest.raises(Closed):
+        commit.post(3)
+
+
 def test_a_failing_item_fails_alone() -> None:
     done: list[int] = []
     commit: GroupCommit[int, int] = GroupCommit(lambda n: 10 // n, lambda: done.append(1))

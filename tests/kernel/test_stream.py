@@ -1,11 +1,14 @@
 """Streams: live, from the buffer, from the journal, with explicit gaps."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pendula.kernel.canonical import encode
 from pendula.kernel.driver import Driver
-from pendula.kernel.stream import Gap, Published, Stream, UnknownEventId
+from pendula.kernel.stream import Gap, Published, Ring, Stream, UnknownEventId
 from pendula.testing import FaultyDisk
 from pendula.testing.tally import Add, Advance, Changed, Command
 from tests.kernel.journals import do, new_driver, recovered
@@ -149,6 +152,43 @@ def test_a_callback_is_called_for_new_events_until_unsubscribed() -> None:
     do(driver, Add(1))
 
     assert calls == [1]
+
+
+def test_a_log_gets_the_events_of_durable_commands_in_place_of_the_buffer() -> None:
+    class Log:
+        def __init__(self) -> None:
+            self.got: list[tuple[int, bytes]] = []
+
+        def publish(self, n: int, events: tuple[Any, ...], data: tuple[bytes, ...]) -> None:
+            assert tuple(map(encode, events)) == data
+            self.got += [(n, one) for one in data]
+
+    log = Log()
+    driver = new_driver(FaultyDisk(), log=log)
+    driver.submit(Add(2), "ann")
+    assert log.got == []
+    driver.flush()
+
+    assert [n for n, _ in log.got] == [0]
+    with pytest.raises(AssertionError):
+        driver.subscribe()
+
+
+@given(st.lists(st.integers(), max_size=40), st.integers(1, 9), st.data())
+def test_a_ring_holds_the_newest_items_by_their_numbers(items: list[int], capacity: int, data: st.DataObject) -> None:
+    items = sorted(items)
+    ring: Ring[int] = Ring(capacity)
+    for item in items:
+        ring.append(item)
+
+    assert (ring.base, ring.end) == (max(0, len(items) - capacity), len(items))
+    start = data.draw(st.integers(ring.base, ring.end))
+    stop = data.draw(st.integers(start, ring.end))
+    assert ring.items(start, stop) == items[start:stop]
+    assert [ring[number] for number in range(ring.base, ring.end)] == items[ring.base :]
+    wanted = data.draw(st.integers(-5, 5))
+    newer = [number for number in range(ring.base, ring.end) if items[number] > wanted]
+    assert ring.after(lambda item: item, wanted) == (newer[0] if newer else ring.end)
 
 
 @given(st.lists(st.integers(0, 3), max_size=30), st.integers(1, 6), st.integers(1, 5))

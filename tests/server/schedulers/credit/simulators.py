@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from pendula.server.runtime.supervisor import Supervisor
 from pendula.server.schedulers.credit.scheduler import scheduler_for
 from pendula.server.schedulers.credit.service import SimulatorService
 from pendula.server.settings import Settings
@@ -24,9 +25,10 @@ VILLAGE = {"scenario_id": "village-100", "mode": "real", "intensity_percent": 70
 class Simulator:
     """A client of a simulator in the same event loop."""
 
-    def __init__(self, client: httpx.AsyncClient, service: SimulatorService) -> None:
+    def __init__(self, client: httpx.AsyncClient, service: SimulatorService, supervisor: Supervisor) -> None:
         self.client = client
         self.service = service
+        self.supervisor = supervisor
 
     async def get(self, path: str, **query: Any) -> httpx.Response:
         return await self.client.get(BASE + path, params=query)
@@ -80,4 +82,4 @@ async def simulator(
     async with running(settings, (scheduler,)) as app, client_of(app) as client:
         service = supervisor_of(app).service("credit")
         assert isinstance(service, SimulatorService)
-        yield Simulator(client, service)
+        yield Simulator(client, service, supervisor_of(app))

@@ -77,7 +77,7 @@ async def test_the_number_of_waiting_comparisons_is_limited(still: Simulator) ->
     run_id = await still.start(scenario_id="village-100")
     with ExitStack() as others:
         for _ in range(PAST_READS.default + 1):
-            others.enter_context(still.service.comparisons.place())
+            others.enter_context(still.supervisor._past.what_ifs.place())
         full = await still.post(f"/runs/{run_id}/what-if", {"settings": {}, "ticks": 5})
     later = await still.post(f"/runs/{run_id}/what-if", {"settings": {}, "ticks": 5})
 

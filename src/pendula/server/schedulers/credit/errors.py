@@ -112,10 +112,6 @@ class Internal(HttpRefused):
 
 
 RETRY_HINT = "Check the disk of the server, then upload it again"
-ERROR_CLASSES: Mapping[type[PendulaError], type[HttpRefused]] = {
-    ForkRefused: ForkImpossible,
-    InvalidSpan: BadSpan,
-}
 
 
 class SimulatorErrors:
@@ -135,9 +131,12 @@ class SimulatorErrors:
                 return ScenarioNotStored(f"The scenario could not be stored: {reason}. {RETRY_HINT}")
             case SimulatorStoreUnusable() | StoreDisabled():
                 return MetricsUnavailable("The store of runs cannot be read; see the server log")
+            case ForkRefused():
+                return ForkImpossible(error.message, **error.details)
+            case InvalidSpan():
+                return BadSpan(error.message, **error.details)
             case _:
-                error_class = ERROR_CLASSES.get(type(error))
-                return error if error_class is None else error_class(error.message, **error.details)
+                return error
 
     def response(self, error: PendulaError, scope: Scope) -> Response:
         response = error_response(error)

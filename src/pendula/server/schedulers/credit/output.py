@@ -23,7 +23,6 @@ from msgspec.structs import asdict
 from pendula.credit.engine import Run
 from pendula.credit.events import Event, Ticked
 from pendula.credit.runs.artifacts import (
-    BUNDLE,
     EVENTS,
     LAST_TICK,
     NAMES,
@@ -123,12 +122,12 @@ class RunOutput:
         self._write_file(STATUS, self._description())
 
     def write_lines(self, lines: Iterable[bytes]) -> None:
-        if self._lines is None:
+        writer, dropped = self._lines, 0
+        if writer is None:
             return
-        dropped = 0
         for line in lines:
             try:
-                self._lines.put(line, wait=False)
+                writer.put(line, wait=False)
             except (Full, OSError):
                 dropped += 1
         if dropped:
@@ -218,9 +217,10 @@ class RunOutput:
             disk.close()
 
     def _write_file(self, name: str, value: object) -> None:
-        if self._disk is not None and self._lines is not None:
+        disk = self._disk
+        if disk is not None and self._lines is not None:
             with suppress(OSError):
-                _write(self._disk, name, value)
+                _write(disk, name, value)
 
     def _description(self) -> dict[str, Any]:
         return description(self._record, self._settings)
@@ -415,7 +415,3 @@ def _index(directory: Path, url: Callable[[str], str], hashed_most: int) -> list
             digest = sha256(path.read_bytes()).hexdigest() if size <= hashed_most else None
             artifacts.append(Artifact(name, url(name), CONTENT_TYPES[path.suffix], size, digest))
     return artifacts
-
-
-def has_bundle(artifacts: Iterable[Artifact]) -> bool:
-    return any(entry.name == BUNDLE for entry in artifacts)

@@ -163,13 +163,8 @@ class Record(Struct):
 
     def update(self, status: RunStatus, now_us: int) -> None:
         """Copy the status of the engine, except its state, which follows from commands."""
-        self.tick_index, self.sim_time_ms = status.tick_index, status.sim_time_ms
-        self.intensity_percent = status.intensity_percent
-        self.attempts_total, self.committed_total = status.attempts_total, status.committed_total
-        self.rejected_total, self.errors_total = status.rejected_total, status.errors_total
-        self.timeouts_total, self.dropped_total = status.timeouts_total, status.dropped_total
-        self.queue_depth = status.queue_depth
-        self.consec_all_rejected_ticks = status.consec_all_rejected_ticks
+        for name in SAME_AS_STATUS:
+            setattr(self, name, getattr(status, name))
         if status.last_error is None:
             self.last_error, self.last_error_details = None, {}
         elif self.last_error is None:
@@ -188,6 +183,14 @@ class Record(Struct):
 
     def mark_ended(self, state: RunState, now_us: int) -> None:
         self.state, self.stopped_at, self.ops_sec = state, moment(now_us), Decimal(0)
+
+
+# `last_error` has a time in the record.
+SAME_AS_STATUS = tuple(
+    name
+    for name in RunStatus.__struct_fields__
+    if name in Record.__struct_fields__ and name not in ("state", "last_error")
+)
 
 
 def run_name(now_us: int, entropy: bytes) -> str:

@@ -90,11 +90,9 @@ class SimulatorService:
         self.scenarios = Registry(settings.scenario_allowlist)
         self.counters = RunCounters(host.metrics.registry if settings.metrics_enabled else CollectorRegistry())
         self.streams = 0
-        self.comparisons = Lane.of("comparisons", host.settings, threads=1)
-        self.journal_reads = Lane.of("ended-runs", host.settings, threads=1)
-        self._ended = EndedRuns(self.journal_reads)
         # One thread: queries to the loaded run share its caches.
         self.ended_questions = Lane.of("questions-to-ended-runs", host.settings, threads=1)
+        self._ended = EndedRuns(self.ended_questions)
         self.large_reads = Lane.of("simulator-reads", host.settings, times=QUEUE_FACTOR)
         self._host = host
         self._store = StoreThread(lambda count: self.counters.dropped.labels("measurements").inc(count))
@@ -239,7 +237,7 @@ class SimulatorService:
         request = StopRequest(SERVER, "the server is stopping", None)
         await asyncio.gather(*(run.stop(request, SERVER, None) for run in self._open.values()))
         await asyncio.gather(*(run.wait_ended() for run in self._open.values()))
-        for lane in (self.comparisons, self.journal_reads, self.ended_questions, self.large_reads):
+        for lane in (self.ended_questions, self.large_reads):
             await asyncio.to_thread(lane.close)
         await self._store.close()
 

@@ -21,7 +21,7 @@ from pendula.credit.views import ALL_UNITS, UNITS, Bottleneck, Measured, Series,
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.commit import Closed, GroupCommit
 from pendula.kernel.errors import PendulaError, WorldBroken
-from pendula.server.schedulers.credit.records import ACTIVE, Record
+from pendula.server.schedulers.credit.records import Record
 
 FORMAT = 1
 # Columns of `runs` with a member of the record each.
@@ -160,10 +160,6 @@ class Store:
     def record(self, run_id: str) -> Record | None:
         rows = self._rows("SELECT record FROM runs WHERE run_id = ?", (run_id,))
         return _read_record(rows[0][0].encode()) if rows else None
-
-    def active(self) -> list[Record]:
-        """The runs that a previous process left unfinished."""
-        return [stored for stored in self.records() if stored.state in ACTIVE or stored.state == "idle"]
 
     def delete(self, run_id: str) -> None:
         """Delete a run and all its rows."""

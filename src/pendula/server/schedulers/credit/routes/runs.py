@@ -20,7 +20,7 @@ from pendula.kernel.engine import Reason
 from pendula.kernel.errors import PendulaError
 from pendula.server import views
 from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
-from pendula.server.api.requests import read_body
+from pendula.server.api.requests import read_body, supervisor_of
 from pendula.server.errors import HttpRefused, json_response
 from pendula.server.schedulers.credit import what_if as comparison
 from pendula.server.schedulers.credit.errors import PREFIX, ArtifactNotFound
@@ -148,9 +148,8 @@ async def what_if(run_id: str, request: Request, caller: ViewerCaller) -> Respon
     """Fork the current state of a run, with its own and with other settings, and compare; the run does not change."""
     run = await caller.run(run_id)
     body = await read_body(request, WhatIf)
-    # The lane has one thread: each comparison simulates many ticks of two runs.
     return answer(
-        await caller.service.comparisons.look_at(
+        await supervisor_of(request).supposed(
             lambda: caller.service.ask(run, comparison.serialize_active_run),
             lambda serialized: comparison.what_if(run_id, serialized, body),
         )
