@@ -149,7 +149,7 @@ def load(run: RunState, state: bytes) -> None:
     digests = running_digest(saved.plan_digest), running_digest(saved.ledger_digest)
     for name in KEPT:
         setattr(run, name, getattr(saved, name))
-    run.network, run.settings = network, settings
+    run.network = network
     run.plan_digest, run.ledger_digest = digests
     run.policies = {code: AdaptivePolicy(settings, saved.policies[code]) for code in network.ledgers}
 
