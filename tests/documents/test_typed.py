@@ -20,7 +20,9 @@ from pendula.documents.typed import (
     document_of,
     limits,
     read,
+    read_at,
     reader_of,
+    unknown_members,
     written,
 )
 from pendula.kernel.errors import InputRefused
@@ -397,3 +399,38 @@ def test_schema_keeps_descriptions_and_leaves_the_default_of_an_object_to_its_me
 
     assert members["corner"] == {"$ref": "#/$defs/Rack"}
     assert members["place"] == {"description": "In metres.", "type": "number"}
+
+
+class Stop(Struct, frozen=True):
+    """Null is a fault, unlike a missing member."""
+
+    place: Annotated[str | None, NO_NULL] = None
+    at: Truck | None = None
+
+
+def test_none_may_stand_for_a_missing_member_only() -> None:
+    assert read(from_value({}), Stop) == Stop()
+    assert [fault.path for fault in faults_of("place: null", Stop)] == ["$.place"]
+
+
+def test_unknown_members_are_found_where_structs_ignore_them() -> None:
+    document = from_value({"trucks": [{"id": "a", "length": 1, "colour": 1}], "x": 2, "spare": None, "more": {"y": 1}})
+
+    faults = unknown_members(document, lambda root: read_at(root, Depot))
+
+    assert [(fault.path, fault.code) for fault in faults] == [
+        ("$.trucks[0].colour", "unknown_field"),
+        ("$.x", "unknown_field"),
+    ]
+    assert unknown_members(from_value({"place": "a"}), lambda root: read_at(root, Stop)) == ()
+
+
+class Ladder(Struct, frozen=True):
+    """Limits in `extra` are in no schema, and checked also where msgspec could read the struct."""
+
+    levels: Annotated[int, Meta(extra={"ge": 1, "le": 9})]
+
+
+def test_limits_that_are_not_in_the_schema_are_checked() -> None:
+    assert [fault.allowed for fault in faults_of("levels: 10", Ladder)] == [("from 1 to 9",)]
+    assert schema_of(Ladder)["$defs"]["Ladder"]["properties"] == {"levels": {"type": "integer"}}

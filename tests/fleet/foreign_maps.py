@@ -157,9 +157,7 @@ def live_scenario(name: str, seed: int, trucks: int, minutes: int) -> Scenario:
         title="",
         source=source,
         profiles=(profile,),
-        robots=tuple(
-            Robot(truck.robot_id, profile.profile_id, truck.park_node_id, truck.park_node_id) for truck in fleet.trucks
-        ),
+        robots=tuple(Robot(truck.robot_id, truck.park_node_id, profile.profile_id) for truck in fleet.trucks),
         streams=tuple(
             TaskStream(stream.stream_id, stream.pick_node_ids, stream.drop_node_ids, 3_000, 2_000)
             for stream in fleet.streams

@@ -51,7 +51,7 @@ _ABSENT, _REFUSED, NO_DEFAULT = _Lack.ABSENT, _Lack.REFUSED, _Lack.NO_DEFAULT
 class Reading:
     """State shared by all cursors of one reading."""
 
-    __slots__ = ("changing", "context", "findings", "ignore", "locate", "source_name")
+    __slots__ = ("changing", "closed", "context", "findings", "ignore", "locate", "source_name")
 
     def __init__(self, findings: Findings, locate: Locate, source_name: str, context: Any = None) -> None:
         self.findings = findings
@@ -62,6 +62,8 @@ class Reading:
         self.ignore: Callable[[Cursor, str], None] | None = None
         # Whether absent members keep the values of a present object.
         self.changing = False
+        # Whether members that a struct does not know are faults also where it ignores them.
+        self.closed = False
 
     def alone(self) -> "Reading":
         alone = Reading(Findings(self.findings.most), self.locate, self.source_name, self.context)

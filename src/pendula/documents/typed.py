@@ -45,6 +45,7 @@ from msgspec import NODEFAULT, Meta, Struct, UnsetType, ValidationError, convert
 from msgspec.structs import FieldInfo, fields
 
 from pendula.documents.cursor import NO_DEFAULT, Cursor, Members
+from pendula.documents.faults import DocumentRefused, Fault
 from pendula.documents.reading import Document
 from pendula.kernel.canonical import Json
 
@@ -172,6 +173,20 @@ def read_members(members: Members, form: type[Struct], names: Collection[str]) -
         for info in fields(form)
         if info.name in names
     }
+
+
+def unknown_members(document: Document, read: Callable[[Cursor], object]) -> tuple[Fault, ...]:
+    """Faults for the members that the structs of a reading do not know, also of structs that ignore such members."""
+
+    def read_closed(root: Cursor) -> None:
+        root.reading.closed = True
+        read(root)
+
+    try:
+        document.read(read_closed)
+    except DocumentRefused as refused:
+        return tuple(fault for fault in refused.faults if fault.code == "unknown_field")
+    return ()
 
 
 def reader_of(form: Any) -> Reader:
@@ -345,7 +360,7 @@ class _StructReader:
         present = default if at.reading.changing and isinstance(default, self._form) else None
         if not at.given and default is not NO_DEFAULT:
             return default
-        if present is None and _is_native(self._form):
+        if present is None and not at.reading.closed and _is_native(self._form):
             try:
                 return convert(at.any(), self._form)
             except ValidationError:
@@ -358,7 +373,7 @@ class _StructReader:
         members = at.object(
             required=required,
             optional=(*optional, *self._tag_field),
-            unknown="refuse" if self._closed and at.reading.ignore is None else "keep",
+            unknown="refuse" if at.reading.closed or (self._closed and at.reading.ignore is None) else "keep",
         )
         if self._closed and at.reading.ignore is not None:
             for name in members.extra:
@@ -410,7 +425,7 @@ def _is_native(form: Any) -> bool:
 
 
 def _has_limits(meta: Meta) -> bool:
-    return not LIMITS.keys().isdisjoint(meta.extra_json_schema or {})
+    return bool(meta.extra) or not LIMITS.keys().isdisjoint(meta.extra_json_schema or {})
 
 
 def _structs_within(form: Any, seen: frozenset[Any] = frozenset()) -> frozenset[Any]:

@@ -13,14 +13,13 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from pendula.documents import DocumentRefused, Format, read_bytes
-from pendula.fleet.map.trucks import Source
+from pendula.fleet.map.reading import CriticalSection, Number, RobotProfileContract, SourceMapContract
 from pendula.fleet.model import (
     MAJOR,
     Code,
     CurveKind,
     Granularity,
     MoveStyle,
-    Origin,
     Severity,
     Stand,
     TransitionKind,
@@ -28,114 +27,6 @@ from pendula.fleet.model import (
 )
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.errors import InputRefused
-
-Number = Decimal
-
-
-class ErrorBound(Struct, frozen=True):
-    value: Number
-    source: Source
-    basis: str
-
-
-class ProfileGeometry(Struct, frozen=True):
-    head: Number
-    tail: Number
-    width: Number
-
-
-class ProfileSafety(Struct, frozen=True):
-    safetyFrontM: Number
-    safetyRearM: Number
-    safetySideM: Number
-    localizationErrorM: ErrorBound
-    trackingErrorM: ErrorBound
-    extraMarginM: Number
-    minFollowingGapM: Number
-    headingErrorRad: Number | UnsetType = UNSET
-
-
-class ProfileDynamics(Struct, frozen=True):
-    vMax: Number
-    accel: Number
-    a_brake: Number
-    controlLatencyS: Number
-    turnRateRadS: Number
-    minTurnRadiusM: Number
-    stampJitterMs: int | UnsetType = UNSET
-
-
-class RobotProfileContract(Struct, frozen=True):
-    contractVersion: str
-    profileId: str
-    geometry: ProfileGeometry
-    safety: ProfileSafety
-    dynamics: ProfileDynamics
-    capabilities: tuple[str, ...] | UnsetType = UNSET
-
-
-class XY(Struct, frozen=True):
-    x: Number
-    y: Number
-
-
-# A point is an object or a pair.
-Place = XY | tuple[Number, Number]
-
-
-class GraphNode(Struct, frozen=True):
-    id: str
-    x: Number
-    y: Number
-    kind: str | UnsetType = UNSET
-    turning: bool | UnsetType = UNSET
-
-
-class EdgeProps(Struct, frozen=True):
-    movestyle: MoveStyle | UnsetType = UNSET
-    direction: str | UnsetType = UNSET
-    width: Number | UnsetType | None = UNSET
-    maxSpeedMps: Number | UnsetType | None = UNSET
-    allowedProfiles: tuple[str, ...] | UnsetType | None = UNSET
-    penaltyMs: int | UnsetType | None = UNSET
-    criticalSectionId: str | UnsetType | None = UNSET
-
-
-class GraphEdge(EdgeProps, frozen=True, kw_only=True):
-    id: str
-    start: str
-    end: str
-    className: CurveKind | UnsetType = UNSET
-    controlPos1: Place | UnsetType = UNSET
-    controlPos2: Place | UnsetType = UNSET
-    viaPos: Place | UnsetType = UNSET
-    points: tuple[Place, ...] | UnsetType = UNSET
-    startPos: Place | UnsetType | None = UNSET
-    endPos: Place | UnsetType | None = UNSET
-    props: EdgeProps | UnsetType | None = UNSET
-
-
-class SectionMember(Struct, frozen=True):
-    edgeGroupKey: str
-    s0M: Number | UnsetType | None = UNSET
-    s1M: Number | UnsetType | None = UNSET
-
-
-class CriticalSection(Struct, frozen=True):
-    criticalSectionId: str
-    members: tuple[SectionMember, ...]
-    capacity: int | UnsetType = UNSET
-    origin: Origin | UnsetType = UNSET
-
-
-class SourceMapContract(Struct, frozen=True):
-    contractVersion: str
-    mapId: str
-    nodes: tuple[GraphNode, ...]
-    edges: tuple[GraphEdge, ...]
-    criticalSections: tuple[CriticalSection, ...] | UnsetType | None = UNSET
-    stations: tuple[str, ...] | UnsetType | None = UNSET
-    parking: tuple[str, ...] | UnsetType | None = UNSET
 
 
 class Units(Struct, frozen=True):

@@ -88,7 +88,7 @@ def passing(length: float) -> Scenario:
         title="",
         source=sketch.done(),
         profiles=(FL_STD,),
-        robots=(Robot("R1", "FL-STD", "P", "P"), Robot("R2", "FL-STD", "W", "W")),
+        robots=(Robot("R1", "P"), Robot("R2", "W")),
         duration_ms=200_000,
         tasks=(task,),
         world=WorldSettings(localization_permille=1000, tracking_permille=1000),

@@ -72,7 +72,7 @@ def test_a_source_map_survives_its_canonical_form(make: Any) -> None:
         ("edges", [{"id": "e", "start": "A", "end": "B", "className": "Circle"}], "$.edges[0].className"),
         (
             "edges",
-            [{"id": "e", "start": "A", "end": "B", "className": "Polyline", "points": [[0]]}],
+            [{"id": "e", "start": "A", "end": "B", "className": "Polyline", "points": [[0, 0]]}],
             "$.edges[0].points",
         ),
         (

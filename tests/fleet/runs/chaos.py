@@ -40,9 +40,7 @@ def chaos(offered_ms: int, seed: int, most: int, tick_ms: int) -> tuple[Scenario
         )
         for one in sample.fleet.streams
     )
-    robots = tuple(
-        Robot(one.robot_id, one.profile_id, one.park_node_id, one.park_node_id) for one in sample.fleet.trucks[:TRUCKS]
-    )
+    robots = tuple(Robot(one.robot_id, one.park_node_id, one.profile_id) for one in sample.fleet.trucks[:TRUCKS])
     scenario = Scenario(
         name="chaos",
         title="chaos",

@@ -26,7 +26,7 @@ BOTH = Scenario(
     title="Two trucks at a crossing",
     source=samples.plus_crossing(),
     profiles=(FL_STD,),
-    robots=(Robot("R2", "FL-STD", "W", "W"), Robot("R1", "FL-STD", "E", "E")),
+    robots=(Robot("R2", "W"), Robot("R1", "E")),
     streams=(STREAM, TaskStream("T", ("N",), ("S",), robot_ids=("R2",))),
     tasks=(TaskOrder("once", "N", "S"),),
     duration_ms=1_000,
@@ -89,7 +89,7 @@ def test_the_time_trucks_load_and_wait_is_counted_by_place() -> None:
 
 @pytest.mark.req("FLT-LIVE-11")
 def test_a_fleet_for_which_the_map_is_not_live_is_a_result_and_not_an_error() -> None:
-    shared = replace(BOTH, robots=(Robot("R1", "FL-STD", "E", "E"), Robot("R2", "FL-STD", "E", "W")))
+    shared = replace(BOTH, robots=(Robot("R1", "E"), Robot("R2", "E", start="W")))
     found = run_trials(shared, [Trial(2, 0)], 1_000, Where(1))[0]
 
     assert isinstance(found, TrialFigures)

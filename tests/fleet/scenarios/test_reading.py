@@ -12,6 +12,7 @@ from pendula.fleet.scenarios.model import TasksDone
 from pendula.fleet.simulator.faults import Fault, FaultKind, FaultRate
 from pendula.fleet.tick.params import NodeLockPolicy
 
+EMPTY_MAP = {"contractVersion": "1.0.0", "mapId": "empty", "nodes": [], "edges": []}
 PLAIN: dict[str, Any] = {
     "contractVersion": "1.0.0",
     "name": "plain",
@@ -82,7 +83,7 @@ def test_random_faults_are_given_with_their_rates() -> None:
         ({"streams": [{"streamId": "S", "pickNodeIds": ["N"], "dropNodeIds": ["N"]}]}, "$.streams[0].dropNodeIds[0]"),
         ({"taskEvents": [{"atMs": 0, "type": "GOODS", "nodeId": "N", "count": -1}]}, "$.taskEvents[0].count"),
         ({"nodeLimits": [{"nodeId": "N", "atMost": 0}]}, "$.nodeLimits[0].atMost"),
-        ({"map": {}, "sample": {"name": "spur"}}, "$"),
+        ({"map": EMPTY_MAP, "sample": {"name": "spur"}}, "$"),
         ({"sample": {"name": "nowhere"}}, "$.sample.name"),
         ({"sample": {"name": "spur", "parks": 3}}, "$.sample.parks"),
         ({"params": {"lookAheadM": 3}}, "$.params.lookAheadM"),

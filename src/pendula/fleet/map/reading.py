@@ -1,19 +1,21 @@
-"""Readers of source maps, truck profiles, parameters and fleets; each reports all faults of a document at once.
+"""Documents about maps and trucks: their forms, which contracts share, and the models read from them.
 
-Unknown members are ignored, as the contract requires within a major version; missing members and wrong types are
-faults.
+A reader reports all faults of a document at once. Unknown members are ignored, as the contract requires within a major
+version, and reported as warnings; missing members and wrong types are faults.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from re import compile as regex
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec.structs import replace
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec.structs import fields, replace
 
 from pendula.documents import Cursor, Document, DocumentRefused, Members, Path, path_text
 from pendula.documents.faults import Fault
+from pendula.documents.typed import NULL_IS_ABSENT, Read, Unique, read_at, unknown_members
 from pendula.fleet.map.trucks import USUAL_STAMP_JITTER_MS, ErrorValue, RobotProfile, Source
 from pendula.fleet.model import (
     MAJOR,
@@ -25,6 +27,8 @@ from pendula.fleet.model import (
     Finding,
     Fleet,
     Granularity,
+    MoveStyle,
+    Origin,
     Point,
     Severity,
     SourceEdge,
@@ -41,6 +45,20 @@ from pendula.fleet.units import micro
 from pendula.kernel.canonical import Json
 from pendula.kernel.wording import suggestion
 
+# The limit of all lengths, to reject absurd numbers early.
+HUGE = 10**9
+_LEAST = Decimal("0.000001")
+# The limit of lengths of a truck: products of lengths of shapes that meet fit into 64 bits.
+_TRUCK_MOST = 20
+# The limit of a penalty is one day.
+_PENALTY_MOST_MS = 86_400_000
+# A report with a stamp farther ahead is dropped (FLT-FAIL-17).
+_STAMP_JITTER_MOST_MS = 200
+_VERSION = regex(r"[0-9]+\.[0-9]+\.[0-9]+")
+# Keys join ids with these separators, so ids must not contain them.
+_ID = r"^(?!.*->)[^\s#|\x00-\x1f]+(?: +[^\s#|\x00-\x1f]+)*$"
+_ID_FORM = "text without '#', '|', '->' and line breaks, with spaces only inside"
+
 
 class FaultCode(StrEnum):
     """Faults of a map that other documents do not have."""
@@ -49,163 +67,147 @@ class FaultCode(StrEnum):
     COORDINATE_OUT_OF_RANGE = "coordinate_out_of_range"
 
 
-# The limit of all lengths, to reject absurd numbers early.
-HUGE = Decimal(10) ** 9
-LEAST = Decimal("0.000001")
-_VERSION = regex(r"[0-9]+\.[0-9]+\.[0-9]+")
-# Keys join ids with these separators, so ids must not contain them.
-_ID = regex(r"(?!.*->)[^\s#|\x00-\x1f]+(?: +[^\s#|\x00-\x1f]+)*")
-_ID_FORM = "text without '#', '|', '->' and line breaks, with spaces only inside"
-
-
-def version(members: Members) -> None:
+def _version(at: Cursor) -> str:
     """Reject another major version of the contract."""
-    at = members["contractVersion"]
     text = at.text(pattern=_VERSION, form="a version such as 1.0.0")
     if text and text.split(".")[0] != MAJOR:
         at.refuse(
             f"contract version {text} is not supported", code=FaultCode.UNKNOWN_VERSION, allowed=(f"{MAJOR}.x.y",)
         )
+    return text
 
 
-def length(at: Cursor, most: Decimal = HUGE) -> int:
-    """A length (or angle, or time) as micrometres."""
-    return micro(at.decimal(min=0, max=most))
+def _coordinate(at: Cursor) -> Decimal:
+    value = at.decimal()
+    if abs(value) > HUGE:
+        at.refuse(
+            "the coordinate is out of range", code=FaultCode.COORDINATE_OUT_OF_RANGE, allowed=(f"at most {HUGE} m",)
+        )
+        return Decimal(0)
+    return value
 
 
-def positive(at: Cursor, most: Decimal = HUGE) -> int:
-    return micro(at.decimal(min=LEAST, max=most))
+def limited(**limits: Any) -> Meta:
+    """Limits that documents are read with. They are not in the schemas: payloads only have the types of a contract."""
+    return Meta(extra=limits)
 
 
-def name(at: Cursor) -> str:
-    return at.text(min=1, max=NAME_MOST, pattern=_ID, form=_ID_FORM)
+Number = Decimal
+Version = Annotated[str, Read(_version, "")]
+Text = Annotated[str, limited(min_length=1)]
+Title = Annotated[str, limited(min_length=1, max_length=NAME_MOST)]
+Name = Annotated[str, limited(min_length=1, max_length=NAME_MOST, pattern=_ID, form=_ID_FORM)]
+Natural = Annotated[int, limited(ge=0)]
+# Metres, radians or seconds.
+Length = Annotated[Number, limited(ge=0, le=HUGE)]
+Positive = Annotated[Number, limited(ge=_LEAST, le=HUGE)]
+TruckLength = Annotated[Number, limited(ge=0, le=_TRUCK_MOST)]
+Coordinate = Annotated[Number, Read(_coordinate, Decimal(0))]
 
 
-def drop_of(at: Cursor, picks: Collection[str], what: str) -> str:
-    """The drop node of a stream or task; must not be one of its pick nodes."""
-    node = name(at)
-    if node and node in picks:
-        at.refuse(pick_is_drop(what, node))
-    return node
+class ErrorBound(Struct, frozen=True):
+    value: TruckLength
+    source: Source
+    basis: Text
 
 
-# Reader of compile parameters, with the names of the contract; missing members have their defaults.
+class ProfileGeometry(Struct, frozen=True):
+    head: TruckLength
+    tail: TruckLength
+    width: Annotated[Number, limited(ge=_LEAST, le=_TRUCK_MOST)]
 
-PARAMS = (
-    *("polylineStepM", "chordErrorM", "conflictMarginM", "cellLenM", "maxRectsPerCell", "tangentEps"),
-    *("conflictGranularity", "offRouteExtraOnBendM", "turningExtraMarginM"),
-)
-
-
-def read_params(document: Document) -> CompileParams:
-    return document.read(params)
+    def check(self, at: Members) -> None:
+        if self.head + self.tail == 0 and at["head"].given and at["tail"].given:
+            at.owner.refuse("head and tail together must be greater than 0")
 
 
-def params(root: Cursor) -> CompileParams:
-    """The compile parameters of an object; missing members have their defaults."""
-    members = root.object(optional=PARAMS, unknown="keep")
-    usual = CompileParams()
-
-    def within(member: str, least: str, most: str, default: int) -> int:
-        if member not in members:
-            return default
-        return micro(members[member].decimal(min=Decimal(least), max=Decimal(most)))
-
-    return CompileParams(
-        polyline_step_um=within("polylineStepM", "0.05", "0.2", usual.polyline_step_um),
-        chord_error_um=within("chordErrorM", "0.0005", "0.1", usual.chord_error_um),
-        conflict_margin_um=within("conflictMarginM", "0", "10", usual.conflict_margin_um),
-        cell_len_um=within("cellLenM", "0.5", "1", usual.cell_len_um),
-        max_rects_per_cell=members["maxRectsPerCell"].integer(min=1, max=256, default=usual.max_rects_per_cell),
-        tangent_eps_urad=within("tangentEps", "0", "0.5", usual.tangent_eps_urad),
-        granularity=members["conflictGranularity"].choice(Granularity, default=usual.granularity),
-        bend_extra_um=within("offRouteExtraOnBendM", "0", "5", 0) + within("turningExtraMarginM", "0", "5", 0),
-    )
+class ProfileSafety(Struct, frozen=True):
+    safetyFrontM: TruckLength
+    safetyRearM: TruckLength
+    safetySideM: TruckLength
+    localizationErrorM: ErrorBound
+    trackingErrorM: ErrorBound
+    extraMarginM: TruckLength
+    minFollowingGapM: Length
+    headingErrorRad: Annotated[Number, limited(ge=0, le=Decimal("1.570797"))] | UnsetType = UNSET
 
 
-# Reader of fleet documents: trucks, the streams of goods they serve, and the lookahead.
-
-FLEET_MEMBERS = ("robots", "streams", "params")
-FLEET_PARAMS = ("lookaheadM", "rtpLookaheadM", "tickPeriodMs", "arriveTolM")
-
-
-def read_fleet(document: Document) -> Fleet:
-    """The fleet of a document; raises `DocumentRefused`."""
-    return document.read(_fleet)
-
-
-def _fleet(root: Cursor) -> Fleet:
-    members = root.object(required=("robots",), optional=("streams", "params"), unknown="keep")
-    usual = Fleet(())
-    given = members["params"].unless_null()
-    limits = (given if given.given else root).object(optional=FLEET_PARAMS, unknown="keep")
-    return Fleet(
-        members["robots"].list_of(_truck),
-        members["streams"].unless_null().list_of(_stream, default=()),
-        length(limits["lookaheadM"]) if "lookaheadM" in limits else usual.lookahead_um,
-        length(limits["rtpLookaheadM"]) if "rtpLookaheadM" in limits else usual.rtp_lookahead_um,
-        limits["tickPeriodMs"].integer(min=1) if "tickPeriodMs" in limits else usual.tick_ms,
-        length(limits["arriveTolM"]) if "arriveTolM" in limits else usual.arrive_tol_um,
-    )
+class ProfileDynamics(Struct, frozen=True):
+    vMax: Positive
+    accel: Positive
+    a_brake: Positive
+    controlLatencyS: Length
+    turnRateRadS: Positive
+    minTurnRadiusM: Length
+    stampJitterMs: Annotated[int, limited(ge=0, le=_STAMP_JITTER_MOST_MS)] | UnsetType = UNSET
 
 
-def _truck(at: Cursor) -> Truck:
-    members = at.object(required=("robotId", "profileId", "parkNodeId"), unknown="keep")
-    return Truck(name(members["robotId"]), name(members["profileId"]), name(members["parkNodeId"]))
+class RobotProfileContract(Struct, frozen=True):
+    contractVersion: Version
+    profileId: Name
+    geometry: ProfileGeometry
+    safety: ProfileSafety
+    dynamics: ProfileDynamics
+    capabilities: tuple[Text, ...] | UnsetType = UNSET
 
 
-def _stream(at: Cursor) -> Stream:
-    members = at.object(required=("streamId", "pickNodeIds", "dropNodeIds"), optional=("robotIds",), unknown="keep")
-    stream_id, picks = name(members["streamId"]), members["pickNodeIds"].list_of(name)
-    return Stream(
-        stream_id,
-        picks,
-        members["dropNodeIds"].list_of(lambda drop: drop_of(drop, picks, f"stream {stream_id!r}")),
-        members["robotIds"].unless_null().list_of(name, default=()),
-    )
+Profiles = Annotated[tuple[RobotProfileContract, ...], Unique("profileId", noun="profile"), limited(min_length=1)]
 
 
-# Reader of truck profiles: a document holds one profile, a list of them, or an object with the list.
+class _ProfilesFile(Struct, frozen=True):
+    profiles: Profiles
+    contractVersion: Any = UNSET
 
-PROFILE = ("contractVersion", "profileId", "geometry", "safety", "dynamics")
-GEOMETRY = ("head", "tail", "width")
-SAFETY = (
-    *("safetyFrontM", "safetyRearM", "safetySideM", "localizationErrorM", "trackingErrorM"),
-    *("extraMarginM", "minFollowingGapM"),
-)
-SAFETY_OPTIONAL = ("headingErrorRad",)
-DYNAMICS = ("vMax", "accel", "a_brake", "controlLatencyS", "turnRateRadS", "minTurnRadiusM")
-DYNAMICS_OPTIONAL = ("stampJitterMs",)
+
 # Paths of the numbers of a profile.
 PLACES = {
-    name: f"{group}.{name}"
-    for group, names in (
-        ("geometry", GEOMETRY),
-        ("safety", (*SAFETY, *SAFETY_OPTIONAL)),
-        ("dynamics", (*DYNAMICS, *DYNAMICS_OPTIONAL)),
-    )
-    for name in names
+    number.encode_name: f"{group}.{number.encode_name}"
+    for group, form in (("geometry", ProfileGeometry), ("safety", ProfileSafety), ("dynamics", ProfileDynamics))
+    for number in fields(form)
 }
-ERROR = ("value", "source", "basis")
-# The limit of lengths of a truck: products of lengths of shapes that meet fit into 64 bits.
-TRUCK_MOST = Decimal(20)
-HEADING_MOST = Decimal("1.570797")
-# A report with a stamp farther ahead is dropped (FLT-FAIL-17).
-STAMP_JITTER_MOST_MS = 200
 
 
 def read_profiles(document: Document) -> tuple[RobotProfile, ...]:
     """One profile, a list of them, or an object with the member `profiles`; raises `DocumentRefused`."""
-    return document.read(profiles)
+    return document.read(profiles_at)
 
 
-def profiles(root: Cursor) -> tuple[RobotProfile, ...]:
+def profiles_at(root: Cursor) -> tuple[RobotProfile, ...]:
     if root.is_list:
-        return root.list_of(_unique_profile(), min=1)
-    members = root.object(optional=("profiles",), unknown="keep")
-    if "profiles" in members:
-        return members["profiles"].list_of(_unique_profile(), min=1)
-    return (_profile(root),)
+        return tuple(map(_profile, read_at(root, Profiles)))
+    if root.is_object and "profiles" in root.object(optional=("profiles",), unknown="keep"):
+        return tuple(map(_profile, read_at(root, _ProfilesFile).profiles))
+    return (_profile(read_at(root, RobotProfileContract)),)
+
+
+def _profile(form: RobotProfileContract) -> RobotProfile:
+    shape, safety, dynamics = form.geometry, form.safety, form.dynamics
+    return RobotProfile(
+        profile_id=form.profileId,
+        head_um=micro(shape.head),
+        tail_um=micro(shape.tail),
+        width_um=micro(shape.width),
+        safety_front_um=micro(safety.safetyFrontM),
+        safety_rear_um=micro(safety.safetyRearM),
+        safety_side_um=micro(safety.safetySideM),
+        localization_error=_error_value(safety.localizationErrorM),
+        tracking_error=_error_value(safety.trackingErrorM),
+        extra_margin_um=micro(safety.extraMarginM),
+        min_following_gap_um=micro(safety.minFollowingGapM),
+        v_max_um_s=micro(dynamics.vMax),
+        accel_um_s2=micro(dynamics.accel),
+        brake_um_s2=micro(dynamics.a_brake),
+        latency_us=micro(dynamics.controlLatencyS),
+        turn_rate_urad_s=micro(dynamics.turnRateRadS),
+        min_turn_radius_um=micro(dynamics.minTurnRadiusM),
+        heading_error_urad=0 if safety.headingErrorRad is UNSET else micro(safety.headingErrorRad),
+        stamp_jitter_ms=USUAL_STAMP_JITTER_MS if dynamics.stampJitterMs is UNSET else dynamics.stampJitterMs,
+        capabilities=form.capabilities or (),
+    )
+
+
+def _error_value(form: ErrorBound) -> ErrorValue:
+    return ErrorValue(micro(form.value), form.source, form.basis)
 
 
 def refuse_unknown(at: Cursor, known: Collection[str]) -> None:
@@ -217,207 +219,264 @@ def refuse_unknown(at: Cursor, known: Collection[str]) -> None:
         members[member].refuse(f"{member!r} belongs to the truck profile: {PLACES[member]}", code="unknown_field")
 
 
-def _unique_profile() -> Callable[[Cursor], RobotProfile]:
-    """A reader of one profile after the other; a repeated id is a fault at its second occurrence."""
-    seen: set[str] = set()
-
-    def read(at: Cursor) -> RobotProfile:
-        profile = _profile(at)
-        if profile.profile_id and profile.profile_id in seen:
-            place = at.object(optional=("profileId",), unknown="keep")["profileId"]
-            place.refuse(f"the profile {profile.profile_id!r} is defined twice", code="not_unique")
-        seen.add(profile.profile_id)
-        return profile
-
-    return read
+class XY(Struct, frozen=True):
+    x: Coordinate
+    y: Coordinate
 
 
-def _profile(at: Cursor) -> RobotProfile:
-    members = at.object(
-        required=PROFILE,
-        optional=("capabilities",),
-        unknown="keep",
-    )
-    version(members)
-    shape = members["geometry"].object(required=GEOMETRY, unknown="keep")
-    safety = members["safety"].object(
-        required=SAFETY,
-        optional=SAFETY_OPTIONAL,
-        unknown="keep",
-    )
-    dynamics = members["dynamics"].object(required=DYNAMICS, optional=DYNAMICS_OPTIONAL, unknown="keep")
-    head, tail = length(shape["head"], TRUCK_MOST), length(shape["tail"], TRUCK_MOST)
-    if head + tail == 0 and shape["head"].given and shape["tail"].given:
-        members["geometry"].refuse("head and tail together must be greater than 0")
-    return RobotProfile(
-        profile_id=name(members["profileId"]),
-        head_um=head,
-        tail_um=tail,
-        width_um=positive(shape["width"], TRUCK_MOST),
-        safety_front_um=length(safety["safetyFrontM"], TRUCK_MOST),
-        safety_rear_um=length(safety["safetyRearM"], TRUCK_MOST),
-        safety_side_um=length(safety["safetySideM"], TRUCK_MOST),
-        localization_error=_error_value(safety["localizationErrorM"]),
-        tracking_error=_error_value(safety["trackingErrorM"]),
-        extra_margin_um=length(safety["extraMarginM"], TRUCK_MOST),
-        min_following_gap_um=length(safety["minFollowingGapM"]),
-        v_max_um_s=positive(dynamics["vMax"]),
-        accel_um_s2=positive(dynamics["accel"]),
-        brake_um_s2=positive(dynamics["a_brake"]),
-        latency_us=length(dynamics["controlLatencyS"]),
-        turn_rate_urad_s=positive(dynamics["turnRateRadS"]),
-        min_turn_radius_um=length(dynamics["minTurnRadiusM"]),
-        heading_error_urad=length(safety["headingErrorRad"], HEADING_MOST) if "headingErrorRad" in safety else 0,
-        stamp_jitter_ms=dynamics["stampJitterMs"].integer(
-            min=0, max=STAMP_JITTER_MOST_MS, default=USUAL_STAMP_JITTER_MS
-        ),
-        capabilities=members["capabilities"].list_of(lambda item: item.text(min=1), default=()),
-    )
+# A point is an object or a pair.
+Place = XY | tuple[Coordinate, Coordinate]
+# A point that only some kinds of curves have: null is none.
+InnerPlace = Annotated[Place | UnsetType, NULL_IS_ABSENT]
 
 
-def _error_value(at: Cursor) -> ErrorValue:
-    members = at.object(required=ERROR, unknown="keep")
-    return ErrorValue(
-        length(members["value"], TRUCK_MOST), members["source"].choice(Source), members["basis"].text(min=1)
-    )
+class GraphNode(Struct, frozen=True):
+    id: Name
+    x: Coordinate
+    y: Coordinate
+    kind: Annotated[str, limited(max_length=NAME_MOST)] | UnsetType = UNSET
+    turning: bool | UnsetType = UNSET
 
 
-# Reader of source maps: graphs of aisles.
-
-MAP_REQUIRED = ("contractVersion", "mapId", "nodes", "edges")
-MAP_OPTIONAL = ("criticalSections", "stations", "parking")
-NODE = ("id", "x", "y", "kind", "turning")
-EDGE_REQUIRED = ("id", "start", "end")
 # Members that may be in the `props` of an edge or on the edge itself.
-PROPS = ("movestyle", "direction", "width", "maxSpeedMps", "allowedProfiles", "penaltyMs", "criticalSectionId")
-EDGE_OPTIONAL = ("className", "controlPos1", "controlPos2", "viaPos", "points", "startPos", "endPos", "props", *PROPS)
-SECTION = ("criticalSectionId", "members", "capacity")
-MEMBER = ("edgeGroupKey", "s0M", "s1M")
-# The limit of a penalty is one day.
-PENALTY_MOST_MS = 86_400_000
+class EdgeProps(Struct, frozen=True):
+    # Style and direction are validated with the rest of the map.
+    movestyle: Annotated[MoveStyle | UnsetType, Read(lambda at: at.text())] = UNSET
+    direction: str | UnsetType = UNSET
+    width: Length | UnsetType | None = UNSET
+    maxSpeedMps: Positive | UnsetType | None = UNSET
+    allowedProfiles: tuple[Name, ...] | UnsetType | None = UNSET
+    penaltyMs: Annotated[int, limited(ge=0, le=_PENALTY_MOST_MS)] | UnsetType | None = UNSET
+    criticalSectionId: Name | UnsetType | None = UNSET
+
+
+# The members with the inner points of a curve.
+_POINTS: Mapping[CurveKind, tuple[str, ...]] = {
+    CurveKind.STRAIGHT: (),
+    CurveKind.BEZIER: ("controlPos1", "controlPos2"),
+    CurveKind.ARC: ("viaPos",),
+    CurveKind.POLYLINE: ("points",),
+    CurveKind.SPLINE: ("points",),
+}
+
+
+class GraphEdge(EdgeProps, frozen=True, kw_only=True):
+    id: Title
+    start: Title
+    end: Title
+    className: CurveKind | UnsetType = UNSET
+    controlPos1: InnerPlace = UNSET
+    controlPos2: InnerPlace = UNSET
+    viaPos: InnerPlace = UNSET
+    points: Annotated[tuple[Place, ...] | UnsetType, NULL_IS_ABSENT] = UNSET
+    startPos: Place | UnsetType | None = UNSET
+    endPos: Place | UnsetType | None = UNSET
+    props: EdgeProps | UnsetType | None = UNSET
+
+    @property
+    def kind(self) -> CurveKind:
+        return CurveKind.STRAIGHT if self.className is UNSET else self.className
+
+    def check(self, at: Members) -> None:
+        for member in _POINTS[self.kind]:
+            if member == "points":
+                if at[member].is_list or not self.points:
+                    at[member].list_of(lambda point: point, min=2)
+            elif getattr(self, member) is UNSET:
+                at[member].object()
+        for prop in fields(EdgeProps) if isinstance(self.props, EdgeProps) else ():
+            if prop.name in at and getattr(self.props, prop.name) is not UNSET:
+                at[prop.name].refuse(f"{prop.name} is given here and in props; remove one of them")
+
+
+class SectionMember(Struct, frozen=True):
+    edgeGroupKey: Text
+    s0M: Length | UnsetType | None = UNSET
+    s1M: Length | UnsetType | None = UNSET
+
+
+class CriticalSection(Struct, frozen=True):
+    criticalSectionId: Name
+    members: Annotated[tuple[SectionMember, ...], limited(min_length=1)]
+    capacity: Annotated[int, limited(ge=1, le=1000)] | UnsetType = UNSET
+    origin: Origin | UnsetType = UNSET
+
+
+class SourceMapContract(Struct, frozen=True):
+    contractVersion: Version
+    mapId: Title
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+    criticalSections: tuple[CriticalSection, ...] | UnsetType | None = UNSET
+    stations: tuple[Name, ...] | UnsetType | None = UNSET
+    parking: tuple[Name, ...] | UnsetType | None = UNSET
 
 
 def read_source_map(document: Document) -> SourceMap:
     """The source map of a document; raises `DocumentRefused` with every fault."""
-    return document.read(source_map)
+    return document.read(source_map_at)
 
 
-def _coordinate(at: Cursor) -> int:
-    value = at.decimal()
-    if abs(value) > HUGE:
-        at.refuse(
-            "the coordinate is out of range", code=FaultCode.COORDINATE_OUT_OF_RANGE, allowed=(f"at most {HUGE} m",)
-        )
-        return 0
-    return micro(value)
-
-
-def _point(at: Cursor) -> Point:
-    if at.is_list:
-        pair = at.list_of(_coordinate, min=2, max=2)
-        return Point(*pair) if len(pair) == 2 else Point(0, 0)
-    members = at.object(required=("x", "y"), unknown="keep")
-    return Point(_coordinate(members["x"]), _coordinate(members["y"]))
-
-
-def _optional(at: Cursor, read: Callable[[Cursor], Point]) -> Point | None:
-    return read(at) if at.unless_null().given else None
-
-
-def source_map(root: Cursor) -> SourceMap:
-    members = root.object(
-        required=MAP_REQUIRED,
-        optional=MAP_OPTIONAL,
-        unknown="keep",
-    )
-    version(members)
+def source_map_at(root: Cursor) -> SourceMap:
+    form = read_at(root, SourceMapContract)
     return SourceMap(
-        members["mapId"].text(min=1, max=NAME_MOST),
-        members["nodes"].list_of(_node),
-        members["edges"].list_of(_edge),
-        members["criticalSections"].unless_null().list_of(_section, default=()),
-        members["stations"].unless_null().list_of(name, default=()),
-        members["parking"].unless_null().list_of(name, default=()),
+        form.mapId,
+        tuple(map(_node, form.nodes)),
+        tuple(map(_edge, form.edges)),
+        tuple(map(_section, form.criticalSections or ())),
+        form.stations or (),
+        form.parking or (),
     )
 
 
-def _node(at: Cursor) -> SourceNode:
-    members = at.object(required=("id", "x", "y"), optional=("kind", "turning"), unknown="keep")
-    where = Point(_coordinate(members["x"]), _coordinate(members["y"]))
-    kind = members["kind"].text(max=NAME_MOST, default=PLAIN_KIND)
-    return SourceNode(name(members["id"]), where, kind, members["turning"].boolean(default=True))
+def _node(form: GraphNode) -> SourceNode:
+    kind = PLAIN_KIND if form.kind is UNSET else form.kind
+    return SourceNode(form.id, Point(micro(form.x), micro(form.y)), kind, form.turning is not False)
 
 
-def _edge(at: Cursor) -> SourceEdge:
-    members = at.object(
-        required=EDGE_REQUIRED,
-        optional=EDGE_OPTIONAL,
-        unknown="keep",
-    )
-    kind = members["className"].choice(CurveKind, default=CurveKind.STRAIGHT)
+def _point(place: Place) -> Point:
+    x, y = (place.x, place.y) if isinstance(place, XY) else place
+    return Point(micro(x), micro(y))
+
+
+def _edge(form: GraphEdge) -> SourceEdge:
+    start_at, end_at = (_point(place) if place else None for place in (form.startPos, form.endPos))
     points: tuple[Point, ...] = ()
-    start_at, end_at = _optional(members["startPos"], _point), _optional(members["endPos"], _point)
-    if kind is CurveKind.BEZIER:
-        points = (_point(members["controlPos1"]), _point(members["controlPos2"]))
-    elif kind is CurveKind.ARC:
-        points = (_point(members["viaPos"]),)
-    elif kind in (CurveKind.POLYLINE, CurveKind.SPLINE):
-        vertices = members["points"].list_of(_point, min=2)
+    if form.kind in (CurveKind.POLYLINE, CurveKind.SPLINE):
         # The first and the last point are the ends; like other ends, they must be at the nodes.
+        vertices = tuple(map(_point, form.points or ()))
         if vertices:
             points, start_at, end_at = vertices[1:-1], vertices[0], vertices[-1]
-    plain = SourceEdge(
-        id=members["id"].text(min=1, max=NAME_MOST),
-        start=members["start"].text(min=1, max=NAME_MOST),
-        end=members["end"].text(min=1, max=NAME_MOST),
-        kind=kind,
+    else:
+        places = [getattr(form, member) for member in _POINTS[form.kind]]
+        points = tuple(_point(place) for place in places if place is not UNSET)
+
+    def member(name: str) -> Any:
+        """From the edge or its `props`; None if it is in neither."""
+        value = getattr(form, name)
+        if value is UNSET and isinstance(form.props, EdgeProps):
+            value = getattr(form.props, name)
+        return None if value is UNSET else value
+
+    width, speed, direction = member("width"), member("maxSpeedMps"), member("direction")
+    usual = SourceEdge(form.id, form.start, form.end)
+    return replace(
+        usual,
+        kind=form.kind,
         points=points,
         start_at=start_at,
         end_at=end_at,
-    )
-    return _with_props(plain, members)
-
-
-def _with_props(edge: SourceEdge, members: Members) -> SourceEdge:
-    """Read members that may be in `props` or on the edge; a member in both places is rejected."""
-    props = members["props"].object(optional=PROPS, unknown="keep") if members["props"].unless_null().given else None
-
-    def member(key: str) -> Cursor:
-        if props is None or key not in props:
-            return members[key]
-        if key in members:
-            members[key].refuse(f"{key} is given here and in props; remove one of them")
-        return props[key]
-
-    width, speed, section = (member(key).unless_null() for key in ("width", "maxSpeedMps", "criticalSectionId"))
-    return replace(
-        edge,
-        style=member("movestyle").text(default=edge.style),
-        direction=member("direction").text(default=edge.direction),
-        width_um=length(width) if width.given else None,
-        max_speed_um_s=positive(speed) if speed.given else None,
-        allowed_profiles=tuple(sorted(set(member("allowedProfiles").unless_null().list_of(name, default=())))),
-        penalty_ms=member("penaltyMs").unless_null().integer(min=0, max=PENALTY_MOST_MS, default=0),
-        section=name(section) if section.given else None,
+        style=usual.style if member("movestyle") is None else member("movestyle"),
+        direction=usual.direction if direction is None else direction,
+        width_um=None if width is None else micro(width),
+        max_speed_um_s=None if speed is None else micro(speed),
+        allowed_profiles=tuple(sorted(set(member("allowedProfiles") or ()))),
+        penalty_ms=member("penaltyMs") or 0,
+        section=member("criticalSectionId"),
     )
 
 
-def _section(at: Cursor) -> SourceSection:
-    members = at.object(required=("criticalSectionId", "members"), optional=("capacity",), unknown="keep")
-    return SourceSection(
-        name(members["criticalSectionId"]),
-        members["capacity"].integer(min=1, max=1000, default=1),
-        members["members"].list_of(_member, min=1),
+def _section(form: CriticalSection) -> SourceSection:
+    members = tuple(
+        SourceMember(member.edgeGroupKey, *(None if s in (UNSET, None) else micro(s) for s in (member.s0M, member.s1M)))
+        for member in form.members
     )
+    return SourceSection(form.criticalSectionId, 1 if form.capacity is UNSET else form.capacity, members)
 
 
-def _member(at: Cursor) -> SourceMember:
-    members = at.object(required=("edgeGroupKey",), optional=("s0M", "s1M"), unknown="keep")
-    low, high = members["s0M"].unless_null(), members["s1M"].unless_null()
-    return SourceMember(
-        members["edgeGroupKey"].text(min=1),
-        length(low) if low.given else None,
-        length(high) if high.given else None,
+def micros(least: str = "0", most: str = str(HUGE)) -> Read:
+    """Annotation: metres, radians or seconds as millionths."""
+    return Read(lambda at: micro(at.decimal(min=Decimal(least), max=Decimal(most))), 0)
+
+
+Um = Annotated[int, micros()]
+
+
+def given(form: Struct, of: type[Struct] | None = None) -> dict[str, Any]:
+    """The members of a form that are given, by the names of the model; only those of a base of the form, if named."""
+    names = (of or form).__struct_fields__
+    return {name: value for name in names if (value := getattr(form, name)) is not UNSET}
+
+
+class _ParamsForm(Struct, frozen=True):
+    polyline_step_um: Annotated[int, micros("0.05", "0.2")] | UnsetType = field(default=UNSET, name="polylineStepM")
+    chord_error_um: Annotated[int, micros("0.0005", "0.1")] | UnsetType = field(default=UNSET, name="chordErrorM")
+    conflict_margin_um: Annotated[int, micros("0", "10")] | UnsetType = field(default=UNSET, name="conflictMarginM")
+    cell_len_um: Annotated[int, micros("0.5", "1")] | UnsetType = field(default=UNSET, name="cellLenM")
+    max_rects_per_cell: Annotated[int, limited(ge=1, le=256)] | UnsetType = field(default=UNSET, name="maxRectsPerCell")
+    tangent_eps_urad: Annotated[int, micros("0", "0.5")] | UnsetType = field(default=UNSET, name="tangentEps")
+    granularity: Granularity | UnsetType = field(default=UNSET, name="conflictGranularity")
+    off_route_um: Annotated[int, micros("0", "5")] = field(default=0, name="offRouteExtraOnBendM")
+    turning_um: Annotated[int, micros("0", "5")] = field(default=0, name="turningExtraMarginM")
+
+
+PARAMS = tuple(member.encode_name for member in fields(_ParamsForm))
+
+
+def read_params(document: Document) -> CompileParams:
+    return document.read(params_at)
+
+
+def params_at(root: Cursor) -> CompileParams:
+    """The compile parameters of an object, with the names of the contract; missing members have their defaults."""
+    members = given(read_at(root, _ParamsForm))
+    return CompileParams(bend_extra_um=members.pop("off_route_um") + members.pop("turning_um"), **members)
+
+
+class _TruckForm(Struct, frozen=True, rename="camel"):
+    robot_id: Name
+    profile_id: Name
+    park_node_id: Name
+
+
+class _StreamForm(Struct, frozen=True, rename="camel"):
+    stream_id: Name
+    pick_node_ids: tuple[Name, ...]
+    drop_node_ids: tuple[Name, ...]
+    robot_ids: Annotated[tuple[Name, ...], NULL_IS_ABSENT] = ()
+
+    def check(self, at: Members) -> None:
+        refuse_picks(at["dropNodeIds"], self.pick_node_ids, f"stream {self.stream_id!r}")
+
+
+class _FleetParams(Struct, frozen=True):
+    lookahead_um: Um | UnsetType = field(default=UNSET, name="lookaheadM")
+    rtp_lookahead_um: Um | UnsetType = field(default=UNSET, name="rtpLookaheadM")
+    tick_ms: Annotated[int, limited(ge=1)] | UnsetType = field(default=UNSET, name="tickPeriodMs")
+    arrive_tol_um: Um | UnsetType = field(default=UNSET, name="arriveTolM")
+
+
+class _FleetForm(Struct, frozen=True):
+    """Trucks, the streams of goods they serve, and parameters, which may also be at the top level."""
+
+    robots: tuple[_TruckForm, ...]
+    streams: Annotated[tuple[_StreamForm, ...], NULL_IS_ABSENT] = ()
+    params: _FleetParams | None = None
+
+
+FLEET_MEMBERS = tuple(member.encode_name for member in fields(_FleetForm))
+FLEET_PARAMS = tuple(member.encode_name for member in fields(_FleetParams))
+
+
+def refuse_picks(drops: Cursor, picks: Collection[str], what: str) -> None:
+    """Refuse the drop nodes of a stream or task that are also its pick nodes."""
+    for node in drops.list_of(lambda drop: drop) if drops.is_list else (drops,):
+        name = node.any()
+        if isinstance(name, str) and name and name in picks:
+            node.refuse(pick_is_drop(what, name))
+
+
+def read_fleet(document: Document) -> Fleet:
+    """The fleet of a document; raises `DocumentRefused`."""
+    return document.read(_fleet)
+
+
+def _fleet(root: Cursor) -> Fleet:
+    form = read_at(root, _FleetForm)
+    return Fleet(
+        tuple(Truck(**given(truck)) for truck in form.robots),
+        tuple(Stream(**given(stream)) for stream in form.streams),
+        **given(form.params or read_at(root, _FleetParams)),
     )
 
 
@@ -431,12 +490,12 @@ _PRIVATE = "x-"
 
 def unread_graph(document: Document) -> tuple[Finding, ...]:
     """A finding for each unknown member of a graph."""
-    return _warnings(document, _unread_graph)
+    return _warnings(document, source_map_at)
 
 
 def unread_profiles(document: Document) -> tuple[Finding, ...]:
     """A finding for each unknown member of a file of truck profiles."""
-    return _warnings(document, _unread_profiles)
+    return _warnings(document, profiles_at)
 
 
 def unread_params(document: Document) -> tuple[str, ...]:
@@ -472,17 +531,12 @@ def _suggest(name: str, known: Collection[str]) -> str:
     return suggestion(name, tuple(known))
 
 
-def _warnings(document: Document, walk: Callable[[Cursor], None]) -> tuple[Finding, ...]:
-    """Warnings for members that `walk`, which reads all known members, finds unknown."""
-    try:
-        document.read(walk)
-    except DocumentRefused as refused:
-        return tuple(_finding(refused.source_name, fault) for fault in refused.faults if _is_unknown_member(fault))
-    return ()
-
-
-def _is_unknown_member(fault: Fault) -> bool:
-    return fault.code == "unknown_field" and not _unread_member(fault).startswith(_PRIVATE)
+def _warnings(document: Document, read: Callable[[Cursor], object]) -> tuple[Finding, ...]:
+    return tuple(
+        _finding(document.source_name, fault)
+        for fault in unknown_members(document, read)
+        if not _unread_member(fault).startswith(_PRIVATE)
+    )
 
 
 def _unread_member(fault: Fault) -> str:
@@ -500,46 +554,6 @@ def _finding(file: str, fault: Fault) -> Finding:
     message = f"{fault.path}: this member is not known and has no effect{_correct(fault)}"
     remedy = f"correct its name, remove it, or let it begin with {_PRIVATE}"
     return Finding(Code.MAP_PARSE_ERROR, Severity.WARN, message, place, remedy)
-
-
-def _unread_graph(root: Cursor) -> None:
-    members = root.object(optional=(*MAP_REQUIRED, *MAP_OPTIONAL))
-    members["nodes"].list_of(lambda at: at.object(optional=NODE))
-    members["edges"].list_of(_unread_edge)
-    if members["criticalSections"].unless_null().given:
-        members["criticalSections"].list_of(_unread_section)
-
-
-def _unread_edge(at: Cursor) -> None:
-    members = at.object(optional=(*EDGE_REQUIRED, *EDGE_OPTIONAL))
-    if members["props"].unless_null().given:
-        members["props"].object(optional=PROPS)
-
-
-def _unread_section(at: Cursor) -> None:
-    members = at.object(optional=SECTION)
-    members["members"].list_of(lambda member: member.object(optional=MEMBER))
-
-
-def _unread_profiles(root: Cursor) -> None:
-    if root.is_list:
-        root.list_of(_unread_profile)
-        return
-    members = root.object(optional=("profiles",), unknown="keep")
-    if "profiles" in members:
-        root.object(optional=("profiles", _VERSION_MEMBER))
-        members["profiles"].list_of(_unread_profile)
-    else:
-        _unread_profile(root)
-
-
-def _unread_profile(at: Cursor) -> None:
-    members = at.object(optional=(*PROFILE, "capabilities"))
-    members["geometry"].object(optional=GEOMETRY)
-    safety = members["safety"].object(optional=(*SAFETY, *SAFETY_OPTIONAL))
-    members["dynamics"].object(optional=(*DYNAMICS, *DYNAMICS_OPTIONAL))
-    for error in ("localizationErrorM", "trackingErrorM"):
-        safety[error].object(optional=ERROR)
 
 
 # Faults of a document as findings of the validator, and findings about its edges, with their places.

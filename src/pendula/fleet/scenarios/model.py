@@ -1,36 +1,64 @@
 """The structs of a scenario: map, trucks, tasks, events, duration and expectations."""
 
+from collections.abc import Collection
 from enum import StrEnum
-from typing import Self
+from typing import Annotated, Self
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from pendula.documents import Cursor, Members
+from pendula.documents.typed import NO_NULL, Read
+from pendula.fleet.compiler.samples import FL_STD
 from pendula.fleet.contracts import OperatorAction
+from pendula.fleet.map.reading import Name, Natural, Text, Um, micros
 from pendula.fleet.map.trucks import RobotProfile
 from pendula.fleet.model import CompileParams, Fleet, SourceMap, Stream, Truck
 from pendula.fleet.simulator.faults import Fault, FaultKind, WorldSettings
 from pendula.fleet.tasks.model import DispatchParams, GoodsReported, RoomReported, TaskEvent, TaskOrder, TaskStream
+from pendula.fleet.tasks.operators import LONGEST_EDGE_M
+from pendula.fleet.tick.alarms import ALERTS
 from pendula.fleet.tick.params import TrafficParams
+from pendula.fleet.tick.reasons import WAITS
+from pendula.fleet.tick.records import Stop
+
+Along = Annotated[int, micros(most=str(LONGEST_EDGE_M))]
+# Absent unless given; null is a fault.
+MaybeText = Annotated[str | None, NO_NULL]
+MaybeName = Annotated[Name | None, NO_NULL]
+MaybeCount = Annotated[Natural | None, NO_NULL]
 
 
-class OnLane(Struct, frozen=True):
+class Form(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """An object of a scenario file, with its members."""
+
+
+class OnLane(Form, frozen=True):
     """A position along an edge."""
 
-    edge_key: str
-    s_um: int
+    edge_key: Text
+    s_um: Along = field(name="sM")
 
 
-class Robot(Struct, frozen=True):
+class Robot(Form, frozen=True):
     """A truck and its start: in a node, facing away from the node it came from, or along an edge."""
 
-    robot_id: str
-    profile_id: str
-    park_node_id: str
-    # The start node of a truck without an anchor.
-    start_node_id: str
+    robot_id: Name
+    park_node_id: Name
+    profile_id: Text = FL_STD.profile_id
+    # The start node of a truck without an anchor, if it is not its rest node.
+    start: MaybeName = field(default=None, name="startNodeId")
     # The node a truck came from, which determines its initial yaw.
-    came_from_id: str | None = None
-    anchor: OnLane | None = None
+    came_from_id: Annotated[Text | None, NO_NULL] = field(default=None, name="cameFromNodeId")
+    anchor: Annotated[OnLane | None, NO_NULL] = None
+
+    def check(self, at: Members) -> None:
+        for member in ("startNodeId", "cameFromNodeId"):
+            if "anchor" in at and member in at:
+                at[member].refuse(f"a truck that starts at an anchor has no {member}")
+
+    @property
+    def start_node_id(self) -> str:
+        return self.park_node_id if self.start is None else self.start
 
 
 class StockKind(StrEnum):
@@ -40,13 +68,13 @@ class StockKind(StrEnum):
     ROOM = "ROOM"
 
 
-class ScenarioTaskEvent(Struct, frozen=True):
+class ScenarioTaskEvent(Form, frozen=True):
     """From a time on the node has this number of goods, or room for this number."""
 
-    at_ms: int
+    at_ms: Natural
     type: StockKind
-    node_id: str
-    count: int
+    node_id: Name
+    count: Natural
 
     @property
     def event(self) -> TaskEvent:
@@ -85,16 +113,32 @@ class ScenarioRoute(Struct, frozen=True):
     leaves_at: str | None = None
 
 
-class Place(Struct, frozen=True):
+class Place(Form, frozen=True):
     """A truck on an edge, between two positions."""
 
-    robot_id: str
-    edge_key: str
-    from_um: int = 0
-    to_um: int | None = None
+    robot_id: Name
+    edge_key: Text
+    from_um: Um = field(default=0, name="fromM")
+    to_um: Annotated[Um | None, NO_NULL] = field(default=None, name="toM")
 
 
-class Expectation(Struct, frozen=True, tag=True):
+def _one_of(codes: Collection[str], what: str) -> Read:
+    """Annotation: a known code; an expectation with another one would mean nothing."""
+
+    def read(at: Cursor) -> str:
+        code = at.text(min=1)
+        if code and code not in codes:
+            at.refuse(f"there is no {what} {code!r}", allowed=tuple(codes))
+        return code
+
+    return Read(read, "")
+
+
+AlertCode = Annotated[str, _one_of(ALERTS, "alert")]
+WaitCode = Annotated[str, _one_of(WAITS, "reason to wait")]
+
+
+class Expectation(Form, frozen=True):
     """A condition that must hold at the end of a run."""
 
 
@@ -109,18 +153,18 @@ class AllAtRest(Expectation, frozen=True):
 
 
 class Arrives(Expectation, frozen=True):
-    robot_id: str
-    node_id: str
-    by_ms: int
+    robot_id: Name
+    node_id: Name
+    by_ms: Natural
 
 
 class NeverBeyond(Expectation, frozen=True):
     """A truck never passes a position of an edge; with `meanwhile` only while another truck is at that place."""
 
-    robot_id: str
-    edge_key: str
-    s_um: int
-    meanwhile: Place | None = None
+    robot_id: Name
+    edge_key: Text
+    s_um: Um = field(name="sM")
+    meanwhile: Annotated[Place | None, NO_NULL] = field(default=None, name="while")
 
 
 class NeverTogether(Expectation, frozen=True):
@@ -128,9 +172,9 @@ class NeverTogether(Expectation, frozen=True):
 
 
 class LongestWait(Expectation, frozen=True):
-    at_most_ms: int
-    robot_id: str | None = None
-    reason_code: str | None = None
+    at_most_ms: Natural
+    robot_id: MaybeText = None
+    reason_code: Annotated[WaitCode | None, NO_NULL] = None
 
 
 class NoTruckWaits(Expectation, frozen=True):
@@ -138,16 +182,16 @@ class NoTruckWaits(Expectation, frozen=True):
 
 
 class SomeTruckWaits(Expectation, frozen=True):
-    reason_code: str
-    robot_id: str | None = None
+    reason_code: WaitCode
+    robot_id: MaybeText = None
 
 
 class AlertComes(Expectation, frozen=True):
     """An alert is raised by a time, and within `within_ms` of its cause."""
 
-    code: str
-    by_ms: int
-    within_ms: int | None = None
+    code: AlertCode
+    by_ms: Natural
+    within_ms: MaybeCount = None
 
 
 class NoAlert(Expectation, frozen=True):
@@ -157,43 +201,43 @@ class NoAlert(Expectation, frozen=True):
 class Stands(Expectation, frozen=True):
     """A truck is stopped with a code by a time, and not after `until_ms`."""
 
-    robot_id: str
-    reason_code: str
-    by_ms: int
-    until_ms: int | None = None
+    robot_id: Name
+    reason_code: Annotated[str, _one_of(tuple(Stop), "reason to stop")]
+    by_ms: Natural
+    until_ms: MaybeCount = None
 
 
 class GivesBack(Expectation, frozen=True):
     """A truck returns resources, keeps them for at least this time, until its acknowledgement, and no other truck holds
     them before."""
 
-    robot_id: str
-    at_least_ms: int
+    robot_id: Name
+    at_least_ms: Natural
 
 
 class RouteRefused(Expectation, frozen=True):
-    robot_id: str | None = None
+    robot_id: MaybeText = None
 
 
 class GoHoldChanges(Expectation, frozen=True):
-    at_most: int
-    robot_id: str | None = None
+    at_most: Natural
+    robot_id: MaybeText = None
 
 
 class DirectionFlips(Expectation, frozen=True):
-    group_key: str
-    at_most: int
+    group_key: Text = field(name="edgeGroupKey")
+    at_most: Natural
 
 
 class Calm(Expectation, frozen=True):
     """Limits of oscillation (FLT-OSC-10): in any 10 s changes between GO and HOLD, and distances that hold points and
     targets move back; in any minute flips of a lane and replans."""
 
-    go_hold_changes: int = 2
-    hold_back_um: int = 500_000
-    target_back_um: int = 500_000
-    direction_flips: int = 1
-    replans: int = 6
+    go_hold_changes: Natural = 2
+    hold_back_um: Um = field(default=500_000, name="holdBackM")
+    target_back_um: Um = field(default=500_000, name="targetBackM")
+    direction_flips: Natural = 1
+    replans: Natural = 6
 
 
 class Scenario(Struct, frozen=True):

@@ -1,40 +1,48 @@
-"""Reader of scenario documents; reports every fault with its place."""
+"""Reader of scenario documents: their forms, with every fault at its place."""
 
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from enum import Enum
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, Struct, UnsetType, field, structs
 from msgspec.structs import replace
 
 from pendula.documents import Cursor, Document, Format, Members, read_bytes, read_file
+from pendula.documents.typed import NO_NULL, NULL_IS_ABSENT, Read, read, read_at
 from pendula.fleet.compiler.generated_maps import LIMITS, NO_FLEET, SAMPLES, USUAL, Sample, sample_of
 from pendula.fleet.compiler.samples import FL_STD
 from pendula.fleet.contracts import AnchorPlace, OperatorAction
 from pendula.fleet.map.reading import (
     PARAMS,
-    drop_of,
-    length,
-    name,
-    params,
-    profiles,
+    Name,
+    Natural,
+    Text,
+    Title,
+    Um,
+    Version,
+    given,
+    limited,
+    micros,
+    params_at,
+    profiles_at,
     read_source_map,
+    refuse_picks,
     refuse_unknown,
-    source_map,
-    version,
+    source_map_at,
 )
 from pendula.fleet.map.trucks import RobotProfile
-from pendula.fleet.model import CONTRACT_VERSION, NAME_MOST, CompileParams, SourceMap
+from pendula.fleet.model import CONTRACT_VERSION, CompileParams, SourceMap
 from pendula.fleet.scenarios.model import (
+    AlertCode,
     AlertComes,
     AllAtRest,
     Arrives,
     Calm,
     DirectionFlips,
     Expectation,
+    Form,
     GivesBack,
     GoHoldChanges,
     LongestWait,
@@ -42,7 +50,6 @@ from pendula.fleet.scenarios.model import (
     NeverTogether,
     NoAlert,
     NoTruckWaits,
-    OnLane,
     Place,
     Robot,
     RouteRefused,
@@ -52,21 +59,17 @@ from pendula.fleet.scenarios.model import (
     ScenarioTaskEvent,
     SomeTruckWaits,
     Stands,
-    StockKind,
     TasksDone,
 )
 from pendula.fleet.simulator.faults import FARTHEST_M, LONGEST_MS, Fault, FaultKind, FaultRate, WorldSettings
 from pendula.fleet.tasks.model import Conditions, DispatchParams, TaskOrder, TaskStream
 from pendula.fleet.tasks.operators import LONGEST_EDGE_M, MOST_REASON, MOST_RESOURCES, ActionType, too_many
-from pendula.fleet.tick.alarms import ALERTS
 from pendula.fleet.tick.params import NodeLockPolicy, TrafficParams, contract_name
-from pendula.fleet.tick.reasons import WAITS
-from pendula.fleet.tick.records import Stop
 from pendula.fleet.units import micro
 from pendula.kernel.errors import WrongUsage
 from pendula.kernel.wording import suggestion
 
-# Reader of traffic parameters, with the names of the contract.
+# Traffic parameters, with the names of the contract.
 
 TRAFFIC_PARAMS: Mapping[str, str] = {contract_name(field): field for field in TrafficParams.__struct_fields__}
 
@@ -94,88 +97,58 @@ def _value(at: Cursor, field: str) -> Any:
         return at.boolean()
     if isinstance(usual, Enum):
         return at.choice(NodeLockPolicy)
-    return length(at) if field.endswith(("_um", "_urad")) else at.integer(min=0)
+    return read_at(at, Um if field.endswith(("_um", "_urad")) else Natural)
 
 
-# Reader of the streams, tasks, goods and dispatch parameters of a scenario.
-
-DISPATCH = ("patienceMs", "oppositionMilli", "oneWayMilli", "operationTimeoutMs", "overtakeMs", "nodeLimits")
+# Streams, tasks and goods.
 
 
-def stream(at: Cursor) -> TaskStream:
-    members = at.object(
-        required=("streamId", "pickNodeIds", "dropNodeIds"),
-        optional=("pickDurationMs", "dropDurationMs", "priority", "maxConcurrent", "lastMs", "robotIds", "conditions"),
-    )
-    stream_id, picks = name(members["streamId"]), members["pickNodeIds"].list_of(name, min=1)
-    return TaskStream(
-        stream_id=stream_id,
-        pick_node_ids=picks,
-        drop_node_ids=members["dropNodeIds"].list_of(lambda drop: drop_of(drop, picks, f"stream {stream_id!r}"), min=1),
-        pick_ms=members["pickDurationMs"].integer(min=0, default=12_000),
-        drop_ms=members["dropDurationMs"].integer(min=0, default=8_000),
-        priority=members["priority"].integer(default=10),
-        max_concurrent=members["maxConcurrent"].integer(min=1, default=None),
-        last_ms=members["lastMs"].integer(min=0, default=None),
-        robot_ids=members["robotIds"].list_of(name, min=1) if "robotIds" in members else (),
-        conditions=_conditions(members["conditions"]),
-    )
+class _ConditionsForm(Form, frozen=True):
+    pick_has_goods: bool = False
+    drop_has_room: bool = False
 
 
-def _conditions(at: Cursor) -> Conditions:
-    if not at.unless_null().given:
-        return Conditions()
-    members = at.object(optional=("pickHasGoods", "dropHasRoom"))
-    return Conditions(members["pickHasGoods"].boolean(default=False), members["dropHasRoom"].boolean(default=False))
+class _StreamForm(Form, frozen=True):
+    stream_id: Name
+    pick_node_ids: Annotated[tuple[Name, ...], limited(min_length=1)]
+    drop_node_ids: Annotated[tuple[Name, ...], limited(min_length=1)]
+    pick_ms: Natural | UnsetType = field(default=UNSET, name="pickDurationMs")
+    drop_ms: Natural | UnsetType = field(default=UNSET, name="dropDurationMs")
+    priority: int | UnsetType = UNSET
+    max_concurrent: Annotated[int, limited(ge=1)] | UnsetType = UNSET
+    last_ms: Natural | UnsetType = UNSET
+    robot_ids: Annotated[tuple[Name, ...], limited(min_length=1)] | UnsetType = UNSET
+    conditions: Annotated[_ConditionsForm, NULL_IS_ABSENT] = _ConditionsForm()
+
+    def check(self, at: Members) -> None:
+        refuse_picks(at["dropNodeIds"], self.pick_node_ids, f"stream {self.stream_id!r}")
+
+    @property
+    def stream(self) -> TaskStream:
+        return TaskStream(**{**given(self), "conditions": Conditions(**given(self.conditions))})
 
 
-def task(at: Cursor) -> TaskOrder:
-    members = at.object(
-        required=("taskId", "pickNodeId", "dropNodeId"),
-        optional=("atMs", "robotId", "pickDurationMs", "dropDurationMs", "priority", "streamId"),
-    )
-    task_id, pick = name(members["taskId"]), name(members["pickNodeId"])
-    return TaskOrder(
-        task_id=task_id,
-        pick_node_id=pick,
-        drop_node_id=drop_of(members["dropNodeId"], (pick,), f"task {task_id!r}"),
-        at_ms=members["atMs"].integer(min=0, default=0),
-        robot_ids=(name(members["robotId"]),) if "robotId" in members else (),
-        pick_ms=members["pickDurationMs"].integer(min=0, default=12_000),
-        drop_ms=members["dropDurationMs"].integer(min=0, default=8_000),
-        priority=members["priority"].integer(default=10),
-        stream_id=members["streamId"].text(min=1, default=None),
-    )
+class _TaskForm(Form, frozen=True):
+    task_id: Name
+    pick_node_id: Name
+    drop_node_id: Name
+    at_ms: Natural = 0
+    robot_ids: Annotated[tuple[str, ...], Read(lambda at: (read_at(at, Name),), ())] = field(default=(), name="robotId")
+    pick_ms: Natural | UnsetType = field(default=UNSET, name="pickDurationMs")
+    drop_ms: Natural | UnsetType = field(default=UNSET, name="dropDurationMs")
+    priority: int | UnsetType = UNSET
+    stream_id: Text | UnsetType = UNSET
+
+    def check(self, at: Members) -> None:
+        refuse_picks(at["dropNodeId"], (self.pick_node_id,), f"task {self.task_id!r}")
 
 
-def task_event(at: Cursor) -> ScenarioTaskEvent:
-    members = at.object(required=("atMs", "type", "nodeId", "count"))
-    return ScenarioTaskEvent(
-        at_ms=members["atMs"].integer(min=0),
-        type=members["type"].choice(StockKind),
-        node_id=name(members["nodeId"]),
-        count=members["count"].integer(min=0),
-    )
+class _LimitForm(Form, frozen=True):
+    node_id: Name
+    at_most: Annotated[int, limited(ge=1)]
 
 
-def dispatch(members: Members) -> DispatchParams:
-    usual = DispatchParams()
-    return DispatchParams(
-        patience_ms=members["patienceMs"].integer(min=0, default=usual.patience_ms),
-        opposition_milli=members["oppositionMilli"].integer(min=0, default=usual.opposition_milli),
-        one_way_milli=members["oneWayMilli"].integer(min=0, default=usual.one_way_milli),
-        operation_timeout_ms=members["operationTimeoutMs"].integer(min=1, default=usual.operation_timeout_ms),
-        overtake_ms=members["overtakeMs"].integer(min=0, default=usual.overtake_ms),
-        node_limits=dict(members["nodeLimits"].list_of(_limit, default=())),
-    )
-
-
-def _limit(at: Cursor) -> tuple[str, int]:
-    members = at.object(required=("nodeId", "atMost"))
-    return name(members["nodeId"]), members["atMost"].integer(min=1)
-
-
-# Reader of the events of a scenario: faults, operator actions and external routes.
+# Events: faults, operator actions and external routes.
 
 # Members of faults beside their time; all other kinds have only a duration. Faults that happen once have none.
 NEEDS: Mapping[FaultKind, tuple[str, ...]] = {
@@ -186,88 +159,70 @@ NEEDS: Mapping[FaultKind, tuple[str, ...]] = {
     FaultKind.CARRIED: ("dxM", "dyM"),
     FaultKind.PUSHED: ("dxM", "dyM"),
 }
+_DURATION = ("forMs",)
+_FAULT_MEMBERS = ("forMs", "dxM", "dyM", "byM", "byMs")
 _ACTION_MEMBERS = (
-    *(
-        "actionId",
-        "operatorId",
-        "reason",
-        "taskId",
-        "anchor",
-        "resources",
-        "physicallySecured",
-        "confirmationOf",
-        "force",
-    ),
+    *("actionId", "operatorId", "reason", "taskId", "anchor", "resources", "physicallySecured", "confirmationOf"),
+    "force",
 )
 ROUTE = "ROUTE"
 _ROUTE_MEMBERS = ("toNodeId", "leavesAtNodeId")
-_MOST_AN_HOUR = 3600
-_DURATION = ("forMs",)
-_MEMBERS = ("forMs", "dxM", "dyM", "byM", "byMs")
+_Offset: TypeAlias = Annotated[int, micros(str(-FARTHEST_M), str(FARTHEST_M))]
+_Time: TypeAlias = Annotated[int, limited(ge=1, le=LONGEST_MS)]
 
 
-def event(at: Cursor) -> ScenarioEvent | OperatorAction | ScenarioRoute:
-    members = at.object(required=("atMs", "type"), optional=(*_MEMBERS, *_ACTION_MEMBERS, *_ROUTE_MEMBERS, "robotId"))
-    kind = members["type"].text(min=1)
-    if kind == ROUTE:
-        return _route(at, members)
-    for member in _ROUTE_MEMBERS:
-        if member in members:
-            members[member].refuse(f"{kind} has no {member}; only {ROUTE} has")
-    if kind in set(ActionType):
-        return _action(members, ActionType(kind))
-    if kind and kind not in set(FaultKind):
-        every = (*FaultKind, *ActionType, ROUTE)
-        members["type"].refuse(f"there is no event {kind!r}{suggestion(kind, every)}", allowed=every)
-        kind = FaultKind.STAND
-    for member in _ACTION_MEMBERS:
-        if member in members:
-            members[member].refuse(f"{kind} has no {member}; only operator actions have")
-    if "robotId" not in members:
-        at.refuse(f"{kind} needs robotId")
-    fault = _fault(at, members, FaultKind(kind or FaultKind.STAND))
-    robot = name(members["robotId"]) if "robotId" in members else ""
-    return ScenarioEvent.of(members["atMs"].integer(min=0), robot, fault)
+class _FaultForm(Form, frozen=True, kw_only=True):
+    type: Text
+    for_ms: _Time = 1
+    x_um: _Offset = field(default=0, name="dxM")
+    y_um: _Offset = field(default=0, name="dyM")
+    by_um: Annotated[int, micros(most=str(FARTHEST_M))] = field(default=0, name="byM")
+    by_ms: _Time | UnsetType = UNSET
+
+    def check(self, at: Members) -> None:
+        if self.type and self.type not in set(FaultKind):
+            hint = suggestion(self.type, tuple(FaultKind))
+            at["type"].refuse(f"there is no fault {self.type!r}{hint}", allowed=tuple(FaultKind))
+            return
+        check_fault(at, self.fault.kind)
+
+    @property
+    def fault(self) -> Fault:
+        kind = FaultKind(self.type) if self.type in set(FaultKind) else FaultKind.STAND
+        by_ms = 0 if self.by_ms is UNSET else self.by_ms
+        return Fault(kind, self.for_ms, self.x_um, self.y_um, self.by_um, by_ms)
 
 
-def _route(at: Cursor, members: Members) -> ScenarioRoute:
-    """A route of an external planner for a truck without a task."""
-    for member in (*_MEMBERS, *_ACTION_MEMBERS):
-        if member in members:
-            members[member].refuse(f"{ROUTE} has no {member}", allowed=("robotId", *_ROUTE_MEMBERS))
-    for member in ("robotId", "toNodeId"):
-        if member not in members:
-            at.refuse(f"{ROUTE} needs {member}")
-    return ScenarioRoute(
-        at_ms=members["atMs"].integer(min=0),
-        robot_id=name(members["robotId"]) if "robotId" in members else "",
-        node_id=name(members["toNodeId"]) if "toNodeId" in members else "",
-        leaves_at=name(members["leavesAtNodeId"]) if "leavesAtNodeId" in members else None,
-    )
+def check_fault(at: Members, kind: FaultKind) -> None:
+    """Note members that a fault of this kind lacks, or does not have."""
+    needs = NEEDS.get(kind, _DURATION)
+    for member in _FAULT_MEMBERS:
+        if member in needs and member not in at:
+            at.owner.refuse(f"{kind.value} needs {member}", allowed=needs)
+        elif member in at and member not in needs:
+            once = "happens once: it " if member in _DURATION else ""
+            at[member].refuse(f"{kind.value} {once}has no {member}", allowed=needs)
 
 
-def _action(members: Members, kind: ActionType) -> OperatorAction:
-    """An operator action; missing ids, operators and reasons are generated."""
-    for member in _MEMBERS:
-        if member in members:
-            members[member].refuse(f"{kind} is an operator action: it has no {member}")
-    anchor = members["anchor"].object(required=("edgeKey", "sM")) if "anchor" in members else None
-    at_ms = members["atMs"].integer(min=0)
-    return OperatorAction(
-        contractVersion=CONTRACT_VERSION,
-        actionId=members["actionId"].text(min=1, max=NAME_MOST, default=_generated_id(kind, at_ms)),
-        ts=at_ms,
-        operatorId=members["operatorId"].text(min=1, max=NAME_MOST, default="scenario"),
-        type=kind,
-        reason=members["reason"].text(min=1, max=MOST_REASON, default="as the scenario says"),
-        robotId=name(members["robotId"]) if "robotId" in members else UNSET,
-        taskId=name(members["taskId"]) if "taskId" in members else UNSET,
-        anchor=UNSET if anchor is None else _place(anchor),
-        resources=_resources(members["resources"]) if "resources" in members else UNSET,
-        physicallySecured=members["physicallySecured"].boolean() if "physicallySecured" in members else UNSET,
-        confirmationOf=members["confirmationOf"].text(min=1, max=NAME_MOST) if "confirmationOf" in members else UNSET,
-        force=members["force"].boolean() if "force" in members else UNSET,
-    )
+class _Drill(_FaultForm, frozen=True, kw_only=True):
+    robot_id: Name
+
+
+def read_drill(document: Document) -> tuple[str, Fault]:
+    """A truck and its immediate fault, with the members of an event. Raises `DocumentRefused`."""
+    drill = read(document, _Drill)
+    return drill.robot_id, drill.fault
+
+
+class _Chance(_FaultForm, frozen=True, kw_only=True):
+    """A random fault of every truck, with its rate per hour."""
+
+    per_hour: Annotated[int, limited(ge=1, le=3600)]
+
+
+class _AnchorForm(Struct, frozen=True, forbid_unknown_fields=True):
+    edgeKey: Text
+    sM: Annotated[Any, Read(lambda at: at.decimal(min=0, max=LONGEST_EDGE_M))]
 
 
 def _resources(at: Cursor) -> tuple[str, ...]:
@@ -278,8 +233,72 @@ def _resources(at: Cursor) -> tuple[str, ...]:
     return resources
 
 
-def _place(anchor: Members) -> AnchorPlace:
-    return AnchorPlace(anchor["edgeKey"].text(min=1), anchor["sM"].decimal(min=0, max=LONGEST_EDGE_M))
+class _EventForm(_FaultForm, frozen=True, kw_only=True):
+    """An event: a fault of a truck, an operator action, or a route of an external planner, by its type."""
+
+    at_ms: Natural
+    robot_id: Name | UnsetType = UNSET
+    action_id: Title | UnsetType = UNSET
+    operator_id: Title = "scenario"
+    reason: Annotated[str, limited(min_length=1, max_length=MOST_REASON)] = "as the scenario says"
+    task_id: Name | UnsetType = UNSET
+    anchor: _AnchorForm | UnsetType = UNSET
+    resources: Annotated[tuple[str, ...] | UnsetType, Read(_resources, ())] = UNSET
+    physically_secured: bool | UnsetType = UNSET
+    confirmation_of: Title | UnsetType = UNSET
+    force: bool | UnsetType = UNSET
+    to_node_id: Name | UnsetType = UNSET
+    leaves_at_node_id: Annotated[Name | None, NO_NULL] = None
+
+    def check(self, at: Members) -> None:
+        kind = self.type
+        if kind == ROUTE:
+            self._has_no(at, (*_FAULT_MEMBERS, *_ACTION_MEMBERS), "", ("robotId", *_ROUTE_MEMBERS))
+            for member in ("robotId", "toNodeId"):
+                if member not in at:
+                    at.owner.refuse(f"{ROUTE} needs {member}")
+            return
+        self._has_no(at, _ROUTE_MEMBERS, f"; only {ROUTE} has")
+        if kind in set(ActionType):
+            for member in _FAULT_MEMBERS:
+                if member in at:
+                    at[member].refuse(f"{kind} is an operator action: it has no {member}")
+            return
+        if kind and kind not in set(FaultKind):
+            every = (*FaultKind, *ActionType, ROUTE)
+            at["type"].refuse(f"there is no event {kind!r}{suggestion(kind, every)}", allowed=every)
+        self._has_no(at, _ACTION_MEMBERS, "; only operator actions have")
+        if "robotId" not in at:
+            at.owner.refuse(f"{kind} needs robotId")
+        check_fault(at, self.fault.kind)
+
+    def _has_no(self, at: Members, members: Sequence[str], others: str, allowed: Sequence[str] = ()) -> None:
+        for member in members:
+            if member in at:
+                at[member].refuse(f"{self.type} has no {member}{others}", allowed=allowed)
+
+    @property
+    def event(self) -> ScenarioEvent | OperatorAction | ScenarioRoute:
+        robot_id = "" if self.robot_id is UNSET else self.robot_id
+        if self.type == ROUTE:
+            return ScenarioRoute(self.at_ms, robot_id, self.to_node_id or "", self.leaves_at_node_id)
+        if self.type not in set(ActionType):
+            return ScenarioEvent.of(self.at_ms, robot_id, self.fault)
+        return OperatorAction(
+            contractVersion=CONTRACT_VERSION,
+            actionId=_generated_id(self.type, self.at_ms) if self.action_id is UNSET else self.action_id,
+            ts=self.at_ms,
+            operatorId=self.operator_id,
+            type=ActionType(self.type),
+            reason=self.reason,
+            robotId=self.robot_id,
+            taskId=self.task_id,
+            anchor=UNSET if self.anchor is UNSET else AnchorPlace(self.anchor.edgeKey, self.anchor.sM),
+            resources=self.resources,
+            physicallySecured=self.physically_secured,
+            confirmationOf=self.confirmation_of,
+            force=self.force,
+        )
 
 
 def with_unique_ids(actions: Sequence[OperatorAction]) -> tuple[OperatorAction, ...]:
@@ -299,55 +318,7 @@ def _generated_id(kind: str, at_ms: int) -> str:
     return f"{kind}-{at_ms}"
 
 
-def chance(at: Cursor) -> FaultRate:
-    """A random fault of every truck, with its rate per hour."""
-    members = at.object(required=("type", "perHour"), optional=_MEMBERS)
-    return FaultRate(_checked_fault(at, members), members["perHour"].integer(min=1, max=_MOST_AN_HOUR, default=1))
-
-
-def read_drill(document: Document) -> tuple[str, Fault]:
-    """A truck and its immediate fault, with the members of an event. Raises `DocumentRefused`."""
-    return document.read(_drill)
-
-
-def _drill(root: Cursor) -> tuple[str, Fault]:
-    members = root.object(required=("robotId", "type"), optional=_MEMBERS)
-    return name(members["robotId"]), _checked_fault(root, members)
-
-
-def _checked_fault(at: Cursor, members: Members) -> Fault:
-    kind = members["type"].text(min=1)
-    if kind and kind not in set(FaultKind):
-        members["type"].refuse(
-            f"there is no fault {kind!r}{suggestion(kind, tuple(FaultKind))}", allowed=tuple(FaultKind)
-        )
-        return Fault(FaultKind.STAND, 1)
-    return _fault(at, members, FaultKind(kind or FaultKind.STAND))
-
-
-def _fault(at: Cursor, members: Members, kind: FaultKind) -> Fault:
-    needs = NEEDS.get(kind, _DURATION)
-    for member in _MEMBERS:
-        if member in needs and member not in members:
-            at.refuse(f"{kind.value} needs {member}", allowed=needs)
-        elif member in members and member not in needs:
-            once = "happens once: it " if member in _DURATION else ""
-            members[member].refuse(f"{kind.value} {once}has no {member}", allowed=needs)
-    return Fault(
-        kind,
-        for_ms=members["forMs"].integer(min=1, max=LONGEST_MS, default=1),
-        x_um=_offset(members, "dxM"),
-        y_um=_offset(members, "dyM"),
-        by_um=length(members["byM"], Decimal(FARTHEST_M)) if "byM" in members else 0,
-        by_ms=members["byMs"].integer(min=1, max=LONGEST_MS, default=0),
-    )
-
-
-def _offset(members: Members, member: str) -> int:
-    return micro(members[member].decimal(min=-FARTHEST_M, max=FARTHEST_M)) if member in members else 0
-
-
-# Reader of the expectations of a scenario: a list of objects with one member each.
+# Expectations: objects with one member each, which names the kind.
 
 
 def expectation(at: Cursor) -> Expectation:
@@ -356,7 +327,8 @@ def expectation(at: Cursor) -> Expectation:
     if len(given) != 1:
         at.refuse("an expectation has one member, which names its kind", allowed=tuple(KINDS))
         return AllAtRest()
-    return KINDS[given[0]](members[given[0]])
+    kind = KINDS[given[0]]
+    return read_at(members[given[0]], kind) if isinstance(kind, type) else kind(members[given[0]])
 
 
 def _tasks_done(at: Cursor) -> Expectation:
@@ -376,209 +348,85 @@ def _true(kind: type[Expectation]) -> Callable[[Cursor], Expectation]:
     return read
 
 
-def _arrives(at: Cursor) -> Expectation:
-    members = at.object(required=("robotId", "nodeId", "byMs"))
-    return Arrives(name(members["robotId"]), name(members["nodeId"]), members["byMs"].integer(min=0))
-
-
-def _never_beyond(at: Cursor) -> Expectation:
-    members = at.object(required=("robotId", "edgeKey", "sM"), optional=("while",))
-    meanwhile = place(members["while"]) if "while" in members else None
-    return NeverBeyond(name(members["robotId"]), members["edgeKey"].text(min=1), length(members["sM"]), meanwhile)
-
-
-def place(at: Cursor) -> Place:
-    """A truck on an edge, optionally between two positions."""
-    members = at.object(required=("robotId", "edgeKey"), optional=("fromM", "toM"))
-    low = length(members["fromM"]) if "fromM" in members else 0
-    return Place(
-        name(members["robotId"]),
-        members["edgeKey"].text(min=1),
-        low,
-        length(members["toM"]) if "toM" in members else None,
-    )
-
-
-def _together(at: Cursor) -> Expectation:
-    return NeverTogether(at.list_of(place, min=2))
-
-
-def _longest_wait(at: Cursor) -> Expectation:
-    members = at.object(required=("atMostMs",), optional=("robotId", "reasonCode"))
-    reason = _reason(members["reasonCode"]) if "reasonCode" in members else None
-    return LongestWait(members["atMostMs"].integer(min=0), members["robotId"].text(default=None), reason)
-
-
-def _some_truck_waits(at: Cursor) -> Expectation:
-    members = at.object(required=("reasonCode",), optional=("robotId",))
-    return SomeTruckWaits(_reason(members["reasonCode"]), members["robotId"].text(default=None))
-
-
-def _alert(at: Cursor) -> Expectation:
-    members = at.object(required=("code", "byMs"), optional=("withinMs",))
-    within = members["withinMs"].integer(min=0, default=None)
-    return AlertComes(_alert_code(members["code"]), members["byMs"].integer(min=0), within)
-
-
-def _stands(at: Cursor) -> Expectation:
-    members = at.object(required=("robotId", "reasonCode", "byMs"), optional=("untilMs",))
-    code = _one_of(tuple(Stop), "reason to stop", members["reasonCode"])
-    until = members["untilMs"].integer(min=0, default=None)
-    return Stands(name(members["robotId"]), code, members["byMs"].integer(min=0), until)
-
-
-def _no_alert(at: Cursor) -> Expectation:
-    return NoAlert(_alert_code(at))
-
-
-def _alert_code(at: Cursor) -> str:
-    return _one_of(ALERTS, "alert", at)
-
-
-def _reason(at: Cursor) -> str:
-    return _one_of(WAITS, "reason to wait", at)
-
-
-def _one_of(codes: tuple[str, ...], what: str, at: Cursor) -> str:
-    """A code; unknown codes are rejected, as such an expectation would mean nothing."""
-    code = at.text(min=1)
-    if code and code not in codes:
-        at.refuse(f"there is no {what} {code!r}", allowed=codes)
-    return code
-
-
-def _refused(at: Cursor) -> Expectation:
-    members = at.object(optional=("robotId",))
-    return RouteRefused(members["robotId"].text(default=None))
-
-
-def _gives_back(at: Cursor) -> Expectation:
-    members = at.object(required=("robotId", "atLeastMs"))
-    return GivesBack(name(members["robotId"]), members["atLeastMs"].integer(min=0))
-
-
-def _changes(at: Cursor) -> Expectation:
-    members = at.object(required=("atMost",), optional=("robotId",))
-    return GoHoldChanges(members["atMost"].integer(min=0), members["robotId"].text(default=None))
-
-
-def _flips(at: Cursor) -> Expectation:
-    members = at.object(required=("edgeGroupKey", "atMost"))
-    return DirectionFlips(members["edgeGroupKey"].text(min=1), members["atMost"].integer(min=0))
-
-
-def _calm(at: Cursor) -> Expectation:
-    members = at.object(optional=("goHoldChanges", "holdBackM", "targetBackM", "directionFlips", "replans"))
-    usual = Calm()
-    return Calm(
-        members["goHoldChanges"].integer(min=0, default=usual.go_hold_changes),
-        length(members["holdBackM"]) if "holdBackM" in members else usual.hold_back_um,
-        length(members["targetBackM"]) if "targetBackM" in members else usual.target_back_um,
-        members["directionFlips"].integer(min=0, default=usual.direction_flips),
-        members["replans"].integer(min=0, default=usual.replans),
-    )
-
-
-KINDS: Mapping[str, Callable[[Cursor], Expectation]] = {
+_Places = Annotated[tuple[Place, ...], limited(min_length=2)]
+KINDS: Mapping[str, type[Expectation] | Callable[[Cursor], Expectation]] = {
     "tasksDone": _tasks_done,
     "allAtRest": _true(AllAtRest),
-    "arrives": _arrives,
-    "neverBeyond": _never_beyond,
-    "neverTogether": _together,
-    "longestWait": _longest_wait,
+    "arrives": Arrives,
+    "neverBeyond": NeverBeyond,
+    "neverTogether": lambda at: NeverTogether(read_at(at, _Places)),
+    "longestWait": LongestWait,
     "noTruckWaits": _true(NoTruckWaits),
-    "someTruckWaits": _some_truck_waits,
-    "alert": _alert,
-    "noAlert": _no_alert,
-    "stands": _stands,
-    "routeRefused": _refused,
-    "givesBack": _gives_back,
-    "goHoldChanges": _changes,
-    "directionFlips": _flips,
-    "calm": _calm,
+    "someTruckWaits": SomeTruckWaits,
+    "alert": AlertComes,
+    "noAlert": lambda at: NoAlert(read_at(at, AlertCode)),
+    "stands": Stands,
+    "routeRefused": RouteRefused,
+    "givesBack": GivesBack,
+    "goHoldChanges": GoHoldChanges,
+    "directionFlips": DirectionFlips,
+    "calm": Calm,
 }
 
 
+# The simulated hall.
+
+
+def _share(whole: int) -> Read:
+    """Annotation: a share as thousandths or millionths of the whole."""
+    return Read(lambda at: micro(at.decimal(min=0, max=1)) * whole // 1_000_000, 0)
+
+
+def _span(at: Cursor) -> tuple[int, int]:
+    pair = at.list_of(lambda item: item.integer(min=0, max=60_000), min=2, max=2)
+    if len(pair) != 2 or pair[0] > pair[1]:
+        at.refuse("a latency is a range", allowed=("[least, most]",))
+        return 0, 0
+    return pair[0], pair[1]
+
+
+_Latency = Annotated[tuple[int, int] | UnsetType, Read(_span, (0, 0))]
+_Permille = Annotated[int, _share(1000)] | UnsetType
+_Loss = Annotated[int, _share(1_000_000)] | UnsetType
+
+
+class _WorldForm(Form, frozen=True):
+    step_ms: Annotated[int, limited(ge=1, le=200)] | UnsetType = UNSET
+    telemetry_period_ms: Annotated[int, limited(ge=1)] | UnsetType = UNSET
+    telemetry_latency_ms: _Latency = UNSET
+    telemetry_loss_ppm: _Loss = field(default=UNSET, name="telemetryLoss")
+    command_latency_ms: _Latency = UNSET
+    command_loss_ppm: _Loss = field(default=UNSET, name="commandLoss")
+    localization_permille: _Permille = field(default=UNSET, name="localizationShare")
+    tracking_permille: _Permille = field(default=UNSET, name="trackingShare")
+    heading_permille: _Permille = field(default=UNSET, name="headingShare")
+    stamp_permille: _Permille = field(default=UNSET, name="stampShare")
+    operation_permille: _Permille = field(default=UNSET, name="operationShare")
+    faults: tuple[_Chance, ...] = ()
+
+
+def _world(at: Cursor) -> WorldSettings:
+    form = read_at(at, _WorldForm)
+    rates = tuple(FaultRate(chance.fault, chance.per_hour) for chance in form.faults)
+    return WorldSettings(**{**given(form), "faults": rates})
+
+
+# The whole document.
+
 LONGEST_RUN_MS = 1000 * 3_600_000
-MEMBERS = ("contractVersion", "name", "durationMs")
-OPTIONAL = (
-    *("title", "map", "mapFile", "sample", "profiles", "params", "robots", "streams", "tasks", "events", "expect"),
-    *("seed", "override", "world", "taskEvents", *DISPATCH),
-)
-WORLD = (
-    *("stepMs", "telemetryPeriodMs", "telemetryLatencyMs", "telemetryLoss", "commandLatencyMs", "commandLoss"),
-    *("localizationShare", "trackingShare", "headingShare", "stampShare", "operationShare", "faults"),
-)
-# Members of a truck that starts in a node.
-_IN_NODE = ("startNodeId", "cameFromNodeId")
 _EMPTY = SourceMap("", (), ())
+_NO_SAMPLE = Sample(_EMPTY, NO_FLEET)
+_MAPS = ("map", "mapFile", "sample")
 
 
-def read_scenario(document: Document, directory: Path | None) -> Scenario:
-    """The scenario of a document. Paths in it are relative to `directory`; without a directory they are rejected.
-    Raises `DocumentRefused`."""
-    return document.read(lambda root: _scenario(root, directory))
-
-
-def _scenario(root: Cursor, directory: Path | None) -> Scenario:
-    members = root.object(required=MEMBERS, optional=OPTIONAL)
-    version(members)
-    sample = _map(members, root, directory)
-    all_params = members["params"].unless_null()
-    if all_params.given:
-        refuse_unknown(all_params, (*PARAMS, *TRAFFIC_PARAMS))
-    duration_ms = members["durationMs"].integer(min=1, max=LONGEST_RUN_MS)
-    events = members["events"].list_of(lambda at: _before(at, duration_ms), default=())
-    return Scenario(
-        name=name(members["name"]),
-        title=members["title"].text(default=""),
-        source=sample.source,
-        profiles=_profiles(members["profiles"]),
-        robots=members["robots"].list_of(_robot, min=1) if "robots" in members else _robots_of(sample),
-        duration_ms=duration_ms,
-        streams=members["streams"].list_of(stream) if "streams" in members else _streams_of(sample),
-        tasks=members["tasks"].list_of(task, default=()),
-        task_events=members["taskEvents"].list_of(task_event, default=()),
-        events=tuple(item for item in events if isinstance(item, ScenarioEvent)),
-        actions=with_unique_ids([item for item in events if isinstance(item, OperatorAction)]),
-        routes=tuple(item for item in events if isinstance(item, ScenarioRoute)),
-        expect=members["expect"].list_of(expectation, default=()),
-        compile_params=params(all_params) if all_params.given else CompileParams(),
-        traffic=traffic_params(all_params) if all_params.given else TrafficParams(),
-        world=_world(members["world"]),
-        seed=members["seed"].integer(min=0, max=2**64 - 1, default=0),
-        override=members["override"].boolean(default=False),
-        dispatch=dispatch(members),
-    )
-
-
-def _before(at: Cursor, end_ms: int) -> ScenarioEvent | OperatorAction | ScenarioRoute:
-    """An event; an event after the end of the scenario is rejected."""
-    item = event(at)
-    when = item.ts if isinstance(item, OperatorAction) else item.at_ms
-    if 0 < end_ms < when:
-        at.refuse(f"the event is at {when} ms, but the scenario ends at {end_ms} ms (durationMs)")
-    return item
-
-
-def _map(members: Members, root: Cursor, directory: Path | None) -> Sample:
-    """The map: as a file, in the scenario itself, or a bundled one by name."""
-    given = [member for member in ("map", "mapFile", "sample") if member in members]
-    match given:
-        case ["map"]:
-            return Sample(source_map(members["map"]), NO_FLEET)
-        case ["mapFile"] if directory is None:
-            members["mapFile"].refuse("files are not read over HTTP; put the map itself into `map`")
-            return Sample(_EMPTY, NO_FLEET)
-        case ["mapFile"]:
-            assert directory is not None
-            file = members["mapFile"].text(min=1)
-            return Sample(read_source_map(read_file(directory / file)) if file else _EMPTY, NO_FLEET)
-        case ["sample"]:
-            return _sample(members["sample"])
-        case _:
-            root.refuse("a scenario has exactly one map", allowed=("map", "mapFile", "sample"))
-            return Sample(_EMPTY, NO_FLEET)
+def _map_file(at: Cursor) -> SourceMap:
+    """A map in a file beside the scenario."""
+    directory: Path | None = at.context
+    if directory is None:
+        at.refuse("files are not read over HTTP; put the map itself into `map`")
+        return _EMPTY
+    file = at.text(min=1)
+    return read_source_map(read_file(directory / file)) if file else _EMPTY
 
 
 def _sample(at: Cursor) -> Sample:
@@ -587,7 +435,7 @@ def _sample(at: Cursor) -> Sample:
     chosen = members["name"].text(min=1)
     if chosen not in SAMPLES:
         members["name"].refuse(f"there is no map {chosen!r}", allowed=tuple(SAMPLES))
-        return Sample(_EMPTY, NO_FLEET)
+        return _NO_SAMPLE
     options = {}
     for option in every:
         if option in members and option not in SAMPLES[chosen][1]:
@@ -599,13 +447,11 @@ def _sample(at: Cursor) -> Sample:
         return sample_of(chosen, options)
     except ValueError as error:
         at.refuse(str(error))
-        return Sample(_EMPTY, NO_FLEET)
+        return _NO_SAMPLE
 
 
 def _robots_of(sample: Sample) -> tuple[Robot, ...]:
-    return tuple(
-        Robot(truck.robot_id, truck.profile_id, truck.park_node_id, truck.park_node_id) for truck in sample.fleet.trucks
-    )
+    return tuple(Robot(truck.robot_id, truck.park_node_id, truck.profile_id) for truck in sample.fleet.trucks)
 
 
 def _streams_of(sample: Sample) -> tuple[TaskStream, ...]:
@@ -615,65 +461,92 @@ def _streams_of(sample: Sample) -> tuple[TaskStream, ...]:
     )
 
 
-def _profiles(at: Cursor) -> tuple[RobotProfile, ...]:
-    """Profiles as in profile files; FL-STD, the reference truck, by default."""
-    return profiles(at) if at.given else (FL_STD,)
+class _AllParams(Struct, frozen=True):
+    """Parameters of the compiler and of traffic, which are in one object."""
+
+    compiler: CompileParams = CompileParams()
+    traffic: TrafficParams = TrafficParams()
 
 
-def _robot(at: Cursor) -> Robot:
-    members = at.object(required=("robotId", "parkNodeId"), optional=("profileId", "anchor", *_IN_NODE))
-    for member in _IN_NODE:
-        if "anchor" in members and member in members:
-            members[member].refuse(f"a truck that starts at an anchor has no {member}")
-    park = name(members["parkNodeId"])
-    return Robot(
-        robot_id=name(members["robotId"]),
-        profile_id=members["profileId"].text(min=1, default=FL_STD.profile_id),
-        park_node_id=park,
-        start_node_id=name(members["startNodeId"]) if "startNodeId" in members else park,
-        came_from_id=members["cameFromNodeId"].text(min=1, default=None),
-        anchor=_on_lane(members["anchor"]) if "anchor" in members else None,
+def _all_params(at: Cursor) -> _AllParams:
+    refuse_unknown(at, (*PARAMS, *TRAFFIC_PARAMS))
+    return _AllParams(params_at(at), traffic_params(at))
+
+
+class _DispatchForm(Form, frozen=True, kw_only=True):
+    patience_ms: Natural | UnsetType = UNSET
+    opposition_milli: Natural | UnsetType = UNSET
+    one_way_milli: Natural | UnsetType = UNSET
+    operation_timeout_ms: Annotated[int, limited(ge=1)] | UnsetType = UNSET
+    overtake_ms: Natural | UnsetType = UNSET
+    node_limits: tuple[_LimitForm, ...] = ()
+
+    @property
+    def dispatch(self) -> DispatchParams:
+        members = {
+            name: value for name in _DispatchForm.__struct_fields__ if (value := getattr(self, name)) is not UNSET
+        }
+        return DispatchParams(**{**members, "node_limits": {one.node_id: one.at_most for one in self.node_limits}})
+
+
+class _ScenarioForm(_DispatchForm, frozen=True, kw_only=True):
+    contract_version: Version
+    name: Name
+    duration_ms: Annotated[int, limited(ge=1, le=LONGEST_RUN_MS)]
+    title: str = ""
+    map: Annotated[SourceMap, Read(source_map_at, _EMPTY)] = _EMPTY
+    map_file: Annotated[SourceMap, Read(_map_file, _EMPTY)] = _EMPTY
+    sample: Annotated[Sample, Read(_sample, _NO_SAMPLE)] = _NO_SAMPLE
+    # As in profile files; the reference truck by default.
+    profiles: Annotated[tuple[RobotProfile, ...], Read(profiles_at, ())] = (FL_STD,)
+    params: Annotated[_AllParams, NULL_IS_ABSENT, Read(_all_params)] = _AllParams()
+    robots: Annotated[tuple[Robot, ...], limited(min_length=1)] | UnsetType = UNSET
+    streams: tuple[_StreamForm, ...] | UnsetType = UNSET
+    tasks: tuple[_TaskForm, ...] = ()
+    task_events: tuple[ScenarioTaskEvent, ...] = ()
+    events: tuple[_EventForm, ...] = ()
+    expect: tuple[Annotated[Any, Read(expectation)], ...] = ()
+    world: Annotated[WorldSettings, NULL_IS_ABSENT, Read(_world)] = WorldSettings()
+    seed: Annotated[int, limited(ge=0, le=2**64 - 1)] = 0
+    override: bool = False
+
+    def check(self, at: Members) -> None:
+        if len([member for member in _MAPS if member in at]) != 1:
+            at.owner.refuse("a scenario has exactly one map", allowed=_MAPS)
+        events = at["events"].list_of(lambda event: event) if self.events else ()
+        for event, place in zip(self.events, events, strict=True):
+            if 0 < self.duration_ms < event.at_ms:
+                late = f"the event is at {event.at_ms} ms, but the scenario ends at {self.duration_ms} ms (durationMs)"
+                place.refuse(late)
+
+
+def read_scenario(document: Document, directory: Path | None) -> Scenario:
+    """The scenario of a document. Paths in it are relative to `directory`; without a directory they are rejected.
+    Raises `DocumentRefused`."""
+    form = read(document, _ScenarioForm, context=directory)
+    sample, events = form.sample, [item.event for item in form.events]
+    source = next((one for one in (form.map, form.map_file) if one is not _EMPTY), sample.source)
+    return Scenario(
+        name=form.name,
+        title=form.title,
+        source=source,
+        profiles=form.profiles,
+        robots=_robots_of(sample) if form.robots is UNSET else form.robots,
+        duration_ms=form.duration_ms,
+        streams=_streams_of(sample) if form.streams is UNSET else tuple(item.stream for item in form.streams),
+        tasks=tuple(TaskOrder(**given(task)) for task in form.tasks),
+        task_events=form.task_events,
+        events=tuple(item for item in events if isinstance(item, ScenarioEvent)),
+        actions=with_unique_ids([item for item in events if isinstance(item, OperatorAction)]),
+        routes=tuple(item for item in events if isinstance(item, ScenarioRoute)),
+        expect=form.expect,
+        compile_params=form.params.compiler,
+        traffic=form.params.traffic,
+        world=form.world,
+        seed=form.seed,
+        override=form.override,
+        dispatch=form.dispatch,
     )
-
-
-def _on_lane(at: Cursor) -> OnLane:
-    members = at.object(required=("edgeKey", "sM"))
-    return OnLane(members["edgeKey"].text(min=1), micro(members["sM"].decimal(min=0, max=LONGEST_EDGE_M)))
-
-
-def _world(at: Cursor) -> WorldSettings:
-    usual = WorldSettings()
-    if not at.unless_null().given:
-        return usual
-    members = at.object(optional=WORLD)
-
-    def share(member: str, default: int, whole: int = 1000) -> int:
-        return micro(members[member].decimal(min=0, max=1)) * whole // 1_000_000 if member in members else default
-
-    return WorldSettings(
-        step_ms=members["stepMs"].integer(min=1, max=200, default=usual.step_ms),
-        telemetry_period_ms=members["telemetryPeriodMs"].integer(min=1, default=usual.telemetry_period_ms),
-        telemetry_latency_ms=_span(members["telemetryLatencyMs"], usual.telemetry_latency_ms),
-        telemetry_loss_ppm=share("telemetryLoss", usual.telemetry_loss_ppm, 1_000_000),
-        command_latency_ms=_span(members["commandLatencyMs"], usual.command_latency_ms),
-        command_loss_ppm=share("commandLoss", usual.command_loss_ppm, 1_000_000),
-        localization_permille=share("localizationShare", usual.localization_permille),
-        tracking_permille=share("trackingShare", usual.tracking_permille),
-        heading_permille=share("headingShare", usual.heading_permille),
-        stamp_permille=share("stampShare", usual.stamp_permille),
-        operation_permille=share("operationShare", usual.operation_permille),
-        faults=members["faults"].list_of(chance, default=()),
-    )
-
-
-def _span(at: Cursor, default: tuple[int, int]) -> tuple[int, int]:
-    if not at.given:
-        return default
-    pair = at.list_of(lambda item: item.integer(min=0, max=60_000), min=2, max=2)
-    if len(pair) != 2 or pair[0] > pair[1]:
-        at.refuse("a latency is a range", allowed=("[least, most]",))
-        return default
-    return pair[0], pair[1]
 
 
 # The bundled scenarios, by the names of their files.

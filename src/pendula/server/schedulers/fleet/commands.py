@@ -18,7 +18,6 @@ from starlette.responses import Response
 from pendula.documents import Document, DocumentLimits, DocumentRefused, Fault, Format, path_text, read_bytes
 from pendula.fleet.contracts import (
     AnchorPlace,
-    Number,
     OperatorAction,
     OperatorAnswer,
     RobotState,
@@ -27,6 +26,7 @@ from pendula.fleet.contracts import (
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.gateway import report_of
 from pendula.fleet.gateway.reports import faults_of
+from pendula.fleet.map.reading import Number
 from pendula.fleet.model import CONTRACT_VERSION, NAME_MOST, pick_is_drop
 from pendula.fleet.scenarios.reading import read_drill
 from pendula.fleet.simulator.faults import LONGEST_MS, FaultKind
