@@ -10,7 +10,6 @@ from re import compile as regex
 from pendula.documents.json_text import Expect, Scanner, run
 from pendula.documents.tree import Tree
 from pendula.kernel.canonical import Json
-from pendula.kernel.wording import shown
 
 _SPACE = "\t\n\v\f\r \u00a0\ufeff\u2028\u2029"
 # An unclosed comment extends to the end of the text: searching for its end repeatedly would take quadratic time.
@@ -86,25 +85,7 @@ class _Scanner5(Scanner):
 
     def _string(self) -> str:
         quote = self.text[self.at]
-        self.at += 1
-        parts: list[str] = []
-        while True:
-            text = _RUNS[quote].match(self.text, self.at)
-            assert text is not None
-            parts.append(text[0])
-            self.at = text.end()
-            stop = self.text[self.at : self.at + 1]
-            if stop == "\\":
-                parts.append(self._escape())
-            elif stop == quote:
-                self.at += 1
-                return "".join(parts)
-            elif stop in ("", "\n", "\r"):
-                self._fault("a string is not closed on its line")
-                return "".join(parts)
-            else:
-                self.tree.fault("control_character", self.at, f"{shown(stop)} must be written as an escape", stop)
-                self.at += 1
+        return self._quoted(quote, _RUNS[quote])
 
     def _escape(self) -> str:
         for pattern in (_LINE_END, _HEX_ESCAPE, _NO_DIGIT):

@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Callable
 from functools import cache
-from re import DOTALL
+from re import DOTALL, Pattern
 from re import compile as regex
 from typing import Any, NoReturn, TypeAlias
 
@@ -241,17 +241,21 @@ class Scanner:
         if simple is not None:
             self.at = simple.end()
             return simple[1]
+        return self._quoted('"', _RUN)
+
+    def _quoted(self, quote: str, plain: Pattern[str]) -> str:
+        """The string that begins here; `plain` matches what stands for itself in it."""
         self.at += 1
         parts: list[str] = []
         while True:
-            run = _RUN.match(self.text, self.at)
+            run = plain.match(self.text, self.at)
             assert run is not None
             parts.append(run[0])
             self.at = run.end()
             stop = self.text[self.at : self.at + 1]
             if stop == "\\":
                 parts.append(self._escape())
-            elif stop == '"':
+            elif stop == quote:
                 self.at += 1
                 return "".join(parts)
             elif stop in ("", "\n", "\r"):

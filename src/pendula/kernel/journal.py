@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from os import PathLike
+from pathlib import Path
 from typing import NoReturn, Protocol
 
 import msgspec
@@ -706,6 +707,22 @@ class FileJournal:
     def _refuse(self, cause: BaseException | None = None) -> NoReturn:
         words = f"The journal accepts no more records: {self._broken}{self._remedy}"
         raise JournalBroken(words, reason=self._broken) from cause
+
+
+def opened(directory: Path) -> FileJournal:
+    """The journal in a directory, to be read and closed; raises `JournalMissing`."""
+    if not directory.is_dir():
+        what = "is a file, not the directory of a journal" if directory.exists() else "does not exist"
+        raise JournalMissing(f"No journal found: {directory} {what}", path=str(directory))
+    disk = RealDisk(directory, make=False)
+    try:
+        return FileJournal.open(disk, read_only=True)
+    except JournalMissing:
+        disk.close()
+        raise JournalMissing(f"No journal found in {directory}", path=str(directory)) from None
+    except BaseException:
+        disk.close()
+        raise
 
 
 def claimed(directory: str | PathLike[str], others: str = OTHERS) -> RealDisk:

@@ -3,6 +3,7 @@
 A store of jobs has no engine: its audit trail is replayed and must give the contents of the store.
 """
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -101,41 +102,21 @@ def _replayed_while_there(directory: Path, upto: int | None, force: bool, out: O
 
 def _replayed(directory: Path, upto: int | None, force: bool, out: Output) -> dict[str, Any]:
     from pendula.cli.schedulers import engine_of, load_compiled
+    from pendula.kernel.journal import opened
     from pendula.kernel.replay import replay
 
-    opened = _opened(directory)
-    try:
-        load_compiled(opened.header.scheduler, directory)
-        last = opened.durable_n if upto is None else min(upto, opened.durable_n)
-        with out.progress("replay", last - opened.first_n + 1) as advance:
+    with closing(opened(directory)) as journal:
+        load_compiled(journal.header.scheduler, directory)
+        last = journal.durable_n if upto is None else min(upto, journal.durable_n)
+        with out.progress("replay", last - journal.first_n + 1) as advance:
             report = replay(
-                opened,
+                journal,
                 lambda header: engine_of(header.scheduler),
                 upto,
                 force=force,
-                progress=lambda n: advance(n - opened.first_n + 1),
+                progress=lambda n: advance(n - journal.first_n + 1),
             )
-        return _document(opened, last, report)
-    finally:
-        opened.close()
-
-
-def _opened(directory: Path) -> "FileJournal":
-    from pendula.kernel.disk import RealDisk
-    from pendula.kernel.journal import FileJournal, JournalMissing
-
-    if not directory.is_dir():
-        what = "is a file, not the directory of a journal" if directory.exists() else "does not exist"
-        raise JournalMissing(f"No journal found: {directory} {what}", path=str(directory))
-    disk = RealDisk(directory, make=False)
-    try:
-        return FileJournal.open(disk, read_only=True)
-    except JournalMissing:
-        disk.close()
-        raise JournalMissing(f"No journal found in {directory}", path=str(directory)) from None
-    except BaseException:
-        disk.close()
-        raise
+        return _document(journal, last, report)
 
 
 def _document(journal: "FileJournal", last: int, report: "ReplayReport") -> dict[str, Any]:

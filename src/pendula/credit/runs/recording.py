@@ -7,7 +7,7 @@ with reading(Path("village-journal")) as journal:
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -18,12 +18,12 @@ from pendula.credit.engine import Run
 from pendula.credit.events import Event
 from pendula.credit.runs.headless import Headless, RunPlan, Watch
 from pendula.kernel.canonical import Json, Reader, decode, first_difference
-from pendula.kernel.disk import Disk, RealDisk
+from pendula.kernel.disk import Disk
 from pendula.kernel.driver import Driver, ReplayDiffers, Ticket, begin_recording, send
 from pendula.kernel.engine import CommandReader, Outcome, Outside, Recorded
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.frames import Header, Record, read_input, read_outcome
-from pendula.kernel.journal import FileJournal, Journal, JournalMissing
+from pendula.kernel.journal import FileJournal, Journal, opened
 from pendula.kernel.replay import NotReplayable, check_decisions, engine_from_snapshot, follow
 from pendula.kernel.wallclock import steady_ns
 
@@ -138,17 +138,10 @@ class Recording:
 @contextmanager
 def reading(directory: Path) -> Iterator[FileJournal]:
     """Open the journal of a run read-only; raises `JournalMissing` or `NoCreditJournal`."""
-    if not directory.is_dir():
-        what = "is a file, not the directory of a journal" if directory.exists() else "does not exist"
-        raise JournalMissing(f"No journal found: {directory} {what}", path=str(directory))
-    disk = RealDisk(directory, make=False)
-    try:
-        journal = FileJournal.open(disk, read_only=True)
+    with closing(opened(directory)) as journal:
         _require_credit(journal.header)
         check_decisions(journal.header, Run)
         yield journal
-    finally:
-        disk.close()
 
 
 def last_tick(journal: Journal) -> int:

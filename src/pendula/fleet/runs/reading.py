@@ -5,7 +5,7 @@ with reading(Path("hall-journal")) as journal:
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from decimal import Decimal
 from itertools import zip_longest
 from pathlib import Path
@@ -24,12 +24,11 @@ from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.runs.recording import find_map, require_fleet
 from pendula.fleet.tick.snapshot import robot_state
 from pendula.kernel.canonical import Json, Reader, digest, encode
-from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import ReplayDiffers
 from pendula.kernel.engine import CommandReader
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.frames import outcome_bytes, read_input, read_outcome
-from pendula.kernel.journal import FileJournal, Journal, JournalMissing, missing_of
+from pendula.kernel.journal import FileJournal, Journal, missing_of, opened
 from pendula.kernel.replay import check_decisions, engine_from_snapshot, first_engine
 
 _read_events: Reader[tuple[FleetEvent, ...]] = Reader(tuple[FleetEvent, ...])
@@ -59,18 +58,11 @@ class Moment(Struct, frozen=True):
 @contextmanager
 def reading(directory: Path) -> Iterator[FileJournal]:
     """The journal of a fleet; raises `JournalMissing`, or `NoFleetJournal` for that of another scheduler."""
-    if not directory.is_dir():
-        what = "is a file, not the directory of a journal" if directory.exists() else "does not exist"
-        raise JournalMissing(f"No journal found: {directory} {what}", path=str(directory))
-    disk = RealDisk(directory, make=False)
-    try:
-        journal = FileJournal.open(disk, read_only=True)
+    with closing(opened(directory)) as journal:
         require_fleet(journal.header)
         check_decisions(journal.header, FleetEngine)
-        find_map(disk)
+        find_map(journal.disk)
         yield journal
-    finally:
-        disk.close()
 
 
 def moments(journal: Journal, tick: int | None = None) -> Iterator[tuple[FleetEngine, Moment]]:
