@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pendula.jobs.calls import Calls, Reply
-from pendula.jobs.ids import job_id
-from pendula.jobs.model import SECOND, Durability, Policy
+from pendula.jobs.model import SECOND, Durability, Policy, job_id
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.time import format_utc
 from pendula.kernel.wallclock import WallClock

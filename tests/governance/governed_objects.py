@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pendula.governance.endings import ActionContext
+from pendula.governance.decisions import ActionContext
 from pendula.governance.gates import EVERYTHING, REQUIRED, Gate
 from pendula.governance.model import DAY_US, Governed, Impact, Mode, Risk
 from pendula.jobs.reasons import Unknown

@@ -6,8 +6,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from pendula.governance.decisions import conclude, enter, settle_verdict
-from pendula.governance.endings import Ending, How
+from pendula.governance.decisions import Ending, How, conclude, enter, settle_verdict
 from pendula.governance.machines import REFERENCE, Machine, faults
 from pendula.governance.model import Governed
 from pendula.jobs.reasons import Verdict

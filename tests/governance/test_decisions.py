@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pendula.governance.decisions import conclude, enter, settle_verdict
-from pendula.governance.endings import ActionContext, Ending, Executed, How, Outcome
+from pendula.governance.decisions import ActionContext, Ending, Executed, How, Outcome, conclude, enter, settle_verdict
 from pendula.governance.machines import COGNITION, EXPERIENCE, MEMORY, Machine
 from pendula.governance.model import DAY_US, Governed, Impact, Mode, Risk
 from pendula.jobs.reasons import Unknown, Verdict

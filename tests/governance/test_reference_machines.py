@@ -4,8 +4,7 @@ from itertools import product
 
 import pytest
 
-from pendula.governance.decisions import conclude, enter
-from pendula.governance.endings import Ending, How, Outcome
+from pendula.governance.decisions import Ending, How, Outcome, conclude, enter
 from pendula.governance.machines import REFERENCE, faults
 from pendula.governance.model import DAY_US, Governed
 from pendula.jobs.reasons import Verdict

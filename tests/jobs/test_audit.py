@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pendula.jobs import audit, decide
-from pendula.jobs.audit import GENESIS, Row, Trail
-from pendula.jobs.audit_chain import Broken, verify
-from pendula.jobs.ids import job_id
-from pendula.jobs.model import Policy
+from pendula.jobs.audit import GENESIS, Broken, Row, Trail, verify
+from pendula.jobs.model import Policy, job_id
 from pendula.jobs.reasons import stated
 from pendula.jobs.requests import Fail
 from tests.jobs.filled_store import ANN, JOB, fill_store

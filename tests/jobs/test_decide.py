@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from pendula.jobs import decide
 from pendula.jobs.decide import JobChange
-from pendula.jobs.ids import job_id
-from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_json
+from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_id, job_json
 from pendula.jobs.reasons import stated
 from pendula.jobs.requests import Ack, Fail, Proof, Renew
 from pendula.jobs.sentences import sentence_of

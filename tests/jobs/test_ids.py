@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.jobs.ids import ALPHABET, job_id, seq_of
+from pendula.jobs.model import ALPHABET, job_id, seq_of
 
 
 @pytest.mark.req("JOB-OBJ-3")

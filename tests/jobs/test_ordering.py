@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.jobs import decide
+from pendula.jobs.decide import Busy, weighted
 from pendula.jobs.model import SECOND, Job, Policy, PullOrder
-from pendula.jobs.ordering import Busy, weighted
 from pendula.jobs.requests import Enqueue
 from tests.jobs.stores import opened
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pendula.documents import DocumentRefused, from_value
 from pendula.documents.toml_text import read_toml
-from pendula.governance.endings import Limits
+from pendula.governance.decisions import Limits
 from pendula.governance.inputs import Rules, rules_of
 from pendula.governance.machines import MEMORY, REFERENCE
 from pendula.jobs import JobRefused, Policy

@@ -3,11 +3,10 @@
 It changes objects in the transaction of the job that is about them; `hooks` is what jobs call, and nothing else here is
 known to them. A queue without governed objects does not load this package.
 
-model       an object: its state, evidence, tiers, dates and weight. Pure, as are the next five
+model       an object: its state, evidence, tiers, dates and weight; durations. Pure, as are the next four
 machines    state machines as data, the reference machines, and the check of a machine
 gates       gates and their combined verdict
 budgets     the verification budget and the lifetime of uncertainty
-endings     how an action ends
 decisions   what an action may do: before the verifier runs, and after its verdict
 tables      the tables of objects, gates, decision traces, rollbacks and counters
 inputs      the inputs of a decision: rules, machine, tiers, gates, evidence
@@ -27,7 +26,7 @@ Public names:
 """
 
 from pendula.governance.clients import AsyncObjects, RemoteObjects, governed
-from pendula.governance.endings import Limits
+from pendula.governance.decisions import Limits
 from pendula.governance.inputs import Rules
 from pendula.governance.machines import REFERENCE, Arrow, Follow, Machine, Never
 from pendula.governance.objects import Governance, GovernedObjects

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from pendula.governance.endings import ActionContext, Ending, How, Outcome
+from pendula.governance.decisions import ActionContext, Ending, How, Outcome
 from pendula.governance.gates import is_high_risk
 from pendula.governance.model import DAY_US, Governed, Mode, Risk
 from pendula.governance.tables import GovernedTables, tables_of

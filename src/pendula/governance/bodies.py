@@ -7,8 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from pendula.governance.gates import EVERYTHING, VERDICTS
-from pendula.governance.model import Impact, Mode, Risk
-from pendula.jobs.durations import ALLOWED, parse_duration
+from pendula.governance.model import ALLOWED, Impact, Mode, Risk, parse_duration
 from pendula.jobs.model import Code
 from pendula.jobs.reasons import Reason, Unknown, Verdict, stated
 from pendula.jobs.request_reading import BodyReader, Faults

@@ -30,8 +30,7 @@ from pendula.governance.bodies import (
     read_reason,
     read_refill,
 )
-from pendula.governance.decisions import with_next_action
-from pendula.governance.endings import How
+from pendula.governance.decisions import How, with_next_action
 from pendula.governance.gates import Gate, effective_risk
 from pendula.governance.inputs import (
     action_context,

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from pendula.governance import decisions
 from pendula.governance.applying import apply_ending, evidence_of, follow_up, is_awaited, put, spend, stands_for
 from pendula.governance.bodies import Finish, read_begin, read_finish
-from pendula.governance.endings import ActionContext, Ending, How, Outcome
+from pendula.governance.decisions import ActionContext, Ending, How, Outcome
 from pendula.governance.gates import NO_GATES, REQUIRED, Reading, is_high_risk, moved, read
 from pendula.governance.inputs import (
     action_context,

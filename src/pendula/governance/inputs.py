@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from pendula.governance.endings import ActionContext, Ending, Limits
+from pendula.governance.decisions import ActionContext, Ending, Limits
 from pendula.governance.gates import is_high_risk
 from pendula.governance.machines import REFERENCE, Machine
 from pendula.governance.model import Governed, Impact, Risk

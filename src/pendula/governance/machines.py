@@ -12,8 +12,7 @@ from msgspec import Meta, Struct, field
 
 from pendula.documents.typed import NO_NULL, Parse, Read
 from pendula.governance.gates import VERDICTS
-from pendula.governance.model import DAY_US
-from pendula.jobs.durations import duration_us
+from pendula.governance.model import DAY_US, duration_us
 from pendula.jobs.model import VERIFICATIONS
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from pendula.documents import Cursor, DocumentRefused, Members, read_file
 from pendula.documents.typed import read_at
-from pendula.governance.endings import Limits
+from pendula.governance.decisions import Limits
 from pendula.governance.inputs import DEFAULT, Rules
 from pendula.governance.machines import INVALIDATE, REFERENCE, STATES_MOST, USE, Machine, MachineForm, faults
 from pendula.jobs.model import Vocabulary

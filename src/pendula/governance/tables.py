@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pendula.governance.endings import DEFERRALS_MOST
+from pendula.governance.decisions import DEFERRALS_MOST
 from pendula.governance.gates import EVERYTHING, Gate
 from pendula.governance.model import Governed
 from pendula.jobs.reasons import Reason

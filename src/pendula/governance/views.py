@@ -2,12 +2,11 @@
 
 from decimal import Decimal
 
-from pendula.governance.endings import Ending
+from pendula.governance.decisions import Ending
 from pendula.governance.gates import REQUIRED, VERDICTS, Gate
 from pendula.governance.machines import Machine
-from pendula.governance.model import SHOWN_AS, Governed
+from pendula.governance.model import SHOWN_AS, Governed, format_duration
 from pendula.governance.tables import Rollback
-from pendula.jobs.durations import format_duration
 from pendula.jobs.model import exact
 from pendula.jobs.sentences import sentence_of
 from pendula.jobs.transaction.replies import utc_or_null

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from pendula.governance import decisions
-from pendula.governance.endings import ActionContext, Ending, Outcome
+from pendula.governance.decisions import ActionContext, Ending, Outcome
 from pendula.governance.gates import NO_GATES, REQUIRED, Passage, explain_missing, is_high_risk, read
 from pendula.governance.inputs import action_context, machine_of, object_not_found, tiers
 from pendula.governance.machines import Arrow, Machine

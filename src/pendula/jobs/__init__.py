@@ -1,13 +1,12 @@
 """Due-driven jobs on governed objects: delivered when due, retried, dead-lettered, never lost.
 
-    model, ids              jobs, states, settings, refusals; ids of jobs
+    model                   jobs and their ids, states, settings, refusals
     request_reading, requests, requests_finishing
                             readers of bodies, with all their faults
-    decide, ordering        transitions of a job; the order of due jobs. Pure
+    decide                  transitions of a job; the order of due jobs. Pure
     reasons                 reasons as stored: a code and its facts. Pure
-    audit, audit_chain      the trail: before and after, chained; the check of the chain
+    audit                   the trail: before and after, chained; the check of the chain
     sentences               reasons and errors as sentences, where they are shown. Pure
-    durations               ISO 8601 durations. Pure
     zones, cron, plans      time zones, cron expressions, recurring jobs. Pure
     store/                  one transaction at a time: SQLite
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries

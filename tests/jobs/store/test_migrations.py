@@ -10,7 +10,7 @@ import pytest
 
 from pendula.jobs import Policy, Scheduler
 from pendula.jobs.calls import Calls
-from pendula.jobs.ids import job_id
+from pendula.jobs.model import job_id
 from pendula.jobs.store import sqlite
 from pendula.jobs.store.file import opening
 from pendula.jobs.store.protocol import StoreReadOnly, StoreUnusable

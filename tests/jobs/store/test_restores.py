@@ -7,8 +7,7 @@ import pytest
 
 from pendula.jobs.calls import Calls
 from pendula.jobs.external_transaction import defer_within
-from pendula.jobs.ids import seq_of
-from pendula.jobs.model import Policy
+from pendula.jobs.model import Policy, seq_of
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.file.opening import connect
 from pendula.jobs.store.sqlite import SqliteStore

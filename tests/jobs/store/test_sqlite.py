@@ -18,7 +18,7 @@ from pendula.jobs.calls import Calls
 from pendula.jobs.model import Durability, Policy, StorageBusy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.file import opening as store_module
-from pendula.jobs.store.file.mounts import NetworkFileSystem, refuse_network
+from pendula.jobs.store.file.identity import NetworkFileSystem, refuse_network
 from pendula.jobs.store.protocol import Listing, StoreReadOnly, WriteInsideEffect
 from pendula.jobs.store.sqlite import NotDurable, SqliteStore, StoreUnusable, migrations, statements
 from pendula.jobs.store.sqlite_files import check_store

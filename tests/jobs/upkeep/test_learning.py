@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from pendula.governance import Rules, governed
-from pendula.governance.endings import Limits
+from pendula.governance.decisions import Limits
 from pendula.governance.model import DAY_US
 from pendula.jobs import Policy
-from pendula.jobs.upkeep.learning import Learning
+from pendula.jobs.upkeep.background_services import Learning
 from tests.governance.verifier_rig import VerifierRig
 
 DOUBTED: dict[str, Any] = {"status": "needs_revalidate", "unknown_type": "out_of_scope", "evidence_refs": ["ev_1"]}

@@ -17,7 +17,7 @@ from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.store.sqlite import SqliteStore
-from pendula.jobs.upkeep import job_trail, verification
+from pendula.jobs.upkeep import verification
 from pendula.jobs.upkeep.verification import Replayed, check, replay
 from tests.governance.verifier_rig import DAY, VerifierRig
 from tests.jobs.filled_store import JOB, fill_store
@@ -28,8 +28,7 @@ from tests.jobs.stores import opened
 @pytest.fixture(params=[5, 5000], ids=["pages of 5", "one page"])
 def page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """The findings do not depend on the size of a page."""
-    for module in (job_trail, verification):
-        monkeypatch.setattr(module, "PAGE", request.param)
+    monkeypatch.setattr(verification, "PAGE", request.param)
     return int(request.param)
 
 
@@ -262,7 +261,6 @@ def test_an_unreadable_object_is_a_store_error_not_a_defect(tmp_path: Path, call
 
 def test_replaying_a_long_trail_keeps_one_page_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory grows with unfinished work, not with the size of the store."""
-    monkeypatch.setattr(job_trail, "PAGE", 100)
     monkeypatch.setattr(verification, "PAGE", 100)
     scheduler, _ = opened(tmp_path)
     taken = []

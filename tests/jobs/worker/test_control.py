@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pendula.jobs import Cancelled, Done, Handlers, Policy, Worker
-from pendula.jobs.upkeep.unhandled import UnhandledJobs
+from pendula.jobs.upkeep.background_services import UnhandledJobs
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.handlers import Context
 from pendula.kernel.errors import WrongUsage

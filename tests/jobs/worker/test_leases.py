@@ -15,8 +15,7 @@ from pendula.jobs.worker.handlers import (
     Done,
 )
 from pendula.jobs.worker.leases import Lease, Leases
-from pendula.jobs.worker.reporting import EndReporter
-from pendula.jobs.worker.worker import Worker
+from pendula.jobs.worker.worker import EndReporter, Worker
 from pendula.kernel.time import parse_utc
 from tests.jobs.workers import MEMORY, Virtual, close_all, decays, shaky, virtual, worked
 

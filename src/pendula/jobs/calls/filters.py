@@ -5,8 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from pendula.jobs.ids import seq_of
-from pendula.jobs.model import BATCH_MOST, Code, Policy, Refused, Status
+from pendula.jobs.model import BATCH_MOST, Code, Policy, Refused, Status, seq_of
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.jobs.requests import OBJECT_ID_MOST, REASON_MOST
 from pendula.jobs.store.protocol import Listing

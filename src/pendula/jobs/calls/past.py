@@ -11,8 +11,7 @@ from typing import Any
 from pendula.jobs.audit import JOB_EVENT, STATE_EVENT, Row, event_id, number_of
 from pendula.jobs.calls.queries import event_in, shown_event
 from pendula.jobs.hooks import governance
-from pendula.jobs.ids import seq_of
-from pendula.jobs.model import Status
+from pendula.jobs.model import Status, seq_of
 from pendula.jobs.request_reading import BodyReader
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
 from pendula.jobs.transaction.replies import Answer, Reply, shown_job

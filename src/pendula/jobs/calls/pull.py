@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from pendula.jobs import decide
 from pendula.jobs.background import Bell
+from pendula.jobs.decide import ASIDE_MOST, Busy, weighted
 from pendula.jobs.hooks import governance
 from pendula.jobs.model import SECOND, SYSTEM, VERIFICATIONS, Actor, Job, Policy, PullOrder, Status, job_json
-from pendula.jobs.ordering import ASIDE_MOST, Busy, weighted
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import Writer
 from pendula.jobs.transaction.ending import carry_out, tell_governance

@@ -7,8 +7,7 @@ from typing import Any
 from pendula.jobs.audit import Row, event_id, number_of
 from pendula.jobs.calls import heartbeats
 from pendula.jobs.calls.filters import LIST_DEFAULT, LIST_MOST, read_count, read_listing
-from pendula.jobs.ids import seq_of
-from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, exact
+from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, exact, seq_of
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.jobs.requests import OBJECT_ID_MOST
 from pendula.jobs.sentences import shown_reason

@@ -19,13 +19,13 @@ from typing import Any, TypeVar
 from pendula.jobs.model import ClockAhead, Durability, StorageBusy
 from pendula.jobs.store.file.checkpoints import Checkpoints
 from pendula.jobs.store.file.copies import copy_database, is_copy, mark_copy
-from pendula.jobs.store.file.damage import any_text, damages
-from pendula.jobs.store.file.identity import FileIdentity
-from pendula.jobs.store.file.mounts import refuse_network
+from pendula.jobs.store.file.damage import any_text, damages, schema_faults
+from pendula.jobs.store.file.identity import FileIdentity, refuse_network
 from pendula.jobs.store.file.opening import (
     BUSY_SECONDS,
     PATIENCE_SECONDS,
     NewerStore,
+    WriteProof,
     bring_up_to_date,
     connect,
     connect_to_look,
@@ -40,8 +40,6 @@ from pendula.jobs.store.file.opening import (
     schema_versions,
     statements,
 )
-from pendula.jobs.store.file.proof import WriteProof
-from pendula.jobs.store.file.schema import schema_faults
 from pendula.jobs.store.file.store_time import MachineTime, StoreTime
 from pendula.jobs.store.file.turnstile import Turnstile
 from pendula.jobs.store.protocol import EffectWriter, FilesClosed, Reader, StoreReadOnly, StoreUnusable, Writer

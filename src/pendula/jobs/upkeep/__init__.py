@@ -3,12 +3,9 @@
 alerts               delivers every alert to every sink, at least once, with growing retry delays
 outbox               delivers write-backs to objects in another database: at least once, in order, with a fence
 recurring            keeps the next occurrence of every time plan in the store
-unhandled            alerts about due jobs that no worker handles
-learning             lets governance check a store that has governed objects
-background_services  all of these for a worker on a store: alerts, recurring, unhandled, learning
+background_services  alerts about unhandled jobs, checks by governance; all services of a worker on a store
 retention            deletes old finished jobs, in small steps; frees a key
-verification         checks a store: its file, its invariants, its audit trail
-job_trail            compares jobs and the next times of objects with the trail
+verification         checks a store: its file, its invariants, and jobs and objects against its audit trail
 
 `alerts` (HTTP) and `background_services` are imported lazily, because they load more than the rest.
 """

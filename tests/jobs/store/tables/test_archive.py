@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from pendula.jobs import JobRefused, Policy, Scheduler
-from pendula.jobs.ids import seq_of
-from pendula.jobs.model import AuditCheck, Finding
+from pendula.jobs.model import AuditCheck, Finding, seq_of
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.store.tables.archive import SEGMENT_MOST
 from pendula.jobs.upkeep.retention import retain

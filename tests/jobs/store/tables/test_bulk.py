@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from pendula.jobs.store.tables.bulk import AT_ONCE, Bulk
+from pendula.jobs.store.tables.rows import AT_ONCE, Bulk
 
 INSERT = Bulk("INSERT INTO things (n, word) VALUES", 2, "ON CONFLICT DO NOTHING")
 UPDATE = Bulk("UPDATE things SET word = new.column2 FROM (VALUES", 2, ") AS new WHERE n = new.column1")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pendula.jobs.calls.pull import RECLAIM_MOST
+from pendula.jobs.decide import ASIDE_MOST
 from pendula.jobs.model import SECOND, Job, Policy, PullOrder
-from pendula.jobs.ordering import ASIDE_MOST
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.store.test_sqlite_plans import sample, steps_of, stored

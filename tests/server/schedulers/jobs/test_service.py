@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from pendula.jobs.calls import Calls
 from pendula.jobs.model import Policy, StorageBusy
-from pendula.jobs.store.file import proof
+from pendula.jobs.store.file import opening as proof
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.limits import PAST_READS

@@ -1,13 +1,10 @@
 """The file of a store: opening, fairness among writers, time, damage.
 
-opening     connections, the read-only ones too, and migrations
+opening     connections, the read-only ones too, migrations, and the proof that the file can be written
 turnstile   the queue of writers of all processes: a lock on a file beside the store
-identity    whether the file is still the one that was opened
+identity    whether the file is still the one that was opened, and not on a network file system
 checkpoints checkpoints of a large write-ahead log, beside the writer
 copies      copies during writes, and the mark of a restored copy
-mounts      which file systems a store may be on
 store_time  the store's time, which never goes back
-proof       whether the file can be written now, proved by a write
-damage      unreadable rows of a damaged file
-schema      missing tables, columns and indexes
+damage      unreadable rows of a damaged file; missing tables, columns and indexes
 """

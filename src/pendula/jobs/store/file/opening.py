@@ -1,7 +1,8 @@
-"""Opening the file of a store: creation, migrations, and read-only connections.
+"""Opening the file of a store: creation, migrations, read-only connections, and the proof that it can be written.
 
 Opening a store that is up to date takes no lock. A migration does; it waits for another writer, reports the wait, and
-gives up after a while.
+gives up after a while. Free space does not show a quota, so the proof is a write; a successful one counts for a while,
+so that a check every second writes a page only every few seconds.
 """
 
 import logging
@@ -260,3 +261,40 @@ def statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+BELIEVED_SECONDS = 5.0
+PROOF_SECONDS = 0.8  # for which a readiness check waits for another writer
+
+
+class WriteProof:
+    """The last successful write, repeated once it is too old."""
+
+    def __init__(self, durability: Durability) -> None:
+        self._durability = durability
+        self._believed_until = 0.0
+
+    def check(self, place: Path) -> None:
+        """Rewrite one page unchanged and flush it; raises what a writing call would raise.
+
+        The caller has checked that the file is the one it opened.
+        """
+        if time.monotonic() < self._believed_until:
+            return
+        self._believed_until = 0.0
+        try:
+            self._write(place)
+        except sqlite3.Error as trouble:
+            if is_busy(trouble):
+                raise StorageBusy(f"{place.name} is locked by another writer") from trouble
+            if is_read_only_trouble(trouble):
+                raise StoreReadOnly(f"{place} cannot be written", path=str(place)) from trouble
+            raise StoreUnusable(f"{place} cannot be written: {trouble}", path=str(place)) from trouble
+        self._believed_until = time.monotonic() + BELIEVED_SECONDS
+
+    def _write(self, place: Path) -> None:
+        with closing(connect(place, self._durability, PROOF_SECONDS)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            connection.execute(f"PRAGMA user_version = {version}")
+            connection.execute("COMMIT")

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from pendula.jobs.audit import HASH_KEPT, JOB_EVENT, Filed, Row, filed
-from pendula.jobs.ids import seq_of
+from pendula.jobs.model import seq_of
 from pendula.jobs.store.protocol import AuditListing
 
 SEGMENT_MOST = 1000  # events in one segment: a reader unpacks all of them to find one

@@ -8,16 +8,14 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from pendula.jobs.audit import GENESIS, JOB_EVENT, Row
-from pendula.jobs.ids import seq_of
-from pendula.jobs.model import SECOND, Job, Status
+from pendula.jobs.model import SECOND, Job, Status, seq_of
 from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.file.store_time import Anchor, StoreTime, time_of_event
 from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow, Unhandled, WorkerRow
-from pendula.jobs.store.tables import lists, registry
+from pendula.jobs.store.tables import lists, rows
 from pendula.jobs.store.tables.archive import archived
-from pendula.jobs.store.tables.due import AFTER_ALL, ASIDE, NEEDLESSLY_ASIDE, count_due, is_any_due
-from pendula.jobs.store.tables.lists import COLUMNS
+from pendula.jobs.store.tables.lists import AFTER_ALL, ASIDE, COLUMNS, NEEDLESSLY_ASIDE, count_due, is_any_due
 from pendula.kernel.canonical import decode
 
 T = TypeVar("T")
@@ -125,8 +123,8 @@ class SqliteReader:
             "SELECT n, event_type, object_type, object_id, job_seq, body, hash FROM audit "
             f"WHERE {' AND '.join(where)} ORDER BY n LIMIT ?"
         )
-        rows = [Row(*row) for row in self._connection.execute(query, (*values, listing.limit))]
-        return list(islice(merge(rows, archived(self._connection, listing), key=_number), listing.limit))
+        events = [Row(*row) for row in self._connection.execute(query, (*values, listing.limit))]
+        return list(islice(merge(events, archived(self._connection, listing), key=_number), listing.limit))
 
     def last_event(self) -> int:
         # The newest event is never packed.
@@ -169,8 +167,8 @@ class SqliteReader:
         return [job_of(row) for row in self._connection.execute(query, (status.value, before, limit))]
 
     def write_backs(self, limit: int) -> list[tuple[int, Any]]:
-        rows = self._connection.execute("SELECT n, body FROM write_backs ORDER BY n LIMIT ?", (limit,))
-        return [(n, decode(body.encode())) for n, body in rows]
+        found = self._connection.execute("SELECT n, body FROM write_backs ORDER BY n LIMIT ?", (limit,))
+        return [(n, decode(body.encode())) for n, body in found]
 
     def alerts_waiting(self, after: int, limit: int) -> list[tuple[int, Any]]:
         query = "SELECT n, body FROM alerts WHERE delivered_at IS NULL AND n > ? ORDER BY n LIMIT ?"
@@ -178,8 +176,8 @@ class SqliteReader:
 
     def alerts(self, before: int | None, limit: int) -> list[tuple[int, Any, int | None]]:
         query = "SELECT n, body, delivered_at FROM alerts WHERE n < ? ORDER BY n DESC LIMIT ?"
-        rows = self._connection.execute(query, (AFTER_ALL if before is None else before, limit))
-        return [(n, decode(body.encode()), delivered_at) for n, body, delivered_at in rows]
+        found = self._connection.execute(query, (AFTER_ALL if before is None else before, limit))
+        return [(n, decode(body.encode()), delivered_at) for n, body, delivered_at in found]
 
     def next_time(self) -> int | None:
         due = "SELECT run_at FROM jobs WHERE status = 'queued' AND aside = 0 ORDER BY run_at LIMIT 1"
@@ -188,13 +186,13 @@ class SqliteReader:
         return min(times, default=None)
 
     def plans(self) -> list[Plan]:
-        return registry.plans(self._connection)
+        return rows.plans(self._connection)
 
     def plan(self, name: str) -> Plan | None:
-        return registry.plan(self._connection, name)
+        return rows.plan(self._connection, name)
 
     def workers(self) -> list[WorkerRow]:
-        return registry.workers(self._connection)
+        return rows.workers(self._connection)
 
     def before(self, job: Job, now: int, head_start_sec: Sequence[int], most: int) -> int:
         high, medium, low = (seconds * SECOND for seconds in head_start_sec)

@@ -11,22 +11,18 @@ from msgspec.structs import astuple
 
 from pendula.jobs.audit import GovernanceEvent, PlanChange, Trail
 from pendula.jobs.decide import is_superseded
-from pendula.jobs.ids import seq_of
-from pendula.jobs.model import SYSTEM, Actor, Job, Status
+from pendula.jobs.model import SYSTEM, Actor, Job, Status, seq_of
 from pendula.jobs.plans import Plan
 from pendula.jobs.reasons import Reason
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.file.store_time import Anchor, StoreTime
 from pendula.jobs.store.protocol import Effect, Listing, ObjectRow, WorkerRow
-from pendula.jobs.store.tables import job_rows, outgoing, registry
+from pendula.jobs.store.tables import rows
 from pendula.jobs.store.tables.archive import archive_events, is_archived_about
-from pendula.jobs.store.tables.bulk import Bulk
-from pendula.jobs.store.tables.counts import Counts
-from pendula.jobs.store.tables.due import due_rows
-from pendula.jobs.store.tables.lists import COLUMNS
+from pendula.jobs.store.tables.lists import COLUMNS, due_rows
 from pendula.jobs.store.tables.reader import SqliteReader, job_of
+from pendula.jobs.store.tables.rows import Bulk, Counts, set_back
 from pendula.jobs.store.tables.statement_authorizer import execute_authorized
-from pendula.jobs.store.tables.time_set import set_back
 from pendula.kernel.canonical import Json
 
 T = TypeVar("T")
@@ -143,7 +139,7 @@ class SqliteWriter(SqliteReader):
 
     def by_keys(self, keys: Sequence[str]) -> dict[str, Job]:
         self._write_changes()
-        return job_rows.by_keys(self._connection, keys)
+        return rows.by_keys(self._connection, keys)
 
     def jobs(self, listing: Listing) -> list[Job]:
         # The existing kinds of jobs are read from the counts.
@@ -153,7 +149,7 @@ class SqliteWriter(SqliteReader):
 
     def waiting(self, object_type: str, object_id: str, action: str) -> Job | None:
         self._write_changes()
-        return job_rows.waiting(self._connection, object_type, object_id, action)
+        return rows.waiting(self._connection, object_type, object_id, action)
 
     def used(self, key_hash: bytes) -> bool:
         query = "SELECT 1 FROM used_keys WHERE hash = ?"
@@ -174,8 +170,8 @@ class SqliteWriter(SqliteReader):
 
     def expect(self, job_ids: Sequence[str]) -> None:
         self._write_changes()
-        for first in range(0, len(job_ids), job_rows.KEYS_AT_ONCE):
-            numbers = [seq_of(job_id) for job_id in job_ids[first : first + job_rows.KEYS_AT_ONCE]]
+        for first in range(0, len(job_ids), rows.KEYS_AT_ONCE):
+            numbers = [seq_of(job_id) for job_id in job_ids[first : first + rows.KEYS_AT_ONCE]]
             query = f"{_WITH_OBJECTS} ({', '.join('?' * len(numbers))})"
             for row in self._connection.execute(query, numbers):
                 job, object_part = job_of(row[:-3]), row[-3:]
@@ -214,7 +210,7 @@ class SqliteWriter(SqliteReader):
         self._trailing().restored(before, epoch, SYSTEM, self._time.latest)
 
     def insert(self, jobs: Sequence[Job], actor: Actor) -> bool:
-        if not job_rows.added(self._connection, jobs):
+        if not rows.added(self._connection, jobs):
             self._seq = None
             return False
         self._seq = jobs[-1].seq if jobs else self._seq
@@ -282,19 +278,19 @@ class SqliteWriter(SqliteReader):
 
     def set_aside(self, jobs: Sequence[Job]) -> None:
         self.wrote = True
-        job_rows.set_aside(self._connection, jobs)
+        rows.set_aside(self._connection, jobs)
 
     def bring_back(self, limit: int) -> None:
         self._write_changes()
-        self.wrote |= job_rows.bring_back(self._connection, limit)
+        self.wrote |= rows.bring_back(self._connection, limit)
 
     def running_objects(self, actions: Collection[str] = ()) -> set[tuple[str, str]]:
         self._write_changes()
-        return job_rows.running_objects(self._connection, actions)
+        return rows.running_objects(self._connection, actions)
 
     def expired(self, now: int, limit: int) -> list[Job]:
         self._write_changes()
-        return [job_of(row) for row in job_rows.expired(self._connection, now, limit)]
+        return [job_of(row) for row in rows.expired(self._connection, now, limit)]
 
     # Objects, effects, alerts, governance
 
@@ -317,23 +313,23 @@ class SqliteWriter(SqliteReader):
 
     def put_effect(self, effect: Effect) -> None:
         self.wrote = True
-        outgoing.put_effect(self._connection, effect)
+        rows.put_effect(self._connection, effect)
 
     def alert(self, alert_id: str, body: Json) -> None:
         self.wrote = True
-        outgoing.put_alert(self._connection, alert_id, body)
+        rows.put_alert(self._connection, alert_id, body)
 
     def write_back(self, body: Json) -> None:
         self.wrote = True
-        outgoing.put_write_back(self._connection, body)
+        rows.put_write_back(self._connection, body)
 
     def write_backs_taken(self, upto: int) -> None:
         self.wrote = True
-        outgoing.write_backs_taken(self._connection, upto)
+        rows.write_backs_taken(self._connection, upto)
 
     def alerts_delivered(self, upto: int, at: int) -> None:
         self.wrote = True
-        outgoing.alerts_delivered(self._connection, upto, at)
+        rows.alerts_delivered(self._connection, upto, at)
 
     def tables(self, kind: Callable[[sqlite3.Connection], T]) -> T:
         self._write_changes()
@@ -378,7 +374,7 @@ class SqliteWriter(SqliteReader):
         self._forget()
         self.wrote = True
         self._used = None
-        job_rows.remove(self._connection, jobs)
+        rows.remove(self._connection, jobs)
         archive_events(self._connection, [job.seq for job in jobs])
         for job in jobs:
             self._counts.add(job, -1)
@@ -396,11 +392,11 @@ class SqliteWriter(SqliteReader):
 
     def put_plan(self, plan: Plan) -> None:
         self.wrote = True
-        registry.put_plan(self._connection, plan)
+        rows.put_plan(self._connection, plan)
 
     def drop_plan(self, name: str) -> None:
         self.wrote = True
-        registry.drop_plan(self._connection, name)
+        rows.drop_plan(self._connection, name)
 
     def plan_event(self, change: PlanChange, actor: Actor, at: int) -> None:
         self.wrote = True
@@ -408,7 +404,7 @@ class SqliteWriter(SqliteReader):
 
     def put_worker(self, row: WorkerRow, *, forget_before: int, most: int) -> None:
         self.wrote = True
-        registry.put_worker(self._connection, row, forget_before=forget_before, most=most)
+        rows.put_worker(self._connection, row, forget_before=forget_before, most=most)
 
     # The time
 
@@ -444,10 +440,10 @@ class SqliteWriter(SqliteReader):
 
     def _write_changes(self) -> None:
         if self._changed_jobs:
-            job_rows.update(self._connection, self._changed_jobs.values())
+            rows.update(self._connection, self._changed_jobs.values())
             self._changed_jobs.clear()
         if self._changed_more:
-            job_rows.update_more(self._connection, self._changed_more.values())
+            rows.update_more(self._connection, self._changed_more.values())
             self._changed_more.clear()
         if self._changed_objects:
             _OBJECT.run(self._connection, map(astuple, self._changed_objects.values()))
@@ -455,7 +451,7 @@ class SqliteWriter(SqliteReader):
         if self._freed:
             if self.anything_aside():
                 for freed in self._freed:
-                    job_rows.bring_first_back(self._connection, freed)
+                    rows.bring_first_back(self._connection, freed)
             self._freed.clear()
 
     def _forget(self) -> None:

@@ -23,10 +23,9 @@ from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import OBJECT_ID_MOST
 from pendula.jobs.settings_file import Configured
 from pendula.jobs.upkeep.alerts import Alerts, Sink, Webhook, to_log, to_log_quietly
-from pendula.jobs.upkeep.learning import Learning
+from pendula.jobs.upkeep.background_services import Learning, UnhandledJobs
 from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.jobs.upkeep.retention import RetentionService, free_key
-from pendula.jobs.upkeep.unhandled import UnhandledJobs
 from pendula.server.api.requests import Admin, Operator, Viewer
 from pendula.server.errors import json_response
 from pendula.server.runtime.scheduler_spec import SchedulerSpec

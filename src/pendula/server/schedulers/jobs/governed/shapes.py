@@ -13,7 +13,7 @@ from pendula.governance.bodies import (
     SCOPE_MOST,
     VERSION_MOST,
 )
-from pendula.governance.endings import Executed, Outcome
+from pendula.governance.decisions import Executed, Outcome
 from pendula.governance.gates import VERDICTS
 from pendula.governance.model import SHOWN_AS, Governed, Impact, Mode, Risk
 from pendula.governance.views import LENGTHS, TIMES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pendula.jobs.durations import format_duration, parse_duration
+from pendula.governance.model import format_duration, parse_duration
 
 DAY = 86_400_000_000
 
