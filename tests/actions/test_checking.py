@@ -56,7 +56,7 @@ commands:
 def test_check_lists_every_single_fault_with_place_and_code() -> None:
     assert faults(check, yaml(WRONG)) == [
         (2, 1, "$.interupts", "unknown_field"),
-        (4, 10, "$.action_defs.clean", "InvalidDuration"),
+        (4, 30, "$.action_defs.clean.base_duration_min", "InvalidDuration"),
         (4, 41, "$.action_defs.clean.effort", "InvalidEffort"),
         (4, 82, "$.action_defs.clean.locks[1]", "UnknownLock"),
         (4, 90, "$.action_defs.clean.color", "unknown_field"),
@@ -80,10 +80,10 @@ def test_check_lists_every_single_fault_with_place_and_code() -> None:
         (18, 32, "$.actions_submitted[3].verb", "InvalidDuration"),
         (18, 83, "$.actions_submitted[3].knowlege", "unknown_fields"),
         (19, 5, "$.actions_submitted[4]", "InvalidAction"),
-        (19, 5, "$.actions_submitted[4]", "InvalidAction"),
+        (19, 5, "$.actions_submitted[4].id", "InvalidAction"),
         (21, 5, "$.interrupts[0]", "InvalidInterrupt"),
-        (22, 5, "$.interrupts[1]", "InvalidInterrupt"),
         (22, 34, "$.interrupts[1].priority", "InvalidInterrupt"),
+        (22, 37, "$.interrupts[1].colour", "InvalidInterrupt"),
         (23, 20, "$.interrupts[2].target", "interrupt_ignored"),
         (25, 5, "$.commands[0]", "InvalidCommand"),
         (26, 20, "$.commands[1].cancel", "NotCancellable"),
@@ -119,7 +119,7 @@ def test_ids_of_the_carry_count_as_used() -> None:
 def test_times_with_offsets_are_not_faults_of_an_unreadable_epoch() -> None:
     given = {**document({"V": lasting(5)}, does("V", "2025-07-01T08:00:00+02:00")), "epoch": {"index": 0}}
 
-    assert {path for path, _ in codes(check, given)} == {"$.epoch"}
+    assert {path for path, _ in codes(check, given)} == {"$.epoch.start_at", "$.epoch.end_at"}
 
 
 def test_limits_of_a_definition_are_found() -> None:

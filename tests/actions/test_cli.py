@@ -335,7 +335,7 @@ def test_check_prints_one_fault_per_line_in_editor_format(tmp_path: Path, pendul
 
     ended = pendula("check", path)
 
-    effort = "effort is 'hihg'; allowed are low, medium, high (did you mean high?)"
+    effort = "'hihg' is not an effort (did you mean high?); allowed: low, medium, high"
     verb = "there is no definition of 'cleen' (did you mean clean?)"
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.splitlines() == [

@@ -82,7 +82,7 @@ def test_every_invalid_piece_is_listed() -> None:
         ("$.resources.worse", "InvalidSetting"),
         ("$.world_state.knowledge[0].id", "InvalidSetting"),
         ("$.world_state.modifiers[0].factor", "InvalidSetting"),
-        ("$.world_state.modifiers[1]", "InvalidSetting"),
+        ("$.world_state.modifiers[1].name", "InvalidSetting"),
     ]
 
 

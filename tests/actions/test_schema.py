@@ -8,8 +8,7 @@ import jsonschema_rs
 import pytest
 
 from pendula.actions import RunResult, run_document
-from pendula.actions.checks import accept, town
-from pendula.actions.schema import file_schema
+from pendula.actions.checks import accept, file_schema, town
 from pendula.kernel.canonical import encode
 
 

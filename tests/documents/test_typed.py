@@ -11,6 +11,7 @@ from msgspec import Meta, Struct, field
 from pendula.documents import Cursor, DocumentRefused, Fault, Format, Members, from_value, path_text, read_bytes, typed
 from pendula.documents.schema import schema_of
 from pendula.documents.typed import (
+    CLOSED,
     MERGED,
     NO_NULL,
     NULL_IS_ABSENT,
@@ -19,6 +20,7 @@ from pendula.documents.typed import (
     Unique,
     document_of,
     limits,
+    note_unknown_members,
     read,
     read_at,
     reader_of,
@@ -434,3 +436,29 @@ class Ladder(Struct, frozen=True):
 def test_limits_that_are_not_in_the_schema_are_checked() -> None:
     assert [fault.allowed for fault in faults_of("levels: 10", Ladder)] == [("from 1 to 9",)]
     assert schema_of(Ladder)["$defs"]["Ladder"]["properties"] == {"levels": {"type": "integer"}}
+
+
+class Guest(Struct, frozen=True):
+    name: str
+    bag: Rack = Rack()
+
+
+class Hall(Struct, frozen=True, forbid_unknown_fields=True):
+    first: Annotated[Guest | None, CLOSED] = None
+    others: tuple[Guest, ...] = ()
+    doors: dict[str, Truck] = {}
+
+
+def test_closed_struct_has_no_unknown_members_in_documents() -> None:
+    text = '{"first": {"name": "a", "x": 1}, "others": [{"name": "b", "x": 1}]}'
+
+    assert [(fault.path, fault.code) for fault in faults_of(text, Hall)] == [("$.first.x", "unknown_field")]
+
+
+def test_unknown_members_alone_can_be_noted() -> None:
+    text = b'{"first": 5, "other": [], "doors": {"a": {"id": 7, "colour": 1}, "b": 1}}'
+
+    with pytest.raises(DocumentRefused) as refused:
+        read_bytes(text).read(lambda root: note_unknown_members(root, Hall))
+
+    assert [fault.path for fault in refused.value.faults] == ["$.other", "$.doors.a.colour"]

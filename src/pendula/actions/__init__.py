@@ -10,13 +10,13 @@
     explain           why an action has not started
     sentences         sentences rendered from codes and facts
     runs/             batch runs, a game loop, logs
-    checks, schema    every fault of a file, its JSON Schema
+    checks            every fault of a file, its JSON Schema
     gantt/            an SVG picture of a run
 
 Public names:
 """
 
-from pendula.actions.checks import accept, check, load, town
+from pendula.actions.checks import accept, check, file_schema, load, town
 from pendula.actions.configuration import InvalidCarryOver, InvalidEpoch, InvalidSetting
 from pendula.actions.engine import World
 from pendula.actions.messages import (
@@ -37,7 +37,6 @@ from pendula.actions.runs.batch import EpochResult, RunResult, config_of, run, r
 from pendula.actions.runs.live import ActionStatus, Estimate, LiveWorld, Refused, WorldUnusable
 from pendula.actions.runs.logs import Logs
 from pendula.actions.runs.user_code import UserCodeFailed, any_of, ended, known, minute
-from pendula.actions.schema import file_schema
 
 __all__ = [
     "ActionStatus",  # an action that has not ended: its stage and times

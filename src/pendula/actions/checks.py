@@ -6,55 +6,45 @@ Faults of single definitions, instances and requests do not stop a run: they bec
 next.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from copy import deepcopy
+from decimal import Decimal
 from importlib.resources import files
-from itertools import takewhile
 from pathlib import Path as FilePath
-from re import compile as regex
-from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta
 
 from pendula.actions.configuration import (
     FIELDS,
+    GENERAL_CODES,
     WORLD_STATE,
+    Configuration,
+    Context,
     InvalidCarryOver,
     InvalidEpoch,
     Setting,
-    default_epoch,
-    idle_message,
-    idle_of,
-    is_fact,
-    known_names,
+    below,
+    coded,
+    elements,
+    itself,
 )
 from pendula.actions.engine import World
-from pendula.actions.messages import ActionRequest, read_requests
-from pendula.actions.model import (
-    FACTOR_MOST,
-    ActionDef,
-    Code,
-    EpochFrame,
-    FollowUp,
-    Instance,
-    KnowledgeItem,
-    Modifier,
-    Need,
-    Options,
-)
-from pendula.actions.rules.conditions import unknown_in
+from pendula.actions.messages import CommandForm, InterruptForm, request_of
+from pendula.actions.model import FACTOR_MOST, ActionDef, Code, Instance, Modifier
 from pendula.actions.rules.duration import Matrix, SkillRule, Skills, is_factor
-from pendula.actions.rules.validation import LOCKS_EACH, RESOURCES_EACH, Fault, Verb, read_instance, read_verb
+from pendula.actions.rules.validation import LOCKS_EACH, RESOURCES_EACH, Fault, Verb, read_instance
 from pendula.actions.runs.batch import EPOCHS_MOST
-from pendula.documents import Cursor, Document, DocumentRefused, Format, Path, read_bytes, read_file
+from pendula.documents import Cursor, Document, DocumentRefused, Format, Members, Path, read_bytes, read_file
 from pendula.documents import Fault as DocumentFault
-from pendula.documents.faults import Step
+from pendula.documents.schema import components, schema_of
+from pendula.documents.typed import NULL_IS_ABSENT, Read, limits, read, read_at
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.limits import Limit
-from pendula.kernel.time import Instant, format_iso, parse_iso, plus_minutes
-from pendula.kernel.wording import explain_validation_error, shown, split_place, suggestion
+from pendula.kernel.wording import shown, suggestion
 
 
 class FileRefused(DocumentRefused):
@@ -77,389 +67,161 @@ class CarryRefused(FileRefused, InvalidCarryOver):
     code = "InvalidCarryOver"
 
 
-def refuse_if_faulty(document: Document) -> None:
-    """Raise the noted faults; faults of the epoch alone, or of the carry alone, have their own error."""
-    try:
-        document.done()
-    except DocumentRefused as refused:
-        kind = FileRefused
-        for special in (EpochRefused, CarryRefused):
-            if all(fault.code == special.code for fault in refused.faults):
-                kind = special
-        raise kind(refused.faults, refused.source_name, refused.more) from None
-
-
 def _with_code(fault: DocumentFault) -> str:
     allowed = f"; allowed: {', '.join(fault.allowed)}" if fault.allowed else ""
     return f"{fault.message}{allowed} ({fault.code})"
 
 
-# Replacements of faulty required values, so that the rest of the object is read, too.
-STAND_INS: Mapping[str, Json] = {
-    "actor": "?",
-    "amount": 0,
-    "base_duration_min": 1,
-    "effort": "low",
-    "factor": 1,
-    "id": "?",
-    "index": 0,
-    "interruptible": True,
-    "name": "?",
-    "priority": 0,
-    "target": "?",
-    "verb": "?",
-}
-
-NO_CODES: Mapping[Step, str] = {}
-
-_FIELD = regex(r"(?s)Object (?:missing required|contains unknown) field `(.+)`\Z")
-
-
-class Complaint(Struct, frozen=True):
-    """The complaint of a reader about a value."""
-
-    code: str
-    message: str
-    sentence: str | None = None  # the explained message
-
-
-Judge: TypeAlias = Callable[[Any], Complaint | None]
-
-
-def judged_as(kind: type[Struct], code: str = "InvalidSetting") -> Judge:
-    """A judge of whether a value can be read as a struct."""
-
-    def judge(raw: Json) -> Complaint | None:
-        try:
-            msgspec.convert(raw, kind)
-        except msgspec.ValidationError as fault:
-            return Complaint(code, f"{fault}", explain_validation_error(f"{fault}", raw, kind))
-        return None
-
-    return judge
-
-
-def note_all(at: Cursor, judge: Judge, skip: int = 0, codes: Mapping[Step, str] = NO_CODES) -> list[Path]:
-    """Note every fault of a value at its place; returns the paths inside the value. `codes` overrides codes of fields.
-
-    Readers stop at the first fault, so the faulty field is replaced or removed and the rest is read again.
-    """
-    raw: Any = at.any()
-    paths: list[Path] = []
-    replaced: set[object] = set()
-    while (complaint := judge(raw)) is not None:
-        message, inner = split_message(complaint.message, raw)
-        inner = inner[skip:]
-        named = _FIELD.search(message) if not inner and message.endswith("`") else None
-        field = named[1] if named else inner[0] if inner else None
-        if field in replaced:
-            break
-        code = codes.get(inner[0], complaint.code) if inner else complaint.code
-        below(at, inner).refuse(complaint.sentence or message, code=code)
-        paths.append(inner)
-        if not isinstance(raw, dict) or field is None:
-            break
-        replaced.add(field)
-        raw = {name: value for name, value in raw.items() if name != field}
-        if isinstance(field, str) and field in STAND_INS:
-            raw[field] = STAND_INS[field]
-    return paths
-
-
-def below(at: Cursor, steps: Path) -> Cursor:
-    """The cursor of a value inside another."""
-    for step in steps:
-        if isinstance(step, int):
-            at = at.list_of(itself)[step]
-        else:
-            at = at.object(optional=(step,), unknown="keep")[step]
-    return at
-
-
-def split_message(message: str, value: Json) -> tuple[str, Path]:
-    """A message without its path, and the path, up to a member whose name msgspec does not give."""
-    what, steps = split_place(message, value)
-    return what, tuple(takewhile(lambda step: not isinstance(step, EllipsisType), steps))  # type: ignore[arg-type]
-
-
-def known(at: Cursor, kind: type[Struct]) -> None:
-    """Note unknown members of an object."""
-    if at.is_object:
-        at.object(optional=known_names(kind))
-
-
-def elements(at: Cursor, field: str) -> tuple[Cursor, ...]:
-    """The elements of a list in an object; none if either has another type."""
-    inner = below(at, (field,)) if at.is_object else at
-    return inner.list_of(itself) if inner is not at and inner.is_list else ()
-
-
-def itself(at: Cursor) -> Cursor:
-    return at
-
-
 REQUIRED = ("action_defs", "actions_submitted")
 LISTS = ("actions_submitted", "interrupts", "commands")
-OPTIONAL = tuple(name for name in (*FIELDS, *LISTS, "epochs") if name not in REQUIRED)
-SECTIONS = (*REQUIRED, *OPTIONAL)
-
-
-class Sections:
-    """The sections of a file. Faults are noted in the document; `good` has the valid parts."""
-
-    def __init__(self, document: Document) -> None:
-        self.root = document.root()
-        self.at = self.root.object(required=REQUIRED, optional=OPTIONAL)
-        self.good: dict[str, Any] = {}
-        self.used_ids: Collection[str] = ()
-        self._members: dict[str, dict[str, Cursor]] = {}
-        if not self.root.is_object:
-            return
-        for name in LISTS:
-            if not self.at[name].is_list:
-                self.at[name].unless_null().list_of(Cursor.any, default=())
-        self.at["epochs"].unless_null().integer(min=1, max=EPOCHS_MOST, default=1)
-        self._options()
-        self._epoch()
-        self._world_state()
-        for name in ("action_defs", "skills", "skill_weights"):
-            self.good[name] = {key: at.any() for key, at in self.members(name).items()}
-        amounts = self.members("resources")
-        good = [name for name, at in amounts.items() if self._usable(at, "resources", name)]
-        self.good["resources"] = {name: amounts[name].any() for name in good}
-        rules = self.members("locks")
-        self.good["locks"] = {name: at.any() for name, at in rules.items() if self._usable(at, "locks", name)}
-        self._names()
-        self._carry()
-
-    def members(self, name: str) -> dict[str, Cursor]:
-        """The members of an object section; null counts as empty, another type is noted once."""
-        if name not in self._members:
-            self._members[name] = self.at[name].unless_null().map_of(itself, default={})
-        return self._members[name]
-
-    def elements(self, name: str) -> tuple[Cursor, ...]:
-        at = self.at[name]
-        return at.list_of(itself) if at.is_list else ()
-
-    def parts_of_the_world(self, name: str) -> tuple[Cursor, ...]:
-        """The elements of a list in `world_state`."""
-        at = self.members("world_state").get(name)
-        return at.list_of(itself) if at is not None and at.is_list else ()
-
-    def _options(self) -> None:
-        members = self.members("options")
-        bad = {inner[0] for inner in note_all(self.at["options"], judged_as(Options)) if inner} if members else set()
-        self.good["options"] = {name: at.any() for name, at in members.items() if name not in bad}
-
-    def _epoch(self) -> None:
-        """Check the epoch; its length only if the options that define it are valid."""
-        at, options = self.at["epoch"], self.good["options"]
-        sized = all(name in options for name in ("slots", "slot_minutes") if name in self.members("options"))
-
-        def judge(raw: Json) -> Complaint | None:
-            try:
-                Setting.read({"epoch": raw, "options": options}, check_names=False)
-            except InputRefused as fault:
-                if sized or fault.details.get("path") != "$.epoch.end_at":
-                    return Complaint(fault.code, fault.details.get("complaint", fault.message), fault.message)
-            return None
-
-        if not at.given:
-            self._usual_epoch()
-            return
-        faulty = bool(note_all(at, judge))
-        self._is_epoch_valid = sized and not faulty
-        self.good["epoch"] = at.any() if self._is_epoch_valid else self._some_epoch()
-
-    def _usual_epoch(self) -> None:
-        """Without `epoch`, the day of the earliest submission is the epoch."""
-        try:
-            self.good["epoch"] = default_epoch(
-                [at.any() for at in self.elements("actions_submitted")], self.good["options"]
-            )
-            self._is_epoch_valid = True
-        except InvalidEpoch as fault:
-            self.at["epoch"].refuse(fault.message, code=fault.code)
-            self.good["epoch"], self._is_epoch_valid = self._some_epoch(), False
-
-    def _some_epoch(self) -> dict[str, Json]:
-        """A placeholder of the right length and kind of time, to check the rest with."""
-        given = self.at["epoch"].any()
-        texts = [given.get("start_at"), given.get("end_at")] if isinstance(given, dict) else []
-        texts += [
-            raw.get("submitted_at")
-            for raw in map(Cursor.any, self.elements("actions_submitted"))
-            if isinstance(raw, dict)
-        ]
-        start = next((instant for instant in map(_instant, texts) if instant is not None), Instant(0))
-        options = msgspec.convert(self.good["options"], Options)
-        end = plus_minutes(start, options.slots * options.slot_minutes)
-        return {"index": 0, "start_at": format_iso(start), "end_at": format_iso(end)}
-
-    def _world_state(self) -> None:
-        good: dict[str, Any] = {}
-        for name in ("modifiers", "knowledge"):
-            at = self.members("world_state").get(name)
-            if at is not None and not at.is_list:
-                at.unless_null().list_of(Cursor.any, default=())
-            parts = self.parts_of_the_world(name)
-            good[name] = [part.any() for part in parts if self._usable(part, "world_state", name)]
-        facts = {name: at for name, at in self.members("world_state").items() if name not in WORLD_STATE}
-        for name, at in facts.items():
-            if is_fact(at.any()) and self._usable(at, "world_state", name, as_list=False):
-                good[name] = at.any()
-        self.good["world_state"] = good
-
-    def _usable(self, at: Cursor, section: str, name: str, *, as_list: bool = True) -> bool:
-        """Whether this piece of a section is valid on its own."""
-
-        def judge(raw: Json) -> Complaint | None:
-            alone = {name: [raw] if section == "world_state" and as_list else raw}
-            try:
-                config = {"epoch": self.good["epoch"], "options": self.good["options"], section: alone}
-                Setting.read(config, check_names=False)
-            except InputRefused as fault:
-                # The path of a reader is inside the section; its first step leads to this piece.
-                texts = (fault.details.get("complaint", fault.message), fault.message)
-                inner = (text.removeprefix(f"{name}: ").removeprefix(f"{section}: ") for text in texts)
-                return Complaint(fault.code, *inner)
-            return None
-
-        return not note_all(at, judge, skip=1)
-
-    def _names(self) -> None:
-        """Note unknown members: an ignored name would be a rule without effect."""
-        known(self.at["epoch"], EpochFrame)
-        known(self.at["options"], Options)
-        if self.at["world_state"].is_object:
-            members = self.members("world_state").items()
-            self.at["world_state"].object(optional=(*WORLD_STATE, *(name for name, at in members if is_fact(at.any()))))
-        for name, kind in (("modifiers", Modifier), ("knowledge", KnowledgeItem)):
-            for at in self.parts_of_the_world(name):
-                known(at, kind)
-                self._condition(at)
-        for at in self.members("action_defs").values():
-            known(at, ActionDef)
-            for need in elements(at, "resources"):
-                known(need, Need)
-            for follow in elements(at, "followups"):
-                known(follow, FollowUp)
-                self._condition(follow)
-            for member in idle_of(at.any()):
-                below(at, (member,)).refuse(idle_message(member), code="InvalidSetting")
-        for at in self.members("skill_weights").values():
-            known(at, SkillRule)
-        for at in self.members("skills").values():
-            if at.is_object and "matrix" in at.map_of(itself):
-                known(at, Matrix)
-
-    def _condition(self, at: Cursor) -> None:
-        """Note conditions on names that are not in `world_state`."""
-        when = below(at, ("when",)) if at.is_object else at
-        if when is at or not when.given or not when.is_object:
-            return
-        facts = [name for name in self.members("world_state") if name not in WORLD_STATE]
-        for name, message in unknown_in(when.map_of(itself), facts):
-            below(when, (name,)).refuse(message, code="InvalidSetting")
-
-    def _carry(self) -> None:
-        """Check the carry, if the epoch that it continues is valid."""
-        at = self.at["carry"].unless_null()
-        if not at.given or not self._is_epoch_valid:
-            return
-        try:
-            good = {**self.good, "world_state": {}, "skill_weights": {}, "skills": {}, "action_defs": {}}
-            for name, kind in (("epoch", EpochFrame), ("options", Options)):
-                good[name] = {key: value for key, value in good[name].items() if key in known_names(kind)}
-            self.used_ids = World.create({**good, "carry": at.any()}).current.used_ids
-        except InputRefused as fault:
-            at.refuse(fault.message, code=fault.code)
-
-
-def _instant(text: Any) -> Instant | None:
-    try:
-        return parse_iso(text)
-    except InputRefused:
-        return None
-
-
 IGNORED = {
     "interrupt": Code.INTERRUPT_IGNORED,
     "cancel": Code.NOT_CANCELLABLE,
     "resume": Code.NOT_RESUMABLE,
 }
-CODES_OF_FIELDS: Mapping[Step, str] = {"base_duration_min": Code.INVALID_DURATION, "effort": Code.INVALID_EFFORT}
+CODES_OF_REQUESTS = (*GENERAL_CODES, "unknown_field")
+# The members of a request that its meaning depends on; a stand-in for one of them would give further faults.
+DECIDING = {("t",), ("at",), ("cancel",), ("resume",), ("force",)}
 ANY_ACTOR = "?"
+RULE = SkillRule.__struct_fields__
+NO_WEIGHTS: Mapping[str, Any] = {}
 
 
-def check(document: Document) -> None:
-    """Raise `FileRefused` with every fault of the file, if it has any."""
-    sections = Sections(document)
-    if sections.root.is_object:
-        _Check(sections).everything()
-    refuse_if_faulty(document)
+def _any_list(at: Cursor) -> Any:
+    """A list as it is: a run rejects its faulty elements one by one."""
+    return at.any() if at.is_list else at.list_of(itself)
+
+
+def _list_of(model: str, description: str) -> Meta:
+    schema = {"type": "array", "items": {"$ref": f"#/$defs/{model}"}}
+    return Meta(description=description, extra_json_schema={"written": schema})
+
+
+AnyList = Annotated[list[Any], Read(_any_list, ()), NULL_IS_ABSENT]
+
+
+class ActionsFile(Configuration, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file of actions: the configuration of a world, and what is submitted to it."""
+
+    actions_submitted: Annotated[AnyList, _list_of("Instance", "Submitted instances, for all epochs of the file.")] = []
+    interrupts: Annotated[AnyList, _list_of("InterruptForm", "Interrupts from outside.")] = []
+    commands: Annotated[AnyList, _list_of("CommandForm", "Cancellations and resumptions.")] = []
+    epochs: Annotated[
+        int,
+        limits(minimum=1, maximum=EPOCHS_MOST),
+        NULL_IS_ABSENT,
+        Meta(description="How many epochs to run, one after the other."),
+    ] = 1
+
+    def check(self, at: Members) -> None:
+        for name in REQUIRED:
+            if name not in at:
+                at[name].refuse(f"the member {name!r} is missing", code="missing_field")
+        Configuration.check(self, at)
+        context: Context = at.owner.context
+        used_ids = self._read_carry(at, context)
+        if context.thorough:
+            _Check(self, at, context, used_ids).everything()
+
+    def _read_carry(self, at: Members, context: Context) -> Collection[str]:
+        """The ids that the carry uses; it is read if the epoch that it continues is valid."""
+        if self.carry is None or not context.is_epoch_valid:
+            return ()
+        try:
+            config = _sound_part(at, context)
+            only: dict[str, Any] = {
+                name: config[name] for name in ("epoch", "options", "resources", "locks") if name in config
+            }
+            return World.create({**only, "carry": self.carry}).current.used_ids
+        except InputRefused as fault:
+            at["carry"].refuse(fault.message, code=fault.code)
+            return ()
+
+
+SECTIONS = ActionsFile.__struct_fields__
+
+
+def _sound_part(at: Members, context: Context) -> dict[str, Any]:
+    """The configuration without its faulty parts, to check the rest with."""
+    given: Any = at.owner.any()
+    config: dict[str, Any] = {
+        name: deepcopy(given[name]) for name in FIELDS if name != "carry" and given.get(name) is not None
+    }
+    kept = at.owner.reading.findings.kept
+    paths = {path for finding in kept if (path := _faulty_part(finding.spot.path, finding.code)) is not None}
+    # From the end, so that the elements of a list keep their places.
+    for path in sorted(paths, reverse=True):
+        inner: Any = config
+        with suppress(KeyError, IndexError, TypeError):
+            for step in path[:-1]:
+                inner = inner[step]
+            if path[0] == "world_state" and len(path) == 2 and path[1] not in WORLD_STATE:
+                inner[path[1]] = None  # a fact that conditions may name
+            else:
+                del inner[path[-1]]
+    frame = context.frame
+    assert frame is not None
+    epoch = {"index": frame.first_epoch, "start_at": frame.display(0), "end_at": frame.display(frame.horizon)}
+    return {**config, "epoch": epoch}
+
+
+def _faulty_part(path: Path, code: str) -> Path | None:
+    """The smallest part of a configuration that can be left out; a faulty definition stays, if a world takes it."""
+    if path[0] == "action_defs" and len(path) > 1:
+        return path if code in ("unknown_field", "InvalidSetting") else None
+    return path[:3] if path[0] == "world_state" else path[:2]
 
 
 class _Check:
-    """Checks single definitions, instances and requests, with a setting made of the valid parts of the file."""
+    """Checks single definitions, instances and requests, with a setting made of the sound parts of the file."""
 
-    def __init__(self, sections: Sections) -> None:
-        self._sections = sections
-        self._definitions = sections.members("action_defs")
+    def __init__(self, form: ActionsFile, at: Members, context: Context, used_ids: Collection[str]) -> None:
+        self._form = form
+        self._at = at
+        self._used_ids = used_ids
         self._ids: dict[str, int] = {}
-        good = dict(sections.good)
-        good["skills"], good["skill_weights"] = self._skills()
-        facts = {name: value for name, value in good["world_state"].items() if name not in WORLD_STATE}
-        good["world_state"] = {**facts, "modifiers": list(self._modifiers(good["world_state"]["modifiers"]))}
-        self._setting = Setting.read(good, check_names=False)
+        for actor in form.skills:
+            _check_skills(below(at["skills"], actor), actor)
+        for skill in form.skill_weights:
+            one = below(at["skill_weights"], skill)
+            given = one.any()
+            # Unknown names are noted already.
+            rule = {name: given[name] for name in RULE if name in given} if isinstance(given, dict) else given
+            _check_level(one, ANY_ACTOR, skill, {"matrix": {}}, {skill: rule})
+        for place, modifier in enumerate(form.world_state.modifiers):
+            self._modifier(below(at["world_state"], "modifiers", place), modifier)
+        self._setting = Setting.read(_sound_part(at, context))
 
     def everything(self) -> None:
-        for name, at in self._definitions.items():
-            self._definition(name, at)
-        for place, at in enumerate(self._sections.elements("actions_submitted")):
-            self._instance(place, at)
-        for at in self._sections.elements("interrupts"):
-            self._request(at, lambda raw: read_requests((raw,), (), self._setting))
-        for at in self._sections.elements("commands"):
-            self._request(at, lambda raw: read_requests((), (raw,), self._setting))
+        for name in self._form.action_defs:
+            self._definition(name, below(self._at["action_defs"], name))
+        for place, one in enumerate(self._at["actions_submitted"].unless_null().list_of(itself, default=())):
+            self._instance(place, one)
+        for one in self._elements("interrupts"):
+            self._request(one, InterruptForm, Code.INVALID_INTERRUPT)
+        for one in self._elements("commands"):
+            self._request(one, CommandForm, Code.INVALID_COMMAND)
 
-    def _modifiers(self, good: list[Any]) -> Iterator[Json]:
-        for at in self._sections.parts_of_the_world("modifiers"):
-            if (raw := at.any()) not in good:
-                continue
-            modifier = msgspec.convert(raw, Modifier)
-            for place, verb in enumerate(modifier.verbs or ()):
-                self._verb(below(at, ("verbs", place)), verb)
-            if is_factor(modifier.factor):
-                yield raw
-            else:
-                message = f"{modifier.factor} is not a factor; it must be above 0 and at most {FACTOR_MOST}"
-                below(at, ("factor",)).refuse(message, code=Code.INVALID_DURATION)
+    def _elements(self, name: str) -> tuple[Cursor, ...]:
+        at = self._at[name]
+        return at.list_of(itself) if at.is_list else ()
 
-    def _skills(self) -> tuple[dict[str, Json], dict[str, Json]]:
-        """The valid skills and weights; each level, dimension and weight is checked alone."""
-        weights = {
-            skill: at.any()
-            for skill, at in self._sections.members("skill_weights").items()
-            if _level(at, ANY_ACTOR, skill, {"matrix": {}}, {skill: at.any()})
-        }
-        actors = {actor: at.any() for actor, at in self._sections.members("skills").items() if _skills_of(at, actor)}
-        return actors, weights
+    def _modifier(self, at: Cursor, modifier: Modifier) -> None:
+        for place, verb in enumerate(modifier.verbs or ()):
+            self._verb(below(at, "verbs", place), verb)
+        factor = below(at, "factor")
+        if _is_number(factor.any()) and not is_factor(modifier.factor):
+            message = f"{modifier.factor} is not a factor; it must be above 0 and at most {FACTOR_MOST}"
+            factor.refuse(message, code=Code.INVALID_DURATION)
 
     def _definition(self, name: str, at: Cursor) -> None:
-        def judge(raw: Json) -> Complaint | None:
-            read = read_verb(name, raw)
-            return _complaint(read) if isinstance(read, Fault) else None
-
-        note_all(at, judge, codes=CODES_OF_FIELDS)
         self._locks(at)
         verb = self._setting.verbs[name]
         if isinstance(verb, Verb):
             _within(at, "locks", len(verb.locks), LOCKS_EACH)
             _within(at, "resources", len(verb.definition.resources), RESOURCES_EACH)
         for follow in elements(at, "followups"):
-            if follow.is_object and (other := below(follow, ("verb",))).is_text:
+            if follow.is_object and (other := below(follow, "verb")).is_text:
                 self._verb(other, str(other.any()))
         for other in _texts(at, "interrupts"):
             self._verb(other, str(other.any()))
@@ -475,28 +237,33 @@ class _Check:
                 lock.refuse(message, code=Code.UNKNOWN_LOCK)
 
     def _verb(self, at: Cursor, verb: str) -> None:
-        if verb not in self._definitions:
-            message = f"there is no definition of {shown(verb)}{suggestion(verb, tuple(self._definitions))}"
+        if verb not in self._form.action_defs:
+            message = f"there is no definition of {shown(verb)}{suggestion(verb, tuple(self._form.action_defs))}"
             at.refuse(message, code=Code.UNKNOWN_VERB)
 
     def _instance(self, place: int, at: Cursor) -> None:
         raw = at.any()
-        faulty = note_all(at, _judge_instance)
+        before = at.count_of_faults
+        with coded(at, Code.INVALID_ACTION, general=CODES_OF_REQUESTS, also_itself=True):
+            read_at(at, Instance)
+        faulty = at.count_of_faults > before
         if isinstance(raw, dict):
             self._identity(place, at, raw)
         if faulty:
             return
         read = read_instance(raw)
-        assert not isinstance(read, Fault)
+        if isinstance(read, Fault):
+            at.refuse(read.message, code=read.code)
+            return
         instance, extra = read
         for name in extra or ():
             if hint := suggestion(name, Instance.__struct_fields__):
-                below(at, (name,)).refuse(f"{shown(name)} is not known{hint}", code=Code.UNKNOWN_FIELDS)
+                below(at, name).refuse(f"{shown(name)} is not known{hint}", code=Code.UNKNOWN_FIELDS)
         when = self._setting.submitted(instance)
         if isinstance(when, Fault):
-            below(at, ("submitted_at",)).refuse(when.message, code=when.code)
+            below(at, "submitted_at").refuse(when.message, code=when.code)
             when = (0, 0)
-        self._verb(below(at, ("verb",)), instance.verb)
+        self._verb(below(at, "verb"), instance.verb)
         self._duration(at, instance, when[0])
 
     def _identity(self, place: int, at: Cursor, raw: dict[str, Any]) -> None:
@@ -504,9 +271,9 @@ class _Check:
         if not isinstance(action_id, str):
             return
         first = self._ids.setdefault(action_id, place)
-        if first != place or action_id in self._sections.used_ids:
+        if first != place or action_id in self._used_ids:
             before = f"by $.actions_submitted[{first}]" if first != place else "by an action of the carry"
-            below(at, ("id",)).refuse(f"the id {shown(action_id)} is used {before}", code=Code.DUPLICATE_ACTION_ID)
+            below(at, "id").refuse(f"the id {shown(action_id)} is used {before}", code=Code.DUPLICATE_ACTION_ID)
 
     def _duration(self, at: Cursor, instance: Instance, minute: int) -> None:
         verb = self._setting.verbs.get(instance.verb)
@@ -515,65 +282,59 @@ class _Check:
         epoch = self._setting.first_epoch + max(minute, 0) // self._setting.horizon
         timing = self._setting.durations.timing(verb, instance, minute, epoch, {})
         if isinstance(timing, Fault):
-            below(at, ("verb",)).refuse(timing.message, code=timing.code)
+            below(at, "verb").refuse(timing.message, code=timing.code)
 
-    def _request(self, at: Cursor, read: Callable[[Json], Iterator[ActionRequest | Fault]]) -> None:
-        def judge(raw: Json) -> Complaint | None:
-            request = next(read(raw))
-            return _complaint(request) if isinstance(request, Fault) else None
-
-        if note_all(at, judge):
+    def _request(self, at: Cursor, form: type[InterruptForm | CommandForm], code: Code) -> None:
+        kept = at.reading.findings.kept
+        first, depth = len(kept), len(at.path)
+        with coded(at, code, general=CODES_OF_REQUESTS, also_itself=True):
+            read = read_at(at, form)
+        faulty = {finding.spot.path[depth:][:1] for finding in kept[first:]}
+        if not at.is_object or not faulty.isdisjoint(DECIDING):
             return
-        request = next(read(at.any()))
-        assert isinstance(request, ActionRequest)
-        if request.target not in self._ids and request.target not in self._sections.used_ids:
+        request = request_of(read, self._setting)
+        if isinstance(request, Fault):
+            at.refuse(request.message, code=request.code)
+        elif faulty:
+            return
+        elif request.target not in self._ids and request.target not in self._used_ids:
             field = "target" if request.kind == "interrupt" else request.kind
             message = f"no action {shown(request.target)} is submitted{suggestion(request.target, tuple(self._ids))}"
-            below(at, (field,)).refuse(message, code=IGNORED[request.kind])
+            below(at, field).refuse(message, code=IGNORED[request.kind])
 
 
-def _skills_of(at: Cursor, actor: str) -> bool:
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | Decimal | str) and not isinstance(value, bool)
+
+
+def _check_skills(at: Cursor, actor: str) -> None:
+    """Check each level and dimension alone, so that one fault does not hide the next."""
     if not at.is_object:
-        return _level(at, actor, ANY_ACTOR, at.any(), {})
-    matrix = below(at, ("matrix",))
+        _check_level(at, actor, ANY_ACTOR, at.any())
+        return
+    matrix, override = below(at, "matrix"), below(at, "override")
     if not matrix.is_object:
-        levels = at.map_of(itself).items()
-        good = [_level(one, actor, skill, {skill: one.any()}, {}) for skill, one in levels]
-        return all(good)
-    good = [
-        _level(one, actor, ANY_ACTOR, {"matrix": {name: one.any()}}, {}) for name, one in matrix.map_of(itself).items()
-    ]
-    override = below(at, ("override",))
-    given = {"matrix": {}, "override": override.any()}
-    if not override.given:
-        return all(good)
-    if not override.is_object:
-        return _level(override, actor, ANY_ACTOR, given, {})
-    for skill, one in override.map_of(itself).items():
-        good.append(_level(one, actor, skill, {"matrix": {}, "override": {skill: one.any()}}, {}))
-    return all(good)
+        for skill, one in at.map_of(itself).items():
+            _check_level(one, actor, skill, {skill: one.any()})
+        return
+    for dimension, one in matrix.map_of(itself).items():
+        _check_level(one, actor, ANY_ACTOR, {"matrix": {dimension: one.any()}})
+    for skill, one in override.map_of(itself).items() if override.is_object else ():
+        _check_level(one, actor, skill, {"matrix": {}, "override": {skill: one.any()}})
+    if override.given and not override.is_object:
+        _check_level(override, actor, ANY_ACTOR, {"matrix": {}, "override": override.any()})
 
 
-def _level(at: Cursor, actor: str, skill: str, given: Json, weights: dict[str, Any]) -> bool:
-    """Whether this alone gives a valid level; a fault is noted."""
-    level = Skills({actor: given}, weights).level(actor, skill)
+def _check_level(at: Cursor, actor: str, skill: str, given: Json, weights: Mapping[str, Any] = NO_WEIGHTS) -> None:
+    """Note the fault of skills that have only this part."""
+    level = Skills({actor: given}, dict(weights)).level(actor, skill)
     if isinstance(level, Fault):
         at.refuse(level.message, code=level.code)
-    return not isinstance(level, Fault)
-
-
-def _judge_instance(raw: Json) -> Complaint | None:
-    read = read_instance(raw)
-    return _complaint(read) if isinstance(read, Fault) else None
-
-
-def _complaint(fault: Fault) -> Complaint:
-    return Complaint(fault.code, fault.complaint or fault.message, fault.detail)
 
 
 def _within(at: Cursor, field: str, count: int, limit: Limit) -> None:
     if count > limit.default:
-        below(at, (field,)).refuse(f"{limit.sentence}: {count}; the limit is {limit.default}", code=limit.code)
+        below(at, field).refuse(f"{limit.sentence}: {count}; the limit is {limit.default}", code=limit.code)
 
 
 def _texts(at: Cursor, field: str) -> list[Cursor]:
@@ -593,7 +354,46 @@ def town() -> Document:
 
 def accept(document: Document) -> dict[str, Any]:
     """The document of a run. Raises `FileRefused` with every fault that makes the file unusable."""
-    Sections(document)
-    refuse_if_faulty(document)
+    return _read(document, Context())
+
+
+def check(document: Document) -> None:
+    """Raise `FileRefused` with every fault of the file, if it has any."""
+    _read(document, Context(thorough=True))
+
+
+def _read(document: Document, context: Context) -> dict[str, Any]:
+    if isinstance(document.value, dict) and isinstance(given := document.value.get("actions_submitted"), list):
+        context.submissions = given
+    try:
+        read(document, ActionsFile, context=context)
+    except DocumentRefused as refused:
+        # Faults of the epoch alone, or of the carry alone, have their own error.
+        kind = FileRefused
+        for special in (EpochRefused, CarryRefused):
+            if all(fault.code == special.code for fault in refused.faults):
+                kind = special
+        raise kind(refused.faults, refused.source_name, refused.more) from None
     assert isinstance(document.value, dict)
     return document.value
+
+
+def file_schema() -> dict[str, Any]:
+    """The JSON Schema of a file, for editors and other programs; a new copy, in a fixed order.
+
+    A valid file has no rejection for its form. `check` finds what a schema cannot express: duplicate ids, verbs
+    without a definition, the length of an epoch.
+    """
+    schema = schema_of(
+        ActionsFile, title="A file of actions", description="What `pendula actions run` reads, as YAML or JSON."
+    )
+    _, others = components((ActionDef, CommandForm, Instance, InterruptForm, Matrix, SkillRule))
+    defs = {**schema["$defs"], **others}
+    defs["ActionsFile"]["required"] = list(REQUIRED)
+    defs["WorldForm"]["additionalProperties"] = {"type": ["string", "integer", "boolean", "null"]}
+    # One of them is required; `t` wins over `submitted_at`.
+    defs["Instance"]["anyOf"] = [{"required": ["submitted_at"]}, {"required": ["t"]}]
+    defs["CommandForm"]["oneOf"] = [{"required": ["cancel"]}, {"required": ["resume"]}]
+    for form in ("InterruptForm", "CommandForm"):
+        defs[form]["allOf"] = [{"oneOf": [{"required": ["at"]}, {"required": ["t"]}]}]
+    return {**schema, "$defs": {name: defs[name] for name in sorted(defs)}}

@@ -3,36 +3,37 @@
 Unknown names are refused: an ignored name would be a rule without effect.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from decimal import Decimal
-from functools import cache
-from itertools import chain
 from re import compile as regex
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pendula.actions.model import (
     ActionDef,
+    Amount,
     Code,
     EpochFrame,
     Fact,
-    FollowUp,
     Instance,
     KnowledgeItem,
     LockRule,
     Modifier,
     Name,
-    Need,
     Options,
 )
 from pendula.actions.rules.conditions import unknown_in
-from pendula.actions.rules.duration import Durations, Matrix, SkillRule, Skills
-from pendula.actions.rules.resources import AMOUNT_RULE, ResourceTable, is_amount, plain
+from pendula.actions.rules.duration import LEVELS, Durations, Matrix, SkillRule, Skills
+from pendula.actions.rules.resources import ResourceTable, plain
 from pendula.actions.rules.validation import Fault, Verb, read_verb
 from pendula.actions.rules.visibility import Audience, sees
+from pendula.documents import Cursor, DocumentRefused, Members, from_value
+from pendula.documents.faults import Step
+from pendula.documents.typed import NULL_IS_ABSENT, Read, note_unknown_members, read, read_at, reader_of, written
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 from pendula.kernel.errors import InputRefused
@@ -46,115 +47,24 @@ from pendula.kernel.time import (
     parse_iso,
     plus_minutes,
 )
-from pendula.kernel.wording import explain_validation_error, found_fact, unknown_name
-
-FIELDS = (
-    "epoch",
-    "action_defs",
-    "skills",
-    "skill_weights",
-    "resources",
-    "locks",
-    "world_state",
-    "options",
-    "carry",
-)
-WORLD_STATE = ("modifiers", "knowledge", "places")
-# Sections of a file that are commands to the world, not part of its configuration.
-RUN_SECTIONS = ("actions_submitted", "interrupts", "commands", "epochs")
-
-NamedObject = tuple[str, Mapping[str, Any], tuple[str, ...]]
-
-
-@cache
-def known_names(kind: type[Struct]) -> tuple[str, ...]:
-    """The names of a struct's members in files."""
-    return tuple(field.encode_name for field in msgspec.structs.fields(kind))
-
-
-def unknown_names(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The path of every unknown name, with an error message."""
-    for path, given, known in _objects(config):
-        for name in given:
-            if name in known or (path == "$.world_state" and is_fact(given[name])):
-                continue
-            where = f"{path}.{name}"
-            if path == "$" and name in RUN_SECTIONS:
-                yield (
-                    where,
-                    f"{name!r} is not part of the configuration of a world: submit it, or run the whole file",
-                )
-            else:
-                inside = "a section of the configuration" if path == "$" else f"a field of {path.removeprefix('$.')}"
-                yield where, unknown_name(str(name), known, inside)
-
-
-def is_fact(value: Any) -> bool:
-    """Whether a value can be a fact: text, integer, boolean or null."""
-    return value is None or isinstance(value, str | bool | int)
-
-
-def idle_members(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Members of definitions without effect, because only preempting actions interrupt."""
-    for name, raw in _members(config.get("action_defs")):
-        for member in idle_of(raw):
-            yield f"$.action_defs.{name}.{member}", idle_message(member)
-
-
-def idle_of(definition: Any) -> Iterator[str]:
-    if isinstance(definition, Mapping) and definition.get("preempts") is not True:
-        yield from (member for member in ("interrupts", "hold_min") if definition.get(member))
-
-
-def idle_message(member: str) -> str:
-    return f"{member} has no effect without `preempts: true`; add it, or leave {member} out"
-
-
-def _objects(config: Mapping[str, Any]) -> Iterator[NamedObject]:
-    """Every object in a configuration: path, members, and known names."""
-    yield "$", config, FIELDS
-    yield from _if_object("$.epoch", config.get("epoch"), EpochFrame)
-    yield from _if_object("$.options", config.get("options"), Options)
-    for name, raw in _members(config.get("action_defs")):
-        yield from _if_object(f"$.action_defs.{name}", raw, ActionDef)
-        for number, need in enumerate(_elements(raw, "resources")):
-            yield from _if_object(f"$.action_defs.{name}.resources[{number}]", need, Need)
-        for number, follow in enumerate(_elements(raw, "followups")):
-            yield from _if_object(f"$.action_defs.{name}.followups[{number}]", follow, FollowUp)
-    for name, raw in _members(config.get("locks")):
-        yield from _if_object(f"$.locks.{name}", raw, LockRule)
-    for name, raw in _members(config.get("skill_weights")):
-        yield from _if_object(f"$.skill_weights.{name}", raw, SkillRule)
-    for name, raw in _members(config.get("skills")):
-        if isinstance(raw, Mapping) and "matrix" in raw:
-            yield from _if_object(f"$.skills.{name}", raw, Matrix)
-    world_state = config.get("world_state")
-    if isinstance(world_state, Mapping):
-        yield "$.world_state", world_state, WORLD_STATE
-    for section, kind in (("modifiers", Modifier), ("knowledge", KnowledgeItem)):
-        for number, raw in enumerate(_elements(world_state, section)):
-            yield from _if_object(f"$.world_state.{section}[{number}]", raw, kind)
-
-
-def _if_object(path: str, raw: Any, kind: type[Struct]) -> Iterator[NamedObject]:
-    """A value of another type is refused later, when it is read."""
-    if isinstance(raw, Mapping):
-        yield path, raw, known_names(kind)
-
-
-def _members(raw: Any) -> Iterable[tuple[str, Any]]:
-    return raw.items() if isinstance(raw, Mapping) else ()
-
-
-def _elements(raw: Any, name: str) -> Iterable[Any]:
-    value = raw.get(name) if isinstance(raw, Mapping) else None
-    return value if isinstance(value, list | tuple) else ()
-
+from pendula.kernel.wording import found_fact
 
 # The last day for a submission: the longest action from there still ends before the year 9999.
 LAST_DAY = parse_iso("9000-01-01T00:00:00Z")
 DAY = 1440 * MINUTE
 TIME_OF_DAY = regex(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00")
+
+
+# Sections of a file that are commands to the world, not part of its configuration.
+RUN_SECTIONS = ("actions_submitted", "interrupts", "commands", "epochs")
+
+NO_CODES: Mapping[Step, str] = {}
+CODES_OF_DEFINITIONS: Mapping[Step, str] = {
+    "base_duration_min": Code.INVALID_DURATION,
+    "effort": Code.INVALID_EFFORT,
+}
+# Codes of faults that say nothing of the section.
+GENERAL_CODES = ("invalid_field", "missing_field", "invalid_enum", "not_unique", InputRefused.code)
 
 
 class InvalidEpoch(InputRefused):
@@ -175,65 +85,299 @@ class InvalidSetting(InputRefused):
     code = "InvalidSetting"
 
 
+@contextmanager
+def coded(
+    at: Cursor,
+    code: str,
+    by_member: Mapping[Step, str] = NO_CODES,
+    general: Collection[str] = GENERAL_CODES,
+    *,
+    also_itself: bool = False,
+) -> Iterator[None]:
+    """Faults noted inside a value get the code of its section instead of a general one."""
+    kept, depth = at.reading.findings.kept, len(at.path)
+    first = len(kept)
+    yield
+    for place, finding in enumerate(kept[first:], first):
+        inside = finding.spot.path[depth:]
+        if finding.code in general and (inside or also_itself):
+            kept[place] = msgspec.structs.replace(finding, code=by_member.get(inside[0], code) if inside else code)
+
+
+def below(at: Cursor, *steps: Step) -> Cursor:
+    """The cursor of a value inside another."""
+    for step in steps:
+        if isinstance(step, int):
+            at = at.list_of(itself)[step]
+        else:
+            at = at.object(optional=(step,), unknown="keep")[step]
+    return at
+
+
+def elements(at: Cursor, field: str) -> tuple[Cursor, ...]:
+    """The elements of a list in an object; none if either has another type."""
+    inner = below(at, field) if at.is_object else at
+    return inner.list_of(itself) if inner is not at and inner.is_list else ()
+
+
+def itself(at: Cursor) -> Cursor:
+    return at
+
+
+def is_fact(value: Any) -> bool:
+    """Whether a value can be a fact: text, integer, boolean or null."""
+    return value is None or isinstance(value, str | bool | int)
+
+
+class WorldForm(Struct, frozen=True):
+    """The sections of `world_state`. Its other members are facts, such as the weather, for conditions."""
+
+    modifiers: Annotated[tuple[Modifier, ...], NULL_IS_ABSENT] = ()
+    knowledge: Annotated[tuple[KnowledgeItem, ...], NULL_IS_ABSENT] = ()
+    places: Annotated[dict[Name, Name], NULL_IS_ABSENT] = {}
+
+
+WORLD_STATE = WorldForm.__struct_fields__
+
+
+def _facts_in(world_state: Any) -> dict[str, Any]:
+    given = world_state.items() if isinstance(world_state, dict) else ()
+    return {name: value for name, value in given if name not in WORLD_STATE and is_fact(value)}
+
+
+def _read_world_state(at: Cursor) -> WorldForm:
+    facts = _facts_in(at.any())
+    members = at.object(optional=(*WORLD_STATE, *facts))
+    with coded(at, "InvalidSetting"):
+        for name in facts:
+            reader_of(Fact)(members[name], None)
+        return read_at(at, WorldForm) if at.is_object else WorldForm()
+
+
+def _read_options(at: Cursor) -> Options:
+    with coded(at, "InvalidSetting"):
+        return read_at(at, Options)
+
+
+def _read_epoch(at: Cursor) -> EpochFrame:
+    with coded(at, "InvalidEpoch", also_itself=True):
+        return read_at(at, EpochFrame)
+
+
+def _read_amounts(at: Cursor) -> dict[str, Decimal]:
+    with coded(at, "InvalidSetting"):
+        amounts: dict[str, Decimal] = reader_of(dict[str, Amount])(at, {})
+        return amounts
+
+
+def _read_locks(at: Cursor) -> dict[str, LockRule]:
+    with coded(at, "InvalidSetting"):
+        rules: dict[str, LockRule] = reader_of(dict[Name, LockRule])(at, {})
+        return rules
+
+
+def _read_definition(at: Cursor) -> Any:
+    """A definition with faults rejects its instances; unknown names, and members without effect, refuse the whole."""
+    if at.context.thorough:
+        with coded(at, Code.INVALID_ACTION, CODES_OF_DEFINITIONS, also_itself=True):
+            read_at(at, ActionDef)
+    else:
+        note_unknown_members(at, ActionDef)
+    raw: Any = at.any()
+    if isinstance(raw, dict) and raw.get("preempts") is not True:
+        # Only preempting actions interrupt.
+        for member in ("interrupts", "hold_min"):
+            if raw.get(member):
+                message = f"{member} has no effect without `preempts: true`; add it, or leave {member} out"
+                below(at, member).refuse(message, code="InvalidSetting")
+    return raw
+
+
+def _read_skills(at: Cursor) -> Json:
+    raw = at.any()
+    if isinstance(raw, dict) and not {"matrix", "override"}.isdisjoint(raw):
+        note_unknown_members(at, Matrix)
+    return raw
+
+
+def _read_weights(at: Cursor) -> Json:
+    note_unknown_members(at, SkillRule)
+    return at.any()
+
+
+def _described(description: str) -> Meta:
+    return Meta(description=description)
+
+
+_LEVELS: Json = {"type": "object", "additionalProperties": {"enum": list(LEVELS)}}
+Definition = Annotated[Any, Read(_read_definition), written(**{"$ref": "#/$defs/ActionDef"})]
+ActorSkills = Annotated[
+    Any, Read(_read_skills), written(anyOf=[{"$ref": "#/$defs/Matrix", "required": ["matrix"]}, _LEVELS])
+]
+Weights = Annotated[Any, Read(_read_weights), written(**{"$ref": "#/$defs/SkillRule"})]
+
+
+class Context(Struct):
+    """What the reader of a configuration knows beside it, and what it found."""
+
+    submissions: list[Any] | None = None  # of a file; they give the default epoch
+    frame: "Setting | None" = None  # a setting of the epoch and options alone
+    is_epoch_valid: bool = False
+    thorough: bool = False  # whether to note the faults of definitions, too
+
+
+class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The configuration of a world. Definitions, skills and weights are read one by one, when the world is made."""
+
+    epoch: (
+        Annotated[
+            EpochFrame,
+            Read(_read_epoch),
+            _described("The first epoch of the run: number, start, end. Default: the day of the earliest submission."),
+        ]
+        | UnsetType
+    ) = UNSET
+    action_defs: Annotated[dict[str, Definition], NULL_IS_ABSENT, _described("The definition of each verb.")] = {}
+    skills: Annotated[
+        dict[str, ActorSkills],
+        NULL_IS_ABSENT,
+        _described("By actor: skill levels from 0 to 3, or a behaviour matrix that gives them."),
+    ] = {}
+    skill_weights: Annotated[
+        dict[str, Weights], NULL_IS_ABSENT, _described("By skill: base and weights of a level from behaviour.")
+    ] = {}
+    resources: Annotated[
+        dict[str, Amount], Read(_read_amounts, {}), NULL_IS_ABSENT, _described("By name: the amount at the start.")
+    ] = {}
+    locks: Annotated[
+        dict[Name, LockRule],
+        Read(_read_locks, {}),
+        NULL_IS_ABSENT,
+        _described("By name: how many actions may hold a lock at once, if more than one."),
+    ] = {}
+    world_state: Annotated[
+        WorldForm,
+        Read(_read_world_state),
+        NULL_IS_ABSENT,
+        _described("Modifiers of durations, knowledge items, places of actors, and facts such as the weather."),
+    ] = WorldForm()
+    options: Annotated[Options, Read(_read_options), NULL_IS_ABSENT, _described("Constants of the run.")] = Options()
+    carry: Annotated[
+        Any,
+        NULL_IS_ABSENT,
+        written(type=["object", "null"]),
+        _described("The carry of an earlier output; the run continues it."),
+    ] = None
+
+    def check(self, at: Members) -> None:
+        """Note what concerns several members: the length of the epoch, times of modifiers, names in conditions."""
+        context: Context = at.owner.context
+        context.frame = self._checked_frame(at, context)
+        world_state: Any = at["world_state"].any() if at["world_state"].is_object else {}
+        facts = [name for name in world_state if name not in WORLD_STATE]
+        for place, modifier in enumerate(self.world_state.modifiers):
+            one = below(at["world_state"], "modifiers", place)
+            try:
+                context.frame.in_minutes(modifier)
+            except InvalidSetting as refused:
+                one.refuse(refused.message, code=refused.code)
+            _note_unknown_conditions(one, facts)
+        for name in self.action_defs:
+            for follow in elements(below(at["action_defs"], name), "followups"):
+                _note_unknown_conditions(follow, facts)
+
+    def _checked_frame(self, at: Members, context: Context) -> "Setting":
+        faulty = {finding.spot.path[:2] for finding in at.owner.reading.findings.kept}
+        sized = faulty.isdisjoint({("options", "slots"), ("options", "slot_minutes")})
+        epoch = self.epoch
+        if epoch is UNSET:
+            try:
+                epoch = default_epoch(context.submissions, self.options)
+            except InvalidEpoch as refused:
+                at["epoch"].refuse(refused.message, code=refused.code)
+        if epoch is not UNSET and not any(path[0] == "epoch" for path in faulty if path):
+            try:
+                frame = Setting(Configuration(epoch=epoch, options=self.options))
+                context.is_epoch_valid = sized
+                return frame
+            except InvalidEpoch as refused:
+                if sized or refused.details["path"] != "$.epoch.end_at":
+                    at["epoch"].refuse(refused.message, code=refused.code)
+        return Setting(Configuration(epoch=self._some_epoch(at["epoch"], context), options=self.options))
+
+    def _some_epoch(self, at: Cursor, context: Context) -> EpochFrame:
+        """A placeholder of the right length and kind of time, to check the rest with."""
+        given = at.any()
+        texts = [given.get("start_at"), given.get("end_at")] if isinstance(given, dict) else []
+        times = map(_instant, (*texts, *map(_submitted_at, context.submissions or ())))
+        start = next((instant for instant in times if instant is not None), Instant(0))
+        return _frame_from(start, self.options)
+
+
+def _note_unknown_conditions(at: Cursor, facts: Collection[str]) -> None:
+    """Conditions on names that are not in `world_state` are never met."""
+    when = below(at, "when") if at.is_object else at
+    if when is not at and when.is_object:
+        for name, message in unknown_in(when.map_of(itself), facts):
+            below(when, name).refuse(message, code="InvalidSetting")
+
+
+FIELDS = Configuration.__struct_fields__
+
+
 class Setting:
     """The parsed configuration of a world. Minutes count from the start of its first epoch."""
 
-    def __init__(self, config: Mapping[str, Any], *, check_names: bool = True) -> None:
-        if check_names:
-            for path, message in chain(unknown_names(config), idle_members(config)):
-                raise InvalidSetting(message, path=path)
-        self.options: Options = _read(config, "options", Options, {})
+    def __init__(self, config: Configuration, facts: Mapping[str, Fact] | None = None) -> None:
+        """Raise `InvalidEpoch` or `InvalidSetting`; a faulty definition only rejects its instances."""
+        self.options = config.options
         self.audience = Audience.of(self.options)
         self.slot_minutes = self.options.slot_minutes
         self.last_slot = self.options.slots - 1
         self.horizon = self.options.slots * self.options.slot_minutes
-        frame = self._frame(config)
-        self.first_epoch = frame.index
+        self.first_epoch = self._read_frame(config.epoch)
         # Times within an hour differ in two digits: `display` formats the calendar part once an hour.
         shown = format_iso(self.start)
         self._civil_start = datetime.fromisoformat(shown).replace(tzinfo=None)
         self._offset = shown.removeprefix(self._civil_start.isoformat())
         self._minute_of_hour = self._civil_start.minute
         self._hour = (-(1 << 62), "", "")
-        self.verbs: dict[str, Verb | Fault] = {
-            name: read_verb(name, raw) for name, raw in _object(config, "action_defs").items()
-        }
+        self.verbs: dict[str, Verb | Fault] = {name: read_verb(name, raw) for name, raw in config.action_defs.items()}
         preempting = [verb for verb in self.verbs.values() if isinstance(verb, Verb) and verb.definition.preempts]
         self.has_preempting = bool(preempting)
         self.has_lists_of_victims = any(verb.definition.interrupts for verb in preempting)
-        self.facts = facts_of(_object(config, "world_state"))
-        if check_names:
-            for path, message in self._unknown_conditions(config):
-                raise InvalidSetting(message, path=path)
-        modifiers = tuple(self._in_minutes(modifier) for modifier in self._modifiers(config))
-        skills = Skills(_object(config, "skills"), _object(config, "skill_weights"))
+        self.facts = facts or {}
+        modifiers = tuple(map(self.in_minutes, config.world_state.modifiers))
         day = self._civil_start.hour * 60 + self._civil_start.minute
+        skills = Skills(config.skills, config.skill_weights)
         self.durations = Durations(skills, modifiers, self.options, facts=self.facts, first_minute_of_day=day)
-        self.carry: Json = config.get("carry")
-        rules: dict[str, LockRule] = _read(config, "locks", dict[Name, LockRule], {})
-        self.capacities = {name: rule.capacity for name, rule in rules.items() if rule.capacity > 1}
+        self.carry = config.carry
+        self.capacities = {name: rule.capacity for name, rule in config.locks.items() if rule.capacity > 1}
         self.has_lines = any(isinstance(verb, Verb) and verb.waits_for_resources for verb in self.verbs.values())
-        self._amounts: dict[str, Decimal] = _read(config, "resources", dict[str, Decimal], {})
-        self._items: tuple[KnowledgeItem, ...] = _read(
-            _object(config, "world_state"), "knowledge", tuple[KnowledgeItem, ...], ()
-        )
-        self._places: dict[str, str] = _read(_object(config, "world_state"), "places", dict[Name, Name], {})
-        for name, amount in self._amounts.items():
-            if not is_amount(amount):
-                raise InvalidSetting(f"{name} is {AMOUNT_RULE}", path=f"$.resources.{name}")
-        self._amounts = {name: plain(amount) for name, amount in self._amounts.items()}
-        _check_share(self.options.confidence_threshold, "$.options.confidence_threshold")
-        for number, item in enumerate(self._items):
-            _check_share(item.confidence, f"$.world_state.knowledge[{number}].confidence")
+        self._amounts = {name: plain(amount) for name, amount in config.resources.items()}
+        self._items = config.world_state.knowledge
+        self._places = config.world_state.places
 
     @classmethod
-    def read(cls, config: Json, *, check_names: bool = True) -> "Setting":
+    def read(cls, config: Json) -> "Setting":
         """Raise `InvalidEpoch` or `InvalidSetting`; a faulty definition only rejects its instances."""
         if not isinstance(config, Mapping):
             raise InvalidSetting(
                 "The configuration of a world must be an object with at least `epoch` and `action_defs`", path="$"
             )
-        return cls(config, check_names=check_names)
+        for name in RUN_SECTIONS:
+            if name in config:
+                message = f"{name!r} is not part of the configuration of a world: submit it, or run the whole file"
+                raise InvalidSetting(message, path=f"$.{name}")
+        try:
+            form = read(from_value(dict(config)), Configuration, context=Context())
+        except DocumentRefused as refused:
+            fault = refused.faults[0]
+            kind = InvalidEpoch if fault.code == InvalidEpoch.code else InvalidSetting
+            allowed = f"; allowed: {', '.join(fault.allowed)}" if fault.allowed else ""
+            where = fault.path.removeprefix("$.")
+            raise kind(f"{where}: {fault.message}{allowed}", path=fault.path) from None
+        return cls(form, _facts_in(config.get("world_state")))
 
     def resources(self) -> ResourceTable:
         return ResourceTable.starting_with(self._amounts)
@@ -292,15 +436,14 @@ class Setting:
             return Refusal("too_far_away", {"to": to, "latest": self.latest})
         return Refusal("time_goes_forward", {"now": now, "to": to})
 
-    def _frame(self, config: Mapping[str, Any]) -> EpochFrame:
+    def _read_frame(self, frame: EpochFrame | UnsetType) -> int:
+        """The index of the first epoch; its start and its last minute are set."""
+        if frame is UNSET:
+            raise InvalidEpoch("The epoch is missing", path="$.epoch")
         try:
-            frame = msgspec.convert(config.get("epoch"), EpochFrame)
             self.start: Instant = parse_iso(frame.start_at)
             self.latest = (LAST_DAY.micros - self.start.micros) // MINUTE
             lasting = parse_iso(frame.end_at) - self.start
-        except msgspec.ValidationError as fault:
-            message = explain_validation_error(f"{fault}", config.get("epoch"), EpochFrame)
-            raise InvalidEpoch(f"The epoch: {message}", path="$.epoch", complaint=f"The epoch: {fault}") from None
         except MixedTimes as fault:
             raise InvalidEpoch(f"The epoch: {fault}", path="$.epoch") from None
         except InputRefused as fault:
@@ -311,14 +454,10 @@ class Setting:
                 f"{self.options.slots} slots of {self.slot_minutes} minutes are {self.horizon}",
                 path="$.epoch.end_at",
             )
-        return frame
+        return frame.index
 
-    def _modifiers(self, config: Mapping[str, Any]) -> tuple[Modifier, ...]:
-        modifiers: tuple[Modifier, ...] = _read(_object(config, "world_state"), "modifiers", tuple[Modifier, ...], ())
-        return modifiers
-
-    def _in_minutes(self, modifier: Modifier) -> Modifier:
-        """The same modifier with minutes instead of ISO times."""
+    def in_minutes(self, modifier: Modifier) -> Modifier:
+        """The same modifier with minutes instead of ISO times; raises `InvalidSetting`."""
         if modifier.daily:
             return _daily(modifier)
         bounds: dict[str, int | None] = {}
@@ -335,34 +474,15 @@ class Setting:
             bounds[name] = value
         return msgspec.structs.replace(modifier, **bounds)
 
-    def _unknown_conditions(self, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Conditions on names that are not in `world_state`: they are never met."""
-        for number, modifier in enumerate(self._modifiers(config)):
-            for name, message in unknown_in(modifier.when or {}, self.facts):
-                yield f"$.world_state.modifiers[{number}].when.{name}", message
-        for verb in self.verbs.values():
-            if not isinstance(verb, Verb):
-                continue
-            for number, follow in enumerate(verb.definition.followups):
-                for name, message in unknown_in(follow.when or {}, self.facts):
-                    yield f"$.action_defs.{verb.name}.followups[{number}].when.{name}", message
-
-
-def facts_of(world_state: Mapping[str, Any]) -> dict[str, Fact]:
-    """The members of `world_state` that are not sections, such as `weather`, for conditions."""
-    given = {name: value for name, value in world_state.items() if name not in WORLD_STATE and is_fact(value)}
-    facts: dict[str, Fact] = _read({"world_state": given}, "world_state", dict[Name, Fact], {})
-    return facts
-
 
 def _daily(modifier: Modifier) -> Modifier:
     """The same modifier with minutes of the day; open ends are midnight."""
     bounds: dict[str, int | None] = {}
-    for name, written in (("since", "from"), ("until", "to")):
+    for name, member in (("since", "from"), ("until", "to")):
         value = getattr(modifier, name)
         if value is not None and (not isinstance(value, str) or TIME_OF_DAY.fullmatch(value) is None):
             message = (
-                f"The modifier {modifier.name}: {written} is {value!r}; with `daily` it must be a time such as 22:00"
+                f"The modifier {modifier.name}: {member} is {value!r}; with `daily` it must be a time such as 22:00"
             )
             raise InvalidSetting(message, path="$.world_state.modifiers")
         bounds[name] = None if value is None else int(value[:2]) * 60 + int(value[3:])
@@ -372,57 +492,33 @@ def _daily(modifier: Modifier) -> Modifier:
     return msgspec.structs.replace(modifier, **bounds)
 
 
-def default_epoch(submissions: object, options: object) -> dict[str, Json]:
+def default_epoch(submissions: object, options: Options) -> EpochFrame:
     """The epoch of a file without `epoch`: the day of its earliest submission, with index 0.
 
     Raises `InvalidEpoch` where no submission has a time.
     """
     given = submissions if isinstance(submissions, list | tuple) else ()
-    times = [instant for raw in given if (instant := _instant_of(raw)) is not None]
+    times = [instant for instant in map(_instant, map(_submitted_at, given)) if instant is not None]
     if not times:
         message = "`epoch` is missing, and no submission has a `submitted_at` to derive it from"
         raise InvalidEpoch(message, path="$.epoch")
     # Local times or times with an offset: the first submission decides; the others are rejected one by one.
     first = min((time for time in times if time.is_local == times[0].is_local), key=lambda time: time.micros)
     offset = (first.offset_minutes or 0) * MINUTE
-    start = Instant((first.micros + offset) // DAY * DAY - offset, first.offset_minutes)
-    try:
-        read = msgspec.convert(options or {}, Options)
-    except msgspec.ValidationError:
-        read = Options()  # invalid options are refused on their own
-    end = plus_minutes(start, read.slots * read.slot_minutes)
-    return {"index": 0, "start_at": format_iso(start), "end_at": format_iso(end)}
+    return _frame_from(Instant((first.micros + offset) // DAY * DAY - offset, first.offset_minutes), options)
 
 
-def _instant_of(raw: object) -> Instant | None:
-    text = raw.get("submitted_at") if isinstance(raw, Mapping) else getattr(raw, "submitted_at", None)
+def _frame_from(start: Instant, options: Options) -> EpochFrame:
+    end = plus_minutes(start, options.slots * options.slot_minutes)
+    return EpochFrame(0, format_iso(start), format_iso(end))
+
+
+def _submitted_at(raw: object) -> object:
+    return raw.get("submitted_at") if isinstance(raw, Mapping) else getattr(raw, "submitted_at", None)
+
+
+def _instant(text: object) -> Instant | None:
     try:
         return parse_iso(text)
     except InputRefused:
         return None
-
-
-def _object(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    value = config.get(name)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise InvalidSetting(f"{name} is not an object", path=f"$.{name}")
-    return value
-
-
-def _read(config: Mapping[str, Any], name: str, kind: Any, absent: Any) -> Any:
-    value = config.get(name)
-    if value is None:
-        value = absent
-    path = f"$.world_state.{name}" if name in WORLD_STATE else f"$.{name}"
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as fault:
-        message = explain_validation_error(f"{fault}", value, kind)
-        raise InvalidSetting(f"{name}: {message}", path=path, complaint=f"{name}: {fault}") from None
-
-
-def _check_share(value: Decimal, path: str) -> None:
-    if not value.is_finite() or not 0 <= value <= 1:
-        raise InvalidSetting(f"{value} is not a number from 0 to 1", path=path)

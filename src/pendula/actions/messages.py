@@ -163,10 +163,7 @@ def _interrupt(raw: Json, setting: Setting) -> ActionRequest | Fault:
         form = msgspec.convert(raw, InterruptForm)
     except msgspec.ValidationError as fault:
         return malformed(Code.INVALID_INTERRUPT, fault, raw, InterruptForm)
-    minute = _minute(form, setting, Code.INVALID_INTERRUPT)
-    if isinstance(minute, Fault):
-        return minute
-    return ActionRequest("interrupt", form.target, minute, form.priority, form.source, form.hold_min)
+    return request_of(form, setting)
 
 
 def _command(raw: Json, setting: Setting) -> ActionRequest | Fault:
@@ -174,17 +171,24 @@ def _command(raw: Json, setting: Setting) -> ActionRequest | Fault:
         form = msgspec.convert(raw, CommandForm)
     except msgspec.ValidationError as fault:
         return malformed(Code.INVALID_COMMAND, fault, raw, CommandForm)
-    minute = _minute(form, setting, Code.INVALID_COMMAND)
+    return request_of(form, setting)
+
+
+def request_of(form: InterruptForm | CommandForm, setting: Setting) -> ActionRequest | Fault:
+    code = Code.INVALID_INTERRUPT if isinstance(form, InterruptForm) else Code.INVALID_COMMAND
+    minute = _minute(form, setting, code)
     if isinstance(minute, Fault):
         return minute
     match form:
+        case InterruptForm():
+            return ActionRequest("interrupt", form.target, minute, form.priority, form.source, form.hold_min)
         case CommandForm(cancel=str(target), resume=None, force=force):
             return ActionRequest("cancel", target, minute, force=force)
         case CommandForm(cancel=None, resume=str(), force=True):
-            return Fault(Code.INVALID_COMMAND, "force_without_cancel")
+            return Fault(code, "force_without_cancel")
         case CommandForm(cancel=None, resume=str(target)):
             return ActionRequest("resume", target, minute)
-    return Fault(Code.INVALID_COMMAND, "no_single_command")
+    return Fault(code, "no_single_command")
 
 
 def _minute(form: InterruptForm | CommandForm, setting: Setting, code: Code) -> int | Fault:

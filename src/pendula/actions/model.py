@@ -1,12 +1,15 @@
 """The data of the scheduler: definitions, instances, knowledge, epochs, options."""
 
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from pendula.documents import Cursor, Members
+from pendula.documents.typed import CLOSED, Read, limits, written
 from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
 
 PRIORITY_MOST = 1000
 FACTOR_MOST = 10
@@ -16,6 +19,55 @@ FOLLOW_UPS_EACH = 64
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 Priority = Annotated[int, Meta(ge=0, le=PRIORITY_MOST)]
 Hold = Annotated[int, Meta(ge=0, le=MINUTES_MOST)]
+
+
+DIGITS_MOST = 50  # of an amount
+
+
+def is_amount(value: Decimal) -> bool:
+    """Whether a number is a valid amount: finite, at least 0, at most DIGITS_MOST digits."""
+    if not value.is_finite() or value < 0:
+        return False
+    digits, exponent = value.as_tuple()[1:]
+    return isinstance(exponent, int) and -DIGITS_MOST <= exponent <= DIGITS_MOST and len(digits) <= DIGITS_MOST
+
+
+def _read_exact(at: Cursor) -> Decimal:
+    """A number, or its text, which may be NaN or infinite."""
+    value = at.any()
+    if isinstance(value, Decimal):
+        return value
+    return at.parsed(_exact, stand_in=Decimal(0)) if at.is_text else at.decimal()
+
+
+def _exact(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise InputRefused(f"{text!r} is not a number") from None
+
+
+def _read_amount(at: Cursor) -> Decimal:
+    amount = _read_exact(at)
+    if not is_amount(amount):
+        at.refuse(f"{amount} is not a number from 0 with at most {DIGITS_MOST} digits")
+        return Decimal(0)
+    return amount
+
+
+def _read_share(at: Cursor) -> Decimal:
+    share = _read_exact(at)
+    if not share.is_finite() or not 0 <= share <= 1:
+        at.refuse(f"{share} is not a number from 0 to 1")
+        return Decimal(0)
+    return share
+
+
+# Exact numbers are numbers; the text form is for tools that would turn them into floats.
+_NUMBER = written(anyOf=[{"type": "number"}, {"type": "string", "pattern": r"^[+-]?[0-9]+(\.[0-9]+)?$"}])
+Exact = Annotated[Decimal, Read(_read_exact, Decimal(0)), _NUMBER]
+Amount = Annotated[Decimal, Read(_read_amount, Decimal(0)), _NUMBER]
+Share = Annotated[Decimal, Read(_read_share, Decimal(0)), _NUMBER]
 
 
 class Effort(StrEnum):
@@ -95,11 +147,11 @@ class Code(StrEnum):
     UNKNOWN_FIELDS = "unknown_fields"
 
 
-class Need(Struct, frozen=True):
+class Need(Struct, frozen=True, forbid_unknown_fields=True):
     """A resource that an instance uses or produces; `produce` reserves nothing and adds the amount at the end."""
 
     name: Name
-    amount: Decimal
+    amount: Amount
     refund: bool = False
     produce: bool = False
 
@@ -108,7 +160,7 @@ Fact = Annotated[str, Meta(max_length=256)] | bool | int | None
 Condition = dict[Name, Fact | tuple[Fact, ...]]
 
 
-class FollowUp(Struct, frozen=True):
+class FollowUp(Struct, frozen=True, forbid_unknown_fields=True):
     """A submission that follows the end of an action: another verb, `after_min` minutes later, under conditions.
 
     `when` maps names of `world_state`, or `params.<name>` of the action, to the value or the values that they must
@@ -122,10 +174,10 @@ class FollowUp(Struct, frozen=True):
     params: Json = None
 
 
-class ActionDef(Struct, frozen=True, kw_only=True):
+class ActionDef(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The definition of a verb."""
 
-    base_duration_min: int
+    base_duration_min: Annotated[int, limits(minimum=1)]
     effort: Effort
     interruptible: bool
     locks: tuple[Name, ...] = ()
@@ -173,16 +225,20 @@ class Instance(Struct, frozen=True, gc=False):
     t: int | None = None
     priority: Priority | None = None
     # Unset is not empty: a triggering action without `knowledge` reveals itself.
-    knowledge: tuple[str | Reveal, ...] | UnsetType = UNSET
-    visibility: Visibility | None = None
+    knowledge: tuple[str | Annotated[Reveal, CLOSED], ...] | UnsetType = UNSET
+    visibility: Annotated[Visibility | None, CLOSED] = None
     process: str | None = None
+
+    def check(self, at: Members) -> None:
+        if "submitted_at" not in at and "t" not in at:
+            at.owner.refuse("submitted_at or t is missing", code="missing_field", allowed=("submitted_at", "t"))
 
     def members(self) -> dict[str, Any]:
         """As an object, without unset members."""
         return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not UNSET}
 
 
-class KnowledgeItem(Struct, frozen=True, kw_only=True):
+class KnowledgeItem(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something that actors can know: subject, source, audience, confidence and lifetime (`ttl_min`, 0: unlimited)."""
 
     id: Name
@@ -190,7 +246,7 @@ class KnowledgeItem(Struct, frozen=True, kw_only=True):
     channel: Channel = Channel.DIRECT
     source: str | None = None
     scope: Scope = Scope.PRIVATE
-    confidence: Decimal = Decimal(1)
+    confidence: Share = Decimal(1)
     freshness: int = 0
     ttl_min: int = 0
     visibility_to: tuple[str, ...] = ()
@@ -203,14 +259,14 @@ class KnowledgeItem(Struct, frozen=True, kw_only=True):
         return self.freshness + self.ttl_min + 1 if self.ttl_min else None
 
 
-class Modifier(Struct, frozen=True, rename={"since": "from", "until": "to"}):
+class Modifier(Struct, frozen=True, rename={"since": "from", "until": "to"}, forbid_unknown_fields=True):
     """A named factor on durations, for submissions with since ≤ t_submit < until.
 
     With `daily` both are times of day. `when` is a condition on `world_state`.
     """
 
     name: Name
-    factor: Decimal
+    factor: Exact
     since: int | str | None = None
     until: int | str | None = None
     verbs: tuple[str, ...] | None = None
@@ -225,7 +281,7 @@ class LockRule(Struct, frozen=True, forbid_unknown_fields=True):
     capacity: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
 
 
-class EpochFrame(Struct, frozen=True):
+class EpochFrame(Struct, frozen=True, forbid_unknown_fields=True):
     """The first epoch of a run."""
 
     index: Annotated[int, Meta(ge=0)]
@@ -246,7 +302,7 @@ class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     follow_ups: Bound = None
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Constants of a run. `pc` is the player character, `allies` its party."""
 
     slots: Annotated[int, Meta(ge=1, le=1440)] = 24
@@ -255,7 +311,7 @@ class Options(Struct, frozen=True, kw_only=True):
     strict_locks: tuple[str, ...] | None = None
     pc: str | None = None
     allies: tuple[str, ...] = ()
-    confidence_threshold: Decimal = Decimal(0)
+    confidence_threshold: Share = Decimal(0)
     noise_seed: int | None = None
     follow_ups: bool = False
     ask_modifiers: bool = False

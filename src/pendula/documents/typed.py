@@ -15,7 +15,7 @@ What the annotations mean:
 
 - Members have the names of the documents: `rename=` and `field(name=…)`. A member with a default is optional; null is a
   fault unless the type allows None, or `NULL_IS_ABSENT` is in its annotation. With `NO_NULL` it is a fault in any case.
-- `forbid_unknown_fields=True`: unknown members are faults; otherwise they are ignored.
+- `forbid_unknown_fields=True`, or `CLOSED` beside a struct: unknown members are faults; otherwise they are ignored.
 - `Meta`: `ge`, `le`, `min_length`, `max_length`, `pattern` (with ^ and $; `extra={"form": …}` describes it). What
   msgspec cannot check, such as the range of a Decimal, or shall not, is `limits(minimum=…)` in words of JSON Schema.
 - `Read(function)`: the value is read by a function of the cursor, for instance metres into micrometres.
@@ -28,7 +28,7 @@ What the annotations mean:
 - `check` of a struct notes what concerns several members. It runs also if members are faulty; those have a stand-in,
   and `at.sound(…)` says whether members were read without a fault.
 
-`document_of` is the way back, from a struct to the plain value.
+`note_unknown_members` looks for nothing else. `document_of` is the way back, from a struct to the plain value.
 
 `Cursor.context` is what the caller gave as `context`, for readers that depend on more than the document.
 """
@@ -131,6 +131,13 @@ NULL_IS_ABSENT = _NullIsAbsent()
 NO_NULL = _NoNull()
 
 
+class _Closed:
+    """Annotation of a struct that ignores unknown members elsewhere: in documents they are faults."""
+
+
+CLOSED = _Closed()
+
+
 def read(
     document: Document,
     form: type[T],
@@ -223,6 +230,8 @@ def _marked(form: Any, origin: Any, marks: Sequence[Any]) -> Reader:
     if origin is Literal:
         words = get_args(form)
         return lambda at, default: at.one_of(words, default=default)
+    if CLOSED in marks:
+        return _StructReader(form, closed=True)
     return _plain(form, meta)
 
 
@@ -343,10 +352,11 @@ class _Tagged:
 class _StructReader:
     """The reader of one struct: its members in their order, then its own check."""
 
-    def __init__(self, form: type[Struct]) -> None:
+    def __init__(self, form: type[Struct], *, closed: bool = False) -> None:
         config = form.__struct_config__
         self._form = form
-        self._closed = config.forbid_unknown_fields
+        self._closed = closed or config.forbid_unknown_fields
+        self._closed_here = closed and not config.forbid_unknown_fields
         self._check = getattr(form, "check", None)
         self._tag_field = (config.tag_field,) if config.tag_field else ()
         infos = fields(form)
@@ -360,7 +370,7 @@ class _StructReader:
         present = default if at.reading.changing and isinstance(default, self._form) else None
         if not at.given and default is not NO_DEFAULT:
             return default
-        if present is None and not at.reading.closed and _is_native(self._form):
+        if present is None and not at.reading.closed and not self._closed_here and _is_native(self._form):
             try:
                 return convert(at.any(), self._form)
             except ValidationError:
@@ -479,6 +489,26 @@ def _row(parts: tuple[Any, ...]) -> Reader:
         return tuple(reader_of(part)(element, NO_DEFAULT) for part, element in zip(parts, elements, strict=True))
 
     return read_row
+
+
+def note_unknown_members(at: Cursor, form: Any) -> None:
+    """Note the unknown members of a value that shall have this form, at any depth, and no other fault."""
+    if get_origin(form) is Annotated:
+        form = get_args(form)[0]
+    origin, parts = get_origin(form), get_args(form)
+    if isinstance(form, type) and issubclass(form, Struct) and at.is_object:
+        infos = fields(form)
+        unknown: Literal["refuse", "keep"] = "refuse" if form.__struct_config__.forbid_unknown_fields else "keep"
+        members = at.object(optional=[info.encode_name for info in infos], unknown=unknown)
+        for info in infos:
+            note_unknown_members(members[info.encode_name], info.type)
+    elif origin in (Union, UnionType):
+        for part in parts:
+            note_unknown_members(at, part)
+    elif origin in (tuple, list) and at.is_list:
+        at.list_of(lambda element: note_unknown_members(element, parts[0]))
+    elif origin is dict and at.is_object:
+        at.map_of(lambda member: note_unknown_members(member, parts[1]))
 
 
 def _refuse_repeated(unique: Unique, elements: Sequence[Cursor]) -> None:

@@ -227,6 +227,7 @@ def _followed(steps: Sequence[Step], value: Any, kind: Any) -> tuple[tuple[str |
 
 def _meant(wanted: Any, value: Any) -> Any:
     """The member of a union that the value's tag selects; the type itself otherwise."""
+    wanted = _bare(wanted)
     if not isinstance(wanted, inspect.UnionType) or not isinstance(value, Mapping):
         return wanted
     structs = (option for option in wanted.types if isinstance(option, inspect.StructType))
@@ -248,10 +249,15 @@ def _member_at_fault(value: Any, wanted: Any) -> str | None:
     return None
 
 
+def _bare(info: Any) -> Any:
+    """A type without what only its JSON Schema says."""
+    return info.type if isinstance(info, inspect.Metadata) else info
+
+
 def _type_of(info: Any) -> Any:
-    match info:
+    match bare := _bare(info):
         case inspect.StructType() | inspect.EnumType():
-            return info.cls
+            return bare.cls
         case inspect.DecimalType():
             return Decimal
         case inspect.IntType():
@@ -273,14 +279,15 @@ def _inside(wanted: Any, step: str | int) -> Any:
 
 
 def _option(wanted: Any, kind: Any) -> Any:
-    options = wanted.types if isinstance(wanted, inspect.UnionType) else (wanted,)
+    wanted = _bare(wanted)
+    options = map(_bare, wanted.types) if isinstance(wanted, inspect.UnionType) else (wanted,)
     return next((option for option in options if isinstance(option, kind)), None)
 
 
 def _choices(wanted: Any) -> list[str]:
     options = wanted.types if isinstance(wanted, inspect.UnionType) else (wanted,)
     choices: list[str] = []
-    for option in options:
+    for option in map(_bare, options):
         if isinstance(option, inspect.EnumType):
             choices += [str(member.value) for member in option.cls if isinstance(member, Enum)]
         elif isinstance(option, inspect.LiteralType):

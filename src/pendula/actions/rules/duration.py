@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.model import FACTOR_MOST, MINUTES_MOST, Code, Effort, Fact, Instance, Modifier, Options
+from pendula.actions.model import FACTOR_MOST, MINUTES_MOST, Code, Effort, Exact, Fact, Instance, Modifier, Options
 from pendula.actions.rules.conditions import is_met
 from pendula.actions.rules.validation import Fault, Verb, malformed
 from pendula.kernel.canonical import Json
@@ -60,17 +60,17 @@ LEVELS = range(4)
 ORDINARY = 1  # of an actor or skill that is not listed
 
 
-class SkillRule(Struct, frozen=True):
+class SkillRule(Struct, frozen=True, forbid_unknown_fields=True):
     """How a skill derives from behaviour: a base and a weight for each dimension."""
 
-    base: Decimal = Decimal(0)
-    weights: dict[str, Decimal] = {}
+    base: Exact = Decimal(0)
+    weights: dict[str, Exact] = {}
 
 
-class Matrix(Struct, frozen=True):
+class Matrix(Struct, frozen=True, forbid_unknown_fields=True):
     """The behaviour of an actor, each dimension from -1 to 1, and overridden levels."""
 
-    matrix: dict[str, Decimal] = {}
+    matrix: dict[str, Exact] = {}
     override: dict[str, int] = {}
 
 

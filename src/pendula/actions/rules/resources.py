@@ -15,17 +15,6 @@ from pendula.actions.model import Need
 EXACT = Context(prec=200, traps=[Inexact, Rounded])
 ZERO = Decimal(0)
 
-DIGITS_MOST = 50
-AMOUNT_RULE = f"not a number from 0 with at most {DIGITS_MOST} digits"
-
-
-def is_amount(value: Decimal) -> bool:
-    """Whether a number is a valid amount: finite, at least 0, at most DIGITS_MOST digits."""
-    if not value.is_finite() or value < 0:
-        return False
-    digits, exponent = value.as_tuple()[1:]
-    return isinstance(exponent, int) and -DIGITS_MOST <= exponent <= DIGITS_MOST and len(digits) <= DIGITS_MOST
-
 
 def plain(value: Decimal) -> Decimal:
     """The number in the form that canonical bytes give back, so that it is the same after a restore."""

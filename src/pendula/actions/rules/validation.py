@@ -7,13 +7,24 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.model import ActionDef, Code, Effort, Instance, OnShortage, Reveal, Visibility, Wait
-from pendula.actions.rules.resources import DIGITS_MOST, is_amount, plain
+from pendula.actions.model import (
+    DIGITS_MOST,
+    ActionDef,
+    Code,
+    Effort,
+    Instance,
+    OnShortage,
+    Reveal,
+    Visibility,
+    Wait,
+    is_amount,
+)
+from pendula.actions.rules.resources import plain
 from pendula.actions.sentences import LIMITS, reason_sentence
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.errors import NotCanonical
 from pendula.kernel.limits import Limit
-from pendula.kernel.wording import found_fact, validation_facts, validation_sentence
+from pendula.kernel.wording import found_fact, validation_facts
 
 INSTANCES = Limit("actions_instances", 1_000_000, "instances", "LimitExceeded", LIMITS["actions_instances"])
 LOCKS = Limit("actions_locks", 65_536, "locks", "LimitExceeded", LIMITS["actions_locks"])
@@ -31,16 +42,10 @@ class Fault(Struct, frozen=True):
     code: Code
     reason: str
     facts: dict[str, Json] = {}
-    complaint: str = ""  # the message of msgspec, which has the path of the fault in the value
 
     @property
     def message(self) -> str:
         return reason_sentence(self.reason, self.facts)
-
-    @property
-    def detail(self) -> str:
-        """The message without the name of the definition, matrix or weights."""
-        return validation_sentence(self.facts["fault"]) if self.complaint else self.message  # type: ignore[arg-type]
 
 
 def malformed(
@@ -52,7 +57,7 @@ def malformed(
     **facts: Json,
 ) -> Fault:
     """The fault of a value that msgspec cannot convert."""
-    return Fault(code, reason, {**facts, "fault": validation_facts(f"{complaint}", value, kind)}, f"{complaint}")
+    return Fault(code, reason, {**facts, "fault": validation_facts(f"{complaint}", value, kind)})
 
 
 class Verb(Struct, frozen=True):

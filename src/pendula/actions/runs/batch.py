@@ -22,7 +22,7 @@ from pendula.actions.messages import (
     WorldEvent,
 )
 from pendula.actions.minute.world_state import WorldState
-from pendula.actions.model import Instance
+from pendula.actions.model import Instance, Options
 from pendula.actions.runs.logs import LogLines
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
@@ -164,7 +164,12 @@ def config_of(document: Mapping[str, Any]) -> dict[str, Json]:
     """The configuration in a file. Without `epoch`, the day of the earliest submission is the epoch."""
     config = {name: document[name] for name in FIELDS if document.get(name) is not None}
     if "epoch" not in config:
-        config = {"epoch": default_epoch(document.get("actions_submitted"), config.get("options")), **config}
+        try:
+            options = msgspec.convert(config.get("options") or {}, Options)
+        except msgspec.ValidationError:
+            options = Options()  # invalid options are refused on their own
+        epoch = default_epoch(document.get("actions_submitted"), options)
+        config = {"epoch": msgspec.structs.asdict(epoch), **config}
     return config
 
 
