@@ -236,22 +236,6 @@ def test_a_scheduler_can_add_its_own_faults() -> None:
     assert lines(document("\n {}"), read) == ["town:2:2: $: the epoch ends before it begins; allowed: a later end"]
 
 
-@pytest.mark.req("ACT-DATA-5")
-def test_a_fault_of_a_separately_read_element_affects_no_other() -> None:
-    found = document('[{"minutes": 1, "effort": "low"},\n {"minutes": 0, "effort": "lwo"},\n 7]')
-
-    good, bad, number = found.read(lambda root: root.one_by_one(definition))
-
-    assert good == Definition(1, Effort.LOW)
-    assert isinstance(bad, DocumentRefused)
-    assert [(fault.line, fault.column, fault.code) for fault in bad.faults] == [
-        (2, 14, "invalid_field"),
-        (2, 27, "invalid_enum"),
-    ]
-    assert isinstance(number, DocumentRefused)
-    assert number.faults[0].path == "$[2]"
-
-
 def test_faults_beyond_the_limit_are_counted() -> None:
     found = read_bytes(b"[" + b"1," * 249 + b"1]", JSON, "town")
 

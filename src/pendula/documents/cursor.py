@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from msgspec import UNSET
 
-from pendula.documents.faults import DocumentRefused, Finding, Findings, Locate, Path, Spot, Step, refusals
+from pendula.documents.faults import Finding, Findings, Path, Spot, Step
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.wording import shown, suggestion
@@ -53,10 +53,8 @@ class Reading:
 
     __slots__ = ("changing", "closed", "context", "findings", "ignore", "locate", "source_name")
 
-    def __init__(self, findings: Findings, locate: Locate, source_name: str, context: Any = None) -> None:
+    def __init__(self, findings: Findings, context: Any = None) -> None:
         self.findings = findings
-        self.locate = locate
-        self.source_name = source_name
         self.context = context
         # What is told of the unknown members of an object, which are then no faults.
         self.ignore: Callable[[Cursor, str], None] | None = None
@@ -64,11 +62,6 @@ class Reading:
         self.changing = False
         # Whether members that a struct does not know are faults also where it ignores them.
         self.closed = False
-
-    def alone(self) -> "Reading":
-        alone = Reading(Findings(self.findings.most), self.locate, self.source_name, self.context)
-        alone.ignore = self.ignore
-        return alone
 
 
 class Cursor:
@@ -286,24 +279,6 @@ class Cursor:
         if len(self._value) < min or (max is not None and len(self._value) > max):
             return self._instead(default, (), shown(self._value), (_span("elements", min or None, max),))
         return tuple(read(element) for element in self._elements())
-
-    def one_by_one(self, read: Callable[["Cursor"], T]) -> list[T | DocumentRefused]:
-        """Every element separately: an invalid one becomes a `DocumentRefused` value and affects neither the others
-        nor the document."""
-        if not self.is_list:
-            self._wrong_kind(NO_DEFAULT, None, "a list")
-            return []
-        results: list[T | DocumentRefused] = []
-        bad: list[tuple[int, Findings]] = []
-        for element in self._elements():
-            element.reading = self.reading.alone()
-            results.append(read(element))
-            if element._findings:
-                bad.append((len(results) - 1, element._findings))
-        refused = refusals((findings for _, findings in bad), self.reading.locate, self.reading.source_name)
-        for (index, _), refusal in zip(bad, refused, strict=True):
-            results[index] = refusal
-        return results
 
     @overload
     def map_of(self, read: Callable[["Cursor"], T], *, key: "NameCheck | None" = None) -> dict[str, T]: ...

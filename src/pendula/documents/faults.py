@@ -320,11 +320,8 @@ class Findings:
         return len(self.kept) >= self.most
 
 
-def refusals(groups: Iterable[Findings], locate: Locate, source_name: str) -> list[DocumentRefused]:
-    """One refusal per group of findings; the text is read once for all of them."""
-    groups = list(groups)
-    places = iter(locate([finding.spot for group in groups for finding in group.kept]))
-    return [
-        DocumentRefused([finding.at(next(places)) for finding in group.kept], source_name, group.more)
-        for group in groups
-    ]
+def refusal(found: Findings, locate: Locate, source_name: str) -> DocumentRefused:
+    """The findings with their places; the text is read once for all of them."""
+    places = locate([finding.spot for finding in found.kept])
+    faults = [finding.at(place) for finding, place in zip(found.kept, places, strict=True)]
+    return DocumentRefused(faults, source_name, found.more)

@@ -22,7 +22,7 @@ from pendula.documents.faults import (
     Place,
     Spot,
     Wanted,
-    refusals,
+    refusal,
 )
 from pendula.documents.json_text import NotClean, read_clean
 from pendula.documents.tree import DocumentLimits, Tree
@@ -67,7 +67,7 @@ class Document:
 
     @cached_property
     def _reading(self) -> Reading:
-        return Reading(Findings(self._most_faults), self._locate, self.source_name)
+        return Reading(Findings(self._most_faults))
 
     def root(self) -> Cursor:
         """The cursor at the root; its faults are collected in this document."""
@@ -87,7 +87,7 @@ class Document:
     def done(self) -> None:
         """Raise `DocumentRefused` if any faults were noted."""
         if self._reading.findings:
-            raise refusals([self._reading.findings], self._locate, self.source_name)[0]
+            raise refusal(self._reading.findings, self._locate, self.source_name)
 
     def read(self, read: Callable[[Cursor], T]) -> T:
         """The result of `read` for the root; raises `DocumentRefused` if it noted faults."""
