@@ -97,9 +97,7 @@ def endless(sample: Sample, name: str, duration_ms: int, seed: int) -> Scenario:
         title=name,
         source=sample.source,
         profiles=(FL_STD,),
-        robots=tuple(
-            Robot(truck.robot_id, truck.profile_id, truck.park_node_id, truck.park_node_id) for truck in trucks
-        ),
+        robots=tuple(Robot(truck.robot_id, truck.park_node_id, truck.profile_id) for truck in trucks),
         streams=tuple(
             TaskStream(stream.stream_id, stream.pick_node_ids, stream.drop_node_ids, max_concurrent=most)
             for stream in streams

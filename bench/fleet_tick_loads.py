@@ -49,9 +49,7 @@ def endless(sample: "Sample", name: str, duration_ms: int, params: TrafficParams
     streams = tuple(
         TaskStream(stream.stream_id, stream.pick_node_ids, stream.drop_node_ids) for stream in sample.fleet.streams
     )
-    robots = tuple(
-        Robot(truck.robot_id, truck.profile_id, truck.park_node_id, truck.park_node_id) for truck in sample.fleet.trucks
-    )
+    robots = tuple(Robot(truck.robot_id, truck.park_node_id, truck.profile_id) for truck in sample.fleet.trucks)
     return Scenario(
         name=name,
         title=name,

@@ -40,9 +40,7 @@ class Case:
     def robots(self) -> tuple[Robot, ...]:
         every = sample(self.map_seed, self.parks).fleet.trucks
         chosen = [every[number] for number in self.trucks]
-        return tuple(
-            Robot(truck.robot_id, truck.profile_id, truck.park_node_id, truck.park_node_id) for truck in chosen
-        )
+        return tuple(Robot(truck.robot_id, truck.park_node_id, truck.profile_id) for truck in chosen)
 
     def scenario(self) -> Scenario:
         names = {robot.robot_id for robot in self.robots}

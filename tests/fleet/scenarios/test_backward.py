@@ -48,7 +48,7 @@ def waiting_behind(style: MoveStyle) -> tuple[Limits, Run]:
     """The reason and the position of the follower behind a truck that loads in M."""
     ends = {"R1": "E1", "R2": "E2"}
     tasks = [TaskOrder(f"T{name}", "M", end, 0, (name,), pick_ms=60_000) for name, end in ends.items()]
-    robots = Robot("R1", "FL-STD", "E1", "A", "W"), Robot("R2", "FL-STD", "E2", "W")
+    robots = Robot("R1", "E1", start="A", came_from_id="W"), Robot("R2", "E2", start="W")
     run = Run(Scenario("lane", "", lane(style), (FL_STD,), robots, 200_000, tasks=tuple(tasks)))
     while run.now_ms < 200_000:
         outputs = run.step()

@@ -32,7 +32,7 @@ def resting(parks: tuple[str, ...], *tasks: TaskOrder) -> Run:
         title="Trucks in a hall",
         source=reference_hall(),
         profiles=(FL_STD,),
-        robots=tuple(Robot(f"R{number}", "FL-STD", park, park) for number, park in enumerate(parks, 1)),
+        robots=tuple(Robot(f"R{number}", park) for number, park in enumerate(parks, 1)),
         tasks=tasks,
         duration_ms=600_000,
     )
