@@ -51,6 +51,7 @@ STATUS, LAST_TICK, EVENTS, SUMMARY, BUNDLE = (
 SCENARIO, REPEAT, LEDGER = "scenario.json", "repeat.json", "ledger.json"
 BUNDLED = (EVENTS, LAST_TICK, LEDGER, REPEAT, SCENARIO, STATUS, SUMMARY)
 NAMES = (*BUNDLED, BUNDLE)
+NOTHING: Mapping[str, Any] = {"tick_index": None, "sim_time_ms": 0}  # the last tick before the first one
 
 LAST_TICK_EVERY_US = 500_000
 LINES_WAITING = 10_000
@@ -131,34 +132,29 @@ class Artifacts:
 
     def _put(self, form: bytes, ts: str) -> None:
         self._sequence += 1
-        event_id = f"evt_{self._plan.config.run_id}_{self._sequence:06}"
-        self._lines.put(b'{"event_id":"%b","ts":"%b",%b' % (event_id.encode(), ts.encode(), form[1:]))
+        self._lines.put(event_json(event_id(self._plan.config.run_id, self._sequence), ts, form))
 
     def finish(self, run: Run, result: Result) -> None:
         """Sync all lines and write the final files and the archive; an active run counts as stopped."""
         self._lines.close()
-        self._tick_file()
-        self._repeat_files(run, result)
         status = run.status()
         facts: dict[str, Any] = msgspec.to_builtins(status, builtin_types=(Decimal,))
         if status.last_error is not None:
             facts["last_error"]["message"] = status.last_error.message
         state = "stopped" if facts["state"] in ("running", "paused") else facts["state"]
-        self._status(state, facts)
-        self._file(SUMMARY, {**msgspec.structs.asdict(result), "state": state})
-        bundle(self._disk)
+        repeat: dict[str, Json] = {"ticks": result.ticks, "digests": {**result.digests}}
+        summary = {**msgspec.structs.asdict(result), "state": state}
+        final = {STATUS: self._description(state, facts), SUMMARY: summary}
+        write_final(self._disk, self._last, repeat_files(run, decode(encode(run.config)), repeat) | final)
         self._finished = True
 
-    def _repeat_files(self, run: Run, result: Result) -> None:
-        repeat: dict[str, Json] = {"ticks": result.ticks, "digests": {**result.digests}}
-        for name, value in repeat_files(run, decode(encode(run.config)), repeat).items():
-            self._file(name, value)
-
     def _tick_file(self) -> None:
-        nothing = {"tick_index": None, "sim_time_ms": 0}
-        self._file(LAST_TICK, nothing if self._last is None else self._last)
+        write_json(self._disk, LAST_TICK, self._last or NOTHING)
 
     def _status(self, state: str, facts: dict[str, Any]) -> None:
+        write_json(self._disk, STATUS, self._description(state, facts))
+
+    def _description(self, state: str, facts: dict[str, Any]) -> dict[str, Any]:
         config = self._plan.config
         form: dict[str, Any] = {
             "scenario_id": self._plan.scenario.id,
@@ -174,10 +170,28 @@ class Artifacts:
             "stopped_at": None if state == "running" else moment(self._clock()),
         }
         facts.pop("type", None)
-        self._file(STATUS, {**form, **facts, "state": state})
+        return {**form, **facts, "state": state}
 
-    def _file(self, name: str, value: object) -> None:
-        replace(self._disk, name, msgspec.json.format(encode(value), indent=2) + b"\n")
+
+def event_id(run_id: str, seq: int) -> str:
+    return f"evt_{run_id}_{seq:06}"
+
+
+def event_json(name: str, ts: str, body: bytes) -> bytes:
+    """The JSON of an event with its id and its time, which come first; the rest is canonical."""
+    return b'{"event_id":"%b","ts":"%b",%b' % (name.encode(), ts.encode(), body[1:])
+
+
+def write_json(disk: RealDisk, name: str, value: object) -> None:
+    """Replace a file; raises `OSError`."""
+    replace(disk, name, msgspec.json.format(encode(value), indent=2) + b"\n")
+
+
+def write_final(disk: RealDisk, last: Ticked | None, files: Mapping[str, Any]) -> None:
+    """Write the last tick, these files, and the archive of all; the lines are complete. Raises `OSError`."""
+    for name, value in {LAST_TICK: last or NOTHING, **files}.items():
+        write_json(disk, name, value)
+    bundle(disk)
 
 
 def repeat_files(run: Run, config: Any, facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -301,7 +315,7 @@ def tick_form(event: Ticked) -> bytes:
 
 
 def _form(event: Event, ts: str) -> bytes:
-    """A line without its number and time, which come first; the rest in canonical order."""
+    """A line without its number and time."""
     form: Any = event
     if isinstance(event, TxFailed):
         form = msgspec.to_builtins(event, builtin_types=(Decimal,))

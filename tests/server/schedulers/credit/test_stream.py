@@ -4,7 +4,8 @@ import threading
 
 import pytest
 
-from pendula.server.schedulers.credit.stream import Bounds, Cursor, EventGone, RunStream, StreamEvent, event_id
+from pendula.credit.runs.artifacts import event_id
+from pendula.server.schedulers.credit.stream import Bounds, Cursor, EventGone, RunStream, StreamEvent
 
 RUN = "run_20260128_120000_deadbeef"
 STATUS = StreamEvent("run_status", None, b'{"type":"run_status"}')

@@ -7,7 +7,7 @@ are logged.
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from itertools import islice
@@ -29,15 +29,16 @@ from pendula.credit.runs.artifacts import (
     STATUS,
     SUMMARY,
     Lines,
-    bundle,
     moment,
     repeat_files,
+    write_final,
+    write_json,
 )
 from pendula.credit.runs.recording import last_life, reading
 from pendula.credit.views import Bottleneck, Measured, measurements, worst
 from pendula.kernel.cancellation import check
 from pendula.kernel.canonical import Json, decode, encode
-from pendula.kernel.disk import RealDisk, replace
+from pendula.kernel.disk import RealDisk
 from pendula.kernel.errors import PendulaError
 from pendula.kernel.stream import Log
 from pendula.server.runtime.engine_host import EngineHost
@@ -49,7 +50,6 @@ from pendula.server.schedulers.credit.store import Artifact, StoreThread
 BOTTLENECKS_KEPT = 200
 CONTENT_TYPES = {".ndjson": "application/x-ndjson", ".json": "application/json", ".zip": "application/zip"}
 LINES_READ = 5000  # of the newest lines, to find a few
-NOTHING: Mapping[str, Any] = {"tick_index": None, "sim_time_ms": 0}
 BLOCK = 1 << 20
 
 log = structlog.get_logger("pendula.server")
@@ -204,7 +204,7 @@ class RunOutput:
         with suppress(OSError):
             self._lines.close()
         with suppress(OSError):
-            _write_final(self._disk, self._last, final)
+            write_final(self._disk, self._last, final)
         self._close_files()
         return summary
 
@@ -220,7 +220,7 @@ class RunOutput:
         disk = self._disk
         if disk is not None and self._lines is not None:
             with suppress(OSError):
-                _write(disk, name, value)
+                write_json(disk, name, value)
 
     def _description(self) -> dict[str, Any]:
         return description(self._record, self._settings)
@@ -308,32 +308,6 @@ def description(record: Record, settings: dict[str, str]) -> dict[str, Any]:
 def worst_lines(run: Run) -> dict[str, list[Bottleneck]]:
     """The worst bottlenecks of each equivalent."""
     return {code: worst(ledger, BOTTLENECKS_KEPT) for code, ledger in run.network.ledgers.items()}
-
-
-def finish_files(
-    directory: Path,
-    last: Ticked | None,
-    status: Mapping[str, Any],
-    summary: Mapping[str, Any],
-    repeat: Mapping[str, Json],
-) -> None:
-    """Write the final files of a run whose lines are complete; raises `OSError`."""
-    disk = RealDisk(directory)
-    try:
-        _write_final(disk, last, {STATUS: status, SUMMARY: summary, **repeat})
-    finally:
-        disk.close()
-
-
-def _write_final(disk: RealDisk, last: Ticked | None, files: Mapping[str, Any]) -> None:
-    _write(disk, LAST_TICK, NOTHING if last is None else last)
-    for name, value in files.items():
-        _write(disk, name, value)
-    bundle(disk)
-
-
-def _write(disk: RealDisk, name: str, value: object) -> None:
-    replace(disk, name, msgspec.json.format(encode(value), indent=2) + b"\n")
 
 
 def _backwards(path: Path) -> Iterator[tuple[int, bytes]]:

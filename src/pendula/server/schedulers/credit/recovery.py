@@ -17,7 +17,7 @@ from pendula.credit.commands import Abandon
 from pendula.credit.engine import Run
 from pendula.credit.events import Event, LastError, Note, Ticked
 from pendula.credit.model import Code
-from pendula.credit.runs.artifacts import moment
+from pendula.credit.runs.artifacts import STATUS, SUMMARY, event_id, event_json, moment, write_final
 from pendula.credit.settings import setting_texts
 from pendula.credit.views import Measured, measurements
 from pendula.kernel.canonical import Json, Reader, decode
@@ -34,14 +34,13 @@ from pendula.server.schedulers.credit.output import (
     RunContext,
     UnfinishedLines,
     description,
-    finish_files,
     repeat_of,
     summary_of,
     worst_lines,
 )
 from pendula.server.schedulers.credit.records import Record, RunState
 from pendula.server.schedulers.credit.store import Unwritten
-from pendula.server.schedulers.credit.stream import Renderer, event_id, event_json
+from pendula.server.schedulers.credit.stream import Renderer
 
 T = TypeVar("T")
 
@@ -140,13 +139,12 @@ def _finish_files(
         for number, (ts, body) in zip(numbers, missing, strict=True)
     )
     record.last_seq = record.seq_reserved = record.seq_reserved + len(missing)
-    finish_files(
-        directory,
-        replayed.last,
-        description(record, setting_texts(run.settings)),
-        summary,
-        repeat_of(record, run, context),
-    )
+    status = description(record, setting_texts(run.settings))
+    disk = RealDisk(directory)
+    try:
+        write_final(disk, replayed.last, {STATUS: status, SUMMARY: summary, **repeat_of(record, run, context)})
+    finally:
+        disk.close()
 
 
 def open_disk(directory: Path) -> RealDisk:

@@ -313,19 +313,14 @@ class SimulatorService:
             raise RunConflict(f"The run {record.run_id} has not ended", conflict_kind="run_active")
         intensity, config, checkpoint = await self._ask_ended(record, _beginning_of_continuation)
         now = self.context.clock()
+        same = ("scenario_id", "mode", "seed", "seed_from", "deterministic", "engine", "equivalents")
         continuation = Record(
             run_id=run_name(now, secrets.token_bytes(4)),
-            scenario_id=record.scenario_id,
             owner=owner,
-            mode=record.mode,
-            seed=record.seed,
-            seed_from=record.seed_from,
-            deterministic=record.deterministic,
-            engine=record.engine,
             intensity_percent=intensity,
             created_at=moment(now),
-            equivalents=record.equivalents,
             continued_from=record.run_id,
+            **{name: getattr(record, name) for name in same},
         )
         return await self._begin(continuation, {**config, "run_id": continuation.run_id, "checkpoint": checkpoint})
 

@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct
 
 from pendula.credit.events import ClearingDecision, Event, Note, RunStatus, Ticked, TxFailed, TxUpdated
 from pendula.credit.money import atoms
-from pendula.credit.runs.artifacts import moment, tick_form
+from pendula.credit.runs.artifacts import event_id, event_json, moment, tick_form
 from pendula.credit.state.network import Network
 from pendula.credit.views import DisplayKeys
 from pendula.kernel.canonical import encode
@@ -269,15 +269,6 @@ class Renderer:
             patch.update(keys.node(index[patch["id"]]))
         for patch in form.get("edge_patch", ()):
             patch.update(keys.link(atoms(patch["used"]), atoms(patch["trust_limit"])))
-
-
-def event_id(run_id: str, seq: int) -> str:
-    return f"evt_{run_id}_{seq:06}"
-
-
-def event_json(name: str, ts: str, body: bytes) -> bytes:
-    """The JSON of an event with its id and its time."""
-    return b'{"event_id":"%b","ts":"%b",%b' % (name.encode(), ts.encode(), body[1:])
 
 
 def _members(part: object, name: str) -> bool:

@@ -7,7 +7,7 @@ the run's engine, journalled with its caller. Refusals are one object without an
 import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, get_type_hints
 
 from fastapi import APIRouter
 from msgspec import Struct
@@ -31,8 +31,6 @@ from pendula.server.schedulers.credit.routes.caller import Caller, OperatorCalle
 from pendula.server.schedulers.credit.run import ServedRun
 from pendula.server.schedulers.credit.stream import EDGE_STYLE, StreamEvent
 
-A = TypeVar("A", bound=shapes.Action)
-
 REMEMBERED = 10_000
 STATUSES = {
     Code.INVALID_INPUT: 400,
@@ -43,6 +41,16 @@ STATUSES = {
     Code.UNAUTHORIZED: 401,
     Code.PAYMENT_TIMEOUT: 504,
     Code.INTERNAL_ERROR: 500,
+}
+
+router = APIRouter(prefix=f"{PREFIX}/runs/{{run_id}}/actions", tags=["credit"])
+
+_REFUSED: Responses = {
+    status: {
+        "description": "The action is refused",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ActionRefusal"}}},
+    }
+    for status in (*WRITE_ERRORS, 409)
 }
 
 
@@ -56,6 +64,7 @@ class Refused(Struct, frozen=True):
 
 
 Result = shapes.ActionDone | Refused
+Act = Callable[[ServedRun, Caller, Any], Awaitable[Result]]
 
 
 def refuse(refusal: Refusal) -> Refused:
@@ -104,7 +113,38 @@ async def apply(run: ServedRun, caller: Caller, command: Commands) -> Any | Refu
     return refuse(outcome.refusal) if outcome.refusal is not None else outcome.answer
 
 
+def _route(name: str, response: type[shapes.ActionDone]) -> Callable[[Act], Act]:
+    """The route of an action: its docstring is the description, the type of `action` the body."""
+
+    def add(act: Act) -> Act:
+        body = get_type_hints(act)["action"]
+
+        @router.post(
+            f"/{name}",
+            description=act.__doc__,
+            responses=answers(response, ()) | _REFUSED,
+            openapi_extra=takes(body.__name__),
+            operation_id=f"credit_{name.replace('-', '_')}",
+        )
+        async def handle(run_id: str, request: Request, caller: OperatorCaller) -> Response:
+            run = await caller.run(run_id)
+            if not caller.service.defaults.actions_enable:
+                raise ActionsDisabled("Manual actions are disabled; set SIMULATOR_ACTIONS_ENABLE=1 to allow them")
+            action: Any = await read_body(request, body)
+            with caller.service.counters.action_seconds.labels(name).time():
+                result = await perform_once(run, name, action, lambda: act(run, caller, action))
+            if isinstance(result, Refused):
+                return json_response(action_refusal(result.code, result.message, result.details), result.status)
+            return answer(result)
+
+        return act
+
+    return add
+
+
+@_route("payment-real", shapes.PaymentDone)
 async def pay(run: ServedRun, caller: Caller, action: shapes.Payment) -> Result:
+    """Make a payment in the ledger of the run."""
     answer = await apply(run, caller, Pay(action.from_pid, action.to_pid, action.equivalent, action.amount))
     if isinstance(answer, Refused):
         return answer
@@ -124,7 +164,9 @@ async def pay(run: ServedRun, caller: Caller, action: shapes.Payment) -> Result:
     )
 
 
+@_route("clearing-real", shapes.ClearingDoneView)
 async def clear(run: ServedRun, caller: Caller, action: shapes.Clearing) -> Result:
+    """Clear debts in one equivalent."""
     answer = await apply(run, caller, Clear(action.equivalent, action.max_depth))
     if isinstance(answer, Refused):
         return answer
@@ -143,7 +185,9 @@ async def clear(run: ServedRun, caller: Caller, action: shapes.Clearing) -> Resu
     )
 
 
+@_route("trustline-create", shapes.TrustlineCreated)
 async def open_line(run: ServedRun, caller: Caller, action: shapes.TrustlineCreate) -> Result:
+    """Open a line from a creditor to a debtor, or reopen a closed one."""
     answer = await apply(run, caller, OpenLine(action.from_pid, action.to_pid, action.equivalent, action.limit))
     if isinstance(answer, Refused):
         return answer
@@ -157,7 +201,9 @@ async def open_line(run: ServedRun, caller: Caller, action: shapes.TrustlineCrea
     )
 
 
+@_route("trustline-update", shapes.TrustlineUpdated)
 async def set_limit(run: ServedRun, caller: Caller, action: shapes.TrustlineUpdate) -> Result:
+    """Change the limit of a line; not below the debt."""
     before = None
     if run.is_open:
         before = await run.ask(lambda engine: _limit(engine, action))
@@ -172,7 +218,9 @@ async def set_limit(run: ServedRun, caller: Caller, action: shapes.TrustlineUpda
     )
 
 
+@_route("trustline-close", shapes.TrustlineClosed)
 async def close_line(run: ServedRun, caller: Caller, action: shapes.TrustlineClose) -> Result:
+    """Close a line without debts in either direction."""
     answer = await apply(run, caller, CloseLine(action.from_pid, action.to_pid, action.equivalent))
     if isinstance(answer, Refused):
         return answer
@@ -194,7 +242,9 @@ def _limit(run: Run, action: shapes.TrustlineUpdate) -> str | None:
 # Demonstrations: events without any change of the ledger
 
 
+@_route("tx-once", shapes.TxShown)
 async def show_payment(run: ServedRun, caller: Caller, action: shapes.TxOnce) -> Result:
+    """Stream a payment event without making a payment, to demonstrate a page."""
     answer = await _find_lines(run, caller, action.equivalent)
     if isinstance(answer, Refused):
         return answer
@@ -218,7 +268,9 @@ async def show_payment(run: ServedRun, caller: Caller, action: shapes.TxOnce) ->
     return shapes.TxShown(emitted_event_id=name, client_action_id=action.client_action_id)
 
 
+@_route("clearing-once", shapes.ClearingShown)
 async def show_clearing(run: ServedRun, caller: Caller, action: shapes.ClearingOnce) -> Result:
+    """Stream clearing events without clearing anything, to demonstrate a page."""
     answer = await _find_lines(run, caller, action.equivalent)
     if isinstance(answer, Refused):
         return answer
@@ -260,83 +312,3 @@ def _normalize_amount(amount: str | None, default: str) -> str:
         return default if amount is None else text(atoms(amount))
     except InvalidAmount as error:
         raise BadRequest(error.message, errors=[{"path": "amount", "message": error.message}]) from None
-
-
-# Routes
-
-ACTIONS = "/runs/{run_id}/actions"
-
-router = APIRouter(prefix=f"{PREFIX}{ACTIONS}", tags=["credit"])
-
-_REFUSED: Responses = {
-    status: {
-        "description": "The action is refused",
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ActionRefusal"}}},
-    }
-    for status in (*WRITE_ERRORS, 409)
-}
-
-
-def _add_route(
-    name: str,
-    description: str,
-    body: type[A],
-    response: type[shapes.ActionDone],
-    act: Callable[[ServedRun, Caller, A], Awaitable[Result]],
-) -> None:
-    @router.post(
-        f"/{name}",
-        description=description,
-        responses=answers(response, ()) | _REFUSED,
-        openapi_extra=takes(body.__name__),
-        operation_id=f"credit_{name.replace('-', '_')}",
-    )
-    async def handle(run_id: str, request: Request, caller: OperatorCaller) -> Response:
-        run = await caller.run(run_id)
-        if not caller.service.defaults.actions_enable:
-            raise ActionsDisabled("Manual actions are disabled; set SIMULATOR_ACTIONS_ENABLE=1 to allow them")
-        action: Any = await read_body(request, body)
-        with caller.service.counters.action_seconds.labels(name).time():
-            result = await perform_once(run, name, action, lambda: act(run, caller, action))
-        if isinstance(result, Refused):
-            return json_response(action_refusal(result.code, result.message, result.details), result.status)
-        return answer(result)
-
-
-_add_route("payment-real", "Make a payment in the ledger of the run.", shapes.Payment, shapes.PaymentDone, pay)
-_add_route("clearing-real", "Clear debts in one equivalent.", shapes.Clearing, shapes.ClearingDoneView, clear)
-_add_route(
-    "trustline-create",
-    "Open a line from a creditor to a debtor, or reopen a closed one.",
-    shapes.TrustlineCreate,
-    shapes.TrustlineCreated,
-    open_line,
-)
-_add_route(
-    "trustline-update",
-    "Change the limit of a line; not below the debt.",
-    shapes.TrustlineUpdate,
-    shapes.TrustlineUpdated,
-    set_limit,
-)
-_add_route(
-    "trustline-close",
-    "Close a line without debts in either direction.",
-    shapes.TrustlineClose,
-    shapes.TrustlineClosed,
-    close_line,
-)
-_add_route(
-    "tx-once",
-    "Stream a payment event without making a payment, to demonstrate a page.",
-    shapes.TxOnce,
-    shapes.TxShown,
-    show_payment,
-)
-_add_route(
-    "clearing-once",
-    "Stream clearing events without clearing anything, to demonstrate a page.",
-    shapes.ClearingOnce,
-    shapes.ClearingShown,
-    show_clearing,
-)

@@ -76,58 +76,63 @@ async def status(run_id: str, caller: ViewerCaller) -> Response:
     return _status(await caller.run(run_id))
 
 
-def _add_route(
-    path: str, description: str, control: Callable[[ServedRun, Caller, Request], Awaitable[None]], **extra: Any
-) -> None:
-    @router.post(
-        f"{RUN}/{path}",
-        description=description,
-        responses=answers(RunStatusView, CHANGE_ERRORS),
-        operation_id=f"credit_{path}_run",
-        **extra,
-    )
-    async def handle(run_id: str, request: Request, caller: OperatorCaller) -> Response:
-        run = await caller.run(run_id)
-        await control(run, caller, request)
-        return _status(await caller.run(run_id))
+Control = Callable[[ServedRun, Caller, Request], Awaitable[None]]
 
 
+def _route(name: str, **extra: Any) -> Callable[[Control], Control]:
+    """The route of a control, described by its docstring; answers with the status of the run."""
+
+    def add(control: Control) -> Control:
+        @router.post(
+            f"{RUN}/{name}",
+            description=control.__doc__,
+            responses=answers(RunStatusView, CHANGE_ERRORS),
+            operation_id=f"credit_{name}_run",
+            **extra,
+        )
+        async def handle(run_id: str, request: Request, caller: OperatorCaller) -> Response:
+            await control(await caller.run(run_id), caller, request)
+            return _status(await caller.run(run_id))
+
+        return control
+
+    return add
+
+
+@_route("pause")
 async def _pause(run: ServedRun, caller: Caller, _: Request) -> None:
+    """Stop the ticks of a run until it is resumed; no effect unless it is running."""
     await run.pause_or_resume(Verb.PAUSE, Pause(), caller.by, caller.request_id)
 
 
+@_route("resume")
 async def _resume(run: ServedRun, caller: Caller, _: Request) -> None:
+    """Resume a paused run; no effect unless it is paused."""
     await run.pause_or_resume(Verb.RESUME, Resume(), caller.by, caller.request_id)
 
 
+@_route("stop")
 async def _stop(run: ServedRun, caller: Caller, request: Request) -> None:
+    """End a run; it has stopped when this returns. `source` and `reason` are stored."""
     query = request.query_params
     client = request.headers.get("user-agent", "")[:TEXT_MOST] or None
     source, reason = (query[name][:TEXT_MOST] if name in query else None for name in ("source", "reason"))
     await run.stop(StopRequest(source or "api", reason, client), caller.by, caller.request_id)
 
 
+@_route("restart")
 async def _restart(run: ServedRun, caller: Caller, _: Request) -> None:
+    """Restart a run at tick 0, with the same seed and the ledger of its scenario."""
     await caller.service.restart(run, caller.by, caller.request_id)
 
 
+@_route("intensity", openapi_extra=takes("Intensity"))
 async def _intensity(run: ServedRun, caller: Caller, request: Request) -> None:
+    """Set the intensity in per cent, from the next tick on."""
     body = await read_body(request, Intensity)
     if run.record.state in ENDED:
         raise RunConflict(f"The run is {run.record.state}; its intensity cannot change", conflict_kind="run_ended")
     await run.submit(SetIntensity(body.intensity_percent), caller.by, caller.request_id)
-
-
-_add_route("pause", "Stop the ticks of a run until it is resumed; no effect unless it is running.", _pause)
-_add_route("resume", "Resume a paused run; no effect unless it is paused.", _resume)
-_add_route("stop", "End a run; it has stopped when this returns. `source` and `reason` are stored.", _stop)
-_add_route("restart", "Restart a run at tick 0, with the same seed and the ledger of its scenario.", _restart)
-_add_route(
-    "intensity",
-    "Set the intensity in per cent, from the next tick on.",
-    _intensity,
-    openapi_extra=takes("Intensity"),
-)
 
 
 @router.post(f"{RUN}/continue", responses=answers(RunName, CHANGE_ERRORS), operation_id="credit_continue_run")
