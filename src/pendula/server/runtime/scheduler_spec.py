@@ -179,6 +179,10 @@ class Store(Protocol):
         """Called for each opened engine, before its clock starts."""
         ...
 
+    async def engine_closed(self, host: EngineHost) -> None:
+        """Called for each engine that is closed while others continue."""
+        ...
+
     async def close(self) -> None: ...
 
 

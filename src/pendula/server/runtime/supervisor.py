@@ -318,6 +318,8 @@ class Supervisor:
             await asyncio.sleep(0.005)
         del self._hosts[host.scheduler][host.name]
         await host.retire()
+        if host.scheduler in self._stores:
+            await self._stores[host.scheduler].engine_closed(host)
 
     def _place(self, scheduler: str, name: str) -> Path:
         assert self._data is not None

@@ -260,7 +260,7 @@ async def test_a_restart_allows_time_for_trucks_to_stop(
     left_ms = loop.engine.now()
     async with running(settings, schedulers) as app:
         fleets = fleets_of(supervisor_of(app))
-        await until(lambda: "hall" in fleets._served())
+        await until(lambda: "hall" in fleets._loops)
         again = fleets.loop("hall")
         await until(lambda: again.engine.now() > left_ms)
         began_ms = again.engine.now()

@@ -29,7 +29,7 @@ from pendula.kernel.engine import NoOutside, Outside
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.limits import GIB
 from pendula.server.data_directory import NAME
-from pendula.server.errors import EngineUnavailable, HttpRefused, NotFound
+from pendula.server.errors import EngineUnavailable, HttpRefused
 from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.runtime.scheduler_spec import Host
 from pendula.server.runtime.supervisor import Supervisor
@@ -154,38 +154,34 @@ class Fleets:
         self._fault_clearer: demo.FaultClearer | None = None
         self.map_compiler = MapCompiler()
         self.views = TickViews()
-        self.metrics = FleetMetrics(host.metrics.registry, self._served)
+        self.metrics = FleetMetrics(host.metrics.registry, lambda: self._loops)
 
     @property
     def outside(self) -> Outside:
         return NoOutside()
 
     def loop(self, name: str) -> FleetLoop:
-        """Raises `NotFound`, or `EngineUnavailable` for a fleet that is starting."""
+        """Raises `EngineUnavailable` for a fleet that is starting."""
         loop = self._loops.get(name)
         if loop is None:
             raise EngineUnavailable(f"The fleet {name!r} is starting; try again in a moment", engine=name)
-        if loop.host.closed:
-            raise NotFound(
-                f"The fleet {name!r} is not served", scheduler="fleet", engine=name, known=sorted(self._loops)
-            )
         return loop
 
-    def _served(self) -> dict[str, FleetLoop]:
-        return {name: loop for name, loop in self._loops.items() if not loop.host.closed}
-
     async def engine_opened(self, host: EngineHost) -> None:
-        if host.closed or host.state is not State.READY:
+        if host.state is not State.READY:
             return
-        # Closed fleets are removed here, because closing has no callback.
-        over = [name for name, loop in self._loops.items() if name == host.name or loop.host.closed]
-        for loop in [self._loops.pop(name) for name in over]:
-            await loop.close()
         simulation = await asyncio.to_thread(self._simulation, host)
+        if host.closed:
+            return
         loop = self._loops[host.name] = FleetLoop(host, simulation, self.metrics)
         await asyncio.to_thread(_keep_map_beside, loop)
         if self._is_demo(host):
             self._fault_clearer = demo.FaultClearer(loop)
+
+    async def engine_closed(self, host: EngineHost) -> None:
+        loop = self._loops.pop(host.name, None)
+        if loop is not None:
+            await loop.close()
 
     async def close(self) -> None:
         self.map_compiler.close()

@@ -149,6 +149,9 @@ class LibraryService:
         if self._broker is not None:
             self._begin(self._broker.keep(host))
 
+    async def engine_closed(self, _: EngineHost) -> None:
+        """Nothing is kept for a player but its listener, which ends by itself."""
+
     async def close(self) -> None:
         self._closed = True
         await asyncio.to_thread(self._refresher.stop)
