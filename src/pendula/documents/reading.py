@@ -102,7 +102,7 @@ def read_bytes(
     """The document in `data`; raises `DocumentRefused` with every syntax fault."""
     if len(data) > limits.size:
         allowed = (f"{limits.size} bytes",)
-        raise _refused(DOCUMENT_BYTES.code, source_name, "the document is too large", allowed)
+        raise _refusal_of(DOCUMENT_BYTES.code, source_name, "the document is too large", allowed)
     if form is not Format.YAML:
         # Most texts have no fault, and need none of what finds them.
         with suppress(NotClean, UnicodeDecodeError):
@@ -122,7 +122,7 @@ def read_file(path: FilePath | str, form: Format | None = None, limits: Document
     form = form or SUFFIXES.get(path.suffix.lower())
     if form is None:
         message = f"the suffix {path.suffix!r} is not that of a document format"
-        raise _refused("unknown_format", str(path), message, tuple(SUFFIXES))
+        raise _refusal_of("unknown_format", str(path), message, tuple(SUFFIXES))
     try:
         with path.open("rb") as file:
             # Reading one byte more than allowed detects an oversized document, even from pipes and devices.
@@ -135,7 +135,7 @@ def read_file(path: FilePath | str, form: Format | None = None, limits: Document
 def refused_file(path: FilePath, error: Exception) -> DocumentUnreadable:
     """The error for a file that cannot be opened or read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    refused = _refused("document_unreadable", str(path), f"the file cannot be read: {reason}")
+    refused = _refusal_of("document_unreadable", str(path), f"the file cannot be read: {reason}")
     return DocumentUnreadable(refused.faults, refused.source_name)
 
 
@@ -173,7 +173,7 @@ def _exact(value: Any) -> Json:
             return found
 
 
-def _refused(code: str, source_name: str, message: str, allowed: tuple[str, ...] = ()) -> DocumentRefused:
+def _refusal_of(code: str, source_name: str, message: str, allowed: tuple[str, ...] = ()) -> DocumentRefused:
     faults = FaultList(1)
     faults.add(code, (), NOWHERE, message, allowed=allowed)
     return DocumentRefused(faults.kept, source_name)
