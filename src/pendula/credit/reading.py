@@ -35,7 +35,7 @@ from pendula.credit.model import (
 )
 from pendula.credit.money import ATOMS, CENT, MOST, InvalidAmount, atoms
 from pendula.credit.planning.profiles import PRESETS
-from pendula.credit.settings import BY_NAME, BY_VARIABLE, InvalidSetting, parse_setting
+from pendula.credit.settings import BY_NAME, InvalidSetting, near_settings, parse_setting, setting_called
 from pendula.documents import Cursor, Document, Members, path_text
 from pendula.documents.typed import NULL_IS_ABSENT, Read, Unique, read, written
 from pendula.kernel.canonical import Json
@@ -775,9 +775,9 @@ def _settings(root: Cursor) -> dict[str, str]:
 
     def member(at: Cursor) -> None:
         key = str(at.path[-1])
-        setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
+        setting = setting_called(key)
         if setting is None:
-            near = suggestion(key, [*BY_NAME, *BY_VARIABLE])
+            near = near_settings(key)
             # A list of fifty names would hide the suggestion.
             names = () if near else tuple(sorted(BY_NAME))
             at.refuse(f"no setting is called {key!r}{near}", code="unknown_field", allowed=names)

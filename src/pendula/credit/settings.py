@@ -18,7 +18,7 @@ from pendula.credit.money import text as amount_text
 from pendula.credit.sentences import allowed_values, sentence_of
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.wording import cut
+from pendula.kernel.wording import cut, suggestion
 
 TICKS_MOST = 1 << 53
 NUMBER_MOST = 10**9
@@ -217,10 +217,25 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         given = self.adaptive_max_depth_min
         return self.adaptive_max_depth_max if given is None else given
 
+    @property
+    def needs_solver(self) -> bool:
+        return self.clearing_mode is ClearingMode.OPTIMAL or self.clearing_yardstick
+
 
 TABLE = table_of(Settings)
 BY_VARIABLE: Mapping[str, Setting] = {setting.variable: setting for setting in TABLE}
 BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in TABLE}
+
+
+def setting_called(key: str) -> Setting | None:
+    """The setting of this name or variable."""
+    return BY_NAME.get(key) or BY_VARIABLE.get(key)
+
+
+def near_settings(key: str, *more: str) -> str:
+    """What was probably meant by the name of no setting, as the end of a message."""
+    return suggestion(key, [*more, *BY_NAME, *BY_VARIABLE])
+
 
 _ON = ("1", "true", "yes", "on")
 _OFF = ("0", "false", "no", "off")
@@ -241,7 +256,7 @@ def change_settings(settings: Settings, values: Mapping[str, str]) -> Settings:
     """Settings with some values replaced, given as text by name or by variable; raises `InvalidSetting`."""
     parsed: dict[str, Any] = {}
     for key, value in values.items():
-        setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
+        setting = setting_called(key)
         if setting is None:
             raise InvalidSetting.of(sorted(BY_NAME), {"kind": "unknown_setting", "variable": key, "value": value})
         parsed[setting.name] = parse_setting(setting, value.strip())

@@ -41,14 +41,8 @@ from pendula.kernel.engine import Outside
 from pendula.kernel.errors import InputRefused, NotCanonical
 from pendula.kernel.time import format_utc
 
-STATUS, LAST_TICK, EVENTS, SUMMARY, BUNDLE = (
-    "status.json",
-    "last_tick.json",
-    "events.ndjson",
-    "summary.json",
-    "bundle.zip",
-)
-SCENARIO, REPEAT, LEDGER = "scenario.json", "repeat.json", "ledger.json"
+STATUS, LAST_TICK, EVENTS, SUMMARY = "status.json", "last_tick.json", "events.ndjson", "summary.json"
+SCENARIO, REPEAT, LEDGER, BUNDLE = "scenario.json", "repeat.json", "ledger.json", "bundle.zip"
 BUNDLED = (EVENTS, LAST_TICK, LEDGER, REPEAT, SCENARIO, STATUS, SUMMARY)
 NAMES = (*BUNDLED, BUNDLE)
 NOTHING: Mapping[str, Any] = {"tick_index": None, "sim_time_ms": 0}  # the last tick before the first one
@@ -371,25 +365,18 @@ class Bundle(Struct, frozen=True):
     commands: tuple[Commands, ...] | None = None
 
 
-class _Repeat(Struct, frozen=True):
-    config: dict[str, object]
-    decisions: int
-    ticks: int
-    digests: dict[str, str]
-    commands: tuple[Commands, ...] | None = None
-
-
 def read_bundle(path: Path) -> Bundle:
     """Raises `InvalidBundle`, and `OSError` where the file cannot be read."""
     try:
         with ZipFile(path) as archive:
-            scenario, stored = decode(_file(archive, SCENARIO)), decode(_file(archive, REPEAT))
-        repeat = msgspec.convert(stored, _Repeat)
-        config = msgspec.convert({**repeat.config, "scenario": scenario}, Config)
+            stored, scenario = (decode(_file(archive, name)) for name in (REPEAT, SCENARIO))
+        match stored:
+            case {"config": dict(config), **rest}:
+                return msgspec.convert({**rest, "config": {**config, "scenario": scenario}}, Bundle)
+        raise KeyError("config")
     except (BadZipFile, KeyError, NotCanonical, msgspec.ValidationError) as trouble:
         message = f"{path} is not the bundle of a repeatable run: {trouble.args[0]}"
         raise InvalidBundle(message, path=str(path)) from None
-    return Bundle(config, repeat.decisions, repeat.ticks, repeat.digests, repeat.commands)
 
 
 def _file(archive: ZipFile, name: str) -> bytes:

@@ -222,11 +222,6 @@ def figures_of(
     return count.figures()
 
 
-def needs_solver(settings: Settings) -> bool:
-    """Whether the settings need a solver."""
-    return settings.clearing_mode is ClearingMode.OPTIMAL or settings.clearing_yardstick
-
-
 class _Count:
     """Counts the figures of one run tick by tick."""
 

@@ -16,11 +16,12 @@ from pendula.credit.money import ATOMS
 from pendula.credit.reading import read_scenario
 from pendula.credit.settings import (
     BY_NAME,
-    BY_VARIABLE,
     InvalidSetting,
     Setting,
     Settings,
     change_settings,
+    near_settings,
+    setting_called,
     setting_texts,
 )
 from pendula.credit.settings import Kind as SettingKind
@@ -29,7 +30,6 @@ from pendula.credit.studies.variations import changed_document, names_a_place, v
 from pendula.credit.studies.workers import RUNS_MOST, Task, Watch, Where, job_of, seeds_of, spread
 from pendula.documents import Document
 from pendula.kernel.errors import InputRefused, LimitExceeded
-from pendula.kernel.wording import suggestion
 
 # The kinds of the columns of settings; all others are text.
 KINDS = {
@@ -165,10 +165,9 @@ def _axes(grid: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
 
 
 def _setting(key: str) -> Setting:
-    setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
+    setting = setting_called(key)
     if setting is None:
-        near = suggestion(key, [*BY_NAME, *BY_VARIABLE])
-        raise InvalidGrid(f"No setting is called {key!r}{near}", setting=key)
+        raise InvalidGrid(f"No setting is called {key!r}{near_settings(key)}", setting=key)
     return setting
 
 

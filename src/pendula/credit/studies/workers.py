@@ -13,7 +13,7 @@ from pendula.credit.engine import Run
 from pendula.credit.outside.behaviours import find_behaviour
 from pendula.credit.planning.planner import Draws
 from pendula.credit.settings import Settings
-from pendula.credit.studies.figures import Figures, figures_of, needs_solver
+from pendula.credit.studies.figures import Figures, figures_of
 from pendula.credit.studies.variations import vary
 from pendula.documents import Document, from_value
 from pendula.kernel.canonical import Json, decode, encode
@@ -139,7 +139,7 @@ def spread(job: Job, tasks: Sequence[Task], where: Where, watch: Watch | None = 
 
 def _require_solver(tasks: Sequence[Task]) -> None:
     """Raise for missing extras before anything runs."""
-    if any(needs_solver(task.settings) for task in tasks):
+    if any(task.settings.needs_solver for task in tasks):
         from pendula.credit.outside.answers import OrTools
 
         OrTools()

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pendula.credit.settings import BY_NAME, BY_VARIABLE, ClearingMode, ClearingPolicy, InvalidSetting, change_settings
+from pendula.credit.settings import (
+    BY_NAME,
+    ClearingPolicy,
+    InvalidSetting,
+    change_settings,
+    near_settings,
+    setting_called,
+)
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -93,7 +100,7 @@ def override(settings: "Settings", values: Mapping[str, str]) -> "Settings":
 
 def solver_for(settings: "Settings") -> "Outside | None":
     """The solver, if the settings need one; raises `MissingExtra` without the extra."""
-    if settings.clearing_mode is not ClearingMode.OPTIMAL and not settings.clearing_yardstick:
+    if not settings.needs_solver:
         return None
     from pendula.credit.outside.answers import OptimalOutside
 
@@ -160,14 +167,14 @@ def _read_file(name: str) -> dict[str, str]:
 
 
 def _read_pair(option: str, text: str, short: Mapping[str, str]) -> tuple[str, str]:
-    from pendula.kernel.wording import suggestion
 
     key, equals, value = text.partition("=")
     key = short.get(key.strip(), key.strip())
     if not equals:
         raise WrongUsage(f"{option} {text!r} is not of the form NAME=VALUE", setting=text)
-    setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
+    setting = setting_called(key)
     if setting is None:
-        hint = suggestion(key, [*short, *BY_NAME, *BY_VARIABLE])
-        raise WrongUsage(f"No setting is called {key!r}{hint}", setting=key, allowed=sorted(BY_NAME))
+        raise WrongUsage(
+            f"No setting is called {key!r}{near_settings(key, *short)}", setting=key, allowed=sorted(BY_NAME)
+        )
     return setting.name, value

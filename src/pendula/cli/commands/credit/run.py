@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,13 +26,10 @@ from pendula.kernel.errors import WorldBroken, WrongUsage
 
 if TYPE_CHECKING:
     from pendula.credit.events import Event
-    from pendula.credit.runs.artifacts import Artifacts
     from pendula.credit.runs.headless import Headless, Result, RunPlan, Watch
     from pendula.credit.runs.recording import Recording
     from pendula.credit.studies.series import Series
     from pendula.kernel.engine import Outside
-
-    Step: TypeAlias = Callable[[int, Watch], None]
 
 
 class RunFailed(WorldBroken):
@@ -92,6 +89,10 @@ def run(
     --engine makes payments and clears through an external HTTP service; the ledger of the run follows its answers.
     --journal records the answers, so that a replay needs no service.
     """
+    from pendula.credit.runs.headless import plan_run
+    from pendula.credit.studies.variations import changed_document
+    from pendula.documents import read_file
+
     if scenario.suffix == ".zip":
         others = ticks, seed, policy, cap, set_, out, journal, engine
         is_plain = others == (None,) * len(others) and not (yardstick or resume or lenient) and intensity == 100
@@ -105,10 +106,21 @@ def run(
     settings = options.override(options.from_environment(), options.read_options(policy, cap, sets, yardstick))
     outside = options.outside_for(settings, engine, engine_token_file)
     stores_events = out is not None or journal is not None
-    plan = _make_plan(scenario, changes, seed, intensity, settings, lenient, patches=stores_events, engine=engine)
-    _note_kept_files(out, journal)
-    targets = Targets(out, journal, resume, drawn=chart is not None or csv is not None)
-    with output.progress("ticks", ticks) as advance, _open_run(plan, outside, targets) as (headless, step, series):
+    plan = plan_run(
+        changed_document(read_file(scenario), changes, lenient=lenient),
+        seed=seed,
+        intensity=intensity,
+        settings=settings,
+        lenient=lenient,
+        patches=stores_events,
+        engine="embedded" if engine is None else "external",
+    )
+    if journal is not None:
+        keeping(f"{journal} holds every tick until then; continue with --resume")
+    if out is not None:
+        keeping(f"{out} holds what was written until then")
+    opened = _open_run(plan, outside, out, journal, resume, drawn=chart is not None or csv is not None)
+    with output.progress("ticks", ticks) as advance, opened as (headless, step, series):
         if headless.run.tick > ticks:
             raise WrongUsage(f"The run already has {headless.run.tick} ticks; --ticks {ticks} is fewer", ticks=ticks)
         step(ticks - headless.run.tick, lambda _: advance(headless.run.tick))
@@ -146,13 +158,6 @@ def _add_unsettled_warnings(headless: "Headless", outside: "Outside | None") -> 
             headless.diagnostics.append(Diagnostic(code, f"{count} {sentence}", {"count": count}))
 
 
-def _note_kept_files(out: Path | None, journal: Path | None) -> None:
-    if journal is not None:
-        keeping(f"{journal} holds every tick until then; continue with --resume")
-    if out is not None:
-        keeping(f"{out} holds what was written until then")
-
-
 def _require_ticks(ticks: int | None, resume: bool, journal: Path | None) -> int:
     if ticks is None:
         raise WrongUsage("Missing option '--ticks': the number of ticks")
@@ -173,15 +178,6 @@ def document(result: "Result") -> dict[str, Any]:
         "totals": result.totals,
         "refusals": result.refusals,
     }
-
-
-class Targets(NamedTuple):
-    """Where a run is written; `drawn` is true for a chart or a CSV file."""
-
-    out: Path | None
-    journal: Path | None
-    resume: bool
-    drawn: bool
 
 
 def _repeat(path: Path, output: Output, chart: Path | None, csv: Path | None, *, is_plain: bool) -> None:
@@ -222,73 +218,41 @@ def _draw(result: "Result", series: "Series | None", chart: Path | None, csv: Pa
         write_whole(chart, svg.encode())
 
 
-def _make_plan(
-    scenario: Path,
-    changes: list[tuple[str, str]],
-    seed: int | None,
-    intensity: int,
-    settings: Any,
-    lenient: bool,
-    patches: bool,
-    engine: str | None = None,
-) -> "RunPlan":
-    from pendula.credit.runs.headless import plan_run
-    from pendula.credit.studies.variations import changed_document
-    from pendula.documents import read_file
-
-    document = changed_document(read_file(scenario), changes, lenient=lenient)
-    kind = "embedded" if engine is None else "external"
-    return plan_run(
-        document, seed=seed, intensity=intensity, settings=settings, lenient=lenient, patches=patches, engine=kind
-    )
-
-
 @contextmanager
 def _open_run(
-    plan: "RunPlan", outside: "Outside | None", targets: Targets
-) -> "Iterator[tuple[Headless, Step, Series | None]]":
-    """Yield the run, the function that steps it, with or without a journal, and its series for charts.
+    plan: "RunPlan", outside: "Outside | None", out: Path | None, journal: Path | None, resume: bool, drawn: bool
+) -> "Iterator[tuple[Headless, Callable[[int, Watch], None], Series | None]]":
+    """Yield the run, the function that steps it, with or without a journal, and its series, if it is `drawn`.
 
     Artifacts are finished only on success. A directory that is in use is refused before anything is created.
     """
     from pendula.credit.runs.headless import Headless
     from pendula.credit.studies.series import Series
 
-    out, journal, resume, drawn = targets
     own_run = plan.config.run_id if resume else None
     if out is not None:
-        _require_free(out, own_run)
+        from pendula.credit.runs.artifacts import Artifacts, require_free
+        from pendula.kernel.wallclock import SelfCheckingClock
+
+        require_free(out, own_run)
     with ExitStack() as stack:
         recording = None if journal is None else stack.enter_context(_open_recording(plan, outside, journal, resume))
         headless = Headless(plan) if recording is None else recording.headless
         if recording is None and outside is not None:
             headless.ask(outside)
-        artifacts = None if out is None else stack.enter_context(_open_artifacts(plan, out, own_run))
-        series = Series(headless.run) if drawn else None
         listeners: list[Watch] = []
+        artifacts = None if out is None else Artifacts(out, plan, SelfCheckingClock().now, own_run=own_run)
         if artifacts is not None:
-            listeners.append(artifacts.write)
+            listeners.append(stack.enter_context(artifacts).write)
+        series = Series(headless.run) if drawn else None
         if series is not None:
             listeners.append(series.watch)
-        notify = partial(_notify, listeners)
+        step = headless.step if recording is None else recording.step
         if recording is not None and resume:
-            recording.replay_history(notify)
-        yield headless, partial(_step, headless.step if recording is None else recording.step, notify), series
+            recording.replay_history(partial(_notify, listeners))
+        yield headless, lambda ticks, watch: step(ticks, partial(_notify, [*listeners, watch])), series
         if artifacts is not None:
             artifacts.finish(headless.run, headless.result())
-
-
-def _require_free(directory: Path, own_run: str | None) -> None:
-    from pendula.credit.runs.artifacts import require_free
-
-    require_free(directory, own_run)
-
-
-def _open_artifacts(plan: "RunPlan", directory: Path, own_run: str | None) -> "Artifacts":
-    from pendula.credit.runs.artifacts import Artifacts
-    from pendula.kernel.wallclock import SelfCheckingClock
-
-    return Artifacts(directory, plan, SelfCheckingClock().now, own_run=own_run)
 
 
 def _open_recording(plan: "RunPlan", outside: "Outside | None", directory: Path, resume: bool) -> "Recording":
@@ -301,14 +265,6 @@ def _open_recording(plan: "RunPlan", outside: "Outside | None", directory: Path,
     except BaseException:
         disk.close()
         raise
-
-
-def _step(step: "Step", notify: "Watch", ticks: int, watch: "Watch") -> None:
-    def on_events(events: "tuple[Event, ...]") -> None:
-        notify(events)
-        watch(events)
-
-    step(ticks, on_events)
 
 
 def _notify(listeners: "list[Watch]", events: "tuple[Event, ...]") -> None:
