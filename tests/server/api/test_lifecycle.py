@@ -47,9 +47,7 @@ PURSES = Lifecycle(
     listing=Purses,
     sentences=Sentences(make="Make.", close="Close.", open="Open.", remove="Remove."),
 )
-COUNTING: SchedulerSpec = msgspec.structs.replace(
-    SCHEDULER, lifecycle=PURSES, prefix=BASE, views=(Purse, Purses), demo=None
-)
+COUNTING: SchedulerSpec = msgspec.structs.replace(SCHEDULER, lifecycle=PURSES, prefix=BASE, demo=None)
 
 
 @pytest.fixture

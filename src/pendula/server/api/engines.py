@@ -110,7 +110,7 @@ def _asking(router: APIRouter, scheduler: SchedulerSpec) -> None:
     @router.post(
         "/why",
         responses=answers(Reason, WRITE_ERRORS),
-        openapi_extra=takes("Question"),
+        openapi_extra=takes(views.Question),
         operation_id=f"{scheduler.name}_why",
     )
     async def why(

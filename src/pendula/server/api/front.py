@@ -104,7 +104,7 @@ async def session(request: Request, supervisor: Supervised) -> Response:
     "/api/v1/session",
     tags=["session"],
     responses=answers(views.SessionView, WRITE_ERRORS),
-    openapi_extra=takes("SignIn"),
+    openapi_extra=takes(views.SignIn),
 )
 async def begin_session(request: Request, supervisor: Supervised) -> Response:
     """Exchange a token for a session cookie, which a browser can send with an event stream."""

@@ -1,34 +1,16 @@
 """The OpenAPI 3.1 document: routes from FastAPI, schemas from the structs of the bodies."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from pendula.kernel.engine import Reason
 from pendula.server import views
-from pendula.server.runtime.scheduler_spec import ChoicesView, SchedulerSpec
+from pendula.server.runtime.scheduler_spec import SchedulerSpec
 
 REF = "#/components/schemas/{name}"
-VIEWS = (
-    views.SchedulerList,
-    views.Health,
-    views.Readiness,
-    views.SessionView,
-    views.SignIn,
-    views.Question,
-    views.StateView,
-    views.JournalView,
-    views.MomentView,
-    views.MomentsView,
-    views.IncidentView,
-    views.CommandResult,
-    ChoicesView,
-    views.ErrorView,
-    Reason,
-)
 Responses = dict[int | str, dict[str, Any]]
 
 _DESCRIPTIONS = {
@@ -53,22 +35,36 @@ PUBLIC_ERRORS = (400, 401, 421, 429, 500, 503)
 TAKEN: Responses = {204: {"description": "Accepted; the response has no body"}}
 
 
+# The structs of documented bodies, by name; a document has those that its routes name.
+_structs: dict[str, type] = {}
+
+
 def answers(view: type, errors: Iterable[int] = READ_ERRORS, status: int = 200) -> Responses:
     """The documented responses of a route: `view` on success, the error form otherwise."""
-    good: Responses = {status: {"description": view.__name__, "content": _json(view.__name__)}}
+    good: Responses = {status: {"description": view.__name__, "content": content_of(view)}}
     return good | refusals(errors)
 
 
 def refusals(errors: Iterable[int]) -> Responses:
-    return {status: {"description": _DESCRIPTIONS[status], "content": _json("ErrorView")} for status in errors}
+    return {status: {"description": _DESCRIPTIONS[status], "content": content_of(views.ErrorView)} for status in errors}
 
 
-def takes(name: str, *, json5: bool = False) -> dict[str, Any]:
-    """The documented body of a route: a component by name, optionally also as JSON5."""
-    content = _json(name)
+def takes(body: type | str, *, json5: bool = False) -> dict[str, Any]:
+    """The documented body of a route: a struct, or a component by name; optionally also as JSON5."""
+    content = content_of(body)
     if json5:
         content["application/json5"] = content["application/json"]
     return {"requestBody": {"required": True, "content": content}}
+
+
+def content_of(body: type | str) -> dict[str, Any]:
+    """The content of a documented body in JSON: a struct, or a component by name."""
+    if isinstance(body, str):
+        name = body
+    else:
+        name = body.__name__
+        assert _structs.setdefault(name, body) is body, f"two structs of documented bodies are called {name}"
+    return {"application/json": {"schema": {"$ref": REF.format(name=name)}}}
 
 
 def command_name(scheduler: str) -> str:
@@ -81,7 +77,7 @@ def document(app: FastAPI, schedulers: Iterable[SchedulerSpec]) -> dict[str, Any
     if app.openapi_schema is None:
         found = get_openapi(title=app.title, version=app.version, routes=app.routes, summary=app.summary)
         found["components"] = {
-            "schemas": _components(schedulers),
+            "schemas": _components(found["paths"], schedulers),
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "session": {"type": "apiKey", "in": "cookie", "name": "pendula_session"},
@@ -93,11 +89,9 @@ def document(app: FastAPI, schedulers: Iterable[SchedulerSpec]) -> dict[str, Any
     return app.openapi_schema
 
 
-def _components(schedulers: Iterable[SchedulerSpec]) -> dict[str, Any]:
-    schedulers = tuple(schedulers)
-    _, shapes = msgspec.json.schema_components(
-        (*VIEWS, *(view for scheduler in schedulers for view in scheduler.views)), ref_template=REF
-    )
+def _components(paths: Mapping[str, Any], schedulers: Iterable[SchedulerSpec]) -> dict[str, Any]:
+    named = [_structs[name] for name in sorted(set(_references(paths))) if name in _structs]
+    _, shapes = msgspec.json.schema_components(named, ref_template=REF)
     for scheduler in schedulers:
         shapes.update(scheduler.schemas)
         # Commands that callers cannot send are internal.
@@ -127,5 +121,16 @@ def _with_numbers(shape: Any) -> Any:
             return shape
 
 
-def _json(name: str) -> dict[str, Any]:
-    return {"application/json": {"schema": {"$ref": REF.format(name=name)}}}
+def _references(value: Any) -> Iterator[str]:
+    """The names of the components that a part of a document refers to."""
+    match value:
+        case {"$ref": str(path)}:
+            yield path.rpartition("/")[2]
+        case dict():
+            for inner in value.values():
+                yield from _references(inner)
+        case list():
+            for inner in value:
+                yield from _references(inner)
+        case _:
+            pass

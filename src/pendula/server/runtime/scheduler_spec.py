@@ -302,8 +302,8 @@ class SchedulerSpec(Struct, frozen=True):
     """One scheduler.
 
     `engines`: configurations of engines that are created if missing. `outside`: answers their questions.
-    `lifecycle`: engines can be created over HTTP. `views`: structs of request and response bodies; `schemas`: shapes of
-    bodies without a struct. `store`: shared state in its own directory, which then answers the engines.
+    `lifecycle`: engines can be created over HTTP. `schemas`: shapes of bodies without a struct. `store`: shared state
+    in its own directory, which then answers the engines.
     `timed`: of an engine in real time, creates the command that advances it to a time and then does a command, if any.
     `service`: replaces engines for a scheduler without `engine`.
     `prefix`: of all its paths, by default `/api/v1/NAME`; `errors` translates errors below it.
@@ -322,7 +322,6 @@ class SchedulerSpec(Struct, frozen=True):
     demo: Demo | None = None
     outside: Outside | None = None
     routers: tuple[APIRouter, ...] = ()
-    views: tuple[type, ...] = ()
     lifecycle: Lifecycle | None = None
     store: Callable[[Host, Path], Store] | None = None
     timed: Timed | None = None

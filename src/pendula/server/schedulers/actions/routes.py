@@ -104,18 +104,6 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
     to: Minute | None = None
 
 
-VIEWS = (
-    WorldList,
-    NewWorld,
-    Submissions,
-    Interrupts,
-    Targets,
-    Step,
-    views.WorldNow,
-    views.EventsView,
-    views.Supposition,
-    views.EstimateView,
-)
 router = APIRouter(tags=["actions"])
 
 _FILE_FORM = {
@@ -170,7 +158,7 @@ LIFECYCLE = Lifecycle(
 # Commands
 
 
-def _asks(name: str, body: str) -> Callable[[Handler], Handler]:
+def _asks(name: str, body: type) -> Callable[[Handler], Handler]:
     return router.post(
         f"{WORLD}/{name}",
         responses=answers(CommandResult, CHANGE_ERRORS),
@@ -179,7 +167,7 @@ def _asks(name: str, body: str) -> Callable[[Handler], Handler]:
     )
 
 
-@_asks("submit", "Submissions")
+@_asks("submit", Submissions)
 async def submit(
     world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -191,7 +179,7 @@ async def submit(
     return await _sent(host, command, caller, request_id)
 
 
-@_asks("interrupt", "Interrupts")
+@_asks("interrupt", Interrupts)
 async def interrupt(
     world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -203,7 +191,7 @@ async def interrupt(
     return await _sent(host, command, caller, request_id)
 
 
-@_asks("cancel", "Targets")
+@_asks("cancel", Targets)
 async def cancel(
     world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -211,7 +199,7 @@ async def cancel(
     return await _command("cancel", world, request, supervisor, caller, request_id)
 
 
-@_asks("resume", "Targets")
+@_asks("resume", Targets)
 async def resume(
     world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -237,7 +225,7 @@ async def _command(
     return await _sent(host, command, caller, request_id)
 
 
-@_asks("advance", "Step")
+@_asks("advance", Step)
 async def advance(
     world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -294,7 +282,7 @@ def became(command: messages.Command, outcome: Outcome[messages.Event]) -> Becam
 @router.post(
     f"{WORLD}/what-if",
     responses=answers(views.EstimateView, CHANGE_ERRORS),
-    openapi_extra=takes("Supposition"),
+    openapi_extra=takes(views.Supposition),
     operation_id="actions_what_if",
 )
 async def what_if(world: WorldName, request: Request, supervisor: Supervised, _: Viewer) -> Response:
@@ -431,7 +419,6 @@ SCHEDULER = SchedulerSpec(
     engine=World,
     demo=DEMO,
     routers=(router,),
-    views=VIEWS,
     lifecycle=LIFECYCLE,
     prefix=BASE,
     bound=check_size,

@@ -4,15 +4,12 @@ import os
 from collections.abc import Mapping
 
 from pendula.credit import settings as run_settings
-from pendula.credit.views import Snapshot
 from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.schedulers.credit import settings as served_settings
 from pendula.server.schedulers.credit.errors import PREFIX, SimulatorErrors
 from pendula.server.schedulers.credit.routes import actions, networks, past, runs, streams
 from pendula.server.schedulers.credit.routes.caller import NAME
-from pendula.server.schedulers.credit.scenarios import Summary
 from pendula.server.schedulers.credit.service import SimulatorService
-from pendula.server.schedulers.credit.shapes import VIEWS
 from pendula.server.settings import Settings
 
 
@@ -34,7 +31,6 @@ def scheduler_for(settings: Settings, environment: Mapping[str, str] | None = No
             actions.router,
             runs.router,
         ),
-        views=(*VIEWS, past.PastRun, Snapshot, Summary),
         service=lambda host: SimulatorService(host, served, defaults),
         errors=lambda _: SimulatorErrors(),
         prefix=PREFIX,

@@ -375,39 +375,3 @@ class ClearingOnce(Action, frozen=True, kw_only=True):
     cycle_edges: list[ShownEdge] | None = None
     cleared_amount: str | None = None
     seed: Seed | None = None
-
-
-VIEWS = (
-    ScenarioList,
-    RunName,
-    RunStatusView,
-    RunDetails,
-    WhatIfView,
-    MetricsView,
-    BottlenecksView,
-    ArtifactIndex,
-    RunList,
-    StoppedRuns,
-    OwnerView,
-    TargetList,
-    ParticipantList,
-    TrustlineList,
-    PaymentDone,
-    ClearingDoneView,
-    TrustlineCreated,
-    TrustlineUpdated,
-    TrustlineClosed,
-    TxShown,
-    ClearingShown,
-    ActionRefusal,
-    NewRun,
-    Intensity,
-    WhatIf,
-    Payment,
-    Clearing,
-    TrustlineCreate,
-    TrustlineUpdate,
-    TrustlineClose,
-    TxOnce,
-    ClearingOnce,
-)

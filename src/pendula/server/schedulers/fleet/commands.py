@@ -247,7 +247,7 @@ class UnknownRobot(HttpRefused):
 @router.post(
     FLEET + "/actions",
     responses=answers(OperatorAnswer, CHANGE_ERRORS),
-    openapi_extra=takes("ActionBody"),
+    openapi_extra=takes(ActionBody),
     operation_id="fleet_act",
 )
 async def act(fleet: FleetName, request: Request, supervisor: Supervised, caller: Operator) -> Response:
@@ -277,7 +277,7 @@ async def act(fleet: FleetName, request: Request, supervisor: Supervised, caller
     FLEET + "/tasks",
     status_code=201,
     responses=answers(TaskAccepted, CHANGE_ERRORS, 201),
-    openapi_extra=takes("TaskBody"),
+    openapi_extra=takes(TaskBody),
     operation_id="fleet_task",
 )
 async def submit_task(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
@@ -309,7 +309,7 @@ async def submit_task(fleet: FleetName, request: Request, supervisor: Supervised
     FLEET + "/priority",
     status_code=204,
     response_class=Response,
-    openapi_extra=takes("PriorityBody"),
+    openapi_extra=takes(PriorityBody),
     responses=TAKEN | refusals(CHANGE_ERRORS),
     operation_id="fleet_priority",
 )
@@ -325,7 +325,7 @@ async def change_priority(fleet: FleetName, request: Request, supervisor: Superv
     FLEET + "/streams",
     status_code=204,
     response_class=Response,
-    openapi_extra=takes("StreamBody"),
+    openapi_extra=takes(StreamBody),
     responses=TAKEN | refusals(CHANGE_ERRORS),
     operation_id="fleet_set_stream",
 )
@@ -353,7 +353,7 @@ async def set_stream(fleet: FleetName, request: Request, supervisor: Supervised,
     FLEET + "/streams/end",
     status_code=204,
     response_class=Response,
-    openapi_extra=takes("StreamEndBody"),
+    openapi_extra=takes(StreamEndBody),
     responses=TAKEN | refusals(CHANGE_ERRORS),
     operation_id="fleet_end_stream",
 )
@@ -369,7 +369,7 @@ async def end_stream(fleet: FleetName, request: Request, supervisor: Supervised,
     FLEET + "/stock",
     status_code=204,
     response_class=Response,
-    openapi_extra=takes("StockBody"),
+    openapi_extra=takes(StockBody),
     responses=TAKEN | refusals(CHANGE_ERRORS),
     operation_id="fleet_stock",
 )
@@ -388,7 +388,7 @@ async def report_stock(fleet: FleetName, request: Request, supervisor: Supervise
     FLEET + "/faults",
     status_code=204,
     response_class=Response,
-    openapi_extra=takes("FaultBody"),
+    openapi_extra=takes(FaultBody),
     responses=TAKEN | refusals(CHANGE_ERRORS),
     operation_id="fleet_fault",
 )
@@ -452,7 +452,7 @@ class NotLive(HttpRefused):
     FLEET + "/reports",
     status_code=204,
     response_class=Response,
-    openapi_extra=takes("ReportsBody", json5=True),
+    openapi_extra=takes(ReportsBody, json5=True),
     responses=TAKEN | refusals(CHANGE_ERRORS),
     operation_id="fleet_report",
 )

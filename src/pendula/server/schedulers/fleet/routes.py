@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from pendula.demo import fleet as demo
 from pendula.documents import Document, read_bytes
-from pendula.fleet.contracts import LockSnapshot, OperatorAnswer
+from pendula.fleet.contracts import LockSnapshot
 from pendula.fleet.engine import FleetEngine, config_form, read_config
 from pendula.fleet.gateway.reports import LAST_MS
 from pendula.fleet.map.site import CompiledMap
@@ -104,27 +104,6 @@ class FleetList(Struct, frozen=True):
     fleets: list[FleetSummary]
 
 
-VIEWS = (
-    FleetList,
-    commands.ActionBody,
-    commands.TaskBody,
-    commands.PriorityBody,
-    commands.StreamBody,
-    commands.StreamEndBody,
-    commands.StockBody,
-    commands.FaultBody,
-    commands.ReportsBody,
-    commands.OrdersView,
-    commands.TaskAccepted,
-    OperatorAnswer,
-    views.MapView,
-    views.FleetNow,
-    alerts.AlertList,
-    views.CompileReport,
-    views.RobotList,
-    views.LockResultList,
-    LockSnapshot,
-)
 router = APIRouter(tags=["fleet"])
 
 
@@ -320,7 +299,6 @@ def scheduler_for(settings: Settings) -> SchedulerSpec:
         engine=FleetEngine,
         engines={demo.NAME: demo.demo_config()} if settings.demo else {},
         routers=(router, commands.router),
-        views=VIEWS,
         lifecycle=LIFECYCLE,
         store=Fleets,
         commanded=False,

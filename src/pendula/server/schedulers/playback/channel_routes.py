@@ -51,7 +51,6 @@ class ChannelChange(Struct, frozen=True):
     updated_players: list[str]
 
 
-VIEWS = (ChannelList, ChannelChange, Upload)
 router = APIRouter(tags=["playback"])
 
 _GONE: Responses = {204: {"description": "The channel is removed"}}
@@ -73,7 +72,7 @@ async def read(channel: ChannelName, supervisor: Supervised, _: Viewer) -> Respo
 @router.put(
     ONE,
     responses=answers(ChannelChange, CHANGE_ERRORS),
-    openapi_extra=takes("Upload"),
+    openapi_extra=takes(Upload),
     operation_id="playback_upload",
 )
 async def upload(channel: ChannelName, request: Request, supervisor: Supervised, _: Operator) -> Response:

@@ -64,21 +64,6 @@ class PlayerList(Struct, frozen=True):
     players: list[PlayerSummary]
 
 
-VIEWS = (
-    PlayerList,
-    NewPlayer,
-    SettingsChange,
-    ChannelNames,
-    Artwork,
-    BanRequest,
-    ArtworkReference,
-    ChannelReference,
-    ResetRequest,
-    views.PlayerNow,
-    views.PeekView,
-    views.ItemWhy,
-    *channel_routes.VIEWS,
-)
 router = APIRouter(tags=["playback"])
 
 _STATS: Responses = {200: {"description": "Counts", "content": {"application/json": {"schema": {"type": "object"}}}}}
@@ -103,7 +88,7 @@ LIFECYCLE = Lifecycle(
     noun="player",
     plural="players",
     begin=begin,
-    takes=takes("NewPlayer"),
+    takes=takes(NewPlayer),
     summary=PlayerSummary,
     listing=PlayerList,
     sentences=Sentences(
@@ -137,7 +122,7 @@ _does("pause", "Pause the player; the current item stays.", messages.Pause)
 _does("resume", "Resume the player; the current item keeps its remaining time.", messages.Resume)
 
 
-def _asks(name: str, body: str, method: str = "POST") -> Callable[[Handler], Handler]:
+def _asks(name: str, body: type, method: str = "POST") -> Callable[[Handler], Handler]:
     return router.api_route(
         f"{PLAYER}/{name}",
         methods=[method],
@@ -147,7 +132,7 @@ def _asks(name: str, body: str, method: str = "POST") -> Callable[[Handler], Han
     )
 
 
-@_asks("follow", "ChannelNames")
+@_asks("follow", ChannelNames)
 async def follow(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -158,7 +143,7 @@ async def follow(
     return command_response(Player, ticket, Became(Effect.DONE))
 
 
-@_asks("unfollow", "ChannelNames")
+@_asks("unfollow", ChannelNames)
 async def unfollow(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -168,7 +153,7 @@ async def unfollow(
     return await _command(supervisor, player, command, caller, request_id)
 
 
-@_asks("settings", "SettingsChange", "PATCH")
+@_asks("settings", SettingsChange, "PATCH")
 async def change_settings(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -182,7 +167,7 @@ async def change_settings(
     return response
 
 
-@_asks("nae", "Artwork")
+@_asks("nae", Artwork)
 async def insert(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -191,7 +176,7 @@ async def insert(
     return await _command(supervisor, player, messages.Insert(**msgspec.structs.asdict(body)), caller, request_id)
 
 
-@_asks("ban", "BanRequest")
+@_asks("ban", BanRequest)
 async def ban(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -202,7 +187,7 @@ async def ban(
     return await _command(supervisor, player, messages.BanArtwork(body.id, body.for_ms), caller, request_id)
 
 
-@_asks("lift", "ArtworkReference")
+@_asks("lift", ArtworkReference)
 async def lift(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -211,7 +196,7 @@ async def lift(
     return await _command(supervisor, player, messages.Lift(body.id), caller, request_id)
 
 
-@_asks("pin", "Artwork")
+@_asks("pin", Artwork)
 async def pin(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -220,7 +205,7 @@ async def pin(
     return await _command(supervisor, player, messages.ShowNext(**msgspec.structs.asdict(body)), caller, request_id)
 
 
-@_asks("pause-channel", "ChannelReference")
+@_asks("pause-channel", ChannelReference)
 async def pause_channel(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -229,7 +214,7 @@ async def pause_channel(
     return await _command(supervisor, player, messages.PauseChannel(body.channel), caller, request_id)
 
 
-@_asks("resume-channel", "ChannelReference")
+@_asks("resume-channel", ChannelReference)
 async def resume_channel(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -238,7 +223,7 @@ async def resume_channel(
     return await _command(supervisor, player, messages.ResumeChannel(body.channel), caller, request_id)
 
 
-@_asks("reset", "ResetRequest")
+@_asks("reset", ResetRequest)
 async def reset(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -390,7 +375,6 @@ SCHEDULER = SchedulerSpec(
     engine=Player,
     demo=DEMO,
     routers=(channel_routes.router, router),
-    views=VIEWS,
     lifecycle=LIFECYCLE,
     prefix=BASE,
     bound=check_size,

@@ -21,7 +21,7 @@ from pendula.credit.money import InvalidAmount, atoms, text
 from pendula.credit.sentences import sentence_of
 from pendula.kernel.canonical import digest, encode
 from pendula.kernel.engine import Refusal
-from pendula.server.api.openapi import WRITE_ERRORS, Responses, answers, takes
+from pendula.server.api.openapi import WRITE_ERRORS, Responses, answers, content_of, takes
 from pendula.server.api.requests import read_body
 from pendula.server.errors import json_response
 from pendula.server.schedulers.credit import shapes
@@ -48,7 +48,7 @@ router = APIRouter(prefix=f"{PREFIX}/runs/{{run_id}}/actions", tags=["credit"])
 _REFUSED: Responses = {
     status: {
         "description": "The action is refused",
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ActionRefusal"}}},
+        "content": content_of(shapes.ActionRefusal),
     }
     for status in (*WRITE_ERRORS, 409)
 }
@@ -123,7 +123,7 @@ def _route(name: str, response: type[shapes.ActionDone]) -> Callable[[Act], Act]
             f"/{name}",
             description=act.__doc__,
             responses=answers(response, ()) | _REFUSED,
-            openapi_extra=takes(body.__name__),
+            openapi_extra=takes(body),
             operation_id=f"credit_{name.replace('-', '_')}",
         )
         async def handle(run_id: str, request: Request, caller: OperatorCaller) -> Response:

@@ -55,7 +55,7 @@ router = APIRouter(prefix=PREFIX, tags=["credit"])
 
 
 @router.post(
-    "/runs", responses=answers(RunName, CHANGE_ERRORS), openapi_extra=takes("NewRun"), operation_id="credit_create_run"
+    "/runs", responses=answers(RunName, CHANGE_ERRORS), openapi_extra=takes(NewRun), operation_id="credit_create_run"
 )
 async def create(request: Request, caller: OperatorCaller) -> Response:
     """Create and start a run."""
@@ -126,7 +126,7 @@ async def _restart(run: ServedRun, caller: Caller, _: Request) -> None:
     await caller.service.restart(run, caller.by, caller.request_id)
 
 
-@_route("intensity", openapi_extra=takes("Intensity"))
+@_route("intensity", openapi_extra=takes(Intensity))
 async def _intensity(run: ServedRun, caller: Caller, request: Request) -> None:
     """Set the intensity in per cent, from the next tick on."""
     body = await read_body(request, Intensity)
@@ -146,7 +146,7 @@ async def continue_run(run_id: str, caller: OperatorCaller) -> Response:
 @router.post(
     f"{RUN}/what-if",
     responses=answers(WhatIfView, CHANGE_ERRORS),
-    openapi_extra=takes("WhatIf"),
+    openapi_extra=takes(WhatIf),
     operation_id="credit_what_if",
 )
 async def what_if(run_id: str, request: Request, caller: ViewerCaller) -> Response:
@@ -198,7 +198,10 @@ async def details(run_id: str, caller: ViewerCaller) -> Response:
 
 
 @router.post(
-    f"{RUN}/why", responses=answers(Reason, WRITE_ERRORS), openapi_extra=takes("Question"), operation_id="credit_why"
+    f"{RUN}/why",
+    responses=answers(Reason, WRITE_ERRORS),
+    openapi_extra=takes(views.Question),
+    operation_id="credit_why",
 )
 async def why(run_id: str, request: Request, caller: ViewerCaller) -> Response:
     """Explain a payment, a line, or the last decision about clearing."""
