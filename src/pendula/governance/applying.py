@@ -5,6 +5,7 @@ with the date and replaced with it. Jobs that a client enqueued for the object s
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -23,6 +24,8 @@ from pendula.jobs.store.protocol import Listing, ObjectRow, Writer
 from pendula.jobs.transaction.following import FOLLOWUP, enqueue_next
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
+
+Change = tuple[dict[str, Json] | None, dict[str, Json]]  # members before and after
 
 
 class AppliedEnding(Struct, frozen=True):
@@ -44,11 +47,23 @@ def apply_ending(
 ) -> AppliedEnding:
     trace = _add_trace(tx, ending, context, job)
     _count(tx, before, ending)
+    tell = partial(
+        record,
+        tx,
+        subject=ending.subject,
+        reason=ending.reason,
+        actor=actor,
+        now=context.now,
+        refs=ending.evidence,
+        job=job,
+        tier=tier_without_trace(context.risk) if trace is None else context.risk.value,
+        trace=trace,
+    )
     if trace is not None and (ending.subject == before or ending.how is not How.ACK):
-        _gate_event(tx, ending, context, actor, job, trace)
+        tell(GATE_EVENT, change=_checked(ending))
     if ending.subject != before:
         put(tx, ending.subject)
-        _add_state_event(tx, before, ending, context, actor, job=job, trace=trace)
+        tell(STATE_EVENT, change=_moved(before, ending.subject))
     if ending.escalation is not None:
         _escalate(tx, ending, context, job)
     if ending.rollback:
@@ -65,6 +80,42 @@ def put(tx: Writer, subject: Governed) -> None:
     tables_of(tx).put(subject)
     row = ObjectRow(subject.object_type, subject.object_id, subject.next_action_at, subject.version, subject.status)
     tx.put_object(row)
+
+
+def record(
+    tx: Writer,
+    event_type: str,
+    subject: Governed,
+    change: Change,
+    reason: Reason,
+    actor: Actor,
+    now: int,
+    *,
+    refs: Sequence[str] = (),
+    job: Job | None = None,
+    tier: str | None = None,
+    trace: str | None = None,
+) -> None:
+    """Write the audit event of a change: the members before and after it."""
+    before, after = change
+    event = GovernanceEvent(
+        event_type=event_type,
+        object_type=subject.object_type,
+        object_id=subject.object_id,
+        before=before,
+        after=after,
+        reason=reason,
+        evidence=evidence_of(subject, refs),
+        job=job,
+        risk_tier=tier,
+        trace_id=trace,
+    )
+    tx.governance_event(event, actor, now)
+
+
+def tier_without_trace(risk: Risk) -> str | None:
+    """The tier of an event without a decision trace, which an event of high tier must name."""
+    return None if risk is Risk.HIGH else risk.value
 
 
 def evidence_of(subject: Governed, refs: Sequence[str]) -> tuple[str, ...]:
@@ -112,61 +163,22 @@ def count_granted(tx: Writer, before: Governed | None, after: Governed) -> None:
         tables_of(tx).count("budget_granted", after.object_type, granted)
 
 
-def _add_state_event(
-    tx: Writer,
-    before: Governed,
-    ending: Ending,
-    context: ActionContext,
-    actor: Actor,
-    *,
-    job: Job | None,
-    trace: str | None,
-) -> None:
-    old, new = changes(before, ending.subject)
-    transitioned = ending.subject.place != before.place
-    event = GovernanceEvent(
-        event_type=STATE_EVENT,
-        object_type=before.object_type,
-        object_id=before.object_id,
-        before={**_place(before), **(old or {})},
-        after={**_place(ending.subject), **new, "transitioned": transitioned},
-        reason=ending.reason,
-        evidence=evidence_of(ending.subject, ending.evidence),
-        job=job,
-        risk_tier=_tier(context, trace),
-        trace_id=trace,
-    )
-    tx.governance_event(event, actor, context.now)
+def _moved(before: Governed, after: Governed) -> Change:
+    old, new = changes(before, after)
+    return {**_place(before), **(old or {})}, {**_place(after), **new, "transitioned": after.place != before.place}
+
+
+def _checked(ending: Ending) -> Change:
+    """The gates did not let the state change: blocked, deferred or unavailable."""
+    assert ending.reading is not None
+    assert ending.executed is not None
+    place = _place(ending.subject)
+    return place, {**place, "verdicts": {**ending.reading.verdicts}, "outcome": ending.executed.value}
 
 
 def _place(subject: Governed) -> dict[str, Json]:
     axes: dict[str, Json] = {"status": subject.status}
     return axes if subject.epistemic is None else {**axes, "epistemic_state": subject.epistemic}
-
-
-def _tier(context: ActionContext, trace: str | None) -> str | None:
-    # An event of high tier must name a decision trace; without a trace it names no tier.
-    return None if context.risk is Risk.HIGH and trace is None else context.risk.value
-
-
-def _gate_event(tx: Writer, ending: Ending, context: ActionContext, actor: Actor, job: Job | None, trace: str) -> None:
-    """The audit event of a check of the gates that did not change the state: blocked, deferred or unavailable."""
-    assert ending.reading is not None
-    assert ending.executed is not None
-    subject = ending.subject
-    event = GovernanceEvent(
-        event_type=GATE_EVENT,
-        object_type=subject.object_type,
-        object_id=subject.object_id,
-        before=_place(subject),
-        after={**_place(subject), "verdicts": {**ending.reading.verdicts}, "outcome": ending.executed.value},
-        reason=ending.reason,
-        evidence=evidence_of(subject, ending.evidence),
-        job=job,
-        risk_tier=_tier(context, trace),
-        trace_id=trace,
-    )
-    tx.governance_event(event, actor, context.now)
 
 
 def _escalate(tx: Writer, ending: Ending, context: ActionContext, job: Job | None) -> None:
@@ -204,17 +216,8 @@ def ask_rollback(
 ) -> None:
     """Store one durable request for the rollback service."""
     n = tables_of(tx).ask_rollback(subject, reason, None if job is None else job.job_id, now)
-    event = GovernanceEvent(
-        event_type=ROLLBACK_EVENT,
-        object_type=subject.object_type,
-        object_id=subject.object_id,
-        before=None,
-        after={"rollback_id": f"rb_{n:012d}", "rollback_pending": True},
-        reason=reason,
-        evidence=evidence_of(subject, refs),
-        job=job,
-    )
-    tx.governance_event(event, actor, now)
+    asked: dict[str, Json] = {"rollback_id": f"rb_{n:012d}", "rollback_pending": True}
+    record(tx, ROLLBACK_EVENT, subject, (None, asked), reason, actor, now, refs=refs, job=job)
 
 
 def _close_waiting(tx: Writer, subject: Governed, actor: Actor, now: int, *, but: Job | None) -> None:
@@ -227,18 +230,8 @@ def _close_waiting(tx: Writer, subject: Governed, actor: Actor, now: int, *, but
 def spend(tx: Writer, before: Governed, after: Governed, actor: Actor, job: Job, now: int) -> None:
     """Take one unit of the budget, durably, before the verification runs."""
     put(tx, after)
-    old, new = changes(before, after)
-    event = GovernanceEvent(
-        event_type=INVESTIGATION_EVENT,
-        object_type=after.object_type,
-        object_id=after.object_id,
-        before=old,
-        after=new,
-        reason=Reason("verification_begins", {"number": after.verifications}),
-        evidence=evidence_of(after, ()),
-        job=job,
-    )
-    tx.governance_event(event, actor, now)
+    reason = Reason("verification_begins", {"number": after.verifications})
+    record(tx, INVESTIGATION_EVENT, after, changes(before, after), reason, actor, now, job=job)
     tables_of(tx).count("verification", after.object_type)
     record_exploration(tables_of(tx), after, now)
 

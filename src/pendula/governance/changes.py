@@ -13,10 +13,11 @@ from pendula.governance.applying import (
     apply_ending,
     ask_rollback,
     count_granted,
-    evidence_of,
     follow_up,
     put,
+    record,
     record_governed,
+    tier_without_trace,
 )
 from pendula.governance.bodies import (
     Amendment,
@@ -366,19 +367,8 @@ def _add_event(
     *,
     refs: tuple[str, ...] = (),
 ) -> None:
-    old, new = changes(before, after)
-    event = GovernanceEvent(
-        event_type=event_type,
-        object_type=after.object_type,
-        object_id=after.object_id,
-        before=old,
-        after=new,
-        reason=reason,
-        evidence=evidence_of(after, refs),
-        # No decision was made here, so there is no trace to name, which the tier high would need.
-        risk_tier=None if after.risk_tier is Risk.HIGH else after.risk_tier.value,
-    )
-    tx.governance_event(event, actor, after.updated_at)
+    tier = tier_without_trace(after.risk_tier)
+    record(tx, event_type, after, changes(before, after), reason, actor, after.updated_at, refs=refs, tier=tier)
 
 
 def set_gate(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:

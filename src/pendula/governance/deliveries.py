@@ -14,7 +14,16 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from pendula.governance import decisions
-from pendula.governance.applying import apply_ending, evidence_of, follow_up, is_awaited, put, spend, stands_for
+from pendula.governance.applying import (
+    apply_ending,
+    follow_up,
+    is_awaited,
+    put,
+    record,
+    spend,
+    stands_for,
+    tier_without_trace,
+)
 from pendula.governance.bodies import Finish, read_begin, read_finish
 from pendula.governance.decisions import ActionContext, Ending, How, Outcome
 from pendula.governance.gates import NO_GATES, REQUIRED, Reading, is_high_risk, moved, read
@@ -28,11 +37,11 @@ from pendula.governance.inputs import (
     rules_of,
 )
 from pendula.governance.machines import Machine
-from pendula.governance.model import DAY_US, Governed, Risk
+from pendula.governance.model import DAY_US, Governed
 from pendula.governance.tables import tables_of
 from pendula.governance.views import changes, ending_json, gate_json, object_json
 from pendula.jobs import decide
-from pendula.jobs.audit import GATE_EVENT, STATE_EVENT, GovernanceEvent
+from pendula.jobs.audit import GATE_EVENT, STATE_EVENT
 from pendula.jobs.hooks import EndedJob
 from pendula.jobs.model import VERIFICATIONS, Actor, Code, Ended, Job, Policy, Refused, Status, job_json
 from pendula.jobs.reasons import Reason, error_of
@@ -87,24 +96,11 @@ def _stopped_by_gates(
     end_delivery(tx, job, before, ending, context, actor=actor, policy=policy)
     if ending.executed is not None and (ending.subject == before or ending.how is not How.ACK):
         return  # the event with its trace is already written
-    event = GovernanceEvent(
-        event_type=GATE_EVENT,
-        object_type=before.object_type,
-        object_id=before.object_id,
-        before={"status": before.status, "epistemic_state": before.epistemic},
-        after={
-            "status": ending.subject.status,
-            "epistemic_state": ending.subject.epistemic,
-            "outcome": ending.outcome.value,
-            "delivered": False,
-        },
-        reason=ending.reason,
-        evidence=evidence_of(ending.subject, ()),
-        job=job,
-        # An event of high tier must name a decision trace, and the event that does is already written.
-        risk_tier=None if context.risk is Risk.HIGH else context.risk.value,
-    )
-    tx.governance_event(event, actor, context.now)
+    old: dict[str, Json] = {"status": before.status, "epistemic_state": before.epistemic}
+    new: dict[str, Json] = {"status": ending.subject.status, "epistemic_state": ending.subject.epistemic}
+    change = (old, {**new, "outcome": ending.outcome.value, "delivered": False})
+    tier = tier_without_trace(context.risk)
+    record(tx, GATE_EVENT, ending.subject, change, ending.reason, actor, context.now, job=job, tier=tier)
 
 
 def end_delivery(
@@ -206,19 +202,9 @@ def reschedule_object(tx: Writer, before: Job, after: Job, actor: Actor, policy:
     if moved.next_action_at is not None:
         moved = replace(moved, next_action_at=max(moved.next_action_at, now + DAY_US))
     put(tx, moved)
-    old, new = changes(subject, moved)
-    event = GovernanceEvent(
-        event_type=STATE_EVENT,
-        object_type=subject.object_type,
-        object_id=subject.object_id,
-        before=old,
-        after=new,
-        reason=Reason("job_ended", {"job_id": before.job_id, "status": after.status}),
-        evidence=evidence_of(moved, ()),
-        job=after,
-        risk_tier=None if subject.risk_tier is Risk.HIGH else subject.risk_tier.value,
-    )
-    tx.governance_event(event, actor, now)
+    reason = Reason("job_ended", {"job_id": before.job_id, "status": after.status})
+    tier = tier_without_trace(subject.risk_tier)
+    record(tx, STATE_EVENT, moved, changes(subject, moved), reason, actor, now, job=after, tier=tier)
     follow_up(tx, subject, moved, actor, policy, job=before)
 
 
