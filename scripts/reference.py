@@ -89,7 +89,7 @@ def codes() -> str:
     _explained({kind.code for kind in errors} | set(refusals), lines)
     parts: list[str] = []
     for package in sorted({kind.__module__.split(".")[1] for kind in errors}, key=_depth):
-        kinds = [kind for kind in errors if kind.__module__.startswith(f"pendula.{package}.")]
+        kinds = [kind for kind in errors if kind.__module__.split(".")[1] == package]
         rows = [(code(name), lines[name], *_numbers(name, kinds)) for name in sorted({kind.code for kind in kinds})]
         parts += [f"## Errors of `pendula.{package}`", "", *table(("code", "means", "exit", "HTTP"), rows)]
     parts += ["## Faults of documents", "", "They come inside `document_refused`, each with its place.", ""]
