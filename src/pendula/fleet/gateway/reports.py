@@ -62,7 +62,7 @@ def faults_of(state: RobotState) -> Iterator[ReportFault]:
 
 
 def report_of(state: RobotState) -> TruckReport:
-    """A report for ticks; raises `ReportRefused`. The time of the measurement is `lastStatusMs`, or else `nowMs`."""
+    """A report for ticks; raises `ReportRefused`."""
     wrong = list(faults_of(state))
     if wrong:
         members = [".".join(fault.path) for fault in wrong]
@@ -71,6 +71,11 @@ def report_of(state: RobotState) -> TruckReport:
             for member, fault in zip(members, wrong, strict=True)
         )
         raise ReportRefused(f"The report of {state.robotId!r} has {problems}", robotId=state.robotId, members=members)
+    return converted(state)
+
+
+def converted(state: RobotState) -> TruckReport:
+    """A report without faults for ticks. The time of the measurement is `lastStatusMs`, or else `nowMs`."""
     confidence = _confidence(state)
     return TruckReport(
         robot_id=state.robotId,
@@ -205,9 +210,9 @@ def _read_done(entry: object) -> str | OperationDone | None:
 def _read(state: object) -> TruckReport:
     """The report as a journal restores it, or an unreadable one."""
     try:
-        converted = msgspec.convert(msgspec.to_builtins(state, builtin_types=(Decimal,)), RobotState)
-        if is_name(converted.robotId):
-            report = report_of(converted)
+        read = msgspec.convert(msgspec.to_builtins(state, builtin_types=(Decimal,)), RobotState)
+        if is_name(read.robotId):
+            report = report_of(read)
             msgspec.json.encode(report)
             return report
     except Exception:

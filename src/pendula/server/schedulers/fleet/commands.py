@@ -24,8 +24,7 @@ from pendula.fleet.contracts import (
     RollingTargetCommand,
 )
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.gateway import report_of
-from pendula.fleet.gateway.reports import faults_of
+from pendula.fleet.gateway.reports import converted, faults_of
 from pendula.fleet.map.reading import Number
 from pendula.fleet.model import CONTRACT_VERSION, NAME_MOST, pick_is_drop
 from pendula.fleet.scenarios.reading import read_drill
@@ -44,6 +43,7 @@ from pendula.fleet.tasks.model import (
     TaskSubmitted,
 )
 from pendula.fleet.tasks.operators import LONGEST_EDGE_M, MOST_REASON, MOST_RESOURCES, anchor_problem, too_many
+from pendula.fleet.tick.observing import TruckReport
 from pendula.kernel import canonical
 from pendula.kernel.wording import suggestion
 from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, TAKEN, answers, refusals, takes
@@ -463,11 +463,11 @@ async def receive_reports(fleet: FleetName, request: Request, supervisor: Superv
     loop = loop_of(supervisor, fleet)
     trucks = _remote(loop)
     loop.require_running()
-    body = await read_body_with(request, _read)
+    body, reports = await read_body_with(request, _read)
     if body.done or body.failed:
         # Checked first: a rejected post is repeated, and must not count twice.
         loop.require_space()
-    trucks.receive([report_of(state) for state in body.reports], _done(body), _failed(body))
+    trucks.receive(reports, _done(body), _failed(body))
     if body.done or body.failed:
         await loop.wait_until_written()
     return Response(status_code=204)
@@ -502,7 +502,7 @@ async def orders(fleet: FleetName, supervisor: Supervised, _: Operator) -> Respo
 _States = Annotated[tuple[RobotState, ...], Meta(max_length=MOST_REPORTS)]
 
 
-def _read(data: bytes, limits: DocumentLimits) -> ReportsBody:
+def _read(data: bytes, limits: DocumentLimits) -> tuple[ReportsBody, list[TruckReport]]:
     """Raises `DocumentRefused` with the place of every number out of range."""
     document = read_bytes(data, Format.JSON5, limits=limits)
     paths: list[tuple[str | int, ...]]
@@ -517,7 +517,7 @@ def _read(data: bytes, limits: DocumentLimits) -> ReportsBody:
             body = as_kind(document, ReportsBody)
             paths = [("reports", number) for number in range(len(body.reports))]
     _check_ranges(document, list(zip(paths, body.reports, strict=True)))
-    return body
+    return body, list(map(converted, body.reports))
 
 
 def _check_ranges(document: Document, states: Sequence[tuple[tuple[str | int, ...], RobotState]]) -> None:
