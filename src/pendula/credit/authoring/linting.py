@@ -27,7 +27,7 @@ from pendula.credit.model import (
 )
 from pendula.credit.money import CENT, text
 from pendula.credit.planning.planner import REACH_HOPS, REACH_MOST, Planned
-from pendula.credit.planning.profiles import AMOUNTS, DEMANDS, Behaviour, Family, behaviour, number, points
+from pendula.credit.planning.profiles import PROPS_READ, Behaviour, amount_model, behaviour, number
 from pendula.credit.reading import EFFECTS_MOST, Caution
 from pendula.credit.settings import ClearingMode, ClearingPolicy, Settings
 from pendula.credit.state.network import Network
@@ -342,34 +342,9 @@ def _clamped(rate: Any) -> bool:
 
 def _bad(key: str, value: Any) -> bool:
     """Whether the planner uses the default of the key, or of a part of it, instead of this value."""
-    match key, value:
-        case "tx_rate", _:
-            return number(value) is None
-        case "base_p", _:
-            return points(value) is None
-        case "flow_affinity" | "cluster_bias", _:
-            share = number(value)
-            return share is None or not 0 <= share <= 1
-        case "demand", _:
-            return value not in DEMANDS
-        case "periodicity_factor", _:
-            return not (number(value) or 0) > 0
-        case "flow_chains", list() | tuple():
-            pairs = (isinstance(item, list | tuple) and len(item) == 2 for item in value)
-            return not all(pairs) or not all(isinstance(end, str) for item in value for end in item)
-        case "amount_model", dict():
-            return not all(_amounts_fit(model) for model in value.values())
-        case "equivalent_weights" | "recipient_group_weights", dict():
-            weights = (number(weight) for weight in value.values())
-            return any(weight is None or weight < 0 for weight in weights)
-        case _:
-            return True
-
-
-def _amounts_fit(model: Any) -> bool:
-    numbers = [model[name] for name in AMOUNTS if name in model] if isinstance(model, dict) else None
-    sound = numbers is not None and all((number(value) or 0) > 0 for value in numbers)
-    return sound and model.get("family") in (None, *Family)
+    if key == "amount_model" and isinstance(value, dict):
+        return any(amount_model(entry) is None for entry in value.values())
+    return PROPS_READ[key](value) is None
 
 
 # A deterministic sample: the plans of so many ticks on an empty ledger, with one seed.

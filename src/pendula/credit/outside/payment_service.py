@@ -48,6 +48,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from msgspec import Struct
 
+from pendula.credit.events import Edge, RouteView
 from pendula.credit.model import Code
 from pendula.credit.money import InvalidAmount, atoms
 from pendula.credit.settings import Settings
@@ -125,24 +126,14 @@ class ClearingOrder(Struct, frozen=True, rename={"key": "idempotency_key"}):
         return {"equivalent": self.equivalent, **limits}
 
 
-class _ClearedEdge(Struct, frozen=True, rename={"creditor": "from", "debtor": "to"}):
-    creditor: str
-    debtor: str
-
-
 class _ClearedCycle(Struct, frozen=True):
     cleared_amount: str
-    edges: tuple[_ClearedEdge, ...]
+    edges: tuple[Edge, ...]
 
 
 class _Cleared(Struct, frozen=True):
     cycles: tuple[_ClearedCycle, ...]
     equivalent: str | None = None
-
-
-class _Route(Struct, frozen=True):
-    path: tuple[str, ...]
-    amount: str
 
 
 class _Error(Struct, frozen=True):
@@ -153,7 +144,7 @@ class _Result(Struct, frozen=True, rename={"sender": "from", "receiver": "to"}):
     """A result as in the contract; unknown members are ignored."""
 
     status: Literal["COMMITTED", "ABORTED"]
-    routes: tuple[_Route, ...] = ()
+    routes: tuple[RouteView, ...] = ()
     error: _Error | None = None
     tx_id: str | None = None
     sender: str | None = None
@@ -608,13 +599,11 @@ def _cycles(reply: Reply, order: ClearingOrder) -> Json:
     cleared = _read(reply.data, _Cleared)
     if cleared is None or cleared.equivalent not in (None, order.equivalent):
         return None
-    return [
-        {
-            "cleared_amount": cycle.cleared_amount,
-            "edges": [{"from": edge.creditor, "to": edge.debtor} for edge in cycle.edges],
-        }
+    cycles: Json = [
+        {"cleared_amount": cycle.cleared_amount, "edges": [msgspec.to_builtins(edge) for edge in cycle.edges]}
         for cycle in cleared.cycles
     ]
+    return cycles
 
 
 def _is_of(result: _Result, order: Order) -> bool:

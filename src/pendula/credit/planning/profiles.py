@@ -5,15 +5,13 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Struct
 
 from pendula.credit.model import Profile
 from pendula.credit.money import ATOMS, MOST
 from pendula.kernel.canonical import Json
-
-T = TypeVar("T")
 
 FIXED = "fixed"
 DEMANDS = ("capped", FIXED)
@@ -125,24 +123,24 @@ def behaviour(profile: str | None, profiles: Mapping[str, Profile], presets: boo
         return PLAIN
     usual = _usual(preset)
 
-    def value(key: str, read: Callable[[Json], T | None], malformed: T, absent: T) -> T:
+    def value(key: str, malformed: Any, absent: Any) -> Any:
         if key not in given:
             return absent
-        parsed = read(given[key])
+        parsed = PROPS_READ[key](given[key])
         return malformed if parsed is None else parsed
 
     return Behaviour(
-        tx_rate=value("tx_rate", _clamped, 1.0, usual.tx_rate),
-        weights=value("equivalent_weights", _weights, None, None),
-        groups=value("recipient_group_weights", _groups, (), usual.groups),
-        models=value("amount_model", _models, {}, {}),
+        tx_rate=value("tx_rate", 1.0, usual.tx_rate),
+        weights=value("equivalent_weights", None, None),
+        groups=value("recipient_group_weights", (), usual.groups),
+        models=value("amount_model", {}, {}),
         preset_model=None if "amount_model" in given else usual.preset_model,
-        chains=value("flow_chains", _chains, (), ()),
-        affinity=value("flow_affinity", _share, None, None),
-        periodicity=value("periodicity_factor", _positive, 1.0, 1.0),
-        fixed_demand=value("demand", _fixed, False, False),
-        base_p=value("base_p", points, (), ()),
-        cluster_bias=value("cluster_bias", _share, None, None),
+        chains=value("flow_chains", (), ()),
+        affinity=value("flow_affinity", None, None),
+        periodicity=value("periodicity_factor", 1.0, 1.0),
+        fixed_demand=value("demand", False, False),
+        base_p=value("base_p", (), ()),
+        cluster_bias=value("cluster_bias", None, None),
     )
 
 
@@ -189,7 +187,7 @@ def _fixed(value: Json) -> bool | None:
     return value == FIXED if value in DEMANDS else None
 
 
-def points(value: Json) -> tuple[tuple[int, Fraction], ...] | None:
+def _points(value: Json) -> tuple[tuple[int, Fraction], ...] | None:
     """Acceptance by intensity: one number for all, or pairs [per cent, acceptance] in ascending order."""
     pairs = value if isinstance(value, list | tuple) else [[0, value]]
     result: list[tuple[int, Fraction]] = []
@@ -239,11 +237,11 @@ def _chains(value: Json) -> tuple[tuple[str, str], ...] | None:
 def _models(value: Json) -> dict[str, Model] | None:
     if not isinstance(value, dict):
         return None
-    models = {code.strip().upper(): _model(model) for code, model in value.items()}
+    models = {code.strip().upper(): amount_model(model) for code, model in value.items()}
     return {code: model for code, model in models.items() if model is not None}
 
 
-def _model(value: Json) -> Model | None:
+def amount_model(value: Json) -> Model | None:
     """None if any part is invalid: an entry counts as a whole or not at all."""
     if not isinstance(value, dict):
         return None
@@ -261,6 +259,21 @@ def _model(value: Json) -> Model | None:
         mean=_positive(numbers["mean"]) if "mean" in numbers else None,
         deviation=_positive(numbers["sd"]) if "sd" in numbers else None,
     )
+
+
+# Reads each prop; None if its value is invalid.
+PROPS_READ: Mapping[str, Callable[[Json], object]] = {
+    "tx_rate": _clamped,
+    "equivalent_weights": _weights,
+    "recipient_group_weights": _groups,
+    "amount_model": _models,
+    "flow_chains": _chains,
+    "flow_affinity": _share,
+    "periodicity_factor": _positive,
+    "demand": _fixed,
+    "base_p": _points,
+    "cluster_bias": _share,
+}
 
 
 def _scaled(value: int | Decimal, *, up: bool) -> int:
