@@ -9,14 +9,14 @@ import pendula
 from pendula.kernel import limits
 from pendula.kernel.limits import Limit
 from pendula.server.errors import InvalidSettings
-from pendula.server.settings import SETTINGS, LogFormat, Settings, is_loopback, load
+from pendula.server.settings import SETTINGS, LogFormat, Settings, load
 
 
 def test_defaults_serve_this_machine_only() -> None:
     settings = load({}, {})
 
     assert settings == Settings()
-    assert (settings.host, settings.port, settings.loopback) == ("127.0.0.1", 8765, True)
+    assert (settings.host, settings.port) == ("127.0.0.1", 8765)
 
 
 def test_flags_win_over_environment_over_file_over_defaults(tmp_path: Path) -> None:
@@ -156,28 +156,6 @@ def test_log_format_is_one_of_two() -> None:
     assert load({"log_format": "json"}, {}).log_format is LogFormat.JSON
     with pytest.raises(InvalidSettings, match="console or json"):
         load({"log_format": "xml"}, {})
-
-
-@pytest.mark.parametrize(
-    ("host", "local"),
-    [
-        ("127.0.0.1", True),
-        ("127.9.9.9", True),
-        ("::1", True),
-        ("[::1]", True),
-        ("localhost", True),
-        ("LOCALHOST.", True),
-        ("::ffff:127.0.0.1", True),
-        ("0.0.0.0", False),
-        ("::", False),
-        ("192.168.0.1", False),
-        ("localhost.evil.example", False),
-        ("127.0.0.1.evil.example", False),
-        ("", False),
-    ],
-)
-def test_only_loopback_addresses_are_local(host: str, local: bool) -> None:
-    assert is_loopback(host) is local
 
 
 def test_the_file_or_the_environment_names_folders() -> None:

@@ -168,11 +168,6 @@ class At(Command, frozen=True, tag="at"):
 Commands: TypeAlias = Untimed | At
 
 
-def timed(to: int, command: Untimed | None) -> Commands:
-    """The one command that advances a player to a time and then does `command`, if there is one."""
-    return Advance(to) if command is None else At(to, command)
-
-
 # The format tells readers without wide integers that a double cannot hold all values.
 Unsigned64 = Annotated[int, Meta(extra_json_schema={"format": "uint64"})]
 Signed64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]

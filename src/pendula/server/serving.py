@@ -28,7 +28,7 @@ from pendula.server.http.connection import PatientProtocol, most_connections, pr
 from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.runtime.supervisor import Supervisor
 from pendula.server.schedulers import left_out, schedulers_for
-from pendula.server.security.identity import TokenStore
+from pendula.server.security.identity import TokenStore, is_loopback
 from pendula.server.settings import Settings
 
 # For requests being answered; streams end at once.
@@ -219,7 +219,7 @@ def server_for(app: FastAPI, settings: Settings, on_ready: Callable[[], None] = 
 
 def check_binding(settings: Settings, tokens: TokenStore) -> None:
     """Require a token and TLS on other interfaces than loopback; raises `UnsafeBinding`."""
-    if settings.loopback:
+    if is_loopback(settings.host):
         return
     missing = []
     if not tokens.configured:

@@ -263,11 +263,6 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     def tls(self) -> bool:
         return self.tls_cert is not None
 
-    @property
-    def loopback(self) -> bool:
-        """Whether only programs on this machine can reach the server."""
-        return is_loopback(self.host)
-
 
 def _named(form: type[Struct], section: str = "") -> Iterator[tuple[str, Setting]]:
     for info in fields(form):
@@ -285,18 +280,6 @@ SETTINGS: Mapping[str, Setting] = {**dict(_named(Settings)), **{f"limits.{name}"
 def variable_of(name: str) -> str:
     """The environment variable of a setting."""
     return PREFIX + name.replace(".", "_").upper()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host` is reachable only from this machine; names other than localhost may resolve to any address."""
-    if host.rstrip(".").lower() == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_loopback)
 
 
 class Fault(Struct, frozen=True):

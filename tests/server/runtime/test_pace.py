@@ -10,10 +10,11 @@ from fastapi import FastAPI
 
 from pendula.kernel.driver import DiskLow
 from pendula.playback.engine import Player
-from pendula.playback.messages import Advance, At, Insert, Next, timed
+from pendula.playback.messages import Advance, At, Insert, Next
 from pendula.server.runtime import engine_host, supervisor
 from pendula.server.runtime.engine_host import Pace
 from pendula.server.runtime.scheduler_spec import SchedulerSpec
+from pendula.server.schedulers.playback.routes import timed
 from tests.server.living import JSON, supervisor_of
 from tests.server.screens import BASE, HALL, HOUR_MS, STILL, ask, eventually, fill, hang, make, view
 

@@ -15,7 +15,7 @@ from pendula.server.errors import BodyTooLarge, HostNotAllowed, InvalidHead, Slo
 from pendula.server.runtime.supervisor import Supervisor
 from pendula.server.security import gates
 from pendula.server.security.gates import HostGate, RequestsGate, SizeGate, host_allowed, split_host
-from pendula.server.security.identity import TokenStore
+from pendula.server.security.identity import TokenStore, is_loopback
 from pendula.server.settings import Settings
 from tests.server.living import BASE, JSON, ORIGIN, TALLY, client_of, code_of, running
 
@@ -611,3 +611,25 @@ async def _never_receive() -> Message:
 
 async def _never_send(message: Message) -> None:
     raise AssertionError("nobody writes")
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("localhost", True),
+        ("LOCALHOST.", True),
+        ("::ffff:127.0.0.1", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.0.1", False),
+        ("localhost.evil.example", False),
+        ("127.0.0.1.evil.example", False),
+        ("", False),
+    ],
+)
+def test_only_loopback_addresses_are_local(host: str, local: bool) -> None:
+    assert is_loopback(host) is local

@@ -7,8 +7,19 @@ from pathlib import Path
 import pytest
 
 from pendula.server.errors import InvalidToken, TokensUnreadable
-from pendula.server.security.identity import FILE, SECRET_PATTERN, Role, TokenStore, Via
-from pendula.server.security.sessions import COOKIE, MOST_SESSIONS, SESSION_SECONDS, Sessions, cookie_value, set_cookie
+from pendula.server.security.identity import (
+    COOKIE,
+    MOST_SESSIONS,
+    SECRET_PATTERN,
+    SESSION_SECONDS,
+    TOKENS_FILE,
+    Role,
+    Sessions,
+    TokenStore,
+    Via,
+    cookie_value,
+    set_cookie,
+)
 
 
 class Clock:
@@ -40,7 +51,7 @@ def test_a_new_token_is_recognised_by_its_secret(store: TokenStore) -> None:
 def test_only_the_digest_of_a_secret_is_stored_readable_by_the_owner_alone(store: TokenStore, tmp_path: Path) -> None:
     _, secret = store.new("night-shift", "viewer")
 
-    path = tmp_path / "data" / FILE
+    path = tmp_path / "data" / TOKENS_FILE
     kept = path.read_text()
     assert secret not in kept
     assert json.loads(kept)["tokens"][0]["sha256"] == sha256(secret.encode()).hexdigest()
@@ -104,7 +115,7 @@ def test_invalid_roles_and_times_are_refused(store: TokenStore, clock: Clock) ->
 def test_a_damaged_token_file_refuses_every_caller(store: TokenStore, tmp_path: Path, damage: bytes) -> None:
     _, secret = store.new("guest", "viewer")
 
-    (tmp_path / "data" / FILE).write_bytes(damage)
+    (tmp_path / "data" / TOKENS_FILE).write_bytes(damage)
 
     with pytest.raises(TokensUnreadable):
         store.check(secret)
@@ -116,7 +127,7 @@ def test_a_deleted_token_file_does_not_open_the_server(store: TokenStore, tmp_pa
     store.new("guest", "viewer")
     assert store.configured
 
-    (tmp_path / "data" / FILE).unlink()
+    (tmp_path / "data" / TOKENS_FILE).unlink()
 
     with pytest.raises(TokensUnreadable, match="vanished"):
         _ = store.configured

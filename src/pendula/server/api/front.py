@@ -14,8 +14,7 @@ from pendula.server.errors import NotIdentified, json_response
 from pendula.server.http.page import INDEX, Page
 from pendula.server.runtime.supervisor import Supervisor
 from pendula.server.security.gates import principal_of, unauthenticated
-from pendula.server.security.identity import Principal
-from pendula.server.security.sessions import SESSION_SECONDS, cookie_value, set_cookie
+from pendula.server.security.identity import SESSION_SECONDS, Principal, cookie_value, set_cookie
 
 router = APIRouter()
 STORE_UNUSABLE = "store_unusable"

@@ -21,7 +21,8 @@ from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.server.errors import error_response, internal_error_response
 from pendula.server.monitoring import Metrics
 from pendula.server.security.gates import allowed_origin, principal_of, split_host
-from pendula.server.settings import Settings, is_loopback
+from pendula.server.security.identity import is_loopback
+from pendula.server.settings import Settings
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

@@ -38,8 +38,7 @@ from pendula.server.runtime.past import Past
 from pendula.server.runtime.scheduler_spec import KeepsFile, KeepsTime, SchedulerSpec, Service, Store
 from pendula.server.runtime.streams import StreamLedger
 from pendula.server.security.gates import BodyBudget, WrongTokens
-from pendula.server.security.identity import TokenStore
-from pendula.server.security.sessions import Sessions
+from pendula.server.security.identity import Sessions, TokenStore
 from pendula.server.settings import Settings
 from pendula.server.views import Check, ClockState, Readiness, SchedulerList, SchedulerView, State
 

@@ -32,9 +32,19 @@ from pendula.server.errors import (
     TooManyRequests,
     WrongContentType,
 )
-from pendula.server.security.identity import LOCAL_OPERATOR, Asking, Principal, Role, TokenStore, Via, asking
-from pendula.server.security.sessions import Sessions, cookie_value
-from pendula.server.settings import DEFAULT_PORTS, Settings, is_loopback
+from pendula.server.security.identity import (
+    LOCAL_OPERATOR,
+    Asking,
+    Principal,
+    Role,
+    Sessions,
+    TokenStore,
+    Via,
+    asking,
+    cookie_value,
+    is_loopback,
+)
+from pendula.server.settings import DEFAULT_PORTS, Settings
 
 AT_ONCE = 10
 SECONDS_EACH = 6.0

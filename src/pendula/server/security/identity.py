@@ -1,13 +1,19 @@
-"""Callers, their roles and their access tokens: viewers read, operators command, admins govern.
+"""Callers, their roles, access tokens and browser sessions: viewers read, operators command, admins govern.
 
 A token has 32 random bytes, shown once, and is stored as sha256 with a name, a role and an expiry. `tokens.json` in the
 data directory is replaced atomically and read again when it changes, so that a running server sees new and revoked
 tokens. If the file cannot be read, all callers are refused. Revoked tokens stay listed: journals contain their names,
 which must not be reused.
+
+A page cannot set a header on an event stream, so it exchanges its token for a cookie. A session lasts at most 12 hours
+and never longer than its token. Sessions are stored in `sessions.json` under the sha256 of the cookie, so that they
+survive a restart and the file does not reveal cookies. If that file cannot be read or written, users sign in again
+after a restart.
 """
 
 import fcntl
 import hmac
+import ipaddress
 import os
 import re
 import secrets
@@ -21,7 +27,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import msgspec
+import structlog
 from msgspec import Struct
+from starlette.requests import cookie_parser
 from starlette.types import Receive
 
 from pendula.kernel.disk import RealDisk, replace
@@ -29,6 +37,20 @@ from pendula.kernel.wallclock import WallClock
 from pendula.server.errors import InvalidToken, TokensUnreadable
 
 LOCAL = "local"
+TOKENS_FILE = "tokens.json"
+LOCK = "tokens.lock"
+SECRET_BYTES = 32
+# The prefix identifies tokens for users, secret scanners and the log filter.
+SECRET_PREFIX = "pendula_"
+SECRET_PATTERN = re.compile(r"pendula_[A-Za-z0-9_-]{43}")
+NAME = re.compile(r"[a-z0-9-]{1,64}")
+COOKIE = "pendula_session"
+SESSIONS_FILE = "sessions.json"
+SESSION_SECONDS = 12 * 3600
+# More than any control room needs; the limit bounds memory.
+MOST_SESSIONS = 1000
+
+log = structlog.get_logger("pendula.server")
 
 
 class Role(StrEnum):
@@ -81,13 +103,16 @@ class Asking:
 asking: ContextVar[Asking | None] = ContextVar("asking", default=None)
 
 
-FILE = "tokens.json"
-LOCK = "tokens.lock"
-SECRET_BYTES = 32
-# The prefix identifies tokens for users, secret scanners and the log filter.
-SECRET_PREFIX = "pendula_"
-SECRET_PATTERN = re.compile(r"pendula_[A-Za-z0-9_-]{43}")
-NAME = re.compile(r"[a-z0-9-]{1,64}")
+def is_loopback(host: str) -> bool:
+    """Whether `host` is reachable only from this machine; names other than localhost may resolve to any address."""
+    if host.rstrip(".").lower() == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
 
 
 class TokenRecord(Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,7 +129,7 @@ class TokenRecord(Struct, frozen=True, forbid_unknown_fields=True):
         return not self.revoked and (self.expires_at is None or now < self.expires_at)
 
 
-class _Document(Struct, frozen=True, forbid_unknown_fields=True):
+class _StoredTokens(Struct, frozen=True, forbid_unknown_fields=True):
     format: int
     tokens: tuple[TokenRecord, ...] = ()
 
@@ -189,12 +214,12 @@ class TokenStore:
     def _write(self, records: tuple[TokenRecord, ...]) -> None:
         disk = RealDisk(self._directory)
         try:
-            replace(disk, FILE, msgspec.json.format(msgspec.json.encode(_Document(1, records))) + b"\n")
+            replace(disk, TOKENS_FILE, msgspec.json.format(msgspec.json.encode(_StoredTokens(1, records))) + b"\n")
         finally:
             disk.close()
 
     def _current(self) -> tuple[TokenRecord, ...]:
-        path = self._directory / FILE
+        path = self._directory / TOKENS_FILE
         try:
             facts = path.stat()
             seen = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
@@ -204,7 +229,9 @@ class TokenStore:
         except FileNotFoundError:
             if self._seen is not None:
                 # A vanished file must not disable authentication in a running server.
-                raise TokensUnreadable(f"{FILE} has vanished; restart the server to run without tokens") from None
+                raise TokensUnreadable(
+                    f"{TOKENS_FILE} has vanished; restart the server to run without tokens"
+                ) from None
             return ()
         except (OSError, ValueError) as error:
             raise TokensUnreadable(f"{path} cannot be read: {error}; repair or remove it", file=str(path)) from None
@@ -212,7 +239,7 @@ class TokenStore:
 
 
 def _parse(data: bytes) -> tuple[TokenRecord, ...]:
-    document = msgspec.json.decode(data, type=_Document)
+    document = msgspec.json.decode(data, type=_StoredTokens)
     if document.format != 1:
         raise ValueError(f"format {document.format} is unknown; this version reads format 1")
     return document.tokens
@@ -233,3 +260,110 @@ def _role(role: Role | str) -> Role:
         return Role(role)
     except ValueError:
         raise InvalidToken(f"{role!r} is not a role; the roles are {', '.join(Role)}", role=str(role)) from None
+
+
+class _StoredSessions(Struct, frozen=True, forbid_unknown_fields=True):
+    format: int
+    sessions: dict[str, Principal] = {}
+
+
+class Sessions:
+    """The open sessions of a server, stored in `directory` if given. Thread-safe."""
+
+    def __init__(
+        self,
+        tokens: TokenStore,
+        now: Callable[[], int] = wall_seconds,
+        directory: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._tokens = tokens
+        self._now = now
+        self._directory = None if directory is None else Path(directory)
+        self._changing = threading.Lock()
+        self._open: dict[str, Principal] = {}
+
+    def load(self) -> None:
+        """Load stored sessions; none if the file cannot be read."""
+        if self._directory is None:
+            return
+        try:
+            stored = msgspec.json.decode((self._directory / SESSIONS_FILE).read_bytes(), type=_StoredSessions)
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError) as error:
+            log.warning("sessions_lost", problem=str(error))
+            return
+        with self._changing:
+            self._open = {
+                key: session
+                for key, session in stored.sessions.items()
+                if session.via is Via.SESSION and stored.format == 1
+            }
+
+    def start(self, token: TokenRecord) -> tuple[str, Principal]:
+        """Start a session; returns the cookie value, which is not stored, and its principal."""
+        end = self._now() + SESSION_SECONDS
+        if token.expires_at is not None:
+            end = min(end, token.expires_at)
+        value = secrets.token_urlsafe(32)
+        principal = Principal(token.name, token.role, Via.SESSION, end)
+        with self._changing:
+            if len(self._open) >= MOST_SESSIONS:
+                self._free_journal_space()
+            self._open[_key(value)] = principal
+            self._keep()
+        return value, principal
+
+    def find(self, value: str) -> Principal | None:
+        """The principal of a cookie, if its session and token are valid."""
+        principal = self._open.get(_key(value))
+        return principal if principal is not None and self.good(principal) else None
+
+    def good(self, principal: Principal) -> bool:
+        """Whether an earlier principal is still valid; checked repeatedly by long streams."""
+        if principal.via is Via.LOCAL:
+            return not self._tokens.configured
+        within = principal.expires_at is None or self._now() < principal.expires_at
+        return within and self._tokens.good(principal.name)
+
+    def end(self, value: str) -> None:
+        with self._changing:
+            if self._open.pop(_key(value), None) is not None:
+                self._keep()
+
+    def _keep(self) -> None:
+        if self._directory is None:
+            return
+        try:
+            disk = RealDisk(self._directory)
+            try:
+                replace(disk, SESSIONS_FILE, msgspec.json.encode(_StoredSessions(1, self._open)) + b"\n")
+            finally:
+                disk.close()
+        except OSError as error:
+            # Sessions continue in memory; only a restart ends them.
+            log.warning("sessions_not_kept", problem=str(error))
+
+    def _free_journal_space(self) -> None:
+        self._open = {key: principal for key, principal in self._open.items() if self.good(principal)}
+        while len(self._open) >= MOST_SESSIONS:
+            del self._open[next(iter(self._open))]
+
+
+def cookie_value(header: str | None) -> str | None:
+    """Our cookie in a Cookie header, or None.
+
+    All ports of a machine share cookies, and the standard library's parser drops the whole header at the first invalid
+    one, so the header is parsed here.
+    """
+    return None if header is None else cookie_parser(header).get(COOKIE)
+
+
+def set_cookie(value: str, seconds: int, secure: bool) -> str:
+    """The Set-Cookie header that starts a session, or ends it with an empty value and 0 seconds."""
+    parts = [f"{COOKIE}={value}", f"Max-Age={seconds}", "Path=/", "HttpOnly", "SameSite=Strict"]
+    return "; ".join([*parts, "Secure"] if secure else parts)
+
+
+def _key(value: str) -> str:
+    return sha256(value.encode(errors="surrogateescape")).hexdigest()

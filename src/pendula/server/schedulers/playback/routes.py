@@ -255,6 +255,11 @@ EFFECT_HAS_EVENT = (
 )
 
 
+def timed(to: int, command: messages.Untimed | None) -> messages.Commands:
+    """The one command that advances a player to a time and then does `command`, if there is one."""
+    return messages.Advance(to) if command is None else messages.At(to, command)
+
+
 def check_size(player: Player, command: messages.Commands) -> None:  # noqa: ARG001
     """Refuse many items in one command; the player itself limits how far one `Advance` goes. Raises `TooMuchAtOnce`."""
     if isinstance(command, messages.At):
@@ -379,7 +384,7 @@ SCHEDULER = SchedulerSpec(
     prefix=BASE,
     bound=check_size,
     store=LibraryService,
-    timed=messages.timed,
+    timed=timed,
     became=became,
     incidents={"diagnosed": event_sentence, "blank": lambda _: "The screen is blank"},
     choices=views.choices,
