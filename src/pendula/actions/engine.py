@@ -1,4 +1,9 @@
-"""Commands from outside: instances and requests are checked one by one and queued for their minute."""
+"""The engine of `actions`: submissions and requests in, events out. Tickless: time jumps from event to event.
+
+Within a minute the order is fixed: ends, interrupts, visibility changes, admissions, starts. Minutes count from the
+start of the run, so that k consecutive epochs equal one long epoch. In the last minute of an epoch only ends happen;
+everything else in that minute belongs to the next epoch.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Self

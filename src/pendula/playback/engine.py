@@ -16,55 +16,20 @@ from msgspec import Struct
 from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.engine import NoOutside, Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, WrongUsage
-from pendula.playback import explain
+from pendula.playback import explain, messages
 from pendula.playback.choosing.dayparts import WallClock, wall_clock
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import UNREADABLE, Channel, Row, sound, trusted
 from pendula.playback.choosing.viewer_controls import NotShown
 from pendula.playback.messages import (
-    Advance,
-    ArtworkBanned,
-    At,
-    Ban,
-    BanArtwork,
-    Banned,
-    Blank,
     Change,
-    ChannelPaused,
-    ChannelResumed,
-    Clock,
     Commands,
     Config,
-    Configure,
     Contents,
-    Diagnosed,
-    EpochBegan,
     Event,
-    Follow,
-    Insert,
-    Inserted,
-    Lift,
-    Lifted,
-    Next,
-    Pause,
-    PauseChannel,
-    Paused,
-    Pinned,
-    Prev,
     RecordCommand,
-    Refresh,
-    Reset,
-    Resume,
-    ResumeChannel,
-    Resumed,
-    Shown,
-    ShowNext,
-    Take,
-    Unfollow,
     Untimed,
-    Update,
     View,
-    ViewerCommand,
 )
 from pendula.playback.model import (
     KEY_BYTES,
@@ -173,82 +138,6 @@ class OnScreen(Struct, frozen=True):
     left_ms: int | None = None
 
 
-class Screening:
-    """A programme with a screen; `Player` adds the commands."""
-
-    def __init__(self, programme: Programme, dwell_ms: int) -> None:
-        self.programme = programme
-        self.dwell_ms = dwell_of(dwell_ms)
-        self.paused = False
-        self.screen = OnScreen(None, 0, None)
-        self._now = 0
-
-    def show(self, item: Item | None, cause: str) -> tuple[tuple[Event, ...], Json]:
-        if item is None:
-            # Without a readable channel new artwork may still be selected: try again after the dwell time.
-            left = self.dwell_ms if self.something_to_show() else None
-            changed = self.screen.item is not None
-            self.screen = self._on_screen(None, left)
-            return ((Blank(self._now),) if changed else ()), None
-        view = self.view(item)
-        self.screen = self._on_screen(view, view.dwell_ms)
-        return (Shown(view, self._now, self.screen.ends_at, cause),), msgspec.to_builtins(view)
-
-    def _on_screen(self, view: View | None, left_ms: int | None) -> OnScreen:
-        if self.paused or left_ms is None:
-            return OnScreen(view, self._now, None, left_ms)
-        return OnScreen(view, self._now, self._now + left_ms)
-
-    def pause(self) -> tuple[tuple[Event, ...], Json]:
-        if self.paused:
-            return (), {"paused": True}
-        ends_at = self.screen.ends_at
-        self.paused = True
-        left = None if ends_at is None else ends_at - self._now
-        self.screen = msgspec.structs.replace(self.screen, ends_at=None, left_ms=left)
-        return (Paused(self._now),), {"paused": True}
-
-    def resume(self) -> tuple[tuple[Event, ...], Json]:
-        if not self.paused:
-            return (), {"paused": False}
-        self.paused = False
-        left = self.screen.left_ms
-        ends_at = None if left is None else self._now + left
-        self.screen = msgspec.structs.replace(self.screen, ends_at=ends_at, left_ms=None)
-        self.wake()
-        return (Resumed(self._now),), {"paused": False}
-
-    def wake(self) -> None:
-        """End a blank screen if there may be something to show now."""
-        if self.paused or self.screen.item is not None:
-            return
-        programme = self.programme
-        readable = bool(programme.pins or programme.lookahead or programme.generator.readable)
-        if readable or (self.screen.ends_at is None and self.something_to_show()):
-            self.screen = OnScreen(None, self._now, self._now)
-
-    def something_to_show(self) -> bool:
-        programme, generator = self.programme, self.programme.generator
-        return bool(programme.pins or programme.lookahead or generator.readable or any(generator.pool))
-
-    def view(self, item: Item) -> View:
-        return View(
-            id=item.id,
-            channel=item.channel,
-            origin=item.origin.value,
-            epoch_id=item.epoch_id,
-            ordinal=item.ordinal,
-            ts=item.ts,
-            kind=item.kind,
-            format=item.format,
-            flags=item.flags,
-            dwell_ms=item.dwell_ms or self.dwell_ms,
-            storage_key=b64encode(item.storage_key).decode(),
-            payload=b64encode(item.payload).decode(),
-            at=item.at,
-        )
-
-
 def dwell_of(value: int) -> int:
     if not 1 <= value <= DWELL_MOST:
         raise invalid_parameter("dwell_ms", value, 1, DWELL_MOST)
@@ -273,7 +162,7 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
 _read_state: Reader[State] = Reader(State)
 
 
-class Player(Screening):
+class Player:
     """Implements `pendula.kernel.engine.Engine`."""
 
     scheduler: ClassVar[str] = "playback"
@@ -283,7 +172,11 @@ class Player(Screening):
     events: ClassVar[object] = Event
 
     def __init__(self, config: Config) -> None:
-        super().__init__(Programme((), seed=config.seed), config.dwell_ms)
+        self.programme = Programme((), seed=config.seed)
+        self.dwell_ms = dwell_of(config.dwell_ms)
+        self.paused = False
+        self.screen = OnScreen(None, 0, None)
+        self._now = 0
         self.outside: Outside = NoOutside()
         self.clock: WallClock | None = None
         self._diagnosed_before = 0  # diagnostics that are events already
@@ -364,16 +257,18 @@ class Player(Screening):
     def apply(self, command: Commands) -> Outcome[Event]:
         epoch, before = self.programme.epoch_id, self._now
         try:
-            if isinstance(command, At):
+            if isinstance(command, messages.At):
                 self._go_to(command.at)
                 command = command.command
             events, answer = self._do(command)
         except (InputRefused, WrongUsage) as error:
             self._now = before
             return Outcome(refusal=Refusal(error.code, error.details))
-        if self.programme.epoch_id != epoch and not any(isinstance(event, EpochBegan) for event in events):
+        if self.programme.epoch_id != epoch and not any(isinstance(event, messages.EpochBegan) for event in events):
             # Before the first item of the new epoch.
-            at = next((n for n, event in enumerate(events) if isinstance(event, Shown | Blank)), len(events))
+            at = next(
+                (n for n, event in enumerate(events) if isinstance(event, messages.Shown | messages.Blank)), len(events)
+            )
             events = (*events[:at], self._epoch_began(), *events[at:])
         return Outcome((*events, *self._diagnosed()), answer)
 
@@ -383,63 +278,123 @@ class Player(Screening):
 
     def _do(self, command: Untimed) -> tuple[tuple[Event, ...], Json]:
         match command:
-            case Next():
+            case messages.Next():
                 return self.show(self.programme.next(), "next")
-            case Prev():
+            case messages.Prev():
                 return self._prev()
-            case Take(n):
+            case messages.Take(n):
                 return self._take(n)
-            case Insert():
+            case messages.Insert():
                 return self._insert(command)
-            case Update(changes):
+            case messages.Update(changes):
                 return self._update(changes)
-            case Ban(ordinal):
+            case messages.Ban(ordinal):
                 return self._ban(ordinal)
-            case Pause():
+            case messages.Pause():
                 return self.pause()
-            case Resume():
+            case messages.Resume():
                 return self.resume()
-            case Advance(to):
+            case messages.Advance(to):
                 return self._advance(to)
-            case ShowNext() | PauseChannel() | ResumeChannel() | BanArtwork() | Lift() | Clock():
-                return self._control(command)
-            case _:
-                return self._update((command,))
-
-    def _control(self, command: ViewerCommand) -> tuple[tuple[Event, ...], Json]:
-        match command:
-            case ShowNext(id):
+            case messages.ShowNext(id):
                 self.programme.show_next(record_to_show(command))
                 self.wake()
                 pinned = self.programme.peek(len(self.programme.pins))
-                return (Pinned(id or 0, self._now),), {"pinned": [item.id for item in pinned]}
-            case PauseChannel(channel):
+                return (messages.Pinned(id or 0, self._now),), {"pinned": [item.id for item in pinned]}
+            case messages.PauseChannel(channel):
                 changed = self.programme.pause(channel)
-                paused = ChannelPaused(channel, self._weights(), self._now)
+                paused = messages.ChannelPaused(channel, self._weights(), self._now)
                 return (paused,) if changed else (), {"paused_channels": list(self.programme.paused_channels)}
-            case ResumeChannel(channel):
+            case messages.ResumeChannel(channel):
                 changed = self.programme.resume(channel)
                 self.wake()
-                resumed = ChannelResumed(channel, self._weights(), self._now)
+                resumed = messages.ChannelResumed(channel, self._weights(), self._now)
                 return (resumed,) if changed else (), {"paused_channels": list(self.programme.paused_channels)}
-            case BanArtwork():
+            case messages.BanArtwork():
                 return self._ban_artwork(command)
-            case Lift(id):
-                lifted = (Lifted(id, self._now),) if self.programme.lift(id) else ()
+            case messages.Lift(id):
+                lifted = (messages.Lifted(id, self._now),) if self.programme.lift(id) else ()
                 self.wake()
                 return lifted, {"banned": self._banned()}
-            case Clock(utc_ms, offsets):
+            case messages.Clock(utc_ms, offsets):
                 self.clock = wall_clock(self._now, utc_ms, offsets)
                 self.programme.time_is(self.clock.minute(self._now))
                 return (), {"epoch_id": self.programme.epoch_id, "day_part": self.programme.snapshot.part}
+            case _:
+                return self._update((command,))
 
-    def _ban_artwork(self, command: BanArtwork) -> tuple[tuple[Event, ...], Json]:
+    def show(self, item: Item | None, cause: str) -> tuple[tuple[Event, ...], Json]:
+        if item is None:
+            # Without a readable channel new artwork may still be selected: try again after the dwell time.
+            left = self.dwell_ms if self.something_to_show() else None
+            changed = self.screen.item is not None
+            self.screen = self._on_screen(None, left)
+            return ((messages.Blank(self._now),) if changed else ()), None
+        view = self.view(item)
+        self.screen = self._on_screen(view, view.dwell_ms)
+        return (messages.Shown(view, self._now, self.screen.ends_at, cause),), msgspec.to_builtins(view)
+
+    def _on_screen(self, view: View | None, left_ms: int | None) -> OnScreen:
+        if self.paused or left_ms is None:
+            return OnScreen(view, self._now, None, left_ms)
+        return OnScreen(view, self._now, self._now + left_ms)
+
+    def pause(self) -> tuple[tuple[Event, ...], Json]:
+        if self.paused:
+            return (), {"paused": True}
+        ends_at = self.screen.ends_at
+        self.paused = True
+        left = None if ends_at is None else ends_at - self._now
+        self.screen = msgspec.structs.replace(self.screen, ends_at=None, left_ms=left)
+        return (messages.Paused(self._now),), {"paused": True}
+
+    def resume(self) -> tuple[tuple[Event, ...], Json]:
+        if not self.paused:
+            return (), {"paused": False}
+        self.paused = False
+        left = self.screen.left_ms
+        ends_at = None if left is None else self._now + left
+        self.screen = msgspec.structs.replace(self.screen, ends_at=ends_at, left_ms=None)
+        self.wake()
+        return (messages.Resumed(self._now),), {"paused": False}
+
+    def wake(self) -> None:
+        """End a blank screen if there may be something to show now."""
+        if self.paused or self.screen.item is not None:
+            return
+        programme = self.programme
+        readable = bool(programme.pins or programme.lookahead or programme.generator.readable)
+        if readable or (self.screen.ends_at is None and self.something_to_show()):
+            self.screen = OnScreen(None, self._now, self._now)
+
+    def something_to_show(self) -> bool:
+        programme, generator = self.programme, self.programme.generator
+        return bool(programme.pins or programme.lookahead or generator.readable or any(generator.pool))
+
+    def view(self, item: Item) -> View:
+        return View(
+            id=item.id,
+            channel=item.channel,
+            origin=item.origin.value,
+            epoch_id=item.epoch_id,
+            ordinal=item.ordinal,
+            ts=item.ts,
+            kind=item.kind,
+            format=item.format,
+            flags=item.flags,
+            dwell_ms=item.dwell_ms or self.dwell_ms,
+            storage_key=b64encode(item.storage_key).decode(),
+            payload=b64encode(item.payload).decode(),
+            at=item.at,
+        )
+
+    def _ban_artwork(self, command: messages.BanArtwork) -> tuple[tuple[Event, ...], Json]:
         for_ms = command.for_ms
         if for_ms is not None and not 1 <= for_ms <= TIME_MOST - self._now:
             raise invalid_parameter("for_ms", for_ms, 1, TIME_MOST - self._now)
         until = None if for_ms is None else self._now + for_ms
         self.programme.ban_artwork(command.id, until)
-        events: tuple[Event, ...] = (ArtworkBanned(command.id, until, self._now),)
+        events: tuple[Event, ...] = (messages.ArtworkBanned(command.id, until, self._now),)
         if self.screen.item is not None and self.screen.item.id == command.id:
             events += self.show(self.programme.next(), "next")[0]
         return events, {"banned": self._banned()}
@@ -461,17 +416,17 @@ class Player(Screening):
         events = self.show(items[-1], "take")[0] if items else ()
         return events, [item_json(item) for item in items]
 
-    def _insert(self, command: Insert) -> tuple[tuple[Event, ...], Json]:
+    def _insert(self, command: messages.Insert) -> tuple[tuple[Event, ...], Json]:
         result = self.programme.nae_insert(record_of(command))
         self.wake()
-        return (Inserted(command.id, result.value, self._now),), {"result": result.value}
+        return (messages.Inserted(command.id, result.value, self._now),), {"result": result.value}
 
     def _update(self, changes: Iterable[Change]) -> tuple[tuple[Event, ...], Json]:
         dwell = self.dwell_ms
         with self.programme.update():
             for change in changes:
                 self._change(change)
-                if isinstance(change, Configure) and change.dwell_ms is not None:
+                if isinstance(change, messages.Configure) and change.dwell_ms is not None:
                     dwell = dwell_of(change.dwell_ms)
         self.dwell_ms = dwell
         self.wake()
@@ -480,16 +435,16 @@ class Player(Screening):
     def _change(self, change: Change) -> None:
         programme = self.programme
         match change:
-            case Follow(contents):
+            case messages.Follow(contents):
                 programme.follow(contents.id, self._shelf(contents))
-            case Unfollow(channel):
+            case messages.Unfollow(channel):
                 programme.unfollow(channel)
-            case Refresh(contents, total, recent):
+            case messages.Refresh(contents, total, recent):
                 programme.refresh(contents.id, self._shelf(contents))
                 self._count(contents.id, total, recent)
-            case Configure(settings):
+            case messages.Configure(settings):
                 programme.configure_whole(merge_changes(programme.drafted, settings))
-            case Reset(reason):
+            case messages.Reset(reason):
                 programme.reset(reason)
 
     def _count(self, channel: str, total: int | None, recent: int | None) -> None:
@@ -510,7 +465,7 @@ class Player(Screening):
         if item is None:
             raise refused(NotShown, ordinal=banned_ordinal, fault="blank" if banned_ordinal is None else "not_held")
         self.programme.ban(item)
-        banned = (Banned(self.view(item), self._now),)
+        banned = (messages.Banned(self.view(item), self._now),)
         if on is None or on.id != item.id:
             return banned, {"epoch_id": self.programme.epoch_id}
         events, _ = self.show(self.programme.next(), "next")
@@ -544,7 +499,7 @@ class Player(Screening):
 
     def _due(self) -> tuple[Event, ...]:
         """Do what is due now: bans end, a day part begins, the next item is shown."""
-        events: tuple[Event, ...] = tuple(Lifted(id, self._now) for id in self.programme.expire(self._now))
+        events: tuple[Event, ...] = tuple(messages.Lifted(id, self._now) for id in self.programme.expire(self._now))
         epoch_id = self.programme.epoch_id
         if self.clock is not None:
             self.programme.time_is(self.clock.minute(self._now))
@@ -563,15 +518,15 @@ class Player(Screening):
             raise invalid_parameter(f"{contents.id}.generation", contents.generation, 0, GENERATION_MOST)
         return OutsideShelf(self, contents)
 
-    def _epoch_began(self) -> EpochBegan:
+    def _epoch_began(self) -> messages.EpochBegan:
         assert self.programme.last_reset is not None
-        return EpochBegan(self.programme.epoch_id, self.programme.last_reset, self._weights(), self._now)
+        return messages.EpochBegan(self.programme.epoch_id, self.programme.last_reset, self._weights(), self._now)
 
-    def _diagnosed(self) -> tuple[Diagnosed, ...]:
+    def _diagnosed(self) -> tuple[messages.Diagnosed, ...]:
         new = self.programme.diagnosed - self._diagnosed_before
         self._diagnosed_before = self.programme.diagnosed
         diagnostics: list[Diagnostic] = list(self.programme.diagnostics)[-new:] if new else []
-        return tuple(Diagnosed(one.code, one.facts, self._now) for one in diagnostics)
+        return tuple(messages.Diagnosed(one.code, one.facts, self._now) for one in diagnostics)
 
 
 def _contents(row: ChannelState) -> Contents:

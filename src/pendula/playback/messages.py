@@ -1,13 +1,15 @@
 """The configuration, commands, item views and events of a player."""
 
-from typing import Annotated, TypeAlias
+from base64 import b64encode
+from typing import Annotated, Self, TypeAlias
 
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from pendula.kernel.canonical import Json
-from pendula.playback.model import ResetReason
+from pendula.playback.model import ArtworkId, Record, ResetReason
 from pendula.playback.sentences import diagnostic_sentence
-from pendula.playback.settings import Settings
+from pendula.playback.settings import FollowedName, Settings
 
 DWELL_MS = 10_000
 
@@ -59,6 +61,11 @@ class RecordCommand(Command, frozen=True):
     modified_ts: int = 0
     storage_key: str | None = None
     payload: str | None = None
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        facts = asdict(record)
+        return cls(**facts | {name: b64encode(facts[name]).decode() for name in ("storage_key", "payload")})
 
 
 class Insert(RecordCommand, frozen=True, tag="insert"):
@@ -119,24 +126,24 @@ class ShowNext(RecordCommand, frozen=True, tag="show_next"):
 class PauseChannel(Command, frozen=True, tag="pause_channel"):
     """Pause a channel; it keeps its credit and cursor."""
 
-    channel: str
+    channel: FollowedName
 
 
 class ResumeChannel(Command, frozen=True, tag="resume_channel"):
-    channel: str
+    channel: FollowedName
 
 
 class BanArtwork(Command, frozen=True, tag="ban_artwork"):
     """Ban an artwork in all channels, for `for_ms` milliseconds or until the ban is lifted."""
 
-    id: int
+    id: ArtworkId
     for_ms: int | None = None
 
 
 class Lift(Command, frozen=True, tag="lift"):
     """Lift the ban of an artwork."""
 
-    id: int
+    id: ArtworkId
 
 
 class Clock(Command, frozen=True, tag="clock"):

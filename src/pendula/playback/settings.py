@@ -74,6 +74,7 @@ def _start_of_part(text: str) -> str:
 
 # The limits are those of documents; `checked` has them for settings from programs and commands.
 FollowedChannel = Annotated[str, Read(followed_channel, "")]
+FollowedName = Annotated[FollowedChannel, limits(minLength=1, maxLength=NAME_MOST)]
 Weight = Annotated[Decimal, Read(_read_weight, Decimal(0))]
 Count = Annotated[int, limits(minimum=0, maximum=COUNT_MOST)]
 Share = Annotated[Decimal, limits(minimum=0, maximum=1)]

@@ -1,9 +1,5 @@
 """A run as one picture: a panel an epoch, a lane for each actor and each lock; an SVG that needs nothing else.
 
-    spans       what is shown: stretches and moments, read off the result of a run
-    marks       shapes, colours and texts as SVG
-    picture     title, legend, and a panel for each epoch: axis, lanes, spans and marks
-
 The same result gives the same bytes. Colours follow the reader's light or dark scheme; every bar and mark has a
 tooltip; names are shortened where there is no room for them, and left out before they get in each other's way.
 """

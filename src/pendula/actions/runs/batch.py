@@ -1,4 +1,4 @@
-"""Converts the `datetime` values that YAML libraries produce into text."""
+"""Run whole epochs from a file or from plain arguments, with the engine of a live world."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,13 @@
-"""Observers: callbacks for each event, in order. Their exceptions do not affect the world."""
+"""A world in a game loop: submit, interrupt, advance, ask why; and processes as in SimPy.
+
+    world = LiveWorld(config)
+    world.submit({"id": "A1", "actor": "ann", "verb": "clean", "t": 5})
+    for event in world.advance_to(60): ...
+
+With a journal all events are durable before they are returned. Answers of user code (hooks, modifiers, processes) are
+stored in the journal, so a replay does not ask again. `LiveWorld.recover` continues after a crash. Exceptions of
+observers do not affect the world.
+"""
 
 import logging
 from collections import deque

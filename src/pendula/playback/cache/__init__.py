@@ -1,10 +1,4 @@
-"""Cache files of channels: format, reading, writing, merging and repair.
-
-shelf        cache files: their format, written atomically, read by blocks, renamed to `.bad` if corrupt
-merge        merge the records of a source into a cache, by id
-refresher    refresh channels in the background: at most two at once, the oldest refresh first
-repair       inspect, verify and repair a cache file
-"""
+"""Cache files of channels: format, reading, writing, merging and repair."""
 
 from pendula.playback.cache.merge import Page, refresh_cache
 from pendula.playback.cache.refresher import Feed, Refresher

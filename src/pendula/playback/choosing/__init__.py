@@ -1,13 +1,4 @@
-"""Selection of the next item. Pure: no clock, no file, no lock.
-
-records          records of 80 bytes with a checksum, shelves of records, the channels of an epoch
-swrr             smooth weighted round robin
-new_artwork      new artwork events: a small pool that interrupts the channels at random
-dayparts         the day part of a minute, the wall clock of a player
-generator        the share of each channel, and the items of one epoch
-viewer_controls  next, prev, pins, pauses and bans; credits and cursors kept across a change
-programme        history, lookahead, epochs and transactions around the generator of one epoch
-"""
+"""Selection of the next item. Pure: no clock, no file, no lock."""
 
 from pendula.playback.choosing.generator import integer_weights, shares
 from pendula.playback.choosing.records import Channel, MemoryShelf, Shelf, pack, unpack

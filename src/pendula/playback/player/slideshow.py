@@ -5,7 +5,6 @@ shown and for how long.
 """
 
 import threading
-from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterable
 from enum import StrEnum
@@ -16,31 +15,9 @@ from msgspec import Struct
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
+from pendula.playback import messages
 from pendula.playback.engine import Player
-from pendula.playback.messages import (
-    DWELL_MS,
-    Advance,
-    Ban,
-    BanArtwork,
-    Blank,
-    Commands,
-    Config,
-    Diagnosed,
-    Event,
-    Insert,
-    Lift,
-    Next,
-    Pause,
-    PauseChannel,
-    Prev,
-    RecordCommand,
-    Resume,
-    ResumeChannel,
-    Shown,
-    ShowNext,
-    Update,
-    View,
-)
+from pendula.playback.messages import DWELL_MS, Commands, Config, Event, RecordCommand, View
 from pendula.playback.model import InsertResult, Record
 from pendula.playback.player.gallery import Galleries
 from pendula.playback.sentences import sentence_of
@@ -158,7 +135,7 @@ class Slideshow:
         return self.count is not None and self._shown >= self.count
 
     def begin(self) -> None:
-        if not self.over and self._apply(Next()).answer is None:
+        if not self.over and self._apply(messages.Next()).answer is None:
             self._notify("Nothing to show yet.")
 
     def advance(self, to: int) -> None:
@@ -166,12 +143,12 @@ class Slideshow:
         while not self.over:
             due = self.player.next_due()
             if due is None or due > to:
-                self._apply(Advance(max(to, self.player.now())))
+                self._apply(messages.Advance(max(to, self.player.now())))
                 return
             if self._full:
                 self.end(due)
                 return
-            self._apply(Advance(due))
+            self._apply(messages.Advance(due))
 
     def press(self, key: str) -> None:
         """Handle a key; unknown keys are ignored."""
@@ -180,12 +157,12 @@ class Slideshow:
             case Key.NEXT if self._full:
                 self.end(self.player.now())
             case Key.NEXT:
-                self._apply(Next())
+                self._apply(messages.Next())
             case Key.PREV:
-                if self._apply(Prev()).answer is None:
+                if self._apply(messages.Prev()).answer is None:
                     self._notify("This is the oldest item of the history.")
             case Key.PAUSE:
-                self._apply(Resume() if self.player.paused else Pause())
+                self._apply(messages.Resume() if self.player.paused else messages.Pause())
             case Key.BAN:
                 self._ban()
             case Key.NEVER | Key.LIFT:
@@ -201,12 +178,10 @@ class Slideshow:
         """Insert a new artwork. Thread-safe."""
         if isinstance(record, bytes):
             return InsertResult.REJECTED
-        facts = {name: getattr(record, name) for name in RecordCommand.__struct_fields__}
-        facts |= {name: b64encode(facts[name]).decode() for name in ("storage_key", "payload")}
         with self.lock:
             if self.over:
                 return InsertResult.REJECTED
-            answer = self._apply(Insert(**facts)).answer
+            answer = self._apply(messages.Insert.of(record)).answer
         return InsertResult(answer["result"]) if isinstance(answer, dict) else InsertResult.REJECTED
 
     def rescan(self) -> None:
@@ -215,7 +190,7 @@ class Slideshow:
         for diagnostic in diagnostics:
             self._notify(diagnostic.sentence)
         if refreshes:
-            self._apply(Update(tuple(refreshes)))
+            self._apply(messages.Update(tuple(refreshes)))
 
     def end(self, at: int) -> None:
         """End the slideshow."""
@@ -257,13 +232,13 @@ class Slideshow:
         if self._full:
             self.end(self.player.now())
             return
-        self._apply(Ban())
+        self._apply(messages.Ban())
 
     def _ban_artwork(self, *, lift: bool) -> None:
         """Ban the current artwork in all folders, or lift the latest ban."""
         on, bans = self.player.screen.item, self.player.programme.bans
         if lift and bans:
-            self._apply(Lift(list(bans)[-1]))
+            self._apply(messages.Lift(list(bans)[-1]))
             self._notify("Lifted the latest ban.")
         elif lift:
             self._notify("Nothing is banned in all folders.")
@@ -271,7 +246,7 @@ class Slideshow:
             name = self.name_of(on)
             if self._full:
                 self.end(self.player.now())
-            elif self._apply(BanArtwork(on.id)).refusal is None:
+            elif self._apply(messages.BanArtwork(on.id)).refusal is None:
                 self._notify(f"{name} is banned in all folders; u lifts the ban.")
 
     def _pause_folder(self, *, resume_all: bool) -> None:
@@ -279,11 +254,11 @@ class Slideshow:
         paused_channels = self.player.programme.paused_channels
         if resume_all:
             for channel in paused_channels:
-                self._apply(ResumeChannel(channel))
+                self._apply(messages.ResumeChannel(channel))
             self._notify("All folders play." if paused_channels else "No folder is paused.")
         elif on is None or on.channel is None:
             self._notify("This picture belongs to no folder.")
-        elif self._apply(PauseChannel(on.channel)).refusal is None:
+        elif self._apply(messages.PauseChannel(on.channel)).refusal is None:
             self._notify(f"{on.channel} is paused; a resumes all folders.")
 
     def _pin_coming(self, number: int) -> None:
@@ -293,7 +268,7 @@ class Slideshow:
             return
         view = coming[-1]
         record = {name: getattr(view, name) for name in RecordCommand.__struct_fields__ if hasattr(view, name)}
-        if self._apply(ShowNext(**record)).refusal is None:
+        if self._apply(messages.ShowNext(**record)).refusal is None:
             self._notify(f"{self.name_of(view)} is next.")
 
     def _apply(self, command: Commands) -> Outcome[Event]:
@@ -302,15 +277,15 @@ class Slideshow:
             self._notify(sentence_of(outcome.refusal.code, outcome.refusal.facts))
         for event in outcome.events:
             match event:
-                case Shown(item, started_at):
+                case messages.Shown(item, started_at):
                     self._record_appearance(started_at)
                     self._on = (item, started_at, self.galleries.path_of(item.channel, item.id))
                     self._shown += 1
                     if self.on_shown is not None:
                         self.on_shown(self)
-                case Blank(at):
+                case messages.Blank(at):
                     self._record_appearance(at)
-                case Diagnosed(_, facts):
+                case messages.Diagnosed(_, facts):
                     self._notify(f"{facts['channel']}: {event.message}" if "channel" in facts else event.message)
         return outcome
 

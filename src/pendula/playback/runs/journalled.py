@@ -20,21 +20,7 @@ from pendula.playback.choosing.viewer_controls import DIAGNOSTICS_KEPT
 from pendula.playback.clocks import clock_at
 from pendula.playback.engine import Player
 from pendula.playback.explain import stats
-from pendula.playback.messages import (
-    BanArtwork,
-    Commands,
-    Config,
-    Configure,
-    Contents,
-    Insert,
-    Lift,
-    PauseChannel,
-    Prev,
-    Reset,
-    ResumeChannel,
-    ShowNext,
-    Take,
-)
+from pendula.playback.messages import Commands, Config, Configure, Contents, Insert, Prev, Reset, ShowNext, Take
 from pendula.playback.model import Record, item_json
 from pendula.playback.runs import loading
 from pendula.playback.runs.loading import ViewerCall
@@ -77,7 +63,7 @@ class JournalledRun:
         return [item_json(item) for item in self.player.programme.peek(n)]
 
     def insert(self, record: Record | bytes) -> str:
-        return str(self._done(_insert(record))["result"])
+        return str(self._done(Insert() if isinstance(record, bytes) else Insert.of(record))["result"])
 
     def reset(self, reason: str) -> int:
         return int(self._done(Reset(reason))["epoch_id"])
@@ -93,17 +79,10 @@ class JournalledRun:
     def _command(self, call: ViewerCall) -> Commands:
         match call:
             case loading.ShowNext(record):
-                return ShowNext(**_members(record))
-            case loading.PauseChannel(channel):
-                return PauseChannel(channel)
-            case loading.ResumeChannel(channel):
-                return ResumeChannel(channel)
-            case loading.BanArtwork(id):
-                return BanArtwork(id)
-            case loading.Lift(id):
-                return Lift(id)
+                return ShowNext.of(record)
             case loading.ClockIs(utc_ms):
                 return clock_at(self.player.programme.snapshot.settings.zone, utc_ms)
+        return call
 
     def stats(self) -> dict[str, Json]:
         """The counts of a programme over the same channels."""
@@ -173,15 +152,3 @@ class ShelfReader:
             row = next(self._rest)
         self._next = at + 1
         return row
-
-
-def _insert(record: Record | bytes) -> Insert:
-    """The command for a new artwork; without an id, which is rejected, if the record is invalid."""
-    return Insert() if isinstance(record, bytes) else Insert(**_members(record))
-
-
-def _members(record: Record) -> dict[str, Any]:
-    facts = msgspec.structs.asdict(record)
-    for name in ("storage_key", "payload"):
-        facts[name] = b64encode(facts[name]).decode()
-    return facts

@@ -16,8 +16,9 @@ from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import parse_utc
 from pendula.kernel.wording import suggestion
 from pendula.playback.clocks import UnknownZone, check_zone
-from pendula.playback.model import CHANNELS_MOST, NAME_MOST, RECORDS_MOST, ArtworkId, Record
-from pendula.playback.settings import DEFAULTS, Settings, checked, followed_channel
+from pendula.playback.messages import BanArtwork, Lift, PauseChannel, ResumeChannel
+from pendula.playback.model import CHANNELS_MOST, NAME_MOST, RECORDS_MOST, Record
+from pendula.playback.settings import DEFAULTS, Settings, checked
 
 COUNT_MOST = 10_000_000
 
@@ -76,9 +77,6 @@ def _moment(text: str) -> int:
     return parse_utc(text) // 1000
 
 
-FollowedName = Annotated[str, Read(followed_channel, ""), written(type="string", minLength=1, maxLength=NAME_MOST)]
-
-
 class Next(Struct, frozen=True, tag="next"):
     n: Times = 1
 
@@ -115,32 +113,17 @@ class ShowNext(Struct, frozen=True, tag="show_next"):
     record: Record
 
 
-class PauseChannel(Struct, frozen=True, tag="pause_channel"):
-    channel: FollowedName
-
-
-class ResumeChannel(Struct, frozen=True, tag="resume_channel"):
-    channel: FollowedName
-
-
-class BanArtwork(Struct, frozen=True, tag="ban_artwork"):
-    id: ArtworkId
-
-
-class Lift(Struct, frozen=True, tag="lift"):
-    id: ArtworkId
-
-
 class ClockIs(Struct, frozen=True, tag="clock"):
     """Set the clock: milliseconds since 1970."""
 
     utc_ms: Annotated[int, Parse(_moment, 0), written(type="string", format="date-time")]
 
 
+# The commands of a player have the members of these calls, but for what only documents say of them.
 ViewerCall: TypeAlias = ShowNext | PauseChannel | ResumeChannel | BanArtwork | Lift | ClockIs
 Call: TypeAlias = Next | Prev | Peek | NaeInsert | Reset | Set | ViewerCall
 
-# A call is an object of one member: its name, with the only field of its struct as the value.
+# A call is an object of one member: its name, with the first field of its struct as the value.
 CALLS: dict[str, type[Struct]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Call)}
 NAMES = tuple(CALLS)
 ALONE = ("next", "prev", "peek", "reset")  # names that are calls without a value
@@ -160,7 +143,7 @@ def _read_call(at: Cursor) -> Call:
             at.refuse(f"a call has one member, its name; found {len(given)}", allowed=NAMES)
         return Next()
     kind = CALLS[given[0]]
-    (field,) = msgspec.structs.fields(kind)
+    field = msgspec.structs.fields(kind)[0]
     # The value of `next:` in YAML is null, which counts as absent.
     return kind(reader_of(field.type)(members[given[0]], 1))  # type: ignore[return-value]
 

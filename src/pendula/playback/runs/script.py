@@ -16,21 +16,18 @@ from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.clocks import minute_of_week
 from pendula.playback.explain import by_ordinal, stats, why
+from pendula.playback.messages import BanArtwork, Lift, PauseChannel, ResumeChannel
 from pendula.playback.model import Item, Record, item_json
 from pendula.playback.runs.journalled import JournalledRun
 from pendula.playback.runs.loading import (
     COUNT_MOST,
-    BanArtwork,
     Call,
     ClockIs,
-    Lift,
     NaeInsert,
     Next,
-    PauseChannel,
     Peek,
     Prev,
     Reset,
-    ResumeChannel,
     Set,
     ShowNext,
     Spec,
@@ -121,17 +118,11 @@ class ProgrammeStage:
                 case ShowNext(record):
                     programme.show_next(record)
                     return {"pinned": [item.id for item in programme.peek(len(programme.pins))]}
-                case PauseChannel(channel):
-                    programme.pause(channel)
+                case PauseChannel(channel) | ResumeChannel(channel):
+                    (programme.pause if isinstance(call, PauseChannel) else programme.resume)(channel)
                     return {"paused_channels": list(programme.paused_channels)}
-                case ResumeChannel(channel):
-                    programme.resume(channel)
-                    return {"paused_channels": list(programme.paused_channels)}
-                case BanArtwork(id):
-                    programme.ban_artwork(id)
-                    return {"banned": [{"id": id, "until": until} for id, until in programme.bans.items()]}
-                case Lift(id):
-                    programme.lift(id)
+                case BanArtwork(id) | Lift(id):
+                    (programme.ban_artwork if isinstance(call, BanArtwork) else programme.lift)(id)
                     return {"banned": [{"id": id, "until": until} for id, until in programme.bans.items()]}
                 case ClockIs(utc_ms):
                     programme.time_is(minute_of_week(programme.snapshot.settings.zone, utc_ms))
@@ -235,17 +226,8 @@ def name_of(call: Call) -> str:
 
 
 def _nexts(stage: Stage, n: int, advance: Advance | None) -> list[Json]:
-    """The results of `n` calls of `next`, made in batches."""
-    found: list[Json] = []
-    while len(found) < n:
-        batch = min(STEP, n - len(found))
-        items = stage.take(batch)
-        found.extend(items)
-        if len(items) < batch:
-            found.append(None)  # the call that returned None
-        if advance is not None:
-            advance(len(found))
-    return found
+    """The results of `n` calls of `next`; None for each without an item."""
+    return [item for items in taken(stage, n, advance) for item in items]
 
 
 def _prevs(stage: Stage, n: int) -> list[Json]:

@@ -1,8 +1,5 @@
 """Sources of records: folders of media, and new artwork over MQTT.
 
-folder    a folder of pictures, videos and sounds as a source of records
-mqtt      inserts the messages on a player's topic into its pool, each event once
-
 `mqtt` loads asyncio and is imported by name: `from pendula.playback.sources import mqtt`.
 """
 

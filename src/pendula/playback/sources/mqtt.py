@@ -19,13 +19,14 @@ from enum import StrEnum
 from functools import partial
 from importlib.util import find_spec
 from ssl import SSLContext, create_default_context
-from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol, TypeAlias
 from urllib.parse import unquote, urlsplit
 from zlib import crc32
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from pendula.documents import Cursor, DocumentLimits, DocumentRefused, read_bytes
+from pendula.documents import DocumentLimits, DocumentRefused, read_bytes
+from pendula.documents.typed import NULL_IS_ABSENT, Parse, read
 from pendula.kernel.errors import InputRefused, MissingExtra, WorldBroken, WrongUsage
 from pendula.kernel.rng import stream
 from pendula.playback.model import KEY_BYTES, NAME_MOST, InsertResult, InvalidParameter, Record
@@ -42,8 +43,6 @@ PORTS = {"mqtt": 1883, "mqtts": 8883}
 JITTER_STREAM = 0x4D515454
 
 _LIMITS = DocumentLimits(size=MESSAGE_BYTES)
-_REQUIRED = ("event_id", "id", "ts", "channel", "payload")
-_NUMBERS = ("kind", "format", "flags", "dwell_ms", "modified_ts")
 
 
 class Fate(StrEnum):
@@ -97,30 +96,40 @@ class TakesNewArtwork(Protocol):
     def nae_insert(self, record: Record | bytes) -> InsertResult: ...
 
 
-def read_message(payload: bytes) -> Message:
-    """The event in a message; raises `DocumentRefused` with every fault. Unknown members are ignored."""
-    return read_bytes(payload, source_name="new-artwork", limits=_LIMITS).read(_message)
-
-
-def _message(at: Cursor) -> Message:
-    it = at.object(required=_REQUIRED, optional=(*_NUMBERS, "storage_key"), unknown="keep")
-    # Only types are checked here; `nae_insert` rejects values out of range.
-    record = Record(
-        id=it["id"].integer(),
-        ts=it["ts"].integer(),
-        **{name: it[name].unless_null().integer(default=0) for name in _NUMBERS},
-        storage_key=it["storage_key"].unless_null().parsed(_base64, stand_in=b"", default=bytes(KEY_BYTES)),
-        payload=it["payload"].parsed(_base64, stand_in=b""),
-    )
-    event_id = it["event_id"].text(min=1, max=NAME_MOST)
-    return Message(event_id, it["channel"].text(min=1, max=NAME_MOST), record)
-
-
 def _base64(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (Base64Error, ValueError):
         raise InputRefused("not base64") from None
+
+
+EventName = Annotated[str, Meta(min_length=1, max_length=NAME_MOST)]
+# Only types are checked here; `nae_insert` rejects values out of range.
+Number = Annotated[int, NULL_IS_ABSENT]
+Base64 = Annotated[bytes, Parse(_base64, b"")]
+
+
+class MessageForm(Struct, frozen=True):
+    """The members of a message; unknown ones are ignored."""
+
+    event_id: EventName
+    channel: EventName
+    id: int
+    ts: int
+    payload: Base64
+    kind: Number = 0
+    format: Number = 0
+    flags: Number = 0
+    dwell_ms: Number = 0
+    modified_ts: Number = 0
+    storage_key: Annotated[Base64, NULL_IS_ABSENT] = bytes(KEY_BYTES)
+
+
+def read_message(payload: bytes) -> Message:
+    """The event in a message; raises `DocumentRefused` with every fault."""
+    form = read(read_bytes(payload, source_name="new-artwork", limits=_LIMITS), MessageForm)
+    record = Record(**{name: getattr(form, name) for name in Record.__struct_fields__})
+    return Message(form.event_id, form.channel, record)
 
 
 class Inbox:

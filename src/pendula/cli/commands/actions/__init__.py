@@ -1,8 +1,4 @@
-"""`pendula actions`: run a file of actions, check it, ask why an action has not started.
-
-run         the commands
-tables      results as tables
-"""
+"""`pendula actions`: run a file of actions, check it, ask why an action has not started."""
 
 import typer
 

@@ -1,11 +1,4 @@
-"""`pendula playback`: run a playback file, explain an item, play folders, manage cache files.
-
-run       run the calls of a file, or `next` N times; explain why an item of such a run was selected
-play      play folders of media on this terminal
-cache     write, inspect, verify and repair cache files
-terminal  keys and real time for `play`
-tables    results as tables, and the screen of `play`
-"""
+"""`pendula playback`: run a playback file, explain an item, play folders, manage cache files."""
 
 import typer
 
