@@ -20,7 +20,6 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.wording import cut, suggestion
 
-TICKS_MOST = 1 << 53
 NUMBER_MOST = 10**9
 IN_FLIGHT_MOST = 1000
 

@@ -372,9 +372,14 @@ class Columns(Struct, frozen=True):
         return list(zip(*self.values.values(), strict=True))
 
     @property
+    def document(self) -> dict[str, Any]:
+        """The JSON form, with the order of the columns."""
+        return {"order": list(self.values), "kinds": self.kinds, "values": self.values}
+
+    @property
     def digest(self) -> str:
         """SHA-256 of the values; the same on every machine and with any number of workers."""
-        return digest({"order": list(self.values), "kinds": self.kinds, "values": self.values})
+        return digest(self.document)
 
     def csv(self) -> str:
         """RFC 4180 with line feeds: a line of names, a line per row, null as an empty field."""

@@ -168,16 +168,10 @@ def _require_ticks(ticks: int | None, resume: bool, journal: Path | None) -> int
 
 def document(result: "Result") -> dict[str, Any]:
     """The JSON form of a result; `clearing` has an optimum only with a solver."""
-    return {
-        "counters": result.counters,
-        "queue_depth": result.queue_depth,
-        "digests": result.digests,
-        "metrics": result.metrics,
-        "clearing": result.clearing,
-        "diagnostics": result.diagnostics,
-        "totals": result.totals,
-        "refusals": result.refusals,
-    }
+    from msgspec.structs import asdict
+
+    identity = ("run_id", "scenario_id", "seed", "ticks", "state")
+    return {name: value for name, value in asdict(result).items() if name not in identity}
 
 
 def _repeat(path: Path, output: Output, chart: Path | None, csv: Path | None, *, is_plain: bool) -> None:

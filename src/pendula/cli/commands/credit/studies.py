@@ -23,7 +23,6 @@ from pendula.kernel.errors import WrongUsage
 if TYPE_CHECKING:
     from pendula.credit.settings import Settings
     from pendula.credit.studies.comparison import Comparison
-    from pendula.credit.studies.figures import Columns
 
 
 SideAFile = Annotated[
@@ -115,7 +114,7 @@ def compare(
             lenient=lenient,
             watch=advance,
         )
-    output.result(compared_document(comparison), lambda: tables_of("credit").render_comparison(comparison))
+    output.result(_compared(comparison), lambda: tables_of("credit").render_comparison(comparison))
     if svg is not None:
         from pendula.credit.studies.chart import comparison_svg
 
@@ -124,15 +123,12 @@ def compare(
         write_whole(csv, comparison.columns.csv().encode())
 
 
-def compared_document(comparison: "Comparison") -> dict[str, Any]:
+def _compared(comparison: "Comparison") -> dict[str, Any]:
     """The JSON form of a comparison, without the curves of its chart."""
     from msgspec.structs import asdict
 
-    members = asdict(comparison)
-    del members["panels"]
-    columns = comparison.columns
-    members["columns"] = {"order": list(columns.values), "kinds": columns.kinds, "values": columns.values}
-    return {**members, "digest": columns.digest}
+    members = {name: value for name, value in asdict(comparison).items() if name != "panels"}
+    return {**members, "columns": comparison.columns.document, "digest": comparison.columns.digest}
 
 
 def _sides(
@@ -222,23 +218,14 @@ def sweep(
             changes=changes,
             watch=advance,
         )
-    output.result(swept_document(columns), lambda: tables_of("credit").render_sweep(columns, list(grid)))
+    document = {"runs": len(columns), "columns": columns.document, "digest": columns.digest}
+    output.result(document, lambda: tables_of("credit").render_sweep(columns, list(grid)))
     if csv is not None:
         write_whole(csv, columns.csv().encode())
     if chart is not None:
-        _draw(columns, list(grid), scenario.name, chart)
+        from pendula.credit.studies.chart import sweep_svg
 
-
-def _draw(columns: "Columns", axes: list[str], title: str, chart: Path) -> None:
-    from pendula.credit.studies.chart import sweep_svg
-
-    write_whole(chart, sweep_svg(columns, axes, title).encode())
-
-
-def swept_document(columns: "Columns") -> dict[str, Any]:
-    """The JSON form of a sweep, with the order of its columns."""
-    members = {"order": list(columns.values), "kinds": columns.kinds, "values": columns.values}
-    return {"runs": len(columns), "columns": members, "digest": columns.digest}
+        write_whole(chart, sweep_svg(columns, list(grid), scenario.name).encode())
 
 
 def _runs(grid: dict[str, list[str]], settings: "Settings", seeds: int) -> int:
