@@ -16,10 +16,11 @@ from pendula.credit.settings import InvalidSetting, Settings, change_settings
 from pendula.credit.studies import figures, workers
 from pendula.credit.studies.figures import Kind, figures_of, within_budget
 from pendula.credit.studies.sweeps import InvalidGrid, combinations, summarise, sweep
-from pendula.credit.studies.workers import ClusterFailed, Job, Task, TaskFailed, Where, spread
+from pendula.credit.studies.workers import Job, Task, spread
 from pendula.documents import Document, DocumentRefused, from_value
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import LimitExceeded, MissingExtra, WrongUsage
+from pendula.spreading import ClusterFailed, TaskFailed, Where
 from tests.credit.conftest import network
 
 GRID = {"clearing_policy": ("static", "adaptive"), "amount_cap": ("50", "none")}

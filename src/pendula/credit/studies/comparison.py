@@ -37,9 +37,10 @@ from pendula.credit.studies.figures import (
     text_of,
     written,
 )
-from pendula.credit.studies.workers import Task, Watch, Where, job_of, seeds_of, spread
+from pendula.credit.studies.workers import Task, job_of, seeds_of, spread
 from pendula.documents import Document
 from pendula.kernel.errors import WrongUsage
+from pendula.spreading import Watch, Where
 
 MARGIN = Fraction(2, 100)
 LEAST_SEEDS = 5

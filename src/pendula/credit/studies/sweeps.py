@@ -27,9 +27,10 @@ from pendula.credit.settings import (
 from pendula.credit.settings import Kind as SettingKind
 from pendula.credit.studies.figures import Columns, Kind, columns_of, measures, median, text_of, written
 from pendula.credit.studies.variations import changed_document, names_a_place, variation
-from pendula.credit.studies.workers import RUNS_MOST, Task, Watch, Where, job_of, seeds_of, spread
+from pendula.credit.studies.workers import Task, job_of, seeds_of, spread
 from pendula.documents import Document
 from pendula.kernel.errors import InputRefused, LimitExceeded
+from pendula.spreading import RUNS_MOST, Watch, Where
 
 # The kinds of the columns of settings; all others are text.
 KINDS = {

@@ -18,21 +18,7 @@ from pendula.credit.studies.variations import vary
 from pendula.documents import Document, from_value
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import WrongUsage
-from pendula.spreading import RUNS_MOST, ClusterFailed, TaskFailed, Watch, Where, WorkerLost
-
-__all__ = [
-    "RUNS_MOST",
-    "ClusterFailed",
-    "Job",
-    "Task",
-    "TaskFailed",
-    "Watch",
-    "Where",
-    "WorkerLost",
-    "job_of",
-    "seeds_of",
-    "spread",
-]
+from pendula.spreading import Watch, Where
 
 
 class Task(Struct, frozen=True):
