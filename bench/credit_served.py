@@ -114,8 +114,7 @@ class Serving:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        loop: asyncio.AbstractEventLoop = self.service._housekeeping.get_loop()  # type: ignore[union-attr]
-        return loop
+        return self.service._housekeeping._task.get_loop()  # type: ignore[union-attr]
 
     def close(self) -> None:
         self._server.should_exit = True

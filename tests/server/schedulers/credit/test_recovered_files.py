@@ -128,12 +128,12 @@ async def test_files_of_an_abandoned_run_are_finished_from_its_journal(
 
     async with simulator(left, STILL) as sim:
         listed = {one["name"] for one in (await sim.look(f"/runs/{run_id}/artifacts"))["items"]}
-        stored = await sim.service.query_store(run_id, lambda store: store.artifacts(run_id))
+        stored = await sim.service.query_store(run_id, lambda store: store._rows("SELECT name FROM artifacts"))
         summary = await sim.service.query_store(run_id, lambda store: store._rows("SELECT summary FROM runs"))
 
     files_are_complete(left, run_id, TICKS)
     assert path.read_bytes().startswith(kept)
-    assert listed == {one.name for one in stored} == set(NAMES)
+    assert listed == {name for (name,) in stored} == set(NAMES)
     assert json.loads(summary[0][0])["ticks"] == TICKS
 
 

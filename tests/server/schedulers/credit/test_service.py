@@ -328,7 +328,7 @@ async def test_a_failing_store_stops_no_run_and_metrics_are_503(
         raise WorldBroken("the disk is gone")
 
     run_id = await sim.start()
-    for name in ("write", "measure", "save", "series"):
+    for name in ("write", "save", "series"):
         monkeypatch.setattr(Store, name, broken)
     await sim.after_tick(run_id, 5)
     metrics = await sim.get(f"/runs/{run_id}/metrics")
@@ -479,9 +479,9 @@ async def test_the_stored_index_of_artifacts_is_refreshed_during_a_run_unless_di
     async with simulator(tmp_path / "data", {**QUICK, "SIMULATOR_REAL_ARTIFACTS_SYNC_EVERY_MS": every}) as sim:
         run_id = await sim.start()
         await sim.after_tick(run_id, 5)
-        running = await sim.service.query_store(run_id, lambda store: store.artifacts(run_id))
+        running = await sim.service.query_store(run_id, lambda store: store._rows("SELECT name FROM artifacts"))
         await sim.ok(f"/runs/{run_id}/stop")
-        ended = await sim.service.query_store(run_id, lambda store: store.artifacts(run_id))
+        ended = await sim.service.query_store(run_id, lambda store: store._rows("SELECT name FROM artifacts"))
 
     assert bool(running) is listed
     assert len(ended) == len(NAMES)

@@ -37,7 +37,7 @@ from pendula.kernel.stream import Log
 from pendula.kernel.time import parse_utc
 from pendula.kernel.wording import suggestion
 from pendula.server.errors import EngineUnavailable
-from pendula.server.runtime.engine_host import EngineHost
+from pendula.server.runtime.engine_host import Beat, EngineHost
 from pendula.server.runtime.past import Lane
 from pendula.server.runtime.scheduler_spec import Host
 from pendula.server.schedulers.credit import recovery, scenarios
@@ -103,7 +103,7 @@ class SimulatorService:
         self._cookies: OwnerCookies | None = None
         self._failure: PendulaError | None = None
         self._stopping = False
-        self._housekeeping: asyncio.Task[None] | None = None
+        self._housekeeping: Beat | None = None
         self.counters.clients.set_function(lambda: self.streams)
         self.counters.buffered.set_function(lambda: sum(len(run.stream) for run in self._open.values()))
 
@@ -145,7 +145,8 @@ class SimulatorService:
         self._context = context
         self._evict_old_records()
         await self._ensure_demo()
-        self._housekeeping = asyncio.get_running_loop().create_task(self._run_housekeeping())
+        self._housekeeping = Beat(HOUSEKEEPING_SECONDS, lambda _: self._keep_house)
+        self._housekeeping.start()
 
     async def _end_abandoned_runs(self, context: RunContext) -> None:
         for record in list(self._records.values()):
@@ -233,7 +234,7 @@ class SimulatorService:
         """Stop every run, then write everything pending."""
         self.stop()
         if self._housekeeping is not None:
-            self._housekeeping.cancel()
+            await self._housekeeping.stop()
         request = StopRequest(SERVER, "the server is stopping", None)
         await asyncio.gather(*(run.stop(request, SERVER, None) for run in self._open.values()))
         await asyncio.gather(*(run.wait_ended() for run in self._open.values()))
@@ -429,14 +430,12 @@ class SimulatorService:
 
     # Upkeep
 
-    async def _run_housekeeping(self) -> None:
-        while True:
-            await asyncio.sleep(HOUSEKEEPING_SECONDS)
-            try:
-                await self.remove_expired()
-                await self._ensure_demo()
-            except PendulaError as error:
-                log.error("sim.upkeep.failed", code=error.code, problem=error.message)
+    async def _keep_house(self) -> None:
+        try:
+            await self.remove_expired()
+            await self._ensure_demo()
+        except PendulaError as error:
+            log.error("sim.upkeep.failed", code=error.code, problem=error.message)
 
     async def remove_expired(self) -> None:
         """Drop rings of ended runs, and remove files and runs that are older than the settings allow."""

@@ -171,9 +171,6 @@ class Store:
             [statement for run_id, pending in runs.items() for statement in _statements_of_run(run_id, pending)]
         )
 
-    def measure(self, run_id: str, values: Iterable[Measured]) -> None:
-        self._execute(_upsert_metrics(run_id, values))
-
     def series(self, run_id: str, equivalent: str, times: range, *, extended: bool = False) -> list[Series]:
         """The keys of the protocol at these times; additional ones if `extended`."""
         last = times[-1] if len(times) else -1
@@ -187,18 +184,6 @@ class Store:
             if key in by_key:
                 by_key[key].append((t_ms, value))
         return [series(key, values, times) for key, values in by_key.items()]
-
-    def bottlenecks(self, run_id: str, equivalent: str) -> list[Bottleneck]:
-        rows = self._rows(
-            "SELECT details FROM bottlenecks WHERE run_id = ? AND equivalent = ? ORDER BY place", (run_id, equivalent)
-        )
-        return [_read_bottleneck(text.encode()) for (text,) in rows]
-
-    def artifacts(self, run_id: str) -> list[Artifact]:
-        """The last list of files of a run, in the order of their names."""
-        columns = "name, url, content_type, size_bytes, sha256"
-        rows = self._rows(f"SELECT {columns} FROM artifacts WHERE run_id = ? ORDER BY name", (run_id,))
-        return [Artifact(*row) for row in rows]
 
     def _prepare(self) -> None:
         for table in TABLES:
@@ -308,7 +293,6 @@ def _marks(values: Sequence[object]) -> str:
 
 
 _read_record = msgspec.json.Decoder(Record).decode
-_read_bottleneck = msgspec.json.Decoder(Bottleneck).decode
 
 
 class StoreThread:
