@@ -10,7 +10,7 @@ from bench.jobs_loads import WORKER, Desk, granted
 from bench.measuring.cpu_time import cpu_seconds
 from bench.measuring.wall_time import Turns
 from pendula.cli.benchmarks import Progress, Row, Target, compared
-from pendula.governance.objects import Governance
+from pendula.governance.calls import Governance
 
 AT_ONCE = 50
 ROUNDS, QUICK_ROUNDS = 15, 5

@@ -72,7 +72,11 @@ class Worker:
         self._moment()
         finding = self.random.choice(self.findings)
         self._moment()
-        verdict = {"finding": finding, "reason": "looked into", "evidence_refs": [f"ev_{self.random.randrange(9)}"]}
+        verdict: Any = {
+            "finding": finding,
+            "reason": "looked into",
+            "evidence_refs": [f"ev_{self.random.randrange(9)}"],
+        }
         objects.finish(job["job_id"], **verdict, **proof(job))
 
     def _moment(self) -> None:

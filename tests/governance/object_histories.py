@@ -129,7 +129,7 @@ class Pair:
     def _real_create(self, kind: str, name: str, place: str, members: tuple[tuple[str, Any], ...]) -> None:
         body = self._as_text(members)
         status, _, axis = place.partition("/")
-        axes = {"epistemic_state": axis} if axis else {}
+        axes: Any = {"epistemic_state": axis} if axis else {}
         try:
             self.user.create(kind, name, status=status, **axes, **body)
         except JobRefused as refused:
@@ -153,7 +153,7 @@ class Pair:
         return bool(governed(self.scheduler).begin(self._ids[token[0]], **self.leases[token])["entered"])
 
     def _real_finish(self, token: tuple[int, int], finding: str, refs: tuple[str, ...], unknown: str | None) -> None:
-        body = {"finding": finding, "reason": "looked into", "evidence_refs": list(refs), "unknown_type": unknown}
+        body: Any = {"finding": finding, "reason": "looked into", "evidence_refs": list(refs), "unknown_type": unknown}
         body = {name: value for name, value in body.items() if value is not None}
         governed(self.scheduler).finish(self._ids[token[0]], **body, **self.leases[token])
 
@@ -178,7 +178,7 @@ class Pair:
         self.scheduler.requeue(self._ids[name])
 
     def _real_attach(self, kind: str, name: str, refs: tuple[str, ...], unknown: str | None) -> None:
-        body = {} if unknown is None else {"unknown_type": unknown}
+        body: Any = {} if unknown is None else {"unknown_type": unknown}
         self.user.attach_evidence(kind, name, *refs, **body)
 
     def _real_refill(self, kind: str, name: str, budget: int | None) -> None:

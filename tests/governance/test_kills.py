@@ -6,10 +6,12 @@ from itertools import product
 from pathlib import Path
 from random import Random
 from threading import Thread
+from typing import Any
 
 import pytest
 
 from pendula.governance import governed
+from pendula.governance.model import Risk
 from tests.governance.dying_workers import FINDINGS, Worker, WorkerEnded, die, drop, entries, violations
 from tests.governance.verifier_rig import GATES, WHOLE, VerifierRig
 from tests.jobs.crashing import SharedClock, forked, scheduler
@@ -60,7 +62,7 @@ def _in_processes(folder: Path, clock: SharedClock, seed: str, risk: float, find
 @pytest.mark.parametrize("play", [_in_threads, pytest.param(_in_processes, marks=pytest.mark.long)])
 @pytest.mark.parametrize("seed", ["a", "b", "c"])
 def test_dying_workers_do_not_enter_the_verifier_beyond_the_budget(
-    play: Round, members: dict[str, object], most: int, seed: str, tmp_path: Path
+    play: Round, members: dict[str, Any], most: int, seed: str, tmp_path: Path
 ) -> None:
     clock = SharedClock()
     with scheduler(tmp_path, clock=clock) as client:
@@ -99,7 +101,7 @@ def _lived_through(play: Round, seed: int, parts: int, folder: Path) -> None:
         user = governed(client).as_user("mia")
         for gate in GATES:
             user.set_gate(gate, "pass", "to begin with")
-        for n, tier in product(range(3), ("low", "high")):
+        for n, tier in product(range(3), (Risk.LOW, Risk.HIGH)):
             user.create("memory", f"m{n}{tier}", evidence_refs=["ev_1"], risk_tier=tier)
             user.create("experience", f"e{n}{tier}", evidence_refs=["ev_1"], source_refs=[f"memory:m{n}{tier}"])
             user.create("cognition", f"c{n}{tier}", **UNSURE, risk_tier=tier)

@@ -11,7 +11,7 @@ from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.stores import Clock, opened
 
-VERDICT = {"finding": "inconclusive", "reason": "no source answered", "evidence_refs": []}
+VERDICT: Any = {"finding": "inconclusive", "reason": "no source answered", "evidence_refs": []}
 
 
 def with_object(folder: Path, policy: Policy | None = None, *, budget: int = 36) -> tuple[Scheduler, Clock]:

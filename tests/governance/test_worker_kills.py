@@ -11,12 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from time import sleep
+from typing import Any
 
 import pytest
 
 from pendula.governance import governed
+from pendula.governance.model import Risk
 from pendula.jobs import JobRefused, Policy, Scheduler, Verdict, Worker
 from pendula.jobs.model import Durability
+from pendula.jobs.reasons import Unknown
 from pendula.jobs.store.protocol import AuditListing, Reader
 from pendula.jobs.worker.handlers import Context, Handlers, verifier
 from pendula.kernel.wallclock import steady_us
@@ -31,7 +34,7 @@ SPEED, LEASE_SEC = 20_000, 43_200  # a day is four seconds long, and a lease two
 POLICY = Policy(durability=Durability.NORMAL, default_max_attempts=50)
 KINDS, LOOKS = ("memory", "experience", "cognition"), ("verify", "revalidate", "reinstate-check")
 FINDINGS = ("inconclusive", "inconclusive", "passed", "new_evidence", "suspicious", "conflict", "refuted")
-UNKNOWN = ("multipath", "out_of_scope", "ontic_unknowable")
+UNKNOWN = tuple(Unknown)
 DECISIONS = (("use", "used"), ("verify", "passed"), ("archive", "expired"), ("invalidate", "source_forged"))
 OBJECTS, WORKERS, BLOWS = 15, 3, 40
 
@@ -51,7 +54,8 @@ def _made(client: Scheduler) -> None:
     for gate in GATES:
         user.set_gate(gate, "pass", "to begin with")
     for n in range(OBJECTS):
-        tier, soon = ("low", "high")[n % 2], {"review_interval": "P2D"}
+        tier = (Risk.LOW, Risk.HIGH)[n % 2]
+        soon: Any = {"review_interval": "P2D"}
         user.create("memory", f"{n}", evidence_refs=["ev_1"], risk_tier=tier, half_life="P2D")
         user.create("experience", f"{n}", evidence_refs=["ev_1"], source_refs=[f"memory:{n}"], **soon)
         user.create("cognition", f"{n}", **{**WHOLE, **soon, "unknown_type": UNKNOWN[n % 3]}, risk_tier=tier)

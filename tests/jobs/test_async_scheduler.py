@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pendula.governance import AsyncObjects, RemoteObjects, governed
+from pendula.governance import AsyncObjects, governed
 from pendula.governance.objects import GovernedObjects
 from pendula.jobs import AsyncScheduler, JobRefused, Policy, Scheduler
 from pendula.jobs.model import Durability
@@ -185,8 +185,8 @@ def test_calls_on_governed_objects_are_awaited_on_a_store(tmp_path: Path) -> Non
     assert on_a_loop(tmp_path, case) == ("noop", "verified")
 
 
-def test_every_client_has_every_call_on_governed_objects() -> None:
+def test_every_call_on_governed_objects_can_be_awaited() -> None:
     def calls(kind: type) -> set[str]:
         return {name for name in vars(kind) if not name.startswith("_")}
 
-    assert calls(GovernedObjects) == calls(RemoteObjects) == calls(AsyncObjects)
+    assert calls(GovernedObjects) - {"send"} == calls(AsyncObjects)

@@ -11,11 +11,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pendula.governance.calls import Governance
 from pendula.governance.gates import VERDICTS
 from pendula.governance.inputs import Rules, rules_of
 from pendula.governance.machines import Machine
 from pendula.governance.model import DAY_US, Governed
-from pendula.governance.objects import Governance
 from pendula.governance.tables import tables_of
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Caller, Calls, Reply

@@ -16,8 +16,8 @@ changes     changes by people: create, attach evidence, decide, amend, refill, s
 bodies      request bodies, with all their faults
 views       objects, gates and endings as JSON
 why         why an object is in its state, and what comes next
-objects     `Governance` and `GovernedObjects`: every call
-clients     the same calls over HTTP and awaited; `governed`
+calls       `Governance`: every call
+objects     `GovernedObjects`: the same calls as methods, for a store, a server and an event loop
 settings    limits and custom machines in a settings file
 upkeep      comparison with the trail, forgotten objects, the learning rate
 hooks       what jobs ask
@@ -25,11 +25,11 @@ hooks       what jobs ask
 Public names:
 """
 
-from pendula.governance.clients import AsyncObjects, RemoteObjects, governed
+from pendula.governance.calls import Governance
 from pendula.governance.decisions import Limits
 from pendula.governance.inputs import Rules
 from pendula.governance.machines import REFERENCE, Arrow, Follow, Machine, Never
-from pendula.governance.objects import Governance, GovernedObjects
+from pendula.governance.objects import AsyncObjects, GovernedObjects, governed
 
 __all__ = [
     "REFERENCE",  # the machines of memory, experience and cognition
@@ -37,11 +37,10 @@ __all__ = [
     "AsyncObjects",  # governed objects, awaited
     "Follow",  # the next action of a state
     "Governance",  # every call on governed objects, as a body and a caller
-    "GovernedObjects",  # governed objects of a store
+    "GovernedObjects",  # governed objects of a store or a server
     "Limits",  # budgets, lifetimes and counts
     "Machine",  # a state machine as data
     "Never",  # a forbidden transition
-    "RemoteObjects",  # governed objects of a server
     "Rules",  # the settings of governed objects: `Policy(governance=Rules(…))`
     "governed",  # the governed objects of a scheduler
 ]

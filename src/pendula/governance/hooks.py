@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pendula.governance import decisions
-from pendula.governance.clients import governed
 from pendula.governance.decisions import Ending, Outcome
 from pendula.governance.deliveries import begin_delivery, end_by_ack, reschedule_object
 from pendula.governance.gates import is_high_risk
 from pendula.governance.inputs import action_context, rules_of, tiers
+from pendula.governance.objects import governed
 from pendula.governance.settings import read_settings
 from pendula.governance.tables import tables_of
 from pendula.governance.upkeep import GovernedTrail, check_learning, forgotten

@@ -1,264 +1,337 @@
-"""`Governance`: every call on governed objects, from jobs and people; each change is one transaction.
+"""The calls on governed objects as methods, defined once: for a store, for a server and, awaited, for an event loop.
 
-`GovernedObjects` has the same calls as Python methods, with the members, replies and errors of HTTP.
+The members, replies and errors are those of HTTP. A refused call raises `JobRefused`; nothing was changed.
 """
 
-from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from re import compile as regex
+from typing import Any, Concatenate, Literal, ParamSpec, Required, Self, TypedDict, TypeVar, Unpack, overload
 
-from pendula.governance import changes, deliveries
-from pendula.governance.applying import INTERNAL_COUNTS
-from pendula.governance.bodies import read_gate_page, read_limit, read_page
-from pendula.governance.inputs import object_not_found, rules_of
-from pendula.governance.tables import tables_of
-from pendula.governance.views import gate_json, gate_words, machine_json, object_json, rollback_json
-from pendula.governance.why import why
-from pendula.jobs.calls import Calls
+from msgspec import Struct
+
+from pendula.governance.calls import Governance
+from pendula.governance.model import Impact, Risk
+from pendula.jobs.async_scheduler import AsyncScheduler
+from pendula.jobs.client import RemoteScheduler, known_job, segment
 from pendula.jobs.model import Actor, JobRefused, Refused
-from pendula.jobs.request_reading import Faults
-from pendula.jobs.sentences import shown_reason
-from pendula.jobs.store.protocol import Reader, Writer
-from pendula.jobs.transaction.replies import LOCAL, Answer, Body, Caller, Reply
-from pendula.kernel.canonical import Json
+from pendula.jobs.reasons import Unknown
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.transaction.replies import LOCAL, Answer, Caller
 
+P = ParamSpec("P")
 T = TypeVar("T")
-TRACES_SHOWN = 20
-FIRST_SHOWN = 3
+Reply = dict[str, Any]
+RiskWord = Risk | Literal["low", "medium", "high"]
+ImpactWord = Impact | Literal["low", "medium", "high", "critical"]
+UnknownWord = Unknown | Literal["multipath", "out_of_scope", "ontic_unknowable"]
+PART = regex(r"{\w+}")
 
 
-class Governance:
-    """Governed objects over one store, beside its `Calls`."""
+class Call(Struct, frozen=True):
+    """A call: its name in `Governance` and its place over HTTP. Parts of the path in braces are arguments."""
 
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
+    name: str
+    method: str
+    path: str
+    has_query: bool = False
 
-    # A job in two steps
 
-    def begin(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._write(
-            lambda tx, now: deliveries.begin(tx, job_id, body, caller.actor, self._calls.policy, now), caller
-        )
+OBJECT, JOB = "{object_type}/{object_id}", "/jobs/{job_id}"
+CREATE = Call("create", "POST", "/objects")
+PAGE = Call("page", "GET", "/objects", has_query=True)
+SHOW = Call("show", "GET", f"/objects/show/{OBJECT}")
+WHY = Call("why", "GET", f"/objects/why/{OBJECT}")
+ATTACH_EVIDENCE = Call("attach_evidence", "POST", f"/objects/evidence/{OBJECT}")
+DECIDE = Call("decide", "POST", f"/objects/decide/{OBJECT}")
+AMEND = Call("amend", "POST", f"/objects/amend/{OBJECT}")
+REFILL = Call("refill", "POST", f"/objects/refill/{OBJECT}")
+ROLLBACK_FINISHED = Call("rollback_finished", "POST", f"/objects/rollback-finished/{OBJECT}")
+ROLLBACKS = Call("rollbacks", "GET", "/rollbacks", has_query=True)
+SET_GATE = Call("set_gate", "PUT", "/gates")
+GATES = Call("gates", "GET", "/gates", has_query=True)
+MACHINES = Call("machines", "GET", "/machines")
+FIGURES = Call("figures", "GET", "/governance")
+BEGIN = Call("begin", "POST", f"{JOB}/begin")
+FINISH = Call("finish", "POST", f"{JOB}/finish")
+SETTLE = Call("settle", "POST", f"{JOB}/settle")
 
-    def finish(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._write(
-            lambda tx, now: deliveries.finish(tx, job_id, body, caller.actor, self._calls.policy, now), caller
-        )
 
-    def settle(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._write(
-            lambda tx, now: deliveries.settle(tx, job_id, body, caller.actor, self._calls.policy, now), caller
-        )
+class ReasonMember(TypedDict, total=False):
+    reason: str | None
 
-    # Objects
 
-    def create(self, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._write(lambda tx, now: changes.create(tx, body, caller.actor, self._calls.policy, now), caller)
+class VersionMember(TypedDict, total=False):
+    """The call is refused unless the object has this version."""
 
-    def attach_evidence(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._keep(changes.attach_evidence, object_type, object_id, body, caller)
+    version: int | None
 
-    def amend(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._keep(changes.amend, object_type, object_id, body, caller)
 
-    def refill(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._keep(changes.refill, object_type, object_id, body, caller)
+class EvidenceMembers(ReasonMember, VersionMember, total=False):
+    """A new unknown type can reopen an object that was closed as unknowable."""
 
-    def decide(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._keep(changes.decide, object_type, object_id, body, caller)
+    unknown_type: UnknownWord | None
 
-    def rollback_finished(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._keep(changes.rollback_finished, object_type, object_id, body, caller)
 
-    def set_gate(self, body: Body, caller: Caller = LOCAL) -> Answer:
-        policy = self._calls.policy
-        return self._write(lambda tx, now: changes.set_gate(tx, body, caller.actor, policy, now), caller)
+class VerdictMembers(VersionMember, total=False):
+    reason: Required[str]
+    evidence_refs: Sequence[str] | None
+    unknown_type: UnknownWord | None
 
-    # Questions
 
-    def show(self, object_type: str, object_id: str) -> Answer:
-        return self._calls.store.read(lambda look: _shown(look, object_type, object_id))
+class AmendedMembers(TypedDict, total=False):
+    """Durations are as in ISO 8601, such as P7D; times have a zone."""
 
-    def why(self, object_type: str, object_id: str) -> Answer:
-        now, policy = self._calls.clock(), self._calls.policy
-        return self._calls.store.read(lambda look: why(look, object_type, object_id, policy, now))
+    review_interval: str | None
+    review_due_at: str | datetime | None
+    expires_at: str | datetime | None
+    half_life: str | None
+    falsify_if: str
+    impact_weight: int | float | Decimal | None
+    risk_tier: RiskWord | None
+    impact_tier: ImpactWord | None
 
-    def page(self, query: Body) -> Answer:
-        """Objects of a type by id, all or those in one place; `next_after` starts the next page."""
-        page = read_page(query, rules_of(self._calls.policy).machines)
-        if isinstance(page, Faults):
-            return page.refusal()
-        subjects = self._calls.store.read(
-            lambda look: tables_of(look).page(page.object_type, page.place, page.after, page.limit + 1)
-        )
-        objects: list[Json] = [object_json(subject) for subject in subjects[: page.limit]]
-        next_after = subjects[page.limit - 1].object_id if len(subjects) > page.limit else None
-        return Reply(200, {"objects": objects, "next_after": next_after})
 
-    def gates(self, query: Body) -> Answer:
-        """All gates, or those that apply to one scope; gates for all objects first. `next_after` is the next page."""
-        page = read_gate_page(query)
-        if isinstance(page, Faults):
-            return page.refusal()
-        gates = self._calls.store.read(lambda look: tables_of(look).gate_page(page.scope, page.after, page.limit + 1))
-        shown: list[Json] = [gate_json(gate) for gate in gates[: page.limit]]
-        last = gates[page.limit - 1] if len(gates) > page.limit else None
-        return Reply(200, {"gates": shown, "next_after": None if last is None else f"{last.scope} {last.name}"})
+class AmendMembers(AmendedMembers, VersionMember, total=False):
+    pass
 
-    def rollbacks(self, query: Body) -> Answer:
-        """Unfinished rollbacks, the oldest first."""
-        limit = read_limit(query)
-        if isinstance(limit, Faults):
-            return limit.refusal()
-        rollbacks = self._calls.store.read(lambda look: tables_of(look).open_rollbacks(limit))
-        return Reply(200, {"rollbacks": [rollback_json(rollback) for rollback in rollbacks]})
+
+class NewMembers(AmendedMembers, ReasonMember, total=False):
+    status: str
+    epistemic_state: Literal["supported", "uncertain", "refuted"]
+    evidence_refs: Sequence[str] | None
+    source_refs: Sequence[str] | None
+    reinforcement_count: int | None
+    unknown_type: UnknownWord | None
+    uncertainty_ttl: str | None
+    auto_verify_budget: int | None
+    decision_mode: Literal["explore", "collect", "conservative", "escalate", "abstain"] | None
+    hard_persona_limit: bool
+    deception_signals: int | None
+    last_accessed_at: str | datetime | None
+
+
+class RefillMembers(TypedDict, total=False):
+    budget: int | None
+
+
+class GateMembers(TypedDict, total=False):
+    scope: str
+
+
+class PageMembers(TypedDict, total=False):
+    after: str | None
+    limit: int | None
+
+
+class ObjectPageMembers(PageMembers, total=False):
+    place: str | None
+
+
+class GatePageMembers(PageMembers, total=False):
+    scope: str | None
+
+
+class LimitMember(TypedDict, total=False):
+    limit: int | None
+
+
+class ProofMembers(TypedDict, total=False):
+    """The proof of a lease."""
+
+    worker_id: str | None
+    lease_token: str | None
+
+
+class FinishMembers(ProofMembers, VerdictMembers, total=False):
+    """`version` and `gates` are those that `begin` returned."""
+
+    finding: Required[str]
+    gates: Mapping[str, int] | None
+
+
+class GovernedObjects(ABC):
+    """Governed objects: state machines, gates, budgets, evidence."""
+
+    @abstractmethod
+    def send(self, call: Call, members: Mapping[str, Any], *about: str) -> Reply:
+        """Make a call with the members of its body or query; `about` are the arguments in its path."""
+
+    @abstractmethod
+    def as_user(self, name: str) -> Self:
+        """The same calls in the name of a user, as recorded in the audit trail. A server with tokens uses the name of
+        the token instead."""
+
+    def create(self, object_type: str, object_id: str, **members: Unpack[NewMembers]) -> Reply:
+        """Put an object under governance: `risk_tier`, `evidence_refs`, `review_interval="P7D"`, and so on."""
+        return self.send(CREATE, {"object_type": object_type, "object_id": object_id, **members})
+
+    def show(self, object_type: str, object_id: str) -> Reply:
+        """Return the object, its gates, its latest decisions and its rollbacks."""
+        return self.send(SHOW, {}, object_type, object_id)
+
+    def why(self, object_type: str, object_id: str) -> Reply:
+        """Explain the state, the next action and its time, and any obstacle; `sentence` has it all in one line."""
+        return self.send(WHY, {}, object_type, object_id)
+
+    def list(self, object_type: str, **query: Unpack[ObjectPageMembers]) -> Reply:
+        """Objects of a type by id: `{"objects", "next_after"}`; `place`, `after` and `limit` filter."""
+        return self.send(PAGE, {"object_type": object_type, **_asked(query)})
+
+    def attach_evidence(
+        self, object_type: str, object_id: str, *refs: str, **members: Unpack[EvidenceMembers]
+    ) -> Reply:
+        return self.send(ATTACH_EVIDENCE, {"evidence_refs": [*refs], **members}, object_type, object_id)
+
+    def decide(
+        self, object_type: str, object_id: str, action: str, finding: str, **members: Unpack[VerdictMembers]
+    ) -> Reply:
+        """Apply the finding of a person, through the machine and the gates; `reason=` is required."""
+        return self.send(DECIDE, {"action": action, "finding": finding, **members}, object_type, object_id)
+
+    def amend(self, object_type: str, object_id: str, reason: str, **members: Unpack[AmendMembers]) -> Reply:
+        """Change `expires_at`, `review_due_at`, `review_interval`, `half_life`, `falsify_if`, or raise a tier."""
+        return self.send(AMEND, {"reason": reason, **members}, object_type, object_id)
+
+    def refill(self, object_type: str, object_id: str, reason: str, **members: Unpack[RefillMembers]) -> Reply:
+        """Refill the budget to its full size, or set it to `budget` units."""
+        return self.send(REFILL, {"reason": reason, **members}, object_type, object_id)
+
+    def rollback_finished(self, object_type: str, object_id: str, **members: Unpack[ReasonMember]) -> Reply:
+        return self.send(ROLLBACK_FINISHED, members, object_type, object_id)
+
+    def rollbacks(self, **query: Unpack[LimitMember]) -> Reply:
+        """Unfinished rollbacks, the oldest first, at most `limit`."""
+        return self.send(ROLLBACKS, _asked(query))
+
+    def set_gate(self, gate: str, verdict: str, reason: str, **members: Unpack[GateMembers]) -> Reply:
+        """Set the verdict of a gate, for all objects or for one with `scope="memory:m_1"`."""
+        return self.send(SET_GATE, {"gate": gate, "verdict": verdict, "reason": reason, **members})
+
+    def gates(self, **query: Unpack[GatePageMembers]) -> Reply:
+        """Gates: `{"gates", "next_after"}`; with `scope` those that apply to it, `after` and `limit` for a page."""
+        return self.send(GATES, _asked(query))
 
     def machines(self) -> Reply:
         """The state machine of each object type, and the possible verdicts of each gate."""
-        machines: list[Json] = [
-            machine_json(machine) for _, machine in sorted(rules_of(self._calls.policy).machines.items())
-        ]
-        return Reply(200, {"machines": machines, "gates": gate_words()})
+        return self.send(MACHINES, {})
 
     def figures(self) -> Reply:
-        """The number of objects by place, the counters of governance, and the objects that need a person."""
-        places, counts, (waiting, first) = self._calls.store.read(
-            lambda look: (tables_of(look).places(), tables_of(look).counts(), tables_of(look).for_a_person(FIRST_SHOWN))
-        )
-        body: dict[str, Json] = {
-            "places": [{"object_type": kind, "place": place, "objects": count} for kind, place, count in places],
-            "counts": [
-                {"kind": kind, "word": word, "count": count}
-                for kind, word, count in counts
-                if kind not in INTERNAL_COUNTS
-            ],
-            "for_a_person": {"count": waiting, "first": [object_json(subject) for subject in first]},
-        }
-        return Reply(200, body)
+        return self.send(FIGURES, {})
 
-    # Inside
+    # A job in two steps
 
-    def _keep(
-        self, work: Callable[..., Answer], object_type: str, object_id: str, body: Body, caller: Caller
-    ) -> Answer:
-        policy = self._calls.policy
-        return self._write(
-            lambda tx, now: work(tx, object_type, object_id, body, actor=caller.actor, policy=policy, now=now), caller
-        )
+    def begin(self, job_id: str, **proof: Unpack[ProofMembers]) -> Reply:
+        """Check the gates and take the budget before a verification; `entered` is whether to run it."""
+        return self.send(BEGIN, proof, job_id)
 
-    def _write(self, work: Callable[[Writer, int], T], caller: Caller) -> T:
-        return self._calls.change(work, caller)
+    def finish(self, job_id: str, **members: Unpack[FinishMembers]) -> Reply:
+        """End the job with a verdict: `finding`, `reason`, `evidence_refs`, and the proof of the lease."""
+        return self.send(FINISH, members, job_id)
+
+    def settle(self, job_id: str, **proof: Unpack[ProofMembers]) -> Reply:
+        """End a decay or archive job, which the object itself decides."""
+        return self.send(SETTLE, proof, job_id)
 
 
-def _shown(look: Reader, object_type: str, object_id: str) -> Answer:
-    subject = tables_of(look).governed(object_type, object_id)
-    if subject is None:
-        return object_not_found(object_type, object_id)
-    traces: list[Json] = []
-    for name, body in tables_of(look).traces(object_type, object_id, TRACES_SHOWN):
-        assert isinstance(body, dict)
-        assert isinstance(body["reason"], dict)
-        traces.append({"decision_trace_id": name, **body, **shown_reason(body["reason"])})
-    gates: list[Json] = [gate_json(gate) for gate in tables_of(look).gates(subject.ref)]
-    rollbacks: list[Json] = [rollback_json(one) for one in tables_of(look).rollbacks(object_type, object_id)]
-    return Reply(
-        200, {"object": object_json(subject), "gates": gates, "decision_traces": traces, "rollbacks": rollbacks}
-    )
-
-
-Members = Any  # members of a body; the reader of each call checks their names
-
-
-class GovernedObjects:
-    """Governed objects of one store. A rejected call raises `JobRefused` and changes nothing."""
+class StoredObjects(GovernedObjects):
+    """Governed objects of a store in this process."""
 
     def __init__(self, governance: Governance, caller: Caller = LOCAL) -> None:
         self._governance = governance
         self._caller = caller
 
     def as_user(self, name: str) -> Self:
-        """The same calls in the name of a user, as recorded in the audit trail."""
         return type(self)(self._governance, Caller(Actor("user", name), self._caller.request_id))
 
-    def create(self, object_type: str, object_id: str, **members: Members) -> dict[str, Any]:
-        """Put an object under governance: `risk_tier`, `evidence_refs`, `review_interval="P7D"`, and so on."""
-        body = {"object_type": object_type, "object_id": object_id, **members}
-        return _granted(self._governance.create(body, self._caller))
-
-    def show(self, object_type: str, object_id: str) -> dict[str, Any]:
-        """Return the object, its gates, its latest decisions and its rollbacks."""
-        return _granted(self._governance.show(object_type, object_id))
-
-    def why(self, object_type: str, object_id: str) -> dict[str, Any]:
-        """Explain the state, the next action and its time, and any obstacle; `sentence` has it all in one line."""
-        return _granted(self._governance.why(object_type, object_id))
-
-    def list(self, object_type: str, **query: Members) -> dict[str, Any]:
-        """Objects of a type by id: `{"objects", "next_after"}`; `place`, `after` and `limit` filter."""
-        return _granted(self._governance.page({"object_type": object_type, **_asked(query)}))
-
-    def attach_evidence(self, object_type: str, object_id: str, *refs: str, **members: Members) -> dict[str, Any]:
-        body = {"evidence_refs": list(refs), **members}
-        return _granted(self._governance.attach_evidence(object_type, object_id, body, self._caller))
-
-    def decide(self, object_type: str, object_id: str, action: str, finding: str, **members: Members) -> dict[str, Any]:
-        """Apply the finding of a person, through the machine and the gates; `reason=` is required."""
-        body = {"action": action, "finding": finding, **members}
-        return _granted(self._governance.decide(object_type, object_id, body, self._caller))
-
-    def amend(self, object_type: str, object_id: str, reason: str, **members: Members) -> dict[str, Any]:
-        """Change `expires_at`, `review_due_at`, `review_interval`, `half_life`, `falsify_if`, or raise a tier."""
-        body = {"reason": reason, **members}
-        return _granted(self._governance.amend(object_type, object_id, body, self._caller))
-
-    def refill(self, object_type: str, object_id: str, reason: str, **members: Members) -> dict[str, Any]:
-        """Refill the budget to its full size, or set it to `budget` units."""
-        body = {"reason": reason, **members}
-        return _granted(self._governance.refill(object_type, object_id, body, self._caller))
-
-    def rollback_finished(self, object_type: str, object_id: str, **members: Members) -> dict[str, Any]:
-        return _granted(self._governance.rollback_finished(object_type, object_id, members, self._caller))
-
-    def rollbacks(self, **query: Members) -> dict[str, Any]:
-        """Unfinished rollbacks, the oldest first, at most `limit`."""
-        return _granted(self._governance.rollbacks(_asked(query)))
-
-    def set_gate(self, gate: str, verdict: str, reason: str, **members: Members) -> dict[str, Any]:
-        """Set the verdict of a gate, for all objects or for one with `scope="memory:m_1"`."""
-        body = {"gate": gate, "verdict": verdict, "reason": reason, **members}
-        return _granted(self._governance.set_gate(body, self._caller))
-
-    def gates(self, **query: Members) -> dict[str, Any]:
-        """Gates: `{"gates", "next_after"}`; with `scope` those that apply to it, `after` and `limit` for a page."""
-        return _granted(self._governance.gates(_asked(query)))
-
-    def machines(self) -> dict[str, Any]:
-        """The state machine of each object type, and the possible verdicts of each gate."""
-        return _granted(self._governance.machines())
-
-    def figures(self) -> dict[str, Any]:
-        return _granted(self._governance.figures())
-
-    # A job in two steps
-
-    def begin(self, job_id: str, **proof: Members) -> dict[str, Any]:
-        """Check the gates and take the budget before a verification; `entered` is whether to run it."""
-        return _granted(self._governance.begin(job_id, proof, self._caller))
-
-    def finish(self, job_id: str, **members: Members) -> dict[str, Any]:
-        """End the job with a verdict: `finding`, `reason`, `evidence_refs`, and the proof of the lease."""
-        return _granted(self._governance.finish(job_id, members, self._caller))
-
-    def settle(self, job_id: str, **proof: Members) -> dict[str, Any]:
-        """End a decay or archive job, which the object itself decides."""
-        return _granted(self._governance.settle(job_id, proof, self._caller))
+    def send(self, call: Call, members: Mapping[str, Any], *about: str) -> Reply:
+        work: Callable[..., Answer] = getattr(self._governance, call.name)
+        if call.method != "GET":
+            answer = work(*about, members, self._caller)
+        else:
+            answer = work(*about, members) if call.has_query else work(*about)
+        if isinstance(answer, Refused):
+            raise JobRefused(answer)
+        return answer.body
 
 
-def _asked(query: dict[str, Any]) -> dict[str, Any]:
+class RemoteObjects(GovernedObjects):
+    """Governed objects of a server."""
+
+    def __init__(self, client: RemoteScheduler, user: str | None = None) -> None:
+        self._client = client
+        self._user = user
+
+    def as_user(self, name: str) -> Self:
+        return type(self)(self._client, name)
+
+    def send(self, call: Call, members: Mapping[str, Any], *about: str) -> Reply:
+        given = iter(about)
+        path = PART.sub(lambda part: (known_job if part[0] == "{job_id}" else segment)(next(given)), call.path)
+        if call.method == "GET":
+            return self._client.get(path, members)
+        return self._client.post(path, members, method=call.method, user=self._user)
+
+
+def _awaited(
+    call: Callable[Concatenate[GovernedObjects, P], T],
+) -> Callable[Concatenate["AsyncObjects", P], Coroutine[Any, Any, T]]:
+    """The same call, made in a thread."""
+
+    async def awaited(self: "AsyncObjects", /, *given: P.args, **members: P.kwargs) -> T:
+        return await self.scheduler.made(call, self.blocking, *given, **members)
+
+    awaited.__doc__ = call.__doc__
+    return awaited
+
+
+class AsyncObjects:
+    """Governed objects of a store or a server, awaited."""
+
+    def __init__(self, blocking: GovernedObjects, scheduler: AsyncScheduler) -> None:
+        self.blocking = blocking
+        self.scheduler = scheduler
+
+    def as_user(self, name: str) -> "AsyncObjects":
+        """The same calls as a named person, who is recorded in the trail."""
+        return AsyncObjects(self.blocking.as_user(name), self.scheduler)
+
+    create = _awaited(GovernedObjects.create)
+    show = _awaited(GovernedObjects.show)
+    why = _awaited(GovernedObjects.why)
+    list = _awaited(GovernedObjects.list)
+    attach_evidence = _awaited(GovernedObjects.attach_evidence)
+    decide = _awaited(GovernedObjects.decide)
+    amend = _awaited(GovernedObjects.amend)
+    refill = _awaited(GovernedObjects.refill)
+    rollback_finished = _awaited(GovernedObjects.rollback_finished)
+    rollbacks = _awaited(GovernedObjects.rollbacks)
+    set_gate = _awaited(GovernedObjects.set_gate)
+    gates = _awaited(GovernedObjects.gates)
+    machines = _awaited(GovernedObjects.machines)
+    figures = _awaited(GovernedObjects.figures)
+    begin = _awaited(GovernedObjects.begin)
+    finish = _awaited(GovernedObjects.finish)
+    settle = _awaited(GovernedObjects.settle)
+
+
+@overload
+def governed(client: Scheduler | RemoteScheduler) -> GovernedObjects: ...
+@overload
+def governed(client: AsyncScheduler) -> AsyncObjects: ...
+def governed(client: Scheduler | RemoteScheduler | AsyncScheduler) -> GovernedObjects | AsyncObjects:
+    """The governed objects of a store or a server."""
+    match client:
+        case Scheduler():
+            return StoredObjects(Governance(client.calls), client.caller)
+        case RemoteScheduler():
+            return RemoteObjects(client)
+        case AsyncScheduler():
+            return AsyncObjects(governed(client.blocking), client)
+
+
+def _asked(query: Mapping[str, Any]) -> dict[str, Any]:
     """Drop members that are None."""
     return {name: value for name, value in query.items() if value is not None}
-
-
-def _granted(answer: Answer) -> dict[str, Any]:
-    if isinstance(answer, Refused):
-        raise JobRefused(answer)
-    return answer.body

@@ -5,7 +5,7 @@ load it: calls ask the store first whether there are any, and a transaction know
 some loads it by its name in whichever process opens it; otherwise a process that forgets it could bypass the gates.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -34,11 +34,14 @@ class EndedJob(Struct, frozen=True):
 class GovernedCalls(Protocol):
     """The calls of a worker on governed jobs, of a store in this process or of a server."""
 
-    def begin(self, job_id: str, **proof: Any) -> dict[str, Any]: ...
+    @property
+    def begin(self) -> Callable[..., dict[str, Any]]: ...
 
-    def finish(self, job_id: str, **members: Any) -> dict[str, Any]: ...
+    @property
+    def finish(self) -> Callable[..., dict[str, Any]]: ...
 
-    def settle(self, job_id: str, **proof: Any) -> dict[str, Any]: ...
+    @property
+    def settle(self) -> Callable[..., dict[str, Any]]: ...
 
 
 class GovernedTrail(Protocol):

@@ -8,9 +8,9 @@ import pytest
 
 from pendula.demo.jobs import COUNT, FIRST_POISONED, ROUND_SEC, DemoDriver, name_of, with_fast_clock
 from pendula.governance import REFERENCE
+from pendula.governance.calls import Governance
 from pendula.governance.inputs import rules_of
 from pendula.governance.model import DAY_US
-from pendula.governance.objects import Governance
 from pendula.jobs.calls import Calls, queries
 from pendula.jobs.model import SECOND, Policy
 from pendula.jobs.store.sqlite import SqliteStore

@@ -12,7 +12,7 @@ from pendula.cli.output import example
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
-    from pendula.governance import GovernedObjects, RemoteObjects
+    from pendula.governance import GovernedObjects
 
 TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="memory, experience, cognition.", show_default=False)]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of the object.", show_default=False)]
@@ -80,7 +80,7 @@ def register(jobs: typer.Typer) -> None:
 
 
 @contextmanager
-def governed_objects(target: Target, user: str | None = None) -> "Iterator[GovernedObjects | RemoteObjects]":
+def governed_objects(target: Target, user: str | None = None) -> "Iterator[GovernedObjects]":
     """The governed objects of the store or server, optionally in the name of a user."""
     from pendula.governance import governed
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pendula.governance.objects import Governance
+from pendula.governance.calls import Governance
 from pendula.jobs.calls import Answer, Body, Caller, Calls, queries
 from pendula.jobs.model import Code
 from pendula.server.api.requests import Operator, Viewer
