@@ -1,11 +1,4 @@
-"""Authoring of scenarios: linter, JSON Schema, and a generator of villages.
-
-linting           warnings about a scenario before it runs, by topic
-reachability      graph questions about lines: components, reachability, cycles
-schema            JSON Schemas of a scenario, of settings and of a configuration
-villages          generates scenarios of invented people and firms that trade in cycles
-example/          the example of the scheduler: a village of a hundred that runs out of credit
-"""
+"""Authoring of scenarios: linter, JSON Schema, and a generator of villages."""
 
 from pendula.credit.authoring.linting import lint
 from pendula.credit.authoring.schema import file_schema

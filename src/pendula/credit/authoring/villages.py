@@ -152,18 +152,9 @@ _TRADES: Mapping[str, Sequence[str]] = {
         *("Print Room", "Bookkeeping", "Roofing", "Tea Room", "Taxi", "Tailoring", "Gardening"),
     ),
     "agents": (
-        *(
-            "Notary",
-            "Brokerage",
-            "Arbiter",
-            "Auctioneer",
-            "Chancery",
-            "Clearing Desk",
-            "Commission",
-            "Escrow",
-            "Factor",
-        ),
-        *("Introductions", "Ledger Room", "Letting", "Mediation", "Purchasing", "Tally House", "Underwriter"),
+        *("Notary", "Brokerage", "Arbiter", "Auctioneer", "Chancery", "Clearing Desk", "Commission", "Escrow"),
+        *("Factor", "Introductions", "Ledger Room", "Letting", "Mediation", "Purchasing", "Tally House"),
+        "Underwriter",
     ),
 }
 

@@ -1,9 +1,4 @@
-"""External answers to questions of a run: custom behaviours, a payment service, a solver.
-
-answers            routes each question to the right one; optimal clearing with OR-tools
-behaviours         custom behaviours: Python objects that plan the payments of a tick
-payment_service    a payment service over HTTP
-"""
+"""External answers to questions of a run: custom behaviours, a payment service, a solver."""
 
 from pendula.credit.outside.answers import Answers, OptimalOutside, solve
 from pendula.credit.outside.behaviours import Draw, OtherBehaviourVersion, Proposal, View, propose, register_behaviour

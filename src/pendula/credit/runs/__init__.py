@@ -1,10 +1,4 @@
-"""One run: without a server, with a journal, its files, and its forks.
-
-headless     a run of a document without a server, and its result
-recording    a run with a journal; restores any tick of it
-forking      continue a run with other settings from a tick on, and compare
-artifacts    the output directory of a run: status, last tick, every event, a summary; a bundle that repeats it
-"""
+"""One run: without a server, with a journal, its files, and its forks."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
