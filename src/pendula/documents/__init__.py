@@ -5,8 +5,7 @@ cursor      one value of a document, checked; its faults are collected
 typed       values to structs, with every fault at once
 schema      JSON Schemas of these structs
 faults      faults with path, place, value and what is allowed; how they are printed
-json_text   JSON, fast or with places and all its faults
-json5_text  JSON5, for files written by hand
+json_text   JSON and JSON5, fast or with places and all its faults
 yaml_text   YAML with the values of JSON
 toml_text   TOML with the places of its values
 tree        builds values from scanner events, within limits; exact numbers

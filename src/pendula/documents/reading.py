@@ -9,7 +9,7 @@ from math import isfinite
 from pathlib import Path as FilePath
 from typing import Any, TypeVar, assert_never
 
-from pendula.documents import json5_text, json_text
+from pendula.documents import json_text
 from pendula.documents.cursor import Cursor, Reading
 from pendula.documents.faults import (
     NOWHERE,
@@ -200,7 +200,7 @@ def scan(text: str, form: Format, tree: Tree) -> Json:
         case Format.JSON:
             json_text.scan(text, tree)
         case Format.JSON5:
-            json5_text.scan(text, tree)
+            json_text.scan5(text, tree)
         case Format.YAML:
             # PyYAML is slow to import, and most programs never read YAML.
             from pendula.documents import yaml_text
