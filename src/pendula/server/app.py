@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 import pendula
 from pendula.server.api import combined_stream, front, openapi
-from pendula.server.api.engines import engine_router, lifecycle_router, moments_router
+from pendula.server.api.engines import command_router, engine_router, lifecycle_router, moments_router
 from pendula.server.api.requests import only_known_names, problem_of
 from pendula.server.data_directory import DataDirectory
 from pendula.server.errors import (
@@ -79,6 +79,8 @@ def create_app(
         for router in scheduler.routers:
             # A scheduler with its own error form checks its parameters itself.
             app.include_router(router, dependencies=strict if scheduler.errors is None else [])
+        if scheduler.command_routes:
+            app.include_router(command_router(scheduler), dependencies=strict)
         if scheduler.lifecycle is not None:
             app.include_router(lifecycle_router(scheduler, scheduler.lifecycle), dependencies=strict)
         if scheduler.engine is not None:

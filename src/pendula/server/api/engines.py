@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from pendula.kernel import canonical
-from pendula.kernel.canonical import Json
 from pendula.kernel.driver import Driver, Ticket
 from pendula.kernel.engine import Engine, Reason, refusal_sentence, shown_bytes
 from pendula.kernel.errors import InputRefused
@@ -36,9 +35,10 @@ from pendula.server.data_directory import NAME, NAMES_ALLOWED, Beginning
 from pendula.server.errors import HttpRefused, InvalidRequest, error_body, json_response
 from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.runtime.past import Moments
-from pendula.server.runtime.scheduler_spec import ChoicesView, Lifecycle, New, SchedulerSpec
+from pendula.server.runtime.scheduler_spec import ChoicesView, CommandRoute, Lifecycle, New, SchedulerSpec
 from pendula.server.runtime.streams import Reader, engine_framing, type_of
 from pendula.server.runtime.supervisor import Supervisor
+from pendula.server.security.identity import Principal
 from pendula.server.views import EngineSummary, encode_view
 
 MOST_RECORDS = 1000
@@ -102,8 +102,59 @@ def _commanding(router: APIRouter, scheduler: SchedulerSpec) -> None:
         """Apply a command. The response is sent once it is durable; a refused command is 409 with its reason."""
         host = supervisor.host(scheduler.name, engine)
         body = await read_body(request, scheduler.kind.commands)
-        ticket = await host.submit(body, caller.name, request_id)
-        return command_response(scheduler.kind, ticket, scheduler.became(body, ticket.outcome))
+        return await submitted(scheduler, host, body, caller, request_id)
+
+
+def command_router(scheduler: SchedulerSpec) -> APIRouter:
+    """The routes of single kinds of commands, below the prefix of a scheduler and the name of an engine."""
+    assert scheduler.lifecycle is not None
+    router, noun = APIRouter(prefix=scheduler.prefix, tags=[scheduler.name]), scheduler.lifecycle.noun
+    for route in scheduler.command_routes:
+        _command_route(router, scheduler, route, noun)
+    return router
+
+
+def _command_route(router: APIRouter, scheduler: SchedulerSpec, route: CommandRoute, noun: str) -> None:
+    @router.post(
+        f"/{{{noun}}}/{route.name}",
+        summary=route.title or route.name.replace("-", " ").title(),
+        description=route.sentence,
+        responses=answers(views.CommandResult, CHANGE_ERRORS),
+        openapi_extra=None if route.body is None else takes(route.body),
+        operation_id=f"{scheduler.name}_{route.name.replace('-', '_')}",
+    )
+    async def command(
+        request: Request,
+        supervisor: Supervised,
+        caller: Operator,
+        request_id: RequestId,
+        name: Annotated[str, Path(alias=noun, pattern=PATTERN)],
+    ) -> Response:
+        host = supervisor.host(scheduler.name, name)
+        body: Any = None
+        if route.body is not None:
+            body = await read_body(request, route.body, yaml=route.yaml)
+        return await submitted(scheduler, host, await route.command(host, body), caller, request_id)
+
+
+async def submitted(
+    scheduler: SchedulerSpec, host: EngineHost, command: object, caller: Principal, request_id: str
+) -> Response:
+    """The response to a command, once it is durable."""
+    ticket = await host.submit(command, caller.name, request_id)
+    return command_response(scheduler.kind, ticket, scheduler.became(command, ticket.outcome))
+
+
+async def read_at(supervisor: Supervisor, host: EngineHost, at: int | None, read: Callable[[Any], bytes]) -> Response:
+    """What `read` says of the engine now, or as of record `at`."""
+    if at is None:
+        return json_response(await host.ask(lambda driver: read(driver.engine)))
+
+    def then() -> bytes:
+        with host.past.at(at) as engine:
+            return read(engine)
+
+    return json_response(await supervisor.replayed(then))
 
 
 def _asking(router: APIRouter, scheduler: SchedulerSpec) -> None:
@@ -118,10 +169,8 @@ def _asking(router: APIRouter, scheduler: SchedulerSpec) -> None:
     ) -> Response:
         """Why something waits, or was refused, picked or stopped; now, or as of record `at`."""
         host = supervisor.host(scheduler.name, engine)
-        asked = await read_body(request, views.Question)
-        if at is None:
-            return json_response(canonical.encode(await host.why(asked.question)))
-        return json_response(await supervisor.replayed(lambda: _why_then(host, at, asked.question)))
+        question = (await read_body(request, views.Question)).question
+        return await read_at(supervisor, host, at, lambda engine: canonical.encode(engine.why(question)))
 
     if scheduler.choices is None:
         return
@@ -133,12 +182,8 @@ def _asking(router: APIRouter, scheduler: SchedulerSpec) -> None:
         """Questions and commands with working examples, for the engine now or as of record `at`."""
         make = scheduler.choices
         assert make is not None
-        if at is not None:
-            host = supervisor.host(scheduler.name, engine)
-            return json_response(await supervisor.replayed(lambda: _choices_then(host, at, make)))
-        return json_response(
-            views.encode_view(await supervisor.host(scheduler.name, engine).ask(lambda driver: make(driver.engine)))
-        )
+        host = supervisor.host(scheduler.name, engine)
+        return await read_at(supervisor, host, at, lambda engine: encode_view(make(engine)))
 
 
 def _streaming(router: APIRouter, scheduler: SchedulerSpec) -> None:
@@ -210,16 +255,6 @@ def _state_now(driver: Driver[Any, Any]) -> bytes:
 def _state_then(host: EngineHost, at: int) -> bytes:
     with host.past.at(at) as engine:
         return _state(engine, at)
-
-
-def _why_then(host: EngineHost, at: int, question: Json) -> bytes:
-    with host.past.at(at) as engine:
-        return canonical.encode(engine.why(question))
-
-
-def _choices_then(host: EngineHost, at: int, make: Callable[[Any], ChoicesView]) -> bytes:
-    with host.past.at(at) as engine:
-        return views.encode_view(make(engine))
 
 
 def _state(engine: Engine[Any, Any], n: int) -> bytes:

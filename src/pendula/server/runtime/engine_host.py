@@ -22,7 +22,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.commit import GroupCommit
 from pendula.kernel.disk import Disk
 from pendula.kernel.driver import DiskLow, Driver, Ticket, new_journal
-from pendula.kernel.engine import Engine, Outside, Reason
+from pendula.kernel.engine import Engine, Outside
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.journal import FileJournal, Journal, claimed
 from pendula.kernel.limits import (
@@ -453,9 +453,6 @@ class EngineHost:
         if not asked.cancelled():
             # Retrieve the exception here: all callers may have left.
             asked.exception()
-
-    async def why(self, question: Json) -> Reason:
-        return await self.ask(lambda driver: driver.engine.why(question))
 
     async def subscribe(self, after: str | None) -> Stream[Any]:
         # In a thread: resuming after an old event may read the journal.

@@ -293,6 +293,17 @@ class Lifecycle(Struct, frozen=True, kw_only=True):
     made: type[Made] | None = None
 
 
+class CommandRoute(Struct, frozen=True):
+    """A route `POST …/ENGINE/name` for one kind of command, which `command` makes of the engine and the body."""
+
+    name: str
+    sentence: str
+    command: Callable[[EngineHost, Any], Awaitable[object]]
+    body: type | None = None
+    yaml: bool = False
+    title: str = ""
+
+
 def changed_something(_command: object, outcome: Outcome[Any]) -> Became:
     """A command without an event and without an answer had no effect."""
     return Became(Effect.DONE if outcome.events or outcome.answer is not None else Effect.NONE)
@@ -322,6 +333,7 @@ class SchedulerSpec(Struct, frozen=True):
     demo: Demo | None = None
     outside: Outside | None = None
     routers: tuple[APIRouter, ...] = ()
+    command_routes: tuple[CommandRoute, ...] = ()
     lifecycle: Lifecycle | None = None
     store: Callable[[Host, Path], Store] | None = None
     timed: Timed | None = None

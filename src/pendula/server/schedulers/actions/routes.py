@@ -22,19 +22,16 @@ from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
 from pendula.kernel.driver import Ticket
 from pendula.kernel.engine import Outcome
-from pendula.server.api.engines import LARGEST_N, RecordNumber, command_response, shown_events
+from pendula.server.api.engines import LARGEST_N, RecordNumber, read_at, shown_events
 from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
-from pendula.server.api.requests import Operator, RequestId, Supervised, Viewer, document_limits, format_of, read_body
+from pendula.server.api.requests import Supervised, Viewer, document_limits, format_of, read_body
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, TooMuchAtOnce, json_response
 from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.runtime.past import Facts, event_sentence
-from pendula.server.runtime.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
+from pendula.server.runtime.scheduler_spec import CommandRoute, Lifecycle, New, SchedulerSpec, Sentences
 from pendula.server.schedulers.actions import views
-from pendula.server.security.identity import Principal
-from pendula.server.views import Became, CommandResult, Complaint, Effect, EngineSummary, encode_view
-
-Handler = Callable[..., Awaitable[Response]]
+from pendula.server.views import Became, Complaint, Effect, EngineSummary, encode_view
 
 BASE = "/api/v1/actions"
 WORLD = BASE + "/{world}"
@@ -158,91 +155,63 @@ LIFECYCLE = Lifecycle(
 # Commands
 
 
-def _asks(name: str, body: type) -> Callable[[Handler], Handler]:
-    return router.post(
-        f"{WORLD}/{name}",
-        responses=answers(CommandResult, CHANGE_ERRORS),
-        openapi_extra=takes(body),
-        operation_id=f"actions_{name}",
-    )
-
-
-@_asks("submit", Submissions)
-async def submit(
-    world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
-) -> Response:
-    """Submit instances. Each is validated alone; rejections are events of this answer or of a later one."""
-    host = supervisor.host(SCHEDULER.name, world)
-    body = await read_body(request, Submissions, yaml=True)
+async def _submit(host: EngineHost, body: Submissions) -> messages.Command:
     now = await _minute(host)
-    command = messages.Submit(tuple(_timed(one, now, "submitted_at") for one in body.actions))
-    return await _sent(host, command, caller, request_id)
+    return messages.Submit(tuple(_timed(one, now, "submitted_at") for one in body.actions))
 
 
-@_asks("interrupt", Interrupts)
-async def interrupt(
-    world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
-) -> Response:
-    """Request interrupts. They take effect when time advances; a malformed one is a diagnostic."""
-    host = supervisor.host(SCHEDULER.name, world)
-    body = await read_body(request, Interrupts, yaml=True)
+async def _interrupt(host: EngineHost, body: Interrupts) -> messages.Command:
     now = await _minute(host)
-    command = messages.Request(interrupts=tuple(_timed(one, now, "at") for one in body.interrupts))
-    return await _sent(host, command, caller, request_id)
+    return messages.Request(interrupts=tuple(_timed(one, now, "at") for one in body.interrupts))
 
 
-@_asks("cancel", Targets)
-async def cancel(
-    world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
-) -> Response:
-    """Cancel actions. Waiting and running ones are dropped; a running one that is not interruptible needs `force`."""
-    return await _command("cancel", world, request, supervisor, caller, request_id)
+def _about(kind: str) -> Callable[[EngineHost, Targets], Awaitable[messages.Command]]:
+    async def command(host: EngineHost, body: Targets) -> messages.Command:
+        now = await _minute(host)
+        when: dict[str, Json] = {"at": body.at} if body.at is not None else {}
+        when |= {"t": body.t} if body.t is not None else {}
+        when |= {"force": True} if body.force else {}
+        return messages.Request(commands=tuple(_timed({kind: one} | when, now, "at") for one in body.actions))
+
+    return command
 
 
-@_asks("resume", Targets)
-async def resume(
-    world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
-) -> Response:
-    """Resume suspended actions."""
-    return await _command("resume", world, request, supervisor, caller, request_id)
-
-
-async def _command(
-    kind: str,
-    world: WorldName,
-    request: Request,
-    supervisor: Supervised,
-    caller: Operator,
-    request_id: RequestId,
-) -> Response:
-    host = supervisor.host(SCHEDULER.name, world)
-    body = await read_body(request, Targets)
-    now = await _minute(host)
-    when: dict[str, Json] = {"at": body.at} if body.at is not None else {}
-    when |= {"t": body.t} if body.t is not None else {}
-    when |= {"force": True} if body.force else {}
-    command = messages.Request(commands=tuple(_timed({kind: one} | when, now, "at") for one in body.actions))
-    return await _sent(host, command, caller, request_id)
-
-
-@_asks("advance", Step)
-async def advance(
-    world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
-) -> Response:
-    """Advance time and return the events. Without a step, advance to the next minute with an event."""
-    host = supervisor.host(SCHEDULER.name, world)
-    step = await read_body(request, Step)
+async def _advance(host: EngineHost, step: Step) -> messages.Command:
     now, due = await host.ask(lambda driver: (driver.engine.now(), driver.engine.next_due()))
     if step.to is not None:
-        to = step.to
-    else:
-        to = now + step.by if step.by is not None else max(due or now, now + 1)
-    return await _sent(host, messages.Advance(to), caller, request_id)
+        return messages.Advance(step.to)
+    return messages.Advance(now + step.by if step.by is not None else max(due or now, now + 1))
 
 
-async def _sent(host: EngineHost, command: messages.Command, caller: Principal, request_id: str) -> Response:
-    ticket = await host.submit(command, caller.name, request_id)
-    return command_response(World, ticket, became(command, ticket.outcome))
+COMMANDS = (
+    CommandRoute(
+        "submit",
+        "Submit instances. Each is validated alone; rejections are events of this answer or of a later one.",
+        _submit,
+        Submissions,
+        yaml=True,
+    ),
+    CommandRoute(
+        "interrupt",
+        "Request interrupts. They take effect when time advances; a malformed one is a diagnostic.",
+        _interrupt,
+        Interrupts,
+        yaml=True,
+    ),
+    CommandRoute(
+        "cancel",
+        "Cancel actions. Waiting and running ones are dropped; a running one that is not interruptible needs `force`.",
+        _about("cancel"),
+        Targets,
+    ),
+    CommandRoute("resume", "Resume suspended actions.", _about("resume"), Targets),
+    CommandRoute(
+        "advance",
+        "Advance time and return the events. Without a step, advance to the next minute with an event.",
+        _advance,
+        Step,
+    ),
+)
 
 
 def check_size(world: World, command: messages.Command) -> None:
@@ -358,10 +327,7 @@ async def pc_log(world: WorldName, supervisor: Supervised, _: Viewer, epoch: Rec
 @router.get(f"{WORLD}/carry", responses=_CARRY | refusals((*READ_ERRORS, 409)), operation_id="actions_carry")
 async def carry(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
     """The carry for the next run, at the end of an epoch: now, or after record `at`."""
-    host = supervisor.host(SCHEDULER.name, world)
-    if at is None:
-        return json_response(await host.ask(lambda driver: _carry(driver.engine)))
-    return json_response(await supervisor.replayed(lambda: _then(host, at, _carry)))
+    return await read_at(supervisor, supervisor.host(SCHEDULER.name, world), at, _carry)
 
 
 def _accepted(data: bytes, form: Format, limits: DocumentLimits) -> dict[str, Any]:
@@ -419,6 +385,7 @@ SCHEDULER = SchedulerSpec(
     engine=World,
     demo=DEMO,
     routers=(router,),
+    command_routes=COMMANDS,
     lifecycle=LIFECYCLE,
     prefix=BASE,
     bound=check_size,

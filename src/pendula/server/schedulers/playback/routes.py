@@ -5,12 +5,13 @@ the library of the server (`channels`); the server advances its time.
 """
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Path, Query
 from msgspec import Struct
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -20,14 +21,14 @@ from pendula.kernel.engine import Outcome
 from pendula.playback import messages
 from pendula.playback.clocks import check_zone, clock_at
 from pendula.playback.engine import Player
-from pendula.server.api.engines import LARGEST_N, RecordNumber, check_name, command_response
+from pendula.server.api.engines import LARGEST_N, RecordNumber, check_name, command_response, read_at, submitted
 from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
 from pendula.server.api.requests import Operator, RequestId, Supervised, Viewer, read_body
 from pendula.server.data_directory import NAME
 from pendula.server.errors import TooMuchAtOnce, json_response
 from pendula.server.runtime.engine_host import AnyDriver, EngineHost
 from pendula.server.runtime.past import event_sentence
-from pendula.server.runtime.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
+from pendula.server.runtime.scheduler_spec import CommandRoute, Lifecycle, New, SchedulerSpec, Sentences
 from pendula.server.runtime.supervisor import Supervisor
 from pendula.server.schedulers.playback import channel_routes, views
 from pendula.server.schedulers.playback.channel_routes import library_service_of
@@ -44,8 +45,6 @@ from pendula.server.schedulers.playback.views import (
     given,
 )
 from pendula.server.views import Became, CommandResult, Complaint, Effect, EngineSummary, encode_view
-
-Handler = Callable[..., Awaitable[Response]]
 
 BASE = "/api/v1/playback"
 PLAYER = BASE + "/{player}"
@@ -103,36 +102,79 @@ LIFECYCLE = Lifecycle(
 # Commands
 
 
-def _does(name: str, sentence: str, command: Callable[[], object]) -> None:
-    """A route for a command without a body."""
+def _route(
+    name: str, sentence: str, command: Callable[[Any], object], body: type | None = None, title: str = ""
+) -> CommandRoute:
+    async def made(_: EngineHost, given: Any) -> object:
+        return command(given)
 
-    @router.post(
-        f"{PLAYER}/{name}",
-        responses=answers(CommandResult, CHANGE_ERRORS),
-        description=sentence,
-        operation_id=f"playback_{name}",
-    )
-    async def do(player: PlayerName, supervisor: Supervised, caller: Operator, request_id: RequestId) -> Response:
-        return await _command(supervisor, player, command(), caller, request_id)
+    return CommandRoute(name, sentence, made, body, title=title)
 
 
-_does("next", "Show the next item now; the answer is that item, or null.", messages.Next)
-_does("prev", "Show the previous item of the history; the answer is that item, or null.", messages.Prev)
-_does("pause", "Pause the player; the current item stays.", messages.Pause)
-_does("resume", "Resume the player; the current item keeps its remaining time.", messages.Resume)
+def _banned(body: BanRequest) -> messages.Commands:
+    return messages.Ban(body.ordinal) if body.id is None else messages.BanArtwork(body.id, body.for_ms)
 
 
-def _asks(name: str, body: type, method: str = "POST") -> Callable[[Handler], Handler]:
-    return router.api_route(
-        f"{PLAYER}/{name}",
-        methods=[method],
-        responses=answers(CommandResult, CHANGE_ERRORS),
-        openapi_extra=takes(body),
-        operation_id=f"playback_{name.replace('-', '_')}",
-    )
+COMMANDS = (
+    _route("next", "Show the next item now; the answer is that item, or null.", lambda _: messages.Next()),
+    _route(
+        "prev", "Show the previous item of the history; the answer is that item, or null.", lambda _: messages.Prev()
+    ),
+    _route("pause", "Pause the player; the current item stays.", lambda _: messages.Pause()),
+    _route("resume", "Resume the player; the current item keeps its remaining time.", lambda _: messages.Resume()),
+    _route(
+        "unfollow",
+        "Unfollow channels.",
+        lambda body: messages.Update(tuple(map(messages.Unfollow, body.channels))),
+        ChannelNames,
+    ),
+    _route(
+        "nae",
+        "Insert a new artwork. The result is INSERTED, MERGED, DISABLED, REJECTED or BANNED.",
+        lambda body: messages.Insert(**asdict(body)),
+        Artwork,
+        title="Insert",
+    ),
+    _route(
+        "ban",
+        "Hide an item until its channel is refreshed, or ban an artwork by id in all channels.",
+        _banned,
+        BanRequest,
+    ),
+    _route(
+        "lift",
+        "Lift a ban; the answer lists the remaining bans.",
+        lambda body: messages.Lift(body.id),
+        ArtworkReference,
+    ),
+    _route(
+        "pin",
+        "Show this artwork next, once, before the lookahead; the answer lists the pinned ids.",
+        lambda body: messages.ShowNext(**asdict(body)),
+        Artwork,
+    ),
+    _route(
+        "pause-channel",
+        "Pause a channel without a new epoch: it keeps credit and cursor, the others share its part.",
+        lambda body: messages.PauseChannel(body.channel),
+        ChannelReference,
+    ),
+    _route(
+        "resume-channel",
+        "Resume a channel where it was paused.",
+        lambda body: messages.ResumeChannel(body.channel),
+        ChannelReference,
+    ),
+    _route("reset", "Begin a new epoch.", lambda body: messages.Reset(body.reason), ResetRequest),
+)
 
 
-@_asks("follow", ChannelNames)
+@router.post(
+    f"{PLAYER}/follow",
+    responses=answers(CommandResult, CHANGE_ERRORS),
+    openapi_extra=takes(ChannelNames),
+    operation_id="playback_follow",
+)
 async def follow(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
@@ -143,100 +185,24 @@ async def follow(
     return command_response(Player, ticket, Became(Effect.DONE))
 
 
-@_asks("unfollow", ChannelNames)
-async def unfollow(
-    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
-) -> Response:
-    """Unfollow channels."""
-    body = await read_body(request, ChannelNames)
-    command = messages.Update(tuple(map(messages.Unfollow, body.channels)))
-    return await _command(supervisor, player, command, caller, request_id)
-
-
-@_asks("settings", SettingsChange, "PATCH")
+@router.patch(
+    f"{PLAYER}/settings",
+    responses=answers(CommandResult, CHANGE_ERRORS),
+    openapi_extra=takes(SettingsChange),
+    operation_id="playback_settings",
+)
 async def change_settings(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Change settings. Equal values change nothing."""
+    host = supervisor.host(SCHEDULER.name, player)
     changes = given(await read_body(request, SettingsChange))
     dwell_ms = changes.pop("dwell_ms", None)
     if "zone" in changes:
         check_zone(changes["zone"])
-    response = await _command(supervisor, player, messages.Configure(changes, dwell_ms), caller, request_id)
-    await library_service_of(supervisor).timekeeper.tell(supervisor.host(SCHEDULER.name, player))
+    response = await submitted(SCHEDULER, host, messages.Configure(changes, dwell_ms), caller, request_id)
+    await library_service_of(supervisor).timekeeper.tell(host)
     return response
-
-
-@_asks("nae", Artwork)
-async def insert(
-    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
-) -> Response:
-    """Insert a new artwork. The result is INSERTED, MERGED, DISABLED, REJECTED or BANNED."""
-    body = await read_body(request, Artwork)
-    return await _command(supervisor, player, messages.Insert(**msgspec.structs.asdict(body)), caller, request_id)
-
-
-@_asks("ban", BanRequest)
-async def ban(
-    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
-) -> Response:
-    """Hide an item until its channel is refreshed, or ban an artwork by id in all channels."""
-    body = await read_body(request, BanRequest)
-    if body.id is None:
-        return await _command(supervisor, player, messages.Ban(body.ordinal), caller, request_id)
-    return await _command(supervisor, player, messages.BanArtwork(body.id, body.for_ms), caller, request_id)
-
-
-@_asks("lift", ArtworkReference)
-async def lift(
-    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
-) -> Response:
-    """Lift a ban; the answer lists the remaining bans."""
-    body = await read_body(request, ArtworkReference)
-    return await _command(supervisor, player, messages.Lift(body.id), caller, request_id)
-
-
-@_asks("pin", Artwork)
-async def pin(
-    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
-) -> Response:
-    """Show this artwork next, once, before the lookahead; the answer lists the pinned ids."""
-    body = await read_body(request, Artwork)
-    return await _command(supervisor, player, messages.ShowNext(**msgspec.structs.asdict(body)), caller, request_id)
-
-
-@_asks("pause-channel", ChannelReference)
-async def pause_channel(
-    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
-) -> Response:
-    """Pause a channel without a new epoch: it keeps credit and cursor, the others share its part."""
-    body = await read_body(request, ChannelReference)
-    return await _command(supervisor, player, messages.PauseChannel(body.channel), caller, request_id)
-
-
-@_asks("resume-channel", ChannelReference)
-async def resume_channel(
-    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
-) -> Response:
-    """Resume a channel where it was paused."""
-    body = await read_body(request, ChannelReference)
-    return await _command(supervisor, player, messages.ResumeChannel(body.channel), caller, request_id)
-
-
-@_asks("reset", ResetRequest)
-async def reset(
-    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
-) -> Response:
-    """Begin a new epoch."""
-    body = await read_body(request, ResetRequest)
-    return await _command(supervisor, player, messages.Reset(body.reason), caller, request_id)
-
-
-async def _command(
-    supervisor: Supervisor, player: str, command: object, caller: Operator, request_id: RequestId
-) -> Response:
-    ticket = await supervisor.host(SCHEDULER.name, player).submit(command, caller.name, request_id)
-    return command_response(Player, ticket, became(command, ticket.outcome))
 
 
 NOT_INSERTED = {
@@ -316,9 +282,7 @@ async def item(
 ) -> Response:
     """Why an item of the present epoch was selected; now or as of record `at`."""
     host = supervisor.host(SCHEDULER.name, player)
-    if at is None:
-        return json_response(encode_view(await host.ask(lambda driver: views.why(_player(driver.engine), ordinal))))
-    return json_response(await supervisor.replayed(lambda: _why_then(host, ordinal, at)))
+    return await read_at(supervisor, host, at, lambda engine: encode_view(views.why(_player(engine), ordinal)))
 
 
 @router.get(f"{PLAYER}/stats", responses=_STATS | refusals(READ_ERRORS), operation_id="playback_stats")
@@ -363,11 +327,6 @@ def _then(host: EngineHost, at: int) -> bytes:
         return encode_view(views.now_of(player, at, player.now(), views.wall_time_then(host.driver.journal, at)))
 
 
-def _why_then(host: EngineHost, ordinal: int, at: int) -> bytes:
-    with host.past.at(at) as engine:
-        return encode_view(views.why(_player(engine), ordinal))
-
-
 def _player(engine: object) -> Player:
     assert isinstance(engine, Player)
     return engine
@@ -380,6 +339,7 @@ SCHEDULER = SchedulerSpec(
     engine=Player,
     demo=DEMO,
     routers=(channel_routes.router, router),
+    command_routes=COMMANDS,
     lifecycle=LIFECYCLE,
     prefix=BASE,
     bound=check_size,
