@@ -71,45 +71,22 @@ __all__ = [
 ]
 
 # Loaded on first use: `pendula --version` needs only errors, and a plain run needs neither files nor threads.
-_HOMES = {
-    "Disk": "disk:Disk",
-    "Driver": "driver:Driver",
-    "Engine": "engine:Engine",
-    "FileJournal": "journal:FileJournal",
-    "Header": "frames:Header",
-    "InputRefused": "errors:InputRefused",
-    "Json": "canonical:Json",
-    "MissingExtra": "errors:MissingExtra",
-    "NoOutside": "engine:NoOutside",
-    "NotCanonical": "errors:NotCanonical",
-    "Outcome": "engine:Outcome",
-    "Outside": "engine:Outside",
-    "PendulaError": "errors:PendulaError",
-    "RealDisk": "disk:RealDisk",
-    "Reason": "engine:Reason",
-    "Record": "frames:Record",
-    "Refusal": "engine:Refusal",
-    "WorldBroken": "errors:WorldBroken",
-    "WrongUsage": "errors:WrongUsage",
-    "action_seed": "rng:action_seed",
-    "begin_recording": "driver:begin_recording",
-    "decode": "canonical:decode",
-    "digest": "canonical:digest",
-    "encode": "canonical:encode",
-    "format_utc": "time:format_utc",
-    "parse_utc": "time:parse_utc",
-    "record_body": "frames:record_body",
-    "replay_journal": "replay:replay",
-    "seal": "frames:seal",
-    "seal_header": "frames:seal_header",
-    "send": "driver:send",
-    "tick_generator": "rng:tick_generator",
-    "tick_seed": "rng:tick_seed",
+_NAMES = {
+    "canonical": ("Json", "decode", "digest", "encode"),
+    "disk": ("Disk", "RealDisk"),
+    "driver": ("Driver", "begin_recording", "send"),
+    "engine": ("Engine", "NoOutside", "Outcome", "Outside", "Reason", "Refusal"),
+    "errors": ("InputRefused", "MissingExtra", "NotCanonical", "PendulaError", "WorldBroken", "WrongUsage"),
+    "frames": ("Header", "Record", "record_body", "seal", "seal_header"),
+    "journal": ("FileJournal",),
+    "replay": ("replay_journal",),
+    "rng": ("action_seed", "tick_generator", "tick_seed"),
+    "time": ("format_utc", "parse_utc"),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, member = _HOMES[name].partition(":")
-    return getattr(import_module(f"{__name__}.{module}"), member)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), "replay" if name == "replay_journal" else name)
