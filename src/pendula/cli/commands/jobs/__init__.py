@@ -4,19 +4,18 @@ target      the options --db and --url, shared by all commands
 change      commands that change one job
 operate     cancel and requeue, for one job or many
 plans       time plans: list, put, pause, resume, run now, remove
-governed/   governed objects, gates, rollbacks
+governed    governed objects, gates, rollbacks
 look        commands that only read
 filters     the options that select jobs
 spans       durations: 90, 15m, 2h, 7d
 upkeep      create, check, back up and clean a store
 work        serve a store, run a worker
-tables      results as tables
+tables      results as tables; those of governed objects in `governed_tables`
 """
 
 import typer
 
-from pendula.cli.commands.jobs import change, look, operate, plans, upkeep, work
-from pendula.cli.commands.jobs.governed import gates, objects
+from pendula.cli.commands.jobs import change, governed, look, operate, plans, upkeep, work
 from pendula.cli.output import example
 
 jobs = typer.Typer(
@@ -32,5 +31,4 @@ change.register(jobs)
 operate.register(jobs)
 look.register(jobs)
 plans.register(jobs)
-objects.register(jobs)
-gates.register(jobs)
+governed.register(jobs)

@@ -1,4 +1,4 @@
-"""The commands of governed objects: create, show, list, why, evidence, decide, amend, refill, rollback-finished."""
+"""`pendula jobs objects`, `gates` and `rollbacks`: governed objects of a store or a server."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,6 +77,21 @@ def register(jobs: typer.Typer) -> None:
     )
     command(group, "rollback-finished", f"pendula jobs objects rollback-finished memory mem_1 {at}")(rollback_finished)
     jobs.add_typer(group, name="objects", help="Governed objects: states, evidence, budgets, explanations.")
+    group = typer.Typer(
+        no_args_is_help=True,
+        epilog=example(
+            f"pendula jobs gates list {at}", f"pendula jobs gates set risk_gate limit --reason 'careful' {at}"
+        ),
+    )
+    command(group, "list", f"pendula jobs gates list --scope memory:mem_1 {at}")(list_gates)
+    command(
+        group,
+        "set",
+        f"pendula jobs gates set risk_gate pass --reason 'all is calm' {at}",
+        f"pendula jobs gates set persona_conflict_gate block --scope memory:mem_1 --reason 'not her' --user mia {at}",
+    )(set_gate)
+    jobs.add_typer(group, name="gates", help="Gates that high-risk changes of governed objects must pass.")
+    command(jobs, "rollbacks", f"pendula jobs rollbacks {at}")(rollbacks)
 
 
 @contextmanager
@@ -279,6 +294,58 @@ def rollback_finished(
     target.out.result(reply, lambda: _tables().rolled_back(reply))
 
 
+def list_gates(
+    target: Target,
+    scope: Annotated[
+        str | None,
+        typer.Option(metavar="SCOPE", help="Gates that apply to memory:mem_1.", show_default="all"),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", help="1 to 1000.", show_default="100")] = None,
+    after: Annotated[str | None, typer.Option(metavar="GATE", help="The last gate of the previous page.")] = None,
+) -> None:
+    """List gates with verdict, time and user; gates for all objects first."""
+    with governed_objects(target) as objects:
+        reply = objects.gates(**members(scope=scope, limit=limit, after=after))
+    target.out.result(reply, lambda: _tables().gates(reply))
+
+
+def set_gate(
+    target: Target,
+    gate: Annotated[
+        str,
+        typer.Argument(
+            metavar="GATE",
+            help="persona_conflict_gate, risk_gate, cognition_gate, social_gate.",
+            show_default=False,
+        ),
+    ],
+    verdict: Annotated[
+        str,
+        typer.Argument(metavar="VERDICT", help="pass, block, limit, degrade, defer, override.", show_default=False),
+    ],
+    reason: WhyOption,
+    scope: Annotated[
+        str | None, typer.Option(metavar="SCOPE", help="One object: memory:mem_1.", show_default="all objects")
+    ] = None,
+    user: UserOption = None,
+) -> None:
+    """Set the verdict of a gate, for all objects or for one. An override needs a named user."""
+    given = members(gate=gate, verdict=verdict, reason=reason, scope=scope)
+    with governed_objects(target, user) as objects:
+        reply = objects.set_gate(given.pop("gate"), given.pop("verdict"), given.pop("reason"), **given)
+    target.out.result(reply, lambda: _tables().gate(reply["gate"]))
+
+
+def rollbacks(
+    target: Target,
+    limit: Annotated[int | None, typer.Option(metavar="N", help="1 to 1000.", show_default="100")] = None,
+) -> None:
+    """List unfinished rollbacks, the oldest first."""
+    with governed_objects(target) as objects:
+        reply = objects.rollbacks(**members(limit=limit))
+    target.out.result(reply, lambda: _tables().rollbacks(reply))
+
+
 def _about(object_type: str, object_id: str) -> tuple[str, str]:
     given = members(object_type=object_type, object_id=object_id)
     return given["object_type"], given["object_id"]
@@ -295,6 +362,6 @@ def _more(text: str | None) -> dict[str, Any]:
 
 def _tables() -> Any:
     """Imported lazily: it loads rich."""
-    from pendula.cli.commands.jobs.governed import tables
+    from pendula.cli.commands.jobs import governed_tables
 
-    return tables
+    return governed_tables
