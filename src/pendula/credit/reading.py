@@ -37,6 +37,7 @@ from pendula.credit.money import ATOMS, CENT, MOST, InvalidAmount, atoms
 from pendula.credit.planning.profiles import PRESETS
 from pendula.credit.settings import BY_NAME, InvalidSetting, near_settings, parse_setting, setting_called
 from pendula.documents import Cursor, Document, Members, path_text
+from pendula.documents.schema import DRAFT, components
 from pendula.documents.typed import NULL_IS_ABSENT, Read, Unique, read, written
 from pendula.kernel.canonical import Json
 from pendula.kernel.wording import shown, suggestion
@@ -760,6 +761,32 @@ def _effect(effect: AddParticipant | CreateTrustline | FreezeParticipant | Injec
 def _initial(line: InitialLine, new: str) -> Trustline:
     creditor, debtor = (line.sponsor, new) if line.direction == "sponsor_credits_new" else (new, line.sponsor)
     return Trustline(line.equivalent, creditor, debtor, line.limit)
+
+
+def file_schema() -> dict[str, Any]:
+    """The JSON Schema of a scenario file that is read strictly; a new copy each time.
+
+    What no schema can express (duplicate ids, lines with unknown ends, profiles that extend themselves, digits after
+    the point) only the reader finds.
+    """
+    definitions = components([ScenarioFile])[1]
+    root = definitions.pop("ScenarioFile")
+    line = {"required": ["equivalent"], "properties": {"equivalent": {"type": "string"}}}
+    each_line = {"properties": {"trustlines": {"items": line}}}
+    ends = ("from", "to", "amount")
+    definitions["Paid"]["dependentRequired"] = {end: [other for other in ends if other != end] for end in ends}
+    definitions["InjectDebt"]["allOf"] = [
+        {"anyOf": [{"required": [end]}, {"required": [alias]}]}
+        for end, alias in (("from", "creditor"), ("to", "debtor"))
+    ]
+    return {
+        "$schema": DRAFT,
+        **root,
+        "title": "A scenario of a credit network",
+        "description": "What `pendula credit run` reads, as YAML or JSON.",
+        "anyOf": [{"required": ["baseEquivalent"]}, {"required": ["equivalents"], **each_line}],
+        "$defs": definitions,
+    }
 
 
 def read_settings(document: Document) -> dict[str, str]:

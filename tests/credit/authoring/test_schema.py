@@ -12,13 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.authoring.schema import config_schema, file_schema, settings_schema
 from pendula.credit.authoring.villages import Profile, village
-from pendula.credit.commands import Config
 from pendula.credit.engine import Run
-from pendula.credit.reading import ScenarioFile, read_scenario
+from pendula.credit.reading import ScenarioFile, file_schema, read_scenario
 from pendula.credit.runs.headless import plan_run
-from pendula.credit.settings import TABLE, Settings, change_settings
 from pendula.documents import Document, DocumentRefused, Fault, from_value, read_bytes
 from pendula.kernel.canonical import encode
 from pendula.kernel.errors import InputRefused
@@ -32,8 +29,6 @@ BEYOND = {
 }
 
 SCENARIO = jsonschema_rs.validator_for(file_schema())
-CONFIG = jsonschema_rs.validator_for(config_schema())
-SETTINGS = jsonschema_rs.validator_for(settings_schema())
 
 SMALL: dict[str, Any] = {
     "schema_version": "scenario/1",
@@ -74,11 +69,10 @@ def with_value(path: tuple[str | int, ...], value: Any) -> dict[str, Any]:
     return dict(given)
 
 
-@pytest.mark.parametrize("schema", [file_schema, settings_schema, config_schema])
-def test_each_schema_is_valid_and_plain_json(schema: Any) -> None:
-    jsonschema_rs.meta.validate(schema())
+def test_the_schema_is_valid_and_plain_json() -> None:
+    jsonschema_rs.meta.validate(file_schema())
 
-    assert json.loads(json.dumps(schema())) == schema()
+    assert json.loads(json.dumps(file_schema())) == file_schema()
 
 
 @pytest.mark.req("SIM-SCN-1")
@@ -195,59 +189,13 @@ def test_schema_and_reader_reject_the_same_values(path: tuple[str | int, ...], v
         read_scenario(read_bytes(as_text(given)))
 
 
-def settings_json(settings: Settings) -> Any:
-    return json.loads(encode(settings))
-
-
-def test_the_settings_schema_has_every_setting_with_default_and_range() -> None:
-    properties = settings_schema()["properties"]
-
-    assert list(properties) == [setting.name for setting in TABLE] == list(Settings.__struct_fields__)
-    assert SETTINGS.is_valid({})
-    assert SETTINGS.is_valid(settings_json(Settings()))
-    for setting in TABLE:
-        if "default" in properties[setting.name]:
-            assert properties[setting.name]["default"] == settings_json(Settings())[setting.name]
-
-
-@given(st.integers(0, 10**6))
-def test_random_settings_satisfy_the_schema(seed: int) -> None:
-    assert SETTINGS.is_valid(settings_json(change_settings(Settings(), case(seed).settings)))
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [("tick_ms_base", 0), ("clearing_max_depth", 65), ("clearing_policy", "often"), ("enable_inject", 1),
      ("amount_cap", 5), ("amount_cap", -(10**6)), ("adaptive_no_capacity_high", 1.5), ("fixed_seed", -1), ("speed", 1)],
 )  # fmt: skip
-def test_settings_out_of_range_are_rejected_by_the_schema_and_by_a_run(name: str, value: Any) -> None:
+def test_settings_out_of_range_are_rejected_by_a_run(name: str, value: Any) -> None:
     given = {**plan_run(from_value(SMALL), seed=1).json, "settings": {name: value}}  # type: ignore[dict-item]
 
-    assert not SETTINGS.is_valid({name: value})
-    assert not CONFIG.is_valid(given)
     with pytest.raises(InputRefused):
         Run.create(plain(given))
-
-
-@given(st.integers(0, 10**6))
-def test_the_configuration_of_a_run_satisfies_the_schema(seed: int) -> None:
-    sample = case(seed)
-    document = read_bytes(as_text(sample.scenario))
-    plan = plan_run(
-        document, seed=sample.seed, intensity=sample.intensity, settings=change_settings(Settings(), sample.settings)
-    )
-
-    assert [error.message for error in CONFIG.iter_errors(json.loads(encode(plan.config)))] == []
-
-
-def test_extra_members_satisfy_the_schema_only_in_a_lenient_configuration() -> None:
-    config = {"scenario": {**SMALL, "mood": "fine"}, "seed": 1, "run_id": "run_1"}
-
-    assert not CONFIG.is_valid(config)
-    assert CONFIG.is_valid({**config, "lenient": True})
-    assert not CONFIG.is_valid({**config, "lenient": True, "run_id": "a b"})
-    assert not CONFIG.is_valid({**config, "lenient": True, "scenario": []})
-
-
-def test_the_configuration_schema_has_every_member() -> None:
-    assert set(config_schema()["properties"]) == {field.encode_name for field in msgspec.structs.fields(Config)}

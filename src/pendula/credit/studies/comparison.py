@@ -49,20 +49,9 @@ SHOWN = {1: "higher", -1: "lower", 0: "no difference"}
 SERVED_TITLE = f"Paid, of what was wanted, over {WINDOW} ticks"
 
 COMPARED = (
-    "committed_rate",
-    "no_capacity_rate",
-    "errors",
-    "clearing_calls",
-    "mean_interval",
-    "mean_cost",
-    "total_work",
-    "wanted_",
-    "volume_",
-    "served_share_",
-    "cleared_cycles",
-    "cleared_amount_",
-    "debt_reduction_",
-    "total_debt_",
+    *("committed_rate", "no_capacity_rate", "errors", "clearing_calls", "mean_interval", "mean_cost"),
+    *("total_work", "wanted_", "volume_", "served_share_", "cleared_cycles", "cleared_amount_"),
+    *("debt_reduction_", "total_debt_"),
 )
 
 

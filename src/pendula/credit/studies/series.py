@@ -21,17 +21,8 @@ from pendula.credit.studies.figures import WINDOW, Columns, Kind, columns_of, te
 COUNTS = ("committed", "rejected", "no_capacity", "no_route_at_all", "errors", "timeouts", "cleared_cycles")
 AMOUNTS = ("cleared_amount", "debt_reduction", "optimum")
 METRICS = (
-    "success_rate",
-    "avg_route_length",
-    "wanted",
-    "served",
-    "served_share",
-    "volume",
-    "total_debt",
-    "clearing_volume",
-    "bottlenecks_score",
-    "active_participants",
-    "active_trustlines",
+    *("success_rate", "avg_route_length", "wanted", "served", "served_share", "volume", "total_debt"),
+    *("clearing_volume", "bottlenecks_score", "active_participants", "active_trustlines"),
 )
 NOTHING = Curve((), (), ())
 

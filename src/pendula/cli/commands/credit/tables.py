@@ -23,26 +23,13 @@ if TYPE_CHECKING:
 # Rows of a table; `--json` has everything.
 MOST_SHOWN = 200
 SWEPT = (
-    "committed_rate",
-    "no_capacity_rate",
-    "served_share_",
-    "errors",
-    "clearing_calls",
-    "mean_interval",
-    "mean_cost",
-    "total_debt_",
+    *("committed_rate", "no_capacity_rate", "served_share_", "errors", "clearing_calls", "mean_interval"),
+    *("mean_cost", "total_debt_"),
 )
 CLEARING = ("tick", "equivalent", "why", "cycles", "cleared", "debts less by")
 OVERALL = (
-    "success_rate",
-    "avg_route_length",
-    "wanted",
-    "served",
-    "served_share",
-    "volume",
-    "cleared_amount",
-    "debt_reduction",
-    "total_debt",
+    *("success_rate", "avg_route_length", "wanted", "served", "served_share", "volume", "cleared_amount"),
+    *("debt_reduction", "total_debt"),
 )
 # Values at the end of a run.
 ENDS = ("active_participants", "active_trustlines")
@@ -153,13 +140,11 @@ def _payments(counters: Counters, waiting: int) -> str:
 def _over_the_run(result: Result) -> Iterator[RenderableType]:
     if result.metrics:
         rows = [
-            (key.replace("_", " "), *(_rounded(values.get(key)) for values in result.totals.values()))
-            for key in OVERALL
+            (key.replace("_", " "), *(_rounded(values.get(key)) for values in by_equivalent.values()))
+            for by_equivalent, keys in ((result.totals, OVERALL), (result.metrics, ENDS))
+            for key in keys
         ]
-        ends = [
-            (key.replace("_", " "), *(_rounded(values.get(key)) for values in result.metrics.values())) for key in ENDS
-        ]
-        yield table(("over the run", *result.totals), rows + ends)
+        yield table(("over the run", *result.totals), rows)
 
 
 def _rejected(result: Result) -> Iterator[RenderableType]:
